@@ -1,0 +1,48 @@
+package schema
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// options are the one dialect of JSON that the fabric speaks: duplicate names
+// are refused, because two readers may pick different ones and a policy must
+// see what the tool will see; invalid UTF-8 and lone surrogates are let in
+// (and replaced), because real tools print them and a policy must judge them.
+var options = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
+
+// Marshal encodes v in the fabric's JSON dialect.
+func Marshal(v any) ([]byte, error) { return json.Marshal(v, options) }
+
+// Unmarshal decodes data in the fabric's JSON dialect: unknown members are
+// ignored, duplicate ones refused.
+func Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v, options) }
+
+// validObject reports whether v is a JSON object.
+func validObject(v jsontext.Value) bool { return v.Kind() == '{' }
+
+// isNull reports whether v is absent or the JSON null.
+func isNull(v jsontext.Value) bool {
+	return len(v) == 0 || bytes.Equal(bytes.TrimSpace(v), []byte("null"))
+}
+
+// kindName names the kind of a JSON value as a person would.
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '[':
+		return "a list"
+	case '{':
+		return "an object"
+	}
+	return "not valid JSON"
+}

@@ -1,0 +1,113 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+)
+
+// Decision is what a hook, or the fold of all hooks, says.
+type Decision string
+
+// The decisions. Which of them an event knows is in its row of [EventType.Decisions].
+const (
+	// None is no opinion. On the wire of a verdict it is spelled "continue".
+	None     Decision = ""
+	Continue Decision = "continue"
+	Allow    Decision = "allow"
+	Ask      Decision = "ask"
+	Deny     Decision = "deny"
+	Retry    Decision = "retry"
+	Stop     Decision = "stop"
+	Fail     Decision = "fail"
+)
+
+// ValueKind says what type a value has at an event.
+type ValueKind int
+
+// The kinds of values. NoValue: the event takes none.
+const (
+	NoValue ValueKind = iota
+	MessageValue
+	ToolResultValue
+)
+
+// Rewrite says which part of an event its hooks may rewrite.
+type Rewrite int
+
+// The parts that can be rewritten. NoRewrite: the event has none.
+const (
+	NoRewrite Rewrite = iota
+	RewriteInput
+	RewriteOutput
+	RewriteMessage
+	RewriteResponse
+)
+
+// traits is an event's row in the table of what may be decided there.
+type traits struct {
+	decisions []Decision
+	stop      ValueKind
+	rewrite   Rewrite
+	// terminal: the first decisive result ends the chain. Otherwise nothing is
+	// ever dropped and the greatest decision wins.
+	terminal bool
+	// blocking is what a failed fail-closed hook decides here; None: an error record.
+	blocking Decision
+}
+
+var table = map[EventType]*traits{
+	SessionStart:        {decisions: []Decision{Continue}},
+	SessionEnd:          {decisions: []Decision{Continue}},
+	UserPromptSubmit:    {decisions: []Decision{Continue, Deny}, terminal: true, blocking: Deny},
+	BeforeLLMCall:       {decisions: []Decision{Continue, Fail, Stop}, stop: MessageValue, terminal: true, blocking: Fail},
+	AfterLLMCall:        {decisions: []Decision{Continue, Retry, Fail, Stop}, stop: MessageValue, rewrite: RewriteMessage, terminal: true, blocking: Fail},
+	PreToolUse:          {decisions: []Decision{Continue, Allow, Ask, Deny, Fail, Stop}, stop: ToolResultValue, rewrite: RewriteInput, terminal: true, blocking: Deny},
+	PostToolUse:         {decisions: []Decision{Continue, Deny, Fail}, rewrite: RewriteOutput},
+	ToolError:           {decisions: []Decision{Continue, Deny, Fail}, rewrite: RewriteOutput},
+	BeforeFinalResponse: {decisions: []Decision{Continue, Retry, Fail, Stop}, stop: MessageValue, rewrite: RewriteMessage, terminal: true, blocking: Fail},
+	QueryEnd:            {decisions: []Decision{Continue, Fail}, rewrite: RewriteResponse},
+}
+
+func (t EventType) traits() *traits { return table[t] }
+
+// Decisions lists the decisions that hooks may take at t.
+func (t EventType) Decisions() []Decision { return slices.Clone(table[t].decisions) }
+
+// Permits reports whether d may be decided at t. No opinion always may.
+func (t EventType) Permits(d Decision) bool {
+	return d == None || slices.Contains(table[t].decisions, d)
+}
+
+// StopValue says what type of value a stop must carry at t.
+func (t EventType) StopValue() ValueKind { return table[t].stop }
+
+// Rewrites says what hooks of t may rewrite.
+func (t EventType) Rewrites() Rewrite { return table[t].rewrite }
+
+// Chains reports whether the first decisive result at t ends the chain. Where
+// it does not (the Post events, QueryEnd and the session's ends) nothing is ever dropped.
+func (t EventType) Chains() bool { return table[t].terminal }
+
+// Blocking is what "deny" means when a failure policy says it at t: deny,
+// fail, or None where a failure only leaves a record.
+func (t EventType) Blocking() Decision { return table[t].blocking }
+
+// Terminal reports whether d ends the chain at t.
+func (t EventType) Terminal(d Decision) bool {
+	return table[t].terminal && (d == Deny || d == Fail || d == Stop || d == Retry)
+}
+
+// ReadonlyByDefault reports whether hooks of t that do not say do not rewrite.
+func (t EventType) ReadonlyByDefault() bool {
+	r := table[t].rewrite
+	return r != RewriteInput && r != RewriteMessage
+}
+
+// legal names the decisions of t for a sentence.
+func (t EventType) legal() string {
+	names := make([]string, 0, len(table[t].decisions))
+	for _, d := range table[t].decisions {
+		names = append(names, string(d))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,33 @@
+package schema
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Duration is a time.Duration that is written as a person would, "1.5s",
+// everywhere on the wire.
+type Duration time.Duration
+
+// Std is d as the standard library's type.
+func (d Duration) Std() time.Duration { return time.Duration(d) }
+
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// AppendText appends the Go form of d.
+func (d Duration) AppendText(b []byte) ([]byte, error) {
+	return append(b, time.Duration(d).String()...), nil
+}
+
+// MarshalText is the Go form of d.
+func (d Duration) MarshalText() ([]byte, error) { return d.AppendText(nil) }
+
+// UnmarshalText reads the Go form of a duration.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil {
+		return fmt.Errorf("%q is no duration; write one such as \"1.5s\"", b)
+	}
+	*d = Duration(v)
+	return nil
+}

@@ -1,0 +1,131 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// EventType names one moment of an agent's loop.
+type EventType string
+
+// The moments of an agent's life that hooks may see.
+const (
+	SessionStart        EventType = "SessionStart"
+	SessionEnd          EventType = "SessionEnd"
+	UserPromptSubmit    EventType = "UserPromptSubmit"
+	BeforeLLMCall       EventType = "BeforeLLMCall"
+	AfterLLMCall        EventType = "AfterLLMCall"
+	PreToolUse          EventType = "PreToolUse"
+	PostToolUse         EventType = "PostToolUse"
+	ToolError           EventType = "ToolError"
+	BeforeFinalResponse EventType = "BeforeFinalResponse"
+	QueryEnd            EventType = "QueryEnd"
+)
+
+// EventTypes lists every event in the order in which an agent meets them.
+func EventTypes() []EventType {
+	return []EventType{SessionStart, UserPromptSubmit, BeforeLLMCall, AfterLLMCall, PreToolUse,
+		PostToolUse, ToolError, BeforeFinalResponse, QueryEnd, SessionEnd}
+}
+
+// Known reports whether t is one of the ten events.
+func (t EventType) Known() bool { return t.traits() != nil }
+
+// HasTool reports whether t is about one tool call, so that matchers apply.
+func (t EventType) HasTool() bool {
+	return t == PreToolUse || t == PostToolUse || t == ToolError
+}
+
+// ParseEventType returns the event named s, or an error that lists the names.
+func ParseEventType(s string) (EventType, error) {
+	if t := EventType(s); t.Known() {
+		return t, nil
+	}
+	names := make([]string, 0, len(EventTypes()))
+	for _, t := range EventTypes() {
+		names = append(names, string(t))
+	}
+	return "", fmt.Errorf("unknown event %q; write one of %s", s, strings.Join(names, ", "))
+}
+
+// An Event is one moment of one agent, in the canonical form that handlers
+// see. It is flat; fields that an event does not have are absent, and unknown
+// fields are ignored, so that an old peer can read a new one.
+type Event struct {
+	// HookType is the moment. Workers set it from the subject, so that a body
+	// can not claim another one.
+	HookType EventType `json:"hook_type"`
+	// EventID is the UUIDv7 under which the event is asked, retried and claimed.
+	EventID string `json:"event_id,omitzero"`
+	// SessionID is the runtime's session. Workers set it from the header.
+	SessionID string `json:"session_id,omitzero"`
+	// OrchestratorID names who runs the agent, if anybody does.
+	OrchestratorID string `json:"orchestrator_id,omitzero"`
+	// AgentID is the agent. Workers set it from the subject: it is the identity.
+	AgentID string `json:"agent_id,omitzero"`
+	// Runtime is the agent's runtime, such as "claude" or "generic".
+	Runtime string `json:"runtime,omitzero"`
+	// Timestamp is when the shim saw the moment.
+	Timestamp time.Time `json:"timestamp,omitzero"`
+	// ToolName is the tool as its runtime calls it; empty where no tool is about.
+	ToolName string `json:"tool_name,omitzero"`
+	// ToolKind is the runtime-independent kind: shell, file.write, file.read, mcp, …
+	ToolKind string `json:"tool_kind,omitzero"`
+	// ToolInput is the JSON object the tool is (to be) called with.
+	ToolInput jsontext.Value `json:"tool_input,omitzero"`
+	// ToolOutput is whatever the tool returned.
+	ToolOutput jsontext.Value `json:"tool_output,omitzero"`
+	// ToolUseID is the runtime's id of the call.
+	ToolUseID string `json:"tool_use_id,omitzero"`
+	// Error is what went wrong, on ToolError.
+	Error string `json:"error,omitzero"`
+	// Message is the model's message, on AfterLLMCall and BeforeFinalResponse:
+	// a string or an object.
+	Message jsontext.Value `json:"message,omitzero"`
+	// Prompt is what the user wrote, on UserPromptSubmit.
+	Prompt string `json:"prompt,omitzero"`
+	// Response is what the query ended with, on QueryEnd.
+	Response jsontext.Value `json:"response,omitzero"`
+	// Iteration counts the model calls of the query, from 1; 0 is unknown.
+	Iteration int `json:"iteration,omitzero"`
+	// HistoryRef says where the conversation lies, for hooks that need it.
+	HistoryRef string `json:"history_ref,omitzero"`
+	// Cwd is the agent's working directory.
+	Cwd string `json:"cwd,omitzero"`
+	// Labels are free facts about the agent.
+	Labels map[string]string `json:"labels,omitzero"`
+	// Native is the runtime's own payload, only if some hook needs it.
+	Native string `json:"native,omitzero"`
+}
+
+// A Mismatch says that an event's body names another tool than its header:
+// somebody forged one of them, so no hook's opinion about it can be trusted.
+type Mismatch struct{ Header, Body string }
+
+func (m *Mismatch) Error() string {
+	return fmt.Sprintf("the event's body names the tool %q but its Hook-Tool header %q; send the same name in both", m.Body, m.Header)
+}
+
+// DecodeEvent reads an event's JSON and puts the routing facts over what the
+// body claims: agent, session, event and id come from the subject and the
+// headers. A body that names another tool than r does is a [*Mismatch].
+func DecodeEvent(body []byte, r Routing) (*Event, error) {
+	e := new(Event)
+	if err := Unmarshal(body, e); err != nil {
+		return nil, fmt.Errorf("the event is not a JSON object of the documented form: %w", err)
+	}
+	if e.ToolName != "" && e.ToolName != r.Tool {
+		return nil, &Mismatch{Header: r.Tool, Body: e.ToolName}
+	}
+	if k := e.ToolInput.Kind(); k == 'n' {
+		e.ToolInput = nil
+	} else if len(e.ToolInput) > 0 && k != '{' {
+		return nil, fmt.Errorf("the event's tool_input is %s; it must be a JSON object", kindName(k))
+	}
+	e.HookType, e.AgentID, e.SessionID, e.ToolName = r.Event, r.Agent, r.Session, r.Tool
+	e.EventID = r.ID
+	return e, nil
+}

@@ -1,0 +1,27 @@
+package schema
+
+// Strategy says where an injection's content goes.
+type Strategy string
+
+// The two strategies: append to the tool's result, or say as a user would.
+const (
+	ToolResult  Strategy = "tool_result"
+	UserMessage Strategy = "user_message"
+)
+
+// Known reports whether s is one of the two strategies.
+func (s Strategy) Known() bool { return s == ToolResult || s == UserMessage }
+
+// An Injection is content for the agent to read.
+type Injection struct {
+	// Content is the text. Empty content is never delivered.
+	Content string `json:"content"`
+	// Strategy is where it goes; absent in an answer means tool_result.
+	Strategy Strategy `json:"strategy,omitzero"`
+	// Hook is the hook that injected it, set by the fabric.
+	Hook string `json:"hook,omitzero"`
+	// Source is who wrote a queued injection: human, peer, subagent, …
+	Source string `json:"source,omitzero"`
+	// Sequence is a queued injection's place in its queue; 0: not queued.
+	Sequence uint64 `json:"sequence,omitzero"`
+}

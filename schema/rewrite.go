@@ -1,0 +1,51 @@
+package schema
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Rewritten reports the rewrite that v carries for an event of type t: the new
+// input, output, message or response, or nil.
+func (v *Verdict) Rewritten(t EventType) jsontext.Value {
+	switch t.Rewrites() {
+	case RewriteInput:
+		return v.UpdatedInput
+	case RewriteOutput:
+		return v.UpdatedOutput
+	case RewriteMessage, RewriteResponse:
+		if v.Decision == None {
+			return v.Value
+		}
+	}
+	return nil
+}
+
+// Apply puts a rewrite into e, so that the next hook sees it.
+func (e *Event) Apply(rewrite jsontext.Value) {
+	switch e.HookType.Rewrites() {
+	case RewriteInput:
+		e.ToolInput = rewrite
+	case RewriteOutput:
+		e.ToolOutput = rewrite
+	case RewriteMessage:
+		e.Message = rewrite
+	case RewriteResponse:
+		e.Response = rewrite
+	}
+}
+
+// RewriteBody is the event body with a rewrite put in, for the next batch.
+func RewriteBody(body []byte, r Routing, rewrite jsontext.Value) ([]byte, error) {
+	e, err := DecodeEvent(body, r)
+	if err != nil {
+		return nil, err
+	}
+	e.Apply(rewrite)
+	out, err := Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("the rewritten event can not be encoded: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,158 @@
+package schema
+
+import (
+	"time"
+)
+
+// The headers of the wire. Every duration is a Go duration such as "1.5s".
+const (
+	// HeaderID is the event's UUIDv7.
+	HeaderID = "Hook-Id"
+	// HeaderAttempt counts how often the event was asked, from 1.
+	HeaderAttempt = "Hook-Attempt"
+	// HeaderTool is the tool's name; absent where the event has none.
+	HeaderTool = "Hook-Tool"
+	// HeaderSession is the runtime's session.
+	HeaderSession = "Hook-Session"
+	// HeaderLeft is the time left, as a duration: clocks need not agree.
+	HeaderLeft = "Hook-Left"
+	// HeaderAck lists the events whose injections were handed over.
+	HeaderAck = "Hook-Ack"
+	// HeaderBatch is a batch's id.
+	HeaderBatch = "Hook-Batch"
+	// HeaderConfig is the config version a batch names its hooks by.
+	HeaderConfig = "Hook-Config"
+	// HeaderHooks lists a batch's hooks, indexes separated by commas.
+	HeaderHooks = "Hook-Hooks"
+	// HeaderAgent and HeaderEvent carry the subject's facts on to workers.
+	HeaderAgent = "Hook-Agent"
+	HeaderEvent = "Hook-Event"
+	// HeaderBeat marks a message on a reply subject that says "still at work".
+	HeaderBeat = "Hook-Beat"
+)
+
+// The sizes that every peer keeps to. What is larger is refused with a
+// sentence, never cut silently.
+const (
+	// MaxPayload is the largest message of the bus.
+	MaxPayload = 8 << 20
+	// MaxEvent is the largest event body, leaving room for headers.
+	MaxEvent = MaxPayload - 64<<10
+	// MaxResult is the largest answer of one hook, unless configured smaller.
+	MaxResult = 1 << 20
+	// MaxToken is the longest subject token, escapes included.
+	MaxToken = 128
+	// MaxHeader is the longest value of one header.
+	MaxHeader = 4 << 10
+	// MaxReason is the longest error text that the fabric itself passes on.
+	MaxReason = 4 << 10
+)
+
+// The times that every peer keeps to.
+const (
+	// BeatEvery is the interval of workers' beats, and of the beats that an
+	// aggregator sends on a reply subject while a call is under way.
+	BeatEvery = 250 * time.Millisecond
+	// Missed is how many beats in a row make silence.
+	Missed = 3
+)
+
+// Margin is what a hop keeps of the time left, so that it answers before the
+// one that asked it gives up: 5 %, at least 20 ms, at most half.
+func Margin(left time.Duration) time.Duration {
+	return min(max(left/20, 20*time.Millisecond), left/2)
+}
+
+// Routing is what is known of an event without reading its body: from the
+// subject and the headers. It is what the fabric trusts.
+type Routing struct {
+	Event   EventType
+	Agent   string
+	Session string
+	Tool    string
+	ID      string
+}
+
+// A Batch asks one worker to run some hooks of one config version for one
+// event. It names no handlers, so that nobody who can publish one can choose
+// what runs. It travels as headers; the body is the event's.
+type Batch struct {
+	Routing
+	// Batch is the batch's own id; a re-run gets a new one.
+	Batch string
+	// Version is the config version that Hooks are indexes into.
+	Version uint64
+	// Hooks are in registration order.
+	Hooks []int
+	// Left is the time the worker has; it answers before that.
+	Left time.Duration
+	// Body is the event's JSON as the hooks before left it.
+	Body []byte
+}
+
+// Status says what a worker did with a batch.
+type Status string
+
+// The statuses. StatusOK is absent on the wire.
+const (
+	StatusOK Status = ""
+	// StatusBusy: no slot is free; nothing was run.
+	StatusBusy Status = "busy"
+	// StatusStale: the config version is not known here; nothing was run.
+	StatusStale Status = "stale"
+	// StatusDraining: the worker is stopping; nothing was run.
+	StatusDraining Status = "draining"
+	// StatusMismatch: the body names another tool than the header; nothing was run.
+	StatusMismatch Status = "mismatch"
+	// StatusMalformed: the body can not be read; nothing was run.
+	StatusMalformed Status = "malformed"
+)
+
+// A BatchReply is a worker's answer to a batch: outcomes for a prefix of its
+// hooks (all of them, or up to the one that ended the chain or could not be loaded).
+type BatchReply struct {
+	Worker   string    `json:"worker"`
+	Status   Status    `json:"status,omitzero"`
+	Error    string    `json:"error,omitzero"`
+	Outcomes []Outcome `json:"outcomes,omitzero"`
+}
+
+// A Beat is what a worker says of itself every 250 ms.
+type Beat struct {
+	Pool   string `json:"pool"`
+	Worker string `json:"worker"`
+	// InFlight and Capacity count batches.
+	InFlight int `json:"in_flight"`
+	Capacity int `json:"capacity"`
+	// Draining workers take no new batches.
+	Draining bool `json:"draining,omitzero"`
+	// Batches are in hand, with the outcomes that are already there.
+	Batches []BatchProgress `json:"batches,omitzero"`
+	// Versions are the config versions held.
+	Versions []uint64 `json:"versions,omitzero"`
+	// LoadErrors are the handlers of the newest version that could not be
+	// loaded, by hook name.
+	LoadErrors map[string]string `json:"load_errors,omitzero"`
+}
+
+// BatchProgress is a batch that a worker has in hand.
+type BatchProgress struct {
+	Batch    string    `json:"batch"`
+	Outcomes []Outcome `json:"outcomes,omitzero"`
+}
+
+// An Ack says that the injections of the listed events were handed over.
+type Ack struct {
+	Fabric string   `json:"fabric"`
+	Events []string `json:"events"`
+}
+
+// A ControlError is the answer to a control request that could not be served.
+type ControlError struct {
+	// Code is for programs: bad_request, not_found, conflict, too_old, unavailable, internal.
+	Code string `json:"code"`
+	// Message is a sentence for people.
+	Message string `json:"message"`
+}
+
+func (e *ControlError) Error() string { return e.Message }
