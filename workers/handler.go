@@ -1,0 +1,39 @@
+package workers
+
+import (
+	"context"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Handler runs one hook for one event. Its context ends at the hook's
+// deadline; a Handler that returns later than that was not heard. It must be
+// safe for many goroutines and must not change the event.
+//
+// An error means that the hook has no answer: the hook's failure policy
+// decides. A refusal is not an error but a [schema.Result].
+type Handler interface {
+	Handle(ctx context.Context, e *schema.Event) (schema.Result, error)
+}
+
+// A HandlerFunc is a function that is a [Handler].
+type HandlerFunc func(ctx context.Context, e *schema.Event) (schema.Result, error)
+
+// Handle calls f.
+func (f HandlerFunc) Handle(ctx context.Context, e *schema.Event) (schema.Result, error) {
+	return f(ctx, e)
+}
+
+// A Runner makes handlers of one kind: it is what stands behind a hook's type.
+type Runner interface {
+	// Load prepares the handler of h, or says in a sentence why it can not be:
+	// calls of a hook that can not be loaded are denied. It is called once per
+	// hook and config version. Relative programs and modules are looked up in
+	// dirs, in order.
+	Load(h schema.Hook, dirs []string) (Handler, error)
+	// Close ends everything the runner has started and waits for it.
+	Close() error
+}
+
+// A Factory makes the handler of a builtin hook from its configuration.
+type Factory func(h schema.Hook) (Handler, error)
