@@ -1,0 +1,107 @@
+// Package measure runs closed loops: some callers, each asking again as soon
+// as it was answered, for a short window. A call belongs to the window in which
+// it ended: so the calls cut off at its end are made up for by those that were
+// under way at its start, and slow calls are counted as fairly as fast ones.
+package measure
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// patience is how long one call may take before it counts as unanswered.
+const patience = 10 * time.Second
+
+// A Call asks once and checks the answer: an error is a wrong answer or none,
+// and ends the whole window. It must be safe for many goroutines.
+type Call func(ctx context.Context) error
+
+// A Window says how to measure. The zero Window measures nothing.
+type Window struct {
+	// Callers is how many goroutines ask at the same time.
+	Callers int `json:"callers"`
+	// Warm runs before the window and is not counted.
+	Warm schema.Duration `json:"warm"`
+	// Long is the window itself.
+	Long schema.Duration `json:"long"`
+}
+
+// Figures are what a window showed.
+type Figures struct {
+	// Calls ended inside the window.
+	Calls int64 `json:"calls"`
+	// P50 and P99 are quantiles of how long a call took.
+	P50 schema.Duration `json:"p50"`
+	P99 schema.Duration `json:"p99"`
+	// PerSecond is the throughput of all callers together.
+	PerSecond float64 `json:"per_second"`
+}
+
+// Run keeps w.Callers asking for w.Warm and w.Long. The garbage of what was
+// measured before is collected first, so that nobody pays for others.
+func Run(ctx context.Context, w Window, call Call) (Figures, error) {
+	callers := make([]*caller, w.Callers)
+	for i := range callers {
+		callers[i] = &caller{took: histogram()}
+	}
+	runtime.GC()
+	from := time.Now().Add(w.Warm.Std())
+	until := from.Add(w.Long.Std())
+	g, ctx := errgroup.WithContext(ctx)
+	for _, c := range callers {
+		g.Go(func() error { return c.loop(ctx, call, from, until) })
+	}
+	if err := g.Wait(); err != nil {
+		return Figures{}, err
+	}
+	all := histogram()
+	for _, c := range callers {
+		all.Merge(c.took)
+	}
+	if all.TotalCount() == 0 {
+		return Figures{}, fmt.Errorf("no call of %d callers ended within a window of %v; make the window longer", w.Callers, w.Long)
+	}
+	return Figures{
+		Calls:     all.TotalCount(),
+		P50:       schema.Duration(all.ValueAtQuantile(50)),
+		P99:       schema.Duration(all.ValueAtQuantile(99)),
+		PerSecond: float64(all.TotalCount()) / w.Long.Std().Seconds(),
+	}, nil
+}
+
+// histogram counts nanoseconds with an error below 0.1 %.
+func histogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(2*patience), 3) }
+
+// caller is one goroutine's loop; its histogram is merged after it ended.
+type caller struct{ took *hdrhistogram.Histogram }
+
+func (c *caller) loop(ctx context.Context, call Call, from, until time.Time) error {
+	for start := time.Now(); start.Before(until); {
+		if err := once(ctx, call); err != nil {
+			return err
+		}
+		end := time.Now()
+		if end.After(from) && !end.After(until) {
+			if err := c.took.RecordValue(int64(end.Sub(start))); err != nil {
+				return fmt.Errorf("a call took %v: %w", end.Sub(start), err)
+			}
+		}
+		start = end
+	}
+	return nil
+}
+
+// once gives every kind of call the same deadline, as a real caller would, so
+// that what a context costs is in all figures alike.
+func once(ctx context.Context, call Call) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return call(ctx)
+}

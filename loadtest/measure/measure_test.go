@@ -1,0 +1,81 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// after is a call that is answered after d.
+func after(d time.Duration) Call {
+	return func(ctx context.Context) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func TestRunCountsWhatWasInsideTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := Window{Callers: 16, Warm: schema.Duration(50 * time.Millisecond), Long: schema.Duration(200 * time.Millisecond)}
+		got, err := Run(t.Context(), w, after(time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Calls != 16*200 || got.PerSecond != 16000 {
+			t.Errorf("16 callers of 1 ms for 200 ms made %d calls, %v per second", got.Calls, got.PerSecond)
+		}
+		for name, q := range map[string]schema.Duration{"p50": got.P50, "p99": got.P99} {
+			if q.Std().Round(10*time.Microsecond) != time.Millisecond {
+				t.Errorf("%s of calls of 1 ms is %v", name, q)
+			}
+		}
+	})
+}
+
+func TestRunEndsAtTheFirstWrongAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wrong := errors.New("a deny where an allow was due")
+		var calls atomic.Int64
+		start := time.Now()
+		_, err := Run(t.Context(), Window{Callers: 4, Long: schema.Duration(time.Hour)}, func(ctx context.Context) error {
+			if calls.Add(1) == 10 {
+				return wrong
+			}
+			return after(time.Second)(ctx)
+		})
+		if !errors.Is(err, wrong) {
+			t.Errorf("the error is %v", err)
+		}
+		if past := time.Since(start); past > time.Minute {
+			t.Errorf("the other callers went on for %v", past)
+		}
+	})
+}
+
+func TestRunRefusesAnEmptyWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := Run(t.Context(), Window{Callers: 1, Long: schema.Duration(time.Millisecond)}, after(time.Second))
+		if err == nil || !strings.Contains(err.Error(), "make the window longer") {
+			t.Errorf("a window shorter than a call gave %v", err)
+		}
+	})
+}
+
+func TestACallHasADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := Run(t.Context(), Window{Callers: 1, Long: schema.Duration(time.Hour)}, after(time.Hour))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a call that is never answered gave %v", err)
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package proc
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Crew is the children of one parent. It is not safe for many goroutines.
+type Crew struct {
+	// Args go before the role's name on a child's command line.
+	Args []string
+	// Log takes what the children say on standard error; nil: nobody listens.
+	Log *os.File
+
+	children []*Child
+}
+
+// Start starts a child, gives it its configuration and waits until it is up.
+// Facts takes what the role tells of itself; nil: the parent does not ask.
+func (c *Crew) Start(ctx context.Context, role string, config, facts any) (*Child, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program's own file: %w", err)
+	}
+	cmd := exec.Command(program, append(slices.Clone(c.Args), role)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if c.Log != nil {
+		cmd.Stderr = c.Log
+	}
+	child, err := started(cmd, role)
+	if err != nil {
+		return nil, fmt.Errorf("starting the role %s: %w", role, err)
+	}
+	c.children = append(c.children, child)
+	if err := child.Ask(ctx, config, facts); err != nil {
+		return nil, fmt.Errorf("starting the role %s: %w", role, err)
+	}
+	return child, nil
+}
+
+// Stop ends all children, the last started first, and waits for them.
+func (c *Crew) Stop() error {
+	var errs []error
+	for _, child := range slices.Backward(c.children) {
+		errs = append(errs, child.Stop())
+	}
+	c.children = nil
+	return errors.Join(errs...)
+}
+
+// A Child is one role in a process of its own.
+type Child struct {
+	role  string
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan []byte
+	// ended is closed once the process was waited for; failure is set before.
+	ended   chan struct{}
+	failure error
+}
+
+func started(cmd *exec.Cmd, role string) (*Child, error) {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &Child{role: role, cmd: cmd, in: in, lines: make(chan []byte, 1), ended: make(chan struct{})}
+	go c.follow(out)
+	return c, nil
+}
+
+// follow hands on the child's lines and reaps it when they end.
+func (c *Child) follow(out io.Reader) {
+	defer close(c.ended)
+	r := bufio.NewReader(out)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		c.lines <- line
+	}
+	close(c.lines)
+	c.failure = c.cmd.Wait()
+}
+
+// Ask sends a request and decodes the answer into value, unless that is nil.
+// After an answer that did not come in time the child is of no more use.
+func (c *Child) Ask(ctx context.Context, request, value any) error {
+	line, err := schema.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("encoding a request to the role %s: %w", c.role, err)
+	}
+	if _, err := c.in.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("the role %s does not listen: %w", c.role, err)
+	}
+	select {
+	case line, ok := <-c.lines:
+		if !ok {
+			return c.died()
+		}
+		return decoded(line, value)
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the role %s: %w", c.role, context.Cause(ctx))
+	}
+}
+
+func (c *Child) died() error {
+	<-c.ended
+	return fmt.Errorf("the role %s ended before it answered: %w", c.role, errors.Join(c.failure, io.EOF))
+}
+
+// decoded reads an answer line.
+func decoded(line []byte, value any) error {
+	var r reply
+	if err := schema.Unmarshal(line, &r); err != nil {
+		return fmt.Errorf("an answer is no line of JSON: %w", err)
+	}
+	if r.Error != "" {
+		return errors.New(r.Error)
+	}
+	if value == nil || len(r.Value) == 0 {
+		return nil
+	}
+	return schema.Unmarshal(r.Value, value)
+}
+
+// Stop closes the child's input, waits until it has ended, and ends it and its
+// whole group by force if it does not. A second Stop does nothing.
+func (c *Child) Stop() error {
+	_ = c.in.Close() // it may have ended, and closed the pipe, by itself
+	late := time.NewTimer(2 * grace)
+	defer late.Stop()
+	for {
+		select {
+		case <-c.ended:
+			if c.failure != nil {
+				return fmt.Errorf("the role %s ended badly: %w", c.role, c.failure)
+			}
+			return nil
+		case <-c.lines: // an answer that nobody waits for any more
+		case <-late.C:
+			return c.kill()
+		}
+	}
+}
+
+// kill ends the child's process group.
+func (c *Child) kill() error {
+	err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+	for range c.lines {
+	}
+	<-c.ended
+	return errors.Join(fmt.Errorf("the role %s did not end and was killed", c.role), err)
+}
