@@ -2,7 +2,6 @@ package schema
 
 import (
 	"slices"
-	"strings"
 )
 
 // Decision is what a hook, or the fold of all hooks, says.
@@ -101,13 +100,4 @@ func (t EventType) Terminal(d Decision) bool {
 func (t EventType) ReadonlyByDefault() bool {
 	r := table[t].rewrite
 	return r != RewriteInput && r != RewriteMessage
-}
-
-// legal names the decisions of t for a sentence.
-func (t EventType) legal() string {
-	names := make([]string, 0, len(table[t].decisions))
-	for _, d := range table[t].decisions {
-		names = append(names, string(d))
-	}
-	return strings.Join(names, ", ")
 }

@@ -1,0 +1,193 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/match"
+)
+
+// A Condition decides from the event whether a hook is asked at all.
+type Condition interface {
+	Holds(e *schema.Event) (bool, error)
+}
+
+// A Snapshot is one config version, compiled. Every call is pinned to one.
+type Snapshot struct {
+	Config schema.Config
+
+	matchers []*match.Matcher // by hook; what the hook's matcher says
+	when     []Condition      // by hook; nil: always
+	patterns []agentPattern   // the distinct agent patterns of the file
+
+	mu     sync.RWMutex
+	agents map[string]*scope // by agent id; guarded by mu, bounded
+	scopes map[string]*scope // by which patterns matched; guarded by mu, bounded by the file
+}
+
+// agentPattern is one way in which the file names agents.
+type agentPattern struct {
+	text string
+	m    *match.Matcher
+}
+
+// scope is what the file says for the agents that the same patterns match.
+type scope struct {
+	own map[string]bool // the matching agent patterns
+
+	mu    sync.RWMutex
+	plans map[planKey]*Plan // guarded by mu, bounded
+}
+
+type planKey struct {
+	event schema.EventType
+	tool  string
+}
+
+// Agents and tools are free names that anybody may invent, so that both caches
+// are emptied when they are full: a plan costs microseconds to make again.
+const (
+	maxAgents = 1 << 16
+	maxPlans  = 1 << 12
+)
+
+// Compile prepares a configuration for planning. Conditions are compiled by
+// the given function; nil refuses them.
+func Compile(cfg schema.Config, condition func(expr string) (Condition, error)) (*Snapshot, error) {
+	s := &Snapshot{
+		Config:   cfg,
+		matchers: make([]*match.Matcher, len(cfg.Hooks)),
+		when:     make([]Condition, len(cfg.Hooks)),
+		agents:   make(map[string]*scope),
+		scopes:   make(map[string]*scope),
+	}
+	var errs []error
+	for i := range cfg.Hooks {
+		h := &cfg.Hooks[i]
+		errs = append(errs, s.compileHook(i, h, condition), s.addPattern(h.Agent))
+	}
+	for _, o := range cfg.Overrides {
+		errs = append(errs, s.addPattern(o.Agent))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Snapshot) compileHook(i int, h *schema.Hook, condition func(string) (Condition, error)) (err error) {
+	if !h.Event.Known() {
+		return fmt.Errorf("hook %q: unknown event %q", h.Name, h.Event)
+	}
+	if s.matchers[i], err = match.Compile(h.Matcher); err != nil {
+		return fmt.Errorf("hook %q: matcher: %w", h.Name, err)
+	}
+	if h.When == "" {
+		return nil
+	}
+	if condition == nil {
+		return fmt.Errorf("hook %q: conditions are not available here; leave out when", h.Name)
+	}
+	if s.when[i], err = condition(h.When); err != nil {
+		return fmt.Errorf("hook %q: when: %w", h.Name, err)
+	}
+	return nil
+}
+
+func (s *Snapshot) addPattern(agent string) error {
+	if agent == "" {
+		return nil
+	}
+	for _, p := range s.patterns {
+		if p.text == agent {
+			return nil
+		}
+	}
+	m, err := match.Compile(agent)
+	if err != nil {
+		return fmt.Errorf("agent %q: %w", agent, err)
+	}
+	s.patterns = append(s.patterns, agentPattern{agent, m})
+	return nil
+}
+
+// Plan is what runs for an event of an agent about a tool.
+func (s *Snapshot) Plan(agent string, t schema.EventType, tool string) *Plan {
+	sc := s.scope(agent)
+	key := planKey{t, tool}
+	sc.mu.RLock()
+	p := sc.plans[key]
+	sc.mu.RUnlock()
+	if p != nil {
+		return p
+	}
+	p = s.plan(sc, key)
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if len(sc.plans) >= maxPlans {
+		clear(sc.plans)
+	}
+	sc.plans[key] = p
+	return p
+}
+
+// Guards reports whether a call is guarded although its tool is not known:
+// whether some fail-closed hook of that event exists for the agent.
+func (s *Snapshot) Guards(agent string, t schema.EventType) bool {
+	sc := s.scope(agent)
+	for i := range s.Config.Hooks {
+		h := &s.Config.Hooks[i]
+		if h.Event == t && h.FailClosed && h.Mode == schema.Enforce && s.applies(sc, h) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Snapshot) scope(agent string) *scope {
+	s.mu.RLock()
+	sc := s.agents[agent]
+	s.mu.RUnlock()
+	if sc != nil {
+		return sc
+	}
+	own, key := make(map[string]bool), make([]byte, len(s.patterns))
+	for i, p := range s.patterns {
+		if p.m.Match(agent) {
+			own[p.text], key[i] = true, 1
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sc = s.scopes[string(key)]; sc == nil {
+		sc = &scope{own: own, plans: make(map[planKey]*Plan)}
+		if len(s.scopes) >= maxPlans {
+			clear(s.scopes)
+		}
+		s.scopes[string(key)] = sc
+	}
+	if len(s.agents) >= maxAgents {
+		clear(s.agents)
+	}
+	s.agents[agent] = sc
+	return sc
+}
+
+// applies reports whether h is asked for agents of the scope: their own hooks
+// are, and the global ones that they do not override.
+func (s *Snapshot) applies(sc *scope, h *schema.Hook) bool {
+	if h.Agent != "" {
+		return sc.own[h.Agent]
+	}
+	if h.System {
+		return true
+	}
+	for _, o := range s.Config.Overrides {
+		if o.Event == h.Event && sc.own[o.Agent] {
+			return false
+		}
+	}
+	return true
+}

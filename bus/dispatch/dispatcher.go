@@ -1,0 +1,281 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Caller asks a worker to run a batch and waits for its reply, until ctx
+// ends. An empty worker means whoever serves the pool answers first. It
+// returns [ErrNoWorker] when nobody listens there.
+type Caller interface {
+	Call(ctx context.Context, pool, worker string, b *schema.Batch) (schema.BatchReply, error)
+}
+
+// Local is a worker in this process. Try runs a batch as a function call if a
+// slot is free, and reports whether it did.
+type Local interface {
+	Try(ctx context.Context, b *schema.Batch) (schema.BatchReply, bool)
+}
+
+// Options are what a Dispatcher needs.
+type Options struct {
+	// Caller reaches the workers.
+	Caller Caller
+	// Local serves the pool "default" in this process; nil: nobody does.
+	Local Local
+	// Members knows the workers.
+	Members *Members
+	// NewID makes batch ids.
+	NewID func() string
+	// Shadows bounds the shadow batches under way; 0: 64.
+	Shadows int
+	// Watch hears of what is not in a verdict; nil fields are skipped.
+	Watch Watch
+	// Logger; nil: slog's default.
+	Logger *slog.Logger
+}
+
+// Watch is told what happens besides verdicts. Its functions must not block.
+type Watch struct {
+	// Batch: a batch of so many hooks is sent.
+	Batch func(pool string, hooks int)
+	// Queued: a batch waited so long for a free worker.
+	Queued func(pool string, waited time.Duration)
+	// Rerun: hooks run again because their worker was lost.
+	Rerun func(pool string, hooks int)
+	// Aside: outcomes that are not in the verdict, of shadow hooks or of hooks
+	// that ran side by side with one that ended the chain.
+	Aside func(r *Request, h *schema.Hook, part schema.Verdict)
+	// ShadowDropped: so many shadow hooks did not run, because too many were.
+	ShadowDropped func(hooks int)
+	// ConditionFailed: a condition could not be evaluated and counted as true.
+	ConditionFailed func(h *schema.Hook, err error)
+}
+
+// A Request is one event to judge.
+type Request struct {
+	schema.Routing
+	// Attempt counts from 1. On a second attempt hooks that are not idempotent
+	// do not run: nobody knows whether they did.
+	Attempt int
+	// Deadline is when the verdict is due.
+	Deadline time.Time
+	// Body is the event's JSON.
+	Body []byte
+}
+
+// A Dispatcher has plans run.
+type Dispatcher struct {
+	opt     Options
+	shadows chan struct{}
+}
+
+// New makes a Dispatcher.
+func New(opt Options) *Dispatcher {
+	if opt.Shadows == 0 {
+		opt.Shadows = 64
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.Default()
+	}
+	return &Dispatcher{opt: opt, shadows: make(chan struct{}, opt.Shadows)}
+}
+
+// Dispatch runs the plan for r and returns the verdict, always. The context
+// carries the process's life, not the call's deadline: that is in r.
+func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Request) (v schema.Verdict) {
+	c := &call{d: d, snap: s, plan: p, req: r, body: r.Body}
+	if len(p.Shadow) > 0 {
+		d.shadow(ctx, c)
+	}
+	for _, w := range p.Waves {
+		if !c.wave(ctx, w) {
+			break
+		}
+	}
+	return c.verdict
+}
+
+// call is one event on its way through its waves. Only its own goroutine
+// touches it; batches that run side by side get what they need as arguments.
+type call struct {
+	d       *Dispatcher
+	snap    *Snapshot
+	plan    *Plan
+	req     *Request
+	verdict schema.Verdict
+	// body is the event as the waves so far left it; event is the same, decoded,
+	// once a condition asked for it.
+	body  []byte
+	event *schema.Event
+}
+
+// wave runs batches side by side and folds what they came to, in registration
+// order. It reports whether the chain goes on.
+func (c *call) wave(ctx context.Context, w Wave) bool {
+	runs := make([]*run, 0, len(w))
+	for i := range w {
+		b := &w[i]
+		hooks := b.Hooks
+		if b.Conditional {
+			hooks = c.holding(b.Hooks)
+		}
+		if len(hooks) > 0 {
+			runs = append(runs, &run{call: c, batch: b, hooks: hooks, body: c.body})
+		}
+	}
+	if len(runs) == 0 {
+		return true
+	}
+	for _, r := range runs[1:] {
+		r.done = make(chan struct{})
+		go func() {
+			defer close(r.done)
+			r.do(ctx)
+		}()
+	}
+	runs[0].do(ctx)
+	for i, r := range runs {
+		if i > 0 {
+			<-r.done
+		}
+		if !c.fold(r) {
+			c.abandon(runs[i+1:])
+			return false
+		}
+	}
+	return c.rewrite()
+}
+
+// fold adds a batch's outcomes to the verdict and reports whether the chain
+// goes on.
+func (c *call) fold(r *run) bool {
+	if r.refusal != nil {
+		c.verdict = Fold(c.req.Event, c.verdict, *r.refusal)
+		return false
+	}
+	for i := range r.parts {
+		if c.req.Event.Terminal(c.verdict.Decision) {
+			c.aside(r.parts[i:])
+			break
+		}
+		c.verdict = Fold(c.req.Event, c.verdict, r.parts[i].verdict)
+	}
+	return !c.req.Event.Terminal(c.verdict.Decision)
+}
+
+// abandon lets batches that ran beside the one that ended the chain finish, and
+// reports what they came to. Nobody waits for them.
+func (c *call) abandon(runs []*run) {
+	for _, r := range runs {
+		go func() {
+			<-r.done
+			c.aside(r.parts)
+		}()
+	}
+}
+
+func (c *call) aside(parts []part) {
+	if c.d.opt.Watch.Aside == nil {
+		return
+	}
+	for i := range parts {
+		c.d.opt.Watch.Aside(c.req, &c.snap.Config.Hooks[parts[i].hook], parts[i].verdict)
+	}
+}
+
+// rewrite hands what the hooks rewrote on to the next wave.
+func (c *call) rewrite() bool {
+	rw := c.verdict.Rewritten(c.req.Event)
+	if rw == nil {
+		return true
+	}
+	body, err := schema.RewriteBody(c.req.Body, c.req.Routing, rw)
+	if err != nil {
+		c.verdict = Fold(c.req.Event, c.verdict, Malformed(c.req.Event, c.plan.Guarded, err))
+		return false
+	}
+	c.body, c.event = body, nil
+	return true
+}
+
+// holding is the hooks whose condition holds. A condition that can not be
+// evaluated counts as true: a policy is not switched off by an error.
+func (c *call) holding(hooks []int) []int {
+	var kept []int
+	for _, i := range hooks {
+		if cond := c.snap.when[i]; cond == nil || c.holds(i, cond) {
+			kept = append(kept, i)
+		}
+	}
+	return kept
+}
+
+func (c *call) holds(i int, cond Condition) bool {
+	if c.event == nil {
+		e, err := schema.DecodeEvent(c.body, c.req.Routing)
+		if err != nil {
+			return true // the worker will say what is wrong with it
+		}
+		c.event = e
+	}
+	ok, err := cond.Holds(c.event)
+	if err == nil {
+		return ok
+	}
+	if c.d.opt.Watch.ConditionFailed != nil {
+		c.d.opt.Watch.ConditionFailed(&c.snap.Config.Hooks[i], err)
+	}
+	return true
+}
+
+// Malformed is the verdict about an event that can not be judged as it is. One
+// that contradicts itself is forged, and denied; one that can not be read is
+// denied if it is guarded.
+func Malformed(t schema.EventType, guarded bool, err error) schema.Verdict {
+	v := schema.Verdict{HookErrors: []string{fmt.Sprintf("malformed event: %v", err)}}
+	if mismatch, forged := errors.AsType[*schema.Mismatch](err); forged {
+		if t.Blocking() == schema.Deny {
+			v.Decision, v.Reason = schema.Deny, "malformed event: "+mismatch.Error()
+		}
+		return v
+	}
+	if guarded {
+		v.Decision, v.Reason = t.Blocking(), fmt.Sprintf("malformed event, and a fail-closed hook guards this call: %v", err)
+	}
+	return v
+}
+
+// shadow starts the shadow batches off the path, if there is room for them.
+func (d *Dispatcher) shadow(ctx context.Context, c *call) {
+	shadow := &call{d: d, snap: c.snap, plan: c.plan, req: c.req, body: c.body}
+	for i := range c.plan.Shadow {
+		b := &c.plan.Shadow[i]
+		select {
+		case d.shadows <- struct{}{}:
+		default:
+			if d.opt.Watch.ShadowDropped != nil {
+				d.opt.Watch.ShadowDropped(len(b.Hooks))
+			}
+			continue
+		}
+		hooks := b.Hooks
+		if b.Conditional {
+			hooks = shadow.holding(b.Hooks)
+		}
+		go func() {
+			defer func() { <-d.shadows }()
+			r := &run{call: shadow, batch: b, hooks: hooks, body: c.req.Body}
+			if len(hooks) > 0 {
+				r.do(ctx)
+			}
+			shadow.aside(r.parts)
+		}()
+	}
+}

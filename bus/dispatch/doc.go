@@ -1,0 +1,16 @@
+// Package dispatch thinks: it plans which hooks run for an event, has workers
+// run them in batches, and folds what came of it into one verdict. It knows no
+// bus and no process: it sees workers through a one-method [Caller] and learns
+// of their life through [Members]. Apart from waiting it is pure.
+//
+// Concurrency: a [Snapshot] and its plans are immutable once compiled and
+// shared by all calls that are pinned to it; [Members] and [Dispatcher] are
+// safe for many goroutines. [Dispatcher.Dispatch] always returns a verdict: a
+// failure of a hook, a worker or this package is an outcome, and follows the
+// failure policy of the hooks it hit.
+//
+// To follow an event, read compile.go and plan.go (which hooks, in which
+// batches), dispatcher.go (the waves), batch.go (one batch, until it has
+// outcomes), settle.go (an outcome becomes a part of a verdict) and fold.go
+// (the parts become one).
+package dispatch

@@ -1,0 +1,75 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Fold makes one of two neighbours' results, a before b in registration order.
+// It is associative and the zero [Part] is its unit, so it does not matter who
+// folds which neighbours first.
+func Fold(t schema.EventType, a, b Part) Part {
+	r := ruleOf(t)
+	if r.terminal(a.Decision) {
+		return a // the first terminal result wins, what ran beside it is dropped
+	}
+	out := weigh(a, b)
+	if r.terminal(b.Decision) {
+		out = b // of what came before it only the trail, the errors and the injections stay
+	}
+	out.Injections = slices.Concat(a.Injections, b.Injections)
+	out.ExecutedHooks = slices.Concat(a.ExecutedHooks, b.ExecutedHooks)
+	out.HookErrors = slices.Concat(a.HookErrors, b.HookErrors)
+	return out
+}
+
+// weigh: the greater decision wins, the first of equals, with its reason; the
+// later rewrite wins, because its hook saw the earlier one; effects add up.
+func weigh(a, b Part) Part {
+	greater := a
+	if rank(b.Decision) > rank(a.Decision) {
+		greater = b
+	}
+	out := Part{OwnWords: greater.OwnWords}
+	out.Decision, out.Reason = greater.Decision, greater.Reason
+	out.AutoApprove = out.Decision == schema.Allow && (a.AutoApprove || b.AutoApprove)
+	out.UpdatedInput = later(a.UpdatedInput, b.UpdatedInput)
+	out.UpdatedOutput = later(a.UpdatedOutput, b.UpdatedOutput)
+	out.Value = later(a.Value, b.Value)
+	out.Effects = slices.Concat(a.Effects, b.Effects)
+	return out
+}
+
+func later(a, b jsontext.Value) jsontext.Value {
+	if b != nil {
+		return b
+	}
+	return a
+}
+
+// FoldAll folds parts in order; of none it is the unit.
+func FoldAll(t schema.EventType, parts ...Part) Part {
+	var out Part
+	for _, p := range parts {
+		out = Fold(t, out, p)
+	}
+	return out
+}
+
+// rewritten is the event as a hook with this result leaves it to the next.
+func rewritten(e schema.Event, p Part) schema.Event {
+	switch ruleOf(e.HookType).rewrite {
+	case input:
+		e.ToolInput = later(e.ToolInput, p.UpdatedInput)
+	case output:
+		e.ToolOutput = later(e.ToolOutput, p.UpdatedOutput)
+	case message:
+		e.Message = later(e.Message, p.Value)
+	case response:
+		e.Response = later(e.Response, p.Value)
+	}
+	return e
+}

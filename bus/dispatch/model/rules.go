@@ -1,0 +1,94 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// part names a part of an event that hooks may rewrite.
+type part int
+
+const (
+	nothing part = iota
+	input
+	output
+	message
+	response
+)
+
+// rule is an event's row in the contract's table.
+type rule struct {
+	// decisions may be taken here; no opinion always may.
+	decisions []schema.Decision
+	// rewrite is what hooks may replace.
+	rewrite part
+	// messageStop: a stop's value must be a message. Elsewhere it is a tool's
+	// result, which may be anything.
+	messageStop bool
+	// chain: the first terminal result ends it. Elsewhere nothing is dropped.
+	chain bool
+	// blocking is what "deny" means here when a failure policy says it; None
+	// is a mere record.
+	blocking schema.Decision
+}
+
+func decisions(d ...schema.Decision) []schema.Decision { return d }
+
+// ruleOf is the contract's table of events.
+func ruleOf(t schema.EventType) rule {
+	const deny, fail, stop, retry = schema.Deny, schema.Fail, schema.Stop, schema.Retry
+	switch t {
+	case schema.UserPromptSubmit:
+		return rule{decisions: decisions(deny), chain: true, blocking: deny}
+	case schema.BeforeLLMCall:
+		return rule{decisions: decisions(fail, stop), messageStop: true, chain: true, blocking: fail}
+	case schema.AfterLLMCall, schema.BeforeFinalResponse:
+		return rule{decisions: decisions(retry, fail, stop), rewrite: message, messageStop: true, chain: true, blocking: fail}
+	case schema.PreToolUse:
+		return rule{decisions: decisions(schema.Allow, schema.Ask, deny, fail, stop), rewrite: input, chain: true, blocking: deny}
+	case schema.PostToolUse, schema.ToolError:
+		return rule{decisions: decisions(deny, fail), rewrite: output}
+	case schema.QueryEnd:
+		return rule{decisions: decisions(fail), rewrite: response}
+	}
+	return rule{} // the session's ends: nothing but continue
+}
+
+func (r rule) permits(d schema.Decision) bool { return slices.Contains(r.decisions, d) }
+
+// terminal: a deny, fail, stop or retry ends a chain.
+func (r rule) terminal(d schema.Decision) bool { return r.chain && decisive(d) }
+
+// decisive decisions are the ones that hold something up or end it.
+func decisive(d schema.Decision) bool {
+	switch d {
+	case schema.Deny, schema.Fail, schema.Stop, schema.Retry:
+		return true
+	}
+	return false
+}
+
+// rank orders the decisions that are weighed against each other: ask over
+// allow over none in a chain, fail over deny over none on the Post events.
+func rank(d schema.Decision) int {
+	switch d {
+	case schema.Allow:
+		return 1
+	case schema.Ask:
+		return 2
+	case schema.Deny:
+		return 3
+	case schema.Fail:
+		return 4
+	}
+	return 0
+}
+
+// absent: a part that is not there, or null.
+func absent(v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' }
+
+// isMessage: a message is a string or an object.
+func isMessage(v jsontext.Value) bool { return v.Kind() == '"' || v.Kind() == '{' }

@@ -1,0 +1,260 @@
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Settle judges what came of asking one hook: illegal parts of its answer
+// become errors, its failure policy is applied, and what is left is its part
+// of the verdict. Workers settle to know where a chain ends, the aggregator to
+// fold: it is the same code, and it trusts no worker's judgement.
+func Settle(h *schema.Hook, o *schema.Outcome) schema.Verdict {
+	s := settling{hook: h, kind: o.Kind}
+	if s.kind == "" || s.kind == schema.Late {
+		s.kind = schema.OK
+	}
+	if o.Error != "" {
+		s.note(o.Error)
+	} else if s.kind != schema.OK {
+		s.note(saying[s.kind])
+	}
+	if s.kind == schema.OK || s.kind == schema.Errored {
+		s.take(&o.Result)
+	}
+	if s.kind != schema.OK {
+		s.applyPolicy()
+	}
+	s.strip()
+	s.out.ExecutedHooks = []schema.ExecutedHook{{
+		Hook: h.Name, Decision: s.out.Decision, Reason: s.out.Reason, Outcome: s.kind,
+		Duration: o.Took, Worker: o.Worker, Mode: h.Mode, Error: s.failure,
+	}}
+	return s.out
+}
+
+// saying is what to say of a failure about which nobody said more.
+var saying = map[schema.OutcomeKind]string{
+	schema.Deadline:  "did not answer before its deadline",
+	schema.Errored:   "failed",
+	schema.NoWorker:  "no worker serves its pool",
+	schema.Lost:      "was lost with its worker",
+	schema.Busy:      "every worker of its pool stayed busy until its deadline",
+	schema.LoadError: "its handler can not be loaded",
+}
+
+// settling is the work of settling one outcome.
+type settling struct {
+	hook *schema.Hook
+	kind schema.OutcomeKind
+	out  schema.Verdict
+	// failure is the first thing that went wrong.
+	failure string
+}
+
+// note records something that went wrong without changing the outcome.
+func (s *settling) note(what string) {
+	if len(what) > schema.MaxReason {
+		what = strings.ToValidUTF8(what[:schema.MaxReason], "") + "…"
+	}
+	if s.failure == "" {
+		s.failure = what
+	}
+	s.out.HookErrors = append(s.out.HookErrors, fmt.Sprintf("hook %q: %s", s.hook.Name, what))
+}
+
+// fault is a note that makes the outcome an error: the failure policy decides.
+func (s *settling) fault(what string) {
+	s.note(what)
+	s.kind = schema.Errored
+}
+
+// take keeps the legal parts of an answer and turns the others into errors.
+func (s *settling) take(r *schema.Result) {
+	if n := r.Size(); n > schema.MaxResult {
+		s.fault(fmt.Sprintf("answered with %d bytes; an answer has at most %d", n, schema.MaxResult))
+		return
+	}
+	for _, e := range r.HookErrors {
+		s.note(e)
+	}
+	s.decide(r)
+	s.rewrites(r)
+	s.value(r)
+	s.effects(r.Effects)
+	s.inject(r.Injections)
+}
+
+func (s *settling) decide(r *schema.Result) {
+	t, d := s.hook.Event, r.Decision
+	switch {
+	case d == schema.None || d == schema.Continue || d == schema.Allow && !t.Permits(d):
+	case !t.Permits(d):
+		s.fault(fmt.Sprintf("decided %q; at %s write one of %s", clip(string(d)), t, legal(t)))
+	case d == schema.Stop && !fits(r.Value, t.StopValue()):
+		s.fault(fmt.Sprintf("decided stop without its value; at %s a stop carries %s", t, valueName(t.StopValue())))
+	default:
+		s.out.Decision, s.out.Reason = d, r.Reason
+		s.out.AutoApprove = d == schema.Allow && s.hook.AutoApprove
+	}
+}
+
+func (s *settling) rewrites(r *schema.Result) {
+	t := s.hook.Event.Rewrites()
+	if r.UpdatedInput != nil {
+		switch {
+		case t != schema.RewriteInput:
+			s.note(fmt.Sprintf("updated_input dropped: %s has no tool input to rewrite", s.hook.Event))
+		case r.UpdatedInput.Kind() != '{' || !valid(r.UpdatedInput):
+			s.note("updated_input dropped: it must be the tool's whole input as a JSON object")
+		case s.mayRewrite("updated_input"):
+			s.out.UpdatedInput = r.UpdatedInput
+		}
+	}
+	if r.UpdatedOutput != nil {
+		switch {
+		case t != schema.RewriteOutput:
+			s.note(fmt.Sprintf("updated_output dropped: %s has no tool output to rewrite", s.hook.Event))
+		case !valid(r.UpdatedOutput):
+			s.note("updated_output dropped: it is not valid JSON")
+		case s.mayRewrite("updated_output"):
+			s.out.UpdatedOutput = r.UpdatedOutput
+		}
+	}
+}
+
+func (s *settling) value(r *schema.Result) {
+	if r.Value == nil {
+		return
+	}
+	t := s.hook.Event
+	switch rw := t.Rewrites(); {
+	case s.out.Decision == schema.Stop:
+		s.out.Value = r.Value
+	case r.Decision == schema.Stop:
+		// Its decision was refused; so is its value.
+	case rw != schema.RewriteMessage && rw != schema.RewriteResponse:
+		s.note(fmt.Sprintf("value dropped: at %s only a stop carries one", t))
+	case rw == schema.RewriteMessage && !fits(r.Value, schema.MessageValue):
+		s.note("value dropped: a message is a string or an object")
+	case !valid(r.Value):
+		s.note("value dropped: it is not valid JSON")
+	case s.mayRewrite("value"):
+		s.out.Value = r.Value
+	}
+}
+
+// mayRewrite reports whether the hook may rewrite at all. One that promised
+// not to ran side by side with others, so that nobody knows what its rewrite
+// was made from.
+func (s *settling) mayRewrite(field string) bool {
+	if s.hook.Readonly {
+		s.fault(field + " dropped: the hook is readonly; configure readonly: false for a hook that rewrites")
+	}
+	return !s.hook.Readonly
+}
+
+func (s *settling) effects(all []jsontext.Value) {
+	for _, e := range all {
+		if e.Kind() != '{' || !valid(e) {
+			s.note("an effect was dropped: an effect is a JSON object")
+			continue
+		}
+		s.out.Effects = append(s.out.Effects, e)
+	}
+}
+
+func (s *settling) inject(all []schema.Injection) {
+	for _, in := range all {
+		if in.Content == "" {
+			continue
+		}
+		if in.Strategy == "" {
+			in.Strategy = schema.ToolResult
+		}
+		if !in.Strategy.Known() {
+			s.note(fmt.Sprintf("injection strategy %q taken as tool_result; write tool_result or user_message", clip(string(in.Strategy))))
+			in.Strategy = schema.ToolResult
+		}
+		s.out.Injections = append(s.out.Injections, schema.Injection{
+			Content: in.Content, Strategy: in.Strategy, Hook: s.hook.Name,
+		})
+	}
+}
+
+// applyPolicy decides for a hook that has no answer. What it did say and end
+// the chain with stands: a failure never weakens a refusal.
+func (s *settling) applyPolicy() {
+	t := s.hook.Event
+	if !s.hook.FailClosed && s.kind != schema.LoadError {
+		return
+	}
+	d := t.Blocking()
+	if d == schema.None || t.Terminal(s.out.Decision) {
+		return
+	}
+	why := "is fail-closed"
+	if s.kind == schema.LoadError {
+		why = "guards this call"
+	}
+	s.out.Decision, s.out.AutoApprove = d, false
+	s.out.Reason = fmt.Sprintf("hook %q %s and gave no answer: %s", s.hook.Name, why, s.failure)
+}
+
+// strip takes from a result that ends its chain what only a result that goes
+// on may carry. On the Post events nothing is dropped.
+func (s *settling) strip() {
+	if !s.hook.Event.Terminal(s.out.Decision) {
+		return
+	}
+	s.out.UpdatedInput, s.out.UpdatedOutput = nil, nil
+	if s.out.Decision != schema.Stop {
+		s.out.Value = nil
+	}
+}
+
+// fits reports whether v is a value of the kind.
+func fits(v jsontext.Value, k schema.ValueKind) bool {
+	if v == nil || !valid(v) {
+		return false
+	}
+	switch k {
+	case schema.MessageValue:
+		return v.Kind() == '"' || v.Kind() == '{'
+	case schema.ToolResultValue:
+		return v.Kind() != 'n'
+	}
+	return false
+}
+
+func valueName(k schema.ValueKind) string {
+	if k == schema.MessageValue {
+		return "a message: a string or an object"
+	}
+	return "a tool result: any JSON but null"
+}
+
+// valid reports whether v is one JSON value, in the fabric's dialect.
+func valid(v jsontext.Value) bool {
+	return v.IsValid(jsontext.AllowInvalidUTF8(true))
+}
+
+func legal(t schema.EventType) string {
+	var names []string
+	for _, d := range t.Decisions() {
+		names = append(names, string(d))
+	}
+	return strings.Join(names, ", ")
+}
+
+// clip bounds a foreign word that is repeated in a sentence.
+func clip(s string) string {
+	if len(s) > 40 {
+		return strings.ToValidUTF8(s[:40], "") + "…"
+	}
+	return s
+}

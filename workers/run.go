@@ -1,0 +1,227 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// maxReply is what the answers of one batch may come to together, so that the
+// reply fits into a message.
+const maxReply = schema.MaxPayload - 1<<20
+
+// job is one batch under way. Its slot is free again when every handler has
+// really returned, also one that was not waited for: a worker full of handlers
+// that hang says so.
+type job struct {
+	w        *Worker
+	v        *version
+	batch    *schema.Batch
+	event    *schema.Event
+	until    time.Time // when the worker answers, whatever has come by then
+	progress *progress // nil: nobody follows it by beats
+	outcomes []schema.Outcome
+	size     int
+	ended    bool
+	handlers sync.WaitGroup
+}
+
+// run runs a batch in a slot that is already taken, and gives the slot back.
+func (w *Worker) run(ctx context.Context, b *schema.Batch, p *progress) schema.BatchReply {
+	j := &job{w: w, batch: b, progress: p, until: time.Now().Add(b.Left - schema.Margin(b.Left))}
+	reply := schema.BatchReply{Worker: w.opt.Name}
+	if reply.Status, reply.Error = j.prepare(); reply.Status == schema.StatusOK {
+		j.hooks(ctx)
+		reply.Outcomes = j.outcomes
+	}
+	j.release()
+	return reply
+}
+
+// release gives the slot back, at once if no handler is still running.
+func (j *job) release() {
+	for i := range j.outcomes {
+		if j.outcomes[i].Kind == schema.Deadline {
+			go func() {
+				j.handlers.Wait()
+				j.w.release()
+			}()
+			return
+		}
+	}
+	j.w.release()
+}
+
+// prepare finds the batch's config version and reads its event.
+func (j *job) prepare() (schema.Status, string) {
+	j.v = (*j.w.versions.Load())[j.batch.Version]
+	if j.v == nil {
+		return schema.StatusStale, fmt.Sprintf("config version %d is not known here", j.batch.Version)
+	}
+	for _, i := range j.batch.Hooks {
+		if i < 0 || i >= len(j.v.hooks) || j.v.hooks[i].hook == nil {
+			return schema.StatusStale, fmt.Sprintf("config version %d has no hook %d for a pool of this worker", j.batch.Version, i)
+		}
+	}
+	var err error
+	j.event, err = schema.DecodeEvent(j.batch.Body, j.batch.Routing)
+	if _, forged := errors.AsType[*schema.Mismatch](err); forged {
+		return schema.StatusMismatch, err.Error()
+	}
+	if err != nil {
+		return schema.StatusMalformed, err.Error()
+	}
+	return schema.StatusOK, ""
+}
+
+// hooks runs the batch: hooks that may rewrite one after the other, neighbours
+// that do not side by side, until one ends the chain.
+func (j *job) hooks(ctx context.Context) {
+	rest := j.batch.Hooks
+	for len(rest) > 0 && !j.ended {
+		n := j.beside(rest)
+		if n == 1 {
+			j.take(j.one(ctx, rest[0], j.event))
+		} else {
+			j.side(ctx, rest[:n])
+		}
+		rest = rest[n:]
+	}
+}
+
+// beside is how many of the next hooks run side by side. Inline handlers are
+// too cheap for that.
+func (j *job) beside(hooks []int) int {
+	n := 0
+	for n < len(hooks) {
+		l := &j.v.hooks[hooks[n]]
+		if !l.hook.Readonly || l.inline {
+			break
+		}
+		n++
+	}
+	return max(n, 1)
+}
+
+// side runs hooks side by side and takes their outcomes in registration order.
+func (j *job) side(ctx context.Context, hooks []int) {
+	outcomes := make([]schema.Outcome, len(hooks))
+	var wg sync.WaitGroup
+	for i, h := range hooks {
+		wg.Go(func() { outcomes[i] = j.one(ctx, h, j.event) })
+	}
+	wg.Wait()
+	for _, o := range outcomes {
+		j.take(o)
+	}
+}
+
+// take adds an outcome, and hands what it rewrote to the next hook.
+func (j *job) take(o schema.Outcome) {
+	if j.size += o.Result.Size(); j.size > maxReply {
+		o.Kind, o.Result = schema.Errored, schema.Result{}
+		o.Error = fmt.Sprintf("the answers of its batch are larger than %d bytes together; answer less, or give the hooks pools of their own", maxReply)
+	}
+	h := j.v.hooks[o.Hook].hook
+	j.outcomes = append(j.outcomes, o)
+	if j.progress != nil {
+		j.w.mu.Lock()
+		j.progress.outcomes = j.outcomes
+		j.w.mu.Unlock()
+	}
+	part := dispatch.Settle(h, &o)
+	j.ended = j.ended || o.Kind == schema.LoadError || h.Event.Terminal(part.Decision)
+	if rw := part.Rewritten(h.Event); rw != nil && !j.ended {
+		e := *j.event
+		e.Apply(rw)
+		j.event = &e
+	}
+}
+
+// one asks one hook, within its own deadline and the batch's.
+func (j *job) one(ctx context.Context, i int, e *schema.Event) (o schema.Outcome) {
+	l := &j.v.hooks[i]
+	start := time.Now()
+	o.Hook = i
+	defer func() { o.Took = schema.Duration(time.Since(start)) }()
+	if l.err != nil {
+		o.Kind, o.Error = schema.LoadError, "its handler can not be loaded: "+l.err.Error()
+		return o
+	}
+	left := j.until.Sub(start)
+	if left <= 0 {
+		o.Kind, o.Error = schema.Deadline, "the call's time was over before it could start"
+		return o
+	}
+	if l.inline && l.slots == nil {
+		return j.finish(o, l, call(ctx, l.handler, e))
+	}
+	limit, why := left, "the call's time was over before it answered"
+	if t := l.hook.Timeout.Std(); t < left {
+		limit, why = t, fmt.Sprintf("did not answer within its timeout of %s", t)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if l.slots != nil {
+		select {
+		case l.slots <- struct{}{}:
+		case <-ctx.Done():
+			o.Kind, o.Error = schema.Busy, fmt.Sprintf("%d calls of it were already under way until its deadline", cap(l.slots))
+			return o
+		}
+	}
+	answer := make(chan answered, 1)
+	j.handlers.Go(func() {
+		answer <- call(ctx, l.handler, e)
+		if l.slots != nil {
+			<-l.slots
+		}
+	})
+	select {
+	case a := <-answer:
+		if a.err == nil || ctx.Err() == nil {
+			return j.finish(o, l, a)
+		}
+	case <-ctx.Done():
+	}
+	o.Kind, o.Error = schema.Deadline, why
+	return o
+}
+
+// finish turns what a handler returned into its outcome.
+func (j *job) finish(o schema.Outcome, l *loaded, a answered) schema.Outcome {
+	switch n := a.result.Size(); {
+	case a.err != nil:
+		o.Kind, o.Error = schema.Errored, a.err.Error()
+		j.w.opt.Logger.Warn("hook failed", "hook", l.hook.Name, "event_id", j.batch.ID, "error", a.err, "stack", a.stack)
+	case n > schema.MaxResult:
+		o.Kind, o.Error = schema.Errored, fmt.Sprintf("answered with %d bytes; an answer has at most %d", n, schema.MaxResult)
+	default:
+		o.Result = a.result
+	}
+	return o
+}
+
+// answered is what a handler returned.
+type answered struct {
+	result schema.Result
+	err    error
+	stack  string // of a panic; for the log only
+}
+
+// call runs a handler and turns a panic into an error.
+func call(ctx context.Context, h Handler, e *schema.Event) (a answered) {
+	defer func() {
+		if p := recover(); p != nil {
+			a = answered{err: fmt.Errorf("panicked: %v", p), stack: string(debug.Stack())}
+		}
+	}()
+	a.result, a.err = h.Handle(ctx, e)
+	return a
+}

@@ -1,0 +1,250 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// keptVersions is how many config versions a worker holds, so that calls that
+// are pinned to an older one still run.
+const keptVersions = 3
+
+// Options are what a Worker needs.
+type Options struct {
+	// Name is the worker's id, unique in the fabric.
+	Name string
+	// Pools are the pools it serves.
+	Pools []string
+	// Capacity is how many batches run at once; 0: 64.
+	Capacity int
+	// Runners run the handlers, by kind. A hook of a kind that is missing here
+	// can not be loaded.
+	Runners map[schema.Kind]Runner
+	// Inline are the kinds whose handlers always return at once: they run
+	// without a goroutine and a timer of their own.
+	Inline []schema.Kind
+	// Dirs are where programs and modules are looked up before python_path;
+	// empty: the folder of the configuration's file.
+	Dirs []string
+	// Freed is told that a slot became free; nil: nobody needs to know.
+	Freed func()
+	// Logger; nil: slog's default.
+	Logger *slog.Logger
+}
+
+// A Worker runs batches. It is safe for many goroutines.
+type Worker struct {
+	opt   Options
+	slots chan struct{}
+
+	versions atomic.Pointer[map[uint64]*version]
+	loading  sync.Mutex // one configuration is loaded at a time
+	newest   atomic.Uint64
+
+	draining atomic.Bool
+	running  sync.WaitGroup
+
+	mu      sync.Mutex
+	batches map[string]*progress // in hand, by batch id; guarded by mu
+}
+
+// version is one configuration with its handlers loaded.
+type version struct {
+	config *schema.Config
+	hooks  []loaded // by hook id; those of other pools are empty
+}
+
+// loaded is one hook that is ready to run, or why it is not.
+type loaded struct {
+	hook    *schema.Hook
+	handler Handler
+	err     error
+	inline  bool
+	slots   chan struct{} // max_concurrent; nil: unbounded
+}
+
+// progress is a batch in hand and the outcomes that are already there.
+type progress struct {
+	pool     string
+	outcomes []schema.Outcome // guarded by Worker.mu
+}
+
+// New makes a Worker. It runs nothing before Load.
+func New(opt Options) *Worker {
+	if opt.Capacity == 0 {
+		opt.Capacity = 64
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.Default()
+	}
+	if opt.Freed == nil {
+		opt.Freed = func() {}
+	}
+	w := &Worker{opt: opt, slots: make(chan struct{}, opt.Capacity), batches: make(map[string]*progress)}
+	w.versions.Store(&map[uint64]*version{})
+	return w
+}
+
+// Load makes a configuration ready to run and keeps the last three. It returns
+// the handlers that could not be loaded, by hook name: calls of those are denied.
+func (w *Worker) Load(cfg schema.Config) map[string]string {
+	w.loading.Lock()
+	defer w.loading.Unlock()
+	v := &version{config: &cfg, hooks: make([]loaded, len(cfg.Hooks))}
+	for i := range cfg.Hooks {
+		if h := &cfg.Hooks[i]; slices.Contains(w.opt.Pools, h.Pool) {
+			v.hooks[i] = w.loadHook(h, &cfg)
+		}
+	}
+	next := maps.Clone(*w.versions.Load())
+	next[cfg.Version] = v
+	for len(next) > keptVersions {
+		delete(next, slices.Min(slices.Collect(maps.Keys(next))))
+	}
+	w.versions.Store(&next)
+	w.newest.Store(cfg.Version)
+	return v.loadErrors()
+}
+
+func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
+	l := loaded{hook: h, inline: slices.Contains(w.opt.Inline, h.Type)}
+	if h.MaxConcurrent > 0 {
+		l.slots = make(chan struct{}, h.MaxConcurrent)
+	}
+	dirs := w.opt.Dirs
+	if len(dirs) == 0 && cfg.Dir != "" {
+		dirs = []string{cfg.Dir}
+	}
+	runner := w.opt.Runners[h.Type]
+	if runner == nil {
+		l.err = fmt.Errorf("this worker does not run handlers of type %q; give the hook a pool whose workers do", h.Type)
+	} else {
+		l.handler, l.err = runner.Load(*h, slices.Concat(dirs, cfg.PythonPath))
+	}
+	if l.err != nil {
+		w.opt.Logger.Error("handler can not be loaded: its calls are denied", "hook", h.Name, "version", cfg.Version, "error", l.err)
+	}
+	return l
+}
+
+func (v *version) loadErrors() map[string]string {
+	var errs map[string]string
+	for i := range v.hooks {
+		if l := &v.hooks[i]; l.err != nil {
+			if errs == nil {
+				errs = make(map[string]string)
+			}
+			errs[l.hook.Name] = l.err.Error()
+		}
+	}
+	return errs
+}
+
+// Try runs b as a function call if a slot is free, and reports whether it did.
+func (w *Worker) Try(ctx context.Context, b *schema.Batch) (schema.BatchReply, bool) {
+	if !w.acquire() {
+		return schema.BatchReply{}, false
+	}
+	return w.run(ctx, b, nil), true
+}
+
+// Run runs b, or says why not: busy, stale or draining.
+func (w *Worker) Run(ctx context.Context, b *schema.Batch) schema.BatchReply {
+	if w.draining.Load() {
+		return schema.BatchReply{Worker: w.opt.Name, Status: schema.StatusDraining}
+	}
+	if !w.acquire() {
+		return schema.BatchReply{Worker: w.opt.Name, Status: schema.StatusBusy}
+	}
+	return w.run(ctx, b, nil)
+}
+
+// acquire takes a slot if one is free.
+func (w *Worker) acquire() bool {
+	select {
+	case w.slots <- struct{}{}:
+		w.running.Add(1)
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *Worker) release() {
+	<-w.slots
+	w.running.Done()
+	w.opt.Freed()
+}
+
+// Drain makes the worker refuse new batches and waits for those under way.
+func (w *Worker) Drain(ctx context.Context) error {
+	w.draining.Store(true)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.running.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for %d batches under way: %w", len(w.slots), context.Cause(ctx))
+	}
+}
+
+// Close ends the runners. Drain first.
+func (w *Worker) Close() error {
+	var first error
+	for _, r := range w.opt.Runners {
+		if err := r.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// Name is the worker's id.
+func (w *Worker) Name() string { return w.opt.Name }
+
+// Beat is what the worker says of itself to one of its pools.
+func (w *Worker) Beat(pool string) *schema.Beat {
+	b := &schema.Beat{
+		Pool: pool, Worker: w.opt.Name,
+		InFlight: len(w.slots), Capacity: w.opt.Capacity, Draining: w.draining.Load(),
+	}
+	versions := *w.versions.Load()
+	b.Versions = slices.Sorted(maps.Keys(versions))
+	if v := versions[w.newest.Load()]; v != nil {
+		b.LoadErrors = v.loadErrors()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	room := maxBeatOutcomes
+	for id, p := range w.batches {
+		if p.pool == pool {
+			b.Batches = append(b.Batches, schema.BatchProgress{Batch: id, Outcomes: fitting(p.outcomes, &room)})
+		}
+	}
+	return b
+}
+
+// maxBeatOutcomes bounds what a beat carries of finished outcomes: what does
+// not fit is run again if its worker is lost.
+const maxBeatOutcomes = 256 << 10
+
+// fitting is the longest prefix of outcomes that fits into room.
+func fitting(outcomes []schema.Outcome, room *int) []schema.Outcome {
+	for i := range outcomes {
+		if *room -= outcomes[i].Result.Size() + len(outcomes[i].Error) + 64; *room < 0 {
+			return slices.Clone(outcomes[:i])
+		}
+	}
+	return slices.Clone(outcomes)
+}
