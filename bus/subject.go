@@ -1,0 +1,185 @@
+package bus
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The subjects that subscribers use.
+const (
+	// EventsWildcard is every question of every agent.
+	EventsWildcard = "hook.v1.event.*.*"
+	// BeatsWildcard is every beat of every worker.
+	BeatsWildcard = "hook.v1.beat.*.*"
+	// ControlWildcard is every control request.
+	ControlWildcard = "hook.v1.ctl.*.*"
+	// FeedsWildcard is the record of every verdict.
+	FeedsWildcard = "hook.v1.feed.*"
+)
+
+// The queue groups: one member of each gets a message.
+const (
+	// QueueAggregators shares [EventsWildcard] among the aggregators.
+	QueueAggregators = "aggregators"
+	// QueueWorkers shares a pool's [FirstContactSubject] among its workers.
+	QueueWorkers = "workers"
+)
+
+const (
+	eventPrefix   = "hook.v1.event."
+	runPrefix     = "hook.v1.run."
+	beatPrefix    = "hook.v1.beat."
+	controlPrefix = "hook.v1.ctl."
+	feedPrefix    = "hook.v1.feed."
+)
+
+// nobody is the place of the agent in control subjects that are about none.
+const nobody = "_"
+
+// maxVerb bounds a control verb.
+const maxVerb = 32
+
+// EventSubject is where agent asks about a moment of the kind t.
+func EventSubject(agent string, t schema.EventType) (string, error) {
+	if _, err := schema.ParseEventType(string(t)); err != nil {
+		return "", err
+	}
+	tok, err := Token(agent)
+	if err != nil {
+		return "", fmt.Errorf("agent: %w", err)
+	}
+	return eventPrefix + tok + "." + string(t), nil
+}
+
+// ParseEventSubject returns who asks about what. Both are parts of subj, so
+// that an ordinary agent's name costs no allocation.
+func ParseEventSubject(subj string) (agent string, t schema.EventType, err error) {
+	tok, event, err := split2(subj, eventPrefix, "hook.v1.event.<agent>.<event>")
+	if err != nil {
+		return "", "", err
+	}
+	if t = schema.EventType(event); !t.Known() {
+		_, err := schema.ParseEventType(event)
+		return "", "", fmt.Errorf("subject %q: %w", subj, err)
+	}
+	if agent, err = ParseToken(tok); err != nil {
+		return "", "", fmt.Errorf("subject %q: agent: %w", subj, err)
+	}
+	return agent, t, nil
+}
+
+// RunSubject is where one worker of a pool takes batches.
+func RunSubject(pool, worker string) (string, error) {
+	return poolSubject(runPrefix, pool, worker)
+}
+
+// FirstContactSubject is where any worker of a pool takes a batch, in the
+// queue group [QueueWorkers]: for pools of which no beat was heard yet.
+func FirstContactSubject(pool string) (string, error) {
+	tok, err := Token(pool)
+	if err != nil {
+		return "", fmt.Errorf("pool: %w", err)
+	}
+	return runPrefix + tok, nil
+}
+
+// BeatSubject is where one worker of a pool says how it is.
+func BeatSubject(pool, worker string) (string, error) {
+	return poolSubject(beatPrefix, pool, worker)
+}
+
+// ParseBeatSubject returns whose beat was published on subj.
+func ParseBeatSubject(subj string) (pool, worker string, err error) {
+	p, w, err := split2(subj, beatPrefix, "hook.v1.beat.<pool>.<worker>")
+	if err != nil {
+		return "", "", err
+	}
+	if pool, err = ParseToken(p); err != nil {
+		return "", "", fmt.Errorf("subject %q: pool: %w", subj, err)
+	}
+	if worker, err = ParseToken(w); err != nil {
+		return "", "", fmt.Errorf("subject %q: worker: %w", subj, err)
+	}
+	return pool, worker, nil
+}
+
+// ControlSubject is where brokers take the control request verb about agent.
+// An empty agent is a request that is about no agent in particular.
+func ControlSubject(verb, agent string) (string, error) {
+	if err := checkVerb(verb); err != nil {
+		return "", err
+	}
+	tok := nobody
+	if agent != "" {
+		var err error
+		if tok, err = Token(agent); err != nil {
+			return "", fmt.Errorf("agent: %w", err)
+		}
+	}
+	return controlPrefix + verb + "." + tok, nil
+}
+
+// ParseControlSubject returns what is requested, and about whom; an empty
+// agent is nobody in particular. Whether the verb exists is for its servers.
+func ParseControlSubject(subj string) (verb, agent string, err error) {
+	verb, tok, err := split2(subj, controlPrefix, "hook.v1.ctl.<verb>.<agent or _>")
+	if err != nil {
+		return "", "", err
+	}
+	if err := checkVerb(verb); err != nil {
+		return "", "", fmt.Errorf("subject %q: %w", subj, err)
+	}
+	if tok == nobody {
+		return verb, "", nil
+	}
+	if agent, err = ParseToken(tok); err != nil {
+		return "", "", fmt.Errorf("subject %q: agent: %w", subj, err)
+	}
+	return verb, agent, nil
+}
+
+// FeedSubject is where the records of an agent's verdicts are published.
+func FeedSubject(agent string) (string, error) {
+	tok, err := Token(agent)
+	if err != nil {
+		return "", fmt.Errorf("agent: %w", err)
+	}
+	return feedPrefix + tok, nil
+}
+
+func poolSubject(prefix, pool, worker string) (string, error) {
+	p, err := Token(pool)
+	if err != nil {
+		return "", fmt.Errorf("pool: %w", err)
+	}
+	w, err := Token(worker)
+	if err != nil {
+		return "", fmt.Errorf("worker: %w", err)
+	}
+	return prefix + p + "." + w, nil
+}
+
+// split2 returns the two tokens that follow prefix in subj.
+func split2(subj, prefix, form string) (string, string, error) {
+	rest, ok := strings.CutPrefix(subj, prefix)
+	if ok {
+		if i := strings.IndexByte(rest, '.'); i >= 0 && strings.IndexByte(rest[i+1:], '.') < 0 {
+			return rest[:i], rest[i+1:], nil
+		}
+	}
+	return "", "", fmt.Errorf("subject %q does not have the form %s", subj, form)
+}
+
+func checkVerb(verb string) error {
+	ok := verb != "" && len(verb) <= maxVerb
+	for i := 0; ok && i < len(verb); i++ {
+		c := verb[i]
+		ok = c >= 'a' && c <= 'z' || i > 0 && (c >= '0' && c <= '9' || c == '_' || c == '-')
+	}
+	if !ok {
+		return fmt.Errorf("%.40q is no control verb; write a lower-case word such as inject or status", verb)
+	}
+	return nil
+}
