@@ -115,7 +115,8 @@ func holds(h schema.Hook, e schema.Event, o Options) bool {
 func unjudged(cfg schema.Config, e schema.Event, forged bool) Part {
 	const sentence = "the event can not be judged as it is"
 	blocking := ruleOf(e.HookType).blocking
-	if Guarded(cfg, e.AgentID, e.HookType, e.ToolName) || forged && blocking == schema.Deny {
+	denied := Guarded(cfg, e.AgentID, e.HookType, e.ToolName) || forged && blocking == schema.Deny
+	if denied && blocking != schema.None {
 		return Part{Verdict: schema.Verdict{Decision: blocking, Reason: sentence}, OwnWords: true}
 	}
 	return Part{Verdict: schema.Verdict{HookErrors: []string{sentence}}}

@@ -141,7 +141,7 @@ func (n *normaliser) value() {
 	case n.rule.rewrite != message && n.rule.rewrite != response:
 		n.note("nothing takes a value here")
 	case n.hook.Readonly:
-		n.err("a readonly hook replaces the %v", n.rule.rewrite)
+		n.err("a readonly hook rewrites the message or response")
 	case n.rule.rewrite == message && !isMessage(v):
 		n.note("the value is no message")
 	default:

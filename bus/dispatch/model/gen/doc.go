@@ -1,0 +1,36 @@
+// Package gen draws events, configurations and the answers of hooks for
+// property tests, legal and illegal ones in every combination: [Cases] is the
+// whole of a call, the other generators are its parts. The same draw serves
+// the model, by [Table.Script], and a real worker that answers by it.
+//
+// Rapid tries 100 cases unless told otherwise. A package that owes more says
+// so once:
+//
+//	func TestMain(m *testing.M) {
+//		gen.Checks(10_000)
+//		os.Exit(m.Run())
+//	}
+//
+// The flag -rapid.checks and the variable RAPID_CHECKS still win, for a quick
+// look or a long night.
+package gen
+
+import (
+	"flag"
+	"os"
+	"strconv"
+)
+
+// Checks sets how many cases rapid tries, unless the command line or
+// RAPID_CHECKS says so. It belongs into TestMain, before m.Run.
+func Checks(n int) {
+	flag.Parse()
+	_, given := os.LookupEnv("RAPID_CHECKS")
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if given {
+		return
+	}
+	if err := flag.Set("rapid.checks", strconv.Itoa(n)); err != nil {
+		panic(err) // the flag is rapid's own and takes any number
+	}
+}

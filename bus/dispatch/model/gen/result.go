@@ -1,0 +1,94 @@
+package gen
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"pgregory.net/rapid"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch/model"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// EventTypes draws one of the ten events.
+func EventTypes() *rapid.Generator[schema.EventType] { return rapid.SampledFrom(schema.EventTypes()) }
+
+// Decisions draws any decision, known or not, whether the event takes it or not.
+func Decisions() *rapid.Generator[schema.Decision] {
+	return rapid.SampledFrom([]schema.Decision{
+		schema.None, schema.Continue, schema.Allow, schema.Ask, schema.Deny, schema.Retry, schema.Stop, schema.Fail,
+		"DENY", "perhaps", `""`,
+	})
+}
+
+// Values draws JSON of every kind, few enough to collide, `{}` and null among
+// them. Absent is the most likely.
+func Values() *rapid.Generator[jsontext.Value] {
+	texts := []string{"", "", "", "", `{}`, `{"n":1}`, `{"n":2,"s":"x"}`, `"text"`, `"other"`, `7`, `[1]`, `true`, `null`}
+	return rapid.Map(rapid.SampledFrom(texts), func(s string) jsontext.Value {
+		if s == "" {
+			return nil
+		}
+		return jsontext.Value(s)
+	})
+}
+
+// Objects draws a JSON object.
+func Objects() *rapid.Generator[jsontext.Value] {
+	return rapid.Map(rapid.SampledFrom([]string{`{}`, `{"n":0}`, `{"n":3}`, `{"command":"ls"}`}), func(s string) jsontext.Value {
+		return jsontext.Value(s)
+	})
+}
+
+// Injections draws content for the agent, empty content and unknown strategies among it.
+func Injections() *rapid.Generator[schema.Injection] {
+	return rapid.Custom(func(t *rapid.T) schema.Injection {
+		return schema.Injection{
+			Content:  rapid.SampledFrom([]string{"note", "warning\nof two lines", ""}).Draw(t, "content"),
+			Strategy: rapid.SampledFrom([]schema.Strategy{"", schema.ToolResult, schema.UserMessage, "shout"}).Draw(t, "strategy"),
+		}
+	})
+}
+
+// Results draws an answer to an event: half of the time with a decision that
+// the event takes, else with any; each part is as often absent as there, and
+// as often where it belongs as where it does not.
+func Results(event schema.EventType) *rapid.Generator[schema.Result] {
+	return rapid.Custom(func(t *rapid.T) schema.Result {
+		r := schema.Result{
+			Decision:   Decisions().Draw(t, "any decision"),
+			Reason:     rapid.SampledFrom([]string{"", "because", "no"}).Draw(t, "reason"),
+			HookErrors: rapid.SliceOfN(rapid.Just("something was off"), 0, 1).Draw(t, "errors"),
+			Injections: rapid.SliceOfN(Injections(), 0, 2).Draw(t, "injections"),
+		}
+		if rapid.Bool().Draw(t, "legal decision") {
+			r.Decision = rapid.SampledFrom(event.Decisions()).Draw(t, "decision")
+		}
+		r.UpdatedInput = Values().Draw(t, "updated_input")
+		r.UpdatedOutput = Values().Draw(t, "updated_output")
+		r.Value = Values().Draw(t, "value")
+		if rapid.Bool().Draw(t, "with effects") {
+			r.Effects = rapid.SliceOfN(rapid.OneOf(Objects(), Values().Filter(some)), 1, 2).Draw(t, "effects")
+		}
+		if rapid.IntRange(0, 99).Draw(t, "size") == 99 {
+			r.Reason = strings.Repeat("x", schema.MaxResult+1)
+		}
+		return r
+	})
+}
+
+func some(v jsontext.Value) bool { return v != nil }
+
+// Answers draws what asking a hook gives: mostly that it answered, else one of
+// the failures. An error comes without a result, as a handler's error does.
+func Answers(event schema.EventType) *rapid.Generator[model.Answer] {
+	failures := []schema.OutcomeKind{
+		schema.Deadline, schema.Errored, schema.NoWorker, schema.Lost, schema.Busy, schema.LoadError,
+	}
+	return rapid.Custom(func(t *rapid.T) model.Answer {
+		if rapid.IntRange(0, 3).Draw(t, "failure") == 3 {
+			return model.Answer{Kind: rapid.SampledFrom(failures).Draw(t, "kind"), Error: "it broke"}
+		}
+		return model.Answer{Kind: schema.OK, Result: Results(event).Draw(t, "result")}
+	})
+}
