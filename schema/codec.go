@@ -46,3 +46,23 @@ func kindName(k jsontext.Kind) string {
 	}
 	return "not valid JSON"
 }
+
+// depth is how deep data nests, if it is JSON at all.
+func depth(data []byte) int {
+	deepest, now, quoted := 0, 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			now++
+			deepest = max(deepest, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return deepest
+}

@@ -1,8 +1,6 @@
 package schema
 
-import (
-	"slices"
-)
+import "slices"
 
 // Decision is what a hook, or the fold of all hooks, says.
 type Decision string
@@ -67,37 +65,44 @@ var table = map[EventType]*traits{
 	QueryEnd:            {decisions: []Decision{Continue, Fail}, rewrite: RewriteResponse},
 }
 
-func (t EventType) traits() *traits { return table[t] }
+// traits is t's row of the table. An event that nobody knows permits nothing
+// and blocks nothing: whoever takes events in refuses it before it gets here.
+func (t EventType) traits() traits {
+	if row := table[t]; row != nil {
+		return *row
+	}
+	return traits{}
+}
 
 // Decisions lists the decisions that hooks may take at t.
-func (t EventType) Decisions() []Decision { return slices.Clone(table[t].decisions) }
+func (t EventType) Decisions() []Decision { return slices.Clone(t.traits().decisions) }
 
 // Permits reports whether d may be decided at t. No opinion always may.
 func (t EventType) Permits(d Decision) bool {
-	return d == None || slices.Contains(table[t].decisions, d)
+	return d == None || slices.Contains(t.traits().decisions, d)
 }
 
 // StopValue says what type of value a stop must carry at t.
-func (t EventType) StopValue() ValueKind { return table[t].stop }
+func (t EventType) StopValue() ValueKind { return t.traits().stop }
 
 // Rewrites says what hooks of t may rewrite.
-func (t EventType) Rewrites() Rewrite { return table[t].rewrite }
+func (t EventType) Rewrites() Rewrite { return t.traits().rewrite }
 
 // Chains reports whether the first decisive result at t ends the chain. Where
 // it does not (the Post events, QueryEnd and the session's ends) nothing is ever dropped.
-func (t EventType) Chains() bool { return table[t].terminal }
+func (t EventType) Chains() bool { return t.traits().terminal }
 
 // Blocking is what "deny" means when a failure policy says it at t: deny,
 // fail, or None where a failure only leaves a record.
-func (t EventType) Blocking() Decision { return table[t].blocking }
+func (t EventType) Blocking() Decision { return t.traits().blocking }
 
 // Terminal reports whether d ends the chain at t.
 func (t EventType) Terminal(d Decision) bool {
-	return table[t].terminal && (d == Deny || d == Fail || d == Stop || d == Retry)
+	return t.traits().terminal && (d == Deny || d == Fail || d == Stop || d == Retry)
 }
 
 // ReadonlyByDefault reports whether hooks of t that do not say do not rewrite.
 func (t EventType) ReadonlyByDefault() bool {
-	r := table[t].rewrite
+	r := t.traits().rewrite
 	return r != RewriteInput && r != RewriteMessage
 }

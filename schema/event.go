@@ -32,7 +32,7 @@ func EventTypes() []EventType {
 }
 
 // Known reports whether t is one of the ten events.
-func (t EventType) Known() bool { return t.traits() != nil }
+func (t EventType) Known() bool { return table[t] != nil }
 
 // HasTool reports whether t is about one tool call, so that matchers apply.
 func (t EventType) HasTool() bool {
@@ -113,9 +113,12 @@ func (m *Mismatch) Error() string {
 // body claims: agent, session, event and id come from the subject and the
 // headers. A body that names another tool than r does is a [*Mismatch].
 func DecodeEvent(body []byte, r Routing) (*Event, error) {
+	if k := jsontext.Value(body).Kind(); k != '{' {
+		return nil, fmt.Errorf("the event is %s; it must be a JSON object", kindName(k))
+	}
 	e := new(Event)
 	if err := Unmarshal(body, e); err != nil {
-		return nil, fmt.Errorf("the event is not a JSON object of the documented form: %w", err)
+		return nil, sentence("the event", err)
 	}
 	if e.ToolName != "" && e.ToolName != r.Tool {
 		return nil, &Mismatch{Header: r.Tool, Body: e.ToolName}

@@ -7,7 +7,7 @@ import (
 )
 
 // Rewritten reports the rewrite that v carries for an event of type t: the new
-// input, output, message or response, or nil.
+// input, output, message or response, or nil. A stop's value is no rewrite.
 func (v *Verdict) Rewritten(t EventType) jsontext.Value {
 	switch t.Rewrites() {
 	case RewriteInput:
@@ -15,7 +15,7 @@ func (v *Verdict) Rewritten(t EventType) jsontext.Value {
 	case RewriteOutput:
 		return v.UpdatedOutput
 	case RewriteMessage, RewriteResponse:
-		if v.Decision == None {
+		if v.Decision != Stop {
 			return v.Value
 		}
 	}

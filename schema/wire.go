@@ -40,6 +40,9 @@ const (
 	MaxEvent = MaxPayload - 64<<10
 	// MaxResult is the largest answer of one hook, unless configured smaller.
 	MaxResult = 1 << 20
+	// MaxDepth is how deep one hook's answer may nest: less than JSON readers
+	// bear, because on its way it is put into a reply, a beat and a record.
+	MaxDepth = 1000
 	// MaxToken is the longest subject token, escapes included.
 	MaxToken = 128
 	// MaxHeader is the longest value of one header.
@@ -146,13 +149,3 @@ type Ack struct {
 	Fabric string   `json:"fabric"`
 	Events []string `json:"events"`
 }
-
-// A ControlError is the answer to a control request that could not be served.
-type ControlError struct {
-	// Code is for programs: bad_request, not_found, conflict, too_old, unavailable, internal.
-	Code string `json:"code"`
-	// Message is a sentence for people.
-	Message string `json:"message"`
-}
-
-func (e *ControlError) Error() string { return e.Message }

@@ -1,0 +1,224 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// answer is everything that an answer may hold, in our own form, in MassGen's
+// and in Claude Code's, each member unread: one faulty part must not take the
+// others with it.
+type answer struct {
+	Decision      jsontext.Value `json:"decision"`
+	Reason        jsontext.Value `json:"reason"`
+	UpdatedInput  jsontext.Value `json:"updated_input"`
+	UpdatedOutput jsontext.Value `json:"updated_output"`
+	Value         jsontext.Value `json:"value"`
+	Effects       jsontext.Value `json:"effects"`
+	Inject        jsontext.Value `json:"inject"`
+	Injections    jsontext.Value `json:"injections"`
+	HookErrors    jsontext.Value `json:"hook_errors"`
+
+	Allowed      jsontext.Value `json:"allowed"`
+	ModifiedArgs jsontext.Value `json:"modified_args"`
+	Metadata     jsontext.Value `json:"metadata"`
+
+	HookSpecificOutput jsontext.Value `json:"hookSpecificOutput"`
+	Continue           jsontext.Value `json:"continue"`
+	StopReason         jsontext.Value `json:"stopReason"`
+}
+
+// claudeOutput is the part of Claude Code's form that depends on the event.
+type claudeOutput struct {
+	HookEventName            jsontext.Value `json:"hookEventName"`
+	PermissionDecision       jsontext.Value `json:"permissionDecision"`
+	PermissionDecisionReason jsontext.Value `json:"permissionDecisionReason"`
+	UpdatedInput             jsontext.Value `json:"updatedInput"`
+	AdditionalContext        jsontext.Value `json:"additionalContext"`
+	UpdatedToolOutput        jsontext.Value `json:"updatedToolOutput"`
+	UpdatedMCPToolOutput     jsontext.Value `json:"updatedMCPToolOutput"`
+}
+
+// DecodeResult reads a hook's answer to an event of type t. It fails only if
+// data is no JSON object at all; a faulty part is dropped and noted in
+// HookErrors, and the rest is kept. A decision that can not be read becomes
+// one that no event knows, so that it is an error and never an allow.
+func DecodeResult(t EventType, data []byte) (Result, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return Result{}, errors.New("the answer is empty; a hook answers with one JSON object, {} for no opinion")
+	}
+	if k := jsontext.Value(data).Kind(); k != '{' {
+		return Result{}, fmt.Errorf("the answer is %s; a hook answers with one JSON object", kindName(k))
+	}
+	if depth(data) > MaxDepth {
+		return Result{}, fmt.Errorf("the answer nests deeper than %d levels; flatten it", MaxDepth)
+	}
+	var a answer
+	if err := Unmarshal(data, &a); err != nil {
+		return Result{}, sentence("the answer", err)
+	}
+	r := &reader{event: t}
+	r.canonical(&a)
+	r.massgen(&a)
+	var c claudeOutput
+	if r.object("hookSpecificOutput", a.HookSpecificOutput, &c) {
+		r.claude(&c)
+	}
+	r.decide(&a, &c)
+	return r.res, nil
+}
+
+func (r *reader) canonical(a *answer) {
+	r.res.Reason = r.text("reason", a.Reason)
+	r.res.UpdatedInput = present(a.UpdatedInput)
+	r.res.UpdatedOutput = present(a.UpdatedOutput)
+	r.res.Value = present(a.Value)
+	r.list("effects", a.Effects, func(v jsontext.Value) { r.res.Effects = append(r.res.Effects, v) })
+	if !isNull(a.Inject) {
+		r.inject("inject", a.Inject)
+	}
+	r.list("injections", a.Injections, func(v jsontext.Value) { r.inject("injections", v) })
+	r.list("hook_errors", a.HookErrors, func(v jsontext.Value) {
+		if s := r.text("hook_errors", v); s != "" {
+			r.res.HookErrors = append(r.res.HookErrors, s)
+		}
+	})
+}
+
+func (r *reader) massgen(a *answer) {
+	if s := r.text("modified_args", a.ModifiedArgs); s != "" {
+		if v := jsontext.Value(s); validObject(v) && v.IsValid(options) {
+			r.res.UpdatedInput = v
+		} else {
+			r.fault("modified_args is not a JSON object in a string")
+		}
+	}
+	var meta struct {
+		Reason jsontext.Value `json:"reason"`
+	}
+	if r.res.Reason == "" && r.object("metadata", a.Metadata, &meta) {
+		r.res.Reason = r.text("metadata.reason", meta.Reason)
+	}
+}
+
+func (r *reader) claude(c *claudeOutput) {
+	if name := r.text("hookEventName", c.HookEventName); name != "" && !r.event.calledByClaude(name) {
+		r.fault(fmt.Sprintf("hookEventName is %q at the event %s", name, r.event))
+	}
+	if r.res.Reason == "" {
+		r.res.Reason = r.text("permissionDecisionReason", c.PermissionDecisionReason)
+	}
+	if v := present(c.UpdatedInput); v != nil {
+		r.res.UpdatedInput = v
+	}
+	for _, v := range []jsontext.Value{c.UpdatedToolOutput, c.UpdatedMCPToolOutput} {
+		if v := present(v); v != nil {
+			r.res.UpdatedOutput = v
+		}
+	}
+	if s := r.text("additionalContext", c.AdditionalContext); s != "" {
+		r.res.Injections = append(r.res.Injections, Injection{Content: s, Strategy: ToolResult})
+	}
+}
+
+// decide finds the decision among the four places where an answer may hold
+// one. Where they disagree, the strictest counts.
+func (r *reader) decide(a *answer, c *claudeOutput) {
+	d := r.stricter(r.decision(a.Decision), r.decision(c.PermissionDecision))
+	if len(a.Allowed) > 0 {
+		d = r.stricter(d, allowedWord(a.Allowed))
+	}
+	if r.flagFalse("continue", a.Continue) {
+		d = r.halt(d, a)
+	}
+	if d == Allow && !r.event.Permits(Allow) {
+		d = None
+	}
+	r.res.Decision = d
+}
+
+// allowedWord is MassGen's `allowed` as a decision.
+func allowedWord(v jsontext.Value) Decision {
+	switch v.Kind() {
+	case 't':
+		return Allow
+	case 'f', 'n':
+		return Deny
+	}
+	return Decision(clip("allowed: " + string(v)))
+}
+
+// stricter is the stricter of two decisions of one answer, the first of equals.
+// One that nobody knows is stricter than a yes, so that it stays an error, and
+// weaker than a no, so that garbage beside a refusal does not undo it.
+func (r *reader) stricter(a, b Decision) Decision {
+	if r.strictness(b) > r.strictness(a) {
+		return b
+	}
+	return a
+}
+
+func (r *reader) strictness(d Decision) int {
+	switch d {
+	case None:
+		return 0
+	case Continue:
+		return 1
+	case Allow:
+		return 2
+	}
+	if !r.event.Permits(d) {
+		return 4
+	}
+	switch d {
+	case Ask:
+		return 3
+	case Retry:
+		return 5
+	case Stop:
+		return 6
+	case Deny:
+		return 7
+	}
+	return 8
+}
+
+// halt is Claude Code's `"continue": false`: end the run. At the end of a run
+// that is what happens anyway, so there it only takes back a retry.
+func (r *reader) halt(d Decision, a *answer) Decision {
+	if s := r.text("stopReason", a.StopReason); s != "" {
+		r.res.Reason = s
+	}
+	switch r.event {
+	case BeforeFinalResponse:
+		if d == Retry || d == Continue || d == Allow {
+			return None
+		}
+		return d
+	case UserPromptSubmit:
+		return r.stricter(d, Deny)
+	}
+	return r.stricter(d, Fail)
+}
+
+// decision reads one decision, translating the words of other systems. What
+// it does not know it keeps as it is, for the fold to refuse.
+func (r *reader) decision(v jsontext.Value) Decision {
+	if isNull(v) {
+		return None
+	}
+	var s string
+	if v.Kind() != '"' || Unmarshal(v, &s) != nil || s == "" {
+		return Decision(clip(string(v)))
+	}
+	switch s {
+	case "approve":
+		return Allow
+	case "block":
+		return Blocked(r.event, "").Decision
+	}
+	return Decision(clip(s))
+}

@@ -1,0 +1,70 @@
+package schema
+
+// The codes of a [ControlError].
+const (
+	// CodeBadRequest: the request can not be understood; send another one.
+	CodeBadRequest = "bad_request"
+	// CodeNotFound: what the request is about does not exist.
+	CodeNotFound = "not_found"
+	// CodeConflict: it contradicts what is there; read again, then decide.
+	CodeConflict = "conflict"
+	// CodeTooOld: its number was used up long ago; nobody remembers for what.
+	CodeTooOld = "too_old"
+	// CodeUnavailable: it can not be served now, or not by this version.
+	CodeUnavailable = "unavailable"
+	// CodeInternal: the fabric failed; the request may be repeated.
+	CodeInternal = "internal"
+)
+
+// A ControlError is the answer to a control request that could not be served.
+// It is the body of a reply that carries [HeaderServiceError].
+type ControlError struct {
+	// Code is for programs: one of the Code constants. Treat one that is not
+	// known as [CodeInternal].
+	Code string `json:"code"`
+	// Message is a sentence for people.
+	Message string `json:"message"`
+}
+
+func (e *ControlError) Error() string { return e.Message }
+
+// The headers of a control reply that is an error, as the NATS micro framework
+// sets them, so that its tools count and show them.
+const (
+	// HeaderServiceError is the message.
+	HeaderServiceError = "Nats-Service-Error"
+	// HeaderServiceErrorCode is the code.
+	HeaderServiceErrorCode = "Nats-Service-Error-Code"
+)
+
+// FabricStatus is the answer to the control request "status".
+type FabricStatus struct {
+	// Fabric is the fabric's id; empty while the broker has no state yet.
+	Fabric string `json:"fabric"`
+	// Version is the broker's program version.
+	Version string `json:"version"`
+	// ConfigVersion is the active configuration's; 0: none was applied.
+	ConfigVersion uint64 `json:"config_version"`
+	// Ready says whether the broker takes events.
+	Ready bool `json:"ready"`
+	// Pools are all pools that some hook names or some worker serves.
+	Pools []PoolStatus `json:"pools"`
+}
+
+// PoolStatus is one pool and who serves it; no workers: nobody does.
+type PoolStatus struct {
+	Pool    string         `json:"pool"`
+	Workers []WorkerStatus `json:"workers"`
+}
+
+// WorkerStatus is one worker as a broker sees it by its beats.
+type WorkerStatus struct {
+	Worker   string   `json:"worker"`
+	InFlight int      `json:"in_flight"`
+	Capacity int      `json:"capacity"`
+	Draining bool     `json:"draining,omitzero"`
+	Silent   bool     `json:"silent,omitzero"`
+	Versions []uint64 `json:"versions,omitzero"`
+	// LoadErrors are the handlers it could not load, by hook name.
+	LoadErrors map[string]string `json:"load_errors,omitzero"`
+}
