@@ -1,0 +1,151 @@
+package match
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gobwas/glob"
+)
+
+// MaxPattern is the longest pattern, in bytes.
+const MaxPattern = 4096
+
+// Compile reads a pattern. The empty pattern matches everything; one that is
+// there but can match nothing is refused, as is anything that reads like a
+// regular expression. The error is a [*SyntaxError].
+func Compile(pattern string) (*Matcher, error) {
+	m := new(Matcher)
+	if pattern == "" {
+		m.all = true
+		return m, nil
+	}
+	if err := precheck(pattern); err != nil {
+		return nil, err
+	}
+	offset := 0
+	for alternative := range strings.SplitSeq(pattern, "|") {
+		p := parser{pattern: pattern, base: offset, text: alternative}
+		offset += len(alternative) + 1
+		if err := m.add(&p); err != nil {
+			return nil, err
+		}
+	}
+	if len(m.exact) > fewNames {
+		m.known = make(map[string]struct{}, len(m.exact))
+		for _, name := range m.exact {
+			m.known[name] = struct{}{}
+		}
+	}
+	return m, nil
+}
+
+// precheck refuses what no single alternative is to blame for.
+func precheck(pattern string) error {
+	fault := &SyntaxError{Pattern: pattern}
+	switch {
+	case len(pattern) > MaxPattern:
+		fault.Pattern = pattern[:64] + "…"
+		fault.Message = fmt.Sprintf("is longer than %d bytes", MaxPattern)
+		fault.Hint = "write a glob that covers the names, or several hooks"
+	case !utf8.ValidString(pattern):
+		fault.Message, fault.Hint = "is not valid UTF-8", "write it in UTF-8"
+	case strings.Trim(pattern, "| \t\r\n") == "":
+		fault.Message = "can match nothing"
+		fault.Hint = `leave it out to match everything, or write the names, such as "Write|Edit"`
+	default:
+		return nil
+	}
+	return fault
+}
+
+// add compiles one alternative into m. Blank ones match nothing and are
+// dropped: another alternative is there, or precheck would have refused.
+func (m *Matcher) add(p *parser) error {
+	p.trim()
+	if p.text == "" {
+		return nil
+	}
+	if err := p.parse(); err != nil {
+		return err
+	}
+	switch {
+	case p.wild && p.source.String() == "*":
+		m.all = true
+	case !p.wild:
+		m.exact = append(m.exact, p.literal.String())
+	default:
+		g, err := glob.Compile(p.source.String())
+		if err != nil {
+			return p.fault(0, "is no glob: "+err.Error(), "write globs such as mcp__*")
+		}
+		m.globs = append(m.globs, g)
+	}
+	return nil
+}
+
+// A parser reads one alternative. It writes it anew for the glob library,
+// whose own braces, backslashes and double stars must not shine through.
+type parser struct {
+	pattern string
+	// base is where text begins in pattern.
+	base int
+	text string
+	pos  int
+	// source is the alternative in the glob library's language.
+	source strings.Builder
+	// literal is the one name that fits, as long as nothing is wild.
+	literal strings.Builder
+	wild    bool
+	starred bool
+}
+
+func (p *parser) trim() {
+	left := strings.TrimLeft(p.text, " \t\r\n")
+	p.base += len(p.text) - len(left)
+	p.text = strings.TrimRight(left, " \t\r\n")
+}
+
+func (p *parser) fault(pos int, message, hint string) error {
+	return &SyntaxError{Pattern: p.pattern, Offset: p.base + pos, Message: message, Hint: hint}
+}
+
+func (p *parser) parse() error {
+	for p.pos < len(p.text) {
+		if err := p.regex(); err != nil {
+			return err
+		}
+		r, size := utf8.DecodeRuneInString(p.text[p.pos:])
+		star := p.starred
+		p.starred = false
+		switch r {
+		case '*':
+			p.starred, p.wild = true, true
+			if !star {
+				p.source.WriteByte('*')
+			}
+			p.pos++
+		case '?':
+			p.wild = true
+			p.source.WriteByte('?')
+			p.pos++
+		case '[':
+			if err := p.class(); err != nil {
+				return err
+			}
+		default:
+			p.char(r)
+			p.pos += size
+		}
+	}
+	return nil
+}
+
+// char adds a character that means itself.
+func (p *parser) char(r rune) {
+	p.literal.WriteRune(r)
+	if strings.ContainsRune(`*?[]{}\`, r) {
+		p.source.WriteByte('\\')
+	}
+	p.source.WriteRune(r)
+}

@@ -1,0 +1,54 @@
+package match
+
+import (
+	"slices"
+
+	"github.com/gobwas/glob"
+)
+
+// A Matcher is a compiled pattern. It is safe for many goroutines. The zero
+// Matcher matches nothing; [Compile] makes useful ones.
+type Matcher struct {
+	// all: some alternative is only stars, or there was no pattern.
+	all bool
+	// exact names are compared, without asking the glob library.
+	exact []string
+	// known is exact as a set, made only where comparing would be slower.
+	known map[string]struct{}
+	globs []*glob.Pattern
+}
+
+// fewNames is up to how many names a loop beats a map.
+const fewNames = 8
+
+// Match reports whether name, a tool's or an agent's, fits the pattern.
+func (m *Matcher) Match(name string) bool {
+	if m.all {
+		return true
+	}
+	if m.known != nil {
+		if _, ok := m.known[name]; ok {
+			return true
+		}
+	} else if slices.Contains(m.exact, name) {
+		return true
+	}
+	for _, g := range m.globs {
+		if g.Match(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// All reports whether m matches every name.
+func (m *Matcher) All() bool { return m.all }
+
+// Exact returns the names that m is made of if it matches no others, so that
+// a plan can index hooks by tool; ok is false where m holds a glob.
+func (m *Matcher) Exact() (names []string, ok bool) {
+	if m.all || len(m.globs) > 0 {
+		return nil, false
+	}
+	return slices.Clone(m.exact), true
+}
