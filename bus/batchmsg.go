@@ -1,0 +1,127 @@
+package bus
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go"
+)
+
+// BatchMsg is the request to run b on subject, a [RunSubject] or a
+// [FirstContactSubject]: everything but the event's body travels as headers.
+func BatchMsg(subject string, b *schema.Batch) *nats.Msg {
+	w := newWriter(9)
+	w.text(schema.HeaderBatch, b.Batch)
+	w.set(schema.HeaderConfig, strconv.FormatUint(b.Version, 10))
+	w.set(schema.HeaderHooks, joinHooks(b.Hooks))
+	w.text(schema.HeaderAgent, b.Agent)
+	w.set(schema.HeaderEvent, string(b.Event))
+	w.set(schema.HeaderID, b.ID)
+	w.text(schema.HeaderTool, b.Tool)
+	w.text(schema.HeaderSession, b.Session)
+	w.set(schema.HeaderLeft, b.Left.String())
+	return &nats.Msg{Subject: subject, Header: w.header, Data: b.Body}
+}
+
+// ParseBatchMsg reads a batch. A fault is a sentence; the batch then holds
+// what could be read nevertheless.
+func ParseBatchMsg(m *nats.Msg) (*schema.Batch, error) {
+	in := reader{header: m.Header}
+	b := &schema.Batch{
+		Routing: schema.Routing{
+			Event: in.eventType(), Agent: in.agent(), ID: in.eventID(),
+			Tool: in.text(schema.HeaderTool), Session: in.text(schema.HeaderSession),
+		},
+		Version: in.version(), Hooks: in.hooks(), Left: in.left(), Body: m.Data,
+	}
+	in.required(schema.HeaderBatch, "the batch's id")
+	b.Batch = in.text(schema.HeaderBatch)
+	in.body(m.Data)
+	return b, in.err
+}
+
+func (r *reader) eventType() schema.EventType {
+	v := r.required(schema.HeaderEvent, "the event's name")
+	if v == "" {
+		return ""
+	}
+	t, err := schema.ParseEventType(v)
+	if err != nil {
+		r.fault("the header %s: %w", schema.HeaderEvent, err)
+	}
+	return t
+}
+
+func (r *reader) agent() string {
+	r.required(schema.HeaderAgent, "the agent's id")
+	return r.text(schema.HeaderAgent)
+}
+
+func (r *reader) version() uint64 {
+	v := r.required(schema.HeaderConfig, "the config version")
+	if v == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil {
+		r.fault("the header %s is %.64q; send the config version, a number", schema.HeaderConfig, v)
+	}
+	return n
+}
+
+func joinHooks(hooks []int) string {
+	var room [64]byte
+	b := room[:0]
+	for i, h := range hooks {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(h), 10)
+	}
+	return string(b)
+}
+
+// hooks returns the batch's hooks: indexes that only grow, because they are in
+// registration order.
+func (r *reader) hooks() []int {
+	v := r.raw(schema.HeaderHooks, maxHooksHeader)
+	if v == "" {
+		r.fault("the header %s is missing; list the batch's hooks in it, such as 0,3", schema.HeaderHooks)
+		return nil
+	}
+	n := strings.Count(v, ",") + 1
+	if n > MaxHooks {
+		r.fault("the header %s lists %d hooks; at most %d are allowed", schema.HeaderHooks, n, MaxHooks)
+		return nil
+	}
+	hooks := make([]int, 0, n)
+	for s := range strings.SplitSeq(v, ",") {
+		h, ok := hookIndex(s)
+		if !ok {
+			r.fault("the header %s lists %.64q; list the indexes of hooks, such as 0,3", schema.HeaderHooks, s)
+			return nil
+		}
+		if len(hooks) > 0 && h <= hooks[len(hooks)-1] {
+			r.fault("the header %s lists %d after %d; list each hook once, in registration order", schema.HeaderHooks, h, hooks[len(hooks)-1])
+			return nil
+		}
+		hooks = append(hooks, h)
+	}
+	return hooks
+}
+
+// hookIndex reads up to nine digits.
+func hookIndex(s string) (int, bool) {
+	if s == "" || len(s) > 9 || len(s) > 1 && s[0] == '0' {
+		return 0, false
+	}
+	n := 0
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int(s[i]-'0')
+	}
+	return n, true
+}

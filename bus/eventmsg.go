@@ -1,0 +1,103 @@
+package bus
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go"
+)
+
+// An EventRequest is one question of a shim, as an aggregator reads it: what
+// the subject and the headers say, and the body as it came.
+type EventRequest struct {
+	schema.Routing
+	// Attempt counts how often the event was asked, from 1.
+	Attempt int
+	// Left is the time the shim can wait.
+	Left time.Duration
+	// Acks are the events whose injections the shim handed over.
+	Acks []string
+	// Body is the event's JSON, not yet decoded.
+	Body []byte
+	// Reply is the subject for the answer; empty if nobody waits for one.
+	Reply string
+}
+
+// EventMsg is the question about one event on subject, which is the
+// [EventSubject] of r. It takes at most [MaxAcks] acks and a body of at most
+// [schema.MaxEvent] bytes; [ParseEventMsg] refuses more.
+func EventMsg(subject string, r schema.Routing, attempt int, left time.Duration, acks []string, body []byte) *nats.Msg {
+	w := newWriter(6)
+	w.set(schema.HeaderID, r.ID)
+	w.set(schema.HeaderAttempt, strconv.Itoa(attempt))
+	w.text(schema.HeaderTool, r.Tool)
+	w.text(schema.HeaderSession, r.Session)
+	w.set(schema.HeaderLeft, left.String())
+	if len(acks) > 0 {
+		w.set(schema.HeaderAck, strings.Join(acks, ","))
+	}
+	return &nats.Msg{Subject: subject, Header: w.header, Data: body}
+}
+
+// ParseEventMsg reads a question. A fault is a sentence; the request then
+// holds what could be read nevertheless, because what a malformed event is
+// answered depends on its moment and its tool. Without an event type the
+// subject itself was faulty.
+func ParseEventMsg(m *nats.Msg) (EventRequest, error) {
+	agent, event, err := ParseEventSubject(m.Subject)
+	in := reader{header: m.Header, err: err}
+	q := EventRequest{
+		Routing: schema.Routing{
+			Event: event, Agent: agent, ID: in.eventID(),
+			Tool: in.text(schema.HeaderTool), Session: in.text(schema.HeaderSession),
+		},
+		Attempt: in.attempt(), Left: in.left(), Acks: in.acks(),
+		Body: m.Data, Reply: m.Reply,
+	}
+	in.body(m.Data)
+	return q, in.err
+}
+
+func (r *reader) body(data []byte) {
+	if len(data) > schema.MaxEvent {
+		r.fault("the event's body has %d bytes; at most %d are allowed", len(data), schema.MaxEvent)
+	}
+}
+
+// attempt returns the attempt's number; without the header it is the first.
+func (r *reader) attempt() int {
+	v := r.raw(schema.HeaderAttempt, schema.MaxHeader)
+	if v == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 || n > MaxAttempt {
+		r.fault("the header %s is %.64q; send a number from 1 to %d", schema.HeaderAttempt, v, MaxAttempt)
+		return 1
+	}
+	return n
+}
+
+// acks returns the acknowledged events.
+func (r *reader) acks() []string {
+	v := r.raw(schema.HeaderAck, schema.MaxHeader)
+	if v == "" {
+		return nil
+	}
+	if n := strings.Count(v, ",") + 1; n > MaxAcks {
+		r.fault("the header %s lists %d events; at most %d are allowed", schema.HeaderAck, n, MaxAcks)
+		return nil
+	}
+	acks := strings.Split(v, ",")
+	for i, s := range acks {
+		id, ok := canonicalUUID(strings.TrimSpace(s))
+		if !ok {
+			r.fault("the header %s lists %.64q, which is no UUID; list event ids, separated by commas", schema.HeaderAck, s)
+			return nil
+		}
+		acks[i] = id
+	}
+	return acks
+}

@@ -1,0 +1,220 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go"
+)
+
+// The bounds of what headers may say.
+const (
+	// MaxAttempt is the highest attempt that is believed.
+	MaxAttempt = 100
+	// MaxLeft is the longest time left that is believed.
+	MaxLeft = 24 * time.Hour
+	// MaxAcks is how many events one question may acknowledge; more go into a
+	// control request of their own.
+	MaxAcks = 100
+	// MaxHooks is how many hooks one batch may have.
+	MaxHooks = 10_000
+
+	// maxHooksHeader keeps a batch's list, beside the other headers, inside
+	// the room that schema.MaxEvent leaves.
+	maxHooksHeader = 52 << 10
+)
+
+// Names of tools, sessions and agents can hold any bytes, header values can
+// not: escapeValue writes each control byte, each byte outside ASCII, each %
+// and a blank at either end as %XX in upper-case hex. What needs none of that,
+// nearly always, is returned as it is.
+func escapeValue(s string) string {
+	n := 0
+	for i := range len(s) {
+		if special(s, i) {
+			n++
+		}
+	}
+	if n == 0 {
+		return s
+	}
+	const hex = "0123456789ABCDEF"
+	b := make([]byte, 0, len(s)+2*n)
+	for i := range len(s) {
+		if special(s, i) {
+			b = append(b, '%', hex[s[i]>>4], hex[s[i]&15])
+		} else {
+			b = append(b, s[i])
+		}
+	}
+	return string(b)
+}
+
+func special(s string, i int) bool {
+	c := s[i]
+	return c < ' ' || c >= 0x7f || c == '%' || c == ' ' && (i == 0 || i == len(s)-1)
+}
+
+var errEscape = errors.New("a % that two hex digits do not follow; write a percent sign as %25")
+
+// unescapeValue is the inverse of escapeValue. It also reads lower-case hex,
+// needless escapes and raw bytes outside ASCII, as other libraries write them:
+// all peers judge by the decoded value.
+func unescapeValue(s string) (string, error) {
+	i := strings.IndexByte(s, '%')
+	if i < 0 {
+		return s, nil
+	}
+	b := make([]byte, i, len(s))
+	copy(b, s)
+	for ; i < len(s); i++ {
+		if s[i] != '%' {
+			b = append(b, s[i])
+			continue
+		}
+		if i+3 > len(s) {
+			return "", errEscape
+		}
+		c, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", errEscape
+		}
+		b = append(b, byte(c))
+		i += 2
+	}
+	return string(b), nil
+}
+
+// A writer fills the headers of one message, with one backing array for all
+// values. Keys are written in the case of their constants.
+type writer struct {
+	header nats.Header
+	values []string
+}
+
+func newWriter(n int) writer {
+	return writer{header: make(nats.Header, n), values: make([]string, 0, n)}
+}
+
+// set writes a value that is known to be safe.
+func (w *writer) set(key, value string) {
+	w.values = append(w.values, value)
+	n := len(w.values)
+	w.header[key] = w.values[n-1 : n : n]
+}
+
+// text writes a name of somebody else's choice; an empty one is left out.
+func (w *writer) text(key, value string) {
+	if value != "" {
+		w.set(key, escapeValue(value))
+	}
+}
+
+// A reader reads the headers of one message. It remembers the first fault and
+// goes on, so that what can be known of a faulty message is known.
+type reader struct {
+	header nats.Header
+	err    error
+}
+
+func (r *reader) fault(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+// raw returns the only value of a header, or "" if there is none.
+func (r *reader) raw(key string, limit int) string {
+	values := r.header[key]
+	switch {
+	case len(values) == 0:
+		return ""
+	case len(values) > 1:
+		r.fault("the header %s is there %d times; send it once", key, len(values))
+		return ""
+	case len(values[0]) > limit:
+		r.fault("the header %s has %d bytes; at most %d are allowed", key, len(values[0]), limit)
+		return ""
+	}
+	return values[0]
+}
+
+func (r *reader) required(key, what string) string {
+	v := r.raw(key, schema.MaxHeader)
+	if v == "" {
+		r.fault("the header %s is missing; send %s in it", key, what)
+	}
+	return v
+}
+
+// text returns a name of somebody else's choice.
+func (r *reader) text(key string) string {
+	v, err := unescapeValue(r.raw(key, schema.MaxHeader))
+	if err != nil {
+		r.fault("the header %s has %w", key, err)
+	}
+	return v
+}
+
+// eventID returns the event's UUID in lower case.
+func (r *reader) eventID() string {
+	v := r.required(schema.HeaderID, "the event's UUID")
+	if v == "" {
+		return ""
+	}
+	id, ok := canonicalUUID(v)
+	if !ok {
+		r.fault("the header %s is %.64q, which is no UUID; send one such as 0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182", schema.HeaderID, v)
+	}
+	return id
+}
+
+// left returns the time left.
+func (r *reader) left() time.Duration {
+	v := r.required(schema.HeaderLeft, `the time left, such as "29.5s",`)
+	if v == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(v)
+	switch {
+	case err != nil:
+		r.fault("the header %s is %.64q, which is no duration; send one such as \"29.5s\"", schema.HeaderLeft, v)
+	case d <= 0:
+		r.fault("the header %s is %q, so no time is left; send a duration above zero", schema.HeaderLeft, v)
+	case d > MaxLeft:
+		r.fault("the header %s is %q; at most %v can be waited for", schema.HeaderLeft, v, MaxLeft)
+	default:
+		return d
+	}
+	return 0
+}
+
+// canonicalUUID returns s in lower case if it is a UUID with its four hyphens.
+func canonicalUUID(s string) (string, bool) {
+	if len(s) != 36 {
+		return "", false
+	}
+	upper := false
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return "", false
+			}
+		case c >= '0' && c <= '9' || c >= 'a' && c <= 'f':
+		case c >= 'A' && c <= 'F':
+			upper = true
+		default:
+			return "", false
+		}
+	}
+	if upper {
+		s = strings.ToLower(s)
+	}
+	return s, true
+}
