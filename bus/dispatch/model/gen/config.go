@@ -116,6 +116,7 @@ func Matchers() *rapid.Generator[string] {
 func Events(event schema.EventType) *rapid.Generator[schema.Event] {
 	return rapid.Custom(func(t *rapid.T) schema.Event {
 		e := schema.Event{HookType: event, AgentID: "agent-1", SessionID: "session-1", EventID: "0192f000-0000-7000-8000-000000000001"}
+		e.Runtime = rapid.SampledFrom([]string{"generic", "claude"}).Draw(t, "runtime")
 		switch event {
 		case schema.PreToolUse, schema.PostToolUse, schema.ToolError:
 			e.ToolName = rapid.SampledFrom([]string{"Bash", "Write", "Edit", "mcp__a__vote"}).Draw(t, "tool")

@@ -12,7 +12,7 @@
 //	}
 //
 // The flag -rapid.checks and the variable RAPID_CHECKS still win, for a quick
-// look or a long night.
+// look or a long night; -count=20 spreads the 10,000 over its twenty runs.
 package gen
 
 import (
@@ -22,13 +22,19 @@ import (
 )
 
 // Checks sets how many cases rapid tries, unless the command line or
-// RAPID_CHECKS says so. It belongs into TestMain, before m.Run.
+// RAPID_CHECKS says so. With -count the cases are spread over the runs, since
+// each run draws others. It belongs into TestMain, before m.Run.
 func Checks(n int) {
 	flag.Parse()
 	_, given := os.LookupEnv("RAPID_CHECKS")
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if given {
 		return
+	}
+	if f := flag.Lookup("test.count"); f != nil {
+		if runs, err := strconv.Atoi(f.Value.String()); err == nil && runs > 1 {
+			n = max(n/runs, 1)
+		}
 	}
 	if err := flag.Set("rapid.checks", strconv.Itoa(n)); err != nil {
 		panic(err) // the flag is rapid's own and takes any number

@@ -1,0 +1,176 @@
+package model_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch/model"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The matrix is the contract's table of events, written out cell by cell: what
+// an answer with that decision, alone and together with a value, counts for.
+//
+//	-      no opinion            !  an error of the hook
+//	name   that decision         x  the value is dropped with a sentence
+//	=      the value is kept     ~  the value is a rewrite: kept, unless the hook
+//	                                is readonly (an error) or has ended the chain
+var matrix = struct {
+	columns string
+	rows    []matrixRow
+}{
+	columns: "none continue allow ask deny retry stop fail DENY",
+	rows: []matrixRow{
+		{schema.SessionStart, "", "- - - ! ! ! ! ! !", "-x -x -x !x !x !x !x !x !x"},
+		{schema.SessionEnd, "", "- - - ! ! ! ! ! !", "-x -x -x !x !x !x !x !x !x"},
+		{schema.UserPromptSubmit, "deny", "- - - ! deny ! ! ! !", "-x -x -x !x denyx !x !x !x !x"},
+		{schema.BeforeLLMCall, "fail", "- - - ! ! ! ! fail !", "-x -x -x !x !x !x stop= failx !x"},
+		{schema.AfterLLMCall, "fail", "- - - ! ! retry ! fail !", "-~ -~ -~ !~ !~ retry~ stop= fail~ !~"},
+		{schema.PreToolUse, "deny", "- - allow ask deny ! ! fail !", "-x -x allowx askx denyx !x stop= failx !x"},
+		{schema.PostToolUse, "", "- - - ! deny ! ! fail !", "-x -x -x !x denyx !x !x failx !x"},
+		{schema.ToolError, "", "- - - ! deny ! ! fail !", "-x -x -x !x denyx !x !x failx !x"},
+		{schema.BeforeFinalResponse, "fail", "- - - ! ! retry ! fail !", "-~ -~ -~ !~ !~ retry~ stop= fail~ !~"},
+		{schema.QueryEnd, "", "- - - ! ! ! ! fail !", "-~ -~ -~ !~ !~ !~ !~ fail~ !~"},
+	},
+}
+
+type matrixRow struct {
+	event schema.EventType
+	// policy is what "deny" means when a failure policy says it.
+	policy          schema.Decision
+	alone, withText string
+}
+
+func TestMatrix(t *testing.T) {
+	cells := 0
+	columns := strings.Fields(matrix.columns)
+	for _, row := range matrix.rows {
+		for _, value := range []string{"", `"text"`} {
+			marks := strings.Fields(row.alone)
+			if value != "" {
+				marks = strings.Fields(row.withText)
+			}
+			for i, column := range columns {
+				for flags := range 4 {
+					c := cell{row, column, value, marks[i], flags&1 == 1, flags&2 == 2}
+					t.Run(c.name(), c.test)
+					cells++
+				}
+			}
+		}
+	}
+	if want := 10 * 9 * 2 * 4; cells != want || len(matrix.rows) != len(schema.EventTypes()) {
+		t.Errorf("the matrix has %d cells and %d events, want %d and %d", cells, len(matrix.rows), want, len(schema.EventTypes()))
+	}
+}
+
+type cell struct {
+	row                  matrixRow
+	column, value, mark  string
+	failClosed, readonly bool
+}
+
+func (c cell) name() string {
+	return fmt.Sprintf("%s/%s/value=%t/fail_closed=%t/readonly=%t", c.row.event, c.column, c.value != "", c.failClosed, c.readonly)
+}
+
+func (c cell) test(t *testing.T) {
+	h := schema.Hook{Name: "h", FailClosed: c.failClosed, Readonly: c.readonly}
+	r := schema.Result{Decision: schema.Decision(c.column), Reason: "because", Value: jsontext.Value(c.value)}
+	if c.column == "none" {
+		r.Decision = schema.None
+	}
+	got := model.Normalise(h, c.row.event, model.Answer{Result: r})
+
+	decision, faults, failed := c.read()
+	if failed && c.failClosed && !decisive(decision) {
+		decision = c.row.policy
+	}
+	if got.Decision != decision {
+		t.Errorf("decision %q, want %q", got.Decision, decision)
+	}
+	if len(got.HookErrors) != faults {
+		t.Errorf("errors %q, want %d", got.HookErrors, faults)
+	}
+	if kind := got.ExecutedHooks[0].Outcome; (kind == schema.Errored) != failed {
+		t.Errorf("outcome %q, want an error: %t", kind, failed)
+	}
+	if kept := c.kept(decision); (got.Value != nil) != kept {
+		t.Errorf("value %s, want it kept: %t", got.Value, kept)
+	}
+	if decision == schema.None && got.Reason != "" {
+		t.Errorf("no opinion has the reason %q", got.Reason)
+	}
+	if says := decision != schema.None && !got.OwnWords; says && got.Reason != "because" {
+		t.Errorf("the hook's own reason is gone: %q", got.Reason)
+	}
+}
+
+// read is the cell's mark in plain terms.
+func (c cell) read() (d schema.Decision, faults int, failed bool) {
+	word := strings.TrimRight(c.mark, "x=~")
+	switch word {
+	case "-":
+	case "!":
+		faults, failed = 1, true
+	default:
+		d = schema.Decision(word)
+	}
+	switch {
+	case strings.HasSuffix(c.mark, "x") && c.value != "":
+		faults++
+	case strings.HasSuffix(c.mark, "~") && c.readonly:
+		faults, failed = faults+1, true
+	}
+	return d, faults, failed
+}
+
+func (c cell) kept(d schema.Decision) bool {
+	switch {
+	case strings.HasSuffix(c.mark, "="):
+		return true
+	case !strings.HasSuffix(c.mark, "~") || c.readonly:
+		return false
+	}
+	return !decisive(d) || c.row.event == schema.QueryEnd
+}
+
+func decisive(d schema.Decision) bool {
+	return d == schema.Deny || d == schema.Retry || d == schema.Stop || d == schema.Fail
+}
+
+// The failure table: what happened × event × policy. The blocking decision is
+// deny on the tool and the prompt, fail on the model's events, and a mere
+// record elsewhere; a hook that can not be loaded blocks whatever its policy.
+func TestFailureTable(t *testing.T) {
+	kinds := map[schema.OutcomeKind]string{
+		schema.Deadline: "policy", schema.Errored: "policy", schema.NoWorker: "policy", schema.Lost: "policy",
+		schema.Busy: "policy", schema.Late: "policy", schema.LoadError: "always",
+	}
+	for _, row := range matrix.rows {
+		for kind, says := range kinds {
+			for _, failClosed := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/fail_closed=%t", row.event, kind, failClosed), func(t *testing.T) {
+					h := schema.Hook{Name: "h", FailClosed: failClosed}
+					got := model.Normalise(h, row.event, model.Answer{Kind: kind, Error: "it broke"})
+					want := schema.None
+					if failClosed || says == "always" {
+						want = row.policy
+					}
+					if got.Decision != want {
+						t.Errorf("decision %q, want %q", got.Decision, want)
+					}
+					if len(got.HookErrors) != 1 || !strings.HasPrefix(got.HookErrors[0], `hook "h": `) {
+						t.Errorf("errors %q, want one of this hook", got.HookErrors)
+					}
+					if got.OwnWords != (want != schema.None) || (got.Reason != "") != got.OwnWords {
+						t.Errorf("reason %q, own words %t", got.Reason, got.OwnWords)
+					}
+				})
+			}
+		}
+	}
+}

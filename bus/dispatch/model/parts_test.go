@@ -1,0 +1,179 @@
+package model_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch/model"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func raw(s string) jsontext.Value { return jsontext.Value(s) }
+
+// Each case is one sentence of the contract about the parts of an answer. The
+// wanted verdict leaves out the trail; errors are given by number.
+var partCases = []struct {
+	sentence string
+	event    schema.EventType
+	hook     schema.Hook
+	answer   model.Answer
+	want     schema.Verdict
+	errors   int
+	outcome  schema.OutcomeKind
+}{
+	{
+		"{} as updated_input is a rewrite", schema.PreToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{UpdatedInput: raw(`{}`)}},
+		schema.Verdict{UpdatedInput: raw(`{}`)}, 0, schema.OK,
+	},
+	{
+		"null is no rewrite", schema.PreToolUse, schema.Hook{Readonly: true},
+		model.Answer{Result: schema.Result{UpdatedInput: raw(`null`), UpdatedOutput: raw(`null`), Value: raw(`null`)}},
+		schema.Verdict{}, 0, schema.OK,
+	},
+	{
+		"an ask may rewrite", schema.PreToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: schema.Ask, Reason: "sure?", UpdatedInput: raw(`{"a":1}`)}},
+		schema.Verdict{Decision: schema.Ask, Reason: "sure?", UpdatedInput: raw(`{"a":1}`)}, 0, schema.OK,
+	},
+	{
+		"a deny is stripped of rewrites", schema.PreToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: schema.Deny, UpdatedInput: raw(`{"a":1}`)}},
+		schema.Verdict{Decision: schema.Deny}, 0, schema.OK,
+	},
+	{
+		"a stop keeps its value and no rewrite", schema.PreToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: schema.Stop, Value: raw(`7`), UpdatedInput: raw(`{"a":1}`)}},
+		schema.Verdict{Decision: schema.Stop, Value: raw(`7`)}, 0, schema.OK,
+	},
+	{
+		"a stop's message is a string or an object", schema.BeforeLLMCall, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: schema.Stop, Value: raw(`7`)}},
+		schema.Verdict{}, 1, schema.Errored,
+	},
+	{
+		"a readonly hook may stop with a value", schema.AfterLLMCall, schema.Hook{Readonly: true},
+		model.Answer{Result: schema.Result{Decision: schema.Stop, Value: raw(`{"content":"x"}`)}},
+		schema.Verdict{Decision: schema.Stop, Value: raw(`{"content":"x"}`)}, 0, schema.OK,
+	},
+	{
+		"a retry keeps its effects", schema.BeforeFinalResponse, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: schema.Retry, Value: raw(`"x"`), Effects: []jsontext.Value{raw(`{"e":1}`)}}},
+		schema.Verdict{Decision: schema.Retry, Effects: []jsontext.Value{raw(`{"e":1}`)}}, 0, schema.OK,
+	},
+	{
+		"feedback after a tool keeps its rewrite", schema.PostToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: schema.Deny, Reason: "bad", UpdatedOutput: raw(`"cut"`)}},
+		schema.Verdict{Decision: schema.Deny, Reason: "bad", UpdatedOutput: raw(`"cut"`)}, 0, schema.OK,
+	},
+	{
+		"a rewrite from a readonly hook is an error, its deny stands", schema.PreToolUse, schema.Hook{Readonly: true},
+		model.Answer{Result: schema.Result{Decision: schema.Deny, Reason: "no", UpdatedInput: raw(`{}`)}},
+		schema.Verdict{Decision: schema.Deny, Reason: "no"}, 1, schema.Errored,
+	},
+	{
+		"a rewrite from a readonly hook is an error, its feedback stands", schema.ToolError, schema.Hook{Readonly: true, FailClosed: true},
+		model.Answer{Result: schema.Result{Decision: schema.Deny, Reason: "no", UpdatedOutput: raw(`1`)}},
+		schema.Verdict{Decision: schema.Deny, Reason: "no"}, 1, schema.Errored,
+	},
+	{
+		"a rewrite from a readonly hook voids its allow", schema.PreToolUse, schema.Hook{Readonly: true, AutoApprove: true},
+		model.Answer{Result: schema.Result{Decision: schema.Allow, Reason: "fine", UpdatedInput: raw(`{}`)}},
+		schema.Verdict{}, 1, schema.Errored,
+	},
+	{
+		"updated_input that is no object is dropped", schema.PreToolUse, schema.Hook{FailClosed: true},
+		model.Answer{Result: schema.Result{Decision: schema.Allow, UpdatedInput: raw(`[1]`)}},
+		schema.Verdict{Decision: schema.Allow}, 1, schema.OK,
+	},
+	{
+		"rewrites of what can not be rewritten are dropped", schema.BeforeLLMCall, schema.Hook{Readonly: true},
+		model.Answer{Result: schema.Result{UpdatedInput: raw(`{}`), UpdatedOutput: raw(`{}`)}},
+		schema.Verdict{}, 2, schema.OK,
+	},
+	{
+		"a new message is a string or an object", schema.AfterLLMCall, schema.Hook{},
+		model.Answer{Result: schema.Result{Value: raw(`[1]`)}},
+		schema.Verdict{}, 1, schema.OK,
+	},
+	{
+		"a response may be anything", schema.QueryEnd, schema.Hook{},
+		model.Answer{Result: schema.Result{Value: raw(`[1]`)}},
+		schema.Verdict{Value: raw(`[1]`)}, 0, schema.OK,
+	},
+	{
+		"an effect that is no object is dropped, the rest kept", schema.PreToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Effects: []jsontext.Value{raw(`1`), raw(`{"e":1}`), raw(`null`)}}},
+		schema.Verdict{Effects: []jsontext.Value{raw(`{"e":1}`)}}, 2, schema.OK,
+	},
+	{
+		"an unknown strategy is an error and delivered all the same, empty content is not", schema.SessionStart, schema.Hook{},
+		model.Answer{Result: schema.Result{Injections: []schema.Injection{
+			{Content: "a", Strategy: "shout"}, {Content: "", Strategy: "shout"}, {Content: "b"},
+			{Content: "c", Strategy: schema.UserMessage, Hook: "forged", Source: "human", Sequence: 4},
+		}}},
+		schema.Verdict{Injections: []schema.Injection{
+			{Content: "a", Strategy: schema.ToolResult, Hook: "h"}, {Content: "b", Strategy: schema.ToolResult, Hook: "h"},
+			{Content: "c", Strategy: schema.UserMessage, Hook: "h"},
+		}}, 1, schema.OK,
+	},
+	{
+		"what a hook itself found wrong is passed on", schema.PostToolUse, schema.Hook{FailClosed: true},
+		model.Answer{Result: schema.Result{HookErrors: []string{"one", "two"}}},
+		schema.Verdict{}, 2, schema.OK,
+	},
+	{
+		"what is legal in a faulty answer is kept", schema.PreToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: "perhaps", Injections: []schema.Injection{{Content: "a"}}, UpdatedInput: raw(`{"a":1}`)}},
+		schema.Verdict{UpdatedInput: raw(`{"a":1}`), Injections: []schema.Injection{{Content: "a", Strategy: schema.ToolResult, Hook: "h"}}},
+		1, schema.Errored,
+	},
+	{
+		"a result over the bound is an error", schema.PreToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: schema.Allow, Reason: strings.Repeat("x", schema.MaxResult+1)}},
+		schema.Verdict{}, 1, schema.Errored,
+	},
+	{
+		"a faulty answer from the runner still says its legal things", schema.PreToolUse, schema.Hook{FailClosed: true},
+		model.Answer{Kind: schema.Errored, Result: schema.Result{Decision: schema.Fail, Reason: "over"}},
+		schema.Verdict{Decision: schema.Fail, Reason: "over"}, 1, schema.Errored,
+	},
+	{
+		"of a hook that ran out of time nothing counts", schema.PreToolUse, schema.Hook{},
+		model.Answer{Kind: schema.Late, Result: schema.Result{Decision: schema.Deny, Reason: "late"}},
+		schema.Verdict{}, 1, schema.Deadline,
+	},
+	{
+		"an allow of an auto_approve hook skips the prompt", schema.PreToolUse, schema.Hook{AutoApprove: true},
+		model.Answer{Result: schema.Result{Decision: schema.Allow}},
+		schema.Verdict{Decision: schema.Allow, AutoApprove: true}, 0, schema.OK,
+	},
+	{
+		"an ask of an auto_approve hook does not", schema.PreToolUse, schema.Hook{AutoApprove: true},
+		model.Answer{Result: schema.Result{Decision: schema.Ask}},
+		schema.Verdict{Decision: schema.Ask}, 0, schema.OK,
+	},
+}
+
+func TestParts(t *testing.T) {
+	for _, c := range partCases {
+		t.Run(c.sentence, func(t *testing.T) {
+			c.hook.Name = "h"
+			got := model.Normalise(c.hook, c.event, c.answer)
+			if len(got.HookErrors) != c.errors {
+				t.Errorf("errors %q, want %d", got.HookErrors, c.errors)
+			}
+			row := got.ExecutedHooks
+			if len(row) != 1 || row[0].Hook != "h" || row[0].Outcome != c.outcome || row[0].Decision != c.want.Decision {
+				t.Errorf("trail %+v, want hook h, outcome %q, decision %q", row, c.outcome, c.want.Decision)
+			}
+			got.HookErrors, got.ExecutedHooks = nil, nil
+			if d := cmp.Diff(c.want, got.Verdict); d != "" {
+				t.Errorf("verdict (-want +got):\n%s", d)
+			}
+		})
+	}
+}
