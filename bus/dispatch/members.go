@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -58,6 +59,7 @@ type member struct {
 	capacity int
 	draining bool
 	versions []uint64
+	failed   map[string]string // handlers it could not load, by hook
 	// mine are the batches that this process has there, others what the worker
 	// said it has besides.
 	mine, others int
@@ -97,7 +99,7 @@ func (m *Members) Beat(b *schema.Beat) {
 		p.members = append(p.members, w)
 	}
 	w.beat, w.asleep, w.unfit = time.Now(), false, false
-	w.capacity, w.draining, w.versions = b.Capacity, b.Draining, b.Versions
+	w.capacity, w.draining, w.versions, w.failed = b.Capacity, b.Draining, b.Versions, b.LoadErrors
 	w.others = max(0, b.InFlight-w.mine)
 	m.progress(b)
 	p.wake(w.free())
@@ -305,6 +307,19 @@ func (m *Members) Workers() []WorkerStatus {
 	slices.SortFunc(all, func(a, b WorkerStatus) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Worker, b.Worker))
 	})
+	return all
+}
+
+// LoadErrors are the handlers that some worker could not load, by hook.
+func (m *Members) LoadErrors() map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[string]string)
+	for _, p := range m.pools {
+		for _, w := range p.members {
+			maps.Copy(all, w.failed)
+		}
+	}
 	return all
 }
 

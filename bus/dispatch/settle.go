@@ -15,8 +15,11 @@ import (
 // fold: it is the same code, and it trusts no worker's judgement.
 func Settle(h *schema.Hook, o *schema.Outcome) schema.Verdict {
 	s := settling{hook: h, kind: o.Kind}
-	if s.kind == "" || s.kind == schema.Late {
+	if s.kind == "" {
 		s.kind = schema.OK
+	}
+	if _, failure := saying[s.kind]; !failure && s.kind != schema.OK {
+		s.kind = schema.Errored // a word of a newer worker
 	}
 	if o.Error != "" {
 		s.note(o.Error)

@@ -1,0 +1,221 @@
+package aggregator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/nats-io/nuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Options are what an Aggregator needs.
+type Options struct {
+	// Events is the connection on which agents are answered.
+	Events *nats.Conn
+	// Work is the connection to workers; nil: Events. A second one keeps large
+	// events from delaying beats.
+	Work *nats.Conn
+	// System is a connection with system rights, to hear of disconnects at
+	// once; nil: the loss of a worker is noticed by its beats.
+	System *nats.Conn
+	// Local serves the pool "default" in this process; nil: nobody does.
+	Local dispatch.Local
+	// LocalName is the local worker's id, whose beats are not listened to.
+	LocalName string
+	// Fabric is the fabric's id; it is in every verdict.
+	Fabric string
+	// Conditions compiles `when`; nil refuses conditions.
+	Conditions func(expr string) (dispatch.Condition, error)
+	// Queue bounds the calls that wait for a worker, per pool; 0: 4096.
+	Queue int
+	// Calls bounds the events under way; above that the bus holds them; 0: 8192.
+	Calls int
+	// Interest reports whether somebody listens on a subject; nil: always.
+	Interest func(subject string) bool
+	// Registerer takes the metrics; nil: nobody sees them.
+	Registerer prometheus.Registerer
+	// Logger; nil: slog's default.
+	Logger *slog.Logger
+}
+
+// An Aggregator answers events. Make it with Start, give it configurations
+// with Activate, and stop it with Drain.
+type Aggregator struct {
+	opt        Options
+	metrics    *metrics
+	members    *dispatch.Members
+	caller     *caller
+	dispatcher *dispatch.Dispatcher
+	feed       *feed
+	service    micro.Service
+
+	active atomic.Pointer[active]
+	subs   []*nats.Subscription
+	events *nats.Subscription
+
+	calls chan struct{}
+	live  sync.WaitGroup
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+	ctx   context.Context //nolint:containedctx // the life of the calls under way, not of one request
+}
+
+// active is the configuration that new calls are pinned to, with the answer
+// that most calls get.
+type active struct {
+	*dispatch.Snapshot
+	nothing []byte // the encoded verdict of a call that no hook matches
+}
+
+// Start begins to listen. Before the first Activate no event is taken.
+func Start(opt Options) (*Aggregator, error) {
+	opt = withDefaults(opt)
+	a := &Aggregator{
+		opt: opt, metrics: newMetrics(opt.Registerer),
+		members: dispatch.NewMembers(opt.Queue), calls: make(chan struct{}, opt.Calls),
+	}
+	a.ctx, a.stop = context.WithCancel(context.Background())
+	var err error
+	if a.caller, err = newCaller(opt.Work, a.late); err != nil {
+		return nil, err
+	}
+	a.feed = newFeed(opt, a.metrics.dropped)
+	a.dispatcher = dispatch.New(dispatch.Options{
+		Caller: a.caller, Local: opt.Local, Members: a.members, NewID: nuid.Next,
+		Watch: a.watch(), Logger: opt.Logger,
+	})
+	if err := a.listen(); err != nil {
+		a.stop()
+		return nil, err
+	}
+	return a, nil
+}
+
+func withDefaults(opt Options) Options {
+	if opt.Work == nil {
+		opt.Work = opt.Events
+	}
+	if opt.Queue == 0 {
+		opt.Queue = 4096
+	}
+	if opt.Calls == 0 {
+		opt.Calls = 8192
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.Default()
+	}
+	return opt
+}
+
+// watch counts what is not in verdicts.
+func (a *Aggregator) watch() dispatch.Watch {
+	m := a.metrics
+	return dispatch.Watch{
+		Batch:  func(pool string, n int) { m.batches.WithLabelValues(pool).Observe(float64(n)) },
+		Queued: func(pool string, d time.Duration) { m.queue.WithLabelValues(pool).Observe(d.Seconds()) },
+		Rerun: func(pool string, n int) {
+			m.reruns.WithLabelValues(pool).Add(float64(n))
+			a.opt.Logger.Warn("hooks run again: their worker was lost", "pool", pool, "hooks", n)
+		},
+		Aside:         a.aside,
+		ShadowDropped: func(n int) { m.shadow.Add(float64(n)) },
+		ConditionFailed: func(h *schema.Hook, err error) {
+			m.conditions.WithLabelValues(h.Name).Inc()
+			a.opt.Logger.Warn("condition could not be evaluated and counts as true", "hook", h.Name, "error", err)
+		},
+	}
+}
+
+// Activate makes cfg what new calls are pinned to; calls under way keep theirs.
+// The first Activate opens the door to events. The workers must hold cfg
+// already: activate it there first.
+func (a *Aggregator) Activate(cfg schema.Config) error {
+	snap, err := dispatch.Compile(cfg, a.opt.Conditions)
+	if err != nil {
+		return fmt.Errorf("config version %d can not be used: %w", cfg.Version, err)
+	}
+	nothing, err := schema.Marshal(a.finish(&schema.Verdict{}, cfg.Version))
+	if err != nil {
+		return fmt.Errorf("encoding the empty verdict: %w", err)
+	}
+	a.metrics.configure(&cfg)
+	a.active.Store(&active{Snapshot: snap, nothing: nothing})
+	if a.events != nil {
+		return nil
+	}
+	if a.events, err = a.opt.Events.QueueSubscribe(bus.EventsWildcard, bus.QueueAggregators, a.take); err != nil {
+		return fmt.Errorf("subscribing to events: %w", err)
+	}
+	if err := a.events.SetPendingLimits(-1, 256<<20); err != nil {
+		return fmt.Errorf("bounding the events that wait: %w", err)
+	}
+	return nil
+}
+
+// Members is what is known of the workers.
+func (a *Aggregator) Members() *dispatch.Members { return a.members }
+
+// Version is the active configuration's version; 0: none yet.
+func (a *Aggregator) Version() uint64 {
+	if act := a.active.Load(); act != nil {
+		return act.Config.Version
+	}
+	return 0
+}
+
+// Drain takes no new events, answers those under way, and stops. It waits as
+// long as ctx lets it; calls that are not answered by then are lost to it.
+func (a *Aggregator) Drain(ctx context.Context) error {
+	defer a.done.Wait()
+	defer a.stop()
+	if a.events != nil {
+		if err := a.events.Drain(); err != nil {
+			return fmt.Errorf("draining events: %w", err)
+		}
+		if err := awaitDrained(ctx, a.events); err != nil {
+			return err
+		}
+	}
+	if a.service != nil {
+		_ = a.service.Stop() // it only withdraws the face; nothing depends on it
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		a.live.Wait()
+	}()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		return fmt.Errorf("%d calls were still under way: %w", len(a.calls), context.Cause(ctx))
+	}
+	for _, s := range a.subs {
+		_ = s.Unsubscribe() // the connection may be closed already
+	}
+	return a.opt.Events.FlushWithContext(ctx)
+}
+
+// awaitDrained waits until a draining subscription has handled what it had.
+func awaitDrained(ctx context.Context, sub *nats.Subscription) error {
+	closed := make(chan struct{})
+	sub.SetClosedHandler(func(string) { close(closed) })
+	if !sub.IsValid() {
+		return nil
+	}
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the events that were already here: %w", context.Cause(ctx))
+	}
+}

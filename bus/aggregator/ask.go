@@ -1,0 +1,216 @@
+package aggregator
+
+import (
+	"bytes"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// take receives one event. What needs no hook is answered at once; the rest
+// goes to a goroutine of its own, because this one serves every agent. Above
+// the bound it waits, and the bus holds what comes next.
+func (a *Aggregator) take(m *nats.Msg) {
+	arrived := time.Now()
+	if m.Reply == "" {
+		return // nobody to answer: it was not asked, only published
+	}
+	act := a.active.Load()
+	req, err := bus.ParseEventMsg(m)
+	if err != nil {
+		a.refuse(m, act, req.Routing, arrived, err)
+		return
+	}
+	if err := consistent(&req.Routing, req.Body); err != nil {
+		a.refuse(m, act, req.Routing, arrived, err)
+		return
+	}
+	plan := act.Plan(req.Agent, req.Event, req.Tool)
+	if plan.Empty() {
+		a.reply(m, act.nothing)
+		a.record(act, &req.Routing, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version}, arrived)
+		return
+	}
+	a.calls <- struct{}{}
+	a.live.Add(1)
+	go func() {
+		defer a.live.Done()
+		defer func() { <-a.calls }()
+		a.judge(m, act, plan, &dispatch.Request{
+			Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body,
+		}, arrived)
+	}()
+}
+
+// judge has the plan run and answers.
+func (a *Aggregator) judge(m *nats.Msg, act *active, plan *dispatch.Plan, req *dispatch.Request, arrived time.Time) {
+	a.metrics.inFlight.Inc()
+	defer a.metrics.inFlight.Dec()
+	stop := a.beatWhile(m)
+	v := a.dispatch(act, plan, req)
+	stop()
+	a.answer(m, act, &req.Routing, &v, arrived)
+}
+
+// dispatch is the dispatcher with a net under it: whatever breaks, a guarded
+// call is not let through.
+func (a *Aggregator) dispatch(act *active, plan *dispatch.Plan, req *dispatch.Request) (v schema.Verdict) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.opt.Logger.Error("the aggregator panicked", "event_id", req.ID, "panic", p, "stack", string(debug.Stack()))
+			v = schema.Verdict{HookErrors: []string{fmt.Sprintf("the aggregator failed: %v", p)}}
+			if plan.Guarded {
+				v.Decision, v.Reason = req.Event.Blocking(), "the aggregator failed, and a fail-closed hook guards this call"
+			}
+		}
+	}()
+	return a.dispatcher.Dispatch(a.ctx, act.Snapshot, plan, req)
+}
+
+// beatWhile tells the one who asked that the call is still alive, every 250 ms
+// until the returned function is called.
+func (a *Aggregator) beatWhile(m *nats.Msg) (stop func()) {
+	var t *time.Timer
+	ready := make(chan struct{})
+	t = time.AfterFunc(schema.BeatEvery, func() {
+		<-ready
+		beat := &nats.Msg{Subject: m.Reply, Header: nats.Header{schema.HeaderBeat: {"1"}}}
+		if err := a.opt.Events.PublishMsg(beat); err == nil {
+			t.Reset(schema.BeatEvery)
+		}
+	})
+	close(ready)
+	return func() { t.Stop() }
+}
+
+// refuse answers an event that can not be judged as it is.
+func (a *Aggregator) refuse(m *nats.Msg, act *active, r schema.Routing, arrived time.Time, err error) {
+	a.metrics.malformed.Inc()
+	agent, t, subjErr := bus.ParseEventSubject(m.Subject)
+	if subjErr != nil {
+		a.opt.Logger.Warn("event on a subject that names no event", "subject", m.Subject, "error", subjErr)
+		a.answer(m, act, &r, &schema.Verdict{
+			Decision: schema.Deny, Reason: subjErr.Error(), HookErrors: []string{subjErr.Error()},
+		}, arrived)
+		return
+	}
+	r.Agent, r.Event = agent, t
+	guarded := act.Guards(agent, t)
+	if r.Tool != "" {
+		guarded = act.Plan(agent, t, r.Tool).Guarded
+	}
+	v := dispatch.Malformed(t, guarded, err)
+	a.opt.Logger.Warn("malformed event", "agent", agent, "event", t, "error", err)
+	a.answer(m, act, &r, &v, arrived)
+}
+
+// answer encodes a verdict and sends it.
+func (a *Aggregator) answer(m *nats.Msg, act *active, r *schema.Routing, v *schema.Verdict, arrived time.Time) {
+	data, err := a.encode(a.finish(v, act.Config.Version), r.Event)
+	if err != nil {
+		a.opt.Logger.Error("verdict could not be encoded", "event_id", r.ID, "error", err)
+		return // the shim's own policy decides
+	}
+	a.reply(m, data)
+	a.record(act, r, v, arrived)
+}
+
+func (a *Aggregator) reply(m *nats.Msg, data []byte) {
+	if err := a.opt.Events.Publish(m.Reply, data); err != nil {
+		a.opt.Logger.Warn("verdict could not be sent", "error", err)
+	}
+}
+
+// finish gives a verdict what every verdict has.
+func (a *Aggregator) finish(v *schema.Verdict, version uint64) *schema.Verdict {
+	if v.Decision == schema.None {
+		v.Decision = schema.Continue
+	}
+	v.ConfigVersion, v.Fabric = version, a.opt.Fabric
+	return v
+}
+
+// encode encodes a verdict. One that is too large to send is a failure of the
+// hooks that made it so: where they could have blocked, they do.
+func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType) ([]byte, error) {
+	data, err := schema.Marshal(v)
+	if err != nil || len(data) <= schema.MaxEvent {
+		return data, err
+	}
+	why := fmt.Sprintf("the verdict is %d bytes; at most %d can be sent: let the hooks rewrite or inject less", len(data), schema.MaxEvent)
+	small := schema.Verdict{
+		Decision: v.Decision, Reason: v.Reason, HookErrors: []string{why},
+		ConfigVersion: v.ConfigVersion, Fabric: v.Fabric,
+	}
+	if b := t.Blocking(); b != schema.None && !t.Terminal(v.Decision) {
+		small.Decision, small.Reason = b, why
+	}
+	*v = small
+	return schema.Marshal(v)
+}
+
+// record counts a verdict, logs what failed open, and puts it on the feed.
+func (a *Aggregator) record(act *active, r *schema.Routing, v *schema.Verdict, arrived time.Time) {
+	took := time.Since(arrived)
+	a.metrics.verdict(r.Event, v, took)
+	for i := range v.ExecutedHooks {
+		if x := &v.ExecutedHooks[i]; x.Outcome != schema.OK {
+			a.opt.Logger.Warn("hook gave no answer", "hook", x.Hook, "outcome", x.Outcome, "decided", x.Decision,
+				"event", r.Event, "event_id", r.ID, "agent", r.Agent, "error", x.Error)
+		}
+	}
+	a.feed.verdict(r, v, took)
+}
+
+// aside counts what is not in a verdict: the answers of shadow hooks, and of
+// hooks that ran beside the one that ended the chain.
+func (a *Aggregator) aside(req *dispatch.Request, _ *schema.Hook, part schema.Verdict) {
+	for i := range part.ExecutedHooks {
+		a.metrics.executed(req.Event, &part.ExecutedHooks[i])
+	}
+	a.feed.aside(&req.Routing, &part)
+}
+
+// late counts an answer that came after its call was given up.
+func (a *Aggregator) late(b *schema.Batch) {
+	act := a.active.Load()
+	if act == nil || act.Config.Version != b.Version {
+		return
+	}
+	for _, i := range b.Hooks {
+		if h := a.metrics.forHook(act.Config.Hooks[i].Name); h != nil {
+			h.outcomes[schema.Late].Inc()
+		}
+	}
+}
+
+var toolName = []byte(`"tool_name"`)
+
+// consistent reports whether the body names the tool that the header names.
+// The body is not decoded for that: where its only mention of a tool's name is
+// the header's, it is the header's; only otherwise it is read. Workers, who
+// read it anyway, check again.
+func consistent(r *schema.Routing, body []byte) error {
+	switch bytes.Count(body, toolName) {
+	case 0:
+		if r.Tool == "" {
+			return nil
+		}
+	case 1:
+		rest := bytes.TrimLeft(body[bytes.Index(body, toolName)+len(toolName):], " \t\r\n")
+		if len(rest) > 1 && rest[0] == ':' {
+			rest = bytes.TrimLeft(rest[1:], " \t\r\n")
+			if n := len(r.Tool); len(rest) > n+1 && rest[0] == '"' && rest[n+1] == '"' && string(rest[1:n+1]) == r.Tool {
+				return nil
+			}
+		}
+	}
+	_, err := schema.DecodeEvent(body, *r)
+	return err
+}

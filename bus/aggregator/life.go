@@ -1,0 +1,67 @@
+package aggregator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// tickEvery is how often silence is looked for: several times per beat.
+const tickEvery = schema.BeatEvery / 5
+
+// listen subscribes to everything but events: beats, disconnects, control.
+func (a *Aggregator) listen() error {
+	sub, err := a.opt.Work.Subscribe(bus.BeatsWildcard, a.beat)
+	if err != nil {
+		return fmt.Errorf("subscribing to beats: %w", err)
+	}
+	a.subs = append(a.subs, sub)
+	if err := a.control(); err != nil {
+		return err
+	}
+	a.done.Go(a.tick)
+	a.done.Go(func() { a.feed.run(a.ctx) })
+	return nil
+}
+
+// beat takes over what a worker says of itself. Its subject is its identity.
+func (a *Aggregator) beat(m *nats.Msg) {
+	pool, worker, err := bus.ParseBeatSubject(m.Subject)
+	if err != nil {
+		a.opt.Logger.Debug("beat on a subject that names no worker", "subject", m.Subject, "error", err)
+		return
+	}
+	if worker == a.opt.LocalName {
+		return
+	}
+	var b schema.Beat
+	if err := schema.Unmarshal(m.Data, &b); err != nil {
+		a.opt.Logger.Warn("beat can not be read", "worker", worker, "error", err)
+		return
+	}
+	b.Pool, b.Worker = pool, worker
+	a.members.Beat(&b)
+}
+
+// Gone tells that a worker's connection closed: its calls end now.
+func (a *Aggregator) Gone(worker string) {
+	a.members.Gone(worker)
+	a.caller.dropRoute(worker)
+}
+
+func (a *Aggregator) tick() {
+	t := time.NewTicker(tickEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-t.C:
+			a.members.Tick(tickEvery)
+		}
+	}
+}

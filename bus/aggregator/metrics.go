@@ -1,0 +1,192 @@
+package aggregator
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// metrics are what operators watch. No label ever comes from an agent, a
+// session, an input or a tool: hooks and pools are bounded by the
+// configuration, everything else is a fixed list.
+type metrics struct {
+	requests   *prometheus.CounterVec   // event, decision
+	duration   *prometheus.HistogramVec // event
+	queue      *prometheus.HistogramVec // pool
+	hooks      *prometheus.HistogramVec // hook
+	outcomes   *prometheus.CounterVec   // hook, outcome
+	failOpen   *prometheus.CounterVec   // hook, cause
+	failClosed *prometheus.CounterVec   // hook, cause
+	batches    *prometheus.HistogramVec // pool
+	reruns     *prometheus.CounterVec   // pool
+	conditions *prometheus.CounterVec   // hook
+	shadow     prometheus.Counter
+	malformed  prometheus.Counter
+	dropped    prometheus.Counter
+	inFlight   prometheus.Gauge
+	config     prometheus.Gauge
+
+	events map[schema.EventType]*eventMetrics
+
+	mu     sync.RWMutex
+	byHook map[string]*hookMetrics // guarded by mu, bounded by the configuration
+}
+
+// eventMetrics are the series of one event, resolved once.
+type eventMetrics struct {
+	duration prometheus.Observer
+	requests map[schema.Decision]prometheus.Counter
+}
+
+// hookMetrics are the series of one hook, resolved once.
+type hookMetrics struct {
+	duration prometheus.Observer
+	outcomes map[schema.OutcomeKind]prometheus.Counter
+	open     map[schema.OutcomeKind]prometheus.Counter
+	closed   map[schema.OutcomeKind]prometheus.Counter
+}
+
+// seconds are the buckets of every duration: from 50 µs, below which nothing
+// travels, to beyond the default timeout.
+var seconds = []float64{
+	.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60,
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "hookfabric", Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "hookfabric", Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "hookfabric", Name: name, Help: help})
+	}
+	m := &metrics{
+		requests:   counter("requests_total", "Verdicts given, by event and decision.", "event", "decision"),
+		duration:   histogram("request_seconds", "From an event's arrival to its verdict.", seconds, "event"),
+		queue:      histogram("queue_seconds", "How long batches waited for a free worker.", seconds, "pool"),
+		hooks:      histogram("hook_seconds", "How long a hook ran.", seconds, "hook"),
+		outcomes:   counter("hook_outcomes_total", "What came of asking a hook.", "hook", "outcome"),
+		failOpen:   counter("fail_open_total", "Calls that a failed hook let pass. Alert on this.", "hook", "cause"),
+		failClosed: counter("fail_closed_total", "Calls that were refused because a hook failed.", "hook", "cause"),
+		batches:    histogram("batch_hooks", "Hooks per batch.", []float64{1, 2, 4, 8, 16, 32}, "pool"),
+		reruns:     counter("reruns_total", "Hooks that ran again because their worker was lost.", "pool"),
+		conditions: counter("condition_errors_total", "Conditions that could not be evaluated and counted as true.", "hook"),
+		shadow:     counter("shadow_dropped_total", "Shadow hooks that did not run because too many were under way.").WithLabelValues(),
+		malformed:  counter("malformed_total", "Events that could not be judged as they were.").WithLabelValues(),
+		dropped:    counter("feed_dropped_total", "Feed records that were dropped because the feed was full.").WithLabelValues(),
+		inFlight:   gauge("in_flight", "Events under way in this aggregator."),
+		config:     gauge("config_version", "The active version of the configuration; 0: none."),
+		events:     make(map[schema.EventType]*eventMetrics),
+		byHook:     make(map[string]*hookMetrics),
+	}
+	for _, t := range schema.EventTypes() {
+		e := &eventMetrics{duration: m.duration.WithLabelValues(string(t)), requests: make(map[schema.Decision]prometheus.Counter)}
+		for _, d := range t.Decisions() {
+			e.requests[d] = m.requests.WithLabelValues(string(t), string(d))
+		}
+		m.events[t] = e
+	}
+	if reg != nil {
+		reg.MustRegister(m.requests, m.duration, m.queue, m.hooks, m.outcomes, m.failOpen, m.failClosed,
+			m.batches, m.reruns, m.conditions, m.shadow, m.malformed, m.dropped, m.inFlight, m.config)
+	}
+	return m
+}
+
+// configure initialises the series of a configuration's hooks and pools, so
+// that an alert on them sees a zero before the first failure, and drops those
+// of hooks that are gone.
+func (m *metrics) configure(cfg *schema.Config) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.config.Set(float64(cfg.Version))
+	names := make(map[string]bool, len(cfg.Hooks))
+	for i := range cfg.Hooks {
+		h := &cfg.Hooks[i]
+		names[h.Name] = true
+		if m.byHook[h.Name] == nil {
+			m.byHook[h.Name] = m.hook(h.Name)
+		}
+		m.conditions.WithLabelValues(h.Name)
+		m.queue.WithLabelValues(h.Pool)
+		m.batches.WithLabelValues(h.Pool)
+		m.reruns.WithLabelValues(h.Pool)
+	}
+	for name := range m.byHook {
+		if !names[name] {
+			delete(m.byHook, name)
+			l := prometheus.Labels{"hook": name}
+			m.hooks.DeletePartialMatch(l)
+			m.outcomes.DeletePartialMatch(l)
+			m.failOpen.DeletePartialMatch(l)
+			m.failClosed.DeletePartialMatch(l)
+			m.conditions.DeletePartialMatch(l)
+		}
+	}
+}
+
+func (m *metrics) hook(name string) *hookMetrics {
+	h := &hookMetrics{
+		duration: m.hooks.WithLabelValues(name),
+		outcomes: make(map[schema.OutcomeKind]prometheus.Counter),
+		open:     make(map[schema.OutcomeKind]prometheus.Counter),
+		closed:   make(map[schema.OutcomeKind]prometheus.Counter),
+	}
+	for _, k := range schema.OutcomeKinds() {
+		h.outcomes[k] = m.outcomes.WithLabelValues(name, string(k))
+		if k != schema.OK && k != schema.Late {
+			h.open[k] = m.failOpen.WithLabelValues(name, string(k))
+			h.closed[k] = m.failClosed.WithLabelValues(name, string(k))
+		}
+	}
+	return h
+}
+
+func (m *metrics) forHook(name string) *hookMetrics {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.byHook[name]
+}
+
+// verdict counts one answered event.
+func (m *metrics) verdict(t schema.EventType, v *schema.Verdict, took time.Duration) {
+	e := m.events[t]
+	if e == nil {
+		return
+	}
+	e.duration.Observe(took.Seconds())
+	if c := e.requests[v.Decision]; c != nil {
+		c.Inc()
+	}
+	for i := range v.ExecutedHooks {
+		m.executed(t, &v.ExecutedHooks[i])
+	}
+}
+
+// executed counts what came of one hook. A failure that did not decide let the
+// call pass, unless nothing is decided at that event anyway.
+func (m *metrics) executed(t schema.EventType, x *schema.ExecutedHook) (failedOpen bool) {
+	h := m.forHook(x.Hook)
+	if h == nil {
+		return false
+	}
+	h.outcomes[x.Outcome].Inc()
+	if x.Duration > 0 {
+		h.duration.Observe(x.Duration.Std().Seconds())
+	}
+	if x.Outcome == schema.OK || x.Mode == schema.Shadow {
+		return false
+	}
+	if t.Terminal(x.Decision) {
+		h.closed[x.Outcome].Inc()
+		return false
+	}
+	h.open[x.Outcome].Inc()
+	return true
+}
