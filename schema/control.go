@@ -47,8 +47,14 @@ type FabricStatus struct {
 	ConfigVersion uint64 `json:"config_version"`
 	// Ready says whether the broker takes events.
 	Ready bool `json:"ready"`
+	// Hooks counts those of the active configuration.
+	Hooks int `json:"hooks"`
+	// InFlight counts the broker's calls under way.
+	InFlight int `json:"in_flight"`
 	// Pools are all pools that some hook names or some worker serves.
 	Pools []PoolStatus `json:"pools"`
+	// LoadErrors are handlers that some worker could not load, by hook name.
+	LoadErrors map[string]string `json:"load_errors,omitzero"`
 }
 
 // PoolStatus is one pool and who serves it; no workers: nobody does.
@@ -65,6 +71,4 @@ type WorkerStatus struct {
 	Draining bool     `json:"draining,omitzero"`
 	Silent   bool     `json:"silent,omitzero"`
 	Versions []uint64 `json:"versions,omitzero"`
-	// LoadErrors are the handlers it could not load, by hook name.
-	LoadErrors map[string]string `json:"load_errors,omitzero"`
 }
