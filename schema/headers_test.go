@@ -98,7 +98,12 @@ func renderBlock(names, values []string) []byte {
 // The escapes are written here a second time, from wire.md alone: what the
 // files say must be enough for a peer in another language.
 func TestHeaderValuesAreEscapedAsDocumented(t *testing.T) {
-	var vectors []struct{ Value, Header, Only, Error string }
+	var vectors []struct {
+		Value  string `json:"value"`
+		Header string `json:"header"`
+		Only   string `json:"only"`
+		Error  string `json:"error"`
+	}
 	decode(t, read(t, filepath.Join(wireDir, "header-values.json")), &vectors)
 	for _, v := range vectors {
 		got, ok := percentDecoded(v.Header)
@@ -141,7 +146,11 @@ func percentDecoded(s string) (string, bool) {
 }
 
 func TestTokensAreEscapedAsDocumented(t *testing.T) {
-	var vectors []struct{ ID, Token, Error string }
+	var vectors []struct {
+		ID    string `json:"id"`
+		Token string `json:"token"`
+		Error string `json:"error"`
+	}
 	decode(t, read(t, filepath.Join(wireDir, "tokens.json")), &vectors)
 	for _, v := range vectors {
 		got := token(v.ID)
