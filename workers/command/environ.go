@@ -1,0 +1,95 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// environ is the part of a program's environment that is the same for every
+// call: name=value pairs of the worker.
+type environ []string
+
+// newEnviron picks from the worker's environment what programs may see: three
+// names, and those the hook asks for.
+func newEnviron(all, names []string) (environ, error) {
+	for _, name := range names {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return nil, fmt.Errorf("env: %q is no name of a variable; write names only, such as GITHUB_TOKEN, whose values come from the worker", name)
+		}
+	}
+	var env environ
+	for _, kv := range all {
+		name, _, _ := strings.Cut(kv, "=")
+		switch name {
+		case "PATH", "HOME", "LANG":
+		default:
+			if !slices.Contains(names, name) || isFact(name) {
+				continue
+			}
+		}
+		env = append(env, kv)
+	}
+	return env, nil
+}
+
+func (v environ) get(name string) string {
+	for _, kv := range v {
+		if n, value, _ := strings.Cut(kv, "="); n == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// isFact reports whether the event decides what name is.
+func isFact(name string) bool {
+	return slices.ContainsFunc(facts(new(schema.Event)), func(f fact) bool { return f.name == name }) || name == projectDir
+}
+
+// projectDir is where scripts for Claude Code find the agent's folder.
+const projectDir = "CLAUDE_PROJECT_DIR"
+
+// fact is a variable that comes from the event.
+type fact struct{ name, value string }
+
+func facts(e *schema.Event) []fact {
+	return []fact{
+		{"HOOK_TYPE", string(e.HookType)},
+		{"HOOK_HOOK_TYPE", string(e.HookType)},
+		{"MASSGEN_HOOK_TYPE", string(e.HookType)},
+		{"HOOK_TOOL_NAME", e.ToolName},
+		{"MASSGEN_TOOL_NAME", e.ToolName},
+		{"HOOK_SESSION_ID", e.SessionID},
+		{"MASSGEN_SESSION_ID", e.SessionID},
+		{"HOOK_AGENT_ID", e.AgentID},
+		{"MASSGEN_AGENT_ID", e.AgentID},
+		{"HOOK_ORCHESTRATOR_ID", e.OrchestratorID},
+		{"MASSGEN_ORCHESTRATOR_ID", e.OrchestratorID},
+	}
+}
+
+// of is the whole environment of a call about e.
+func (v environ) of(e *schema.Event) []string {
+	fs := facts(e)
+	if e.Cwd != "" {
+		fs = append(fs, fact{projectDir, e.Cwd})
+	}
+	env := make([]string, len(v), len(v)+len(fs))
+	copy(env, v)
+	for _, f := range fs {
+		env = append(env, f.name+"="+fit(f.value))
+	}
+	return env
+}
+
+// fit makes s a value that a variable can hold. A NUL byte is replaced and not
+// taken out, so that no name becomes that of another tool.
+func fit(s string) string {
+	if len(s) > schema.MaxHeader {
+		s = strings.ToValidUTF8(s[:schema.MaxHeader], "")
+	}
+	return strings.ReplaceAll(s, "\x00", "\uFFFD")
+}

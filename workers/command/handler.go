@@ -1,0 +1,123 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// blockExit is the exit code with which a program blocks.
+const blockExit = 2
+
+// tailSize is how much of a failed program's standard error its error tells.
+const tailSize = 1 << 10
+
+// handler is a hook whose program was found.
+type handler struct {
+	runner *Runner
+	hook   string // the hook's name
+	name   string // the program as the configuration calls it
+	argv   []string
+	dir    string
+	env    environ
+}
+
+// Handle runs the program once. It returns when the program's process is gone.
+func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, error) {
+	if err := h.runner.enter(ctx); err != nil {
+		return schema.Result{}, fmt.Errorf("%q %w", h.name, err)
+	}
+	defer h.runner.running.Done()
+	stdin, err := encode(e)
+	if err != nil {
+		return schema.Result{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(h.runner.life, func() { cancel(context.Cause(h.runner.life)) })()
+
+	p, err := start(ctx, h, h.env.of(e))
+	if err != nil {
+		return schema.Result{}, fmt.Errorf("%q could not be started: %w", h.name, err)
+	}
+	return h.judge(ctx, e.HookType, p.finish(ctx, stdin))
+}
+
+// judge turns what a program did into its answer.
+func (h *handler) judge(ctx context.Context, t schema.EventType, end ending) (schema.Result, error) {
+	switch {
+	case end.cause != nil:
+		return schema.Result{}, fmt.Errorf("%q was killed with all it had started: %w", h.name, end.cause)
+	case end.flooded:
+		return schema.Result{}, fmt.Errorf("%q printed more than %d bytes; an answer has at most that many", h.name, schema.MaxResult)
+	case end.err != nil:
+		return schema.Result{}, fmt.Errorf("%q was lost: %w", h.name, end.err)
+	}
+	switch code := end.state.ExitCode(); code {
+	case 0:
+		h.note(ctx, end.stderr)
+		return h.answer(t, end)
+	case blockExit:
+		return schema.Blocked(t, h.reason(end.stderr)), nil
+	case -1:
+		return schema.Result{}, fmt.Errorf("%q was ended by a signal (%v)%s", h.name, end.state, tail(end.stderr))
+	default:
+		return schema.Result{}, fmt.Errorf("%q exited with code %d%s", h.name, code, tail(end.stderr))
+	}
+}
+
+// answer reads what a program printed before it exited with 0.
+func (h *handler) answer(t schema.EventType, end ending) (schema.Result, error) {
+	out := bytes.TrimSpace(end.stdout)
+	if len(out) == 0 && end.held {
+		return schema.Result{}, fmt.Errorf("%q exited while something it had started kept its standard output open, so its answer can not be known; wait for that, or start it with >/dev/null", h.name)
+	}
+	if len(out) == 0 {
+		return schema.Result{}, nil
+	}
+	res, err := schema.DecodeResult(t, out)
+	if err != nil {
+		return schema.Result{}, fmt.Errorf("%q: %w", h.name, err)
+	}
+	return res, nil
+}
+
+// reason is why a program blocks: what it wrote to its standard error.
+func (h *handler) reason(stderr []byte) string {
+	if s := readable(stderr); s != "" {
+		return s
+	}
+	return fmt.Sprintf("blocked by the hook %q, which gave no reason", h.hook)
+}
+
+// note logs what a successful program wrote to its standard error.
+func (h *handler) note(ctx context.Context, stderr []byte) {
+	if len(stderr) > 0 && h.runner.log.Enabled(ctx, slog.LevelDebug) {
+		h.runner.log.DebugContext(ctx, "hook wrote to its standard error", "hook", h.hook, "stderr", readable(stderr))
+	}
+}
+
+// tail is the end of what a failed program wrote to its standard error, from
+// the start of a line, as an addition to a sentence.
+func tail(stderr []byte) string {
+	s := readable(stderr)
+	if len(s) > tailSize {
+		s = s[len(s)-tailSize:]
+		if _, line, more := strings.Cut(s, "\n"); more {
+			s = line
+		}
+		s = "… " + strings.ToValidUTF8(s, "")
+	}
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+func readable(b []byte) string {
+	return strings.TrimSpace(strings.ToValidUTF8(string(b), "\uFFFD"))
+}

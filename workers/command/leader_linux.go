@@ -1,0 +1,31 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// leader is the process that a program was started as.
+type leader struct{ *os.Process }
+
+// groupAttr makes a program lead a process group, and has the kernel kill it
+// when the thread that started it ends.
+func groupAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// await returns when l has ended, and leaves it unreaped.
+func (l *leader) await() {
+	for {
+		err := unix.Waitid(unix.P_PID, l.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// reap takes the end of a process that has ended.
+func (l *leader) reap() (*os.ProcessState, error) { return l.Wait() }

@@ -1,0 +1,112 @@
+package command
+
+import (
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// keptStderr is how much of the standard error is kept: its end.
+const keptStderr = 64 << 10
+
+// pipes are the worker's ends of a program's three streams.
+type pipes struct {
+	in, out, err *os.File
+	got          *gathered
+	drained      chan struct{} // closed when both outputs have ended
+	flood        chan struct{} // closed when there is too much standard output
+	writer       *sync.WaitGroup
+}
+
+// gathered is what a program wrote; readable once drained is closed.
+type gathered struct {
+	stdout []byte
+	stderr tailBuffer
+}
+
+// openPipes makes the pipes and returns the program's ends in their order.
+func openPipes() (p pipes, theirs []*os.File, err error) {
+	var ours []*os.File
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(ours)
+			closeAll(theirs)
+			return pipes{}, nil, err
+		}
+		if len(ours) == 0 {
+			r, w = w, r
+		}
+		ours, theirs = append(ours, r), append(theirs, w)
+	}
+	return pipes{
+		in: ours[0], out: ours[1], err: ours[2], got: new(gathered), writer: new(sync.WaitGroup),
+		drained: make(chan struct{}), flood: make(chan struct{}),
+	}, theirs, nil
+}
+
+// run feeds the program and gathers what it writes, until cut or the end. A
+// program that does not read its input, or not all of it, is in its right.
+func (p *pipes) run(stdin []byte) {
+	p.writer.Go(func() {
+		_, _ = p.in.Write(stdin)
+		_ = p.in.Close()
+	})
+	var readers sync.WaitGroup
+	readers.Go(func() {
+		p.got.stdout, _ = io.ReadAll(io.LimitReader(p.out, schema.MaxResult+1))
+		if len(p.got.stdout) > schema.MaxResult {
+			close(p.flood)
+		}
+	})
+	readers.Go(func() { _, _ = io.Copy(&p.got.stderr, onlyReader{p.err}) })
+	go func() {
+		readers.Wait()
+		close(p.drained)
+	}()
+}
+
+// cut ends run, whoever else may still hold the other ends.
+func (p *pipes) cut() {
+	now := time.Now()
+	_ = p.in.SetWriteDeadline(now)
+	_ = p.out.SetReadDeadline(now)
+	_ = p.err.SetReadDeadline(now)
+}
+
+// result is what was written and whether that was too much. It comes after cut.
+func (p *pipes) result() (stdout, stderr []byte, flooded bool) {
+	<-p.drained
+	p.writer.Wait()
+	p.close()
+	return p.got.stdout, p.got.stderr.bytes(), len(p.got.stdout) > schema.MaxResult
+}
+
+func (p *pipes) close() { closeAll([]*os.File{p.in, p.out, p.err}) }
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
+
+// onlyReader keeps io.Copy from asking the file to do the copying.
+type onlyReader struct{ io.Reader }
+
+// tailBuffer keeps the last keptStderr bytes written to it.
+type tailBuffer struct{ data []byte }
+
+func (t *tailBuffer) Write(b []byte) (int, error) {
+	t.data = append(t.data, b...)
+	if len(t.data) > 2*keptStderr {
+		t.data = append(t.data[:0], t.bytes()...)
+	}
+	return len(b), nil
+}
+
+func (t *tailBuffer) bytes() []byte {
+	return t.data[max(0, len(t.data)-keptStderr):]
+}

@@ -1,0 +1,108 @@
+package command
+
+import (
+	"context"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+	"github.com/hookfabric/hookfabric/workers/runnertest"
+)
+
+// handleHeld runs a line of shell that holds a lifeline with all it starts, and
+// returns when everybody who held that is gone.
+func handleHeld(t *testing.T, script string) (schema.Result, error) {
+	t.Helper()
+	l := runnertest.NewLifeline(t)
+	res, err := loadHeld(t, l, `exec 3>"$LIFE"; echo >&3; `+script).Handle(t.Context(), runnertest.Event("Bash"))
+	await(t, l.Gone(), "what the program has left running to be gone")
+	return res, err
+}
+
+// loadHeld loads a line of shell that finds the lifeline in $LIFE.
+func loadHeld(t *testing.T, l *runnertest.Lifeline, script string) workers.Handler {
+	t.Helper()
+	r := New(Options{Environ: []string{"PATH=/usr/bin:/bin", "LIFE=" + l.Path}})
+	t.Cleanup(func() { _ = r.Close() })
+	h := line(script)
+	h.Env = []string{"LIFE"}
+	handler, err := r.Load(h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handler
+}
+
+func TestWhatAProgramLeavesRunningIsKilled(t *testing.T) {
+	res, err := handleHeld(t, `tail -f /dev/null >/dev/null 2>&1 & echo '{"decision":"allow"}'`)
+	if err != nil || res.Decision != schema.Allow {
+		t.Errorf("answer %+v, error %v", res, err)
+	}
+}
+
+func TestAnAnswerCountsThoughSomethingKeepsTheOutputOpen(t *testing.T) {
+	res, err := handleHeld(t, `tail -f /dev/null & echo '{"decision":"allow"}'`)
+	if err != nil || res.Decision != schema.Allow {
+		t.Errorf("answer %+v, error %v", res, err)
+	}
+}
+
+func TestNoOutputIsAnErrorWhileSomethingKeepsItOpen(t *testing.T) {
+	if res, err := handleHeld(t, `tail -f /dev/null & :`); err == nil || !strings.Contains(err.Error(), "kept its standard output open") {
+		t.Errorf("answer %+v, error %v", res, err)
+	}
+}
+
+func TestTheAnswerMayComeThroughSomethingThatOutlivesTheProgram(t *testing.T) {
+	res, err := handleHeld(t, `( until case $(cat /proc/$$/stat) in *") Z "*) true;; *) false;; esac; do :; done; echo '{"decision":"deny"}' ) &
+exit 0`)
+	if err != nil || res.Decision != schema.Deny {
+		t.Errorf("answer %+v, error %v", res, err)
+	}
+}
+
+func TestWhatLeftTheGroupHoldsUpNobody(t *testing.T) {
+	l := runnertest.NewLifeline(t)
+	end := l.Path + ".end" // the one that gets away ends when this is written to
+	if err := syscall.Mkfifo(end, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	handler := loadHeld(t, l, `setsid sh -c 'exec 3>"$LIFE"; echo >&3; exec cat "$LIFE.end"' & wait`)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if res, err := handler.Handle(ctx, runnertest.Event("Bash")); err == nil {
+			t.Errorf("it answered %+v", res)
+		}
+	}()
+	await(t, l.Held(), "the program to start")
+	cancel()
+	await(t, done, "the call to return")
+	if err := os.WriteFile(end, []byte("over"), 0); err != nil {
+		t.Error(err)
+	}
+	await(t, l.Gone(), "what got away to end")
+}
+
+func BenchmarkStartToExit(b *testing.B) {
+	for name, opt := range map[string]Options{"kernel only": {}, "watchdog": {Watchdog: SelfWatchdog()}} {
+		b.Run(name, func(b *testing.B) {
+			r := New(opt)
+			defer r.Close()
+			h, err := r.Load(hookOf("/bin/true"), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			e := runnertest.Event("Bash")
+			for b.Loop() {
+				if _, err := h.Handle(b.Context(), e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

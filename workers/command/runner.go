@@ -1,0 +1,100 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// Options are what a Runner needs.
+type Options struct {
+	// Logger; nil: slog's default. What successful programs write to their
+	// standard error goes there at debug level.
+	Logger *slog.Logger
+	// Watchdog is the command line of a program that calls [WatchdogMain], see
+	// [SelfWatchdog]. Empty: when the worker is killed, the kernel kills the
+	// programs (Linux only), but nobody what those have started.
+	Watchdog []string
+	// Environ is the worker's environment as os.Environ has it; nil: os.Environ.
+	Environ []string
+}
+
+// A Runner runs programs. It is safe for many goroutines.
+type Runner struct {
+	log     *slog.Logger
+	environ []string
+	guard   *guard
+
+	life context.Context // ends when Close begins
+	end  context.CancelCauseFunc
+
+	mu      sync.Mutex
+	closed  bool           // guarded by mu
+	running sync.WaitGroup // added to only under mu while not closed
+}
+
+var _ workers.Runner = (*Runner)(nil)
+
+// errClosed is the answer to calls that were made, or still ran, when the
+// runner was closed.
+var errClosed = errors.New("the worker is stopping")
+
+// New makes a Runner. It starts nothing before the first call.
+func New(opt Options) *Runner {
+	if opt.Logger == nil {
+		opt.Logger = slog.Default()
+	}
+	if opt.Environ == nil {
+		opt.Environ = os.Environ()
+	}
+	r := &Runner{log: opt.Logger, environ: opt.Environ}
+	r.guard = &guard{argv: opt.Watchdog, log: opt.Logger, groups: make(map[int]struct{})}
+	r.life, r.end = context.WithCancelCause(context.Background())
+	return r
+}
+
+// Load finds the program of h. It runs nothing.
+func (r *Runner) Load(h schema.Hook, dirs []string) (workers.Handler, error) {
+	env, err := newEnviron(r.environ, h.Env)
+	if err != nil {
+		return nil, err
+	}
+	l := lookup{dirs: absolute(dirs), path: env.get("PATH")}
+	argv, err := l.argv(h)
+	if err != nil {
+		return nil, err
+	}
+	return &handler{runner: r, hook: h.Name, name: h.Handler, argv: argv, dir: l.workdir(), env: env}, nil
+}
+
+// Close kills what is running, waits for it, and ends the watchdog. Calls that
+// come later are errors.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.end(errClosed)
+	r.running.Wait()
+	r.guard.close()
+	return nil
+}
+
+// enter counts a call, or refuses it.
+func (r *Runner) enter(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("was not started: %w", context.Cause(ctx))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return fmt.Errorf("was not started: %w", errClosed)
+	}
+	r.running.Add(1)
+	return nil
+}

@@ -1,0 +1,77 @@
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// headSize is how much of a program is looked at to see what it is. Kernels
+// read no more of a first line.
+const headSize = 256
+
+// launch is the command line that starts file. Faults that would only show
+// when the first call comes, and would then be waved through, are found here.
+func (l *lookup) launch(file string) ([]string, error) {
+	head, err := readHead(file)
+	switch {
+	case filepath.Ext(file) == ".py" && executable(file) != nil:
+		if err != nil {
+			return nil, fmt.Errorf("%s can not be read: %w; let the worker read it", file, err)
+		}
+		return l.under("python3", file)
+	case err != nil:
+		return []string{file}, nil // it may be run but not read
+	case len(head) == 0:
+		return nil, fmt.Errorf("%s is empty; it would let everything pass", file)
+	case bytes.HasPrefix(head, []byte("#!")):
+		return []string{file}, l.interpreter(file, head[2:])
+	case bytes.IndexByte(head, 0) >= 0:
+		return []string{file}, nil // machine code
+	case filepath.Ext(file) == ".py":
+		return l.under("python3", file)
+	}
+	return []string{"/bin/sh", file}, nil // a script that does not say of what, as shells take it
+}
+
+// under is the command line that has the program named interpreter read file.
+func (l *lookup) under(interpreter, file string) ([]string, error) {
+	in := lookup{path: l.path}
+	found := in.inPath(interpreter)
+	if found == "" {
+		return nil, fmt.Errorf("%s runs under %s, which is not in PATH (%s); install it there", file, interpreter, l.path)
+	}
+	return []string{found, file}, nil
+}
+
+// interpreter checks the program that a script's first line names.
+func (l *lookup) interpreter(file string, head []byte) error {
+	line, _, _ := strings.Cut(string(head), "\n")
+	if strings.HasSuffix(line, "\r") {
+		return fmt.Errorf("%s has the line ends of Windows, with which its first line names no program; save it with Unix ones", file)
+	}
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return fmt.Errorf("%s has an empty #! line; name its interpreter there", file)
+	}
+	if err := executable(words[0]); err != nil {
+		return fmt.Errorf("%s asks for %s in its first line, which can not be run: %w; install it, or change the line", file, words[0], err)
+	}
+	if filepath.Base(words[0]) == "env" && len(words) == 2 {
+		_, err := l.under(words[1], file)
+		return err
+	}
+	return nil
+}
+
+func readHead(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, headSize))
+}

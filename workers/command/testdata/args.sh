@@ -1,0 +1,3 @@
+#!/bin/sh
+for arg; do printf '%s|' "$arg" >&2; done
+exit 2

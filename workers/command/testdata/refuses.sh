@@ -1,0 +1,4 @@
+#!/bin/sh
+echo "not on my watch" >&2
+echo '{"decision": "allow"}'
+exit 2

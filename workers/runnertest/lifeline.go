@@ -1,0 +1,132 @@
+package runnertest
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A Lifeline is a named pipe by which a handler shows that it runs and a test
+// sees that all of it is gone: whoever has it open for writing lives.
+type Lifeline struct {
+	// Path is what a handler opens for writing, writes a byte to, and keeps open.
+	Path string
+
+	held, gone chan struct{}
+}
+
+// NewLifeline makes a Lifeline for one handler.
+func NewLifeline(t *testing.T) *Lifeline {
+	t.Helper()
+	l := &Lifeline{Path: filepath.Join(t.TempDir(), "lifeline"), held: make(chan struct{}), gone: make(chan struct{})}
+	if err := syscall.Mkfifo(l.Path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go l.watch()
+	t.Cleanup(l.release)
+	return l
+}
+
+// Held is closed when a handler has written to the lifeline.
+func (l *Lifeline) Held() <-chan struct{} { return l.held }
+
+// Gone is closed when nobody holds the lifeline any more.
+func (l *Lifeline) Gone() <-chan struct{} { return l.gone }
+
+// watch opens the pipe, which waits for a writer, and reads until the last one
+// is gone.
+func (l *Lifeline) watch() {
+	defer close(l.gone)
+	f, err := os.Open(l.Path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if _, err := f.Read(make([]byte, 1)); err == nil {
+		close(l.held)
+	}
+	_, _ = io.Copy(io.Discard, f)
+}
+
+// release ends watch where no handler ever came.
+func (l *Lifeline) release() {
+	for {
+		select {
+		case <-l.gone:
+			return
+		default:
+		}
+		f, err := os.OpenFile(l.Path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err == nil {
+			_ = f.Close()
+		} else if !errors.Is(err, syscall.ENXIO) {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+func (l *Lifeline) awaitHeld(t *testing.T) {
+	t.Helper()
+	await(t, l.held, "the handler to start")
+}
+
+func (l *Lifeline) awaitGone(t *testing.T) {
+	t.Helper()
+	await(t, l.gone, "the handler and all it has started to be gone")
+}
+
+func await(t *testing.T, done <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("waited %v for %s", patience, what)
+	}
+}
+
+// held is what a process has that a runner must give back.
+type held struct{ goroutines, files, children int }
+
+func holdings() held {
+	return held{goroutines: runtime.NumGoroutine(), files: entries("/proc/self/fd"), children: children()}
+}
+
+// awaitReturn waits until there is no more than before. What has just ended
+// may need a moment to be off the books.
+func (h held) awaitReturn(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; runtime.Gosched() {
+		now := holdings()
+		if now.goroutines <= h.goroutines && now.files <= h.files && now.children <= h.children {
+			return
+		}
+		if time.Now().After(end) {
+			stacks := make([]byte, 64<<10)
+			t.Fatalf("before: %+v, after: %+v\n%s", h, now, stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+}
+
+// entries counts a folder of /proc; 0 where there is none.
+func entries(dir string) int {
+	list, _ := os.ReadDir(dir)
+	return len(list)
+}
+
+// children counts the child processes, zombies included; 0 where /proc does
+// not tell.
+func children() (n int) {
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, file := range tasks {
+		b, _ := os.ReadFile(file)
+		n += len(strings.Fields(string(b)))
+	}
+	return n
+}

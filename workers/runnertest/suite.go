@@ -1,0 +1,75 @@
+// Package runnertest is what every runner has to pass, whatever it runs.
+//
+// A runner's test fills in a [Suite] with hooks that do what their fields say
+// and calls [Run]. No wait in it is longer than it must be: handlers report
+// through a [Lifeline], which ends when the last process that holds it is gone.
+package runnertest
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// Reason is what the hook Refuses gives as its reason.
+const Reason = "not on my watch"
+
+// NewInput is what the hook Rewrites puts in the place of the tool's input.
+const NewInput = `{"command":"true"}`
+
+// A Suite is a runner and hooks for it, all for the event of [Event]. A hook
+// without a handler is something that this kind of handler can not do; its
+// checks are left out.
+type Suite struct {
+	// New makes a runner; the suite closes it.
+	New func(t *testing.T) workers.Runner
+	// Dirs are where the hooks' handlers are looked up.
+	Dirs []string
+	// Answers allows, and says nothing else.
+	Answers schema.Hook
+	// Refuses denies with Reason.
+	Refuses schema.Hook
+	// Rewrites replaces the tool's input with NewInput.
+	Rewrites schema.Hook
+	// Echoes injects the name of the event's tool as a user_message.
+	Echoes schema.Hook
+	// Crashes ends as badly as it can, without an answer.
+	Crashes schema.Hook
+	// Floods answers with more than schema.MaxResult, or without an end.
+	Floods schema.Hook
+	// Junk answers with something that is not an answer.
+	Junk schema.Hook
+	// Missing names a handler that is not there.
+	Missing schema.Hook
+	// Hangs is a hook that holds l and never answers; everything that it
+	// starts holds l too. nil: the kind can not hang.
+	Hangs func(t *testing.T, l *Lifeline) schema.Hook
+}
+
+// Event is the event that hooks are asked about: a call of a tool.
+func Event(tool string) *schema.Event {
+	return &schema.Event{
+		HookType: schema.PreToolUse, EventID: "01980000-0000-7000-8000-000000000001",
+		SessionID: "session-1", AgentID: "agent-1", OrchestratorID: "orchestrator-1",
+		ToolName: tool, ToolInput: jsontext.Value(`{"command":"rm -rf /tmp/x"}`), Cwd: "/home/dev/project",
+	}
+}
+
+// Run checks the runner of s.
+func Run(t *testing.T, s Suite) {
+	t.Run("it answers", s.answers)
+	t.Run("a hook whose handler is missing can not be loaded, and the error names it", s.missing)
+	t.Run("a call whose time is over is not started", s.late)
+	t.Run("calls side by side get each their own answer", s.parallel)
+	t.Run("a handler without an answer is an error and harms no other call", s.failing)
+	if s.Hangs != nil {
+		t.Run("a handler that hangs is killed at its deadline", s.deadline)
+		t.Run("a handler that hangs holds up nobody and ends when its call is cancelled", s.cancelled)
+		t.Run("close ends a handler that hangs", s.closing)
+	}
+	t.Run("close can be called again", s.closedTwice)
+	t.Run("nothing is left behind", s.leaves)
+}
