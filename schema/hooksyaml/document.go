@@ -1,0 +1,205 @@
+package hooksyaml
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/match"
+)
+
+var (
+	documentKeys = []string{"presets", "python_path", "hooks", "agents"}
+	agentKeys    = []string{"id", "hooks", "backend"}
+	presetNames  = []string{"delivery"}
+)
+
+// document reads the file's top level. Global hooks come first in the order of
+// registration, wherever they stand in the file.
+func (r *reader) document(root *yaml.Node) {
+	r.config = schema.Config{Presets: slices.Clone(presetNames), Hooks: []schema.Hook{}}
+	entries, _ := r.mapping(root, "the file", "write hooks: and the events below it")
+	var agents *entry
+	for _, e := range entries {
+		if e.key == "agents" {
+			agents = &e
+			r.massgen = hasBackend(e.value)
+		}
+	}
+	var foreign []entry
+	for _, e := range entries {
+		switch e.key {
+		case "presets":
+			r.config.Presets = r.list(e, "presets", r.preset)
+		case "python_path":
+			r.config.PythonPath = r.list(e, "python_path", r.folder)
+		case "hooks":
+			r.section(e, "")
+		case "agents":
+		default:
+			foreign = append(foreign, e)
+		}
+	}
+	r.foreign(foreign, "the file", documentKeys, r.massgen)
+	if agents != nil {
+		r.agents(*agents)
+	}
+}
+
+// hasBackend reports whether some agent has a backend, which only the files
+// of MassGen have.
+func hasBackend(agents *yaml.Node) bool {
+	for _, a := range agents.Content {
+		a = deref(a)
+		for i := 0; i+1 < len(a.Content); i += 2 {
+			if a.Kind == yaml.MappingNode && deref(a.Content[i]).Value == "backend" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// foreign deals with the keys of one place that are not ours: faults, or in
+// the files of MassGen one warning, except for what looks like ours misspelt:
+// a policy must not get lost over a letter.
+func (r *reader) foreign(entries []entry, where string, known []string, tolerated bool) {
+	var skipped []string
+	for _, e := range entries {
+		near := nearest(e.key, known)
+		switch {
+		case near != "":
+			r.fault(e.at, fmt.Sprintf("unknown key %q", clip(e.key)), fmt.Sprintf("did you mean %s:?", near))
+		case tolerated:
+			skipped = append(skipped, clip(e.key))
+		case isEvent(e.key):
+			r.fault(e.at, fmt.Sprintf("the event %s stands outside of hooks", e.key), "write it below hooks:")
+		default:
+			r.fault(e.at, fmt.Sprintf("unknown key %q", clip(e.key)), fmt.Sprintf("%s knows %s", where, words(known)))
+		}
+	}
+	if len(skipped) > 0 {
+		r.warn(entries[0].at, fmt.Sprintf("keys of MassGen are skipped here: %s", clipList(skipped)))
+	}
+}
+
+// words joins names as a person would.
+func words(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+func clipList(names []string) string {
+	const most = 12
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (r *reader) preset(n *yaml.Node) (string, bool) {
+	if slices.Contains(presetNames, n.Value) && n.Tag == "!!str" {
+		return n.Value, true
+	}
+	r.fault(n, fmt.Sprintf("there is no preset %q", clip(n.Value)), "write delivery, or [] for none")
+	return "", false
+}
+
+func (r *reader) folder(n *yaml.Node) (string, bool) {
+	return r.word(n, "a folder of python_path", "write a path such as ./policies")
+}
+
+// agents reads the agents' own hooks.
+func (r *reader) agents(e entry) {
+	if e.isNull() {
+		return
+	}
+	if e.value.Kind != yaml.SequenceNode {
+		r.fault(e.value, fmt.Sprintf("agents is %s; it must be a list", describe(e.value)), "write - id: agent1 and its hooks below it")
+		return
+	}
+	lines := map[string]int{}
+	for _, n := range e.value.Content {
+		r.agent(deref(n), lines)
+	}
+}
+
+func (r *reader) agent(n *yaml.Node, lines map[string]int) {
+	entries, ok := r.mapping(n, "an agent", "write id: agent1 and hooks:")
+	if !ok {
+		return
+	}
+	var id, hooks, backend *entry
+	var foreign []entry
+	for _, e := range entries {
+		switch e.key {
+		case "id":
+			id = &e
+		case "hooks":
+			hooks = &e
+		case "backend":
+			backend = &e
+		default:
+			foreign = append(foreign, e)
+		}
+	}
+	r.foreign(foreign, "an agent", agentKeys, r.massgen)
+	name := r.agentID(n, id, lines)
+	if backend != nil {
+		hooks = r.backend(*backend, hooks)
+	}
+	if hooks != nil {
+		r.section(*hooks, name)
+	}
+}
+
+// noAgent stands for an id that is faulty, so that its hooks are still read as
+// those of an agent.
+const noAgent = "?"
+
+func (r *reader) agentID(n *yaml.Node, id *entry, lines map[string]int) string {
+	if id == nil {
+		r.fault(n, "an agent has no id", `write id: with the agent's id, or a glob such as "team-*"`)
+		return noAgent
+	}
+	s, ok := r.word(id.value, "an agent's id", `write the agent's id, or a glob such as "team-*"`)
+	if !ok {
+		return noAgent
+	}
+	if _, err := match.Compile(s); err != nil {
+		r.badPattern(id.value, "the agent id", err)
+	}
+	if line, ok := lines[s]; ok {
+		r.fault(id.value, fmt.Sprintf("the agent %q stands twice; it is already on line %d", clip(s), line), "put all of its hooks into one place")
+	} else {
+		lines[s] = id.value.Line
+	}
+	return s
+}
+
+// backend reads MassGen's level between an agent and its hooks.
+func (r *reader) backend(e entry, outer *entry) *entry {
+	if e.isNull() {
+		return outer
+	}
+	entries, _ := r.mapping(e.value, "backend", "write hooks: below it")
+	var foreign []entry
+	for _, inner := range entries {
+		switch {
+		case inner.key != "hooks":
+			foreign = append(foreign, inner)
+		case outer != nil:
+			r.fault(inner.at, fmt.Sprintf("the agent has hooks twice; the others are on line %d", outer.at.Line), "put all of them into one place")
+		default:
+			outer = &inner
+		}
+	}
+	r.foreign(foreign, "backend", []string{"hooks"}, true)
+	return outer
+}

@@ -1,0 +1,96 @@
+package hooksyaml
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Fault is one thing that is wrong with a file.
+type Fault struct {
+	// File is the name that the reader was given.
+	File string `json:"file"`
+	// Line and Column count from 1; columns count characters.
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	// Message says what is wrong.
+	Message string `json:"message"`
+	// Hint says what to write instead.
+	Hint string `json:"hint,omitzero"`
+	// Source is the line; a long one is cut to what is around the column.
+	Source string `json:"source,omitzero"`
+}
+
+// Error is the fault on one line: where, what, and what to write instead.
+func (f Fault) Error() string {
+	s := fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+	if f.Hint != "" {
+		s += "; " + f.Hint
+	}
+	return s
+}
+
+// render is the fault with its source line and a caret under the column.
+func (f Fault) render(b *strings.Builder) {
+	b.WriteString(f.Error())
+	if strings.TrimSpace(f.Source) == "" {
+		return
+	}
+	number := fmt.Sprintf("%5d", f.Line)
+	fmt.Fprintf(b, "\n%s | %s\n%s | ", number, f.Source, strings.Repeat(" ", len(number)))
+	caret := []rune(f.Source)
+	for _, r := range caret[:min(caretAt(f.Column), len(caret))] {
+		if r != '\t' {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	b.WriteByte('^')
+}
+
+// Faults are all that is wrong with a file, in the order of its lines. It is
+// the type of the error that [Read] returns.
+type Faults []Fault
+
+func (fs Faults) Error() string {
+	var b strings.Builder
+	for i, f := range fs {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		f.render(&b)
+	}
+	return b.String()
+}
+
+// A Warning is something that was skipped on purpose.
+type Warning struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+func (w Warning) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message)
+}
+
+// maxFaults bounds what is reported of one file: nobody reads more, and a file
+// of another kind altogether would have one on every line.
+const maxFaults = 500
+
+// ordered sorts faults by place and drops repetitions, which come from values
+// that are used in several places through an alias.
+func ordered(fs []Fault) Faults {
+	slices.SortStableFunc(fs, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
+	})
+	fs = slices.Compact(fs)
+	if more := len(fs) - maxFaults; more > 0 {
+		last := fs[maxFaults]
+		last.Message, last.Hint = fmt.Sprintf("here and below are %d more faults", more), "mend those above first"
+		fs = append(fs[:maxFaults:maxFaults], last)
+	}
+	return fs
+}

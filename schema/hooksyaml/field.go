@@ -1,0 +1,285 @@
+package hooksyaml
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/match"
+)
+
+// The bounds of a hook's fields.
+const (
+	maxName    = 128
+	maxText    = 4096
+	maxItems   = 256
+	maxTimeout = 24 * time.Hour
+	maxAtOnce  = 1_000_000
+)
+
+// hookKeys are the keys of a hook, in the order in which they are documented.
+var hookKeys = []string{"name", "matcher", "type", "handler", "args", "timeout", "fail_closed", "pool", "readonly", "idempotent",
+	"mode", "when", "needs", "max_concurrent", "system", "auto_approve", "shell", "env", "options"}
+
+// fields says how each key is read. The type is read by its place, since it
+// names the kind below an event, and the event in the flat list.
+var fields = map[string]func(*reader, *schema.Hook, entry){
+	"name":           (*reader).name,
+	"matcher":        (*reader).matcher,
+	"type":           func(*reader, *schema.Hook, entry) {},
+	"handler":        (*reader).handlerText,
+	"callable":       (*reader).handlerText,
+	"args":           func(r *reader, h *schema.Hook, e entry) { h.Args = r.list(e, "args", r.argument) },
+	"timeout":        (*reader).timeout,
+	"fail_closed":    func(r *reader, h *schema.Hook, e entry) { h.FailClosed = r.flag(e) },
+	"pool":           (*reader).pool,
+	"readonly":       func(r *reader, h *schema.Hook, e entry) { h.Readonly = r.flag(e) },
+	"idempotent":     func(r *reader, h *schema.Hook, e entry) { h.Idempotent = r.flag(e) },
+	"mode":           (*reader).mode,
+	"when":           (*reader).when,
+	"needs":          func(r *reader, h *schema.Hook, e entry) { h.Needs = r.list(e, "needs", r.need) },
+	"max_concurrent": (*reader).maxConcurrent,
+	"system":         func(r *reader, h *schema.Hook, e entry) { h.System = r.flag(e) },
+	"auto_approve":   func(r *reader, h *schema.Hook, e entry) { h.AutoApprove = r.flag(e) },
+	"shell":          func(r *reader, h *schema.Hook, e entry) { h.Shell = r.flag(e) },
+	"env":            func(r *reader, h *schema.Hook, e entry) { h.Env = r.list(e, "env", r.variable) },
+	"options":        (*reader).readOptions,
+}
+
+// strangers are keys that other systems have, and what ours is called.
+var strangers = map[string]string{
+	"command":    "write handler: with the program, and args:",
+	"script":     "write handler: with its path",
+	"run":        "write handler:",
+	"function":   "write handler: with the function's dotted name",
+	"url":        "write type: http and handler: with the URL",
+	"if":         "write when:",
+	"condition":  "write when:",
+	"event":      "write the hook below its event, such as PreToolUse:",
+	"hook_type":  "write the hook below its event, such as PreToolUse:",
+	"tool":       "write matcher:",
+	"tools":      `write matcher: with alternatives, such as "Write|Edit"`,
+	"timeout_ms": "write timeout: in seconds",
+	"fail_open":  "a hook fails open unless it says fail_closed: true",
+	"enabled":    "remove the hook, or write mode: shadow to only watch it",
+	"disabled":   "remove the hook, or write mode: shadow to only watch it",
+	"priority":   "hooks run in the order in which they stand",
+	"order":      "hooks run in the order in which they stand",
+	"agent":      "write the hook below agents: and the agent's id",
+	"agent_id":   "write the hook below agents: and the agent's id",
+	"hooks":      "write each hook as an item of its own, with its matcher",
+	"override":   "write it beside the list: PreToolUse: {override: true, hooks: [...]}",
+}
+
+func (r *reader) unknownField(d *draft, e entry) {
+	hint, ok := strangers[e.key]
+	if near := nearest(e.key, hookKeys); !ok && near != "" {
+		hint = fmt.Sprintf("did you mean %s:?", near)
+	} else if !ok {
+		hint = "a hook knows " + words(hookKeys)
+	}
+	if _, here := d.given["handler"]; !here && isEvent(e.key) {
+		hint = "write the event above the list of hooks, not in one"
+	}
+	r.fault(e.at, fmt.Sprintf("unknown key %q of a hook", clip(e.key)), hint)
+}
+
+func (r *reader) name(h *schema.Hook, e entry) {
+	s, ok := r.word(e.value, "name", "write a name, or remove the key to have one made")
+	switch {
+	case !ok:
+	case len(s) > maxName:
+		r.fault(e.value, fmt.Sprintf("the name has %d bytes; at most %d are read", len(s), maxName), "write a shorter one")
+	case strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }):
+		r.fault(e.value, "the name has characters that can not be printed", "write it without them")
+	default:
+		h.Name = s
+	}
+}
+
+func (r *reader) matcher(h *schema.Hook, e entry) {
+	if e.isNull() {
+		return
+	}
+	s, ok := r.text(e.value, "matcher", `write names of tools, such as "Write|Edit", or a glob in quotes`)
+	if !ok {
+		return
+	}
+	if _, err := match.Compile(s); err != nil {
+		r.badPattern(e.value, "the matcher", err)
+		return
+	}
+	h.Matcher = s
+}
+
+func (r *reader) kind(h *schema.Hook, e entry) {
+	s, ok := r.word(e.value, "type", "write builtin, command, python or http")
+	if !ok {
+		return
+	}
+	switch k := schema.Kind(s); k {
+	case schema.Builtin, schema.Command, schema.Python, schema.HTTP:
+		h.Type = k
+		return
+	}
+	hint := "write builtin, command, python or http"
+	if near := nearest(s, []string{"builtin", "command", "python", "http"}); near != "" {
+		hint = "did you mean " + near + "?"
+	} else if isEvent(s) {
+		hint = "the event already stands above the list; type is builtin, command, python or http"
+	}
+	r.fault(e.value, fmt.Sprintf("there is no type %q", clip(s)), hint)
+}
+
+func (r *reader) handlerText(h *schema.Hook, e entry) {
+	h.Handler, _ = r.word(e.value, e.key, "write a program's path, a Python function, a builtin's name or a URL")
+}
+
+func (r *reader) plausibleURL(handler string, n *yaml.Node) {
+	u, err := url.Parse(handler)
+	if err != nil || !isURL(handler) || u.Host == "" {
+		r.fault(n, fmt.Sprintf("the http handler %q is no URL", clip(handler)), "write one such as https://policy.example/hook")
+	} else if u.User != nil {
+		r.fault(n, "the handler's URL carries a password", "remove it: the configuration is no place for secrets")
+	}
+}
+
+func (r *reader) pool(h *schema.Hook, e entry) {
+	s, ok := r.word(e.value, "pool", "write a pool's name, such as gpu")
+	if !ok {
+		return
+	}
+	if !token.MatchString(s) {
+		r.fault(e.value, fmt.Sprintf("the pool %q is no name of a pool", clip(s)), "write 1 to 64 letters, digits, - and _")
+		return
+	}
+	h.Pool = s
+}
+
+var (
+	token    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+)
+
+func (r *reader) mode(h *schema.Hook, e entry) {
+	switch s, ok := r.word(e.value, "mode", "write enforce or shadow"); {
+	case !ok, s == "enforce":
+	case s == string(schema.Shadow):
+		h.Mode = schema.Shadow
+	default:
+		r.fault(e.value, fmt.Sprintf("there is no mode %q", clip(s)), "write enforce, or shadow for a hook that is only watched")
+	}
+}
+
+func (r *reader) when(h *schema.Hook, e entry) {
+	s, ok := r.text(e.value, "when", `write a condition in quotes, such as 'tool_input.command.contains("rm ")'`)
+	if !ok || strings.TrimSpace(s) == "" {
+		return
+	}
+	if r.options.CheckCondition != nil {
+		if err := r.options.CheckCondition(s); err != nil {
+			reason, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+			r.fault(e.value, "the condition can not be compiled: "+reason, `write CEL over the event's fields, such as 'tool_input.command.contains("rm ")'`)
+		}
+	}
+	h.When = s
+}
+
+func (r *reader) need(n *yaml.Node) (string, bool) {
+	if n.Tag == "!!str" && slices.Contains([]string{schema.NeedNative, schema.NeedHistory}, n.Value) {
+		return n.Value, true
+	}
+	r.fault(n, fmt.Sprintf("needs lists %s, which nobody can provide", describe(n)), "write native or history")
+	return "", false
+}
+
+func (r *reader) variable(n *yaml.Node) (string, bool) {
+	s, ok := r.word(n, "a variable of env", "write the name of an environment variable")
+	if ok && !variable.MatchString(s) {
+		hint := "write letters, digits and _"
+		if strings.Contains(s, "=") {
+			hint = "write only its name: values come from the worker's environment"
+		}
+		r.fault(n, fmt.Sprintf("%q is no name of an environment variable", clip(s)), hint)
+		return "", false
+	}
+	return s, ok
+}
+
+func (r *reader) argument(n *yaml.Node) (string, bool) {
+	s, ok := r.text(n, "an argument", fmt.Sprintf("put it in quotes: %q", clip(n.Value)))
+	if ok && strings.ContainsRune(s, 0) {
+		r.fault(n, "an argument has a NUL in it, which no program can be given", "write it without")
+		return "", false
+	}
+	return s, ok
+}
+
+func (r *reader) maxConcurrent(h *schema.Hook, e entry) {
+	n, err := strconv.Atoi(e.value.Value)
+	if e.value.Tag != "!!int" || err != nil || n < 0 || n > maxAtOnce {
+		r.fault(e.value, fmt.Sprintf("max_concurrent is %s", describe(e.value)), fmt.Sprintf("write a number from 0, the worker's own bound, to %d", maxAtOnce))
+		return
+	}
+	h.MaxConcurrent = n
+}
+
+const timeoutHint = `write seconds, such as 5 or 0.5, or a duration, such as 1m30s`
+
+// timeout reads seconds or a duration.
+func (r *reader) timeout(h *schema.Hook, e entry) {
+	var d time.Duration
+	switch e.value.Tag {
+	case "!!int", "!!float":
+		var seconds float64
+		if err := e.value.Decode(&seconds); err != nil || math.IsNaN(seconds) || math.Abs(seconds) > 1e9 {
+			r.fault(e.value, fmt.Sprintf("timeout is %s, which is no time", describe(e.value)), timeoutHint)
+			return
+		}
+		d = time.Duration(math.Round(seconds * float64(time.Second)))
+	default:
+		s, ok := r.word(e.value, "timeout", timeoutHint)
+		if !ok {
+			return
+		}
+		var err error
+		if d, err = time.ParseDuration(s); err != nil {
+			r.fault(e.value, fmt.Sprintf("timeout is %s, which is no time", describe(e.value)), timeoutHint)
+			return
+		}
+	}
+	if d < time.Millisecond || d > maxTimeout {
+		r.fault(e.value, fmt.Sprintf("timeout is %s; it must be between a millisecond and a day", clip(e.value.Value)), timeoutHint)
+		return
+	}
+	h.Timeout = schema.Duration(d)
+}
+
+// badPattern puts the fault of a pattern at the character that is to blame,
+// where the value stands in the file as it is.
+func (r *reader) badPattern(n *yaml.Node, what string, err error) {
+	e, ok := err.(*match.SyntaxError)
+	if !ok {
+		r.fault(n, err.Error(), "")
+		return
+	}
+	column := n.Column
+	line := []rune(r.source.line(n.Line))
+	for skip := range 2 {
+		if from := n.Column - 1 + skip; from <= len(line) && strings.HasPrefix(string(line[from:]), n.Value) {
+			column += skip + utf8.RuneCountInString(n.Value[:e.Offset])
+			break
+		}
+	}
+	r.faultAt(n.Line, column, fmt.Sprintf("%s %q %s", what, clip(n.Value), e.Message), e.Hint)
+}

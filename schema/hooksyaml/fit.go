@@ -1,0 +1,61 @@
+package hooksyaml
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/match"
+)
+
+// A misfit is a field that says something where it can mean nothing. One that
+// only repeats its default is let pass, so that a full example can be copied.
+type misfit struct {
+	key     string
+	is      bool
+	message string
+	hint    string
+}
+
+// fit checks that a hook's fields belong to its kind, its event and its place.
+func (r *reader) fit(d *draft) {
+	h := &d.hook
+	kind := func(key string, said bool, kinds ...schema.Kind) misfit {
+		return misfit{key, said && h.Type != "" && !slices.Contains(kinds, h.Type),
+			fmt.Sprintf("%s does not fit a %s hook", key, h.Type), "remove it: it belongs to type: " + joinKinds(kinds)}
+	}
+	known := h.Event != ""
+	for _, m := range []misfit{
+		kind("args", len(h.Args) > 0, schema.Command),
+		kind("shell", h.Shell, schema.Command),
+		kind("env", len(h.Env) > 0, schema.Command, schema.Python),
+		kind("options", len(h.Options) > 0, schema.Builtin),
+		{"matcher", known && !h.Event.HasTool() && !matchesAll(h.Matcher),
+			fmt.Sprintf("matcher does not fit %s, which is not about a tool", h.Event), "remove it, or write a condition with when:"},
+		{"auto_approve", known && h.Event != schema.PreToolUse && h.AutoApprove,
+			fmt.Sprintf("auto_approve does not fit %s: only PreToolUse can allow", h.Event), "remove it"},
+		{"system", d.agent != "" && h.System,
+			"system does not fit an agent's own hook, which nothing overrides", "remove it, or write the hook below the global hooks:"},
+	} {
+		if e, ok := d.given[m.key]; ok && m.is {
+			r.fault(e.at, m.message, m.hint)
+		}
+	}
+	if h.Type == schema.Command && !h.Shell && strings.ContainsAny(h.Handler, " \t") && !d.broken {
+		r.warn(d.given["handler"].value, fmt.Sprintf("the handler %q is taken as one path with blanks in it; arguments belong into args:", clip(h.Handler)))
+	}
+}
+
+func matchesAll(pattern string) bool {
+	m, err := match.Compile(pattern)
+	return err == nil && m.All()
+}
+
+func joinKinds(kinds []schema.Kind) string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, " or ")
+}

@@ -1,0 +1,109 @@
+package hooksyaml_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/hooksyaml"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// conditions stands in for the compiler of conditions, which is not ours.
+func conditions(s string) error {
+	if strings.Contains(s, "tool_imput") {
+		return errors.New("undeclared reference to 'tool_imput'\n | tool_imput\n | ^")
+	}
+	return nil
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", file, d)
+	}
+}
+
+func files(t *testing.T, pattern string) []string {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no files %s: %v", pattern, err)
+	}
+	return names
+}
+
+func TestFaultyFiles(t *testing.T) {
+	names := files(t, "testdata/faulty/*.yaml")
+	if len(names) < 40 {
+		t.Errorf("only %d faulty files", len(names))
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".yaml"), func(t *testing.T) {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			doc, err := hooksyaml.Read(filepath.Base(name), data, hooksyaml.Options{CheckCondition: conditions})
+			if doc != nil || err == nil {
+				t.Fatalf("the file was read: %+v", doc)
+			}
+			golden(t, strings.TrimSuffix(name, ".yaml")+".golden", err.Error()+"\n")
+		})
+	}
+}
+
+func TestGoodFiles(t *testing.T) {
+	for _, name := range files(t, "testdata/good/*.yaml") {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".yaml"), func(t *testing.T) {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			doc, err := hooksyaml.Read(filepath.Base(name), data, hooksyaml.Options{CheckCondition: conditions})
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, strings.TrimSuffix(name, ".yaml")+".golden", rendered(t, doc))
+			sound(t, doc)
+		})
+	}
+}
+
+// rendered is a configuration as it travels, one hook on each line, and the
+// warnings below it.
+func rendered(t *testing.T, doc *hooksyaml.Document) string {
+	t.Helper()
+	raw, err := schema.Marshal(doc.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := jsontext.Value(raw)
+	if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.Write(v)
+	b.WriteByte('\n')
+	for _, w := range doc.Warnings {
+		b.WriteString(w.String() + "\n")
+	}
+	return b.String()
+}

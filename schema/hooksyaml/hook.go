@@ -1,0 +1,212 @@
+package hooksyaml
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A place is where a hook stands.
+type place struct {
+	// agent is empty among the global hooks.
+	agent string
+	// event is empty in the flat list, and where its name was faulty.
+	event schema.EventType
+	flat  bool
+}
+
+// A draft is a hook while it is read.
+type draft struct {
+	place
+	hook schema.Hook
+	at   *yaml.Node
+	// given are the keys that are there, with their values.
+	given map[string]entry
+	// broken: a fault was found, so that what depends on the rest is not judged.
+	broken bool
+}
+
+// hook reads one hook and puts it at the end of the order.
+func (r *reader) hook(n *yaml.Node, p place) {
+	if len(r.drafts) >= MaxHooks {
+		if !r.overflow {
+			r.overflow = true
+			r.fault(n, fmt.Sprintf("here begins hook %d; at most %d are read", MaxHooks+1, MaxHooks), "write several hooks as one with a broader matcher")
+		}
+		return
+	}
+	entries, ok := r.mapping(n, "a hook", "write handler: and what else it needs")
+	if !ok {
+		return
+	}
+	d := draft{place: p, at: n, given: make(map[string]entry, len(entries))}
+	d.hook = schema.Hook{Agent: p.agent, Timeout: schema.DefaultTimeout, Pool: schema.DefaultPool}
+	faults := len(r.faults)
+	for _, e := range entries {
+		r.hookEntry(&d, e)
+	}
+	if !p.flat {
+		d.hook.Event = p.event
+	} else if _, ok := d.given["type"]; !ok {
+		r.fault(n, "a hook of the flat list names no event", "write type: with the event, such as type: PreToolUse")
+	}
+	r.handler(&d)
+	d.broken = len(r.faults) > faults
+	r.fit(&d)
+	d.settle()
+	r.drafts = append(r.drafts, d)
+}
+
+// hookEntry reads one key of a hook.
+func (r *reader) hookEntry(d *draft, e entry) {
+	read, ok := fields[e.key]
+	if !ok {
+		r.unknownField(d, e)
+		return
+	}
+	d.given[e.key] = e
+	read(r, &d.hook, e)
+	if e.key == "type" && d.flat {
+		d.hook.Type = ""
+		if s, ok := r.word(e.value, "type", "write the event, such as PreToolUse"); ok {
+			d.hook.Event = r.flatEvent(e.value, s)
+		}
+	} else if e.key == "type" {
+		r.kind(&d.hook, e)
+	} else if e.key == "callable" && !d.flat {
+		r.fault(e.at, "callable belongs to the flat list of hooks", "write handler:")
+	}
+}
+
+func (r *reader) flatEvent(n *yaml.Node, s string) schema.EventType {
+	switch schema.Kind(s) {
+	case schema.Builtin, schema.Command, schema.Python, schema.HTTP:
+		r.fault(n, fmt.Sprintf("in the flat list of hooks type names the event, not the kind %s", s),
+			"write the hook below its event: PreToolUse: [{type: "+s+", handler: ...}]")
+		return ""
+	}
+	return r.event(n, s)
+}
+
+// settle fills in the defaults that depend on other fields. What is empty is
+// absent, so that a configuration is the same before and after it travelled.
+func (d *draft) settle() {
+	h := &d.hook
+	if len(h.Options) == 0 {
+		h.Options = nil
+	}
+	for _, list := range []*[]string{&h.Args, &h.Needs, &h.Env} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	if h.Event == "" {
+		return
+	}
+	if e, ok := d.given["readonly"]; !ok || e.isNull() {
+		h.Readonly = h.Event.ReadonlyByDefault()
+	}
+	if e, ok := d.given["idempotent"]; !ok || e.isNull() {
+		h.Idempotent = h.Readonly
+	}
+}
+
+var (
+	dotted  = regexp.MustCompile(`^[\pL_][\pL\pN_]*(\.[\pL_][\pL\pN_]*)+$`)
+	builtin = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+)
+
+// isPath reports whether a handler reads like the path of a program.
+func isPath(handler string) bool {
+	return strings.Contains(handler, "/") || strings.HasSuffix(handler, ".sh") || strings.HasSuffix(handler, ".py")
+}
+
+func isURL(handler string) bool {
+	return strings.HasPrefix(handler, "http://") || strings.HasPrefix(handler, "https://")
+}
+
+// handler finds what runs the hook, and checks that it can be what is named.
+func (r *reader) handler(d *draft) {
+	e, ok := d.given["handler"]
+	c, called := d.given["callable"]
+	switch {
+	case ok && called:
+		r.fault(c.at, "the hook has a handler and a callable", "keep the one that is meant")
+	case called:
+		e, d.hook.Type = c, schema.Python
+	case !ok:
+		r.fault(d.at, "the hook has no handler", "write handler: with a program's path, a Python function, a builtin's name or a URL")
+		return
+	}
+	if d.hook.Handler == "" {
+		return
+	}
+	if _, ok := d.given["type"]; d.hook.Type == "" && (!ok || d.flat) {
+		d.hook.Type = r.inferred(d.hook.Handler, e.value)
+	}
+	r.plausible(d.hook.Type, d.hook.Handler, e.value)
+}
+
+// inferred is the kind of a hook that does not say.
+func (r *reader) inferred(handler string, n *yaml.Node) schema.Kind {
+	switch {
+	case isURL(handler):
+		r.fault(n, "the handler is a URL, but the hook has no type", "write type: http")
+	case isPath(handler):
+		return schema.Command
+	case dotted.MatchString(handler):
+		return schema.Python
+	default:
+		r.fault(n, fmt.Sprintf("the type of the handler %q can not be told", clip(handler)),
+			"write type: builtin, or type: command for a program on the PATH")
+	}
+	return ""
+}
+
+// plausible checks a handler's form. Whether it is there is not for the file
+// to say: that is asked of the workers.
+func (r *reader) plausible(kind schema.Kind, handler string, n *yaml.Node) {
+	switch {
+	case kind == schema.Python && isPath(handler):
+		r.fault(n, fmt.Sprintf("the python handler %q is a file; it must be a function", clip(handler)), "write its dotted name, such as my_pkg.hooks.check, or type: command to run the file")
+	case kind == schema.Python && !dotted.MatchString(handler):
+		r.fault(n, fmt.Sprintf("the python handler %q is not a function's dotted name", clip(handler)), "write module and function, such as my_pkg.hooks.check")
+	case kind == schema.Builtin && !builtin.MatchString(handler):
+		r.fault(n, fmt.Sprintf("the builtin %q has characters that no builtin's name has", clip(handler)), "write a builtin's name, such as log")
+	case kind == schema.HTTP:
+		r.plausibleURL(handler, n)
+	}
+}
+
+// derivedName is what a hook is called that has no name: its handler without
+// what leads there.
+func derivedName(h schema.Hook) string {
+	s := h.Handler
+	switch h.Type {
+	case schema.Command:
+		s = path.Base(s)
+		if short := strings.TrimSuffix(s, path.Ext(s)); short != "" {
+			s = short
+		}
+	case schema.HTTP:
+		_, s, _ = strings.Cut(s, "://")
+		s, _, _ = strings.Cut(s, "?")
+		s = strings.TrimSuffix(s, "/")
+	}
+	const room = len("-20000")
+	if most := maxName - room; len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return '_'
+		}
+		return c
+	}, s)
+}

@@ -1,0 +1,47 @@
+package hooksyaml
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// nameHooks gives every hook its name and puts it into the configuration.
+// Given names come first, so that a derived one never takes a name from a hook
+// that has asked for it, wherever that stands.
+func (r *reader) nameHooks() {
+	lines := make(map[string]int, len(r.drafts))
+	for _, d := range r.drafts {
+		if d.hook.Name == "" {
+			continue
+		}
+		at := d.given["name"].value
+		if line, ok := lines[d.hook.Name]; ok {
+			r.fault(at, fmt.Sprintf("the name %q is given twice; it is already on line %d", clip(d.hook.Name), line), "write another one, or none")
+			continue
+		}
+		lines[d.hook.Name] = at.Line
+	}
+	counts := map[string]int{}
+	for _, d := range r.drafts {
+		if d.hook.Name == "" {
+			d.hook.Name = free(derivedName(d.hook), lines, counts)
+			lines[d.hook.Name] = d.at.Line
+		}
+		r.config.Hooks = append(r.config.Hooks, d.hook)
+	}
+}
+
+// free returns the first of base, base-2, base-3, … that no hook has yet;
+// counts remembers how far each base has come.
+func free(base string, taken map[string]int, counts map[string]int) string {
+	for {
+		counts[base]++
+		name := base
+		if n := counts[base]; n > 1 {
+			name += "-" + strconv.Itoa(n)
+		}
+		if _, ok := taken[name]; !ok {
+			return name
+		}
+	}
+}

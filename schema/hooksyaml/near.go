@@ -1,0 +1,50 @@
+package hooksyaml
+
+import "strings"
+
+// nearest returns the known name that s is most likely a misspelling of, or
+// nothing: a far-fetched guess is worse than the list of what there is.
+func nearest(s string, known []string) string {
+	const most = 64
+	if len(s) > most {
+		return ""
+	}
+	plain := folded(s)
+	best, bestDistance := "", 3
+	for _, k := range known {
+		d := distance(plain, folded(k))
+		if allowed := min(len(k)/3, 2); d <= allowed && d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	return best
+}
+
+// folded drops what people spell differently without thinking.
+func folded(s string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
+}
+
+// distance counts the letters that were added, left out, replaced or swapped
+// with their neighbour.
+func distance(a, b string) int {
+	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
+	for j := range rows[1] {
+		rows[1][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		older, old, row := rows[(i+2)%3], rows[(i)%3], rows[(i+1)%3]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(old[j]+1, row[j-1]+1, old[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], older[j-2]+1)
+			}
+		}
+	}
+	return rows[(len(a)+1)%3][len(b)]
+}

@@ -1,0 +1,192 @@
+package hooksyaml
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The bounds of a file. What is larger is refused before it costs anything.
+const (
+	// MaxFile is the largest file, in bytes.
+	MaxFile = 8 << 20
+	// MaxHooks is how many hooks one file may declare.
+	MaxHooks = 20000
+	// maxMarks bounds the characters that structure a file, and so its values.
+	maxMarks = 2_000_000
+	// maxDepth bounds how deep values nest.
+	maxDepth = 64
+	// maxExpansion bounds how many values aliases may stand for, all together.
+	maxExpansion = 100_000
+)
+
+// Options adapt [Read]. The zero Options are good for tools that only want
+// the shape of a file checked.
+type Options struct {
+	// CheckCondition compiles the text of a `when`, which this package can not
+	// judge itself; its error becomes a fault. Nil: conditions are not checked.
+	CheckCondition func(string) error
+}
+
+// A Document is what a good file says.
+type Document struct {
+	// Config has no version and no folder yet: the caller knows them.
+	Config schema.Config
+	// Warnings are what was skipped in a file of MassGen, and what a person may
+	// want to look at.
+	Warnings []Warning
+}
+
+// Read reads a configuration. The name of the file is only used to say where
+// faults are; the error is of type [Faults].
+func Read(name string, data []byte, o Options) (*Document, error) {
+	text := strings.TrimPrefix(string(data), "\ufeff")
+	r := &reader{file: name, source: source{text: text}, options: o}
+	if root := r.parse(text); root != nil {
+		r.tree(root)
+		if len(r.faults) == 0 {
+			r.document(root)
+			r.nameHooks()
+		}
+	}
+	if len(r.faults) > 0 {
+		return nil, ordered(r.faults)
+	}
+	return &Document{Config: r.config, Warnings: r.warnings}, nil
+}
+
+// A reader reads one file.
+type reader struct {
+	file     string
+	source   source
+	options  Options
+	config   schema.Config
+	drafts   []draft
+	faults   []Fault
+	warnings []Warning
+	// massgen: the file is MassGen's, so that foreign keys are none of ours.
+	massgen bool
+	// overflow: the bound of hooks was already reported.
+	overflow bool
+}
+
+func (r *reader) faultAt(line, column int, message, hint string) {
+	r.faults = append(r.faults, Fault{File: r.file, Line: line, Column: column,
+		Message: message, Hint: hint, Source: window(r.source.line(line), column)})
+}
+
+func (r *reader) fault(n *yaml.Node, message, hint string) {
+	r.faultAt(n.Line, n.Column, message, hint)
+}
+
+func (r *reader) warn(n *yaml.Node, message string) {
+	r.warnings = append(r.warnings, Warning{File: r.file, Line: n.Line, Column: n.Column, Message: message})
+}
+
+// parse returns the file's only document, or nil after a fault.
+func (r *reader) parse(text string) *yaml.Node {
+	if !r.readable(text) {
+		return nil
+	}
+	loader, err := yaml.NewLoader(strings.NewReader(text), yaml.WithPlugin(limits{}))
+	if err != nil {
+		r.faultAt(1, 1, err.Error(), "")
+		return nil
+	}
+	var doc, second yaml.Node
+	if err := loader.Load(&doc); errors.Is(err, io.EOF) {
+		r.empty()
+		return nil
+	} else if err != nil {
+		r.syntax(err)
+		return nil
+	}
+	switch err := loader.Load(&second); {
+	case err == nil:
+		r.fault(&second, "a second document begins here", "remove the line --- and put everything into one document")
+	case !errors.Is(err, io.EOF):
+		r.syntax(err)
+	}
+	root := doc.Content[0]
+	if root.Tag == "!!null" {
+		r.empty()
+	}
+	return root
+}
+
+func (r *reader) empty() {
+	r.faultAt(1, 1, "the file says nothing", "write hooks: {} if no hooks are wanted")
+}
+
+// readable refuses what is no text, and what is too much of it.
+func (r *reader) readable(text string) bool {
+	if len(text) > MaxFile {
+		r.source.text = ""
+		r.faultAt(1, 1, fmt.Sprintf("the file has %d bytes; at most %d are read", len(text), MaxFile), "write several hooks as one with a broader matcher")
+		return false
+	}
+	marks := 0
+	for at, c := range text {
+		if forbidden(c) || c == utf8.RuneError && text[at] != 0xef {
+			r.unreadable(text, at)
+			return false
+		}
+		switch c {
+		case ',', ':', '-', '[', '{', '\n':
+			marks++
+		}
+	}
+	if marks > maxMarks {
+		r.faultAt(1, 1, "the file has too many values", fmt.Sprintf("a configuration has at most %d hooks", MaxHooks))
+	}
+	return marks <= maxMarks
+}
+
+// forbidden reports the characters that YAML does not let in.
+func forbidden(c rune) bool {
+	switch {
+	case c == '\t', c == '\n', c == '\r', c == 0x85:
+		return false
+	case c < ' ', c >= 0x7f && c < 0xa0, c == 0xfeff, c == 0xfffe, c == 0xffff:
+		return true
+	}
+	return false
+}
+
+func (r *reader) unreadable(text string, at int) {
+	head := text[:at]
+	line := strings.Count(head, "\n") + 1
+	column := utf8.RuneCountInString(head[strings.LastIndexByte(head, '\n')+1:]) + 1
+	c, size := utf8.DecodeRuneInString(text[at:])
+	r.source.text = ""
+	switch {
+	case strings.HasPrefix(text, "\xff\xfe"), strings.HasPrefix(text, "\xfe\xff"), at == 1 && c == 0, at == 0 && c == 0:
+		r.faultAt(1, 1, "the file is not UTF-8 but looks like UTF-16", "save it as UTF-8")
+	case c == utf8.RuneError && size == 1:
+		r.faultAt(line, column, fmt.Sprintf("the byte %#02x is not valid UTF-8", text[at]), "save the file as UTF-8")
+	default:
+		r.faultAt(line, column, fmt.Sprintf("the character %U can not stand in a YAML file", c), `remove it, or write it as "\u`+fmt.Sprintf("%04X", c)+`" in double quotes`)
+	}
+}
+
+// limits bounds nesting while the file is parsed.
+type limits struct{}
+
+// CheckDepth refuses values that nest deeper than any configuration does.
+func (limits) CheckDepth(depth int, _ *yaml.DepthContext) error {
+	if depth > maxDepth {
+		return errTooDeep
+	}
+	return nil
+}
+
+// CheckAlias lets aliases pass: they are counted on the tree, exactly.
+func (limits) CheckAlias(int, int) error { return nil }
+
+var errTooDeep = errors.New("too deep")

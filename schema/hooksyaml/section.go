@@ -1,0 +1,143 @@
+package hooksyaml
+
+import (
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// aliases are the names that other systems give to our events.
+var aliases = map[string]schema.EventType{
+	"BEFORE_LLM_CALL":       schema.BeforeLLMCall,
+	"AFTER_LLM_CALL":        schema.AfterLLMCall,
+	"BEFORE_TOOL_EXECUTION": schema.PreToolUse,
+	"AFTER_TOOL_EXECUTION":  schema.PostToolUse,
+	"ON_TOOL_ERROR":         schema.ToolError,
+	"BEFORE_FINAL_RESPONSE": schema.BeforeFinalResponse,
+	"QUERY_END":             schema.QueryEnd,
+	"Stop":                  schema.BeforeFinalResponse,
+}
+
+// relatives are events of runtimes that are one of ours under another name.
+var relatives = map[string]schema.EventType{
+	"PostToolUseFailure": schema.ToolError,
+	"SubagentStop":       schema.BeforeFinalResponse,
+	"BeforeTool":         schema.PreToolUse,
+	"AfterTool":          schema.PostToolUse,
+	"BeforeModel":        schema.BeforeLLMCall,
+	"AfterModel":         schema.AfterLLMCall,
+}
+
+func eventNamed(s string) (schema.EventType, bool) {
+	if t := schema.EventType(s); t.Known() {
+		return t, true
+	}
+	t, ok := aliases[s]
+	return t, ok
+}
+
+func isEvent(s string) bool {
+	_, ok := eventNamed(s)
+	return ok
+}
+
+func eventNames() []string {
+	var names []string
+	for _, t := range schema.EventTypes() {
+		names = append(names, string(t))
+	}
+	return names
+}
+
+// event reads the name of an event; it is empty after a fault, and what
+// belongs to the event is then read as far as that goes.
+func (r *reader) event(n *yaml.Node, name string) schema.EventType {
+	if t, ok := eventNamed(name); ok {
+		return t
+	}
+	hint := "write one of " + words(eventNames())
+	near := nearest(name, eventNames())
+	if t, ok := relatives[name]; ok {
+		near = string(t)
+	}
+	if near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	r.fault(n, fmt.Sprintf("unknown event %q", clip(name)), hint)
+	return ""
+}
+
+// section reads what stands below hooks:, for one agent or, without one, for
+// all: events with their hooks, or a flat list of hooks that name their event.
+func (r *reader) section(e entry, agent string) {
+	switch {
+	case e.isNull():
+	case e.value.Kind == yaml.SequenceNode:
+		for _, n := range e.value.Content {
+			r.hook(deref(n), place{agent: agent, flat: true})
+		}
+	default:
+		r.nested(e, agent)
+	}
+}
+
+func (r *reader) nested(e entry, agent string) {
+	entries, _ := r.mapping(e.value, "hooks", "write an event such as PreToolUse: and a list of hooks below it")
+	lines := map[schema.EventType]int{}
+	for _, e := range entries {
+		if e.key == "override" {
+			r.fault(e.at, "override stands beside the events, where it says nothing", "write it inside of one: PreToolUse: {override: true, hooks: [...]}")
+			continue
+		}
+		t := r.event(e.at, e.key)
+		if line, ok := lines[t]; ok && t != "" {
+			r.fault(e.at, fmt.Sprintf("the event %s stands twice; it is already on line %d under its other name", t, line), "keep one of them")
+		}
+		lines[t] = e.at.Line
+		r.eventHooks(e, place{agent: agent, event: t})
+	}
+}
+
+// eventHooks reads the hooks of one event: a list, or a mapping that says
+// whether they take the place of the global ones.
+func (r *reader) eventHooks(e entry, p place) {
+	switch e.value.Kind {
+	case yaml.SequenceNode:
+		for _, n := range e.value.Content {
+			r.hook(deref(n), p)
+		}
+	case yaml.MappingNode:
+		r.override(e, p)
+	default:
+		if !e.isNull() {
+			r.fault(e.value, fmt.Sprintf("%s is %s; it must be a list of hooks", clip(e.key), describe(e.value)), "write - handler: below it")
+		}
+	}
+}
+
+func (r *reader) override(e entry, p place) {
+	known := []string{"override", "hooks"}
+	entries, _ := r.mapping(e.value, e.key, "")
+	for _, inner := range entries {
+		switch {
+		case inner.key == "override":
+			if yes := r.flag(inner); yes && p.agent == "" {
+				r.fault(inner.value, "override stands in the global hooks, but it is an agent's way to drop them", "remove it, or write it below the agent")
+			} else if yes {
+				r.config.Overrides = append(r.config.Overrides, schema.Override{Agent: p.agent, Event: p.event})
+			}
+		case inner.key == "hooks" && inner.value.Kind == yaml.MappingNode:
+			r.fault(inner.value, "hooks is a mapping; it must be a list of hooks", "begin each of them with -")
+		case inner.key == "hooks":
+			r.eventHooks(inner, p)
+		case slices.Contains(hookKeys, inner.key):
+			r.fault(inner.at, fmt.Sprintf("%s is a mapping; its hooks must be a list", clip(e.key)), "begin each hook with -")
+			return
+		default:
+			r.foreign([]entry{inner}, clip(e.key), known, false)
+		}
+	}
+}

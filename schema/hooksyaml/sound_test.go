@@ -1,0 +1,76 @@
+package hooksyaml_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/hooksyaml"
+	"github.com/hookfabric/hookfabric/schema/match"
+)
+
+// sound checks what every configuration promises to those who use it.
+func sound(t *testing.T, doc *hooksyaml.Document) {
+	t.Helper()
+	names := map[string]bool{}
+	global := true
+	for i := range doc.Config.Hooks {
+		h := &doc.Config.Hooks[i]
+		if h.Name == "" || len(h.Name) > 128 || names[h.Name] {
+			t.Errorf("hook %d has the name %q, empty, long or taken", i, h.Name)
+		}
+		names[h.Name] = true
+		if !global && h.Agent == "" {
+			t.Errorf("the global hook %q comes after an agent's", h.Name)
+		}
+		global = h.Agent == ""
+		soundHook(t, h)
+	}
+	for _, o := range doc.Config.Overrides {
+		if o.Agent == "" || !o.Event.Known() {
+			t.Errorf("the override %+v overrides nothing", o)
+		}
+	}
+	travels(t, doc.Config)
+}
+
+func soundHook(t *testing.T, h *schema.Hook) {
+	t.Helper()
+	if !h.Event.Known() || h.Handler == "" || h.Pool == "" {
+		t.Errorf("the hook %+v lacks something", h)
+	}
+	switch h.Type {
+	case schema.Builtin, schema.Command, schema.Python, schema.HTTP:
+	default:
+		t.Errorf("the hook %q has the type %q", h.Name, h.Type)
+	}
+	if h.Timeout.Std() < time.Millisecond || h.Timeout.Std() > 24*time.Hour {
+		t.Errorf("the hook %q has the timeout %s", h.Name, h.Timeout)
+	}
+	if h.Mode != schema.Enforce && h.Mode != schema.Shadow || h.MaxConcurrent < 0 {
+		t.Errorf("the hook %q has the mode %q and the bound %d", h.Name, h.Mode, h.MaxConcurrent)
+	}
+	for _, pattern := range []string{h.Matcher, h.Agent} {
+		if _, err := match.Compile(pattern); err != nil {
+			t.Errorf("the hook %q: %v", h.Name, err)
+		}
+	}
+}
+
+// travels checks that a configuration survives the way through the bus.
+func travels(t *testing.T, c schema.Config) {
+	t.Helper()
+	raw, err := schema.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back schema.Config
+	if err := schema.Unmarshal(raw, &back); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(c, back); d != "" {
+		t.Errorf("the configuration changes on its way (-before +after):\n%s", d)
+	}
+}

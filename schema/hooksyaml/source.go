@@ -1,0 +1,53 @@
+package hooksyaml
+
+import "strings"
+
+// source is the text of a file, cut into lines only when a fault shows one.
+type source struct {
+	text  string
+	lines []string
+	cut   bool
+}
+
+// line returns line n, counted from 1, as the YAML reader counts them: it also
+// ends lines at a lone carriage return and at Unicode's own line ends.
+func (s *source) line(n int) string {
+	if !s.cut {
+		s.cut = true
+		ends := strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+		s.lines = strings.Split(ends.Replace(s.text), "\n")
+	}
+	if n < 1 || n > len(s.lines) {
+		return ""
+	}
+	return s.lines[n-1]
+}
+
+// A line is shown whole if the column is within wide; otherwise the part from
+// before characters ahead of the column on, with an ellipsis for the rest.
+const (
+	wide   = 100
+	before = 60
+	shown  = 160
+)
+
+// window cuts a line to what is shown for a column.
+func window(line string, column int) string {
+	runes := []rune(line)
+	prefix := ""
+	if column > wide && len(runes) >= column-1 {
+		runes, prefix = runes[column-1-before:], "…"
+	}
+	if len(runes) > shown {
+		return prefix + string(runes[:shown]) + "…"
+	}
+	return prefix + string(runes)
+}
+
+// caretAt is where in a window the column stands, counted from 0.
+func caretAt(column int) int {
+	if column > wide {
+		return before + 1
+	}
+	return column - 1
+}

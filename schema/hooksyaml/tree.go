@@ -1,0 +1,138 @@
+package hooksyaml
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// tree checks what holds for every value, whatever it means: that aliases
+// neither loop nor explode, and that no value asks for a type of its own.
+// Afterwards every alias can be followed without a thought.
+func (r *reader) tree(root *yaml.Node) {
+	t := &measure{reader: r, sizes: map[*yaml.Node]int{}}
+	t.size(root)
+	if t.extra > maxExpansion {
+		r.fault(t.largest, fmt.Sprintf("the aliases of this file stand for more than %d values", maxExpansion), "write the values out, or use fewer aliases")
+	}
+}
+
+// A measure counts values with their aliases followed.
+type measure struct {
+	*reader
+	// sizes are those of anchored values that are complete.
+	sizes map[*yaml.Node]int
+	// extra is how many values aliases stand for.
+	extra int
+	// largest is the alias that stands for the most.
+	largest *yaml.Node
+	most    int
+}
+
+// size counts the values of n. An alias always comes after its anchor, so that
+// a target whose size is not known yet is one that contains the alias.
+func (t *measure) size(n *yaml.Node) int {
+	if n.Kind == yaml.AliasNode {
+		size, ok := t.sizes[n.Alias]
+		if !ok {
+			t.fault(n, fmt.Sprintf("*%s stands inside of what it stands for", n.Value), "write the value out")
+		}
+		t.extra = min(t.extra+size, maxExpansion+1)
+		if size >= t.most {
+			t.largest, t.most = n, size
+		}
+		return size
+	}
+	if !slices.Contains(tags, n.Tag) {
+		t.fault(n, fmt.Sprintf("the tag %s is not read", n.Tag), "write the value without it")
+	}
+	size := 1
+	for _, c := range n.Content {
+		size = min(size+t.size(c), maxExpansion+1)
+	}
+	if n.Anchor != "" {
+		t.sizes[n] = size
+	}
+	return size
+}
+
+var tags = []string{"!!str", "!!map", "!!seq", "!!bool", "!!int", "!!null", "!!float", "!!timestamp", "!!merge"}
+
+// deref follows an alias.
+func deref(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// An entry is one key of a mapping, with its value.
+type entry struct {
+	key   string
+	at    *yaml.Node
+	value *yaml.Node
+}
+
+// isNull reports whether a key stands there without a value.
+func (e entry) isNull() bool { return e.value.Tag == "!!null" }
+
+// mapping lists the entries of n, which is called what in faults. A key that
+// stands twice is a fault, for nobody can say which one was meant.
+func (r *reader) mapping(n *yaml.Node, what, hint string) ([]entry, bool) {
+	if n.Kind != yaml.MappingNode {
+		r.fault(n, fmt.Sprintf("%s is %s; it must be a mapping", what, describe(n)), hint)
+		return nil, false
+	}
+	entries := make([]entry, 0, len(n.Content)/2)
+	lines := make(map[string]int, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		at := deref(n.Content[i])
+		switch {
+		case at.Tag == "!!merge":
+			r.fault(at, "merge keys (<<) are not read", "write the keys out")
+			continue
+		case at.Kind != yaml.ScalarNode || at.Tag != "!!str":
+			r.fault(at, fmt.Sprintf("a key of %s is %s; keys are text", what, describe(at)), "put it in quotes if it is a name")
+			continue
+		}
+		if line, ok := lines[at.Value]; ok {
+			r.fault(at, fmt.Sprintf("the key %q stands twice; it is already on line %d", clip(at.Value), line), "keep one of them")
+			continue
+		}
+		lines[at.Value] = at.Line
+		entries = append(entries, entry{key: at.Value, at: at, value: deref(n.Content[i+1])})
+	}
+	return entries, true
+}
+
+// describe says what n is, as a person would.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	switch n.Tag {
+	case "!!null":
+		return "empty"
+	case "!!bool":
+		return "the boolean " + clip(n.Value)
+	case "!!int", "!!float":
+		return "the number " + clip(n.Value)
+	case "!!timestamp":
+		return "the date " + clip(n.Value)
+	}
+	return fmt.Sprintf("the text %q", clip(n.Value))
+}
+
+// clip shortens what is repeated in a message.
+func clip(s string) string {
+	const most = 60
+	if runes := []rune(s); len(runes) > most {
+		return strings.TrimSpace(string(runes[:most])) + "…"
+	}
+	return s
+}

@@ -1,0 +1,143 @@
+package hooksyaml
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// text reads a text of bounded length. What YAML reads as a number or a
+// boolean is refused: 0755, 1e3 and yes are not what they look like.
+func (r *reader) text(n *yaml.Node, what, hint string) (string, bool) {
+	switch {
+	case n.Kind != yaml.ScalarNode || n.Tag != "!!str":
+		r.fault(n, fmt.Sprintf("%s is %s; it must be text", what, describe(n)), hint)
+	case len(n.Value) > maxText:
+		r.fault(n, fmt.Sprintf("%s has %d bytes; at most %d are read", what, len(n.Value), maxText), "write less")
+	default:
+		return n.Value, true
+	}
+	return "", false
+}
+
+// word reads a text that is neither empty nor surrounded by blanks.
+func (r *reader) word(n *yaml.Node, what, hint string) (string, bool) {
+	s, ok := r.text(n, what, hint)
+	switch {
+	case !ok:
+	case strings.TrimSpace(s) == "":
+		r.fault(n, what+" is empty", hint)
+	case strings.TrimSpace(s) != s:
+		r.fault(n, fmt.Sprintf("%s begins or ends with a blank", what), fmt.Sprintf("write %q", clip(strings.TrimSpace(s))))
+	case strings.ContainsRune(s, 0):
+		r.fault(n, what+" has a NUL in it", "write it without")
+	default:
+		return s, true
+	}
+	return "", false
+}
+
+// flag reads a boolean.
+func (r *reader) flag(e entry) bool {
+	if e.value.Tag == "!!bool" {
+		var yes bool
+		if e.value.Decode(&yes) == nil {
+			return yes
+		}
+	}
+	hint := "write true or false"
+	switch strings.ToLower(e.value.Value) {
+	case "yes", "on", "1":
+		hint = "write true"
+	case "no", "off", "0":
+		hint = "write false"
+	}
+	r.fault(e.value, fmt.Sprintf("%s is %s; it must be a boolean", e.key, describe(e.value)), hint)
+	return false
+}
+
+// list reads a list whose items each reads. An empty list is not nil: it was
+// written on purpose.
+func (r *reader) list(e entry, what string, each func(*yaml.Node) (string, bool)) []string {
+	n := e.value
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!str":
+		r.fault(n, fmt.Sprintf("%s is %s; it must be a list", what, describe(n)), fmt.Sprintf("write [%s]", clip(n.Value)))
+		return nil
+	case n.Kind != yaml.SequenceNode:
+		r.fault(n, fmt.Sprintf("%s is %s; it must be a list", what, describe(n)), "write [] for none")
+		return nil
+	case len(n.Content) > maxItems:
+		r.fault(n, fmt.Sprintf("%s has %d items; at most %d are read", what, len(n.Content), maxItems), "write fewer")
+		return nil
+	}
+	out := make([]string, 0, len(n.Content))
+	for _, item := range n.Content {
+		s, ok := each(deref(item))
+		if ok && slices.Contains(out, s) && e.key != "args" {
+			r.fault(item, fmt.Sprintf("%s lists %q twice", what, clip(s)), "keep one of them")
+		}
+		if ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// readOptions reads what a builtin is configured with, as JSON would hold it,
+// so that a configuration is the same before and after it travelled.
+func (r *reader) readOptions(h *schema.Hook, e entry) {
+	if _, ok := r.mapping(e.value, "options", "write options: {} or keys below it"); ok {
+		h.Options, _ = r.option(e.value, 0).(map[string]any)
+	}
+}
+
+// option reads one value of options, at a depth of levels below the top.
+func (r *reader) option(n *yaml.Node, depth int) any {
+	if depth > maxDepth {
+		r.fault(n, fmt.Sprintf("options nest deeper than %d levels", maxDepth), "write them flat")
+		return nil
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		entries, _ := r.mapping(n, "options", "")
+		m := make(map[string]any, len(entries))
+		for _, e := range entries {
+			m[e.key] = r.option(e.value, depth+1)
+		}
+		return m
+	case yaml.SequenceNode:
+		list := make([]any, 0, len(n.Content))
+		for _, item := range n.Content {
+			list = append(list, r.option(deref(item), depth+1))
+		}
+		return list
+	}
+	return r.scalar(n)
+}
+
+// exact is up to where JSON numbers hold every integer.
+const exact = 1 << 53
+
+func (r *reader) scalar(n *yaml.Node) any {
+	switch n.Tag {
+	case "!!null":
+		return nil
+	case "!!bool":
+		yes, _ := strconv.ParseBool(strings.ToLower(n.Value))
+		return yes
+	case "!!int", "!!float":
+		var f float64
+		if err := n.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) || n.Tag == "!!int" && math.Abs(f) > exact {
+			r.fault(n, fmt.Sprintf("options hold the number %s, which JSON can not carry exactly", clip(n.Value)), "put it in quotes")
+		}
+		return f
+	}
+	return n.Value
+}
