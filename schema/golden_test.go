@@ -146,7 +146,7 @@ func decode(t *testing.T, data []byte, v any) {
 	}
 }
 
-func read(t *testing.T, path string) []byte {
+func read(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -63,6 +63,7 @@ func expected(t reflect.Type) string {
 const maxWord = 64
 
 func clip(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) > maxWord {
 		return strings.ToValidUTF8(s[:maxWord], "") + "…"
 	}

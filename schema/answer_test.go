@@ -1,0 +1,271 @@
+package schema_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+type answerCase struct {
+	name   string
+	event  schema.EventType
+	answer string
+	want   schema.Result
+	// faults are what the hook errors must mention, in order.
+	faults []string
+}
+
+func raw(s string) jsontext.Value { return jsontext.Value(s) }
+
+func said(d schema.Decision, reason string) schema.Result {
+	return schema.Result{Decision: d, Reason: reason}
+}
+
+var goodAnswers = []answerCase{
+	{name: "no opinion is an empty object", event: schema.PreToolUse, answer: ` {} `},
+	{name: "a null decision is no opinion", event: schema.PreToolUse, answer: `{"decision":null}`},
+	{name: "every canonical member is read", event: schema.PreToolUse, answer: `{"decision":"ask","reason":"why","updated_input":{"a":1},
+		"effects":[{"set":1}],"inject":{"content":"one","strategy":"user_message"},"injections":[{"content":"two"}],"hook_errors":["oops"]}`,
+		want: schema.Result{
+			Decision: schema.Ask, Reason: "why", UpdatedInput: raw(`{"a":1}`), Effects: []jsontext.Value{raw(`{"set":1}`)},
+			Injections: []schema.Injection{{Content: "one", Strategy: schema.UserMessage}, {Content: "two"}}, HookErrors: []string{"oops"},
+		}},
+	{name: "an output is rewritten", event: schema.PostToolUse, answer: `{"updated_output":[1]}`, want: schema.Result{UpdatedOutput: raw(`[1]`)}},
+	{name: "a stop has its value", event: schema.BeforeLLMCall, answer: `{"decision":"stop","value":"enough"}`, want: schema.Result{Decision: schema.Stop, Value: raw(`"enough"`)}},
+	{name: "an empty object is a rewrite", event: schema.PreToolUse, answer: `{"updated_input":{}}`, want: schema.Result{UpdatedInput: raw(`{}`)}},
+	{name: "null is no rewrite", event: schema.PreToolUse, answer: `{"updated_input":null,"updated_output":null,"value":null,"effects":null,"inject":null,"injections":null,"hook_errors":null}`},
+	{name: "an unknown strategy is kept for the fold to judge", event: schema.PostToolUse, answer: `{"inject":{"content":"x","strategy":"sidebar"}}`,
+		want: schema.Result{Injections: []schema.Injection{{Content: "x", Strategy: "sidebar"}}}},
+	{name: "an injection without content is none", event: schema.PostToolUse, answer: `{"inject":{"content":"","strategy":"tool_result"},"injections":[{},null]}`},
+	{name: "unknown members are ignored", event: schema.PreToolUse, answer: `{"Decision":"deny","verdict":[1],"decision":"continue"}`, want: said(schema.Continue, "")},
+
+	{name: "allow is allow where it is listed", event: schema.PreToolUse, answer: `{"decision":"allow"}`, want: said(schema.Allow, "")},
+	{name: "allow is no opinion elsewhere", event: schema.PostToolUse, answer: `{"decision":"allow"}`},
+	{name: "approve is allow", event: schema.PreToolUse, answer: `{"decision":"approve"}`, want: said(schema.Allow, "")},
+	{name: "approve is no opinion where allow is not listed", event: schema.BeforeFinalResponse, answer: `{"decision":"approve"}`},
+	{name: "block is deny", event: schema.PreToolUse, answer: `{"decision":"block","reason":"no"}`, want: said(schema.Deny, "no")},
+	{name: "block is feedback after a tool", event: schema.PostToolUse, answer: `{"decision":"block","reason":"no"}`, want: said(schema.Deny, "no")},
+	{name: "block is a retry at the end", event: schema.BeforeFinalResponse, answer: `{"decision":"block","reason":"tests fail"}`, want: said(schema.Retry, "tests fail")},
+
+	{name: "allowed false is deny", event: schema.PreToolUse, answer: `{"allowed":false,"metadata":{"reason":"m"}}`, want: said(schema.Deny, "m")},
+	{name: "allowed null is deny", event: schema.PreToolUse, answer: `{"allowed":null}`, want: said(schema.Deny, "")},
+	{name: "allowed true is allow", event: schema.PreToolUse, answer: `{"allowed":true}`, want: said(schema.Allow, "")},
+	{name: "allowed true undoes no deny", event: schema.PreToolUse, answer: `{"allowed":true,"decision":"deny"}`, want: said(schema.Deny, "")},
+	{name: "allowed false overrules ask", event: schema.PreToolUse, answer: `{"allowed":false,"decision":"ask"}`, want: said(schema.Deny, "")},
+	{name: "a reason beats the metadata's", event: schema.PreToolUse, answer: `{"decision":"deny","reason":"r","metadata":{"reason":"m"}}`, want: said(schema.Deny, "r")},
+	{name: "modified_args beat updated_input", event: schema.PreToolUse, answer: `{"updated_input":{"a":1},"modified_args":"{\"a\":2}"}`, want: schema.Result{UpdatedInput: raw(`{"a":2}`)}},
+	{name: "modified_args may hold a lone surrogate", event: schema.PreToolUse, answer: `{"modified_args":"{\"a\":\"\\ud800\"}"}`, want: schema.Result{UpdatedInput: raw(`{"a":"\ud800"}`)}},
+
+	{name: "Claude Code denies", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}`, want: said(schema.Deny, "no")},
+	{name: "Claude Code asks", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask"}}`, want: said(schema.Ask, "")},
+	{name: "Claude Code rewrites", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"permissionDecision":"allow","updatedInput":{"a":1}}}`, want: schema.Result{Decision: schema.Allow, UpdatedInput: raw(`{"a":1}`)}},
+	{name: "Claude Code adds context", event: schema.PostToolUse, answer: `{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"lint"}}`,
+		want: schema.Result{Injections: []schema.Injection{{Content: "lint", Strategy: schema.ToolResult}}}},
+	{name: "Claude Code replaces an output", event: schema.PostToolUse, answer: `{"hookSpecificOutput":{"updatedToolOutput":{"stdout":""}}}`, want: schema.Result{UpdatedOutput: raw(`{"stdout":""}`)}},
+	{name: "Claude Code replaces an MCP output", event: schema.PostToolUse, answer: `{"hookSpecificOutput":{"updatedMCPToolOutput":"x"}}`, want: schema.Result{UpdatedOutput: raw(`"x"`)}},
+	{name: "Claude Code calls a failed tool by another name", event: schema.ToolError, answer: `{"hookSpecificOutput":{"hookEventName":"PostToolUseFailure"}}`},
+	{name: "Claude Code calls the end Stop", event: schema.BeforeFinalResponse, answer: `{"hookSpecificOutput":{"hookEventName":"SubagentStop"}}`},
+	{name: "continue true says nothing", event: schema.PreToolUse, answer: `{"continue":true,"stopReason":"x","suppressOutput":true,"systemMessage":"hi"}`},
+	{name: "continue false ends the run", event: schema.PreToolUse, answer: `{"continue":false,"stopReason":"over"}`, want: said(schema.Fail, "over")},
+	{name: "continue false refuses a prompt", event: schema.UserPromptSubmit, answer: `{"continue":false}`, want: said(schema.Deny, "")},
+	{name: "continue false at the end takes a retry back", event: schema.BeforeFinalResponse, answer: `{"decision":"block","continue":false}`},
+	{name: "continue false at the end leaves a fail", event: schema.BeforeFinalResponse, answer: `{"decision":"fail","continue":false}`, want: said(schema.Fail, "")},
+
+	{name: "the stricter of two decisions counts", event: schema.PreToolUse, answer: `{"decision":"approve","hookSpecificOutput":{"permissionDecision":"ask"}}`, want: said(schema.Ask, "")},
+	{name: "a decision to continue hides no other", event: schema.PreToolUse, answer: `{"decision":"continue","hookSpecificOutput":{"permissionDecision":"deny"}}`, want: said(schema.Deny, "")},
+	{name: "garbage beside a deny does not undo it", event: schema.PreToolUse, answer: `{"decision":"deny","allowed":"yes"}`, want: said(schema.Deny, "")},
+	{name: "a surrogate alone is replaced", event: schema.PreToolUse, answer: `{"decision":"deny","reason":"\ud800"}`, want: said(schema.Deny, "\uFFFD")},
+	{name: "invalid UTF-8 is replaced", event: schema.PreToolUse, answer: "{\"decision\":\"deny\",\"reason\":\"a\xffb\"}", want: said(schema.Deny, "a\uFFFDb")},
+}
+
+// Decisions that no event knows stay what they are, for the fold to refuse.
+var unknownDecisions = []answerCase{
+	{name: "a word in capitals", answer: `{"decision":"DENY"}`, want: said("DENY", "")},
+	{name: "an empty word", answer: `{"decision":""}`, want: said(`""`, "")},
+	{name: "a blank around a word", answer: `{"decision":"allow "}`, want: said("allow ", "")},
+	{name: "a number", answer: `{"decision":1}`, want: said("1", "")},
+	{name: "a boolean", answer: `{"decision":true}`, want: said("true", "")},
+	{name: "an object", answer: `{"decision":{"behavior":"allow"}}`, want: said(`{"behavior":"allow"}`, "")},
+	{name: "an unknown permissionDecision", answer: `{"hookSpecificOutput":{"permissionDecision":"defer"}}`, want: said("defer", "")},
+	{name: "beside a known yes", answer: `{"decision":"allow","hookSpecificOutput":{"permissionDecision":"DENY"}}`, want: said("DENY", "")},
+	{name: "beside allowed true", answer: `{"decision":"no","allowed":true}`, want: said("no", "")},
+	{name: "allowed that is no boolean", answer: `{"allowed":"false"}`, want: said(`allowed: "false"`, "")},
+	{name: "bytes that are no text", answer: "{\"decision\":[\"\x9b\"]}", want: said("[\"\uFFFD\"]", "")},
+	{name: "a very long word is cut", answer: `{"decision":"` + strings.Repeat("é", 1000) + `"}`, want: said(schema.Decision(strings.Repeat("é", 32)+"…"), "")},
+}
+
+// Each faulty part is dropped and said, and the rest stands.
+var faultyAnswers = []answerCase{
+	{name: "members of wrong types", event: schema.PreToolUse, answer: `{"decision":"deny","reason":5,"effects":{},"inject":"x","injections":7,
+		"hook_errors":"x","modified_args":{"a":1},"metadata":[],"hookSpecificOutput":true,"continue":"no"}`, want: said(schema.Deny, ""),
+		faults: []string{
+			"reason is a number; it must be a string", "effects is an object; it must be a list", "inject is a string; it must be an object",
+			"injections is a number; it must be a list", "hook_errors is a string; it must be a list", "modified_args is an object; it must be a string",
+			"metadata is a list; it must be an object", "hookSpecificOutput is a boolean; it must be an object", "continue is a string; it must be a boolean",
+		}},
+	{name: "parts of lists", event: schema.PostToolUse, answer: `{"injections":[5,{"content":"kept"},{"content":6}],"hook_errors":[1,"kept"]}`,
+		want:   schema.Result{Injections: []schema.Injection{{Content: "kept"}}},
+		faults: []string{"injections is a number", "injections.content is a number", "hook_errors is a number", "kept"}},
+	{name: "a strategy that is no string", event: schema.PostToolUse, answer: `{"inject":{"content":"x","strategy":1}}`,
+		want: schema.Result{Injections: []schema.Injection{{Content: "x"}}}, faults: []string{"inject.strategy is a number"}},
+	{name: "modified_args that hold no object", event: schema.PreToolUse, answer: `{"decision":"deny","modified_args":"[1]"}`,
+		want: said(schema.Deny, ""), faults: []string{"modified_args is not a JSON object in a string"}},
+	{name: "modified_args that name a member twice", event: schema.PreToolUse, answer: `{"modified_args":"{\"a\":1,\"a\":2}"}`, faults: []string{"modified_args"}},
+	{name: "another event's name", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"hookEventName":"PostToolUse","permissionDecision":"deny"}}`,
+		want: said(schema.Deny, ""), faults: []string{`hookEventName is "PostToolUse" at the event PreToolUse`}},
+	{name: "members of Claude Code's form", event: schema.PreToolUse, answer: `{"decision":"deny","continue":false,"stopReason":1,"hookSpecificOutput":{"hookEventName":1,"permissionDecisionReason":[],"additionalContext":{}}}`,
+		want: said(schema.Fail, ""), faults: []string{"hookEventName is a number", "permissionDecisionReason is a list", "additionalContext is an object", "stopReason is a number"}},
+}
+
+func TestAnswersAreReadInEveryForm(t *testing.T) {
+	for _, c := range goodAnswers {
+		t.Run(c.name, func(t *testing.T) { c.run(t) })
+	}
+	for _, c := range unknownDecisions {
+		for _, event := range schema.EventTypes() {
+			c.event = event
+			t.Run("unknown decision: "+c.name+" at "+string(event), func(t *testing.T) { c.run(t) })
+		}
+	}
+	for _, c := range faultyAnswers {
+		t.Run("faulty: "+c.name, func(t *testing.T) { c.run(t) })
+	}
+}
+
+func (c answerCase) run(t *testing.T) {
+	got, err := schema.DecodeResult(c.event, []byte(c.answer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.faults) > 0 {
+		checkFaults(t, got.HookErrors, c.faults)
+		got.HookErrors = nil
+	}
+	if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s reads as (-want +got):\n%s", c.answer, diff)
+	}
+}
+
+func checkFaults(t *testing.T, got, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d hook errors, want %d: %q", len(got), len(want), got)
+	}
+	for i := range want {
+		if !strings.Contains(got[i], want[i]) {
+			t.Errorf("hook error %d is %q; it must say %q", i, got[i], want[i])
+		}
+	}
+}
+
+func TestWhatIsNoAnswerIsAnError(t *testing.T) {
+	for name, c := range map[string]struct{ answer, sentence string }{
+		"nothing":               {"", "the answer is empty"},
+		"blanks":                {" \n\t", "the answer is empty"},
+		"plain text":            {"all good", "the answer is not valid JSON"},
+		"a list":                {"[]", "the answer is a list; a hook answers with one JSON object"},
+		"a string":              {`"allow"`, "the answer is a string"},
+		"null":                  {"null", "the answer is null"},
+		"true":                  {"true", "the answer is a boolean"},
+		"a cut object":          {`{"decision":"allow"`, "not valid JSON"},
+		"two objects":           {`{"decision":"allow"} {}`, "after top-level value"},
+		"text after the object": {"{}\nok", "after top-level value"},
+		"a decision twice":      {`{"decision":"deny","decision":"allow"}`, `duplicate object member name "decision"`},
+		"a nested name twice":   {`{"updated_input":{"a":{"b":1,"b":2}}}`, "duplicate object member name"},
+		"deep nesting":          {`{"value":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, "nests deeper than 1000 levels"},
+		"a MiB of brackets":     {`{"value":` + strings.Repeat("[", 1<<20), "nests deeper than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := schema.DecodeResult(schema.PreToolUse, []byte(c.answer))
+			if err == nil || !strings.Contains(err.Error(), c.sentence) {
+				t.Errorf("error %v; it must say %q", err, c.sentence)
+			}
+			if diff := cmp.Diff(schema.Result{}, got); diff != "" {
+				t.Errorf("an error comes with a result: %s", diff)
+			}
+			if err != nil && len(err.Error()) > schema.MaxReason {
+				t.Errorf("the sentence has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// What is within the limit must fit into a reply, a beat and a record, too.
+func TestTheDeepestAnswerCanBeSentOn(t *testing.T) {
+	n := schema.MaxDepth - 1
+	answer := `{"value":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}`
+	res, err := schema.DecodeResult(schema.BeforeLLMCall, []byte(answer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := schema.Beat{Batches: []schema.BatchProgress{{Outcomes: []schema.Outcome{{Result: res}}}}}
+	if _, err := schema.Marshal(&b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := schema.DecodeResult(schema.BeforeLLMCall, []byte(`{"value":"`+strings.Repeat(`[\"{`, 1<<16)+`"}`)); err != nil {
+		t.Errorf("brackets inside a string count as nesting: %v", err)
+	}
+}
+
+func TestBlockedIsWhatExitCodeTwoMeans(t *testing.T) {
+	for _, event := range schema.EventTypes() {
+		fromExit := schema.Blocked(event, "no")
+		fromAnswer, err := schema.DecodeResult(event, []byte(`{"decision":"block","reason":"no"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(fromExit, fromAnswer); diff != "" {
+			t.Errorf("%s: exit code 2 and block differ: %s", event, diff)
+		}
+		legal := !slices.Contains([]schema.EventType{schema.QueryEnd, schema.SessionStart, schema.SessionEnd, schema.BeforeLLMCall, schema.AfterLLMCall}, event)
+		if event.Permits(fromExit.Decision) != legal {
+			t.Errorf("%s: block becomes %q, legal: %v", event, fromExit.Decision, !legal)
+		}
+	}
+}
+
+func TestConstructorsSayWhatTheirNamesSay(t *testing.T) {
+	for name, c := range map[string]struct {
+		got    schema.Result
+		answer string
+	}{
+		"allowed":   {schema.Allowed(), `{"decision":"allow"}`},
+		"denied":    {schema.Denied("r"), `{"decision":"deny","reason":"r"}`},
+		"asked":     {schema.Asked("r"), `{"decision":"ask","reason":"r"}`},
+		"injected":  {schema.Injected("c", schema.UserMessage), `{"inject":{"content":"c","strategy":"user_message"}}`},
+		"rewritten": {schema.Rewritten(raw(`{}`)), `{"updated_input":{}}`},
+	} {
+		want, err := schema.DecodeResult(schema.PreToolUse, []byte(c.answer))
+		if diff := cmp.Diff(want, c.got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+}
+
+// Whatever a result carries counts against the limit of its size.
+func TestSizeCountsEveryPart(t *testing.T) {
+	for _, file := range list(t, wireDir, ".json") {
+		if !strings.HasPrefix(file, "result") {
+			continue
+		}
+		var r schema.Result
+		data := read(t, filepath.Join(wireDir, file))
+		decode(t, data, &r)
+		words := bytes.Count(data, []byte(`"`))*16 + 64
+		if n := r.Size(); n > len(data) || n < len(data)-words {
+			t.Errorf("%s: Size is %d of %d bytes", file, n, len(data))
+		}
+	}
+	long := schema.Result{Decision: schema.Decision(strings.Repeat("x", 100))}
+	if long.Size() < 100 {
+		t.Error("a long decision does not count")
+	}
+}
