@@ -221,7 +221,7 @@ func (w *Worker) Beat(pool string) *schema.Beat {
 	}
 	versions := *w.versions.Load()
 	b.Versions = slices.Sorted(maps.Keys(versions))
-	if v := versions[w.newest.Load()]; v != nil {
+	if v := versions[w.Version()]; v != nil {
 		b.LoadErrors = v.loadErrors()
 	}
 	w.mu.Lock()

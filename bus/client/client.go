@@ -1,0 +1,195 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Why nobody judged. Errors of Ask wrap one of them.
+var (
+	// ErrUnreachable: no aggregator could be reached in time.
+	ErrUnreachable = errors.New("the fabric is unreachable")
+	// ErrUnanswered: an aggregator was reached, and no answer came in time.
+	ErrUnanswered = errors.New("the fabric did not answer in time")
+	// ErrTooLarge: the event can not be sent.
+	ErrTooLarge = errors.New("the event is too large to send")
+	// ErrInvalid: the event is not one that can be asked about.
+	ErrInvalid = errors.New("the event can not be asked about")
+)
+
+// DefaultTimeout is how long Ask waits when its context has no deadline.
+const DefaultTimeout = 60 * time.Second
+
+// Options are how to reach the fabric.
+type Options struct {
+	// URL of the bus; empty: nats://127.0.0.1:4222.
+	URL string
+	// Creds is a NATS credentials file; empty: none.
+	Creds string
+	// Name of the connection, for operators; empty: "hookfabric-client".
+	Name string
+	// InProcess connects to a server in this process instead of URL.
+	InProcess nats.InProcessConnProvider
+	// Timeout is how long Ask waits when its context has no deadline; 0: DefaultTimeout.
+	Timeout time.Duration
+	// Logger; nil: slog's default.
+	Logger *slog.Logger
+}
+
+// A Client asks the fabric over one connection.
+type Client struct {
+	nc      *nats.Conn
+	timeout time.Duration
+	inbox   string // with a trailing dot
+	next    atomic.Uint64
+
+	mu        sync.Mutex
+	waiting   map[string]chan *nats.Msg // by the last token of the reply subject
+	connected chan struct{}             // closed while connected
+	lost      chan struct{}             // closed when the connection is lost
+}
+
+// Connect reaches the bus. It returns an error if that fails before ctx ends;
+// later losses are mended by itself.
+func Connect(ctx context.Context, opt Options) (*Client, error) {
+	if opt.Timeout == 0 {
+		opt.Timeout = DefaultTimeout
+	}
+	if opt.Name == "" {
+		opt.Name = "hookfabric-client"
+	}
+	c := &Client{
+		timeout: opt.Timeout, waiting: make(map[string]chan *nats.Msg),
+		connected: make(chan struct{}), lost: make(chan struct{}),
+	}
+	close(c.connected)
+	nc, err := bus.Connect(ctx, bus.Options{
+		URL: opt.URL, Creds: opt.Creds, Name: opt.Name, InProcess: opt.InProcess,
+		Logger: opt.Logger, OnState: c.state,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	c.nc, c.inbox = nc, nc.NewInbox()+"."
+	if _, err := nc.Subscribe(c.inbox+"*", c.reply); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("subscribing to replies: %w", err)
+	}
+	return c, nil
+}
+
+// Close ends the connection. Calls under way fail.
+func (c *Client) Close() { c.nc.Close() }
+
+// state follows the connection, so that calls know when to ask again.
+func (c *Client) state(connected bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := isClosed(c.connected)
+	switch {
+	case connected && !was:
+		close(c.connected)
+		c.lost = make(chan struct{})
+	case !connected && was:
+		c.connected = make(chan struct{})
+		close(c.lost)
+	}
+}
+
+func isClosed(ch chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// reply hands an answer, or a beat, to the call that waits for it.
+func (c *Client) reply(m *nats.Msg) {
+	token := strings.TrimPrefix(m.Subject, c.inbox)
+	c.mu.Lock()
+	answer := c.waiting[token]
+	c.mu.Unlock()
+	if answer == nil {
+		return
+	}
+	select {
+	case answer <- m:
+	default: // a beat more than anybody needs
+	}
+}
+
+// Ask asks what to do about e and waits for the verdict. An event without an
+// id gets one; e is not changed.
+func (c *Client) Ask(ctx context.Context, e *schema.Event) (*schema.Verdict, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+	}
+	a, err := c.prepare(e)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.waiting[a.token] = a.answers
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.waiting, a.token)
+		c.mu.Unlock()
+	}()
+	return a.wait(ctx)
+}
+
+// prepare encodes e and finds where to ask.
+func (c *Client) prepare(e *schema.Event) (*ask, error) {
+	event := *e
+	if event.AgentID == "" {
+		return nil, fmt.Errorf("%w: agent_id is empty; name the agent", ErrInvalid)
+	}
+	if !event.HookType.Known() {
+		_, err := schema.ParseEventType(string(event.HookType))
+		return nil, fmt.Errorf("%w: hook_type: %w", ErrInvalid, err)
+	}
+	if event.EventID == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, fmt.Errorf("making an event id: %w", err)
+		}
+		event.EventID = id.String()
+	}
+	subject, err := bus.EventSubject(event.AgentID, event.HookType)
+	if err != nil {
+		return nil, fmt.Errorf("%w: agent_id: %w", ErrInvalid, err)
+	}
+	body, err := schema.Marshal(&event)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if len(body) > schema.MaxEvent {
+		return nil, fmt.Errorf("%w: %d bytes; at most %d", ErrTooLarge, len(body), schema.MaxEvent)
+	}
+	return &ask{
+		c: c, subject: subject, body: body, token: strconv.FormatUint(c.next.Add(1), 36),
+		answers: make(chan *nats.Msg, 4),
+		routing: schema.Routing{
+			Event: event.HookType, Agent: event.AgentID, Session: event.SessionID,
+			Tool: event.ToolName, ID: event.EventID,
+		},
+	}, nil
+}

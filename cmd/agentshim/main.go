@@ -1,0 +1,18 @@
+// Command agentshim stands beside an agent: it asks the fabric about the
+// agent's tool calls in the tongue of the agent's runtime.
+package main
+
+import (
+	"os"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/app"
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, cancel := program.Context()
+	defer cancel()
+	return app.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+}

@@ -1,0 +1,282 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/cmd/internal/ops"
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/cmd/internal/runners"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// Options are what a Broker needs. The zero Options are the whole system on
+// one machine, without hooks.
+type Options struct {
+	// Config is the hooks.yaml to publish; empty: take what is there.
+	Config string
+	// Data is the embedded server's directory; empty: DefaultData.
+	Data string
+	// Listen is the embedded server's address; empty: no listener, only this
+	// process can connect.
+	Listen string
+	// HTTP is the address of health checks and metrics; empty: none.
+	HTTP string
+	// NATS is an existing deployment to use instead of the embedded server.
+	NATS string
+	// Creds is a credentials file for NATS.
+	Creds string
+	// NoWorker leaves the pool "default" to other processes.
+	NoWorker bool
+	// Sync is how often the embedded server syncs to disk; 0: at every write.
+	Sync time.Duration
+	// ReadyPools must have a worker before the broker says that it is ready.
+	ReadyPools []string
+	// Logger; nil: slog's default.
+	Logger *slog.Logger
+}
+
+// A Broker is a running broker.
+type Broker struct {
+	opt    Options
+	log    *slog.Logger
+	stack  program.Stack
+	reg    *prometheus.Registry
+	server *embedded.Server // nil with an existing deployment
+
+	events, work *nats.Conn
+	configs      *state.Configs
+	worker       *workers.Worker
+	service      *workers.Service
+	agg          *aggregator.Aggregator
+
+	// HTTPAddr is where health checks and metrics are; empty: nowhere.
+	HTTPAddr string
+}
+
+// New starts a broker. When a step fails, those before it are undone.
+func New(ctx context.Context, opt Options) (_ *Broker, err error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.Default()
+	}
+	b := &Broker{opt: opt, log: opt.Logger, reg: ops.Registry()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.stack.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	cfg, err := b.readConfig()
+	if err != nil {
+		return nil, err
+	}
+	steps := []func(context.Context) error{b.startBus, b.connect, b.openState, b.startWorker, b.startAggregator}
+	for _, start := range steps {
+		if err := start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.follow(ctx, cfg); err != nil {
+		return nil, err
+	}
+	if opt.HTTP != "" {
+		if b.HTTPAddr, err = ops.Serve(opt.HTTP, b.reg, b.Ready, &b.stack); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// Close stops the broker: no new events, those under way are answered, then
+// everything stops in reverse order of its start.
+func (b *Broker) Close(ctx context.Context) error { return b.stack.Stop(ctx) }
+
+// URL is where other processes reach the bus.
+func (b *Broker) URL() string {
+	if b.server != nil {
+		return b.server.ClientURL()
+	}
+	return b.opt.NATS
+}
+
+// Connect is a connection to the bus in this process, if it is embedded.
+func (b *Broker) Connect(ctx context.Context, opt bus.Options) (*nats.Conn, error) {
+	opt.Logger = b.log
+	if b.server != nil {
+		return b.server.Connect(ctx, opt)
+	}
+	opt.URL, opt.Creds = b.opt.NATS, b.opt.Creds
+	return bus.Connect(ctx, opt)
+}
+
+// Status is how the broker sees the fabric.
+func (b *Broker) Status() aggregator.Status { return b.agg.Status() }
+
+// Ready reports whether events are taken, or what is missing.
+func (b *Broker) Ready() error {
+	st := b.agg.Status()
+	switch {
+	case !b.events.IsConnected():
+		return errors.New("not connected to the bus")
+	case !st.Ready:
+		return errors.New("no configuration yet")
+	}
+	for _, pool := range b.opt.ReadyPools {
+		served := pool == schema.DefaultPool && b.worker != nil ||
+			slices.ContainsFunc(st.Workers, func(w dispatchWorker) bool { return w.Pool == pool && !w.Silent })
+		if !served {
+			return fmt.Errorf("no worker serves the pool %q", pool)
+		}
+	}
+	return nil
+}
+
+func (b *Broker) startBus(ctx context.Context) error {
+	if b.opt.NATS != "" {
+		return nil
+	}
+	if b.opt.Listen != "" {
+		if err := program.Loopback(b.opt.Listen); err != nil {
+			return err
+		}
+	}
+	srv, err := embedded.Start(ctx, embedded.Options{
+		Dir: b.opt.Data, Listen: b.opt.Listen, SyncInterval: b.opt.Sync, Logger: b.log,
+	})
+	if err != nil {
+		return err
+	}
+	b.server = srv
+	b.stack.Push("embedded server", srv.Close)
+	return nil
+}
+
+// connect makes two connections: large events on one must not delay beats on
+// the other.
+func (b *Broker) connect(ctx context.Context) (err error) {
+	connected := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: "hookfabric", Name: "connected", Help: "1 while the connection to the bus stands.",
+	}, []string{"connection"})
+	b.reg.MustRegister(connected)
+	open := func(name string) (*nats.Conn, error) {
+		gauge := connected.WithLabelValues(name)
+		nc, err := b.Connect(ctx, bus.Options{Name: "broker-" + name, OnState: gaugeState(gauge)})
+		if err != nil {
+			return nil, err
+		}
+		gauge.Set(1)
+		b.stack.Push("connection "+name, func(ctx context.Context) error { return bus.Drain(ctx, nc) })
+		return nc, nil
+	}
+	if b.work, err = open("work"); err != nil {
+		return err
+	}
+	b.events, err = open("events")
+	return err
+}
+
+func gaugeState(g prometheus.Gauge) func(bool) {
+	return func(connected bool) {
+		if connected {
+			g.Set(1)
+			return
+		}
+		g.Set(0)
+	}
+}
+
+func (b *Broker) openState(ctx context.Context) error {
+	js, err := jetstream.New(b.work)
+	if err != nil {
+		return fmt.Errorf("reaching JetStream: %w", err)
+	}
+	b.configs, err = state.OpenConfigs(ctx, js, state.ConfigOptions{Replicas: 1})
+	return err
+}
+
+func (b *Broker) startWorker(context.Context) error {
+	if b.opt.NoWorker {
+		return nil
+	}
+	set, err := runners.New(b.log)
+	if err != nil {
+		return err
+	}
+	b.worker = workers.New(workers.Options{
+		Name: workerName(), Pools: []string{schema.DefaultPool},
+		Runners: set, Inline: runners.Inline(), Logger: b.log,
+		Freed: func() {
+			if b.agg != nil {
+				b.agg.Members().Freed(schema.DefaultPool)
+			}
+		},
+	})
+	b.reg.MustRegister(b.worker)
+	b.stack.Push("runners", func(context.Context) error { return b.worker.Close() })
+	return nil
+}
+
+// workerName is the id of this process's worker: it says where it runs.
+func workerName() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "host"
+	}
+	return fmt.Sprintf("%s-%d-%s", host[:min(len(host), 32)], os.Getpid(), strings.ToLower(nuid.Next()[16:]))
+}
+
+func (b *Broker) startAggregator(ctx context.Context) error {
+	compiler, err := cond.NewCompiler()
+	if err != nil {
+		return err
+	}
+	opt := aggregator.Options{
+		Events: b.events, Work: b.work, Fabric: b.configs.FabricID(),
+		Conditions: compiler.Compile, Registerer: b.reg, Logger: b.log,
+	}
+	if b.worker != nil {
+		opt.Local, opt.LocalName = b.worker, b.worker.Name()
+	}
+	if b.server != nil {
+		opt.Interest = b.server.Interest
+	}
+	if b.agg, err = aggregator.Start(opt); err != nil {
+		return err
+	}
+	b.stack.Push("aggregator", b.agg.Drain)
+	return b.watchDisconnects(ctx)
+}
+
+// watchDisconnects listens for workers' connections that close: a crash is
+// noticed at once. Only the embedded server gives the rights to hear it.
+func (b *Broker) watchDisconnects(ctx context.Context) error {
+	if b.server == nil {
+		return nil
+	}
+	sys, err := b.server.ConnectSystem(ctx, bus.Options{Name: "broker-system", Logger: b.log})
+	if err != nil {
+		return err
+	}
+	b.stack.Push("system connection", func(context.Context) error { sys.Close(); return nil })
+	return embedded.WatchDisconnects(ctx, sys, func(client string) {
+		if worker, ok := strings.CutPrefix(client, workers.ConnectionPrefix); ok {
+			b.agg.Gone(worker)
+		}
+	})
+}

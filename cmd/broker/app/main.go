@@ -1,0 +1,128 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// stopTime is how long a stop may take: calls under way finish.
+const stopTime = 45 * time.Second
+
+// Main runs the broker's command line until it is done or ctx ends, and
+// returns the exit code.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return program.Run(ctx, root(), args, stdin, stdout, stderr)
+}
+
+// DefaultData is where the embedded server keeps its data unless told otherwise.
+func DefaultData() string {
+	return filepath.Join(program.StateHome(), "broker")
+}
+
+func root() *cobra.Command {
+	opt := &Options{}
+	serve := func(c *cobra.Command, _ []string) error { return serve(c, opt) }
+	cmd := &cobra.Command{
+		Use:   "broker",
+		Short: "Answer agents' hook events: the whole fabric in one process",
+		Long: "broker answers agents' hook events. Alone it is the whole system on one machine: an embedded\n" +
+			"NATS server with JetStream, an aggregator, and a worker for the pool \"default\".\n\n" +
+			"Every flag has an environment variable: --ready-pools is HOOKFABRIC_READY_POOLS.",
+		Args: program.NoArgs, RunE: serve,
+	}
+	sub := &cobra.Command{Use: "serve", Short: "The same, said explicitly", Args: program.NoArgs, RunE: serve}
+	for _, c := range []*cobra.Command{cmd, sub} {
+		serveFlags(c, opt)
+	}
+	cmd.AddCommand(sub, checkCommand(), statusCommand(), versionCommand())
+	return cmd
+}
+
+func serveFlags(c *cobra.Command, opt *Options) {
+	f := c.Flags()
+	f.StringVar(&opt.Config, "config", "", "the hooks.yaml to publish; none: use what the fabric has")
+	f.StringVar(&opt.Data, "data", DefaultData(), "directory of the embedded server")
+	f.StringVar(&opt.Listen, "listen", "127.0.0.1:4222", "address of the embedded server")
+	f.StringVar(&opt.HTTP, "http", "127.0.0.1:8480", "address of /healthz, /readyz and /metrics; empty for none")
+	f.StringVar(&opt.NATS, "nats", "", "use this NATS deployment instead of the embedded server")
+	f.StringVar(&opt.Creds, "creds", "", "credentials file for --nats")
+	f.BoolVar(&opt.NoWorker, "no-worker", false, "leave the pool \"default\" to hookworkers")
+	f.DurationVar(&opt.Sync, "sync", 0, "how often the embedded server syncs to disk; 0: at every write")
+	f.StringSliceVar(&opt.ReadyPools, "ready-pools", nil, "pools that must have a worker before /readyz says ready")
+}
+
+func serve(c *cobra.Command, opt *Options) error {
+	log, err := program.Logger(c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	opt.Logger = log
+	b, err := New(c.Context(), *opt)
+	if err != nil {
+		return err
+	}
+	banner(c.OutOrStdout(), b)
+	<-c.Context().Done()
+	log.Info("stopping: finishing the calls under way; a second signal ends at once")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), stopTime)
+	defer cancel()
+	return b.Close(ctx)
+}
+
+// banner says where the broker listens and what to try next, as commands that
+// work when pasted.
+func banner(w io.Writer, b *Broker) {
+	st := b.Status()
+	fmt.Fprintf(w, "hookfabric broker %s is ready\n", schema.Release)
+	fmt.Fprintf(w, "  bus     %s\n", b.URL())
+	if b.HTTPAddr != "" {
+		fmt.Fprintf(w, "  http    http://%s  (/healthz /readyz /metrics)\n", b.HTTPAddr)
+	}
+	if b.server != nil {
+		fmt.Fprintf(w, "  data    %s\n", b.opt.Data)
+	}
+	fmt.Fprintf(w, "  hooks   %d (configuration version %d)\n", st.Hooks, st.ConfigVersion)
+	flag := ""
+	if b.URL() != "nats://127.0.0.1:4222" {
+		flag = " --nats " + b.URL()
+	}
+	fmt.Fprintf(w, "\nTry next, in another terminal:\n")
+	fmt.Fprintf(w, "  echo '{\"hook_type\":\"PreToolUse\",\"agent_id\":\"demo\",\"tool_name\":\"Bash\",\"tool_input\":{\"command\":\"ls\"}}' | %s hook --runtime generic%s\n",
+		sibling("agentshim"), flag)
+	fmt.Fprintf(w, "  %s status%s\n", sibling("broker"), flag)
+	if b.HTTPAddr != "" {
+		fmt.Fprintf(w, "  curl -s http://%s/metrics | grep hookfabric_requests_total\n", b.HTTPAddr)
+	}
+}
+
+// sibling is how to call another command of the fabric from a shell: the
+// program beside this one, or from the source tree if that is where this runs.
+func sibling(name string) string {
+	self, err := os.Executable()
+	if err == nil {
+		path := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && filepath.Base(filepath.Dir(self)) != "exe" {
+			return path
+		}
+	}
+	return "go run ./cmd/" + name
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: program.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), "hookfabric broker "+schema.Release)
+			return err
+		},
+	}
+}

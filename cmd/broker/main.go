@@ -1,0 +1,23 @@
+// Command broker answers agents' hook events: alone it is the whole fabric on
+// one machine.
+package main
+
+import (
+	"os"
+
+	"github.com/hookfabric/hookfabric/cmd/broker/app"
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/workers/command"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	if command.IsWatchdog(os.Args) {
+		return command.WatchdogMain(os.Stdin)
+	}
+	program.Tune()
+	ctx, cancel := program.Context()
+	defer cancel()
+	return app.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+}

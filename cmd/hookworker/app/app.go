@@ -1,0 +1,130 @@
+// Package app is the hookworker as a function: it serves pools of a fabric
+// until it is told to stop.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/cmd/internal/ops"
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/cmd/internal/runners"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// options are the command's flags.
+type options struct {
+	nats, creds, name, hooks, http string
+	pools                          []string
+	concurrency                    int
+}
+
+// Main runs the worker's command line until it is done or ctx ends, and
+// returns the exit code.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var opt options
+	c := &cobra.Command{
+		Use:   "hookworker",
+		Short: "Run the hooks of one or more pools",
+		Long: "hookworker runs the hooks of one or more pools. It takes the configuration from the fabric and\n" +
+			"looks programs up in --hooks, then where the configuration says, then in PATH.\n\n" +
+			"Every flag has an environment variable: --hooks is HOOKFABRIC_HOOKS.",
+		Version: schema.Release, Args: program.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return run(c, &opt) },
+	}
+	f := c.Flags()
+	f.StringVar(&opt.nats, "nats", nats.DefaultURL, "the fabric's NATS URL")
+	f.StringVar(&opt.creds, "creds", "", "credentials file")
+	f.StringSliceVar(&opt.pools, "pool", []string{schema.DefaultPool}, "a pool to serve; may be given several times")
+	f.StringVar(&opt.hooks, "hooks", "", "directory of programs and modules")
+	f.IntVar(&opt.concurrency, "concurrency", 64, "how many batches run at once")
+	f.StringVar(&opt.http, "http", "", "address of /healthz, /readyz and /metrics; empty for none")
+	f.StringVar(&opt.name, "name", "", "the worker's id; default: a new one")
+	return program.Run(ctx, c, args, stdin, stdout, stderr)
+}
+
+func run(c *cobra.Command, opt *options) (err error) {
+	log, err := program.Logger(c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if opt.concurrency < 1 {
+		return program.UsageError("--concurrency is %d; it must be at least 1", opt.concurrency)
+	}
+	w, err := newWorker(opt, log)
+	if err != nil {
+		return err
+	}
+	var stack program.Stack
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), 10*time.Second)
+		defer cancel()
+		err = errors.Join(err, stack.Stop(ctx))
+	}()
+	reg := ops.Registry()
+	connected := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "hookfabric", Name: "connected", Help: "1 while the connection to the bus stands.",
+	})
+	reg.MustRegister(w, connected)
+	nc, err := bus.Connect(c.Context(), bus.Options{
+		URL: opt.nats, Creds: opt.creds, Name: workers.ConnectionPrefix + w.Name(), Logger: log,
+		OnState: func(up bool) { connected.Set(map[bool]float64{true: 1}[up]) },
+	})
+	if err != nil {
+		return err
+	}
+	connected.Set(1)
+	stack.Push("connection", func(ctx context.Context) error { return bus.Drain(ctx, nc) })
+	if opt.http != "" {
+		addr, err := ops.Serve(opt.http, reg, func() error { return ready(nc, w) }, &stack)
+		if err != nil {
+			return err
+		}
+		log.Info("serving health checks and metrics", "address", addr)
+	}
+	log.Info("serving", "worker", w.Name(), "pools", opt.pools, "bus", bus.Redact(opt.nats))
+	return workers.Run(c.Context(), nc, w)
+}
+
+func newWorker(opt *options, log *slog.Logger) (*workers.Worker, error) {
+	if opt.name == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, fmt.Errorf("making a worker id: %w", err)
+		}
+		opt.name = id.String()
+	}
+	set, err := runners.New(log)
+	if err != nil {
+		return nil, err
+	}
+	w := workers.Options{
+		Name: opt.name, Pools: opt.pools, Capacity: opt.concurrency,
+		Runners: set, Inline: runners.Inline(), Logger: log,
+	}
+	if opt.hooks != "" {
+		w.Dirs = []string{opt.hooks}
+	}
+	return workers.New(w), nil
+}
+
+func ready(nc *nats.Conn, w *workers.Worker) error {
+	switch {
+	case !nc.IsConnected():
+		return errors.New("not connected to the bus")
+	case w.Version() == 0:
+		return errors.New("no configuration yet")
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+// Command hookworker runs hooks: the handlers that agents' events ask for.
+package main
+
+import (
+	"os"
+
+	"github.com/hookfabric/hookfabric/cmd/hookworker/app"
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/workers/command"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	if command.IsWatchdog(os.Args) {
+		return command.WatchdogMain(os.Stdin)
+	}
+	program.Tune()
+	ctx, cancel := program.Context()
+	defer cancel()
+	return app.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+}

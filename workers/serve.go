@@ -1,0 +1,95 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// drainTime is how long Serve lets batches under way finish.
+const drainTime = 30 * time.Second
+
+// Serve runs hooks written in Go for a pool until ctx ends, then finishes what
+// is under way. The configuration names them as builtins of that pool:
+//
+//	- {type: builtin, handler: my-check, pool: my-pool}
+//
+// Serve takes the configuration from the fabric; a hook of the pool that is not
+// among the handlers can not be loaded, and its calls are denied. Give the
+// connection the name [ConnectionPrefix] and a unique id for the fabric to
+// notice a crash at once.
+func Serve(ctx context.Context, nc *nats.Conn, pool string, handlers map[string]Handler) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return fmt.Errorf("making a worker id: %w", err)
+	}
+	w := New(Options{
+		Name: id.String(), Pools: []string{pool},
+		Runners: map[schema.Kind]Runner{schema.Builtin: named(handlers)},
+	})
+	return Run(ctx, nc, w)
+}
+
+// Run serves w on the bus until ctx ends: it follows the fabric's
+// configuration, takes batches once it holds one, and drains at the end.
+func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return fmt.Errorf("reaching JetStream: %w", err)
+	}
+	configs, err := state.OpenForRead(ctx, js)
+	if err != nil {
+		return err
+	}
+	var svc *Service
+	defer func() {
+		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+		defer cancel()
+		if svc != nil {
+			err = errors.Join(err, svc.Drain(draining))
+		}
+		err = errors.Join(err, w.Close())
+	}()
+	watching, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err = configs.Watch(watching, func(cfg schema.Config) {
+		w.Load(cfg)
+		if svc != nil {
+			svc.beatOnce()
+			return
+		}
+		var attachErr error
+		if svc, attachErr = Attach(nc, w); attachErr != nil {
+			stop(attachErr)
+		}
+	})
+	if ctx.Err() != nil {
+		return nil // it was told to stop
+	}
+	if cause := context.Cause(watching); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// named is the runner of a program's own handlers.
+type named map[string]Handler
+
+// Load finds a handler by its name.
+func (n named) Load(h schema.Hook, _ []string) (Handler, error) {
+	if handler := n[h.Handler]; handler != nil {
+		return handler, nil
+	}
+	return nil, fmt.Errorf("this program serves no handler %q", h.Handler)
+}
+
+// Close has nothing to end: the handlers are the program's.
+func (n named) Close() error { return nil }

@@ -1,0 +1,190 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// ConnectionPrefix begins the name of a worker's connection; its id follows. A
+// broker that hears of closed connections knows by it which worker died.
+const ConnectionPrefix = "worker:"
+
+// A Service is a worker's face on the bus: it takes batches and beats.
+type Service struct {
+	w     *Worker
+	nc    *nats.Conn
+	face  micro.Service
+	first []*nats.Subscription // first contact of its pools
+	own   []*nats.Subscription // its own subjects
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+}
+
+// Attach puts w on the bus. It takes batches from now on; load a configuration
+// first, or it answers that it has none.
+func Attach(nc *nats.Conn, w *Worker) (*Service, error) {
+	s := &Service{w: w, nc: nc}
+	if err := s.subscribe(); err != nil {
+		s.unsubscribe()
+		return nil, err
+	}
+	var err error
+	s.face, err = micro.AddService(nc, micro.Config{
+		Name: "hookfabric-worker", Version: schema.Release, Description: "Runs hooks",
+		Metadata: map[string]string{"worker": w.Name()},
+	})
+	if err != nil {
+		s.unsubscribe()
+		return nil, fmt.Errorf("registering the worker's service: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.done.Go(func() { s.beat(ctx) })
+	return s, nil
+}
+
+func (s *Service) subscribe() error {
+	for _, pool := range s.w.opt.Pools {
+		own, err := bus.RunSubject(pool, s.w.Name())
+		if err != nil {
+			return fmt.Errorf("serving the pool %q: %w", pool, err)
+		}
+		first, err := bus.FirstContactSubject(pool)
+		if err != nil {
+			return fmt.Errorf("serving the pool %q: %w", pool, err)
+		}
+		take := func(m *nats.Msg) { s.take(pool, m) }
+		sub, err := s.nc.Subscribe(own, take)
+		if err != nil {
+			return fmt.Errorf("subscribing to %s: %w", own, err)
+		}
+		s.own = append(s.own, sub)
+		if sub, err = s.nc.QueueSubscribe(first, bus.QueueWorkers, take); err != nil {
+			return fmt.Errorf("subscribing to %s: %w", first, err)
+		}
+		s.first = append(s.first, sub)
+	}
+	return nil
+}
+
+func (s *Service) unsubscribe() {
+	for _, sub := range slices.Concat(s.first, s.own) {
+		_ = sub.Unsubscribe() // a closed connection has none
+	}
+}
+
+// take receives one batch. Without a free slot it says so at once, so that the
+// aggregator can ask another worker.
+func (s *Service) take(pool string, m *nats.Msg) {
+	b, err := bus.ParseBatchMsg(m)
+	if err != nil {
+		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusMalformed, Error: err.Error()})
+		return
+	}
+	switch {
+	case s.w.draining.Load():
+		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusDraining})
+	case !s.w.acquire():
+		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusBusy})
+	case s.w.inline(b):
+		s.reply(m, s.w.run(context.Background(), b, nil))
+	default:
+		go s.run(pool, m, b)
+	}
+}
+
+// run runs a batch in a slot that is taken, and lets the beats follow it.
+func (s *Service) run(pool string, m *nats.Msg, b *schema.Batch) {
+	p := &progress{pool: pool}
+	s.w.mu.Lock()
+	s.w.batches[b.Batch] = p
+	s.w.mu.Unlock()
+	s.reply(m, s.w.run(context.Background(), b, p))
+	s.w.mu.Lock()
+	delete(s.w.batches, b.Batch)
+	s.w.mu.Unlock()
+}
+
+func (s *Service) reply(m *nats.Msg, r schema.BatchReply) {
+	data, err := schema.Marshal(&r)
+	if err == nil {
+		err = s.nc.Publish(m.Reply, data)
+	}
+	if err != nil {
+		s.w.opt.Logger.Warn("batch could not be answered", "error", err)
+	}
+}
+
+// beat says how the worker is, every 250 ms, until ctx ends.
+func (s *Service) beat(ctx context.Context) {
+	t := time.NewTicker(schema.BeatEvery)
+	defer t.Stop()
+	for {
+		s.beatOnce()
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+func (s *Service) beatOnce() {
+	for _, pool := range s.w.opt.Pools {
+		subject, err := bus.BeatSubject(pool, s.w.Name())
+		if err != nil {
+			continue // Attach has refused such a pool
+		}
+		data, err := schema.Marshal(s.w.Beat(pool))
+		if err == nil {
+			err = s.nc.Publish(subject, data)
+		}
+		if err != nil {
+			s.w.opt.Logger.Debug("beat could not be sent", "error", err)
+		}
+	}
+}
+
+// Drain takes no new batches, finishes those under way, and leaves the bus. New
+// batches are told so until the last answer is out: a worker that nobody can
+// reach would count as dead, and its batches as lost.
+func (s *Service) Drain(ctx context.Context) error {
+	s.w.draining.Store(true)
+	s.beatOnce()
+	for _, sub := range s.first {
+		_ = sub.Unsubscribe() // a closed connection has none
+	}
+	err := s.w.Drain(ctx)
+	s.stop()
+	s.done.Wait()
+	_ = s.face.Stop() // only withdraws the face; nothing depends on it
+	s.unsubscribe()
+	if flushErr := s.nc.FlushWithContext(ctx); err == nil && flushErr != nil && !s.nc.IsClosed() {
+		err = fmt.Errorf("sending the last answers: %w", flushErr)
+	}
+	return err
+}
+
+// inline reports whether every hook of b returns at once, so that b needs no
+// goroutine of its own.
+func (w *Worker) inline(b *schema.Batch) bool {
+	v := (*w.versions.Load())[b.Version]
+	if v == nil {
+		return true // only the answer that it is stale
+	}
+	for _, i := range b.Hooks {
+		if i < 0 || i >= len(v.hooks) || !v.hooks[i].inline || v.hooks[i].slots != nil {
+			return false
+		}
+	}
+	return true
+}
