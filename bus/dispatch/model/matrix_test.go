@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,10 +15,10 @@ import (
 // The matrix is the contract's table of events, written out cell by cell: what
 // an answer with that decision, alone and together with a value, counts for.
 //
-//	-      no opinion            !  an error of the hook
-//	name   that decision         x  the value is dropped with a sentence
-//	=      the value is kept     ~  the value is a rewrite: kept, unless the hook
-//	                                is readonly (an error) or has ended the chain
+//   - no opinion            !  an error of the hook
+//     name   that decision         x  the value is dropped with a sentence
+//     =      the value is kept     ~  the value is a rewrite: kept, unless the hook
+//     is readonly (an error) or has ended the chain
 var matrix = struct {
 	columns string
 	rows    []matrixRow
@@ -64,6 +65,29 @@ func TestMatrix(t *testing.T) {
 	}
 	if want := 10 * 9 * 2 * 4; cells != want || len(matrix.rows) != len(schema.EventTypes()) {
 		t.Errorf("the matrix has %d cells and %d events, want %d and %d", cells, len(matrix.rows), want, len(schema.EventTypes()))
+	}
+}
+
+// The matrix judges the table of package schema too.
+func TestSchemaKnowsTheMatrix(t *testing.T) {
+	columns := strings.Fields(matrix.columns)
+	for _, row := range matrix.rows {
+		if got := row.event.Blocking(); got != row.policy {
+			t.Errorf("%s: a failure policy decides %q, want %q", row.event, got, row.policy)
+		}
+		if chain := slices.Contains(chains, row.event); row.event.Chains() != chain {
+			t.Errorf("%s is a chain: %t, want %t", row.event, !chain, chain)
+		}
+		for i, mark := range strings.Fields(row.withText) {
+			d := schema.Decision(columns[i])
+			// An allow that nobody needs is no opinion, though not a decision.
+			if i == 0 || d == schema.Allow {
+				continue
+			}
+			if legal := !strings.HasPrefix(mark, "!"); row.event.Permits(d) != legal {
+				t.Errorf("%s permits %q: %t, want %t", row.event, d, !legal, legal)
+			}
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ type Shape struct {
 	Pools []string
 	// Conditions are what hooks may say in when; empty is none.
 	Conditions []string
-	// Hooks is the most hooks of one configuration; 0 is 6.
+	// Hooks is the most hooks of one configuration; 0 is 8.
 	Hooks int
 }
 
@@ -48,19 +48,21 @@ func Configs(event schema.EventType, s Shape) *rapid.Generator[schema.Config] {
 		cfg := schema.Config{Version: rapid.Uint64Range(1, 9).Draw(t, "version")}
 		most := s.Hooks
 		if most == 0 {
-			most = 6
+			most = 8
 		}
-		n := rapid.IntRange(0, most).Draw(t, "hooks")
-		global := rapid.IntRange(0, n).Draw(t, "global hooks")
+		n := upTo(most).Draw(t, "hooks")
+		global := upTo(n).Draw(t, "global hooks")
+		auditors := upTo(2).Draw(t, "only readonly hooks") == 2 // they run side by side
 		for i := range n {
 			h := Hooks(event, s).Draw(t, "hook")
 			h.Name = fmt.Sprintf("hook-%d", i)
+			h.Readonly = h.Readonly || auditors
 			if i >= global {
 				h.Agent = entries().Draw(t, "agent entry")
 			}
 			cfg.Hooks = append(cfg.Hooks, h)
 		}
-		if rapid.IntRange(0, 3).Draw(t, "override") == 3 {
+		if upTo(7).Draw(t, "override") == 7 {
 			cfg.Overrides = []schema.Override{{Agent: entries().Draw(t, "overriding"), Event: event}}
 		}
 		return cfg
@@ -70,20 +72,20 @@ func Configs(event schema.EventType, s Shape) *rapid.Generator[schema.Config] {
 // entries draws what the agents of a configuration are called by; [Events] are
 // of agent-1, which most of them mean.
 func entries() *rapid.Generator[string] {
-	return rapid.SampledFrom([]string{"agent-1", "agent-*", "*", "agent-[12]", "agent-[!1]", "agent-2"})
+	return oneOf("agent-1", "agent-1", "agent-*", "*", "agent-[12]", "agent-[!1]", "agent-2")
 }
 
 // Hooks draws a hook of an event, now and then of another one. It has no name yet.
 func Hooks(event schema.EventType, s Shape) *rapid.Generator[schema.Hook] {
 	return rapid.Custom(func(t *rapid.T) schema.Hook {
 		flag := func(what string) bool { return rapid.Bool().Draw(t, what) }
-		rare := func(what string) bool { return rapid.IntRange(0, 5).Draw(t, what) == 5 }
+		rare := func(what string) bool { return upTo(7).Draw(t, what) == 7 }
 		h := schema.Hook{
 			Event: event, Type: schema.Builtin, Handler: "scripted", Timeout: schema.DefaultTimeout,
-			Pool:       rapid.SampledFrom(or(s.Pools, schema.DefaultPool)).Draw(t, "pool"),
+			Pool:       oneOf(or(s.Pools, schema.DefaultPool)...).Draw(t, "pool"),
 			FailClosed: flag("fail_closed"), Readonly: flag("readonly"), Idempotent: flag("idempotent"),
 			System: flag("system"), AutoApprove: flag("auto_approve"),
-			When: rapid.SampledFrom(or(s.Conditions, "")).Draw(t, "when"),
+			When: oneOf(or(s.Conditions, "")...).Draw(t, "when"),
 		}
 		if rare("shadow") {
 			h.Mode = schema.Shadow
@@ -107,9 +109,9 @@ func or(some []string, none string) []string {
 
 // Matchers draws a matcher; most fit some tool of [Events].
 func Matchers() *rapid.Generator[string] {
-	return rapid.SampledFrom([]string{
-		"", "", "*", "Bash", "Write|Edit", " Bash | Write ", "mcp__*", "*__vote", "?ash", "[BW]*", "[!B]*", "Bash||Edit", "bash",
-	})
+	return oneOf(
+		"", "", "", "", "*", "*", "Bash", "Write|Edit", " Bash | Write ", "mcp__*", "*__vote", "?ash", "[BW]*", "[!B]*", "Bash||Edit", "bash",
+	)
 }
 
 // Events draws an event of agent-1 with all the parts that its type has.
@@ -119,7 +121,7 @@ func Events(event schema.EventType) *rapid.Generator[schema.Event] {
 		e.Runtime = rapid.SampledFrom([]string{"generic", "claude"}).Draw(t, "runtime")
 		switch event {
 		case schema.PreToolUse, schema.PostToolUse, schema.ToolError:
-			e.ToolName = rapid.SampledFrom([]string{"Bash", "Write", "Edit", "mcp__a__vote"}).Draw(t, "tool")
+			e.ToolName = oneOf("Bash", "Write", "Edit", "mcp__a__vote").Draw(t, "tool")
 			e.ToolInput = Objects().Draw(t, "tool_input")
 			if event != schema.PreToolUse {
 				e.ToolOutput = Values().Filter(some).Draw(t, "tool_output")

@@ -11,21 +11,21 @@ import (
 )
 
 // EventTypes draws one of the ten events.
-func EventTypes() *rapid.Generator[schema.EventType] { return rapid.SampledFrom(schema.EventTypes()) }
+func EventTypes() *rapid.Generator[schema.EventType] { return oneOf(schema.EventTypes()...) }
 
 // Decisions draws any decision, known or not, whether the event takes it or not.
 func Decisions() *rapid.Generator[schema.Decision] {
-	return rapid.SampledFrom([]schema.Decision{
+	return oneOf(
 		schema.None, schema.Continue, schema.Allow, schema.Ask, schema.Deny, schema.Retry, schema.Stop, schema.Fail,
 		"DENY", "perhaps", `""`,
-	})
+	)
 }
 
 // Values draws JSON of every kind, few enough to collide, `{}` and null among
 // them. Absent is the most likely.
 func Values() *rapid.Generator[jsontext.Value] {
-	texts := []string{"", "", "", "", `{}`, `{"n":1}`, `{"n":2,"s":"x"}`, `"text"`, `"other"`, `7`, `[1]`, `true`, `null`}
-	return rapid.Map(rapid.SampledFrom(texts), func(s string) jsontext.Value {
+	texts := []string{"", "", "", "", "", "", "", "", `{}`, `{"n":1}`, `{"n":2,"s":"x"}`, `"text"`, `"other"`, `7`, `[1]`, `true`, `null`}
+	return rapid.Map(oneOf(texts...), func(s string) jsontext.Value {
 		if s == "" {
 			return nil
 		}
@@ -50,19 +50,27 @@ func Injections() *rapid.Generator[schema.Injection] {
 	})
 }
 
-// Results draws an answer to an event: half of the time with a decision that
-// the event takes, else with any; each part is as often absent as there, and
-// as often where it belongs as where it does not.
+// decisionsAt draws one of all decisions, one that the event takes or, half of
+// the time, one that lets the chain go on: else most chains would end at once.
+func decisionsAt(event schema.EventType) *rapid.Generator[schema.Decision] {
+	mild := []schema.Decision{schema.None}
+	for _, d := range event.Decisions() {
+		if d == schema.Continue || d == schema.Allow || d == schema.Ask {
+			mild = append(mild, d)
+		}
+	}
+	return rapid.OneOf(Decisions(), oneOf(event.Decisions()...), oneOf(mild...), oneOf(mild...))
+}
+
+// Results draws an answer to an event. Every part may be there or absent,
+// where it belongs and where it does not.
 func Results(event schema.EventType) *rapid.Generator[schema.Result] {
 	return rapid.Custom(func(t *rapid.T) schema.Result {
 		r := schema.Result{
-			Decision:   Decisions().Draw(t, "any decision"),
+			Decision:   decisionsAt(event).Draw(t, "decision"),
 			Reason:     rapid.SampledFrom([]string{"", "because", "no"}).Draw(t, "reason"),
 			HookErrors: rapid.SliceOfN(rapid.Just("something was off"), 0, 1).Draw(t, "errors"),
 			Injections: rapid.SliceOfN(Injections(), 0, 2).Draw(t, "injections"),
-		}
-		if rapid.Bool().Draw(t, "legal decision") {
-			r.Decision = rapid.SampledFrom(event.Decisions()).Draw(t, "decision")
 		}
 		r.UpdatedInput = Values().Draw(t, "updated_input")
 		r.UpdatedOutput = Values().Draw(t, "updated_output")
@@ -70,7 +78,7 @@ func Results(event schema.EventType) *rapid.Generator[schema.Result] {
 		if rapid.Bool().Draw(t, "with effects") {
 			r.Effects = rapid.SliceOfN(rapid.OneOf(Objects(), Values().Filter(some)), 1, 2).Draw(t, "effects")
 		}
-		if rapid.IntRange(0, 99).Draw(t, "size") == 99 {
+		if upTo(63).Draw(t, "size") == 63 {
 			r.Reason = strings.Repeat("x", schema.MaxResult+1)
 		}
 		return r
@@ -86,8 +94,8 @@ func Answers(event schema.EventType) *rapid.Generator[model.Answer] {
 		schema.Deadline, schema.Errored, schema.NoWorker, schema.Lost, schema.Busy, schema.LoadError,
 	}
 	return rapid.Custom(func(t *rapid.T) model.Answer {
-		if rapid.IntRange(0, 3).Draw(t, "failure") == 3 {
-			return model.Answer{Kind: rapid.SampledFrom(failures).Draw(t, "kind"), Error: "it broke"}
+		if upTo(4).Draw(t, "failure") == 4 {
+			return model.Answer{Kind: oneOf(failures...).Draw(t, "kind"), Error: "it broke"}
 		}
 		return model.Answer{Kind: schema.OK, Result: Results(event).Draw(t, "result")}
 	})
