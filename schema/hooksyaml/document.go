@@ -72,13 +72,13 @@ func (r *reader) foreign(entries []entry, where string, known []string, tolerate
 		near := nearest(e.key, known)
 		switch {
 		case near != "":
-			r.fault(e.at, fmt.Sprintf("unknown key %q", clip(e.key)), fmt.Sprintf("did you mean %s:?", near))
+			r.fault(e.at, fmt.Sprintf("unknown key %s", quote(e.key)), "did you mean "+quote(near)+"?")
 		case tolerated:
 			skipped = append(skipped, clip(e.key))
 		case isEvent(e.key):
 			r.fault(e.at, fmt.Sprintf("the event %s stands outside of hooks", e.key), "write it below hooks:")
 		default:
-			r.fault(e.at, fmt.Sprintf("unknown key %q", clip(e.key)), fmt.Sprintf("%s knows %s", where, words(known)))
+			r.fault(e.at, fmt.Sprintf("unknown key %s", quote(e.key)), fmt.Sprintf("%s knows %s", where, words(known)))
 		}
 	}
 	if len(skipped) > 0 {
@@ -107,7 +107,7 @@ func (r *reader) preset(n *yaml.Node) (string, bool) {
 	if slices.Contains(presetNames, n.Value) && n.Tag == "!!str" {
 		return n.Value, true
 	}
-	r.fault(n, fmt.Sprintf("there is no preset %q", clip(n.Value)), "write delivery, or [] for none")
+	r.fault(n, fmt.Sprintf("there is no preset %s", quote(n.Value)), "write delivery, or [] for none")
 	return "", false
 }
 
@@ -176,7 +176,7 @@ func (r *reader) agentID(n *yaml.Node, id *entry, lines map[string]int) string {
 		r.badPattern(id.value, "the agent id", err)
 	}
 	if line, ok := lines[s]; ok {
-		r.fault(id.value, fmt.Sprintf("the agent %q stands twice; it is already on line %d", clip(s), line), "put all of its hooks into one place")
+		r.fault(id.value, fmt.Sprintf("the agent %s stands twice; it is already on line %d", quote(s), line), "put all of its hooks into one place")
 	} else {
 		lines[s] = id.value.Line
 	}

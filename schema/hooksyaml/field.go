@@ -84,14 +84,18 @@ var strangers = map[string]string{
 func (r *reader) unknownField(d *draft, e entry) {
 	hint, ok := strangers[e.key]
 	if near := nearest(e.key, hookKeys); !ok && near != "" {
-		hint = fmt.Sprintf("did you mean %s:?", near)
+		d.mistaken = d.mistaken || near == "handler"
+		hint = "did you mean " + quote(near) + "?"
 	} else if !ok {
 		hint = "a hook knows " + words(hookKeys)
 	}
-	if _, here := d.given["handler"]; !here && isEvent(e.key) {
+	if isEvent(e.key) {
 		hint = "write the event above the list of hooks, not in one"
 	}
-	r.fault(e.at, fmt.Sprintf("unknown key %q of a hook", clip(e.key)), hint)
+	if strings.Contains(hint, "handler:") || hint == strangers["hooks"] || isEvent(e.key) {
+		d.mistaken = true
+	}
+	r.fault(e.at, fmt.Sprintf("unknown key %s of a hook", quote(e.key)), hint)
 }
 
 func (r *reader) name(h *schema.Hook, e entry) {
@@ -134,11 +138,11 @@ func (r *reader) kind(h *schema.Hook, e entry) {
 	}
 	hint := "write builtin, command, python or http"
 	if near := nearest(s, []string{"builtin", "command", "python", "http"}); near != "" {
-		hint = "did you mean " + near + "?"
+		hint = "did you mean " + quote(near) + "?"
 	} else if isEvent(s) {
 		hint = "the event already stands above the list; type is builtin, command, python or http"
 	}
-	r.fault(e.value, fmt.Sprintf("there is no type %q", clip(s)), hint)
+	r.fault(e.value, fmt.Sprintf("there is no type %s", quote(s)), hint)
 }
 
 func (r *reader) handlerText(h *schema.Hook, e entry) {
@@ -148,7 +152,7 @@ func (r *reader) handlerText(h *schema.Hook, e entry) {
 func (r *reader) plausibleURL(handler string, n *yaml.Node) {
 	u, err := url.Parse(handler)
 	if err != nil || !isURL(handler) || u.Host == "" {
-		r.fault(n, fmt.Sprintf("the http handler %q is no URL", clip(handler)), "write one such as https://policy.example/hook")
+		r.fault(n, fmt.Sprintf("the http handler %s is no URL", quote(handler)), "write one such as https://policy.example/hook")
 	} else if u.User != nil {
 		r.fault(n, "the handler's URL carries a password", "remove it: the configuration is no place for secrets")
 	}
@@ -160,7 +164,7 @@ func (r *reader) pool(h *schema.Hook, e entry) {
 		return
 	}
 	if !token.MatchString(s) {
-		r.fault(e.value, fmt.Sprintf("the pool %q is no name of a pool", clip(s)), "write 1 to 64 letters, digits, - and _")
+		r.fault(e.value, fmt.Sprintf("the pool %s is no name of a pool", quote(s)), "write 1 to 64 letters, digits, - and _")
 		return
 	}
 	h.Pool = s
@@ -177,7 +181,7 @@ func (r *reader) mode(h *schema.Hook, e entry) {
 	case s == string(schema.Shadow):
 		h.Mode = schema.Shadow
 	default:
-		r.fault(e.value, fmt.Sprintf("there is no mode %q", clip(s)), "write enforce, or shadow for a hook that is only watched")
+		r.fault(e.value, fmt.Sprintf("there is no mode %s", quote(s)), "write enforce, or shadow for a hook that is only watched")
 	}
 }
 
@@ -210,14 +214,18 @@ func (r *reader) variable(n *yaml.Node) (string, bool) {
 		if strings.Contains(s, "=") {
 			hint = "write only its name: values come from the worker's environment"
 		}
-		r.fault(n, fmt.Sprintf("%q is no name of an environment variable", clip(s)), hint)
+		r.fault(n, fmt.Sprintf("%s is no name of an environment variable", quote(s)), hint)
 		return "", false
 	}
 	return s, ok
 }
 
 func (r *reader) argument(n *yaml.Node) (string, bool) {
-	s, ok := r.text(n, "an argument", fmt.Sprintf("put it in quotes: %q", clip(n.Value)))
+	hint := "write each argument as text"
+	if n.Kind == yaml.ScalarNode {
+		hint = "put it in quotes: " + quote(n.Value)
+	}
+	s, ok := r.text(n, "an argument", hint)
 	if ok && strings.ContainsRune(s, 0) {
 		r.fault(n, "an argument has a NUL in it, which no program can be given", "write it without")
 		return "", false
@@ -281,5 +289,5 @@ func (r *reader) badPattern(n *yaml.Node, what string, err error) {
 			break
 		}
 	}
-	r.faultAt(n.Line, column, fmt.Sprintf("%s %q %s", what, clip(n.Value), e.Message), e.Hint)
+	r.faultAt(n.Line, column, fmt.Sprintf("%s %s %s", what, quote(n.Value), e.Message), e.Hint)
 }

@@ -23,7 +23,7 @@ func (r *reader) fit(d *draft) {
 	h := &d.hook
 	kind := func(key string, said bool, kinds ...schema.Kind) misfit {
 		return misfit{key, said && h.Type != "" && !slices.Contains(kinds, h.Type),
-			fmt.Sprintf("%s does not fit a %s hook", key, h.Type), "remove it: it belongs to type: " + joinKinds(kinds)}
+			fmt.Sprintf("%s does not fit a hook of type %s", key, h.Type), "remove it: it belongs to " + joinKinds(kinds)}
 	}
 	known := h.Event != ""
 	for _, m := range []misfit{
@@ -43,7 +43,7 @@ func (r *reader) fit(d *draft) {
 		}
 	}
 	if h.Type == schema.Command && !h.Shell && strings.ContainsAny(h.Handler, " \t") && !d.broken {
-		r.warn(d.given["handler"].value, fmt.Sprintf("the handler %q is taken as one path with blanks in it; arguments belong into args:", clip(h.Handler)))
+		r.warn(d.given["handler"].value, fmt.Sprintf("the handler %s is taken as one path with blanks in it; arguments belong into args:", quote(h.Handler)))
 	}
 }
 

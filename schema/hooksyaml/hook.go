@@ -28,6 +28,9 @@ type draft struct {
 	at   *yaml.Node
 	// given are the keys that are there, with their values.
 	given map[string]entry
+	// mistaken: what stands for the handler has a name that is not ours, which
+	// is a fault already.
+	mistaken bool
 	// broken: a fault was found, so that what depends on the rest is not judged.
 	broken bool
 }
@@ -140,6 +143,8 @@ func (r *reader) handler(d *draft) {
 		r.fault(c.at, "the hook has a handler and a callable", "keep the one that is meant")
 	case called:
 		e, d.hook.Type = c, schema.Python
+	case !ok && d.mistaken:
+		return
 	case !ok:
 		r.fault(d.at, "the hook has no handler", "write handler: with a program's path, a Python function, a builtin's name or a URL")
 		return
@@ -163,7 +168,7 @@ func (r *reader) inferred(handler string, n *yaml.Node) schema.Kind {
 	case dotted.MatchString(handler):
 		return schema.Python
 	default:
-		r.fault(n, fmt.Sprintf("the type of the handler %q can not be told", clip(handler)),
+		r.fault(n, fmt.Sprintf("the type of the handler %s can not be told", quote(handler)),
 			"write type: builtin, or type: command for a program on the PATH")
 	}
 	return ""
@@ -174,11 +179,11 @@ func (r *reader) inferred(handler string, n *yaml.Node) schema.Kind {
 func (r *reader) plausible(kind schema.Kind, handler string, n *yaml.Node) {
 	switch {
 	case kind == schema.Python && isPath(handler):
-		r.fault(n, fmt.Sprintf("the python handler %q is a file; it must be a function", clip(handler)), "write its dotted name, such as my_pkg.hooks.check, or type: command to run the file")
+		r.fault(n, fmt.Sprintf("the python handler %s is a file; it must be a function", quote(handler)), "write its dotted name, such as my_pkg.hooks.check, or type: command to run the file")
 	case kind == schema.Python && !dotted.MatchString(handler):
-		r.fault(n, fmt.Sprintf("the python handler %q is not a function's dotted name", clip(handler)), "write module and function, such as my_pkg.hooks.check")
+		r.fault(n, fmt.Sprintf("the python handler %s is not a function's dotted name", quote(handler)), "write module and function, such as my_pkg.hooks.check")
 	case kind == schema.Builtin && !builtin.MatchString(handler):
-		r.fault(n, fmt.Sprintf("the builtin %q has characters that no builtin's name has", clip(handler)), "write a builtin's name, such as log")
+		r.fault(n, fmt.Sprintf("the builtin %s has characters that no builtin's name has", quote(handler)), "write a builtin's name, such as log")
 	case kind == schema.HTTP:
 		r.plausibleURL(handler, n)
 	}

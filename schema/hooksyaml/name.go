@@ -16,7 +16,7 @@ func (r *reader) nameHooks() {
 		}
 		at := d.given["name"].value
 		if line, ok := lines[d.hook.Name]; ok {
-			r.fault(at, fmt.Sprintf("the name %q is given twice; it is already on line %d", clip(d.hook.Name), line), "write another one, or none")
+			r.fault(at, fmt.Sprintf("the name %s is given twice; it is already on line %d", quote(d.hook.Name), line), "write another one, or none")
 			continue
 		}
 		lines[d.hook.Name] = at.Line

@@ -17,7 +17,26 @@ func nearest(s string, known []string) string {
 			best, bestDistance = k, d
 		}
 	}
+	if best == "" {
+		return begun(plain, known)
+	}
 	return best
+}
+
+// begun returns the only known name that begins with s.
+func begun(s string, known []string) string {
+	const least = 5
+	found := ""
+	for _, k := range known {
+		if len(s) < least || !strings.HasPrefix(folded(k), s) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = k
+	}
+	return found
 }
 
 // folded drops what people spell differently without thinking.

@@ -49,8 +49,9 @@ func Read(name string, data []byte, o Options) (*Document, error) {
 	text := strings.TrimPrefix(string(data), "\ufeff")
 	r := &reader{file: name, source: source{text: text}, options: o}
 	if root := r.parse(text); root != nil {
+		before := len(r.faults)
 		r.tree(root)
-		if len(r.faults) == 0 {
+		if len(r.faults) == before {
 			r.document(root)
 			r.nameHooks()
 		}
@@ -116,6 +117,7 @@ func (r *reader) parse(text string) *yaml.Node {
 	root := doc.Content[0]
 	if root.Tag == "!!null" {
 		r.empty()
+		return nil
 	}
 	return root
 }
@@ -164,9 +166,9 @@ func (r *reader) unreadable(text string, at int) {
 	line := strings.Count(head, "\n") + 1
 	column := utf8.RuneCountInString(head[strings.LastIndexByte(head, '\n')+1:]) + 1
 	c, size := utf8.DecodeRuneInString(text[at:])
-	r.source.text = ""
 	switch {
-	case strings.HasPrefix(text, "\xff\xfe"), strings.HasPrefix(text, "\xfe\xff"), at == 1 && c == 0, at == 0 && c == 0:
+	case strings.HasPrefix(text, "\xff\xfe"), strings.HasPrefix(text, "\xfe\xff"), c == 0 && at == 1, c == 0 && at == 0 && len(text) > 1 && text[1] >= ' ':
+		r.source.text = ""
 		r.faultAt(1, 1, "the file is not UTF-8 but looks like UTF-16", "save it as UTF-8")
 	case c == utf8.RuneError && size == 1:
 		r.faultAt(line, column, fmt.Sprintf("the byte %#02x is not valid UTF-8", text[at]), "save the file as UTF-8")

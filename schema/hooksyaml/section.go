@@ -64,9 +64,9 @@ func (r *reader) event(n *yaml.Node, name string) schema.EventType {
 		near = string(t)
 	}
 	if near != "" {
-		hint = "did you mean " + near + "?"
+		hint = "did you mean " + quote(near) + "?"
 	}
-	r.fault(n, fmt.Sprintf("unknown event %q", clip(name)), hint)
+	r.fault(n, fmt.Sprintf("unknown event %s", quote(name)), hint)
 	return ""
 }
 

@@ -31,9 +31,10 @@ const (
 	shown  = 160
 )
 
-// window cuts a line to what is shown for a column.
+// window cuts a line to what is shown for a column. Bytes that are not UTF-8
+// and characters that do not print are shown as one replacement each.
 func window(line string, column int) string {
-	runes := []rune(line)
+	runes := []rune(printable(line))
 	prefix := ""
 	if column > wide && len(runes) >= column-1 {
 		runes, prefix = runes[column-1-before:], "…"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -40,13 +41,13 @@ func (t *measure) size(n *yaml.Node) int {
 			t.fault(n, fmt.Sprintf("*%s stands inside of what it stands for", n.Value), "write the value out")
 		}
 		t.extra = min(t.extra+size, maxExpansion+1)
-		if size >= t.most {
+		if size > t.most {
 			t.largest, t.most = n, size
 		}
 		return size
 	}
 	if !slices.Contains(tags, n.Tag) {
-		t.fault(n, fmt.Sprintf("the tag %s is not read", n.Tag), "write the value without it")
+		t.fault(n, fmt.Sprintf("the tag %s is not read", n.Tag), "remove it, or put the whole value in quotes")
 	}
 	size := 1
 	for _, c := range n.Content {
@@ -98,7 +99,7 @@ func (r *reader) mapping(n *yaml.Node, what, hint string) ([]entry, bool) {
 			continue
 		}
 		if line, ok := lines[at.Value]; ok {
-			r.fault(at, fmt.Sprintf("the key %q stands twice; it is already on line %d", clip(at.Value), line), "keep one of them")
+			r.fault(at, fmt.Sprintf("the key %s stands twice; it is already on line %d", quote(at.Value), line), "keep one of them")
 			continue
 		}
 		lines[at.Value] = at.Line
@@ -125,14 +126,29 @@ func describe(n *yaml.Node) string {
 	case "!!timestamp":
 		return "the date " + clip(n.Value)
 	}
-	return fmt.Sprintf("the text %q", clip(n.Value))
+	return fmt.Sprintf("the text %s", quote(n.Value))
 }
 
-// clip shortens what is repeated in a message.
+// clip shortens what is repeated in a message, and makes it printable: a
+// message must not move the cursor of whoever reads it.
 func clip(s string) string {
 	const most = 60
-	if runes := []rune(s); len(runes) > most {
-		return strings.TrimSpace(string(runes[:most])) + "…"
+	runes := []rune(printable(s))
+	if len(runes) > most {
+		return string(runes[:most]) + "…"
 	}
-	return s
+	return string(runes)
+}
+
+// quote puts s between quotes, as it stands in the file.
+func quote(s string) string { return `"` + clip(s) + `"` }
+
+// printable replaces what would not show, character by character.
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '\t' || unicode.IsPrint(c) {
+			return c
+		}
+		return '·'
+	}, s)
 }

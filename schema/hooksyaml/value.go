@@ -16,6 +16,8 @@ import (
 // boolean is refused: 0755, 1e3 and yes are not what they look like.
 func (r *reader) text(n *yaml.Node, what, hint string) (string, bool) {
 	switch {
+	case n.Tag == "!!null":
+		r.fault(n, what+" is empty", hint)
 	case n.Kind != yaml.ScalarNode || n.Tag != "!!str":
 		r.fault(n, fmt.Sprintf("%s is %s; it must be text", what, describe(n)), hint)
 	case len(n.Value) > maxText:
@@ -34,7 +36,7 @@ func (r *reader) word(n *yaml.Node, what, hint string) (string, bool) {
 	case strings.TrimSpace(s) == "":
 		r.fault(n, what+" is empty", hint)
 	case strings.TrimSpace(s) != s:
-		r.fault(n, fmt.Sprintf("%s begins or ends with a blank", what), fmt.Sprintf("write %q", clip(strings.TrimSpace(s))))
+		r.fault(n, fmt.Sprintf("%s begins or ends with a blank", what), fmt.Sprintf("write %s", quote(strings.TrimSpace(s))))
 	case strings.ContainsRune(s, 0):
 		r.fault(n, what+" has a NUL in it", "write it without")
 	default:
@@ -71,7 +73,7 @@ func (r *reader) list(e entry, what string, each func(*yaml.Node) (string, bool)
 		r.fault(n, fmt.Sprintf("%s is %s; it must be a list", what, describe(n)), fmt.Sprintf("write [%s]", clip(n.Value)))
 		return nil
 	case n.Kind != yaml.SequenceNode:
-		r.fault(n, fmt.Sprintf("%s is %s; it must be a list", what, describe(n)), "write [] for none")
+		r.fault(n, fmt.Sprintf("%s is %s; it must be a list", what, describe(n)), "write [a, b], or [] for none")
 		return nil
 	case len(n.Content) > maxItems:
 		r.fault(n, fmt.Sprintf("%s has %d items; at most %d are read", what, len(n.Content), maxItems), "write fewer")
@@ -81,7 +83,7 @@ func (r *reader) list(e entry, what string, each func(*yaml.Node) (string, bool)
 	for _, item := range n.Content {
 		s, ok := each(deref(item))
 		if ok && slices.Contains(out, s) && e.key != "args" {
-			r.fault(item, fmt.Sprintf("%s lists %q twice", what, clip(s)), "keep one of them")
+			r.fault(item, fmt.Sprintf("%s lists %s twice", what, quote(s)), "keep one of them")
 		}
 		if ok {
 			out = append(out, s)
@@ -134,7 +136,7 @@ func (r *reader) scalar(n *yaml.Node) any {
 		return yes
 	case "!!int", "!!float":
 		var f float64
-		if err := n.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) || n.Tag == "!!int" && math.Abs(f) > exact {
+		if err := n.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) || math.Abs(f) > exact && !strings.ContainsAny(n.Value, ".eE") {
 			r.fault(n, fmt.Sprintf("options hold the number %s, which JSON can not carry exactly", clip(n.Value)), "put it in quotes")
 		}
 		return f

@@ -1,0 +1,191 @@
+package hooksyaml_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/hooksyaml"
+)
+
+func read(t *testing.T, text string) *hooksyaml.Document {
+	t.Helper()
+	doc, err := hooksyaml.Read("hooks.yaml", []byte(text), hooksyaml.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sound(t, doc)
+	return doc
+}
+
+func faults(t *testing.T, text string) hooksyaml.Faults {
+	t.Helper()
+	_, err := hooksyaml.Read("hooks.yaml", []byte(text), hooksyaml.Options{})
+	fs, ok := errors.AsType[hooksyaml.Faults](err)
+	if !ok {
+		t.Fatalf("got %v, want faults", err)
+	}
+	return fs
+}
+
+func TestDefaults(t *testing.T) {
+	for _, event := range schema.EventTypes() {
+		h := read(t, fmt.Sprintf("hooks: {%s: [{handler: ./a.sh}]}", event)).Config.Hooks[0]
+		rewrites := event == schema.PreToolUse || event == schema.AfterLLMCall || event == schema.BeforeFinalResponse
+		want := schema.Hook{Name: "a", Event: event, Type: schema.Command, Handler: "./a.sh", Timeout: schema.DefaultTimeout,
+			Pool: schema.DefaultPool, Readonly: !rewrites, Idempotent: !rewrites}
+		if d := cmp.Diff(want, h); d != "" {
+			t.Errorf("%s (-want +got):\n%s", event, d)
+		}
+	}
+}
+
+func TestIdempotentFollowsReadonly(t *testing.T) {
+	for _, c := range []struct {
+		name, fields         string
+		readonly, idempotent bool
+	}{
+		{"neither is given", "", false, false},
+		{"readonly is given", "readonly: true", true, true},
+		{"both are given", "readonly: true, idempotent: false", true, false},
+		{"a rewriter may run again if it says so", "idempotent: true", false, true},
+		{"what is denied stays denied", "readonly: false, idempotent: false", false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := read(t, "hooks: {PreToolUse: [{handler: ./a.sh, "+c.fields+"}]}").Config.Hooks[0]
+			if h.Readonly != c.readonly || h.Idempotent != c.idempotent {
+				t.Errorf("readonly %v, idempotent %v", h.Readonly, h.Idempotent)
+			}
+		})
+	}
+}
+
+func TestTypeIsInferredFromTheHandler(t *testing.T) {
+	for handler, want := range map[string]schema.Kind{
+		"./a": schema.Command, "a/b.c": schema.Command, "a.sh": schema.Command, "a.b.py": schema.Command, "/bin/true": schema.Command,
+		"pkg.f": schema.Python, "pkg.sub.mod.f": schema.Python, "_p._f": schema.Python, "prüfung.los": schema.Python,
+	} {
+		if h := read(t, "hooks: {PreToolUse: [{handler: "+handler+"}]}").Config.Hooks[0]; h.Type != want {
+			t.Errorf("%s is taken for %s", handler, h.Type)
+		}
+	}
+}
+
+func TestTimeouts(t *testing.T) {
+	for given, want := range map[string]string{
+		"5": "5s", "0.5": "500ms", "10.5": "10.5s", "1e1": "10s", "5s": "5s", "1m30s": "1m30s", `"250ms"`: "250ms", "0.001": "1ms", "86400": "24h0m0s",
+	} {
+		if h := read(t, "hooks: {PreToolUse: [{handler: ./a.sh, timeout: "+given+"}]}").Config.Hooks[0]; h.Timeout.String() != want {
+			t.Errorf("%s is read as %s, want %s", given, h.Timeout, want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct{ name, hooks, want string }{
+		{"the file's name without its ending", "[{handler: ./policies/shell.sh}]", "shell"},
+		{"a function's dotted name", "[{handler: my_pkg.hooks.check}]", "my_pkg.hooks.check"},
+		{"a builtin's name", "[{type: builtin, handler: log}]", "log"},
+		{"a URL without its scheme and question", `[{type: http, handler: "https://p.example/v1/?k=1"}]`, "p.example/v1"},
+		{"derived names are counted", "[{handler: ./a.sh}, {handler: ./a.py}, {handler: b/a}]", "a a-2 a-3"},
+		{"a name that was given is not taken from its hook", "[{handler: ./a.sh}, {handler: ./b.sh, name: a}, {handler: ./a.sh}]", "a-2 a a-3"},
+		{"a given name may look derived", "[{handler: ./a.sh}, {handler: ./a.sh}, {handler: ./b.sh, name: a-2}]", "a a-3 a-2"},
+		{"what does not print is replaced", `[{handler: "./a\tb"}]`, "a_b"},
+		{"a long handler makes a name that fits", "[{handler: ./" + strings.Repeat("ü", 200) + "}]", strings.Repeat("ü", 61)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var names []string
+			for _, h := range read(t, "hooks: {PreToolUse: "+c.hooks+"}").Config.Hooks {
+				names = append(names, h.Name)
+			}
+			if got := strings.Join(names, " "); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRegistrationOrder(t *testing.T) {
+	doc := read(t, `
+agents:
+  - id: b
+    hooks:
+      PreToolUse: {override: true, hooks: [{handler: ./b1.sh}]}
+      QueryEnd: {override: true}
+  - id: "a*"
+    hooks: [{type: PreToolUse, callable: p.a1}]
+hooks:
+  PostToolUse: [{handler: ./g1.sh}]
+  PreToolUse: [{handler: ./g2.sh}, {handler: ./g3.sh}]
+`)
+	var order []string
+	for _, h := range doc.Config.Hooks {
+		order = append(order, h.Name+"@"+h.Agent)
+	}
+	if d := cmp.Diff([]string{"g1@", "g2@", "g3@", "b1@b", "p.a1@a*"}, order); d != "" {
+		t.Errorf("order (-want +got):\n%s", d)
+	}
+	want := []schema.Override{{Agent: "b", Event: schema.PreToolUse}, {Agent: "b", Event: schema.QueryEnd}}
+	if d := cmp.Diff(want, doc.Config.Overrides); d != "" {
+		t.Errorf("overrides (-want +got):\n%s", d)
+	}
+}
+
+func TestEmptyOverrideStillDropsTheGlobalHooks(t *testing.T) {
+	doc := read(t, "agents: [{id: a, hooks: {PreToolUse: {override: true, hooks: []}}}]")
+	if len(doc.Config.Overrides) != 1 || len(doc.Config.Hooks) != 0 {
+		t.Errorf("got %+v", doc.Config)
+	}
+}
+
+func TestPresets(t *testing.T) {
+	for text, want := range map[string][]string{"hooks: {}": {"delivery"}, "presets: []": {}, "presets: [delivery]": {"delivery"}} {
+		if d := cmp.Diff(want, read(t, text).Config.Presets); d != "" {
+			t.Errorf("%s (-want +got):\n%s", text, d)
+		}
+	}
+}
+
+func TestBlanksInAHandlerAreWarnedAbout(t *testing.T) {
+	doc := read(t, "hooks: {PreToolUse: [{handler: ./a.sh --strict}, {handler: ./a.sh --strict, shell: true}]}")
+	want := `hooks.yaml:1:32: the handler "./a.sh --strict" is taken as one path with blanks in it; arguments belong into args:`
+	if len(doc.Warnings) != 1 || doc.Warnings[0].String() != want {
+		t.Errorf("got %v", doc.Warnings)
+	}
+}
+
+func TestConditionsAreCheckedOnlyIfSomebodyCan(t *testing.T) {
+	text := []byte("hooks: {PreToolUse: [{handler: ./a.sh, when: tool_imput.x}]}")
+	doc, err := hooksyaml.Read("f", text, hooksyaml.Options{})
+	if err != nil || doc.Config.Hooks[0].When != "tool_imput.x" {
+		t.Errorf("got %v, %v", doc, err)
+	}
+	if _, err := hooksyaml.Read("f", text, hooksyaml.Options{CheckCondition: conditions}); err == nil {
+		t.Error("the condition was let in")
+	}
+}
+
+func TestFaultsAreOrderedAndSpeakJSON(t *testing.T) {
+	fs := faults(t, "agents:\n  - {id: a, hooks: {Nope: []}}\nhooks: {PreToolUse: [{handler: ./a.sh, colour: red}]}\n")
+	raw, err := schema.Marshal(fs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(raw), `{"file":"hooks.yaml","line":2,"column":21,"message":"unknown event \"Nope\"","hint":"write one of `) {
+		t.Errorf("got %s", raw)
+	}
+	if len(fs) != 2 || fs[1].Line != 3 {
+		t.Errorf("got %v", fs)
+	}
+}
+
+func TestAFaultInAnAliasIsReportedOnce(t *testing.T) {
+	fs := faults(t, "hooks:\n  PreToolUse: &a [{handler: ./a.sh, colour: red}]\n  PostToolUse: *a\n")
+	if len(fs) != 1 {
+		t.Errorf("got %v", fs)
+	}
+}
