@@ -1,6 +1,10 @@
 package schema
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // A Result is what one hook answered, in the canonical form. The zero Result
 // is "no opinion". Nothing in it has been checked against the event yet: that
@@ -63,4 +67,14 @@ func (r *Result) Size() int {
 		n += len(e)
 	}
 	return n
+}
+
+// Trimmed is what is kept of an answer that is too large: its decision, so that
+// an oversized refusal is still one, and as much of the reason as is passed on.
+func (r *Result) Trimmed() *Result {
+	reason := r.Reason
+	if len(reason) > MaxReason {
+		reason = strings.ToValidUTF8(reason[:MaxReason], "") + "…"
+	}
+	return &Result{Decision: r.Decision, Reason: reason}
 }

@@ -125,7 +125,7 @@ func (j *job) side(ctx context.Context, hooks []int) {
 // take adds an outcome, and hands what it rewrote to the next hook.
 func (j *job) take(o schema.Outcome) {
 	if j.size += o.Result.Size(); j.size > maxReply {
-		o.Kind, o.Result = schema.Errored, schema.Result{}
+		o.Kind, o.Result = schema.Errored, *o.Result.Trimmed()
 		o.Error = fmt.Sprintf("the answers of its batch are larger than %d bytes together; answer less, or give the hooks pools of their own", maxReply)
 	}
 	h := j.v.hooks[o.Hook].hook
@@ -202,6 +202,7 @@ func (j *job) finish(o schema.Outcome, l *loaded, a answered) schema.Outcome {
 		j.w.opt.Logger.Warn("hook failed", "hook", l.hook.Name, "event_id", j.batch.ID, "error", a.err, "stack", a.stack)
 	case n > schema.MaxResult:
 		o.Kind, o.Error = schema.Errored, fmt.Sprintf("answered with %d bytes; an answer has at most %d", n, schema.MaxResult)
+		o.Result = *a.result.Trimmed()
 	default:
 		o.Result = a.result
 	}

@@ -15,8 +15,11 @@ import (
 // fold: it is the same code, and it trusts no worker's judgement.
 func Settle(h *schema.Hook, o *schema.Outcome) schema.Verdict {
 	s := settling{hook: h, kind: o.Kind}
-	if s.kind == "" {
+	switch s.kind {
+	case "":
 		s.kind = schema.OK
+	case schema.Late:
+		s.kind = schema.Deadline
 	}
 	if _, failure := saying[s.kind]; !failure && s.kind != schema.OK {
 		s.kind = schema.Errored // a word of a newer worker
@@ -80,7 +83,7 @@ func (s *settling) fault(what string) {
 func (s *settling) take(r *schema.Result) {
 	if n := r.Size(); n > schema.MaxResult {
 		s.fault(fmt.Sprintf("answered with %d bytes; an answer has at most %d", n, schema.MaxResult))
-		return
+		r = r.Trimmed()
 	}
 	for _, e := range r.HookErrors {
 		s.note(e)
@@ -108,7 +111,7 @@ func (s *settling) decide(r *schema.Result) {
 
 func (s *settling) rewrites(r *schema.Result) {
 	t := s.hook.Event.Rewrites()
-	if r.UpdatedInput != nil {
+	if !absent(r.UpdatedInput) {
 		switch {
 		case t != schema.RewriteInput:
 			s.note(fmt.Sprintf("updated_input dropped: %s has no tool input to rewrite", s.hook.Event))
@@ -118,7 +121,7 @@ func (s *settling) rewrites(r *schema.Result) {
 			s.out.UpdatedInput = r.UpdatedInput
 		}
 	}
-	if r.UpdatedOutput != nil {
+	if !absent(r.UpdatedOutput) {
 		switch {
 		case t != schema.RewriteOutput:
 			s.note(fmt.Sprintf("updated_output dropped: %s has no tool output to rewrite", s.hook.Event))
@@ -131,7 +134,7 @@ func (s *settling) rewrites(r *schema.Result) {
 }
 
 func (s *settling) value(r *schema.Result) {
-	if r.Value == nil {
+	if absent(r.Value) {
 		return
 	}
 	t := s.hook.Event
@@ -189,10 +192,14 @@ func (s *settling) inject(all []schema.Injection) {
 	}
 }
 
-// applyPolicy decides for a hook that has no answer. What it did say and end
-// the chain with stands: a failure never weakens a refusal.
+// applyPolicy decides for a hook that has no answer. A refusal, or a question,
+// that came with the failure stands: a failure never weakens one. An allow does
+// not: who failed allows nothing.
 func (s *settling) applyPolicy() {
 	t := s.hook.Event
+	if s.out.Decision == schema.Allow {
+		s.out.Decision, s.out.Reason, s.out.AutoApprove = schema.None, "", false
+	}
 	if !s.hook.FailClosed && s.kind != schema.LoadError {
 		return
 	}
@@ -222,17 +229,20 @@ func (s *settling) strip() {
 
 // fits reports whether v is a value of the kind.
 func fits(v jsontext.Value, k schema.ValueKind) bool {
-	if v == nil || !valid(v) {
+	if absent(v) || !valid(v) {
 		return false
 	}
 	switch k {
 	case schema.MessageValue:
 		return v.Kind() == '"' || v.Kind() == '{'
 	case schema.ToolResultValue:
-		return v.Kind() != 'n'
+		return true
 	}
 	return false
 }
+
+// absent: null is as good as nothing.
+func absent(v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' }
 
 func valueName(k schema.ValueKind) string {
 	if k == schema.MessageValue {

@@ -101,6 +101,11 @@ func (n *normaliser) size() {
 	}
 	if total > schema.MaxResult {
 		n.err("the result has %d bytes", total)
+		// Only the decision is kept, so that an oversized refusal is still one.
+		n.in = schema.Result{Decision: n.in.Decision, Reason: n.in.Reason}
+		if len(n.in.Reason) > schema.MaxReason {
+			n.in.Reason, n.out.OwnWords = "cut", true
+		}
 	}
 }
 
@@ -220,7 +225,10 @@ func (n *normaliser) policy() {
 	if n.kind == schema.OK || decisive(n.out.Decision) {
 		return
 	}
-	n.out.Decision, n.out.Reason = schema.None, ""
+	// Who failed allows nothing; a question that came with the fault stands.
+	if n.out.Decision != schema.Ask {
+		n.out.Decision, n.out.Reason = schema.None, ""
+	}
 	if n.rule.blocking != schema.None && (n.hook.FailClosed || n.kind == schema.LoadError) {
 		n.out.Decision, n.out.Reason, n.out.OwnWords = n.rule.blocking, n.out.HookErrors[0], true
 	}
