@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// grace is how long a program that has exited is given to have its output
+// defaultGrace is how long a program that has exited is given to have its output
 // arrive through processes that it leaves behind, such as a `tee`.
-const grace = 250 * time.Millisecond
+const defaultGrace = 500 * time.Millisecond
 
 // busyTries is how often a program is tried that somebody is just writing.
 const busyTries = 5
@@ -22,6 +22,7 @@ const busyTries = 5
 type process struct {
 	leader leader
 	guard  *guard
+	grace  time.Duration
 	exited chan struct{} // closed when the leader has ended and is not reaped yet
 	pipes  pipes
 }
@@ -59,7 +60,7 @@ func startOnce(h *handler, env []string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{guard: h.runner.guard, exited: make(chan struct{}), pipes: ps}
+	p := &process{guard: h.runner.guard, grace: h.runner.grace, exited: make(chan struct{}), pipes: ps}
 	attr := &os.ProcAttr{Dir: h.dir, Env: env, Files: theirs, Sys: groupAttr()}
 	started := make(chan error)
 	go p.own(h.argv, attr, started)
@@ -118,7 +119,7 @@ func (p *process) drain(ctx context.Context) bool {
 		return true
 	default:
 	}
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(p.grace)
 	defer timer.Stop()
 	select {
 	case <-p.pipes.drained:

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
@@ -14,18 +15,19 @@ import (
 
 // handleHeld runs a line of shell that holds a lifeline with all it starts, and
 // returns when everybody who held that is gone.
-func handleHeld(t *testing.T, script string) (schema.Result, error) {
+func handleHeld(t *testing.T, grace time.Duration, script string) (schema.Result, error) {
 	t.Helper()
 	l := runnertest.NewLifeline(t)
-	res, err := loadHeld(t, l, `exec 3>"$LIFE"; echo >&3; `+script).Handle(t.Context(), runnertest.Event("Bash"))
+	res, err := loadHeld(t, l, grace, `exec 3>"$LIFE"; echo >&3; `+script).Handle(t.Context(), runnertest.Event("Bash"))
 	await(t, l.Gone(), "what the program has left running to be gone")
 	return res, err
 }
 
 // loadHeld loads a line of shell that finds the lifeline in $LIFE.
-func loadHeld(t *testing.T, l *runnertest.Lifeline, script string) workers.Handler {
+func loadHeld(t *testing.T, l *runnertest.Lifeline, grace time.Duration, script string) workers.Handler {
 	t.Helper()
 	r := New(Options{Environ: []string{"PATH=/usr/bin:/bin", "LIFE=" + l.Path}})
+	r.grace = grace
 	t.Cleanup(func() { _ = r.Close() })
 	h := line(script)
 	h.Env = []string{"LIFE"}
@@ -37,27 +39,27 @@ func loadHeld(t *testing.T, l *runnertest.Lifeline, script string) workers.Handl
 }
 
 func TestWhatAProgramLeavesRunningIsKilled(t *testing.T) {
-	res, err := handleHeld(t, `tail -f /dev/null >/dev/null 2>&1 & echo '{"decision":"allow"}'`)
+	res, err := handleHeld(t, patience, `tail -f /dev/null >/dev/null 2>&1 & echo '{"decision":"allow"}'`)
 	if err != nil || res.Decision != schema.Allow {
 		t.Errorf("answer %+v, error %v", res, err)
 	}
 }
 
 func TestAnAnswerCountsThoughSomethingKeepsTheOutputOpen(t *testing.T) {
-	res, err := handleHeld(t, `tail -f /dev/null & echo '{"decision":"allow"}'`)
+	res, err := handleHeld(t, 200*time.Millisecond, `tail -f /dev/null & echo '{"decision":"allow"}'`)
 	if err != nil || res.Decision != schema.Allow {
 		t.Errorf("answer %+v, error %v", res, err)
 	}
 }
 
 func TestNoOutputIsAnErrorWhileSomethingKeepsItOpen(t *testing.T) {
-	if res, err := handleHeld(t, `tail -f /dev/null & :`); err == nil || !strings.Contains(err.Error(), "kept its standard output open") {
+	if res, err := handleHeld(t, time.Millisecond, `tail -f /dev/null & :`); err == nil || !strings.Contains(err.Error(), "kept its standard output open") {
 		t.Errorf("answer %+v, error %v", res, err)
 	}
 }
 
 func TestTheAnswerMayComeThroughSomethingThatOutlivesTheProgram(t *testing.T) {
-	res, err := handleHeld(t, `( until case $(cat /proc/$$/stat) in *") Z "*) true;; *) false;; esac; do :; done; echo '{"decision":"deny"}' ) &
+	res, err := handleHeld(t, patience, `( until case $(cat /proc/$$/stat) in *") Z "*) true;; *) false;; esac; do :; done; echo '{"decision":"deny"}' ) &
 exit 0`)
 	if err != nil || res.Decision != schema.Deny {
 		t.Errorf("answer %+v, error %v", res, err)
@@ -70,7 +72,7 @@ func TestWhatLeftTheGroupHoldsUpNobody(t *testing.T) {
 	if err := syscall.Mkfifo(end, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	handler := loadHeld(t, l, `setsid sh -c 'exec 3>"$LIFE"; echo >&3; exec cat "$LIFE.end"' & wait`)
+	handler := loadHeld(t, l, patience, `setsid sh -c 'exec 3>"$LIFE"; echo >&3; exec cat "$LIFE.end"' & wait`)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
@@ -30,6 +31,7 @@ type Runner struct {
 	log     *slog.Logger
 	environ []string
 	guard   *guard
+	grace   time.Duration
 
 	life context.Context // ends when Close begins
 	end  context.CancelCauseFunc
@@ -53,7 +55,7 @@ func New(opt Options) *Runner {
 	if opt.Environ == nil {
 		opt.Environ = os.Environ()
 	}
-	r := &Runner{log: opt.Logger, environ: opt.Environ}
+	r := &Runner{log: opt.Logger, environ: opt.Environ, grace: defaultGrace}
 	r.guard = &guard{argv: opt.Watchdog, log: opt.Logger, groups: make(map[int]struct{})}
 	r.life, r.end = context.WithCancelCause(context.Background())
 	return r

@@ -1,0 +1,22 @@
+package builtin
+
+import (
+	"log/slog"
+
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// Catalog is every built-in hook by the name that a configuration calls it.
+// The hook "log" writes to logger; nil is slog's default.
+func Catalog(logger *slog.Logger) map[string]workers.Factory {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	return map[string]workers.Factory{
+		"allow":             newAllow,
+		"deny":              newDeny,
+		"extract_reminders": newExtractReminders,
+		"inject_text":       newInjectText,
+		"log":               newLog(logger),
+	}
+}

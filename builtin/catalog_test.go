@@ -1,0 +1,82 @@
+package builtin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// answer is what the hook named handler with options says about e.
+func answer(t *testing.T, handler string, options map[string]any, e *schema.Event) schema.Result {
+	t.Helper()
+	h, err := Catalog(nil)[handler](schema.Hook{Name: "test", Handler: handler, Event: e.HookType, Options: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.Handle(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func expect(t *testing.T, want, got schema.Result) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the answer differs (-want +got):\n%s", diff)
+	}
+}
+
+func event(t schema.EventType) *schema.Event {
+	return &schema.Event{
+		HookType: t, EventID: "event-1", AgentID: "agent-1", ToolName: "Bash",
+		ToolInput: jsontext.Value(`{"command":"cat secret"}`), ToolOutput: jsontext.Value(`"secret"`),
+	}
+}
+
+func TestEveryHookSaysWhatIsWrongWithItsOptions(t *testing.T) {
+	for name, c := range map[string]struct {
+		handler string
+		event   schema.EventType
+		options map[string]any
+		want    []string
+	}{
+		"allow has no options":         {"allow", schema.PreToolUse, map[string]any{"reason": "x"}, []string{`"allow" has no option "reason"`, "it has none"}},
+		"a misspelt option":            {"deny", schema.PreToolUse, map[string]any{"resaon": "x"}, []string{`"deny" has no option "resaon"`, "it has reason"}},
+		"an option in other case":      {"deny", schema.PreToolUse, map[string]any{"Reason": "x"}, []string{`no option "Reason"`}},
+		"a number for a text":          {"deny", schema.PreToolUse, map[string]any{"reason": 5}, []string{`"reason" of "deny" is a number; it must be a string`}},
+		"a list for a text":            {"inject_text", schema.PreToolUse, map[string]any{"text": []any{"x"}}, []string{`"text" of "inject_text" is a list; it must be a string`}},
+		"an object for a text":         {"inject_text", schema.PreToolUse, map[string]any{"text": map[string]any{}}, []string{"is an object; it must be a string"}},
+		"a boolean for a text":         {"log", schema.PreToolUse, map[string]any{"level": true}, []string{"is a boolean; it must be a string"}},
+		"a reason beyond all bounds":   {"deny", schema.PreToolUse, map[string]any{"reason": strings.Repeat("x", maxText+1)}, []string{"65537 bytes", "65536"}},
+		"a text beyond all bounds":     {"inject_text", schema.PreToolUse, map[string]any{"text": strings.Repeat("x", maxText+1)}, []string{"65537 bytes"}},
+		"deny where nothing is denied": {"deny", schema.SessionStart, nil, []string{"can refuse nothing at SessionStart"}},
+		"inject_text without a text":   {"inject_text", schema.PreToolUse, nil, []string{"has no text"}},
+		"an unknown strategy":          {"inject_text", schema.PreToolUse, map[string]any{"text": "x", "strategy": "loudly"}, []string{`"loudly"`, "tool_result or user_message"}},
+		"an unknown level":             {"log", schema.PreToolUse, map[string]any{"level": "loud"}, []string{`"loud"`, "debug, info, warn or error"}},
+		"reminders of no output":       {"extract_reminders", schema.PreToolUse, nil, []string{"PreToolUse", "PostToolUse or ToolError"}},
+		"a path with a hole":           {"extract_reminders", schema.PostToolUse, map[string]any{"field": "a..b"}, []string{`"a..b"`, "single dots"}},
+		"a pattern that is none":       {"extract_reminders", schema.PostToolUse, map[string]any{"pattern": "("}, []string{`"pattern"`, "missing closing )"}},
+		"a pattern without a group":    {"extract_reminders", schema.PostToolUse, map[string]any{"pattern": "x"}, []string{"has 0 groups", "one pair of parentheses"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := Catalog(nil)[c.handler](schema.Hook{Name: "test", Handler: c.handler, Event: c.event, Options: c.options})
+			if err == nil {
+				t.Fatalf("it loaded: %v", h)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in: %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestOptionsThatAreNullAreAbsent(t *testing.T) {
+	expect(t, schema.Denied(`refused by the hook "test"`), answer(t, "deny", map[string]any{"reason": nil}, event(schema.PreToolUse)))
+}

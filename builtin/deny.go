@@ -1,0 +1,45 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// denyOptions are the options of "deny".
+type denyOptions struct {
+	// Reason is told to the agent; empty: a sentence that names the hook.
+	Reason string `json:"reason"`
+}
+
+// newDeny makes the hook "deny": it refuses whatever its matcher matches. That
+// is a deny where the event knows one (feedback to the agent after a tool ran),
+// and a fail at the events of the model and the final response.
+func newDeny(h schema.Hook) (workers.Handler, error) {
+	o, err := options[denyOptions](h)
+	if err == nil {
+		err = textOption(h, "reason", o.Reason)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if refusal(h.Event) == schema.None {
+		return nil, fmt.Errorf("%q can refuse nothing at %s; put it under another event", h.Handler, h.Event)
+	}
+	if o.Reason == "" {
+		o.Reason = fmt.Sprintf("refused by the hook %q", h.Name)
+	}
+	return workers.HandlerFunc(func(_ context.Context, e *schema.Event) (schema.Result, error) {
+		return schema.Result{Decision: refusal(e.HookType), Reason: o.Reason}, nil
+	}), nil
+}
+
+// refusal is how t is refused; None: it can not be.
+func refusal(t schema.EventType) schema.Decision {
+	if t.Permits(schema.Deny) {
+		return schema.Deny
+	}
+	return t.Blocking()
+}

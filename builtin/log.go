@@ -1,0 +1,51 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// logOptions are the options of "log".
+type logOptions struct {
+	// Level is debug, info, warn or error; empty: info.
+	Level string `json:"level"`
+}
+
+// newLog makes the hook "log": one record per event that says which event,
+// agent and tool it was, and nothing of what is in it. It has no opinion.
+func newLog(logger *slog.Logger) workers.Factory {
+	return func(h schema.Hook) (workers.Handler, error) {
+		o, err := options[logOptions](h)
+		if err != nil {
+			return nil, err
+		}
+		level, err := logLevel(h, o.Level)
+		if err != nil {
+			return nil, err
+		}
+		return workers.HandlerFunc(func(ctx context.Context, e *schema.Event) (schema.Result, error) {
+			logger.LogAttrs(ctx, level, "hook event", slog.String("hook", h.Name), slog.String("event", string(e.HookType)),
+				slog.String("agent", e.AgentID), slog.String("tool", e.ToolName), slog.String("event_id", e.EventID))
+			return schema.Result{}, nil
+		}), nil
+	}
+}
+
+// logLevel is the level that a configuration calls name.
+func logLevel(h schema.Hook, name string) (slog.Level, error) {
+	switch name {
+	case "debug":
+		return slog.LevelDebug, nil
+	case "", "info":
+		return slog.LevelInfo, nil
+	case "warn":
+		return slog.LevelWarn, nil
+	case "error":
+		return slog.LevelError, nil
+	}
+	return 0, fmt.Errorf("the option \"level\" of %q is %q; write debug, info, warn or error", h.Handler, name)
+}

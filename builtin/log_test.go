@@ -1,0 +1,46 @@
+package builtin
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func logged(t *testing.T, options map[string]any) string {
+	t.Helper()
+	var out bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	h, err := Catalog(logger)["log"](schema.Hook{Name: "test", Handler: "log", Event: schema.PostToolUse, Options: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.Handle(t.Context(), event(schema.PostToolUse))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, schema.Result{}, got)
+	return out.String()
+}
+
+func TestLogSaysWhoAndWhatButNoContent(t *testing.T) {
+	line := logged(t, nil)
+	for _, want := range []string{"level=INFO", "hook=test", "event=PostToolUse", "agent=agent-1", "tool=Bash", "event_id=event-1"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%q is not in %q", want, line)
+		}
+	}
+	if strings.Contains(line, "secret") || strings.Count(line, "\n") != 1 {
+		t.Errorf("logged %q", line)
+	}
+}
+
+func TestLogHasTheLevelItIsGiven(t *testing.T) {
+	for name, want := range map[string]string{"debug": "DEBUG", "info": "INFO", "warn": "WARN", "error": "ERROR", "": "INFO"} {
+		if line := logged(t, map[string]any{"level": name}); !strings.Contains(line, "level="+want) {
+			t.Errorf("at level %q: %q", name, line)
+		}
+	}
+}

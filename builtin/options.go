@@ -1,0 +1,95 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// maxText is the longest text that an option may hold and that a built-in hook
+// gives an agent to read at a time.
+const maxText = 64 << 10
+
+// options reads the options of h into a T, a struct with a json name for every
+// option. Absent options are left as their zero value.
+func options[T any](h schema.Hook) (T, error) {
+	var out T
+	if len(h.Options) == 0 {
+		return out, nil
+	}
+	b, err := schema.Marshal(h.Options)
+	if err == nil {
+		err = json.Unmarshal(b, &out, json.RejectUnknownMembers(true))
+	}
+	if err == nil {
+		return out, nil
+	}
+	fault, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return out, fmt.Errorf("the options of %q can not be read: %w", h.Handler, err)
+	}
+	name := fault.JSONPointer.LastToken()
+	if errors.Is(fault.Err, json.ErrUnknownName) {
+		return out, fmt.Errorf("%q has no option %q; %s", h.Handler, name, known(reflect.TypeFor[T]()))
+	}
+	return out, fmt.Errorf("the option %q of %q is %s; it must be %s", name, h.Handler, kindName(fault.JSONKind), typeName(fault.GoType))
+}
+
+// known lists the options that t has.
+func known(t reflect.Type) string {
+	var names []string
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return "it has none"
+	}
+	return "it has " + strings.Join(names, ", ")
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '[':
+		return "a list"
+	}
+	return "an object"
+}
+
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	case reflect.Float64:
+		return "a number"
+	}
+	return "a whole number"
+}
+
+// textOption refuses a text that is too long to be said.
+func textOption(h schema.Hook, name, text string) error {
+	if len(text) > maxText {
+		return fmt.Errorf("the option %q of %q has %d bytes; it may have %d", name, h.Handler, len(text), maxText)
+	}
+	return nil
+}
