@@ -38,7 +38,9 @@
 //     stop without its value (a wrong type counts as without), a rewrite from a
 //     readonly hook, a result that is too large, junk. The failure policy then
 //     decides, unless the same answer holds a legal deny, fail, stop or retry,
-//     which stands. Everything else that is legal in the answer is kept.
+//     which stands; a legal ask stands unless the hook is fail-closed. Everything
+//     else that is legal in the answer is kept, but for one that is too large:
+//     of that only the decision and its reason are.
 //   - All other faults are dropped with a sentence and the outcome stays ok.
 //   - "A legal deny stands" holds on the Post events and QueryEnd too, although
 //     nothing ends there.

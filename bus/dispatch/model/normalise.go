@@ -17,6 +17,19 @@ type Answer struct {
 	Error string
 }
 
+// GoString is the answer for the log of a failed property, its long texts cut.
+func (a Answer) GoString() string {
+	const enough = 1000
+	text, err := schema.Marshal(a.Result)
+	if err != nil {
+		text = fmt.Append(nil, err)
+	}
+	if len(text) > enough {
+		text = append(text[:enough], "…"...)
+	}
+	return fmt.Sprintf("%s %q %s", a.Kind, a.Error, text)
+}
+
 // A Part is the fold of some hooks' results: of one, after [Normalise], or of
 // all. The zero Part is "nobody had an opinion", the unit of the fold.
 type Part struct {
@@ -51,7 +64,9 @@ type normaliser struct {
 	rule rule
 	in   schema.Result
 	kind schema.OutcomeKind
-	out  Part
+	// cut: the reason is shortened, so that its end may read otherwise.
+	cut bool
+	out Part
 }
 
 // note: everything that goes wrong is said, under the hook's name.
@@ -86,7 +101,9 @@ func (n *normaliser) heard(sentence string) {
 	}
 }
 
-// size: a result over the bound is an error of the hook.
+// size: a result over the bound is an error of the hook. Only its decision is
+// kept, so that an oversized refusal is still one, and of the reason as much as
+// is passed on.
 func (n *normaliser) size() {
 	r := n.in
 	total := len(r.Reason) + len(r.UpdatedInput) + len(r.UpdatedOutput) + len(r.Value)
@@ -101,10 +118,9 @@ func (n *normaliser) size() {
 	}
 	if total > schema.MaxResult {
 		n.err("the result has %d bytes", total)
-		// Only the decision is kept, so that an oversized refusal is still one.
-		n.in = schema.Result{Decision: n.in.Decision, Reason: n.in.Reason}
-		if len(n.in.Reason) > schema.MaxReason {
-			n.in.Reason, n.out.OwnWords = "cut", true
+		n.in = schema.Result{Decision: r.Decision, Reason: r.Reason}
+		if len(r.Reason) > schema.MaxReason {
+			n.in.Reason, n.cut = "what is left of the reason", true
 		}
 	}
 }
@@ -124,7 +140,7 @@ func (n *normaliser) decision() {
 		n.out.Decision = d
 	}
 	if n.out.Decision != schema.None {
-		n.out.Reason = n.in.Reason
+		n.out.Reason, n.out.OwnWords = n.in.Reason, n.cut
 	}
 }
 
@@ -218,16 +234,16 @@ func (n *normaliser) ownErrors() {
 	}
 }
 
-// policy: a hook that failed has no opinion, or denies if it is fail-closed.
+// policy: a hook that failed allows nothing, and denies if it is fail-closed.
 // One that can not be loaded denies always. A legal deny, fail, stop or retry
-// that came with the fault stands.
+// that came with the fault stands, and so does an ask that no policy overrules:
+// a fault never makes a call pass more easily.
 func (n *normaliser) policy() {
 	if n.kind == schema.OK || decisive(n.out.Decision) {
 		return
 	}
-	// Who failed allows nothing; a question that came with the fault stands.
 	if n.out.Decision != schema.Ask {
-		n.out.Decision, n.out.Reason = schema.None, ""
+		n.out.Decision, n.out.Reason, n.out.OwnWords = schema.None, "", false
 	}
 	if n.rule.blocking != schema.None && (n.hook.FailClosed || n.kind == schema.LoadError) {
 		n.out.Decision, n.out.Reason, n.out.OwnWords = n.rule.blocking, n.out.HookErrors[0], true

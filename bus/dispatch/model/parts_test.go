@@ -137,6 +137,16 @@ var partCases = []struct {
 		schema.Verdict{}, 1, schema.Errored,
 	},
 	{
+		"of a result over the bound only the decision is kept", schema.PreToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: schema.Deny, Reason: "no", Injections: []schema.Injection{{Content: strings.Repeat("x", schema.MaxResult+1)}}}},
+		schema.Verdict{Decision: schema.Deny, Reason: "no"}, 1, schema.Errored,
+	},
+	{
+		"an ask that came with a fault stands", schema.PreToolUse, schema.Hook{Readonly: true},
+		model.Answer{Result: schema.Result{Decision: schema.Ask, Reason: "sure?", UpdatedInput: raw(`{}`)}},
+		schema.Verdict{Decision: schema.Ask, Reason: "sure?"}, 1, schema.Errored,
+	},
+	{
 		"a faulty answer from the runner still says its legal things", schema.PreToolUse, schema.Hook{FailClosed: true},
 		model.Answer{Kind: schema.Errored, Result: schema.Result{Decision: schema.Fail, Reason: "over"}},
 		schema.Verdict{Decision: schema.Fail, Reason: "over"}, 1, schema.Errored,
@@ -175,5 +185,21 @@ func TestParts(t *testing.T) {
 				t.Errorf("verdict (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+func TestAFaultyAskOfAFailClosedHookIsADeny(t *testing.T) {
+	h := schema.Hook{Name: "h", Readonly: true, FailClosed: true}
+	got := model.Normalise(h, schema.PreToolUse, model.Answer{Result: schema.Result{Decision: schema.Ask, UpdatedInput: raw(`{}`)}})
+	if got.Decision != schema.Deny || !got.OwnWords {
+		t.Errorf("decision %q, own words %t", got.Decision, got.OwnWords)
+	}
+}
+
+func TestAReasonThatIsCutMayEndInOtherWords(t *testing.T) {
+	r := schema.Denied(strings.Repeat("x", schema.MaxResult+1))
+	got := model.Normalise(schema.Hook{Name: "h"}, schema.PreToolUse, model.Answer{Result: r})
+	if got.Decision != schema.Deny || !got.OwnWords || got.Reason == "" {
+		t.Errorf("verdict %+v, own words %t", got.Verdict, got.OwnWords)
 	}
 }

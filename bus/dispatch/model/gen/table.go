@@ -55,7 +55,7 @@ func (b Table) GoString() string {
 	var s strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		for _, a := range b[name] {
-			fmt.Fprintf(&s, "\n\t%s: %s %s", name, a.Kind, shown(a.Result))
+			fmt.Fprintf(&s, "\n\t%s: %#v", name, a)
 		}
 	}
 	return s.String()
@@ -67,13 +67,9 @@ func (c Case) GoString() string {
 }
 
 func shown(v any) string {
-	const enough = 2000
 	text, err := schema.Marshal(v)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Sprintf("%+v", v)
-	case len(text) > enough:
-		return string(text[:enough]) + "…"
 	}
 	return string(text)
 }
