@@ -9,3 +9,5 @@
 // files, is the contract between processes; the golden files in testdata/wire
 // are its examples, and tests hold the types to them.
 package schema
+
+//go:generate go run ./internal/schemagen

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// seedNames are the names that other systems give to events; hooks.yaml takes
+// them, too.
+func seedNames() []string {
+	return []string{"BEFORE_LLM_CALL", "AFTER_LLM_CALL", "BEFORE_TOOL_EXECUTION", "AFTER_TOOL_EXECUTION", "ON_TOOL_ERROR",
+		"BEFORE_FINAL_RESPONSE", "QUERY_END", "Stop"}
+}
+
+func eventNames() []string {
+	var names []string
+	for _, t := range schema.EventTypes() {
+		names = append(names, string(t))
+	}
+	return slices.Concat(names, seedNames())
+}
+
+func ref(name string) *jsonschema.Schema { return &jsonschema.Schema{Ref: "#/$defs/" + name} }
+
+func list(of *jsonschema.Schema) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "array", Items: of}
+}
+
+func distinct(of *jsonschema.Schema) *jsonschema.Schema {
+	s := list(of)
+	s.UniqueItems = true
+	return s
+}
+
+func absentOr(s ...*jsonschema.Schema) *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: slices.Concat([]*jsonschema.Schema{{Type: "null"}}, s)}
+}
+
+// hooksSchema describes hooks.yaml as a person writes it: before defaults are
+// filled in, in its nested and in its flat shape. What a schema can not say,
+// such as which key fits which type of handler, `broker check` says.
+func hooksSchema(d docs) (*jsonschema.Schema, error) {
+	own := []any{"presets", "python_path", "hooks", "agents"}
+	agentKeys := []any{"id", "hooks", "backend"}
+	return &jsonschema.Schema{
+		Title:       "hooks.yaml",
+		Description: "Which hooks are asked at which moments of which agents.",
+		Type:        "object",
+		Defs: map[string]*jsonschema.Schema{
+			"hook": hook(d), "flatHook": flatHook(d), "globalHooks": section("globalEvent"), "globalEvent": globalEvent(),
+			"agentHooks": section("agentEvent"), "agentEvent": agentEvent(), "agent": agent(agentKeys),
+		},
+		Properties: map[string]*jsonschema.Schema{
+			"presets":     described(distinct(enum("delivery")), "The built-in groups of hooks that are switched on; [] for none.", `["delivery"]`),
+			"python_path": described(distinct(word("")), "Folders where modules and programs are looked up, after the folder of this file.", ""),
+			"hooks":       described(ref("globalHooks"), "The hooks of every agent, in the order in which they are asked.", ""),
+			"agents":      described(absentOr(list(ref("agent"))), "The agents' own hooks, asked after the global ones.", ""),
+		},
+		PropertyOrder: []string{"presets", "python_path", "hooks", "agents"},
+		// A file in which some agent has a backend is MassGen's: its other keys
+		// are none of ours. In any other file an unknown key is a fault.
+		If: &jsonschema.Schema{
+			Properties: map[string]*jsonschema.Schema{
+				"agents": {Type: "array", Contains: &jsonschema.Schema{Type: "object", Required: []string{"backend"}}},
+			},
+			Required: []string{"agents"},
+		},
+		Else: &jsonschema.Schema{
+			PropertyNames: &jsonschema.Schema{Enum: own},
+			Properties: map[string]*jsonschema.Schema{
+				"agents": {Items: &jsonschema.Schema{PropertyNames: &jsonschema.Schema{Enum: agentKeys}}},
+			},
+		},
+	}, nil
+}
+
+func described(s *jsonschema.Schema, description, fallback string) *jsonschema.Schema {
+	s.Description = description
+	if fallback != "" {
+		s.Default = json.RawMessage(fallback)
+	}
+	return s
+}
+
+// word is a text that is neither empty nor surrounded by blanks.
+func word(description string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Pattern: `^\S(.*\S)?$`, Description: description}
+}
+
+// section is what stands below hooks: events with their hooks, or a flat list
+// of hooks that name their event.
+func section(event string) *jsonschema.Schema {
+	nested := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: never()}
+	for _, name := range eventNames() {
+		nested.Properties[name] = ref(event)
+		nested.PropertyOrder = append(nested.PropertyOrder, name)
+	}
+	return absentOr(nested, list(ref("flatHook")))
+}
+
+// never is the schema that nothing fulfils.
+func never() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
+
+func globalEvent() *jsonschema.Schema {
+	return eventObject(&jsonschema.Schema{Type: "boolean", Enum: []any{false}, Description: "Only an agent's hooks can take the place of others."})
+}
+
+func agentEvent() *jsonschema.Schema {
+	return eventObject(&jsonschema.Schema{Type: "boolean", Description: "true: for this agent and event the global hooks are not asked, except system ones."})
+}
+
+func eventObject(override *jsonschema.Schema) *jsonschema.Schema {
+	return absentOr(list(ref("hook")), &jsonschema.Schema{
+		Type:                 "object",
+		Properties:           map[string]*jsonschema.Schema{"override": override, "hooks": absentOr(list(ref("hook")))},
+		PropertyOrder:        []string{"override", "hooks"},
+		AdditionalProperties: never(),
+	})
+}
+
+func agent(keys []any) *jsonschema.Schema {
+	s := &jsonschema.Schema{
+		Type: "object",
+		Properties: map[string]*jsonschema.Schema{
+			"id":    word("The agent's id, or a glob."),
+			"hooks": ref("agentHooks"),
+			"backend": described(absentOr(&jsonschema.Schema{
+				Type: "object", Properties: map[string]*jsonschema.Schema{"hooks": ref("agentHooks")},
+			}), "MassGen's level between an agent and its hooks; its other keys are skipped.", ""),
+		},
+		Required: []string{"id"},
+	}
+	for _, k := range keys {
+		s.PropertyOrder = append(s.PropertyOrder, k.(string))
+	}
+	return s
+}
+
+// hook is one hook below its event.
+func hook(d docs) *jsonschema.Schema {
+	s := &jsonschema.Schema{
+		Type: "object", Properties: hookFields(), Required: []string{"handler"}, AdditionalProperties: never(),
+	}
+	t := reflect.TypeFor[schema.Hook]()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if p := s.Properties[jsonName(f)]; p != nil {
+			p.Description = d.of(t, f)
+			s.PropertyOrder = append(s.PropertyOrder, jsonName(f))
+		}
+	}
+	return s
+}
+
+// flatHook is one hook of the flat list: its type is its event.
+func flatHook(d docs) *jsonschema.Schema {
+	s := hook(d)
+	s.Properties = maps.Clone(s.Properties)
+	s.Properties["type"] = described(enum(eventNames()...), "The event at which the hook is asked.", "")
+	s.Properties["callable"] = s.Properties["handler"].CloneSchemas()
+	s.Required = []string{"type"}
+	s.OneOf = []*jsonschema.Schema{{Required: []string{"handler"}}, {Required: []string{"callable"}}}
+	return s
+}
+
+func hookFields() map[string]*jsonschema.Schema {
+	flag := func(fallback string) *jsonschema.Schema {
+		return described(&jsonschema.Schema{Type: "boolean"}, "", fallback)
+	}
+	token := `^[A-Za-z0-9_-]{1,64}$`
+	return map[string]*jsonschema.Schema{
+		"name":    word(""),
+		"matcher": {Types: []string{"string", "null"}},
+		"type":    enum(schema.Builtin, schema.Command, schema.Python, schema.HTTP),
+		"handler": word(""),
+		"args":    list(&jsonschema.Schema{Type: "string"}),
+		"timeout": described(&jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+			{Type: "number", Minimum: jsonschema.Ptr(0.001), Maximum: jsonschema.Ptr(86400.0)}, {Type: "string", Pattern: duration},
+		}}, "", "30"),
+		"fail_closed":    flag("false"),
+		"pool":           described(&jsonschema.Schema{Type: "string", Pattern: token}, "", `"default"`),
+		"readonly":       flag(""),
+		"idempotent":     flag(""),
+		"mode":           described(enum("enforce", schema.Shadow), "", `"enforce"`),
+		"when":           {Type: "string"},
+		"needs":          distinct(enum(schema.NeedNative, schema.NeedHistory)),
+		"max_concurrent": described(&jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(0.0)}, "", "0"),
+		"system":         flag("false"),
+		"auto_approve":   flag("false"),
+		"shell":          flag("false"),
+		"env":            distinct(&jsonschema.Schema{Type: "string", Pattern: `^[A-Za-z_][A-Za-z0-9_]*$`}),
+		"options":        {Type: "object"},
+	}
+}

@@ -1,0 +1,54 @@
+// Schemagen writes the JSON Schemas of what other programs and people write
+// for the fabric: events, answers of hooks, verdicts and hooks.yaml. Go generate
+// runs it in the folder of package schema; the files it writes are checked in,
+// and its test fails when they are not what it would write.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+func main() {
+	if err := generate(".", "."); err != nil {
+		fmt.Fprintln(os.Stderr, "schemagen:", err)
+		os.Exit(1)
+	}
+}
+
+// generate writes every schema into dir. The sources of package schema, whose
+// comments become descriptions, are in src.
+func generate(src, dir string) error {
+	d, err := readDocs(src)
+	if err != nil {
+		return err
+	}
+	for name, build := range map[string]func(docs) (*jsonschema.Schema, error){
+		"event": eventSchema, "result": resultSchema, "verdict": verdictSchema, "hooks": hooksSchema,
+	} {
+		s, err := build(d)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		s.Schema = "https://json-schema.org/draft/2020-12/schema"
+		if err := write(filepath.Join(dir, name+".schema.json"), s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(path string, s *jsonschema.Schema) error {
+	if _, err := s.CloneSchemas().Resolve(nil); err != nil {
+		return fmt.Errorf("%s is no schema: %w", path, err)
+	}
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", path, err)
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o644)
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCheckedInSchemasAreWhatTheGeneratorWrites(t *testing.T) {
+	const src = "../.."
+	fresh := t.TempDir()
+	if err := generate(src, fresh); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"event", "result", "verdict", "hooks"} {
+		file := name + ".schema.json"
+		want, err := os.ReadFile(filepath.Join(fresh, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(src, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(got), string(want)); diff != "" {
+			t.Errorf("%s is stale; run go generate ./schema (-checked in +generated):\n%s", file, diff)
+		}
+	}
+}
+
+func TestAFolderWithoutSourcesIsAnError(t *testing.T) {
+	if err := generate(t.TempDir(), t.TempDir()); err == nil {
+		t.Error("schemas were made from nothing")
+	}
+}

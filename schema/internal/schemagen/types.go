@@ -1,0 +1,169 @@
+package main
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// duration is the text form of a Go duration.
+const duration = `^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
+
+func enum[T ~string](words ...T) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "string"}
+	for _, w := range words {
+		s.Enum = append(s.Enum, string(w))
+	}
+	return s
+}
+
+// custom are the types whose JSON is not what their Go kind suggests.
+func custom() map[reflect.Type]*jsonschema.Schema {
+	return map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[jsontext.Value]():   {},
+		reflect.TypeFor[schema.Duration]():  {Type: "string", Pattern: duration},
+		reflect.TypeFor[time.Time]():        {Type: "string", Format: "date-time"},
+		reflect.TypeFor[schema.EventType](): enum(schema.EventTypes()...),
+		reflect.TypeFor[schema.Decision](): enum(schema.Continue, schema.Allow, schema.Ask, schema.Deny,
+			schema.Retry, schema.Stop, schema.Fail),
+		reflect.TypeFor[schema.OutcomeKind](): enum(schema.OutcomeKinds()...),
+		reflect.TypeFor[schema.Strategy]():    enum(schema.ToolResult, schema.UserMessage),
+		reflect.TypeFor[schema.Mode]():        enum(schema.Shadow),
+	}
+}
+
+// inferred is the schema of T: open, because unknown members are ignored, and
+// with the comments of its fields as descriptions.
+func inferred[T any](d docs) (*jsonschema.Schema, error) {
+	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: custom()})
+	if err != nil {
+		return nil, err
+	}
+	t := reflect.TypeFor[T]()
+	finish(s, t, d)
+	s.Title, s.Description = t.Name(), d[t.Name()]
+	return s, nil
+}
+
+// finish opens the objects of s, which is the schema of t, and describes them.
+func finish(s *jsonschema.Schema, t reflect.Type, d docs) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice && s.Items != nil {
+		if t.Kind() == reflect.Slice {
+			s.Types, s.Type = nil, "array"
+			s = s.Items
+		} else {
+			s.Types, s.Type = nil, "object"
+		}
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || s.Properties == nil {
+		return
+	}
+	s.AdditionalProperties = nil
+	for i := range t.NumField() {
+		f := t.Field(i)
+		p := s.Properties[jsonName(f)]
+		finish(p, f.Type, d)
+		p.Description = d.of(t, f)
+	}
+}
+
+func eventSchema(d docs) (*jsonschema.Schema, error) {
+	s, err := inferred[schema.Event](d)
+	if err != nil {
+		return nil, err
+	}
+	s.Properties["tool_input"].Type = "object"
+	s.Properties["message"].Types = []string{"string", "object"}
+	s.Properties["iteration"].Minimum = jsonschema.Ptr(0.0)
+	return s, nil
+}
+
+func verdictSchema(d docs) (*jsonschema.Schema, error) {
+	s, err := inferred[schema.Verdict](d)
+	if err != nil {
+		return nil, err
+	}
+	s.Properties["updated_input"].Type = "object"
+	s.Properties["effects"].Items = &jsonschema.Schema{Type: "object"}
+	return s, nil
+}
+
+// resultSchema describes an answer in every form that is read: ours, which is
+// inferred, MassGen's and Claude Code's.
+func resultSchema(d docs) (*jsonschema.Schema, error) {
+	s, err := inferred[schema.Result](d)
+	if err != nil {
+		return nil, err
+	}
+	s.Description = "What a hook answers to one event. {} is no opinion. Besides the fabric's own members those of " +
+		"MassGen (allowed, modified_args, metadata) and of Claude Code (hookSpecificOutput, continue, stopReason) are read; unknown members are ignored."
+	injection := s.Properties["injections"].Items
+	for _, own := range []string{"hook", "source", "sequence"} {
+		delete(injection.Properties, own) // set by the fabric
+	}
+	injection.PropertyOrder, injection.Required = nil, nil
+	add := func(name string, p *jsonschema.Schema) {
+		s.Properties[name] = p
+		s.PropertyOrder = append(s.PropertyOrder, name)
+	}
+	object := func(description string, properties map[string]*jsonschema.Schema) *jsonschema.Schema {
+		return &jsonschema.Schema{Type: "object", Description: description, Properties: properties}
+	}
+	s.Properties["decision"] = decisionWord(s.Properties["decision"].Description)
+	s.Properties["updated_input"].Type = "object"
+	s.Properties["effects"].Items = &jsonschema.Schema{Type: "object"}
+	inject := injection.CloneSchemas()
+	inject.Description = "One injection."
+	add("inject", inject)
+	add("allowed", &jsonschema.Schema{Types: []string{"null", "boolean"}, Description: "MassGen's form: false and null are a deny."})
+	add("modified_args", text("MassGen's form: the tool's whole new input, as a JSON object in a string. It beats updated_input."))
+	add("metadata", object("MassGen's form.", map[string]*jsonschema.Schema{"reason": text("The reason, if reason is absent.")}))
+	add("hookSpecificOutput", object("Claude Code's form.", map[string]*jsonschema.Schema{
+		"hookEventName":            text("The event, as Claude Code calls it."),
+		"permissionDecision":       decisionWord("The decision, beside which the stricter of two counts."),
+		"permissionDecisionReason": text("The reason, if reason is absent."),
+		"updatedInput":             {Type: "object", Description: "The tool's whole new input."},
+		"additionalContext":        text("An injection with the strategy tool_result."),
+		"updatedToolOutput":        {Description: "The tool's new output."},
+		"updatedMCPToolOutput":     {Description: "The new output of an MCP tool."},
+	}))
+	add("continue", &jsonschema.Schema{Type: "boolean", Description: "Claude Code's form: false ends the run."})
+	add("stopReason", text("Claude Code's form: the reason of continue: false."))
+	nullable(s)
+	return s, nil
+}
+
+func text(description string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Description: description}
+}
+
+// decisionWord is a decision in a hook's answer, the words of other systems included.
+func decisionWord(description string) *jsonschema.Schema {
+	s := enum(schema.Continue, schema.Allow, schema.Ask, schema.Deny, schema.Retry, schema.Stop, schema.Fail, "approve", "block")
+	s.Description = description
+	return s
+}
+
+// nullable lets every part be null, which reads as if it were absent.
+func nullable(s *jsonschema.Schema) {
+	nested := slices.Collect(maps.Values(s.Properties))
+	if s.Items != nil {
+		nested = append(nested, s.Items)
+	}
+	for _, p := range nested {
+		nullable(p)
+		if p.Type != "" {
+			p.Types, p.Type = []string{"null", p.Type}, ""
+		}
+		if p.Enum != nil && !slices.Contains(p.Enum, nil) {
+			p.Enum = append(p.Enum, nil)
+		}
+	}
+}
