@@ -58,7 +58,20 @@ func TestFaultsAreBounded(t *testing.T) {
 	}
 }
 
+func TestManyFaultsOnOneLongLineAreReportedQuickly(t *testing.T) {
+	fs := faults(t, "hooks: {PreToolUse: ["+strings.Repeat("{handler: ./a.sh, matcher: 'a.*', colour: red},", hooksyaml.MaxHooks)+"]}")
+	if len(fs) != 501 || fs[500].Message != "here and below are 39500 more faults" || fs[0].Source != "" {
+		t.Errorf("got %d faults, the last %s", len(fs), fs[len(fs)-1])
+	}
+}
+
 func TestALargeFileIsRead(t *testing.T) {
+	if n := len(read(t, large(hooksyaml.MaxHooks)).Config.Hooks); n != hooksyaml.MaxHooks {
+		t.Errorf("got %d hooks", n)
+	}
+}
+
+func TestAUsualFileIsRead(t *testing.T) {
 	if n := len(read(t, large(5000)).Config.Hooks); n != 5000 {
 		t.Errorf("got %d hooks", n)
 	}

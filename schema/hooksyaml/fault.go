@@ -77,17 +77,22 @@ func (w Warning) String() string {
 }
 
 // maxFaults bounds what is reported of one file: nobody reads more, and a file
-// of another kind altogether would have one on every line.
-const maxFaults = 500
+// of another kind altogether would have one on every line. maxKept bounds what
+// is remembered until the first of them are known.
+const (
+	maxFaults = 500
+	maxKept   = 10 * maxFaults
+)
 
 // ordered sorts faults by place and drops repetitions, which come from values
-// that are used in several places through an alias.
-func ordered(fs []Fault) Faults {
+// that are used in several places through an alias. Beyond are the faults that
+// were only counted.
+func ordered(fs []Fault, beyond int) Faults {
 	slices.SortStableFunc(fs, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
 	})
 	fs = slices.Compact(fs)
-	if more := len(fs) - maxFaults; more > 0 {
+	if more := len(fs) - maxFaults + beyond; len(fs) > maxFaults {
 		last := fs[maxFaults]
 		last.Message, last.Hint = fmt.Sprintf("here and below are %d more faults", more), "mend those above first"
 		fs = append(fs[:maxFaults:maxFaults], last)

@@ -282,7 +282,10 @@ func (r *reader) badPattern(n *yaml.Node, what string, err error) {
 		return
 	}
 	column := n.Column
-	line := []rune(r.source.line(n.Line))
+	var line []rune
+	if len(r.faults) < maxFaults {
+		line = []rune(r.source.line(n.Line))
+	}
 	for skip := range 2 {
 		if from := n.Column - 1 + skip; from <= len(line) && strings.HasPrefix(string(line[from:]), n.Value) {
 			column += skip + utf8.RuneCountInString(n.Value[:e.Offset])

@@ -1,6 +1,9 @@
 package hooksyaml
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // nearest returns the known name that s is most likely a misspelling of, or
 // nothing: a far-fetched guess is worse than the list of what there is.
@@ -41,7 +44,12 @@ func begun(s string, known []string) string {
 
 // folded drops what people spell differently without thinking.
 func folded(s string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
+	return strings.Map(func(c rune) rune {
+		if c == '_' || c == '-' || c == ' ' {
+			return -1
+		}
+		return unicode.ToLower(c)
+	}, s)
 }
 
 // distance counts the letters that were added, left out, replaced or swapped

@@ -18,8 +18,9 @@ const (
 	MaxFile = 8 << 20
 	// MaxHooks is how many hooks one file may declare.
 	MaxHooks = 20000
-	// maxMarks bounds the characters that structure a file, and so its values.
-	maxMarks = 2_000_000
+	// maxMarks bounds the characters that structure a file, and so its values: a
+	// value costs the parser a thousand times its own size.
+	maxMarks = 500_000
 	// maxDepth bounds how deep values nest.
 	maxDepth = 64
 	// maxExpansion bounds how many values aliases may stand for, all together.
@@ -57,7 +58,7 @@ func Read(name string, data []byte, o Options) (*Document, error) {
 		}
 	}
 	if len(r.faults) > 0 {
-		return nil, ordered(r.faults)
+		return nil, r.report()
 	}
 	return &Document{Config: r.config, Warnings: r.warnings}, nil
 }
@@ -71,6 +72,8 @@ type reader struct {
 	drafts   []draft
 	faults   []Fault
 	warnings []Warning
+	// beyond counts the faults that were too many to keep.
+	beyond int
 	// massgen: the file is MassGen's, so that foreign keys are none of ours.
 	massgen bool
 	// overflow: the bound of hooks was already reported.
@@ -78,8 +81,20 @@ type reader struct {
 }
 
 func (r *reader) faultAt(line, column int, message, hint string) {
-	r.faults = append(r.faults, Fault{File: r.file, Line: line, Column: column,
-		Message: message, Hint: hint, Source: window(r.source.line(line), column)})
+	if len(r.faults) >= maxKept {
+		r.beyond++
+		return
+	}
+	r.faults = append(r.faults, Fault{File: r.file, Line: line, Column: column, Message: message, Hint: hint})
+}
+
+// report is what is said about the file in the end, with its lines.
+func (r *reader) report() Faults {
+	fs := ordered(r.faults, r.beyond)
+	for i := range fs {
+		fs[i].Source = window(r.source.line(fs[i].Line), fs[i].Column)
+	}
+	return fs
 }
 
 func (r *reader) fault(n *yaml.Node, message, hint string) {

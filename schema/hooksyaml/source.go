@@ -10,18 +10,23 @@ type source struct {
 }
 
 // line returns line n, counted from 1, as the YAML reader counts them: it also
-// ends lines at a lone carriage return and at Unicode's own line ends.
+// ends lines at a lone carriage return and at Unicode's own line ends. What is
+// too long to be shown is empty.
 func (s *source) line(n int) string {
 	if !s.cut {
 		s.cut = true
 		ends := strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 		s.lines = strings.Split(ends.Replace(s.text), "\n")
 	}
-	if n < 1 || n > len(s.lines) {
+	if n < 1 || n > len(s.lines) || len(s.lines[n-1]) > longest {
 		return ""
 	}
 	return s.lines[n-1]
 }
+
+// longest is the longest line, in bytes, of which a part is shown. Files that
+// programs write in one line would cost too much, and show too little.
+const longest = 64 << 10
 
 // A line is shown whole if the column is within wide; otherwise the part from
 // before characters ahead of the column on, with an ellipsis for the rest.

@@ -54,11 +54,17 @@ func (p *parser) instead(literal, meaning string) string {
 	return "write * for any characters, ? for one, [0-9] for one of a set, | between alternatives, or " + itself
 }
 
+var (
+	// translations are the parts of regular expressions that globs have too.
+	translations = strings.NewReplacer(`\d+`, "[0-9]*", `\w+`, "*", `\d`, "[0-9]", `\w`, "[A-Za-z0-9_]", `\.`, ".",
+		`\_`, "_", `\-`, "-", "[^", "[!", "(?:", "(", ".*", "*", ".+", "?*", "]+", "]*", ")$", ")", "^", "", "$", "")
+	group = regexp.MustCompile(`^([^()]*)\(([^()]*)\)([^()]*)$`)
+)
+
 // globFor guesses the glob for a regular expression; "" where it can not.
 func globFor(re string) string {
-	g := strings.NewReplacer(`\d+`, "[0-9]*", `\w+`, "*", `\d`, "[0-9]", `\w`, "[A-Za-z0-9_]", `\.`, ".",
-		`\_`, "_", `\-`, "-", "[^", "[!", "(?:", "(", ".*", "*", ".+", "?*", "]+", "]*", ")$", ")", "^", "", "$", "").Replace(re)
-	if m := regexp.MustCompile(`^([^()]*)\(([^()]*)\)([^()]*)$`).FindStringSubmatch(g); m != nil {
+	g := translations.Replace(re)
+	if m := group.FindStringSubmatch(g); m != nil {
 		if strings.Contains(m[1]+m[3], "|") {
 			return ""
 		}
