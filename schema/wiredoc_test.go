@@ -1,0 +1,61 @@
+package schema_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// wire.md is read by people who never read the code: every word that stands on
+// the wire must stand there, too.
+func TestTheContractNamesEveryWord(t *testing.T) {
+	doc := string(read(t, "wire.md"))
+	words := []string{
+		schema.HeaderID, schema.HeaderAttempt, schema.HeaderTool, schema.HeaderSession, schema.HeaderLeft, schema.HeaderAck,
+		schema.HeaderBatch, schema.HeaderConfig, schema.HeaderHooks, schema.HeaderAgent, schema.HeaderEvent, schema.HeaderBeat,
+		schema.HeaderServiceError, schema.HeaderServiceErrorCode, string(schema.ToolResult), string(schema.UserMessage),
+		string(schema.StatusBusy), string(schema.StatusStale), string(schema.StatusDraining), string(schema.StatusMismatch), string(schema.StatusMalformed),
+		schema.CodeBadRequest, schema.CodeNotFound, schema.CodeConflict, schema.CodeTooOld, schema.CodeUnavailable, schema.CodeInternal,
+	}
+	for _, event := range schema.EventTypes() {
+		words = append(words, string(event))
+	}
+	for _, kind := range schema.OutcomeKinds() {
+		words = append(words, string(kind))
+	}
+	for _, v := range []any{
+		schema.Event{}, schema.Result{}, schema.Verdict{}, schema.ExecutedHook{}, schema.Injection{}, schema.BatchReply{}, schema.Outcome{},
+		schema.Beat{}, schema.Record{}, schema.InjectionRecord{}, schema.FabricStatus{}, schema.ControlError{}, schema.Ack{},
+	} {
+		for f := range fields(reflect.TypeOf(v)) {
+			words = append(words, f)
+		}
+	}
+	for _, w := range words {
+		if w == "worker" { // an outcome's worker is not sent
+			continue
+		}
+		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(w) + `\b`).MatchString(doc) {
+			t.Errorf("wire.md does not say %q", w)
+		}
+	}
+}
+
+func TestTheContractNamesOnlyFilesThatExist(t *testing.T) {
+	doc := string(read(t, "wire.md"))
+	for _, m := range regexp.MustCompile("`([a-z.-]+\\.(?:json|txt))`").FindAllStringSubmatch(doc, -1) {
+		_, wire := os.Stat(filepath.Join(wireDir, m[1]))
+		_, here := os.Stat(m[1])
+		if wire != nil && here != nil {
+			t.Errorf("wire.md names %s, which does not exist", m[1])
+		}
+	}
+	if strings.Contains(doc, "\t") {
+		t.Error("wire.md has tabs")
+	}
+}
