@@ -42,6 +42,9 @@ func (a *ask) wait(ctx context.Context) (*schema.Verdict, error) {
 	defer cancel()
 	for {
 		lost, err := a.send(ctx, reach)
+		if errors.Is(err, errUnsent) && pause(reach, nobody) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -88,18 +91,19 @@ func (a *ask) send(ctx, reach context.Context) (lost chan struct{}, err error) {
 	if left <= 0 {
 		return nil, fmt.Errorf("%w: %w", ErrUnanswered, context.DeadlineExceeded)
 	}
-	a.attempt++
-	m := bus.EventMsg(a.subject, a.routing, a.attempt, left-schema.Margin(left), nil, a.body)
+	m := bus.EventMsg(a.subject, a.routing, a.attempt+1, left-schema.Margin(left), nil, a.body)
 	m.Reply = a.c.inbox + a.token
 	if err := a.c.nc.PublishMsg(m); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return nil, fmt.Errorf("%w: %w: %w", ErrUnreachable, errUnsent, err)
 	}
+	a.attempt++
 	return lost, nil
 }
 
 var (
 	errSilent       = errors.New("neither an answer nor a sign of life came")
 	errDisconnected = errors.New("the connection was lost")
+	errUnsent       = errors.New("the event could not be sent")
 	errNobody       = errors.New("nobody was there to be asked")
 )
 

@@ -7,15 +7,15 @@ import (
 
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
-	"github.com/hookfabric/hookfabric/workers/command"
+	"github.com/hookfabric/hookfabric/cmd/internal/runners"
 )
 
-func main() { os.Exit(run()) }
+func main() {
+	runners.Watchdog(os.Args)
+	os.Exit(run())
+}
 
 func run() int {
-	if command.IsWatchdog(os.Args) {
-		return command.WatchdogMain(os.Stdin)
-	}
 	program.Tune()
 	ctx, cancel := program.Context()
 	defer cancel()

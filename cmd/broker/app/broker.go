@@ -214,13 +214,9 @@ func (b *Broker) startWorker(context.Context) error {
 	if b.opt.NoWorker {
 		return nil
 	}
-	set, err := runners.New(b.log)
-	if err != nil {
-		return err
-	}
 	b.worker = workers.New(workers.Options{
 		Name: workerName(), Pools: []string{schema.DefaultPool},
-		Runners: set, Inline: runners.Inline(), Logger: b.log,
+		Runners: runners.New(b.log), Inline: runners.Inline(), Logger: b.log,
 		Freed: func() {
 			if b.agg != nil {
 				b.agg.Members().Freed(schema.DefaultPool)

@@ -45,7 +45,7 @@ func (r *remote) control(ctx context.Context, verb, agent string, body []byte, a
 	}
 	m, err := nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: body})
 	if err != nil {
-		return fmt.Errorf("no broker answers at %s: %w", bus.Redact(r.url), err)
+		return fmt.Errorf("no broker answers at %s: %w", bus.RedactURL(r.url), err)
 	}
 	if m.Header.Get("Nats-Service-Error-Code") != "" {
 		ce := &schema.ControlError{Message: m.Header.Get("Nats-Service-Error")}

@@ -93,7 +93,7 @@ func run(c *cobra.Command, opt *options) (err error) {
 		}
 		log.Info("serving health checks and metrics", "address", addr)
 	}
-	log.Info("serving", "worker", w.Name(), "pools", opt.pools, "bus", bus.Redact(opt.nats))
+	log.Info("serving", "worker", w.Name(), "pools", opt.pools, "bus", bus.RedactURL(opt.nats))
 	return workers.Run(c.Context(), nc, w)
 }
 
@@ -105,13 +105,9 @@ func newWorker(opt *options, log *slog.Logger) (*workers.Worker, error) {
 		}
 		opt.name = id.String()
 	}
-	set, err := runners.New(log)
-	if err != nil {
-		return nil, err
-	}
 	w := workers.Options{
 		Name: opt.name, Pools: opt.pools, Capacity: opt.concurrency,
-		Runners: set, Inline: runners.Inline(), Logger: log,
+		Runners: runners.New(log), Inline: runners.Inline(), Logger: log,
 	}
 	if opt.hooks != "" {
 		w.Dirs = []string{opt.hooks}

@@ -3,7 +3,6 @@
 package runners
 
 import (
-	"fmt"
 	"log/slog"
 	"os"
 
@@ -15,15 +14,21 @@ import (
 )
 
 // New makes the runners of one worker.
-func New(log *slog.Logger) (map[schema.Kind]workers.Runner, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("finding this program, which watches over the processes of hooks: %w", err)
-	}
+func New(log *slog.Logger) map[schema.Kind]workers.Runner {
 	return map[schema.Kind]workers.Runner{
 		schema.Builtin: builtins.New(builtin.Catalog(log)),
-		schema.Command: command.New(command.Options{Logger: log, Watchdog: []string{self, command.WatchdogArg}}),
-	}, nil
+		schema.Command: command.New(command.Options{Logger: log, Watchdog: command.SelfWatchdog()}),
+	}
+}
+
+// Watchdog makes this process the watchdog over hooks' processes, if that is
+// what its command line asks for, and reports whether it was.
+func Watchdog(args []string) bool {
+	if len(args) != 2 || args[1] != command.WatchdogArg {
+		return false
+	}
+	os.Exit(command.WatchdogMain(os.Stdin))
+	return true
 }
 
 // Inline are the kinds whose handlers return at once.
