@@ -1,0 +1,70 @@
+// Package bustest starts NATS servers for tests: real ones, with JetStream and
+// a data directory of their own, that listen to nobody, so that they also run
+// inside a bubble of testing/synctest.
+//
+// In a bubble use only the context forms of requests and flushes, and do not
+// run such tests in parallel: NATS shares timers among connections. A package
+// with such tests calls [Main] in its TestMain.
+package bustest
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/nats-io/nats-server/v2/server/ats"
+	"github.com/nats-io/nats.go"
+)
+
+// Main runs the tests of a package that starts servers in bubbles. The clock
+// that all servers of a process share then belongs to none of the bubbles.
+func Main(m *testing.M) {
+	ats.Register()
+	os.Exit(m.Run())
+}
+
+// Start runs a server that ends with the test.
+func Start(t testing.TB) *embedded.Server {
+	t.Helper()
+	return StartWith(t, embedded.Options{})
+}
+
+// StartWith is Start with options; an empty Dir is a temporary one, and an
+// interval of one minute replaces syncing always, which tests need not wait for.
+func StartWith(t testing.TB, o embedded.Options) *embedded.Server {
+	t.Helper()
+	// Timers that another bubble left in a pool must not be met in this one.
+	runtime.GC()
+	runtime.GC()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	if o.SyncInterval == 0 {
+		o.SyncInterval = time.Minute
+	}
+	s, err := embedded.Start(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Connect connects to s until the test ends.
+func Connect(t testing.TB, s *embedded.Server, name string) *nats.Conn {
+	t.Helper()
+	nc, err := s.Connect(context.Background(), bus.Options{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}

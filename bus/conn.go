@@ -1,0 +1,175 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// How a connection keeps itself alive. A lost server is tried again for ever,
+// about every 200 to 400 ms, so that thousands of clients do not come back at
+// the same instant; a server that stopped answering is given up after 20 to 30 s.
+const (
+	reconnectWait   = 200 * time.Millisecond
+	reconnectJitter = 200 * time.Millisecond
+	tlsJitter       = 500 * time.Millisecond
+	pingEvery       = 10 * time.Second
+	dialTimeout     = 2 * time.Second
+)
+
+// DefaultURL is where the broker of this machine listens.
+const DefaultURL = nats.DefaultURL
+
+// Options say where and how to connect.
+type Options struct {
+	// URL is the server, or several separated by commas; empty is [DefaultURL].
+	// It is not used when InProcess is set.
+	URL string
+	// Name is what operators and other peers see; empty is "hookfabric".
+	Name string
+	// Creds is the path of a credentials file; empty is none.
+	Creds string
+	// User and Password identify the client; an empty User is nobody.
+	User, Password string
+	// InProcess is a server in this process; nil connects over the network.
+	InProcess nats.InProcessConnProvider
+	// Retry makes Connect return although no server is there yet: the
+	// connection goes on trying. False is an error then.
+	Retry bool
+	// NoEcho keeps this connection's own messages from its own subscriptions.
+	NoEcho bool
+	// Logger hears of lost connections, refused permissions and slow
+	// subscriptions; nil is silence.
+	Logger *slog.Logger
+	// OnState is called, never twice at the same time, whenever the connection
+	// is made or lost; nil is nobody. It must not block.
+	OnState func(connected bool)
+}
+
+// Connect connects to NATS. Whatever happens to the server later, the
+// connection goes on trying until it is closed; in the meantime publishing
+// fails at once instead of buffering, because a question or an answer that
+// arrives after its deadline does harm. The first attempt ends with ctx at
+// the latest.
+func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("connecting to NATS: %w", context.Cause(ctx))
+	}
+	where := o.where()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(o.url(), o.natsOptions(ctx)...)
+	if err != nil {
+		return nil, fmt.Errorf("can not connect to NATS at %s: %w; start a broker there or name another server", where, err)
+	}
+	return nc, nil
+}
+
+func (o *Options) url() string {
+	if o.URL == "" {
+		return DefaultURL
+	}
+	return o.URL
+}
+
+// where names the server for people.
+func (o *Options) where() string {
+	if o.InProcess != nil {
+		return "this process"
+	}
+	return RedactURL(o.url())
+}
+
+// check refuses a URL that can not be read, because the client's own error
+// would repeat it with its password.
+func (o *Options) check() error {
+	for s := range strings.SplitSeq(o.url(), ",") {
+		s = strings.TrimSpace(s)
+		if !strings.Contains(s, "://") {
+			s = "nats://" + s
+		}
+		if u, err := url.Parse(s); err != nil || u.Hostname() == "" {
+			return fmt.Errorf("%q is no URL of a NATS server; write one such as %s", RedactURL(s), DefaultURL)
+		}
+	}
+	return nil
+}
+
+// RedactURL returns s, one URL or several separated by commas, without the
+// names and passwords in it.
+func RedactURL(s string) string {
+	parts := strings.Split(s, ",")
+	for i, p := range parts {
+		at := strings.LastIndexByte(p, '@')
+		if at < 0 {
+			continue
+		}
+		start := 0
+		if j := strings.Index(p, "://"); j >= 0 && j < at {
+			start = j + len("://")
+		}
+		parts[i] = p[:start] + "***" + p[at:]
+	}
+	return strings.Join(parts, ",")
+}
+
+func (o *Options) natsOptions(ctx context.Context) []nats.Option {
+	timeout := dialTimeout
+	if end, ok := ctx.Deadline(); ok {
+		timeout = max(min(timeout, time.Until(end)), time.Millisecond)
+	}
+	name := o.Name
+	if name == "" {
+		name = "hookfabric"
+	}
+	opts := []nats.Option{
+		nats.Name(name), nats.Timeout(timeout), nats.RetryOnFailedConnect(o.Retry),
+		nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectJitter, tlsJitter),
+		nats.ReconnectBufSize(-1), nats.ReconnectOnFlusherError(), nats.IgnoreAuthErrorAbort(),
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2),
+	}
+	if o.NoEcho {
+		opts = append(opts, nats.NoEcho())
+	}
+	if o.Creds != "" {
+		opts = append(opts, nats.UserCredentials(o.Creds))
+	}
+	if o.User != "" {
+		opts = append(opts, nats.UserInfo(o.User, o.Password))
+	}
+	if o.InProcess != nil {
+		opts = append(opts, nats.InProcessServer(o.InProcess))
+	}
+	return append(opts, o.watch(name)...)
+}
+
+// Drain stops taking messages, lets handlers finish what is there, sends what
+// they said and closes the connection. When ctx ends first, the connection is
+// closed as it is and Drain says so. A connection without a server has nothing
+// to drain: it is closed.
+func Drain(ctx context.Context, nc *nats.Conn) error {
+	closed := nc.StatusChanged(nats.CLOSED)
+	defer nc.RemoveStatusListener(closed)
+	err := nc.Drain()
+	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionReconnecting) || nc.IsClosed() {
+		return nil
+	}
+	if err != nil {
+		nc.Close()
+		return fmt.Errorf("draining the NATS connection: %w", err)
+	}
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		nc.Close()
+		return fmt.Errorf("the NATS connection was closed before it was drained: %w", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,153 @@
+package bus_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/nats-io/nats.go"
+)
+
+func TestMain(m *testing.M) { bustest.Main(m) }
+
+func TestConnectSaysWhereNobodyIs(t *testing.T) {
+	addr := freeAddress(t)
+	_, err := bus.Connect(t.Context(), bus.Options{URL: "nats://me:secret@" + addr})
+	if err == nil || !strings.Contains(err.Error(), addr) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %v", err)
+	}
+	_, err = bus.Connect(t.Context(), bus.Options{URL: "nats://me:sec ret@%zz:1"})
+	if err == nil || !strings.Contains(err.Error(), "no URL") || strings.Contains(err.Error(), "ret") {
+		t.Errorf("error %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	if _, err := bus.Connect(ctx, bus.Options{Retry: true}); err == nil || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestAConnectionOutlivesItsServer(t *testing.T) {
+	addr, dir := freeAddress(t), t.TempDir()
+	states := make(chan bool, 10)
+	var log bytes.Buffer
+	nc, err := bus.Connect(t.Context(), bus.Options{URL: addr, Retry: true, OnState: func(c bool) { states <- c },
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Publish("x", nil); !errors.Is(err, nats.ErrReconnectBufExceeded) {
+		t.Errorf("publishing without a server: %v", err)
+	}
+	for range 2 {
+		s, err := embedded.Start(t.Context(), embedded.Options{Dir: dir, Listen: addr})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !<-states {
+			t.Fatal("told of a loss; want a connection")
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if <-states {
+			t.Fatal("told of a connection; want a loss")
+		}
+	}
+	if err := bus.Drain(t.Context(), nc); err != nil || !nc.IsClosed() {
+		t.Errorf("draining without a server: %v", err)
+	}
+	if err := bus.Drain(t.Context(), nc); err != nil {
+		t.Errorf("draining again: %v", err)
+	}
+	for _, want := range []string{"is lost", "connected to NATS", addr} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %q:\n%s", want, log.String())
+		}
+	}
+}
+
+func TestDrainWaitsForHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nc := bustest.Connect(t, bustest.Start(t), "drained")
+		begun, finish, done := make(chan bool), make(chan bool), make(chan bool)
+		if _, err := nc.Subscribe("x", func(*nats.Msg) { close(begun); <-finish }); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Publish("x", nil); err != nil {
+			t.Fatal(err)
+		}
+		<-begun
+		go func() {
+			defer close(done)
+			if err := bus.Drain(t.Context(), nc); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		select {
+		case <-done:
+			t.Error("drained while a handler is at work")
+		default:
+		}
+		close(finish)
+		<-done
+		if !nc.IsClosed() {
+			t.Error("not closed")
+		}
+	})
+}
+
+func TestDrainIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nc := bustest.Connect(t, bustest.Start(t), "drained")
+		begun, finish := make(chan bool), make(chan bool)
+		defer close(finish)
+		if _, err := nc.Subscribe("x", func(*nats.Msg) { close(begun); <-finish }); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Publish("x", nil); err != nil {
+			t.Fatal(err)
+		}
+		<-begun
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		err := bus.Drain(ctx, nc)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 3*time.Second || !nc.IsClosed() {
+			t.Errorf("drained with %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+func TestRedactURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"nats://127.0.0.1:4222":          "nats://127.0.0.1:4222",
+		"nats://u:p@h:1":                 "nats://***@h:1",
+		"token@h":                        "***@h",
+		"nats://u:p@ss://x@h:1,tls://h2": "nats://***@h:1,tls://h2",
+		"nats://a:b@h1, nats://c:d@h2":   "nats://***@h1, nats://***@h2",
+	} {
+		if got := bus.RedactURL(in); got != want {
+			t.Errorf("RedactURL(%q) = %q; want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// minRoom is the least free space a server starts with.
+const minRoom = 64 << 20
+
+// A dirLock holds a data directory. The kernel lets go of it when the process
+// ends, however it ends, so nobody needs to remove a stale one.
+type dirLock struct{ file *os.File }
+
+// lockDir makes dir if needed and takes it for this process.
+func lockDir(dir string) (*dirLock, error) {
+	if dir == "" {
+		return nil, errors.New("the embedded NATS server needs a data directory; name one")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("the data directory %s can not be made: %w; name another one", dir, err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "broker.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the data directory %s can not be written: %w; make it writable or name another one", dir, err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, _ := io.ReadAll(io.LimitReader(f, 20))
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("the data directory %s is in use by another broker (process %s); stop that one or name another directory",
+				dir, strings.TrimSpace(string(holder)))
+		}
+		return nil, fmt.Errorf("the data directory %s can not be locked: %w; name one on a local disk", dir, err)
+	}
+	l := &dirLock{f}
+	if err := l.sign(); err != nil {
+		return nil, errors.Join(fmt.Errorf("the data directory %s can not be written: %w", dir, err), l.release())
+	}
+	return l, nil
+}
+
+// sign writes who holds the lock, for people.
+func (l *dirLock) sign() error {
+	if err := l.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := l.file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+// release lets go of the directory; a second time it does nothing.
+func (l *dirLock) release() error {
+	if err := l.file.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// checkRoom returns how many bytes the store under dir may hold: what is free,
+// less a rest so that the disk is never filled, and what it already holds.
+func checkRoom(dir string) (int64, error) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return 0, fmt.Errorf("the free space of %s can not be found out: %w", dir, err)
+	}
+	free := int64(fs.Bavail) * int64(fs.Bsize)
+	if free < minRoom {
+		return 0, fmt.Errorf("the disk of the data directory %s has %d MiB left; free at least %d MiB or name another directory",
+			dir, free>>20, minRoom>>20)
+	}
+	used, err := sizeOf(dir)
+	if err != nil {
+		return 0, fmt.Errorf("the data directory %s can not be read: %w", dir, err)
+	}
+	return free - free/20 + used, nil
+}
+
+func sizeOf(dir string) (int64, error) {
+	var sum int64
+	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		sum += info.Size()
+		return nil
+	})
+	return sum, err
+}

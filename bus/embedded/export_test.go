@@ -1,0 +1,4 @@
+package embedded
+
+// WhoLeft is whoLeft for tests.
+var WhoLeft = whoLeft

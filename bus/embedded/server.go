@@ -1,0 +1,208 @@
+package embedded
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"golang.org/x/crypto/bcrypt"
+)
+
+// The limits of a server whose options do not say.
+const (
+	DefaultMaxMemory = 256 << 20
+	DefaultMaxStore  = 10 << 30
+)
+
+const (
+	startTimeout  = 30 * time.Second
+	maxPending    = 64 << 20
+	writeDeadline = 10 * time.Second
+	pingEvery     = 15 * time.Second
+
+	systemAccount = "$SYS"
+	systemUser    = "system"
+)
+
+// Options say where a server keeps its data and whom it listens to.
+type Options struct {
+	// Dir is the server's own data directory; it is made if it is not there.
+	Dir string
+	// Listen is a loopback address such as 127.0.0.1:4222, with port 0 for any
+	// free one; empty listens to nobody outside this process.
+	Listen string
+	// MaxMemory bounds the streams in memory; 0 is [DefaultMaxMemory].
+	MaxMemory int64
+	// MaxStore bounds the streams on disk; 0 is [DefaultMaxStore]. It is
+	// lowered to what the disk can hold.
+	MaxStore int64
+	// SyncInterval is how often written data is forced onto the disk; 0 is
+	// always, before it is acknowledged.
+	SyncInterval time.Duration
+	// Logger hears what the server says; nil is silence.
+	Logger *slog.Logger
+}
+
+// A Server is a running nats-server.
+type Server struct {
+	nats     *server.Server
+	lock     *dirLock
+	password string
+	listens  bool
+}
+
+// Start runs a server and returns when it is ready. What is wrong with the
+// directory or the address is said in a sentence. Until ctx ends it waits for
+// a large store to be read.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	host, port, err := listenAddress(o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := start(ctx, o, host, port, lock)
+	if err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	return s, nil
+}
+
+func start(ctx context.Context, o Options, host string, port int, lock *dirLock) (*Server, error) {
+	room, err := checkRoom(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if o.Listen != "" {
+		if err := checkFree(ctx, o.Listen); err != nil {
+			return nil, err
+		}
+	}
+	s := &Server{lock: lock, password: rand.Text(), listens: o.Listen != ""}
+	opts, err := s.serverOptions(o, room)
+	if err != nil {
+		return nil, err
+	}
+	opts.Host, opts.Port = host, port
+	if s.nats, err = server.NewServer(opts); err != nil {
+		return nil, fmt.Errorf("the embedded NATS server: %w", err)
+	}
+	return s, s.run(ctx, o)
+}
+
+// run starts the server and waits until it is ready.
+func (s *Server) run(ctx context.Context, o Options) error {
+	log := newLogger(o.Logger)
+	s.nats.SetLoggerV2(log, false, false, false)
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		s.nats.Start()
+	}()
+	var err error
+	select {
+	case <-started:
+		err = log.fatal()
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err == nil && !s.nats.ReadyForConnections(startTimeout) {
+		err = fmt.Errorf("it was not ready after %v", startTimeout)
+	}
+	if err == nil && !s.nats.JetStreamEnabled() {
+		err = errors.New("JetStream could not be started")
+	}
+	if err != nil {
+		s.nats.Shutdown()
+		s.nats.WaitForShutdown()
+		<-started
+		return fmt.Errorf("the embedded NATS server on %s did not start: %w", o.Dir, err)
+	}
+	return nil
+}
+
+func (s *Server) serverOptions(o Options, room int64) (*server.Options, error) {
+	sys := server.NewAccount(systemAccount)
+	system, err := hash(s.password)
+	if err != nil {
+		return nil, err
+	}
+	return &server.Options{
+		ServerName: "hookfabric", DontListen: o.Listen == "", NoSigs: true,
+		DisableJetStreamBanner: true,
+		MaxPayload:             schema.MaxPayload, MaxPending: maxPending,
+		WriteDeadline: writeDeadline, PingInterval: pingEvery, MaxPingsOut: 2,
+		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"),
+		JetStreamMaxMemory: orDefault(o.MaxMemory, DefaultMaxMemory),
+		JetStreamMaxStore:  min(orDefault(o.MaxStore, DefaultMaxStore), room),
+		SyncAlways:         o.SyncInterval == 0, SyncInterval: o.SyncInterval,
+		// With no account but the system's, the server itself puts clients that
+		// bring no credentials into its default account.
+		Accounts: []*server.Account{sys}, SystemAccount: systemAccount,
+		Users: []*server.User{{Username: systemUser, Password: system, Account: sys}},
+	}, nil
+}
+
+func orDefault(v, def int64) int64 {
+	if v == 0 {
+		return def
+	}
+	return v
+}
+
+// hash makes the server keep no plain password. The cheapest cost will do: the
+// passwords are random and live no longer than the process.
+func hash(password string) (string, error) {
+	b, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	return string(b), err
+}
+
+// Connect connects in process, as an ordinary client. The options' URL is not used.
+func (s *Server) Connect(ctx context.Context, o bus.Options) (*nats.Conn, error) {
+	o.InProcess = s.nats
+	return bus.Connect(ctx, o)
+}
+
+// ConnectSystem connects in process to the system account, where the server
+// tells of its clients' lives. Nobody outside this process can.
+func (s *Server) ConnectSystem(ctx context.Context, o bus.Options) (*nats.Conn, error) {
+	o.InProcess, o.User, o.Password = s.nats, systemUser, s.password
+	return bus.Connect(ctx, o)
+}
+
+// ClientURL is where clients outside this process connect; empty if it does
+// not listen.
+func (s *Server) ClientURL() string {
+	if !s.listens {
+		return ""
+	}
+	return s.nats.ClientURL()
+}
+
+// Close stops the server, waits until everything is on disk and releases the
+// data directory. When ctx ends first, the directory stays locked until the
+// process ends.
+func (s *Server) Close(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.nats.Shutdown()
+		s.nats.WaitForShutdown()
+	}()
+	select {
+	case <-done:
+		return s.lock.release()
+	case <-ctx.Done():
+		return fmt.Errorf("the embedded NATS server was still stopping: %w", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,233 @@
+package embedded_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func TestMain(m *testing.M) { bustest.Main(m) }
+
+func TestAServerInABubbleServesItsProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		if u := s.ClientURL(); u != "" {
+			t.Errorf("ClientURL = %q although nothing listens", u)
+		}
+		nc := bustest.Connect(t, s, "responder")
+		if nc.MaxPayload() != schema.MaxPayload {
+			t.Errorf("MaxPayload = %d", nc.MaxPayload())
+		}
+		if _, err := nc.Subscribe("slow", func(m *nats.Msg) {
+			time.AfterFunc(30*time.Second, func() { _ = m.Respond([]byte("done")) })
+		}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		m, err := bustest.Connect(t, s, "asker").RequestWithContext(ctx, "slow", nil)
+		if err != nil || string(m.Data) != "done" || time.Since(start) < 30*time.Second {
+			t.Errorf("answer %v, %v after %v", m, err, time.Since(start))
+		}
+	})
+}
+
+func TestStreamsAreBoundedAndThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.StartWith(t, embedded.Options{MaxMemory: 1 << 20, MaxStore: 8 << 20})
+		js, err := jetstream.New(bustest.Connect(t, s, "js"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "b", MaxBytes: 4 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := kv.PutString(t.Context(), "k", "v"); err != nil {
+			t.Error(err)
+		}
+		_, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "c", MaxBytes: 5 << 20})
+		if err == nil {
+			t.Error("a bucket beyond the server's store is made")
+		}
+	})
+}
+
+func TestLostClientsAreNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		sys, err := s.ConnectSystem(t.Context(), bus.Options{Name: "broker system"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sys.Close()
+		gone := make(chan string, 10)
+		ctx, stop := context.WithCancel(t.Context())
+		if err := embedded.WatchDisconnects(ctx, sys, func(name string) { gone <- name }); err != nil {
+			t.Fatal(err)
+		}
+		worker, err := s.Connect(t.Context(), bus.Options{Name: "worker 1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		worker.Close()
+		if name := <-gone; name != "worker 1" || time.Since(start) > 20*time.Millisecond {
+			t.Errorf("%q is gone after %v", name, time.Since(start))
+		}
+		stop()
+		synctest.Wait()
+		bustest.Connect(t, s, "worker 2").Close()
+		synctest.Wait()
+		if len(gone) != 0 {
+			t.Errorf("%q is reported after the end", <-gone)
+		}
+	})
+}
+
+func TestTheEventIsTheServers(t *testing.T) {
+	e := server.DisconnectEventMsg{Client: server.ClientInfo{Name: "w", Kind: "Client"}}
+	data, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ data, want string }{
+		"a client":      {string(data), "w"},
+		"a leaf node":   {`{"client":{"name":"w","kind":"Leafnode"}}`, ""},
+		"no name":       {`{"client":{"kind":"Client"}}`, ""},
+		"not even JSON": {`{`, ""},
+	} {
+		if got := embedded.WhoLeft([]byte(c.data)); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestAListeningServer(t *testing.T) {
+	s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	nc, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), Name: "outside"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), User: "system", Password: "guess"}); err == nil {
+		t.Error("a guessed password opens the system account")
+	}
+	if _, err := nc.SubscribeSync("$SYS.>"); err != nil {
+		t.Fatal(err)
+	}
+	addr := strings.TrimPrefix(s.ClientURL(), "nats://")
+	_, err = embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), Listen: addr})
+	wantError(t, err, "is in use")
+}
+
+func TestADirectoryHasOneServerAndKeepsItsData(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "data")
+	first, err := embedded.Start(t.Context(), embedded.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = embedded.Start(t.Context(), embedded.Options{Dir: dir})
+	wantError(t, err, "in use by another broker (process ")
+	put(t, first)
+	for range 2 {
+		if err := first.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := bustest.StartWith(t, embedded.Options{Dir: dir})
+	js, err := jetstream.New(bustest.Connect(t, second, "reader"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.KeyValue(t.Context(), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := kv.Get(t.Context(), "k"); err != nil || string(e.Value()) != "v" {
+		t.Errorf("after the restart: %v, %v", e, err)
+	}
+}
+
+func put(t *testing.T, s *embedded.Server) {
+	js, err := jetstream.New(bustest.Connect(t, s, "writer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.PutString(t.Context(), "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		o    embedded.Options
+		want string
+	}{
+		"no directory":            {embedded.Options{}, "needs a data directory"},
+		"a file as the directory": {embedded.Options{Dir: file}, "can not be made"},
+		"all interfaces":          {embedded.Options{Dir: "x", Listen: "0.0.0.0:4222"}, "authentication and TLS"},
+		"no host":                 {embedded.Options{Dir: "x", Listen: ":4222"}, "authentication and TLS"},
+		"IPv6 for everybody":      {embedded.Options{Dir: "x", Listen: "[::]:4222"}, "authentication and TLS"},
+		"a host name":             {embedded.Options{Dir: "x", Listen: "example.org:4222"}, "authentication and TLS"},
+		"no port":                 {embedded.Options{Dir: "x", Listen: "127.0.0.1"}, "such as 127.0.0.1:4222"},
+		"a port that is a word":   {embedded.Options{Dir: "x", Listen: "127.0.0.1:nats"}, "write a number"},
+		"a port beyond all":       {embedded.Options{Dir: "x", Listen: "127.0.0.1:70000"}, "write a number"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := embedded.Start(t.Context(), c.o)
+			wantError(t, err, c.want)
+		})
+	}
+}
+
+func TestARefusedServerLeavesTheDirectoryFree(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir := t.TempDir()
+	_, err = embedded.Start(t.Context(), embedded.Options{Dir: dir, Listen: l.Addr().String()})
+	wantError(t, err, "is in use")
+	bustest.StartWith(t, embedded.Options{Dir: dir})
+}
+
+func TestAStoreThatCanNotBeMadeIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := embedded.Start(t.Context(), embedded.Options{Dir: dir})
+	wantError(t, err, "did not start")
+}
+
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v; want one with %q", err, want)
+	}
+}
