@@ -45,7 +45,7 @@ func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 	if err != nil {
 		return fmt.Errorf("reaching JetStream: %w", err)
 	}
-	configs, err := state.OpenForRead(ctx, js)
+	configs, err := state.OpenForRead(ctx, js, state.ConfigOptions{Logger: w.opt.Logger})
 	if err != nil {
 		return err
 	}

@@ -71,6 +71,9 @@ type Broker struct {
 	HTTPAddr string
 }
 
+// undoTime is how long it may take to undo a start that failed.
+const undoTime = 5 * time.Second
+
 // New starts a broker. When a step fails, those before it are undone.
 func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 	if opt.Logger == nil {
@@ -79,7 +82,9 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 	b := &Broker{opt: opt, log: opt.Logger, reg: ops.Registry()}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.stack.Stop(context.WithoutCancel(ctx)))
+			undoing, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+			defer cancel()
+			err = errors.Join(err, b.stack.Stop(undoing))
 		}
 	}()
 	cfg, err := b.readConfig()
@@ -206,7 +211,7 @@ func (b *Broker) openState(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reaching JetStream: %w", err)
 	}
-	b.configs, err = state.OpenConfigs(ctx, js, state.ConfigOptions{Replicas: 1})
+	b.configs, err = state.OpenConfigs(ctx, js, state.ConfigOptions{Logger: b.log})
 	return err
 }
 

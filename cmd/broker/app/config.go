@@ -63,11 +63,12 @@ func (b *Broker) readConfig() (*schema.Config, error) {
 // only then are events taken.
 func (b *Broker) follow(ctx context.Context, cfg *schema.Config) error {
 	if cfg == nil {
-		cfg = &schema.Config{}
-		if n, err := b.configs.Active(ctx); err != nil {
+		current, err := b.configs.Current(ctx)
+		if err != nil {
 			return err
-		} else if n > 0 {
-			cfg = nil
+		}
+		if current.Version == 0 {
+			cfg = &schema.Config{} // a new fabric: no hooks
 		}
 	}
 	if cfg != nil {
