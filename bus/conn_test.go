@@ -41,7 +41,7 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
 
@@ -120,7 +120,10 @@ func TestDrainIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nc := bustest.Connect(t, bustest.Start(t), "drained")
 		begun, finish := make(chan bool), make(chan bool)
-		defer close(finish)
+		defer func() {
+			close(finish)
+			<-time.After(time.Second) // The client looks whether it is drained now and then.
+		}()
 		if _, err := nc.Subscribe("x", func(*nats.Msg) { close(begun); <-finish }); err != nil {
 			t.Fatal(err)
 		}

@@ -209,7 +209,7 @@ func TestARefusedServerLeavesTheDirectoryFree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	dir := t.TempDir()
 	_, err = embedded.Start(t.Context(), embedded.Options{Dir: dir, Listen: l.Addr().String()})
 	wantError(t, err, "is in use")

@@ -1,0 +1,181 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ConfigBucket is the bucket of the configuration. Its keys are `current`,
+// which names the active version, `v.<n>`, the versions, and `fabric`, the
+// fabric's id.
+const ConfigBucket = "hook_config"
+
+// The bounds of the configuration's bucket.
+const (
+	// MaxConfig is the largest configuration, as JSON.
+	MaxConfig = schema.MaxEvent
+	// KeptConfigs is how many versions are kept, the active one included.
+	KeptConfigs = 3
+
+	maxConfigBytes = 10 * schema.MaxPayload
+	configHistory  = 16
+	markersFor     = 24 * time.Hour
+)
+
+const (
+	currentKey = "current"
+	fabricKey  = "fabric"
+)
+
+// ErrNoVersion says that a version does not exist, or no longer.
+var ErrNoVersion = errors.New("there is no such config version")
+
+// ConfigOptions say how the configuration is kept.
+type ConfigOptions struct {
+	// Replicas of the bucket, if it is made now; 0 is 1. A bucket that is
+	// there keeps its own.
+	Replicas int
+	// Logger hears of what can wait; nil is silence.
+	Logger *slog.Logger
+}
+
+// Configs are the versions of the fabric's configuration. Each is written once
+// and never changed; one of them is active.
+type Configs struct {
+	js     jetstream.JetStream
+	kv     jetstream.KeyValue
+	log    *slog.Logger
+	fabric string
+}
+
+// OpenConfigs makes the configuration's bucket, or opens the one that is
+// there. It waits for a JetStream that is still starting.
+func OpenConfigs(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (*Configs, error) {
+	kv, err := patiently(ctx, "opening the bucket "+ConfigBucket, passing, func(ctx context.Context) (jetstream.KeyValue, error) {
+		kv, err := js.CreateKeyValue(ctx, bucket(max(o.Replicas, 1)))
+		if errors.Is(err, jetstream.ErrBucketExists) {
+			return js.KeyValue(ctx, ConfigBucket)
+		}
+		return kv, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := newConfigs(js, kv, o)
+	if c.fabric, err = c.ensureFabric(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// OpenForRead opens the bucket that a broker makes, and waits until one has.
+func OpenForRead(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (*Configs, error) {
+	absent := func(err error) bool {
+		return passing(err) || errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrKeyNotFound)
+	}
+	return patiently(ctx, "waiting for a broker to make the bucket "+ConfigBucket, absent, func(ctx context.Context) (*Configs, error) {
+		kv, err := js.KeyValue(ctx, ConfigBucket)
+		if err != nil {
+			return nil, err
+		}
+		c := newConfigs(js, kv, o)
+		e, err := kv.Get(ctx, fabricKey)
+		if err != nil {
+			return nil, err
+		}
+		c.fabric = string(e.Value())
+		return c, nil
+	})
+}
+
+func bucket(replicas int) jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{
+		Bucket: ConfigBucket, Description: "the configuration of the hook fabric",
+		Replicas: replicas, Storage: jetstream.FileStorage, History: configHistory,
+		MaxBytes: maxConfigBytes, MaxValueSize: schema.MaxPayload, LimitMarkerTTL: markersFor,
+	}
+}
+
+func newConfigs(js jetstream.JetStream, kv jetstream.KeyValue, o ConfigOptions) *Configs {
+	log := o.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Configs{js: js, kv: kv, log: log}
+}
+
+// FabricID is the id of the fabric, a UUID made with its buckets: a new data
+// directory is a new fabric.
+func (c *Configs) FabricID() string { return c.fabric }
+
+// ensureFabric returns the fabric's id. Of all who come at once, one makes it.
+func (c *Configs) ensureFabric(ctx context.Context) (string, error) {
+	id := uuid.NewString()
+	for i := range attempts {
+		e, err := c.kv.Get(ctx, fabricKey)
+		if err == nil {
+			return string(e.Value()), nil
+		}
+		if !errors.Is(err, jetstream.ErrKeyNotFound) {
+			return "", fmt.Errorf("reading the fabric's id: %w", err)
+		}
+		if _, err = c.kv.Update(ctx, fabricKey, []byte(id), 0); err == nil {
+			return id, nil
+		}
+		if !refused(err) {
+			return "", fmt.Errorf("making the fabric's id: %w", err)
+		}
+		if err := again(ctx, i); err != nil {
+			return "", fmt.Errorf("making the fabric's id: %w", err)
+		}
+	}
+	return "", fmt.Errorf("the fabric's id can be neither read nor made; somebody deleted the key %s of the bucket %s: delete the whole bucket to start a new fabric",
+		fabricKey, ConfigBucket)
+}
+
+func versionKey(n uint64) string { return "v." + strconv.FormatUint(n, 10) }
+
+// Get returns a version, or [ErrNoVersion] if it does not exist any more. On a
+// cluster a version that is milliseconds old may not be found yet.
+func (c *Configs) Get(ctx context.Context, version uint64) (schema.Config, error) {
+	e, err := c.kv.Get(ctx, versionKey(version))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return schema.Config{}, fmt.Errorf("config version %d: %w", version, ErrNoVersion)
+	}
+	if err != nil {
+		return schema.Config{}, fmt.Errorf("reading config version %d: %w", version, err)
+	}
+	var cfg schema.Config
+	if err := schema.Unmarshal(e.Value(), &cfg); err != nil {
+		return schema.Config{}, fmt.Errorf("config version %d can not be read; was it written by a newer release? %w", version, err)
+	}
+	cfg.Version = version
+	return cfg, nil
+}
+
+// Current returns the active version; before anything was published, the zero
+// Config, which has no hooks.
+func (c *Configs) Current(ctx context.Context) (schema.Config, error) {
+	for i := range attempts {
+		p, _, err := c.pointer(ctx)
+		if err != nil || p.Version == 0 {
+			return schema.Config{}, err
+		}
+		cfg, err := c.Get(ctx, p.Version)
+		if !errors.Is(err, ErrNoVersion) {
+			return cfg, err
+		}
+		if err := again(ctx, i); err != nil {
+			return schema.Config{}, err
+		}
+	}
+	return schema.Config{}, fmt.Errorf("the active config version: %w; somebody deleted it from the bucket %s", ErrNoVersion, ConfigBucket)
+}

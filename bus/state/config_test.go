@@ -1,0 +1,278 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func TestMain(m *testing.M) { bustest.Main(m) }
+
+func stream(t *testing.T, s *embedded.Server) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(bustest.Connect(t, s, t.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func open(t *testing.T, js jetstream.JetStream) *state.Configs {
+	t.Helper()
+	c, err := state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// config is a configuration with one hook of that name.
+func config(name string) schema.Config {
+	return schema.Config{Dir: "/etc/" + name, Hooks: []schema.Hook{{Name: name, Event: schema.PreToolUse, Type: schema.Builtin,
+		Handler: "deny", Timeout: schema.DefaultTimeout, Pool: "default", Options: map[string]any{"n": 1}}}}
+}
+
+func publish(t *testing.T, c *state.Configs, cfg schema.Config, version uint64, changed bool) {
+	t.Helper()
+	v, ch, err := c.Publish(t.Context(), cfg)
+	if err != nil || v != version || ch != changed {
+		t.Errorf("Publish = %d, %v, %v; want %d, %v", v, ch, err, version, changed)
+	}
+}
+
+func TestConfigsAreVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		c := open(t, js)
+		if cur, err := c.Current(t.Context()); err != nil || cur.Version != 0 || len(cur.Hooks) != 0 {
+			t.Errorf("before anything: %+v, %v", cur, err)
+		}
+		publish(t, c, config("a"), 1, true)
+		same := config("a")
+		same.Dir, same.Version = "/elsewhere", 77
+		publish(t, c, same, 1, false)
+		publish(t, c, config("b"), 2, true)
+		publish(t, c, config("a"), 3, true)
+		want := config("b")
+		want.Version, want.Hooks[0].Options = 2, map[string]any{"n": 1.0}
+		got, err := c.Get(t.Context(), 2)
+		if d := cmp.Diff(want, got); d != "" || err != nil {
+			t.Error(err, d)
+		}
+		if cur, err := open(t, js).Current(t.Context()); err != nil || cur.Version != 3 || cur.Hooks[0].Name != "a" {
+			t.Errorf("the active one: %+v, %v", cur, err)
+		}
+	})
+}
+
+func TestTheLastThreeVersionsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		c := open(t, js)
+		for i := range 6 {
+			publish(t, c, config(fmt.Sprint("c", i)), uint64(i+1), true)
+		}
+		for v := range uint64(8) {
+			_, err := c.Get(t.Context(), v)
+			if kept := v >= 4 && v <= 6; kept != (err == nil) || !kept && !errors.Is(err, state.ErrNoVersion) {
+				t.Errorf("version %d: %v", v, err)
+			}
+		}
+	})
+}
+
+func TestTheBucketIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		c := open(t, js)
+		s, err := js.Stream(t.Context(), "KV_"+state.ConfigBucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := s.CachedInfo().Config
+		if cfg.Replicas != 1 || cfg.MaxBytes <= 0 || cfg.MaxMsgSize <= 0 || cfg.Storage != jetstream.FileStorage {
+			t.Errorf("the bucket's stream is %+v", cfg)
+		}
+		big := config("big")
+		big.Hooks[0].When = strings.Repeat("x", state.MaxConfig-500)
+		publish(t, c, big, 1, true)
+		if got, err := c.Current(t.Context()); err != nil || len(got.Hooks[0].When) != state.MaxConfig-500 {
+			t.Errorf("a large configuration comes back with %v", err)
+		}
+		big.Hooks[0].When = strings.Repeat("x", state.MaxConfig)
+		if _, _, err := c.Publish(t.Context(), big); err == nil || !strings.Contains(err.Error(), "at most 8128 KiB") {
+			t.Errorf("a configuration too large: %v", err)
+		}
+	})
+}
+
+func TestLargeConfigsCanBeReplacedForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, stream(t, bustest.Start(t)))
+		big := config("big")
+		for i := range 12 {
+			big.Hooks[0].When = strings.Repeat(string(rune('a'+i)), state.MaxConfig-500)
+			publish(t, c, big, uint64(i+1), true)
+		}
+	})
+}
+
+func TestAFabricHasOneID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		js := stream(t, s)
+		ids := make([]string, 8)
+		var all sync.WaitGroup
+		for i := range ids {
+			all.Go(func() {
+				c, err := state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ids[i] = c.FabricID()
+			})
+		}
+		all.Wait()
+		if len(slices.Compact(ids)) != 1 || uuid.Validate(ids[0]) != nil {
+			t.Errorf("the fabric's ids are %q", ids)
+		}
+		r, err := state.OpenForRead(t.Context(), js, state.ConfigOptions{})
+		if err != nil || r.FabricID() != ids[0] {
+			t.Errorf("a reader: %v", err)
+		}
+	})
+}
+
+func TestADeletedFabricIDIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		open(t, js)
+		kv, err := js.KeyValue(t.Context(), state.ConfigBucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := kv.Delete(t.Context(), "fabric"); err != nil {
+			t.Fatal(err)
+		}
+		_, err = state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
+		if err == nil || !strings.Contains(err.Error(), "delete the whole bucket") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestReadersWaitForTheBucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := state.OpenForRead(ctx, js, state.ConfigOptions{})
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waiting for a broker") {
+			t.Errorf("without a broker: %v", err)
+		}
+		opened := make(chan error)
+		go func() {
+			_, err := state.OpenForRead(t.Context(), js, state.ConfigOptions{})
+			opened <- err
+		}()
+		<-time.After(time.Minute)
+		select {
+		case err := <-opened:
+			t.Errorf("opened what is not there: %v", err)
+		default:
+		}
+		open(t, js)
+		if err := <-opened; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPublishersRace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		c := open(t, js)
+		const crowd = 8
+		versions := make([]uint64, crowd)
+		var all sync.WaitGroup
+		for i := range crowd {
+			all.Go(func() {
+				v, changed, err := c.Publish(t.Context(), config(fmt.Sprint("c", i)))
+				if err != nil || !changed {
+					t.Errorf("publisher %d: %v, %v", i, changed, err)
+				}
+				versions[i] = v
+			})
+		}
+		all.Wait()
+		cur, err := c.Current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		winner := slices.Index(versions, cur.Version)
+		if winner < 0 || cur.Hooks[0].Name != fmt.Sprint("c", winner) {
+			t.Errorf("version %d with the hook %s is active; published were %v", cur.Version, cur.Hooks[0].Name, versions)
+		}
+		slices.Sort(versions)
+		if len(slices.Compact(versions)) != crowd {
+			t.Errorf("two publishers have one version: %v", versions)
+		}
+	})
+}
+
+func TestEqualPublishersAgree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, stream(t, bustest.Start(t)))
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		changes, versions := 0, map[uint64]bool{}
+		for range 8 {
+			all.Go(func() {
+				v, changed, err := c.Publish(t.Context(), config("same"))
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Error(err)
+				}
+				if versions[v] = true; changed {
+					changes++
+				}
+			})
+		}
+		all.Wait()
+		if changes != 1 || len(versions) != 1 {
+			t.Errorf("%d changes, versions %v", changes, versions)
+		}
+	})
+}
+
+// outside connects to s over the network.
+func outside(t *testing.T, s *embedded.Server) jetstream.JetStream {
+	t.Helper()
+	nc, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), Name: t.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
