@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
@@ -247,6 +248,14 @@ func TestConstructorsSayWhatTheirNamesSay(t *testing.T) {
 		if diff := cmp.Diff(want, c.got); err != nil || diff != "" {
 			t.Errorf("%s: %v %s", name, err, diff)
 		}
+	}
+}
+
+func TestWhatIsTooLargeKeepsItsDecision(t *testing.T) {
+	big := schema.Result{Decision: schema.Deny, Reason: strings.Repeat("é", schema.MaxReason), Value: raw(`"v"`)}
+	small := big.Trimmed()
+	if small.Decision != schema.Deny || small.Value != nil || small.Size() > schema.MaxReason+16 || !utf8.ValidString(small.Reason) {
+		t.Errorf("kept: %q, %d bytes", small.Decision, small.Size())
 	}
 }
 

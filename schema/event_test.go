@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -144,6 +145,22 @@ func TestMarginLeavesTimeToAnswer(t *testing.T) {
 			t.Errorf("Margin(%v) = %v, want %v", left, got, want)
 		}
 	}
+}
+
+func TestMarginsAreNeverMoreThanHalf(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		left := time.Duration(rapid.Int64Range(2, int64(24*time.Hour)).Draw(t, "left"))
+		m := schema.Margin(left)
+		if m <= 0 || m > left/2 {
+			t.Fatalf("Margin(%v) = %v", left, m)
+		}
+		if rest := left - m; schema.Margin(rest) > m {
+			t.Fatalf("the next hop keeps more: Margin(%v) > %v", rest, m)
+		}
+		if left >= 400*time.Millisecond && m != left/20 {
+			t.Fatalf("Margin(%v) = %v, not 5 %%", left, m)
+		}
+	})
 }
 
 func TestDurationsAreWrittenAsAPersonWould(t *testing.T) {
