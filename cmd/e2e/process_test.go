@@ -1,0 +1,175 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what should come at once, on a machine
+// that does much else at the same time.
+const patience = 20 * time.Second
+
+// A process is a child of the test, the leader of its own group.
+type process struct {
+	name  string
+	cmd   *exec.Cmd
+	said  *journal
+	ended chan struct{} // closed when it is reaped
+	line  *os.File      // the test's end of the lifeline
+}
+
+// launch starts one of the commands. Without env it gets the test's own
+// environment, but nothing that would configure the fabric.
+func launch(dir string, env []string, name string, args ...string) (*process, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	p := &process{name: name, cmd: exec.Command(path, args...), said: newJournal(), ended: make(chan struct{}), line: w}
+	if env == nil {
+		env = cleaned(os.Environ())
+	}
+	p.cmd.Dir, p.cmd.Env = dir, append(env, lifelineVar+"=3")
+	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
+	p.cmd.ExtraFiles = []*os.File{r}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		_ = w.Close()
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // how it ended is in its state
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+func cleaned(env []string) []string {
+	var kept []string
+	for _, v := range env {
+		if !strings.HasPrefix(v, "HOOKFABRIC_") {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// start starts one of the commands until the test ends.
+func start(t testing.TB, name string, args ...string) *process {
+	t.Helper()
+	p, err := launch(t.TempDir(), nil, name, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("%s %s said:\n%s", name, strings.Join(args, " "), lastLines(p.said.String(), 40))
+		}
+	})
+	return p
+}
+
+func lastLines(s string, n int) string {
+	lines := strings.Split(s, "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// kill ends the whole group, however it is, and waits for it.
+func (p *process) kill() {
+	_ = p.signal(syscall.SIGKILL)
+	<-p.ended
+	_ = p.line.Close()
+}
+
+// signal tells the process's group something; one that has ended hears nothing.
+func (p *process) signal(s syscall.Signal) error {
+	select {
+	case <-p.ended:
+		return fmt.Errorf("%s has ended already", p.name)
+	default:
+		return syscall.Kill(-p.cmd.Process.Pid, s)
+	}
+}
+
+// must is signal for a process that has to be there.
+func (p *process) must(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	if err := p.signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until the process says something that matches after mark, and
+// returns the match.
+func (p *process) await(mark int, pattern string) ([]string, error) {
+	re := regexp.MustCompile(pattern)
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		match, changed := p.said.find(mark, re)
+		if match != nil {
+			return match, nil
+		}
+		select {
+		case <-changed:
+		case <-p.ended:
+			if match, _ := p.said.find(mark, re); match != nil {
+				return match, nil
+			}
+			return nil, fmt.Errorf("%s ended (%v) and never said %q; it said:\n%s", p.name, p.cmd.ProcessState, pattern, p.said)
+		case <-late.C:
+			return nil, fmt.Errorf("%s did not say %q within %v; it said:\n%s", p.name, pattern, patience, p.said)
+		}
+	}
+}
+
+// mustSay is await for a test that can not go on without it.
+func (p *process) mustSay(t testing.TB, mark int, pattern string) []string {
+	t.Helper()
+	match, err := p.await(mark, pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return match
+}
+
+// wait waits for the end and returns the exit code.
+func (p *process) wait() (int, error) {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-p.ended:
+		return p.cmd.ProcessState.ExitCode(), nil
+	case <-late.C:
+		return 0, fmt.Errorf("%s did not end within %v; it said:\n%s", p.name, patience, p.said)
+	}
+}
+
+// eventually polls a process of somebody else's until it is as it should be.
+func eventually(what string, ok func() bool) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return fmt.Errorf("not within %v: %s", patience, what)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package e2e_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// natsServer is a NATS server of somebody's own: JetStream in DIR, on a free
+// loopback port or on the one that is named.
+func natsServer(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("nats-server", flag.ContinueOnError)
+	dir := flags.String("dir", "", "where JetStream keeps its data")
+	listen := flags.String("listen", "127.0.0.1:0", "address")
+	if flags.Parse(args) != nil {
+		return 2
+	}
+	host, p, err := net.SplitHostPort(*listen)
+	port, portErr := strconv.Atoi(p)
+	if err != nil || portErr != nil {
+		fmt.Fprintln(stderr, "nats-server: no address:", *listen)
+		return 2
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	s, err := server.NewServer(&server.Options{
+		Host: host, Port: port, JetStream: true, StoreDir: *dir, NoSigs: true, MaxPayload: schema.MaxPayload,
+		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 1 << 30,
+	})
+	if err != nil {
+		fmt.Fprintln(stderr, "nats-server:", err)
+		return 1
+	}
+	go s.Start()
+	if !s.ReadyForConnections(patience) {
+		fmt.Fprintln(stderr, "nats-server: not ready")
+		return 1
+	}
+	fmt.Fprintln(stdout, "ready", s.ClientURL())
+	<-ctx.Done()
+	s.Shutdown()
+	s.WaitForShutdown()
+	return 0
+}
+
+// goHooks is a worker of somebody's own, whose hooks wait up to a tenth of a
+// second as hooks do that ask somebody else.
+func goHooks(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("gohooks", flag.ContinueOnError)
+	url := flags.String("nats", "", "the fabric")
+	name := flags.String("name", "", "the worker's id")
+	pool := flags.String("pool", "crew", "the pool")
+	if flags.Parse(args) != nil {
+		return 2
+	}
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	nc, err := bus.Connect(ctx, bus.Options{URL: *url, Name: workers.ConnectionPrefix + *name, Logger: log})
+	if err != nil {
+		fmt.Fprintln(stderr, "gohooks:", err)
+		return 1
+	}
+	defer nc.Close()
+	fmt.Fprintln(stdout, "connected")
+	err = workers.Run(ctx, nc, workers.New(workers.Options{
+		Name: *name, Pools: []string{*pool}, Logger: log,
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: answers{
+			"wait":   schema.Allowed(),
+			"refuse": schema.Denied("the hook said no"),
+		}},
+	}))
+	if err != nil {
+		fmt.Fprintln(stderr, "gohooks:", err)
+		return 1
+	}
+	return 0
+}
+
+// answers is a runner whose handlers wait and then give their answer.
+type answers map[string]schema.Result
+
+// Load finds the answer by the handler's name.
+func (a answers) Load(h schema.Hook, _ []string) (workers.Handler, error) {
+	res, ok := a[h.Handler]
+	if !ok {
+		return nil, fmt.Errorf("this program serves no handler %q", h.Handler)
+	}
+	return workers.HandlerFunc(func(ctx context.Context, _ *schema.Event) (schema.Result, error) {
+		t := time.NewTimer(rand.N(100 * time.Millisecond))
+		defer t.Stop()
+		select {
+		case <-t.C:
+			return res, nil
+		case <-ctx.Done():
+			return schema.Result{}, context.Cause(ctx)
+		}
+	}), nil
+}
+
+// Close has nothing to end.
+func (answers) Close() error { return nil }
