@@ -1,0 +1,126 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/loadtest/stats"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Report is what a run showed.
+type Report struct {
+	// Rows are the ratios, judged.
+	Rows []Row `json:"rows"`
+	// Absolute are the figures behind them: true for this machine in that hour.
+	Absolute []Absolute `json:"absolute"`
+	// Machine is where it ran, and with what.
+	Machine machine.Facts `json:"machine"`
+	// EventBytes is the size of an encoded event.
+	EventBytes int `json:"event_bytes"`
+	// Repetitions, Window and Warm are how it was measured.
+	Repetitions int             `json:"repetitions"`
+	Window      schema.Duration `json:"window"`
+	Warm        schema.Duration `json:"warm"`
+}
+
+// A Row is one ratio with its 95 % interval, and its budget.
+type Row struct {
+	Name    string `json:"name"`
+	Callers int    `json:"callers"`
+	// Metric is p50 or throughput.
+	Metric string  `json:"metric"`
+	Ratio  float64 `json:"ratio"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	// Budget is the largest ratio of a p50, or the smallest of a throughput;
+	// null where there is none.
+	Budget *float64 `json:"budget"`
+	// OK is false only if the whole interval is beyond the budget.
+	OK bool `json:"ok"`
+}
+
+// Absolute is what one contender took, the median over the repetitions.
+type Absolute struct {
+	Name      string          `json:"name"`
+	Callers   int             `json:"callers"`
+	P50       schema.Duration `json:"p50"`
+	P99       schema.Duration `json:"p99"`
+	PerSecond float64         `json:"per_second"`
+}
+
+// OK reports whether every budget was kept.
+func (r *Report) OK() bool {
+	return !slices.ContainsFunc(r.Rows, func(r Row) bool { return !r.OK })
+}
+
+// judged turns samples, one per repetition and contender, into a report.
+func judged(o Options, samples map[string][]sample) *Report {
+	r := &Report{
+		Machine: machine.Here(), EventBytes: roles.EventSize, Repetitions: len(samples[raw]),
+		Window: schema.Duration(o.Window), Warm: schema.Duration(o.Warm),
+	}
+	for _, l := range lines() {
+		for i, c := range cells() {
+			if l.less != "" && c.metric == throughput {
+				continue // throughputs do not add up
+			}
+			r.Rows = append(r.Rows, judge(l.name, c, stats.Estimated(l.ratios(c, samples)), l.limits[i]))
+		}
+	}
+	for _, c := range contenders() {
+		for _, callers := range []int{1, many} {
+			r.Absolute = append(r.Absolute, absolute(c.name, callers, samples[c.name]))
+		}
+	}
+	return r
+}
+
+// ratios are one cell's ratios, one per repetition.
+func (l line) ratios(c cell, samples map[string][]sample) []float64 {
+	var ratios []float64
+	for i, s := range samples[l.of] {
+		v := c.of(s)
+		if l.less != "" {
+			v -= c.of(samples[l.less][i])
+		}
+		ratios = append(ratios, v/c.of(samples[l.by][i]))
+	}
+	return ratios
+}
+
+// judge says whether a figure keeps within limit; 0: it always does.
+func judge(name string, c cell, e stats.Estimate, limit float64) Row {
+	r := Row{
+		Name: name, Callers: c.callers, Metric: c.metric,
+		Ratio: rounded(e.Median), Low: rounded(e.Low), High: rounded(e.High), OK: true,
+	}
+	if limit == 0 {
+		return r
+	}
+	r.Budget = &limit
+	r.OK = r.Low <= limit
+	if c.metric == throughput {
+		r.OK = r.High >= limit
+	}
+	return r
+}
+
+// rounded keeps what can be told apart, for people who read the JSON.
+func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+func absolute(name string, callers int, samples []sample) Absolute {
+	f := middle(samples, callers)
+	return Absolute{
+		Name: name, Callers: callers, P50: legible(f.P50), P99: legible(f.P99),
+		PerSecond: math.Round(f.PerSecond),
+	}
+}
+
+// legible drops the digits that mean nothing.
+func legible(d schema.Duration) schema.Duration {
+	return schema.Duration(d.Std().Round(100 * time.Nanosecond))
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/loadtest/bench"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/loadtest/scale"
+)
+
+// errBudget is a run that went well and whose figures did not.
+var errBudget = errors.New("a budget was exceeded; the table shows which")
+
+// usage is an error of whoever typed the command.
+type usage struct{ error }
+
+func exitCode(err error) int {
+	if _, ok := errors.AsType[usage](err); ok {
+		return 2
+	}
+	return 1
+}
+
+// commands is the command line.
+func commands() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "loadtest",
+		Short:         "Measure the fabric on this machine",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(benchCommand(), scaleCommand(), roleCommand())
+	return root
+}
+
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage{fmt.Errorf("unknown argument %q; see %s --help", args[0], c.CommandPath())}
+	}
+	return nil
+}
+
+// roleCommand is what the children are started with.
+func roleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "role NAME",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			start, ok := roles.All()[args[0]]
+			if !ok {
+				return usage{fmt.Errorf("unknown role %q", args[0])}
+			}
+			return proc.Serve(c.Context(), start, os.Stdin, os.Stdout)
+		},
+	}
+}
+
+func benchCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Compare a call of the fabric with a bare request-reply, webhooks and command hooks",
+		Args:  noArgs,
+	}
+	f := flags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o := bench.Thorough()
+		if f.quick {
+			o = bench.Quick()
+		}
+		if f.reps > 0 {
+			o.Repetitions = f.reps
+		}
+		o.Progress = c.ErrOrStderr()
+		return f.staged(c, func(s stage) (report, error) {
+			o.Dir, o.Crew = s.dir, s.crew
+			return bench.Run(c.Context(), o)
+		})
+	}
+	return c
+}
+
+func scaleCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "scale",
+		Short: "Show how the throughput of hooks that wait grows with 1, 2 and 4 workers",
+		Args:  noArgs,
+	}
+	f := flags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o := scale.Thorough()
+		if f.quick {
+			o = scale.Quick()
+		}
+		if f.reps > 0 {
+			o.Repetitions = f.reps
+		}
+		o.Progress = c.ErrOrStderr()
+		return f.staged(c, func(s stage) (report, error) {
+			o.Dir, o.Crew = s.dir, s.crew
+			return scale.Run(c.Context(), o)
+		})
+	}
+	return c
+}

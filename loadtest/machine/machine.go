@@ -1,0 +1,77 @@
+// Package machine says where and with what a load test ran, so that two
+// reports can be told apart.
+package machine
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// Facts are what figures depend on besides the code under test.
+type Facts struct {
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	// CPU is the processor's model; absent where the system does not say.
+	CPU  string `json:"cpu,omitzero"`
+	CPUs int    `json:"cpus"`
+	Go   string `json:"go"`
+	// Modules are the versions of what is on the path of a call.
+	Modules map[string]string `json:"modules,omitzero"`
+}
+
+func (f Facts) String() string {
+	s := fmt.Sprintf("%s/%s, %d CPUs %s, %s", f.OS, f.Arch, f.CPUs, f.CPU, f.Go)
+	for _, m := range modules() {
+		if v := f.Modules[m]; v != "" {
+			s += fmt.Sprintf(", %s %s", strings.TrimPrefix(m, "github.com/"), v)
+		}
+	}
+	return s
+}
+
+// modules lists the modules whose version matters.
+func modules() []string {
+	return []string{"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "github.com/go-json-experiment/json"}
+}
+
+// Here are the facts of this machine and this program.
+func Here() Facts {
+	f := Facts{
+		OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), CPU: model(),
+		Go: runtime.Version(), Modules: map[string]string{},
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return f
+	}
+	versions := map[string]string{}
+	for _, m := range info.Deps {
+		versions[m.Path] = m.Version
+	}
+	for _, name := range modules() {
+		if v := versions[name]; v != "" {
+			f.Modules[name] = v
+		}
+	}
+	return f
+}
+
+// model reads the processor's name where Linux tells it.
+func model() string {
+	file, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,43 @@
+// Package roles is what the processes of a load test do: the requester, which
+// asks and measures, and everybody who answers it. Each way of asking is one
+// file that holds both ends: raw.go (bare NATS), webhook.go and stages.go
+// (HTTP), command.go (a program per call), fabric.go (the real thing).
+//
+// All ways do the same work, so that their times can be compared: the caller
+// makes a fresh event of 1 KiB with an id of its own, encodes it, asks, decodes
+// the verdict and checks it; the other end decodes the event and encodes an
+// answer. All use the fabric's own types and codec.
+package roles
+
+import "github.com/hookfabric/hookfabric/loadtest/proc"
+
+// The names of the roles.
+const (
+	Requester    = "requester"
+	RawResponder = "raw-responder"
+	Webhook      = "webhook"
+	StageOne     = "http-aggregator"
+	StageTwo     = "http-worker"
+	Broker       = "broker"
+	HookWorker   = "hookworker"
+	Waiter       = "waiter"
+)
+
+// All maps the roles' names to what starts them.
+func All() map[string]proc.Start {
+	return map[string]proc.Start{
+		Requester:    proc.Started(startRequester),
+		RawResponder: proc.Started(startRawResponder),
+		Webhook:      proc.Started(startWebhook),
+		StageOne:     proc.Started(startStageOne),
+		StageTwo:     proc.Started(startStageTwo),
+		Broker:       proc.Started(startBroker),
+		HookWorker:   proc.Started(startHookWorker),
+		Waiter:       proc.Started(startWaiter),
+	}
+}
+
+// An Address is where a role that was started listens, or is to listen.
+type Address struct {
+	URL string `json:"url"`
+}

@@ -1,0 +1,153 @@
+package roles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	broker "github.com/hookfabric/hookfabric/cmd/broker/app"
+	hookworker "github.com/hookfabric/hookfabric/cmd/hookworker/app"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// BrokerConfig is what a broker is to be started with.
+type BrokerConfig struct {
+	// Hooks is the hooks.yaml.
+	Hooks string `json:"hooks"`
+	// Data is a directory of its own.
+	Data string `json:"data"`
+}
+
+// WorkerConfig is what a hookworker is to be started with.
+type WorkerConfig struct {
+	// NATS is the broker's server.
+	NATS string `json:"nats"`
+	// Pool is the one pool it serves.
+	Pool string `json:"pool"`
+}
+
+// program is the Main of one of the fabric's commands.
+type program func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
+
+// startBroker runs a whole broker, embedded server included, through the same
+// entry as the command. It is up when it says that it is ready.
+func startBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
+	listen, web, err := freePorts()
+	if err != nil {
+		return nil, err
+	}
+	role := run(ctx, broker.Main, "serve", "--config", c.Hooks, "--data", c.Data, "--listen", listen, "--http", web)
+	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
+		return nil, errors.Join(err, role.close())
+	}
+	return &proc.Role{Facts: Address{URL: "nats://" + listen}, Do: settle, Close: role.close}, nil
+}
+
+// startHookWorker runs a hookworker. That it is up shows in the first verdict
+// that its pool had a say in.
+func startHookWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
+	role := run(ctx, hookworker.Main, "--nats", c.NATS, "--pool", c.Pool, "--http", "")
+	return &proc.Role{Do: settle, Close: role.close}, nil
+}
+
+// running is a program under way in this process.
+type running struct {
+	stop  context.CancelFunc
+	ended chan struct{}
+	code  int
+}
+
+func run(ctx context.Context, p program, args ...string) *running {
+	ctx, stop := context.WithCancel(ctx)
+	r := &running{stop: stop, ended: make(chan struct{})}
+	go func() {
+		defer close(r.ended)
+		// What it prints is for people: it goes where its log goes.
+		r.code = p(ctx, args, eof{}, os.Stderr, os.Stderr)
+	}()
+	return r
+}
+
+func (r *running) close() error {
+	r.stop()
+	<-r.ended
+	if r.code != 0 {
+		return fmt.Errorf("it ended with the exit code %d", r.code)
+	}
+	return nil
+}
+
+// eof is an empty standard input.
+type eof struct{}
+
+func (eof) Read([]byte) (int, error) { return 0, io.EOF }
+
+// ready waits until url answers 200.
+func ready(ctx context.Context, url string, ended <-chan struct{}) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("it was not ready within 30 s"))
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for !answers(ctx, url) {
+		select {
+		case <-again.C:
+		case <-ended:
+			return errors.New("it ended before it was ready")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func answers(ctx context.Context, url string) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+// freePorts finds two addresses that nobody listens on. Both are held until
+// both are found, so that they differ.
+func freePorts() (first, second string, err error) {
+	one, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	defer one.Close()
+	two, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	defer two.Close()
+	return one.Addr().String(), two.Addr().String(), nil
+}
+
+// fabricAsk asks the fabric through its own client, on one connection.
+func fabricAsk(ctx context.Context, url string) (ask, func() error, error) {
+	c, err := client.Connect(ctx, client.Options{URL: url, Name: "loadtest " + Requester})
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to the fabric at %s: %w", url, err)
+	}
+	stop := func() error {
+		c.Close()
+		return nil
+	}
+	return func(ctx context.Context, e *schema.Event, _ int) (*schema.Verdict, error) {
+		return c.Ask(ctx, e)
+	}, stop, nil
+}

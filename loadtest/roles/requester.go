@@ -1,0 +1,169 @@
+package roles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Way is one way of asking for a verdict.
+type Way string
+
+// The ways. The names are the first words of the report's rows.
+const (
+	Raw       Way = "raw"
+	Fabric    Way = "fabric"
+	Hook      Way = "webhook"
+	TwoStages Way = "two-stages"
+	Command   Way = "command"
+)
+
+// A Target is what to ask, in which way, and what the answer must be.
+type Target struct {
+	Way Way `json:"way"`
+	// Tool is the event's tool: in the fabric it picks the hooks.
+	Tool string `json:"tool,omitzero"`
+	// Hooks is how many hooks must have allowed; 0: nobody has an opinion.
+	Hooks int `json:"hooks"`
+}
+
+// Places are where the requester finds those who answer; an empty one is a way
+// that it will not be asked for.
+type Places struct {
+	NATS    string `json:"nats,omitzero"`
+	Fabric  string `json:"fabric,omitzero"`
+	Webhook string `json:"webhook,omitzero"`
+	Stages  string `json:"stages,omitzero"`
+}
+
+// A Request asks the requester to measure, or only to wait until a target
+// answers as it should, if Window has no callers.
+type Request struct {
+	Target Target         `json:"target"`
+	Window measure.Window `json:"window"`
+}
+
+// ask asks once for the verdict of so many hooks.
+type ask func(ctx context.Context, e *schema.Event, hooks int) (*schema.Verdict, error)
+
+// requester keeps one connection of each kind, however many callers there are.
+type requester struct {
+	asks    map[Way]ask
+	closers []func() error
+}
+
+func startRequester(ctx context.Context, at Places) (*proc.Role, error) {
+	r := &requester{asks: map[Way]ask{}}
+	if err := r.open(ctx, at); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return &proc.Role{Do: r.do, Close: r.close}, nil
+}
+
+func (r *requester) open(ctx context.Context, at Places) error {
+	if at.NATS != "" {
+		nc, err := connect(at.NATS, "loadtest "+Requester)
+		if err != nil {
+			return err
+		}
+		r.closers = append(r.closers, closing(nc))
+		r.asks[Raw] = rawAsk(nc)
+	}
+	if at.Fabric != "" {
+		fabric, stop, err := fabricAsk(ctx, at.Fabric)
+		if err != nil {
+			return err
+		}
+		r.closers = append(r.closers, stop)
+		r.asks[Fabric] = fabric
+	}
+	c := keepAlive()
+	r.asks[Hook] = httpAsk(c, at.Webhook)
+	r.asks[TwoStages] = httpAsk(c, at.Stages)
+	program, err := exec.LookPath("true")
+	if err != nil {
+		return fmt.Errorf("looking for a tiny program to spawn: %w", err)
+	}
+	r.asks[Command] = commandAsk(program)
+	return nil
+}
+
+func (r *requester) close() error {
+	var errs []error
+	for _, c := range r.closers {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+func (r *requester) do(ctx context.Context, line []byte) (any, error) {
+	var q Request
+	if err := schema.Unmarshal(line, &q); err != nil {
+		return nil, fmt.Errorf("the request to measure: %w", err)
+	}
+	call, err := r.call(q.Target)
+	if err != nil {
+		return nil, err
+	}
+	if q.Window.Callers == 0 {
+		return nil, await(ctx, call)
+	}
+	return measure.Run(ctx, q.Window, call)
+}
+
+// call is one call of t: a fresh event out, a checked verdict back.
+func (r *requester) call(t Target) (measure.Call, error) {
+	via := r.asks[t.Way]
+	if via == nil {
+		return nil, fmt.Errorf("nobody was named to ask by the way %q", t.Way)
+	}
+	s, err := newSample(t.Tool)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		e, err := s.event()
+		if err != nil {
+			return err
+		}
+		v, err := via(ctx, e, t.Hooks)
+		if err != nil {
+			return err
+		}
+		return check(v, t.Hooks)
+	}, nil
+}
+
+// await calls until the answer is right, so that measuring begins when
+// everybody has found each other. It gives up with the last thing that was wrong.
+func await(ctx context.Context, call measure.Call) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 20*time.Second, errors.New("no right answer within 20 s"))
+	defer cancel()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := call(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// settle collects the garbage of what was done before, so that the next
+// measurement does not pay for it.
+func settle(context.Context, []byte) (any, error) {
+	runtime.GC()
+	return nil, nil
+}

@@ -1,0 +1,58 @@
+package roles
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// allowed runs so many hooks that allow, and times each, as a worker does.
+func allowed(hooks int) []schema.Outcome {
+	outcomes := make([]schema.Outcome, hooks)
+	for i := range outcomes {
+		start := time.Now()
+		outcomes[i] = schema.Outcome{Hook: i, Result: schema.Allowed()}
+		outcomes[i].Took = schema.Duration(time.Since(start))
+	}
+	return outcomes
+}
+
+// folded is the verdict of outcomes as the fabric would send it: the same
+// fields, about the same size.
+func folded(worker string, outcomes []schema.Outcome) *schema.Verdict {
+	v := &schema.Verdict{Decision: schema.Continue, ConfigVersion: 1, Fabric: "0193a1f0-load"}
+	for _, o := range outcomes {
+		v.Decision = o.Result.Decision
+		v.ExecutedHooks = append(v.ExecutedHooks, schema.ExecutedHook{
+			Hook: "allow-" + strconv.Itoa(o.Hook+1), Decision: o.Result.Decision, Outcome: schema.OK,
+			Duration: o.Took, Worker: worker,
+		})
+	}
+	return v
+}
+
+// check says what is wrong with a verdict that should be the allow of so many
+// hooks; of none it should be no opinion.
+func check(v *schema.Verdict, hooks int) error {
+	want := schema.Allow
+	if hooks == 0 {
+		want = schema.Continue
+	}
+	if v.Decision != want {
+		return fmt.Errorf("the verdict is %q where %q was due (reason %q, errors %q)", v.Decision, want, v.Reason, v.HookErrors)
+	}
+	if len(v.ExecutedHooks) != hooks {
+		return fmt.Errorf("%d hooks were asked where %d match", len(v.ExecutedHooks), hooks)
+	}
+	for _, h := range v.ExecutedHooks {
+		if h.Outcome != schema.OK || h.Decision != schema.Allow {
+			return fmt.Errorf("the hook %q came to %q and decided %q: %s", h.Hook, h.Outcome, h.Decision, h.Error)
+		}
+	}
+	if len(v.HookErrors) > 0 {
+		return fmt.Errorf("the verdict names errors: %q", v.HookErrors)
+	}
+	return nil
+}
