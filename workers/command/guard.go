@@ -29,9 +29,21 @@ type guard struct {
 	starts int
 }
 
-// add tells the watchdog of a group that must not outlive the worker. Between
-// a program's start and this call lie some ten microseconds in which only the
-// kernel watches, and only over the program itself.
+// wake sees to it that there is a watchdog, before there is something to watch.
+func (g *guard) wake() {
+	if len(g.argv) == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.dog == nil && g.starts < guardStarts {
+		g.begin()
+	}
+}
+
+// add tells the watchdog of a group that must not outlive the worker. It comes
+// before the program gets its input: one that reads that before it starts
+// others is watched from then on, and the kernel watches it until then.
 func (g *guard) add(pgid int) {
 	if len(g.argv) == 0 {
 		return
@@ -39,7 +51,7 @@ func (g *guard) add(pgid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.groups[pgid] = struct{}{}
-	if g.dog != nil && g.tell('+', pgid) {
+	if g.dog == nil || g.tell('+', pgid) {
 		return
 	}
 	g.drop()

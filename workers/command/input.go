@@ -24,7 +24,7 @@ func encode(e *schema.Event) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the event can not be written as JSON: %w", err)
 	}
-	return b, nil
+	return append(b, '\n'), nil
 }
 
 // claudeName is what Claude Code calls t, and t's own name where it has none.

@@ -13,8 +13,9 @@ import (
 // arrive through processes that it leaves behind, such as a `tee`.
 const defaultGrace = 500 * time.Millisecond
 
-// busyTries is how often a program is tried that somebody is just writing.
-const busyTries = 5
+// busyTries is how often a program is tried that somebody is just writing, each
+// time after twice the wait: an eighth of a second in all.
+const busyTries = 8
 
 // process is a running program, the leader of its group. Its pid stays its own
 // until it is reaped, so the group is only ever killed before that: afterwards
@@ -48,7 +49,7 @@ func start(ctx context.Context, h *handler, env []string) (*process, error) {
 			return p, err
 		}
 		select {
-		case <-time.After(time.Duration(try) * 2 * time.Millisecond):
+		case <-time.After(time.Millisecond << (try - 1)):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -79,6 +80,7 @@ func startOnce(h *handler, env []string) (*process, error) {
 func (p *process) own(argv []string, attr *os.ProcAttr, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	p.guard.wake()
 	var err error
 	p.leader.Process, err = os.StartProcess(argv[0], argv, attr)
 	if err != nil {

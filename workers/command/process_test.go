@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,6 +90,47 @@ func TestWhatLeftTheGroupHoldsUpNobody(t *testing.T) {
 		t.Error(err)
 	}
 	await(t, l.Gone(), "what got away to end")
+}
+
+func TestAProgramThatIsBeingWrittenIsTriedAgain(t *testing.T) {
+	dir := tree(t, map[string]string{"policy*": "#!/bin/sh\necho '{\"decision\":\"allow\"}'\n"})
+	r := New(Options{})
+	defer r.Close()
+	h, err := r.Load(hookOf("policy"), []string{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer, err := os.OpenFile(filepath.Join(dir, "policy"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Handle(t.Context(), runnertest.Event("Bash")); !errors.Is(err, syscall.ETXTBSY) {
+		t.Errorf("while it is written: error %v", err)
+	}
+	closed := make(chan error)
+	go func() { closed <- writer.Close() }()
+	if res, err := h.Handle(t.Context(), runnertest.Event("Bash")); err != nil || res.Decision != schema.Allow {
+		t.Errorf("answer %+v, error %v", res, err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAProgramThatWasTakenAwayIsAnError(t *testing.T) {
+	dir := tree(t, map[string]string{"policy*": script})
+	r := New(Options{})
+	defer r.Close()
+	h, err := r.Load(hookOf("policy"), []string{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "policy")); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := h.Handle(t.Context(), runnertest.Event("Bash")); err == nil || !strings.Contains(err.Error(), "could not be started") {
+		t.Errorf("answer %+v, error %v", res, err)
+	}
 }
 
 func BenchmarkStartToExit(b *testing.B) {

@@ -16,8 +16,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == WatchdogArg {
 		os.Exit(WatchdogMain(os.Stdin))
 	}
-	if len(os.Args) == 4 && os.Args[1] == victimArg {
-		victim(os.Args[2], os.Args[3])
+	if len(os.Args) == 5 && os.Args[1] == victimArg {
+		victim(os.Args[2], os.Args[3], os.Args[4])
 	}
 	os.Exit(m.Run())
 }

@@ -23,10 +23,14 @@ const (
 	patience  = 20 * time.Second
 )
 
-// victim is a worker that runs a program that hangs, to be killed.
-func victim(dir, lifeline string) {
-	r := New(Options{Watchdog: SelfWatchdog()})
-	h, err := r.Load(hookOf("hangs.sh", lifeline), []string{dir})
+// victim is a worker that runs a program that hangs, to be killed. One whose
+// program starts nothing else needs no watchdog.
+func victim(dir, program, lifeline string) {
+	opt := Options{Watchdog: SelfWatchdog()}
+	if program == "hangs-alone.sh" {
+		opt.Watchdog = nil
+	}
+	h, err := New(opt).Load(hookOf(program, lifeline), []string{dir})
 	if err == nil {
 		_, err = h.Handle(context.Background(), runnertest.Event("Bash"))
 	}
@@ -35,20 +39,24 @@ func victim(dir, lifeline string) {
 }
 
 func TestProgramsAndWhatTheyStartedAreGoneWhenTheWorkerIsKilled(t *testing.T) {
-	l := runnertest.NewLifeline(t)
-	p, err := os.StartProcess("/proc/self/exe", []string{"worker", victimArg, testdata(t)[0], l.Path},
-		&os.ProcAttr{Files: []*os.File{nil, os.Stderr, os.Stderr}})
-	if err != nil {
-		t.Fatal(err)
+	for _, program := range []string{"hangs.sh", "hangs-alone.sh"} {
+		t.Run(program, func(t *testing.T) {
+			l := runnertest.NewLifeline(t)
+			p, err := os.StartProcess("/proc/self/exe", []string{"worker", victimArg, testdata(t)[0], program, l.Path},
+				&os.ProcAttr{Files: []*os.File{nil, os.Stderr, os.Stderr}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			await(t, l.Held(), "the program to start")
+			if err := p.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			await(t, l.Gone(), "everything to be gone")
+		})
 	}
-	await(t, l.Held(), "the program to start")
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	await(t, l.Gone(), "everything to be gone")
 }
 
 func TestADeadWatchdogIsReplacedAndToldWhatRuns(t *testing.T) {

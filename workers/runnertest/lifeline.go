@@ -54,11 +54,14 @@ func (l *Lifeline) watch() {
 	_, _ = io.Copy(io.Discard, f)
 }
 
-// release ends watch where no handler ever came.
+// release ends watch where no handler ever came. One that came and stays has
+// failed its test already, and is not waited for.
 func (l *Lifeline) release() {
 	for {
 		select {
 		case <-l.gone:
+			return
+		case <-l.held:
 			return
 		default:
 		}
