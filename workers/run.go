@@ -135,6 +135,9 @@ func (j *job) take(o schema.Outcome) {
 		j.progress.outcomes = j.outcomes
 		j.w.mu.Unlock()
 	}
+	if dispatch.Goes(&o) {
+		return
+	}
 	part := dispatch.Settle(h, &o)
 	j.ended = j.ended || o.Kind == schema.LoadError || h.Event.Terminal(part.Decision)
 	if rw := part.Rewritten(h.Event); rw != nil && !j.ended {

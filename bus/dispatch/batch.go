@@ -23,6 +23,8 @@ type run struct {
 
 	// parts are the settled outcomes, in registration order.
 	parts []part
+	// trail is room for the lines that the next parts leave in the trail.
+	trail []schema.ExecutedHook
 	// refusal: the event itself is malformed, no hook has an opinion.
 	refusal *schema.Verdict
 
@@ -242,9 +244,13 @@ func (r *run) keep(outcomes []schema.Outcome, worker string) bool {
 // add settles one outcome.
 func (r *run) add(o *schema.Outcome) {
 	if r.parts == nil {
-		r.parts = make([]part, 0, len(r.hooks))
+		r.parts, r.trail = make([]part, 0, len(r.hooks)), make([]schema.ExecutedHook, len(r.hooks))
 	}
-	v := Settle(r.hook(o.Hook), o)
+	if len(r.trail) == 0 {
+		r.trail = make([]schema.ExecutedHook, 1) // a hook that was asked twice
+	}
+	v := settle(r.hook(o.Hook), o, r.trail[:0:1])
+	r.trail = r.trail[1:]
 	r.parts = append(r.parts, part{o.Hook, v.ExecutedHooks[0].Outcome, v})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
@@ -157,15 +158,16 @@ func (c *call) wave(ctx context.Context, w Wave) bool {
 // goes on.
 func (c *call) fold(r *run) bool {
 	if r.refusal != nil {
-		c.verdict = Fold(c.req.Event, c.verdict, *r.refusal)
+		fold(c.req.Event, &c.verdict, r.refusal)
 		return false
 	}
+	c.verdict.ExecutedHooks = slices.Grow(c.verdict.ExecutedHooks, len(r.parts))
 	for i := range r.parts {
 		if c.req.Event.Terminal(c.verdict.Decision) {
 			c.aside(r.parts[i:])
 			break
 		}
-		c.verdict = Fold(c.req.Event, c.verdict, r.parts[i].verdict)
+		fold(c.req.Event, &c.verdict, &r.parts[i].verdict)
 	}
 	return !c.req.Event.Terminal(c.verdict.Decision)
 }

@@ -15,27 +15,37 @@ import (
 // after it counts, and of what was registered before it only the trail stays:
 // executed hooks, errors and injections. Elsewhere nothing is ever dropped.
 func Fold(t schema.EventType, a, b schema.Verdict) schema.Verdict {
-	if t.Terminal(a.Decision) {
-		return a
+	// Clipped, the first append moves to memory of its own.
+	a.ExecutedHooks, a.HookErrors = slices.Clip(a.ExecutedHooks), slices.Clip(a.HookErrors)
+	a.Injections, a.Effects = slices.Clip(a.Injections), slices.Clip(a.Effects)
+	fold(t, &a, &b)
+	return a
+}
+
+// fold is Fold into sum, whose slices belong to the caller alone.
+func fold(t schema.EventType, sum, b *schema.Verdict) {
+	if t.Terminal(sum.Decision) {
+		return
 	}
-	out := b
-	out.ExecutedHooks = join(a.ExecutedHooks, b.ExecutedHooks)
-	out.HookErrors = join(a.HookErrors, b.HookErrors)
-	out.Injections = join(a.Injections, b.Injections)
+	sum.ExecutedHooks = append(sum.ExecutedHooks, b.ExecutedHooks...)
+	sum.HookErrors = append(sum.HookErrors, b.HookErrors...)
+	sum.Injections = append(sum.Injections, b.Injections...)
 	if t.Terminal(b.Decision) {
-		return out
+		end := *b
+		end.ExecutedHooks, end.HookErrors, end.Injections = sum.ExecutedHooks, sum.HookErrors, sum.Injections
+		*sum = end
+		return
 	}
-	out.Effects = join(a.Effects, b.Effects)
-	out.UpdatedInput = later(a.UpdatedInput, b.UpdatedInput)
-	out.UpdatedOutput = later(a.UpdatedOutput, b.UpdatedOutput)
-	out.Value = later(a.Value, b.Value)
-	switch ra, rb := rank(a.Decision), rank(b.Decision); {
-	case ra > rb:
-		out.Decision, out.Reason, out.AutoApprove = a.Decision, a.Reason, a.AutoApprove
-	case ra == rb && ra > 0:
-		out.Reason, out.AutoApprove = a.Reason, a.AutoApprove || b.AutoApprove
+	sum.Effects = append(sum.Effects, b.Effects...)
+	sum.UpdatedInput = later(sum.UpdatedInput, b.UpdatedInput)
+	sum.UpdatedOutput = later(sum.UpdatedOutput, b.UpdatedOutput)
+	sum.Value = later(sum.Value, b.Value)
+	switch rs, rb := rank(sum.Decision), rank(b.Decision); {
+	case rs < rb:
+		sum.Decision, sum.Reason, sum.AutoApprove = b.Decision, b.Reason, b.AutoApprove
+	case rs == rb && rs > 0:
+		sum.AutoApprove = sum.AutoApprove || b.AutoApprove
 	}
-	return out
 }
 
 // rank orders the decisions that do not end a chain: the greatest wins, the
@@ -51,17 +61,6 @@ func rank(d schema.Decision) int {
 		return 3
 	}
 	return 0
-}
-
-// join concatenates without ever writing into either side's memory.
-func join[T any](a, b []T) []T {
-	if len(a) == 0 {
-		return b
-	}
-	if len(b) == 0 {
-		return a
-	}
-	return slices.Concat(a, b)
 }
 
 // later is the later of two rewrites: its hook has seen the earlier one.

@@ -14,6 +14,11 @@ import (
 // of the verdict. Workers settle to know where a chain ends, the aggregator to
 // fold: it is the same code, and it trusts no worker's judgement.
 func Settle(h *schema.Hook, o *schema.Outcome) schema.Verdict {
+	return settle(h, o, make([]schema.ExecutedHook, 0, 1))
+}
+
+// settle is Settle with the trail appended to the given room.
+func settle(h *schema.Hook, o *schema.Outcome, trail []schema.ExecutedHook) schema.Verdict {
 	s := settling{hook: h, kind: o.Kind}
 	switch s.kind {
 	case "":
@@ -36,11 +41,24 @@ func Settle(h *schema.Hook, o *schema.Outcome) schema.Verdict {
 		s.applyPolicy()
 	}
 	s.strip()
-	s.out.ExecutedHooks = []schema.ExecutedHook{{
+	s.out.ExecutedHooks = append(trail, schema.ExecutedHook{
 		Hook: h.Name, Decision: s.out.Decision, Reason: s.out.Reason, Outcome: s.kind,
 		Duration: o.Took, Worker: o.Worker, Mode: h.Mode, Error: s.failure,
-	}}
+	})
 	return s.out
+}
+
+// Goes reports whether o, at a glance, is a result that lets the chain go on
+// unchanged: what most hooks say of most calls. Settle would come to the same.
+func Goes(o *schema.Outcome) bool {
+	if o.Kind != "" && o.Kind != schema.OK {
+		return false
+	}
+	switch o.Result.Decision {
+	case schema.None, schema.Continue, schema.Allow:
+		return o.Result.UpdatedInput == nil && o.Result.UpdatedOutput == nil && o.Result.Value == nil && o.Result.Size() == 0
+	}
+	return false
 }
 
 // saying is what to say of a failure about which nobody said more.
