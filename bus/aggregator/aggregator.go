@@ -25,13 +25,8 @@ type Options struct {
 	// Work is the connection to workers; nil: Events. A second one keeps large
 	// events from delaying beats.
 	Work *nats.Conn
-	// System is a connection with system rights, to hear of disconnects at
-	// once; nil: the loss of a worker is noticed by its beats.
-	System *nats.Conn
 	// Local serves the pool "default" in this process; nil: nobody does.
-	Local dispatch.Local
-	// LocalName is the local worker's id, whose beats are not listened to.
-	LocalName string
+	Local Local
 	// Fabric is the fabric's id; it is in every verdict.
 	Fabric string
 	// Conditions compiles `when`; nil refuses conditions.
@@ -46,6 +41,15 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Logger; nil: slog's default.
 	Logger *slog.Logger
+}
+
+// Local is a worker in this process.
+type Local interface {
+	dispatch.Local
+	// Name is the worker's id: its beats on the bus are for the others.
+	Name() string
+	// Beat is what it says of itself.
+	Beat(pool string) *schema.Beat
 }
 
 // An Aggregator answers events. Make it with Start, give it configurations
@@ -90,10 +94,13 @@ func Start(opt Options) (*Aggregator, error) {
 		return nil, err
 	}
 	a.feed = newFeed(opt, a.metrics.dropped)
-	a.dispatcher = dispatch.New(dispatch.Options{
-		Caller: a.caller, Local: opt.Local, Members: a.members, NewID: nuid.Next,
-		Watch: a.watch(), Logger: opt.Logger,
-	})
+	work := dispatch.Options{
+		Caller: a.caller, Members: a.members, NewID: nuid.Next, Watch: a.watch(), Logger: opt.Logger,
+	}
+	if opt.Local != nil {
+		work.Local = opt.Local
+	}
+	a.dispatcher = dispatch.New(work)
 	if err := a.listen(); err != nil {
 		a.stop()
 		return nil, err

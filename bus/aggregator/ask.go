@@ -190,14 +190,22 @@ func (a *Aggregator) late(b *schema.Batch) {
 	}
 }
 
-var toolName = []byte(`"tool_name"`)
+var (
+	toolName = []byte(`"tool_name"`)
+	// escaped begins a JSON escape that could spell a letter of a name.
+	escaped = []byte(`\u00`)
+)
 
 // consistent reports whether the body names the tool that the header names.
 // The body is not decoded for that: where its only mention of a tool's name is
-// the header's, it is the header's; only otherwise it is read. Workers, who
-// read it anyway, check again.
+// the header's, it is the header's; only otherwise, and where escapes could
+// hide a mention, it is read. Workers, who read it anyway, check again.
 func consistent(r *schema.Routing, body []byte) error {
-	switch bytes.Count(body, toolName) {
+	mentions := bytes.Count(body, toolName)
+	if mentions < 2 && bytes.Contains(body, escaped) {
+		mentions = 2
+	}
+	switch mentions {
 	case 0:
 		if r.Tool == "" {
 			return nil

@@ -3,30 +3,15 @@ package aggregator
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 )
-
-// Status is what `status` answers: how one aggregator sees the fabric.
-type Status struct {
-	Fabric        string                  `json:"fabric"`
-	Release       string                  `json:"release"`
-	ConfigVersion uint64                  `json:"config_version"`
-	Hooks         int                     `json:"hooks"`
-	Ready         bool                    `json:"ready"`
-	InFlight      int                     `json:"in_flight"`
-	Workers       []dispatch.WorkerStatus `json:"workers"`
-	// Unserved are pools that hooks name and no worker serves.
-	Unserved []string `json:"unserved,omitzero"`
-	// LoadErrors are handlers that some worker could not load, by hook.
-	LoadErrors map[string]string `json:"load_errors,omitzero"`
-}
 
 // reserved are verbs of the contract that this release does not serve.
 var reserved = []string{"inject", "answer", "round", "ack", "drain", "fetch", "mode", "checkpoint", "config", "hooks"}
@@ -98,28 +83,36 @@ func respondError(r micro.Request, err error) error {
 }
 
 // Status tells how this aggregator sees the fabric.
-func (a *Aggregator) Status() Status {
-	s := Status{
-		Fabric: a.opt.Fabric, Release: schema.Release, ConfigVersion: a.Version(),
-		InFlight: len(a.calls), Workers: a.members.Workers(), LoadErrors: a.members.LoadErrors(),
+func (a *Aggregator) Status() schema.FabricStatus {
+	s := schema.FabricStatus{
+		Fabric: a.opt.Fabric, Version: schema.Release, ConfigVersion: a.Version(),
+		InFlight: len(a.calls), Pools: a.members.Pools(), LoadErrors: a.members.LoadErrors(),
 	}
-	act := a.active.Load()
-	if act == nil {
-		return s
+	if local := a.opt.Local; local != nil {
+		beat := local.Beat(schema.DefaultPool)
+		maps.Copy(s.LoadErrors, beat.LoadErrors)
+		p := pool(&s, schema.DefaultPool)
+		p.Workers = append(p.Workers, schema.WorkerStatus{
+			Worker: beat.Worker, InFlight: beat.InFlight, Capacity: beat.Capacity,
+			Draining: beat.Draining, Versions: beat.Versions,
+		})
 	}
-	s.Ready, s.Hooks = true, len(act.Config.Hooks)
-	served := map[string]bool{}
-	if a.opt.Local != nil {
-		served[schema.DefaultPool] = true
-	}
-	for _, w := range s.Workers {
-		served[w.Pool] = true
-	}
-	for i := range act.Config.Hooks {
-		if p := act.Config.Hooks[i].Pool; !served[p] {
-			served[p] = true
-			s.Unserved = append(s.Unserved, p)
+	if act := a.active.Load(); act != nil {
+		s.Ready, s.Hooks = true, len(act.Config.Hooks)
+		for i := range act.Config.Hooks {
+			pool(&s, act.Config.Hooks[i].Pool)
 		}
 	}
 	return s
+}
+
+// pool finds a pool in s, or adds it without workers.
+func pool(s *schema.FabricStatus, name string) *schema.PoolStatus {
+	i, found := slices.BinarySearchFunc(s.Pools, name, func(p schema.PoolStatus, name string) int {
+		return strings.Compare(p.Pool, name)
+	})
+	if !found {
+		s.Pools = slices.Insert(s.Pools, i, schema.PoolStatus{Pool: name, Workers: []schema.WorkerStatus{}})
+	}
+	return &s.Pools[i]
 }

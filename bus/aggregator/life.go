@@ -35,7 +35,7 @@ func (a *Aggregator) beat(m *nats.Msg) {
 		a.opt.Logger.Debug("beat on a subject that names no worker", "subject", m.Subject, "error", err)
 		return
 	}
-	if worker == a.opt.LocalName {
+	if a.opt.Local != nil && worker == a.opt.Local.Name() {
 		return
 	}
 	var b schema.Beat

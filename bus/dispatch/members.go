@@ -291,22 +291,22 @@ func (m *Members) other(poolName string, not []string) bool {
 	return false
 }
 
-// Workers lists what is known of every worker, for people.
-func (m *Members) Workers() []WorkerStatus {
+// Pools lists what is known of every pool and its workers, for people.
+func (m *Members) Pools() []schema.PoolStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []WorkerStatus
-	for name, p := range m.pools {
-		for _, w := range p.members {
-			all = append(all, WorkerStatus{
-				Pool: name, Worker: w.id, InFlight: w.mine + w.others, Capacity: w.capacity,
+	var all []schema.PoolStatus
+	for _, name := range slices.Sorted(maps.Keys(m.pools)) {
+		status := schema.PoolStatus{Pool: name, Workers: []schema.WorkerStatus{}}
+		for _, w := range m.pools[name].members {
+			status.Workers = append(status.Workers, schema.WorkerStatus{
+				Worker: w.id, InFlight: w.mine + w.others, Capacity: w.capacity,
 				Draining: w.draining, Silent: w.asleep, Versions: w.versions,
 			})
 		}
+		slices.SortFunc(status.Workers, func(a, b schema.WorkerStatus) int { return cmp.Compare(a.Worker, b.Worker) })
+		all = append(all, status)
 	}
-	slices.SortFunc(all, func(a, b WorkerStatus) int {
-		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Worker, b.Worker))
-	})
 	return all
 }
 
@@ -380,14 +380,3 @@ func (p *pool) wake(n int) {
 }
 
 func (w *member) free() int { return w.capacity - w.mine - w.others }
-
-// WorkerStatus is what is known of one worker.
-type WorkerStatus struct {
-	Pool     string   `json:"pool"`
-	Worker   string   `json:"worker"`
-	InFlight int      `json:"in_flight"`
-	Capacity int      `json:"capacity"`
-	Draining bool     `json:"draining,omitzero"`
-	Silent   bool     `json:"silent,omitzero"`
-	Versions []uint64 `json:"versions,omitzero"`
-}

@@ -131,7 +131,7 @@ func (b *Broker) Connect(ctx context.Context, opt bus.Options) (*nats.Conn, erro
 }
 
 // Status is how the broker sees the fabric.
-func (b *Broker) Status() aggregator.Status { return b.agg.Status() }
+func (b *Broker) Status() schema.FabricStatus { return b.agg.Status() }
 
 // Ready reports whether events are taken, or what is missing.
 func (b *Broker) Ready() error {
@@ -143,13 +143,17 @@ func (b *Broker) Ready() error {
 		return errors.New("no configuration yet")
 	}
 	for _, pool := range b.opt.ReadyPools {
-		served := pool == schema.DefaultPool && b.worker != nil ||
-			slices.ContainsFunc(st.Workers, func(w dispatchWorker) bool { return w.Pool == pool && !w.Silent })
-		if !served {
+		if !served(&st, pool) {
 			return fmt.Errorf("no worker serves the pool %q", pool)
 		}
 	}
 	return nil
+}
+
+func served(st *schema.FabricStatus, pool string) bool {
+	return slices.ContainsFunc(st.Pools, func(p schema.PoolStatus) bool {
+		return p.Pool == pool && slices.ContainsFunc(p.Workers, func(w schema.WorkerStatus) bool { return !w.Silent })
+	})
 }
 
 func (b *Broker) startBus(ctx context.Context) error {
@@ -252,7 +256,7 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 		Conditions: compiler.Compile, Registerer: b.reg, Logger: b.log,
 	}
 	if b.worker != nil {
-		opt.Local, opt.LocalName = b.worker, b.worker.Name()
+		opt.Local = b.worker
 	}
 	if b.server != nil {
 		opt.Interest = b.server.Interest

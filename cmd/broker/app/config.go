@@ -7,15 +7,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 	"github.com/hookfabric/hookfabric/workers"
 )
-
-// dispatchWorker is what the status tells of one worker.
-type dispatchWorker = dispatch.WorkerStatus
 
 // ReadConfig reads a hooks.yaml with everything that can be checked without a
 // fabric: its form, its matchers and its conditions.

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -47,8 +46,8 @@ func (r *remote) control(ctx context.Context, verb, agent string, body []byte, a
 	if err != nil {
 		return fmt.Errorf("no broker answers at %s: %w", bus.RedactURL(r.url), err)
 	}
-	if m.Header.Get("Nats-Service-Error-Code") != "" {
-		ce := &schema.ControlError{Message: m.Header.Get("Nats-Service-Error")}
+	if m.Header.Get(schema.HeaderServiceErrorCode) != "" {
+		ce := &schema.ControlError{Message: m.Header.Get(schema.HeaderServiceError)}
 		_ = schema.Unmarshal(m.Data, ce) // the header's sentence is enough
 		return ce
 	}
@@ -65,7 +64,7 @@ func statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", Short: "Show the fabric: configuration, workers, load", Args: program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var st aggregator.Status
+			var st schema.FabricStatus
 			if err := r.control(c.Context(), "status", "", nil, &st); err != nil {
 				return err
 			}
@@ -84,32 +83,31 @@ func statusCommand() *cobra.Command {
 	return c
 }
 
-func printStatus(w io.Writer, st *aggregator.Status) error {
+func printStatus(w io.Writer, st *schema.FabricStatus) error {
 	ready := "ready"
 	if !st.Ready {
 		ready = "not ready: no configuration yet"
 	}
 	fmt.Fprintf(w, "fabric   %s, %s\nrelease  %s\nconfig   version %d, %d hooks\ncalls    %d under way\n",
-		st.Fabric, ready, st.Release, st.ConfigVersion, st.Hooks, st.InFlight)
+		st.Fabric, ready, st.Version, st.ConfigVersion, st.Hooks, st.InFlight)
 	for _, name := range slices.Sorted(maps.Keys(st.LoadErrors)) {
 		fmt.Fprintf(w, "DENIED   hook %q can not be loaded: %s\n", name, st.LoadErrors[name])
 	}
-	for _, pool := range st.Unserved {
-		fmt.Fprintf(w, "UNSERVED pool %q has hooks and no worker\n", pool)
-	}
-	if len(st.Workers) == 0 {
-		return nil
-	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "\nPOOL\tWORKER\tIN FLIGHT\tCAPACITY\tVERSIONS\tSTATE")
-	for _, x := range st.Workers {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\n", x.Pool, x.Worker, x.InFlight, x.Capacity,
-			strings.Trim(fmt.Sprint(x.Versions), "[]"), workerState(x))
+	for _, p := range st.Pools {
+		for _, x := range p.Workers {
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\n", p.Pool, x.Worker, x.InFlight, x.Capacity,
+				strings.Trim(fmt.Sprint(x.Versions), "[]"), workerState(x))
+		}
+		if len(p.Workers) == 0 {
+			fmt.Fprintf(t, "%s\t\t\t\t\tNO WORKER\n", p.Pool)
+		}
 	}
 	return t.Flush()
 }
 
-func workerState(x dispatchWorker) string {
+func workerState(x schema.WorkerStatus) string {
 	switch {
 	case x.Silent:
 		return "silent"
