@@ -52,26 +52,56 @@ type traits struct {
 	blocking Decision
 }
 
-var table = map[EventType]*traits{
-	SessionStart:        {decisions: []Decision{Continue}},
-	SessionEnd:          {decisions: []Decision{Continue}},
-	UserPromptSubmit:    {decisions: []Decision{Continue, Deny}, terminal: true, blocking: Deny},
-	BeforeLLMCall:       {decisions: []Decision{Continue, Fail, Stop}, stop: MessageValue, terminal: true, blocking: Fail},
-	AfterLLMCall:        {decisions: []Decision{Continue, Retry, Fail, Stop}, stop: MessageValue, rewrite: RewriteMessage, terminal: true, blocking: Fail},
-	PreToolUse:          {decisions: []Decision{Continue, Allow, Ask, Deny, Fail, Stop}, stop: ToolResultValue, rewrite: RewriteInput, terminal: true, blocking: Deny},
-	PostToolUse:         {decisions: []Decision{Continue, Deny, Fail}, rewrite: RewriteOutput},
-	ToolError:           {decisions: []Decision{Continue, Deny, Fail}, rewrite: RewriteOutput},
-	BeforeFinalResponse: {decisions: []Decision{Continue, Retry, Fail, Stop}, stop: MessageValue, rewrite: RewriteMessage, terminal: true, blocking: Fail},
-	QueryEnd:            {decisions: []Decision{Continue, Fail}, rewrite: RewriteResponse},
+// The rows of the table, one per event.
+var (
+	sessionStartRow        = traits{decisions: []Decision{Continue}}
+	sessionEndRow          = traits{decisions: []Decision{Continue}}
+	userPromptSubmitRow    = traits{decisions: []Decision{Continue, Deny}, terminal: true, blocking: Deny}
+	beforeLLMCallRow       = traits{decisions: []Decision{Continue, Fail, Stop}, stop: MessageValue, terminal: true, blocking: Fail}
+	afterLLMCallRow        = traits{decisions: []Decision{Continue, Retry, Fail, Stop}, stop: MessageValue, rewrite: RewriteMessage, terminal: true, blocking: Fail}
+	preToolUseRow          = traits{decisions: []Decision{Continue, Allow, Ask, Deny, Fail, Stop}, stop: ToolResultValue, rewrite: RewriteInput, terminal: true, blocking: Deny}
+	postToolUseRow         = traits{decisions: []Decision{Continue, Deny, Fail}, rewrite: RewriteOutput}
+	toolErrorRow           = traits{decisions: []Decision{Continue, Deny, Fail}, rewrite: RewriteOutput}
+	beforeFinalResponseRow = traits{decisions: []Decision{Continue, Retry, Fail, Stop}, stop: MessageValue, rewrite: RewriteMessage, terminal: true, blocking: Fail}
+	queryEndRow            = traits{decisions: []Decision{Continue, Fail}, rewrite: RewriteResponse}
+	noRow                  = traits{}
+)
+
+// row is t's row of the table; nil: nobody knows such an event. It is on the
+// path of every hook of every call, where a switch is cheaper than a map.
+func (t EventType) row() *traits {
+	switch t {
+	case SessionStart:
+		return &sessionStartRow
+	case SessionEnd:
+		return &sessionEndRow
+	case UserPromptSubmit:
+		return &userPromptSubmitRow
+	case BeforeLLMCall:
+		return &beforeLLMCallRow
+	case AfterLLMCall:
+		return &afterLLMCallRow
+	case PreToolUse:
+		return &preToolUseRow
+	case PostToolUse:
+		return &postToolUseRow
+	case ToolError:
+		return &toolErrorRow
+	case BeforeFinalResponse:
+		return &beforeFinalResponseRow
+	case QueryEnd:
+		return &queryEndRow
+	}
+	return nil
 }
 
 // traits is t's row of the table. An event that nobody knows permits nothing
 // and blocks nothing: whoever takes events in refuses it before it gets here.
-func (t EventType) traits() traits {
-	if row := table[t]; row != nil {
-		return *row
+func (t EventType) traits() *traits {
+	if row := t.row(); row != nil {
+		return row
 	}
-	return traits{}
+	return &noRow
 }
 
 // Decisions lists the decisions that hooks may take at t.

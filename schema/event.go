@@ -32,7 +32,7 @@ func EventTypes() []EventType {
 }
 
 // Known reports whether t is one of the ten events.
-func (t EventType) Known() bool { return table[t] != nil }
+func (t EventType) Known() bool { return t.row() != nil }
 
 // HasTool reports whether t is about one tool call, so that matchers apply.
 func (t EventType) HasTool() bool {

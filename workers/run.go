@@ -37,6 +37,7 @@ func (w *Worker) run(ctx context.Context, b *schema.Batch, p *progress) schema.B
 	j := &job{w: w, batch: b, progress: p, until: time.Now().Add(b.Left - schema.Margin(b.Left))}
 	reply := schema.BatchReply{Worker: w.opt.Name}
 	if reply.Status, reply.Error = j.prepare(); reply.Status == schema.StatusOK {
+		j.outcomes = make([]schema.Outcome, 0, len(b.Hooks))
 		j.hooks(ctx)
 		reply.Outcomes = j.outcomes
 	}

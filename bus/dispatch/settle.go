@@ -54,9 +54,11 @@ func Goes(o *schema.Outcome) bool {
 	if o.Kind != "" && o.Kind != schema.OK {
 		return false
 	}
-	switch o.Result.Decision {
+	r := &o.Result
+	switch r.Decision {
 	case schema.None, schema.Continue, schema.Allow:
-		return o.Result.UpdatedInput == nil && o.Result.UpdatedOutput == nil && o.Result.Value == nil && o.Result.Size() == 0
+		return r.UpdatedInput == nil && r.UpdatedOutput == nil && r.Value == nil && len(r.Effects) == 0 &&
+			len(r.Injections) == 0 && len(r.HookErrors) == 0 && len(r.Reason) <= schema.MaxReason
 	}
 	return false
 }
