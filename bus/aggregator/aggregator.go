@@ -63,9 +63,10 @@ type Aggregator struct {
 	feed       *feed
 	service    micro.Service
 
-	active atomic.Pointer[active]
-	subs   []*nats.Subscription
-	events *nats.Subscription
+	active  atomic.Pointer[active]
+	subs    []*nats.Subscription
+	events  *nats.Subscription
+	drained chan struct{} // closed when no event is taken any more
 
 	calls chan struct{}
 	live  sync.WaitGroup
@@ -87,6 +88,7 @@ func Start(opt Options) (*Aggregator, error) {
 	a := &Aggregator{
 		opt: opt, metrics: newMetrics(opt.Registerer),
 		members: dispatch.NewMembers(opt.Queue), calls: make(chan struct{}, opt.Calls),
+		drained: make(chan struct{}),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	var err error
@@ -163,6 +165,7 @@ func (a *Aggregator) Activate(cfg schema.Config) error {
 	if a.events, err = a.opt.Events.QueueSubscribe(bus.EventsWildcard, bus.QueueAggregators, a.take); err != nil {
 		return fmt.Errorf("subscribing to events: %w", err)
 	}
+	a.events.SetClosedHandler(func(string) { close(a.drained) })
 	if err := a.events.SetPendingLimits(-1, 256<<20); err != nil {
 		return fmt.Errorf("bounding the events that wait: %w", err)
 	}
@@ -185,17 +188,17 @@ func (a *Aggregator) Version() uint64 {
 func (a *Aggregator) Drain(ctx context.Context) error {
 	defer a.done.Wait()
 	defer a.stop()
-	if a.events != nil {
+	if a.events != nil && a.events.IsValid() {
 		if err := a.events.Drain(); err != nil {
 			return fmt.Errorf("draining events: %w", err)
 		}
-		if err := awaitDrained(ctx, a.events); err != nil {
-			return err
+		select {
+		case <-a.drained:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the events that were already here: %w", context.Cause(ctx))
 		}
 	}
-	if a.service != nil {
-		_ = a.service.Stop() // it only withdraws the face; nothing depends on it
-	}
+	_ = a.service.Stop() // it only withdraws the face; nothing depends on it
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
@@ -206,23 +209,21 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%d calls were still under way: %w", len(a.calls), context.Cause(ctx))
 	}
-	for _, s := range a.subs {
+	for _, s := range append(a.subs, a.caller.sub) {
 		_ = s.Unsubscribe() // the connection may be closed already
 	}
-	return a.opt.Events.FlushWithContext(ctx)
+	return a.flush(ctx)
 }
 
-// awaitDrained waits until a draining subscription has handled what it had.
-func awaitDrained(ctx context.Context, sub *nats.Subscription) error {
-	closed := make(chan struct{})
-	sub.SetClosedHandler(func(string) { close(closed) })
-	if !sub.IsValid() {
-		return nil
+// flushTime bounds how long the server may take to take over what was said.
+const flushTime = 5 * time.Second
+
+// flush sees to it that the last answers are out.
+func (a *Aggregator) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	if err := a.opt.Events.FlushWithContext(ctx); err != nil && !a.opt.Events.IsClosed() {
+		return fmt.Errorf("sending the last answers: %w", err)
 	}
-	select {
-	case <-closed:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the events that were already here: %w", context.Cause(ctx))
-	}
+	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"runtime/debug"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -76,17 +78,40 @@ func (a *Aggregator) dispatch(act *active, plan *dispatch.Plan, req *dispatch.Re
 // beatWhile tells the one who asked that the call is still alive, every 250 ms
 // until the returned function is called.
 func (a *Aggregator) beatWhile(m *nats.Msg) (stop func()) {
-	var t *time.Timer
-	ready := make(chan struct{})
-	t = time.AfterFunc(schema.BeatEvery, func() {
-		<-ready
-		beat := &nats.Msg{Subject: m.Reply, Header: nats.Header{schema.HeaderBeat: {"1"}}}
-		if err := a.opt.Events.PublishMsg(beat); err == nil {
-			t.Reset(schema.BeatEvery)
-		}
-	})
-	close(ready)
-	return func() { t.Stop() }
+	b := &callBeat{nc: a.opt.Events, reply: m.Reply}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.timer = time.AfterFunc(schema.BeatEvery, b.send)
+	return b.stop
+}
+
+// callBeat is the beat of one call.
+type callBeat struct {
+	nc    *nats.Conn
+	reply string
+
+	mu    sync.Mutex // guards what follows
+	timer *time.Timer
+	ended bool
+}
+
+// send beats once and sees to the next beat, also while the connection is
+// lost: it may be back by then.
+func (b *callBeat) send() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		return
+	}
+	_ = b.nc.PublishMsg(&nats.Msg{Subject: b.reply, Header: nats.Header{schema.HeaderBeat: {"1"}}})
+	b.timer.Reset(schema.BeatEvery)
+}
+
+func (b *callBeat) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	b.timer.Stop()
 }
 
 // refuse answers an event that can not be judged as it is.
@@ -140,10 +165,12 @@ func (a *Aggregator) finish(v *schema.Verdict, version uint64) *schema.Verdict {
 // hooks that made it so: where they could have blocked, they do.
 func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType) ([]byte, error) {
 	data, err := schema.Marshal(v)
-	if err != nil || len(data) <= schema.MaxEvent {
+	// A server that is not ours may take less than the contract's largest message.
+	most := min(schema.MaxEvent, int(a.opt.Events.MaxPayload()))
+	if err != nil || len(data) <= most {
 		return data, err
 	}
-	why := fmt.Sprintf("the verdict is %d bytes; at most %d can be sent: let the hooks rewrite or inject less", len(data), schema.MaxEvent)
+	why := fmt.Sprintf("the verdict is %d bytes; at most %d can be sent: let the hooks rewrite or inject less", len(data), most)
 	small := schema.Verdict{
 		Decision: v.Decision, Reason: v.Reason, HookErrors: []string{why},
 		ConfigVersion: v.ConfigVersion, Fabric: v.Fabric,
@@ -199,10 +226,10 @@ var (
 // consistent reports whether the body names the tool that the header names.
 // The body is not decoded for that: where its only mention of a tool's name is
 // the header's, it is the header's; only otherwise, and where escapes could
-// hide a mention, it is read. Workers, who read it anyway, check again.
+// hide a mention or a quote could end the name, it is read. Workers, who read it anyway, check again.
 func consistent(r *schema.Routing, body []byte) error {
 	mentions := bytes.Count(body, toolName)
-	if mentions < 2 && bytes.Contains(body, escaped) {
+	if mentions < 2 && (bytes.Contains(body, escaped) || strings.ContainsAny(r.Tool, `"\`)) {
 		mentions = 2
 	}
 	switch mentions {

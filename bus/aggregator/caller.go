@@ -122,7 +122,7 @@ func (c *caller) forget(token string, b *schema.Batch) {
 	if len(c.forgotten) >= maxForgotten {
 		clear(c.forgotten)
 	}
-	c.forgotten[token] = b
+	c.forgotten[token] = &schema.Batch{Version: b.Version, Hooks: b.Hooks} // not its body, which may be large
 }
 
 // reply hands an answer to the call that waits for it. An answer nobody waits

@@ -61,10 +61,14 @@ func (f *feed) put(r *schema.Routing, make func() *schema.Record) {
 	}
 }
 
+// run publishes until ctx ends, and then what is still there.
 func (f *feed) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			for len(f.records) > 0 {
+				f.publish(<-f.records)
+			}
 			return
 		case r := <-f.records:
 			f.publish(r)

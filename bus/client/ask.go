@@ -32,103 +32,171 @@ type ask struct {
 	token   string
 	body    []byte
 	answers chan *nats.Msg
+	beats   chan struct{}
 	attempt int
-}
-
-// wait asks, and asks once more when the one who was asked seems lost. Before
-// that it waits while nobody is there to be asked at all.
-func (a *ask) wait(ctx context.Context) (*schema.Verdict, error) {
-	reach, cancel := context.WithTimeoutCause(ctx, patience, errNobody)
-	defer cancel()
-	for {
-		lost, err := a.send(ctx, reach)
-		if errors.Is(err, errUnsent) && pause(reach, nobody) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		m, err := a.listen(ctx, lost)
-		switch {
-		case err == nil:
-			return a.verdict(m)
-		case errors.Is(err, nats.ErrNoResponders):
-			a.attempt-- // nobody has it: this was no attempt
-			if !pause(reach, nobody) {
-				return nil, fmt.Errorf("%w: no aggregator listens", ErrUnreachable)
-			}
-		case ctx.Err() != nil:
-			return nil, fmt.Errorf("%w: %w", ErrUnanswered, context.Cause(ctx))
-		case a.attempt >= attempts:
-			return nil, fmt.Errorf("%w: asked %d times: %w", ErrUnanswered, a.attempt, err)
-		default:
-			cancel()
-			reach, cancel = context.WithTimeoutCause(ctx, patience, errNobody)
-			defer cancel()
-		}
-	}
-}
-
-// send asks once, as soon as there is a connection, and returns what closes
-// when that connection is lost. It waits for one only as long as reach lasts.
-func (a *ask) send(ctx, reach context.Context) (lost chan struct{}, err error) {
-	for lost == nil {
-		a.c.mu.Lock()
-		connected, current := a.c.connected, a.c.lost
-		a.c.mu.Unlock()
-		if isClosed(connected) {
-			lost = current
-			break
-		}
-		select {
-		case <-connected:
-		case <-reach.Done():
-			return nil, fmt.Errorf("%w: not connected: %w", ErrUnreachable, context.Cause(reach))
-		}
-	}
-	deadline, _ := ctx.Deadline()
-	left := time.Until(deadline)
-	if left <= 0 {
-		return nil, fmt.Errorf("%w: %w", ErrUnanswered, context.DeadlineExceeded)
-	}
-	m := bus.EventMsg(a.subject, a.routing, a.attempt+1, left-schema.Margin(left), nil, a.body)
-	m.Reply = a.c.inbox + a.token
-	if err := a.c.nc.PublishMsg(m); err != nil {
-		return nil, fmt.Errorf("%w: %w: %w", ErrUnreachable, errUnsent, err)
-	}
-	a.attempt++
-	return lost, nil
+	until   time.Time // when whoever asked gives up
+	end     time.Time // when this call does, so that there is time to say so
+	reach   time.Time // how long it looks for somebody to ask
 }
 
 var (
 	errSilent       = errors.New("neither an answer nor a sign of life came")
 	errDisconnected = errors.New("the connection was lost")
 	errUnsent       = errors.New("the event could not be sent")
-	errNobody       = errors.New("nobody was there to be asked")
+	errNobody       = errors.New("no aggregator listens")
+	errUnconnected  = errors.New("there is no connection")
+	errClosed       = errors.New("the client was closed")
 )
 
-// listen waits for the answer, as long as signs of life come.
-func (a *ask) listen(ctx context.Context, lost chan struct{}) (*nats.Msg, error) {
-	quiet := time.NewTimer(silence)
-	defer quiet.Stop()
+// wait asks, and asks once more when the one who was asked seems lost. Before
+// that it waits while nobody is there to be asked at all.
+func (a *ask) wait(ctx context.Context) (*schema.Verdict, error) {
+	a.reach = time.Now().Add(patience)
 	for {
-		select {
-		case m := <-a.answers:
-			switch {
-			case len(m.Data) > 0:
-				return m, nil
-			case m.Header.Get("Status") == "503":
-				return nil, nats.ErrNoResponders
+		m, err := a.once(ctx)
+		switch {
+		case err == nil:
+			return a.verdict(m)
+		case errors.Is(err, errUnsent), errors.Is(err, errNobody):
+			if !a.pause(ctx) {
+				return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 			}
-			quiet.Reset(silence)
-		case <-quiet.C:
-			return nil, errSilent
-		case <-lost:
-			return nil, errDisconnected
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		case !errors.Is(err, errSilent) && !errors.Is(err, errDisconnected):
+			return nil, err
+		case a.attempt >= attempts:
+			return nil, fmt.Errorf("%w: asked %d times: %w", ErrUnanswered, a.attempt, err)
+		default:
+			a.reach = time.Now().Add(patience)
 		}
 	}
+}
+
+// once sends the event and waits for what comes of that.
+func (a *ask) once(ctx context.Context) (*nats.Msg, error) {
+	lost, err := a.connected(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if err := a.send(); err != nil {
+		return nil, err
+	}
+	m, err := a.listen(ctx, lost)
+	switch {
+	case err == nil && len(m.Data) == 0:
+		a.attempt-- // nobody has it: this was no attempt
+		return nil, errNobody
+	case errors.Is(err, errClosed):
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case err != nil && !errors.Is(err, errSilent) && !errors.Is(err, errDisconnected):
+		return nil, fmt.Errorf("%w: %w", ErrUnanswered, err)
+	}
+	return m, err
+}
+
+// connected returns, as soon as there is a connection, what closes when that
+// one is lost. It waits only while there is still time to look for somebody.
+func (a *ask) connected(ctx context.Context) (lost chan struct{}, err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for {
+		connected, lost := a.c.connection()
+		if isClosed(connected) {
+			return lost, nil
+		}
+		end := a.reach
+		if a.end.Before(end) {
+			end = a.end
+		}
+		t := time.NewTimer(time.Until(end))
+		select {
+		case <-connected:
+		case <-t.C:
+			err = errUnconnected
+		case <-a.c.closed:
+			err = errClosed
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		t.Stop()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// send sends the event, with the time that is left now.
+func (a *ask) send() error {
+	left := time.Until(a.until)
+	if left <= 0 {
+		return fmt.Errorf("%w: %w", ErrUnanswered, context.DeadlineExceeded)
+	}
+	m := bus.EventMsg(a.subject, a.routing, a.attempt+1, left-schema.Margin(left), nil, a.body)
+	m.Reply = a.c.inbox + a.token
+	err := a.c.nc.PublishMsg(m)
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		return fmt.Errorf("%w: %d bytes, and the server takes messages of at most %d", ErrTooLarge, len(a.body), a.c.nc.MaxPayload())
+	case err != nil:
+		return fmt.Errorf("%w: %w", errUnsent, err)
+	}
+	a.attempt++
+	return nil
+}
+
+// listen waits for the answer, as long as signs of life come. An answer that is
+// there counts before any reason to stop waiting for one.
+func (a *ask) listen(ctx context.Context, lost chan struct{}) (*nats.Msg, error) {
+	due := a.quiet()
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	for {
+		var why error
+		select {
+		case m := <-a.answers:
+			return m, nil
+		case <-a.beats:
+		case <-timer.C:
+			why = a.silent(due)
+		case <-lost:
+			why = errDisconnected
+		case <-a.c.closed:
+			why = errClosed
+		case <-ctx.Done():
+			why = context.Cause(ctx)
+		}
+		if why != nil {
+			select {
+			case m := <-a.answers:
+				return m, nil
+			default:
+				return nil, why
+			}
+		}
+		due = a.quiet()
+		timer.Reset(time.Until(due))
+	}
+}
+
+// quiet is when it has been silent for too long, from now on.
+func (a *ask) quiet() time.Time {
+	if due := time.Now().Add(silence); due.Before(a.end) {
+		return due
+	}
+	return a.end
+}
+
+// silent is what it means that nothing came until due. This process may have
+// been stopped itself: then nobody else was silent.
+func (a *ask) silent(due time.Time) error {
+	now := time.Now()
+	switch {
+	case !now.Before(a.end):
+		return context.DeadlineExceeded
+	case now.Sub(due) > schema.BeatEvery:
+		return nil
+	}
+	return errSilent
 }
 
 // verdict decodes the answer. When the event was asked twice and both answers
@@ -162,14 +230,17 @@ func decode(m *nats.Msg) (*schema.Verdict, error) {
 	return v, nil
 }
 
-// pause waits a little and reports whether there is time left.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
+// pause waits a little and reports whether it may look for somebody again.
+func (a *ask) pause(ctx context.Context) bool {
+	t := time.NewTimer(nobody)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return true
+	case <-a.c.closed:
+		return false
 	case <-ctx.Done():
 		return false
 	}
+	now := time.Now()
+	return now.Before(a.reach) && now.Before(a.end)
 }

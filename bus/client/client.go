@@ -55,11 +55,13 @@ type Client struct {
 	timeout time.Duration
 	inbox   string // with a trailing dot
 	next    atomic.Uint64
+	closed  chan struct{} // closed by Close
+	closing sync.Once
 
-	mu        sync.Mutex
-	waiting   map[string]chan *nats.Msg // by the last token of the reply subject
-	connected chan struct{}             // closed while connected
-	lost      chan struct{}             // closed when the connection is lost
+	mu        sync.Mutex      // guards what follows
+	waiting   map[string]*ask // by the last token of the reply subject
+	connected chan struct{}   // closed while connected
+	lost      chan struct{}   // closed when the connection is lost
 }
 
 // Connect reaches the bus. It returns an error if that fails before ctx ends;
@@ -72,7 +74,7 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 		opt.Name = "hookfabric-client"
 	}
 	c := &Client{
-		timeout: opt.Timeout, waiting: make(map[string]chan *nats.Msg),
+		timeout: opt.Timeout, waiting: make(map[string]*ask), closed: make(chan struct{}),
 		connected: make(chan struct{}), lost: make(chan struct{}),
 	}
 	close(c.connected)
@@ -92,7 +94,18 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 }
 
 // Close ends the connection. Calls under way fail.
-func (c *Client) Close() { c.nc.Close() }
+func (c *Client) Close() {
+	c.closing.Do(func() { close(c.closed) })
+	c.nc.Close()
+}
+
+// connection returns what is closed while there is a connection, and what is
+// closed once that one is lost.
+func (c *Client) connection() (connected, lost chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.connected, c.lost
+}
 
 // state follows the connection, so that calls know when to ask again.
 func (c *Client) state(connected bool) {
@@ -118,35 +131,44 @@ func isClosed(ch chan struct{}) bool {
 	}
 }
 
-// reply hands an answer, or a beat, to the call that waits for it.
+// reply hands an answer, or a beat, to the call that waits for it. A message
+// without a body is a beat, or the server's word that nobody listens.
 func (c *Client) reply(m *nats.Msg) {
 	token := strings.TrimPrefix(m.Subject, c.inbox)
 	c.mu.Lock()
-	answer := c.waiting[token]
+	a := c.waiting[token]
 	c.mu.Unlock()
-	if answer == nil {
-		return
-	}
-	select {
-	case answer <- m:
-	default: // a beat more than anybody needs
+	switch {
+	case a == nil:
+	case len(m.Data) > 0 || m.Header.Get("Status") == "503":
+		select {
+		case a.answers <- m:
+		default: // each attempt has one answer: somebody else sends these
+		}
+	default:
+		select {
+		case a.beats <- struct{}{}:
+		default: // one is as good as two
+		}
 	}
 }
 
-// Ask asks what to do about e and waits for the verdict. An event without an
-// id gets one; e is not changed.
+// Ask asks what to do about e and waits for the verdict. It returns a little
+// before ctx ends, so that there is time to act on what it says. An event
+// without an id gets one; e is not changed.
 func (c *Client) Ask(ctx context.Context, e *schema.Event) (*schema.Verdict, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.timeout)
-		defer cancel()
-	}
 	a, err := c.prepare(e)
 	if err != nil {
 		return nil, err
 	}
+	now := time.Now()
+	a.until = now.Add(c.timeout)
+	if deadline, ok := ctx.Deadline(); ok {
+		a.until = deadline
+	}
+	a.end = a.until.Add(-schema.Margin(a.until.Sub(now)) / 2)
 	c.mu.Lock()
-	c.waiting[a.token] = a.answers
+	c.waiting[a.token] = a
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
@@ -186,7 +208,7 @@ func (c *Client) prepare(e *schema.Event) (*ask, error) {
 	}
 	return &ask{
 		c: c, subject: subject, body: body, token: strconv.FormatUint(c.next.Add(1), 36),
-		answers: make(chan *nats.Msg, 4),
+		answers: make(chan *nats.Msg, 2*attempts), beats: make(chan struct{}, 1),
 		routing: schema.Routing{
 			Event: event.HookType, Agent: event.AgentID, Session: event.SessionID,
 			Tool: event.ToolName, ID: event.EventID,
