@@ -49,7 +49,6 @@ type Worker struct {
 	newest   atomic.Uint64
 
 	draining atomic.Bool
-	running  sync.WaitGroup
 
 	mu      sync.Mutex
 	batches map[string]*progress // in hand, by batch id; guarded by mu
@@ -170,7 +169,6 @@ func (w *Worker) Run(ctx context.Context, b *schema.Batch) schema.BatchReply {
 func (w *Worker) acquire() bool {
 	select {
 	case w.slots <- struct{}{}:
-		w.running.Add(1)
 		return true
 	default:
 		return false
@@ -179,24 +177,20 @@ func (w *Worker) acquire() bool {
 
 func (w *Worker) release() {
 	<-w.slots
-	w.running.Done()
 	w.opt.Freed()
 }
 
 // Drain makes the worker refuse new batches and waits for those under way.
 func (w *Worker) Drain(ctx context.Context) error {
 	w.draining.Store(true)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.running.Wait()
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for %d batches under way: %w", len(w.slots), context.Cause(ctx))
+	for taken := range cap(w.slots) { // who has every slot is alone
+		select {
+		case w.slots <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %d batches under way: %w", len(w.slots)-taken, context.Cause(ctx))
+		}
 	}
+	return nil
 }
 
 // Close ends the runners. Drain first.

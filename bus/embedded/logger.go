@@ -26,11 +26,13 @@ func newLogger(log *slog.Logger) *logger {
 
 func line(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }
 
-func (l *logger) Noticef(format string, v ...any) { l.log.Info(line(format, v)) }
-func (l *logger) Warnf(format string, v ...any)   { l.log.Warn(line(format, v)) }
-func (l *logger) Errorf(format string, v ...any)  { l.log.Error(line(format, v)) }
-func (l *logger) Debugf(format string, v ...any)  { l.log.Debug(line(format, v)) }
-func (l *logger) Tracef(format string, v ...any)  { l.log.Debug(line(format, v)) }
+// Noticef is only for who looks closely: the broker says itself where it listens.
+func (l *logger) Noticef(format string, v ...any) { l.log.Debug(line(format, v)) }
+
+func (l *logger) Warnf(format string, v ...any)  { l.log.Warn(line(format, v)) }
+func (l *logger) Errorf(format string, v ...any) { l.log.Error(line(format, v)) }
+func (l *logger) Debugf(format string, v ...any) { l.log.Debug(line(format, v)) }
+func (l *logger) Tracef(format string, v ...any) { l.log.Debug(line(format, v)) }
 
 func (l *logger) Fatalf(format string, v ...any) {
 	l.log.Error(line(format, v))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -59,6 +60,7 @@ type Broker struct {
 	log    *slog.Logger
 	stack  program.Stack
 	reg    *prometheus.Registry
+	state  atomic.Pointer[string]
 	server *embedded.Server // nil with an existing deployment
 
 	events, work *nats.Conn
@@ -91,7 +93,7 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := []func(context.Context) error{b.startBus, b.connect, b.openState, b.startWorker, b.startAggregator}
+	steps := []func(context.Context) error{b.startHTTP, b.startBus, b.connect, b.openState, b.startWorker, b.startAggregator}
 	for _, start := range steps {
 		if err := start(ctx); err != nil {
 			return nil, err
@@ -100,17 +102,32 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 	if err := b.follow(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if opt.HTTP != "" {
-		if b.HTTPAddr, err = ops.Serve(opt.HTTP, b.reg, b.Ready, &b.stack); err != nil {
-			return nil, err
-		}
-	}
+	b.state.Store(&running)
 	return b, nil
 }
 
+// What a broker does that is not, or no longer, ready. Running is ready.
+var (
+	starting = "starting"
+	stopping = "stopping"
+	running  = ""
+)
+
 // Close stops the broker: no new events, those under way are answered, then
 // everything stops in reverse order of its start.
-func (b *Broker) Close(ctx context.Context) error { return b.stack.Stop(ctx) }
+func (b *Broker) Close(ctx context.Context) error {
+	b.state.Store(&stopping)
+	return b.stack.Stop(ctx)
+}
+
+// startHTTP comes first, so that a supervisor can watch the start and the stop.
+func (b *Broker) startHTTP(context.Context) (err error) {
+	b.state.Store(&starting)
+	if b.opt.HTTP != "" {
+		b.HTTPAddr, err = ops.Serve(b.opt.HTTP, b.reg, b.Ready, &b.stack)
+	}
+	return err
+}
 
 // URL is where other processes reach the bus.
 func (b *Broker) URL() string {
@@ -135,6 +152,9 @@ func (b *Broker) Status() schema.FabricStatus { return b.agg.Status() }
 
 // Ready reports whether events are taken, or what is missing.
 func (b *Broker) Ready() error {
+	if state := *b.state.Load(); state != running {
+		return errors.New(state)
+	}
 	st := b.agg.Status()
 	switch {
 	case !b.events.IsConnected():
@@ -234,6 +254,12 @@ func (b *Broker) startWorker(context.Context) error {
 	})
 	b.reg.MustRegister(b.worker)
 	b.stack.Push("runners", func(context.Context) error { return b.worker.Close() })
+	b.stack.Push("worker", func(ctx context.Context) error {
+		if b.service == nil {
+			return nil // it never got so far
+		}
+		return b.service.Drain(ctx)
+	})
 	return nil
 }
 

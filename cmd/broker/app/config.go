@@ -131,6 +131,5 @@ func (b *Broker) attachWorker() error {
 		return err
 	}
 	b.service = svc
-	b.stack.Push("worker", svc.Drain)
 	return nil
 }
