@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -90,7 +89,7 @@ func ask(ctx context.Context, c *client.Client, tool string) (*schema.Verdict, e
 }
 
 // status is how the broker that answers first sees the fabric.
-func status(nc *nats.Conn) (st aggregator.Status, err error) {
+func status(nc *nats.Conn) (st schema.FabricStatus, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	subject, err := bus.ControlSubject("status", "")
@@ -104,14 +103,14 @@ func status(nc *nats.Conn) (st aggregator.Status, err error) {
 	return st, schema.Unmarshal(m.Data, &st)
 }
 
-// awaitWorker waits until brokers answer often enough that they all know it.
+// awaitWorkers waits until brokers answer often enough that they all know it.
 func awaitWorkers(t testing.TB, nc *nats.Conn, names ...string) {
 	t.Helper()
 	streak := 0
 	err := eventually("every broker knows the workers", func() bool {
 		st, err := status(nc)
 		for _, name := range names {
-			if err == nil && !slices.ContainsFunc(st.Workers, awake(name)) {
+			if err == nil && !awake(&st, name) {
 				streak = 0
 				return false
 			}

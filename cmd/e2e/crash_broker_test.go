@@ -1,0 +1,63 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+)
+
+// TestKilledAndStoppedBrokers takes one of two brokers away under load.
+func TestKilledAndStoppedBrokers(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		t.Run(fmt.Sprint(signal), func(t *testing.T) {
+			for range rounds() {
+				loseBroker(t, signal)
+			}
+		})
+	}
+}
+
+func loseBroker(t *testing.T, signal syscall.Signal) {
+	c := startCrew(t, goKind, true)
+	second := startBroker(t, "--nats", c.broker.url)
+	awaitWorkers(t, c.nc, "w0", "w1")
+	l := startLoad(t, dial(t, c.broker.url))
+	l.more(t, 100)
+	at := time.Now()
+	second.must(t, signal)
+	l.more(t, 300)
+	if signal == syscall.SIGSTOP {
+		second.must(t, syscall.SIGCONT)
+		l.more(t, 200)
+	}
+	calls := l.finish()
+	s := count(calls)
+	over := slices.DeleteFunc(calls, func(c called) bool { return c.began.After(at) })
+	t.Logf("calls under way at the loss: %v", count(over))
+	t.Logf("all: %v", s)
+	// A broker that hangs keeps its place in the queue group until the server
+	// gives its connection up: a call that meets it twice is nobody's to judge,
+	// and its caller hears that within its deadline.
+	if signal == syscall.SIGSTOP {
+		s.checkVerdicts(t)
+		s.checkUnanswered(t)
+	} else {
+		s.check(t)
+	}
+	c.stop(t)
+}
+
+// checkUnanswered fails the test if a call without a verdict was not told why.
+func (s *tally) checkUnanswered(t testing.TB) {
+	t.Helper()
+	for _, c := range s.failed {
+		if !errors.Is(c.err, client.ErrUnanswered) {
+			t.Errorf("a %s call failed otherwise: %v", c.tool, c.err)
+		}
+	}
+}
