@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,14 +23,14 @@ const maxForgotten = 4096
 // caller asks workers over the bus. It keeps one inbox for all calls, because
 // the connection's own request would drop an answer that comes late unseen.
 type caller struct {
-	nc     *nats.Conn
-	inbox  string // with a trailing dot
-	sub    *nats.Subscription
-	next   atomic.Uint64
-	late   func(b *schema.Batch)
-	routes sync.Map // pool and worker -> subject
+	nc    *nats.Conn
+	inbox string // with a trailing dot
+	sub   *nats.Subscription
+	next  atomic.Uint64
+	late  func(b *schema.Batch)
 
 	mu        sync.Mutex
+	routes    map[route]string          // subjects, made once
 	waiting   map[string]chan *nats.Msg // by the last token of the reply subject
 	forgotten map[string]*schema.Batch  // calls that were given up; bounded
 }
@@ -39,7 +40,7 @@ var _ dispatch.Caller = (*caller)(nil)
 func newCaller(nc *nats.Conn, late func(*schema.Batch)) (*caller, error) {
 	c := &caller{
 		nc: nc, inbox: nc.NewInbox() + ".", late: late,
-		waiting: make(map[string]chan *nats.Msg), forgotten: make(map[string]*schema.Batch),
+		routes: make(map[route]string), waiting: make(map[string]chan *nats.Msg), forgotten: make(map[string]*schema.Batch),
 	}
 	sub, err := nc.Subscribe(c.inbox+"*", c.reply)
 	if err != nil {
@@ -51,15 +52,17 @@ func newCaller(nc *nats.Conn, late func(*schema.Batch)) (*caller, error) {
 
 // Call sends b to a worker, or to whoever serves the pool, and waits.
 func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch) (schema.BatchReply, error) {
-	subject, err := c.route(pool, worker)
-	if err != nil {
-		return schema.BatchReply{}, err
-	}
 	token := strconv.FormatUint(c.next.Add(1), 36)
 	answer := make(chan *nats.Msg, 1)
 	c.mu.Lock()
-	c.waiting[token] = answer
+	subject, err := c.subject(route{pool, worker})
+	if err == nil {
+		c.waiting[token] = answer
+	}
 	c.mu.Unlock()
+	if err != nil {
+		return schema.BatchReply{}, err
+	}
 	msg := bus.BatchMsg(subject, b)
 	msg.Reply = c.inbox + token
 	if err := c.nc.PublishMsg(msg); err != nil {
@@ -85,30 +88,30 @@ func decodeReply(m *nats.Msg) (r schema.BatchReply, err error) {
 	return r, nil
 }
 
-// route is the subject of a worker, or of a pool's first contact.
-func (c *caller) route(pool, worker string) (string, error) {
-	key := [2]string{pool, worker}
-	if s, ok := c.routes.Load(key); ok {
-		return s.(string), nil
+// route is where a batch goes; an empty worker is the pool's first contact.
+type route struct{ pool, worker string }
+
+// subject is the subject of a route. The lock is held.
+func (c *caller) subject(r route) (s string, err error) {
+	if s, ok := c.routes[r]; ok {
+		return s, nil
 	}
-	s, err := bus.FirstContactSubject(pool)
-	if worker != "" {
-		s, err = bus.RunSubject(pool, worker)
+	if r.worker == "" {
+		s, err = bus.FirstContactSubject(r.pool)
+	} else {
+		s, err = bus.RunSubject(r.pool, r.worker)
 	}
 	if err == nil {
-		c.routes.Store(key, s)
+		c.routes[r] = s
 	}
 	return s, err
 }
 
-// dropRoute forgets the subject of a worker that is gone.
-func (c *caller) dropRoute(worker string) {
-	c.routes.Range(func(k, _ any) bool {
-		if k.([2]string)[1] == worker {
-			c.routes.Delete(k)
-		}
-		return true
-	})
+// dropRoutes forgets the subjects of a worker that is gone.
+func (c *caller) dropRoutes(worker string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.routes, func(r route, _ string) bool { return r.worker == worker })
 }
 
 // forget ends a call without an answer; b is remembered to count a late one.

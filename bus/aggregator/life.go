@@ -50,7 +50,7 @@ func (a *Aggregator) beat(m *nats.Msg) {
 // Gone tells that a worker's connection closed: its calls end now.
 func (a *Aggregator) Gone(worker string) {
 	a.members.Gone(worker)
-	a.caller.dropRoute(worker)
+	a.caller.dropRoutes(worker)
 }
 
 func (a *Aggregator) tick() {
