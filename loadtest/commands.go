@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime/pprof"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +53,8 @@ func noArgs(c *cobra.Command, args []string) error {
 
 // roleCommand is what the children are started with.
 func roleCommand() *cobra.Command {
-	return &cobra.Command{
+	var profiles string
+	c := &cobra.Command{
 		Use:    "role NAME",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
@@ -60,9 +63,29 @@ func roleCommand() *cobra.Command {
 			if !ok {
 				return usage{fmt.Errorf("unknown role %q", args[0])}
 			}
-			return proc.Serve(c.Context(), start, os.Stdin, os.Stdout)
+			serve := func() error { return proc.Serve(c.Context(), start, os.Stdin, os.Stdout) }
+			if profiles == "" {
+				return serve()
+			}
+			return profiled(filepath.Join(profiles, fmt.Sprintf("%s-%d.pprof", args[0], os.Getpid())), serve)
 		},
 	}
+	c.Flags().StringVar(&profiles, "profiles", "", "write a CPU profile into `DIR`")
+	return c
+}
+
+// profiled writes what run spends its CPU time on to file.
+func profiled(file string, run func() error) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("writing a profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return fmt.Errorf("writing a profile: %w", err)
+	}
+	err = run()
+	pprof.StopCPUProfile()
+	return errors.Join(err, f.Close())
 }
 
 func benchCommand() *cobra.Command {
@@ -72,6 +95,7 @@ func benchCommand() *cobra.Command {
 		Args:  noArgs,
 	}
 	f := flags(c)
+	only := c.Flags().String("only", "", "measure only the rows with `TEXT` in their names, and the bare request-reply")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := bench.Thorough()
 		if f.quick {
@@ -82,7 +106,7 @@ func benchCommand() *cobra.Command {
 		}
 		o.Progress = c.ErrOrStderr()
 		return f.staged(c, func(s stage) (report, error) {
-			o.Dir, o.Crew = s.dir, s.crew
+			o.Dir, o.Crew, o.Only = s.dir, s.crew, *only
 			return bench.Run(c.Context(), o)
 		})
 	}

@@ -15,15 +15,17 @@ import (
 
 // measuring is what every command that measures can be told.
 type measuring struct {
-	json   string
-	reps   int
-	quick  bool
-	noFail bool
+	json     string
+	profiles string
+	reps     int
+	quick    bool
+	noFail   bool
 }
 
 func flags(c *cobra.Command) *measuring {
 	f := new(measuring)
 	c.Flags().StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, too")
+	c.Flags().StringVar(&f.profiles, "profiles", "", "write a CPU profile of each process into `DIR`")
 	c.Flags().IntVar(&f.reps, "reps", 0, "how often to measure everything (0: as often as its intervals need)")
 	c.Flags().BoolVar(&f.quick, "quick", false, "measure briefly: to see that it works, not to read the figures")
 	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 even if a budget is exceeded")
@@ -55,7 +57,7 @@ func (f *measuring) staged(c *cobra.Command, run func(stage) (report, error)) er
 		return fmt.Errorf("making a log for the run: %w", err)
 	}
 	defer log.Close()
-	r, err := run(stage{dir: dir, crew: &proc.Crew{Args: []string{"role"}, Log: log}})
+	r, err := run(stage{dir: dir, crew: &proc.Crew{Args: []string{"role", "--profiles", f.profiles}, Log: log}})
 	if err != nil {
 		return fmt.Errorf("%w%s", err, lastWords(log))
 	}

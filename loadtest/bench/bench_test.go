@@ -149,3 +149,14 @@ func TestThePrintedReport(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlySomeRows(t *testing.T) {
+	o := Thorough()
+	o.Only = "inside broker"
+	samples := steady(nil)
+	maps.DeleteFunc(samples, func(name string, _ []sample) bool { return name != raw && !strings.Contains(name, o.Only) })
+	r := judged(o, samples)
+	if len(r.Rows) != 3*len(counts()) || len(r.Absolute) != 2*(1+len(counts())) {
+		t.Errorf("%d rows and %d absolute ones of three contenders and the bare request-reply", len(r.Rows), len(r.Absolute))
+	}
+}

@@ -64,6 +64,9 @@ func judged(o Options, samples map[string][]sample) *Report {
 		Window: schema.Duration(o.Window), Warm: schema.Duration(o.Warm),
 	}
 	for _, l := range lines() {
+		if !l.in(samples) {
+			continue
+		}
 		for i, c := range cells() {
 			if l.less != "" && c.metric == throughput {
 				continue // throughputs do not add up
@@ -71,12 +74,17 @@ func judged(o Options, samples map[string][]sample) *Report {
 			r.Rows = append(r.Rows, judge(l.name, c, stats.Estimated(l.ratios(c, samples)), l.limits[i]))
 		}
 	}
-	for _, c := range contenders() {
+	for _, c := range chosen(o.Only) {
 		for _, callers := range []int{1, many} {
 			r.Absolute = append(r.Absolute, absolute(c.name, callers, samples[c.name]))
 		}
 	}
 	return r
+}
+
+// in reports whether all that the line speaks of was measured.
+func (l line) in(samples map[string][]sample) bool {
+	return len(samples[l.of]) > 0 && len(samples[l.by]) > 0 && (l.less == "" || len(samples[l.less]) > 0)
 }
 
 // ratios are one cell's ratios, one per repetition.

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
@@ -89,6 +91,12 @@ func contenders() []contender {
 	each(byWebhook, roles.Hook, "")
 	each(byStages, roles.TwoStages, "")
 	return append(all, contender{command, roles.Target{Way: roles.Command}})
+}
+
+// chosen lists the contenders with text in their names, and what all are divided by.
+func chosen(text string) []contender {
+	all := contenders()
+	return append(all[:1:1], slices.DeleteFunc(all[1:], func(c contender) bool { return !strings.Contains(c.name, text) })...)
 }
 
 // tool names the tool whose events are for so many hooks of a pool.

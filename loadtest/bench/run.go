@@ -22,6 +22,8 @@ type Options struct {
 	// Window is how long one figure is measured, Warm how long before that
 	// the callers already ask.
 	Window, Warm time.Duration
+	// Only limits the rows to those with it in their names; empty: all of them.
+	Only string
 	// Dir is an empty directory for what the processes keep.
 	Dir string
 	// Crew starts the processes.
@@ -56,7 +58,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 // repeated measures: for each contender, by name, one sample per repetition.
 func repeated(ctx context.Context, s *session, o Options) (map[string][]sample, error) {
-	all := contenders()
+	all := chosen(o.Only)
 	fmt.Fprintf(o.Progress, "waiting until %d rows answer as they should\n", len(all))
 	for _, c := range all {
 		if _, err := s.measure(ctx, c, measure.Window{}); err != nil {
