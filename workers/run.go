@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/dispatch"
@@ -30,6 +31,7 @@ type job struct {
 	size     int
 	ended    bool
 	handlers sync.WaitGroup
+	left     atomic.Bool // some handler was not waited for
 }
 
 // run runs a batch in a slot that is already taken, and gives the slot back.
@@ -47,16 +49,14 @@ func (w *Worker) run(ctx context.Context, b *schema.Batch, p *progress) schema.B
 
 // release gives the slot back, at once if no handler is still running.
 func (j *job) release() {
-	for i := range j.outcomes {
-		if j.outcomes[i].Kind == schema.Deadline {
-			go func() {
-				j.handlers.Wait()
-				j.w.release()
-			}()
-			return
-		}
+	if !j.left.Load() {
+		j.w.release()
+		return
 	}
-	j.w.release()
+	go func() {
+		j.handlers.Wait()
+		j.w.release()
+	}()
 }
 
 // prepare finds the batch's config version and reads its event.
@@ -182,10 +182,11 @@ func (j *job) one(ctx context.Context, i int, e *schema.Event) (o schema.Outcome
 	}
 	answer := make(chan answered, 1)
 	j.handlers.Go(func() {
-		answer <- call(ctx, l.handler, e)
 		if l.slots != nil {
-			<-l.slots
+			defer func() { <-l.slots }()
 		}
+		defer vanished(answer)
+		answer <- call(ctx, l.handler, e)
 	})
 	select {
 	case a := <-answer:
@@ -194,6 +195,7 @@ func (j *job) one(ctx context.Context, i int, e *schema.Event) (o schema.Outcome
 		}
 	case <-ctx.Done():
 	}
+	j.left.Store(true)
 	o.Kind, o.Error = schema.Deadline, why
 	return o
 }
@@ -218,6 +220,14 @@ type answered struct {
 	result schema.Result
 	err    error
 	stack  string // of a panic; for the log only
+}
+
+// vanished answers for a handler that ended its goroutine instead of returning.
+func vanished(answer chan<- answered) {
+	select {
+	case answer <- answered{err: errors.New("ended its goroutine instead of returning")}:
+	default: // it has returned
+	}
 }
 
 // call runs a handler and turns a panic into an error.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,35 +21,40 @@ const drainTime = 30 * time.Second
 // Serve runs hooks written in Go for a pool until ctx ends, then finishes what
 // is under way. The configuration names them as builtins of that pool:
 //
-//	- {type: builtin, handler: my-check, pool: my-pool}
+//   - {type: builtin, handler: my-check, pool: my-pool}
 //
 // Serve takes the configuration from the fabric; a hook of the pool that is not
-// among the handlers can not be loaded, and its calls are denied. Give the
-// connection the name [ConnectionPrefix] and a unique id for the fabric to
-// notice a crash at once.
+// among the handlers can not be loaded, and its calls are denied. Name the
+// connection [ConnectionPrefix] and a unique id, which the worker takes as its
+// own, for the fabric to notice a crash at once.
 func Serve(ctx context.Context, nc *nats.Conn, pool string, handlers map[string]Handler) error {
-	id, err := uuid.NewV7()
+	name, err := nameOf(nc)
 	if err != nil {
-		return fmt.Errorf("making a worker id: %w", err)
+		return err
 	}
 	w := New(Options{
-		Name: id.String(), Pools: []string{pool},
+		Name: name, Pools: []string{pool},
 		Runners: map[schema.Kind]Runner{schema.Builtin: named(handlers)},
 	})
 	return Run(ctx, nc, w)
 }
 
+// nameOf is the worker's id that the connection's name ends with, or a new one.
+func nameOf(nc *nats.Conn) (string, error) {
+	if name, ok := strings.CutPrefix(nc.Opts.Name, ConnectionPrefix); ok && name != "" {
+		return name, nil
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return "", fmt.Errorf("making a worker id: %w", err)
+	}
+	return id.String(), nil
+}
+
 // Run serves w on the bus until ctx ends: it follows the fabric's
-// configuration, takes batches once it holds one, and drains at the end.
+// configuration, takes batches once it holds one, and drains at the end, when
+// it also closes w.
 func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return fmt.Errorf("reaching JetStream: %w", err)
-	}
-	configs, err := state.OpenForRead(ctx, js, state.ConfigOptions{Logger: w.opt.Logger})
-	if err != nil {
-		return err
-	}
 	var svc *Service
 	defer func() {
 		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
@@ -60,7 +66,7 @@ func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 	}()
 	watching, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	err = configs.Watch(watching, func(cfg schema.Config) {
+	err = follow(watching, nc, w, func(cfg schema.Config) {
 		w.Load(cfg)
 		if svc != nil {
 			svc.beatOnce()
@@ -78,6 +84,19 @@ func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 		return cause
 	}
 	return err
+}
+
+// follow calls use with every configuration that becomes active.
+func follow(ctx context.Context, nc *nats.Conn, w *Worker, use func(schema.Config)) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return fmt.Errorf("reaching JetStream: %w", err)
+	}
+	configs, err := state.OpenForRead(ctx, js, state.ConfigOptions{Logger: w.opt.Logger})
+	if err != nil {
+		return err
+	}
+	return configs.Watch(ctx, use)
 }
 
 // named is the runner of a program's own handlers.

@@ -27,12 +27,17 @@ type Service struct {
 	own   []*nats.Subscription // its own subjects
 	stop  context.CancelFunc
 	done  sync.WaitGroup
+
+	mu       sync.Mutex    // guards what follows
+	under    int           // batches that are not answered yet
+	draining bool          // no batch is taken any more
+	answered chan struct{} // closed when draining and nothing is under way
 }
 
 // Attach puts w on the bus. It takes batches from now on; load a configuration
 // first, or it answers that it has none.
 func Attach(nc *nats.Conn, w *Worker) (*Service, error) {
-	s := &Service{w: w, nc: nc}
+	s := &Service{w: w, nc: nc, answered: make(chan struct{})}
 	if err := s.subscribe(); err != nil {
 		s.unsubscribe()
 		return nil, err
@@ -91,15 +96,48 @@ func (s *Service) take(pool string, m *nats.Msg) {
 		return
 	}
 	switch {
-	case s.w.draining.Load():
+	case !s.enter():
 		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusDraining})
 	case !s.w.acquire():
 		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusBusy})
+		s.leave()
 	case s.w.inline(b):
 		s.reply(m, s.w.run(context.Background(), b, nil))
+		s.leave()
 	default:
 		go s.run(pool, m, b)
 	}
+}
+
+// enter counts a batch that is to be answered, unless none is taken any more.
+func (s *Service) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.draining {
+		s.under++
+	}
+	return !s.draining
+}
+
+// leave counts a batch as answered.
+func (s *Service) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.under--; s.draining && s.under == 0 {
+		close(s.answered)
+	}
+}
+
+// refuse begins to take no batches, and reports how many are under way.
+func (s *Service) refuse() int {
+	s.w.draining.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.draining && s.under == 0 {
+		close(s.answered)
+	}
+	s.draining = true
+	return s.under
 }
 
 // run runs a batch in a slot that is taken, and lets the beats follow it.
@@ -108,6 +146,7 @@ func (s *Service) run(pool string, m *nats.Msg, b *schema.Batch) {
 	s.w.mu.Lock()
 	s.w.batches[b.Batch] = p
 	s.w.mu.Unlock()
+	defer s.leave()
 	s.reply(m, s.w.run(context.Background(), b, p))
 	s.w.mu.Lock()
 	delete(s.w.batches, b.Batch)
@@ -116,12 +155,30 @@ func (s *Service) run(pool string, m *nats.Msg, b *schema.Batch) {
 
 func (s *Service) reply(m *nats.Msg, r schema.BatchReply) {
 	data, err := schema.Marshal(&r)
+	if most := s.nc.MaxPayload(); err == nil && int64(len(data)) > most && most > 0 {
+		data, err = schema.Marshal(trimmed(r, most))
+	}
 	if err == nil {
 		err = s.nc.Publish(m.Reply, data)
 	}
 	if err != nil {
 		s.w.opt.Logger.Warn("batch could not be answered", "error", err)
 	}
+}
+
+// trimmed is a reply that is too large to send without what makes it so: its
+// hooks have failed, and what they decided stands.
+func trimmed(r schema.BatchReply, most int64) *schema.BatchReply {
+	r.Outcomes = slices.Clone(r.Outcomes)
+	for i := range r.Outcomes {
+		o := &r.Outcomes[i]
+		o.Result = *o.Result.Trimmed()
+		if o.Kind == "" || o.Kind == schema.OK {
+			o.Kind = schema.Errored
+			o.Error = fmt.Sprintf("the answers of its batch are too large to send, at most %d bytes are possible; answer less, or give the hooks pools of their own", most)
+		}
+	}
+	return &r
 }
 
 // beat says how the worker is, every 250 ms, until ctx ends.
@@ -154,20 +211,30 @@ func (s *Service) beatOnce() {
 	}
 }
 
+// flushTime bounds how long the server may take to take over what was said.
+const flushTime = 5 * time.Second
+
 // Drain takes no new batches, finishes those under way, and leaves the bus. New
 // batches are told so until the last answer is out: a worker that nobody can
-// reach would count as dead, and its batches as lost.
-func (s *Service) Drain(ctx context.Context) error {
-	s.w.draining.Store(true)
+// reach would count as dead, and its batches as lost. It does not wait for
+// handlers that did not heed their deadline: those were answered for.
+func (s *Service) Drain(ctx context.Context) (err error) {
+	under := s.refuse()
 	s.beatOnce()
 	for _, sub := range s.first {
 		_ = sub.Unsubscribe() // a closed connection has none
 	}
-	err := s.w.Drain(ctx)
+	select {
+	case <-s.answered:
+	case <-ctx.Done():
+		err = fmt.Errorf("waiting for %d batches under way: %w", under, context.Cause(ctx))
+	}
 	s.stop()
 	s.done.Wait()
 	_ = s.face.Stop() // only withdraws the face; nothing depends on it
 	s.unsubscribe()
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
 	if flushErr := s.nc.FlushWithContext(ctx); err == nil && flushErr != nil && !s.nc.IsClosed() {
 		err = fmt.Errorf("sending the last answers: %w", flushErr)
 	}

@@ -180,20 +180,7 @@ func (w *Worker) release() {
 	w.opt.Freed()
 }
 
-// Drain makes the worker refuse new batches and waits for those under way.
-func (w *Worker) Drain(ctx context.Context) error {
-	w.draining.Store(true)
-	for taken := range cap(w.slots) { // who has every slot is alone
-		select {
-		case w.slots <- struct{}{}:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %d batches under way: %w", len(w.slots)-taken, context.Cause(ctx))
-		}
-	}
-	return nil
-}
-
-// Close ends the runners. Drain first.
+// Close ends the runners. Drain its Service first.
 func (w *Worker) Close() error {
 	var first error
 	for _, r := range w.opt.Runners {
