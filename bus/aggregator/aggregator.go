@@ -69,6 +69,7 @@ type Aggregator struct {
 	drained chan struct{} // closed when no event is taken any more
 
 	calls chan struct{}
+	crew  *crew
 	live  sync.WaitGroup
 	stop  context.CancelFunc
 	done  sync.WaitGroup
@@ -91,6 +92,7 @@ func Start(opt Options) (*Aggregator, error) {
 		drained: make(chan struct{}),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
+	a.crew = newCrew(a.ctx)
 	var err error
 	if a.caller, err = newCaller(opt.Work, a.late); err != nil {
 		return nil, err

@@ -41,13 +41,13 @@ func (a *Aggregator) take(m *nats.Msg) {
 	}
 	a.calls <- struct{}{}
 	a.live.Add(1)
-	go func() {
+	a.crew.do(func() {
 		defer a.live.Done()
 		defer func() { <-a.calls }()
 		a.judge(m, act, plan, &dispatch.Request{
 			Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body,
 		}, arrived)
-	}()
+	})
 }
 
 // judge has the plan run and answers.
