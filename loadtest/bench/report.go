@@ -60,7 +60,7 @@ func (r *Report) OK() bool {
 // judged turns samples, one per repetition and contender, into a report.
 func judged(o Options, samples map[string][]sample) *Report {
 	r := &Report{
-		Machine: machine.Here(), EventBytes: roles.EventSize, Repetitions: len(samples[raw]),
+		Machine: o.machine, EventBytes: roles.EventSize, Repetitions: len(samples[raw]),
 		Window: schema.Duration(o.Window), Warm: schema.Duration(o.Warm),
 	}
 	for _, l := range lines() {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 )
 
@@ -19,12 +20,16 @@ type Facts struct {
 	CPU  string `json:"cpu,omitzero"`
 	CPUs int    `json:"cpus"`
 	Go   string `json:"go"`
+	// Load is the load average of the last minute when the facts were taken;
+	// absent where the system does not say. A load near CPUs means that others
+	// used the machine, and that figures of several processes are worse than true.
+	Load float64 `json:"load,omitzero"`
 	// Modules are the versions of what is on the path of a call.
 	Modules map[string]string `json:"modules,omitzero"`
 }
 
 func (f Facts) String() string {
-	s := fmt.Sprintf("%s/%s, %d CPUs %s, %s", f.OS, f.Arch, f.CPUs, f.CPU, f.Go)
+	s := fmt.Sprintf("%s/%s, %d CPUs %s, load before %.1f, %s", f.OS, f.Arch, f.CPUs, f.CPU, f.Load, f.Go)
 	for _, m := range modules() {
 		if v := f.Modules[m]; v != "" {
 			s += fmt.Sprintf(", %s %s", strings.TrimPrefix(m, "github.com/"), v)
@@ -41,7 +46,7 @@ func modules() []string {
 // Here are the facts of this machine and this program.
 func Here() Facts {
 	f := Facts{
-		OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), CPU: model(),
+		OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), CPU: model(), Load: load(),
 		Go: runtime.Version(), Modules: map[string]string{},
 	}
 	info, ok := debug.ReadBuildInfo()
@@ -74,4 +79,18 @@ func model() string {
 		}
 	}
 	return ""
+}
+
+// load reads the load average where Linux tells it.
+func load() float64 {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	v, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return 0
+	}
+	return v
 }

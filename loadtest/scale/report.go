@@ -58,7 +58,7 @@ func (r *Report) OK() bool {
 // judged turns the repetitions' samples into a report.
 func judged(o Options, samples []sample) *Report {
 	r := &Report{
-		Machine: machine.Here(), Callers: callers, Slots: slots, Wait: schema.Duration(wait),
+		Machine: o.machine, Callers: callers, Slots: slots, Wait: schema.Duration(wait),
 		Repetitions: len(samples), Window: schema.Duration(o.Window),
 	}
 	for _, n := range steps() {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/hookfabric/hookfabric/loadtest/machine"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
@@ -46,6 +47,8 @@ type Options struct {
 	Crew *proc.Crew
 	// Progress takes a line for every step; it must not be nil.
 	Progress io.Writer
+
+	machine machine.Facts
 }
 
 // Thorough are the options of a run whose figures are meant to be read.
@@ -61,6 +64,7 @@ func Quick() Options {
 // Run starts a broker and a requester, and in each repetition a growing number
 // of workers. A single wrong answer is an error.
 func Run(ctx context.Context, o Options) (*Report, error) {
+	o.machine = machine.Here() // before the run is itself the load
 	s, err := open(ctx, o)
 	if err != nil {
 		return nil, errors.Join(err, o.Crew.Stop())
