@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"time"
 
@@ -167,16 +168,19 @@ func hash(password string) (string, error) {
 	return string(b), err
 }
 
+// InProcessConn makes a Server what [bus.Options] take as a server in this process.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn() }
+
 // Connect connects in process, as an ordinary client. The options' URL is not used.
 func (s *Server) Connect(ctx context.Context, o bus.Options) (*nats.Conn, error) {
-	o.InProcess = s.nats
+	o.InProcess = s
 	return bus.Connect(ctx, o)
 }
 
 // ConnectSystem connects in process to the system account, where the server
 // tells of its clients' lives. Nobody outside this process can.
 func (s *Server) ConnectSystem(ctx context.Context, o bus.Options) (*nats.Conn, error) {
-	o.InProcess, o.User, o.Password = s.nats, systemUser, s.password
+	o.InProcess, o.User, o.Password = s, systemUser, s.password
 	return bus.Connect(ctx, o)
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state"
@@ -117,17 +116,6 @@ func TestTheBucketIsBounded(t *testing.T) {
 		big.Hooks[0].When = strings.Repeat("x", state.MaxConfig)
 		if _, _, err := c.Publish(t.Context(), big); err == nil || !strings.Contains(err.Error(), "at most 8128 KiB") {
 			t.Errorf("a configuration too large: %v", err)
-		}
-	})
-}
-
-func TestLargeConfigsCanBeReplacedForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := open(t, stream(t, bustest.Start(t)))
-		big := config("big")
-		for i := range 12 {
-			big.Hooks[0].When = strings.Repeat(string(rune('a'+i)), state.MaxConfig-500)
-			publish(t, c, big, uint64(i+1), true)
 		}
 	})
 }
@@ -260,19 +248,4 @@ func TestEqualPublishersAgree(t *testing.T) {
 			t.Errorf("%d changes, versions %v", changes, versions)
 		}
 	})
-}
-
-// outside connects to s over the network.
-func outside(t *testing.T, s *embedded.Server) jetstream.JetStream {
-	t.Helper()
-	nc, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), Name: t.Name()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
 }

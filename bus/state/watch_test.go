@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state"
@@ -151,27 +154,54 @@ func TestWatchEndsWithTheConnection(t *testing.T) {
 	})
 }
 
-// TestAWatcherOutlivesItsServer runs in real time: a bubble has no network.
 func TestAWatcherOutlivesItsServer(t *testing.T) {
-	dir := t.TempDir()
-	first, err := embedded.Start(t.Context(), embedded.Options{Dir: dir, Listen: "127.0.0.1:0"})
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		first, err := embedded.Start(t.Context(), embedded.Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var where moving
+		where.Store(first)
+		js := wherever(t, &where)
+		c := open(t, js)
+		publish(t, c, config("c1"), 1, true)
+		seen, stop := watch(t, c)
+		<-seen
+		if err := first.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		second := bustest.StartWith(t, embedded.Options{Dir: dir})
+		where.Store(second)
+		publish(t, open(t, stream(t, second)), config("c2"), 2, true)
+		start := time.Now()
+		if got := <-seen; got.Version != 2 || time.Since(start) > 11*time.Second {
+			t.Errorf("version %d after %v", got.Version, time.Since(start))
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// moving is a server that another one replaces.
+type moving struct {
+	atomic.Pointer[embedded.Server]
+}
+
+func (m *moving) InProcessConn() (net.Conn, error) { return m.Load().InProcessConn() }
+
+func wherever(t *testing.T, m *moving) jetstream.JetStream {
+	t.Helper()
+	nc, err := bus.Connect(t.Context(), bus.Options{InProcess: m, Name: t.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := strings.TrimPrefix(first.ClientURL(), "nats://")
-	c := open(t, outside(t, first))
-	publish(t, c, config("c1"), 1, true)
-	seen, stop := watch(t, c)
-	<-seen
-	if err := first.Close(t.Context()); err != nil {
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
 		t.Fatal(err)
 	}
-	second := bustest.StartWith(t, embedded.Options{Dir: dir, Listen: addr})
-	publish(t, open(t, stream(t, second)), config("c2"), 2, true)
-	if got := <-seen; got.Version != 2 {
-		t.Errorf("version %d", got.Version)
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	return js
 }
