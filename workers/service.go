@@ -23,8 +23,8 @@ type Service struct {
 	w     *Worker
 	nc    *nats.Conn
 	face  micro.Service
-	first []*nats.Subscription // first contact of its pools
-	own   []*nats.Subscription // its own subjects
+	first []subscription // first contact of its pools
+	own   []subscription // its own subjects
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 
@@ -72,11 +72,11 @@ func (s *Service) subscribe() error {
 		if err != nil {
 			return fmt.Errorf("subscribing to %s: %w", own, err)
 		}
-		s.own = append(s.own, sub)
+		s.own = append(s.own, newSubscription(sub))
 		if sub, err = s.nc.QueueSubscribe(first, bus.QueueWorkers, take); err != nil {
 			return fmt.Errorf("subscribing to %s: %w", first, err)
 		}
-		s.first = append(s.first, sub)
+		s.first = append(s.first, newSubscription(sub))
 	}
 	return nil
 }
@@ -221,14 +221,13 @@ const flushTime = 5 * time.Second
 func (s *Service) Drain(ctx context.Context) (err error) {
 	under := s.refuse()
 	s.beatOnce()
-	for _, sub := range s.first {
-		_ = sub.Unsubscribe() // a closed connection has none
-	}
+	endAll(ctx, s.first)
 	select {
 	case <-s.answered:
 	case <-ctx.Done():
 		err = fmt.Errorf("waiting for %d batches under way: %w", under, context.Cause(ctx))
 	}
+	endAll(ctx, s.own)
 	s.stop()
 	s.done.Wait()
 	_ = s.face.Stop() // only withdraws the face; nothing depends on it

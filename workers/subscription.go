@@ -1,0 +1,40 @@
+package workers
+
+import (
+	"context"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+)
+
+// A subscription can be ended without losing what was already sent to it: who
+// sent that would wait for an answer until its deadline.
+type subscription struct {
+	*nats.Subscription
+	closed chan struct{}
+}
+
+func newSubscription(sub *nats.Subscription) subscription {
+	s := subscription{sub, make(chan struct{})}
+	sub.SetClosedHandler(func(string) { close(s.closed) })
+	return s
+}
+
+// end takes what was already sent, and nothing any more.
+func (s subscription) end(ctx context.Context) {
+	if !s.IsValid() || s.Drain() != nil {
+		return // its connection is closed
+	}
+	select {
+	case <-s.closed:
+	case <-ctx.Done():
+	}
+}
+
+func endAll(ctx context.Context, subs []subscription) {
+	var all sync.WaitGroup
+	for _, s := range subs {
+		all.Go(func() { s.end(ctx) })
+	}
+	all.Wait()
+}
