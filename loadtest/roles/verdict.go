@@ -22,11 +22,11 @@ func allowed(hooks int) []schema.Outcome {
 // folded is the verdict of outcomes as the fabric would send it: the same
 // fields, about the same size.
 func folded(worker string, outcomes []schema.Outcome) *schema.Verdict {
-	v := &schema.Verdict{Decision: schema.Continue, ConfigVersion: 1, Fabric: "0193a1f0-load"}
+	v := &schema.Verdict{Decision: schema.Continue, ConfigVersion: 1, Fabric: "0193a1f0-7b3c-7c55-9d0e-5f2a64c1e8b7"}
 	for _, o := range outcomes {
 		v.Decision = o.Result.Decision
 		v.ExecutedHooks = append(v.ExecutedHooks, schema.ExecutedHook{
-			Hook: "allow-" + strconv.Itoa(o.Hook+1), Decision: o.Result.Decision, Outcome: schema.OK,
+			Hook: "default-1-" + strconv.Itoa(o.Hook+1), Decision: o.Result.Decision, Outcome: schema.OK,
 			Duration: o.Took, Worker: worker,
 		})
 	}
