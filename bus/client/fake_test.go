@@ -1,0 +1,155 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestMain(m *testing.M) { bustest.Main(m) }
+
+// line is the way to a server, which can be cut.
+type line struct {
+	server *embedded.Server
+	mu     sync.Mutex
+	down   bool
+	conns  []net.Conn
+}
+
+func (l *line) InProcessConn() (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		return nil, errors.New("the line is down")
+	}
+	c, err := l.server.InProcessConn()
+	l.conns = append(l.conns, c)
+	return c, err
+}
+
+// cut cuts every connection, and keeps the line down for a while.
+func (l *line) cut(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = true
+	for _, c := range l.conns {
+		_ = c.Close()
+	}
+	l.conns = nil
+	time.AfterFunc(d, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.down = false
+	})
+}
+
+// question is one attempt at an event, as an aggregator sees it.
+type question struct {
+	bus.EventRequest
+	at time.Time
+	m  *nats.Msg
+}
+
+func (q *question) answer(d schema.Decision, reason string) {
+	data, err := schema.Marshal(&schema.Verdict{Decision: d, Reason: reason})
+	if err != nil {
+		panic(err)
+	}
+	_ = q.m.Respond(data)
+}
+
+func (q *question) beat() {
+	_ = q.m.RespondMsg(&nats.Msg{Header: nats.Header{schema.HeaderBeat: {"1"}}})
+}
+
+// fake is an aggregator of the test's own, and a client that asks it.
+type fake struct {
+	t      *testing.T
+	line   *line
+	client *client.Client
+	mu     sync.Mutex
+	asked  []*question
+}
+
+// newFake starts a bus and a client; the aggregator comes with serve.
+func newFake(t *testing.T, opt client.Options) *fake {
+	t.Helper()
+	f := &fake{t: t, line: &line{server: bustest.Start(t)}}
+	opt.InProcess = f.line
+	c, err := client.Connect(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.client = c
+	t.Cleanup(func() {
+		if n := c.Waiting(); n != 0 {
+			t.Errorf("%d calls are still remembered", n)
+		}
+		c.Close()
+	})
+	return f
+}
+
+// serve has every question judged by one function.
+func (f *fake) serve(judge func(q *question)) {
+	f.t.Helper()
+	nc := bustest.Connect(f.t, f.line.server, "aggregator")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := nc.QueueSubscribe(bus.EventsWildcard, bus.QueueAggregators, func(m *nats.Msg) {
+		r, err := bus.ParseEventMsg(m)
+		if err != nil {
+			f.t.Error(err)
+		}
+		q := &question{r, time.Now(), m}
+		f.mu.Lock()
+		f.asked = append(f.asked, q)
+		f.mu.Unlock()
+		judge(q)
+	})
+	if err == nil {
+		err = nc.FlushWithContext(ctx)
+	}
+	if err != nil {
+		f.t.Error(err)
+	}
+}
+
+// questions are those that came so far.
+func (f *fake) questions() []*question {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
+// ask asks with a deadline.
+func (f *fake) ask(left time.Duration) (*schema.Verdict, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), left)
+	defer cancel()
+	v, err := f.client.Ask(ctx, event())
+	if (v == nil) == (err == nil) {
+		f.t.Errorf("verdict %+v and error %v", v, err)
+	}
+	if err != nil && ctx.Err() != nil {
+		f.t.Errorf("the answer came when the caller had given up: %v", err)
+	}
+	return v, err
+}
+
+func event() *schema.Event {
+	return &schema.Event{
+		HookType: schema.PreToolUse, AgentID: "agent/1", SessionID: "s 1", ToolName: "mcp__données",
+		ToolInput: []byte(`{"n":1}`),
+	}
+}

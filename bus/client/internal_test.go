@@ -1,0 +1,89 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestOfTwoAnswersTheOneThatBlocksCounts(t *testing.T) {
+	const (
+		allow = `{"decision":"allow"}`
+		deny  = `{"decision":"deny"}`
+		fail  = `{"decision":"fail"}`
+		junk  = `{`
+	)
+	cases := []struct {
+		name          string
+		attempt       int
+		event         schema.EventType
+		first, second string
+		want          schema.Decision
+	}{
+		{"a deny that comes second", 2, schema.PreToolUse, allow, deny, schema.Deny},
+		{"a deny that comes first", 2, schema.PreToolUse, deny, allow, schema.Deny},
+		{"a fail that comes second", 2, schema.PreToolUse, allow, fail, schema.Fail},
+		{"two that allow", 2, schema.PreToolUse, allow, allow, schema.Allow},
+		{"a sound one behind junk", 2, schema.PreToolUse, junk, allow, schema.Allow},
+		{"a deny behind junk", 2, schema.PreToolUse, junk, deny, schema.Deny},
+		{"junk behind a sound one", 2, schema.PreToolUse, allow, junk, schema.Allow},
+		{"feedback does not block", 2, schema.PostToolUse, `{"decision":"continue"}`, deny, schema.Continue},
+		{"what was asked once has one answer", 1, schema.PreToolUse, allow, deny, schema.Allow},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			a := &ask{attempt: c.attempt, routing: schema.Routing{Event: c.event}, answers: make(chan *nats.Msg, 4)}
+			a.answers <- &nats.Msg{Header: nats.Header{"Status": {"503"}}}
+			a.answers <- &nats.Msg{Data: []byte(c.second)}
+			v, err := a.verdict(&nats.Msg{Data: []byte(c.first)})
+			if err != nil || v.Decision != c.want {
+				t.Errorf("%+v, %v", v, err)
+			}
+		})
+	}
+}
+
+func TestSilenceIsNotOnesOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		a := &ask{end: now.Add(time.Minute)}
+		if due := a.quiet(); due != now.Add(750*time.Millisecond) {
+			t.Errorf("it is silent at %v", due)
+		}
+		if err := a.silent(now); !errors.Is(err, errSilent) {
+			t.Errorf("on time: %v", err)
+		}
+		if err := a.silent(now.Add(-10 * time.Second)); err != nil {
+			t.Errorf("after a stop of this process itself: %v", err)
+		}
+		a.end = now
+		if due := a.quiet(); due != now {
+			t.Errorf("at the end it is silent at %v", due)
+		}
+		if err := a.silent(now.Add(-10 * time.Second)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("at the end: %v", err)
+		}
+	})
+}
+
+func TestAnAnswerCountsBeforeAnyReasonToStopWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := make(chan struct{})
+		close(gone)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 100 { // select picks at random
+			a := &ask{c: &Client{closed: gone}, answers: make(chan *nats.Msg, 1), end: time.Now()}
+			a.answers <- &nats.Msg{Data: []byte("{}")}
+			if _, err := a.listen(ctx, gone); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
