@@ -29,10 +29,16 @@ var anyPort = []string{"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}
 // startBroker starts a broker on free ports and waits until it is ready.
 func startBroker(t testing.TB, args ...string) *brokerProcess {
 	t.Helper()
+	return startBrokerWith(t, nil, args...)
+}
+
+// startBrokerWith is startBroker with variables of the environment.
+func startBrokerWith(t testing.TB, env []string, args ...string) *brokerProcess {
+	t.Helper()
 	if !slices.Contains(args, "--data") && !slices.Contains(args, "--nats") {
 		args = append(args, "--data", t.TempDir())
 	}
-	p := start(t, "broker", slices.Concat(anyPort, args)...)
+	p := startWith(t, env, "broker", slices.Concat(anyPort, args)...)
 	b := &brokerProcess{process: p}
 	b.url = p.mustSay(t, 0, `(?m)^  bus +(nats://\S+)$`)[1]
 	b.http = p.mustSay(t, 0, `(?m)^  http +(http://\S+) `)[1]

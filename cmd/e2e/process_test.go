@@ -24,8 +24,7 @@ type process struct {
 	line  *os.File      // the test's end of the lifeline
 }
 
-// launch starts one of the commands. Without env it gets the test's own
-// environment, but nothing that would configure the fabric.
+// launch starts one of the commands.
 func launch(dir string, env []string, name string, args ...string) (*process, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -37,9 +36,6 @@ func launch(dir string, env []string, name string, args ...string) (*process, er
 	}
 	defer r.Close()
 	p := &process{name: name, cmd: exec.Command(path, args...), said: newJournal(), ended: make(chan struct{}), line: w}
-	if env == nil {
-		env = cleaned(os.Environ())
-	}
 	p.cmd.Dir, p.cmd.Env = dir, append(env, lifelineVar+"=3")
 	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
 	p.cmd.ExtraFiles = []*os.File{r}
@@ -56,6 +52,7 @@ func launch(dir string, env []string, name string, args ...string) (*process, er
 	return p, nil
 }
 
+// cleaned is an environment without what would configure the fabric.
 func cleaned(env []string) []string {
 	var kept []string
 	for _, v := range env {
@@ -69,7 +66,13 @@ func cleaned(env []string) []string {
 // start starts one of the commands until the test ends.
 func start(t testing.TB, name string, args ...string) *process {
 	t.Helper()
-	p, err := launch(t.TempDir(), nil, name, args...)
+	return startWith(t, nil, name, args...)
+}
+
+// startWith is start with variables of the environment.
+func startWith(t testing.TB, env []string, name string, args ...string) *process {
+	t.Helper()
+	p, err := launch(t.TempDir(), append(cleaned(os.Environ()), env...), name, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

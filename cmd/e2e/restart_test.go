@@ -47,14 +47,15 @@ func TestKilledBrokerComesBack(t *testing.T) {
 }
 
 // checkNeverAllowed fails the test if a fail-closed hook's call got through.
+// Until the workers are back, nobody answers for their pool.
 func (s *tally) checkNeverAllowed(t testing.TB) {
 	t.Helper()
 	for _, c := range s.wrong {
-		if c.tool == guarded || c.tool == once {
+		if (c.tool == guarded || c.tool == once) && c.verdict.Decision != schema.Deny {
 			t.Errorf("a %s call got %s: %+v", c.tool, c.verdict.Decision, c.verdict.ExecutedHooks)
 		}
 	}
-	if s.calls > 0 && s.outcomes[guarded][schema.OK] == 0 {
+	if s.outcomes[guarded][schema.OK] == 0 {
 		t.Error("no guarded call was judged at all")
 	}
 }

@@ -1,0 +1,75 @@
+package e2e_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// TestFullDisk fills the disk under a broker: calls are judged as before, and
+// one that is started there says what is wrong.
+func TestFullDisk(t *testing.T) {
+	if !long() || os.Geteuid() != 0 {
+		t.Skip("A FULL DISK IS NOT TESTED: that takes root, for a small file system, and HOOKFABRIC_LONG=1")
+	}
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=256m"); err != nil {
+		t.Skipf("A FULL DISK IS NOT TESTED: no small file system could be mounted: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	data, dir := filepath.Join(disk, "data"), t.TempDir()
+	config := write(t, dir, "hooks.yaml", "presets: []\nhooks:\n  PreToolUse:\n    - {type: builtin, handler: deny, fail_closed: true}\n")
+	b := startBroker(t, "--config", config, "--data", data)
+	c := dial(t, b.url)
+	stuff := stuffed(t, disk)
+	for range 50 {
+		if v, err := ask(t.Context(), c, "Bash"); err != nil || v.Decision != schema.Deny {
+			t.Fatalf("with a full disk a call got %+v, %v", v, err)
+		}
+	}
+	b.must(t, syscall.SIGTERM)
+	if code, err := b.wait(); err != nil || code != 0 {
+		t.Errorf("on a full disk the broker ended with %d, %v:\n%s", code, err, b.said)
+	}
+	refused := start(t, "broker", append([]string{"--config", config, "--data", data}, anyPort...)...)
+	if code, err := refused.wait(); err != nil || code != 1 || !strings.Contains(refused.said.String(), "MiB left; free at least") {
+		t.Errorf("started on a full disk: %d, %v:\n%s", code, err, refused.said)
+	}
+	if err := os.Remove(stuff); err != nil {
+		t.Fatal(err)
+	}
+	again := startBroker(t, "--data", data)
+	again.mustSay(t, 0, `hooks +1 \(configuration version 1\)`)
+	again.must(t, syscall.SIGTERM)
+	if code, err := again.wait(); err != nil || code != 0 {
+		t.Errorf("with room again the broker ended with %d, %v:\n%s", code, err, again.said)
+	}
+}
+
+// stuffed fills a file system with one file.
+func stuffed(t testing.TB, dir string) string {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "stuff"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = f.Write(make([]byte, 1<<20))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil && !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	return f.Name()
+}
