@@ -63,17 +63,13 @@ type Aggregator struct {
 	feed       *feed
 	service    micro.Service
 
-	active  atomic.Pointer[active]
-	subs    []*nats.Subscription
-	events  *nats.Subscription
-	drained chan struct{} // closed when no event is taken any more
+	active atomic.Pointer[active]
+	subs   []*nats.Subscription
 
-	calls chan struct{}
-	crew  *crew
-	live  sync.WaitGroup
-	stop  context.CancelFunc
-	done  sync.WaitGroup
-	ctx   context.Context //nolint:containedctx // the life of the calls under way, not of one request
+	crew *crew // takes events; without a subscription until the first Activate
+	stop context.CancelFunc
+	done sync.WaitGroup
+	ctx  context.Context //nolint:containedctx // the life of the calls under way, not of one request
 }
 
 // active is the configuration that new calls are pinned to, with the answer
@@ -88,11 +84,10 @@ func Start(opt Options) (*Aggregator, error) {
 	opt = withDefaults(opt)
 	a := &Aggregator{
 		opt: opt, metrics: newMetrics(opt.Registerer),
-		members: dispatch.NewMembers(opt.Queue), calls: make(chan struct{}, opt.Calls),
-		drained: make(chan struct{}),
+		members: dispatch.NewMembers(opt.Queue),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
-	a.crew = newCrew(a.ctx)
+	a.crew = &crew{handle: a.take, log: opt.Logger, ctx: a.ctx, slots: make(chan struct{}, opt.Calls)}
 	var err error
 	if a.caller, err = newCaller(opt.Work, a.late); err != nil {
 		return nil, err
@@ -161,16 +156,26 @@ func (a *Aggregator) Activate(cfg schema.Config) error {
 	}
 	a.metrics.configure(&cfg)
 	a.active.Store(&active{Snapshot: snap, nothing: nothing})
-	if a.events != nil {
+	if a.crew.sub != nil {
 		return nil
 	}
-	if a.events, err = a.opt.Events.QueueSubscribe(bus.EventsWildcard, bus.QueueAggregators, a.take); err != nil {
+	return a.open()
+}
+
+// maxWaiting bounds the events that wait here, in bytes.
+const maxWaiting = 256 << 20
+
+// open begins to take events.
+func (a *Aggregator) open() error {
+	sub, err := a.opt.Events.QueueSubscribeSync(bus.EventsWildcard, bus.QueueAggregators)
+	if err != nil {
 		return fmt.Errorf("subscribing to events: %w", err)
 	}
-	a.events.SetClosedHandler(func(string) { close(a.drained) })
-	if err := a.events.SetPendingLimits(-1, 256<<20); err != nil {
+	if err := sub.SetPendingLimits(-1, maxWaiting); err != nil {
 		return fmt.Errorf("bounding the events that wait: %w", err)
 	}
+	a.crew.sub = sub
+	a.crew.start()
 	return nil
 }
 
@@ -190,27 +195,15 @@ func (a *Aggregator) Version() uint64 {
 func (a *Aggregator) Drain(ctx context.Context) error {
 	defer a.done.Wait()
 	defer a.stop()
-	if a.events != nil && a.events.IsValid() {
-		if err := a.events.Drain(); err != nil {
+	if sub := a.crew.sub; sub != nil {
+		if err := sub.Drain(); err != nil && sub.IsValid() {
 			return fmt.Errorf("draining events: %w", err)
 		}
-		select {
-		case <-a.drained:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the events that were already here: %w", context.Cause(ctx))
+		if err := a.crew.wait(ctx); err != nil {
+			return fmt.Errorf("%d calls were still under way: %w", a.crew.busy.Load(), err)
 		}
 	}
 	_ = a.service.Stop() // it only withdraws the face; nothing depends on it
-	answered := make(chan struct{})
-	go func() {
-		defer close(answered)
-		a.live.Wait()
-	}()
-	select {
-	case <-answered:
-	case <-ctx.Done():
-		return fmt.Errorf("%d calls were still under way: %w", len(a.calls), context.Cause(ctx))
-	}
 	for _, s := range append(a.subs, a.caller.sub) {
 		_ = s.Unsubscribe() // the connection may be closed already
 	}

@@ -15,9 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// take receives one event. What needs no hook is answered at once; the rest
-// goes to a goroutine of its own, because this one serves every agent. Above
-// the bound it waits, and the bus holds what comes next.
+// take judges one event and answers.
 func (a *Aggregator) take(m *nats.Msg) {
 	arrived := time.Now()
 	if m.Reply == "" {
@@ -39,24 +37,13 @@ func (a *Aggregator) take(m *nats.Msg) {
 		a.record(act, &req.Routing, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version}, arrived)
 		return
 	}
-	a.calls <- struct{}{}
-	a.live.Add(1)
-	a.crew.do(func() {
-		defer a.live.Done()
-		defer func() { <-a.calls }()
-		a.judge(m, act, plan, &dispatch.Request{
-			Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body,
-		}, arrived)
-	})
-}
-
-// judge has the plan run and answers.
-func (a *Aggregator) judge(m *nats.Msg, act *active, plan *dispatch.Plan, req *dispatch.Request, arrived time.Time) {
 	a.metrics.inFlight.Inc()
-	defer a.metrics.inFlight.Dec()
 	stop := a.beatWhile(m)
-	v := a.dispatch(act, plan, req)
+	v := a.dispatch(act, plan, &dispatch.Request{
+		Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body,
+	})
 	stop()
+	a.metrics.inFlight.Dec()
 	a.answer(m, act, &req.Routing, &v, arrived)
 }
 
