@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/hookfabric/hookfabric/schema"
@@ -63,10 +64,8 @@ func (o extractOptions) extractor(h schema.Hook) (x extractor, err error) {
 	}
 	if o.Field != "" {
 		path := strings.Split(o.Field, ".")
-		for _, name := range path {
-			if name == "" {
-				return x, fmt.Errorf("the option \"field\" of %q is %q, which has an empty name in it; write names separated by single dots", h.Handler, o.Field)
-			}
+		if slices.Contains(path, "") {
+			return x, fmt.Errorf("the option \"field\" of %q is %q, which has an empty name in it; write names separated by single dots", h.Handler, o.Field)
 		}
 		x.fields = [][]string{path}
 	}

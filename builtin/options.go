@@ -44,8 +44,8 @@ func options[T any](h schema.Hook) (T, error) {
 // known lists the options that t has.
 func known(t reflect.Type) string {
 	var names []string
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
 	}
 	if len(names) == 0 {

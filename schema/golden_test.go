@@ -119,8 +119,8 @@ func TestAnEventHasTheDocumentedFields(t *testing.T) {
 
 func fields(t reflect.Type) map[string]bool {
 	names := map[string]bool{}
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names[name] = true
 	}
 	return names

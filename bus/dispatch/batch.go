@@ -210,7 +210,7 @@ func (r *run) pause(ctx context.Context) bool {
 
 // refuse: the worker could not read the event.
 func (r *run) refuse(reply schema.BatchReply) {
-	var err error = errors.New(reply.Error)
+	err := errors.New(reply.Error)
 	if reply.Status == schema.StatusMismatch {
 		_, decoded := schema.DecodeEvent(r.body, r.call.req.Routing)
 		if err = decoded; err == nil {

@@ -70,7 +70,7 @@ func checkRoom(dir string) (int64, error) {
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return 0, fmt.Errorf("the free space of %s can not be found out: %w", dir, err)
 	}
-	free := int64(fs.Bavail) * int64(fs.Bsize)
+	free := int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert // Bsize has another type on other systems
 	if free < minRoom {
 		return 0, fmt.Errorf("the disk of the data directory %s has %d MiB left; free at least %d MiB or name another directory",
 			dir, free>>20, minRoom>>20)

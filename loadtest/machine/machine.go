@@ -29,13 +29,14 @@ type Facts struct {
 }
 
 func (f Facts) String() string {
-	s := fmt.Sprintf("%s/%s, %d CPUs %s, load before %.1f, %s", f.OS, f.Arch, f.CPUs, f.CPU, f.Load, f.Go)
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s/%s, %d CPUs %s, load before %.1f, %s", f.OS, f.Arch, f.CPUs, f.CPU, f.Load, f.Go)
 	for _, m := range modules() {
 		if v := f.Modules[m]; v != "" {
-			s += fmt.Sprintf(", %s %s", strings.TrimPrefix(m, "github.com/"), v)
+			fmt.Fprintf(&s, ", %s %s", strings.TrimPrefix(m, "github.com/"), v)
 		}
 	}
-	return s
+	return s.String()
 }
 
 // modules lists the modules whose version matters.

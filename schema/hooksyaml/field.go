@@ -1,6 +1,7 @@
 package hooksyaml
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -276,7 +277,7 @@ func (r *reader) timeout(h *schema.Hook, e entry) {
 // badPattern puts the fault of a pattern at the character that is to blame,
 // where the value stands in the file as it is.
 func (r *reader) badPattern(n *yaml.Node, what string, err error) {
-	e, ok := err.(*match.SyntaxError)
+	e, ok := errors.AsType[*match.SyntaxError](err)
 	if !ok {
 		r.fault(n, err.Error(), "")
 		return

@@ -50,7 +50,7 @@ func fnmatch(p, s []rune) bool {
 
 // reach adds the places that a star lets in without reading anything.
 func reach(p []rune, at map[int]bool) map[int]bool {
-	for i := 0; i < len(p); i++ {
+	for i := range p {
 		if at[i] && p[i] == '*' {
 			at[i+1] = true
 		}

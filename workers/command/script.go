@@ -24,7 +24,7 @@ func (l *lookup) launch(file string) ([]string, error) {
 		}
 		return l.under("python3", file)
 	case err != nil:
-		return []string{file}, nil // it may be run but not read
+		return []string{file}, nil //nolint:nilerr // it may be run but not read
 	case len(head) == 0:
 		return nil, fmt.Errorf("%s is empty; it would let everything pass", file)
 	case bytes.HasPrefix(head, []byte("#!")):

@@ -148,8 +148,7 @@ func hook(d docs) *jsonschema.Schema {
 		Type: "object", Properties: hookFields(), Required: []string{"handler"}, AdditionalProperties: never(),
 	}
 	t := reflect.TypeFor[schema.Hook]()
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if p := s.Properties[jsonName(f)]; p != nil {
 			p.Description = d.of(t, f)
 			s.PropertyOrder = append(s.PropertyOrder, jsonName(f))
@@ -181,7 +180,7 @@ func hookFields() map[string]*jsonschema.Schema {
 		"handler": word(""),
 		"args":    list(&jsonschema.Schema{Type: "string"}),
 		"timeout": described(&jsonschema.Schema{AnyOf: []*jsonschema.Schema{
-			{Type: "number", Minimum: jsonschema.Ptr(0.001), Maximum: jsonschema.Ptr(86400.0)}, {Type: "string", Pattern: duration},
+			{Type: "number", Minimum: new(0.001), Maximum: new(86400.0)}, {Type: "string", Pattern: duration},
 		}}, "", "30"),
 		"fail_closed":    flag("false"),
 		"pool":           described(&jsonschema.Schema{Type: "string", Pattern: token}, "", `"default"`),
@@ -190,7 +189,7 @@ func hookFields() map[string]*jsonschema.Schema {
 		"mode":           described(enum("enforce", schema.Shadow), "", `"enforce"`),
 		"when":           {Type: "string"},
 		"needs":          distinct(enum(schema.NeedNative, schema.NeedHistory)),
-		"max_concurrent": described(&jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(0.0)}, "", "0"),
+		"max_concurrent": described(&jsonschema.Schema{Type: "integer", Minimum: new(0.0)}, "", "0"),
 		"system":         flag("false"),
 		"auto_approve":   flag("false"),
 		"shell":          flag("false"),

@@ -66,8 +66,7 @@ func finish(s *jsonschema.Schema, t reflect.Type, d docs) {
 		return
 	}
 	s.AdditionalProperties = nil
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		p := s.Properties[jsonName(f)]
 		finish(p, f.Type, d)
 		p.Description = d.of(t, f)
@@ -81,7 +80,7 @@ func eventSchema(d docs) (*jsonschema.Schema, error) {
 	}
 	s.Properties["tool_input"].Type = "object"
 	s.Properties["message"].Types = []string{"string", "object"}
-	s.Properties["iteration"].Minimum = jsonschema.Ptr(0.0)
+	s.Properties["iteration"].Minimum = new(0.0)
 	return s, nil
 }
 
