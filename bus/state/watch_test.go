@@ -35,6 +35,7 @@ func TestWatchersSeeEveryVersion(t *testing.T) {
 		js := stream(t, bustest.Start(t))
 		c := open(t, js)
 		early, stopEarly := watch(t, c)
+		synctest.Wait() // It watches now, and will see what comes.
 		publish(t, c, config("c1"), 1, true)
 		publish(t, c, config("c2"), 2, true)
 		late, stopLate := watch(t, c)
