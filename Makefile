@@ -1,0 +1,56 @@
+# The commands of everyday work. They need Go and nothing else; tools come from
+# tools.mod by themselves.
+
+GO        ?= go
+TOOL      := $(GO) tool -modfile=tools.mod
+FUZZTIME  ?= 60s
+COUNT     ?= 20
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race fuzz bench lint fix gen vuln verify full
+
+help: ## say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the commands into bin/
+	$(GO) build -o bin/ ./cmd/broker ./cmd/hookworker ./cmd/agentshim
+
+test: ## run all tests
+	$(GO) test ./...
+
+race: ## run all tests under the race detector (needs a C compiler)
+	$(GO) test -race ./...
+
+fuzz: ## fuzz every target for FUZZTIME (60s)
+	@$(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ {t[++n] = $$1} /^ok/ {for (i = 1; i <= n; i++) print $$2, t[i]; n = 0}' | \
+	while read -r package target; do \
+		echo "$$target in $$package"; \
+		$(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$package" || exit 1; \
+	done
+
+bench: ## measure a call against what it could cost at least, and check the budgets
+	$(GO) run ./loadtest bench
+
+lint: ## run the linter
+	$(TOOL) golangci-lint run ./...
+
+fix: ## format, modernise and mend what the linter can mend
+	$(GO) fix ./...
+	$(TOOL) golangci-lint run --fix ./...
+	$(GO) mod tidy
+
+gen: ## write the generated files anew
+	$(GO) generate ./...
+
+vuln: ## look for known vulnerabilities in what is used (asks vuln.go.dev)
+	$(TOOL) govulncheck ./...
+
+verify: ## all that must hold before a change is taken
+	.ci/run
+
+full: verify vuln ## verify, and what takes longer or needs root
+	$(GO) test -race -count=$(COUNT) ./bus/... ./workers/...
+	HOOKFABRIC_LONG=1 $(GO) test -count=1 -timeout=60m ./...
+	$(MAKE) fuzz
+	$(GO) run ./loadtest bench
+	$(GO) run ./loadtest scale
