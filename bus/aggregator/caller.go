@@ -20,6 +20,10 @@ import (
 // answer, so that an answer that comes after all can be counted by hook.
 const maxForgotten = 4096
 
+// unsorted bounds the replies that wait to be sorted. There is a call that
+// sorts whenever there is one that waits, so that they never get many.
+const unsorted = 1 << 15
+
 // caller asks workers over the bus. It keeps one inbox for all calls, because
 // the connection's own request would drop an answer that comes late unseen.
 type caller struct {
@@ -28,6 +32,8 @@ type caller struct {
 	sub   *nats.Subscription
 	next  atomic.Uint64
 	late  func(b *schema.Batch)
+	// replies are what came and was not sorted yet.
+	replies chan *nats.Msg
 
 	mu        sync.Mutex
 	routes    map[route]string          // subjects, made once
@@ -39,10 +45,10 @@ var _ dispatch.Caller = (*caller)(nil)
 
 func newCaller(nc *nats.Conn, late func(*schema.Batch)) (*caller, error) {
 	c := &caller{
-		nc: nc, inbox: nc.NewInbox() + ".", late: late,
+		nc: nc, inbox: nc.NewInbox() + ".", late: late, replies: make(chan *nats.Msg, unsorted),
 		routes: make(map[route]string), waiting: make(map[string]chan *nats.Msg), forgotten: make(map[string]*schema.Batch),
 	}
-	sub, err := nc.Subscribe(c.inbox+"*", c.reply)
+	sub, err := nc.ChanSubscribe(c.inbox+"*", c.replies)
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to workers' replies: %w", err)
 	}
@@ -69,12 +75,28 @@ func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch)
 		c.forget(token, nil)
 		return schema.BatchReply{}, fmt.Errorf("sending the batch: %w", err)
 	}
-	select {
-	case m := <-answer:
-		return decodeReply(m)
-	case <-ctx.Done():
-		c.forget(token, b)
-		return schema.BatchReply{}, context.Cause(ctx)
+	for {
+		select {
+		case m := <-answer:
+			return decodeReply(m)
+		case m := <-c.replies:
+			c.reply(m)
+		case <-ctx.Done():
+			c.forget(token, b)
+			return schema.BatchReply{}, context.Cause(ctx)
+		}
+	}
+}
+
+// sort hands out what has come by now.
+func (c *caller) sort() {
+	for {
+		select {
+		case m := <-c.replies:
+			c.reply(m)
+		default:
+			return
+		}
 	}
 }
 
@@ -128,7 +150,9 @@ func (c *caller) forget(token string, b *schema.Batch) {
 	c.forgotten[token] = &schema.Batch{Version: b.Version, Hooks: b.Hooks} // not its body, which may be large
 }
 
-// reply hands an answer to the call that waits for it. An answer nobody waits
+// reply hands an answer to the call that waits for it. The calls do it
+// themselves, whichever is first: at best that is the one it is for, which then
+// need not be woken by somebody else. An answer nobody waits
 // for is late: it is counted, never applied.
 func (c *caller) reply(m *nats.Msg) {
 	token := strings.TrimPrefix(m.Subject, c.inbox)

@@ -62,6 +62,7 @@ func (a *Aggregator) tick() {
 			return
 		case <-t.C:
 			a.members.Tick(tickEvery)
+			a.caller.sort() // late answers, when nobody waits for any
 		}
 	}
 }
