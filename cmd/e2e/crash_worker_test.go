@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -142,10 +143,32 @@ func loseWorker(t *testing.T, c *crew, signal syscall.Signal, seen time.Duration
 	s := count(l.finish())
 	t.Logf("noticed after %v; %v", noticed.Round(time.Millisecond), s)
 	s.check(t)
+	c.checkCounted(t, s)
 	if noticed > seen {
 		t.Errorf("the loss was noticed after %v, more than %v", noticed, seen)
 	}
 	c.stop(t)
+}
+
+// checkCounted holds the broker's own count of failures, which people are woken
+// by, against the calls'.
+func (c *crew) checkCounted(t testing.TB, s *tally) {
+	t.Helper()
+	_, metrics, err := fetch(c.broker.http + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []schema.OutcomeKind{schema.Lost, schema.Deadline} {
+		for series, want := range map[string]int{
+			fmt.Sprintf(`hookfabric_fail_open_total{cause=%q,hook="loose"}`, kind):        s.outcomes[loose][kind],
+			fmt.Sprintf(`hookfabric_fail_closed_total{cause=%q,hook="guard-once"}`, kind): s.outcomes[once][kind],
+			fmt.Sprintf(`hookfabric_fail_open_total{cause=%q,hook="free-a"}`, kind):       0,
+		} {
+			if line := fmt.Sprintf("\n%s %d\n", series, want); !strings.Contains(metrics, line) {
+				t.Errorf("the metrics do not have the line %q", line)
+			}
+		}
+	}
 }
 
 // stop ends the crew in good order, so that a round leaves nothing behind.

@@ -17,7 +17,7 @@ import (
 // TestScripts runs the scripts of testdata/script. Besides testscript's own
 // words they know
 //
-//	up NAME PROGRAM ARG...   start a process; $NAME_URL and $NAME_HTTP are a ready broker's
+//	up NAME PROGRAM ARG...   start a process; $NAME_URL and $NAME_HTTP say where it listens
 //	[!] said NAME PATTERN    it says so sooner or later; !: it has not
 //	tell NAME SIGNAL         term, int or kill
 //	ends NAME CODE           it ends with that exit code
@@ -72,14 +72,18 @@ func up(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Logf("[%s]\n%s", args[0], p.said)
 	})
 	ts.Value(processesKey{}).(map[string]*process)[args[0]] = p
-	if args[1] != "broker" {
-		return
-	}
-	m, err := p.await(0, `(?ms)^  bus +(nats://\S+)$.*^Try next`)
-	ts.Check(err)
-	ts.Setenv(args[0]+"_URL", m[1])
-	if m, _ := p.await(0, `(?m)^  http +(http://\S+) |^  hooks`); m[1] != "" {
-		ts.Setenv(args[0]+"_HTTP", m[1])
+	switch args[1] {
+	case "nats-server":
+		m, err := p.await(0, `ready (nats://\S+)`)
+		ts.Check(err)
+		ts.Setenv(args[0]+"_URL", m[1])
+	case "broker":
+		m, err := p.await(0, `(?ms)^  bus +(nats://\S+)$.*^Try next`)
+		ts.Check(err)
+		ts.Setenv(args[0]+"_URL", m[1])
+		if m, _ := p.await(0, `(?m)^  http +(http://\S+) |^  hooks`); m[1] != "" {
+			ts.Setenv(args[0]+"_HTTP", m[1])
+		}
 	}
 }
 

@@ -137,7 +137,10 @@ func (h *hook) unjudged(e *schema.Event, err error) *schema.Verdict {
 	v := &schema.Verdict{HookErrors: []string{err.Error()}}
 	if b := e.HookType.Blocking(); h.unreachable == "deny" && b != schema.None {
 		v.Decision = b
-		v.Reason = fmt.Sprintf("nobody judged this call, and --unreachable is deny: %v. Start the broker, or ask who runs it.", err)
+		v.Reason = fmt.Sprintf("nobody judged this call, and --unreachable is deny: %v", err)
+		if errors.Is(err, client.ErrUnreachable) {
+			v.Reason += ". Start the broker, or ask who runs it."
+		}
 	}
 	decided := "refused"
 	if v.Decision == schema.None {
