@@ -39,6 +39,9 @@ func TestAServerInABubbleServesItsProcess(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+		if err := nc.FlushWithContext(ctx); err != nil {
+			t.Fatal(err)
+		}
 		start := time.Now()
 		m, err := bustest.Connect(t, s, "asker").RequestWithContext(ctx, "slow", nil)
 		if err != nil || string(m.Data) != "done" || time.Since(start) < 30*time.Second {
