@@ -1,0 +1,281 @@
+package hookfabric_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// module is the path that all import paths of the fabric begin with.
+const module = "github.com/hookfabric/hookfabric"
+
+// A room says what a package may import: packages of the fabric, and modules
+// of others. The standard library is open to all but to the rooms that name
+// what they must not touch.
+type room struct {
+	own     []string
+	modules []string
+	not     []string // packages of the standard library
+}
+
+// The modules of others by which the rooms differ.
+const (
+	natsGo     = "github.com/nats-io/nats.go"
+	natsServer = "github.com/nats-io/nats-server/v2"
+	nuid       = "github.com/nats-io/nuid"
+	prom       = "github.com/prometheus/client_golang"
+	jsonV2     = "github.com/go-json-experiment/json"
+	uuid       = "github.com/google/uuid"
+	cmp        = "github.com/google/go-cmp"
+	cobra      = "github.com/spf13/cobra"
+)
+
+// rooms is the plan of the house, from the bottom to the top. A name that ends
+// in /... is for all packages below it that have no line of their own.
+func rooms() map[string]room {
+	io := []string{"net", "net/http", "os", "os/exec"}
+	return map[string]room{
+		// Words: pure data.
+		"schema":                    {modules: []string{jsonV2}, not: io},
+		"schema/match":              {modules: []string{"github.com/gobwas/glob"}, not: io},
+		"schema/hooksyaml":          {own: []string{"schema", "schema/match"}, modules: []string{"go.yaml.in/yaml/v4"}, not: io},
+		"schema/internal/schemagen": {own: []string{"schema"}, modules: []string{jsonV2, "github.com/google/jsonschema-go"}},
+
+		// Thinking: pure apart from waiting. The model must not know what it judges.
+		"bus/dispatch":           {own: []string{"schema", "schema/match"}, modules: []string{jsonV2}, not: io},
+		"bus/dispatch/cond":      {own: []string{"schema", "bus/dispatch"}, modules: []string{"cel.dev/cel-go", jsonV2}, not: io},
+		"bus/dispatch/model":     {own: []string{"schema"}, modules: []string{jsonV2}, not: io},
+		"bus/dispatch/model/gen": {own: []string{"schema", "bus/dispatch/model"}, modules: []string{jsonV2, "pgregory.net/rapid"}},
+
+		// Touching the world: the bus.
+		"bus":            {own: []string{"schema"}, modules: []string{natsGo}},
+		"bus/client":     {own: []string{"schema", "bus"}, modules: []string{natsGo, uuid}},
+		"bus/state":      {own: []string{"schema", "bus"}, modules: []string{natsGo, uuid, nuid}},
+		"bus/embedded":   {own: []string{"schema", "bus"}, modules: []string{natsGo, natsServer, "golang.org/x/crypto"}},
+		"bus/bustest":    {own: []string{"bus", "bus/embedded"}, modules: []string{natsGo, natsServer}},
+		"bus/aggregator": {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{natsGo, nuid, prom, jsonV2}},
+
+		// Touching the world: workers and what they run.
+		"workers":     {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{natsGo, prom, uuid, jsonV2}},
+		"workers/...": {own: []string{"schema", "workers"}, modules: []string{jsonV2, cmp, "golang.org/x/sys"}},
+		"builtin":     {own: []string{"schema", "workers"}, modules: []string{jsonV2}},
+
+		// Programs: flags and wiring.
+		"cmd/internal/program":  {modules: []string{cobra, "github.com/spf13/pflag"}},
+		"cmd/internal/ops":      {own: []string{"cmd/internal/program"}, modules: []string{prom}},
+		"cmd/internal/runners":  {own: []string{"schema", "builtin", "workers", "workers/..."}},
+		"cmd/agentshim/dialect": {own: []string{"schema"}, modules: []string{jsonV2}},
+		"cmd/agentshim/...":     {own: []string{"schema", "bus", "bus/client", "cmd/agentshim/...", "cmd/internal/program"}, modules: []string{cobra, natsGo}},
+		"cmd/broker/...": {
+			own: []string{"schema", "schema/hooksyaml", "bus", "bus/aggregator", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
+				"bus/state", "workers", "cmd/broker/...", "cmd/internal/..."},
+			modules: []string{cobra, natsGo, nuid, prom},
+		},
+		"cmd/hookworker/...": {
+			own:     []string{"schema", "bus", "workers", "cmd/hookworker/...", "cmd/internal/..."},
+			modules: []string{cobra, natsGo, prom, uuid},
+		},
+		"loadtest/...": {
+			own: []string{"schema", "bus", "bus/client", "workers", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
+			modules: []string{cobra, natsGo, uuid, jsonV2, "golang.org/x/sync", "golang.org/x/sys",
+				"github.com/HdrHistogram/hdrhistogram-go"},
+		},
+
+		// The map, and the tests of all of it together, import nothing.
+		"":        {},
+		"cmd/e2e": {},
+	}
+}
+
+// TestRooms holds the walls between the packages.
+func TestRooms(t *testing.T) {
+	plan := rooms()
+	for _, p := range list(t, "./...") {
+		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		r, ok := roomOf(plan, name)
+		if !ok {
+			t.Errorf("the package %s is in no room; add a line to rooms in arch_test.go that says what it may import", name)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if why := r.refuses(imported); why != "" {
+				t.Errorf("%s imports %s: %s; move the code to the room that may, or say in rooms why this one may, too",
+					name, strings.TrimPrefix(imported, module+"/"), why)
+			}
+		}
+	}
+}
+
+// roomOf is the line of the plan that is for the package called name.
+func roomOf(plan map[string]room, name string) (room, bool) {
+	if r, ok := plan[name]; ok {
+		return r, true
+	}
+	for dir := name; dir != "."; dir = path.Dir(dir) {
+		if r, ok := plan[dir+"/..."]; ok {
+			return r, true
+		}
+	}
+	return room{}, false
+}
+
+// refuses says why a package of r must not import what it imports; empty: it may.
+func (r room) refuses(imported string) string {
+	if own, ok := strings.CutPrefix(imported, module+"/"); ok {
+		if slices.ContainsFunc(r.own, func(allowed string) bool { return covers(allowed, own) }) {
+			return ""
+		}
+		return "that package is above it, or none of its business"
+	}
+	if first, _, _ := strings.Cut(imported, "/"); !strings.Contains(first, ".") {
+		if slices.Contains(r.not, imported) {
+			return "this room does no I/O"
+		}
+		return ""
+	}
+	if slices.ContainsFunc(r.modules, func(m string) bool { return imported == m || strings.HasPrefix(imported, m+"/") }) {
+		return ""
+	}
+	return "this room knows nothing of that module"
+}
+
+func covers(allowed, name string) bool {
+	dir, below := strings.CutSuffix(allowed, "/...")
+	return name == dir || below && strings.HasPrefix(name, dir+"/")
+}
+
+// TestTheShimStaysLight holds what a process links that starts once per tool call.
+func TestTheShimStaysLight(t *testing.T) {
+	heavy := []string{prom, natsServer, "cel.dev", "go.yaml.in", "go.opentelemetry.io", "google.golang.org",
+		module + "/workers", module + "/bus/dispatch", module + "/bus/embedded", module + "/bus/state", module + "/builtin",
+		module + "/schema/match", module + "/schema/hooksyaml"}
+	linked := list(t, "-deps", "./cmd/agentshim")
+	for _, h := range heavy {
+		if slices.ContainsFunc(linked, func(p listed) bool { return covers(h+"/...", p.ImportPath) }) {
+			t.Errorf("agentshim links %s; its start is paid at every tool call, so it links nats.go and schema and nothing heavier", h)
+		}
+	}
+}
+
+// TestTheClientBringsNoServer holds what programs of users link with the packages meant for them.
+func TestTheClientBringsNoServer(t *testing.T) {
+	for _, pkg := range []string{"./bus", "./bus/client", "./workers"} {
+		for _, p := range list(t, "-deps", pkg) {
+			if covers(natsServer+"/...", p.ImportPath) {
+				t.Errorf("%s links %s; only bus/embedded knows the server", pkg, p.ImportPath)
+			}
+		}
+	}
+}
+
+// listed is a package and what it imports.
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+// list is what `go list` says of the packages.
+func list(t *testing.T, args ...string) (all []listed) {
+	t.Helper()
+	args = append([]string{"list", "-f", `{{.ImportPath}} {{join .Imports " "}}`}, args...)
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, &stderr)
+	}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		all = append(all, listed{ImportPath: words[0], Imports: words[1:]})
+	}
+	return all
+}
+
+// TestTheFolders holds what lies at the top of the repository.
+func TestTheFolders(t *testing.T) {
+	allowed := []string{"builtin", "bus", "cmd", "deploy", "loadtest", "schema", "workers", // the rooms
+		".ci", ".git", ".github", "bin", "profiles", ".idea", ".vscode"} // the kit, and what git ignores
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && !slices.Contains(allowed, e.Name()) {
+			t.Errorf("the folder %s is no room of the house; put what is in it into one of them, or plan a new room here and in doc.go", e.Name())
+		}
+	}
+}
+
+// maxLines is how long a file may be; most are far shorter.
+const maxLines = 500
+
+// TestTheSources holds what every file of Go code keeps to.
+func TestTheSources(t *testing.T) {
+	told := map[string]bool{} // by folder: whether its package says what it is
+	for file, src := range sources(t) {
+		if n := bytes.Count(src, []byte("\n")); n > maxLines {
+			t.Errorf("%s has %d lines; more than %d in one file is more than one subject: split it", file, n, maxLines)
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := path.Dir(file)
+		told[dir] = told[dir] || parsed.Doc != nil
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s has an init function; wire things in main, or in a function that says what it makes", file)
+			}
+		}
+		if strings.HasSuffix(file, "_test.go") && sleeps(parsed) {
+			t.Errorf("%s calls time.Sleep; wait for what happens, on a channel, or use testing/synctest, whose clock is not real", file)
+		}
+	}
+	for dir, ok := range told {
+		if !ok {
+			t.Errorf("no file in %s says what the package is; begin one with a comment: // Package …", dir)
+		}
+	}
+}
+
+// sources are all files of Go code by their paths.
+func sources(t *testing.T) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	err := fs.WalkDir(os.DirFS("."), ".", func(file string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (e.Name() == "testdata" || file != "." && strings.HasPrefix(e.Name(), ".")):
+			return fs.SkipDir
+		case e.IsDir() || path.Ext(file) != ".go":
+			return nil
+		}
+		all[file], err = os.ReadFile(file)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func sleeps(f *ast.File) (found bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {
+			pkg, ok := s.X.(*ast.Ident)
+			found = found || ok && pkg.Name == "time"
+		}
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,56 @@
+// Package hookfabric is the map of a distributed hook fabric for AI agents. It
+// holds no code: the fabric's programs are in cmd, and programs of users import
+// the packages below.
+//
+// Before an agent uses a tool, after the tool returned, and at the other
+// moments of its loop, hooks may have a say. The fabric carries each such
+// moment from a shim beside the agent to an aggregator, which finds the hooks
+// that match, has workers run them, folds what they say into one verdict and
+// sends that back before the agent's own deadline.
+//
+// # The rooms
+//
+// A package imports what stands below it or beside it to the right, never what
+// stands above. A test holds that: see arch_test.go, which also says why.
+//
+//	 touching the world
+//	┌──────────────────────────────────────────────────────────────────────────┐
+//	│ cmd/broker     cmd/hookworker     cmd/agentshim     loadtest   programs: │
+//	│                                     dialect/                   wiring    │
+//	├──────────────────────────────────────────────────────────────────────────┤
+//	│ bus/aggregator   builtin ─▶ workers (runners: builtins, command)         │
+//	│ bus/embedded                bus/client          bus/state                │
+//	│ bus: subjects, headers, connections                                      │
+//	└───────────────────────────────────┬──────────────────────────────────────┘
+//	 thinking                           ▼
+//	┌──────────────────────────────────────────────────────────────────────────┐
+//	│ bus/dispatch: plan, waves, batches, failure policy, fold      cond (CEL) │
+//	│ bus/dispatch/model: the same rules once more, as the tests' oracle       │
+//	└───────────────────────────────────┬──────────────────────────────────────┘
+//	 words                              ▼
+//	┌──────────────────────────────────────────────────────────────────────────┐
+//	│ schema: events, hooks, results, outcomes, verdicts, messages             │
+//	│ schema/match: the one matcher      schema/hooksyaml: reads hooks.yaml    │
+//	└──────────────────────────────────────────────────────────────────────────┘
+//
+// # To follow one event
+//
+// Read these files in this order:
+//
+//  1. schema/event.go: what a moment is; schema/decision.go: what may be decided there.
+//  2. cmd/agentshim/app/hook.go: a runtime's payload becomes an event;
+//     cmd/agentshim/dialect/generic.go: in one runtime's form.
+//  3. bus/client/ask.go: the event is asked, and asked again if the aggregator dies.
+//  4. bus/subject.go and bus/eventmsg.go: the message that travels.
+//  5. bus/aggregator/ask.go: the event arrives, the verdict leaves.
+//  6. bus/dispatch/plan.go: which hooks run; dispatcher.go: wave by wave;
+//     batch.go: one batch, until it has outcomes.
+//  7. bus/aggregator/caller.go: the batch travels to a worker.
+//  8. workers/service.go and workers/run.go: the worker takes it and runs the handlers.
+//  9. workers/command/handler.go: one program is asked.
+//  10. bus/dispatch/settle.go: an outcome under its failure policy;
+//     bus/dispatch/fold.go: all of them become one verdict.
+//
+// What travels between processes is written down in schema/wire.md, with a
+// golden file for every message.
+package hookfabric
