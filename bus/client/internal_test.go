@@ -38,7 +38,7 @@ func TestOfTwoAnswersTheOneThatBlocksCounts(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			a := &ask{attempt: c.attempt, routing: schema.Routing{Event: c.event}, answers: make(chan *nats.Msg, 4)}
+			a := &ask{c: &Client{}, attempt: c.attempt, routing: schema.Routing{Event: c.event}, answers: make(chan *nats.Msg, 4)}
 			a.answers <- &nats.Msg{Header: nats.Header{"Status": {"503"}}}
 			a.answers <- &nats.Msg{Data: []byte(c.second)}
 			v, err := a.verdict(&nats.Msg{Data: []byte(c.first)})
