@@ -117,6 +117,9 @@ func (s *Snapshot) addPattern(agent string) error {
 func (s *Snapshot) Plan(agent string, t schema.EventType, tool string) *Plan {
 	sc := s.scope(agent)
 	key := planKey{t, tool}
+	if !t.HasTool() {
+		key.tool = "" // nothing depends on it
+	}
 	sc.mu.RLock()
 	p := sc.plans[key]
 	sc.mu.RUnlock()

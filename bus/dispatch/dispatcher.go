@@ -1,12 +1,15 @@
 package dispatch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -95,8 +98,8 @@ func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Requ
 	if len(p.Shadow) > 0 {
 		d.shadow(ctx, c)
 	}
-	for _, w := range p.Waves {
-		if !c.wave(ctx, w) {
+	for i, w := range p.Waves {
+		if i > 0 && !c.rewrite() || !c.wave(ctx, w) {
 			break
 		}
 	}
@@ -111,10 +114,11 @@ type call struct {
 	plan    *Plan
 	req     *Request
 	verdict schema.Verdict
-	// body is the event as the waves so far left it; event is the same, decoded,
-	// once a condition asked for it.
-	body  []byte
-	event *schema.Event
+	// body is the event as the waves so far left it, handed the rewrite that is
+	// in it; event is the body decoded, once a condition asked for it.
+	body   []byte
+	handed jsontext.Value
+	event  *schema.Event
 }
 
 // wave runs batches side by side and folds what they came to, in registration
@@ -151,16 +155,12 @@ func (c *call) wave(ctx context.Context, w Wave) bool {
 			return false
 		}
 	}
-	return c.rewrite()
+	return true
 }
 
 // fold adds a batch's outcomes to the verdict and reports whether the chain
 // goes on.
 func (c *call) fold(r *run) bool {
-	if r.refusal != nil {
-		fold(c.req.Event, &c.verdict, r.refusal)
-		return false
-	}
 	c.verdict.ExecutedHooks = slices.Grow(c.verdict.ExecutedHooks, len(r.parts))
 	for i := range r.parts {
 		if c.req.Event.Terminal(c.verdict.Decision) {
@@ -168,6 +168,10 @@ func (c *call) fold(r *run) bool {
 			break
 		}
 		fold(c.req.Event, &c.verdict, &r.parts[i].verdict)
+	}
+	if r.refusal != nil {
+		fold(c.req.Event, &c.verdict, r.refusal)
+		return false
 	}
 	return !c.req.Event.Terminal(c.verdict.Decision)
 }
@@ -195,7 +199,7 @@ func (c *call) aside(parts []part) {
 // rewrite hands what the hooks rewrote on to the next wave.
 func (c *call) rewrite() bool {
 	rw := c.verdict.Rewritten(c.req.Event)
-	if rw == nil {
+	if rw == nil || bytes.Equal(rw, c.handed) {
 		return true
 	}
 	body, err := schema.RewriteBody(c.req.Body, c.req.Routing, rw)
@@ -203,7 +207,7 @@ func (c *call) rewrite() bool {
 		c.verdict = Fold(c.req.Event, c.verdict, Malformed(c.req.Event, c.plan.Guarded, err))
 		return false
 	}
-	c.body, c.event = body, nil
+	c.body, c.handed, c.event = body, rw, nil
 	return true
 }
 
@@ -227,7 +231,7 @@ func (c *call) holds(i int, cond Condition) bool {
 		}
 		c.event = e
 	}
-	ok, err := cond.Holds(c.event)
+	ok, err := evaluate(cond, c.event)
 	if err == nil {
 		return ok
 	}
@@ -237,26 +241,34 @@ func (c *call) holds(i int, cond Condition) bool {
 	return true
 }
 
+// evaluate turns a panic of a condition into an error.
+func evaluate(cond Condition, e *schema.Event) (ok bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panicked: %v", p)
+		}
+	}()
+	return cond.Holds(e)
+}
+
 // Malformed is the verdict about an event that can not be judged as it is. One
 // that contradicts itself is forged, and denied; one that can not be read is
 // denied if it is guarded.
 func Malformed(t schema.EventType, guarded bool, err error) schema.Verdict {
 	v := schema.Verdict{HookErrors: []string{fmt.Sprintf("malformed event: %v", err)}}
-	if mismatch, forged := errors.AsType[*schema.Mismatch](err); forged {
-		if t.Blocking() == schema.Deny {
-			v.Decision, v.Reason = schema.Deny, "malformed event: "+mismatch.Error()
-		}
-		return v
-	}
-	if guarded {
-		v.Decision, v.Reason = t.Blocking(), fmt.Sprintf("malformed event, and a fail-closed hook guards this call: %v", err)
+	blocking := t.Blocking()
+	mismatch, forged := errors.AsType[*schema.Mismatch](err)
+	switch {
+	case forged && blocking == schema.Deny:
+		v.Decision, v.Reason = schema.Deny, "malformed event: "+mismatch.Error()
+	case guarded && blocking != schema.None:
+		v.Decision, v.Reason = blocking, fmt.Sprintf("malformed event, and a fail-closed hook guards this call: %v", err)
 	}
 	return v
 }
 
 // shadow starts the shadow batches off the path, if there is room for them.
 func (d *Dispatcher) shadow(ctx context.Context, c *call) {
-	shadow := &call{d: d, snap: c.snap, plan: c.plan, req: c.req, body: c.body}
 	for i := range c.plan.Shadow {
 		b := &c.plan.Shadow[i]
 		select {
@@ -267,14 +279,11 @@ func (d *Dispatcher) shadow(ctx context.Context, c *call) {
 			}
 			continue
 		}
-		hooks := b.Hooks
-		if b.Conditional {
-			hooks = shadow.holding(b.Hooks)
-		}
 		go func() {
 			defer func() { <-d.shadows }()
-			r := &run{call: shadow, batch: b, hooks: hooks, body: c.req.Body}
-			if len(hooks) > 0 {
+			shadow := &call{d: d, snap: c.snap, plan: c.plan, req: c.req, body: c.req.Body}
+			r := &run{call: shadow, batch: b, hooks: shadow.holding(b.Hooks), body: c.req.Body}
+			if len(r.hooks) > 0 {
 				r.do(ctx)
 			}
 			shadow.aside(r.parts)

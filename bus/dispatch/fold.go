@@ -18,6 +18,7 @@ func Fold(t schema.EventType, a, b schema.Verdict) schema.Verdict {
 	// Clipped, the first append moves to memory of its own.
 	a.ExecutedHooks, a.HookErrors = slices.Clip(a.ExecutedHooks), slices.Clip(a.HookErrors)
 	a.Injections, a.Effects = slices.Clip(a.Injections), slices.Clip(a.Effects)
+	b.Effects = slices.Clip(b.Effects)
 	fold(t, &a, &b)
 	return a
 }

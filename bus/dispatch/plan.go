@@ -67,7 +67,8 @@ func (s *Snapshot) plan(sc *scope, key planKey) *Plan {
 			continue
 		}
 		if h.Mode == schema.Shadow {
-			shadow = appendHook(shadow, i, h)
+			// By itself: what one shadow hook says must not hide the next one.
+			shadow = append(shadow, batchOf(i, h))
 			continue
 		}
 		p.Guarded = p.Guarded || h.FailClosed
@@ -90,10 +91,14 @@ func appendHook(batches []Batch, i int, h *schema.Hook) []Batch {
 			return batches
 		}
 	}
-	return append(batches, Batch{
+	return append(batches, batchOf(i, h))
+}
+
+func batchOf(i int, h *schema.Hook) Batch {
+	return Batch{
 		Pool: h.Pool, Idempotent: h.Idempotent, Readonly: h.Readonly,
 		Conditional: h.When != "", Hooks: []int{i},
-	})
+	}
 }
 
 // waves puts neighbouring batches side by side where none of them rewrites.
