@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
@@ -25,6 +26,9 @@ var (
 	// errAbsent: the worker lives, but does not have the batch (any more).
 	errAbsent = fmt.Errorf("%w about the batch", ErrSilent)
 
+	// errUnsent: the worker left between being chosen and being asked.
+	errUnsent = errors.New("the worker left")
+
 	errQueueFull = errors.New("the pool's queue is full")
 )
 
@@ -36,20 +40,24 @@ const (
 )
 
 // Members knows the workers of every pool by their beats, and picks the least
-// loaded one. Its lock guards everything below it; nothing is called out of it
+// loaded one. Its lock guards what follows it; nothing is called out of it
 // but the cancel functions of calls, which do not call back.
 type Members struct {
 	mu       sync.Mutex
 	pools    map[string]*pool
 	flights  map[string]*flight // by batch id
 	lastTick time.Time
-	queue    int // how many calls may wait per pool
+	queue    int    // how many calls may wait per pool
+	tickets  uint64 // the last one given out
+
+	// freed counts the slots of the local worker that became free.
+	freed atomic.Uint64
 }
 
 // pool is the workers of one pool and the calls that wait for one.
 type pool struct {
 	members []*member
-	waiting []chan struct{} // woken in order, one per free slot
+	waiting []*turn // by ticket
 }
 
 // member is one worker as this process sees it.
@@ -67,19 +75,9 @@ type member struct {
 	asleep bool
 	// unfit: it refused a batch; it is not asked again until it beats again.
 	unfit bool
-}
-
-// flight is a batch that some worker has in hand.
-type flight struct {
-	batch      string
-	pool       string
-	worker     string // empty until known: first contact
-	sent       time.Time
-	idempotent bool
-	spare      bool // the local worker can run it, too
-	absent     int  // beats in a row that did not name it
-	outcomes   []schema.Outcome
-	cancel     func(error)
+	// lacks is a config version that it did not have when it was asked; it is
+	// not asked for it again until it beats again. 0: none is known.
+	lacks uint64
 }
 
 // NewMembers makes an empty table. At most queue calls wait per pool; above
@@ -98,28 +96,11 @@ func (m *Members) Beat(b *schema.Beat) {
 		w = &member{pool: b.Pool, id: b.Worker}
 		p.members = append(p.members, w)
 	}
-	w.beat, w.asleep, w.unfit = time.Now(), false, false
+	w.beat, w.asleep, w.unfit, w.lacks = time.Now(), false, false, 0
 	w.capacity, w.draining, w.versions, w.failed = b.Capacity, b.Draining, b.Versions, b.LoadErrors
 	w.others = max(0, b.InFlight-w.mine)
 	m.progress(b)
-	p.wake(w.free())
-}
-
-// progress compares a beat with the flights that its worker should have in hand.
-func (m *Members) progress(b *schema.Beat) {
-	for i := range b.Batches {
-		if f := m.flights[b.Batches[i].Batch]; f != nil {
-			f.worker, f.absent, f.outcomes = b.Worker, -1, b.Batches[i].Outcomes
-		}
-	}
-	for _, f := range m.flights {
-		if f.worker != b.Worker || f.pool != b.Pool {
-			continue
-		}
-		if f.absent++; f.absent >= 2 && f.idempotent {
-			f.cancel(errAbsent)
-		}
-	}
+	p.serve()
 }
 
 // Gone records that a worker is dead: its calls end now.
@@ -128,7 +109,7 @@ func (m *Members) Gone(worker string) {
 	defer m.mu.Unlock()
 	for _, p := range m.pools {
 		p.members = slices.DeleteFunc(p.members, func(w *member) bool { return w.id == worker })
-		p.wake(len(p.waiting))
+		p.release()
 	}
 	for _, f := range m.flights {
 		if f.worker == worker {
@@ -137,146 +118,27 @@ func (m *Members) Gone(worker string) {
 	}
 }
 
-// Tick looks for silence. Call it several times per beat interval. When the
-// ticks themselves come late this process was stopped or starved, and the
-// silence it thinks it heard was its own.
-func (m *Members) Tick(every time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	late := now.Sub(m.lastTick) - every
-	if m.lastTick.IsZero() || late < every {
-		late = 0
-	}
-	m.lastTick = now
-	for _, p := range m.pools {
-		m.tickPool(p, now, late)
-	}
-	for _, f := range m.flights {
-		f.sent = f.sent.Add(late)
-		if f.worker == "" && f.idempotent && now.Sub(f.sent) > silentAfter+schema.BeatEvery {
-			f.cancel(ErrSilent)
-		}
-	}
-}
-
-func (m *Members) tickPool(p *pool, now time.Time, late time.Duration) {
-	p.members = slices.DeleteFunc(p.members, func(w *member) bool {
-		w.beat = w.beat.Add(late)
-		silence := now.Sub(w.beat)
-		if w.asleep = silence > silentAfter; w.asleep {
-			m.silent(p, w)
-		}
-		return silence > goneAfter
-	})
-	if len(p.members) == 0 {
-		p.wake(len(p.waiting))
-	}
-}
-
-// silent ends the idempotent calls of a worker that stopped beating, if another
-// one can run them. The others go on listening: they must not run twice.
-func (m *Members) silent(p *pool, w *member) {
-	_, other := p.best(0, []string{w.id})
-	for _, f := range m.flights {
-		if f.worker == w.id && f.pool == w.pool && f.idempotent && (other || f.spare) {
-			f.cancel(ErrSilent)
-		}
-	}
-}
-
-// A choice is where a batch goes. The zero worker is the pool's first contact.
+// A choice is where a batch goes. The zero choice is the pool's first contact.
 type choice struct {
 	member *member
 	worker string
+	local  bool // the worker in this process
 }
 
-// take finds the least loaded worker that may get a batch of the version. It
-// returns a channel to wait on when all are full, ErrNoWorker when the pool has
-// none (unless a local worker serves it too), or errQueueFull.
-func (m *Members) take(poolName string, version uint64, not []string, local bool) (choice, chan struct{}, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := m.pool(poolName)
-	best, alive := p.best(version, not)
-	if best != nil {
-		best.mine++
-		return choice{best, best.id}, nil, nil
-	}
-	switch {
-	case alive || local || p.hasSleepers(not):
-		// Somebody may become free, or wake up.
-	case len(not) > 0:
-		return choice{}, nil, ErrNoWorker
-	default:
-		return choice{}, nil, nil
-	}
-	if len(p.waiting) >= m.queue {
-		return choice{}, nil, errQueueFull
-	}
-	ch := make(chan struct{}, 1)
-	p.waiting = append(p.waiting, ch)
-	return choice{}, ch, nil
-}
-
-// await is a turn in the pool's queue, without asking for a worker first.
-func (m *Members) await(poolName string) chan struct{} {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p, ch := m.pool(poolName), make(chan struct{}, 1)
-	p.waiting = append(p.waiting, ch)
-	return ch
-}
-
-// leave takes a call that no longer waits out of its queue. If it was woken in
-// the meantime, its turn goes to the next.
-func (m *Members) leave(poolName string, ch chan struct{}) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := m.pool(poolName)
-	if i := slices.Index(p.waiting, ch); i >= 0 {
-		p.waiting = slices.Delete(p.waiting, i, i+1)
-		return
-	}
-	p.wake(1)
-}
-
-// give returns a worker's slot. A refused batch makes the worker unfit until
-// its next beat.
-func (m *Members) give(w *member, refused bool) {
+// give returns a worker's slot, with what the worker said to the batch. One
+// that refused is left alone until its next beat.
+func (m *Members) give(w *member, version uint64, said schema.Status) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w.mine--
-	if refused {
+	switch said {
+	case schema.StatusOK, schema.StatusMismatch, schema.StatusMalformed: // it is not to blame for the event
+	case schema.StatusStale:
+		w.lacks = version
+	default:
 		w.unfit = true
 	}
-	m.pool(w.pool).wake(1)
-}
-
-// Freed tells that a slot of the local worker became free.
-func (m *Members) Freed(poolName string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p := m.pools[poolName]; p != nil {
-		p.wake(1)
-	}
-}
-
-// launch registers a batch that is about to be sent, so that news of its
-// worker reaches its call through cancel.
-func (m *Members) launch(f *flight) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f.sent = time.Now()
-	m.flights[f.batch] = f
-}
-
-// land ends a flight and returns the outcomes that its worker's beats brought.
-func (m *Members) land(f *flight) []schema.Outcome {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.flights, f.batch)
-	return f.outcomes
+	m.pool(w.pool).serve()
 }
 
 // other reports whether the pool has a live worker besides those named.
@@ -356,7 +218,7 @@ func (p *pool) best(version uint64, not []string) (best *member, alive bool) {
 			continue
 		}
 		alive = true
-		if w.unfit || w.free() <= 0 {
+		if !w.takes() || version != 0 && w.lacks == version {
 			continue
 		}
 		holds, free := slices.Contains(w.versions, version), float64(w.free())/float64(w.capacity)
@@ -372,11 +234,7 @@ func (p *pool) hasSleepers(not []string) bool {
 	return slices.ContainsFunc(p.members, func(w *member) bool { return w.asleep && !slices.Contains(not, w.id) })
 }
 
-func (p *pool) wake(n int) {
-	for ; n > 0 && len(p.waiting) > 0; n-- {
-		p.waiting[0] <- struct{}{}
-		p.waiting = p.waiting[1:]
-	}
-}
+// takes reports whether the worker would take a batch now.
+func (w *member) takes() bool { return !w.asleep && !w.draining && !w.unfit && w.free() > 0 }
 
 func (w *member) free() int { return w.capacity - w.mine - w.others }
