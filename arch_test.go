@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// module is the path that all import paths of the fabric begin with.
-const module = "github.com/hookfabric/hookfabric"
+// modPath is the path that all import paths of the fabric begin with.
+const modPath = "github.com/hookfabric/hookfabric"
 
 // A room says what a package may import: packages of the fabric, and modules
 // of others. The standard library is open to all but to the rooms that name
@@ -28,64 +28,64 @@ type room struct {
 
 // The modules of others by which the rooms differ.
 const (
-	natsGo     = "github.com/nats-io/nats.go"
-	natsServer = "github.com/nats-io/nats-server/v2"
-	nuid       = "github.com/nats-io/nuid"
-	prom       = "github.com/prometheus/client_golang"
-	jsonV2     = "github.com/go-json-experiment/json"
-	uuid       = "github.com/google/uuid"
-	cmp        = "github.com/google/go-cmp"
-	cobra      = "github.com/spf13/cobra"
+	modNATS   = "github.com/nats-io/nats.go"
+	modServer = "github.com/nats-io/nats-server/v2"
+	modNUID   = "github.com/nats-io/nuid"
+	modProm   = "github.com/prometheus/client_golang"
+	modJSON   = "github.com/go-json-experiment/json"
+	modUUID   = "github.com/google/uuid"
+	modCmp    = "github.com/google/go-cmp"
+	modCobra  = "github.com/spf13/cobra"
 )
 
 // rooms is the plan of the house, from the bottom to the top. A name that ends
 // in /... is for all packages below it that have no line of their own.
 func rooms() map[string]room {
-	io := []string{"net", "net/http", "os", "os/exec"}
+	touching := []string{"net", "net/http", "os", "os/exec"}
 	return map[string]room{
 		// Words: pure data.
-		"schema":                    {modules: []string{jsonV2}, not: io},
-		"schema/match":              {modules: []string{"github.com/gobwas/glob"}, not: io},
-		"schema/hooksyaml":          {own: []string{"schema", "schema/match"}, modules: []string{"go.yaml.in/yaml/v4"}, not: io},
-		"schema/internal/schemagen": {own: []string{"schema"}, modules: []string{jsonV2, "github.com/google/jsonschema-go"}},
+		"schema":                    {modules: []string{modJSON}, not: touching},
+		"schema/match":              {modules: []string{"github.com/gobwas/glob"}, not: touching},
+		"schema/hooksyaml":          {own: []string{"schema", "schema/match"}, modules: []string{"go.yaml.in/yaml/v4"}, not: touching},
+		"schema/internal/schemagen": {own: []string{"schema"}, modules: []string{modJSON, "github.com/google/jsonschema-go"}},
 
 		// Thinking: pure apart from waiting. The model must not know what it judges.
-		"bus/dispatch":           {own: []string{"schema", "schema/match"}, modules: []string{jsonV2}, not: io},
-		"bus/dispatch/cond":      {own: []string{"schema", "bus/dispatch"}, modules: []string{"cel.dev/cel-go", jsonV2}, not: io},
-		"bus/dispatch/model":     {own: []string{"schema"}, modules: []string{jsonV2}, not: io},
-		"bus/dispatch/model/gen": {own: []string{"schema", "bus/dispatch/model"}, modules: []string{jsonV2, "pgregory.net/rapid"}},
+		"bus/dispatch":           {own: []string{"schema", "schema/match"}, modules: []string{modJSON}, not: touching},
+		"bus/dispatch/cond":      {own: []string{"schema", "bus/dispatch"}, modules: []string{"cel.dev/cel-go", modJSON}, not: touching},
+		"bus/dispatch/model":     {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
+		"bus/dispatch/model/gen": {own: []string{"schema", "bus/dispatch/model"}, modules: []string{modJSON, "pgregory.net/rapid"}},
 
 		// Touching the world: the bus.
-		"bus":            {own: []string{"schema"}, modules: []string{natsGo}},
-		"bus/client":     {own: []string{"schema", "bus"}, modules: []string{natsGo, uuid}},
-		"bus/state":      {own: []string{"schema", "bus"}, modules: []string{natsGo, uuid, nuid}},
-		"bus/embedded":   {own: []string{"schema", "bus"}, modules: []string{natsGo, natsServer, "golang.org/x/crypto"}},
-		"bus/bustest":    {own: []string{"bus", "bus/embedded"}, modules: []string{natsGo, natsServer}},
-		"bus/aggregator": {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{natsGo, nuid, prom, jsonV2}},
+		"bus":            {own: []string{"schema"}, modules: []string{modNATS}},
+		"bus/client":     {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID}},
+		"bus/state":      {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
+		"bus/embedded":   {own: []string{"schema", "bus"}, modules: []string{modNATS, modServer, "golang.org/x/crypto"}},
+		"bus/bustest":    {own: []string{"bus", "bus/embedded"}, modules: []string{modNATS, modServer}},
+		"bus/aggregator": {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modNUID, modProm, modJSON}},
 
 		// Touching the world: workers and what they run.
-		"workers":     {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{natsGo, prom, uuid, jsonV2}},
-		"workers/...": {own: []string{"schema", "workers"}, modules: []string{jsonV2, cmp, "golang.org/x/sys"}},
-		"builtin":     {own: []string{"schema", "workers"}, modules: []string{jsonV2}},
+		"workers":     {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON}},
+		"workers/...": {own: []string{"schema", "workers"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
+		"builtin":     {own: []string{"schema", "workers"}, modules: []string{modJSON}},
 
 		// Programs: flags and wiring.
-		"cmd/internal/program":  {modules: []string{cobra, "github.com/spf13/pflag"}},
-		"cmd/internal/ops":      {own: []string{"cmd/internal/program"}, modules: []string{prom}},
+		"cmd/internal/program":  {modules: []string{modCobra, "github.com/spf13/pflag"}},
+		"cmd/internal/ops":      {own: []string{"cmd/internal/program"}, modules: []string{modProm}},
 		"cmd/internal/runners":  {own: []string{"schema", "builtin", "workers", "workers/..."}},
-		"cmd/agentshim/dialect": {own: []string{"schema"}, modules: []string{jsonV2}},
-		"cmd/agentshim/...":     {own: []string{"schema", "bus", "bus/client", "cmd/agentshim/...", "cmd/internal/program"}, modules: []string{cobra, natsGo}},
+		"cmd/agentshim/dialect": {own: []string{"schema"}, modules: []string{modJSON}},
+		"cmd/agentshim/...":     {own: []string{"schema", "bus", "bus/client", "cmd/agentshim/...", "cmd/internal/program"}, modules: []string{modCobra, modNATS}},
 		"cmd/broker/...": {
 			own: []string{"schema", "schema/hooksyaml", "bus", "bus/aggregator", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
 				"bus/state", "workers", "cmd/broker/...", "cmd/internal/..."},
-			modules: []string{cobra, natsGo, nuid, prom},
+			modules: []string{modCobra, modNATS, modNUID, modProm},
 		},
 		"cmd/hookworker/...": {
 			own:     []string{"schema", "bus", "workers", "cmd/hookworker/...", "cmd/internal/..."},
-			modules: []string{cobra, natsGo, prom, uuid},
+			modules: []string{modCobra, modNATS, modProm, modUUID},
 		},
 		"loadtest/...": {
 			own: []string{"schema", "bus", "bus/client", "workers", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
-			modules: []string{cobra, natsGo, uuid, jsonV2, "golang.org/x/sync", "golang.org/x/sys",
+			modules: []string{modCobra, modNATS, modUUID, modJSON, "golang.org/x/sync", "golang.org/x/sys",
 				"github.com/HdrHistogram/hdrhistogram-go"},
 		},
 
@@ -99,7 +99,7 @@ func rooms() map[string]room {
 func TestRooms(t *testing.T) {
 	plan := rooms()
 	for _, p := range list(t, "./...") {
-		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, modPath), "/")
 		r, ok := roomOf(plan, name)
 		if !ok {
 			t.Errorf("the package %s is in no room; add a line to rooms in arch_test.go that says what it may import", name)
@@ -108,7 +108,7 @@ func TestRooms(t *testing.T) {
 		for _, imported := range p.Imports {
 			if why := r.refuses(imported); why != "" {
 				t.Errorf("%s imports %s: %s; move the code to the room that may, or say in rooms why this one may, too",
-					name, strings.TrimPrefix(imported, module+"/"), why)
+					name, strings.TrimPrefix(imported, modPath+"/"), why)
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func roomOf(plan map[string]room, name string) (room, bool) {
 
 // refuses says why a package of r must not import what it imports; empty: it may.
 func (r room) refuses(imported string) string {
-	if own, ok := strings.CutPrefix(imported, module+"/"); ok {
+	if own, ok := strings.CutPrefix(imported, modPath+"/"); ok {
 		if slices.ContainsFunc(r.own, func(allowed string) bool { return covers(allowed, own) }) {
 			return ""
 		}
@@ -154,9 +154,9 @@ func covers(allowed, name string) bool {
 
 // TestTheShimStaysLight holds what a process links that starts once per tool call.
 func TestTheShimStaysLight(t *testing.T) {
-	heavy := []string{prom, natsServer, "cel.dev", "go.yaml.in", "go.opentelemetry.io", "google.golang.org",
-		module + "/workers", module + "/bus/dispatch", module + "/bus/embedded", module + "/bus/state", module + "/builtin",
-		module + "/schema/match", module + "/schema/hooksyaml"}
+	heavy := []string{modProm, modServer, "cel.dev", "go.yaml.in", "go.opentelemetry.io", "google.golang.org",
+		modPath + "/workers", modPath + "/bus/dispatch", modPath + "/bus/embedded", modPath + "/bus/state", modPath + "/builtin",
+		modPath + "/schema/match", modPath + "/schema/hooksyaml"}
 	linked := list(t, "-deps", "./cmd/agentshim")
 	for _, h := range heavy {
 		if slices.ContainsFunc(linked, func(p listed) bool { return covers(h+"/...", p.ImportPath) }) {
@@ -169,7 +169,7 @@ func TestTheShimStaysLight(t *testing.T) {
 func TestTheClientBringsNoServer(t *testing.T) {
 	for _, pkg := range []string{"./bus", "./bus/client", "./workers"} {
 		for _, p := range list(t, "-deps", pkg) {
-			if covers(natsServer+"/...", p.ImportPath) {
+			if covers(modServer+"/...", p.ImportPath) {
 				t.Errorf("%s links %s; only bus/embedded knows the server", pkg, p.ImportPath)
 			}
 		}
