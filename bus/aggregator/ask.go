@@ -34,7 +34,7 @@ func (a *Aggregator) take(m *nats.Msg) {
 	plan := act.Plan(req.Agent, req.Event, req.Tool)
 	if plan.Empty() {
 		a.reply(m, act.nothing)
-		a.record(act, &req.Routing, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version}, arrived)
+		a.record(&req.Routing, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version}, arrived)
 		return
 	}
 	a.metrics.inFlight.Inc()
@@ -130,7 +130,7 @@ func (a *Aggregator) answer(m *nats.Msg, act *active, r *schema.Routing, v *sche
 		return // the shim's own policy decides
 	}
 	a.reply(m, data)
-	a.record(act, r, v, arrived)
+	a.record(r, v, arrived)
 }
 
 func (a *Aggregator) reply(m *nats.Msg, data []byte) {
@@ -170,7 +170,7 @@ func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType) ([]byte, erro
 }
 
 // record counts a verdict, logs what failed open, and puts it on the feed.
-func (a *Aggregator) record(act *active, r *schema.Routing, v *schema.Verdict, arrived time.Time) {
+func (a *Aggregator) record(r *schema.Routing, v *schema.Verdict, arrived time.Time) {
 	took := time.Since(arrived)
 	a.metrics.verdict(r.Event, v, took)
 	for i := range v.ExecutedHooks {

@@ -171,22 +171,21 @@ func (m *metrics) verdict(t schema.EventType, v *schema.Verdict, took time.Durat
 
 // executed counts what came of one hook. A failure that did not decide let the
 // call pass, unless nothing is decided at that event anyway.
-func (m *metrics) executed(t schema.EventType, x *schema.ExecutedHook) (failedOpen bool) {
+func (m *metrics) executed(t schema.EventType, x *schema.ExecutedHook) {
 	h := m.forHook(x.Hook)
 	if h == nil {
-		return false
+		return
 	}
 	h.outcomes[x.Outcome].Inc()
 	if x.Duration > 0 {
 		h.duration.Observe(x.Duration.Std().Seconds())
 	}
 	if x.Outcome == schema.OK || x.Mode == schema.Shadow {
-		return false
+		return
 	}
 	if t.Terminal(x.Decision) {
 		h.closed[x.Outcome].Inc()
-		return false
+		return
 	}
 	h.open[x.Outcome].Inc()
-	return true
 }
