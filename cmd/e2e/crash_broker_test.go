@@ -30,10 +30,10 @@ func loseBroker(t *testing.T, signal syscall.Signal) {
 	l.more(t, 100)
 	at := time.Now()
 	second.must(t, signal)
-	l.more(t, 300)
+	l.more(t, 150)
 	if signal == syscall.SIGSTOP {
 		second.must(t, syscall.SIGCONT)
-		l.more(t, 200)
+		l.more(t, 100)
 	}
 	calls := l.finish()
 	s := count(calls)

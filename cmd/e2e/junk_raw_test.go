@@ -27,7 +27,6 @@ func junkRaw() []junk {
 		{"a line that does not end", "-ERR", strings.Repeat("x", 64<<10)},
 		{"headers without their first line", "Hook-Id is missing", hpub("Hook-Id: x\r\n\r\n", "{}")},
 		{"headers of another version", "Hook-Id is missing", hpub("NATS/9.9\r\n\r\n", "{}")},
-		{"a status instead of headers", "Hook-Id is missing", hpub("NATS/1.0 503\r\n\r\n", "")},
 		{"headers without a colon", "Hook-Id is missing", hpub("NATS/1.0\r\nHook-Id\r\n\r\n", "{}")},
 		{"binary headers", "Hook-Id is missing", hpub("NATS/1.0\r\n\x00\xff: \xfe\r\n\r\n", "{}")},
 		{"headers that do not end", "Hook-Id is missing", hpub("NATS/1.0\r\nHook-Id: x", "{}")},
