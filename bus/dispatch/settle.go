@@ -135,9 +135,10 @@ func (s *settling) rewrites(r *schema.Result) {
 		switch {
 		case t != schema.RewriteInput:
 			s.note(fmt.Sprintf("updated_input dropped: %s has no tool input to rewrite", s.hook.Event))
+		case !s.mayRewrite("updated_input"):
 		case r.UpdatedInput.Kind() != '{' || !valid(r.UpdatedInput):
 			s.note("updated_input dropped: it must be the tool's whole input as a JSON object")
-		case s.mayRewrite("updated_input"):
+		default:
 			s.out.UpdatedInput = r.UpdatedInput
 		}
 	}
@@ -145,9 +146,10 @@ func (s *settling) rewrites(r *schema.Result) {
 		switch {
 		case t != schema.RewriteOutput:
 			s.note(fmt.Sprintf("updated_output dropped: %s has no tool output to rewrite", s.hook.Event))
+		case !s.mayRewrite("updated_output"):
 		case !valid(r.UpdatedOutput):
 			s.note("updated_output dropped: it is not valid JSON")
-		case s.mayRewrite("updated_output"):
+		default:
 			s.out.UpdatedOutput = r.UpdatedOutput
 		}
 	}
@@ -161,15 +163,16 @@ func (s *settling) value(r *schema.Result) {
 	switch rw := t.Rewrites(); {
 	case s.out.Decision == schema.Stop:
 		s.out.Value = r.Value
-	case r.Decision == schema.Stop:
-		// Its decision was refused; so is its value.
+	case r.Decision == schema.Stop && t.Permits(schema.Stop):
+		// It is the value that made the stop a fault.
 	case rw != schema.RewriteMessage && rw != schema.RewriteResponse:
 		s.note(fmt.Sprintf("value dropped: at %s only a stop carries one", t))
+	case !s.mayRewrite("value"):
 	case rw == schema.RewriteMessage && !fits(r.Value, schema.MessageValue):
 		s.note("value dropped: a message is a string or an object")
 	case !valid(r.Value):
 		s.note("value dropped: it is not valid JSON")
-	case s.mayRewrite("value"):
+	default:
 		s.out.Value = r.Value
 	}
 }

@@ -1,0 +1,141 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"pgregory.net/rapid"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/bus/dispatch/model"
+	"github.com/hookfabric/hookfabric/bus/dispatch/model/gen"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// differences between what we and the model make of one answer.
+func differences(h schema.Hook, a model.Answer) string {
+	want := model.Expectation{Event: h.Event, Part: model.Normalise(h, h.Event, a)}
+	got := dispatch.Settle(&h, outcome(0, a))
+	d := want.Diff(got)
+	if row := got.ExecutedHooks[0]; row.Decision != got.Decision || row.Reason != got.Reason {
+		d = append(d, fmt.Sprintf("the trail says %q, %q", row.Decision, row.Reason))
+	}
+	if failed := len(got.HookErrors) > 0; failed != (got.ExecutedHooks[0].Error != "") {
+		d = append(d, "an error is in the verdict or in the trail, not in both")
+	}
+	return strings.Join(d, "\n")
+}
+
+func TestSettleEqualsTheModelsNormalise(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		event := gen.EventTypes().Draw(t, "event")
+		h := gen.Hooks(event, gen.Shape{}).Draw(t, "hook")
+		h.Name = "h"
+		a := gen.Answers(h.Event).Draw(t, "answer")
+		if a.Kind == schema.Errored && rapid.Bool().Draw(t, "half an answer") {
+			a.Result = gen.Results(h.Event).Draw(t, "result")
+		}
+		if d := differences(h, a); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+// Every cell of the contract's tables: each event, each decision, whatever
+// came of asking, under both policies, from hooks that promised not to rewrite
+// and from others, with and without a value and a rewrite.
+func TestEveryCellEqualsTheModels(t *testing.T) {
+	decisions := []schema.Decision{
+		schema.None, schema.Continue, schema.Allow, schema.Ask, schema.Deny, schema.Retry, schema.Stop, schema.Fail, "DENY",
+	}
+	kinds := append(schema.OutcomeKinds(), "")
+	values := []jsontext.Value{nil, jsontext.Value(`"text"`), jsontext.Value(`7`), jsontext.Value(`null`)}
+	rewrites := []jsontext.Value{nil, jsontext.Value(`{}`), jsontext.Value(`7`)}
+	cells := 0
+	for _, event := range schema.EventTypes() {
+		for _, decision := range decisions {
+			for _, kind := range kinds {
+				for flags := range 8 {
+					for _, value := range values {
+						for _, rewrite := range rewrites {
+							h := schema.Hook{Name: "h", Event: event, FailClosed: flags&1 > 0, Readonly: flags&2 > 0, AutoApprove: flags&4 > 0}
+							a := model.Answer{Kind: kind, Result: schema.Result{
+								Decision: decision, Reason: "because", Value: value, UpdatedInput: rewrite, UpdatedOutput: rewrite,
+							}}
+							if kind != "" && kind != schema.OK {
+								a.Error = "it broke"
+							}
+							if d := differences(h, a); d != "" {
+								t.Errorf("%s, %q, %q, fail_closed %t, readonly %t, value %s, rewrite %s: %s",
+									event, decision, kind, h.FailClosed, h.Readonly, value, rewrite, d)
+							}
+							cells++
+						}
+					}
+				}
+			}
+		}
+	}
+	if want := 10 * 9 * 9 * 8 * 4 * 3; cells != want {
+		t.Errorf("%d cells, want %d", cells, want)
+	}
+}
+
+// A kind of outcome that a newer worker may send is a failure like any other.
+func TestAnUnknownKindOfOutcomeIsAnError(t *testing.T) {
+	for _, failClosed := range []bool{false, true} {
+		h := schema.Hook{Name: "h", Event: schema.PreToolUse, FailClosed: failClosed}
+		got := dispatch.Settle(&h, &schema.Outcome{Kind: "vanished", Result: schema.Allowed()})
+		want := schema.None
+		if failClosed {
+			want = schema.Deny
+		}
+		if got.Decision != want || got.ExecutedHooks[0].Outcome != schema.Errored || len(got.HookErrors) != 1 {
+			t.Errorf("fail_closed %t: %+v", failClosed, got)
+		}
+	}
+}
+
+// Whatever passes at a glance would have settled to nothing that ends a chain
+// or changes an event.
+func TestWhatGoesAtAGlanceSettlesToTheSame(t *testing.T) {
+	passed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		event := gen.EventTypes().Draw(t, "event")
+		h := gen.Hooks(event, gen.Shape{}).Draw(t, "hook")
+		o := outcome(0, gen.Answers(h.Event).Draw(t, "answer"))
+		if rapid.Bool().Draw(t, "plain") {
+			o.Result = schema.Result{Decision: o.Result.Decision, Reason: o.Result.Reason}
+		}
+		if !dispatch.Goes(o) {
+			return
+		}
+		passed++
+		v := dispatch.Settle(&h, o)
+		if h.Event.Terminal(v.Decision) || v.Rewritten(h.Event) != nil || v.ExecutedHooks[0].Outcome != schema.OK {
+			t.Fatalf("%+v", v)
+		}
+	})
+	if passed == 0 {
+		t.Error("nothing ever passed")
+	}
+}
+
+// Words of others are repeated in sentences only as far as they are short.
+func TestForeignWordsInSentencesAreBounded(t *testing.T) {
+	long := strings.Repeat("é", 1<<20)
+	h := schema.Hook{Name: "h", Event: schema.PreToolUse}
+	got := dispatch.Settle(&h, &schema.Outcome{Kind: schema.Errored, Error: long, Result: schema.Result{
+		Decision:   schema.Decision(long[:1<<16]),
+		Injections: []schema.Injection{{Content: "x", Strategy: schema.Strategy(long[:1<<16])}},
+	}})
+	if len(got.HookErrors) != 3 {
+		t.Errorf("%d errors, want one each for the failure, the decision and the strategy", len(got.HookErrors))
+	}
+	if slices.ContainsFunc(got.HookErrors, func(s string) bool { return len(s) > schema.MaxReason+100 }) {
+		t.Error("an error is longer than what the fabric passes on")
+	}
+}
