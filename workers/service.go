@@ -221,20 +221,23 @@ const flushTime = 5 * time.Second
 func (s *Service) Drain(ctx context.Context) (err error) {
 	under := s.refuse()
 	s.beatOnce()
-	endAll(ctx, s.first)
+	s.end(ctx, s.first)
 	select {
 	case <-s.answered:
 	case <-ctx.Done():
 		err = fmt.Errorf("waiting for %d batches under way: %w", under, context.Cause(ctx))
 	}
-	endAll(ctx, s.own)
+	s.end(ctx, s.own)
 	s.stop()
 	s.done.Wait()
 	_ = s.face.Stop() // only withdraws the face; nothing depends on it
 	s.unsubscribe()
+	if !s.nc.IsConnected() {
+		return err // nobody is there to hear the last answers
+	}
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
-	if flushErr := s.nc.FlushWithContext(ctx); err == nil && flushErr != nil && !s.nc.IsClosed() {
+	if flushErr := s.nc.FlushWithContext(ctx); err == nil && flushErr != nil && s.nc.IsConnected() {
 		err = fmt.Errorf("sending the last answers: %w", flushErr)
 	}
 	return err

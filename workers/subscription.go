@@ -31,10 +31,14 @@ func (s subscription) end(ctx context.Context) {
 	}
 }
 
-func endAll(ctx context.Context, subs []subscription) {
+// end ends subscriptions. Without a connection nothing comes through them.
+func (s *Service) end(ctx context.Context, subs []subscription) {
+	if !s.nc.IsConnected() {
+		return
+	}
 	var all sync.WaitGroup
-	for _, s := range subs {
-		all.Go(func() { s.end(ctx) })
+	for _, sub := range subs {
+		all.Go(func() { sub.end(ctx) })
 	}
 	all.Wait()
 }

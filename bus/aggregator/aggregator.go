@@ -176,7 +176,8 @@ func (a *Aggregator) open() error {
 	}
 	a.crew.sub = sub
 	a.crew.start()
-	return nil
+	// Whoever hears that the aggregator is ready may ask at once.
+	return a.flush(context.Background())
 }
 
 // Members is what is known of the workers.
@@ -213,12 +214,12 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 // flushTime bounds how long the server may take to take over what was said.
 const flushTime = 5 * time.Second
 
-// flush sees to it that the last answers are out.
+// flush sees to it that the server has heard what was said so far.
 func (a *Aggregator) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
 	if err := a.opt.Events.FlushWithContext(ctx); err != nil && !a.opt.Events.IsClosed() {
-		return fmt.Errorf("sending the last answers: %w", err)
+		return fmt.Errorf("telling the server: %w", err)
 	}
 	return nil
 }
