@@ -18,6 +18,7 @@ import (
 // TestScenariosOfPrograms runs in real time: a clock of one's own stands still
 // while a program runs.
 func TestScenariosOfPrograms(t *testing.T) {
+	t.Parallel()
 	for _, s := range slices.Concat(programsDecide, programsAreTold, programsFail) {
 		t.Run(s.is, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package aggregator_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -201,7 +202,7 @@ func TestBeforeTheFirstConfigurationNobodyListens(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := shim.RequestMsgWithContext(ctx, event(schema.PreToolUse)); err != nats.ErrNoResponders {
+		if _, err := shim.RequestMsgWithContext(ctx, event(schema.PreToolUse)); !errors.Is(err, nats.ErrNoResponders) {
 			t.Errorf("%v", err)
 		}
 		if st := agg.Status(); st.Ready || agg.Version() != 0 {
