@@ -1,0 +1,219 @@
+package hookfabric_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A docBlock is a fenced block of a document. The words after its language say
+// what it is: "server" runs on while the blocks after it run, "test" is the
+// command that runs this very test, and a path is where its text has to stand.
+type docBlock struct{ lang, is, text string }
+
+func docBlocks(doc string) (all []docBlock) {
+	fence := regexp.MustCompile("(?ms)^```(\\w+) ?(\\S*)\n(.*?)^```$")
+	for _, m := range fence.FindAllStringSubmatch(doc, -1) {
+		all = append(all, docBlock{lang: m[1], is: m[2], text: m[3]})
+	}
+	return all
+}
+
+func readDoc(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestReadme does what the README says, in its order, with real processes.
+func TestReadme(t *testing.T) {
+	r := &reading{t: t, dir: t.TempDir()}
+	blocks := docBlocks(readDoc(t, "README.md"))
+	for i, b := range blocks {
+		switch {
+		case strings.Contains(b.is, "/"):
+			if !strings.Contains(readDoc(t, b.is), b.text) {
+				t.Errorf("README.md shows a part of %s that is not there any more:\n%s", b.is, b.text)
+			}
+		case b.lang == "sh" && b.is == "server":
+			r.serve(b.text)
+		case b.lang == "sh" && b.is == "test":
+			if !strings.Contains(readDoc(t, ".ci/run"), strings.TrimSpace(b.text)) {
+				t.Errorf(".ci/run does not run %q, which README.md calls the test", strings.TrimSpace(b.text))
+			}
+		case b.lang == "sh":
+			said := r.run(b.text)
+			if i+1 < len(blocks) && blocks[i+1].lang == "text" {
+				r.compare(b.text, said, blocks[i+1].text)
+			}
+		}
+	}
+	r.metrics()
+}
+
+// reading is what runs while the README is read.
+type reading struct {
+	t      *testing.T
+	dir    string
+	nats   string // where the broker of the moment is
+	http   string
+	broker *exec.Cmd
+}
+
+// environ keeps what is around out of the README's commands, which then need
+// no free well-known ports.
+func (r *reading) environ(more ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "HOOKFABRIC_") })
+	return append(env, more...)
+}
+
+// run runs a block that ends, and returns what it says.
+func (r *reading) run(script string) string {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), "sh", "-ec", script)
+	cmd.Env = r.environ("HOOKFABRIC_NATS=" + r.nats)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		r.t.Fatalf("%s%v\n%s%s", script, err, out, &stderr)
+	}
+	return string(out)
+}
+
+func (r *reading) compare(script, said, want string) {
+	r.t.Helper()
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(want)), "…", "[^\n]*")
+	if !regexp.MustCompile("^" + pattern + "$").MatchString(strings.TrimSpace(said)) {
+		r.t.Errorf("README.md promises other words than\n%s\nit says\n%s\npromised is\n%s", script, said, want)
+	}
+}
+
+// serve starts a block that runs on. A broker takes the place of the one before.
+func (r *reading) serve(script string) {
+	r.t.Helper()
+	if strings.Contains(script, "cmd/broker") {
+		if r.broker != nil {
+			r.stop(r.broker)
+		}
+		var found []string
+		r.broker, found = r.start(script, `bus +(nats://\S+)\n +http +(http://\S+)(?s:.*)Try next`,
+			"HOOKFABRIC_LISTEN=127.0.0.1:0", "HOOKFABRIC_HTTP=127.0.0.1:0", "HOOKFABRIC_DATA="+r.dir)
+		r.nats, r.http = found[1], found[2]
+		return
+	}
+	r.start(script, `msg=serving`, "HOOKFABRIC_NATS="+r.nats)
+	for strings.Contains(r.run("go run ./cmd/broker status"), "NO WORKER") {
+		if err := r.t.Context().Err(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// start starts a process that runs until the end of the test, and waits until
+// what it says matches pattern.
+func (r *reading) start(script, pattern string, env ...string) (*exec.Cmd, []string) {
+	r.t.Helper()
+	cmd := exec.Command("sh", "-c", "exec "+script)
+	cmd.Env = r.environ(env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it can be stopped with all that `go run` starts
+	said, w, err := os.Pipe()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	w.Close()
+	r.t.Cleanup(func() { r.stop(cmd) })
+	lines, ready, all := bufio.NewReader(said), regexp.MustCompile(pattern), ""
+	for {
+		line, err := lines.ReadString('\n')
+		all += line
+		if found := ready.FindStringSubmatch(all); found != nil {
+			go io.Copy(io.Discard, lines) // or it would wait for a reader
+			return cmd, found
+		}
+		if err != nil {
+			r.t.Fatalf("%sended before it was ready:\n%s", script, all)
+		}
+	}
+}
+
+// stop stops a process as Ctrl-C does. How `go run` ends then says nothing.
+func (r *reading) stop(cmd *exec.Cmd) {
+	if cmd.ProcessState != nil {
+		return
+	}
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+		r.t.Error(err)
+	}
+	_ = cmd.Wait()
+}
+
+// metrics compares the README's table of metrics with what a broker shows.
+func (r *reading) metrics() {
+	r.t.Helper()
+	res, err := http.Get(r.http + "/metrics")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	shown, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	names := func(pattern, text string) (all []string) {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			all = append(all, m[1])
+		}
+		slices.Sort(all)
+		return all
+	}
+	told := names("(?m)^\\| `(hookfabric_\\w+)`", readDoc(r.t, "README.md"))
+	if is := names(`(?m)^# TYPE (hookfabric_\w+) `, string(shown)); !slices.Equal(told, is) {
+		r.t.Errorf("the table of metrics in README.md has\n%s\nand a broker shows\n%s", strings.Join(told, "\n"), strings.Join(is, "\n"))
+	}
+}
+
+// TestTheDocumentsNameWhatIsThere finds files, folders and make targets that
+// are named in a document and are gone.
+func TestTheDocumentsNameWhatIsThere(t *testing.T) {
+	file := regexp.MustCompile(`(?:\.ci|builtin|bus|cmd|deploy|loadtest|schema|workers)/[\w./-]*`)
+	link := regexp.MustCompile(`\]\(([\w./-]+)\)`)
+	target := regexp.MustCompile("`make ([a-z]+)`")
+	targets := readDoc(t, "Makefile")
+	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md", "doc.go", "deploy/README.md"} {
+		text := readDoc(t, doc)
+		var named []string
+		for _, name := range file.FindAllString(text, -1) {
+			named = append(named, strings.TrimRight(name, "./"))
+		}
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			named = append(named, path.Join(path.Dir(doc), m[1]))
+		}
+		for _, name := range named {
+			if _, err := os.Stat(name); err != nil {
+				t.Errorf("%s names %s, which is not there; say where it went", doc, name)
+			}
+		}
+		for _, m := range target.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(targets, fmt.Sprintf("\n%s:", m[1])) {
+				t.Errorf("%s says `make %s`, which the Makefile does not know", doc, m[1])
+			}
+		}
+	}
+}
