@@ -111,7 +111,8 @@ func (r *run) missed(ctx context.Context, to choice, a asked) bool {
 		return true // it was never delivered
 	}
 	lost := ctx.Err() == nil && (errors.Is(a.err, ErrGone) || errors.Is(a.err, ErrSilent))
-	again := lost && r.batch.Idempotent && !r.lost && r.doubt == nil
+	second := r.doubt != nil // then nothing but that second opinion was lost
+	again := lost && r.batch.Idempotent && !r.lost && !second
 	if !r.finished(a, again) {
 		return false
 	}
@@ -119,8 +120,8 @@ func (r *run) missed(ctx context.Context, to choice, a asked) bool {
 	case again:
 		r.rerun(a.worker, a.err)
 		return true
-	case lost && r.doubt != nil:
-		return r.firstWord()
+	case lost && second:
+		return r.doubt == nil || r.firstWord()
 	case lost:
 		r.rest(schema.Lost, "was lost: "+a.err.Error())
 	case ctx.Err() != nil:

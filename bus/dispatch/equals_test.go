@@ -1,0 +1,116 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch/model"
+	"github.com/hookfabric/hookfabric/bus/dispatch/model/gen"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Whatever is configured, happens and is answered, through several pools, with
+// conditions, overrides and shadow hooks, on workers that refuse, split and
+// lose batches: the verdict is the model's, and so is what each hook saw.
+func TestDispatchEqualsTheModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions}).Draw(rt, "case")
+		p := play{
+			c: c, seed: rapid.Uint64().Draw(rt, "seed"), local: rapid.Bool().Draw(rt, "with a local worker"),
+			again: rapid.IntRange(0, 7).Draw(rt, "asked again") == 7, body: "sound",
+		}
+		if !p.again && rapid.IntRange(0, 15).Draw(rt, "broken") == 15 {
+			p.body = rapid.SampledFrom([]string{"forged", "unreadable"}).Draw(rt, "body")
+		}
+		var d []string
+		synctest.Test(t, func(*testing.T) { d = p.differences() })
+		if len(d) > 0 {
+			rt.Fatal(strings.Join(d, "\n"))
+		}
+	})
+}
+
+// play is one case and its circumstances.
+type play struct {
+	c     gen.Case
+	seed  uint64
+	local bool
+	again bool   // the shim asks for the second time
+	body  string // sound, forged or unreadable
+}
+
+func (p *play) differences() []string {
+	script, unreached := p.c.Table.Script, []string(nil)
+	if p.again {
+		script, unreached = p.second()
+	}
+	want := model.Judge(p.c.Config, p.c.Event, script, model.Options{
+		When: holds, Forged: p.body == "forged", Unreadable: p.body == "unreadable",
+	})
+	s := newStage(p.c, script, p.seed)
+	attempt := 1
+	if p.again {
+		attempt = 2
+	}
+	got, took, err := s.play(attempt, p.local, p.encode())
+	if err != nil {
+		return []string{err.Error()}
+	}
+	d := append(want.Diff(got), want.DiffCalls(s.calls, unreached...)...)
+	if took > slowest {
+		d = append(d, fmt.Sprintf("took %s of fake time; nobody was slow", took))
+	}
+	return append(d, foreign(s.asides, &want)...)
+}
+
+// second is the script of a second attempt: hooks that are not idempotent do
+// not run again.
+func (p *play) second() (model.Script, []string) {
+	var unreached []string
+	for _, h := range p.c.Config.Hooks {
+		if !h.Idempotent {
+			unreached = append(unreached, h.Name)
+		}
+	}
+	return func(h schema.Hook, e schema.Event) model.Answer {
+		if !h.Idempotent {
+			return model.Answer{Kind: schema.Lost, Error: "it may have run"}
+		}
+		return p.c.Table.Script(h, e)
+	}, unreached
+}
+
+func (p *play) encode() []byte {
+	e := p.c.Event
+	switch p.body {
+	case "forged":
+		e.ToolName += "Other"
+	case "unreadable":
+		return []byte(`{"tool_input": [`)
+	}
+	body, err := schema.Marshal(&e)
+	if err != nil {
+		panic(err) // what was drawn can be encoded
+	}
+	return body
+}
+
+// foreign: what is told aside is about shadow hooks, and about hooks that ran
+// beside the one that ended the chain.
+func foreign(asides []string, want *model.Expectation) (d []string) {
+	allowed := slices.Clone(want.Shadow)
+	for _, c := range want.Beside {
+		allowed = append(allowed, c.Hook)
+	}
+	for _, name := range asides {
+		if !slices.Contains(allowed, name) {
+			d = append(d, fmt.Sprintf("hook %q was told aside; only %q may be", name, allowed))
+		}
+	}
+	return d
+}
