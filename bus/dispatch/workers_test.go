@@ -1,0 +1,175 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/bus/dispatch/model"
+	"github.com/hookfabric/hookfabric/bus/dispatch/model/gen"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// The same again on the workers that the programs have, whose handlers answer,
+// fail, hang until their timeout and can not be loaded.
+func TestDispatchOnRealWorkersEqualsTheModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions}).Draw(rt, "case")
+		for name, answers := range c.Table {
+			c.Table[name] = playable(answers)
+		}
+		local := rapid.Bool().Draw(rt, "with a local worker")
+		want := c.Judge(model.Options{When: holds})
+		var d []string
+		synctest.Test(t, func(t *testing.T) {
+			crew := newCrew(c)
+			got := crew.judge(t, local)
+			synctest.Wait()
+			d = append(want.Diff(got), want.DiffCalls(crew.calls, crew.unloaded...)...)
+		})
+		if len(d) > 0 {
+			rt.Fatal(strings.Join(d, "\n"))
+		}
+	})
+}
+
+// playable makes of drawn answers what a handler can do: it can not lose its
+// worker, and a handler that can not be loaded never answers otherwise.
+func playable(answers []model.Answer) []model.Answer {
+	if answers[0].Kind == schema.LoadError {
+		return answers[:1]
+	}
+	for i := range answers {
+		switch answers[i].Kind {
+		case schema.OK, schema.Errored, schema.Deadline:
+		default:
+			answers[i].Kind = schema.Errored
+		}
+	}
+	return answers
+}
+
+// crew is two real workers for each pool, and one in the dispatcher's process.
+type crew struct {
+	c       gen.Case
+	local   *workers.Worker
+	workers map[string]*workers.Worker // by pool and name
+
+	mu       sync.Mutex // guards what follows
+	calls    []model.Call
+	unloaded []string
+}
+
+var (
+	_ dispatch.Caller = (*crew)(nil)
+	_ workers.Runner  = (*crew)(nil)
+)
+
+func newCrew(c gen.Case) *crew {
+	w := &crew{c: c, workers: map[string]*workers.Worker{}}
+	w.local = w.hire(schema.DefaultPool, "local")
+	for _, pool := range stagePools {
+		for _, name := range []string{"a", "b"} {
+			w.workers[pool+"/"+name] = w.hire(pool, name)
+		}
+	}
+	return w
+}
+
+func (w *crew) hire(pool, name string) *workers.Worker {
+	worker := workers.New(workers.Options{
+		Name: name, Pools: []string{pool}, Capacity: 4,
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: w},
+		Logger:  slog.New(slog.DiscardHandler),
+	})
+	worker.Load(w.c.Config)
+	return worker
+}
+
+func (w *crew) judge(t *testing.T, local bool) schema.Verdict {
+	snap, err := dispatch.Compile(w.c.Config, compileCondition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := schema.Marshal(&w.c.Event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids atomic.Uint64
+	opt := dispatch.Options{
+		Caller: w, Members: dispatch.NewMembers(10),
+		NewID: func() string { return strconv.FormatUint(ids.Add(1), 10) },
+	}
+	if local {
+		opt.Local = w.local
+	}
+	for key, worker := range w.workers {
+		pool, _, _ := strings.Cut(key, "/")
+		opt.Members.Beat(worker.Beat(pool))
+	}
+	r := routing(&w.c.Event)
+	v := dispatch.New(opt).Dispatch(t.Context(), snap, snap.Plan(r.Agent, r.Event, r.Tool), &dispatch.Request{
+		Routing: r, Attempt: 1, Deadline: time.Now().Add(time.Hour), Body: body,
+	})
+	v.ConfigVersion = w.c.Config.Version
+	time.Sleep(time.Hour) // shadow hooks, and those that ran beside, hang as well
+	return v
+}
+
+// Call is the bus between dispatcher and workers.
+func (w *crew) Call(ctx context.Context, pool, name string, b *schema.Batch) (schema.BatchReply, error) {
+	worker := w.workers[pool+"/"+name]
+	if worker == nil {
+		return schema.BatchReply{}, dispatch.ErrNoWorker
+	}
+	return worker.Run(ctx, b), nil
+}
+
+// Load makes the handler of a hook that answers by the script.
+func (w *crew) Load(h schema.Hook, _ []string) (workers.Handler, error) {
+	if answers := w.c.Table[h.Name]; answers[0].Kind == schema.LoadError {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !slices.Contains(w.unloaded, h.Name) {
+			w.unloaded = append(w.unloaded, h.Name)
+		}
+		return nil, errors.New(answers[0].Error)
+	}
+	return workers.HandlerFunc(func(ctx context.Context, e *schema.Event) (schema.Result, error) {
+		w.record(&h, e)
+		switch a := w.c.Table.Script(h, *e); a.Kind {
+		case schema.OK:
+			return a.Result, nil
+		case schema.Deadline:
+			<-ctx.Done()
+			return schema.Result{}, fmt.Errorf("stopped: %w", context.Cause(ctx))
+		default:
+			return schema.Result{}, errors.New(a.Error)
+		}
+	}), nil
+}
+
+// Close has nothing to end.
+func (w *crew) Close() error { return nil }
+
+func (w *crew) record(h *schema.Hook, e *schema.Event) {
+	if h.Mode == schema.Shadow {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, model.Call{Hook: h.Name, Input: *e})
+}
