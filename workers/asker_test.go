@@ -82,6 +82,7 @@ func (a *asker) beats() (latest func() *schema.Beat, count func() int) {
 	}); err != nil {
 		a.t.Fatal(err)
 	}
+	synctest.Wait()
 	latest = func() *schema.Beat {
 		synctest.Wait()
 		mu.Lock()

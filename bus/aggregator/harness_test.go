@@ -219,9 +219,11 @@ func want(t *testing.T, v schema.Verdict, d schema.Decision, trail string) {
 	}
 }
 
-// value is the value of a metric with these labels, or -1.
+// value is the value of a metric with these labels, or -1. What happens is
+// counted after it was answered.
 func (f *fabric) value(name string, labels ...string) float64 {
 	f.t.Helper()
+	synctest.Wait()
 	families, err := f.reg.Gather()
 	if err != nil {
 		f.t.Fatal(err)
