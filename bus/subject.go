@@ -19,6 +19,11 @@ const (
 	FeedsWildcard = "hook.v1.feed.*"
 )
 
+// AgainSuffix ends the subject of an event that is asked once more, because
+// the one who was asked went silent. It reaches every aggregator: in a queue
+// group the silent one could be met again.
+const AgainSuffix = ".again"
+
 // The queue groups: one member of each gets a message.
 const (
 	// QueueAggregators shares [EventsWildcard] among the aggregators.

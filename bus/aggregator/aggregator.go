@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -66,10 +67,11 @@ type Aggregator struct {
 	active atomic.Pointer[active]
 	subs   []*nats.Subscription
 
-	crew *crew // takes events; without a subscription until the first Activate
-	stop context.CancelFunc
-	done sync.WaitGroup
-	ctx  context.Context //nolint:containedctx // the life of the calls under way, not of one request
+	crew  *crew // takes events, from the first Activate on
+	again *crew // takes those that are asked once more
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+	ctx   context.Context //nolint:containedctx // the life of the calls under way, not of one request
 }
 
 // active is the configuration that new calls are pinned to, with the answer
@@ -87,7 +89,8 @@ func Start(opt Options) (*Aggregator, error) {
 		members: dispatch.NewMembers(opt.Queue),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
-	a.crew = &crew{handle: a.take, log: opt.Logger, ctx: a.ctx, slots: make(chan struct{}, opt.Calls)}
+	a.crew = newCrew(a.ctx, opt.Calls, a.take, opt.Logger)
+	a.again = newCrew(a.ctx, max(1, opt.Calls/againShare), a.takeAgain, opt.Logger)
 	var err error
 	if a.caller, err = newCaller(opt.Work, a.late); err != nil {
 		return nil, err
@@ -162,20 +165,19 @@ func (a *Aggregator) Activate(cfg schema.Config) error {
 	return a.open()
 }
 
-// maxWaiting bounds the events that wait here, in bytes.
-const maxWaiting = 256 << 20
-
 // open begins to take events.
 func (a *Aggregator) open() error {
-	sub, err := a.opt.Events.QueueSubscribeSync(bus.EventsWildcard, bus.QueueAggregators)
+	first, err := a.opt.Events.QueueSubscribeSync(bus.EventsWildcard, bus.QueueAggregators)
 	if err != nil {
 		return fmt.Errorf("subscribing to events: %w", err)
 	}
-	if err := sub.SetPendingLimits(-1, maxWaiting); err != nil {
-		return fmt.Errorf("bounding the events that wait: %w", err)
+	again, err := a.opt.Events.SubscribeSync(bus.EventsWildcard + bus.AgainSuffix)
+	if err != nil {
+		return fmt.Errorf("subscribing to events that are asked again: %w", err)
 	}
-	a.crew.sub = sub
-	a.crew.start()
+	if err := errors.Join(a.crew.start(first), a.again.start(again)); err != nil {
+		return err
+	}
 	// Whoever hears that the aggregator is ready may ask at once.
 	return a.flush(context.Background())
 }
@@ -196,13 +198,8 @@ func (a *Aggregator) Version() uint64 {
 func (a *Aggregator) Drain(ctx context.Context) error {
 	defer a.done.Wait()
 	defer a.stop()
-	if sub := a.crew.sub; sub != nil {
-		if err := sub.Drain(); err != nil && sub.IsValid() {
-			return fmt.Errorf("draining events: %w", err)
-		}
-		if err := a.crew.wait(ctx); err != nil {
-			return fmt.Errorf("%d calls were still under way: %w", a.crew.busy.Load(), err)
-		}
+	if err := errors.Join(a.crew.drain(ctx), a.again.drain(ctx)); err != nil {
+		return err
 	}
 	_ = a.service.Stop() // it only withdraws the face; nothing depends on it
 	for _, s := range append(a.subs, a.caller.sub) {

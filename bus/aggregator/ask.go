@@ -15,6 +15,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
+// againShare is which part of the calls under way may be asked again: who is
+// merely slow must not be given twice the work.
+const againShare = 8
+
+// takeAgain judges an event that is asked once more.
+func (a *Aggregator) takeAgain(m *nats.Msg) {
+	m.Subject = strings.TrimSuffix(m.Subject, bus.AgainSuffix)
+	a.take(m)
+}
+
 // take judges one event and answers.
 func (a *Aggregator) take(m *nats.Msg) {
 	arrived := time.Now()
@@ -204,6 +214,9 @@ func (a *Aggregator) late(b *schema.Batch) {
 	}
 }
 
+// errNoTool: nobody can say which hooks match.
+var errNoTool = fmt.Errorf("the event is about a tool and names none; send its name in tool_name and in the header %s", schema.HeaderTool)
+
 var (
 	toolName = []byte(`"tool_name"`)
 	// escaped begins a JSON escape that could spell a letter of a name.
@@ -221,7 +234,7 @@ func consistent(r *schema.Routing, body []byte) error {
 	}
 	switch mentions {
 	case 0:
-		if r.Tool == "" {
+		if r.Tool == "" && !r.Event.HasTool() {
 			return nil
 		}
 	case 1:
@@ -234,5 +247,8 @@ func consistent(r *schema.Routing, body []byte) error {
 		}
 	}
 	_, err := schema.DecodeEvent(body, *r)
+	if err == nil && r.Tool == "" && r.Event.HasTool() {
+		return errNoTool
+	}
 	return err
 }

@@ -86,7 +86,7 @@ func respondError(r micro.Request, err error) error {
 func (a *Aggregator) Status() schema.FabricStatus {
 	s := schema.FabricStatus{
 		Fabric: a.opt.Fabric, Version: schema.Release, ConfigVersion: a.Version(),
-		InFlight: int(a.crew.busy.Load()), Pools: a.members.Pools(), LoadErrors: a.members.LoadErrors(),
+		InFlight: int(a.crew.busy.Load() + a.again.busy.Load()), Pools: a.members.Pools(), LoadErrors: a.members.LoadErrors(),
 	}
 	if local := a.opt.Local; local != nil {
 		beat := local.Beat(schema.DefaultPool)

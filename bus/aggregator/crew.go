@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -29,8 +30,23 @@ type crew struct {
 	done   sync.WaitGroup
 }
 
+// newCrew makes a crew of at most size goroutines.
+func newCrew(ctx context.Context, size int, handle func(*nats.Msg), log *slog.Logger) *crew {
+	return &crew{handle: handle, log: log, ctx: ctx, slots: make(chan struct{}, size)}
+}
+
+// maxWaiting bounds the events that wait here, in bytes.
+const maxWaiting = 256 << 20
+
 // start begins to receive from sub.
-func (c *crew) start() { c.done.Go(c.serve) }
+func (c *crew) start(sub *nats.Subscription) error {
+	if err := sub.SetPendingLimits(-1, maxWaiting); err != nil {
+		return fmt.Errorf("bounding the events that wait: %w", err)
+	}
+	c.sub = sub
+	c.done.Go(c.serve)
+	return nil
+}
 
 // serve receives and handles until there is nothing to receive any more.
 func (c *crew) serve() {
@@ -55,6 +71,10 @@ func (c *crew) one() bool {
 	case errors.Is(err, nats.ErrSlowConsumer):
 		c.log.Error("events were lost: more came than can wait; add brokers, or look for agents that run away")
 		return true
+	case errors.Is(err, nats.ErrNoResponders):
+		// Somebody sent an event that looks like the server's "nobody is there".
+		c.log.Warn("an event that names a status instead of headers can not be answered")
+		return true
 	case err != nil:
 		return false
 	}
@@ -64,9 +84,14 @@ func (c *crew) one() bool {
 	return true
 }
 
-// wait waits until everything received has been handled. Drain the
-// subscription first.
-func (c *crew) wait(ctx context.Context) error {
+// drain receives nothing new, and waits until what came has been handled.
+func (c *crew) drain(ctx context.Context) error {
+	if c.sub == nil {
+		return nil // it never began
+	}
+	if err := c.sub.Drain(); err != nil && c.sub.IsValid() {
+		return fmt.Errorf("draining events: %w", err)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -76,6 +101,6 @@ func (c *crew) wait(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return fmt.Errorf("%d calls were still under way: %w", c.busy.Load(), context.Cause(ctx))
 	}
 }

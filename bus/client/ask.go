@@ -131,7 +131,11 @@ func (a *ask) send() error {
 	if left <= 0 {
 		return fmt.Errorf("%w: %w", ErrUnanswered, context.DeadlineExceeded)
 	}
-	m := bus.EventMsg(a.subject, a.routing, a.attempt+1, left-schema.Margin(left), nil, a.body)
+	subject := a.subject
+	if a.attempt > 0 {
+		subject += bus.AgainSuffix
+	}
+	m := bus.EventMsg(subject, a.routing, a.attempt+1, left-schema.Margin(left), nil, a.body)
 	m.Reply = a.c.inbox + a.token
 	err := a.c.nc.PublishMsg(m)
 	switch {

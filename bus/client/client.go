@@ -24,7 +24,8 @@ var (
 	ErrUnreachable = errors.New("the fabric is unreachable")
 	// ErrUnanswered: an aggregator was reached, and no answer came in time.
 	ErrUnanswered = errors.New("the fabric did not answer in time")
-	// ErrTooLarge: the event can not be sent.
+	// ErrTooLarge: the event can not be sent. Ask does not return it: it asks
+	// about such an event without its contents.
 	ErrTooLarge = errors.New("the event is too large to send")
 	// ErrInvalid: the event is not one that can be asked about.
 	ErrInvalid = errors.New("the event can not be asked about")
@@ -155,11 +156,46 @@ func (c *Client) reply(m *nats.Msg) {
 
 // Ask asks what to do about e and waits for the verdict. It returns a little
 // before ctx ends, so that there is time to act on what it says. An event
-// without an id gets one; e is not changed.
+// without an id gets one; e is not changed. One that is too large to send is
+// asked about without its contents, as [Client.AskUnreadable] does.
 func (c *Client) Ask(ctx context.Context, e *schema.Event) (*schema.Verdict, error) {
 	a, err := c.prepare(e)
 	if err != nil {
 		return nil, err
+	}
+	v, err := c.run(ctx, a)
+	if errors.Is(err, ErrTooLarge) {
+		return c.AskUnreadable(ctx, e, err)
+	}
+	return v, err
+}
+
+// AskUnreadable asks what to do about an event whose contents can not be
+// judged, for the reason given: a guarded call is refused, any other passes
+// with the reason said. Only the routing of e counts.
+func (c *Client) AskUnreadable(ctx context.Context, e *schema.Event, why error) (*schema.Verdict, error) {
+	a, err := c.prepare(&schema.Event{
+		HookType: e.HookType, AgentID: e.AgentID, SessionID: e.SessionID, EventID: e.EventID, ToolName: e.ToolName,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.body = nil
+	v, err := c.run(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	v.HookErrors = []string{fmt.Sprintf("malformed event: %v", why)}
+	if e.HookType.Terminal(v.Decision) {
+		v.Reason = fmt.Sprintf("a fail-closed hook guards this call, and its event can not be judged: %v", why)
+	}
+	return v, nil
+}
+
+// run asks within its time.
+func (c *Client) run(ctx context.Context, a *ask) (*schema.Verdict, error) {
+	if len(a.body) > schema.MaxEvent {
+		return nil, fmt.Errorf("%w: %d bytes; at most %d", ErrTooLarge, len(a.body), schema.MaxEvent)
 	}
 	now := time.Now()
 	a.until = now.Add(c.timeout)
@@ -202,9 +238,6 @@ func (c *Client) prepare(e *schema.Event) (*ask, error) {
 	body, err := schema.Marshal(&event)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	if len(body) > schema.MaxEvent {
-		return nil, fmt.Errorf("%w: %d bytes; at most %d", ErrTooLarge, len(body), schema.MaxEvent)
 	}
 	return &ask{
 		c: c, subject: subject, body: body, token: strconv.FormatUint(c.next.Add(1), 36),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,7 +108,8 @@ func (f *fake) serve(judge func(q *question)) {
 	nc := bustest.Connect(f.t, f.line.server, "aggregator")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_, err := nc.QueueSubscribe(bus.EventsWildcard, bus.QueueAggregators, func(m *nats.Msg) {
+	take := func(m *nats.Msg) {
+		m.Subject = strings.TrimSuffix(m.Subject, bus.AgainSuffix)
 		r, err := bus.ParseEventMsg(m)
 		if err != nil {
 			f.t.Error(err)
@@ -117,11 +119,10 @@ func (f *fake) serve(judge func(q *question)) {
 		f.asked = append(f.asked, q)
 		f.mu.Unlock()
 		judge(q)
-	})
-	if err == nil {
-		err = nc.FlushWithContext(ctx)
 	}
-	if err != nil {
+	_, err := nc.QueueSubscribe(bus.EventsWildcard, bus.QueueAggregators, take)
+	_, againErr := nc.Subscribe(bus.EventsWildcard+bus.AgainSuffix, take)
+	if err := errors.Join(err, againErr, nc.FlushWithContext(ctx)); err != nil {
 		f.t.Error(err)
 	}
 }

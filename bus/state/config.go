@@ -60,7 +60,13 @@ type Configs struct {
 // there. It waits for a JetStream that is still starting.
 func OpenConfigs(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (*Configs, error) {
 	kv, err := patiently(ctx, "opening the bucket "+ConfigBucket, passing, func(ctx context.Context) (jetstream.KeyValue, error) {
-		kv, err := js.CreateKeyValue(ctx, bucket(max(o.Replicas, 1)))
+		// Opened first: to create it would ask for its room a second time,
+		// which a small disk does not have.
+		kv, err := js.KeyValue(ctx, ConfigBucket)
+		if !errors.Is(err, jetstream.ErrBucketNotFound) {
+			return kv, err
+		}
+		kv, err = js.CreateKeyValue(ctx, bucket(max(o.Replicas, 1)))
 		if errors.Is(err, jetstream.ErrBucketExists) {
 			return js.KeyValue(ctx, ConfigBucket)
 		}

@@ -57,17 +57,39 @@ func (h *hook) run(ctx context.Context) (code int) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, h.timeout-schema.Margin(h.timeout))
 	defer cancel()
-	decoded, err := h.read(ctx)
+	decoded, err := h.readInTime(ctx)
 	if err != nil {
-		h.answer(e, h.unjudged(e, err))
+		h.answer(e, h.unreadable(ctx, e, err))
 		return program.Failed
 	}
 	e = decoded
-	v, err := h.ask(ctx, e)
+	v, err := h.ask(ctx, func(c *client.Client) (*schema.Verdict, error) { return c.Ask(ctx, e) })
 	if err != nil {
 		v = h.unjudged(e, err)
 	}
 	return h.answer(e, v)
+}
+
+// unreadable asks what to do about an event that can not be read: whether that
+// call is guarded, only the fabric knows.
+func (h *hook) unreadable(ctx context.Context, e *schema.Event, why error) *schema.Verdict {
+	if e.HookType == "" {
+		e.HookType = schema.PreToolUse // nobody said; what is guarded most counts
+	}
+	h.identify(e)
+	v, err := h.ask(ctx, func(c *client.Client) (*schema.Verdict, error) { return c.AskUnreadable(ctx, e, why) })
+	if err != nil {
+		return h.unjudged(e, errors.Join(why, err))
+	}
+	fmt.Fprintf(h.stderr, "agentshim: %v\n", why)
+	return v
+}
+
+// readInTime reads the payload and leaves time to ask.
+func (h *hook) readInTime(ctx context.Context) (*schema.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.timeout/2)
+	defer cancel()
+	return h.read(ctx)
 }
 
 // read reads the payload, at most one event's worth, and not longer than there
@@ -120,7 +142,7 @@ func (h *hook) identify(e *schema.Event) {
 	}
 }
 
-func (h *hook) ask(ctx context.Context, e *schema.Event) (*schema.Verdict, error) {
+func (h *hook) ask(ctx context.Context, question func(*client.Client) (*schema.Verdict, error)) (*schema.Verdict, error) {
 	c, err := client.Connect(ctx, client.Options{
 		URL: h.nats, Creds: h.creds, Name: "agentshim-" + h.runtime,
 		Logger: slog.New(slog.DiscardHandler),
@@ -129,7 +151,7 @@ func (h *hook) ask(ctx context.Context, e *schema.Event) (*schema.Verdict, error
 		return nil, err
 	}
 	defer c.Close()
-	return c.Ask(ctx, e)
+	return question(c)
 }
 
 // unjudged is the verdict when nobody judged, by --unreachable, and says so.
