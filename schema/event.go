@@ -109,16 +109,25 @@ func (m *Mismatch) Error() string {
 	return fmt.Sprintf("the event's body names the tool %q but its Hook-Tool header %q; send the same name in both", m.Body, m.Header)
 }
 
+// ReadEvent reads an event's JSON as it is, before anybody has said whose it is.
+func ReadEvent(data []byte) (*Event, error) {
+	if k := jsontext.Value(data).Kind(); k != '{' {
+		return nil, fmt.Errorf("the event is %s; it must be a JSON object", kindName(k))
+	}
+	e := new(Event)
+	if err := Unmarshal(data, e); err != nil {
+		return nil, sentence("the event", err)
+	}
+	return e, nil
+}
+
 // DecodeEvent reads an event's JSON and puts the routing facts over what the
 // body claims: agent, session, event and id come from the subject and the
 // headers. A body that names another tool than r does is a [*Mismatch].
 func DecodeEvent(body []byte, r Routing) (*Event, error) {
-	if k := jsontext.Value(body).Kind(); k != '{' {
-		return nil, fmt.Errorf("the event is %s; it must be a JSON object", kindName(k))
-	}
-	e := new(Event)
-	if err := Unmarshal(body, e); err != nil {
-		return nil, sentence("the event", err)
+	e, err := ReadEvent(body)
+	if err != nil {
+		return nil, err
 	}
 	if e.ToolName != "" && e.ToolName != r.Tool {
 		return nil, &Mismatch{Header: r.Tool, Body: e.ToolName}

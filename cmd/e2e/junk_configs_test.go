@@ -54,7 +54,7 @@ func junkPayloads() []junk {
 	for _, c := range []struct{ name, want, stdin string }{
 		{"nothing", "can not be read", ""},
 		{"prose", "can not be read", "hello"},
-		{"null", "hook_type", "null"},
+		{"null", "can not be read", "null"},
 		{"a list", "can not be read", "[]"},
 		{"half an object", "can not be read", `{"hook_type":"PreToolUse"`},
 		{"two objects", "can not be read", `{"hook_type":"PreToolUse"}{}`},
@@ -69,7 +69,7 @@ func junkPayloads() []junk {
 			var stdout, stderr bytes.Buffer
 			code := shim.Main(context.WithoutCancel(t.Context()), []string{"hook", "--runtime", "generic", "--nats", f.broker.url},
 				strings.NewReader(c.stdin), &stdout, &stderr)
-			if code != 1 || !strings.HasPrefix(stdout.String(), `{"decision":"continue","hook_errors":[`) {
+			if code != 1 || !strings.HasPrefix(stdout.String(), `{"decision":"deny","reason":"a fail-closed hook guards this call`) {
 				t.Errorf("payload %s: ended with %d and said %q", c.name, code, &stdout)
 			}
 			return stderr.String()

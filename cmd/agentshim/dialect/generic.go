@@ -12,8 +12,8 @@ type generic struct{}
 
 // Decode reads a canonical event.
 func (generic) Decode(payload []byte, want schema.EventType) (*schema.Event, error) {
-	e := new(schema.Event)
-	if err := schema.Unmarshal(payload, e); err != nil {
+	e, err := schema.ReadEvent(payload)
+	if err != nil {
 		return nil, fmt.Errorf("the event on stdin can not be read: %w; write one JSON object such as "+
 			`{"hook_type":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}`, err)
 	}
