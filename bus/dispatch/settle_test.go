@@ -102,7 +102,9 @@ func TestAnUnknownKindOfOutcomeIsAnError(t *testing.T) {
 // Whatever passes at a glance would have settled to nothing that ends a chain
 // or changes an event.
 func TestWhatGoesAtAGlanceSettlesToTheSame(t *testing.T) {
-	passed := 0
+	if !dispatch.Goes(&schema.Outcome{Result: schema.Allowed()}) {
+		t.Error("an allow does not go at a glance")
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		event := gen.EventTypes().Draw(t, "event")
 		h := gen.Hooks(event, gen.Shape{}).Draw(t, "hook")
@@ -113,15 +115,11 @@ func TestWhatGoesAtAGlanceSettlesToTheSame(t *testing.T) {
 		if !dispatch.Goes(o) {
 			return
 		}
-		passed++
 		v := dispatch.Settle(&h, o)
 		if h.Event.Terminal(v.Decision) || v.Rewritten(h.Event) != nil || v.ExecutedHooks[0].Outcome != schema.OK {
 			t.Fatalf("%+v", v)
 		}
 	})
-	if passed == 0 {
-		t.Error("nothing ever passed")
-	}
 }
 
 // Words of others are repeated in sentences only as far as they are short.

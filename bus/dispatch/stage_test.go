@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -75,6 +76,7 @@ func (s *stage) play(attempt int, local bool, body []byte) (v schema.Verdict, to
 	v.ConfigVersion = s.c.Config.Version
 	took = time.Since(start)
 	time.Sleep(slowest)
+	synctest.Wait()
 	return v, took, nil
 }
 

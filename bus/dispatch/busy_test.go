@@ -1,0 +1,364 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func status(s schema.Status) []schema.BatchReply { return []schema.BatchReply{{Status: s}} }
+
+func TestACallWaitsWhileEverybodyIsBusyAndThenFollowsItsPolicy(t *testing.T) {
+	for policy, want := range map[string]schema.Decision{"open": schema.None, "closed": schema.Deny} {
+		t.Run(policy, func(t *testing.T) {
+			h := hook("x", timeout(2*time.Second))
+			h.FailClosed = policy == "closed"
+			inWorld(t, []schema.Hook{h}, func(w *world) {
+				a, b := w.pair(nil)
+				a.replies, b.replies = status(schema.StatusBusy), status(schema.StatusBusy)
+				v, took := w.ask(time.Minute)
+				w.wants(v, want, "x=busy")
+				w.took(took, 2*time.Second, 2500*time.Millisecond)
+			})
+		})
+	}
+}
+
+func TestABusyWorkerIsLeftAloneUntilItsNextBeat(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", timeout(2*time.Second))}, func(w *world) {
+		p := w.peer("remote", "a", 4)
+		p.replies = status(schema.StatusBusy)
+		_, took := w.ask(time.Minute)
+		if n, most := len(p.batches()), int(took/schema.BeatEvery)+1; n > most {
+			t.Errorf("asked %d times in %s, want at most once per beat", n, took)
+		}
+	})
+}
+
+func TestARefusalSendsTheBatchToAnotherWorkerAtOnce(t *testing.T) {
+	for _, s := range []schema.Status{schema.StatusBusy, schema.StatusStale, schema.StatusDraining, "resting"} {
+		t.Run(string(s), func(t *testing.T) {
+			inWorld(t, []schema.Hook{hook("x", once, closed)}, func(w *world) {
+				p := w.peer("remote", "a", 4)
+				p.replies = status(s)
+				verdict := w.askAside(time.Minute)
+				w.peer("remote", "b", 4)
+				start := time.Now()
+				w.wants(<-verdict, schema.None, "x=ok@b")
+				w.took(time.Since(start), 0, 0)
+				w.wantsTold() // it was not lost
+			})
+		})
+	}
+}
+
+func TestAboveTheQueuesBoundACallIsBusyAtOnce(t *testing.T) {
+	inWorldWithQueue(t, 2, []schema.Hook{hook("x")}, func(w *world) {
+		p := w.peer("remote", "a", 1)
+		p.act("x", act{takes: time.Second})
+		var calls []<-chan schema.Verdict
+		for range 3 { // one runs, two wait
+			calls = append(calls, w.askAside(time.Minute))
+		}
+		v, took := w.ask(time.Minute)
+		w.wants(v, schema.None, "x=busy")
+		w.took(took, 0, 0)
+		for _, c := range calls {
+			w.wants(<-c, schema.None, "x=ok@a")
+		}
+	})
+}
+
+// A refused call that goes back into the queue is not turned away there: it
+// has its place already.
+func TestACallThatHasWaitedKeepsItsPlaceInAFullQueue(t *testing.T) {
+	inWorldWithQueue(t, 1, []schema.Hook{hook("x")}, func(w *world) {
+		p := w.peer("remote", "a", 1)
+		p.act("x", act{takes: time.Second})
+		first := w.askAside(time.Minute)
+		second := w.askAside(time.Minute)
+		p.mu.Lock()
+		p.replies = []schema.BatchReply{{Status: schema.StatusBusy}}
+		p.mu.Unlock()
+		w.wants(<-first, schema.None, "x=ok@a") // then the second is refused once
+		synctest.Wait()
+		third := w.askAside(time.Minute)
+		p.mu.Lock()
+		p.replies = nil
+		p.mu.Unlock()
+		w.wants(<-second, schema.None, "x=ok@a")
+		w.wants(<-third, schema.None, "x=busy")
+	})
+}
+
+func TestCallsAreServedInTheOrderInWhichTheyCame(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
+		p := w.peer("remote", "a", 1)
+		p.act("x", act{takes: time.Second})
+		var mu sync.Mutex
+		var order []int
+		var calls sync.WaitGroup
+		for i := range 10 {
+			calls.Go(func() {
+				w.ask(time.Minute)
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, i)
+			})
+			synctest.Wait()
+		}
+		calls.Wait()
+		if !slices.IsSorted(order) {
+			t.Errorf("served in the order %v", order)
+		}
+	})
+}
+
+// Many calls, few slots, and workers that no beat announces again: a slot that
+// woke nobody would leave its calls to wait until their deadline.
+func TestNoWakeUpIsLost(t *testing.T) {
+	hooks := []schema.Hook{hook("x"), hook("y", pool(schema.DefaultPool))}
+	inWorldWithQueue(t, 1000, hooks, func(w *world) {
+		l := w.local(2)
+		for _, p := range []*peer{w.peer("remote", "a", 1), w.peer("remote", "b", 2), w.peer(schema.DefaultPool, "c", 1)} {
+			p.mute.Store(true)
+		}
+		w.stopped.Store(true) // no ticks: nothing is found out by looking
+		var calls sync.WaitGroup
+		var faults atomic.Int32
+		start := time.Now()
+		for i := range 300 {
+			calls.Go(func() {
+				v, _ := w.ask(10 * time.Minute)
+				if i%7 == 0 {
+					time.Sleep(time.Duration(i) * time.Microsecond)
+				}
+				if strings.Contains(trail(v), "busy") || len(v.ExecutedHooks) != 2 {
+					faults.Add(1)
+				}
+			})
+		}
+		calls.Wait()
+		if n := faults.Load(); n > 0 || time.Since(start) > time.Minute {
+			t.Errorf("%d calls were not served; all took %s", n, time.Since(start))
+		}
+		if l.most > 2 {
+			t.Errorf("the local worker ran %d batches at once", l.most)
+		}
+	})
+}
+
+// The same outside a bubble, where goroutines really race.
+func TestNoWakeUpIsLostInARace(t *testing.T) {
+	members := dispatch.NewMembers(1000)
+	free := make(chan struct{}, 1)
+	hooks := []schema.Hook{hook("x", pool(schema.DefaultPool))}
+	w := &world{t: t, hooks: hooks, members: members, life: t.Context()}
+	w.opt = dispatch.Options{
+		Members: members, NewID: func() string { return fmt.Sprint(w.ids.Add(1)) }, Caller: w,
+		Local: tryFunc(func(b *schema.Batch) (schema.BatchReply, bool) {
+			select {
+			case free <- struct{}{}:
+			default:
+				return schema.BatchReply{}, false
+			}
+			<-free
+			members.Freed(schema.DefaultPool)
+			return schema.BatchReply{Worker: "local", Outcomes: []schema.Outcome{{Hook: b.Hooks[0]}}}, true
+		}),
+	}
+	w.build()
+	var calls sync.WaitGroup
+	for range 50 {
+		calls.Go(func() {
+			for range 200 {
+				if v, took := w.ask(time.Minute); trail(v) != "x=ok@local" {
+					t.Errorf("%s after %s", trail(v), took)
+					return
+				}
+			}
+		})
+	}
+	calls.Wait()
+}
+
+func TestACallWaitsForAStaleWorkerToTakeOverTheConfiguration(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
+		p := w.peer("remote", "a", 4)
+		p.replies = append(status(schema.StatusStale), status(schema.StatusStale)...)
+		verdict := w.askAside(time.Minute)
+		time.Sleep(time.Second)
+		p.mu.Lock()
+		p.replies = nil
+		p.mu.Unlock()
+		start := time.Now()
+		w.wants(<-verdict, schema.None, "x=ok@a")
+		w.took(time.Since(start), 0, schema.BeatEvery)
+	})
+}
+
+func TestAPoolThatStaysStaleHasNoWorkerForTheCall(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", closed, timeout(time.Second))}, func(w *world) {
+		w.peer("remote", "a", 4).replies = status(schema.StatusStale)
+		v, took := w.ask(time.Minute)
+		w.wants(v, schema.Deny, "x=no_worker")
+		w.took(took, time.Second, 1500*time.Millisecond)
+	})
+}
+
+// One that lacks a new version is as good as ever for calls of an older one.
+func TestAStaleWorkerStillServesOtherVersions(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", timeout(time.Second))}, func(w *world) {
+		p := w.peer("remote", "a", 4)
+		next, err := dispatch.Compile(schema.Config{Version: 2, Hooks: w.hooks}, compileCondition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.opt.Caller = callerOf(func(b *schema.Batch) schema.Status {
+			if b.Version == 2 {
+				return schema.StatusStale
+			}
+			return schema.StatusOK
+		}, w)
+		w.build()
+		r := schema.Routing{Event: schema.PreToolUse, Tool: "Bash"}
+		w.d.Dispatch(w.life, next, next.Plan("", r.Event, r.Tool), &dispatch.Request{
+			Routing: r, Deadline: time.Now().Add(10 * time.Millisecond), Body: []byte(`{}`),
+		})
+		v, took := w.ask(time.Minute)
+		w.wants(v, schema.None, "x=ok@"+p.name)
+		w.took(took, 0, 0)
+	})
+}
+
+func TestADrainingWorkerGetsNothingNewAndFinishesWhatItHas(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", once)}, func(w *world) {
+		p := w.peer("remote", "a", 4)
+		p.act("x", act{takes: 2 * time.Second})
+		under := w.askAside(time.Minute)
+		p.mu.Lock()
+		p.draining = true
+		p.mu.Unlock()
+		p.beat()
+		w.peer("remote", "b", 1)
+		v, _ := w.ask(time.Minute)
+		w.wants(v, schema.None, "x=ok@b")
+		w.wants(<-under, schema.None, "x=ok@a")
+	})
+}
+
+func TestAPoolWithoutWorkersHasNoWorker(t *testing.T) {
+	for policy, want := range map[string]schema.Decision{"open": schema.None, "closed": schema.Deny} {
+		t.Run(policy, func(t *testing.T) {
+			h := hook("x", timeout(2*time.Second))
+			h.FailClosed = policy == "closed"
+			inWorld(t, []schema.Hook{h}, func(w *world) {
+				v, took := w.ask(time.Minute)
+				w.wants(v, want, "x=no_worker")
+				w.took(took, 0, 0)
+			})
+		})
+	}
+}
+
+func TestAWorkerThatHasNotBeatenYetIsReachedByFirstContact(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
+		w.stranger("remote", "a", 4)
+		v, took := w.ask(time.Minute)
+		w.wants(v, schema.None, "x=ok@a")
+		w.took(took, 0, 0)
+	})
+}
+
+func TestAFirstContactThatRefusesIsAskedAgainWhenItHasBeaten(t *testing.T) {
+	for _, s := range []schema.Status{schema.StatusBusy, schema.StatusStale, schema.StatusDraining} {
+		t.Run(string(s), func(t *testing.T) {
+			inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
+				p := w.stranger("remote", "a", 4)
+				p.replies = status(s)
+				verdict := w.askAside(time.Minute)
+				p.mu.Lock()
+				p.replies = nil
+				p.mu.Unlock()
+				w.wants(<-verdict, schema.None, "x=ok@a")
+			})
+		})
+	}
+}
+
+func TestALocalWorkerThatRefusesIsPassedOver(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", closed, pool(schema.DefaultPool))}, func(w *world) {
+		w.local(1).replies = status(schema.StatusStale)
+		v, _ := w.ask(time.Minute)
+		w.wants(v, schema.Deny, "x=no_worker")
+		w.peer(schema.DefaultPool, "a", 1)
+		v, took := w.ask(time.Minute)
+		w.wants(v, schema.None, "x=ok@a")
+		w.took(took, 0, 0)
+	})
+}
+
+func TestTheDefaultPoolsCallsGoToOthersWhenTheLocalWorkerIsFull(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", pool(schema.DefaultPool))}, func(w *world) {
+		l := w.local(1)
+		p := w.peer(schema.DefaultPool, "a", 1)
+		l.act("x", act{takes: time.Second})
+		p.act("x", act{takes: 3 * time.Second})
+		first, second, third := w.askAside(time.Minute), w.askAside(time.Minute), w.askAside(time.Minute)
+		w.wants(<-first, schema.None, "x=ok@local")
+		w.wants(<-third, schema.None, "x=ok@local") // it was woken by the first slot that became free
+		w.wants(<-second, schema.None, "x=ok@a")
+	})
+}
+
+// Nobody waits yet when the slot becomes free, and none becomes free after it.
+func TestALocalSlotThatBecomesFreeBeforeTheCallStandsInTheQueueIsTaken(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", pool(schema.DefaultPool))}, func(w *world) {
+		l := w.local(1)
+		tried := 0
+		w.opt.Local = tryFunc(func(b *schema.Batch) (schema.BatchReply, bool) {
+			if tried++; tried == 1 {
+				w.members.Freed(schema.DefaultPool)
+				return schema.BatchReply{}, false
+			}
+			return l.Try(w.life, b)
+		})
+		w.build()
+		v, took := w.ask(time.Minute)
+		w.wants(v, schema.None, "x=ok@local")
+		w.took(took, 0, 0)
+	})
+}
+
+// A call may give up at the very moment in which it is given a slot.
+func TestWhatACallWasGivenAsItLeftGoesToTheNext(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", timeout(time.Second))}, func(w *world) {
+		p := w.peer("remote", "a", 1)
+		p.mute.Store(true)
+		w.stopped.Store(true)
+		p.act("x", act{takes: 500 * time.Millisecond})
+		var calls []<-chan schema.Verdict
+		for range 20 { // all are given up at the same instant, most of them while slots are handed on
+			calls = append(calls, w.askAside(time.Minute))
+		}
+		served := 0
+		for _, c := range calls {
+			if v := <-c; trail(v) == "x=ok@a" {
+				served++
+			}
+		}
+		if served < 2 {
+			t.Errorf("%d calls were served in a second of half a second each", served)
+		}
+		v, _ := w.ask(time.Minute)
+		w.wants(v, schema.None, "x=ok@a")
+	})
+}

@@ -1,0 +1,273 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func (m *Members) hear(worker string, capacity int) {
+	m.Beat(&schema.Beat{Pool: "p", Worker: worker, Capacity: capacity, Versions: []uint64{1}})
+}
+
+// waiting enqueues a call and fails the test if it need not wait.
+func waiting(t *testing.T, m *Members, not ...string) *turn {
+	t.Helper()
+	c := &turn{version: 1, not: not}
+	if _, wait, err := m.take("p", c); !wait || err != nil {
+		t.Fatalf("it need not wait: %v", err)
+	}
+	return c
+}
+
+func TestASlotThatWasGivenToACallThatLeavesGoesToTheNext(t *testing.T) {
+	m := NewMembers(10)
+	m.hear("a", 1)
+	to, _, _ := m.take("p", &turn{version: 1})
+	first, second := waiting(t, m), waiting(t, m)
+	m.give(to.member, 1, schema.StatusOK)
+	m.leave("p", first) // it was given the slot, and does not know it yet
+	if got := <-second.got; got.worker != "a" {
+		t.Errorf("the next call got %+v", got)
+	}
+}
+
+func TestTheNewsOfALocalSlotGoOnWhenTheirCallLeaves(t *testing.T) {
+	m := NewMembers(10)
+	first, second := &turn{local: true}, &turn{local: true}
+	for _, c := range []*turn{first, second} {
+		if _, wait, _ := m.take("p", c); !wait {
+			t.Fatal("it need not wait")
+		}
+	}
+	m.Freed("p")
+	m.leave("p", first)
+	select {
+	case <-second.got:
+	default:
+		t.Error("the next call was not told")
+	}
+}
+
+func TestASlotGoesToTheFirstCallThatCanUseIt(t *testing.T) {
+	m := NewMembers(10)
+	m.hear("a", 1)
+	m.hear("b", 0)
+	to, _, _ := m.take("p", &turn{version: 1})
+	other, same := waiting(t, m, "a"), waiting(t, m)
+	m.give(to.member, 1, schema.StatusOK)
+	if got := <-same.got; got.worker != "a" {
+		t.Errorf("the call that can use the slot got %+v", got)
+	}
+	if len(other.got) > 0 {
+		t.Error("the call that can not use it was given it")
+	}
+	m.hear("b", 1)
+	if got := <-other.got; got.worker != "b" {
+		t.Errorf("then the other one got %+v", got)
+	}
+}
+
+func TestTheLeastLoadedWorkerIsChosenAndOneThatHoldsTheVersionFirst(t *testing.T) {
+	m := NewMembers(10)
+	counts := map[string]int{}
+	m.hear("small", 2)
+	m.hear("large", 8)
+	m.Beat(&schema.Beat{Pool: "p", Worker: "old", Capacity: 100, Versions: []uint64{7}})
+	for range 10 {
+		to, _, _ := m.take("p", &turn{version: 1})
+		counts[to.worker]++
+	}
+	if counts["small"] != 2 || counts["large"] != 8 {
+		t.Errorf("the load went to %v; want it spread by capacity", counts)
+	}
+	if to, _, _ := m.take("p", &turn{version: 1}); to.worker != "old" {
+		t.Errorf("when all that hold the version are full: %q", to.worker)
+	}
+}
+
+func TestEqualWorkersShareTheLoad(t *testing.T) {
+	m := NewMembers(10)
+	for i := range 5 {
+		m.hear(fmt.Sprint(i), 100)
+	}
+	for n := range 50 {
+		if _, wait, err := m.take("p", &turn{version: 1}); wait || err != nil {
+			t.Fatalf("call %d has to wait: %v", n, err)
+		}
+	}
+	for _, w := range m.pool("p").members {
+		if w.mine != 10 {
+			t.Errorf("worker %s has %d of 50 batches", w.id, w.mine)
+		}
+	}
+}
+
+// A queue in which anything happens in any order: calls come, leave, end, are
+// refused, workers beat, die and fall asleep. At no time has a worker more
+// batches than it has room for, and no call waits while there is a slot that it
+// could use; nothing is ever lost between a call that leaves and the next.
+func TestNoCallWaitsForAFreeSlotAndNoWorkerGetsTooMuch(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var fault string
+		// Rapid's numbers are mostly small; multiplied they are all kinds.
+		anything := rapid.Map(rapid.Uint32(), func(n uint32) int { return int(n * 2654435769 >> 16) })
+		schedule := rapid.SliceOfN(anything, 1, 60).Draw(rt, "schedule")
+		synctest.Test(t, func(*testing.T) { fault = (&chaos{m: NewMembers(20)}).run(schedule) })
+		if fault != "" {
+			rt.Fatal(fault)
+		}
+	})
+}
+
+// chaos is a queue in disorder.
+type chaos struct {
+	m       *Members
+	waiting []*turn
+	running []choice
+	locals  int // slots of the local worker that are free
+}
+
+func (c *chaos) run(schedule []int) string {
+	for i, n := range schedule {
+		c.step(n%10, n/10)
+		c.look()
+		if fault := c.fault(); fault != "" {
+			return fmt.Sprintf("after step %d (%d): %s", i, n%10, fault)
+		}
+	}
+	return ""
+}
+
+func (c *chaos) step(what, which int) {
+	worker := []string{"a", "b", "c"}[which%3]
+	switch what {
+	case 0, 1, 2:
+		c.ask(&turn{version: 1, local: which%5 == 0, not: [][]string{nil, nil, {"a"}, {"a", "b"}}[which%4]})
+	case 3, 4:
+		if len(c.running) > 0 {
+			i := which % len(c.running)
+			to := c.running[i]
+			c.running = slices.Delete(c.running, i, i+1)
+			if to.local {
+				c.locals++
+				c.m.Freed("p")
+			} else {
+				c.m.give(to.member, 1, []schema.Status{"", "", schema.StatusBusy, schema.StatusStale}[which%4])
+			}
+		}
+	case 5:
+		if len(c.waiting) > 0 {
+			i := which % len(c.waiting)
+			c.m.leave("p", c.waiting[i])
+			c.waiting = slices.Delete(c.waiting, i, i+1)
+		}
+	case 6:
+		c.m.Gone(worker)
+	case 7:
+		time.Sleep(schema.BeatEvery)
+		c.m.Tick(schema.BeatEvery)
+	default:
+		c.m.Beat(&schema.Beat{Pool: "p", Worker: worker, Capacity: which % 4, Draining: which%11 == 0, InFlight: which % 3})
+	}
+}
+
+// ask has a call ask for a slot, as often as it is told to look again.
+func (c *chaos) ask(t *turn) {
+	for {
+		if t.freed = c.m.freed.Load(); t.local && c.locals > 0 {
+			c.locals--
+			c.running = append(c.running, choice{local: true})
+			return
+		}
+		to, wait, err := c.m.take("p", t)
+		switch {
+		case err != nil:
+			return // it was busy at once, or there is nobody
+		case to.local:
+			continue
+		case wait:
+			c.waiting = append(c.waiting, t)
+		case to.member != nil:
+			c.running = append(c.running, to)
+		}
+		return
+	}
+}
+
+// look has those calls go on that were given something.
+func (c *chaos) look() {
+	for again := true; again; {
+		again = false
+		for i, t := range c.waiting {
+			if len(t.got) == 0 {
+				continue
+			}
+			c.waiting = slices.Delete(c.waiting, i, i+1)
+			if to := <-t.got; to.member != nil {
+				c.running = append(c.running, to)
+			} else {
+				c.ask(t)
+			}
+			again = true
+			break
+		}
+	}
+}
+
+func (c *chaos) fault() string {
+	p := c.m.pool("p")
+	if len(p.waiting) != len(c.waiting) {
+		return fmt.Sprintf("%d calls wait, %d are in the queue", len(c.waiting), len(p.waiting))
+	}
+	for _, w := range p.members {
+		mine := 0
+		for _, to := range c.running {
+			if to.member == w {
+				mine++
+			}
+		}
+		if mine != w.mine {
+			return fmt.Sprintf("worker %s has %d batches, counted are %d", w.id, mine, w.mine)
+		}
+	}
+	for _, t := range c.waiting {
+		if best, _ := p.best(t.version, t.not); best != nil {
+			return fmt.Sprintf("a call waits, although %s is free", best.id)
+		}
+		if t.local && c.locals > 0 {
+			return "a call waits, although the local worker is free"
+		}
+	}
+	if !slices.IsSortedFunc(p.waiting, func(a, b *turn) int { return int(a.ticket) - int(b.ticket) }) {
+		return "the queue is out of order"
+	}
+	return ""
+}
+
+// What a worker takes at most is never exceeded by choosing it, only by its
+// own word that it takes less now.
+func TestNoWorkerIsChosenBeyondItsCapacity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := NewMembers(1000)
+		room := 0
+		for _, id := range []string{"a", "b", "c"} {
+			capacity, others := rapid.IntRange(0, 5).Draw(t, "capacity"), rapid.IntRange(0, 5).Draw(t, "others")
+			m.Beat(&schema.Beat{Pool: "p", Worker: id, Capacity: capacity, InFlight: others})
+			room += max(0, capacity-others)
+		}
+		for n := range 20 {
+			_, wait, err := m.take("p", &turn{version: 1})
+			if err != nil && !errors.Is(err, ErrNoWorker) || wait != (n >= room) {
+				t.Fatalf("call %d of %d: waits %t, %v", n, room, wait, err)
+			}
+		}
+	})
+}
