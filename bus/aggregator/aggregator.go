@@ -103,6 +103,7 @@ func Start(opt Options) (*Aggregator, error) {
 		work.Local = opt.Local
 	}
 	a.dispatcher = dispatch.New(work)
+	a.members.Expect()
 	if err := a.listen(); err != nil {
 		a.stop()
 		return nil, err

@@ -43,6 +43,10 @@ func (a *Aggregator) beat(m *nats.Msg) {
 		a.opt.Logger.Warn("beat can not be read", "worker", worker, "error", err)
 		return
 	}
+	if b.Capacity < 1 {
+		a.opt.Logger.Warn("beat of a worker that can run nothing", "worker", worker)
+		return
+	}
 	b.Pool, b.Worker = pool, worker
 	a.members.Beat(&b)
 }

@@ -105,6 +105,9 @@ func (r *run) missed(ctx context.Context, to choice, a asked) bool {
 	}
 	if errors.Is(a.err, ErrNoWorker) {
 		if to.worker == "" {
+			if r.members().expecting() {
+				return r.pause(ctx) // it may have to come back to a bus that was restarted
+			}
 			return r.nobody()
 		}
 		r.members().Gone(to.worker)

@@ -85,8 +85,15 @@ func (m *Members) Tick(every time.Duration) {
 		late = 0
 	}
 	m.lastTick = now
+	met := !m.expected.IsZero() && now.After(m.expected)
+	if met {
+		m.expected = time.Time{}
+	}
 	for _, p := range m.pools {
 		p.tick(now, late)
+		if met {
+			p.release()
+		}
 	}
 	for _, f := range m.flights {
 		f.sent = f.sent.Add(late)

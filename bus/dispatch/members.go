@@ -46,6 +46,7 @@ type Members struct {
 	mu       sync.Mutex
 	pools    map[string]*pool
 	flights  map[string]*flight // by batch id
+	expected time.Time          // until when workers may be on their way
 	lastTick time.Time
 	queue    int    // how many calls may wait per pool
 	tickets  uint64 // the last one given out
@@ -84,6 +85,23 @@ type member struct {
 // that a call is busy at once.
 func NewMembers(queue int) *Members {
 	return &Members{pools: make(map[string]*pool), flights: make(map[string]*flight), queue: queue}
+}
+
+// Expect says that workers may be on their way: after a start they come back as
+// their connections do, and until then a call waits for the first one of its
+// pool instead of finding that nobody serves it. It lasts as long as a worker
+// may be silent.
+func (m *Members) Expect() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expected = time.Now().Add(silentAfter)
+}
+
+// expecting reports whether workers may still be on their way.
+func (m *Members) expecting() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Now().Before(m.expected)
 }
 
 // Beat records what a worker says of itself.
