@@ -57,11 +57,15 @@ func (r *run) do(ctx context.Context) {
 		r.rest(schema.Lost, "may have run when the call was asked first; it is not idempotent, so it is not run again")
 		return
 	}
+	left := time.Until(r.call.until)
+	if left <= 0 {
+		r.rest(schema.Deadline, "the call's time was over before it could be asked")
+		return
+	}
 	if w := r.call.d.opt.Watch.Batch; w != nil {
 		w(r.batch.Pool, len(r.hooks))
 	}
-	start := time.Now()
-	r.until = start.Add(r.budget(r.call.req.Deadline.Sub(start)))
+	r.until = time.Now().Add(r.budget(left))
 	for len(r.hooks) > 0 && r.step(ctx) {
 	}
 }
@@ -69,7 +73,6 @@ func (r *run) do(ctx context.Context) {
 // budget is how long the batch may take in all: its hooks' own deadlines with
 // room for a worker's margin, and never more than the call has left.
 func (r *run) budget(left time.Duration) time.Duration {
-	left -= schema.Margin(left)
 	var sum time.Duration
 	for _, i := range r.hooks {
 		sum += r.hook(i).Timeout.Std()
@@ -225,6 +228,7 @@ func (r *run) wire() *schema.Batch {
 		Routing: r.call.req.Routing,
 		Batch:   r.call.d.opt.NewID(),
 		Version: r.call.snap.Config.Version,
+		Fabric:  r.call.snap.Config.Fabric,
 		Hooks:   r.hooks,
 		Left:    time.Until(r.until),
 		Body:    r.body,

@@ -139,7 +139,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 			calls.Go(func() {
 				v, _ := w.ask(10 * time.Minute)
 				if i%7 == 0 {
-					time.Sleep(time.Duration(i) * time.Microsecond)
+					pass(time.Duration(i) * time.Microsecond)
 				}
 				if strings.Contains(trail(v), "busy") || len(v.ExecutedHooks) != 2 {
 					faults.Add(1)
@@ -195,7 +195,7 @@ func TestACallWaitsForAStaleWorkerToTakeOverTheConfiguration(t *testing.T) {
 		p := w.peer("remote", "a", 4)
 		p.replies = append(status(schema.StatusStale), status(schema.StatusStale)...)
 		verdict := w.askAside(time.Minute)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		p.mu.Lock()
 		p.replies = nil
 		p.mu.Unlock()

@@ -94,7 +94,8 @@ func New(opt Options) *Dispatcher {
 // Dispatch runs the plan for r and returns the verdict, always. The context
 // carries the process's life, not the call's deadline: that is in r.
 func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Request) (v schema.Verdict) {
-	c := &call{d: d, snap: s, plan: p, req: r, body: r.Body}
+	left := time.Until(r.Deadline)
+	c := &call{d: d, snap: s, plan: p, req: r, body: r.Body, until: time.Now().Add(left - schema.Margin(left))}
 	if len(p.Shadow) > 0 {
 		d.shadow(ctx, c)
 	}
@@ -114,6 +115,9 @@ type call struct {
 	plan    *Plan
 	req     *Request
 	verdict schema.Verdict
+	// until is when the verdict has to be complete, so that the margin is left
+	// to deliver and to send it, however many waves there are.
+	until time.Time
 	// body is the event as the waves so far left it, handed the rewrite that is
 	// in it; event is the body decoded, once a condition asked for it.
 	body   []byte
@@ -281,7 +285,7 @@ func (d *Dispatcher) shadow(ctx context.Context, c *call) {
 		}
 		go func() {
 			defer func() { <-d.shadows }()
-			shadow := &call{d: d, snap: c.snap, plan: c.plan, req: c.req, body: c.req.Body}
+			shadow := &call{d: d, snap: c.snap, plan: c.plan, req: c.req, body: c.req.Body, until: c.until}
 			r := &run{call: shadow, batch: b, hooks: shadow.holding(b.Hooks), body: c.req.Body}
 			if len(r.hooks) > 0 {
 				r.do(ctx)

@@ -52,6 +52,7 @@ func (p *play) differences() []string {
 	want := model.Judge(p.c.Config, p.c.Event, script, model.Options{
 		When: holds, Forged: p.body == "forged", Unreadable: p.body == "unreadable",
 	})
+	want.Beside = beside(p.c, want)
 	s := newStage(p.c, script, p.seed)
 	attempt := 1
 	if p.again {

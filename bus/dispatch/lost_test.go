@@ -35,7 +35,7 @@ func TestWhenAWorkerDiesItsIdempotentHooksRunOnceElsewhere(t *testing.T) {
 		a, b := w.pair(map[string]act{"x": {takes: 2 * time.Second}})
 		verdict := w.askAside(time.Minute)
 		dies, lives := busyWith(a, b)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		start := time.Now()
 		dies.kill()
 		v := <-verdict
@@ -51,7 +51,7 @@ func TestWhenAWorkerDiesWhatItHadFinishedCountsAndOnlyTheRestRunsAgain(t *testin
 		a, b := w.pair(map[string]act{"x": rewrite, "y": {takes: 2 * time.Second}})
 		verdict := w.askAside(time.Minute)
 		dies, lives := busyWith(a, b)
-		time.Sleep(schema.BeatEvery + time.Millisecond)
+		pass(schema.BeatEvery + time.Millisecond)
 		dies.kill()
 		v := <-verdict
 		w.wants(v, schema.None, "x=ok@"+dies.name+" y=ok@"+lives.name+" z=ok@"+lives.name)
@@ -140,7 +140,7 @@ func TestALossIsMadeGoodByAWorkerThatComesLater(t *testing.T) {
 		verdict := w.askAside(time.Minute)
 		dies, lives := busyWith(a, b)
 		lives.mute.Store(true) // so that there is somebody to wait for
-		time.Sleep(time.Second)
+		pass(time.Second)
 		lives.dead.Store(true)
 		dies.kill()
 		w.peer("remote", "c", 4)

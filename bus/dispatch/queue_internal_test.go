@@ -172,7 +172,7 @@ func (c *chaos) step(what, which int) {
 	case 6:
 		c.m.Gone(worker)
 	case 7:
-		time.Sleep(schema.BeatEvery)
+		<-time.After(schema.BeatEvery)
 		c.m.Tick(schema.BeatEvery)
 	default:
 		c.m.Beat(&schema.Beat{Pool: "p", Worker: worker, Capacity: which % 4, Draining: which%11 == 0, InFlight: which % 3})

@@ -42,7 +42,7 @@ func TestSilenceEndsInARerunWhenAnotherWorkerComesEvenLate(t *testing.T) {
 		p := w.peer("remote", "a", 4)
 		p.frozen.Store(true)
 		verdict := w.askAside(time.Minute)
-		time.Sleep(10 * time.Second) // by now the silent worker is forgotten
+		pass(10 * time.Second) // by now the silent worker is forgotten
 		start := time.Now()
 		w.peer("remote", "b", 4)
 		w.wants(<-verdict, schema.None, "x=ok@b")
@@ -137,9 +137,9 @@ func TestSilenceThatTheAggregatorOnlyThinksItHeardDoesNotCount(t *testing.T) {
 		a, b := w.pair(map[string]act{"x": {takes: 10 * time.Second}})
 		verdict := w.askAside(time.Minute)
 		has, other := busyWith(a, b)
-		time.Sleep(time.Second + 60*time.Millisecond) // so that it ticks before it hears the next beat
+		pass(time.Second + 60*time.Millisecond) // so that it ticks before it hears the next beat
 		w.stopped.Store(true)
-		time.Sleep(5 * time.Second) // its process was stopped
+		pass(5 * time.Second) // its process was stopped
 		w.stopped.Store(false)
 		w.wants(<-verdict, schema.None, "x=ok@"+has.name)
 		w.wantsTold()
@@ -153,7 +153,7 @@ func TestASilentWorkerGetsNothingUntilItBeatsAgain(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.mute.Store(true)
-		time.Sleep(noticed)
+		pass(noticed)
 		verdict := w.askAside(time.Minute)
 		if len(p.batches()) > 0 {
 			t.Error("a silent worker was asked")
@@ -186,7 +186,7 @@ func TestTheWorkerOfAFirstContactIsKnownByItsBeats(t *testing.T) {
 		p := w.stranger("remote", "a", 4)
 		p.act("y", act{takes: 10 * time.Second})
 		verdict := w.askAside(time.Minute)
-		time.Sleep(noticed)
+		pass(noticed)
 		w.peer("remote", "b", 4)
 		p.kill()
 		w.wants(<-verdict, schema.None, "x=ok@a y=ok@b")

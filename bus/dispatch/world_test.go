@@ -1,11 +1,9 @@
 package dispatch_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,18 +45,21 @@ func inWorld(t *testing.T, hooks []schema.Hook, f func(w *world)) {
 // inWorldWithQueue is inWorld where so many calls may wait for a worker.
 func inWorldWithQueue(t *testing.T, queue int, hooks []schema.Hook, f func(w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		life, end := context.WithCancel(t.Context())
-		defer end()
-		w := &world{t: t, hooks: hooks, members: dispatch.NewMembers(queue), life: life, end: end}
-		w.opt = dispatch.Options{
-			Caller: w, Members: w.members, NewID: func() string { return strconv.FormatUint(w.ids.Add(1), 10) },
-			Logger: slog.New(slog.DiscardHandler), Watch: w.watch(),
-		}
-		w.build()
-		go w.run()
-		f(w)
-	})
+	synctest.Test(t, func(t *testing.T) { inBubble(t, queue, hooks, f) })
+}
+
+// inBubble runs f in a world, inside a bubble that is there already.
+func inBubble(t *testing.T, queue int, hooks []schema.Hook, f func(w *world)) {
+	life, end := context.WithCancel(t.Context())
+	defer end()
+	w := &world{t: t, hooks: hooks, members: dispatch.NewMembers(queue), life: life, end: end}
+	w.opt = dispatch.Options{
+		Caller: w, Members: w.members, NewID: func() string { return strconv.FormatUint(w.ids.Add(1), 10) },
+		Logger: slog.New(slog.DiscardHandler), Watch: w.watch(),
+	}
+	w.build()
+	go w.run()
+	f(w)
 }
 
 // build makes the dispatcher anew after its options or hooks were changed.
@@ -229,10 +230,5 @@ func timeout(d time.Duration) func(*schema.Hook) {
 	return func(h *schema.Hook) { h.Timeout = schema.Duration(d) }
 }
 
-// sorted is the entries of a map as words.
-func sorted[V cmp.Ordered](m map[string]V) (out []string) {
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, fmt.Sprintf("%s: %v", k, m[k]))
-	}
-	return out
-}
+// pass lets time pass: fake time, in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
