@@ -31,6 +31,7 @@ const (
 	modNATS   = "github.com/nats-io/nats.go"
 	modServer = "github.com/nats-io/nats-server/v2"
 	modNUID   = "github.com/nats-io/nuid"
+	modSync   = "golang.org/x/sync"
 	modProm   = "github.com/prometheus/client_golang"
 	modJSON   = "github.com/go-json-experiment/json"
 	modUUID   = "github.com/google/uuid"
@@ -61,7 +62,7 @@ func rooms() map[string]room {
 		"bus/state":      {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/embedded":   {own: []string{"schema", "bus"}, modules: []string{modNATS, modServer, "golang.org/x/crypto"}},
 		"bus/bustest":    {own: []string{"bus", "bus/embedded"}, modules: []string{modNATS, modServer}},
-		"bus/aggregator": {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modNUID, modProm, modJSON}},
+		"bus/aggregator": {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modNUID, modProm, modJSON, modSync}},
 
 		// Touching the world: workers and what they run.
 		"workers":     {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON}},

@@ -13,7 +13,7 @@ import (
 func BatchMsg(subject string, b *schema.Batch) *nats.Msg {
 	w := newWriter(9)
 	w.text(schema.HeaderBatch, b.Batch)
-	w.set(schema.HeaderConfig, strconv.FormatUint(b.Version, 10))
+	w.set(schema.HeaderConfig, configOf(b))
 	w.set(schema.HeaderHooks, joinHooks(b.Hooks))
 	w.text(schema.HeaderAgent, b.Agent)
 	w.set(schema.HeaderEvent, string(b.Event))
@@ -33,8 +33,9 @@ func ParseBatchMsg(m *nats.Msg) (*schema.Batch, error) {
 			Event: in.eventType(), Agent: in.agent(), ID: in.eventID(),
 			Tool: in.text(schema.HeaderTool), Session: in.text(schema.HeaderSession),
 		},
-		Version: in.version(), Hooks: in.hooks(), Left: in.left(), Body: m.Data,
+		Hooks: in.hooks(), Left: in.left(), Body: m.Data,
 	}
+	b.Version, b.Fabric = in.config()
 	in.required(schema.HeaderBatch, "the batch's id")
 	b.Batch = in.text(schema.HeaderBatch)
 	in.body(m.Data)
@@ -58,16 +59,26 @@ func (r *reader) agent() string {
 	return r.text(schema.HeaderAgent)
 }
 
-func (r *reader) version() uint64 {
+// configOf is the config version of b, and behind a blank whose it is.
+func configOf(b *schema.Batch) string {
+	version := strconv.FormatUint(b.Version, 10)
+	if b.Fabric == "" {
+		return version
+	}
+	return version + " " + b.Fabric
+}
+
+func (r *reader) config() (version uint64, fabric string) {
 	v := r.required(schema.HeaderConfig, "the config version")
 	if v == "" {
-		return 0
+		return 0, ""
 	}
-	n, err := strconv.ParseUint(v, 10, 64)
+	number, fabric, _ := strings.Cut(v, " ")
+	n, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		r.fault("the header %s is %.64q; send the config version, a number", schema.HeaderConfig, v)
+		r.fault("the header %s is %.64q; send the config version, a number, and behind a blank the fabric's id", schema.HeaderConfig, v)
 	}
-	return n
+	return n, fabric
 }
 
 func joinHooks(hooks []int) string {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -119,6 +120,36 @@ func ReadEvent(data []byte) (*Event, error) {
 		return nil, sentence("the event", err)
 	}
 	return e, nil
+}
+
+// Glance is what can be seen of an event that can not be read, or not whole:
+// the type, agent, session and tool that stand before the fault.
+func Glance(data []byte) Event {
+	var e Event
+	into := map[string]*string{"agent_id": &e.AgentID, "session_id": &e.SessionID, "tool_name": &e.ToolName}
+	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
+		return e
+	}
+	for {
+		name, err := dec.ReadToken()
+		if err != nil || name.Kind() != '"' {
+			return e
+		}
+		key, value := name.String(), jsontext.Value(nil)
+		if value, err = dec.ReadValue(); err != nil {
+			return e
+		}
+		var s string
+		if value.Kind() != '"' || Unmarshal(value, &s) != nil {
+			continue
+		}
+		if key == "hook_type" && EventType(s).Known() {
+			e.HookType = EventType(s)
+		} else if at := into[key]; at != nil {
+			*at = s
+		}
+	}
 }
 
 // DecodeEvent reads an event's JSON and puts the routing facts over what the

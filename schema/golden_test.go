@@ -90,7 +90,7 @@ func TestEveryFieldAppearsInSomeGoldenFile(t *testing.T) {
 		schema.Restart{}, schema.Terminate{},
 	} {
 		for f := range fields(reflect.TypeOf(v)) {
-			if !members[f] {
+			if f != "-" && !members[f] {
 				t.Errorf("%T: no golden file has the member %q", v, f)
 			}
 		}

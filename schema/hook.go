@@ -98,6 +98,9 @@ type Override struct {
 type Config struct {
 	// Version counts from 1; 0 is "nothing applied yet": no hooks.
 	Version uint64 `json:"version"`
+	// Fabric is the id of the fabric it is active in: versions of another one
+	// have the same numbers. It is not part of what is stored.
+	Fabric string `json:"-"`
 	// Presets are the built-in groups of hooks that are switched on.
 	Presets []string `json:"presets,omitzero"`
 	// PythonPath lists where modules and programs are looked up.

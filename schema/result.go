@@ -78,3 +78,14 @@ func (r *Result) Trimmed() *Result {
 	}
 	return &Result{Decision: r.Decision, Reason: reason}
 }
+
+// Encodable reports whether r's values are JSON that every peer can read. One
+// that a program made by hand may not be.
+func (r *Result) Encodable() bool {
+	for _, v := range append([]jsontext.Value{r.UpdatedInput, r.UpdatedOutput, r.Value}, r.Effects...) {
+		if v != nil && (!v.IsValid(jsontext.AllowInvalidUTF8(true)) || depth(v) > MaxDepth) {
+			return false
+		}
+	}
+	return true
+}

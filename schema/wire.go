@@ -20,7 +20,8 @@ const (
 	HeaderAck = "Hook-Ack"
 	// HeaderBatch is a batch's id.
 	HeaderBatch = "Hook-Batch"
-	// HeaderConfig is the config version a batch names its hooks by.
+	// HeaderConfig is the config version a batch names its hooks by, and behind a
+	// blank the fabric whose version it is.
 	HeaderConfig = "Hook-Config"
 	// HeaderHooks lists a batch's hooks, indexes separated by commas.
 	HeaderHooks = "Hook-Hooks"
@@ -85,6 +86,9 @@ type Batch struct {
 	Batch string
 	// Version is the config version that Hooks are indexes into.
 	Version uint64
+	// Fabric is whose version that is; a worker that follows another fabric has
+	// no such version. Empty: the sender does not say.
+	Fabric string
 	// Hooks are in registration order.
 	Hooks []int
 	// Left is the time the worker has; it answers before that.

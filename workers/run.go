@@ -62,7 +62,7 @@ func (j *job) release() {
 // prepare finds the batch's config version and reads its event.
 func (j *job) prepare() (schema.Status, string) {
 	j.v = (*j.w.versions.Load())[j.batch.Version]
-	if j.v == nil {
+	if j.v == nil || j.batch.Fabric != "" && j.batch.Fabric != j.v.config.Fabric {
 		return schema.StatusStale, fmt.Sprintf("config version %d is not known here", j.batch.Version)
 	}
 	for _, i := range j.batch.Hooks {
@@ -110,16 +110,17 @@ func (j *job) beside(hooks []int) int {
 	return max(n, 1)
 }
 
-// side runs hooks side by side and takes their outcomes in registration order.
+// side runs hooks side by side and takes their outcomes in registration order,
+// each as soon as those before it are there, so that beats carry it. All are
+// waited for, also behind one that ends the chain: they run, so that it is told.
 func (j *job) side(ctx context.Context, hooks []int) {
-	outcomes := make([]schema.Outcome, len(hooks))
-	var wg sync.WaitGroup
+	outcomes, event := make([]chan schema.Outcome, len(hooks)), j.event
 	for i, h := range hooks {
-		wg.Go(func() { outcomes[i] = j.one(ctx, h, j.event) })
+		outcomes[i] = make(chan schema.Outcome, 1)
+		j.handlers.Go(func() { outcomes[i] <- j.one(ctx, h, event) })
 	}
-	wg.Wait()
-	for _, o := range outcomes {
-		j.take(o)
+	for i := range hooks {
+		j.take(<-outcomes[i])
 	}
 }
 
@@ -206,6 +207,9 @@ func (j *job) finish(o schema.Outcome, l *loaded, a answered) schema.Outcome {
 	case a.err != nil:
 		o.Kind, o.Error = schema.Errored, a.err.Error()
 		j.w.opt.Logger.Warn("hook failed", "hook", l.hook.Name, "event_id", j.batch.ID, "error", a.err, "stack", a.stack)
+	case !a.result.Encodable():
+		o.Kind, o.Error = schema.Errored, fmt.Sprintf("answered with a value that is not JSON, or nests deeper than %d levels", schema.MaxDepth)
+		o.Result = *a.result.Trimmed()
 	case n > schema.MaxResult:
 		o.Kind, o.Error = schema.Errored, fmt.Sprintf("answered with %d bytes; an answer has at most %d", n, schema.MaxResult)
 		o.Result = *a.result.Trimmed()

@@ -68,7 +68,8 @@ func (s *Service) subscribe() error {
 			return fmt.Errorf("serving the pool %q: %w", pool, err)
 		}
 		take := func(m *nats.Msg) { s.take(pool, m) }
-		sub, err := s.nc.Subscribe(own, take)
+		// A queue group of its own, so that a name given twice runs nothing twice.
+		sub, err := s.nc.QueueSubscribe(own, bus.QueueWorkers, take)
 		if err != nil {
 			return fmt.Errorf("subscribing to %s: %w", own, err)
 		}

@@ -86,6 +86,7 @@ func New(opt Options) *Worker {
 	if opt.Freed == nil {
 		opt.Freed = func() {}
 	}
+	opt.Pools = slices.Compact(slices.Sorted(slices.Values(opt.Pools)))
 	w := &Worker{opt: opt, slots: make(chan struct{}, opt.Capacity), batches: make(map[string]*progress)}
 	w.versions.Store(&map[uint64]*version{})
 	return w
@@ -103,6 +104,7 @@ func (w *Worker) Load(cfg schema.Config) map[string]string {
 		}
 	}
 	next := maps.Clone(*w.versions.Load())
+	maps.DeleteFunc(next, func(_ uint64, v *version) bool { return v.config.Fabric != cfg.Fabric })
 	next[cfg.Version] = v
 	for len(next) > keptVersions {
 		delete(next, slices.Min(slices.Collect(maps.Keys(next))))

@@ -180,7 +180,7 @@ func (a *Aggregator) open() error {
 		return err
 	}
 	// Whoever hears that the aggregator is ready may ask at once.
-	return a.flush(context.Background())
+	return a.flush(context.Background(), a.opt.Events)
 }
 
 // Members is what is known of the workers.
@@ -206,17 +206,17 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 	for _, s := range append(a.subs, a.caller.sub) {
 		_ = s.Unsubscribe() // the connection may be closed already
 	}
-	return a.flush(ctx)
+	return a.flush(ctx, a.opt.Events)
 }
 
 // flushTime bounds how long the server may take to take over what was said.
 const flushTime = 5 * time.Second
 
 // flush sees to it that the server has heard what was said so far.
-func (a *Aggregator) flush(ctx context.Context) error {
+func (a *Aggregator) flush(ctx context.Context, nc *nats.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
-	if err := a.opt.Events.FlushWithContext(ctx); err != nil && !a.opt.Events.IsClosed() {
+	if err := nc.FlushWithContext(ctx); err != nil && !nc.IsClosed() {
 		return fmt.Errorf("telling the server: %w", err)
 	}
 	return nil

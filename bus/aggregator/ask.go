@@ -168,11 +168,13 @@ func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType) ([]byte, erro
 		return data, err
 	}
 	why := fmt.Sprintf("the verdict is %d bytes; at most %d can be sent: let the hooks rewrite or inject less", len(data), most)
+	said := (&schema.Result{Decision: v.Decision, Reason: v.Reason}).Trimmed()
 	small := schema.Verdict{
-		Decision: v.Decision, Reason: v.Reason, HookErrors: []string{why},
+		Decision: said.Decision, Reason: said.Reason, HookErrors: []string{why},
 		ConfigVersion: v.ConfigVersion, Fabric: v.Fabric,
 	}
-	if b := t.Blocking(); b != schema.None && !t.Terminal(v.Decision) {
+	// A stop is nothing without its value, which does not fit.
+	if b := t.Blocking(); b != schema.None && (!t.Terminal(v.Decision) || v.Decision == schema.Stop) {
 		small.Decision, small.Reason = b, why
 	}
 	*v = small
@@ -196,7 +198,7 @@ func (a *Aggregator) record(r *schema.Routing, v *schema.Verdict, arrived time.T
 // hooks that ran beside the one that ended the chain.
 func (a *Aggregator) aside(req *dispatch.Request, _ *schema.Hook, part schema.Verdict) {
 	for i := range part.ExecutedHooks {
-		a.metrics.executed(req.Event, &part.ExecutedHooks[i])
+		a.metrics.executed(&part.ExecutedHooks[i])
 	}
 	a.feed.aside(&req.Routing, &part)
 }

@@ -24,6 +24,9 @@ const maxForgotten = 4096
 // sorts whenever there is one that waits, so that they never get many.
 const unsorted = 1 << 15
 
+// maxRoutes bounds the subjects that are kept.
+const maxRoutes = 4096
+
 // caller asks workers over the bus. It keeps one inbox for all calls, because
 // the connection's own request would drop an answer that comes late unseen.
 type caller struct {
@@ -82,7 +85,10 @@ func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch)
 		case m := <-c.replies:
 			c.reply(m)
 		case <-ctx.Done():
-			c.forget(token, b)
+			c.sort() // an answer that is here counts before any reason to stop waiting
+			if !c.forget(token, b) {
+				return decodeReply(<-answer)
+			}
 			return schema.BatchReply{}, context.Cause(ctx)
 		}
 	}
@@ -118,6 +124,9 @@ func (c *caller) subject(r route) (s string, err error) {
 	if s, ok := c.routes[r]; ok {
 		return s, nil
 	}
+	if len(c.routes) >= maxRoutes {
+		clear(c.routes) // workers come and go; not every end is heard of
+	}
 	if r.worker == "" {
 		s, err = bus.FirstContactSubject(r.pool)
 	} else {
@@ -136,24 +145,29 @@ func (c *caller) dropRoutes(worker string) {
 	maps.DeleteFunc(c.routes, func(r route, _ string) bool { return r.worker == worker })
 }
 
-// forget ends a call without an answer; b is remembered to count a late one.
-func (c *caller) forget(token string, b *schema.Batch) {
+// forget ends a call without an answer, and reports whether there is none: one
+// may just be on its way to the call. b is remembered to count a late one.
+func (c *caller) forget(token string, b *schema.Batch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.waiting[token] == nil {
+		return false
+	}
 	delete(c.waiting, token)
 	if b == nil {
-		return
+		return true
 	}
 	if len(c.forgotten) >= maxForgotten {
 		clear(c.forgotten)
 	}
 	c.forgotten[token] = &schema.Batch{Version: b.Version, Hooks: b.Hooks} // not its body, which may be large
+	return true
 }
 
 // reply hands an answer to the call that waits for it. The calls do it
 // themselves, whichever is first: at best that is the one it is for, which then
-// need not be woken by somebody else. An answer nobody waits
-// for is late: it is counted, never applied.
+// need not be woken by somebody else. An answer nobody waits for is late: it is
+// counted, never applied.
 func (c *caller) reply(m *nats.Msg) {
 	token := strings.TrimPrefix(m.Subject, c.inbox)
 	c.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/semaphore"
 )
 
 // spare is how many goroutines of a crew wait for the next event; more are
@@ -23,17 +24,22 @@ type crew struct {
 	sub    *nats.Subscription
 	handle func(*nats.Msg)
 	log    *slog.Logger
-	ctx    context.Context //nolint:containedctx // the crew's life
-	slots  chan struct{}   // bounds the goroutines
-	idle   atomic.Int32    // how many of them wait for a message
-	busy   atomic.Int32    // how many handle one
+	ctx    context.Context     //nolint:containedctx // the crew's life
+	slots  chan struct{}       // bounds the goroutines
+	bytes  *semaphore.Weighted // bounds what the calls under way hold
+	idle   atomic.Int32        // how many of them wait for a message
+	busy   atomic.Int32        // how many handle one
 	done   sync.WaitGroup
 }
 
 // newCrew makes a crew of at most size goroutines.
 func newCrew(ctx context.Context, size int, handle func(*nats.Msg), log *slog.Logger) *crew {
-	return &crew{handle: handle, log: log, ctx: ctx, slots: make(chan struct{}, size)}
+	return &crew{handle: handle, log: log, ctx: ctx, slots: make(chan struct{}, size), bytes: semaphore.NewWeighted(maxUnderWay)}
 }
+
+// maxUnderWay bounds the events that are being judged, in bytes. Each may be
+// copied once with a rewrite in it, and once for a worker.
+const maxUnderWay = 128 << 20
 
 // maxWaiting bounds the events that wait here, in bytes.
 const maxWaiting = 256 << 20
@@ -76,8 +82,15 @@ func (c *crew) one() bool {
 		c.log.Warn("an event that names a status instead of headers can not be answered")
 		return true
 	case err != nil:
+		if c.sub.IsValid() && c.ctx.Err() == nil {
+			c.log.Error("no events can be taken any more; restart the broker", "error", err)
+		}
 		return false
 	}
+	if c.bytes.Acquire(c.ctx, int64(len(m.Data))) != nil {
+		return false // it stops; the shim asks somebody else
+	}
+	defer c.bytes.Release(int64(len(m.Data)))
 	c.busy.Add(1)
 	defer c.busy.Add(-1)
 	c.handle(m)

@@ -53,6 +53,10 @@ func (a *Aggregator) beat(m *nats.Msg) {
 
 // Gone tells that a worker's connection closed: its calls end now.
 func (a *Aggregator) Gone(worker string) {
+	// What it said last may still be on its way here.
+	if err := a.flush(a.ctx, a.opt.Work); err != nil {
+		a.opt.Logger.Debug("the last words of a worker may be lost", "worker", worker, "error", err)
+	}
 	a.members.Gone(worker)
 	a.caller.dropRoutes(worker)
 }

@@ -72,8 +72,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		queue:      histogram("queue_seconds", "How long batches waited for a free worker.", seconds, "pool"),
 		hooks:      histogram("hook_seconds", "How long a hook ran.", seconds, "hook"),
 		outcomes:   counter("hook_outcomes_total", "What came of asking a hook.", "hook", "outcome"),
-		failOpen:   counter("fail_open_total", "Calls that a failed hook let pass. Alert on this.", "hook", "cause"),
-		failClosed: counter("fail_closed_total", "Calls that were refused because a hook failed.", "hook", "cause"),
+		failOpen:   counter("fail_open_total", "Failures of a hook that were taken as no opinion. Alert on this.", "hook", "cause"),
+		failClosed: counter("fail_closed_total", "Failures of a hook that refused the call.", "hook", "cause"),
 		batches:    histogram("batch_hooks", "Hooks per batch.", []float64{1, 2, 4, 8, 16, 32}, "pool"),
 		reruns:     counter("reruns_total", "Hooks that ran again because their worker was lost.", "pool"),
 		conditions: counter("condition_errors_total", "Conditions that could not be evaluated and counted as true.", "hook"),
@@ -165,27 +165,27 @@ func (m *metrics) verdict(t schema.EventType, v *schema.Verdict, took time.Durat
 		c.Inc()
 	}
 	for i := range v.ExecutedHooks {
-		m.executed(t, &v.ExecutedHooks[i])
+		x := &v.ExecutedHooks[i]
+		h := m.executed(x)
+		switch {
+		case h == nil || x.Outcome == schema.OK:
+		case t.Terminal(x.Decision):
+			h.closed[x.Outcome].Inc()
+		default:
+			h.open[x.Outcome].Inc()
+		}
 	}
 }
 
-// executed counts what came of one hook. A failure that did not decide let the
-// call pass, unless nothing is decided at that event anyway.
-func (m *metrics) executed(t schema.EventType, x *schema.ExecutedHook) {
+// executed counts what came of one hook, also of one that no verdict heard.
+func (m *metrics) executed(x *schema.ExecutedHook) *hookMetrics {
 	h := m.forHook(x.Hook)
 	if h == nil {
-		return
+		return nil
 	}
 	h.outcomes[x.Outcome].Inc()
 	if x.Duration > 0 {
 		h.duration.Observe(x.Duration.Std().Seconds())
 	}
-	if x.Outcome == schema.OK || x.Mode == schema.Shadow {
-		return
-	}
-	if t.Terminal(x.Decision) {
-		h.closed[x.Outcome].Inc()
-		return
-	}
-	h.open[x.Outcome].Inc()
+	return h
 }

@@ -31,6 +31,10 @@ var (
 	ErrInvalid = errors.New("the event can not be asked about")
 )
 
+// answersKept bounds the answers that wait to be compared: one of the first
+// attempt, and one of every aggregator that heard the second.
+const answersKept = 16
+
 // DefaultTimeout is how long Ask waits when its context has no deadline.
 const DefaultTimeout = 60 * time.Second
 
@@ -144,7 +148,7 @@ func (c *Client) reply(m *nats.Msg) {
 	case len(m.Data) > 0 || m.Header.Get("Status") == "503":
 		select {
 		case a.answers <- m:
-		default: // each attempt has one answer: somebody else sends these
+		default: // more aggregators than anybody has, or somebody else sends these
 		}
 	default:
 		select {
@@ -241,7 +245,7 @@ func (c *Client) prepare(e *schema.Event) (*ask, error) {
 	}
 	return &ask{
 		c: c, subject: subject, body: body, token: strconv.FormatUint(c.next.Add(1), 36),
-		answers: make(chan *nats.Msg, 2*attempts), beats: make(chan struct{}, 1),
+		answers: make(chan *nats.Msg, answersKept), beats: make(chan struct{}, 1),
 		routing: schema.Routing{
 			Event: event.HookType, Agent: event.AgentID, Session: event.SessionID,
 			Tool: event.ToolName, ID: event.EventID,

@@ -57,8 +57,8 @@ func (r *run) keep(outcomes []schema.Outcome, worker string) bool {
 	for i := range outcomes {
 		o := &outcomes[i]
 		o.Worker = worker
-		r.hooks = r.hooks[1:]
 		r.add(o)
+		r.hooks = r.hooks[1:]
 	}
 	return true
 }
@@ -105,10 +105,9 @@ func (r *run) missed(ctx context.Context, to choice, a asked) bool {
 	}
 	if errors.Is(a.err, ErrNoWorker) {
 		if to.worker == "" {
-			if r.members().expecting() {
-				return r.pause(ctx) // it may have to come back to a bus that was restarted
-			}
-			return r.nobody()
+			// It may have to come back to a bus that was restarted.
+			to, wait, err := r.members().expect(r.batch.Pool, &r.turn)
+			return r.proceed(ctx, to, wait, err)
 		}
 		r.members().Gone(to.worker)
 		return true // it was never delivered

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -184,10 +185,10 @@ func (c *call) fold(r *run) bool {
 // reports what they came to. Nobody waits for them.
 func (c *call) abandon(runs []*run) {
 	for _, r := range runs {
-		go func() {
+		go c.d.guarded(func() {
 			<-r.done
 			c.aside(r.parts)
-		}()
+		})
 	}
 }
 
@@ -283,7 +284,7 @@ func (d *Dispatcher) shadow(ctx context.Context, c *call) {
 			}
 			continue
 		}
-		go func() {
+		go d.guarded(func() {
 			defer func() { <-d.shadows }()
 			shadow := &call{d: d, snap: c.snap, plan: c.plan, req: c.req, body: c.req.Body, until: c.until}
 			r := &run{call: shadow, batch: b, hooks: shadow.holding(b.Hooks), body: c.req.Body}
@@ -291,6 +292,16 @@ func (d *Dispatcher) shadow(ctx context.Context, c *call) {
 				r.do(ctx)
 			}
 			shadow.aside(r.parts)
-		}()
+		})
 	}
+}
+
+// guarded runs what no verdict waits for; if it breaks, nobody else does.
+func (d *Dispatcher) guarded(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.opt.Logger.Error("work off the path panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
 }

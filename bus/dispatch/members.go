@@ -97,13 +97,6 @@ func (m *Members) Expect() {
 	m.expected = time.Now().Add(silentAfter)
 }
 
-// expecting reports whether workers may still be on their way.
-func (m *Members) expecting() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return time.Now().Before(m.expected)
-}
-
 // Beat records what a worker says of itself.
 func (m *Members) Beat(b *schema.Beat) {
 	m.mu.Lock()

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // turn is a call's place in the queue of a pool. A free slot is handed to the
@@ -43,11 +44,26 @@ func (m *Members) take(poolName string, t *turn) (to choice, wait bool, err erro
 	return choice{}, false, nil
 }
 
+// expect is await while workers may be on their way, and ErrNoWorker after that.
+func (m *Members) expect(poolName string, t *turn) (to choice, wait bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !time.Now().Before(m.expected) {
+		return choice{}, false, ErrNoWorker
+	}
+	return m.awaited(poolName, t)
+}
+
 // await is take for a call that the pool's first contact has sent back: until
 // somebody is known to serve the pool there is nobody to ask.
 func (m *Members) await(poolName string, t *turn) (to choice, wait bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.awaited(poolName, t)
+}
+
+// awaited is await with the lock held.
+func (m *Members) awaited(poolName string, t *turn) (to choice, wait bool, err error) {
 	p := m.pool(poolName)
 	best, _ := p.best(t.version, t.not)
 	switch {

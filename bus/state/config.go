@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,7 +54,7 @@ type Configs struct {
 	js     jetstream.JetStream
 	kv     jetstream.KeyValue
 	log    *slog.Logger
-	fabric string
+	fabric atomic.Pointer[string]
 }
 
 // OpenConfigs makes the configuration's bucket, or opens the one that is
@@ -76,9 +77,11 @@ func OpenConfigs(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (
 		return nil, err
 	}
 	c := newConfigs(js, kv, o)
-	if c.fabric, err = c.ensureFabric(ctx); err != nil {
+	id, err := c.ensureFabric(ctx)
+	if err != nil {
 		return nil, err
 	}
+	c.fabric.Store(&id)
 	return c, nil
 }
 
@@ -97,7 +100,8 @@ func OpenForRead(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (
 		if err != nil {
 			return nil, err
 		}
-		c.fabric = string(e.Value())
+		id := string(e.Value())
+		c.fabric.Store(&id)
 		return c, nil
 	})
 }
@@ -120,7 +124,18 @@ func newConfigs(js jetstream.JetStream, kv jetstream.KeyValue, o ConfigOptions) 
 
 // FabricID is the id of the fabric, a UUID made with its buckets: a new data
 // directory is a new fabric.
-func (c *Configs) FabricID() string { return c.fabric }
+func (c *Configs) FabricID() string { return *c.fabric.Load() }
+
+// meet reads the fabric's id and reports whether it is another one than before:
+// the bucket was made anew, and its versions count from one again.
+func (c *Configs) meet(ctx context.Context) (bool, error) {
+	e, err := c.kv.Get(ctx, fabricKey)
+	if err != nil {
+		return false, fmt.Errorf("reading the fabric's id: %w", err)
+	}
+	id := string(e.Value())
+	return *c.fabric.Swap(&id) != id, nil
+}
 
 // ensureFabric returns the fabric's id. Of all who come at once, one makes it.
 func (c *Configs) ensureFabric(ctx context.Context) (string, error) {

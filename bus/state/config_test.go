@@ -63,7 +63,7 @@ func TestConfigsAreVersions(t *testing.T) {
 		}
 		publish(t, c, config("a"), 1, true)
 		same := config("a")
-		same.Dir, same.Version = "/elsewhere", 77
+		same.Version = 77
 		publish(t, c, same, 1, false)
 		publish(t, c, config("b"), 2, true)
 		publish(t, c, config("a"), 3, true)
@@ -76,6 +76,9 @@ func TestConfigsAreVersions(t *testing.T) {
 		if cur, err := open(t, js).Current(t.Context()); err != nil || cur.Version != 3 || cur.Hooks[0].Name != "a" {
 			t.Errorf("the active one: %+v, %v", cur, err)
 		}
+		elsewhere := config("a")
+		elsewhere.Dir = "/elsewhere" // its programs may be others
+		publish(t, c, elsewhere, 4, true)
 	})
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // Publish makes cfg the active version, under a number of its own, which it
-// returns. If the active version already says the same (its number and the
-// folder it came from aside), nothing is written and changed is false.
+// returns. If the active version already says the same (its number aside; the
+// folder counts, because programs are looked up there), nothing is written and changed is false.
 // Numbers only grow; some may be skipped.
 func (c *Configs) Publish(ctx context.Context, cfg schema.Config) (version uint64, changed bool, err error) {
 	p := publication{configs: c, cfg: cfg}
@@ -43,7 +43,7 @@ func (c *Configs) Publish(ctx context.Context, cfg schema.Config) (version uint6
 
 // content is what two configurations have in common when they say the same.
 func content(cfg schema.Config) ([]byte, error) {
-	cfg.Version, cfg.Dir = 0, ""
+	cfg.Version = 0
 	first, err := schema.Marshal(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration can not be written as JSON: %w", err)

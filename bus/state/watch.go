@@ -101,13 +101,20 @@ func (f *follower) look(ctx context.Context) error {
 	return nil
 }
 
-// follow delivers version if it is newer than all before.
+// follow delivers version if it is newer than all before, or another fabric's.
 func (f *follower) follow(ctx context.Context, version uint64) error {
+	other, err := f.configs.meet(ctx)
+	if err != nil {
+		return err
+	}
+	if other {
+		f.configs.log.Warn("the fabric was made anew; its versions count from the start")
+		f.last = 0
+	}
 	if version <= f.last {
 		return nil
 	}
 	var cfg schema.Config
-	var err error
 	for i := range 5 { // A replica may not know a new version yet.
 		if cfg, err = f.configs.Get(ctx, version); !errors.Is(err, ErrNoVersion) {
 			break
@@ -118,6 +125,7 @@ func (f *follower) follow(ctx context.Context, version uint64) error {
 	}
 	if err == nil {
 		f.last = version
+		cfg.Fabric = f.configs.FabricID()
 		f.use(cfg)
 	}
 	return err

@@ -58,11 +58,13 @@ func (h *hook) run(ctx context.Context) (code int) {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout-schema.Margin(h.timeout))
 	defer cancel()
 	decoded, err := h.readInTime(ctx)
+	if decoded != nil {
+		e = decoded
+	}
 	if err != nil {
 		h.answer(e, h.unreadable(ctx, e, err))
 		return program.Failed
 	}
-	e = decoded
 	v, err := h.ask(ctx, func(c *client.Client) (*schema.Verdict, error) { return c.Ask(ctx, e) })
 	if err != nil {
 		v = h.unjudged(e, err)
@@ -76,7 +78,15 @@ func (h *hook) unreadable(ctx context.Context, e *schema.Event, why error) *sche
 	if e.HookType == "" {
 		e.HookType = schema.PreToolUse // nobody said; what is guarded most counts
 	}
+	known := h.agent != "" || e.AgentID != "" || e.SessionID != ""
 	h.identify(e)
+	if !known && e.HookType.Blocking() != schema.None {
+		// An agent's own guards can not be found without its name.
+		v := &schema.Verdict{Decision: e.HookType.Blocking(), HookErrors: []string{why.Error()}}
+		v.Reason = fmt.Sprintf("whose call this is can not be told, so that nobody can say what guards it: %v; name the agent with --agent", why)
+		fmt.Fprintf(h.stderr, "agentshim: %v\n", why)
+		return v
+	}
 	v, err := h.ask(ctx, func(c *client.Client) (*schema.Verdict, error) { return c.AskUnreadable(ctx, e, why) })
 	if err != nil {
 		return h.unjudged(e, errors.Join(why, err))
@@ -110,17 +120,26 @@ func (h *hook) read(ctx context.Context) (*schema.Event, error) {
 			return nil, fmt.Errorf("reading stdin: %w", in.err)
 		}
 		if len(in.data) > schema.MaxEvent {
-			return nil, fmt.Errorf("the event on stdin is larger than %d bytes", schema.MaxEvent)
+			return h.glance(in.data), fmt.Errorf("the event on stdin is larger than %d bytes", schema.MaxEvent)
 		}
 		e, err := h.dialect.Decode(in.data, h.want)
 		if err != nil {
-			return nil, err
+			return h.glance(in.data), err
 		}
 		h.identify(e)
 		return e, nil
 	case <-ctx.Done():
 		return nil, errors.New("stdin did not end in time; write the event and close it")
 	}
+}
+
+// glance is what can be seen of an event that can not be read.
+func (h *hook) glance(data []byte) *schema.Event {
+	e := schema.Glance(data)
+	if h.want != "" {
+		e.HookType = h.want
+	}
+	return &e
 }
 
 // identify says whose event it is.
