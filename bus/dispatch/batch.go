@@ -57,7 +57,8 @@ func (r *run) do(ctx context.Context) {
 		r.rest(schema.Lost, "may have run when the call was asked first; it is not idempotent, so it is not run again")
 		return
 	}
-	left := time.Until(r.call.until)
+	now := time.Now()
+	left := r.call.until.Sub(now)
 	if left <= 0 {
 		r.rest(schema.Deadline, "the call's time was over before it could be asked")
 		return
@@ -65,7 +66,7 @@ func (r *run) do(ctx context.Context) {
 	if w := r.call.d.opt.Watch.Batch; w != nil {
 		w(r.batch.Pool, len(r.hooks))
 	}
-	r.until = time.Now().Add(r.budget(left))
+	r.until = now.Add(r.budget(left))
 	for len(r.hooks) > 0 && r.step(ctx) {
 	}
 }

@@ -362,3 +362,26 @@ func TestWhatACallWasGivenAsItLeftGoesToTheNext(t *testing.T) {
 		w.wants(v, schema.None, "x=ok@a")
 	})
 }
+
+// After a start the workers' connections come back one by one.
+func TestAfterAStartACallWaitsForTheFirstWorkerOfItsPool(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
+		w.members.Expect()
+		verdict := w.askAside(time.Minute)
+		pass(500 * time.Millisecond)
+		w.peer("remote", "a", 1)
+		w.wants(<-verdict, schema.None, "x=ok@a")
+	})
+}
+
+func TestAfterAStartACallDoesNotWaitForEver(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
+		w.members.Expect()
+		v, took := w.ask(time.Minute)
+		w.wants(v, schema.Deny, "x=no_worker")
+		w.took(took, 3*schema.BeatEvery, time.Second)
+		v, took = w.ask(time.Minute)
+		w.wants(v, schema.Deny, "x=no_worker")
+		w.took(took, 0, 0)
+	})
+}

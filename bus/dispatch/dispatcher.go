@@ -95,8 +95,8 @@ func New(opt Options) *Dispatcher {
 // Dispatch runs the plan for r and returns the verdict, always. The context
 // carries the process's life, not the call's deadline: that is in r.
 func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Request) (v schema.Verdict) {
-	left := time.Until(r.Deadline)
-	c := &call{d: d, snap: s, plan: p, req: r, body: r.Body, until: time.Now().Add(left - schema.Margin(left))}
+	c := &call{d: d, snap: s, plan: p, req: r, body: r.Body}
+	c.until = r.Deadline.Add(-schema.Margin(time.Until(r.Deadline)))
 	if len(p.Shadow) > 0 {
 		d.shadow(ctx, c)
 	}

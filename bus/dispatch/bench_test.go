@@ -1,0 +1,81 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+func BenchmarkPlan(b *testing.B) {
+	s := compile(b, hook(""), hook("", func(h *schema.Hook) { h.Matcher = "Write|Edit" }), hook("", func(h *schema.Hook) { h.Agent = "agent-*" }))
+	b.ReportAllocs()
+	for b.Loop() {
+		if s.Plan("agent-1", schema.PreToolUse, "Bash").Empty() {
+			b.Fatal("the plan is empty")
+		}
+	}
+}
+
+// BenchmarkDispatch is a whole call with hooks that have no opinion, run as a
+// function call by a real worker in this process, or by one behind a bus that
+// costs nothing.
+func BenchmarkDispatch(b *testing.B) {
+	for _, n := range []int{1, 8} {
+		b.Run(fmt.Sprintf("local/hooks=%d", n), func(b *testing.B) { benchDispatch(b, n, schema.DefaultPool) })
+		b.Run(fmt.Sprintf("remote/hooks=%d", n), func(b *testing.B) { benchDispatch(b, n, "remote") })
+	}
+}
+
+func benchDispatch(b *testing.B, n int, in string) {
+	hooks := make([]schema.Hook, n)
+	for i := range hooks {
+		hooks[i] = hook(fmt.Sprint("hook-", i), pool(in), readonly)
+	}
+	s := compile(b, hooks...)
+	w := workers.New(workers.Options{
+		Name: "w", Pools: []string{in}, Inline: []schema.Kind{schema.Builtin},
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: quiet{}}, Logger: slog.New(slog.DiscardHandler),
+	})
+	w.Load(s.Config)
+	members := dispatch.NewMembers(10)
+	members.Beat(w.Beat(in))
+	opt := dispatch.Options{
+		Members: members, NewID: func() string { return "id" },
+		Caller: callerFunc(func(ctx context.Context, _, _ string, b *schema.Batch) (schema.BatchReply, error) {
+			return w.Run(ctx, b), nil
+		}),
+	}
+	if in == schema.DefaultPool {
+		opt.Local = w
+	}
+	d := dispatch.New(opt)
+	r := &dispatch.Request{
+		Routing: schema.Routing{Event: schema.PreToolUse, Agent: "agent-1", Tool: "Bash", ID: "id"}, Attempt: 1,
+		Body: []byte(`{"tool_name":"Bash","tool_input":{"command":"ls"}}`),
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Deadline = time.Now().Add(time.Minute)
+		v := d.Dispatch(b.Context(), s, s.Plan(r.Agent, r.Event, r.Tool), r)
+		if len(v.ExecutedHooks) != n {
+			b.Fatalf("%+v", v)
+		}
+	}
+}
+
+// quiet runs hooks that have no opinion.
+type quiet struct{}
+
+// Load has nothing to prepare.
+func (quiet) Load(schema.Hook, []string) (workers.Handler, error) {
+	return workers.HandlerFunc(func(context.Context, *schema.Event) (schema.Result, error) { return schema.Result{}, nil }), nil
+}
+
+// Close has nothing to end.
+func (quiet) Close() error { return nil }

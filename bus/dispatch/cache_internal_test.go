@@ -1,0 +1,52 @@
+package dispatch
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Whoever may send events chooses the names of agents and tools: they must not
+// fill the memory.
+func TestThePlansOfASnapshotAreBounded(t *testing.T) {
+	s, err := Compile(schema.Config{Version: 1, Hooks: []schema.Hook{
+		{Name: "a", Event: schema.PreToolUse, Pool: "p"}, {Name: "b", Event: schema.PreToolUse, Pool: "p", Agent: "own-*"},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	most, agents := 0, 0
+	for i := range 3 * maxPlans {
+		s.Plan("own-1", schema.PreToolUse, fmt.Sprint("tool-", i))
+		most = max(most, len(s.scope("own-1").plans))
+	}
+	for i := range 2*maxAgents + 1 {
+		s.scope(fmt.Sprint("agent-", i))
+		agents = max(agents, len(s.agents))
+	}
+	if most > maxPlans || agents > maxAgents || len(s.scopes) > 2 {
+		t.Errorf("%d plans, %d agents, %d scopes", most, agents, len(s.scopes))
+	}
+	if got := s.Plan("own-1", schema.PreToolUse, "tool-0").String(); got != "p[0 1]" {
+		t.Errorf("then the plan is %s", got)
+	}
+}
+
+// Every agent of the file matches another set of patterns.
+func TestTheScopesOfASnapshotAreBounded(t *testing.T) {
+	cfg := schema.Config{Version: 1}
+	for i := range maxPlans + 10 {
+		cfg.Overrides = append(cfg.Overrides, schema.Override{Agent: fmt.Sprint("a", i), Event: schema.PreToolUse})
+	}
+	s, err := Compile(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxPlans + 10 {
+		s.Plan(fmt.Sprint("a", i), schema.PreToolUse, "Bash")
+	}
+	if len(s.scopes) > maxPlans {
+		t.Errorf("%d scopes", len(s.scopes))
+	}
+}
