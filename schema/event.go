@@ -122,6 +122,10 @@ func ReadEvent(data []byte) (*Event, error) {
 	return e, nil
 }
 
+// UnknownAgent stands for the agent of an event that can not be read so far: any
+// agent's guard guards it.
+const UnknownAgent = "*"
+
 // Glance is what can be seen of an event that can not be read, or not whole:
 // the type, agent, session and tool that stand before the fault.
 func Glance(data []byte) Event {
@@ -144,10 +148,10 @@ func Glance(data []byte) Event {
 		if value.Kind() != '"' || Unmarshal(value, &s) != nil {
 			continue
 		}
-		if key == "hook_type" && EventType(s).Known() {
+		if key == "hook_type" && e.HookType == "" && EventType(s).Known() {
 			e.HookType = EventType(s)
-		} else if at := into[key]; at != nil {
-			*at = s
+		} else if at := into[key]; at != nil && *at == "" {
+			*at = s // of two, nobody knows which is meant; the first is as good
 		}
 	}
 }

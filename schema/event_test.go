@@ -184,3 +184,17 @@ func TestDurationsAreWrittenAsAPersonWould(t *testing.T) {
 		t.Errorf("no advice in %v", err)
 	}
 }
+
+func TestAGlanceSeesWhatStandsBeforeTheFault(t *testing.T) {
+	for _, c := range []struct{ data, want string }{
+		{`{"hook_type":"PreToolUse","agent_id":"a","tool_name":"Bash","tool_input":{"x":1,`, "PreToolUse a  Bash"},
+		{`{"agent_id":"a","tool_input":{"x":1,"x":2},"session_id":"s"}`, "a s"},
+		{`{"agent_id":7,"hook_type":"Lunch","tool_name":"T"}`, "T"},
+		{``, ""}, {`[]`, ""}, {`{`, ""}, {`junk`, ""},
+	} {
+		e := schema.Glance([]byte(c.data))
+		if got := strings.Fields(strings.Join([]string{string(e.HookType), e.AgentID, e.SessionID, e.ToolName}, " ")); strings.Join(got, " ") != strings.Join(strings.Fields(c.want), " ") {
+			t.Errorf("%s: %q, want %q", c.data, got, c.want)
+		}
+	}
+}

@@ -124,7 +124,7 @@ func (a *Aggregator) refuse(m *nats.Msg, act *active, r schema.Routing, arrived 
 	}
 	r.Agent, r.Event = agent, t
 	guarded := act.Guards(agent, t)
-	if r.Tool != "" {
+	if r.Tool != "" && agent != schema.UnknownAgent {
 		guarded = act.Plan(agent, t, r.Tool).Guarded
 	}
 	v := dispatch.Malformed(t, guarded, err)

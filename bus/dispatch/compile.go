@@ -137,12 +137,13 @@ func (s *Snapshot) Plan(agent string, t schema.EventType, tool string) *Plan {
 }
 
 // Guards reports whether a call is guarded although its tool is not known:
-// whether some fail-closed hook of that event exists for the agent.
+// whether some fail-closed hook of that event exists for the agent, or for any
+// agent where that one is not known either.
 func (s *Snapshot) Guards(agent string, t schema.EventType) bool {
 	sc := s.scope(agent)
 	for i := range s.Config.Hooks {
 		h := &s.Config.Hooks[i]
-		if h.Event == t && h.FailClosed && h.Mode == schema.Enforce && s.applies(sc, h) {
+		if h.Event == t && h.FailClosed && h.Mode == schema.Enforce && (agent == schema.UnknownAgent || s.applies(sc, h)) {
 			return true
 		}
 	}

@@ -136,7 +136,7 @@ func (w *world) moody(pool, name string, mood int, takes []time.Duration) {
 	case 2:
 		p.mute.Store(true)
 	case 3:
-		p.replies = status(schema.StatusBusy)
+		p.replying(status(schema.StatusBusy))
 	case 4:
 		p.dead.Store(true)
 	case 5:

@@ -24,15 +24,13 @@ type act struct {
 type peer struct {
 	w          *world
 	pool, name string
-	// replies, if not nil, are what it says to the next batches instead of
-	// running them; the last one stays.
-	replies []schema.BatchReply
-	dead    atomic.Bool // nobody listens there any more
-	frozen  atomic.Bool // its process is stopped: it neither answers nor beats
-	mute    atomic.Bool // its beats do not arrive
-	forgets atomic.Bool // its beats name no batches
+	dead       atomic.Bool // nobody listens there any more
+	frozen     atomic.Bool // its process is stopped: it neither answers nor beats
+	mute       atomic.Bool // its beats do not arrive
+	forgets    atomic.Bool // its beats name no batches
 
 	mu       sync.Mutex // guards what follows
+	replies  []schema.BatchReply
 	capacity int
 	draining bool
 	versions []uint64
@@ -178,6 +176,14 @@ func (p *peer) act(name string, a act) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.acts[name] = a
+}
+
+// replying has it say that to the next batches instead of running them; the
+// last one stays. With nothing to say it runs them again.
+func (p *peer) replying(replies ...schema.BatchReply) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.replies = replies
 }
 
 // batches are those that came, each as the names of its hooks.

@@ -15,141 +15,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-var unloadable = act{kind: schema.LoadError}
-
-func TestAHandlerThatTwoWorkersCanNotLoadIsDenied(t *testing.T) {
-	inWorld(t, []schema.Hook{hook("x"), hook("y")}, func(w *world) {
-		a, b := w.pair(map[string]act{"x": unloadable})
-		v, _ := w.ask(time.Minute)
-		if v.Decision != schema.Deny || len(v.ExecutedHooks) != 1 || v.ExecutedHooks[0].Outcome != schema.LoadError {
-			t.Errorf("%q, %s", v.Decision, trail(v))
-		}
-		if n := len(a.batches()) + len(b.batches()); n != 2 {
-			t.Errorf("%d workers were asked, want both", n)
-		}
-	})
-}
-
-func TestAHandlerThatOnlyOneWorkerCanNotLoadRunsOnTheOther(t *testing.T) {
-	inWorld(t, []schema.Hook{hook("w"), hook("x", once), hook("y")}, func(w *world) {
-		a := w.peer("remote", "a", 4)
-		a.act("x", unloadable)
-		b := w.peer("remote", "b", 0) // full
-		verdict := w.askAside(time.Minute)
-		b.mu.Lock()
-		b.capacity = 4
-		b.mu.Unlock()
-		v := <-verdict
-		if v.Decision != schema.None || !strings.HasPrefix(trail(v), "w=ok@a x=ok@b y=ok@") {
-			t.Errorf("%q, %s", v.Decision, trail(v))
-		}
-	})
-}
-
-func TestAHandlerThatCanNotBeLoadedIsDeniedWhereThereIsNoSecondWorker(t *testing.T) {
-	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
-		w.peer("remote", "a", 4).act("x", unloadable)
-		v, took := w.ask(time.Minute)
-		w.wants(v, schema.Deny, "x=load_error@a")
-		w.took(took, 0, 0)
-	})
-}
-
-// The guard is missing on one worker, and the other one gives no opinion: that
-// must not open the way.
-func TestTheFirstWorkersWordCountsWhenTheSecondGivesNoOpinion(t *testing.T) {
-	for what, second := range map[string]func(p *peer){
-		"full":   func(p *peer) { p.replies = status(schema.StatusBusy) },
-		"stale":  func(p *peer) { p.replies = status(schema.StatusStale) },
-		"slow":   func(p *peer) { p.frozen.Store(true) },
-		"gone":   func(p *peer) { p.dead.Store(true) },
-		"liar":   func(p *peer) { p.replies = []schema.BatchReply{{Outcomes: []schema.Outcome{{Hook: 7}}}} },
-		"silent": func(p *peer) { p.replies = []schema.BatchReply{{}} },
-		"blind":  func(p *peer) { p.replies = status(schema.StatusMalformed) },
-	} {
-		t.Run(what, func(t *testing.T) {
-			inWorld(t, []schema.Hook{hook("x", timeout(2*time.Second)), hook("y")}, func(w *world) {
-				a := w.peer("remote", "a", 4)
-				a.act("x", unloadable)
-				b := w.stranger("remote", "b", 4)
-				w.members.Beat(&schema.Beat{Pool: "remote", Worker: "b"}) // known, and full
-				verdict := w.askAside(time.Minute)
-				second(b)
-				v := <-verdict
-				w.wants(v, schema.Deny, "x=load_error@a")
-			})
-		})
-	}
-}
-
-// On the Post events nothing is denied, and the rest runs.
-func TestHooksBehindAHandlerThatCanNotBeLoadedRunWhereNothingBlocks(t *testing.T) {
-	post := at(schema.PostToolUse)
-	inWorld(t, []schema.Hook{hook("x", post), hook("y", post), hook("z", post)}, func(w *world) {
-		a, b := w.pair(map[string]act{"x": unloadable, "y": unloadable})
-		v, _ := w.ask(time.Minute)
-		var kinds []string
-		for _, x := range v.ExecutedHooks {
-			kinds = append(kinds, fmt.Sprint(x.Hook, "=", x.Outcome))
-		}
-		if want := []string{"x=load_error", "y=load_error", "z=ok"}; !slices.Equal(kinds, want) || v.Decision != schema.None {
-			t.Errorf("%q, %q; want %q", v.Decision, kinds, want)
-		}
-		if n := len(a.batches()) + len(b.batches()); n > 6 {
-			t.Errorf("asked %d times", n)
-		}
-	})
-}
-
-// Hooks that ran beside the one that could not be loaded have answered: they
-// are not asked again, and what they said stands behind the second opinion.
-func TestOutcomesBesideAHandlerThatCanNotBeLoadedAreKept(t *testing.T) {
-	inWorld(t, []schema.Hook{hook("x", readonly, once), hook("y", readonly, once)}, func(w *world) {
-		a := w.peer("remote", "a", 4)
-		a.replies = []schema.BatchReply{{Outcomes: []schema.Outcome{
-			{Hook: 0, Kind: schema.LoadError}, {Hook: 1, Result: schema.Denied("beside")},
-		}}}
-		w.members.Beat(&schema.Beat{Pool: "remote", Worker: "b"})
-		b := w.stranger("remote", "b", 4)
-		v, _ := w.ask(time.Minute)
-		w.wants(v, schema.Deny, "x=ok@b y=ok@a")
-		if v.Reason != "beside" || !slices.Equal(b.batches(), []string{"x"}) {
-			t.Errorf("reason %q; the second worker was asked for %q", v.Reason, b.batches())
-		}
-	})
-}
-
-func TestTheLocalWorkersLoadErrorIsCheckedOnTheBusAndTheOtherWayRound(t *testing.T) {
-	for _, broken := range []string{"local", "a"} {
-		t.Run(broken, func(t *testing.T) {
-			inWorld(t, []schema.Hook{hook("x", pool(schema.DefaultPool))}, func(w *world) {
-				l, p := w.local(1), w.peer(schema.DefaultPool, "a", 1)
-				want := "x=ok@a"
-				if broken == "local" {
-					l.act("x", unloadable)
-				} else {
-					want = "x=ok@local"
-					p.act("x", unloadable)
-					l.full.Store(true)
-					w.opt.Local = tryFunc(func(b *schema.Batch) (schema.BatchReply, bool) {
-						if len(p.batches()) == 0 {
-							return schema.BatchReply{}, false
-						}
-						l.full.Store(false)
-						return l.Try(w.life, b)
-					})
-					w.build()
-				}
-				v, _ := w.ask(time.Minute)
-				w.wants(v, schema.None, want)
-			})
-		})
-	}
-}
-
 // What a worker must not answer is an error of the hooks it was asked for, and
 // nothing of it counts.
-func TestARepliesThatFitsNotItsBatchIsAnErrorOfItsHooks(t *testing.T) {
+func TestAReplyThatDoesNotFitItsBatchIsAnErrorOfItsHooks(t *testing.T) {
 	deny := schema.Denied("not asked")
 	for what, outcomes := range map[string][]schema.Outcome{
 		"none":                 nil,
@@ -166,7 +34,7 @@ func TestARepliesThatFitsNotItsBatchIsAnErrorOfItsHooks(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			inWorld(t, []schema.Hook{hook("x"), hook("y"), hook("z", pool("other"))}, func(w *world) {
-				w.peer("remote", "a", 4).replies = []schema.BatchReply{{Outcomes: outcomes}}
+				w.peer("remote", "a", 4).replying(schema.BatchReply{Outcomes: outcomes})
 				w.peer("other", "b", 4)
 				v, _ := w.ask(time.Minute)
 				w.wants(v, schema.None, "x=error y=error z=ok@b")
@@ -175,9 +43,9 @@ func TestARepliesThatFitsNotItsBatchIsAnErrorOfItsHooks(t *testing.T) {
 	}
 }
 
-func TestAReplyThatFitsNotItsBatchIsDeniedForAFailClosedHook(t *testing.T) {
+func TestAReplyThatDoesNotFitItsBatchIsDeniedForAFailClosedHook(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("y", closed)}, func(w *world) {
-		w.peer("remote", "a", 4).replies = []schema.BatchReply{{Outcomes: []schema.Outcome{{Hook: 5, Result: schema.Allowed()}}}}
+		w.peer("remote", "a", 4).replying(schema.BatchReply{Outcomes: []schema.Outcome{{Hook: 5, Result: schema.Allowed()}}})
 		v, _ := w.ask(time.Minute)
 		w.wants(v, schema.Deny, "x=error y=error")
 	})
@@ -186,10 +54,10 @@ func TestAReplyThatFitsNotItsBatchIsDeniedForAFailClosedHook(t *testing.T) {
 func TestTooFewOutcomesLeaveTheRestToBeAsked(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", once), hook("y", once), hook("z", once)}, func(w *world) {
 		p := w.peer("remote", "a", 4)
-		p.replies = []schema.BatchReply{
-			{Outcomes: []schema.Outcome{{Hook: 0, Result: schema.Rewritten(jsontext.Value(`{"n":9}`))}}},
-			{Outcomes: []schema.Outcome{{Hook: 1}}}, {Outcomes: []schema.Outcome{{Hook: 2}}},
-		}
+		p.replying(
+			schema.BatchReply{Outcomes: []schema.Outcome{{Hook: 0, Result: schema.Rewritten(jsontext.Value(`{"n":9}`))}}},
+			schema.BatchReply{Outcomes: []schema.Outcome{{Hook: 1}}}, schema.BatchReply{Outcomes: []schema.Outcome{{Hook: 2}}},
+		)
 		v, _ := w.ask(time.Minute)
 		w.wants(v, schema.None, "x=ok@a y=ok@a z=ok@a")
 		if got := p.batches(); !slices.Equal(got, []string{"x+y+z", "y+z", "z"}) {
@@ -200,9 +68,9 @@ func TestTooFewOutcomesLeaveTheRestToBeAsked(t *testing.T) {
 
 func TestAnUnknownKindOfOutcomeFollowsThePolicy(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("y", closed), hook("z")}, func(w *world) {
-		w.peer("remote", "a", 4).replies = []schema.BatchReply{{Outcomes: []schema.Outcome{
+		w.peer("remote", "a", 4).replying(schema.BatchReply{Outcomes: []schema.Outcome{
 			{Hook: 0, Kind: "eaten", Result: schema.Allowed()}, {Hook: 1, Kind: "eaten", Result: schema.Allowed()}, {Hook: 2},
-		}}}
+		}})
 		v, _ := w.ask(time.Minute)
 		w.wants(v, schema.Deny, "x=error@a y=error@a")
 	})
@@ -230,7 +98,7 @@ func TestForeignOutcomesInABeatAreNotApplied(t *testing.T) {
 
 func TestAForgedEventIsDeniedWhateverThePolicies(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("y", pool("other"))}, func(w *world) {
-		w.peer("remote", "a", 4).replies = status(schema.StatusMismatch)
+		w.peer("remote", "a", 4).replying(status(schema.StatusMismatch))
 		other := w.peer("other", "b", 4)
 		v, _ := w.request(&dispatch.Request{Deadline: time.Now().Add(time.Minute), Body: []byte(`{"tool_name":"Write"}`)})
 		if v.Decision != schema.Deny || !strings.Contains(v.Reason, "Write") || len(other.batches()) > 0 {
@@ -267,11 +135,11 @@ func TestASoundEventThatAWorkerRefusesIsAnErrorOfItsHooksOnly(t *testing.T) {
 		t.Run(string(s), func(t *testing.T) {
 			inWorld(t, []schema.Hook{hook("x"), hook("y", pool("other"))}, func(w *world) {
 				a := w.peer("remote", "a", 4)
-				a.replies = status(s)
+				a.replying(status(s))
 				w.peer("other", "b", 4).act("y", act{says: schema.Denied("no")})
 				v, _ := w.ask(time.Minute)
 				w.wants(v, schema.Deny, "x=error y=ok@b")
-				a.replies = nil
+				a.replying()
 				v, took := w.ask(time.Minute) // and it is not punished for the event
 				w.wants(v, schema.Deny, "x=ok@a y=ok@b")
 				w.took(took, 0, 0)
@@ -286,7 +154,7 @@ func TestForgedAndUnreadableEventsBlockWhereTheyCan(t *testing.T) {
 		for _, guarded := range []bool{false, true} {
 			for _, err := range []error{forged, junk} {
 				want := schema.None
-				if guarded || err == error(forged) && event.Blocking() == schema.Deny {
+				if guarded || errors.Is(err, forged) && event.Blocking() == schema.Deny {
 					want = event.Blocking()
 				}
 				v := dispatch.Malformed(event, guarded, err)

@@ -78,15 +78,10 @@ func (h *hook) unreadable(ctx context.Context, e *schema.Event, why error) *sche
 	if e.HookType == "" {
 		e.HookType = schema.PreToolUse // nobody said; what is guarded most counts
 	}
-	known := h.agent != "" || e.AgentID != "" || e.SessionID != ""
-	h.identify(e)
-	if !known && e.HookType.Blocking() != schema.None {
-		// An agent's own guards can not be found without its name.
-		v := &schema.Verdict{Decision: e.HookType.Blocking(), HookErrors: []string{why.Error()}}
-		v.Reason = fmt.Sprintf("whose call this is can not be told, so that nobody can say what guards it: %v; name the agent with --agent", why)
-		fmt.Fprintf(h.stderr, "agentshim: %v\n", why)
-		return v
+	if h.agent == "" && e.AgentID == "" && e.SessionID == "" {
+		e.AgentID = schema.UnknownAgent
 	}
+	h.identify(e)
 	v, err := h.ask(ctx, func(c *client.Client) (*schema.Verdict, error) { return c.AskUnreadable(ctx, e, why) })
 	if err != nil {
 		return h.unjudged(e, errors.Join(why, err))

@@ -1,0 +1,66 @@
+package aggregator
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestAnAnswerThatIsHereCountsBeforeItsWorkersDeath(t *testing.T) {
+	nc := bustest.Connect(t, bustest.Start(t), "work")
+	c, err := newCaller(nc, func(*schema.Batch) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var end context.CancelCauseFunc
+	worker, err := nc.Subscribe("hook.v1.run.p.w", func(m *nats.Msg) {
+		c.replies <- &nats.Msg{Subject: m.Reply, Data: []byte(`{"worker":"w","outcomes":[{"hook":0,"result":{"decision":"deny"}}]}`)}
+		end(dispatch.ErrGone)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = worker.Unsubscribe() }()
+	for range 200 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		end = cancel
+		reply, err := c.Call(ctx, "p", "w", &schema.Batch{Version: 1, Hooks: []int{0}, Left: time.Second})
+		if err != nil || reply.Outcomes[0].Result.Decision != schema.Deny {
+			t.Fatalf("%+v, %v", reply, err)
+		}
+	}
+}
+
+func TestADenyWithALongReasonFitsASmallServer(t *testing.T) {
+	s, err := server.NewServer(&server.Options{DontListen: true, MaxPayload: 1 << 20, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	defer s.WaitForShutdown()
+	defer s.Shutdown()
+	nc, err := nats.Connect("", nats.InProcessServer(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	a := &Aggregator{opt: Options{Events: nc}}
+	for _, d := range []schema.Decision{schema.Deny, schema.Stop, schema.Allow} {
+		v := &schema.Verdict{Decision: d, Reason: strings.Repeat("x", 1<<20-100), Value: []byte(`"` + strings.Repeat("y", 1<<10) + `"`)}
+		data, err := a.encode(v, schema.PreToolUse)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Publish("x", data); err != nil || v.Decision != schema.Deny {
+			t.Errorf("%s became %s: %v", d, v.Decision, err)
+		}
+	}
+}
