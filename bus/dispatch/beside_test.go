@@ -69,9 +69,9 @@ func TestADenyWaitsForSlowerHooksBeforeIt(t *testing.T) {
 
 func TestWhatRanBesideInTheSameBatchIsToldAside(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", readonly), hook("y", readonly)}, func(w *world) {
-		w.peer("remote", "a", 4).replies = []schema.BatchReply{{Outcomes: []schema.Outcome{
+		w.peer("remote", "a", 4).replying(schema.BatchReply{Outcomes: []schema.Outcome{
 			{Hook: 0, Result: schema.Denied("no")}, {Hook: 1, Result: schema.Denied("neither")},
-		}}}
+		}})
 		v, _ := w.ask(time.Minute)
 		w.wants(v, schema.Deny, "x=ok@a")
 		w.wantsTold("aside y=ok")
@@ -161,6 +161,7 @@ func TestShadowHooksAreBounded(t *testing.T) {
 			w.ask(time.Minute)
 		}
 		pass(2 * time.Second)
+		synctest.Wait()
 		var dropped, ran int
 		for _, s := range w.told {
 			switch s {
