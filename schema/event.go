@@ -140,8 +140,9 @@ func Glance(data []byte) Event {
 		if err != nil || name.Kind() != '"' {
 			return e
 		}
-		key, value := name.String(), jsontext.Value(nil)
-		if value, err = dec.ReadValue(); err != nil {
+		key := name.String()
+		value, err := dec.ReadValue()
+		if err != nil {
 			return e
 		}
 		var s string
