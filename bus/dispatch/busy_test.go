@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,21 +60,30 @@ func TestAboveTheQueuesBoundACallIsBusyAtOnce(t *testing.T) {
 	})
 }
 
-// A refused call that goes back into the queue is not turned away there: it
-// has its place already.
+// A refused call that goes back into the queue is not turned away there, and
+// stands before those that came later: it has its place already.
 func TestACallThatHasWaitedKeepsItsPlaceInAFullQueue(t *testing.T) {
 	inWorldWithQueue(t, 1, []schema.Hook{hook("x")}, func(w *world) {
-		p := w.peer("remote", "a", 1)
-		p.act("x", act{takes: time.Second})
-		first := w.askAside(time.Minute)
-		second := w.askAside(time.Minute)
-		p.replying(status(schema.StatusBusy))
-		w.wants(<-first, schema.None, "x=ok@a") // then the second is refused once
-		synctest.Wait()
+		w.peer("remote", "a", 1).act("x", act{takes: time.Second})
+		refuse, sent := make(chan struct{}), 0
+		w.opt.Caller = callerFunc(func(ctx context.Context, pool, worker string, b *schema.Batch) (schema.BatchReply, error) {
+			if sent++; sent == 2 {
+				<-refuse
+				return status(schema.StatusBusy), nil
+			}
+			return w.Call(ctx, pool, worker, b)
+		})
+		w.build()
+		start := time.Now()
+		first, second := w.askAside(time.Minute), w.askAside(time.Minute)
+		w.wants(<-first, schema.None, "x=ok@a")
+		synctest.Wait() // the second one is being refused
 		third := w.askAside(time.Minute)
-		p.replying()
+		close(refuse)
 		w.wants(<-second, schema.None, "x=ok@a")
-		w.wants(<-third, schema.None, "x=busy")
+		w.took(time.Since(start), 2*time.Second, 2500*time.Millisecond)
+		w.wants(<-third, schema.None, "x=ok@a")
+		w.took(time.Since(start), 3*time.Second, 3500*time.Millisecond)
 	})
 }
 

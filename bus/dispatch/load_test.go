@@ -61,6 +61,10 @@ func TestTheFirstWorkersWordCountsWhenTheSecondGivesNoOpinion(t *testing.T) {
 		"liar":   func(p *peer) { p.replying(schema.BatchReply{Outcomes: []schema.Outcome{{Hook: 7}}}) },
 		"silent": func(p *peer) { p.replying(schema.BatchReply{}) },
 		"blind":  func(p *peer) { p.replying(status(schema.StatusMalformed)) },
+		"dying": func(p *peer) {
+			p.act("x", act{takes: time.Second})
+			time.AfterFunc(schema.BeatEvery+schema.BeatEvery/2, p.kill)
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			inWorld(t, []schema.Hook{hook("x", timeout(2*time.Second)), hook("y")}, func(w *world) {
@@ -137,6 +141,31 @@ func TestTheLocalWorkersLoadErrorIsCheckedOnTheBusAndTheOtherWayRound(t *testing
 				}
 				v, _ := w.ask(time.Minute)
 				w.wants(v, schema.None, want)
+			})
+		})
+	}
+}
+
+// When the rest of a lost batch is asked again, so is the handler that the dead
+// worker could not load; where it must not run again, the dead one's word counts.
+func TestALoadErrorThatABeatBrought(t *testing.T) {
+	for _, idempotent := range []bool{true, false} {
+		t.Run(fmt.Sprintf("idempotent=%t", idempotent), func(t *testing.T) {
+			twice := func(h *schema.Hook) { h.Idempotent = idempotent }
+			inWorld(t, []schema.Hook{hook("w", twice), hook("x", twice), hook("y", twice)}, func(w *world) {
+				a := w.peer("remote", "a", 4)
+				a.frozen.Store(true)
+				verdict := w.askAside(time.Minute)
+				w.peer("remote", "b", 4)
+				w.members.Beat(&schema.Beat{Pool: "remote", Worker: "a", Capacity: 4, Batches: []schema.BatchProgress{
+					{Batch: "1", Outcomes: []schema.Outcome{{Hook: 0}, {Hook: 1, Kind: schema.LoadError}}},
+				}})
+				a.kill()
+				if idempotent {
+					w.wants(<-verdict, schema.None, "w=ok@a x=ok@b y=ok@b")
+				} else {
+					w.wants(<-verdict, schema.Deny, "w=ok@a x=load_error@a")
+				}
 			})
 		})
 	}
