@@ -20,10 +20,10 @@ func TestAnAnswerThatIsHereCountsBeforeItsWorkersDeath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var end context.CancelCauseFunc
+	ends := make(chan context.CancelCauseFunc, 1)
 	worker, err := nc.Subscribe("hook.v1.run.p.w", func(m *nats.Msg) {
 		c.replies <- &nats.Msg{Subject: m.Reply, Data: []byte(`{"worker":"w","outcomes":[{"hook":0,"result":{"decision":"deny"}}]}`)}
-		end(dispatch.ErrGone)
+		(<-ends)(dispatch.ErrGone)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestAnAnswerThatIsHereCountsBeforeItsWorkersDeath(t *testing.T) {
 	defer func() { _ = worker.Unsubscribe() }()
 	for range 200 {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		end = cancel
+		ends <- cancel
 		reply, err := c.Call(ctx, "p", "w", &schema.Batch{Version: 1, Hooks: []int{0}, Left: time.Second})
 		if err != nil || reply.Outcomes[0].Result.Decision != schema.Deny {
 			t.Fatalf("%+v, %v", reply, err)
