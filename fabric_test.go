@@ -66,6 +66,7 @@ func start(t *testing.T, yaml string, programs ...program) *fabric {
 		if err := f.broker.Close(ctx); err != nil {
 			t.Error(err)
 		}
+		bustest.Settle()
 	})
 	f.client, err = client.Connect(t.Context(), client.Options{InProcess: f.broker, Timeout: 5 * time.Minute, Logger: slog.New(f.log)})
 	if err != nil {

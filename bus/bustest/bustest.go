@@ -54,9 +54,15 @@ func StartWith(t testing.TB, o embedded.Options) *embedded.Server {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
+		Settle()
 	})
 	return s
 }
+
+// Settle waits until the client library has noticed that everything ended: it
+// looks every 100 ms whether a subscription that is drained is empty, and a
+// bubble must not end before it has looked.
+func Settle() { <-time.After(150 * time.Millisecond) }
 
 // Connect connects to s until the test ends.
 func Connect(t testing.TB, s *embedded.Server, name string) *nats.Conn {
