@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -38,7 +37,7 @@ func options[T any](h schema.Hook) (T, error) {
 	if errors.Is(fault.Err, json.ErrUnknownName) {
 		return out, fmt.Errorf("%q has no option %q; %s", h.Handler, name, known(reflect.TypeFor[T]()))
 	}
-	return out, fmt.Errorf("the option %q of %q is %s; it must be %s", name, h.Handler, kindName(fault.JSONKind), typeName(fault.GoType))
+	return out, fmt.Errorf("the option %q of %q is %s; it must be %s", name, h.Handler, schema.KindName(fault.JSONKind), typeName(fault.GoType))
 }
 
 // known lists the options that t has.
@@ -52,22 +51,6 @@ func known(t reflect.Type) string {
 		return "it has none"
 	}
 	return "it has " + strings.Join(names, ", ")
-}
-
-func kindName(k jsontext.Kind) string {
-	switch k {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "a boolean"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case '[':
-		return "a list"
-	}
-	return "an object"
 }
 
 func typeName(t reflect.Type) string {

@@ -51,7 +51,7 @@ func DecodeResult(t EventType, data []byte) (Result, error) {
 		return Result{}, errors.New("the answer is empty; a hook answers with one JSON object, {} for no opinion")
 	}
 	if k := jsontext.Value(data).Kind(); k != '{' {
-		return Result{}, fmt.Errorf("the answer is %s; a hook answers with one JSON object", kindName(k))
+		return Result{}, fmt.Errorf("the answer is %s; a hook answers with one JSON object", KindName(k))
 	}
 	if depth(data) > MaxDepth {
 		return Result{}, fmt.Errorf("the answer nests deeper than %d levels; flatten it", MaxDepth)

@@ -28,8 +28,8 @@ func isNull(v jsontext.Value) bool {
 	return len(v) == 0 || bytes.Equal(bytes.TrimSpace(v), []byte("null"))
 }
 
-// kindName names the kind of a JSON value as a person would.
-func kindName(k jsontext.Kind) string {
+// KindName names the kind of a JSON value as a person would.
+func KindName(k jsontext.Kind) string {
 	switch k {
 	case 'n':
 		return "null"

@@ -113,7 +113,7 @@ func (m *Mismatch) Error() string {
 // ReadEvent reads an event's JSON as it is, before anybody has said whose it is.
 func ReadEvent(data []byte) (*Event, error) {
 	if k := jsontext.Value(data).Kind(); k != '{' {
-		return nil, fmt.Errorf("the event is %s; it must be a JSON object", kindName(k))
+		return nil, fmt.Errorf("the event is %s; it must be a JSON object", KindName(k))
 	}
 	e := new(Event)
 	if err := Unmarshal(data, e); err != nil {
@@ -171,7 +171,7 @@ func DecodeEvent(body []byte, r Routing) (*Event, error) {
 	if k := e.ToolInput.Kind(); k == 'n' {
 		e.ToolInput = nil
 	} else if len(e.ToolInput) > 0 && k != '{' {
-		return nil, fmt.Errorf("the event's tool_input is %s; it must be a JSON object", kindName(k))
+		return nil, fmt.Errorf("the event's tool_input is %s; it must be a JSON object", KindName(k))
 	}
 	e.HookType, e.AgentID, e.SessionID, e.ToolName = r.Event, r.Agent, r.Session, r.Tool
 	e.EventID = r.ID

@@ -35,7 +35,7 @@ func (r *reader) text(field string, v jsontext.Value) string {
 	}
 	var s string
 	if err := Unmarshal(v, &s); err != nil {
-		r.fault(fmt.Sprintf("%s is %s; it must be a string", field, kindName(v.Kind())))
+		r.fault(fmt.Sprintf("%s is %s; it must be a string", field, KindName(v.Kind())))
 	}
 	return s
 }
@@ -46,7 +46,7 @@ func (r *reader) object(field string, raw jsontext.Value, v any) bool {
 		return false
 	}
 	if err := Unmarshal(raw, v); err != nil || !validObject(raw) {
-		r.fault(fmt.Sprintf("%s is %s; it must be an object", field, kindName(raw.Kind())))
+		r.fault(fmt.Sprintf("%s is %s; it must be an object", field, KindName(raw.Kind())))
 		return false
 	}
 	return true
@@ -59,7 +59,7 @@ func (r *reader) list(field string, raw jsontext.Value, each func(jsontext.Value
 	}
 	var vs []jsontext.Value
 	if err := Unmarshal(raw, &vs); err != nil {
-		r.fault(fmt.Sprintf("%s is %s; it must be a list", field, kindName(raw.Kind())))
+		r.fault(fmt.Sprintf("%s is %s; it must be a list", field, KindName(raw.Kind())))
 	}
 	for _, v := range vs {
 		each(v)
@@ -74,7 +74,7 @@ func (r *reader) flagFalse(field string, v jsontext.Value) bool {
 	case v.Kind() == 'f':
 		return true
 	}
-	r.fault(fmt.Sprintf("%s is %s; it must be a boolean", field, kindName(v.Kind())))
+	r.fault(fmt.Sprintf("%s is %s; it must be a boolean", field, KindName(v.Kind())))
 	return false
 }
 

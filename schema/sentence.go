@@ -21,7 +21,7 @@ func sentence(subject string, err error) error {
 	if where := memberName(wrong.JSONPointer); where != "" {
 		subject += "'s " + where
 	}
-	is := kindName(wrong.JSONKind)
+	is := KindName(wrong.JSONKind)
 	if len(wrong.JSONValue) > 0 && len(wrong.JSONValue) <= maxWord {
 		is = string(wrong.JSONValue)
 	}
