@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,9 +109,10 @@ func banner(w io.Writer, b *Broker) {
 // program beside this one, or from the source tree if that is where this runs.
 func sibling(name string) string {
 	self, err := os.Executable()
-	if err == nil {
+	// What `go run` runs lies in a folder of the build's, which is no place to name.
+	if err == nil && !strings.Contains(self, "go-build") {
 		path := filepath.Join(filepath.Dir(self), name)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && filepath.Base(filepath.Dir(self)) != "exe" {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path
 		}
 	}
