@@ -288,7 +288,7 @@ type one struct {
 	handler workers.HandlerFunc
 }
 
-func (o one) Load(h schema.Hook, _ []string) (workers.Handler, error) {
+func (o one) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	if h.Handler != o.name {
 		return nil, errors.New("it is not here")
 	}

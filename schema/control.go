@@ -37,6 +37,12 @@ const (
 	HeaderServiceErrorCode = "Nats-Service-Error-Code"
 )
 
+// A StatusRequest is the request of the control verb "status".
+type StatusRequest struct {
+	// Shadow asks for what shadow hooks would have changed, of all brokers.
+	Shadow bool `json:"shadow,omitzero"`
+}
+
 // FabricStatus is the answer to the control request "status".
 type FabricStatus struct {
 	// Fabric is the fabric's id; empty while the broker has no state yet.
@@ -55,6 +61,36 @@ type FabricStatus struct {
 	Pools []PoolStatus `json:"pools"`
 	// LoadErrors are handlers that some worker could not load, by hook name.
 	LoadErrors map[string]string `json:"load_errors,omitzero"`
+	// Brokers are all brokers of the fabric.
+	Brokers []BrokerStatus `json:"brokers,omitzero"`
+	// Shadow is what shadow hooks would have changed, if that was asked for.
+	Shadow []ShadowStatus `json:"shadow,omitzero"`
+}
+
+// BrokerStatus is what a broker says of itself.
+type BrokerStatus struct {
+	Broker string `json:"broker"`
+	// ConfigVersion is the version that its new calls are pinned to.
+	ConfigVersion uint64 `json:"config_version"`
+	// Candidate is the version that is to become active, once it has it ready.
+	Candidate *Candidate `json:"candidate,omitzero"`
+}
+
+// ShadowStatus is how often a shadow hook would have changed the verdict.
+type ShadowStatus struct {
+	Hook   string        `json:"hook"`
+	Counts []ShadowCount `json:"counts"`
+}
+
+// ShadowCount counts calls by what was decided, and what would have been if the
+// shadow hook had counted.
+type ShadowCount struct {
+	Decided Decision `json:"decided"`
+	Would   Decision `json:"would"`
+	Count   uint64   `json:"count"`
+	// Last is the last such event and Reason what the hook said about it.
+	Last   string `json:"last,omitzero"`
+	Reason string `json:"reason,omitzero"`
 }
 
 // PoolStatus is one pool and who serves it; no workers: nobody does.

@@ -32,6 +32,7 @@ func wireExamples() map[string]any {
 	maps.Copy(all, results())
 	maps.Copy(all, verdicts())
 	maps.Copy(all, replies())
+	maps.Copy(all, configuring())
 	return all
 }
 

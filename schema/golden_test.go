@@ -85,8 +85,10 @@ func TestEveryFieldAppearsInSomeGoldenFile(t *testing.T) {
 	}
 	for _, v := range []any{
 		schema.Event{}, schema.Result{}, schema.Verdict{}, schema.ExecutedHook{}, schema.Injection{}, schema.Outcome{},
-		schema.BatchReply{}, schema.Beat{}, schema.BatchProgress{}, schema.Ack{}, schema.ControlError{}, schema.Record{}, schema.InjectionRecord{},
-		schema.FabricStatus{}, schema.PoolStatus{}, schema.WorkerStatus{}, schema.Config{}, schema.Hook{}, schema.Override{},
+		schema.BatchReply{}, schema.Beat{}, schema.Candidate{}, schema.ConfigRequest{}, schema.ConfigAnswer{}, schema.Problem{}, schema.VersionInfo{},
+		schema.HooksRequest{}, schema.HooksAnswer{}, schema.StatusRequest{}, schema.BrokerStatus{}, schema.ShadowStatus{}, schema.ShadowCount{},
+		schema.BatchProgress{}, schema.Ack{}, schema.ControlError{}, schema.Record{}, schema.InjectionRecord{},
+		schema.FabricStatus{}, schema.PoolStatus{}, schema.WorkerStatus{}, schema.Config{}, schema.Hook{}, schema.Override{}, schema.TLS{}, schema.PythonHosts{},
 		schema.Restart{}, schema.Terminate{},
 	} {
 		for f := range fields(reflect.TypeOf(v)) {

@@ -83,6 +83,42 @@ type Hook struct {
 	Env []string `json:"env,omitzero"`
 	// Options configure a builtin.
 	Options map[string]any `json:"options,omitzero"`
+	// Headers are sent by an http hook. ${NAME} in a value stands for the
+	// worker's environment variable NAME, so that no secret is in a configuration.
+	Headers map[string]string `json:"headers,omitzero"`
+	// Sign names the worker's environment variable whose value signs the
+	// requests of an http hook, with HMAC-SHA256; empty: they are not signed.
+	Sign string `json:"sign,omitzero"`
+	// TLS is how an http hook trusts its server and shows who it is itself; the
+	// zero TLS trusts what the worker's machine trusts.
+	TLS TLS `json:"tls,omitzero"`
+	// Registered: it was registered at run time, and not read from a file.
+	Registered bool `json:"registered,omitzero"`
+}
+
+// TLS are files in PEM form, looked up where programs are, and the server's name.
+type TLS struct {
+	// CA holds the authorities that are trusted, instead of the machine's.
+	CA string `json:"ca,omitzero"`
+	// Cert and Key are what is shown to a server that asks who calls.
+	Cert string `json:"cert,omitzero"`
+	Key  string `json:"key,omitzero"`
+	// ServerName is the name in the server's certificate; empty: the URL's host.
+	ServerName string `json:"server_name,omitzero"`
+}
+
+// PythonHosts say how a worker runs functions. The zero PythonHosts are good for
+// most.
+type PythonHosts struct {
+	// Interpreter is the program; empty: python3. It is looked up where programs
+	// are, so that a virtual environment beside the file can be named.
+	Interpreter string `json:"interpreter,omitzero"`
+	// Hosts is how many host processes a worker keeps; 0: 2.
+	Hosts int `json:"hosts,omitzero"`
+	// Memory bounds the memory of one host, in bytes; 0: 1 GiB.
+	Memory int64 `json:"memory,omitzero"`
+	// Recycle replaces a host after so many calls; 0: never.
+	Recycle int `json:"recycle,omitzero"`
 }
 
 // An Override drops the global hooks of one event for the agents that Agent
@@ -90,6 +126,8 @@ type Hook struct {
 type Override struct {
 	Agent string    `json:"agent"`
 	Event EventType `json:"event"`
+	// Registered: it was registered at run time, and not read from a file.
+	Registered bool `json:"registered,omitzero"`
 }
 
 // A Config is one version of the configuration, as every node holds it: flat,
@@ -105,6 +143,8 @@ type Config struct {
 	Presets []string `json:"presets,omitzero"`
 	// PythonPath lists where modules and programs are looked up.
 	PythonPath []string `json:"python_path,omitzero"`
+	// Python says how functions are run.
+	Python PythonHosts `json:"python,omitzero"`
 	// Dir is the folder of the file the configuration came from. Relative
 	// handlers are looked up there, unless a worker names a folder of its own.
 	Dir string `json:"dir,omitzero"`

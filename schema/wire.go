@@ -137,8 +137,19 @@ type Beat struct {
 	Batches []BatchProgress `json:"batches,omitzero"`
 	// Versions are the config versions held.
 	Versions []uint64 `json:"versions,omitzero"`
-	// LoadErrors are the handlers of the newest version that could not be
+	// LoadErrors are the handlers of the active version that could not be
 	// loaded, by hook name.
+	LoadErrors map[string]string `json:"load_errors,omitzero"`
+	// Candidate is the version that is to become active, once it is loaded.
+	Candidate *Candidate `json:"candidate,omitzero"`
+}
+
+// A Candidate is what a node says of a version that may become active.
+type Candidate struct {
+	Version uint64 `json:"version"`
+	// Error is why the node can not use it at all; empty: it can.
+	Error string `json:"error,omitzero"`
+	// LoadErrors are the handlers that the node can not load, by hook name.
 	LoadErrors map[string]string `json:"load_errors,omitzero"`
 }
 

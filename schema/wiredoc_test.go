@@ -30,7 +30,9 @@ func TestTheContractNamesEveryWord(t *testing.T) {
 	}
 	for _, v := range []any{
 		schema.Event{}, schema.Result{}, schema.Verdict{}, schema.ExecutedHook{}, schema.Injection{}, schema.BatchReply{}, schema.Outcome{},
-		schema.Beat{}, schema.Record{}, schema.InjectionRecord{}, schema.FabricStatus{}, schema.ControlError{}, schema.Ack{},
+		schema.Beat{}, schema.Candidate{}, schema.ConfigRequest{}, schema.ConfigAnswer{}, schema.Problem{}, schema.VersionInfo{},
+		schema.HooksRequest{}, schema.HooksAnswer{}, schema.StatusRequest{}, schema.BrokerStatus{}, schema.ShadowStatus{}, schema.ShadowCount{},
+		schema.Record{}, schema.InjectionRecord{}, schema.FabricStatus{}, schema.ControlError{}, schema.Ack{},
 	} {
 		for f := range fields(reflect.TypeOf(v)) {
 			words = append(words, f)

@@ -12,8 +12,8 @@ import (
 // shelf is a runner of named functions.
 type shelf map[string]workers.HandlerFunc
 
-func (s shelf) Load(h schema.Hook, _ []string) (workers.Handler, error) { return s[h.Handler], nil }
-func (s shelf) Close() error                                            { return nil }
+func (s shelf) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) { return s[h.Handler], nil }
+func (s shelf) Close() error                                                { return nil }
 
 func (s shelf) worker() *workers.Worker {
 	return workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Runners: map[schema.Kind]workers.Runner{schema.Builtin: s}})

@@ -28,11 +28,20 @@ func (f HandlerFunc) Handle(ctx context.Context, e *schema.Event) (schema.Result
 type Runner interface {
 	// Load prepares the handler of h, or says in a sentence why it can not be:
 	// calls of a hook that can not be loaded are denied. It is called once per
-	// hook and config version. Relative programs and modules are looked up in
-	// dirs, in order.
-	Load(h schema.Hook, dirs []string) (Handler, error)
+	// hook and config version. A handler that is an [io.Closer] is closed when no
+	// version that is held has it any more and its last call has returned.
+	Load(h schema.Hook, at Site) (Handler, error)
 	// Close ends everything the runner has started and waits for it.
 	Close() error
+}
+
+// A Site is where a hook is loaded: what its configuration and its worker say
+// for all hooks alike.
+type Site struct {
+	// Dirs are where relative programs and modules are looked up, in order.
+	Dirs []string
+	// Python says how functions are run.
+	Python schema.PythonHosts
 }
 
 // A Factory makes the handler of a builtin hook from its configuration.

@@ -103,7 +103,7 @@ func follow(ctx context.Context, nc *nats.Conn, w *Worker, use func(schema.Confi
 type named map[string]Handler
 
 // Load finds a handler by its name.
-func (n named) Load(h schema.Hook, _ []string) (Handler, error) {
+func (n named) Load(h schema.Hook, _ Site) (Handler, error) {
 	if handler := n[h.Handler]; handler != nil {
 		return handler, nil
 	}

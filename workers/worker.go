@@ -127,7 +127,7 @@ func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
 	if runner == nil {
 		l.err = fmt.Errorf("this worker does not run handlers of type %q; give the hook a pool whose workers do", h.Type)
 	} else {
-		l.handler, l.err = runner.Load(*h, slices.Concat(dirs, cfg.PythonPath))
+		l.handler, l.err = runner.Load(*h, Site{Dirs: slices.Concat(dirs, cfg.PythonPath), Python: cfg.Python})
 	}
 	if l.err != nil {
 		w.opt.Logger.Error("handler can not be loaded: its calls are denied", "hook", h.Name, "version", cfg.Version, "error", l.err)

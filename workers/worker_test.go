@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { bustest.Main(m) }
 // library is a runner whose handlers are functions of the test.
 type library map[string]workers.HandlerFunc
 
-func (l library) Load(h schema.Hook, _ []string) (workers.Handler, error) {
+func (l library) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	if f := l[h.Handler]; f != nil {
 		return f, nil
 	}

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { bustest.Main(m) }
 // library is the handlers of the worker in the aggregator's process.
 type library map[string]workers.HandlerFunc
 
-func (l library) Load(h schema.Hook, _ []string) (workers.Handler, error) {
+func (l library) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	if f := l[h.Handler]; f != nil {
 		return f, nil
 	}

@@ -73,7 +73,7 @@ func benchDispatch(b *testing.B, n int, in string) {
 type quiet struct{}
 
 // Load has nothing to prepare.
-func (quiet) Load(schema.Hook, []string) (workers.Handler, error) {
+func (quiet) Load(schema.Hook, workers.Site) (workers.Handler, error) {
 	return workers.HandlerFunc(func(context.Context, *schema.Event) (schema.Result, error) { return schema.Result{}, nil }), nil
 }
 

@@ -162,7 +162,7 @@ func (w *crew) Call(ctx context.Context, pool, name string, b *schema.Batch) (sc
 }
 
 // Load makes the handler of a hook that answers by the script.
-func (w *crew) Load(h schema.Hook, _ []string) (workers.Handler, error) {
+func (w *crew) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	if answers := w.c.Table[h.Name]; answers[0].Kind == schema.LoadError {
 		w.mu.Lock()
 		defer w.mu.Unlock()

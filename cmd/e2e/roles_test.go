@@ -92,7 +92,7 @@ func goHooks(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.
 type answers map[string]schema.Result
 
 // Load finds the answer by the handler's name.
-func (a answers) Load(h schema.Hook, _ []string) (workers.Handler, error) {
+func (a answers) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	res, ok := a[h.Handler]
 	if !ok {
 		return nil, fmt.Errorf("this program serves no handler %q", h.Handler)

@@ -53,7 +53,7 @@ func startWaiter(ctx context.Context, c WaiterConfig) (*proc.Role, error) {
 type waiting time.Duration
 
 // Load knows one name.
-func (w waiting) Load(h schema.Hook, _ []string) (workers.Handler, error) {
+func (w waiting) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	if h.Handler != WaitHandler {
 		return nil, fmt.Errorf("this program serves only the handler %q, not %q", WaitHandler, h.Handler)
 	}

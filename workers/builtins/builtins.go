@@ -21,7 +21,7 @@ func New(catalog map[string]workers.Factory) workers.Runner { return runner(cata
 type runner map[string]workers.Factory
 
 // Load makes the handler that h names, with its options.
-func (r runner) Load(h schema.Hook, _ []string) (workers.Handler, error) {
+func (r runner) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	factory, ok := r[h.Handler]
 	if !ok {
 		return nil, fmt.Errorf("there is no builtin %q; write one of %s", h.Handler, strings.Join(slices.Sorted(maps.Keys(r)), ", "))

@@ -51,7 +51,7 @@ func TestRunnerIsARunner(t *testing.T) {
 
 func TestAnUnknownNameIsAnsweredWithTheKnownOnes(t *testing.T) {
 	r := builtins.New(map[string]workers.Factory{"b": echo, "a": echo})
-	_, err := r.Load(schema.Hook{Handler: "c"}, nil)
+	_, err := r.Load(schema.Hook{Handler: "c"}, workers.Site{})
 	if err == nil || err.Error() != `there is no builtin "c"; write one of a, b` {
 		t.Errorf("error %v", err)
 	}
@@ -62,7 +62,7 @@ func TestABuiltinTakesNothingThatIsForPrograms(t *testing.T) {
 	for _, h := range []schema.Hook{
 		{Handler: "a", Shell: true}, {Handler: "a", Args: []string{"x"}}, {Handler: "a", Env: []string{"X"}},
 	} {
-		if _, err := r.Load(h, nil); err == nil || !strings.Contains(err.Error(), "options") {
+		if _, err := r.Load(h, workers.Site{}); err == nil || !strings.Contains(err.Error(), "options") {
 			t.Errorf("%+v: error %v", h, err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestABuiltinTakesNothingThatIsForPrograms(t *testing.T) {
 
 func TestWhatAFactoryRefusesIsALoadError(t *testing.T) {
 	r := builtins.New(map[string]workers.Factory{"a": func(schema.Hook) (workers.Handler, error) { return nil, os.ErrInvalid }})
-	if _, err := r.Load(schema.Hook{Handler: "a"}, nil); !errors.Is(err, os.ErrInvalid) {
+	if _, err := r.Load(schema.Hook{Handler: "a"}, workers.Site{}); !errors.Is(err, os.ErrInvalid) {
 		t.Errorf("error %v", err)
 	}
 }

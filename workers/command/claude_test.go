@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
@@ -16,7 +17,7 @@ func handleWith(t *testing.T, h schema.Hook, e *schema.Event) (schema.Result, er
 	t.Helper()
 	r := New(Options{})
 	t.Cleanup(func() { _ = r.Close() })
-	handler, err := r.Load(h, testdata(t))
+	handler, err := r.Load(h, workers.Site{Dirs: testdata(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
@@ -108,7 +109,7 @@ func TestStandardErrorOfASuccessfulProgramIsLoggedAtDebugLevel(t *testing.T) {
 	var log bytes.Buffer
 	r := New(Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	defer r.Close()
-	h, err := r.Load(line(`echo 'took the slow road' >&2`), nil)
+	h, err := r.Load(line(`echo 'took the slow road' >&2`), workers.Site{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestStandardErrorOfASuccessfulProgramIsLoggedAtDebugLevel(t *testing.T) {
 func TestTheErrorOfAKilledProgramWrapsWhatEndedIt(t *testing.T) {
 	r := New(Options{})
 	defer r.Close()
-	h, err := r.Load(hookOf("hangs.sh", "/dev/null"), testdata(t))
+	h, err := r.Load(hookOf("hangs.sh", "/dev/null"), workers.Site{Dirs: testdata(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestTheErrorOfAKilledProgramWrapsWhatEndedIt(t *testing.T) {
 
 func TestCallsAfterCloseAreErrors(t *testing.T) {
 	r := New(Options{})
-	h, err := r.Load(line(`:`), nil)
+	h, err := r.Load(line(`:`), workers.Site{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
 )
 
 // tree makes files in a new folder; those whose name ends in * are executable.
@@ -94,7 +95,7 @@ func TestLoadErrorsSayWhereAndWhat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := New(Options{Environ: []string{"PATH=" + filepath.Join(root, "bin")}})
 			defer r.Close()
-			_, err := r.Load(c.hook, []string{filepath.Join(root, "a"), filepath.Join(root, "b")})
+			_, err := r.Load(c.hook, workers.Site{Dirs: []string{filepath.Join(root, "a"), filepath.Join(root, "b")}})
 			if err == nil {
 				t.Fatal("it loaded")
 			}
@@ -110,10 +111,10 @@ func TestLoadErrorsSayWhereAndWhat(t *testing.T) {
 func TestWithoutFoldersOnlyPathIsSearched(t *testing.T) {
 	r := New(Options{Environ: []string{"PATH=/bin:/usr/bin"}})
 	defer r.Close()
-	if _, err := r.Load(schema.Hook{Handler: "true"}, nil); err != nil {
+	if _, err := r.Load(schema.Hook{Handler: "true"}, workers.Site{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.Load(schema.Hook{Handler: "./true"}, nil); err == nil || !strings.Contains(err.Error(), "no folder to look in") {
+	if _, err := r.Load(schema.Hook{Handler: "./true"}, workers.Site{}); err == nil || !strings.Contains(err.Error(), "no folder to look in") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -126,7 +127,7 @@ func TestProgramsRunInTheFirstFolderThatIsThere(t *testing.T) {
 	}
 	r := New(Options{})
 	defer r.Close()
-	h, err := r.Load(schema.Hook{Handler: "pwd.sh"}, []string{filepath.Join(root, "gone"), dir})
+	h, err := r.Load(schema.Hook{Handler: "pwd.sh"}, workers.Site{Dirs: []string{filepath.Join(root, "gone"), dir}})
 	if err != nil {
 		t.Fatal(err)
 	}

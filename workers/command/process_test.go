@@ -33,7 +33,7 @@ func loadHeld(t *testing.T, l *runnertest.Lifeline, grace time.Duration, script 
 	t.Cleanup(func() { _ = r.Close() })
 	h := line(script)
 	h.Env = []string{"LIFE"}
-	handler, err := r.Load(h, nil)
+	handler, err := r.Load(h, workers.Site{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestAProgramThatIsBeingWrittenIsTriedAgain(t *testing.T) {
 	dir := tree(t, map[string]string{"policy*": "#!/bin/sh\necho '{\"decision\":\"allow\"}'\n"})
 	r := New(Options{})
 	defer r.Close()
-	h, err := r.Load(hookOf("policy"), []string{dir})
+	h, err := r.Load(hookOf("policy"), workers.Site{Dirs: []string{dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestAProgramThatWasTakenAwayIsAnError(t *testing.T) {
 	dir := tree(t, map[string]string{"policy*": script})
 	r := New(Options{})
 	defer r.Close()
-	h, err := r.Load(hookOf("policy"), []string{dir})
+	h, err := r.Load(hookOf("policy"), workers.Site{Dirs: []string{dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func BenchmarkStartToExit(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			r := New(opt)
 			defer r.Close()
-			h, err := r.Load(hookOf("/bin/true"), nil)
+			h, err := r.Load(hookOf("/bin/true"), workers.Site{})
 			if err != nil {
 				b.Fatal(err)
 			}

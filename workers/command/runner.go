@@ -62,12 +62,12 @@ func New(opt Options) *Runner {
 }
 
 // Load finds the program of h. It runs nothing.
-func (r *Runner) Load(h schema.Hook, dirs []string) (workers.Handler, error) {
+func (r *Runner) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
 	env, err := newEnviron(r.environ, h.Env)
 	if err != nil {
 		return nil, err
 	}
-	l := lookup{dirs: absolute(dirs), path: env.get("PATH")}
+	l := lookup{dirs: absolute(at.Dirs), path: env.get("PATH")}
 	argv, err := l.argv(h)
 	if err != nil {
 		return nil, err

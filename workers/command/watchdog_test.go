@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookfabric/hookfabric/workers"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
@@ -30,7 +31,7 @@ func victim(dir, program, lifeline string) {
 	if program == "hangs-alone.sh" {
 		opt.Watchdog = nil
 	}
-	h, err := New(opt).Load(hookOf(program, lifeline), []string{dir})
+	h, err := New(opt).Load(hookOf(program, lifeline), workers.Site{Dirs: []string{dir}})
 	if err == nil {
 		_, err = h.Handle(context.Background(), runnertest.Event("Bash"))
 	}
@@ -63,7 +64,7 @@ func TestADeadWatchdogIsReplacedAndToldWhatRuns(t *testing.T) {
 	r := New(Options{Watchdog: SelfWatchdog()})
 	defer r.Close()
 	l := runnertest.NewLifeline(t)
-	hanging, err := r.Load(hookOf("hangs.sh", l.Path), testdata(t))
+	hanging, err := r.Load(hookOf("hangs.sh", l.Path), workers.Site{Dirs: testdata(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestADeadWatchdogIsReplacedAndToldWhatRuns(t *testing.T) {
 	for state(t, first.Pid) != "Z" { // until the kernel has closed its end
 		runtime.Gosched()
 	}
-	answers, err := r.Load(hookOf("answers.sh"), testdata(t))
+	answers, err := r.Load(hookOf("answers.sh"), workers.Site{Dirs: testdata(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestAWatchdogThatDoesNotStartIsReportedAndHoldsUpNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
 			r := New(Options{Watchdog: argv, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			h, err := r.Load(hookOf("answers.sh"), testdata(t))
+			h, err := r.Load(hookOf("answers.sh"), workers.Site{Dirs: testdata(t)})
 			if err != nil {
 				t.Fatal(err)
 			}

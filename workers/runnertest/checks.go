@@ -37,7 +37,7 @@ func (s Suite) start(t *testing.T) workers.Runner {
 
 func (s Suite) load(t *testing.T, r workers.Runner, h schema.Hook) workers.Handler {
 	t.Helper()
-	handler, err := r.Load(h, s.Dirs)
+	handler, err := r.Load(h, workers.Site{Dirs: s.Dirs})
 	if err != nil {
 		t.Fatalf("load %q: %v", h.Handler, err)
 	}
@@ -75,7 +75,7 @@ func (s Suite) answers(t *testing.T) {
 }
 
 func (s Suite) missing(t *testing.T) {
-	h, err := s.start(t).Load(s.Missing, s.Dirs)
+	h, err := s.start(t).Load(s.Missing, workers.Site{Dirs: s.Dirs})
 	if err == nil || h != nil {
 		t.Fatalf("it loaded: %v, %v", h, err)
 	}

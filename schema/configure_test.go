@@ -1,0 +1,62 @@
+package schema_test
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// configuring are the messages about the configuration and its versions.
+func configuring() map[string]any {
+	problems := []schema.Problem{
+		{Node: "w1", Hook: "lint", Error: "no module named policies.lint"},
+		{Node: "w2", Error: "it did not say in time whether it can use the version"},
+	}
+	review := schema.Hook{
+		Name: "review", Event: schema.PreToolUse, Agent: "agent1", Type: schema.HTTP, Handler: "https://policy.example/hooks",
+		Timeout: took(2e6), Pool: schema.DefaultPool, Headers: map[string]string{"Authorization": "Bearer ${POLICY_TOKEN}"}, Sign: "POLICY_KEY",
+		TLS:        schema.TLS{CA: "./ca.pem", Cert: "./client.pem", Key: "./client.key", ServerName: "policy.internal"},
+		Registered: true,
+	}
+	overrides := []schema.Override{{Agent: "agent1", Event: schema.PreToolUse, Registered: true}}
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	return map[string]any{
+		"beat.candidate": &schema.Beat{
+			Pool: "default", Worker: "w1", Capacity: 64, Versions: []uint64{6, 7, 8},
+			Candidate: &schema.Candidate{Version: 8, Error: "the version can not be read", LoadErrors: map[string]string{"lint": problems[0].Error}},
+		},
+		"config.registered": &schema.Config{
+			Version: 8, Presets: []string{}, Hooks: []schema.Hook{review}, Overrides: overrides,
+			Python: schema.PythonHosts{Interpreter: "./venv/bin/python", Hosts: 4, Memory: 512 << 20, Recycle: 10000},
+		},
+		"config.apply": &schema.ConfigRequest{
+			Action: schema.ActionApply, Source: "hooks:\n  PostToolUse:\n    - {type: builtin, handler: log}\n",
+			File: "hooks.yaml", Dir: "/etc/hookfabric", Force: true,
+		},
+		"config.rollback": &schema.ConfigRequest{Action: schema.ActionRollback, Version: 6},
+		"config.refused":  &schema.ConfigAnswer{Version: 7, Refused: true, Problems: problems, Warnings: []string{"hooks.yaml:3:1: keys of MassGen are skipped here: ui"}},
+		"config.show":     &schema.ConfigAnswer{Version: 7, Config: &schema.Config{Version: 7, Hooks: []schema.Hook{}}, Text: "hooks: {}\n"},
+		"config.history": &schema.ConfigAnswer{Version: 7, Changed: true, History: []schema.VersionInfo{
+			{Version: 7, At: at, By: "b1", Note: "applied hooks.yaml", Hooks: 2},
+			{Version: 6, At: at.Add(-time.Hour), Hooks: 1},
+		}},
+		"hooks.register": &schema.HooksRequest{
+			Action: schema.ActionRegister, Hooks: jsontext.Value(`{"PreToolUse":{"override":true,"hooks":[{"handler":"./check.sh"}]}}`),
+			Dir: "/etc/hookfabric", Force: true,
+		},
+		"hooks.unregister": &schema.HooksRequest{Action: schema.ActionUnregister, Names: []string{"check"}, Overrides: []schema.EventType{schema.PreToolUse}},
+		"hooks.registered": &schema.HooksAnswer{Version: 8, Changed: true, Names: []string{"check"}},
+		"hooks.refused":    &schema.HooksAnswer{Version: 7, Refused: true, Problems: problems},
+		"hooks.list":       &schema.HooksAnswer{Version: 8, Hooks: []schema.Hook{review}, Overrides: overrides},
+		"status.shadow":    &schema.StatusRequest{Shadow: true},
+		"status.brokers": &schema.FabricStatus{
+			Fabric: fabric, Version: "0.1.0", ConfigVersion: 7, Ready: true, Pools: []schema.PoolStatus{},
+			Brokers: []schema.BrokerStatus{{Broker: "b1", ConfigVersion: 7, Candidate: &schema.Candidate{Version: 8}}, {Broker: "b2", ConfigVersion: 7}},
+			Shadow: []schema.ShadowStatus{{Hook: "new-policy", Counts: []schema.ShadowCount{
+				{Decided: schema.Continue, Would: schema.Deny, Count: 12, Last: eventID, Reason: "writes outside the workspace"},
+			}}},
+		},
+	}
+}
