@@ -5,7 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 var (
 	inFlightDesc = prometheus.NewDesc("hookfabric_worker_in_flight", "Batches under way in this worker.", nil, nil)
 	capacityDesc = prometheus.NewDesc("hookfabric_worker_capacity", "Batches that this worker runs at once.", nil, nil)
-	versionDesc  = prometheus.NewDesc("hookfabric_worker_config_version", "The newest configuration this worker holds; 0: none.", nil, nil)
+	versionDesc  = prometheus.NewDesc("hookfabric_worker_config_version", "The active configuration, as this worker knows it; 0: none.", nil, nil)
 	failedDesc   = prometheus.NewDesc("hookfabric_worker_load_errors", "Handlers of that configuration that can not be loaded.", nil, nil)
 )
 
@@ -31,5 +31,5 @@ func (w *Worker) Collect(ch chan<- prometheus.Metric) {
 	gauge(failedDesc, float64(failed))
 }
 
-// Version is the newest configuration the worker holds; 0: none.
-func (w *Worker) Version() uint64 { return w.newest.Load() }
+// Version is the active configuration, as the worker knows it; 0: none.
+func (w *Worker) Version() uint64 { return w.active.Load() }

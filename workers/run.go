@@ -50,19 +50,25 @@ func (w *Worker) run(ctx context.Context, b *schema.Batch, p *progress) schema.B
 // release gives the slot back, at once if no handler is still running.
 func (j *job) release() {
 	if !j.left.Load() {
-		j.w.release()
+		j.end()
 		return
 	}
 	go func() {
 		j.handlers.Wait()
-		j.w.release()
+		j.end()
 	}()
+}
+
+func (j *job) end() {
+	if j.v != nil {
+		j.w.leave(j.v)
+	}
+	j.w.release()
 }
 
 // prepare finds the batch's config version and reads its event.
 func (j *job) prepare() (schema.Status, string) {
-	j.v = (*j.w.versions.Load())[j.batch.Version]
-	if j.v == nil || j.batch.Fabric != "" && j.batch.Fabric != j.v.config.Fabric {
+	if j.v = j.w.use(j.batch); j.v == nil {
 		return schema.StatusStale, fmt.Sprintf("config version %d is not known here", j.batch.Version)
 	}
 	for _, i := range j.batch.Hooks {

@@ -2,7 +2,6 @@ package workers
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -11,10 +10,6 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 )
-
-// keptVersions is how many config versions a worker holds, so that calls that
-// are pinned to an older one still run.
-const keptVersions = 3
 
 // Options are what a Worker needs.
 type Options struct {
@@ -44,29 +39,15 @@ type Worker struct {
 	opt   Options
 	slots chan struct{}
 
-	versions atomic.Pointer[map[uint64]*version]
-	loading  sync.Mutex // one configuration is loaded at a time
-	newest   atomic.Uint64
+	versions  atomic.Pointer[map[uint64]*version]
+	loading   sync.Mutex // one configuration is loaded, or dropped, at a time
+	active    atomic.Uint64
+	candidate atomic.Pointer[schema.Candidate] // what is said of the version that may become active
 
 	draining atomic.Bool
 
 	mu      sync.Mutex
 	batches map[string]*progress // in hand, by batch id; guarded by mu
-}
-
-// version is one configuration with its handlers loaded.
-type version struct {
-	config *schema.Config
-	hooks  []loaded // by hook id; those of other pools are empty
-}
-
-// loaded is one hook that is ready to run, or why it is not.
-type loaded struct {
-	hook    *schema.Hook
-	handler Handler
-	err     error
-	inline  bool
-	slots   chan struct{} // max_concurrent; nil: unbounded
 }
 
 // progress is a batch in hand and the outcomes that are already there.
@@ -90,62 +71,6 @@ func New(opt Options) *Worker {
 	w := &Worker{opt: opt, slots: make(chan struct{}, opt.Capacity), batches: make(map[string]*progress)}
 	w.versions.Store(&map[uint64]*version{})
 	return w
-}
-
-// Load makes a configuration ready to run and keeps the last three. It returns
-// the handlers that could not be loaded, by hook name: calls of those are denied.
-func (w *Worker) Load(cfg schema.Config) map[string]string {
-	w.loading.Lock()
-	defer w.loading.Unlock()
-	v := &version{config: &cfg, hooks: make([]loaded, len(cfg.Hooks))}
-	for i := range cfg.Hooks {
-		if h := &cfg.Hooks[i]; slices.Contains(w.opt.Pools, h.Pool) {
-			v.hooks[i] = w.loadHook(h, &cfg)
-		}
-	}
-	next := maps.Clone(*w.versions.Load())
-	maps.DeleteFunc(next, func(_ uint64, v *version) bool { return v.config.Fabric != cfg.Fabric })
-	next[cfg.Version] = v
-	for len(next) > keptVersions {
-		delete(next, slices.Min(slices.Collect(maps.Keys(next))))
-	}
-	w.versions.Store(&next)
-	w.newest.Store(cfg.Version)
-	return v.loadErrors()
-}
-
-func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
-	l := loaded{hook: h, inline: slices.Contains(w.opt.Inline, h.Type)}
-	if h.MaxConcurrent > 0 {
-		l.slots = make(chan struct{}, h.MaxConcurrent)
-	}
-	dirs := w.opt.Dirs
-	if len(dirs) == 0 && cfg.Dir != "" {
-		dirs = []string{cfg.Dir}
-	}
-	runner := w.opt.Runners[h.Type]
-	if runner == nil {
-		l.err = fmt.Errorf("this worker does not run handlers of type %q; give the hook a pool whose workers do", h.Type)
-	} else {
-		l.handler, l.err = runner.Load(*h, Site{Dirs: slices.Concat(dirs, cfg.PythonPath), Python: cfg.Python})
-	}
-	if l.err != nil {
-		w.opt.Logger.Error("handler can not be loaded: its calls are denied", "hook", h.Name, "version", cfg.Version, "error", l.err)
-	}
-	return l
-}
-
-func (v *version) loadErrors() map[string]string {
-	var errs map[string]string
-	for i := range v.hooks {
-		if l := &v.hooks[i]; l.err != nil {
-			if errs == nil {
-				errs = make(map[string]string)
-			}
-			errs[l.hook.Name] = l.err.Error()
-		}
-	}
-	return errs
 }
 
 // Try runs b as a function call if a slot is free, and reports whether it did.
@@ -203,7 +128,7 @@ func (w *Worker) Beat(pool string) *schema.Beat {
 		InFlight: len(w.slots), Capacity: w.opt.Capacity, Draining: w.draining.Load(),
 	}
 	versions := *w.versions.Load()
-	b.Versions = slices.Sorted(maps.Keys(versions))
+	b.Versions, b.Candidate = slices.Sorted(maps.Keys(versions)), w.candidate.Load()
 	if v := versions[w.Version()]; v != nil {
 		b.LoadErrors = v.loadErrors()
 	}

@@ -1,0 +1,155 @@
+package workers
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// keptVersions is how many config versions [Worker.Load] keeps, so that calls
+// that are pinned to an older one still run.
+const keptVersions = 3
+
+// version is one configuration with its handlers loaded.
+type version struct {
+	config *schema.Config
+	hooks  []loaded // by hook id; those of other pools are empty
+	// users are the batches that run by it, and one more while it is held: at
+	// zero its handlers are closed, and it is not used again.
+	users atomic.Int64
+}
+
+// loaded is one hook that is ready to run, or why it is not.
+type loaded struct {
+	hook    *schema.Hook
+	handler Handler
+	err     error
+	inline  bool
+	slots   chan struct{} // max_concurrent; nil: unbounded
+}
+
+// Load makes cfg the configuration that the worker runs, and keeps the last
+// three. It returns the handlers that could not be loaded, by hook name: calls
+// of those are denied.
+func (w *Worker) Load(cfg schema.Config) map[string]string {
+	errs := w.Prepare(cfg)
+	held := slices.Sorted(maps.Keys(*w.versions.Load()))
+	w.Activate(cfg.Version, held[max(0, len(held)-keptVersions):])
+	return errs
+}
+
+// Prepare makes cfg ready to run, unless it is already, beside the versions
+// that are held. It returns the handlers that could not be loaded, by hook name.
+func (w *Worker) Prepare(cfg schema.Config) map[string]string {
+	w.loading.Lock()
+	defer w.loading.Unlock()
+	held := *w.versions.Load()
+	if v := held[cfg.Version]; v != nil && v.config.Fabric == cfg.Fabric {
+		return v.loadErrors()
+	}
+	v := &version{config: &cfg, hooks: make([]loaded, len(cfg.Hooks))}
+	v.users.Store(1)
+	for i := range cfg.Hooks {
+		if h := &cfg.Hooks[i]; slices.Contains(w.opt.Pools, h.Pool) {
+			v.hooks[i] = w.loadHook(h, &cfg)
+		}
+	}
+	next := map[uint64]*version{cfg.Version: v}
+	for n, other := range held {
+		if n != cfg.Version && other.config.Fabric == cfg.Fabric {
+			next[n] = other
+		}
+	}
+	w.replace(next)
+	return v.loadErrors()
+}
+
+// Activate says which of the prepared versions the worker reports on, and which
+// ones are held from now on.
+func (w *Worker) Activate(active uint64, keep []uint64) {
+	w.loading.Lock()
+	defer w.loading.Unlock()
+	next := maps.Clone(*w.versions.Load())
+	maps.DeleteFunc(next, func(n uint64, _ *version) bool { return !slices.Contains(keep, n) })
+	w.replace(next)
+	w.active.Store(active)
+}
+
+// replace holds the versions in next and lets go of all others.
+func (w *Worker) replace(next map[uint64]*version) {
+	held := w.versions.Swap(&next)
+	for n, v := range *held {
+		if next[n] != v {
+			w.leave(v)
+		}
+	}
+}
+
+// use finds a version and keeps its handlers open until leave.
+func (w *Worker) use(b *schema.Batch) *version {
+	v := (*w.versions.Load())[b.Version]
+	if v == nil || b.Fabric != "" && b.Fabric != v.config.Fabric {
+		return nil
+	}
+	for {
+		n := v.users.Load()
+		if n == 0 {
+			return nil // it was dropped meanwhile
+		}
+		if v.users.CompareAndSwap(n, n+1) {
+			return v
+		}
+	}
+}
+
+// leave ends a use of v; the last one closes its handlers.
+func (w *Worker) leave(v *version) {
+	if v.users.Add(-1) > 0 {
+		return
+	}
+	for i := range v.hooks {
+		if c, ok := v.hooks[i].handler.(io.Closer); ok {
+			if err := c.Close(); err != nil {
+				w.opt.Logger.Warn("handler could not be closed", "hook", v.hooks[i].hook.Name, "error", err)
+			}
+		}
+	}
+}
+
+func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
+	l := loaded{hook: h, inline: slices.Contains(w.opt.Inline, h.Type)}
+	if h.MaxConcurrent > 0 {
+		l.slots = make(chan struct{}, h.MaxConcurrent)
+	}
+	dirs := w.opt.Dirs
+	if len(dirs) == 0 && cfg.Dir != "" {
+		dirs = []string{cfg.Dir}
+	}
+	runner := w.opt.Runners[h.Type]
+	if runner == nil {
+		l.err = fmt.Errorf("this worker does not run handlers of type %q; give the hook a pool whose workers do", h.Type)
+	} else {
+		l.handler, l.err = runner.Load(*h, Site{Dirs: slices.Concat(dirs, cfg.PythonPath), Python: cfg.Python})
+	}
+	if l.err != nil {
+		w.opt.Logger.Error("handler can not be loaded: its calls are denied", "hook", h.Name, "version", cfg.Version, "error", l.err)
+	}
+	return l
+}
+
+func (v *version) loadErrors() map[string]string {
+	var errs map[string]string
+	for i := range v.hooks {
+		if l := &v.hooks[i]; l.err != nil {
+			if errs == nil {
+				errs = make(map[string]string)
+			}
+			errs[l.hook.Name] = l.err.Error()
+		}
+	}
+	return errs
+}
