@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,10 +17,34 @@ import (
 // ReadConfig reads a hooks.yaml with everything that can be checked without a
 // fabric: its form, its matchers and its conditions.
 func ReadConfig(path string) (*hooksyaml.Document, error) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return checkConfig(path, data)
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
+	defer f.Close()
+	return readBounded(f)
+}
+
+// readBounded reads one byte more than a hooks.yaml may have at most, by which
+// its reader knows that it is too large.
+func readBounded(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, hooksyaml.MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	return data, nil
+}
+
+// checkConfig is [ReadConfig] for the text of a file.
+func checkConfig(path string, data []byte) (*hooksyaml.Document, error) {
 	compiler, err := cond.NewCompiler()
 	if err != nil {
 		return nil, err
