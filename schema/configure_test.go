@@ -52,7 +52,9 @@ func configuring() map[string]any {
 		"hooks.list":       &schema.HooksAnswer{Version: 8, Hooks: []schema.Hook{review}, Overrides: overrides},
 		"status.shadow":    &schema.StatusRequest{Shadow: true},
 		"status.brokers": &schema.FabricStatus{
-			Fabric: fabric, Version: "0.1.0", ConfigVersion: 7, Ready: true, Pools: []schema.PoolStatus{},
+			Fabric: fabric, Version: "0.1.0", ConfigVersion: 7, Ready: true, Pools: []schema.PoolStatus{{Pool: "gpu", Workers: []schema.WorkerStatus{
+				{Worker: "w1", Capacity: 64, Versions: []uint64{7, 8}, Candidate: &schema.Candidate{Version: 8}},
+			}}},
 			Brokers: []schema.BrokerStatus{{Broker: "b1", ConfigVersion: 7, Candidate: &schema.Candidate{Version: 8}}, {Broker: "b2", ConfigVersion: 7}},
 			Shadow: []schema.ShadowStatus{{Hook: "new-policy", Counts: []schema.ShadowCount{
 				{Decided: schema.Continue, Would: schema.Deny, Count: 12, Last: eventID, Reason: "writes outside the workspace"},

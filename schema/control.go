@@ -107,4 +107,6 @@ type WorkerStatus struct {
 	Draining bool     `json:"draining,omitzero"`
 	Silent   bool     `json:"silent,omitzero"`
 	Versions []uint64 `json:"versions,omitzero"`
+	// Candidate is what it says of the version that is to become active.
+	Candidate *Candidate `json:"candidate,omitzero"`
 }

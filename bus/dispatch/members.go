@@ -69,6 +69,8 @@ type member struct {
 	draining bool
 	versions []uint64
 	failed   map[string]string // handlers it could not load, by hook
+	// candidate is what it says of the version that may become active.
+	candidate *schema.Candidate
 	// mine are the batches that this process has there, others what the worker
 	// said it has besides.
 	mine, others int
@@ -109,6 +111,7 @@ func (m *Members) Beat(b *schema.Beat) {
 	}
 	w.beat, w.asleep, w.unfit, w.lacks = time.Now(), false, false, 0
 	w.capacity, w.draining, w.versions, w.failed = b.Capacity, b.Draining, b.Versions, b.LoadErrors
+	w.candidate = b.Candidate
 	w.others = max(0, b.InFlight-w.mine)
 	m.progress(b)
 	p.serve()
@@ -174,7 +177,7 @@ func (m *Members) Pools() []schema.PoolStatus {
 		for _, w := range m.pools[name].members {
 			status.Workers = append(status.Workers, schema.WorkerStatus{
 				Worker: w.id, InFlight: w.mine + w.others, Capacity: w.capacity,
-				Draining: w.draining, Silent: w.asleep, Versions: w.versions,
+				Draining: w.draining, Silent: w.asleep, Versions: w.versions, Candidate: w.candidate,
 			})
 		}
 		slices.SortFunc(status.Workers, func(a, b schema.WorkerStatus) int { return cmp.Compare(a.Worker, b.Worker) })
