@@ -147,6 +147,10 @@ func TestConfigurationsKeepTheSchemaOfHooks(t *testing.T) {
 		"hooks: [{type: command, handler: ./a}]", "hooks: [{type: PreToolUse, handler: a.b, callable: a.b}]", "hooks: {PreToolUse: [{handler: a.b, mode: watch}]}",
 		"hooks: {PreToolUse: [{handler: a.b, needs: [secrets]}]}", "hooks: {PreToolUse: [{handler: a.b, env: ['A=b']}]}", "- a", "hooks: {PreToolUse: [{handler: a.b, pool: 'a b'}]}",
 		"hooks: {PreToolUse: [{handler: a.b, max_concurrent: -1}]}", "hooks: {PreToolUse: [{handler: a.b, type: lua}]}", "hooks: {PreToolUse: [{handler: a.b, matcher: 5}]}",
+		"python: {hosts: 0}", "python: {memory: 512}", "python: {memory: 1G}", "python: {threads: 4}", "python: python3", "$schema: 5",
+		"hooks: {PreToolUse: [{type: http, handler: 'https://a.b/', headers: {'a b': c}}]}", "hooks: {PreToolUse: [{type: http, handler: 'https://a.b/', headers: [a]}]}",
+		"hooks: {PreToolUse: [{type: http, handler: 'https://a.b/', sign: '${A}'}]}", "hooks: {PreToolUse: [{type: http, handler: 'https://a.b/', tls: {cert: a}}]}",
+		"hooks: {PreToolUse: [{type: http, handler: 'https://a.b/', tls: {insecure: true}}]}", "hooks: {PreToolUse: [{handler: a.b, registered: true}]}",
 	} {
 		var v any
 		if err := yaml.Unmarshal([]byte(text), &v); err != nil {

@@ -14,5 +14,6 @@
 //
 // The package does no I/O. Read the files in this order: read.go (what becomes
 // of the bytes), document.go and section.go (the shape of the file), hook.go
-// and field.go (one hook), fit.go (what fits what), name.go (derived names).
+// and field.go (one hook), request.go (what http hooks send), python.go (how
+// functions are run), fit.go (what fits what), name.go (derived names).
 package hooksyaml

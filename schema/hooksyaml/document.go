@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	documentKeys = []string{"presets", "python_path", "hooks", "agents"}
+	documentKeys = []string{"presets", "python_path", "python", "hooks", "agents"}
 	agentKeys    = []string{"id", "hooks", "backend"}
 	presetNames  = []string{"delivery"}
 )
@@ -36,8 +36,12 @@ func (r *reader) document(root *yaml.Node) {
 			r.config.Presets = r.list(e, "presets", r.preset)
 		case "python_path":
 			r.config.PythonPath = r.list(e, "python_path", r.folder)
+		case "python":
+			r.python(e)
 		case "hooks":
 			r.section(e, "")
+		case "$schema":
+			r.word(e.value, "$schema", "write where the editor finds the schema, such as ./hooks.schema.json")
 		case "agents":
 		default:
 			foreign = append(foreign, e)

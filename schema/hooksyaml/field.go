@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -30,7 +29,7 @@ const (
 
 // hookKeys are the keys of a hook, in the order in which they are documented.
 var hookKeys = []string{"name", "matcher", "type", "handler", "args", "timeout", "fail_closed", "pool", "readonly", "idempotent",
-	"mode", "when", "needs", "max_concurrent", "system", "auto_approve", "shell", "env", "options"}
+	"mode", "when", "needs", "max_concurrent", "system", "auto_approve", "shell", "env", "options", "headers", "sign", "tls"}
 
 // fields says how each key is read. The type is read by its place, since it
 // names the kind below an event, and the event in the flat list.
@@ -55,48 +54,9 @@ var fields = map[string]func(*reader, *schema.Hook, entry){
 	"shell":          func(r *reader, h *schema.Hook, e entry) { h.Shell = r.flag(e) },
 	"env":            func(r *reader, h *schema.Hook, e entry) { h.Env = r.list(e, "env", r.variable) },
 	"options":        (*reader).readOptions,
-}
-
-// strangers are keys that other systems have, and what ours is called.
-var strangers = map[string]string{
-	"command":    "write handler: with the program, and args:",
-	"script":     "write handler: with its path",
-	"run":        "write handler:",
-	"function":   "write handler: with the function's dotted name",
-	"url":        "write type: http and handler: with the URL",
-	"if":         "write when:",
-	"condition":  "write when:",
-	"event":      "write the hook below its event, such as PreToolUse:",
-	"hook_type":  "write the hook below its event, such as PreToolUse:",
-	"tool":       "write matcher:",
-	"tools":      `write matcher: with alternatives, such as "Write|Edit"`,
-	"timeout_ms": "write timeout: in seconds",
-	"fail_open":  "a hook fails open unless it says fail_closed: true",
-	"enabled":    "remove the hook, or write mode: shadow to only watch it",
-	"disabled":   "remove the hook, or write mode: shadow to only watch it",
-	"priority":   "hooks run in the order in which they stand",
-	"order":      "hooks run in the order in which they stand",
-	"agent":      "write the hook below agents: and the agent's id",
-	"agent_id":   "write the hook below agents: and the agent's id",
-	"hooks":      "write each hook as an item of its own, with its matcher",
-	"override":   "write it beside the list: PreToolUse: {override: true, hooks: [...]}",
-}
-
-func (r *reader) unknownField(d *draft, e entry) {
-	hint, ok := strangers[e.key]
-	if near := nearest(e.key, hookKeys); !ok && near != "" {
-		d.mistaken = d.mistaken || near == "handler"
-		hint = "did you mean " + quote(near) + "?"
-	} else if !ok {
-		hint = "a hook knows " + words(hookKeys)
-	}
-	if isEvent(e.key) {
-		hint = "write the event above the list of hooks, not in one"
-	}
-	if strings.Contains(hint, "handler:") || hint == strangers["hooks"] || isEvent(e.key) {
-		d.mistaken = true
-	}
-	r.fault(e.at, fmt.Sprintf("unknown key %s of a hook", quote(e.key)), hint)
+	"headers":        (*reader).headers,
+	"sign":           (*reader).sign,
+	"tls":            (*reader).tls,
 }
 
 func (r *reader) name(h *schema.Hook, e entry) {
@@ -155,6 +115,7 @@ func (r *reader) plausibleURL(handler string, n *yaml.Node) {
 	if err != nil || !isURL(handler) || u.Host == "" {
 		r.fault(n, fmt.Sprintf("the http handler %s is no URL", quote(handler)), "write one such as https://policy.example/hook")
 	} else if u.User != nil {
+		r.hide(n)
 		r.fault(n, "the handler's URL carries a password", "remove it: the configuration is no place for secrets")
 	}
 }
@@ -210,15 +171,16 @@ func (r *reader) need(n *yaml.Node) (string, bool) {
 
 func (r *reader) variable(n *yaml.Node) (string, bool) {
 	s, ok := r.word(n, "a variable of env", "write the name of an environment variable")
-	if ok && !variable.MatchString(s) {
-		hint := "write letters, digits and _"
-		if strings.Contains(s, "=") {
-			hint = "write only its name: values come from the worker's environment"
-		}
-		r.fault(n, fmt.Sprintf("%s is no name of an environment variable", quote(s)), hint)
-		return "", false
+	if !ok || variable.MatchString(s) {
+		return s, ok
 	}
-	return s, ok
+	hint := "write letters, digits and _"
+	if name, _, valued := strings.Cut(s, "="); valued {
+		r.hide(n)
+		s, hint = name+"=…", "write only its name: values come from the worker's environment"
+	}
+	r.fault(n, fmt.Sprintf("%s is no name of an environment variable", quote(s)), hint)
+	return "", false
 }
 
 func (r *reader) argument(n *yaml.Node) (string, bool) {
@@ -235,12 +197,7 @@ func (r *reader) argument(n *yaml.Node) (string, bool) {
 }
 
 func (r *reader) maxConcurrent(h *schema.Hook, e entry) {
-	n, err := strconv.Atoi(e.value.Value)
-	if e.value.Tag != "!!int" || err != nil || n < 0 || n > maxAtOnce {
-		r.fault(e.value, fmt.Sprintf("max_concurrent is %s", describe(e.value)), fmt.Sprintf("write a number from 0, the worker's own bound, to %d", maxAtOnce))
-		return
-	}
-	h.MaxConcurrent = n
+	h.MaxConcurrent = r.whole(e, 0, maxAtOnce, fmt.Sprintf("write a number from 0, the worker's own bound, to %d", maxAtOnce))
 }
 
 const timeoutHint = `write seconds, such as 5 or 0.5, or a duration, such as 1m30s`
@@ -257,12 +214,8 @@ func (r *reader) timeout(h *schema.Hook, e entry) {
 		}
 		d = time.Duration(math.Round(seconds * float64(time.Second)))
 	default:
-		s, ok := r.word(e.value, "timeout", timeoutHint)
-		if !ok {
-			return
-		}
 		var err error
-		if d, err = time.ParseDuration(s); err != nil {
+		if d, err = time.ParseDuration(e.value.Value); err != nil || e.value.Tag != "!!str" {
 			r.fault(e.value, fmt.Sprintf("timeout is %s, which is no time", describe(e.value)), timeoutHint)
 			return
 		}

@@ -23,7 +23,7 @@ func (r *reader) fit(d *draft) {
 	h := &d.hook
 	kind := func(key string, said bool, kinds ...schema.Kind) misfit {
 		return misfit{key, said && h.Type != "" && !slices.Contains(kinds, h.Type),
-			fmt.Sprintf("%s does not fit a hook of type %s", key, h.Type), "remove it: it belongs to " + joinKinds(kinds)}
+			fmt.Sprintf("%s does not fit a hook of type %s", key, h.Type), instead(key, h.Type, kinds)}
 	}
 	known := h.Event != ""
 	for _, m := range []misfit{
@@ -31,6 +31,11 @@ func (r *reader) fit(d *draft) {
 		kind("shell", h.Shell, schema.Command),
 		kind("env", len(h.Env) > 0, schema.Command, schema.Python),
 		kind("options", len(h.Options) > 0, schema.Builtin),
+		kind("headers", len(h.Headers) > 0, schema.HTTP),
+		kind("sign", h.Sign != "", schema.HTTP),
+		kind("tls", h.TLS != schema.TLS{}, schema.HTTP),
+		{"tls", h.TLS != schema.TLS{} && h.Type == schema.HTTP && strings.HasPrefix(h.Handler, "http:"),
+			"tls does not fit a URL that begins with http:", "write https: in the handler, or remove tls"},
 		{"matcher", known && !h.Event.HasTool() && !matchesAll(h.Matcher),
 			fmt.Sprintf("matcher does not fit %s, which is not about a tool", h.Event), "remove it, or write a condition with when:"},
 		{"auto_approve", known && h.Event != schema.PreToolUse && h.AutoApprove,
@@ -50,6 +55,22 @@ func (r *reader) fit(d *draft) {
 func matchesAll(pattern string) bool {
 	m, err := match.Compile(pattern)
 	return err == nil && m.All()
+}
+
+// instead says what to write where key does not fit a hook of the kind is.
+func instead(key string, is schema.Kind, fits []schema.Kind) string {
+	hint := "remove it: it belongs to " + joinKinds(fits)
+	switch {
+	case key == "env" && is == schema.HTTP:
+		return "write headers: and ${NAME} where the variable belongs"
+	case (key == "env" || key == "args") && is == schema.Builtin:
+		return hint + "; a builtin has options:"
+	case key == "options" && is == schema.Command:
+		return hint + "; a command has args: and env:"
+	case key == "options" && is == schema.Python:
+		return hint + "; a function has env:"
+	}
+	return hint
 }
 
 func joinKinds(kinds []schema.Kind) string {

@@ -52,7 +52,7 @@ func files(t *testing.T, pattern string) []string {
 
 func TestFaultyFiles(t *testing.T) {
 	names := files(t, "testdata/faulty/*.yaml")
-	if len(names) < 40 {
+	if len(names) < 60 {
 		t.Errorf("only %d faulty files", len(names))
 	}
 	for _, name := range names {

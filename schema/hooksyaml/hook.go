@@ -2,6 +2,7 @@ package hooksyaml
 
 import (
 	"fmt"
+	"net/netip"
 	"path"
 	"regexp"
 	"strings"
@@ -104,6 +105,9 @@ func (d *draft) settle() {
 	if len(h.Options) == 0 {
 		h.Options = nil
 	}
+	if len(h.Headers) == 0 {
+		h.Headers = nil
+	}
 	for _, list := range []*[]string{&h.Args, &h.Needs, &h.Env} {
 		if len(*list) == 0 {
 			*list = nil
@@ -128,6 +132,12 @@ var (
 // isPath reports whether a handler reads like the path of a program.
 func isPath(handler string) bool {
 	return strings.Contains(handler, "/") || strings.HasSuffix(handler, ".sh") || strings.HasSuffix(handler, ".py")
+}
+
+// isAddress reports whether a server is named by its number.
+func isAddress(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
 }
 
 func isURL(handler string) bool {

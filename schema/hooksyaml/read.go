@@ -33,6 +33,9 @@ type Options struct {
 	// CheckCondition compiles the text of a `when`, which this package can not
 	// judge itself; its error becomes a fault. Nil: conditions are not checked.
 	CheckCondition func(string) error
+	// Taken reports the names that hooks elsewhere have already. A name that is
+	// given must be none of them, and derived ones step past them. Nil: none is.
+	Taken func(name string) bool
 }
 
 // A Document is what a good file says.
@@ -48,7 +51,7 @@ type Document struct {
 // faults are; the error is of type [Faults].
 func Read(name string, data []byte, o Options) (*Document, error) {
 	text := strings.TrimPrefix(string(data), "\ufeff")
-	r := &reader{file: name, source: source{text: text}, options: o}
+	r := &reader{file: name, source: source{text: text}, options: o, hidden: map[int]int{}}
 	if root := r.parse(text); root != nil {
 		before := len(r.faults)
 		r.tree(root)
@@ -74,6 +77,9 @@ type reader struct {
 	warnings []Warning
 	// beyond counts the faults that were too many to keep.
 	beyond int
+	// hidden are the lines in which a secret seems to stand, each with the column
+	// from which on faults do not show it: what they say is logged and kept.
+	hidden map[int]int
 	// massgen: the file is MassGen's, so that foreign keys are none of ours.
 	massgen bool
 	// overflow: the bound of hooks was already reported.
@@ -92,9 +98,29 @@ func (r *reader) faultAt(line, column int, message, hint string) {
 func (r *reader) report() Faults {
 	fs := ordered(r.faults, r.beyond)
 	for i := range fs {
-		fs[i].Source = window(r.source.line(fs[i].Line), fs[i].Column)
+		fs[i].Source = window(r.shown(fs[i]), fs[i].Column)
 	}
 	return fs
+}
+
+// shown is the line of a fault up to where it is hidden.
+func (r *reader) shown(f Fault) string {
+	line := r.source.line(f.Line)
+	from, ok := r.hidden[f.Line]
+	switch {
+	case !ok:
+		return line
+	case f.Column > from:
+		return ""
+	}
+	return head(line, from-1)
+}
+
+// hide keeps n, and what stands behind it in its line, from being shown.
+func (r *reader) hide(n *yaml.Node) {
+	if from, ok := r.hidden[n.Line]; !ok || n.Column < from {
+		r.hidden[n.Line] = n.Column
+	}
 }
 
 func (r *reader) fault(n *yaml.Node, message, hint string) {

@@ -3,6 +3,7 @@ package hooksyaml_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -187,5 +188,69 @@ func TestAFaultInAnAliasIsReportedOnce(t *testing.T) {
 	fs := faults(t, "hooks:\n  PreToolUse: &a [{handler: ./a.sh, colour: red}]\n  PostToolUse: *a\n")
 	if len(fs) != 1 {
 		t.Errorf("got %v", fs)
+	}
+}
+
+func TestSecretsAreNotRepeatedInFaults(t *testing.T) {
+	data, err := os.ReadFile("testdata/faulty/secrets.yaml")
+	if err != nil || !strings.Contains(string(data), "hunter2") {
+		t.Fatal(err)
+	}
+	if said := faults(t, string(data)).Error(); strings.Contains(said, "hunter2") {
+		t.Errorf("the secret is shown:\n%s", said)
+	}
+}
+
+func TestASecretInAHeaderIsWarnedAbout(t *testing.T) {
+	for header, warned := range map[string]bool{
+		`Authorization: "Bearer hunter2"`: true, `authorization: "Bearer ${TOKEN}"`: false, `X-Api-Key: hunter2`: true,
+		`Cookie: "id=${ID}"`: false, `X-Team: platform`: false, `X-Cost: "$5"`: false, `X-Access-Token: "$TOKEN"`: true,
+	} {
+		doc := read(t, "hooks: {PreToolUse: [{type: http, handler: 'https://p.example/', headers: {"+header+"}}]}")
+		if (len(doc.Warnings) > 0) != warned {
+			t.Errorf("%s: got the warnings %v", header, doc.Warnings)
+		}
+		for _, w := range doc.Warnings {
+			if strings.Contains(w.Message, "hunter2") {
+				t.Errorf("the warning repeats the secret: %s", w)
+			}
+		}
+	}
+}
+
+func TestNamesThatAreTakenElsewhere(t *testing.T) {
+	taken := func(name string) bool { return name == "shell" || name == "shell-2" || name == "guard" }
+	text := []byte("hooks: {PreToolUse: [{handler: ./shell.sh}, {handler: ./x/shell.sh}, {name: shell-3, handler: ./b.sh}]}")
+	doc, err := hooksyaml.Read("f", text, hooksyaml.Options{Taken: taken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, h := range doc.Config.Hooks {
+		names = append(names, h.Name)
+	}
+	if d := cmp.Diff([]string{"shell-4", "shell-5", "shell-3"}, names); d != "" {
+		t.Errorf("names (-want +got):\n%s", d)
+	}
+	_, err = hooksyaml.Read("f", []byte("hooks: {PreToolUse: [{name: guard, handler: ./a.sh}]}"), hooksyaml.Options{Taken: taken})
+	fs, _ := errors.AsType[hooksyaml.Faults](err)
+	const want = `f:1:29: the name "guard" is taken by a hook of the running configuration; write another one, or none`
+	if len(fs) != 1 || fs[0].Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestMemoryOfPython(t *testing.T) {
+	for given, want := range map[string]int64{
+		"512MiB": 512 << 20, "1GiB": 1 << 30, "256MB": 256_000_000, "1.5 GiB": 3 << 29, "16777216": 1 << 24, "1TiB": 1 << 40, "20000KiB": 20000 << 10,
+	} {
+		if got := read(t, "python: {memory: "+given+"}").Config.Python.Memory; got != want {
+			t.Errorf("%s is read as %d, want %d", given, got, want)
+		}
+	}
+	for _, given := range []string{"512", "0", "-1GiB", "1G", "1gib", "1.5", "true", "[1GiB]", "1GiB 2", "9999999999999999999999"} {
+		if fs := faults(t, "python: {memory: "+given+"}"); len(fs) != 1 || fs[0].Column != 18 {
+			t.Errorf("%s: got %v", given, fs)
+		}
 	}
 }

@@ -50,6 +50,14 @@ func window(line string, column int) string {
 	return prefix + string(runes)
 }
 
+// head is the first n characters of a line, and an ellipsis for the rest.
+func head(line string, n int) string {
+	if runes := []rune(line); len(runes) > n {
+		return string(runes[:n]) + "…"
+	}
+	return line
+}
+
 // caretAt is where in a window the column stands, counted from 0.
 func caretAt(column int) int {
 	if column > wide {

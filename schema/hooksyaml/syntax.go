@@ -23,7 +23,7 @@ var wordings = []wording{
 	{says: "did not find expected alphabetic or numeric", while: "alias", message: "YAML reads a * here as an alias", hint: `put the whole value in quotes, such as "mcp__*"`},
 	{says: "did not find expected alphabetic or numeric", while: "anchor", message: "YAML reads an & here as an anchor", hint: "put the whole value in quotes"},
 	{says: "tab character", message: "a tab stands where YAML wants spaces", hint: "indent with spaces"},
-	{says: "mapping values are not allowed", message: `a ": " stands where no key can be`, hint: "put the value in quotes if the colon belongs to it, or mend the indentation"},
+	{says: "mapping values are not allowed", message: `a ": " stands where no key can be`, hint: "put the value in quotes if the colon belongs to it; else mend the indentation, or end the line above with a colon"},
 	{says: "mapping keys are not allowed", message: "a ? stands where no key can be", hint: "put the value in quotes"},
 	{says: "block sequence entries are not allowed", message: "a list can not begin here", hint: "put its first - on a line of its own, below the key"},
 	{says: "did not find expected ',' or ']'", message: "this [ is not closed, or a comma is missing after it", hint: "close it with ], or put the value in quotes", opening: true},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -46,7 +47,7 @@ func absentOr(s ...*jsonschema.Schema) *jsonschema.Schema {
 // filled in, in its nested and in its flat shape. What a schema can not say,
 // such as which key fits which type of handler, `broker check` says.
 func hooksSchema(d docs) (*jsonschema.Schema, error) {
-	own := []any{"presets", "python_path", "hooks", "agents"}
+	own := []any{"$schema", "presets", "python_path", "python", "hooks", "agents"}
 	agentKeys := []any{"id", "hooks", "backend"}
 	return &jsonschema.Schema{
 		Title:       "hooks.yaml",
@@ -59,10 +60,12 @@ func hooksSchema(d docs) (*jsonschema.Schema, error) {
 		Properties: map[string]*jsonschema.Schema{
 			"presets":     described(distinct(enum("delivery")), "The built-in groups of hooks that are switched on; [] for none.", `["delivery"]`),
 			"python_path": described(distinct(word("")), "Folders where modules and programs are looked up, after the folder of this file.", ""),
+			"python":      described(absentOr(pythonHosts(d)), "How functions are run.", ""),
+			"$schema":     {Type: "string", Description: "Where the editor finds this schema."},
 			"hooks":       described(ref("globalHooks"), "The hooks of every agent, in the order in which they are asked.", ""),
 			"agents":      described(absentOr(list(ref("agent"))), "The agents' own hooks, asked after the global ones.", ""),
 		},
-		PropertyOrder: []string{"presets", "python_path", "hooks", "agents"},
+		PropertyOrder: []string{"$schema", "presets", "python_path", "python", "hooks", "agents"},
 		// A file in which some agent has a backend is MassGen's: its other keys
 		// are none of ours. In any other file an unknown key is a fault.
 		If: &jsonschema.Schema{
@@ -144,17 +147,44 @@ func agent(keys []any) *jsonschema.Schema {
 
 // hook is one hook below its event.
 func hook(d docs) *jsonschema.Schema {
-	s := &jsonschema.Schema{
-		Type: "object", Properties: hookFields(), Required: []string{"handler"}, AdditionalProperties: never(),
-	}
-	t := reflect.TypeFor[schema.Hook]()
+	fields := hookFields()
+	fields["tls"] = object[schema.TLS](d, map[string]*jsonschema.Schema{
+		"ca": word(""), "server_name": word(""),
+		"cert": word("The certificate that is shown to a server that asks who calls."), "key": word("The private key of cert."),
+	})
+	fields["tls"].DependentRequired = map[string][]string{"cert": {"key"}, "key": {"cert"}}
+	s := object[schema.Hook](d, fields)
+	s.Required = []string{"handler"}
+	return s
+}
+
+// object is a mapping with the given keys, which are described by the comments
+// of T, unless they are already, and stand in the order of its fields.
+func object[T any](d docs, keys map[string]*jsonschema.Schema) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", Properties: keys, AdditionalProperties: never()}
+	t := reflect.TypeFor[T]()
 	for f := range t.Fields() {
-		if p := s.Properties[jsonName(f)]; p != nil {
-			p.Description = d.of(t, f)
+		if p := keys[jsonName(f)]; p != nil {
+			p.Description = cmp.Or(p.Description, d.of(t, f))
 			s.PropertyOrder = append(s.PropertyOrder, jsonName(f))
 		}
 	}
 	return s
+}
+
+// pythonHosts is how functions are run.
+func pythonHosts(d docs) *jsonschema.Schema {
+	whole := func(description string, least, most float64, fallback string) *jsonschema.Schema {
+		return described(&jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &most}, description, fallback)
+	}
+	return object[schema.PythonHosts](d, map[string]*jsonschema.Schema{
+		"interpreter": described(word(""), "The program, on the PATH or as a path from where programs are looked up.", `"python3"`),
+		"hosts":       whole("How many host processes a worker keeps.", 1, 64, "2"),
+		"memory": described(&jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+			{Type: "integer", Minimum: new(float64(16 << 20)), Maximum: new(float64(1 << 40))}, {Type: "string", Pattern: `^[0-9]+(\.[0-9]+)? ?[KMGT]i?B$`},
+		}}, "How much memory one host may have: bytes, or a number with its unit, such as 512MiB.", `"1GiB"`),
+		"recycle": whole("A host is replaced after so many calls; 0: never.", 0, 1e9, "0"),
+	})
 }
 
 // flatHook is one hook of the flat list: its type is its event.
@@ -167,6 +197,9 @@ func flatHook(d docs) *jsonschema.Schema {
 	s.OneOf = []*jsonschema.Schema{{Required: []string{"handler"}}, {Required: []string{"callable"}}}
 	return s
 }
+
+// environment is the form of the names of environment variables.
+const environment = `^[A-Za-z_][A-Za-z0-9_]*$`
 
 func hookFields() map[string]*jsonschema.Schema {
 	flag := func(fallback string) *jsonschema.Schema {
@@ -193,7 +226,11 @@ func hookFields() map[string]*jsonschema.Schema {
 		"system":         flag("false"),
 		"auto_approve":   flag("false"),
 		"shell":          flag("false"),
-		"env":            distinct(&jsonschema.Schema{Type: "string", Pattern: `^[A-Za-z_][A-Za-z0-9_]*$`}),
+		"env":            distinct(&jsonschema.Schema{Type: "string", Pattern: environment}),
 		"options":        {Type: "object"},
+		"headers": {Type: "object", AdditionalProperties: word(""), PropertyNames: &jsonschema.Schema{
+			Pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$",
+		}},
+		"sign": {Type: "string", Pattern: environment},
 	}
 }
