@@ -65,9 +65,10 @@ func rooms() map[string]room {
 		"bus/aggregator": {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modNUID, modProm, modJSON, modSync}},
 
 		// Touching the world: workers and what they run.
-		"workers":     {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON}},
-		"workers/...": {own: []string{"schema", "workers"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
-		"builtin":     {own: []string{"schema", "workers"}, modules: []string{modJSON}},
+		"workers":       {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON}},
+		"workers/child": {modules: []string{"golang.org/x/sys"}},
+		"workers/...":   {own: []string{"schema", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
+		"builtin":       {own: []string{"schema", "workers"}, modules: []string{modJSON}},
 
 		// Programs: flags and wiring.
 		"cmd/internal/program":  {modules: []string{modCobra, "github.com/spf13/pflag"}},
@@ -78,7 +79,7 @@ func rooms() map[string]room {
 		"cmd/broker/...": {
 			own: []string{"schema", "schema/hooksyaml", "bus", "bus/aggregator", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
 				"bus/state", "workers", "cmd/broker/...", "cmd/internal/..."},
-			modules: []string{modCobra, modNATS, modNUID, modProm},
+			modules: []string{modCobra, modNATS, modNUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
 		"cmd/hookworker/...": {
 			own:     []string{"schema", "bus", "workers", "cmd/hookworker/...", "cmd/internal/..."},

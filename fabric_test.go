@@ -18,14 +18,14 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/command"
+	"github.com/hookfabric/hookfabric/workers/child"
 )
 
 // TestMain is also the watchdog over hooks' processes, as every program with
 // command hooks is.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == command.WatchdogArg {
-		os.Exit(command.WatchdogMain(os.Stdin))
+	if len(os.Args) == 2 && os.Args[1] == child.WatchdogArg {
+		os.Exit(child.WatchdogMain(os.Stdin))
 	}
 	bustest.Main(m)
 }

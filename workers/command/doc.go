@@ -31,7 +31,7 @@
 // the program has answered and left something running. Only a process that
 // leaves the group, as setsid makes it, gets away. When the worker itself is
 // killed, the kernel kills the program (Linux), and the watchdog its group: see
-// [WatchdogMain].
+// [child.WatchdogMain].
 //
 // Start with runner.go, then lookup.go (what a handler's name means),
 // handler.go (one call) and process.go (one process).

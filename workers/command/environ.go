@@ -1,47 +1,25 @@
 package command
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers/child"
 )
 
 // environ is the part of a program's environment that is the same for every
 // call: name=value pairs of the worker.
 type environ []string
 
-// newEnviron picks from the worker's environment what programs may see: three
-// names, and those the hook asks for.
+// newEnviron picks from the worker's environment what programs may see, and
+// leaves out what the event decides.
 func newEnviron(all, names []string) (environ, error) {
-	for _, name := range names {
-		if name == "" || strings.ContainsAny(name, "=\x00") {
-			return nil, fmt.Errorf("env: %q is no name of a variable; write names only, such as GITHUB_TOKEN, whose values come from the worker", name)
-		}
-	}
-	var env environ
-	for _, kv := range all {
+	env, err := child.Environ(all, names)
+	return slices.DeleteFunc(env, func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		switch name {
-		case "PATH", "HOME", "LANG":
-		default:
-			if !slices.Contains(names, name) || isFact(name) {
-				continue
-			}
-		}
-		env = append(env, kv)
-	}
-	return env, nil
-}
-
-func (v environ) get(name string) string {
-	for _, kv := range v {
-		if n, value, _ := strings.Cut(kv, "="); n == name {
-			return value
-		}
-	}
-	return ""
+		return isFact(name)
+	}), err
 }
 
 // isFact reports whether the event decides what name is.

@@ -5,16 +5,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers/child"
 )
 
 // blockExit is the exit code with which a program blocks.
 const blockExit = 2
-
-// tailSize is how much of a failed program's standard error its error tells.
-const tailSize = 1 << 10
 
 // handler is a hook whose program was found.
 type handler struct {
@@ -64,9 +61,9 @@ func (h *handler) judge(ctx context.Context, t schema.EventType, end ending) (sc
 	case blockExit:
 		return schema.Blocked(t, h.reason(end.stderr)), nil
 	case -1:
-		return schema.Result{}, fmt.Errorf("%q was ended by a signal (%v)%s", h.name, end.state, tail(end.stderr))
+		return schema.Result{}, fmt.Errorf("%q was ended by a signal (%v)%s", h.name, end.state, child.LastWords(end.stderr))
 	default:
-		return schema.Result{}, fmt.Errorf("%q exited with code %d%s", h.name, code, tail(end.stderr))
+		return schema.Result{}, fmt.Errorf("%q exited with code %d%s", h.name, code, child.LastWords(end.stderr))
 	}
 }
 
@@ -88,7 +85,7 @@ func (h *handler) answer(t schema.EventType, end ending) (schema.Result, error) 
 
 // reason is why a program blocks: what it wrote to its standard error.
 func (h *handler) reason(stderr []byte) string {
-	if s := readable(stderr); s != "" {
+	if s := child.Readable(stderr); s != "" {
 		return s
 	}
 	return fmt.Sprintf("blocked by the hook %q, which gave no reason", h.hook)
@@ -97,27 +94,6 @@ func (h *handler) reason(stderr []byte) string {
 // note logs what a successful program wrote to its standard error.
 func (h *handler) note(ctx context.Context, stderr []byte) {
 	if len(stderr) > 0 && h.runner.log.Enabled(ctx, slog.LevelDebug) {
-		h.runner.log.DebugContext(ctx, "hook wrote to its standard error", "hook", h.hook, "stderr", readable(stderr))
+		h.runner.log.DebugContext(ctx, "hook wrote to its standard error", "hook", h.hook, "stderr", child.Readable(stderr))
 	}
-}
-
-// tail is the end of what a failed program wrote to its standard error, from
-// the start of a line, as an addition to a sentence.
-func tail(stderr []byte) string {
-	s := readable(stderr)
-	if len(s) > tailSize {
-		s = s[len(s)-tailSize:]
-		if _, line, more := strings.Cut(s, "\n"); more {
-			s = line
-		}
-		s = "… " + strings.ToValidUTF8(s, "")
-	}
-	if s == "" {
-		return ""
-	}
-	return ": " + s
-}
-
-func readable(b []byte) string {
-	return strings.TrimSpace(strings.ToValidUTF8(string(b), "\uFFFD"))
 }

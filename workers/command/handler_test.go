@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
+	"github.com/hookfabric/hookfabric/workers/child"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
@@ -100,7 +101,7 @@ func TestMuchStandardErrorIsReadAndItsEndKept(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	got, err := handleWith(t, line(`head -c 3000000 /dev/zero | tr '\0' 'x' >&2; exit 2`), runnertest.Event("Bash"))
-	if err != nil || len(got.Reason) != keptStderr {
+	if err != nil || len(got.Reason) != child.KeptTail {
 		t.Errorf("a reason of %d bytes, error %v", len(got.Reason), err)
 	}
 }

@@ -56,7 +56,7 @@ func TestProgramsAreFoundInTheHookFoldersThenInPath(t *testing.T) {
 		"no-line.sh":          {"/bin/sh", in("a/no-line.sh")},
 		"machine":             {in("a/machine")},
 	} {
-		l := lookup{dirs: []string{in("a"), in("b")}, path: "relative:" + in("bin") + ":/no/such/folder"}
+		l := newLookup([]string{in("a"), in("b")}, "relative:"+in("bin")+":/no/such/folder")
 		got, err := l.argv(schema.Hook{Handler: handler, Args: []string{"-x"}})
 		if err != nil {
 			t.Errorf("%s: %v", handler, err)

@@ -7,10 +7,8 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers/child"
 )
-
-// keptStderr is how much of the standard error is kept: its end.
-const keptStderr = 64 << 10
 
 // pipes are the worker's ends of a program's three streams.
 type pipes struct {
@@ -24,7 +22,7 @@ type pipes struct {
 // gathered is what a program wrote; readable once drained is closed.
 type gathered struct {
 	stdout []byte
-	stderr tailBuffer
+	stderr child.Tail
 }
 
 // openPipes makes the pipes and returns the program's ends in their order.
@@ -33,8 +31,8 @@ func openPipes() (p pipes, theirs []*os.File, err error) {
 	for range 3 {
 		r, w, err := os.Pipe()
 		if err != nil {
-			closeAll(ours)
-			closeAll(theirs)
+			child.CloseAll(ours)
+			child.CloseAll(theirs)
 			return pipes{}, nil, err
 		}
 		if len(ours) == 0 {
@@ -62,7 +60,7 @@ func (p *pipes) run(stdin []byte) {
 			close(p.flood)
 		}
 	})
-	readers.Go(func() { _, _ = io.Copy(&p.got.stderr, onlyReader{p.err}) })
+	readers.Go(func() { _, _ = io.Copy(&p.got.stderr, child.OnlyReader{Reader: p.err}) })
 	go func() {
 		readers.Wait()
 		close(p.drained)
@@ -82,31 +80,7 @@ func (p *pipes) result() (stdout, stderr []byte, flooded bool) {
 	<-p.drained
 	p.writer.Wait()
 	p.close()
-	return p.got.stdout, p.got.stderr.bytes(), len(p.got.stdout) > schema.MaxResult
+	return p.got.stdout, p.got.stderr.Bytes(), len(p.got.stdout) > schema.MaxResult
 }
 
-func (p *pipes) close() { closeAll([]*os.File{p.in, p.out, p.err}) }
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close()
-	}
-}
-
-// onlyReader keeps io.Copy from asking the file to do the copying.
-type onlyReader struct{ io.Reader }
-
-// tailBuffer keeps the last keptStderr bytes written to it.
-type tailBuffer struct{ data []byte }
-
-func (t *tailBuffer) Write(b []byte) (int, error) {
-	t.data = append(t.data, b...)
-	if len(t.data) > 2*keptStderr {
-		t.data = append(t.data[:0], t.bytes()...)
-	}
-	return len(b), nil
-}
-
-func (t *tailBuffer) bytes() []byte {
-	return t.data[max(0, len(t.data)-keptStderr):]
-}
+func (p *pipes) close() { child.CloseAll([]*os.File{p.in, p.out, p.err}) }

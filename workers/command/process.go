@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
-	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/hookfabric/hookfabric/workers/child"
 )
 
 // defaultGrace is how long a program that has exited is given to have its output
@@ -17,15 +18,11 @@ const defaultGrace = 500 * time.Millisecond
 // time after twice the wait: an eighth of a second in all.
 const busyTries = 8
 
-// process is a running program, the leader of its group. Its pid stays its own
-// until it is reaped, so the group is only ever killed before that: afterwards
-// the number may belong to somebody else.
+// process is a running program and the worker's ends of its streams.
 type process struct {
-	leader leader
-	guard  *guard
-	grace  time.Duration
-	exited chan struct{} // closed when the leader has ended and is not reaped yet
-	pipes  pipes
+	*child.Process
+	grace time.Duration
+	pipes pipes
 }
 
 // ending is how a program ended and what it wrote.
@@ -61,36 +58,13 @@ func startOnce(h *handler, env []string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{guard: h.runner.guard, grace: h.runner.grace, exited: make(chan struct{}), pipes: ps}
-	attr := &os.ProcAttr{Dir: h.dir, Env: env, Files: theirs, Sys: groupAttr()}
-	started := make(chan error)
-	go p.own(h.argv, attr, started)
-	err = <-started
-	closeAll(theirs)
+	started, err := child.Start(h.runner.guard, child.Spec{Argv: h.argv, Dir: h.dir, Env: env, Files: theirs})
+	child.CloseAll(theirs)
 	if err != nil {
-		p.pipes.close()
+		ps.close()
 		return nil, err
 	}
-	return p, nil
-}
-
-// own starts the program and waits for its end on one thread. The kernel kills
-// the program when the thread that started it ends, not when the worker does,
-// so that thread must do nothing else and outlive the program.
-func (p *process) own(argv []string, attr *os.ProcAttr, started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	p.guard.wake()
-	var err error
-	p.leader.Process, err = os.StartProcess(argv[0], argv, attr)
-	if err != nil {
-		started <- err
-		return
-	}
-	p.guard.add(p.leader.Pid)
-	started <- nil
-	p.leader.await()
-	close(p.exited)
+	return &process{Process: started, grace: h.runner.grace, pipes: ps}, nil
 }
 
 // finish hands the program its input and waits until it has ended, by itself
@@ -98,18 +72,17 @@ func (p *process) own(argv []string, attr *os.ProcAttr, started chan<- error) {
 func (p *process) finish(ctx context.Context, stdin []byte) (e ending) {
 	p.pipes.run(stdin)
 	select {
-	case <-p.exited:
+	case <-p.Exited():
 		e.held = !p.drain(ctx)
 	case <-p.pipes.flood:
 	case <-ctx.Done():
 		e.cause = context.Cause(ctx)
 	}
-	p.kill()
-	<-p.exited
+	p.Kill()
+	<-p.Exited()
 	p.pipes.cut()
 	e.stdout, e.stderr, e.flooded = p.pipes.result()
-	p.guard.remove(p.leader.Pid)
-	e.state, e.err = p.leader.reap()
+	e.state, e.err = p.Reap()
 	return e
 }
 
@@ -131,10 +104,4 @@ func (p *process) drain(ctx context.Context) bool {
 	case <-timer.C:
 	}
 	return false
-}
-
-// kill ends the group, and the leader also if it has left its group.
-func (p *process) kill() {
-	_ = syscall.Kill(-p.leader.Pid, syscall.SIGKILL)
-	_ = p.leader.Kill()
 }

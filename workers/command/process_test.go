@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
+	"github.com/hookfabric/hookfabric/workers/child"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
@@ -134,7 +135,7 @@ func TestAProgramThatWasTakenAwayIsAnError(t *testing.T) {
 }
 
 func BenchmarkStartToExit(b *testing.B) {
-	for name, opt := range map[string]Options{"kernel only": {}, "watchdog": {Watchdog: SelfWatchdog()}} {
+	for name, opt := range map[string]Options{"kernel only": {}, "watchdog": {Watchdog: child.SelfWatchdog()}} {
 		b.Run(name, func(b *testing.B) {
 			r := New(opt)
 			defer r.Close()

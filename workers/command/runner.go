@@ -11,6 +11,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
+	"github.com/hookfabric/hookfabric/workers/child"
 )
 
 // Options are what a Runner needs.
@@ -18,9 +19,8 @@ type Options struct {
 	// Logger; nil: slog's default. What successful programs write to their
 	// standard error goes there at debug level.
 	Logger *slog.Logger
-	// Watchdog is the command line of a program that calls [WatchdogMain], see
-	// [SelfWatchdog]. Empty: when the worker is killed, the kernel kills the
-	// programs (Linux only), but nobody what those have started.
+	// Watchdog is the command line of the watchdog over programs and what they
+	// start, see [child.SelfWatchdog]; empty: there is none.
 	Watchdog []string
 	// Environ is the worker's environment as os.Environ has it; nil: os.Environ.
 	Environ []string
@@ -30,7 +30,7 @@ type Options struct {
 type Runner struct {
 	log     *slog.Logger
 	environ []string
-	guard   *guard
+	guard   *child.Guard
 	grace   time.Duration
 
 	life context.Context // ends when Close begins
@@ -56,7 +56,7 @@ func New(opt Options) *Runner {
 		opt.Environ = os.Environ()
 	}
 	r := &Runner{log: opt.Logger, environ: opt.Environ, grace: defaultGrace}
-	r.guard = &guard{argv: opt.Watchdog, log: opt.Logger, groups: make(map[int]struct{})}
+	r.guard = child.NewGuard(opt.Watchdog, opt.Logger)
 	r.life, r.end = context.WithCancelCause(context.Background())
 	return r
 }
@@ -67,12 +67,12 @@ func (r *Runner) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := lookup{dirs: absolute(at.Dirs), path: env.get("PATH")}
+	l := newLookup(child.Absolute(at.Dirs), child.Value(env, "PATH"))
 	argv, err := l.argv(h)
 	if err != nil {
 		return nil, err
 	}
-	return &handler{runner: r, hook: h.Name, name: h.Handler, argv: argv, dir: l.workdir(), env: env}, nil
+	return &handler{runner: r, hook: h.Name, name: h.Handler, argv: argv, dir: l.Workdir(), env: env}, nil
 }
 
 // Close kills what is running, waits for it, and ends the watchdog. Calls that
@@ -83,7 +83,7 @@ func (r *Runner) Close() error {
 	r.mu.Unlock()
 	r.end(errClosed)
 	r.running.Wait()
-	r.guard.close()
+	r.guard.Close()
 	return nil
 }
 

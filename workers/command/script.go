@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/hookfabric/hookfabric/workers/child"
 )
 
 // headSize is how much of a program is looked at to see what it is. Kernels
@@ -18,7 +20,7 @@ const headSize = 256
 func (l *lookup) launch(file string) ([]string, error) {
 	head, err := readHead(file)
 	switch {
-	case filepath.Ext(file) == ".py" && executable(file) != nil:
+	case filepath.Ext(file) == pythonScript && child.Executable(file) != nil:
 		if err != nil {
 			return nil, fmt.Errorf("%s can not be read: %w; let the worker read it", file, err)
 		}
@@ -31,7 +33,7 @@ func (l *lookup) launch(file string) ([]string, error) {
 		return []string{file}, l.interpreter(file, head[2:])
 	case bytes.IndexByte(head, 0) >= 0:
 		return []string{file}, nil // machine code
-	case filepath.Ext(file) == ".py":
+	case filepath.Ext(file) == pythonScript:
 		return l.under("python3", file)
 	}
 	return []string{"/bin/sh", file}, nil // a script that does not say of what, as shells take it
@@ -39,10 +41,10 @@ func (l *lookup) launch(file string) ([]string, error) {
 
 // under is the command line that has the program named interpreter read file.
 func (l *lookup) under(interpreter, file string) ([]string, error) {
-	in := lookup{path: l.path}
-	found := in.inPath(interpreter)
+	in := child.Lookup{Path: l.Path}
+	found := in.InPath(interpreter)
 	if found == "" {
-		return nil, fmt.Errorf("%s runs under %s, which is not in PATH (%s); install it there", file, interpreter, l.path)
+		return nil, fmt.Errorf("%s runs under %s, which is not in PATH (%s); install it there", file, interpreter, l.Path)
 	}
 	return []string{found, file}, nil
 }
@@ -57,7 +59,7 @@ func (l *lookup) interpreter(file string, head []byte) error {
 	if len(words) == 0 {
 		return fmt.Errorf("%s has an empty #! line; name its interpreter there", file)
 	}
-	if err := executable(words[0]); err != nil {
+	if err := child.Executable(words[0]); err != nil {
 		return fmt.Errorf("%s asks for %s in its first line, which can not be run: %w; install it, or change the line", file, words[0], err)
 	}
 	if filepath.Base(words[0]) == "env" && len(words) == 2 {

@@ -7,14 +7,15 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
+	"github.com/hookfabric/hookfabric/workers/child"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
 // TestMain lets the test binary be what the tests need as processes of their
 // own: the watchdog, and a worker to be killed.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == WatchdogArg {
-		os.Exit(WatchdogMain(os.Stdin))
+	if len(os.Args) == 2 && os.Args[1] == child.WatchdogArg {
+		os.Exit(child.WatchdogMain(os.Stdin))
 	}
 	if len(os.Args) == 5 && os.Args[1] == victimArg {
 		victim(os.Args[2], os.Args[3], os.Args[4])
@@ -58,5 +59,5 @@ func TestRunnerIsARunner(t *testing.T) {
 }
 
 func TestRunnerWithAWatchdogIsARunner(t *testing.T) {
-	runnertest.Run(t, suite(t, Options{Watchdog: SelfWatchdog()}))
+	runnertest.Run(t, suite(t, Options{Watchdog: child.SelfWatchdog()}))
 }

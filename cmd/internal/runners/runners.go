@@ -10,6 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
 	"github.com/hookfabric/hookfabric/workers/builtins"
+	"github.com/hookfabric/hookfabric/workers/child"
 	"github.com/hookfabric/hookfabric/workers/command"
 )
 
@@ -17,17 +18,17 @@ import (
 func New(log *slog.Logger) map[schema.Kind]workers.Runner {
 	return map[schema.Kind]workers.Runner{
 		schema.Builtin: builtins.New(builtin.Catalog(log)),
-		schema.Command: command.New(command.Options{Logger: log, Watchdog: command.SelfWatchdog()}),
+		schema.Command: command.New(command.Options{Logger: log, Watchdog: child.SelfWatchdog()}),
 	}
 }
 
 // Watchdog makes this process the watchdog over hooks' processes, if that is
 // what its command line asks for, and reports whether it was.
 func Watchdog(args []string) bool {
-	if len(args) != 2 || args[1] != command.WatchdogArg {
+	if len(args) != 2 || args[1] != child.WatchdogArg {
 		return false
 	}
-	os.Exit(command.WatchdogMain(os.Stdin))
+	os.Exit(child.WatchdogMain(os.Stdin))
 	return true
 }
 

@@ -1,4 +1,4 @@
-package command
+package child
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leader is the process that a program was started as.
+// leader is the process that was started.
 type leader struct{ *os.Process }
 
-// groupAttr makes a program lead a process group, and has the kernel kill it
+// groupAttr makes a process lead a process group, and has the kernel kill it
 // when the thread that started it ends.
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

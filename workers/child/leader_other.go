@@ -1,20 +1,20 @@
 //go:build unix && !linux
 
-package command
+package child
 
 import (
 	"os"
 	"syscall"
 )
 
-// leader is the process that a program was started as, and how it ended.
+// leader is the process that was started, and how it ended.
 type leader struct {
 	*os.Process
 	state *os.ProcessState
 	err   error
 }
 
-// groupAttr makes a program lead a process group.
+// groupAttr makes a process lead a process group.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // await returns when l has ended. It reaps it at once, as there is no portable

@@ -1,4 +1,4 @@
-package command
+package child
 
 import (
 	"log/slog"
@@ -16,9 +16,9 @@ const (
 	guardWait = time.Second
 )
 
-// guard is the worker's end of the watchdog, which it starts with the first
-// program. Without argv it does nothing.
-type guard struct {
+// A Guard is the worker's end of the watchdog, which it starts with the first
+// process. Without a command line it does nothing.
+type Guard struct {
 	argv []string
 	log  *slog.Logger
 
@@ -29,8 +29,16 @@ type guard struct {
 	starts int
 }
 
+// NewGuard makes a Guard over the processes of one runner. Argv is the command
+// line of a program that calls [WatchdogMain], see [SelfWatchdog]. Empty: when
+// the worker is killed, the kernel kills the processes (Linux only), but nobody
+// what those have started.
+func NewGuard(argv []string, log *slog.Logger) *Guard {
+	return &Guard{argv: argv, log: log, groups: make(map[int]struct{})}
+}
+
 // wake sees to it that there is a watchdog, before there is something to watch.
-func (g *guard) wake() {
+func (g *Guard) wake() {
 	if len(g.argv) == 0 {
 		return
 	}
@@ -42,9 +50,9 @@ func (g *guard) wake() {
 }
 
 // add tells the watchdog of a group that must not outlive the worker. It comes
-// before the program gets its input: one that reads that before it starts
+// before the process gets its input: one that reads that before it starts
 // others is watched from then on, and the kernel watches it until then.
-func (g *guard) add(pgid int) {
+func (g *Guard) add(pgid int) {
 	if len(g.argv) == 0 {
 		return
 	}
@@ -62,7 +70,7 @@ func (g *guard) add(pgid int) {
 
 // remove tells the watchdog that a group is gone, before its number can be
 // given to another one.
-func (g *guard) remove(pgid int) {
+func (g *Guard) remove(pgid int) {
 	if len(g.argv) == 0 {
 		return
 	}
@@ -75,7 +83,7 @@ func (g *guard) remove(pgid int) {
 }
 
 // begin starts a watchdog and tells it all that is running.
-func (g *guard) begin() {
+func (g *Guard) begin() {
 	g.starts++
 	if err := g.spawn(); err != nil {
 		g.complain("can not be started: " + err.Error())
@@ -90,14 +98,14 @@ func (g *guard) begin() {
 }
 
 // complain says that the watchdog is not there as it should be, and what that means.
-func (g *guard) complain(what string) {
-	g.log.Error("the watchdog "+what+"; without it, what hook programs start can outlive a worker that is killed",
+func (g *Guard) complain(what string) {
+	g.log.Error("the watchdog "+what+"; without it, what hooks start can outlive a worker that is killed",
 		"argv", g.argv, "starts", g.starts, "starts_at_most", guardStarts)
 }
 
 // spawn starts the watchdog in a session of its own, so that what a terminal
 // or a supervisor sends to the worker's group does not end it before its time.
-func (g *guard) spawn() error {
+func (g *Guard) spawn() error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -123,7 +131,7 @@ func (g *guard) spawn() error {
 }
 
 // tell writes one line, and reports whether the watchdog could take it.
-func (g *guard) tell(verb byte, pgid int) bool {
+func (g *Guard) tell(verb byte, pgid int) bool {
 	line := append(strconv.AppendInt([]byte{verb}, int64(pgid), 10), '\n')
 	_ = g.pipe.SetWriteDeadline(time.Now().Add(guardWait))
 	_, err := g.pipe.Write(line)
@@ -131,7 +139,7 @@ func (g *guard) tell(verb byte, pgid int) bool {
 }
 
 // drop ends a watchdog that does not read any more.
-func (g *guard) drop() {
+func (g *Guard) drop() {
 	if g.dog != nil {
 		g.complain("does not read")
 		g.end()
@@ -140,15 +148,15 @@ func (g *guard) drop() {
 
 // end ends the watchdog. It is killed before its pipe is closed: to a living
 // one that would say that the worker is gone.
-func (g *guard) end() {
+func (g *Guard) end() {
 	_ = g.dog.Kill()
 	_, _ = g.dog.Wait()
 	_ = g.pipe.Close()
 	g.dog = nil
 }
 
-// close ends the watchdog for good. By now it has nothing left to watch.
-func (g *guard) close() {
+// Close ends the watchdog for good. By now it has nothing left to watch.
+func (g *Guard) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.starts = guardStarts

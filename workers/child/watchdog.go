@@ -1,4 +1,4 @@
-package command
+package child
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 const WatchdogArg = "watchdog"
 
 // SelfWatchdog is the command line that makes this very program the watchdog,
-// for [Options]; nil if it is not known where the program lies.
+// for [NewGuard]; nil if it is not known where the program lies.
 func SelfWatchdog() []string {
 	exe, err := os.Executable()
 	if err != nil {
@@ -24,9 +24,9 @@ func SelfWatchdog() []string {
 }
 
 // WatchdogMain is the watchdog: a process beside the worker that reads from
-// stdin which process groups the worker's programs lead. When stdin ends the
+// stdin which process groups the worker's processes lead. When stdin ends the
 // worker is gone, however that came, and it kills the groups that are left. The
-// kernel could do so only for the programs themselves, not for what those have
+// kernel could do so only for the leaders themselves, not for what those have
 // started. It returns the exit code.
 func WatchdogMain(stdin io.Reader) int {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)

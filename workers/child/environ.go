@@ -1,0 +1,40 @@
+package child
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Environ picks from the worker's environment, name=value pairs, what a process
+// may see: three names, and those that its hook asks for.
+func Environ(all, names []string) ([]string, error) {
+	for _, name := range names {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return nil, fmt.Errorf("env: %q is no name of a variable; write names only, such as GITHUB_TOKEN, whose values come from the worker", name)
+		}
+	}
+	var env []string
+	for _, kv := range all {
+		name, _, _ := strings.Cut(kv, "=")
+		switch name {
+		case "PATH", "HOME", "LANG":
+		default:
+			if !slices.Contains(names, name) {
+				continue
+			}
+		}
+		env = append(env, kv)
+	}
+	return env, nil
+}
+
+// Value is the value of name in env; empty if it is not there.
+func Value(env []string, name string) string {
+	for _, kv := range env {
+		if n, value, _ := strings.Cut(kv, "="); n == name {
+			return value
+		}
+	}
+	return ""
+}

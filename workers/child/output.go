@@ -1,0 +1,62 @@
+package child
+
+import (
+	"io"
+	"os"
+	"strings"
+)
+
+const (
+	// KeptTail is how much a [Tail] keeps.
+	KeptTail = 64 << 10
+	// lastWords is how much of a failed process's output its error tells.
+	lastWords = 1 << 10
+)
+
+// A Tail keeps the last KeptTail bytes written to it.
+type Tail struct{ data []byte }
+
+func (t *Tail) Write(b []byte) (int, error) {
+	t.data = append(t.data, b...)
+	if len(t.data) > 2*KeptTail {
+		t.data = append(t.data[:0], t.Bytes()...)
+	}
+	return len(b), nil
+}
+
+// Bytes are what is kept.
+func (t *Tail) Bytes() []byte {
+	return t.data[max(0, len(t.data)-KeptTail):]
+}
+
+// LastWords is the end of what a failed process wrote, from the start of a
+// line, as an addition to a sentence.
+func LastWords(output []byte) string {
+	s := Readable(output)
+	if len(s) > lastWords {
+		s = s[len(s)-lastWords:]
+		if _, line, more := strings.Cut(s, "\n"); more {
+			s = line
+		}
+		s = "… " + strings.ToValidUTF8(s, "")
+	}
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+// Readable is output as text to show.
+func Readable(b []byte) string {
+	return strings.TrimSpace(strings.ToValidUTF8(string(b), "\uFFFD"))
+}
+
+// OnlyReader keeps io.Copy from asking a file to do the copying.
+type OnlyReader struct{ io.Reader }
+
+// CloseAll closes files whose last words do not matter.
+func CloseAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}

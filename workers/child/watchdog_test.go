@@ -1,0 +1,127 @@
+package child
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/workers/runnertest"
+)
+
+const patience = 20 * time.Second
+
+// TestMain lets the test binary be the watchdog.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == WatchdogArg {
+		os.Exit(WatchdogMain(os.Stdin))
+	}
+	os.Exit(m.Run())
+}
+
+// shell starts a line of shell that g watches over, and has it reaped.
+func shell(t *testing.T, g *Guard, line string) *Process {
+	t.Helper()
+	p, err := Start(g, Spec{Argv: []string{"/bin/sh", "-c", line}, Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{nil, nil, nil}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		if _, err := p.Reap(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// dog is the watchdog that g has, if any.
+func dog(g *Guard) *os.Process {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dog
+}
+
+func TestADeadWatchdogIsReplacedAndToldWhatRuns(t *testing.T) {
+	g := NewGuard(SelfWatchdog(), slog.New(slog.DiscardHandler))
+	t.Cleanup(g.Close)
+	l := runnertest.NewLifeline(t)
+	shell(t, g, `exec 3>"`+l.Path+`"; tail -f /dev/null & echo >&3; wait`)
+	await(t, l.Held(), "the process to start")
+
+	first := dog(g)
+	if err := first.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for state(t, first.Pid) != "Z" { // until the kernel has closed its end
+		runtime.Gosched()
+	}
+	// The kernel closes the last end of the pipe when the last of its threads is
+	// gone, which may be after the process has ended: one process more or less.
+	for range 20 {
+		shell(t, g, ":")
+		if now := dog(g); now != first && now != nil {
+			break
+		}
+	}
+	if now := dog(g); now == first || now == nil {
+		t.Fatal("the watchdog was not replaced")
+	}
+	if err := g.pipe.Close(); err != nil { // as if the worker were gone
+		t.Fatal(err)
+	}
+	await(t, l.Gone(), "the process that the first watchdog knew to be killed by the second")
+}
+
+func TestAWatchdogThatEndsAtOnceIsNotStartedForEver(t *testing.T) {
+	for name, argv := range map[string][]string{"it is not there": {"/no/such/program"}, "it ends at once": {"/bin/true"}} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			g := NewGuard(argv, slog.New(slog.NewTextHandler(&log, nil)))
+			for i := 0; i < 10 || !strings.Contains(log.String(), "watchdog"); i++ {
+				shell(t, g, ":")
+			}
+			g.Close()
+			if g.starts > guardStarts {
+				t.Errorf("it was started %d times", g.starts)
+			}
+		})
+	}
+}
+
+func TestWatchKillsWhatIsLeft(t *testing.T) {
+	var killed []int
+	in := "+100\n+200\n-100\n+1\n+0\n+-5\n-\n\n+junk\n*300\n+400\n"
+	watch(strings.NewReader(in), func(pgid int) { killed = append(killed, pgid) })
+	slices.Sort(killed)
+	if diff := cmp.Diff([]int{200, 400}, killed); diff != "" {
+		t.Errorf("killed (-want +got):\n%s", diff)
+	}
+}
+
+func state(t *testing.T, pid int) string {
+	t.Helper()
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if errors.Is(err, os.ErrNotExist) {
+		return "Z"
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	word, _, _ := strings.Cut(rest, " ")
+	return word
+}
+
+func await(t *testing.T, done <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("waited %v for %s", patience, what)
+	}
+}
