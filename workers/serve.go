@@ -96,7 +96,13 @@ func follow(ctx context.Context, nc *nats.Conn, w *Worker, use func(schema.Confi
 	if err != nil {
 		return err
 	}
-	return configs.Watch(ctx, use)
+	var active *schema.Config
+	return configs.Watch(ctx, func(u state.Update) {
+		if u.Active != nil && u.Active != active {
+			active = u.Active
+			use(*active)
+		}
+	})
 }
 
 // named is the runner of a program's own handlers.

@@ -15,18 +15,24 @@ import (
 )
 
 // ConfigBucket is the bucket of the configuration. Its keys are `current`,
-// which names the active version, `v.<n>`, the versions, and `fabric`, the
-// fabric's id.
+// which names the active version and the proposed one, `v.<n>`, the versions,
+// `node.<id>`, the leases of the brokers, and `fabric`, the fabric's id.
 const ConfigBucket = "hook_config"
 
 // The bounds of the configuration's bucket.
 const (
 	// MaxConfig is the largest configuration, as JSON.
 	MaxConfig = schema.MaxEvent
-	// KeptConfigs is how many versions are kept, the active one included.
+	// KeptConfigs is how many versions nodes hold on to, the active one
+	// included, beside the one that is proposed.
 	KeptConfigs = 3
+	// HistoryConfigs is how many versions the bucket keeps, the active one
+	// included, to look at and to go back to.
+	HistoryConfigs = 8
 
-	maxConfigBytes = 10 * schema.MaxPayload
+	// All versions that are kept, one proposal, and one left over; the rest is
+	// room for all other keys.
+	maxConfigBytes = (HistoryConfigs + 2) * schema.MaxPayload
 	configHistory  = 16
 	markersFor     = 24 * time.Hour
 )
@@ -39,6 +45,9 @@ const (
 // ErrNoVersion says that a version does not exist, or no longer.
 var ErrNoVersion = errors.New("there is no such config version")
 
+// errUnreadable says that a version is there, but makes no sense.
+var errUnreadable = errors.New("can not be read")
+
 // ConfigOptions say how the configuration is kept.
 type ConfigOptions struct {
 	// Replicas of the bucket, if it is made now; 0 is 1. A bucket that is
@@ -49,12 +58,15 @@ type ConfigOptions struct {
 }
 
 // Configs are the versions of the fabric's configuration. Each is written once
-// and never changed; one of them is active.
+// and never changed; at most one of them is proposed, one of them is active.
 type Configs struct {
 	js     jetstream.JetStream
 	kv     jetstream.KeyValue
 	log    *slog.Logger
 	fabric atomic.Pointer[string]
+	// watched says that a Watch is on, which takes the questions of Confirm.
+	watched   atomic.Bool
+	questions chan chan<- error
 }
 
 // OpenConfigs makes the configuration's bucket, or opens the one that is
@@ -119,23 +131,12 @@ func newConfigs(js jetstream.JetStream, kv jetstream.KeyValue, o ConfigOptions) 
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Configs{js: js, kv: kv, log: log}
+	return &Configs{js: js, kv: kv, log: log, questions: make(chan chan<- error)}
 }
 
 // FabricID is the id of the fabric, a UUID made with its buckets: a new data
 // directory is a new fabric.
 func (c *Configs) FabricID() string { return *c.fabric.Load() }
-
-// meet reads the fabric's id and reports whether it is another one than before:
-// the bucket was made anew, and its versions count from one again.
-func (c *Configs) meet(ctx context.Context) (bool, error) {
-	e, err := c.kv.Get(ctx, fabricKey)
-	if err != nil {
-		return false, fmt.Errorf("reading the fabric's id: %w", err)
-	}
-	id := string(e.Value())
-	return *c.fabric.Swap(&id) != id, nil
-}
 
 // ensureFabric returns the fabric's id. Of all who come at once, one makes it.
 func (c *Configs) ensureFabric(ctx context.Context) (string, error) {
@@ -164,7 +165,7 @@ func (c *Configs) ensureFabric(ctx context.Context) (string, error) {
 
 func versionKey(n uint64) string { return "v." + strconv.FormatUint(n, 10) }
 
-// Get returns a version, or [ErrNoVersion] if it does not exist any more. On a
+// Get returns a version, active or not, or [ErrNoVersion] if it does not exist any more. On a
 // cluster a version that is milliseconds old may not be found yet.
 func (c *Configs) Get(ctx context.Context, version uint64) (schema.Config, error) {
 	e, err := c.kv.Get(ctx, versionKey(version))
@@ -176,7 +177,7 @@ func (c *Configs) Get(ctx context.Context, version uint64) (schema.Config, error
 	}
 	var cfg schema.Config
 	if err := schema.Unmarshal(e.Value(), &cfg); err != nil {
-		return schema.Config{}, fmt.Errorf("config version %d can not be read; was it written by a newer release? %w", version, err)
+		return schema.Config{}, fmt.Errorf("config version %d %w; was it written by a newer release? %w", version, errUnreadable, err)
 	}
 	cfg.Version = version
 	return cfg, nil
@@ -199,4 +200,10 @@ func (c *Configs) Current(ctx context.Context) (schema.Config, error) {
 		}
 	}
 	return schema.Config{}, fmt.Errorf("the active config version: %w; somebody deleted it from the bucket %s", ErrNoVersion, ConfigBucket)
+}
+
+// Versions tells of the versions that are kept, the active one first.
+func (c *Configs) Versions(ctx context.Context) ([]schema.VersionInfo, error) {
+	p, _, err := c.pointer(ctx)
+	return p.Kept, err
 }

@@ -54,6 +54,22 @@ func publish(t *testing.T, c *state.Configs, cfg schema.Config, version uint64, 
 	}
 }
 
+func propose(t *testing.T, c *state.Configs, name string, p state.Proposal) uint64 {
+	t.Helper()
+	v, same, err := c.Propose(t.Context(), config(name), p)
+	if err != nil || same {
+		t.Errorf("Propose %s = %d, %v, %v", name, v, same, err)
+	}
+	return v
+}
+
+func activate(t *testing.T, c *state.Configs, version uint64) {
+	t.Helper()
+	if err := c.Activate(t.Context(), version); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestConfigsAreVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := stream(t, bustest.Start(t))
@@ -82,18 +98,22 @@ func TestConfigsAreVersions(t *testing.T) {
 	})
 }
 
-func TestTheLastThreeVersionsAreKept(t *testing.T) {
+func TestTheLastEightVersionsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := stream(t, bustest.Start(t))
 		c := open(t, js)
-		for i := range 6 {
+		for i := range 11 {
 			publish(t, c, config(fmt.Sprint("c", i)), uint64(i+1), true)
 		}
-		for v := range uint64(8) {
+		for v := range uint64(13) {
 			_, err := c.Get(t.Context(), v)
-			if kept := v >= 4 && v <= 6; kept != (err == nil) || !kept && !errors.Is(err, state.ErrNoVersion) {
+			if kept := v >= 4 && v <= 11; kept != (err == nil) || !kept && !errors.Is(err, state.ErrNoVersion) {
 				t.Errorf("version %d: %v", v, err)
 			}
+		}
+		kept, err := c.Versions(t.Context())
+		if err != nil || len(kept) != state.HistoryConfigs || kept[0].Version != 11 || kept[7].Version != 4 || kept[0].Hooks != 1 {
+			t.Errorf("%+v, %v", kept, err)
 		}
 	})
 }

@@ -3,83 +3,122 @@ package state
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
+	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A pointer is the value of the key `current`.
+// A pointer is the value of the key `current`. All that is decided about
+// versions is decided by a compare-and-set of this one key, and who reads it
+// sees one consistent state.
 type pointer struct {
-	// Version is the active version.
+	// Version is the active version; 0: none yet.
 	Version uint64 `json:"version"`
-	// Kept are the versions that are kept, newest first. Others may be there
-	// for a moment, or because their publisher died: they were never active.
-	Kept []uint64 `json:"kept"`
+	// Last is the highest number that was ever proposed. A version up to it
+	// that is neither kept nor proposed will never be active: it can go.
+	Last uint64 `json:"last"`
+	// Kept are the versions in the bucket, the active one first, then those
+	// that were active before it, newest first.
+	Kept []schema.VersionInfo `json:"kept,omitzero"`
+	// Proposed is the version that is to become active; nil: none.
+	Proposed *proposed `json:"proposed,omitzero"`
 }
 
-func (p pointer) next(version uint64) pointer {
-	kept := append([]uint64{version}, p.Kept...)
-	return pointer{Version: version, Kept: kept[:min(len(kept), KeptConfigs)]}
+// proposed is a version that nodes get ready.
+type proposed struct {
+	Version uint64 `json:"version"`
+	By      string `json:"by,omitzero"`
+	Note    string `json:"note,omitzero"`
+	Hooks   int    `json:"hooks"`
 }
 
-// lastMsg is the leader's answer about the last message of a subject.
-type lastMsg struct {
-	Message *struct {
-		Seq  uint64 `json:"seq"`
-		Data []byte `json:"data"`
-	} `json:"message"`
-	Error *jetstream.APIError `json:"error"`
+// proposes reports whether version is what is to become active.
+func (p pointer) proposes(version uint64) bool {
+	return p.Proposed != nil && p.Proposed.Version == version
 }
 
-// pointer reads the key `current` and its revision from the leader: an
-// ordinary get may be answered by a replica that does not know yet.
+// keeps reports whether version is active, or was and is still there.
+func (p pointer) keeps(version uint64) bool {
+	return slices.ContainsFunc(p.Kept, func(v schema.VersionInfo) bool { return v.Version == version })
+}
+
+// propose returns the pointer with n as the proposed version.
+func (p pointer) propose(n *proposed) pointer {
+	p.Last, p.Proposed = n.Version, n
+	return p
+}
+
+// activate returns the pointer with the proposed version as the active one.
+func (p pointer) activate(at time.Time) pointer {
+	n := p.Proposed
+	info := schema.VersionInfo{Version: n.Version, At: at, By: n.By, Note: n.Note, Hooks: n.Hooks}
+	kept := append([]schema.VersionInfo{info}, p.Kept...)
+	p.Version, p.Proposed, p.Kept = n.Version, nil, kept[:min(len(kept), HistoryConfigs)]
+	return p
+}
+
+// withdraw returns the pointer without a proposed version.
+func (p pointer) withdraw() pointer {
+	p.Proposed = nil
+	return p
+}
+
+// keep are the versions that nodes hold on to, newest first.
+func (p pointer) keep() []uint64 {
+	var all []uint64
+	if p.Proposed != nil {
+		all = append(all, p.Proposed.Version)
+	}
+	for _, v := range p.Kept[:min(len(p.Kept), KeptConfigs)] {
+		all = append(all, v.Version)
+	}
+	return all
+}
+
+// pointer reads the key `current` and its revision from the leader.
 func (c *Configs) pointer(ctx context.Context) (pointer, uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, tryFor)
-	defer cancel()
-	subj := apiPrefix(c.js.Options()) + "STREAM.MSG.GET.KV_" + ConfigBucket
-	ask := &nats.Msg{Subject: subj, Data: []byte(`{"last_by_subj":"$KV.` + ConfigBucket + "." + currentKey + `"}`)}
-	m, err := c.js.Conn().RequestMsgWithContext(ctx, ask)
+	data, revision, err := c.last(ctx, currentKey)
 	if err != nil {
 		return pointer{}, 0, fmt.Errorf("reading which config version is active: %w", err)
 	}
-	var last lastMsg
-	if err := schema.Unmarshal(m.Data, &last); err != nil {
-		return pointer{}, 0, fmt.Errorf("reading which config version is active: %w", err)
-	}
-	return last.pointer()
+	p, err := readPointer(data, revision)
+	return p, revision, err
 }
 
-func (l *lastMsg) pointer() (pointer, uint64, error) {
+// readPointer reads what a leader says of the key.
+func readPointer(data []byte, revision uint64) (pointer, error) {
 	switch {
-	case l.Error != nil && l.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-		return pointer{}, 0, nil
-	case l.Error != nil:
-		return pointer{}, 0, fmt.Errorf("reading which config version is active: %w", l.Error)
-	case l.Message == nil || len(l.Message.Data) == 0:
-		return pointer{}, 0, fmt.Errorf("the key %s of the bucket %s was deleted; delete the whole bucket to start a new fabric", currentKey, ConfigBucket)
+	case revision == 0:
+		return pointer{}, nil
+	case len(data) == 0:
+		return pointer{}, fmt.Errorf("the key %s of the bucket %s was deleted; delete the whole bucket to start a new fabric", currentKey, ConfigBucket)
 	}
-	p, err := parsePointer(l.Message.Data)
-	return p, l.Message.Seq, err
+	return parsePointer(data)
 }
 
 func parsePointer(data []byte) (pointer, error) {
 	var p pointer
-	if err := schema.Unmarshal(data, &p); err != nil || p.Version == 0 {
+	if err := schema.Unmarshal(data, &p); err != nil || !p.sound() {
 		return pointer{}, fmt.Errorf("the key %s of the bucket %s holds %.100q, which names no config version", currentKey, ConfigBucket, data)
 	}
 	return p, nil
 }
 
-// apiPrefix is where JetStream takes requests, which a domain or an import may
-// have moved.
-func apiPrefix(o jetstream.JetStreamOptions) string {
-	switch {
-	case o.Domain != "":
-		return "$JS." + o.Domain + ".API."
-	case o.APIPrefix != "":
-		return strings.TrimSuffix(o.APIPrefix, ".") + "."
+// sound reports whether the parts of a pointer agree.
+func (p pointer) sound() bool {
+	if p.Last == 0 || p.Version > p.Last || len(p.Kept) > HistoryConfigs {
+		return false
 	}
-	return jetstream.DefaultAPIPrefix
+	if n := p.Proposed; n != nil && (n.Version <= p.Version || n.Version > p.Last) {
+		return false
+	}
+	next := p.Version // the active one comes first, and there are no others without one
+	for i, v := range p.Kept {
+		if v.Version == 0 || i == 0 && v.Version != next || i > 0 && v.Version >= next {
+			return false
+		}
+		next = v.Version
+	}
+	return len(p.Kept) > 0 == (p.Version > 0)
 }

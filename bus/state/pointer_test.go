@@ -2,49 +2,103 @@ package state
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-func TestAPointerKeepsTheLastThree(t *testing.T) {
+// proposal is a pointer with version n proposed.
+func proposal(p pointer, n uint64) pointer {
+	return p.propose(&proposed{Version: n, By: "b1", Note: fmt.Sprint("file ", n), Hooks: int(n)})
+}
+
+func TestAPointerKeepsTheLastEight(t *testing.T) {
 	var p pointer
-	for v := range uint64(5) {
-		p = p.next(v + 1)
+	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	for v := range uint64(10) {
+		p = proposal(p, v+1).activate(at)
 	}
-	if p.Version != 5 || !slices.Equal(p.Kept, []uint64{5, 4, 3}) {
+	if p.Version != 10 || p.Last != 10 || p.Proposed != nil || len(p.Kept) != HistoryConfigs || !p.keeps(3) || p.keeps(2) {
 		t.Errorf("%+v", p)
+	}
+	want := schema.VersionInfo{Version: 10, At: at, By: "b1", Note: "file 10", Hooks: 10}
+	if d := cmp.Diff(want, p.Kept[0]); d != "" {
+		t.Error(d)
+	}
+	if got := p.keep(); !slices.Equal(got, []uint64{10, 9, 8}) {
+		t.Errorf("nodes keep %v", got)
+	}
+	p = proposal(p, 12)
+	if got := p.keep(); !slices.Equal(got, []uint64{12, 10, 9, 8}) {
+		t.Errorf("nodes keep %v", got)
+	}
+	if p = p.withdraw(); p.Version != 10 || p.Last != 12 || p.Proposed != nil {
+		t.Errorf("without the proposal: %+v", p)
 	}
 }
 
 func TestTheLeadersAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
-		data    string
+		answer  string
 		version uint64
 		fails   bool
 	}{
-		"a pointer":          {`{"message":{"seq":4,"data":"eyJ2ZXJzaW9uIjo3LCJrZXB0IjpbN119"}}`, 7, false},
+		"a pointer":          {answer(`{"version":7,"last":9,"kept":[{"version":7}]}`), 7, false},
+		"only a proposal":    {answer(`{"version":0,"last":1,"proposed":{"version":1}}`), 0, false},
 		"nothing there":      {`{"error":{"code":404,"err_code":10037,"description":"no message found"}}`, 0, false},
 		"no leader":          {`{"error":{"code":503,"err_code":10008}}`, 0, true},
 		"a deleted key":      {`{"message":{"seq":4}}`, 0, true},
 		"no answer at all":   {`{}`, 0, true},
-		"another key's data": {`{"message":{"seq":4,"data":"eyJhIjoxfQ=="}}`, 0, true},
+		"another key's data": {answer(`{"a":1}`), 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l lastMsg
-			if err := schema.Unmarshal([]byte(c.data), &l); err != nil {
+			if err := schema.Unmarshal([]byte(c.answer), &l); err != nil {
 				t.Fatal(err)
 			}
-			p, _, err := l.pointer()
+			data, revision, err := l.value()
+			p := pointer{}
+			if err == nil {
+				p, err = readPointer(data, revision)
+			}
 			if p.Version != c.version || (err != nil) != c.fails {
 				t.Errorf("%+v, %v", p, err)
 			}
 		})
+	}
+}
+
+// answer is a leader's answer about a key with that value.
+func answer(value string) string {
+	return fmt.Sprintf(`{"message":{"seq":4,"data":%q}}`, base64.StdEncoding.EncodeToString([]byte(value)))
+}
+
+func TestAPointerWhosePartsDisagreeIsRefused(t *testing.T) {
+	for name, data := range map[string]string{
+		"it names nothing":                            `{}`,
+		"the active version is not kept":              `{"version":2,"last":2}`,
+		"the active version is not the first kept":    `{"version":1,"last":2,"kept":[{"version":2},{"version":1}]}`,
+		"a version is kept but none is active":        `{"version":0,"last":2,"kept":[{"version":2}]}`,
+		"the kept versions rise":                      `{"version":1,"last":2,"kept":[{"version":1},{"version":2}]}`,
+		"a version is kept twice":                     `{"version":2,"last":2,"kept":[{"version":2},{"version":2}]}`,
+		"the active version was never proposed":       `{"version":3,"last":2,"kept":[{"version":3}]}`,
+		"the proposed version is the active one":      `{"version":2,"last":2,"kept":[{"version":2}],"proposed":{"version":2}}`,
+		"the proposed version is above the last":      `{"version":2,"last":2,"kept":[{"version":2}],"proposed":{"version":3}}`,
+		"more versions are kept than there may be":    `{"version":9,"last":9,"kept":[{"version":9},{"version":8},{"version":7},{"version":6},{"version":5},{"version":4},{"version":3},{"version":2},{"version":1}]}`,
+		"the active version is no number that counts": `{"version":-1,"last":2}`,
+	} {
+		if p, err := parsePointer([]byte(data)); err == nil {
+			t.Errorf("%s: %+v", name, p)
+		}
 	}
 }
 
@@ -79,7 +133,7 @@ func TestWhatPasses(t *testing.T) {
 }
 
 func FuzzParsePointer(f *testing.F) {
-	f.Add([]byte(`{"version":7,"kept":[7,6]}`))
+	f.Add([]byte(`{"version":7,"last":9,"kept":[{"version":7,"by":"b1"},{"version":6}],"proposed":{"version":9,"note":"n"}}`))
 	f.Add([]byte(`{"version":-1}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := parsePointer(data)
@@ -90,8 +144,9 @@ func FuzzParsePointer(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := parsePointer(again); err != nil || back.Version != p.Version || !slices.Equal(back.Kept, p.Kept) {
-			t.Errorf("%+v is read back as %+v, %v", p, back, err)
+		back, err := parsePointer(again)
+		if d := cmp.Diff(p, back, cmpopts.EquateEmpty()); d != "" || err != nil {
+			t.Errorf("read back with %v:\n%s", err, d)
 		}
 	})
 }

@@ -36,6 +36,19 @@ func again(ctx context.Context, attempt int) error {
 	return pause(ctx, min(5*time.Millisecond<<attempt, 250*time.Millisecond))
 }
 
+// retry calls try until it settles the matter, or an error ends it.
+func (c *Configs) retry(ctx context.Context, try func(context.Context) (bool, error)) error {
+	for i := range attempts {
+		if done, err := try(ctx); done || err != nil {
+			return err
+		}
+		if err := again(ctx, i); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("others changed it %d times meanwhile; try again", attempts)
+}
+
 // refused reports whether err is a lost compare-and-set.
 func refused(err error) bool { return errors.Is(err, jetstream.ErrKeyRevisionMismatch) }
 

@@ -11,128 +11,158 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// lookAgain is how often the active version is read although nobody said that
-// it changed: a watcher is silent for seconds when a leader leaves.
-const lookAgain = 5 * time.Second
+const (
+	// lookAgain is how often the pointer is read although nobody said that it
+	// changed: a watcher is silent for seconds when a leader leaves.
+	lookAgain = 5 * time.Second
+	// lookSoon is how soon it is read again when that did not work.
+	lookSoon = time.Second
+)
 
-// Watch calls use with the active configuration, if there is one, and with
-// every one that becomes active later, in order, until ctx ends; then it
-// returns nil. A version that is replaced before it could be read is skipped,
-// and so is one that can not be read, which is logged. An error is the end of
-// the connection. use is called on Watch's own goroutine.
-func (c *Configs) Watch(ctx context.Context, use func(schema.Config)) error {
-	f := follower{configs: c, use: use}
-	defer f.stop()
-	tick := time.NewTicker(lookAgain)
-	defer tick.Stop()
+// An Update is what a node needs to know of the configuration at one moment.
+type Update struct {
+	// Fabric is the id of the fabric: another one's versions have the same
+	// numbers.
+	Fabric string
+	// Active is the active version; nil: nothing was applied yet.
+	Active *schema.Config
+	// Candidate is the version that is proposed; nil: none, or it is bad.
+	Candidate *schema.Config
+	// Bad is the proposed version if it can not be read; nil: it can.
+	Bad *BadVersion
+	// Keep are the versions that nodes hold on to, newest first: the candidate
+	// and the newest [KeptConfigs] that are or were active.
+	Keep []uint64
+}
+
+// A BadVersion is a version that can not be read.
+type BadVersion struct {
+	Version uint64
+	Err     error
+}
+
+// errWatched says that a second Watch of one Configs was asked for.
+var errWatched = errors.New("these versions are watched already; open the bucket once more for another watcher")
+
+// Watch calls use with what is active and proposed, also when nothing is, and
+// again whenever that changed, until ctx ends; then it returns nil. What
+// changes faster than it can be read is skipped. An active version that can
+// not be read is logged, looked at again, and does not replace the one before.
+// An error is the end of the connection.
+//
+// use is called on Watch's own goroutine, and [Configs.Confirm] waits for it:
+// what takes long, such as getting a candidate ready, belongs elsewhere. Each
+// version is read once, so that a candidate that becomes active is the same
+// pointer; what they point to must not be changed. One Watch may be on at a time.
+func (c *Configs) Watch(ctx context.Context, use func(Update)) error {
+	if !c.watched.CompareAndSwap(false, true) {
+		return errWatched
+	}
+	defer c.watched.Store(false)
+	w := watcher{configs: c, follower: follower{configs: c, use: use}, again: time.NewTimer(0)}
+	defer w.again.Stop()
+	defer w.stop()
 	for {
-		f.start(ctx)
+		w.start(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
-		case e, open := <-f.updates:
-			f.heard(ctx, e, open)
-		case <-tick.C:
-			if err := f.look(ctx); err != nil {
-				return err
-			}
+		case answer := <-c.questions:
+			w.look(ctx)
+			answer <- w.err
+		case e, open := <-w.updates:
+			w.heard(ctx, e, open)
+		case <-w.again.C:
+			w.look(ctx)
+		}
+		if errors.Is(w.err, nats.ErrConnectionClosed) {
+			return fmt.Errorf("watching the configuration: %w", w.err)
 		}
 	}
 }
 
-// A follower delivers versions that grow.
-type follower struct {
-	configs *Configs
-	use     func(schema.Config)
-	last    uint64
-	watcher jetstream.KeyWatcher
-	updates <-chan jetstream.KeyValueEntry
-	// tried is when a watcher was last asked for.
-	tried time.Time
-}
-
-// start asks for a watcher if there is none, but not all the time.
-func (f *follower) start(ctx context.Context) {
-	if f.watcher != nil || ctx.Err() != nil || time.Since(f.tried) < lookAgain {
-		return
+// Confirm has the Watch that is on read from the leader what is active and
+// proposed. When it returns nil, use has been told all that was so when Confirm
+// was called.
+func (c *Configs) Confirm(ctx context.Context) error {
+	answer := make(chan error, 1)
+	select {
+	case c.questions <- answer:
+	case <-ctx.Done():
+		return fmt.Errorf("confirming the configuration: %w", context.Cause(ctx))
 	}
-	f.tried = time.Now()
-	w, err := f.configs.kv.Watch(ctx, currentKey)
-	if err != nil {
-		f.configs.log.Warn("the configuration is not watched, only looked at now and then", "error", err)
-		return
-	}
-	f.watcher, f.updates = w, w.Updates()
-}
-
-func (f *follower) stop() {
-	if f.watcher != nil {
-		_ = f.watcher.Stop()
-	}
-	f.watcher, f.updates = nil, nil
-}
-
-// heard follows what the watcher says; a nil entry ends its initial values.
-func (f *follower) heard(ctx context.Context, e jetstream.KeyValueEntry, open bool) {
-	if !open {
-		f.stop()
-		return
-	}
-	if e == nil || e.Operation() != jetstream.KeyValuePut {
-		return
-	}
-	p, err := parsePointer(e.Value())
-	if err == nil {
-		err = f.follow(ctx, p.Version)
-	}
-	f.complain(ctx, err)
-}
-
-// look reads what is active, whatever the watcher says.
-func (f *follower) look(ctx context.Context) error {
-	p, _, err := f.configs.pointer(ctx)
-	if err == nil && p.Version > 0 {
-		err = f.follow(ctx, p.Version)
-	}
-	if errors.Is(err, nats.ErrConnectionClosed) {
-		return fmt.Errorf("watching the configuration: %w", err)
-	}
-	f.complain(ctx, err)
-	return nil
-}
-
-// follow delivers version if it is newer than all before, or another fabric's.
-func (f *follower) follow(ctx context.Context, version uint64) error {
-	other, err := f.configs.meet(ctx)
-	if err != nil {
+	select {
+	case err := <-answer:
 		return err
+	case <-ctx.Done():
+		return fmt.Errorf("confirming the configuration: %w", context.Cause(ctx))
 	}
-	if other {
-		f.configs.log.Warn("the fabric was made anew; its versions count from the start")
-		f.last = 0
-	}
-	if version <= f.last {
-		return nil
-	}
-	var cfg schema.Config
-	for i := range 5 { // A replica may not know a new version yet.
-		if cfg, err = f.configs.Get(ctx, version); !errors.Is(err, ErrNoVersion) {
-			break
-		}
-		if err := again(ctx, i); err != nil {
-			return err
-		}
-	}
-	if err == nil {
-		f.last = version
-		cfg.Fabric = f.configs.FabricID()
-		f.use(cfg)
-	}
-	return err
 }
 
-func (f *follower) complain(ctx context.Context, err error) {
-	if err != nil && ctx.Err() == nil {
-		f.configs.log.Warn("the configuration could not be followed; looking again soon", "error", err)
+// A watcher decides when to look.
+type watcher struct {
+	configs  *Configs
+	follower follower
+	keys     jetstream.KeyWatcher
+	updates  <-chan jetstream.KeyValueEntry
+	// tried is when the bucket was last asked to be watched.
+	tried time.Time
+	// again ends when it is time to look although nobody said so.
+	again *time.Timer
+	// err is what came of the last look.
+	err error
+}
+
+// start watches the bucket if that is not so, but does not try all the time.
+func (w *watcher) start(ctx context.Context) {
+	if w.keys != nil || ctx.Err() != nil || time.Since(w.tried) < lookAgain {
+		return
 	}
+	w.tried = time.Now()
+	keys, err := w.configs.kv.Watch(ctx, currentKey)
+	if err != nil {
+		w.configs.log.Warn("the configuration is not watched, only looked at now and then", "error", err)
+		return
+	}
+	w.keys, w.updates = keys, keys.Updates()
+}
+
+func (w *watcher) stop() {
+	if w.keys != nil {
+		_ = w.keys.Stop()
+	}
+	w.keys, w.updates = nil, nil
+}
+
+// heard looks because somebody said that the pointer changed; a nil entry only
+// ends what was there before.
+func (w *watcher) heard(ctx context.Context, e jetstream.KeyValueEntry, open bool) {
+	if !open {
+		w.stop()
+		return
+	}
+	if e == nil {
+		return
+	}
+	for i := 0; ; i++ {
+		w.look(ctx)
+		// The replica that said so may know more than the leader has at hand.
+		if w.err != nil || w.follower.revision >= e.Revision() || i == 5 || again(ctx, i) != nil {
+			return
+		}
+	}
+}
+
+// look has the follower take over what the leader says, whoever said what.
+func (w *watcher) look(ctx context.Context) {
+	err := w.follower.look(ctx)
+	if err != nil && ctx.Err() == nil && (w.err == nil || w.err.Error() != err.Error()) {
+		w.configs.log.Warn("the configuration could not be followed; looking again soon", "error", err)
+	}
+	w.err = err
+	wait := lookAgain
+	if err != nil {
+		wait = lookSoon
+	}
+	w.again.Reset(wait)
 }

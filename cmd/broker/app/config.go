@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
+	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 	"github.com/hookfabric/hookfabric/workers"
@@ -101,10 +102,15 @@ func (b *Broker) follow(ctx context.Context, cfg *schema.Config) error {
 	first, ended := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		err := b.configs.Watch(watching, func(cfg schema.Config) {
-			err := b.activate(cfg)
+		var active *schema.Config
+		err := b.configs.Watch(watching, func(u state.Update) {
+			if u.Active == nil || u.Active == active {
+				return
+			}
+			active = u.Active
+			err := b.activate(*active)
 			if err != nil {
-				b.log.Error("configuration can not be used; the one before stays", "version", cfg.Version, "error", err)
+				b.log.Error("configuration can not be used; the one before stays", "version", active.Version, "error", err)
 			}
 			offer(first, err)
 		})

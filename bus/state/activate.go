@@ -1,0 +1,139 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Activate makes the proposed version the active one. The error is [ErrMoved]
+// if it is no longer proposed; none if it is active already, or was and another
+// one followed it.
+func (c *Configs) Activate(ctx context.Context, version uint64) error {
+	err := c.retry(ctx, func(ctx context.Context) (bool, error) {
+		cur, revision, err := c.pointer(ctx)
+		switch {
+		case err != nil || cur.keeps(version):
+			return true, err
+		case !cur.proposes(version):
+			return false, ErrMoved
+		}
+		return c.set(ctx, cur.activate(time.Now().UTC()), revision)
+	})
+	if err != nil {
+		return fmt.Errorf("activating config version %d: %w", version, err)
+	}
+	c.prune(ctx)
+	return nil
+}
+
+// Withdraw takes a proposal back and deletes its version. It is no error if
+// that version is not proposed, or no longer.
+func (c *Configs) Withdraw(ctx context.Context, version uint64) error {
+	withdrawn := false
+	err := c.retry(ctx, func(ctx context.Context) (bool, error) {
+		cur, revision, err := c.pointer(ctx)
+		if err != nil || !cur.proposes(version) {
+			return true, err
+		}
+		withdrawn, err = c.set(ctx, cur.withdraw(), revision)
+		return withdrawn, err
+	})
+	if err != nil {
+		return fmt.Errorf("withdrawing config version %d: %w", version, err)
+	}
+	if withdrawn {
+		c.discard(ctx, version)
+	}
+	return nil
+}
+
+// Publish makes cfg the active version without asking any node whether it can
+// use it; what others propose meanwhile it waits for, a little. If the active
+// version already says the same, nothing is written and changed is false.
+func (c *Configs) Publish(ctx context.Context, cfg schema.Config) (version uint64, changed bool, err error) {
+	var p Proposal
+	err = c.retry(ctx, func(ctx context.Context) (bool, error) {
+		v, same, err := c.Propose(ctx, cfg, p)
+		if busy, ok := errors.AsType[*Busy](err); ok {
+			p.Over = busy.Version
+			return false, pause(ctx, 250*time.Millisecond)
+		}
+		if err != nil {
+			return false, err
+		}
+		if !same {
+			if err = c.Activate(ctx, v); errors.Is(err, ErrMoved) {
+				return false, nil
+			}
+		}
+		version, changed = v, !same
+		return true, err
+	})
+	return version, changed, err
+}
+
+// set writes the pointer if it is still at revision. It reports whether it is
+// known to be written; an attempt that nobody answered may yet turn out to be.
+func (c *Configs) set(ctx context.Context, p pointer, revision uint64) (bool, error) {
+	value, err := schema.Marshal(p)
+	if err != nil {
+		return false, err
+	}
+	_, err = c.kv.Update(ctx, currentKey, value, revision)
+	if refused(err) || passing(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// discard deletes a version that will never be active. It is no harm if that
+// does not work: the next activation tries again.
+func (c *Configs) discard(ctx context.Context, version uint64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryFor)
+	defer cancel()
+	c.leftover(c.purge(ctx, versionKey(version)))
+}
+
+// prune deletes the versions that are no longer kept, and those that never
+// became active.
+func (c *Configs) prune(ctx context.Context) {
+	cur, _, err := c.pointer(ctx)
+	if err == nil {
+		err = c.deleteOthers(ctx, cur)
+	}
+	c.leftover(err)
+}
+
+func (c *Configs) leftover(err error) {
+	if err != nil {
+		c.log.Warn("old config versions are still there", "error", err)
+	}
+}
+
+func (c *Configs) deleteOthers(ctx context.Context, cur pointer) error {
+	list, err := c.kv.ListKeysFiltered(ctx, "v.*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = list.Stop() }()
+	var errs []error
+	for key := range list.Keys() {
+		n, err := strconv.ParseUint(strings.TrimPrefix(key, "v."), 10, 64)
+		if err != nil || n > cur.Last || cur.keeps(n) || cur.proposes(n) {
+			continue
+		}
+		errs = append(errs, c.purge(ctx, key))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Configs) purge(ctx context.Context, key string) error {
+	return c.kv.Purge(ctx, key, jetstream.PurgeTTL(markersFor))
+}

@@ -1,0 +1,204 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// renewEvery is how often a lease is renewed.
+	renewEvery = 3 * time.Second
+	// renewFor bounds one renewal.
+	renewFor = 4 * time.Second
+	// renewAgain is how soon it is renewed again when that did not work, and
+	// renewSoon how soon when somebody waits for it.
+	renewAgain = 500 * time.Millisecond
+	renewSoon  = 100 * time.Millisecond
+	// freshFor is how long a broker may answer after a renewal began that was
+	// confirmed. It is shorter than the lease, whoever's clock runs fast.
+	freshFor = 12 * time.Second
+	// unsaidFor is the same for one that the leader read but could not store.
+	unsaidFor = 4 * time.Second
+)
+
+// A Lease says that a broker is alive and what it holds of the configuration.
+// While it is [Lease.Fresh] the broker knows what is active: nobody activates a
+// version before every broker that holds a lease has it ready, so a broker is
+// never behind by more than one version. A broker whose lease may have lapsed
+// must not answer calls before [Lease.Wait] returns.
+type Lease struct {
+	configs *Configs
+	key     string
+	stop    context.CancelFunc
+	ended   chan struct{}
+	wake    chan struct{}
+	// until is when the lease stops being fresh; nil: it never was.
+	until atomic.Pointer[time.Time]
+
+	mu    sync.Mutex    // guards node and round
+	node  Node          // what is to be said
+	round chan struct{} // closed when the renewal that is on or comes next is over
+}
+
+// Lease takes a lease for a broker and keeps it until [Lease.Close]. Somebody
+// must [Configs.Watch] for it to become fresh.
+func (c *Configs) Lease(n Node) (*Lease, error) {
+	key, err := nodeKey(n.ID)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	l := &Lease{
+		configs: c, key: key, stop: stop, node: n,
+		ended: make(chan struct{}), wake: make(chan struct{}, 1), round: make(chan struct{}),
+	}
+	go l.keep(ctx)
+	return l, nil
+}
+
+// Report says at once, if that is new, which version the broker answers with
+// and what it thinks of the proposed one; nil: nothing yet.
+func (l *Lease) Report(active uint64, candidate *schema.Candidate) {
+	l.mu.Lock()
+	same := l.node.Active == active && sameCandidate(l.node.Candidate, candidate)
+	l.node.Active, l.node.Candidate = active, candidate
+	l.mu.Unlock()
+	if !same {
+		l.poke()
+	}
+}
+
+// Fresh reports whether the broker may answer at that time. Both clocks of the
+// machine must agree, because one of them stands still while it sleeps.
+func (l *Lease) Fresh(now time.Time) bool {
+	until := l.until.Load()
+	return until != nil && now.Before(*until) && now.Round(0).Before(until.Round(0))
+}
+
+// Wait returns when the lease is fresh, and renews it at once if it is not. Many
+// may wait for one renewal.
+func (l *Lease) Wait(ctx context.Context) error {
+	for !l.Fresh(time.Now()) {
+		l.mu.Lock()
+		round := l.round
+		l.mu.Unlock()
+		l.poke()
+		select {
+		case <-round:
+		case <-l.ended:
+			return errors.New("this broker gave up its lease")
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the active configuration to be confirmed: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// Close ends the lease: nobody waits for this broker any more.
+func (l *Lease) Close(ctx context.Context) error {
+	l.stop()
+	<-l.ended
+	if err := l.configs.kv.Purge(ctx, l.key, jetstream.PurgeTTL(leaseFor)); err != nil {
+		return fmt.Errorf("ending the lease of this broker, which lapses in %v: %w", leaseFor, err)
+	}
+	return nil
+}
+
+func (l *Lease) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// keep renews the lease in time, when what it says changed, and when asked.
+func (l *Lease) keep(ctx context.Context) {
+	defer close(l.ended)
+	defer l.until.Store(nil)
+	var last error
+	for ctx.Err() == nil {
+		wait := renewEvery
+		err := l.renew(ctx)
+		if err != nil && ctx.Err() == nil && (last == nil || last.Error() != err.Error()) {
+			l.configs.log.Warn("this broker's lease could not be renewed; trying again", "error", err)
+		}
+		if last = err; err != nil {
+			_ = pause(ctx, renewSoon)
+			wait = renewAgain
+		}
+		l.rest(ctx, wait)
+	}
+}
+
+// rest waits, but not when somebody asks.
+func (l *Lease) rest(ctx context.Context, wait time.Duration) {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.wake:
+	case <-ctx.Done():
+	}
+}
+
+// renew writes the lease and then has the pointer confirmed: only an answer to
+// the write proves that the leader is not cut off from the others.
+func (l *Lease) renew(ctx context.Context) error {
+	defer l.over()
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, renewFor)
+	defer cancel()
+	said := l.write(ctx)
+	api, answered := errors.AsType[*jetstream.APIError](said)
+	if said != nil && (!answered || api.Code == 503) {
+		return said
+	}
+	if err := l.configs.Confirm(ctx); err != nil {
+		return errors.Join(said, err)
+	}
+	if said != nil {
+		l.extend(start.Add(unsaidFor))
+		return said
+	}
+	l.extend(start.Add(freshFor))
+	return nil
+}
+
+// write stores the lease, in the place of the one before.
+func (l *Lease) write(ctx context.Context) error {
+	l.mu.Lock()
+	n := l.node
+	l.mu.Unlock()
+	value, err := n.value()
+	if err != nil {
+		return err
+	}
+	m := &nats.Msg{Subject: l.configs.putSubject(l.key), Data: value, Header: nats.Header{
+		jetstream.MsgRollup: {jetstream.MsgRollupSubject},
+	}}
+	_, err = l.configs.js.PublishMsg(ctx, m, jetstream.WithMsgTTL(leaseFor))
+	return err
+}
+
+// extend moves the end of the freshness, but never back.
+func (l *Lease) extend(until time.Time) {
+	if old := l.until.Load(); old == nil || until.After(*old) {
+		l.until.Store(&until)
+	}
+}
+
+// over tells all who wait that a renewal is over.
+func (l *Lease) over() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.round)
+	l.round = make(chan struct{})
+}

@@ -1,0 +1,139 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	nodePrefix = "node."
+	// leaseFor is how long a lease lives when nobody renews it.
+	leaseFor = 15 * time.Second
+	// maxNode bounds what a broker says of itself.
+	maxNode = 16 << 10
+)
+
+// A Node is what a broker says of itself, in its lease.
+type Node struct {
+	ID string `json:"id"`
+	// Instance is the id of its micro service.
+	Instance string `json:"instance,omitzero"`
+	// Embedded: the NATS server runs in its process, so that its leases end
+	// with the process that has the data directory.
+	Embedded bool `json:"embedded,omitzero"`
+	// Active is the version that it answers with; 0: none yet.
+	Active uint64 `json:"active"`
+	// Candidate is what it says of the proposed version; nil: nothing yet.
+	Candidate *schema.Candidate `json:"candidate,omitzero"`
+}
+
+// nodeKey is the key of a broker's lease.
+func nodeKey(id string) (string, error) {
+	tok, err := bus.Token(id)
+	if err != nil {
+		return "", fmt.Errorf("a broker's lease: %w", err)
+	}
+	return nodePrefix + tok, nil
+}
+
+// Nodes are the brokers that hold a lease, by their ids. All leases written
+// before the call are among them, and none that ended.
+func (c *Configs) Nodes(ctx context.Context) ([]Node, error) {
+	leases, err := c.leases(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the leases of the brokers: %w", err)
+	}
+	nodes := make([]Node, len(leases))
+	for i, l := range leases {
+		nodes[i] = l.node
+	}
+	return nodes, nil
+}
+
+// Forget ends the leases of brokers that are known to be dead, without waiting
+// for them to lapse. One that is renewed meanwhile stays.
+func (c *Configs) Forget(ctx context.Context, dead func(Node) bool) error {
+	leases, err := c.leases(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the leases of the brokers: %w", err)
+	}
+	var errs []error
+	for _, l := range leases {
+		if !dead(l.node) {
+			continue
+		}
+		err := c.kv.Purge(ctx, l.key, jetstream.PurgeTTL(leaseFor), jetstream.LastRevision(l.revision))
+		if err != nil && !refused(err) {
+			errs = append(errs, fmt.Errorf("ending the lease of broker %s: %w", l.node.ID, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// held is a lease as it is in the bucket.
+type held struct {
+	key      string
+	revision uint64
+	node     Node
+}
+
+// leases reads all leases from the leader, by their keys.
+func (c *Configs) leases(ctx context.Context) ([]held, error) {
+	keys, err := c.keys(ctx, nodePrefix+"*")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(keys)
+	var all []held
+	for _, key := range keys {
+		data, revision, err := c.last(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if len(data) == 0 {
+			continue // a marker of one that ended
+		}
+		l := held{key: key, revision: revision}
+		if err := schema.Unmarshal(data, &l.node); err != nil {
+			return nil, fmt.Errorf("the lease %s of the bucket %s can not be read: %w", key, ConfigBucket, err)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// value is the node as JSON, with as many of its load errors as there is room for.
+func (n Node) value() ([]byte, error) {
+	data, err := schema.Marshal(n)
+	if err != nil || len(data) <= maxNode || n.Candidate == nil {
+		return data, err
+	}
+	short := *n.Candidate
+	short.Error, short.LoadErrors = cut(short.Error), map[string]string{}
+	room := maxNode - 4*maxNote
+	for _, hook := range slices.Sorted(maps.Keys(n.Candidate.LoadErrors)) {
+		said := cut(n.Candidate.LoadErrors[hook])
+		if room -= len(hook) + len(said) + 8; room < 0 {
+			break
+		}
+		short.LoadErrors[hook] = said
+	}
+	n.Candidate = &short
+	return schema.Marshal(n)
+}
+
+// sameCandidate reports whether a and b say the same.
+func sameCandidate(a, b *schema.Candidate) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Version == b.Version && a.Error == b.Error && maps.Equal(a.LoadErrors, b.LoadErrors)
+}
