@@ -44,7 +44,7 @@ func root() *cobra.Command {
 	for _, c := range []*cobra.Command{cmd, sub} {
 		serveFlags(c, opt)
 	}
-	cmd.AddCommand(sub, checkCommand(), statusCommand(), versionCommand())
+	cmd.AddCommand(sub, checkCommand(), applyCommand(), configCommand(), statusCommand(), versionCommand())
 	return cmd
 }
 

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -21,8 +23,17 @@ import (
 // askTime is how long an operator's question may take.
 const askTime = 5 * time.Second
 
+// slowAfter is when whoever waits for an answer is told so.
+const slowAfter = time.Second
+
 // remote is where an operator's command finds the fabric.
-type remote struct{ url, creds string }
+type remote struct {
+	url, creds string
+	// wait is how long an answer may take; 0: askTime.
+	wait time.Duration
+	// slow is called once when an answer takes long; nil: nobody is told.
+	slow func()
+}
 
 func (r *remote) flags(c *cobra.Command) {
 	c.Flags().StringVar(&r.url, "nats", nats.DefaultURL, "the fabric's NATS URL")
@@ -31,7 +42,8 @@ func (r *remote) flags(c *cobra.Command) {
 
 // control makes one control request and decodes its answer.
 func (r *remote) control(ctx context.Context, verb, agent string, body []byte, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	wait := cmp.Or(r.wait, askTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("nothing came within %s", wait))
 	defer cancel()
 	nc, err := bus.Connect(ctx, bus.Options{URL: r.url, Creds: r.creds, Name: "broker-" + verb})
 	if err != nil {
@@ -42,9 +54,21 @@ func (r *remote) control(ctx context.Context, verb, agent string, body []byte, a
 	if err != nil {
 		return err
 	}
-	m, err := nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: body})
+	return r.request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, answer)
+}
+
+// request is control on a connection.
+func (r *remote) request(ctx context.Context, nc *nats.Conn, msg *nats.Msg, answer any) error {
+	if most := nc.MaxPayload(); int64(len(msg.Data)) > most {
+		return fmt.Errorf("the request has %d bytes, and the NATS server at %s takes at most %d in one message; raise its max_payload",
+			len(msg.Data), bus.RedactURL(r.url), most)
+	}
+	m, err := r.patiently(func() (*nats.Msg, error) { return nc.RequestMsgWithContext(ctx, msg) })
 	if err != nil {
-		return fmt.Errorf("no broker answers at %s: %w", bus.RedactURL(r.url), err)
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return &noAnswer{where: bus.RedactURL(r.url), err: err}
 	}
 	if m.Header.Get(schema.HeaderServiceErrorCode) != "" {
 		ce := &schema.ControlError{Message: m.Header.Get(schema.HeaderServiceError)}
@@ -55,6 +79,46 @@ func (r *remote) control(ctx context.Context, verb, agent string, body []byte, a
 		return fmt.Errorf("the broker's answer can not be read: %w", err)
 	}
 	return nil
+}
+
+// patiently waits for an answer, and says so when it takes long.
+func (r *remote) patiently(ask func() (*nats.Msg, error)) (m *nats.Msg, err error) {
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		m, err = ask()
+	}()
+	if r.slow != nil {
+		select {
+		case <-answered:
+		case <-time.After(slowAfter):
+			r.slow()
+		}
+	}
+	<-answered
+	return m, err
+}
+
+// A noAnswer is a request that nobody answered.
+type noAnswer struct {
+	where string
+	err   error
+}
+
+func (e *noAnswer) Error() string { return fmt.Sprintf("no broker answers at %s: %v", e.where, e.err) }
+func (e *noAnswer) Unwrap() error { return e.err }
+
+// received reports whether some broker may have got the request all the same.
+func (e *noAnswer) received() bool { return !errors.Is(e.err, nats.ErrNoResponders) }
+
+// printJSON prints an answer for programs.
+func printJSON(w io.Writer, answer any) error {
+	data, err := schema.Marshal(answer)
+	if err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	_, err = fmt.Fprintln(w, string(data))
+	return err
 }
 
 // statusCommand shows how a broker sees the fabric.
@@ -69,11 +133,7 @@ func statusCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				data, err := schema.Marshal(st)
-				if err == nil {
-					_, err = fmt.Fprintln(c.OutOrStdout(), string(data))
-				}
-				return err
+				return printJSON(c.OutOrStdout(), st)
 			}
 			return printStatus(c.OutOrStdout(), &st)
 		},

@@ -1,0 +1,275 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/hooksyaml"
+)
+
+const (
+	oneHook  = "presets: []\nhooks:\n  PreToolUse:\n    - {name: one, type: builtin, handler: deny}\n"
+	twoHooks = oneHook + "    - {name: two, type: builtin, handler: deny}\n"
+	faulty   = "hooks:\n  PreToolUse:\n    - {type: builtin, handler: deny, tiemout: 5}\n  BeforeLunch: []\n"
+)
+
+// A garage is a reloader with all that a test wants to see of it.
+type garage struct {
+	*reloader
+	dir     string
+	reg     *prometheus.Registry
+	log     bytes.Buffer
+	hup     chan os.Signal
+	applied chan *hooksyaml.Document
+	// answer is what the fabric says next.
+	answer schema.ConfigAnswer
+	err    error
+}
+
+func newGarage(t *testing.T) *garage {
+	t.Helper()
+	g := &garage{dir: t.TempDir(), reg: prometheus.NewRegistry(), hup: make(chan os.Signal), applied: make(chan *hooksyaml.Document, 10)}
+	put(t, g.dir, "hooks.yaml", oneHook)
+	g.reloader = newReloader(reloadOptions{
+		Path: filepath.Join(g.dir, "hooks.yaml"), Hangup: g.hup, Registerer: g.reg,
+		Logger: slog.New(slog.NewTextHandler(&g.log, nil)),
+		Apply: func(_ context.Context, doc *hooksyaml.Document) (schema.ConfigAnswer, error) {
+			g.applied <- doc
+			return g.answer, g.err
+		},
+	})
+	return g
+}
+
+// value is a metric's value; of the counter with this result.
+func (g *garage) value(t *testing.T, name, result string) float64 {
+	t.Helper()
+	families, err := g.reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == name && (result == "" || m.GetLabel()[0].GetValue() == result) {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Fatalf("no metric %s %s", name, result)
+	return 0
+}
+
+func TestReloads(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		answer     schema.ConfigAnswer
+		err        error
+		result     string
+		good       float64
+		logged     []string
+	}{
+		{"a good file is applied", twoHooks, schema.ConfigAnswer{Version: 8, Changed: true}, nil,
+			"ok", 1, []string{"level=INFO", "configuration file applied", "version=8"}},
+		{"one that says the same changes nothing and is good", twoHooks, schema.ConfigAnswer{Version: 7}, nil,
+			"unchanged", 1, []string{"level=INFO", "says what the active version says", "version=7"}},
+		{"of a faulty one all faults are told", faulty, schema.ConfigAnswer{}, nil,
+			"bad_file", 0, []string{"level=ERROR", "the version before stays", "hooks.yaml:3:", "tiemout", " | ", "hooks.yaml:4:", "BeforeLunch"}},
+		{"an empty one is a faulty one", "", schema.ConfigAnswer{}, nil,
+			"bad_file", 0, []string{"level=ERROR", "the file says nothing"}},
+		{"one that is too large is a faulty one", strings.Repeat("#", hooksyaml.MaxFile+1), schema.ConfigAnswer{}, nil,
+			"bad_file", 0, []string{"level=ERROR", "at most 8388608 are read"}},
+		{"of a refused one all problems are told", twoHooks,
+			schema.ConfigAnswer{Version: 7, Refused: true, Problems: []schema.Problem{{Node: "w1", Hook: "two", Error: "no such program"}, {Node: "w2", Error: "it is deaf"}}}, nil,
+			"refused", 0, []string{"level=ERROR", "was refused", "version=7", "node w1 can not load hook two: no such program | node w2: it is deaf"}},
+		{"what contradicts the fabric is refused", twoHooks, schema.ConfigAnswer{}, &schema.ControlError{Code: schema.CodeConflict, Message: "two is registered already"},
+			"refused", 0, []string{"level=ERROR", "was refused", "two is registered already"}},
+		{"a fabric that fails is asked again", twoHooks, schema.ConfigAnswer{}, errors.New("JetStream is gone"),
+			"failed", 0, []string{"level=ERROR", "tried again", "JetStream is gone"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGarage(t)
+			g.answer, g.err = c.answer, c.err
+			put(t, g.dir, "hooks.yaml", c.text)
+			g.look(t.Context())
+			if got := g.value(t, "hookfabric_config_reloads_total", c.result); got != 1 {
+				t.Errorf("%v reloads with the result %s", got, c.result)
+			}
+			if got := g.value(t, "hookfabric_config_reload_successful", ""); got != c.good {
+				t.Errorf("hookfabric_config_reload_successful is %v", got)
+			}
+			if n := strings.Count(g.log.String(), "\n"); n != 1 {
+				t.Errorf("%d log lines:\n%s", n, &g.log)
+			}
+			for _, part := range c.logged {
+				if !strings.Contains(g.log.String(), part) {
+					t.Errorf("the log does not say %q:\n%s", part, &g.log)
+				}
+			}
+		})
+	}
+}
+
+func TestAFileIsAppliedAsItWouldBeAtTheStart(t *testing.T) {
+	g := newGarage(t)
+	put(t, g.dir, "hooks.yaml", twoHooks)
+	g.look(t.Context())
+	want, err := ReadConfig(g.opt.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, <-g.applied); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOnlyAnotherContentIsLookedAt(t *testing.T) {
+	g := newGarage(t)
+	put(t, g.dir, "hooks.yaml", oneHook)
+	g.look(t.Context())
+	if len(g.applied) != 0 {
+		t.Error("what was there at the start was applied again")
+	}
+	put(t, g.dir, "hooks.yaml", faulty)
+	for range 3 {
+		g.look(t.Context())
+	}
+	remove(t, g.dir, "hooks.yaml")
+	for range 3 {
+		g.look(t.Context())
+	}
+	if got := g.value(t, "hookfabric_config_reloads_total", "bad_file"); got != 2 {
+		t.Errorf("a faulty and a missing file were told of %v times", got)
+	}
+	put(t, g.dir, "hooks.yaml", oneHook)
+	g.look(t.Context())
+	if len(g.applied) != 1 {
+		t.Errorf("a file that is good again was applied %d times", len(g.applied))
+	}
+}
+
+func TestTheTimeOfTheLastGoodReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGarage(t)
+		const name = "hookfabric_config_reload_timestamp_seconds"
+		start := g.value(t, name, "")
+		<-time.After(time.Minute)
+		put(t, g.dir, "hooks.yaml", faulty)
+		g.reload(t.Context())
+		if got := g.value(t, name, ""); got != start {
+			t.Errorf("a faulty file moved it by %v s", got-start)
+		}
+		put(t, g.dir, "hooks.yaml", oneHook)
+		g.reload(t.Context())
+		if got := g.value(t, name, ""); got != start+60 {
+			t.Errorf("after a minute it moved by %v s", got-start)
+		}
+	})
+}
+
+func TestAFabricThatFailedIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGarage(t)
+		g.err = errors.New("JetStream is gone")
+		put(t, g.dir, "hooks.yaml", twoHooks)
+		start := time.Now()
+		g.look(t.Context())
+		<-g.retry.C
+		if got := time.Since(start); got != retryAfter {
+			t.Errorf("again after %v", got)
+		}
+		g.err = nil
+		g.reload(t.Context())
+		select {
+		case <-g.retry.C:
+			t.Error("and again after it was applied")
+		case <-time.After(time.Hour):
+		}
+	})
+}
+
+func TestAnEndInBetweenIsNoFailure(t *testing.T) {
+	g := newGarage(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	g.err = context.Canceled
+	cancel()
+	g.reload(ctx)
+	if g.log.Len() > 0 || g.value(t, "hookfabric_config_reloads_total", "failed") != 0 {
+		t.Errorf("it was told of:\n%s", &g.log)
+	}
+}
+
+// TestAReloaderRuns changes the file of a running reloader, on a real file
+// system, and sends it a signal.
+func TestAReloaderRuns(t *testing.T) {
+	g := newGarage(t)
+	put(t, g.dir, "hooks.yaml", twoHooks) // after the reloader was made, and before it runs
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { g.run(ctx) })
+	hooks := func(want int) {
+		t.Helper()
+		if doc := <-g.applied; len(doc.Config.Hooks) != want {
+			t.Errorf("%d hooks were applied; want %d", len(doc.Config.Hooks), want)
+		}
+	}
+	hooks(2)
+	put(t, g.dir, "next", oneHook)
+	rename(t, g.dir, "next", "hooks.yaml")
+	hooks(1)
+	g.hup <- syscall.SIGHUP
+	hooks(1)
+	cancel()
+	running.Wait()
+	if len(g.applied) != 0 {
+		t.Errorf("and %d times more", len(g.applied))
+	}
+}
+
+func TestAHangupWithoutAFileIsIgnored(t *testing.T) {
+	var log bytes.Buffer
+	hup := make(chan os.Signal)
+	r := newReloader(reloadOptions{Hangup: hup, Registerer: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { r.run(ctx) })
+	hup <- syscall.SIGHUP
+	hup <- syscall.SIGHUP // the first was dealt with
+	cancel()
+	running.Wait()
+	if !strings.Contains(log.String(), "level=INFO") || !strings.Contains(log.String(), "without --config") {
+		t.Errorf("the log says\n%s", &log)
+	}
+}
+
+func TestAHangupEndsNoProcess(t *testing.T) {
+	signals, stop := hangups()
+	defer stop()
+	self, err := os.FindProcess(os.Getpid())
+	must(t, err)
+	must(t, self.Signal(syscall.SIGHUP))
+	if got := <-signals; got != syscall.SIGHUP {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestALogLineHasAnEnd(t *testing.T) {
+	many := make([]string, maxTold+3)
+	got := joined(many)
+	if n := strings.Count(got, " | "); n != maxTold || !strings.HasSuffix(got, "and 3 more") {
+		t.Errorf("%d sentences: %s", n+1, got)
+	}
+}
