@@ -62,7 +62,7 @@ func rooms() map[string]room {
 		"bus/state":      {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/embedded":   {own: []string{"schema", "bus"}, modules: []string{modNATS, modServer, "golang.org/x/crypto"}},
 		"bus/bustest":    {own: []string{"bus", "bus/embedded"}, modules: []string{modNATS, modServer}},
-		"bus/aggregator": {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modNUID, modProm, modJSON, modSync}},
+		"bus/aggregator": {own: []string{"schema", "schema/hooksyaml", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modNUID, modProm, modJSON, modSync}},
 
 		// Touching the world: workers and what they run.
 		"workers":       {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -55,27 +56,33 @@ func nameOf(nc *nats.Conn) (string, error) {
 // configuration, takes batches once it holds one, and drains at the end, when
 // it also closes w.
 func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
-	var svc *Service
+	var attached atomic.Pointer[Service]
 	defer func() {
 		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 		defer cancel()
-		if svc != nil {
+		if svc := attached.Load(); svc != nil {
 			err = errors.Join(err, svc.Drain(draining))
 		}
 		err = errors.Join(err, w.Close())
 	}()
 	watching, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	err = follow(watching, nc, w, func(cfg schema.Config) {
-		w.Load(cfg)
-		if svc != nil {
+	beat := func(*schema.Candidate) {
+		if svc := attached.Load(); svc != nil {
 			svc.beatOnce()
+		}
+	}
+	err = follow(watching, nc, w, func(u state.Update) {
+		w.Take(u, beat)
+		if u.Active == nil || attached.Load() != nil {
 			return
 		}
-		var attachErr error
-		if svc, attachErr = Attach(nc, w); attachErr != nil {
-			stop(attachErr)
+		svc, err := Attach(nc, w)
+		if err != nil {
+			stop(err)
+			return
 		}
+		attached.Store(svc)
 	})
 	if ctx.Err() != nil {
 		return nil // it was told to stop
@@ -86,8 +93,8 @@ func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 	return err
 }
 
-// follow calls use with every configuration that becomes active.
-func follow(ctx context.Context, nc *nats.Conn, w *Worker, use func(schema.Config)) error {
+// follow calls use with what is, or may become, the active configuration.
+func follow(ctx context.Context, nc *nats.Conn, w *Worker, use func(state.Update)) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return fmt.Errorf("reaching JetStream: %w", err)
@@ -96,13 +103,7 @@ func follow(ctx context.Context, nc *nats.Conn, w *Worker, use func(schema.Confi
 	if err != nil {
 		return err
 	}
-	var active *schema.Config
-	return configs.Watch(ctx, func(u state.Update) {
-		if u.Active != nil && u.Active != active {
-			active = u.Active
-			use(*active)
-		}
-	})
+	return configs.Watch(ctx, use)
 }
 
 // named is the runner of a program's own handlers.

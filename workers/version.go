@@ -73,10 +73,23 @@ func (w *Worker) Prepare(cfg schema.Config) map[string]string {
 func (w *Worker) Activate(active uint64, keep []uint64) {
 	w.loading.Lock()
 	defer w.loading.Unlock()
-	next := maps.Clone(*w.versions.Load())
-	maps.DeleteFunc(next, func(n uint64, _ *version) bool { return !slices.Contains(keep, n) })
-	w.replace(next)
+	w.kept = keep
+	w.drop()
 	w.active.Store(active)
+}
+
+// trim lets go of what was prepared and is not held on to.
+func (w *Worker) trim() {
+	w.loading.Lock()
+	defer w.loading.Unlock()
+	w.drop()
+}
+
+// drop lets go of all versions but those that are kept.
+func (w *Worker) drop() {
+	next := maps.Clone(*w.versions.Load())
+	maps.DeleteFunc(next, func(n uint64, _ *version) bool { return !slices.Contains(w.kept, n) })
+	w.replace(next)
 }
 
 // replace holds the versions in next and lets go of all others.

@@ -39,15 +39,18 @@ type Worker struct {
 	opt   Options
 	slots chan struct{}
 
-	versions  atomic.Pointer[map[uint64]*version]
-	loading   sync.Mutex // one configuration is loaded, or dropped, at a time
-	active    atomic.Uint64
-	candidate atomic.Pointer[schema.Candidate] // what is said of the version that may become active
+	versions atomic.Pointer[map[uint64]*version]
+	loading  sync.Mutex // one configuration is loaded, or dropped, at a time
+	kept     []uint64   // the versions that are held on to; guarded by loading
+	active   atomic.Uint64
+	loads    sync.WaitGroup // versions that are loaded beside the active one
 
 	draining atomic.Bool
 
-	mu      sync.Mutex
-	batches map[string]*progress // in hand, by batch id; guarded by mu
+	mu        sync.Mutex           // guards what follows
+	batches   map[string]*progress // in hand, by batch id
+	turn      uint64               // counts the updates that were taken
+	candidate *schema.Candidate    // what is said of the version that may become active
 }
 
 // progress is a batch in hand and the outcomes that are already there.
@@ -115,6 +118,7 @@ func (w *Worker) Close() error {
 			first = err
 		}
 	}
+	w.loads.Wait()
 	return first
 }
 
@@ -128,12 +132,13 @@ func (w *Worker) Beat(pool string) *schema.Beat {
 		InFlight: len(w.slots), Capacity: w.opt.Capacity, Draining: w.draining.Load(),
 	}
 	versions := *w.versions.Load()
-	b.Versions, b.Candidate = slices.Sorted(maps.Keys(versions)), w.candidate.Load()
+	b.Versions = slices.Sorted(maps.Keys(versions))
 	if v := versions[w.Version()]; v != nil {
 		b.LoadErrors = v.loadErrors()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	b.Candidate = w.candidate
 	room := maxBeatOutcomes
 	for id, p := range w.batches {
 		if p.pool == pool {

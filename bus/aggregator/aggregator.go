@@ -16,6 +16,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -30,6 +31,14 @@ type Options struct {
 	Local Local
 	// Fabric is the fabric's id; it is in every verdict.
 	Fabric string
+	// Node is this broker's id among the brokers.
+	Node string
+	// Configs is where the configuration is kept; nil: it can not be asked for or
+	// changed here.
+	Configs *state.Configs
+	// Lease says whether the active configuration is still known to be that; nil:
+	// it always is.
+	Lease Lease
 	// Conditions compiles `when`; nil refuses conditions.
 	Conditions func(expr string) (dispatch.Condition, error)
 	// Queue bounds the calls that wait for a worker, per pool; 0: 4096.
@@ -53,6 +62,15 @@ type Local interface {
 	Beat(pool string) *schema.Beat
 }
 
+// A Lease is what a broker answers by: while it is fresh, no version that the
+// broker uses can have been dropped by the others.
+type Lease interface {
+	// Fresh reports whether it is, at a time that has just been read.
+	Fresh(now time.Time) bool
+	// Wait waits until it is again.
+	Wait(ctx context.Context) error
+}
+
 // An Aggregator answers events. Make it with Start, give it configurations
 // with Activate, and stop it with Drain.
 type Aggregator struct {
@@ -64,8 +82,14 @@ type Aggregator struct {
 	feed       *feed
 	service    micro.Service
 
-	active atomic.Pointer[active]
-	subs   []*nats.Subscription
+	active   atomic.Pointer[active]
+	prepared atomic.Pointer[active] // what may become active
+	unfit    atomic.Bool            // the active configuration can not be used here
+	subs     []*nats.Subscription
+
+	started time.Time
+	turn    chan struct{} // held while a configuration is spread
+	asked   chan struct{} // held by each control request that takes its time
 
 	crew  *crew // takes events, from the first Activate on
 	again *crew // takes those that are asked once more
@@ -86,7 +110,8 @@ func Start(opt Options) (*Aggregator, error) {
 	opt = withDefaults(opt)
 	a := &Aggregator{
 		opt: opt, metrics: newMetrics(opt.Registerer),
-		members: dispatch.NewMembers(opt.Queue),
+		members: dispatch.NewMembers(opt.Queue), started: time.Now(),
+		turn: make(chan struct{}, 1), asked: make(chan struct{}, maxAsked),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.crew = newCrew(a.ctx, opt.Calls, a.take, opt.Logger)
@@ -146,20 +171,42 @@ func (a *Aggregator) watch() dispatch.Watch {
 	}
 }
 
-// Activate makes cfg what new calls are pinned to; calls under way keep theirs.
-// The first Activate opens the door to events. The workers must hold cfg
-// already: activate it there first.
-func (a *Aggregator) Activate(cfg schema.Config) error {
+// Prepare makes cfg ready, so that to activate it takes no time. Nothing
+// changes for calls.
+func (a *Aggregator) Prepare(cfg schema.Config) error {
+	_, err := a.prepare(cfg)
+	return err
+}
+
+func (a *Aggregator) prepare(cfg schema.Config) (*active, error) {
+	if p := a.prepared.Load(); p != nil && p.Config.Version == cfg.Version && p.Config.Fabric == cfg.Fabric {
+		return p, nil
+	}
 	snap, err := dispatch.Compile(cfg, a.opt.Conditions)
 	if err != nil {
-		return fmt.Errorf("config version %d can not be used: %w", cfg.Version, err)
+		return nil, fmt.Errorf("config version %d can not be used: %w", cfg.Version, err)
 	}
 	nothing, err := schema.Marshal(a.finish(&schema.Verdict{}, cfg.Version))
 	if err != nil {
-		return fmt.Errorf("encoding the empty verdict: %w", err)
+		return nil, fmt.Errorf("encoding the empty verdict: %w", err)
+	}
+	p := &active{Snapshot: snap, nothing: nothing}
+	a.prepared.Store(p)
+	return p, nil
+}
+
+// Activate makes cfg what new calls are pinned to; calls under way keep theirs.
+// The first Activate opens the door to events. The workers must hold cfg
+// already: activate it there first. Where it can not be used, no more events
+// are answered here: the others follow it.
+func (a *Aggregator) Activate(cfg schema.Config) error {
+	act, err := a.prepare(cfg)
+	a.unfit.Store(err != nil)
+	if err != nil {
+		return err
 	}
 	a.metrics.configure(&cfg)
-	a.active.Store(&active{Snapshot: snap, nothing: nothing})
+	a.active.Store(act)
 	if a.crew.sub != nil {
 		return nil
 	}

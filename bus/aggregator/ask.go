@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -31,8 +32,11 @@ func (a *Aggregator) take(m *nats.Msg) {
 	if m.Reply == "" {
 		return // nobody to answer: it was not asked, only published
 	}
-	act := a.active.Load()
 	req, err := bus.ParseEventMsg(m)
+	if !a.sure(arrived, req.Left) {
+		return // somebody else answers, or the shim's own policy does
+	}
+	act := a.active.Load()
 	if err != nil {
 		a.refuse(m, act, req.Routing, arrived, err)
 		return
@@ -55,6 +59,21 @@ func (a *Aggregator) take(m *nats.Msg) {
 	stop()
 	a.metrics.inFlight.Dec()
 	a.answer(m, act, &req.Routing, &v, arrived)
+}
+
+// sure reports whether the active configuration is known to be that. Where it
+// has to be asked for, the call waits without a sign of life, so that it may go
+// to another broker meanwhile.
+func (a *Aggregator) sure(now time.Time, left time.Duration) bool {
+	if a.unfit.Load() {
+		return false
+	}
+	if a.opt.Lease == nil || a.opt.Lease.Fresh(now) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, left)
+	defer cancel()
+	return a.opt.Lease.Wait(ctx) == nil
 }
 
 // dispatch is the dispatcher with a net under it: whatever breaks, a guarded

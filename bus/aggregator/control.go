@@ -1,9 +1,11 @@
 package aggregator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -14,15 +16,15 @@ import (
 )
 
 // reserved are verbs of the contract that this release does not serve.
-var reserved = []string{"inject", "answer", "round", "ack", "drain", "fetch", "mode", "checkpoint", "config", "hooks"}
+var reserved = []string{"inject", "answer", "round", "ack", "drain", "fetch", "mode", "checkpoint"}
 
 // control registers the aggregator with the NATS micro framework, as its face
 // to `nats micro`, and serves the control verbs.
 func (a *Aggregator) control() error {
 	svc, err := micro.AddService(a.opt.Work, micro.Config{
-		Name: "hookfabric-aggregator", Version: schema.Release,
+		Name: faceName, Version: schema.Release,
 		Description: "Answers agents' hook events",
-		Metadata:    map[string]string{"fabric": a.opt.Fabric},
+		Metadata:    map[string]string{"fabric": a.opt.Fabric, "broker": a.opt.Node},
 		ErrorHandler: func(_ micro.Service, e *micro.NATSError) {
 			a.opt.Logger.Warn("control service failed", "subject", e.Subject, "error", e.Description)
 		},
@@ -39,9 +41,52 @@ func (a *Aggregator) control() error {
 	return nil
 }
 
-// serve answers one control request, before it returns: micro demands it.
+// maxAsked bounds the control requests under way that take their time.
+const maxAsked = 64
+
+// serve answers one control request, before it returns: micro demands it. What
+// takes its time is answered on the request's reply subject when it is done.
 func (a *Aggregator) serve(r micro.Request) {
 	answer, err := a.verb(r)
+	if later, ok := answer.(deferred); ok && err == nil {
+		if err = a.later(r, later); err == nil {
+			return
+		}
+	}
+	a.respond(r, answer, err)
+}
+
+// deferred is the answer to a control request that takes its time.
+type deferred func(ctx context.Context) (any, error)
+
+// later answers a request when its answer is there.
+func (a *Aggregator) later(r micro.Request, answer deferred) error {
+	select {
+	case a.asked <- struct{}{}:
+	default:
+		return &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf("%d requests are under way already; try again", maxAsked)}
+	}
+	a.done.Go(func() {
+		defer func() { <-a.asked }()
+		v, err := a.tried(answer)
+		a.respond(r, v, err)
+	})
+	return nil
+}
+
+// tried is an answer, also if making it breaks: no request takes the broker down.
+func (a *Aggregator) tried(answer deferred) (v any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.opt.Logger.Error("a control request panicked", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("the request broke: %v", p)
+		}
+	}()
+	return answer(a.ctx)
+}
+
+// respond sends an answer, or the error in its place.
+func (a *Aggregator) respond(r micro.Request, answer any, err error) {
 	var data []byte
 	if err == nil {
 		data, err = schema.Marshal(answer)
@@ -57,17 +102,38 @@ func (a *Aggregator) serve(r micro.Request) {
 }
 
 func (a *Aggregator) verb(r micro.Request) (any, error) {
-	verb, _, err := bus.ParseControlSubject(r.Subject())
+	verb, agent, err := bus.ParseControlSubject(r.Subject())
 	switch {
 	case err != nil:
 		return nil, &schema.ControlError{Code: schema.CodeBadRequest, Message: err.Error()}
 	case verb == "status":
 		return a.Status(), nil
+	case verb == "config" && agent != "":
+		return nil, badRequest("the configuration is everybody's; ask on hook.v1.ctl.config._")
+	case verb == "config":
+		var req schema.ConfigRequest
+		err := readRequest(r, &req)
+		return deferred(func(ctx context.Context) (any, error) { return a.Configure(ctx, &req) }), err
+	case verb == "hooks":
+		var req schema.HooksRequest
+		err := readRequest(r, &req)
+		return deferred(func(ctx context.Context) (any, error) { return a.Hooks(ctx, agent, &req) }), err
 	case slices.Contains(reserved, verb):
 		return nil, &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf("this release does not serve %q yet", verb)}
 	}
 	return nil, &schema.ControlError{Code: schema.CodeBadRequest, Message: fmt.Sprintf(
-		"unknown control verb %q; write status, or one of the reserved %s", verb, strings.Join(reserved, ", "))}
+		"unknown control verb %q; write status, config or hooks, or one of the reserved %s", verb, strings.Join(reserved, ", "))}
+}
+
+// readRequest reads the body of a request; an empty one is {}.
+func readRequest(r micro.Request, into any) error {
+	if len(r.Data()) == 0 {
+		return nil
+	}
+	if err := schema.Unmarshal(r.Data(), into); err != nil {
+		return badRequest("the request can not be read: %v", err)
+	}
+	return nil
 }
 
 func respondError(r micro.Request, err error) error {

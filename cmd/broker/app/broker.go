@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -33,6 +32,8 @@ import (
 type Options struct {
 	// Config is the hooks.yaml to publish; empty: take what is there.
 	Config string
+	// Replace lets Config take the place of what other brokers use.
+	Replace bool
 	// Data is the embedded server's directory; empty: DefaultData.
 	Data string
 	// Listen is the embedded server's address; empty: no listener, only this
@@ -57,6 +58,7 @@ type Options struct {
 // A Broker is a running broker.
 type Broker struct {
 	opt    Options
+	name   string // of this process among brokers and workers
 	log    *slog.Logger
 	stack  program.Stack
 	reg    *prometheus.Registry
@@ -65,6 +67,10 @@ type Broker struct {
 
 	events, work *nats.Conn
 	configs      *state.Configs
+	lease        *state.Lease
+	unfollow     context.CancelFunc
+	followed     chan error // the end of following the configuration
+	active       *schema.Config
 	worker       *workers.Worker
 	service      *workers.Service
 	agg          *aggregator.Aggregator
@@ -81,7 +87,7 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
 	}
-	b := &Broker{opt: opt, log: opt.Logger, reg: ops.Registry()}
+	b := &Broker{opt: opt, name: nodeName(), log: opt.Logger, reg: ops.Registry()}
 	defer func() {
 		if err != nil {
 			undoing, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
@@ -89,7 +95,7 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 			err = errors.Join(err, b.stack.Stop(undoing))
 		}
 	}()
-	cfg, err := b.readConfig()
+	file, err := b.readConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +105,7 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 			return nil, err
 		}
 	}
-	if err := b.follow(ctx, cfg); err != nil {
+	if err := b.follow(ctx, file); err != nil {
 		return nil, err
 	}
 	b.state.Store(&running)
@@ -230,21 +236,12 @@ func gaugeState(g prometheus.Gauge) func(bool) {
 	}
 }
 
-func (b *Broker) openState(ctx context.Context) error {
-	js, err := jetstream.New(b.work)
-	if err != nil {
-		return fmt.Errorf("reaching JetStream: %w", err)
-	}
-	b.configs, err = state.OpenConfigs(ctx, js, state.ConfigOptions{Logger: b.log})
-	return err
-}
-
 func (b *Broker) startWorker(context.Context) error {
 	if b.opt.NoWorker {
 		return nil
 	}
 	b.worker = workers.New(workers.Options{
-		Name: workerName(), Pools: []string{schema.DefaultPool},
+		Name: b.name, Pools: []string{schema.DefaultPool},
 		Runners: runners.New(b.log), Inline: runners.Inline(), Logger: b.log,
 		Freed: func() {
 			if b.agg != nil {
@@ -263,8 +260,8 @@ func (b *Broker) startWorker(context.Context) error {
 	return nil
 }
 
-// workerName is the id of this process's worker: it says where it runs.
-func workerName() string {
+// nodeName is this process's id as a broker and as a worker: it says where it runs.
+func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "host"
@@ -279,6 +276,7 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 	}
 	opt := aggregator.Options{
 		Events: b.events, Work: b.work, Fabric: b.configs.FabricID(),
+		Node: b.name, Configs: b.configs, Lease: b.lease,
 		Conditions: compiler.Compile, Registerer: b.reg, Logger: b.log,
 	}
 	if b.worker != nil {

@@ -1,0 +1,293 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/hooksyaml"
+)
+
+// configureTime bounds one request about the configuration: nodes load it, and
+// one that was cut off is waited for.
+const configureTime = 2 * patience
+
+// rebase is how often a change is made again because another one came between.
+const rebase = 10
+
+// Configure serves a request about the configuration.
+func (a *Aggregator) Configure(ctx context.Context, req *schema.ConfigRequest) (*schema.ConfigAnswer, error) {
+	if a.opt.Configs == nil {
+		return nil, &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker keeps no configuration"}
+	}
+	switch req.Action {
+	case schema.ActionApply:
+		return a.Apply(ctx, &File{Name: req.File, Dir: req.Dir, Text: req.Source, Note: "applied " + filepath.Base(req.File), Force: req.Force})
+	case schema.ActionShow:
+		return a.show(ctx, req.Version)
+	case schema.ActionHistory:
+		history, err := a.opt.Configs.Versions(ctx)
+		return &schema.ConfigAnswer{Version: a.Version(), History: history}, err
+	case schema.ActionRollback:
+		return a.rollback(ctx, req)
+	}
+	return nil, badRequest("unknown action %q of config; write %s, %s, %s or %s",
+		req.Action, schema.ActionApply, schema.ActionShow, schema.ActionHistory, schema.ActionRollback)
+}
+
+// A File is a hooks.yaml that somebody wants to be the active version.
+type File struct {
+	// Name is for messages, Dir is where handlers are looked up.
+	Name, Dir string
+	// Text is what it says.
+	Text string
+	// Note is what the history says of it.
+	Note string
+	// Force goes on although handlers can not be loaded, and without waiting to
+	// hear of all workers first.
+	Force bool
+	// Alone refuses a file that says something else than the active version while
+	// other brokers live, who answer by that.
+	Alone bool
+}
+
+// Apply makes a file the active version. Hooks that were registered at run time stay.
+func (a *Aggregator) Apply(ctx context.Context, f *File) (*schema.ConfigAnswer, error) {
+	var warnings []string
+	done, err := a.change(ctx, func(before *schema.Config) (application, error) {
+		doc, err := a.read(f, before)
+		if err != nil {
+			return application{}, err
+		}
+		warnings = nil
+		for _, w := range doc.Warnings {
+			warnings = append(warnings, w.String())
+		}
+		app := application{cfg: withRegistered(&doc.Config, before), note: f.Note, force: f.Force}
+		if f.Alone {
+			err = a.alone(ctx, f, before, &app.cfg)
+		}
+		return app, err
+	})
+	return answerTo(done, warnings), err
+}
+
+// alone refuses a configuration that would take the place of what others use.
+func (a *Aggregator) alone(ctx context.Context, f *File, before, next *schema.Config) error {
+	if before.Version == 0 {
+		return nil
+	}
+	same, err := state.Same(before, next)
+	if same || err != nil {
+		return err
+	}
+	others, err := a.Others(ctx)
+	if len(others) == 0 || err != nil {
+		return err
+	}
+	return conflict(fmt.Sprintf("%s says something else than version %d, by which %s answer; start without --config and apply the file (broker apply %s), or start with --replace",
+		f.Name, before.Version, strings.Join(others, ", "), f.Name))
+}
+
+// read reads a file, in which no hook may have the name of one that was
+// registered at run time.
+func (a *Aggregator) read(f *File, before *schema.Config) (*hooksyaml.Document, error) {
+	doc, err := hooksyaml.Read(f.Name, []byte(f.Text), a.readOptions(func(name string) bool {
+		i := named(before.Hooks, name)
+		return i >= 0 && before.Hooks[i].Registered
+	}))
+	if err != nil {
+		return nil, badRequest("%v", err)
+	}
+	doc.Config.Dir = f.Dir
+	return doc, nil
+}
+
+// rollback makes what an earlier version says the active one, as it was then.
+func (a *Aggregator) rollback(ctx context.Context, req *schema.ConfigRequest) (*schema.ConfigAnswer, error) {
+	if req.Version == 0 {
+		return nil, badRequest("rollback names no version; config history says which there are")
+	}
+	cfg, err := a.kept(ctx, req.Version)
+	if err != nil {
+		return nil, err
+	}
+	done, err := a.change(ctx, func(*schema.Config) (application, error) {
+		return application{cfg: cfg, note: fmt.Sprintf("rolled back to %d", req.Version), force: req.Force}, nil
+	})
+	return answerTo(done, nil), err
+}
+
+func (a *Aggregator) show(ctx context.Context, version uint64) (*schema.ConfigAnswer, error) {
+	if version == 0 {
+		version = a.Version()
+	}
+	cfg, err := a.kept(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	return &schema.ConfigAnswer{Version: version, Config: &cfg}, nil
+}
+
+func (a *Aggregator) kept(ctx context.Context, version uint64) (schema.Config, error) {
+	cfg, err := a.opt.Configs.Get(ctx, version)
+	if errors.Is(err, state.ErrNoVersion) {
+		return cfg, &schema.ControlError{Code: schema.CodeNotFound, Message: fmt.Sprintf(
+			"config version %d is not kept; config history says which are", version)}
+	}
+	return cfg, err
+}
+
+// change makes an application of the active version and spreads it, again if
+// another change came between.
+func (a *Aggregator) change(ctx context.Context, make func(before *schema.Config) (application, error)) (applied, error) {
+	ctx, cancel := context.WithTimeout(ctx, configureTime)
+	defer cancel()
+	for range rebase {
+		before, err := a.opt.Configs.Current(ctx)
+		if err != nil {
+			return applied{}, err
+		}
+		app, err := make(&before)
+		if err != nil {
+			return applied{}, err
+		}
+		app.base = before.Version
+		done, err := a.spread(ctx, app)
+		if !errors.Is(err, state.ErrMoved) {
+			return done, err
+		}
+	}
+	return applied{}, conflict(fmt.Sprintf("others changed the configuration %d times meanwhile; try again", rebase))
+}
+
+func answerTo(done applied, warnings []string) *schema.ConfigAnswer {
+	return &schema.ConfigAnswer{
+		Version: done.version, Changed: done.changed, Refused: done.refused, Problems: done.problems, Warnings: warnings,
+	}
+}
+
+// Hooks serves a request about the hooks that are registered at run time for
+// an agent, or for all (empty).
+func (a *Aggregator) Hooks(ctx context.Context, agent string, req *schema.HooksRequest) (*schema.HooksAnswer, error) {
+	if a.opt.Configs == nil {
+		return nil, &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker keeps no configuration"}
+	}
+	switch req.Action {
+	case schema.ActionRegister:
+		return a.register(ctx, agent, req)
+	case schema.ActionUnregister:
+		return a.unregister(ctx, agent, req)
+	case schema.ActionList:
+		return a.registered(ctx, agent)
+	}
+	return nil, badRequest("unknown action %q of hooks; write %s, %s or %s",
+		req.Action, schema.ActionRegister, schema.ActionUnregister, schema.ActionList)
+}
+
+func (a *Aggregator) register(ctx context.Context, agent string, req *schema.HooksRequest) (*schema.HooksAnswer, error) {
+	text, err := documentOf(agent, req.Hooks)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	done, err := a.change(ctx, func(before *schema.Config) (application, error) {
+		doc, err := hooksyaml.Read("request", text, a.readOptions(func(name string) bool { return !replaceable(before, agent, name) }))
+		if err != nil {
+			return application{}, badRequest("%v", err)
+		}
+		app := application{force: req.Force}
+		app.cfg, names = register(before, &doc.Config)
+		app.note = fmt.Sprintf("registered %d hooks for %s", len(names), whose(agent))
+		if app.cfg.Dir == "" {
+			app.cfg.Dir = req.Dir
+		}
+		return app, nil
+	})
+	return hooksAnswer(done, names), err
+}
+
+// documentOf is a hooks.yaml, as JSON, that says what is to be registered.
+func documentOf(agent string, hooks jsontext.Value) ([]byte, error) {
+	if len(hooks) == 0 {
+		return nil, badRequest(`register names no hooks; write hooks: what would stand below hooks: in a hooks.yaml, such as {"PreToolUse": [{"handler": "./check.sh"}]}`)
+	}
+	// Strings as they are: YAML does not know all of JSON's escapes.
+	if err := hooks.Format(); err != nil {
+		return nil, badRequest("hooks is no JSON: %v", err)
+	}
+	type own struct {
+		ID    string         `json:"id"`
+		Hooks jsontext.Value `json:"hooks"`
+	}
+	doc := struct {
+		Hooks  jsontext.Value `json:"hooks,omitzero"`
+		Agents []own          `json:"agents,omitzero"`
+	}{}
+	if agent == "" {
+		doc.Hooks = hooks
+	} else {
+		doc.Agents = []own{{agent, hooks}}
+	}
+	return schema.Marshal(&doc)
+}
+
+func (a *Aggregator) unregister(ctx context.Context, agent string, req *schema.HooksRequest) (*schema.HooksAnswer, error) {
+	if len(req.Names) == 0 && len(req.Overrides) == 0 {
+		return nil, badRequest("unregister names neither hooks nor overrides; list says which are registered")
+	}
+	done, err := a.change(ctx, func(before *schema.Config) (app application, err error) {
+		app.note = fmt.Sprintf("unregistered %d hooks for %s", len(req.Names), whose(agent))
+		app.force = true // what is taken away loads nothing
+		app.cfg, err = unregister(before, agent, req.Names, req.Overrides)
+		return app, err
+	})
+	return hooksAnswer(done, req.Names), err
+}
+
+func hooksAnswer(done applied, names []string) *schema.HooksAnswer {
+	answer := &schema.HooksAnswer{Version: done.version, Changed: done.changed, Refused: done.refused, Problems: done.problems}
+	if !done.refused {
+		answer.Names = names
+	}
+	return answer
+}
+
+// registered lists what is registered for an agent, or for all.
+func (a *Aggregator) registered(ctx context.Context, agent string) (*schema.HooksAnswer, error) {
+	cfg, err := a.opt.Configs.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answer := &schema.HooksAnswer{Version: cfg.Version}
+	for _, h := range cfg.Hooks {
+		if h.Registered && h.Agent == agent {
+			answer.Hooks = append(answer.Hooks, h)
+		}
+	}
+	answer.Overrides = slices.DeleteFunc(cfg.Overrides, func(o schema.Override) bool { return !o.Registered || o.Agent != agent })
+	return answer, nil
+}
+
+// readOptions are how the aggregator reads what people write.
+func (a *Aggregator) readOptions(taken func(name string) bool) hooksyaml.Options {
+	opt := hooksyaml.Options{Taken: taken}
+	if a.opt.Conditions != nil {
+		opt.CheckCondition = func(expr string) error {
+			_, err := a.opt.Conditions(expr)
+			return err
+		}
+	}
+	return opt
+}
+
+func badRequest(format string, args ...any) error {
+	return &schema.ControlError{Code: schema.CodeBadRequest, Message: fmt.Sprintf(format, args...)}
+}

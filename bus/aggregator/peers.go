@@ -1,0 +1,60 @@
+package aggregator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// faceName is the aggregators' name among the services of the bus.
+const faceName = "hookfabric-aggregator"
+
+// peerTime is how long other brokers may take to say that they are there.
+const peerTime = 300 * time.Millisecond
+
+// Others are the ids of the other brokers of the fabric that are there and
+// answer, whatever their leases say.
+func (a *Aggregator) Others(ctx context.Context) ([]string, error) {
+	var others []string
+	err := a.peers(ctx, micro.PingVerb, func(m *nats.Msg) {
+		var pong micro.Ping
+		if schema.Unmarshal(m.Data, &pong) == nil && pong.Metadata["fabric"] == a.opt.Fabric && pong.Metadata["broker"] != a.opt.Node {
+			others = append(others, pong.Metadata["broker"])
+		}
+	})
+	slices.Sort(others)
+	return slices.Compact(others), err
+}
+
+// peers asks all aggregators of the bus, this one included, and hands on what
+// they answer in time.
+func (a *Aggregator) peers(ctx context.Context, verb micro.Verb, use func(*nats.Msg)) error {
+	ctx, cancel := context.WithTimeout(ctx, peerTime)
+	defer cancel()
+	subject, err := micro.ControlSubject(verb, faceName, "")
+	if err != nil {
+		return fmt.Errorf("asking the other brokers: %w", err)
+	}
+	inbox := a.opt.Work.NewInbox()
+	sub, err := a.opt.Work.SubscribeSync(inbox)
+	if err != nil {
+		return fmt.Errorf("asking the other brokers: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := a.opt.Work.PublishRequest(subject, inbox, nil); err != nil {
+		return fmt.Errorf("asking the other brokers: %w", err)
+	}
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return nil //nolint:nilerr // the time is over, and who has not answered is not there
+		}
+		use(m)
+	}
+}

@@ -1,0 +1,121 @@
+package aggregator
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// withRegistered is what a file says and, behind that, what was registered at
+// run time in the version before: a file does not take that away.
+func withRegistered(file, before *schema.Config) schema.Config {
+	next := *file
+	next.Hooks, next.Overrides = slices.Clone(file.Hooks), slices.Clone(file.Overrides)
+	for i := range before.Hooks {
+		if before.Hooks[i].Registered {
+			next.Hooks = place(next.Hooks, before.Hooks[i])
+		}
+	}
+	for _, o := range before.Overrides {
+		if o.Registered && !overridden(next.Overrides, o) {
+			next.Overrides = append(next.Overrides, o)
+		}
+	}
+	return next
+}
+
+// place puts a hook at the end of its part of the order: global hooks come
+// before those of agents.
+func place(hooks []schema.Hook, h schema.Hook) []schema.Hook {
+	at := len(hooks)
+	if h.Agent == "" {
+		if i := slices.IndexFunc(hooks, func(h schema.Hook) bool { return h.Agent != "" }); i >= 0 {
+			at = i
+		}
+	}
+	return slices.Insert(hooks, at, h)
+}
+
+// overridden reports whether o is among the overrides.
+func overridden(all []schema.Override, o schema.Override) bool {
+	return slices.ContainsFunc(all, func(x schema.Override) bool { return x.Agent == o.Agent && x.Event == o.Event })
+}
+
+// register is before with the hooks and overrides of add. A hook of the same
+// name that was registered before for the same agent is replaced where it is.
+func register(before, add *schema.Config) (schema.Config, []string) {
+	next := *before
+	next.Hooks, next.Overrides = slices.Clone(before.Hooks), slices.Clone(before.Overrides)
+	var names []string
+	for _, h := range add.Hooks {
+		h.Registered = true
+		names = append(names, h.Name)
+		if i := named(next.Hooks, h.Name); i >= 0 {
+			next.Hooks[i] = h
+			continue
+		}
+		next.Hooks = place(next.Hooks, h)
+	}
+	for _, o := range add.Overrides {
+		if !overridden(next.Overrides, o) {
+			o.Registered = true
+			next.Overrides = append(next.Overrides, o)
+		}
+	}
+	return next, names
+}
+
+// replaceable reports whether agent may register a hook of that name: nobody
+// has it, or it was registered for that agent.
+func replaceable(cfg *schema.Config, agent, name string) bool {
+	i := named(cfg.Hooks, name)
+	return i < 0 || cfg.Hooks[i].Registered && cfg.Hooks[i].Agent == agent
+}
+
+func named(hooks []schema.Hook, name string) int {
+	return slices.IndexFunc(hooks, func(h schema.Hook) bool { return h.Name == name })
+}
+
+// unregister is before without the named hooks of agent and its overrides of
+// these events, all of which must have been registered.
+func unregister(before *schema.Config, agent string, names []string, events []schema.EventType) (schema.Config, error) {
+	next := *before
+	for _, name := range names {
+		if err := registeredFor(before, agent, name); err != nil {
+			return next, err
+		}
+	}
+	next.Hooks = slices.DeleteFunc(slices.Clone(before.Hooks), func(h schema.Hook) bool { return slices.Contains(names, h.Name) })
+	next.Overrides = slices.Clone(before.Overrides)
+	for _, event := range events {
+		i := slices.IndexFunc(next.Overrides, func(o schema.Override) bool { return o.Registered && o.Agent == agent && o.Event == event })
+		if i < 0 {
+			return next, &schema.ControlError{Code: schema.CodeNotFound, Message: fmt.Sprintf(
+				"no override of %s is registered for %s; list says which are", event, whose(agent))}
+		}
+		next.Overrides = slices.Delete(next.Overrides, i, i+1)
+	}
+	return next, nil
+}
+
+// registeredFor says why agent can not unregister a hook; nil: it can.
+func registeredFor(cfg *schema.Config, agent, name string) error {
+	i := named(cfg.Hooks, name)
+	switch {
+	case i < 0 || cfg.Hooks[i].Registered && cfg.Hooks[i].Agent != agent:
+		return &schema.ControlError{Code: schema.CodeNotFound, Message: fmt.Sprintf(
+			"no hook %q is registered for %s; list says which are", name, whose(agent))}
+	case !cfg.Hooks[i].Registered:
+		return &schema.ControlError{Code: schema.CodeConflict, Message: fmt.Sprintf(
+			"the hook %q stands in the configuration's file; remove it there and apply the file", name)}
+	}
+	return nil
+}
+
+func whose(agent string) string {
+	if agent == "" {
+		return "all agents"
+	}
+	return fmt.Sprintf("the agent %q", agent)
+}

@@ -1,0 +1,222 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The times of spreading a configuration.
+const (
+	// patience is how long nodes may take to load a version: Python hooks import
+	// their modules meanwhile.
+	patience = 30 * time.Second
+	// lookEvery is how often it is looked whether all have.
+	lookEvery = 25 * time.Millisecond
+	// settleTime is how long it is waited until all brokers use an active version.
+	settleTime = 3 * time.Second
+	// knownAfter is when all live workers have been heard of.
+	knownAfter = schema.Missed * schema.BeatEvery
+)
+
+// application is a configuration that somebody wants to be active.
+type application struct {
+	cfg schema.Config
+	// base is the version it was made from, which must still be the active one.
+	base uint64
+	note string
+	// force goes on although handlers can not be loaded, and at once.
+	force bool
+}
+
+// applied is what came of an application.
+type applied struct {
+	version  uint64 // that is active in the end
+	changed  bool
+	refused  bool
+	problems []schema.Problem
+}
+
+// spread proposes a configuration, waits until every live node has loaded it,
+// and makes it the active one. Each process spreads one at a time.
+func (a *Aggregator) spread(ctx context.Context, app application) (applied, error) {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return applied{}, conflict("another configuration is still being applied; try again")
+	}
+	version, same, err := a.propose(ctx, app)
+	if err != nil || same {
+		return applied{version: version}, err
+	}
+	problems, fatal, err := a.validated(ctx, version, app.force)
+	if err == nil && !fatal && (app.force || len(problems) == 0) {
+		if err = a.opt.Configs.Activate(ctx, version); err == nil {
+			a.settle(ctx, version)
+			return applied{version: version, changed: true, problems: problems}, nil
+		}
+	}
+	// It must not stay proposed when the asker has gone.
+	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	if undo := a.opt.Configs.Withdraw(back, version); undo != nil {
+		a.opt.Logger.Warn("the proposed configuration could not be withdrawn; the next one takes its place", "version", version, "error", undo)
+	}
+	return applied{version: app.base, refused: err == nil, problems: problems}, err
+}
+
+// propose writes a configuration as the one that is to become active. Where
+// another one is on its way it waits for that, unless nobody is behind it any more.
+func (a *Aggregator) propose(ctx context.Context, app application) (version uint64, same bool, err error) {
+	p := state.Proposal{By: a.opt.Node, Note: app.note, Base: app.base}
+	for {
+		version, same, err = a.opt.Configs.Propose(ctx, app.cfg, p)
+		busy, ok := errors.AsType[*state.Busy](err)
+		if !ok {
+			return version, same, err
+		}
+		abandoned, err := a.abandoned(ctx, busy)
+		if err != nil {
+			return 0, false, err
+		}
+		if abandoned {
+			p.Over = busy.Version
+			continue
+		}
+		if pause(ctx, lookEvery) != nil {
+			return 0, false, conflict(fmt.Sprintf("version %d is being applied by %s; try again", busy.Version, busy.By))
+		}
+	}
+}
+
+// abandoned reports whether whoever proposed a version is gone, or is this
+// broker, which is at something else by now.
+func (a *Aggregator) abandoned(ctx context.Context, busy *state.Busy) (bool, error) {
+	if busy.By == a.opt.Node {
+		return true, nil
+	}
+	nodes, err := a.opt.Configs.Nodes(ctx)
+	return !slices.ContainsFunc(nodes, func(n state.Node) bool { return n.ID == busy.By }), err
+}
+
+// validated waits until every live node has loaded a version, or can not. It
+// reports what they can not load, and whether a broker can not use the version
+// at all: no force goes over that, since it would go on with an older one.
+func (a *Aggregator) validated(ctx context.Context, version uint64, force bool) (problems []schema.Problem, fatal bool, err error) {
+	until := time.Now().Add(patience)
+	for {
+		brokers, err := a.brokersOn(ctx, version)
+		if err != nil {
+			return nil, false, err
+		}
+		workers := a.workersOn(version)
+		late := time.Now().After(until)
+		known := time.Since(a.started) >= knownAfter
+		if late || len(brokers.missing) == 0 && (force || known && len(workers.missing) == 0) {
+			problems = slices.Concat(brokers.tell(late), workers.tell(late))
+			return problems, brokers.unfit || late && len(brokers.missing) > 0, nil
+		}
+		if err := pause(ctx, lookEvery); err != nil {
+			return slices.Concat(brokers.tell(true), workers.tell(true)), false, fmt.Errorf("waiting until every node has loaded version %d: %w", version, err)
+		}
+	}
+}
+
+// census is what one kind of node says of a version.
+type census struct {
+	problems []schema.Problem
+	// missing are the nodes that have not said anything yet.
+	missing []string
+	// unfit: some node can not use the version at all.
+	unfit bool
+}
+
+// tell lists the problems and, in the end, who is missing.
+func (c *census) tell(late bool) []schema.Problem {
+	all := c.problems
+	if late {
+		for _, node := range c.missing {
+			all = append(all, schema.Problem{Node: node, Error: "it did not say in time whether it can load the version"})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y schema.Problem) int {
+		return strings.Compare(x.Node+"\x00"+x.Hook, y.Node+"\x00"+y.Hook)
+	})
+	return all
+}
+
+// add counts what a node says; nil: nothing.
+func (c *census) add(node string, version uint64, said *schema.Candidate) {
+	if said == nil || said.Version != version {
+		c.missing = append(c.missing, node)
+		return
+	}
+	if said.Error != "" {
+		c.unfit = true
+		c.problems = append(c.problems, schema.Problem{Node: node, Error: said.Error})
+	}
+	for hook, err := range said.LoadErrors {
+		c.problems = append(c.problems, schema.Problem{Node: node, Hook: hook, Error: err})
+	}
+}
+
+// brokersOn asks the brokers' leases. A broker that is cut off keeps its own
+// until it has stopped to answer by an older version.
+func (a *Aggregator) brokersOn(ctx context.Context, version uint64) (c census, err error) {
+	nodes, err := a.opt.Configs.Nodes(ctx)
+	for _, n := range nodes {
+		c.add(n.ID, version, n.Candidate)
+	}
+	return c, err
+}
+
+// workersOn asks what the live workers said last.
+func (a *Aggregator) workersOn(version uint64) (c census) {
+	asked := make(map[string]bool)
+	for _, p := range a.members.Pools() {
+		for _, w := range p.Workers {
+			if !w.Silent && !w.Draining && !asked[w.Worker] {
+				asked[w.Worker] = true
+				c.add(w.Worker, version, w.Candidate)
+			}
+		}
+	}
+	return c
+}
+
+// settle waits until the brokers use an active version, so that who is told of
+// it meets no other. One that is cut off is not waited for.
+func (a *Aggregator) settle(ctx context.Context, version uint64) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	for {
+		nodes, err := a.opt.Configs.Nodes(ctx)
+		behind := slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Active < version })
+		if err == nil && !behind || pause(ctx, lookEvery) != nil {
+			return
+		}
+	}
+}
+
+// pause waits, or says why not.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func conflict(message string) error {
+	return &schema.ControlError{Code: schema.CodeConflict, Message: message}
+}

@@ -1,0 +1,226 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// configTime is how long the first configuration may take to come.
+const configTime = 30 * time.Second
+
+// noHooks is the configuration of a new fabric that nobody has given one.
+const noHooks = "hooks: {}\n"
+
+// readConfig reads the file the broker was started with; nil: there is none.
+func (b *Broker) readConfig() ([]byte, error) {
+	if b.opt.Config == "" {
+		return nil, nil
+	}
+	data, err := readFile(b.opt.Config)
+	if err != nil {
+		return nil, err
+	}
+	_, err = checkConfig(b.opt.Config, data)
+	return data, err
+}
+
+// openState opens the configuration, and takes the lease by which the other
+// brokers know of this one.
+func (b *Broker) openState(ctx context.Context) error {
+	js, err := jetstream.New(b.work)
+	if err != nil {
+		return fmt.Errorf("reaching JetStream: %w", err)
+	}
+	b.configs, err = state.OpenConfigs(ctx, js, state.ConfigOptions{Logger: b.log})
+	if err != nil {
+		return err
+	}
+	if b.server != nil {
+		// Who had this data directory before is dead, or the server had not started.
+		if err := b.configs.Forget(ctx, func(n state.Node) bool { return n.Embedded }); err != nil {
+			return err
+		}
+	}
+	if b.lease, err = b.configs.Lease(state.Node{ID: b.name, Embedded: b.server != nil}); err != nil {
+		return err
+	}
+	b.stack.Push("lease", b.lease.Close)
+	b.followed = make(chan error, 1)
+	b.stack.Push("configuration", b.stopFollowing)
+	return nil
+}
+
+// follow takes over what becomes active, from whichever broker, after it has
+// applied the file the broker was started with. It returns when a configuration
+// is in use: only then are events taken.
+func (b *Broker) follow(ctx context.Context, file []byte) error {
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	seen, active := make(chan struct{}, 1), make(chan error, 1)
+	b.unfollow = stop
+	go func() {
+		err := b.configs.Watch(watching, func(u state.Update) {
+			err := b.take(u)
+			offer(seen, struct{}{})
+			if u.Active != nil {
+				offer(active, err)
+			}
+		})
+		if err != nil {
+			b.log.Error("the configuration is not followed any more", "error", err)
+		}
+		b.followed <- err
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, configTime, errors.New("nothing came within 30 s: is JetStream healthy?"))
+	defer cancel()
+	select {
+	case <-seen:
+	case err := <-b.followed:
+		b.followed <- nil
+		return fmt.Errorf("following the configuration: %w", err)
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the configuration: %w", context.Cause(ctx))
+	}
+	if err := b.applyFirst(ctx, file); err != nil {
+		return err
+	}
+	select {
+	case err := <-active:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the configuration: %w", context.Cause(ctx))
+	}
+	return b.attachWorker()
+}
+
+// stopFollowing ends what follow has begun.
+func (b *Broker) stopFollowing(context.Context) error {
+	if b.unfollow == nil {
+		return nil // it never got so far
+	}
+	b.unfollow()
+	return <-b.followed
+}
+
+func offer[T any](ch chan T, v T) {
+	select {
+	case ch <- v:
+	default:
+	}
+}
+
+// applyFirst applies the file the broker was started with, or sees to it that
+// there is a configuration at all. What can not be loaded is no reason not to
+// start: those calls are denied.
+func (b *Broker) applyFirst(ctx context.Context, text []byte) error {
+	first := aggregator.File{Name: b.opt.Config, Text: string(text), Note: "started with " + filepath.Base(b.opt.Config), Force: true, Alone: !b.opt.Replace}
+	if text == nil {
+		current, err := b.configs.Current(ctx)
+		if err != nil || current.Version > 0 {
+			return err
+		}
+		first.Text, first.Note = noHooks, "a new fabric"
+	} else if err := b.inFolder(&first); err != nil {
+		return err
+	}
+	answer, err := b.agg.Apply(ctx, &first)
+	if err != nil {
+		return err
+	}
+	for _, w := range answer.Warnings {
+		b.log.Warn("configuration", "warning", w)
+	}
+	for _, p := range answer.Problems {
+		b.log.Warn("a handler can not be loaded: its calls are denied", "node", p.Node, "hook", p.Hook, "error", p.Error)
+	}
+	if answer.Refused {
+		return fmt.Errorf("%s can not be used by every broker of the fabric: %v", b.opt.Config, answer.Problems)
+	}
+	return nil
+}
+
+// inFolder says where a file's handlers are looked up.
+func (b *Broker) inFolder(f *aggregator.File) (err error) {
+	if f.Dir, err = filepath.Abs(filepath.Dir(f.Name)); err != nil {
+		return fmt.Errorf("finding the configuration's folder: %w", err)
+	}
+	return nil
+}
+
+// take takes over what is active, gets ready what may become active, and tells
+// the other brokers.
+func (b *Broker) take(u state.Update) error {
+	err := b.activate(u.Active)
+	said := func(c *schema.Candidate) { b.lease.Report(b.agg.Version(), b.consider(u.Candidate, c)) }
+	if b.worker != nil {
+		b.worker.Take(u, said)
+	} else {
+		said(candidateOf(u))
+	}
+	return err
+}
+
+// activate loads a version into the worker before calls are pinned to it.
+func (b *Broker) activate(cfg *schema.Config) error {
+	if cfg == nil || cfg == b.active {
+		return nil
+	}
+	if b.worker != nil {
+		b.worker.Prepare(*cfg)
+	}
+	if err := b.agg.Activate(*cfg); err != nil {
+		b.log.Error("the active configuration can not be used: this broker answers nothing until there is another one", "version", cfg.Version, "error", err)
+		return err
+	}
+	b.active = cfg
+	b.log.Info("configuration active", "version", cfg.Version, "hooks", len(cfg.Hooks))
+	return nil
+}
+
+// candidateOf is what a broker without a worker can say of a candidate.
+func candidateOf(u state.Update) *schema.Candidate {
+	switch {
+	case u.Candidate != nil:
+		return &schema.Candidate{Version: u.Candidate.Version}
+	case u.Bad != nil:
+		return &schema.Candidate{Version: u.Bad.Version, Error: u.Bad.Err.Error()}
+	}
+	return nil
+}
+
+// consider adds to what the worker says of a candidate what the aggregator says.
+func (b *Broker) consider(cfg *schema.Config, c *schema.Candidate) *schema.Candidate {
+	if cfg == nil || c == nil {
+		return c
+	}
+	if err := b.agg.Prepare(*cfg); err != nil {
+		both := *c
+		both.Error = err.Error()
+		return &both
+	}
+	return c
+}
+
+// attachWorker puts the worker on the bus, for the other brokers.
+func (b *Broker) attachWorker() error {
+	if b.worker == nil {
+		return nil
+	}
+	svc, err := workers.Attach(b.work, b.worker)
+	if err != nil {
+		return err
+	}
+	b.service = svc
+	return nil
+}

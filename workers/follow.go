@@ -1,0 +1,58 @@
+package workers
+
+import (
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Take does what an update of the configuration asks of a worker: it runs what
+// is active and lets go of what is not kept any more. What may become active is
+// loaded beside that, because it may take its time; said is told when it is
+// known what comes of it, unless another update comes first. It is also told
+// that there is nothing to say (nil).
+func (w *Worker) Take(u state.Update, said func(*schema.Candidate)) {
+	turn := w.begin()
+	if u.Active != nil {
+		w.Prepare(*u.Active)
+		w.Activate(u.Active.Version, u.Keep)
+	}
+	switch {
+	case u.Candidate != nil:
+		w.loads.Go(func() { w.consider(*u.Candidate, turn, said) })
+	case u.Bad != nil:
+		c := &schema.Candidate{Version: u.Bad.Version, Error: u.Bad.Err.Error()}
+		w.say(turn, c)
+		said(c)
+	default:
+		said(nil)
+	}
+}
+
+// consider loads a version that may become active.
+func (w *Worker) consider(cfg schema.Config, turn uint64, said func(*schema.Candidate)) {
+	c := &schema.Candidate{Version: cfg.Version, LoadErrors: w.Prepare(cfg)}
+	if !w.say(turn, c) {
+		w.trim() // perhaps nobody wants it any more
+		return
+	}
+	said(c)
+}
+
+// begin begins to take an update, about which nothing is said yet.
+func (w *Worker) begin() (turn uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turn++
+	w.candidate = nil
+	return w.turn
+}
+
+// say lets the beats tell c, unless another update came first.
+func (w *Worker) say(turn uint64, c *schema.Candidate) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.turn == turn {
+		w.candidate = c
+	}
+	return w.turn == turn
+}
