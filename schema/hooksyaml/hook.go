@@ -170,16 +170,26 @@ func (r *reader) handler(d *draft) {
 
 // inferred is the kind of a hook that does not say.
 func (r *reader) inferred(handler string, n *yaml.Node) schema.Kind {
+	kind := told(handler)
 	switch {
 	case isURL(handler):
 		r.fault(n, "the handler is a URL, but the hook has no type", "write type: http")
+	case kind == "":
+		r.fault(n, fmt.Sprintf("the type of the handler %s can not be told", quote(handler)),
+			"write type: builtin, or type: command for a program on the PATH")
+	}
+	return kind
+}
+
+// told is the kind that a handler's form tells; empty: it tells none.
+func told(handler string) schema.Kind {
+	switch {
+	case isURL(handler):
+		return ""
 	case isPath(handler):
 		return schema.Command
 	case dotted.MatchString(handler):
 		return schema.Python
-	default:
-		r.fault(n, fmt.Sprintf("the type of the handler %s can not be told", quote(handler)),
-			"write type: builtin, or type: command for a program on the PATH")
 	}
 	return ""
 }

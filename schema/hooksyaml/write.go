@@ -1,0 +1,194 @@
+package hooksyaml
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Write writes a configuration as a hooks.yaml that reads back as the same
+// one: what is a default is left out, and so is every name that would be
+// derived again. The same configuration is always the same text. Hooks stand
+// below their agents and events, so that hooks of one event stay in their order.
+//
+// What a file can not hold becomes a comment: which hooks were registered at
+// run time.
+func Write(cfg *schema.Config) []byte {
+	sections := arrange(cfg)
+	w := writer{named: named(inOrder(sections))}
+	var out bytes.Buffer
+	for _, part := range []mapping{settings(cfg), python(cfg.Python), w.global(sections), w.agents(sections)} {
+		if len(part.node().Content) == 0 {
+			continue
+		}
+		if out.Len() > 0 {
+			out.WriteByte('\n')
+		}
+		out.Write(dump(part.node()))
+	}
+	return out.Bytes()
+}
+
+// dump writes a value as text. It has no line so long that YAML would fold it.
+func dump(n *yaml.Node) []byte {
+	text, err := yaml.Dump(n, yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1))
+	if err != nil {
+		return []byte("# This part can not be written: " + printable(err.Error()) + "\n")
+	}
+	return text
+}
+
+// settings are the keys above the hooks.
+func settings(cfg *schema.Config) mapping {
+	var m mapping
+	if !slices.Equal(cfg.Presets, presetNames) {
+		m.add("presets", list(cfg.Presets))
+	}
+	m.list("python_path", cfg.PythonPath)
+	return m
+}
+
+func python(p schema.PythonHosts) mapping {
+	var m, out mapping
+	m.text("interpreter", p.Interpreter)
+	m.number("hosts", p.Hosts)
+	if p.Memory != 0 {
+		m.add("memory", size(p.Memory))
+	}
+	m.number("recycle", p.Recycle)
+	if len(m.content) > 0 {
+		out.add("python", m.node())
+	}
+	return out
+}
+
+// size is a number of bytes as a person would write it.
+func size(bytes int64) *yaml.Node {
+	for _, unit := range []string{"GiB", "GB", "MiB", "MB", "KiB", "KB"} {
+		if each := int64(units[unit]); bytes%each == 0 {
+			return scalar("!!str", strconv.FormatInt(bytes/each, 10)+unit)
+		}
+	}
+	return scalar("!!int", strconv.FormatInt(bytes, 10))
+}
+
+// A writer writes hooks.
+type writer struct {
+	// named are the hooks whose names would not be derived again.
+	named map[*schema.Hook]bool
+}
+
+func (w *writer) global(sections []section) mapping {
+	var m mapping
+	if len(sections) == 0 {
+		m.add("hooks", mapping{}.node())
+	} else if sections[0].agent == "" {
+		m.add("hooks", w.events(sections[0]))
+	}
+	return m
+}
+
+func (w *writer) agents(sections []section) mapping {
+	var m mapping
+	agents := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, s := range sections {
+		if s.agent == "" {
+			continue
+		}
+		var a mapping
+		a.text("id", s.agent)
+		a.add("hooks", w.events(s))
+		agents.Content = append(agents.Content, a.node())
+	}
+	if len(agents.Content) > 0 {
+		m.add("agents", agents)
+	}
+	return m
+}
+
+const registered = "registered at run time"
+
+// events are the events of an agent with their hooks, or with what says that
+// they take the place of the global ones.
+func (w *writer) events(s section) *yaml.Node {
+	var m mapping
+	for _, e := range s.events {
+		hooks := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, h := range e.hooks {
+			hooks.Content = append(hooks.Content, w.hook(h))
+		}
+		if e.override == nil {
+			m.add(string(e.event), hooks)
+			continue
+		}
+		var o mapping
+		o.flag("override", true, false)
+		o.add("hooks", hooks)
+		m.add(string(e.event), o.node())
+		if e.override.Registered {
+			o.content[0].HeadComment = registered
+		}
+	}
+	return m.node()
+}
+
+// hook is one hook, its keys in the order of hookKeys.
+func (w *writer) hook(h *schema.Hook) *yaml.Node {
+	var m mapping
+	if w.named[h] {
+		m.text("name", h.Name)
+	}
+	m.text("matcher", h.Matcher)
+	if told(h.Handler) != h.Type {
+		m.text("type", string(h.Type))
+	}
+	m.text("handler", h.Handler)
+	m.list("args", h.Args)
+	if h.Timeout != schema.DefaultTimeout && h.Timeout != 0 {
+		m.add("timeout", timeout(h.Timeout.Std()))
+	}
+	m.flag("fail_closed", h.FailClosed, false)
+	if h.Pool != schema.DefaultPool {
+		m.text("pool", h.Pool)
+	}
+	m.flag("readonly", h.Readonly, h.Event.ReadonlyByDefault())
+	m.flag("idempotent", h.Idempotent, h.Readonly)
+	m.text("mode", string(h.Mode))
+	m.text("when", h.When)
+	m.list("needs", h.Needs)
+	m.number("max_concurrent", h.MaxConcurrent)
+	m.flag("system", h.System, false)
+	m.flag("auto_approve", h.AutoApprove, false)
+	m.flag("shell", h.Shell, false)
+	m.list("env", h.Env)
+	object(&m, "options", h.Options)
+	object(&m, "headers", h.Headers)
+	m.text("sign", h.Sign)
+	m.tls(h.TLS)
+	n := m.node()
+	if h.Registered {
+		n.HeadComment = registered
+	}
+	return n
+}
+
+// timeout is a number of seconds, or a duration where that reads better.
+func timeout(d time.Duration) *yaml.Node {
+	if d <= time.Minute && d%time.Second == 0 {
+		return scalar("!!int", strconv.Itoa(int(d/time.Second)))
+	}
+	s := d.String()
+	if short, ok := strings.CutSuffix(s, "m0s"); ok {
+		s = short + "m"
+	}
+	if short, ok := strings.CutSuffix(s, "h0m"); ok {
+		s = short + "h"
+	}
+	return scalar("!!str", s)
+}
