@@ -1,33 +1,103 @@
 package app
 
 import (
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
+
+// A checkReport is what `broker check --json` says of a file.
+type checkReport struct {
+	File     string              `json:"file"`
+	OK       bool                `json:"ok"`
+	Hooks    int                 `json:"hooks"`
+	Faults   hooksyaml.Faults    `json:"faults"`
+	Warnings []hooksyaml.Warning `json:"warnings"`
+}
 
 // checkCommand checks a hooks.yaml without a fabric.
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use: "check FILE", Short: "Check a hooks.yaml: all faults at once",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return program.UsageError("check takes one file; see '%s --help'", c.CommandPath())
-			}
-			return nil
-		},
+		Long: "check reads a hooks.yaml as a broker would, and needs none: its form, its matchers and its conditions.\n" +
+			"- is stdin. All faults are on stderr, each with its place, its line and what to write instead. Whether\n" +
+			"handlers can be loaded is for the nodes to say: see 'broker apply'. Exit codes: 0 the file is sound,\n" +
+			"1 it has faults or can not be read, 2 usage.\n\n" +
+			"With --json there is one object on stdout, for editors and CI, whatever is wrong with the file:\n\n" +
+			`  {"file":"hooks.yaml","ok":false,"hooks":0,` + "\n" +
+			`   "faults":[{"file":"hooks.yaml","line":3,"column":7,"message":"unknown key \"macher\" of a hook",` + "\n" +
+			`     "hint":"did you mean \"matcher\"?","source":"      macher: Bash"}],` + "\n" +
+			`   "warnings":[{"file":"hooks.yaml","line":9,"column":3,"message":"…"}]}` + "\n\n" +
+			"Lines and columns count from 1, columns in characters; hint and source may be missing. A file that can\n" +
+			"not be read has one fault, at 1:1.",
+		Args: takes(1, 1, "one file, or - for stdin"),
 		RunE: func(c *cobra.Command, args []string) error {
-			doc, err := ReadConfig(args[0])
-			if err != nil {
-				return err
+			name := sourceName(args[0])
+			doc, err := checkSource(args[0], c.InOrStdin())
+			if asJSON {
+				if err := printJSON(c.OutOrStdout(), reportOf(name, doc, err)); err != nil {
+					return err
+				}
+				return counted(name, err)
 			}
-			for _, w := range doc.Warnings {
-				fmt.Fprintln(c.ErrOrStderr(), w.String())
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d hooks, no faults\n", args[0], len(doc.Config.Hooks))
-			return err
+			return tell(c, name, doc, err)
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object on stdout, for editors and CI")
+	return c
+}
+
+func checkSource(path string, stdin io.Reader) (*hooksyaml.Document, error) {
+	data, err := readSource(path, stdin)
+	if err != nil {
+		return nil, err
+	}
+	return checkConfig(sourceName(path), data)
+}
+
+// tell says for people what is wrong with a file, or how many hooks it has.
+func tell(c *cobra.Command, name string, doc *hooksyaml.Document, err error) error {
+	if err != nil {
+		if _, ok := errors.AsType[hooksyaml.Faults](err); ok {
+			fmt.Fprintln(c.ErrOrStderr(), err)
+		}
+		return counted(name, err)
+	}
+	for _, w := range doc.Warnings {
+		fmt.Fprintln(c.ErrOrStderr(), w)
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d hooks, no faults\n", name, len(doc.Config.Hooks))
+	return err
+}
+
+// counted is the last word on a file whose faults were told already.
+func counted(name string, err error) error {
+	switch faults, ok := errors.AsType[hooksyaml.Faults](err); {
+	case !ok:
+		return err
+	case len(faults) == 1:
+		return fmt.Errorf("%s has a fault", name)
+	default:
+		return fmt.Errorf("%s has %d faults", name, len(faults))
+	}
+}
+
+// reportOf is a report on a file that was read as doc, or not at all.
+func reportOf(name string, doc *hooksyaml.Document, err error) checkReport {
+	r := checkReport{File: name, OK: err == nil, Faults: hooksyaml.Faults{}, Warnings: []hooksyaml.Warning{}}
+	switch faults, ok := errors.AsType[hooksyaml.Faults](err); {
+	case ok:
+		r.Faults = faults
+	case err != nil:
+		r.Faults = hooksyaml.Faults{{File: name, Line: 1, Column: 1, Message: err.Error()}}
+	default:
+		r.Hooks = len(doc.Config.Hooks)
+		r.Warnings = append(r.Warnings, doc.Warnings...)
+	}
+	return r
 }
