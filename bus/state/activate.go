@@ -16,7 +16,7 @@ import (
 // if it is no longer proposed; none if it is active already, or was and another
 // one followed it.
 func (c *Configs) Activate(ctx context.Context, version uint64) error {
-	err := c.retry(ctx, func(ctx context.Context) (bool, error) {
+	err := retry(ctx, func(ctx context.Context) (bool, error) {
 		cur, revision, err := c.pointer(ctx)
 		switch {
 		case err != nil || cur.keeps(version):
@@ -37,7 +37,7 @@ func (c *Configs) Activate(ctx context.Context, version uint64) error {
 // that version is not proposed, or no longer.
 func (c *Configs) Withdraw(ctx context.Context, version uint64) error {
 	withdrawn := false
-	err := c.retry(ctx, func(ctx context.Context) (bool, error) {
+	err := retry(ctx, func(ctx context.Context) (bool, error) {
 		cur, revision, err := c.pointer(ctx)
 		if err != nil || !cur.proposes(version) {
 			return true, err
@@ -55,39 +55,38 @@ func (c *Configs) Withdraw(ctx context.Context, version uint64) error {
 }
 
 // Publish makes cfg the active version without asking any node whether it can
-// use it; what others propose meanwhile it waits for, a little. If the active
+// use it. What others propose meanwhile it waits for, a little. If the active
 // version already says the same, nothing is written and changed is false.
 func (c *Configs) Publish(ctx context.Context, cfg schema.Config) (version uint64, changed bool, err error) {
 	var p Proposal
-	err = c.retry(ctx, func(ctx context.Context) (bool, error) {
-		v, same, err := c.Propose(ctx, cfg, p)
-		if busy, ok := errors.AsType[*Busy](err); ok {
+	for range attempts {
+		version, same, err := c.Propose(ctx, cfg, p)
+		if err == nil && !same {
+			err = c.Activate(ctx, version)
+		}
+		busy, isBusy := errors.AsType[*Busy](err)
+		if !isBusy && !errors.Is(err, ErrMoved) {
+			return version, err == nil && !same, err
+		}
+		if isBusy {
 			p.Over = busy.Version
-			return false, pause(ctx, 250*time.Millisecond)
 		}
-		if err != nil {
-			return false, err
+		if err := pause(ctx, backoff(attempts)); err != nil {
+			return 0, false, err
 		}
-		if !same {
-			if err = c.Activate(ctx, v); errors.Is(err, ErrMoved) {
-				return false, nil
-			}
-		}
-		version, changed = v, !same
-		return true, err
-	})
-	return version, changed, err
+	}
+	return 0, false, fmt.Errorf("publishing the configuration: %w", errContended)
 }
 
-// set writes the pointer if it is still at revision. It reports whether it is
-// known to be written; an attempt that nobody answered may yet turn out to be.
+// set writes the pointer if it is still at revision, and reports whether it
+// did. After an error it may have been written all the same.
 func (c *Configs) set(ctx context.Context, p pointer, revision uint64) (bool, error) {
 	value, err := schema.Marshal(p)
 	if err != nil {
 		return false, err
 	}
 	_, err = c.kv.Update(ctx, currentKey, value, revision)
-	if refused(err) || passing(err) {
+	if refused(err) {
 		return false, nil
 	}
 	return err == nil, err

@@ -28,8 +28,18 @@ type follower struct {
 	older time.Time
 }
 
-// look reads the pointer from the leader and takes it over.
+// look reads the pointer from the leader and takes it over; once more if it
+// changes meanwhile.
 func (f *follower) look(ctx context.Context) error {
+	for range attempts {
+		if err := f.lookOnce(ctx); !errors.Is(err, ErrMoved) {
+			return err
+		}
+	}
+	return errContended
+}
+
+func (f *follower) lookOnce(ctx context.Context) error {
 	id, p, revision, err := f.view(ctx)
 	if err != nil {
 		return err
@@ -99,16 +109,17 @@ func (f *follower) forward(revision uint64) error {
 func (f *follower) take(ctx context.Context, p pointer, revision uint64) error {
 	next := Update{Fabric: f.seen.Fabric, Keep: p.keep()}
 	var err error
-	if next.Active, err = f.version(ctx, p.Version); err != nil {
+	if next.Active, err = f.version(ctx, p.Version, revision); err != nil {
 		return err
 	}
-	if p.Proposed != nil {
-		if next.Candidate, err = f.version(ctx, p.Proposed.Version); err != nil {
-			if !errors.Is(err, ErrNoVersion) && !errors.Is(err, errUnreadable) {
-				return err
-			}
-			next.Bad = &BadVersion{Version: p.Proposed.Version, Err: err}
+	if n := p.Proposed; n != nil {
+		next.Candidate, err = f.version(ctx, n.Version, revision)
+		if errors.Is(err, ErrNoVersion) || errors.Is(err, errUnreadable) {
+			next.Bad, err = &BadVersion{Version: n.Version, Err: err}, nil
 		}
+	}
+	if err != nil {
+		return err
 	}
 	changed := !f.told || !next.equal(f.seen)
 	f.seen, f.revision, f.told = next, revision, true
@@ -118,8 +129,10 @@ func (f *follower) take(ctx context.Context, p pointer, revision uint64) error {
 	return nil
 }
 
-// version returns a version that was read before, or reads it; 0 is nil.
-func (f *follower) version(ctx context.Context, n uint64) (*schema.Config, error) {
+// version returns a version that was read before, or reads it; 0 is nil. It is
+// one that the pointer named at that revision: if the pointer changes before
+// the version is found, the error is [ErrMoved].
+func (f *follower) version(ctx context.Context, n, revision uint64) (*schema.Config, error) {
 	for _, known := range []*schema.Config{f.seen.Active, f.seen.Candidate} {
 		if known != nil && known.Version == n {
 			return known, nil
@@ -128,21 +141,34 @@ func (f *follower) version(ctx context.Context, n uint64) (*schema.Config, error
 	if n == 0 {
 		return nil, nil
 	}
-	var err error
-	for i := range 5 { // A replica may not know a new version yet.
-		var cfg schema.Config
-		if cfg, err = f.configs.Get(ctx, n); err == nil {
+	for i := 0; ; i++ { // A replica may not know a new version yet.
+		cfg, err := f.configs.Get(ctx, n)
+		if err == nil {
 			cfg.Fabric = f.seen.Fabric
 			return &cfg, nil
 		}
 		if !errors.Is(err, ErrNoVersion) {
 			return nil, err
 		}
+		if i == 8 {
+			return nil, err
+		}
 		if err := again(ctx, i); err != nil {
 			return nil, err
 		}
+		if err := f.still(ctx, revision); err != nil {
+			return nil, err
+		}
 	}
-	return nil, err
+}
+
+// still returns [ErrMoved] if the pointer changed since that revision.
+func (f *follower) still(ctx context.Context, revision uint64) error {
+	_, now, err := f.configs.last(ctx, currentKey)
+	if err == nil && now != revision {
+		err = ErrMoved
+	}
+	return err
 }
 
 // equal reports whether a node need not be told o after u.

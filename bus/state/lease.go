@@ -157,8 +157,7 @@ func (l *Lease) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renewFor)
 	defer cancel()
 	said := l.write(ctx)
-	api, answered := errors.AsType[*jetstream.APIError](said)
-	if said != nil && (!answered || api.Code == 503) {
+	if _, answered := errors.AsType[*jetstream.APIError](said); said != nil && !answered {
 		return said
 	}
 	if err := l.configs.Confirm(ctx); err != nil {

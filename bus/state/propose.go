@@ -59,7 +59,7 @@ func (c *Configs) Propose(ctx context.Context, cfg schema.Config, p Proposal) (v
 	if n := len(w.content); n > MaxConfig {
 		return 0, false, fmt.Errorf("the configuration takes %d KiB as JSON; at most %d KiB are possible, so write fewer or shorter hooks", n>>10, MaxConfig>>10)
 	}
-	err = c.retry(ctx, w.try)
+	err = retry(ctx, w.try)
 	w.tidy(ctx, err)
 	if err != nil {
 		return 0, false, fmt.Errorf("proposing the configuration: %w", err)

@@ -17,6 +17,8 @@ const (
 	attempts = 20
 	// tryFor bounds one request to a JetStream that may be without a leader.
 	tryFor = 5 * time.Second
+	// storeFull is what a leader answers that could not write.
+	storeFull jetstream.ErrorCode = 10077
 )
 
 // pause waits a random while of up to most, so that a crowd spreads out.
@@ -31,22 +33,35 @@ func pause(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// again waits before the next attempt, longer after each.
-func again(ctx context.Context, attempt int) error {
-	return pause(ctx, min(5*time.Millisecond<<attempt, 250*time.Millisecond))
+// backoff is how long to wait at most before the next attempt.
+func backoff(attempt int) time.Duration {
+	return min(5*time.Millisecond<<attempt, 250*time.Millisecond)
 }
 
-// retry calls try until it settles the matter, or an error ends it.
-func (c *Configs) retry(ctx context.Context, try func(context.Context) (bool, error)) error {
+// again waits before the next attempt, longer after each.
+func again(ctx context.Context, attempt int) error { return pause(ctx, backoff(attempt)) }
+
+// errContended says that a compare-and-set was lost again and again.
+var errContended = errors.New("others changed it all the time; try again")
+
+// retry calls try until it settles the matter, or meets an error that does not
+// pass. A cluster may be without a leader for ten seconds.
+func retry(ctx context.Context, try func(context.Context) (bool, error)) error {
+	var last error
 	for i := range attempts {
-		if done, err := try(ctx); done || err != nil {
+		done, err := try(ctx)
+		if err == nil && done || err != nil && !passing(err) {
 			return err
 		}
-		if err := again(ctx, i); err != nil {
-			return err
+		wait := backoff(i)
+		if last = errContended; err != nil {
+			last, wait = err, time.Second
+		}
+		if err := pause(ctx, wait); err != nil {
+			return fmt.Errorf("%w (the last attempt: %w)", err, last)
 		}
 	}
-	return fmt.Errorf("others changed it %d times meanwhile; try again", attempts)
+	return last
 }
 
 // refused reports whether err is a lost compare-and-set.
@@ -56,7 +71,7 @@ func refused(err error) bool { return errors.Is(err, jetstream.ErrKeyRevisionMis
 // or electing a leader.
 func passing(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
-		return api.Code == 503
+		return api.Code == 503 && api.ErrorCode != storeFull
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, jetstream.ErrNoStreamResponse)

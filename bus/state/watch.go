@@ -161,7 +161,7 @@ func (w *watcher) look(ctx context.Context) {
 	}
 	w.err = err
 	wait := lookAgain
-	if err != nil {
+	if err != nil || w.follower.seen.Bad != nil {
 		wait = lookSoon
 	}
 	w.again.Reset(wait)

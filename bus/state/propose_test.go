@@ -1,0 +1,278 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestAProposalBecomesActive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		c := open(t, js)
+		v := propose(t, c, "a", state.Proposal{By: "b1", Note: "a.yaml"})
+		if cur, err := c.Current(t.Context()); err != nil || cur.Version != 0 {
+			t.Errorf("only proposed, but active is %+v, %v", cur, err)
+		}
+		if cfg, err := c.Get(t.Context(), v); err != nil || cfg.Hooks[0].Name != "a" {
+			t.Errorf("the proposed version: %+v, %v", cfg, err)
+		}
+		activate(t, c, v)
+		activate(t, open(t, js), v) // it is so already
+		publish(t, c, config("b"), 2, true)
+		activate(t, c, v) // it was so
+		got, err := c.Versions(t.Context())
+		want := []schema.VersionInfo{{Version: 2, Hooks: 1}, {Version: 1, By: "b1", Note: "a.yaml", Hooks: 1}}
+		if d := cmp.Diff(want, got, cmpopts.IgnoreFields(schema.VersionInfo{}, "At")); d != "" || err != nil {
+			t.Error(err, d)
+		}
+		if got[1].At.IsZero() || got[0].At.Before(got[1].At) {
+			t.Errorf("they became active at %v and %v", got[1].At, got[0].At)
+		}
+	})
+}
+
+func TestWhatSaysTheSameIsNotProposed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, stream(t, bustest.Start(t)))
+		publish(t, c, config("a"), 1, true)
+		propose(t, c, "b", state.Proposal{})
+		v, same, err := c.Propose(t.Context(), config("a"), state.Proposal{})
+		if v != 1 || !same || err != nil {
+			t.Errorf("what is active, while something else is proposed: %d, %v, %v", v, same, err)
+		}
+	})
+}
+
+func TestOneProposalStandsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		c, other := open(t, js), open(t, js)
+		first := propose(t, c, "a", state.Proposal{By: "b1"})
+		_, _, err := other.Propose(t.Context(), config("b"), state.Proposal{By: "b2"})
+		busy, ok := errors.AsType[*state.Busy](err)
+		if !ok || *busy != (state.Busy{Version: first, By: "b1"}) || !strings.Contains(err.Error(), "proposed by b1") {
+			t.Fatalf("while it stands: %v", err)
+		}
+		_, _, err = other.Propose(t.Context(), config("b"), state.Proposal{Over: first + 7})
+		if _, ok := errors.AsType[*state.Busy](err); !ok {
+			t.Errorf("over another one than stands: %v", err)
+		}
+		second := propose(t, other, "b", state.Proposal{By: "b2", Over: busy.Version})
+		if err := c.Activate(t.Context(), first); !errors.Is(err, state.ErrMoved) {
+			t.Errorf("activating what was taken over: %v", err)
+		}
+		if _, err := c.Get(t.Context(), first); !errors.Is(err, state.ErrNoVersion) {
+			t.Errorf("what was taken over: %v", err)
+		}
+		activate(t, other, second)
+		// Taking over what became active meanwhile must not delete it.
+		propose(t, c, "c", state.Proposal{Over: second})
+		if cur, err := c.Current(t.Context()); err != nil || cur.Version != second {
+			t.Errorf("the active version: %+v, %v", cur, err)
+		}
+	})
+}
+
+func TestAWithdrawnProposalIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, stream(t, bustest.Start(t)))
+		for _, version := range []uint64{1, 3} { // none, and one that never was
+			if err := c.Withdraw(t.Context(), version); err != nil {
+				t.Errorf("withdrawing what is not there: %v", err)
+			}
+		}
+		v := propose(t, c, "a", state.Proposal{})
+		for range 2 {
+			if err := c.Withdraw(t.Context(), v); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := c.Activate(t.Context(), v); !errors.Is(err, state.ErrMoved) {
+			t.Errorf("activating it: %v", err)
+		}
+		if _, err := c.Get(t.Context(), v); !errors.Is(err, state.ErrNoVersion) {
+			t.Errorf("reading it: %v", err)
+		}
+		<-time.After(25 * time.Hour) // when all markers have lapsed
+		next := propose(t, c, "a", state.Proposal{})
+		if next <= v {
+			t.Errorf("version %d after %d was withdrawn", next, v)
+		}
+		activate(t, c, next)
+		if err := c.Withdraw(t.Context(), next); err != nil {
+			t.Error(err)
+		}
+		if cur, err := c.Current(t.Context()); err != nil || cur.Version != next {
+			t.Errorf("withdrawing what is active: %+v, %v", cur, err)
+		}
+	})
+}
+
+func TestAProposalNamesWhatItChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, stream(t, bustest.Start(t)))
+		publish(t, c, config("a"), 1, true)
+		publish(t, c, config("b"), 2, true)
+		_, _, err := c.Propose(t.Context(), config("c"), state.Proposal{Base: 1})
+		if !errors.Is(err, state.ErrMoved) || !strings.Contains(err.Error(), "version 2 is active, no longer 1") {
+			t.Errorf("based on an old version: %v", err)
+		}
+		if v := propose(t, c, "c", state.Proposal{Base: 2}); v != 3 {
+			t.Errorf("based on the active version: %d", v)
+		}
+	})
+}
+
+func TestWordsAboutAVersionAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, stream(t, bustest.Start(t)))
+		activate(t, c, propose(t, c, "a", state.Proposal{By: "b1", Note: strings.Repeat("ä", 1000)}))
+		kept, err := c.Versions(t.Context())
+		if err != nil || kept[0].Note != strings.Repeat("ä", 128) {
+			t.Errorf("%+v, %v", kept, err)
+		}
+	})
+}
+
+// TestNoProposalIsLostSilently has a crowd propose, take over and activate
+// until everybody has had a turn.
+func TestNoProposalIsLostSilently(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		seen, stop := watch(t, open(t, js))
+		handles := []*state.Configs{open(t, js), open(t, js)}
+		var all sync.WaitGroup
+		for i := range state.HistoryConfigs {
+			all.Go(func() { turn(t, handles[i%2], fmt.Sprint("c", i)) })
+		}
+		all.Wait()
+		c := handles[0]
+		kept, err := c.Versions(t.Context())
+		if err != nil || len(kept) != state.HistoryConfigs {
+			t.Fatalf("%+v, %v", kept, err)
+		}
+		names := map[string]bool{}
+		for i, v := range kept {
+			cfg, err := c.Get(t.Context(), v.Version)
+			if err != nil || cfg.Hooks[0].Name != v.By || i > 0 && v.Version >= kept[i-1].Version {
+				t.Errorf("%+v after %v: %+v, %v", v, kept[:i], cfg, err)
+			}
+			names[v.By] = true
+		}
+		if len(names) != state.HistoryConfigs {
+			t.Errorf("active were only %v", names)
+		}
+		<-time.After(10 * time.Second)
+		last := uint64(0)
+		for len(seen) > 0 {
+			if u := <-seen; u.Active != nil {
+				if u.Active.Version < last || u.Bad != nil {
+					t.Errorf("after %d a watcher sees %s", last, shown(u))
+				}
+				last = u.Active.Version
+			}
+		}
+		if last != kept[0].Version {
+			t.Errorf("the watcher ends with %d", last)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// turn makes a configuration of that name the active version, against others
+// who want the same.
+func turn(t *testing.T, c *state.Configs, name string) {
+	ctx, p := t.Context(), state.Proposal{By: name}
+	for {
+		v, same, err := c.Propose(ctx, config(name), p)
+		if busy, ok := errors.AsType[*state.Busy](err); ok {
+			if p.Over = 0; rand.N(4) == 0 {
+				p.Over = busy.Version
+			}
+			<-time.After(rand.N(5 * time.Millisecond))
+			continue
+		}
+		if err != nil || same {
+			t.Errorf("%s: %d, %v, %v", name, v, same, err)
+			return
+		}
+		if rand.N(4) == 0 {
+			err = errors.Join(c.Withdraw(ctx, v), state.ErrMoved)
+		} else {
+			err = c.Activate(ctx, v)
+		}
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, state.ErrMoved) {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+	}
+}
+
+func TestTheBucketHoldsTheLargestVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, stream(t, bustest.Start(t)))
+		big := config("big")
+		for i := range state.HistoryConfigs + 1 {
+			big.Hooks[0].When = strings.Repeat(fmt.Sprint(i), state.MaxConfig-500)
+			publish(t, c, big, uint64(i+1), true)
+		}
+		v := propose(t, c, "small", state.Proposal{})
+		big.Hooks[0].When = strings.Repeat("x", state.MaxConfig-500)
+		if _, _, err := c.Propose(t.Context(), big, state.Proposal{Over: v}); err != nil {
+			t.Errorf("one more than is kept: %v", err)
+		}
+	})
+}
+
+func TestAnEndedContextEndsAProposal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		where, js := moved(t, t.TempDir())
+		c := open(t, js)
+		if err := where.Load().Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, _, err := c.Propose(ctx, config("a"), state.Proposal{})
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "proposing the configuration") {
+			t.Errorf("without a server: %v", err)
+		}
+		where.Store(bustest.Start(t)) // for the connection to close on
+	})
+}
+
+func TestVersionsSurviveTheirServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		where, js := moved(t, dir)
+		c := open(t, js)
+		publish(t, c, config("a"), 1, true)
+		v := propose(t, c, "b", state.Proposal{By: "b1"})
+		where.move(t, dir)
+		<-time.After(time.Second) // until it is connected
+		activate(t, c, v)
+		kept, err := c.Versions(t.Context())
+		if err != nil || !slices.EqualFunc(kept, []uint64{2, 1}, func(i schema.VersionInfo, v uint64) bool { return i.Version == v }) {
+			t.Errorf("%+v, %v", kept, err)
+		}
+	})
+}
