@@ -15,9 +15,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// changeTime is how long a change may take: the brokers wait up to 45 s until
-// every node has loaded it, and then have to say so.
-const changeTime = 50 * time.Second
+// changeTime is how long a change may take: the brokers give themselves a minute
+// until every node has loaded it, and then have to say so.
+const changeTime = 70 * time.Second
 
 // stdinName is what a configuration from stdin is called.
 const stdinName = "stdin"

@@ -3,22 +3,29 @@ package app
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
 func diffCommand() *cobra.Command {
 	var r remote
 	c := &cobra.Command{
-		Use: "diff [A [B]]", Short: "Show what differs between two versions, as a unified diff",
-		Long: "diff shows what differs between version A and version B. Without B that is the active version;\n" +
-			"without both, what made the active version differ from the one before it.",
-		Args: takes(0, 2, "two versions at most"),
+		Use: "diff [A [B]]", Short: "Show what differs between two versions or files, as a unified diff",
+		Long: "diff shows what differs between A and B, which are versions or files; - is stdin. A version alone is\n" +
+			"compared with the active one; of a file alone is shown what applying it would change; without both,\n" +
+			"what made the active version differ from the one before it. Files are shown as they would be stored:\n" +
+			"without comments and defaults.",
+		Args: takes(0, 2, "two versions or files at most"),
 		RunE: func(c *cobra.Command, args []string) error {
-			a, b, err := r.sides(c.Context(), args)
+			a, b, err := r.sides(c.Context(), args, c.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -38,17 +45,20 @@ func diffCommand() *cobra.Command {
 type side struct{ name, text string }
 
 // sides are the two texts that a diff's arguments name.
-func (r *remote) sides(ctx context.Context, args []string) (a, b side, err error) {
+func (r *remote) sides(ctx context.Context, args []string, stdin io.Reader) (a, b side, err error) {
 	if len(args) == 0 {
 		return r.lastChange(ctx)
 	}
-	if a, err = r.side(ctx, args[0]); err != nil {
+	if a, err = r.side(ctx, args[0], stdin); err != nil {
 		return a, b, err
 	}
-	if len(args) == 1 {
-		b, err = r.shown(ctx, 0)
-	} else {
-		b, err = r.side(ctx, args[1])
+	if len(args) == 2 {
+		b, err = r.side(ctx, args[1], stdin)
+		return a, b, err
+	}
+	b, err = r.shown(ctx, 0)
+	if isFile(args[0]) {
+		a, b = b, a
 	}
 	return a, b, err
 }
@@ -70,12 +80,41 @@ func (r *remote) lastChange(ctx context.Context) (a, b side, err error) {
 	return a, b, err
 }
 
-func (r *remote) side(ctx context.Context, arg string) (side, error) {
+func (r *remote) side(ctx context.Context, arg string, stdin io.Reader) (side, error) {
+	if isFile(arg) {
+		return fileSide(arg, stdin)
+	}
 	n, err := version(arg)
 	if err != nil {
 		return side{}, err
 	}
 	return r.shown(ctx, n)
+}
+
+// isFile reports what can be no version, and either is a file or is called as
+// files are.
+func isFile(arg string) bool {
+	if arg == "-" || strings.ContainsAny(arg, "./") {
+		return true
+	}
+	if _, err := strconv.ParseUint(arg, 10, 64); err == nil {
+		return false
+	}
+	_, err := os.Stat(arg)
+	return err == nil
+}
+
+// fileSide is a file in the form in which versions are shown.
+func fileSide(path string, stdin io.Reader) (side, error) {
+	data, err := readSource(path, stdin)
+	if err != nil {
+		return side{}, err
+	}
+	doc, err := checkConfig(sourceName(path), data)
+	if err != nil {
+		return side{}, err
+	}
+	return side{sourceName(path), string(hooksyaml.Write(&doc.Config))}, nil
 }
 
 // shown is a version; 0: the active one.

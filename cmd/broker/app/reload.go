@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
@@ -40,10 +42,11 @@ type reloadOptions struct {
 	// Hangup asks to apply the file whether it has changed or not, as SIGHUP
 	// does; nil: nobody asks.
 	Hangup <-chan os.Signal
-	// Apply makes a file the active version, unless the answer says that nothing
-	// changed, or that it was refused. An error of the code bad_request or conflict
-	// is a refusal, too; after any other the same file is applied again a little later.
-	Apply func(context.Context, *hooksyaml.Document) (schema.ConfigAnswer, error)
+	// Apply makes a file without faults the active version, unless the answer says
+	// that nothing changed, or that it was refused. An error of the code
+	// bad_request is a refusal, too; after any other the same file is applied again
+	// a little later.
+	Apply func(context.Context, *aggregator.File) (*schema.ConfigAnswer, error)
 	// Registerer takes the metrics.
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
@@ -133,23 +136,34 @@ func (r *reloader) read() ([]byte, error, fingerprint) {
 
 // reload applies the file as it is.
 func (r *reloader) reload(ctx context.Context) {
-	data, err, now := r.read()
-	r.seen = now
 	r.retry.Stop()
-	var doc *hooksyaml.Document
-	if err == nil {
-		doc, err = checkConfig(r.opt.Path, data)
-	}
+	file, err := r.file()
 	if err != nil {
 		r.log.Error("the configuration file can not be used; the version before stays", "faults", inOneLine(err))
 		r.metrics.count(reloadBadFile)
 		return
 	}
-	answer, err := r.opt.Apply(ctx, doc)
+	answer, err := r.opt.Apply(ctx, file)
 	if err != nil && ctx.Err() != nil {
 		return // the broker stops
 	}
-	r.metrics.count(r.told(&answer, err))
+	r.metrics.count(r.told(answer, err))
+}
+
+// file is what there is to apply, if it has no faults.
+func (r *reloader) file() (*aggregator.File, error) {
+	data, err, now := r.read()
+	r.seen = now
+	if err != nil {
+		return nil, err
+	}
+	doc, err := checkConfig(r.opt.Path, data)
+	if err != nil {
+		return nil, err
+	}
+	return &aggregator.File{
+		Name: r.opt.Path, Dir: doc.Config.Dir, Text: string(data), Note: "reloaded " + filepath.Base(r.opt.Path),
+	}, nil
 }
 
 // told logs what came of a reload and names it.
@@ -176,7 +190,7 @@ func (r *reloader) told(answer *schema.ConfigAnswer, err error) reloadResult {
 // lasting reports errors that the same file would meet again.
 func lasting(err error) bool {
 	ce, ok := errors.AsType[*schema.ControlError](err)
-	return ok && (ce.Code == schema.CodeBadRequest || ce.Code == schema.CodeConflict)
+	return ok && ce.Code == schema.CodeBadRequest
 }
 
 // inOneLine says what is wrong with a file on one line, without its source.

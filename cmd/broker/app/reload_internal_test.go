@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
@@ -34,7 +35,7 @@ type garage struct {
 	reg     *prometheus.Registry
 	log     bytes.Buffer
 	hup     chan os.Signal
-	applied chan *hooksyaml.Document
+	applied chan *aggregator.File
 	// answer is what the fabric says next.
 	answer schema.ConfigAnswer
 	err    error
@@ -42,14 +43,14 @@ type garage struct {
 
 func newGarage(t *testing.T) *garage {
 	t.Helper()
-	g := &garage{dir: t.TempDir(), reg: prometheus.NewRegistry(), hup: make(chan os.Signal), applied: make(chan *hooksyaml.Document, 10)}
+	g := &garage{dir: t.TempDir(), reg: prometheus.NewRegistry(), hup: make(chan os.Signal), applied: make(chan *aggregator.File, 10)}
 	put(t, g.dir, "hooks.yaml", oneHook)
 	g.reloader = newReloader(reloadOptions{
 		Path: filepath.Join(g.dir, "hooks.yaml"), Hangup: g.hup, Registerer: g.reg,
 		Logger: slog.New(slog.NewTextHandler(&g.log, nil)),
-		Apply: func(_ context.Context, doc *hooksyaml.Document) (schema.ConfigAnswer, error) {
-			g.applied <- doc
-			return g.answer, g.err
+		Apply: func(_ context.Context, file *aggregator.File) (*schema.ConfigAnswer, error) {
+			g.applied <- file
+			return &g.answer, g.err
 		},
 	})
 	return g
@@ -95,8 +96,10 @@ func TestReloads(t *testing.T) {
 		{"of a refused one all problems are told", twoHooks,
 			schema.ConfigAnswer{Version: 7, Refused: true, Problems: []schema.Problem{{Node: "w1", Hook: "two", Error: "no such program"}, {Node: "w2", Error: "it is deaf"}}}, nil,
 			"refused", 0, []string{"level=ERROR", "was refused", "version=7", "node w1 can not load hook two: no such program | node w2: it is deaf"}},
-		{"what contradicts the fabric is refused", twoHooks, schema.ConfigAnswer{}, &schema.ControlError{Code: schema.CodeConflict, Message: "two is registered already"},
+		{"what the brokers find faulty is refused", twoHooks, schema.ConfigAnswer{}, &schema.ControlError{Code: schema.CodeBadRequest, Message: "two is registered already"},
 			"refused", 0, []string{"level=ERROR", "was refused", "two is registered already"}},
+		{"where another change is on its way it is tried again", twoHooks, schema.ConfigAnswer{}, &schema.ControlError{Code: schema.CodeConflict, Message: "version 9 is being applied"},
+			"failed", 0, []string{"level=ERROR", "tried again", "version 9 is being applied"}},
 		{"a fabric that fails is asked again", twoHooks, schema.ConfigAnswer{}, errors.New("JetStream is gone"),
 			"failed", 0, []string{"level=ERROR", "tried again", "JetStream is gone"}},
 	} {
@@ -123,14 +126,11 @@ func TestReloads(t *testing.T) {
 	}
 }
 
-func TestAFileIsAppliedAsItWouldBeAtTheStart(t *testing.T) {
+func TestWhatIsApplied(t *testing.T) {
 	g := newGarage(t)
 	put(t, g.dir, "hooks.yaml", twoHooks)
 	g.look(t.Context())
-	want, err := ReadConfig(g.opt.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := &aggregator.File{Name: g.opt.Path, Dir: g.dir, Text: twoHooks, Note: "reloaded hooks.yaml"}
 	if diff := cmp.Diff(want, <-g.applied); diff != "" {
 		t.Error(diff)
 	}
@@ -220,18 +220,18 @@ func TestAReloaderRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { g.run(ctx) })
-	hooks := func(want int) {
+	expect := func(text string) {
 		t.Helper()
-		if doc := <-g.applied; len(doc.Config.Hooks) != want {
-			t.Errorf("%d hooks were applied; want %d", len(doc.Config.Hooks), want)
+		if file := <-g.applied; file.Text != text {
+			t.Errorf("applied was\n%s", file.Text)
 		}
 	}
-	hooks(2)
+	expect(twoHooks)
 	put(t, g.dir, "next", oneHook)
 	rename(t, g.dir, "next", "hooks.yaml")
-	hooks(1)
+	expect(oneHook)
 	g.hup <- syscall.SIGHUP
-	hooks(1)
+	expect(oneHook)
 	cancel()
 	running.Wait()
 	if len(g.applied) != 0 {

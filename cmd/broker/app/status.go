@@ -42,8 +42,7 @@ func (r *remote) flags(c *cobra.Command) {
 
 // control makes one control request and decodes its answer.
 func (r *remote) control(ctx context.Context, verb, agent string, body []byte, answer any) error {
-	wait := cmp.Or(r.wait, askTime)
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("nothing came within %s", wait))
+	ctx, cancel := r.bounded(ctx)
 	defer cancel()
 	nc, err := bus.Connect(ctx, bus.Options{URL: r.url, Creds: r.creds, Name: "broker-" + verb})
 	if err != nil {
@@ -55,6 +54,12 @@ func (r *remote) control(ctx context.Context, verb, agent string, body []byte, a
 		return err
 	}
 	return r.request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, answer)
+}
+
+// bounded gives a request its time.
+func (r *remote) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	wait := cmp.Or(r.wait, askTime)
+	return context.WithTimeoutCause(ctx, wait, fmt.Errorf("nothing came within %s", wait))
 }
 
 // request is control on a connection.

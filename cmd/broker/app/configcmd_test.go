@@ -1,0 +1,321 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/cmd/broker/app"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A stand stands for the brokers: it answers each action of the control verb
+// "config" with what a test has laid out, and notes what was asked.
+type stand struct {
+	t       *testing.T
+	url     string
+	answers map[string]any
+	asked   chan schema.ConfigRequest
+}
+
+// newStand is a stand on a NATS server of its own, and a current folder of the
+// test's own with a hooks.yaml in conf.
+func newStand(t *testing.T) *stand {
+	t.Helper()
+	server := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	s := &stand{t: t, url: server.ClientURL()}
+	nc := bustest.Connect(t, server, "stand")
+	if _, err := nc.Subscribe("hook.v1.ctl.config._", s.serve); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := nc.FlushWithContext(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOOKFABRIC_NATS", s.url)
+	t.Chdir(t.TempDir())
+	write(t, "conf/hooks.yaml", hooks)
+	return s
+}
+
+func (s *stand) serve(m *nats.Msg) {
+	var req schema.ConfigRequest
+	if err := schema.Unmarshal(m.Data, &req); err != nil {
+		s.t.Error(err)
+	}
+	s.asked <- req
+	reply := nats.NewMsg(m.Reply)
+	answer, ok := s.answers[req.Action]
+	if !ok {
+		answer = &schema.ControlError{Code: schema.CodeNotFound, Message: "nothing is laid out for " + req.Action}
+	}
+	if shown, ok := answer.(map[uint64]*schema.ConfigAnswer); ok {
+		answer = shown[req.Version]
+	}
+	if e, ok := answer.(*schema.ControlError); ok {
+		reply.Header.Set(schema.HeaderServiceError, e.Message)
+		reply.Header.Set(schema.HeaderServiceErrorCode, e.Code)
+	}
+	var err error
+	if reply.Data, err = schema.Marshal(answer); err == nil {
+		err = m.RespondMsg(reply)
+	}
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+// An ending is how a command ended, and what was asked of the brokers.
+type ending struct {
+	Code           int
+	Stdout, Stderr string
+	Asked          []schema.ConfigRequest
+}
+
+// run runs a command line; the environment says where the brokers are.
+func (s *stand) run(answers map[string]any, stdin string, args ...string) (e ending) {
+	s.answers, s.asked = answers, make(chan schema.ConfigRequest, 10)
+	var stdout, stderr bytes.Buffer
+	e.Code = app.Main(s.t.Context(), args, strings.NewReader(stdin), &stdout, &stderr)
+	e.Stdout, e.Stderr = stdout.String(), stderr.String()
+	close(s.asked)
+	for req := range s.asked {
+		e.Asked = append(e.Asked, req)
+	}
+	return e
+}
+
+const (
+	hooks = "presets: []\nhooks:\n  PreToolUse:\n    - {name: one, type: builtin, handler: deny}\n"
+	// normal is what is stored of hooks, as brokers show it.
+	normal = "presets: []\n\nhooks:\n  PreToolUse:\n    - name: one\n      type: builtin\n      handler: deny\n"
+	faulty = "hooks:\n  PreToolUse:\n    - {type: builtin, handler: deny, tiemout: 5}\n  BeforeLunch: []\n"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(path, []byte(text), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cwd is the current folder, as commands see it.
+func cwd(t *testing.T, below string) string {
+	t.Helper()
+	dir, err := filepath.Abs(below)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var (
+	day     = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	history = &schema.ConfigAnswer{Version: 8, History: []schema.VersionInfo{
+		{Version: 8, At: day, By: "b1", Note: "applied hooks.yaml", Hooks: 12},
+		{Version: 7, At: day.Add(-time.Hour), By: "b2", Note: "registered review", Hooks: 9},
+		{Version: 5, Hooks: 1},
+	}}
+	asksHistory = schema.ConfigRequest{Action: schema.ActionHistory}
+)
+
+func TestApply(t *testing.T) {
+	s := newStand(t)
+	request := schema.ConfigRequest{Action: schema.ActionApply, Source: hooks, File: "hooks.yaml", Dir: cwd(t, "conf")}
+	forced, piped := request, request
+	forced.Force = true
+	piped.File, piped.Dir = "stdin", cwd(t, ".")
+	refused := &schema.ConfigAnswer{Version: 7, Refused: true, Warnings: []string{"hooks.yaml:3:1: keys of MassGen are skipped here: ui"},
+		Problems: []schema.Problem{{Node: "w1", Hook: "lint", Error: "no module named policies.lint"}, {Node: "w2", Error: "it did not say in time whether it can use the version"}}}
+	told := strings.Join([]string{refused.Warnings[0], "node w1 can not load hook lint: no module named policies.lint",
+		"node w2: it did not say in time whether it can use the version", ""}, "\n")
+	for _, c := range []struct {
+		name    string
+		args    []string
+		stdin   string
+		answers map[string]any
+		want    ending
+	}{
+		{"a new version is active", []string{"apply", "conf/hooks.yaml"}, "",
+			map[string]any{"apply": &schema.ConfigAnswer{Version: 8, Changed: true}, "history": history},
+			ending{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "", []schema.ConfigRequest{request, asksHistory}}},
+		{"a history that does not come is no failure", []string{"apply", "conf/hooks.yaml"}, "",
+			map[string]any{"apply": &schema.ConfigAnswer{Version: 8, Changed: true}},
+			ending{0, "version 8 is active\n", "", []schema.ConfigRequest{request, asksHistory}}},
+		{"the first version follows none", []string{"apply", "conf/hooks.yaml"}, "",
+			map[string]any{"apply": &schema.ConfigAnswer{Version: 5, Changed: true}, "history": history},
+			ending{0, "version 5 is active: 1 hooks\n", "", []schema.ConfigRequest{request, asksHistory}}},
+		{"the same again changes nothing", []string{"apply", "conf/hooks.yaml"}, "",
+			map[string]any{"apply": &schema.ConfigAnswer{Version: 7}},
+			ending{0, "nothing changed: version 7 says the same\n", "", []schema.ConfigRequest{request}}},
+		{"a refused one changes nothing and every problem is told", []string{"apply", "conf/hooks.yaml"}, "",
+			map[string]any{"apply": refused},
+			ending{1, "", told + "broker: hooks.yaml was refused and nothing was changed; mend what is named above, or go on with --force\n", []schema.ConfigRequest{request}}},
+		{"--force goes on, and tells the problems all the same", []string{"apply", "conf/hooks.yaml", "--force"}, "",
+			map[string]any{"apply": &schema.ConfigAnswer{Version: 8, Changed: true, Problems: refused.Problems[:1]}, "history": history},
+			ending{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "node w1 can not load hook lint: no module named policies.lint\n", []schema.ConfigRequest{forced, asksHistory}}},
+		{"- is stdin, and the current folder", []string{"apply", "-"}, hooks,
+			map[string]any{"apply": &schema.ConfigAnswer{Version: 7}},
+			ending{0, "nothing changed: version 7 says the same\n", "", []schema.ConfigRequest{piped}}},
+		{"--json prints the answer", []string{"apply", "conf/hooks.yaml", "--json"}, "",
+			map[string]any{"apply": &schema.ConfigAnswer{Version: 8, Changed: true}},
+			ending{0, `{"version":8,"changed":true}` + "\n", "", []schema.ConfigRequest{request}}},
+		{"--json prints a refusal, which is a failure", []string{"apply", "conf/hooks.yaml", "--json"}, "",
+			map[string]any{"apply": &schema.ConfigAnswer{Version: 7, Refused: true, Problems: []schema.Problem{{Node: "w1", Error: "no"}}}},
+			ending{1, `{"version":7,"refused":true,"problems":[{"node":"w1","error":"no"}]}` + "\n",
+				"node w1: no\nbroker: hooks.yaml was refused and nothing was changed; mend what is named above, or go on with --force\n", []schema.ConfigRequest{request}}},
+		{"what the brokers say against it is the message", []string{"apply", "conf/hooks.yaml"}, "",
+			map[string]any{"apply": &schema.ControlError{Code: schema.CodeConflict, Message: "the hook one is registered already"}},
+			ending{1, "", "broker: the hook one is registered already\n", []schema.ConfigRequest{request}}},
+		{"a rollback is told like an apply", []string{"config", "rollback", "6"}, "",
+			map[string]any{"rollback": &schema.ConfigAnswer{Version: 8, Changed: true}, "history": history},
+			ending{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6}, asksHistory}}},
+		{"a rollback may be refused and forced, too", []string{"config", "rollback", "6", "--force"}, "",
+			map[string]any{"rollback": &schema.ConfigAnswer{Version: 7, Refused: true}},
+			ending{1, "", "broker: version 6 was refused and nothing was changed; mend what is named above, or go on with --force\n", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6, Force: true}}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, s.run(c.answers, c.stdin, c.args...)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestAFaultyFileIsNotSent asks nobody.
+func TestAFaultyFileIsNotSent(t *testing.T) {
+	s := newStand(t)
+	write(t, "faulty.yaml", faulty)
+	for _, c := range []struct {
+		name, path, stdin string
+		says              []string
+	}{
+		{"all faults are told with their places", "faulty.yaml", "", []string{"broker: faulty.yaml:3:", "tiemout", "faulty.yaml:4:", "BeforeLunch"}},
+		{"those of stdin, too", "-", faulty, []string{"broker: stdin:3:", "stdin:4:"}},
+		{"a file that is not there", "gone.yaml", "", []string{"gone.yaml", "no such file"}},
+		{"a folder", ".", "", []string{"is a directory"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := s.run(nil, c.stdin, "apply", c.path)
+			if got.Code != 1 || got.Stdout != "" || got.Asked != nil {
+				t.Errorf("%+v", got)
+			}
+			for _, part := range c.says {
+				if !strings.Contains(got.Stderr, part) {
+					t.Errorf("stderr does not say %q:\n%s", part, got.Stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestConfig(t *testing.T) {
+	s := newStand(t)
+	shown := map[uint64]*schema.ConfigAnswer{
+		0: {Version: 8, Text: "hooks: {new: 1}\n", Config: &schema.Config{Version: 8, Hooks: []schema.Hook{}}},
+		7: {Version: 7, Text: "hooks: {old: 1}\n"},
+		8: {Version: 8, Text: "hooks: {new: 1}\n"},
+	}
+	show := func(version uint64) schema.ConfigRequest {
+		return schema.ConfigRequest{Action: schema.ActionShow, Version: version}
+	}
+	stored := map[uint64]*schema.ConfigAnswer{
+		0: {Version: 8, Text: strings.ReplaceAll(normal, "one", "other")},
+		7: {Version: 7, Text: normal},
+	}
+	const changes = "diff version 7 version 8\n--- version 7\n+++ version 8\n@@ -1,1 +1,1 @@\n-hooks: {old: 1}\n+hooks: {new: 1}\n"
+	when := func(at time.Time) string { return at.Local().Format(time.RFC3339) }
+	gap := strings.Repeat(" ", len(when(day))-len("WHEN"))
+	table := "VERSION  ACTIVE  WHEN" + gap + "  HOOKS  BY  NOTE\n" +
+		"8        yes     " + when(day) + "  12     b1  applied hooks.yaml\n" +
+		"7                " + when(day.Add(-time.Hour)) + "  9      b2  registered review\n" +
+		"5                    " + gap + "  1          \n"
+	for _, c := range []struct {
+		name    string
+		args    []string
+		answers map[string]any
+		want    ending
+	}{
+		{"show prints the active version as a hooks.yaml", []string{"show"}, map[string]any{"show": shown},
+			ending{0, "hooks: {new: 1}\n", "", []schema.ConfigRequest{show(0)}}},
+		{"show prints another one", []string{"show", "7"}, map[string]any{"show": shown},
+			ending{0, "hooks: {old: 1}\n", "", []schema.ConfigRequest{show(7)}}},
+		{"show --json prints what is stored", []string{"show", "--json"}, map[string]any{"show": shown},
+			ending{0, `{"version":8,"hooks":[]}` + "\n", "", []schema.ConfigRequest{show(0)}}},
+		{"an unknown version is the brokers' to tell", []string{"show", "3"}, map[string]any{"show": &schema.ControlError{Code: schema.CodeNotFound, Message: "version 3 is not kept any more"}},
+			ending{1, "", "broker: version 3 is not kept any more\n", []schema.ConfigRequest{show(3)}}},
+		{"history is a table", []string{"history"}, map[string]any{"history": history},
+			ending{0, table, "", []schema.ConfigRequest{asksHistory}}},
+		{"history --json prints the answer", []string{"history", "--json"}, map[string]any{"history": &schema.ConfigAnswer{Version: 5, History: []schema.VersionInfo{{Version: 5, At: day, Hooks: 1}}}},
+			ending{0, `{"version":5,"history":[{"version":5,"at":"2026-11-21T10:00:00Z","hooks":1}]}` + "\n", "", []schema.ConfigRequest{asksHistory}}},
+		{"diff compares the version before the active one with that", []string{"diff"}, map[string]any{"history": history, "show": shown},
+			ending{0, changes, "", []schema.ConfigRequest{asksHistory, show(7), show(8)}}},
+		{"diff compares a version with the active one", []string{"diff", "7"}, map[string]any{"show": shown},
+			ending{0, changes, "", []schema.ConfigRequest{show(7), show(0)}}},
+		{"diff compares two versions", []string{"diff", "7", "8"}, map[string]any{"show": shown},
+			ending{0, changes, "", []schema.ConfigRequest{show(7), show(8)}}},
+		{"diff says that nothing differs", []string{"diff", "8"}, map[string]any{"show": shown},
+			ending{0, "no difference between version 8 and version 8\n", "", []schema.ConfigRequest{show(8), show(0)}}},
+		{"diff shows what a file would change", []string{"diff", "conf/hooks.yaml"}, map[string]any{"show": stored},
+			ending{0, "diff version 8 conf/hooks.yaml\n--- version 8\n+++ conf/hooks.yaml\n@@ -2,6 +2,6 @@\n \n hooks:\n   PreToolUse:\n-    - name: other\n+    - name: one\n       type: builtin\n       handler: deny\n", "", []schema.ConfigRequest{show(0)}}},
+		{"diff compares a file with a version", []string{"diff", "7", "conf/hooks.yaml"}, map[string]any{"show": stored},
+			ending{0, "no difference between version 7 and conf/hooks.yaml\n", "", []schema.ConfigRequest{show(7)}}},
+		{"of the only version there is no difference to show", []string{"diff"}, map[string]any{"history": &schema.ConfigAnswer{Version: 1, History: []schema.VersionInfo{{Version: 1}}}},
+			ending{1, "", "broker: no version before version 1 is kept, to compare it with; 'broker config show' shows it\n", []schema.ConfigRequest{asksHistory}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, s.run(c.answers, "", append([]string{"config"}, c.args...)...)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestCallsThatCanNotBeUnderstood end with exit code 2 and one sentence.
+func TestCallsThatCanNotBeUnderstood(t *testing.T) {
+	s := newStand(t)
+	for _, c := range []struct{ line, says string }{
+		{"apply", "apply takes one file, or - for stdin"},
+		{"apply a b", "apply takes one file, or - for stdin"},
+		{"apply a --frobnicate", "--frobnicate"},
+		{"config frobnicate", `unknown argument "frobnicate"`},
+		{"config show seven", `"seven" is no version; write a number that 'broker config history' lists, such as 7`},
+		{"config show 0", `"0" is no version`},
+		{"config show 1 2", "show takes one version at most"},
+		{"config history 1", `unknown argument "1"`},
+		{"config diff 1 2 3", "diff takes two"},
+		{"config diff 1 -2", "-2"},
+		{"config diff seven", `"seven" is`},
+		{"config rollback", "rollback takes one version"},
+		{"config rollback -- -1", `"-1" is no version`},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			got := s.run(nil, "", strings.Fields(c.line)...)
+			if got.Code != 2 || got.Asked != nil || strings.Count(got.Stderr, "\n") != 1 || !strings.Contains(got.Stderr, c.says) {
+				t.Errorf("%+v; want %q", got, c.says)
+			}
+		})
+	}
+}
+
+func TestConfigAloneIsHelp(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := app.Main(t.Context(), []string{"config"}, strings.NewReader(""), &stdout, &stderr)
+	if code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), "rollback") {
+		t.Errorf("%d\n%s%s", code, &stdout, &stderr)
+	}
+}
