@@ -12,6 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/builtins"
 	"github.com/hookfabric/hookfabric/workers/child"
 	"github.com/hookfabric/hookfabric/workers/command"
+	"github.com/hookfabric/hookfabric/workers/webhook"
 )
 
 // New makes the runners of one worker.
@@ -19,6 +20,7 @@ func New(log *slog.Logger) map[schema.Kind]workers.Runner {
 	return map[schema.Kind]workers.Runner{
 		schema.Builtin: builtins.New(builtin.Catalog(log)),
 		schema.Command: command.New(command.Options{Logger: log, Watchdog: child.SelfWatchdog()}),
+		schema.HTTP:    webhook.New(webhook.Options{Logger: log}),
 	}
 }
 

@@ -1,0 +1,156 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// maxLine is how much of a server's words an error tells.
+const maxLine = 256
+
+// judge turns what a server answered into the hook's answer.
+func (h *handler) judge(ctx context.Context, t schema.EventType, resp *http.Response) (schema.Result, error) {
+	switch code := resp.StatusCode; {
+	case code == http.StatusNoContent:
+		return schema.Result{}, nil
+	case code == http.StatusUnprocessableEntity:
+		return h.blocked(t, resp), nil
+	case code/100 == 2:
+		return h.answer(ctx, t, resp)
+	case code/100 == 3:
+		return schema.Result{}, fmt.Errorf("%s answered with %s, which leads %s; redirections are not followed: write in the handler where the server is", h.name, status(code), h.leads(resp))
+	case code/100 == 1:
+		return schema.Result{}, fmt.Errorf("%s answered with %s, which is no answer to a hook", h.name, status(code))
+	default:
+		return schema.Result{}, fmt.Errorf("%s answered with %s%s", h.name, status(code), h.words(resp))
+	}
+}
+
+// answer reads the answer of a server that has one.
+func (h *handler) answer(ctx context.Context, t schema.EventType, resp *http.Response) (schema.Result, error) {
+	body, err := read(resp)
+	switch {
+	case err != nil:
+		return schema.Result{}, h.lost(ctx, "broke off its answer", err)
+	case len(body) > schema.MaxResult:
+		return schema.Result{}, fmt.Errorf("%s answered with more than %d bytes; an answer has at most that many", h.name, schema.MaxResult)
+	case isEncoded(resp):
+		return schema.Result{}, fmt.Errorf("%s answered in the Content-Encoding %q, for which nobody asked; answer in plain JSON", h.name, h.tidy.line(resp.Header.Get("Content-Encoding")))
+	case len(bytes.TrimSpace(body)) == 0:
+		return schema.Result{}, fmt.Errorf("%s answered with %s and nothing; answer with one JSON object, {} for no opinion, or with 204", h.name, status(resp.StatusCode))
+	case !isJSON(resp):
+		return schema.Result{}, fmt.Errorf("%s answered with the Content-Type %q; set application/json, and answer with one JSON object", h.name, h.tidy.line(resp.Header.Get("Content-Type")))
+	}
+	res, err := schema.DecodeResult(t, body)
+	if err != nil {
+		return schema.Result{}, fmt.Errorf("%s: %w", h.name, err)
+	}
+	return res, nil
+}
+
+// blocked is the answer of a server that refuses. Whatever is wrong with how it
+// says so, the refusal stands.
+func (h *handler) blocked(t schema.EventType, resp *http.Response) schema.Result {
+	reason := ""
+	if body, _ := read(resp); !isEncoded(resp) {
+		if said, err := schema.DecodeResult(t, body); err == nil {
+			reason = h.tidy.text(said.Reason)
+		} else {
+			reason = h.tidy.text(string(body))
+		}
+	}
+	if reason == "" {
+		reason = fmt.Sprintf("blocked by the hook %q, which gave no reason", h.hook)
+	}
+	res := schema.Blocked(t, reason)
+	return *res.Trimmed()
+}
+
+// leads is the host that a redirection names.
+func (h *handler) leads(resp *http.Response) string {
+	to, err := resp.Location()
+	if err != nil || to.Host == "" {
+		return "nowhere"
+	}
+	return "to " + h.tidy.line(to.Host)
+}
+
+// words is the first line that a server sent, as an addition to a sentence.
+func (h *handler) words(resp *http.Response) string {
+	body, _ := read(resp)
+	line := h.tidy.line(string(body))
+	if line == "" || isEncoded(resp) {
+		return ""
+	}
+	return ": " + line
+}
+
+// read reads a body, and one byte more than an answer may have: what comes then
+// is not read, and the connection not used again.
+func read(resp *http.Response) ([]byte, error) {
+	return io.ReadAll(io.LimitReader(resp.Body, schema.MaxResult+1))
+}
+
+// isEncoded reports whether a body is not as it is read.
+func isEncoded(resp *http.Response) bool {
+	as := resp.Header.Get("Content-Encoding")
+	return as != "" && !strings.EqualFold(as, "identity")
+}
+
+// isJSON reports whether a body is said to be JSON, or nothing is said of it.
+func isJSON(resp *http.Response) bool {
+	as := resp.Header.Get("Content-Type")
+	if as == "" {
+		return true
+	}
+	as, _, _ = strings.Cut(as, ";")
+	as = strings.ToLower(strings.TrimSpace(as))
+	return as == "application/json" || strings.HasSuffix(as, "+json")
+}
+
+// status is a status as a person knows it. The words for it are ours: servers
+// may send any.
+func status(code int) string {
+	return strings.TrimSpace(fmt.Sprintf("the status %d %s", code, http.StatusText(code)))
+}
+
+// tidy makes a server's words such that they can be told.
+type tidy struct{ secrets *strings.Replacer }
+
+// newTidy takes secrets out of words, the longer ones first: one may begin
+// another.
+func newTidy(secrets []string) tidy {
+	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) })
+	pairs := make([]string, 0, 2*len(secrets))
+	for _, s := range secrets {
+		pairs = append(pairs, s, "(secret)")
+	}
+	return tidy{strings.NewReplacer(pairs...)}
+}
+
+// text is s without secrets.
+func (t tidy) text(s string) string {
+	return strings.TrimSpace(strings.ToValidUTF8(t.secrets.Replace(s), "\uFFFD"))
+}
+
+// line is the first line of s, without secrets and what can not be printed.
+func (t tidy) line(s string) string {
+	s, _, _ = strings.Cut(t.text(s), "\n")
+	if len(s) > maxLine {
+		s = strings.ToValidUTF8(s[:maxLine], "") + "…"
+	}
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return '\uFFFD'
+		}
+		return c
+	}, strings.TrimSpace(s))
+}

@@ -1,0 +1,135 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// handler is a hook whose server can be asked.
+type handler struct {
+	runner     *Runner
+	hook       string // the hook's name
+	idempotent bool
+	url        string
+	name       string // the URL as it may be told
+	header     http.Header
+	key        []byte // nil: requests are not signed
+	tidy       tidy
+	pool       pool
+}
+
+// Handle asks the server once.
+func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, error) {
+	r := h.runner
+	r.calls.RLock()
+	defer r.calls.RUnlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.life, func() { cancel(errClosed) })()
+	for _, c := range []context.Context{ctx, r.life} {
+		if c.Err() != nil {
+			return schema.Result{}, fmt.Errorf("%s was not asked: %w", h.name, context.Cause(c))
+		}
+	}
+	req, err := h.request(ctx, e)
+	if err != nil {
+		return schema.Result{}, err
+	}
+	resp, err := h.pool.RoundTrip(req)
+	if err != nil {
+		return schema.Result{}, h.lost(ctx, "could not be asked", err)
+	}
+	defer resp.Body.Close()
+	return h.judge(ctx, e.HookType, resp)
+}
+
+// Close ends the connections of the hook. It comes after its last call.
+func (h *handler) Close() error {
+	h.pool.close()
+	return nil
+}
+
+// lost is the error of a call that was cut, or that the network ate.
+func (h *handler) lost(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s was given up before it had answered: %w", h.name, context.Cause(ctx))
+	}
+	return fmt.Errorf("%s %s: %s", h.name, what, h.tidy.line(err.Error()))
+}
+
+// request is what the server is sent about e.
+func (h *handler) request(ctx context.Context, e *schema.Event) (*http.Request, error) {
+	body, err := schema.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("the event can not be written as JSON: %w", err)
+	}
+	if len(body) > schema.MaxEvent {
+		return nil, fmt.Errorf("the event has %d bytes; at most %d are sent to %s", len(body), schema.MaxEvent, h.name)
+	}
+	once := &once{body: body, idempotent: h.idempotent}
+	req, err := http.NewRequestWithContext(once.traced(ctx), http.MethodPost, h.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("%s can not be asked: %w", h.name, err)
+	}
+	req.GetBody = once.again
+	req.Header = h.header.Clone()
+	req.Header[schema.HeaderID] = []string{e.EventID}
+	req.Header[schema.HeaderEvent] = []string{string(e.HookType)}
+	if h.key != nil {
+		sign(req.Header, body, h.key, time.Now())
+	}
+	return req, nil
+}
+
+// once keeps net/http from sending a request twice. It wants to when it finds
+// that a kept connection has gone. Over HTTP/1.1 it only does so if no byte was
+// written, the request being a POST without an Idempotency-Key. Over HTTP/2 it
+// also does when the server says that it refused the request unread, and then
+// up to six times, but takes some errors for that which come from servers that
+// did read it: so only idempotent hooks are asked again there, and once.
+type once struct {
+	body       []byte
+	idempotent bool
+	http2      atomic.Bool // the latest connection speaks it
+	sent       atomic.Bool // the latest attempt's headers went out over HTTP/2
+	repeated   bool
+}
+
+var errSent = errors.New("the server closed the connection, or refused the request, after it was sent; the hook is not idempotent, or was asked again already")
+
+// traced is ctx with a watch on what has been sent.
+func (o *once) traced(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) {
+			conn, ok := got.Conn.(*tls.Conn)
+			o.http2.Store(ok && conn.ConnectionState().NegotiatedProtocol == "h2")
+		},
+		WroteHeaders: func() {
+			if o.http2.Load() {
+				o.sent.Store(true)
+			}
+		},
+	})
+}
+
+// again is the body for another attempt, or why there is none.
+func (o *once) again() (io.ReadCloser, error) {
+	if o.sent.Load() {
+		if !o.idempotent || o.repeated {
+			return nil, errSent
+		}
+		o.repeated = true
+		o.sent.Store(false) // what is asked for next may be a new connection
+	}
+	return io.NopCloser(bytes.NewReader(o.body)), nil
+}

@@ -1,0 +1,108 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// variables are what a hook's configuration may ask of the worker's environment.
+type variables struct {
+	environ []string
+	secrets []string // the values that were asked for: they must not be told
+}
+
+func (v *variables) value(name string) (string, error) {
+	for _, kv := range v.environ {
+		if n, value, _ := strings.Cut(kv, "="); n == name && value != "" {
+			v.secrets = append(v.secrets, value)
+			return value, nil
+		}
+	}
+	return "", fmt.Errorf("the worker's environment variable %s is not set, or empty; set it where the worker is started", name)
+}
+
+// header is what goes with every request: what the hook says, and what the
+// fabric does.
+func (v *variables) header(hook map[string]string) (http.Header, error) {
+	header := http.Header{
+		"Accept":       {"application/json"},
+		"Content-Type": {"application/json"},
+		"User-Agent":   {"hookfabric/" + schema.Release},
+	}
+	given := make(map[string]string, len(hook))
+	for _, name := range slices.Sorted(maps.Keys(hook)) {
+		key := http.CanonicalHeaderKey(name)
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
+		if other, twice := given[key]; twice {
+			return nil, fmt.Errorf("the headers %s and %s are the same one; keep one of them", other, name)
+		}
+		value, err := expand(hook[name], v.value)
+		if err == nil {
+			err = checkValue(value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the header %s: %w", name, err)
+		}
+		given[key], header[key] = name, []string{strings.Trim(value, " \t")}
+	}
+	return header, nil
+}
+
+// checkName refuses names that no header has, and headers that are not the
+// hook's to set.
+func checkName(name string) error {
+	if name == "" || strings.ContainsFunc(name, func(c rune) bool { return !isNameRune(c) }) {
+		return fmt.Errorf("%q is no name of a header; write letters, digits and -, such as X-Team", name)
+	}
+	instead := reserved(http.CanonicalHeaderKey(name))
+	if instead == "" {
+		return nil
+	}
+	return fmt.Errorf("the header %s is not for a hook to set; %s", name, instead)
+}
+
+// isNameRune reports whether c may stand in a header's name: RFC 9110, section 5.6.2.
+func isNameRune(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", c)
+}
+
+// reserved says what to write instead of a header that hooks do not set; empty:
+// they do.
+func reserved(key string) string {
+	switch key {
+	case "Host":
+		return "write the host in the handler's URL"
+	case "Content-Type", "Content-Length", "Content-Encoding", "Accept-Encoding":
+		return "take it out: events and answers are plain JSON"
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Transfer-Encoding", "Te", "Trailer", "Upgrade", "Expect":
+		return "take it out: it belongs to the connection, which the worker looks after"
+	case "Proxy-Authorization", "Proxy-Authenticate":
+		return "take it out: no proxy is used"
+	case "Idempotency-Key", "X-Idempotency-Key":
+		return "take it out, and let the server read " + schema.HeaderID + ", which is the same when a hook runs again"
+	}
+	if strings.HasPrefix(key, "Hook-") || strings.HasPrefix(key, "Hookfabric-") {
+		return "give it a name that begins with neither Hook- nor Hookfabric-, as the fabric's own do"
+	}
+	return ""
+}
+
+// checkValue refuses what no header can carry. It does not repeat the value,
+// which may be a secret.
+func checkValue(value string) error {
+	switch {
+	case len(value) > schema.MaxHeader:
+		return errLong
+	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
+		return errors.New("its value has a line break or another control character; write it, and the variables in it, as one line")
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"sync"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// Options are what a Runner needs.
+type Options struct {
+	// Logger; nil: slog's default. It is told which hooks send events in clear.
+	Logger *slog.Logger
+	// Environ is the worker's environment as os.Environ has it; nil: os.Environ.
+	Environ []string
+}
+
+// A Runner asks servers. It is safe for many goroutines.
+type Runner struct {
+	log     *slog.Logger
+	environ []string
+
+	calls sync.RWMutex    // held for reading by every call; Close waits by taking it
+	life  context.Context // ends when Close begins, and calls with it
+	end   context.CancelCauseFunc
+	open  context.Context // ends when the last call has returned, and connections with it
+	shut  context.CancelFunc
+}
+
+var _ workers.Runner = (*Runner)(nil)
+
+// errClosed is the answer to calls that were made, or still ran, when the
+// runner was closed.
+var errClosed = errors.New("the worker is stopping")
+
+// New makes a Runner. It contacts nobody before the first call.
+func New(opt Options) *Runner {
+	r := &Runner{log: cmp.Or(opt.Logger, slog.Default()), environ: opt.Environ}
+	if r.environ == nil {
+		r.environ = os.Environ()
+	}
+	r.life, r.end = context.WithCancelCause(context.Background())
+	r.open, r.shut = context.WithCancel(context.Background())
+	return r
+}
+
+// Load reads all that h needs to be asked. Whether its server is there shows at
+// the first call: one that is down for a moment must not deny everything.
+func (r *Runner) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
+	if h.Shell || len(h.Args) > 0 || len(h.Env) > 0 || len(h.Options) > 0 {
+		return nil, errors.New("shell, args, env and options are not for http hooks; write what the server needs into the URL or into headers, where ${NAME} stands for a variable")
+	}
+	target, err := parse(h.Handler)
+	if err != nil {
+		return nil, err
+	}
+	vars := variables{environ: r.environ}
+	header, err := vars.header(h.Headers)
+	if err != nil {
+		return nil, err
+	}
+	key, err := vars.key(h.Sign)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.clear(h, target, len(vars.secrets) > 0); err != nil {
+		return nil, err
+	}
+	config, err := files(at.Dirs).config(h.TLS)
+	if err != nil {
+		return nil, err
+	}
+	return &handler{
+		runner: r, hook: h.Name, idempotent: h.Idempotent, url: target.String(), name: bare(target),
+		header: header, key: key, tidy: newTidy(vars.secrets), pool: newPool(r.open, config),
+	}, nil
+}
+
+// clear judges a hook whose events travel in clear.
+func (r *Runner) clear(h schema.Hook, target *url.URL, secrets bool) error {
+	switch {
+	case target.Scheme == "https":
+		return nil
+	case h.TLS != schema.TLS{}:
+		return fmt.Errorf("the hook has tls, but %s begins with http://; write https:// there, or take out tls", bare(target))
+	case isLoopback(target.Hostname()):
+		return nil
+	case secrets:
+		return fmt.Errorf("the hook's secrets (sign, or ${…} in headers) would travel in clear to %s; write https:// in its handler", bare(target))
+	}
+	r.log.Warn("events travel in clear to another machine; write https:// in the hook's handler", "hook", h.Name, "host", target.Host)
+	return nil
+}
+
+// Close ends the calls that are under way, waits for them, and closes all
+// connections. Calls that come later are errors.
+func (r *Runner) Close() error {
+	r.end(errClosed)
+	r.calls.Lock()
+	defer r.calls.Unlock()
+	r.shut()
+	return nil
+}

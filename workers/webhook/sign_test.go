@@ -1,0 +1,84 @@
+package webhook
+
+import (
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestVerifyTakesWhatTheKeySignedAndNothingElse(t *testing.T) {
+	const body = `{"hook_type":"PreToolUse"}`
+	at := time.Unix(1_800_000_000, 0)
+	for name, c := range map[string]struct {
+		change func(http.Header)
+		body   string
+		key    string
+		now    time.Time
+		err    string
+	}{
+		"as it was signed":                 {},
+		"a minute later":                   {now: at.Add(time.Minute)},
+		"a minute earlier":                 {now: at.Add(-time.Minute)},
+		"too late":                         {now: at.Add(61 * time.Second), err: "signed 1m1s away"},
+		"too early":                        {now: at.Add(-61 * time.Second), err: "signed 1m1s away"},
+		"with another body":                {body: body + " ", err: "signature is not that of its body"},
+		"with another key":                 {key: testKey + "!", err: "signature is not that of its body"},
+		"with an empty key":                {key: "-", err: "the key has 1 bytes"},
+		"with another time":                {change: func(h http.Header) { h.Set(HeaderTimestamp, "1800000001") }, err: "and its time"},
+		"without a time":                   {change: func(h http.Header) { h.Del(HeaderTimestamp) }, err: "is not signed"},
+		"without a signature":              {change: func(h http.Header) { h.Del(HeaderSignature) }, err: "is not signed"},
+		"with two signatures":              {change: func(h http.Header) { h.Add(HeaderSignature, "v1=00") }, err: "each once"},
+		"signed in another way":            {change: func(h http.Header) { h.Set(HeaderSignature, "v2=00") }, err: "does not begin with v1="},
+		"with a signature that is no hex":  {change: func(h http.Header) { h.Set(HeaderSignature, "v1=xx") }, err: "signature is not that of"},
+		"with an empty signature":          {change: func(h http.Header) { h.Set(HeaderSignature, "v1=") }, err: "signature is not that of"},
+		"with the beginning of the right":  {change: func(h http.Header) { h.Set(HeaderSignature, h.Get(HeaderSignature)[:len("v1=")+16]) }, err: "signature is not that of"},
+		"signed at no time":                {change: func(h http.Header) { resign(h, body, "soon") }, err: "is no number of seconds"},
+		"signed at the end of time":        {change: func(h http.Header) { resign(h, body, "9223372036854775807") }, err: "is tolerated"},
+		"signed long before the beginning": {change: func(h http.Header) { resign(h, body, "-9223372036854775808") }, err: "is tolerated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			header := http.Header{}
+			sign(header, []byte(body), []byte(testKey), at)
+			if c.change != nil {
+				c.change(header)
+			}
+			said, key, now := body, testKey, at
+			if c.body != "" {
+				said = c.body
+			}
+			if c.key != "" {
+				key = c.key
+			}
+			if !c.now.IsZero() {
+				now = c.now
+			}
+			err := Verify(header, []byte(said), []byte(key), now, time.Minute)
+			if c.err != "" {
+				expectError(t, err, c.err)
+			} else if err != nil {
+				t.Error(err)
+			}
+			if err != nil && strings.Contains(err.Error(), testKey) {
+				t.Errorf("the key is told: %v", err)
+			}
+		})
+	}
+}
+
+// resign signs with the right key what no worker would.
+func resign(h http.Header, body, stamp string) {
+	h.Set(HeaderTimestamp, stamp)
+	h.Set(HeaderSignature, scheme+hex.EncodeToString(digest(stamp, []byte(body), []byte(testKey))))
+}
+
+// TestTheSignatureIsTheOneOfTheDocs holds what servers in other languages count
+// on: the figure was made with openssl dgst -sha256 -hmac.
+func TestTheSignatureIsTheOneOfTheDocs(t *testing.T) {
+	header := http.Header{}
+	sign(header, []byte("{}"), []byte(testKey), time.Unix(1_800_000_000, 999))
+	if got := header.Get(HeaderTimestamp) + " " + header.Get(HeaderSignature); got != "1800000000 v1=1313ae9c874eb1a0868ad0b65f841c4243c23fdcfad69a3ada227726fad9960e" {
+		t.Error(got)
+	}
+}

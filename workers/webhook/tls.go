@@ -1,0 +1,128 @@
+package webhook
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// maxFile is how large a file in PEM form may be; a machine's whole list of
+// authorities has a quarter of that.
+const maxFile = 1 << 20
+
+// files are the folders in which relative files are looked up, in order.
+type files []string
+
+// config is how a server is trusted, and who is shown to it.
+func (f files) config(t schema.TLS) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if (t.Cert == "") != (t.Key == "") {
+		return nil, errors.New("tls has only one of cert and key; write both, or neither")
+	}
+	if t.CA != "" {
+		pool, err := f.authorities(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("tls: ca: %w", err)
+		}
+		c.RootCAs = pool
+	}
+	if t.Cert != "" {
+		pair, err := f.pair(t)
+		if err != nil {
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// authorities reads certificates. One that can not be read is an error: whom it
+// stands for would not be trusted, which only shows when they answer.
+func (f files) authorities(name string) (*x509.CertPool, error) {
+	file, rest, err := f.read(name)
+	if err != nil {
+		return nil, err
+	}
+	pool, found := x509.NewCertPool(), false
+	for block, rest := pem.Decode(rest); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s has a certificate that can not be read (%w); put a sound one there", file, err)
+		}
+		pool.AddCert(cert)
+		found = true
+	}
+	if !found {
+		return nil, fmt.Errorf("%s holds no certificate; put those of the trusted authorities there", file)
+	}
+	return pool, nil
+}
+
+func (f files) pair(t schema.TLS) (pair tls.Certificate, err error) {
+	certFile, cert, err := f.read(t.Cert)
+	if err != nil {
+		return pair, fmt.Errorf("cert: %w", err)
+	}
+	keyFile, key, err := f.read(t.Key)
+	if err != nil {
+		return pair, fmt.Errorf("key: %w", err)
+	}
+	if pair, err = tls.X509KeyPair(cert, key); err != nil {
+		why := strings.TrimPrefix(err.Error(), "tls: ")
+		return pair, fmt.Errorf("%s and %s are no certificate and its key (%s); put the two that belong together there", certFile, keyFile, why)
+	}
+	return pair, nil
+}
+
+// read returns the PEM text of the file that name means, and its path. In the
+// folders the first file of that name decides, as for programs.
+func (f files) read(name string) (file string, text []byte, err error) {
+	if file, err = f.find(name); err != nil {
+		return "", nil, err
+	}
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return "", nil, fmt.Errorf("%s is no file; write the path of one in PEM form", file)
+	}
+	opened, err := os.Open(file)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w; put the file there, and let the worker read it", err)
+	}
+	defer opened.Close()
+	text, err = io.ReadAll(io.LimitReader(opened, maxFile+1))
+	switch block, _ := pem.Decode(text); {
+	case err != nil:
+		return "", nil, fmt.Errorf("%w; let the worker read it", err)
+	case len(text) > maxFile:
+		return "", nil, fmt.Errorf("%s has more than %d bytes; write the path of a file in PEM form", file, maxFile)
+	case block == nil:
+		return "", nil, fmt.Errorf("%s is not in PEM form; convert it, so that it begins with -----BEGIN", file)
+	}
+	return file, text, nil
+}
+
+func (f files) find(name string) (string, error) {
+	if filepath.IsAbs(name) {
+		return name, nil
+	}
+	for _, dir := range f {
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err == nil && !info.IsDir() {
+			return file, nil
+		}
+	}
+	if len(f) == 0 {
+		return "", fmt.Errorf("there is no file %q: there is no folder to look in; write its absolute path", name)
+	}
+	return "", fmt.Errorf("there is no file %q in %s; put it there, or write its absolute path", name, strings.Join(f, " or "))
+}
