@@ -70,7 +70,7 @@ func hooks(t *rapid.T, agent string, event schema.EventType) schema.Hook {
 		h.Handler = rapid.SampledFrom([]string{"p.f", "p.mod.f", "prüfung.los"}).Draw(t, "handler")
 		h.Env = variables().Draw(t, "env")
 	case schema.HTTP:
-		h.Handler = rapid.SampledFrom([]string{"https://p.example/a?b=#c", "https://[::1]:9/"}).Draw(t, "handler")
+		h.Handler = rapid.SampledFrom([]string{"https://p.example/a?b=%23c", "https://[::1]:9/"}).Draw(t, "handler")
 		h.Headers = rapid.MapOfN(rapid.SampledFrom([]string{"X-Team", "authorization", "~", "*"}), rapid.SampledFrom([]string{"Bearer ${TOKEN}", "5", "a: b", "ü #"}), 0, 3).Draw(t, "headers")
 		h.Sign = rapid.SampledFrom([]string{"", "SECRET", "null", "y"}).Draw(t, "sign")
 		h.TLS = rapid.SampledFrom([]schema.TLS{{}, {CA: "ca.pem"}, {Cert: "5", Key: "true", ServerName: "::1"}}).Draw(t, "tls")

@@ -112,11 +112,14 @@ func (r *reader) handlerText(h *schema.Hook, e entry) {
 
 func (r *reader) plausibleURL(handler string, n *yaml.Node) {
 	u, err := url.Parse(handler)
-	if err != nil || !isURL(handler) || u.Host == "" {
-		r.fault(n, fmt.Sprintf("the http handler %s is no URL", quote(handler)), "write one such as https://policy.example/hook")
-	} else if u.User != nil {
+	switch {
+	case err == nil && u.User != nil, err != nil && strings.Contains(handler, "@"):
 		r.hide(n)
-		r.fault(n, "the handler's URL carries a password", "remove it: the configuration is no place for secrets")
+		r.fault(n, "the handler's URL carries a user or a password", `remove it, and write headers: with Authorization: "Basic ${POLICY_LOGIN}"`)
+	case err != nil, !isURL(handler), u.Host == "":
+		r.fault(n, fmt.Sprintf("the http handler %s is no URL", quote(handler)), "write one such as https://policy.example/hook")
+	case strings.Contains(handler, "#"):
+		r.fault(n, "the handler's URL has a fragment, which no server is sent", "remove the # and what follows")
 	}
 }
 

@@ -2,6 +2,8 @@ package hooksyaml
 
 import (
 	"fmt"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -36,6 +38,8 @@ func (r *reader) fit(d *draft) {
 		kind("tls", h.TLS != schema.TLS{}, schema.HTTP),
 		{"tls", h.TLS != schema.TLS{} && h.Type == schema.HTTP && strings.HasPrefix(h.Handler, "http:"),
 			"tls does not fit a URL that begins with http:", "write https: in the handler, or remove tls"},
+		{"handler", h.Type == schema.HTTP && plainly(h.Handler) && tellsSecret(h),
+			"the hook sends what is secret over plain http, where everybody on the way can read it", "write https: in the handler"},
 		{"matcher", known && !h.Event.HasTool() && !matchesAll(h.Matcher),
 			fmt.Sprintf("matcher does not fit %s, which is not about a tool", h.Event), "remove it, or write a condition with when:"},
 		{"auto_approve", known && h.Event != schema.PreToolUse && h.AutoApprove,
@@ -57,6 +61,22 @@ func matchesAll(pattern string) bool {
 	return err == nil && m.All()
 }
 
+// plainly reports whether a URL leads over the network without TLS.
+func plainly(handler string) bool {
+	u, err := url.Parse(handler)
+	return err == nil && u.Scheme == "http" && u.Hostname() != "localhost" && !isLoopback(u.Hostname())
+}
+
+// tellsSecret reports whether the requests of a hook show who is asking.
+func tellsSecret(h *schema.Hook) bool {
+	for _, value := range h.Headers {
+		if reference.MatchString(value) {
+			return true
+		}
+	}
+	return h.Sign != ""
+}
+
 // instead says what to write where key does not fit a hook of the kind is.
 func instead(key string, is schema.Kind, fits []schema.Kind) string {
 	hint := "remove it: it belongs to " + joinKinds(fits)
@@ -71,6 +91,11 @@ func instead(key string, is schema.Kind, fits []schema.Kind) string {
 		return hint + "; a function has env:"
 	}
 	return hint
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
 }
 
 func joinKinds(kinds []schema.Kind) string {

@@ -204,7 +204,7 @@ func TestSecretsAreNotRepeatedInFaults(t *testing.T) {
 func TestASecretInAHeaderIsWarnedAbout(t *testing.T) {
 	for header, warned := range map[string]bool{
 		`Authorization: "Bearer hunter2"`: true, `authorization: "Bearer ${TOKEN}"`: false, `X-Api-Key: hunter2`: true,
-		`Cookie: "id=${ID}"`: false, `X-Team: platform`: false, `X-Cost: "$5"`: false, `X-Access-Token: "$TOKEN"`: true,
+		`Cookie: "id=${ID}"`: false, `X-Team: platform`: false, `X-Cost: "$$5"`: false, `X-Access-Token: "$$TOKEN"`: true,
 	} {
 		doc := read(t, "hooks: {PreToolUse: [{type: http, handler: 'https://p.example/', headers: {"+header+"}}]}")
 		if (len(doc.Warnings) > 0) != warned {

@@ -43,11 +43,9 @@ var (
 	secretive = regexp.MustCompile(`(?i)auth|cookie|token|secret|password|api-?key`)
 )
 
-// The headers that belong to the connection, and to the fabric.
-var (
-	ownHeaders  = []string{"host", "content-length", "content-type", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect"}
-	ownPrefixes = []string{"hook-", "hookfabric-"}
-)
+// fixed are the headers that belong to the connection, and to the fabric.
+var fixed = regexp.MustCompile(`(?i)^(host|(content|accept)-encoding|content-(length|type)|(proxy-)?connection|keep-alive|transfer-encoding|` +
+	`te|trailer|upgrade|expect|proxy-auth(enticate|orization)|(x-)?idempotency-key|hook-.*|hookfabric-.*)$`)
 
 // header reads one header, and says so if a secret seems to stand in the file.
 func (r *reader) header(e entry) (string, bool) {
@@ -55,13 +53,12 @@ func (r *reader) header(e entry) (string, bool) {
 	if secret && !reference.MatchString(e.value.Value) {
 		r.hide(e.value)
 	}
-	folded := strings.ToLower(e.key)
 	switch {
 	case !headerName.MatchString(e.key):
 		r.fault(e.at, fmt.Sprintf("%s is no name of a header", quote(e.key)), "write letters, digits and -, such as X-Team")
 		return "", false
-	case slices.Contains(ownHeaders, folded), slices.ContainsFunc(ownPrefixes, func(p string) bool { return strings.HasPrefix(folded, p) }):
-		r.fault(e.at, fmt.Sprintf("the header %s is set by the fabric", e.key), "remove it")
+	case fixed.MatchString(e.key):
+		r.fault(e.at, fmt.Sprintf("the header %s is not for a hook to set", e.key), "remove it")
 		return "", false
 	}
 	if !r.headerValue(e.value, e.key) {
@@ -74,8 +71,8 @@ func (r *reader) header(e entry) (string, bool) {
 	return e.value.Value, true
 }
 
-// headerValue checks that a value can be sent, and that every ${ in it begins
-// a variable: what was meant as a secret must not be sent as its name. It does
+// headerValue checks that a value can be sent, and that every $ in it begins a
+// variable or stands for itself: what was meant as a secret must not be sent as its name. It does
 // not repeat the value, which may be a secret.
 func (r *reader) headerValue(n *yaml.Node, name string) bool {
 	value := n.Value
@@ -90,8 +87,8 @@ func (r *reader) headerValue(n *yaml.Node, name string) bool {
 		r.fault(n, fmt.Sprintf("the header %s has %d bytes; at most %d are read", name, len(value), maxText), "write less")
 	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
 		r.fault(n, fmt.Sprintf("the header %s has characters that no header can carry", name), "write it in one line")
-	case strings.Contains(reference.ReplaceAllString(value, ""), "${"):
-		r.fault(n, fmt.Sprintf("the header %s has a ${ that names no environment variable", name), "write ${NAME} with letters, digits and _ in the name, and close it with }")
+	case strings.Contains(reference.ReplaceAllString(strings.ReplaceAll(value, "$$", ""), ""), "$"):
+		r.fault(n, fmt.Sprintf("the header %s has a $ that begins no ${NAME}", name), "write ${NAME} with letters, digits and _ for a variable, or $$ for a dollar sign")
 	default:
 		return true
 	}
