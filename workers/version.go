@@ -149,7 +149,7 @@ func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
 		l.handler, l.err = runner.Load(*h, Site{Dirs: slices.Concat(dirs, cfg.PythonPath), Python: cfg.Python})
 	}
 	if l.err != nil {
-		w.opt.Logger.Error("handler can not be loaded: its calls are denied", "hook", h.Name, "version", cfg.Version, "error", l.err)
+		w.opt.Logger.Error("handler can not be loaded; while its version is active, its calls are denied", "hook", h.Name, "version", cfg.Version, "error", l.err)
 	}
 	return l
 }

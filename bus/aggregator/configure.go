@@ -133,7 +133,7 @@ func (a *Aggregator) show(ctx context.Context, version uint64) (*schema.ConfigAn
 	if err != nil {
 		return nil, err
 	}
-	return &schema.ConfigAnswer{Version: version, Config: &cfg}, nil
+	return &schema.ConfigAnswer{Version: version, Config: &cfg, Text: string(hooksyaml.Write(&cfg))}, nil
 }
 
 func (a *Aggregator) kept(ctx context.Context, version uint64) (schema.Config, error) {
@@ -205,7 +205,7 @@ func (a *Aggregator) register(ctx context.Context, agent string, req *schema.Hoo
 		}
 		app := application{force: req.Force}
 		app.cfg, names = register(before, &doc.Config)
-		app.note = fmt.Sprintf("registered %d hooks for %s", len(names), whose(agent))
+		app.note = fmt.Sprintf("registered %s for %s", strings.Join(names, ", "), whose(agent))
 		if app.cfg.Dir == "" {
 			app.cfg.Dir = req.Dir
 		}
@@ -244,7 +244,7 @@ func (a *Aggregator) unregister(ctx context.Context, agent string, req *schema.H
 		return nil, badRequest("unregister names neither hooks nor overrides; list says which are registered")
 	}
 	done, err := a.change(ctx, func(before *schema.Config) (app application, err error) {
-		app.note = fmt.Sprintf("unregistered %d hooks for %s", len(req.Names), whose(agent))
+		app.note = fmt.Sprintf("unregistered %s for %s", strings.Join(req.Names, ", "), whose(agent))
 		app.force = true // what is taken away loads nothing
 		app.cfg, err = unregister(before, agent, req.Names, req.Overrides)
 		return app, err

@@ -154,9 +154,25 @@ func junkControl() []junk {
 	ctl("hook.v1.ctl.status.=41", schema.CodeBadRequest, "needs none", "")
 	ctl("hook.v1.ctl.status."+strings.Repeat("a", 129), schema.CodeBadRequest, "at most 128 are allowed", "")
 	ctl("hook.v1.ctl.reboot.agent", schema.CodeBadRequest, "unknown control verb", "now")
-	for _, verb := range []string{"inject", "answer", "round", "ack", "drain", "fetch", "mode", "checkpoint", "config"} {
+	for _, verb := range []string{"inject", "answer", "round", "ack", "drain", "fetch", "mode", "checkpoint"} {
 		ctl("hook.v1.ctl."+verb+"._", schema.CodeUnavailable, "does not serve", "{not json")
 	}
+	for _, verb := range []string{"config", "hooks"} {
+		for _, body := range []string{"{not json", "[]", "null null", "\x00", `{"action":7}`, `{"action":"show","action":"show"}`, strings.Repeat("[", 5000)} {
+			ctl("hook.v1.ctl."+verb+"._", schema.CodeBadRequest, "the request can not be read", body)
+		}
+		ctl("hook.v1.ctl."+verb+"._", schema.CodeBadRequest, "unknown action", "")
+		ctl("hook.v1.ctl."+verb+"._", schema.CodeBadRequest, "unknown action", `{"action":"destroy"}`)
+	}
+	ctl("hook.v1.ctl.config.agent1", schema.CodeBadRequest, "the configuration is everybody's", `{"action":"show"}`)
+	ctl("hook.v1.ctl.config._", schema.CodeBadRequest, "the file says nothing", `{"action":"apply"}`)
+	ctl("hook.v1.ctl.config._", schema.CodeBadRequest, "unknown event", `{"action":"apply","source":"hooks: {PreToolUze: []}","file":"f"}`)
+	ctl("hook.v1.ctl.config._", schema.CodeBadRequest, "cannot unmarshal", `{"action":"show","version":-1}`)
+	ctl("hook.v1.ctl.config._", schema.CodeNotFound, "config version 18446744073709551615 is not kept", `{"action":"show","version":18446744073709551615}`)
+	ctl("hook.v1.ctl.config._", schema.CodeNotFound, "config version 99 is not kept", `{"action":"rollback","version":99,"force":true}`)
+	ctl("hook.v1.ctl.hooks._", schema.CodeBadRequest, "unknown event", `{"action":"register","hooks":{"PreToolUze":[]},"force":true}`)
+	ctl("hook.v1.ctl.hooks._", schema.CodeBadRequest, "hooks is", `{"action":"register","hooks":"all"}`)
+	ctl("hook.v1.ctl.hooks._", schema.CodeNotFound, `no hook "x" is registered for all agents`, `{"action":"unregister","names":["x"]}`)
 	ctl("hook.v1.ctl.status", "", "no responders", "")
 	ctl("hook.v1.ctl.status.a.b", "", "no responders", "")
 	return all

@@ -142,7 +142,9 @@ func (b *Broker) applyFirst(ctx context.Context, text []byte) error {
 		b.log.Warn("configuration", "warning", w)
 	}
 	for _, p := range answer.Problems {
-		b.log.Warn("a handler can not be loaded: its calls are denied", "node", p.Node, "hook", p.Hook, "error", p.Error)
+		if p.Node != b.name { // whose worker has said so already
+			b.log.Warn("a handler can not be loaded elsewhere", "node", p.Node, "hook", p.Hook, "error", p.Error)
+		}
 	}
 	if answer.Refused {
 		return fmt.Errorf("%s can not be used by every broker of the fabric: %v", b.opt.Config, answer.Problems)
