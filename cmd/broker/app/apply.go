@@ -34,7 +34,7 @@ func applyCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := applyRequest(args[0], c.InOrStdin())
 			if err != nil {
-				return err
+				return tell(c, sourceName(args[0]), nil, err)
 			}
 			return change.run(c, req, req.File)
 		},

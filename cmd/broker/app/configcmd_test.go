@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,10 +22,20 @@ import (
 // A stand stands for the brokers: it answers each action of the control verb
 // "config" with what a test has laid out, and notes what was asked.
 type stand struct {
-	t       *testing.T
-	url     string
+	t   *testing.T
+	url string
+
+	mu      sync.Mutex // guards all below
 	answers map[string]any
-	asked   chan schema.ConfigRequest
+	asked   []schema.ConfigRequest
+}
+
+// layOut is what is answered from now on. It returns what was asked before.
+func (s *stand) layOut(answers map[string]any) (asked []schema.ConfigRequest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked, s.asked, s.answers = s.asked, nil, answers
+	return asked
 }
 
 // newStand is a stand on a NATS server of its own, and a current folder of the
@@ -53,15 +64,7 @@ func (s *stand) serve(m *nats.Msg) {
 	if err := schema.Unmarshal(m.Data, &req); err != nil {
 		s.t.Error(err)
 	}
-	s.asked <- req
-	reply := nats.NewMsg(m.Reply)
-	answer, ok := s.answers[req.Action]
-	if !ok {
-		answer = &schema.ControlError{Code: schema.CodeNotFound, Message: "nothing is laid out for " + req.Action}
-	}
-	if shown, ok := answer.(map[uint64]*schema.ConfigAnswer); ok {
-		answer = shown[req.Version]
-	}
+	reply, answer := nats.NewMsg(m.Reply), s.answer(&req)
 	if e, ok := answer.(*schema.ControlError); ok {
 		reply.Header.Set(schema.HeaderServiceError, e.Message)
 		reply.Header.Set(schema.HeaderServiceErrorCode, e.Code)
@@ -75,6 +78,20 @@ func (s *stand) serve(m *nats.Msg) {
 	}
 }
 
+func (s *stand) answer(req *schema.ConfigRequest) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, *req)
+	answer, ok := s.answers[req.Action]
+	if !ok {
+		return &schema.ControlError{Code: schema.CodeNotFound, Message: "nothing is laid out for " + req.Action}
+	}
+	if shown, ok := answer.(map[uint64]*schema.ConfigAnswer); ok {
+		return shown[req.Version]
+	}
+	return answer
+}
+
 // An ending is how a command ended, and what was asked of the brokers.
 type ending struct {
 	Code           int
@@ -84,14 +101,11 @@ type ending struct {
 
 // run runs a command line; the environment says where the brokers are.
 func (s *stand) run(answers map[string]any, stdin string, args ...string) (e ending) {
-	s.answers, s.asked = answers, make(chan schema.ConfigRequest, 10)
+	s.layOut(answers)
 	var stdout, stderr bytes.Buffer
 	e.Code = app.Main(s.t.Context(), args, strings.NewReader(stdin), &stdout, &stderr)
 	e.Stdout, e.Stderr = stdout.String(), stderr.String()
-	close(s.asked)
-	for req := range s.asked {
-		e.Asked = append(e.Asked, req)
-	}
+	e.Asked = s.layOut(nil)
 	return e
 }
 
@@ -204,8 +218,8 @@ func TestAFaultyFileIsNotSent(t *testing.T) {
 		name, path, stdin string
 		says              []string
 	}{
-		{"all faults are told with their places", "faulty.yaml", "", []string{"broker: faulty.yaml:3:", "tiemout", "faulty.yaml:4:", "BeforeLunch"}},
-		{"those of stdin, too", "-", faulty, []string{"broker: stdin:3:", "stdin:4:"}},
+		{"all faults are told with their places", "faulty.yaml", "", []string{"faulty.yaml:3:", "tiemout", "faulty.yaml:4:", "BeforeLunch", "broker: faulty.yaml has 2 faults"}},
+		{"those of stdin, too", "-", faulty, []string{"stdin:3:", "stdin:4:", "broker: stdin has 2 faults"}},
 		{"a file that is not there", "gone.yaml", "", []string{"gone.yaml", "no such file"}},
 		{"a folder", ".", "", []string{"is a directory"}},
 	} {

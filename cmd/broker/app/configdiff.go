@@ -106,11 +106,7 @@ func isFile(arg string) bool {
 
 // fileSide is a file in the form in which versions are shown.
 func fileSide(path string, stdin io.Reader) (side, error) {
-	data, err := readSource(path, stdin)
-	if err != nil {
-		return side{}, err
-	}
-	doc, err := checkConfig(sourceName(path), data)
+	doc, err := checkSource(path, stdin)
 	if err != nil {
 		return side{}, err
 	}

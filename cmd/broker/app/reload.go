@@ -76,7 +76,7 @@ func newReloader(opt reloadOptions) *reloader {
 	r := &reloader{opt: opt, log: opt.Logger, metrics: newReloadMetrics(opt.Registerer), retry: time.NewTimer(0)}
 	r.retry.Stop()
 	if opt.Path != "" {
-		_, _, r.seen = r.read()
+		_, r.seen, _ = r.read()
 		r.log = r.log.With("file", opt.Path)
 	}
 	return r
@@ -121,17 +121,17 @@ func (r *reloader) hangup(ctx context.Context) {
 
 // look applies the file if it says something else than last time.
 func (r *reloader) look(ctx context.Context) {
-	if _, _, now := r.read(); now != r.seen {
+	if _, now, _ := r.read(); now != r.seen { // why it can not be read is part of now
 		r.reload(ctx)
 	}
 }
 
-func (r *reloader) read() ([]byte, error, fingerprint) {
+func (r *reloader) read() ([]byte, fingerprint, error) {
 	data, err := readFile(r.opt.Path)
 	if err != nil {
-		return nil, err, fingerprint{err: err.Error()}
+		return nil, fingerprint{err: err.Error()}, err
 	}
-	return data, nil, fingerprint{sum: sha256.Sum256(data)}
+	return data, fingerprint{sum: sha256.Sum256(data)}, nil
 }
 
 // reload applies the file as it is.
@@ -152,7 +152,7 @@ func (r *reloader) reload(ctx context.Context) {
 
 // file is what there is to apply, if it has no faults.
 func (r *reloader) file() (*aggregator.File, error) {
-	data, err, now := r.read()
+	data, now, err := r.read()
 	r.seen = now
 	if err != nil {
 		return nil, err

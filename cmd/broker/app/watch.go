@@ -72,7 +72,7 @@ func (w *folderWatch) close() {
 }
 
 // settled returns when something happened and it is quiet again, when it is time
-// to look anyway, or when ctx ends. That events were too many is an event too.
+// to look anyway, or when ctx ends. That events were too many is one, too.
 func (w *folderWatch) settled(ctx context.Context) {
 	wait := time.NewTimer(w.every)
 	defer wait.Stop()
@@ -84,7 +84,7 @@ func (w *folderWatch) settled(ctx context.Context) {
 		case <-wait.C:
 			return
 		case <-w.events:
-		case <-w.errors:
+		case <-w.errors: //nolint:errcheck // whatever it is, the file is looked at
 		}
 		if first.IsZero() {
 			first = time.Now()
