@@ -34,7 +34,10 @@ const (
 	// room for all other keys.
 	maxConfigBytes = (HistoryConfigs + 2) * schema.MaxPayload
 	configHistory  = 16
-	markersFor     = 24 * time.Hour
+	// markersFor is how long it shows that a version was deleted, lapsedFor that
+	// a lease lapsed. No key of a bucket lives shorter than its lapsed markers.
+	markersFor = 24 * time.Hour
+	lapsedFor  = 10 * time.Second
 )
 
 const (
@@ -122,7 +125,7 @@ func bucket(replicas int) jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
 		Bucket: ConfigBucket, Description: "the configuration of the hook fabric",
 		Replicas: replicas, Storage: jetstream.FileStorage, History: configHistory,
-		MaxBytes: maxConfigBytes, MaxValueSize: schema.MaxPayload, LimitMarkerTTL: markersFor,
+		MaxBytes: maxConfigBytes, MaxValueSize: schema.MaxPayload, LimitMarkerTTL: lapsedFor,
 	}
 }
 

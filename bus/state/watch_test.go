@@ -313,7 +313,7 @@ func moved(t *testing.T, dir string) (*moving, jetstream.JetStream) {
 	return &where, wherever(t, &where)
 }
 
-func wherever(t *testing.T, m *moving) jetstream.JetStream {
+func wherever(t *testing.T, m nats.InProcessConnProvider) jetstream.JetStream {
 	t.Helper()
 	nc, err := bus.Connect(t.Context(), bus.Options{InProcess: m, Name: t.Name()})
 	if err != nil {
