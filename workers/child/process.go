@@ -10,7 +10,8 @@ import (
 type Spec struct {
 	Argv []string
 	Dir  string
-	Env  []string
+	// Env is its whole environment.
+	Env []string
 	// Files are its open files, from its standard input on. They stay the caller's.
 	Files []*os.File
 }
@@ -27,7 +28,7 @@ type Process struct {
 // Start starts a process that g watches over. Whoever starts it reaps it.
 func Start(g *Guard, s Spec) (*Process, error) {
 	p := &Process{guard: g, exited: make(chan struct{})}
-	attr := &os.ProcAttr{Dir: s.Dir, Env: s.Env, Files: s.Files, Sys: groupAttr()}
+	attr := &os.ProcAttr{Dir: s.Dir, Env: append([]string{}, s.Env...), Files: s.Files, Sys: groupAttr()}
 	started := make(chan error)
 	go p.own(s.Argv, attr, started)
 	if err := <-started; err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/builtins"
 	"github.com/hookfabric/hookfabric/workers/child"
 	"github.com/hookfabric/hookfabric/workers/command"
+	"github.com/hookfabric/hookfabric/workers/python"
 	"github.com/hookfabric/hookfabric/workers/webhook"
 )
 
@@ -20,6 +21,7 @@ func New(log *slog.Logger) map[schema.Kind]workers.Runner {
 	return map[schema.Kind]workers.Runner{
 		schema.Builtin: builtins.New(builtin.Catalog(log)),
 		schema.Command: command.New(command.Options{Logger: log, Watchdog: child.SelfWatchdog()}),
+		schema.Python:  python.New(python.Options{Logger: log, Watchdog: child.SelfWatchdog()}),
 		schema.HTTP:    webhook.New(webhook.Options{Logger: log}),
 	}
 }

@@ -1,0 +1,156 @@
+package python
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// tries is how often a call is made that can not have begun, as its host was
+// gone before.
+const tries = 3
+
+// call is a call of a function about an event.
+type call struct {
+	function *function
+	event    []byte
+	alone    bool // it has its host for itself
+	spent    bool // its host is out of memory
+}
+
+// call calls a function, in a host of its own or in one with others. If it was
+// lost with others, it runs again, in a host of its own.
+func (p *pool) call(ctx context.Context, c *call) (answer, error) {
+	c.alone = c.alone || !c.function.async.Load() || c.function.blocks.Load()
+	for try := 1; ; try++ {
+		shared := !c.alone
+		a, err := p.once(ctx, c)
+		lost, ok := errors.AsType[*lostError](err)
+		if !ok || try == tries || ctx.Err() != nil || lost.sent && !shared {
+			return a, err
+		}
+		c.alone = c.alone || lost.sent
+	}
+}
+
+func (p *pool) once(ctx context.Context, c *call) (a answer, err error) {
+	h, err := p.take(ctx, c)
+	if err != nil {
+		return a, err
+	}
+	defer func() { p.give(h, c) }()
+	if !p.knows(h, c.function) {
+		if err := h.load(ctx, c.function); err != nil {
+			return a, fmt.Errorf("could not be imported again: %w", err)
+		}
+	}
+	a, err = h.call(ctx, c)
+	c.spent = a.Spent
+	return a, err
+}
+
+func (p *pool) knows(h *host, f *function) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return h.knows[f.number]
+}
+
+// load has a host import f. The host is the caller's alone.
+func (h *host) load(ctx context.Context, f *function) error {
+	body, err := schema.Marshal(loading{f.number, f.handler})
+	if err != nil {
+		return err
+	}
+	a, err := h.ask(ctx, body, errors.New("importing its module took too long"))
+	if a.Traceback != "" {
+		h.pool.runner.log.Warn("function can not be imported", "handler", f.handler, "traceback", a.Traceback)
+	}
+	if a.Raised {
+		return errors.New(a.Error)
+	}
+	if err == nil {
+		h.pool.learnt(h, f, a.Async)
+	}
+	return err
+}
+
+func (p *pool) learnt(h *host, f *function, async bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h.knows[f.number] = true
+	f.async.Store(async)
+}
+
+// ask asks a host something that it answers at once, and kills it, for the
+// reason late, if it does not.
+func (h *host) ask(ctx context.Context, body []byte, late error) (answer, error) {
+	until, _ := ctx.Deadline()
+	_, got, err := h.send(until, body)
+	if err != nil {
+		return answer{}, err
+	}
+	select {
+	case a := <-got:
+		return a, a.fault()
+	case <-ctx.Done():
+		h.stop(late)
+		a := <-got
+		return a, a.fault()
+	}
+}
+
+// call calls a function in h, where c has its place.
+func (h *host) call(ctx context.Context, c *call) (answer, error) {
+	until, ok := ctx.Deadline()
+	if stalled := time.Now().Add(2 * h.pool.runner.wait.stall); !c.alone && (!ok || stalled.Before(until)) {
+		until = stalled
+	}
+	number, got, err := h.send(until, calling(c.function, c.event)...)
+	if err != nil {
+		return answer{}, err
+	}
+	v := newVigil(h, c)
+	defer v.timer.Stop()
+	for {
+		select {
+		case a := <-got:
+			return a, a.lost
+		case <-ctx.Done():
+			return answer{}, h.abandon(ctx, c, number, got)
+		case <-v.timer.C:
+			v.tick()
+		case <-v.pong:
+			v.pong = nil
+			v.timer.Reset(h.pool.runner.wait.stall)
+		}
+	}
+}
+
+// abandon ends a call whose time is over: a coroutine is cancelled, and where
+// that does not help, or there is none, the host is killed.
+func (h *host) abandon(ctx context.Context, c *call, number uint32, got <-chan answer) error {
+	why := context.Cause(ctx)
+	if c.function.async.Load() && h.cancel(number, got) {
+		return fmt.Errorf("was cancelled: %w", why)
+	}
+	h.stop(fmt.Errorf("a call in it had not ended in time: %w", why))
+	<-h.done
+	return fmt.Errorf("was killed with its host process: %w", why)
+}
+
+// cancel cancels a coroutine, and reports whether it has ended.
+func (h *host) cancel(number uint32, got <-chan answer) bool {
+	grace := h.pool.runner.wait.grace
+	if h.write(time.Now().Add(grace), frame(number, []byte(cancelling))) != nil {
+		return false
+	}
+	select {
+	case a := <-got:
+		return a.lost == nil
+	case <-time.After(grace):
+		return false
+	}
+}

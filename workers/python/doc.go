@@ -1,0 +1,50 @@
+// Package python runs functions as hooks: `module.function`, in host processes
+// that live long.
+//
+// # What a function gets and may answer
+//
+// One argument, a HookEvent: the event's fields as attributes and as a mapping.
+// It returns None for no opinion, a HookResult, or a dict in any form that a
+// program may print. Everything else is an error of the hook, and so are values
+// that are not JSON, exceptions, and whatever ends the process. The package
+// hookfabric, which hosts bring along, has HookEvent, HookResult and HookType;
+// code written for MassGen imports massgen.mcp_tools.hooks, which stands in for
+// the real one where that is not installed.
+//
+// Modules are looked up in the hooks' folders, in order, and then where the
+// interpreter looks; never in the folder that the worker happens to run in. A
+// host reads a module once: changed code counts from the next host on, so
+// restart the worker for it. The environment is that of programs: PATH, HOME,
+// LANG and what the hook's `env:` names. The standard input is empty; what is
+// printed goes to the log, at debug level.
+//
+// # How many calls a host takes at once
+//
+// One, which has the host for itself. That alone makes it true that a call
+// that hangs ends with its host and disturbs no other one.
+//
+// Coroutine functions of hooks that are idempotent share a host, up to 64
+// calls, because each of them may be run again: if the host is lost, or its
+// event loop does not answer for a second as somebody blocks it, they run
+// once more, each in a host of its own. A function that blocks the loop there
+// too is said so in the log and shares no more. A coroutine is cancelled at its
+// deadline; only if that is not confirmed at once is its host killed.
+//
+// # How many hosts there are
+//
+// As many as the configuration says that do not sit in a call for longer than
+// a moment. Others are added beside hosts whose calls take long or hang, up to
+// four times that number and at most 64, and are kept for a while, so that calls
+// which hang now and then find spare hosts there and hold up nobody. Calls
+// for which there is no host wait in order, within their deadlines.
+//
+// # How long a host lives
+//
+// Until the last hook that needs it is gone, it is killed with the call that
+// hangs in it, it ran out of memory or has served as many calls as it may. It
+// leads a process group, see [child.Process], and ends when its pipe does.
+//
+// Start with runner.go, then handler.go (one call), pool.go (which host takes
+// it), grow.go (how many there are), host.go (one process) and
+// hookfabric/_host.py (what runs there).
+package python

@@ -1,0 +1,188 @@
+"""The words of hooks written in Python: what they get and what they may answer.
+
+A hook is a function (or coroutine function) of one argument, a HookEvent. It
+returns a HookResult, a dict in the same form, or None for no opinion.
+Anything else is an error of the hook.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+import json
+
+__all__ = ["HookEvent", "HookResult", "HookType"]
+
+
+class HookType(str, Enum):
+    """The moments of an agent's life that hooks may see."""
+
+    SESSION_START = "SessionStart"
+    SESSION_END = "SessionEnd"
+    USER_PROMPT_SUBMIT = "UserPromptSubmit"
+    BEFORE_LLM_CALL = "BeforeLLMCall"
+    AFTER_LLM_CALL = "AfterLLMCall"
+    PRE_TOOL_USE = "PreToolUse"
+    POST_TOOL_USE = "PostToolUse"
+    TOOL_ERROR = "ToolError"
+    BEFORE_FINAL_RESPONSE = "BeforeFinalResponse"
+    QUERY_END = "QueryEnd"
+    # MassGen's older names, which its own code still uses.
+    PRE_CALL = "pre_call"
+    POST_CALL = "post_call"
+
+
+class HookEvent(Mapping):
+    """One moment of one agent.
+
+    Every field is an attribute; one that the event does not have is None ("" for
+    ids and tool_name, {} for tool_input and labels, 0 for iteration). As a
+    mapping it holds what to_dict gives: JSON values, MassGen's eight fields
+    always and the others where the event has them. The timestamp is a datetime as
+    an attribute and a string in the mapping.
+    """
+
+    event_id = ""
+    runtime = tool_kind = tool_use_id = history_ref = cwd = native = None
+    error = message = prompt = response = None
+    iteration = 0
+
+    def __init__(
+        self, hook_type="PreToolUse", session_id="", orchestrator_id="", agent_id=None,
+        timestamp=None, tool_name="", tool_input=None, tool_output=None, **more,
+    ):
+        fields = self.__dict__
+        fields["hook_type"] = hook_type.value if isinstance(hook_type, Enum) else hook_type
+        fields["session_id"] = session_id
+        fields["orchestrator_id"] = orchestrator_id
+        fields["agent_id"] = agent_id
+        fields["timestamp"] = timestamp if timestamp is None or isinstance(timestamp, str) else timestamp.isoformat()
+        fields["tool_name"] = tool_name
+        fields["tool_input"] = {} if tool_input is None else tool_input
+        fields["tool_output"] = tool_output
+        fields.update(more)
+
+    @property
+    def timestamp(self):
+        text = self.__dict__["timestamp"]
+        return None if text is None else _when(text)
+
+    @property
+    def labels(self):
+        return self.__dict__.get("labels") or {}
+
+    def to_dict(self):
+        return dict(self.__dict__)
+
+    def to_json(self):
+        return json.dumps(self.__dict__)
+
+    @classmethod
+    def from_dict(cls, fields):
+        return cls(**fields)
+
+    @classmethod
+    def from_json(cls, text):
+        return cls(**json.loads(text))
+
+    def __getitem__(self, name):
+        return self.__dict__[name]
+
+    def __iter__(self):
+        return iter(self.__dict__)
+
+    def __len__(self):
+        return len(self.__dict__)
+
+    def __eq__(self, other):
+        return Mapping.__eq__(self, other)
+
+    __hash__ = None
+
+    def __repr__(self):
+        return "HookEvent(%s)" % ", ".join("%s=%r" % field for field in self.__dict__.items())
+
+
+def _when(text):
+    """The datetime that text stands for; Python before 3.11 reads few forms."""
+    from datetime import datetime, timezone
+
+    main, zone = (text[:-1], "+00:00") if text.endswith("Z") else (text[:-6], text[-6:])
+    if zone[:1] not in ("+", "-"):
+        main, zone = text, ""
+    main, _, fraction = main.partition(".")
+    when = datetime.fromisoformat(main + (("." + (fraction + "000000")[:6]) if fraction else "") + zone)
+    return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+
+
+class HookResult:
+    """What a hook answers. The fields mean what they mean in a hook's JSON.
+
+    allowed=False is a deny, whatever decision says; modified_args, a JSON string,
+    beats updated_input. A HookResult that says nothing else is an allow.
+    """
+
+    _fields = (
+        "allowed", "decision", "reason", "updated_input", "modified_args", "inject",
+        "metadata", "hook_errors", "updated_output", "value", "effects", "injections",
+    )
+
+    def __init__(
+        self, allowed=True, decision="allow", reason=None, updated_input=None, modified_args=None, inject=None,
+        metadata=None, hook_errors=None, updated_output=None, value=None, effects=None, injections=None, **more,
+    ):
+        self.decision = decision.value if isinstance(decision, Enum) else decision
+        self.allowed = allowed
+        if not allowed:
+            self.decision = "deny"
+        elif self.decision == "deny":
+            self.allowed = False
+        self.reason = reason
+        self.updated_input = updated_input
+        self.modified_args = modified_args
+        self.inject = inject
+        self.metadata = {} if metadata is None else metadata
+        self.hook_errors = [] if hook_errors is None else hook_errors
+        self.updated_output = updated_output
+        self.value = value
+        self.effects = effects
+        self.injections = injections
+        self.__dict__.update(more)  # such as executed_hooks, which nobody here reads
+
+    @classmethod
+    def allow(cls, **more):
+        return cls(**more)
+
+    @classmethod
+    def deny(cls, reason=None, **more):
+        return cls(allowed=False, decision="deny", reason=reason, **more)
+
+    @classmethod
+    def ask(cls, reason=None, **more):
+        return cls(decision="ask", reason=reason, **more)
+
+    def add_error(self, error):
+        self.hook_errors.append(error)
+
+    def to_dict(self):
+        fields = {name: getattr(self, name) for name in self._fields if getattr(self, name) is not None}
+        if self.allowed is True and self.decision in ("continue", "stop", "fail", "retry"):
+            del fields["allowed"]  # which knows of nothing but tools
+        return fields
+
+    def to_json(self):
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, fields):
+        return cls(**fields)
+
+    @classmethod
+    def from_json(cls, text):
+        return cls(**json.loads(text))
+
+    def __eq__(self, other):
+        return self.__dict__ == other.__dict__ if isinstance(other, HookResult) else NotImplemented
+
+    __hash__ = None
+
+    def __repr__(self):
+        return "HookResult(%s)" % ", ".join("%s=%r" % item for item in self.to_dict().items())

@@ -1,0 +1,306 @@
+"""The host: a process that runs the functions of hooks for a worker.
+
+It reads frames from one descriptor and writes frames to another: the length of
+the JSON and the number of the request, four bytes each, then the JSON. A
+request is answered once, under its number. User code has the standard streams
+for itself.
+
+Without coroutines it is a plain loop that calls functions. The first awaitable
+starts an event loop, which from then on runs between two frames.
+"""
+
+import faulthandler
+import json
+import os
+import struct
+import sys
+
+HEAD = struct.Struct(">II")
+MOST_WORDS = 2 << 10
+MOST_TRACEBACK = 32 << 10
+
+# What json.dumps would take for JSON and no other reader does is refused.
+encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+class Unfit(Exception):
+    """A sentence about a handler or its answer, for the worker to pass on."""
+
+
+class Host:
+    def __init__(self, orders, answers):
+        self.orders, self.answers = orders, answers
+        self.pid = os.getpid()
+        self.buffer = bytearray()
+        self.functions = {}
+        self.tasks = {}
+        self.loop = None
+        for descriptor in (orders, answers):
+            os.set_inheritable(descriptor, False)
+        os.register_at_fork(after_in_child=self.forked)
+        sys.argv = ["hookfabric"]
+        faulthandler.enable()
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
+
+    # Frames.
+
+    def serve(self):
+        while True:
+            frame = self.frame()
+            if frame:
+                self.take(*frame)
+            elif self.loop is None:
+                self.fill()
+            else:
+                self.turn()
+
+    def turn(self):
+        """Runs coroutines until there is a frame. Functions are called between
+        two turns, as one that is none may want an event loop of its own."""
+        try:
+            self.loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            pass  # from something that a hook has left running
+
+    def readable(self):
+        self.fill()
+        self.loop.stop()
+
+    def fill(self):
+        data = os.read(self.orders, 1 << 16)
+        if not data:
+            self.leave()
+        self.buffer += data
+
+    def frame(self):
+        buffer = self.buffer
+        if len(buffer) < HEAD.size:
+            return None
+        size, number = HEAD.unpack_from(buffer)
+        end = HEAD.size + size
+        if len(buffer) < end:
+            return None
+        body = bytes(buffer[HEAD.size:end])
+        del buffer[:end]
+        return number, body
+
+    def write(self, number, text):
+        if os.getpid() != self.pid:
+            os._exit(0)  # a child that came back from the hook that forked it
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:
+                pass  # it is the hook's to break
+        body = text.encode("ascii")
+        rest = memoryview(HEAD.pack(len(body), number) + body)
+        while rest:
+            rest = rest[os.write(self.answers, rest):]
+
+    def leave(self):
+        """Ends as a program ends, but waits for no thread, and not for ever."""
+        import atexit
+        import signal
+
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(1)
+        try:
+            atexit._run_exitfuncs()
+        finally:
+            os._exit(0)
+
+    def forked(self):
+        """A child of a hook must not speak for the host."""
+        os.close(self.orders)
+        os.close(self.answers)
+
+    # Requests.
+
+    def take(self, number, body):
+        try:
+            order = json.loads(body)
+            if "call" in order:
+                answer = self.functions[order["call"]](self.event(**order["event"]))
+                if hasattr(answer, "__await__"):
+                    self.start(number, answer)
+                else:
+                    self.finish(number, answer)
+            elif "cancel" in order:
+                task = self.tasks.get(number)
+                if task:
+                    task.cancel()
+            elif "load" in order:
+                self.load(order["load"], order["handler"])
+                self.write(number, encode({"async": is_async(self.functions[order["load"]])}))
+            elif "dirs" in order:
+                self.write(number, encode({"loaded": self.begin(order)}))
+            else:
+                self.write(number, "{}")
+        except BaseException as fault:
+            self.fail(number, fault)
+
+    def begin(self, order):
+        limit(order["memory"])
+        self.most = order["most"]
+        sys.meta_path.insert(0, Embedded({"hookfabric": order["words"]}))
+        sys.meta_path.append(Embedded({"massgen": "", "massgen.mcp_tools": "", "massgen.mcp_tools.hooks": order["massgen"]}))
+        from hookfabric import HookEvent
+
+        self.event = HookEvent
+        self.standard = sys.path[:]
+        sys.path[:0] = order["dirs"]
+        loaded = []
+        for function in order["functions"]:
+            try:
+                self.load(function["load"], function["handler"])
+            except BaseException:
+                continue  # the call that needs it says why
+            loaded.append(function["load"])
+        return loaded
+
+    def load(self, number, handler):
+        function = find(handler)
+        if not callable(function):
+            raise Unfit("it is of the type %s, which can not be called" % type(function).__name__)
+        self.functions[number] = function
+
+    def start(self, number, awaitable):
+        if self.loop is None:
+            asyncio = self.own("asyncio")
+            self.loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self.loop)
+            self.loop.add_reader(self.orders, self.readable)
+        self.tasks[number] = self.loop.create_task(self.attend(number, awaitable))
+
+    async def attend(self, number, awaitable):
+        try:
+            self.finish(number, await awaitable)
+        except BaseException as fault:
+            self.fail(number, fault)
+        finally:
+            del self.tasks[number]
+
+    def own(self, name):
+        """A module of the standard library, whatever the hooks' folders hold."""
+        path, sys.path[:] = sys.path[:], self.standard
+        try:
+            return __import__(name)
+        finally:
+            sys.path[:] = path
+
+    # Answers.
+
+    def finish(self, number, answer):
+        if answer is None:
+            return self.write(number, "{}")
+        fields = fields_of(answer)
+        try:
+            text = encode(fields)
+        except (TypeError, ValueError, RecursionError) as fault:
+            raise Unfit("answered with something that is not JSON: %s" % words(fault)) from None
+        if len(text) > self.most:
+            raise Unfit("answered with %d bytes; an answer has at most %d" % (len(text), self.most))
+        self.write(number, '{"result":%s}' % text)
+
+    def fail(self, number, fault):
+        try:
+            self.write(number, encode(self.told(fault)))
+        except OSError:
+            self.leave()
+        except MemoryError:
+            os._exit(1)
+
+    def told(self, fault):
+        if isinstance(fault, Unfit):
+            return {"error": words(fault)}
+        told = {"error": "%s: %s" % (type(fault).__name__, words(fault)), "raised": True, "spent": isinstance(fault, MemoryError)}
+        if not told["spent"]:
+            trace = fault.__traceback__ and fault.__traceback__.tb_next  # without the host's own frame
+            lines = self.own("traceback").format_exception(type(fault), fault, trace)
+            told["traceback"] = "".join(lines)[-MOST_TRACEBACK:]
+        return told
+
+
+class Embedded:
+    """Finds and loads packages that are no files."""
+
+    def __init__(self, sources):
+        self.sources = sources
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.sources:
+            return None
+        return type(sys.__spec__)(name, self, is_package=True)
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        name = module.__name__
+        exec(compile(self.sources[name], "<%s>" % name, "exec"), module.__dict__)
+
+
+def limit(size):
+    """Bounds the memory of this process and of what it starts."""
+    import resource
+
+    kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
+    _, most = resource.getrlimit(kind)
+    if most != resource.RLIM_INFINITY:
+        size = min(size, most)
+    resource.setrlimit(kind, (size, size))
+
+
+def find(handler):
+    """The object called handler: a module's, or in something of a module's."""
+    path, first = handler.split("."), None
+    if len(path) < 2:
+        raise Unfit("it names no function; write module.function")
+    for end in range(len(path) - 1, 0, -1):
+        module = ".".join(path[:end])
+        try:
+            __import__(module)
+        except ModuleNotFoundError as fault:
+            if not (module + ".").startswith("%s." % fault.name):
+                raise  # the module is there, and imports one that is not
+            first = first or fault
+            continue
+        found = sys.modules[module]
+        try:
+            for name in path[end:]:
+                found = getattr(found, name)
+        except AttributeError as fault:
+            raise first or fault
+        return found
+    raise first
+
+
+def is_async(function):
+    """Whether calling function gives a coroutine, as far as can be seen before."""
+    while type(function).__name__ == "partial" and hasattr(function, "func"):
+        function = function.func
+    code = getattr(function, "__code__", None) or getattr(getattr(type(function), "__call__", None), "__code__", None)
+    return bool(getattr(code, "co_flags", 0) & 0x180)  # CO_COROUTINE, CO_ITERABLE_COROUTINE
+
+
+def fields_of(answer):
+    """The fields of an answer: a dict, or a HookResult, also MassGen's own."""
+    if isinstance(answer, dict):
+        return answer
+    if not (hasattr(answer, "decision") or hasattr(answer, "allowed")):
+        raise Unfit("answered with a value of the type %s; return a HookResult, a dict or None" % type(answer).__name__)
+    if hasattr(answer, "to_dict"):
+        answer = answer.to_dict()
+    elif hasattr(answer, "__dict__"):
+        answer = vars(answer)
+    if not isinstance(answer, dict):
+        raise Unfit("answered with a result that has no fields; return a HookResult, a dict or None")
+    return answer
+
+
+def words(fault):
+    try:
+        return str(fault)[:MOST_WORDS]
+    except BaseException:
+        return "(and saying what is wrong fails, too)"

@@ -1,0 +1,271 @@
+package python
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers/child"
+)
+
+// host is one process that runs functions.
+type host struct {
+	pool    *pool
+	process *child.Process
+	orders  *os.File // what it reads
+	answers *os.File // what it writes
+	output  *os.File // what functions print
+	done    chan struct{}
+
+	writing sync.Mutex // one frame at a time
+
+	mu      sync.Mutex             // guards what follows
+	waiting map[uint32]chan answer // by request; nil when the host is lost
+	number  uint32                 // of the last request
+	cause   error                  // why it was stopped
+	leaving bool                   // it was told to leave
+	reaped  bool
+
+	seat // guarded by the pool
+}
+
+// lostError says that a request has no answer, because its host is gone.
+type lostError struct {
+	why  error
+	sent bool // the host may have begun with it
+}
+
+func (e *lostError) Error() string { return "was lost: " + e.why.Error() }
+func (e *lostError) Unwrap() error { return e.why }
+
+// exitWait is how long a host that has closed its end is given to exit by
+// itself, and one that has exited to have its last answers read.
+const exitWait = 100 * time.Millisecond
+
+func newHost(p *pool) *host {
+	return &host{pool: p, done: make(chan struct{}), waiting: make(map[uint32]chan answer)}
+}
+
+// start starts the process. Whoever started it may wait for its end in done.
+func (h *host) start() error {
+	ours, theirs, err := openPipes()
+	if err != nil {
+		return err
+	}
+	defer child.CloseAll(theirs)
+	at := &h.pool.site
+	argv := []string{at.interpreter, "-c", bootstrap}
+	p, err := child.Start(h.pool.runner.guard, child.Spec{Argv: argv, Dir: at.workdir, Env: at.env, Files: theirs})
+	if err != nil {
+		child.CloseAll(ours)
+		return fmt.Errorf("%s could not be started: %w", at.interpreter, err)
+	}
+	h.orders, h.answers, h.output = ours[0], ours[1], ours[2]
+	h.mu.Lock()
+	h.process = p
+	if h.cause != nil { // it was stopped before it was there
+		p.Kill()
+	}
+	h.mu.Unlock()
+	go h.live()
+	return nil
+}
+
+// openPipes makes the pipes of a host: our ends of orders, answers and output,
+// and the host's five open files.
+func openPipes() (ours, theirs []*os.File, err error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := []*os.File{null}
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			child.CloseAll(all)
+			return nil, nil, err
+		}
+		all = append(all, r, w)
+	}
+	return []*os.File{all[2], all[3], all[5]}, []*os.File{null, all[6], all[6], all[1], all[4]}, nil
+}
+
+// live follows the host until it is gone, and then tells all who wait for it.
+func (h *host) live() {
+	defer close(h.done)
+	var said child.Tail
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		_, _ = io.Copy(io.MultiWriter(&said, printer{h}), child.OnlyReader{Reader: h.output})
+	}()
+	err := h.listen()
+	h.stop(err)
+	<-h.process.Exited()
+	h.mu.Lock()
+	h.reaped = true
+	h.mu.Unlock()
+	state, _ := h.process.Reap()
+	_ = h.output.SetReadDeadline(time.Now())
+	<-printed
+	child.CloseAll([]*os.File{h.orders, h.answers, h.output})
+	h.lose(h.story(state, said.Bytes()))
+}
+
+// listen hands answers to those who wait for them, until the host ends (nil) or
+// writes what is none.
+func (h *host) listen() error {
+	defer h.watchExit()()
+	for r := bufio.NewReaderSize(h.answers, 64<<10); ; {
+		number, body, err := readFrame(r)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded) {
+			return h.awaitExit()
+		}
+		if err != nil {
+			return err
+		}
+		var a answer
+		if err := schema.Unmarshal(body, &a); err != nil {
+			return fmt.Errorf("it wrote something into the pipe of its answers that is none: %w", err)
+		}
+		if !h.deliver(number, a) {
+			return errors.New("it wrote an answer that nobody has asked for")
+		}
+	}
+}
+
+// watchExit ends the reading of answers soon after the host has exited, for
+// something that it has started may keep the pipe open.
+func (h *host) watchExit() (stop func()) {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-over:
+		case <-h.process.Exited():
+			_ = h.answers.SetReadDeadline(time.Now().Add(exitWait))
+		}
+	}()
+	return func() { close(over) }
+}
+
+// awaitExit gives a host that closed its end the time to exit by itself.
+func (h *host) awaitExit() error {
+	select {
+	case <-h.process.Exited():
+		return nil
+	case <-time.After(exitWait):
+		return errors.New("it closed the pipe of its answers")
+	}
+}
+
+// deliver hands an answer on, and reports whether there was a request.
+func (h *host) deliver(number uint32, a answer) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	got, ok := h.waiting[number]
+	if ok {
+		delete(h.waiting, number)
+		got <- a
+	}
+	return ok
+}
+
+// lose tells all who wait that there will be no answer.
+func (h *host) lose(why error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, got := range h.waiting {
+		got <- answer{lost: &lostError{why: why, sent: true}}
+	}
+	h.waiting, h.cause = nil, why
+}
+
+// story is why a host that is gone is gone.
+func (h *host) story(state *os.ProcessState, said []byte) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.cause != nil:
+		return fmt.Errorf("its host process was killed: %w%s", h.cause, child.LastWords(said))
+	case state == nil:
+		return errors.New("its host process was lost")
+	case state.ExitCode() < 0:
+		return fmt.Errorf("its host process was ended by a signal (%v)%s", state, child.LastWords(said))
+	}
+	return fmt.Errorf("its host process exited with code %d%s", state.ExitCode(), child.LastWords(said))
+}
+
+// stop kills the host and all that it has started. Without a cause it has ended
+// by itself.
+func (h *host) stop(cause error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cause == nil {
+		h.cause = cause
+	}
+	if h.process != nil && !h.reaped {
+		h.process.Kill()
+	}
+}
+
+// leave has an idle host end as programs do, for a moment, and then kills it.
+func (h *host) leave() {
+	h.writing.Lock()
+	_ = h.orders.Close()
+	h.writing.Unlock()
+	select {
+	case <-h.done:
+	case <-time.After(h.pool.runner.wait.grace):
+		h.stop(errors.New("it was not needed any more"))
+		<-h.done
+	}
+}
+
+// send sends a request. Its answer, or that there is none, arrives in got.
+func (h *host) send(until time.Time, body ...[]byte) (number uint32, got <-chan answer, err error) {
+	answers := make(chan answer, 1)
+	h.mu.Lock()
+	if h.waiting == nil {
+		defer h.mu.Unlock()
+		return 0, nil, &lostError{why: h.cause}
+	}
+	h.number++
+	number = h.number
+	h.waiting[number] = answers
+	h.mu.Unlock()
+	return number, answers, h.write(until, frame(number, body...))
+}
+
+// write writes one frame. A host that did not take all of it can take no other.
+func (h *host) write(until time.Time, b []byte) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	_ = h.orders.SetWriteDeadline(until)
+	_, err := h.orders.Write(b)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		err = nil // how it ended says more
+	}
+	h.stop(err)
+	<-h.done
+	return &lostError{why: h.cause}
+}
+
+// printer logs what functions print.
+type printer struct{ host *host }
+
+func (p printer) Write(b []byte) (int, error) {
+	p.host.pool.runner.log.Debug("hook printed", "pid", p.host.process.Pid(), "text", child.Readable(b[:min(len(b), maxPrint)]))
+	return len(b), nil
+}
+
+// maxPrint is how much of what was printed at once is logged.
+const maxPrint = 4 << 10

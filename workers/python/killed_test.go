@@ -1,0 +1,58 @@
+package python
+
+import (
+	"context"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/workers"
+	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/runnertest"
+)
+
+const (
+	victimArg = "victim"
+	patience  = 20 * time.Second
+)
+
+// victim is a worker that calls a function that hangs, to be killed.
+func victim(dir, lifeline string) {
+	r := New(Options{Watchdog: child.SelfWatchdog(), Environ: append(os.Environ(), "LIFE="+lifeline)})
+	hook := hookOf("suite.hangs")
+	hook.Env = []string{"LIFE"}
+	h, err := r.Load(hook, workers.Site{Dirs: []string{dir}})
+	if err == nil {
+		_, err = h.Handle(context.Background(), runnertest.Event("Bash"))
+	}
+	_, _ = io.WriteString(os.Stderr, "the victim was not killed: "+err.Error())
+	os.Exit(1)
+}
+
+func TestHostsAndWhatTheyStartedAreGoneWhenTheWorkerIsKilled(t *testing.T) {
+	needPython(t)
+	l := runnertest.NewLifeline(t)
+	p, err := os.StartProcess("/proc/self/exe", []string{"worker", victimArg, testdata(t)[0], l.Path},
+		&os.ProcAttr{Files: []*os.File{nil, os.Stderr, os.Stderr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, l.Held(), "the function to be called")
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, l.Gone(), "everything to be gone")
+}
+
+func await(t *testing.T, done <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("waited %v for %s", patience, what)
+	}
+}

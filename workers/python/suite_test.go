@@ -1,0 +1,104 @@
+package python
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/runnertest"
+)
+
+// TestMain lets the test binary be what the tests need as processes of their
+// own: the watchdog, and a worker to be killed.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == child.WatchdogArg {
+		os.Exit(child.WatchdogMain(os.Stdin))
+	}
+	if len(os.Args) == 4 && os.Args[1] == victimArg {
+		victim(os.Args[2], os.Args[3])
+	}
+	os.Exit(m.Run())
+}
+
+// needPython skips what can not be tested without an interpreter.
+func needPython(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath(defaultInterpreter); err != nil {
+		t.Skip("THERE IS NO python3 HERE: that functions run as hooks was NOT tested")
+	}
+}
+
+func hookOf(handler string) schema.Hook {
+	return schema.Hook{Name: "test", Event: schema.PreToolUse, Type: schema.Python, Handler: handler}
+}
+
+// sharing is a hook whose coroutines may share a host.
+func sharing(handler string) schema.Hook {
+	h := hookOf(handler)
+	h.Idempotent = true
+	return h
+}
+
+func testdata(t testing.TB) []string {
+	t.Helper()
+	dir, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{dir}
+}
+
+// lifeRunner is a runner whose hooks find a lifeline's path in LIFE. As a
+// variable is the worker's, there is one lifeline to a runner.
+type lifeRunner struct {
+	*Runner
+	life *string
+}
+
+func (r lifeRunner) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
+	r.environ = append(os.Environ(), "LIFE="+*r.life)
+	return r.Runner.Load(h, at)
+}
+
+func suite(t *testing.T, opt Options) runnertest.Suite {
+	var life string
+	return runnertest.Suite{
+		New:      func(*testing.T) workers.Runner { return lifeRunner{New(opt), &life} },
+		Dirs:     testdata(t),
+		Answers:  hookOf("suite.answers"),
+		Refuses:  hookOf("suite.refuses"),
+		Rewrites: hookOf("suite.rewrites"),
+		Echoes:   hookOf("suite.echoes"),
+		Crashes:  hookOf("suite.crashes"),
+		Floods:   hookOf("suite.floods"),
+		Junk:     hookOf("suite.junk"),
+		Missing:  hookOf("no_such_policy.check"),
+		Hangs: func(_ *testing.T, l *runnertest.Lifeline) schema.Hook {
+			life = l.Path
+			h := hookOf("suite.hangs")
+			h.Env = []string{"LIFE"}
+			return h
+		},
+	}
+}
+
+func TestRunnerIsARunner(t *testing.T) {
+	needPython(t)
+	runnertest.Run(t, suite(t, Options{}))
+}
+
+func TestRunnerWithAWatchdogIsARunner(t *testing.T) {
+	needPython(t)
+	runnertest.Run(t, suite(t, Options{Watchdog: child.SelfWatchdog()}))
+}
+
+func TestRunnerOfCoroutinesIsARunner(t *testing.T) {
+	needPython(t)
+	s := suite(t, Options{})
+	s.Echoes = sharing("suite.echoes_later")
+	runnertest.Run(t, s)
+}
