@@ -53,7 +53,7 @@ func (a *Aggregator) peers(ctx context.Context, verb micro.Verb, use func(*nats.
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
-			return nil //nolint:nilerr // the time is over, and who has not answered is not there
+			return nil // the time is over, and who has not answered is not there
 		}
 		use(m)
 	}

@@ -13,7 +13,7 @@ import (
 // registered with a "+" before it; overrides are "!event@agent".
 func of(words string) *schema.Config {
 	cfg := &schema.Config{}
-	for _, w := range strings.Fields(words) {
+	for w := range strings.FieldsSeq(words) {
 		w, registered := strings.CutPrefix(w, "+")
 		name, agent, _ := strings.Cut(w, "@")
 		if event, ok := strings.CutPrefix(name, "!"); ok {
@@ -115,7 +115,7 @@ func TestUnregister(t *testing.T) {
 	} {
 		t.Run(is, func(t *testing.T) {
 			var events []schema.EventType
-			for _, e := range strings.Fields(c.events) {
+			for e := range strings.FieldsSeq(c.events) {
 				events = append(events, schema.EventType(e))
 			}
 			cfg := of(before)

@@ -1,0 +1,62 @@
+package aggregator_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// lease is one that the test lets lapse and renews.
+type lease struct {
+	lapsed  atomic.Bool
+	renewed chan struct{}
+}
+
+func (l *lease) Fresh(time.Time) bool { return !l.lapsed.Load() }
+
+func (l *lease) Wait(ctx context.Context) error {
+	select {
+	case <-l.renewed:
+		l.lapsed.Store(false)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func TestABrokerThatLostTouchWithTheConfigurationAnswersNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{renewed: make(chan struct{})}
+		f := startWith(t, aggregator.Options{Lease: l}, library{"yes": says(schema.Allowed()), "no": says(schema.Denied("no"))}, hook("yes"))
+		want(t, f.ask(event(schema.PreToolUse)), schema.Allow, "yes:ok")
+		l.lapsed.Store(true)
+		if !f.send(event(schema.PreToolUse)).nothing() {
+			t.Error("it answered, or said that it is at work")
+		}
+		if !f.send(event(schema.BeforeLLMCall)).nothing() {
+			t.Error("it answered what no hook matches")
+		}
+	})
+}
+
+func TestACallThatWaitedForTheConfigurationGetsTheOneThatIsActive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{renewed: make(chan struct{})}
+		f := startWith(t, aggregator.Options{Lease: l}, library{"yes": says(schema.Allowed()), "no": says(schema.Denied("no"))}, hook("yes"))
+		l.lapsed.Store(true)
+		a := f.send(event(schema.PreToolUse))
+		synctest.Wait()
+		f.activate(5, hook("no"))
+		close(l.renewed)
+		v, _ := a.verdict()
+		want(t, v, schema.Deny, "no:ok")
+		if v.ConfigVersion != 5 {
+			t.Errorf("by version %d", v.ConfigVersion)
+		}
+	})
+}

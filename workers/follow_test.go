@@ -1,0 +1,100 @@
+package workers_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// slowly is a runner whose handlers are loaded when the test lets them be.
+type slowly struct{ let chan error }
+
+func (s slowly) Load(schema.Hook, workers.Site) (workers.Handler, error) {
+	return workers.HandlerFunc(allows), <-s.let
+}
+
+func (s slowly) Close() error { return nil }
+
+func (s slowly) worker() *workers.Worker {
+	return workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Logger: quiet, Runners: map[schema.Kind]workers.Runner{schema.Builtin: s}})
+}
+
+// said collects what a worker says of candidates.
+func said() (func(*schema.Candidate), <-chan *schema.Candidate) {
+	all := make(chan *schema.Candidate, 8)
+	return func(c *schema.Candidate) { all <- c }, all
+}
+
+func versionOf(n uint64, hooks ...string) *schema.Config {
+	cfg := guards(n, "f", hooks...)
+	return &cfg
+}
+
+func TestACandidateIsLoadedBesideWhatIsActive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := slowly{make(chan error)}
+		w := s.worker()
+		say, heard := said()
+		active, candidate := versionOf(1, "a"), versionOf(2, "a", "b")
+		go func() { s.let <- nil }()
+		w.Take(state.Update{Active: active, Keep: []uint64{1}}, say)
+		if c := <-heard; c != nil {
+			t.Errorf("without a candidate it said %+v", c)
+		}
+		w.Take(state.Update{Active: active, Candidate: candidate, Keep: []uint64{2, 1}}, say) // does not wait
+		wantKinds(t, w.Run(t.Context(), batchOf(1, "f", 0)), "0:ok")
+		if b := w.Beat("p"); b.Candidate != nil {
+			t.Errorf("before it is loaded, the beat says %+v", b.Candidate)
+		}
+		s.let <- nil
+		s.let <- errors.New("there is no b")
+		want := &schema.Candidate{Version: 2, LoadErrors: map[string]string{"b": "there is no b"}}
+		if diff := cmp.Diff(want, <-heard); diff != "" {
+			t.Error(diff)
+		}
+		if b := w.Beat("p"); !cmp.Equal(b.Candidate, want) || !cmp.Equal(b.Versions, []uint64{1, 2}) || w.Version() != 1 {
+			t.Errorf("%+v, active is %d", b, w.Version())
+		}
+		w.Take(state.Update{Active: candidate, Keep: []uint64{2, 1}}, say)
+		if c := <-heard; c != nil || w.Version() != 2 || w.Beat("p").Candidate != nil {
+			t.Errorf("activated, it said %+v and runs version %d", c, w.Version())
+		}
+	})
+}
+
+func TestACandidateThatIsWithdrawnWhileItLoadsIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := slowly{make(chan error)}
+		w := s.worker()
+		say, heard := said()
+		w.Take(state.Update{Candidate: versionOf(1, "a"), Keep: []uint64{1}}, say)
+		w.Take(state.Update{}, say)
+		if c := <-heard; c != nil {
+			t.Errorf("%+v", c)
+		}
+		s.let <- nil
+		synctest.Wait()
+		if b := w.Beat("p"); len(heard) > 0 || b.Candidate != nil || len(b.Versions) > 0 {
+			t.Errorf("said %d more; the beat is %+v", len(heard), b)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestACandidateThatCanNotBeReadIsReported(t *testing.T) {
+	w := slowly{}.worker()
+	say, heard := said()
+	w.Take(state.Update{Bad: &state.BadVersion{Version: 3, Err: errors.New("it is of a newer release")}}, say)
+	want := &schema.Candidate{Version: 3, Error: "it is of a newer release"}
+	if diff := cmp.Diff(want, <-heard); diff != "" || !cmp.Equal(w.Beat("p").Candidate, want) {
+		t.Error(diff, w.Beat("p").Candidate)
+	}
+}
