@@ -1,0 +1,218 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/hookfabric/hookfabric/cmd/broker/app"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The examples are files that a comment opens: the editor's schema, what the
+// file shows, the commands that run it, and what it answers to which events.
+const (
+	deployDir  = "../../deploy/examples"
+	schemaLine = "# yaml-language-server: $schema=../../schema/hooks.schema.json\n"
+)
+
+var (
+	commandLine  = regexp.MustCompile(`(?m)^#   ((?:[A-Z_]+=\S+ )*)go run \./cmd/(\w+) (.*)$`)
+	questionLine = regexp.MustCompile(`(?m)^#   (\{.*\})\n#   → (.*)$`)
+	answerForm   = regexp.MustCompile(`^(\w+)(?:: (.*)|, and the agent reads: (.*))?$`)
+)
+
+// examples are all of them; none is forgotten.
+func examples(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(deployDir + "/*.yaml")
+	if err != nil || len(files) < 7 {
+		t.Fatalf("%d examples: %v", len(files), err)
+	}
+	return files
+}
+
+func TestExamplesAreSound(t *testing.T) {
+	valid := hooksSchema(t)
+	for _, file := range examples(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := app.ReadConfig(file)
+		if err != nil || len(doc.Warnings) > 0 {
+			t.Errorf("%s: %v %v", file, err, doc)
+		}
+		if !strings.HasPrefix(string(text), schemaLine) {
+			t.Errorf("%s does not begin with %s", file, schemaLine)
+		}
+		var v any
+		if err := yaml.Unmarshal(text, &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := valid(v); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		readme, err := os.ReadFile("../../deploy/README.md")
+		if err != nil || !strings.Contains(string(readme), "`examples/"+filepath.Base(file)+"`") {
+			t.Errorf("deploy/README.md does not list %s: %v", file, err)
+		}
+	}
+}
+
+// hooksSchema is the schema that editors use.
+func hooksSchema(t *testing.T) func(any) error {
+	t.Helper()
+	data, err := os.ReadFile("../../schema/hooks.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s jsonschema.Schema
+	if err := schema.Unmarshal(data, &s); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(v any) error { return resolved.Validate(v) }
+}
+
+// Each example runs as its comment says, and answers as that promises.
+func TestExamplesDoWhatTheySay(t *testing.T) {
+	for _, file := range examples(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := runExample(t, string(text))
+			questions := questionLine.FindAllStringSubmatch(string(text), -1)
+			if len(questions) < 2 || len(questions) != strings.Count(string(text), "→") {
+				t.Fatalf("%d questions that can be asked", len(questions))
+			}
+			for _, q := range questions {
+				e.ask(q[1], q[2])
+			}
+			e.after(filepath.Base(file))
+		})
+	}
+}
+
+// A running example has the processes that its comment starts.
+type running struct {
+	*testing.T
+
+	url string
+	env map[string]string
+}
+
+// runExample starts the processes of an example: the broker, and what else.
+func runExample(t *testing.T, text string) *running {
+	t.Helper()
+	r := &running{T: t, env: map[string]string{}}
+	for _, c := range commandLine.FindAllStringSubmatch(text, -1) {
+		env := r.variables(c[1])
+		switch args := strings.Fields(c[3]); c[2] {
+		case "broker":
+			r.url = startBrokerWith(t, env, r.placed(args)...).url
+		case "hookworker":
+			startWith(t, env, "hookworker", append(args, "--nats", r.url, "--name", "example")...)
+			awaitWorkers(t, connect(t, r.url), "example")
+		}
+	}
+	if r.url == "" {
+		t.Fatal("the comment starts no broker")
+	}
+	return r
+}
+
+// variables are the environment of a command; files in it are the test's own.
+func (r *running) variables(assignments string) []string {
+	var env []string
+	for kv := range strings.FieldsSeq(assignments) {
+		name, value, _ := strings.Cut(kv, "=")
+		if file, ok := strings.CutPrefix(value, "/tmp/"); ok {
+			value = filepath.Join(r.TempDir(), file)
+		}
+		r.env[name] = value
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// placed are a command's arguments for a process that starts elsewhere.
+func (r *running) placed(args []string) []string {
+	r.Helper()
+	for i, arg := range args {
+		if strings.HasPrefix(arg, "deploy/") {
+			path, err := filepath.Abs("../../" + arg)
+			if err != nil {
+				r.Fatal(err)
+			}
+			args[i] = path
+		}
+	}
+	return args
+}
+
+// ask asks a shim and holds the verdict against what was promised.
+func (r *running) ask(event, promised string) {
+	r.Helper()
+	shim, err := exec.LookPath("agentshim")
+	if err != nil {
+		r.Fatal(err)
+	}
+	c := exec.CommandContext(r.Context(), shim, "hook", "--runtime", "generic", "--nats", r.url)
+	c.Env, c.Stdin = cleaned(os.Environ()), strings.NewReader(event)
+	said, err := c.Output()
+	if err != nil {
+		r.Fatalf("%s: %v\n%s", event, err, said)
+	}
+	var v schema.Verdict
+	if err := schema.Unmarshal(said, &v); err != nil {
+		r.Fatal(err)
+	}
+	want := answerForm.FindStringSubmatch(promised)
+	if want == nil {
+		r.Fatalf("%q is not how an answer is promised", promised)
+	}
+	var read strings.Builder
+	for _, i := range v.Injections {
+		read.WriteString(i.Content)
+	}
+	if string(v.Decision) != want[1] || !strings.Contains(v.Reason, want[2]) || !strings.Contains(read.String(), want[3]) ||
+		(want[3] == "") != (len(v.Injections) == 0) || len(v.HookErrors) > 0 {
+		r.Errorf("%s\npromised %s\nanswered %s", event, promised, said)
+	}
+}
+
+// after looks at what an example leaves behind.
+func (r *running) after(example string) {
+	r.Helper()
+	if example != "audit.yaml" {
+		return
+	}
+	log, err := os.ReadFile(r.env["AUDIT_LOG"])
+	if err != nil {
+		r.Fatal(err)
+	}
+	var types []string
+	for line := range strings.Lines(string(log)) {
+		var e schema.Event
+		if err := schema.Unmarshal([]byte(line), &e); err != nil {
+			r.Errorf("%s: %v", line, err)
+		}
+		types = append(types, string(e.HookType))
+	}
+	const want = "SessionStart PreToolUse PostToolUse ToolError SessionEnd"
+	if got := strings.Join(types, " "); got != want {
+		r.Errorf("the audit has %s, want %s", got, want)
+	}
+}
