@@ -19,7 +19,7 @@ import (
 //
 //	up NAME PROGRAM ARG...   start a process; $NAME_URL and $NAME_HTTP say where it listens
 //	[!] said NAME PATTERN    it says so sooner or later; !: it has not
-//	tell NAME SIGNAL         term, int or kill
+//	tell NAME SIGNAL         term, int, hup or kill
 //	ends NAME CODE           it ends with that exit code
 //	[!] get URL [PATTERN]    the answer is on stdout; !: its status is no success;
 //	                         with a pattern, ask until it matches
@@ -101,9 +101,9 @@ func said(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func tell(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]syscall.Signal{"term": syscall.SIGTERM, "int": syscall.SIGINT, "kill": syscall.SIGKILL}
+	signals := map[string]syscall.Signal{"term": syscall.SIGTERM, "int": syscall.SIGINT, "hup": syscall.SIGHUP, "kill": syscall.SIGKILL}
 	if neg || len(args) != 2 || signals[args[1]] == 0 {
-		ts.Fatalf("usage: tell NAME term|int|kill")
+		ts.Fatalf("usage: tell NAME term|int|hup|kill")
 	}
 	ts.Check(named(ts, args[0]).signal(signals[args[1]]))
 }

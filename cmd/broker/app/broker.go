@@ -34,6 +34,9 @@ type Options struct {
 	Config string
 	// Replace lets Config take the place of what other brokers use.
 	Replace bool
+	// Reload has Config applied again when its file changes, and at each signal
+	// from here whether it has or not; nil: the file is read once.
+	Reload <-chan os.Signal
 	// Data is the embedded server's directory; empty: DefaultData.
 	Data string
 	// Listen is the embedded server's address; empty: no listener, only this
@@ -95,6 +98,7 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 			err = errors.Join(err, b.stack.Stop(undoing))
 		}
 	}()
+	reloads := b.reloads()
 	file, err := b.readConfig()
 	if err != nil {
 		return nil, err
@@ -108,6 +112,7 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 	if err := b.follow(ctx, file); err != nil {
 		return nil, err
 	}
+	b.startReloads(ctx, reloads)
 	b.state.Store(&running)
 	return b, nil
 }

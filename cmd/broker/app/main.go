@@ -68,6 +68,9 @@ func serve(c *cobra.Command, opt *Options) error {
 		return err
 	}
 	opt.Logger = log
+	reload, stop := hangups()
+	defer stop()
+	opt.Reload = reload
 	b, err := New(c.Context(), *opt)
 	if err != nil {
 		return err

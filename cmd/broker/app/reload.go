@@ -82,6 +82,30 @@ func newReloader(opt reloadOptions) *reloader {
 	return r
 }
 
+// reloads is the broker's reloader; nil: its file is read once.
+func (b *Broker) reloads() *reloader {
+	if b.opt.Reload == nil {
+		return nil
+	}
+	return newReloader(reloadOptions{
+		Path: b.opt.Config, Hangup: b.opt.Reload, Registerer: b.reg, Logger: b.log,
+		Apply: func(ctx context.Context, f *aggregator.File) (*schema.ConfigAnswer, error) {
+			return b.agg.Apply(ctx, f)
+		},
+	})
+}
+
+// startReloads has r run until the broker stops.
+func (b *Broker) startReloads(ctx context.Context, r *reloader) {
+	if r == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { r.run(ctx) })
+	b.stack.Push("reloads", func(context.Context) error { stop(); running.Wait(); return nil })
+}
+
 // run applies the file whenever it has changed, until ctx ends.
 func (r *reloader) run(ctx context.Context) {
 	changes := make(chan struct{})
