@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -283,6 +284,38 @@ func TestAWatcherNoticesAFabricMadeAnew(t *testing.T) {
 	})
 }
 
+// TestAWatcherBelievesACopyOnlyAfterAWhile goes back to a data directory's
+// earlier state, which also a leader says that is cut off.
+func TestAWatcherBelievesACopyOnlyAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, backup := t.TempDir(), t.TempDir()
+		where, js := moved(t, dir)
+		c := open(t, js)
+		publish(t, c, config("a"), 1, true)
+		if err := where.Load().Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		where.start(t, dir)
+		publish(t, c, config("b"), 2, true)
+		seen, stop := watch(t, c)
+		sees(t, seen, "2 b, keep [2 1]")
+		where.move(t, backup)
+		<-time.After(6 * time.Second)
+		if err := c.Confirm(t.Context()); err == nil || !strings.Contains(err.Error(), "older things than before") {
+			t.Errorf("confirmed is what is old: %v", err)
+		}
+		sees(t, seen)
+		<-time.After(20 * time.Second)
+		sees(t, seen, "1 a, keep [1]")
+		if err := errors.Join(c.Confirm(t.Context()), stop()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // moving is a server that another one replaces.
 type moving struct {
 	atomic.Pointer[embedded.Server]
@@ -296,8 +329,15 @@ func (m *moving) move(t *testing.T, dir string) *embedded.Server {
 	if err := m.Load().Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return m.start(t, dir)
+}
+
+// start starts a server on the directory after a minute without one.
+func (m *moving) start(t *testing.T, dir string) *embedded.Server {
+	t.Helper()
 	<-time.After(time.Minute)
 	m.Store(bustest.StartWith(t, embedded.Options{Dir: dir}))
+	<-time.After(time.Second) // for the connections to be made again
 	return m.Load()
 }
 
