@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -76,10 +74,7 @@ func goHooks(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.
 	fmt.Fprintln(stdout, "connected")
 	err = workers.Run(ctx, nc, workers.New(workers.Options{
 		Name: *name, Pools: []string{*pool}, Logger: log,
-		Runners: map[schema.Kind]workers.Runner{schema.Builtin: answers{
-			"wait":   schema.Allowed(),
-			"refuse": schema.Denied("the hook said no"),
-		}},
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: goRunner{}},
 	}))
 	if err != nil {
 		fmt.Fprintln(stderr, "gohooks:", err)
@@ -87,27 +82,3 @@ func goHooks(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.
 	}
 	return 0
 }
-
-// answers is a runner whose handlers wait and then give their answer.
-type answers map[string]schema.Result
-
-// Load finds the answer by the handler's name.
-func (a answers) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
-	res, ok := a[h.Handler]
-	if !ok {
-		return nil, fmt.Errorf("this program serves no handler %q", h.Handler)
-	}
-	return workers.HandlerFunc(func(ctx context.Context, _ *schema.Event) (schema.Result, error) {
-		t := time.NewTimer(rand.N(100 * time.Millisecond))
-		defer t.Stop()
-		select {
-		case <-t.C:
-			return res, nil
-		case <-ctx.Done():
-			return schema.Result{}, context.Cause(ctx)
-		}
-	}), nil
-}
-
-// Close has nothing to end.
-func (answers) Close() error { return nil }
