@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
 )
@@ -19,6 +20,71 @@ func BenchmarkPlan(b *testing.B) {
 		if s.Plan("agent-1", schema.PreToolUse, "Bash").Empty() {
 			b.Fatal("the plan is empty")
 		}
+	}
+}
+
+// fleet is a large configuration: a third of its 5,000 hooks are global, half
+// of those with a condition; the others belong to agents.
+func fleet() schema.Config {
+	c := schema.Config{Version: 1}
+	for i := range 5000 {
+		h := hook(fmt.Sprint("hook-", i), closed, pool(schema.DefaultPool))
+		switch {
+		case i >= 5000/3:
+			h.Agent = fmt.Sprintf("team-%d-*", i)
+		case i%2 == 0:
+			h.Matcher = fmt.Sprintf("mcp__server%d__*|Write", i)
+			h.When = fmt.Sprintf(`tool_input.?command.orValue("").contains("danger-%d")`, i)
+		default:
+			h.Matcher = fmt.Sprintf("mcp__server%d__*", i)
+		}
+		c.Hooks = append(c.Hooks, h)
+	}
+	return c
+}
+
+// compileFleet compiles as a broker does.
+func compileFleet(b *testing.B, c schema.Config) *dispatch.Snapshot {
+	b.Helper()
+	conditions, err := cond.NewCompiler()
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := dispatch.Compile(c, conditions.Compile)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+func BenchmarkCompile5000Hooks(b *testing.B) {
+	c := fleet()
+	b.ReportAllocs()
+	for b.Loop() {
+		compileFleet(b, c)
+	}
+}
+
+// BenchmarkPlan5000Hooks finds the hooks of a call: for an agent that nobody
+// has asked about, for a tool that is new, and as all calls after that do.
+func BenchmarkPlan5000Hooks(b *testing.B) {
+	s := compileFleet(b, fleet())
+	for name, call := range map[string]func(n int) (agent, tool string){
+		"new agent": func(n int) (string, string) { return fmt.Sprintf("team-%d-%d", 4000+n%1000, n), fmt.Sprint("Tool", n) },
+		"new tool":  func(n int) (string, string) { return "team-4000-a", fmt.Sprint("Tool", n) },
+		"cached":    func(int) (string, string) { return "team-4000-a", "Write" },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				agent, tool := call(n)
+				if s.Plan(agent, schema.PreToolUse, tool).Empty() {
+					b.Fatal("the plan is empty")
+				}
+				n++
+			}
+		})
 	}
 }
 

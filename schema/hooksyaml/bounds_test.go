@@ -76,14 +76,3 @@ func TestAUsualFileIsRead(t *testing.T) {
 		t.Errorf("got %d hooks", n)
 	}
 }
-
-func BenchmarkRead5000Hooks(b *testing.B) {
-	data := []byte(large(5000))
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := hooksyaml.Read("hooks.yaml", data, hooksyaml.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -157,8 +157,7 @@ func (r *reader) when(h *schema.Hook, e entry) {
 	}
 	if r.options.CheckCondition != nil {
 		if err := r.options.CheckCondition(s); err != nil {
-			reason, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-			r.fault(e.value, "the condition can not be compiled: "+reason, `write CEL over the event's fields, such as 'tool_input.command.contains("rm ")'`)
+			r.badCondition(e.value, err)
 		}
 	}
 	h.When = s

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
@@ -17,10 +18,29 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// conditions stands in for the compiler of conditions, which is not ours.
+// conditions stands in for the compiler of conditions, which is not ours: it
+// knows no tool_imput, and dislikes NO altogether.
 func conditions(s string) error {
-	if strings.Contains(s, "tool_imput") {
-		return errors.New("undeclared reference to 'tool_imput'\n | tool_imput\n | ^")
+	var faults schema.ConditionFaults
+	for i, line := range strings.Split(s, "\n") {
+		before := 0
+		for {
+			at := strings.Index(line[before:], "tool_imput")
+			if at < 0 {
+				break
+			}
+			faults = append(faults, schema.ConditionFault{
+				Line: i + 1, Column: utf8.RuneCountInString(line[:before+at]) + 1,
+				Message: "there is no field tool_imput", Hint: "did you mean tool_input?",
+			})
+			before += at + 1
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	if strings.Contains(s, "NO") {
+		return errors.New("it says NO\n | NO\n | ^")
 	}
 	return nil
 }

@@ -31,7 +31,8 @@ const (
 // the shape of a file checked.
 type Options struct {
 	// CheckCondition compiles the text of a `when`, which this package can not
-	// judge itself; its error becomes a fault. Nil: conditions are not checked.
+	// judge itself. Its error becomes a fault; each of [schema.ConditionFaults]
+	// one at its own place in the file. Nil: conditions are not checked.
 	CheckCondition func(string) error
 	// Taken reports the names that hooks elsewhere have already. A name that is
 	// given must be none of them, and derived ones step past them. Nil: none is.
