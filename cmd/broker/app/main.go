@@ -50,7 +50,7 @@ func root() *cobra.Command {
 
 func serveFlags(c *cobra.Command, opt *Options) {
 	f := c.Flags()
-	f.StringVar(&opt.Config, "config", "", "the hooks.yaml to publish; none: use what the fabric has")
+	f.StringVar(&opt.Config, "config", "", "the hooks.yaml to publish, again when it changes and at SIGHUP; none: use what the fabric has")
 	f.BoolVar(&opt.Replace, "replace", false, "publish --config although other brokers use another configuration")
 	f.StringVar(&opt.Data, "data", DefaultData(), "directory of the embedded server")
 	f.StringVar(&opt.Listen, "listen", "127.0.0.1:4222", "address of the embedded server")
