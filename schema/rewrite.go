@@ -36,16 +36,24 @@ func (e *Event) Apply(rewrite jsontext.Value) {
 	}
 }
 
+// Rewritten is e with a rewrite put in, and its JSON. What it shares with e is
+// not changed.
+func (e *Event) Rewritten(rewrite jsontext.Value) (*Event, []byte, error) {
+	next := *e
+	next.Apply(rewrite)
+	body, err := Marshal(&next)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the rewritten event can not be encoded: %w", err)
+	}
+	return &next, body, nil
+}
+
 // RewriteBody is the event body with a rewrite put in, for the next batch.
 func RewriteBody(body []byte, r Routing, rewrite jsontext.Value) ([]byte, error) {
 	e, err := DecodeEvent(body, r)
 	if err != nil {
 		return nil, err
 	}
-	e.Apply(rewrite)
-	out, err := Marshal(e)
-	if err != nil {
-		return nil, fmt.Errorf("the rewritten event can not be encoded: %w", err)
-	}
-	return out, nil
+	_, out, err := e.Rewritten(rewrite)
+	return out, err
 }

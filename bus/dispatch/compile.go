@@ -9,11 +9,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema/match"
 )
 
-// A Condition decides from the event whether a hook is asked at all.
-type Condition interface {
-	Holds(e *schema.Event) (bool, error)
-}
-
 // A Snapshot is one config version, compiled. Every call is pinned to one.
 type Snapshot struct {
 	Config schema.Config
@@ -63,6 +58,7 @@ func Compile(cfg schema.Config, condition func(expr string) (Condition, error)) 
 		agents:   make(map[string]*scope),
 		scopes:   make(map[string]*scope),
 	}
+	condition = once(condition)
 	var errs []error
 	for i := range cfg.Hooks {
 		h := &cfg.Hooks[i]
@@ -75,6 +71,24 @@ func Compile(cfg schema.Config, condition func(expr string) (Condition, error)) 
 		return nil, err
 	}
 	return s, nil
+}
+
+// once compiles conditions that say the same only once: files have one rule for
+// many hooks.
+func once(compile func(string) (Condition, error)) func(string) (Condition, error) {
+	if compile == nil {
+		return nil
+	}
+	compiled := make(map[string]Condition)
+	return func(expr string) (c Condition, err error) {
+		c, ok := compiled[expr]
+		if !ok {
+			if c, err = compile(expr); err == nil {
+				compiled[expr] = c
+			}
+		}
+		return c, err
+	}
 }
 
 func (s *Snapshot) compileHook(i int, h *schema.Hook, condition func(string) (Condition, error)) (err error) {

@@ -38,6 +38,8 @@ type Options struct {
 	Members *Members
 	// NewID makes batch ids.
 	NewID func() string
+	// Decode reads events for conditions and rewrites; nil: schema.DecodeEvent.
+	Decode Decoder
 	// Shadows bounds the shadow batches under way; 0: 64.
 	Shadows int
 	// Watch hears of what is not in a verdict; nil fields are skipped.
@@ -86,6 +88,9 @@ func New(opt Options) *Dispatcher {
 	if opt.Shadows == 0 {
 		opt.Shadows = 64
 	}
+	if opt.Decode == nil {
+		opt.Decode = schema.DecodeEvent
+	}
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
 	}
@@ -95,7 +100,7 @@ func New(opt Options) *Dispatcher {
 // Dispatch runs the plan for r and returns the verdict, always. The context
 // carries the process's life, not the call's deadline: that is in r.
 func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Request) (v schema.Verdict) {
-	c := &call{d: d, snap: s, plan: p, req: r, body: r.Body}
+	c := &call{d: d, snap: s, plan: p, req: r, view: View{Routing: r.Routing, body: r.Body, decode: d.opt.Decode}}
 	c.until = r.Deadline.Add(-schema.Margin(time.Until(r.Deadline)))
 	if len(p.Shadow) > 0 {
 		d.shadow(ctx, c)
@@ -119,11 +124,10 @@ type call struct {
 	// until is when the verdict has to be complete, so that the margin is left
 	// to deliver and to send it, however many waves there are.
 	until time.Time
-	// body is the event as the waves so far left it, handed the rewrite that is
-	// in it; event is the body decoded, once a condition asked for it.
-	body   []byte
+	// view is the event as the waves so far left it, handed the rewrite that is
+	// in it.
+	view   View
 	handed jsontext.Value
-	event  *schema.Event
 }
 
 // wave runs batches side by side and folds what they came to, in registration
@@ -137,7 +141,7 @@ func (c *call) wave(ctx context.Context, w Wave) bool {
 			hooks = c.holding(b.Hooks)
 		}
 		if len(hooks) > 0 {
-			runs = append(runs, &run{call: c, batch: b, hooks: hooks, body: c.body})
+			runs = append(runs, &run{call: c, batch: b, hooks: hooks, body: c.view.body})
 		}
 	}
 	if len(runs) == 0 {
@@ -207,53 +211,13 @@ func (c *call) rewrite() bool {
 	if rw == nil || bytes.Equal(rw, c.handed) {
 		return true
 	}
-	body, err := schema.RewriteBody(c.req.Body, c.req.Routing, rw)
+	next, err := c.view.rewritten(rw)
 	if err != nil {
 		c.verdict = Fold(c.req.Event, c.verdict, Malformed(c.req.Event, c.plan.Guarded, err))
 		return false
 	}
-	c.body, c.handed, c.event = body, rw, nil
+	c.view, c.handed = next, rw
 	return true
-}
-
-// holding is the hooks whose condition holds. A condition that can not be
-// evaluated counts as true: a policy is not switched off by an error.
-func (c *call) holding(hooks []int) []int {
-	var kept []int
-	for _, i := range hooks {
-		if cond := c.snap.when[i]; cond == nil || c.holds(i, cond) {
-			kept = append(kept, i)
-		}
-	}
-	return kept
-}
-
-func (c *call) holds(i int, cond Condition) bool {
-	if c.event == nil {
-		e, err := schema.DecodeEvent(c.body, c.req.Routing)
-		if err != nil {
-			return true // the worker will say what is wrong with it
-		}
-		c.event = e
-	}
-	ok, err := evaluate(cond, c.event)
-	if err == nil {
-		return ok
-	}
-	if c.d.opt.Watch.ConditionFailed != nil {
-		c.d.opt.Watch.ConditionFailed(&c.snap.Config.Hooks[i], err)
-	}
-	return true
-}
-
-// evaluate turns a panic of a condition into an error.
-func evaluate(cond Condition, e *schema.Event) (ok bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panicked: %v", p)
-		}
-	}()
-	return cond.Holds(e)
 }
 
 // Malformed is the verdict about an event that can not be judged as it is. One
@@ -286,7 +250,8 @@ func (d *Dispatcher) shadow(ctx context.Context, c *call) {
 		}
 		go d.guarded(func() {
 			defer func() { <-d.shadows }()
-			shadow := &call{d: d, snap: c.snap, plan: c.plan, req: c.req, body: c.req.Body, until: c.until}
+			shadow := &call{d: d, snap: c.snap, plan: c.plan, req: c.req, until: c.until}
+			shadow.view = View{Routing: c.req.Routing, body: c.req.Body, decode: d.opt.Decode}
 			r := &run{call: shadow, batch: b, hooks: shadow.holding(b.Hooks), body: c.req.Body}
 			if len(r.hooks) > 0 {
 				r.do(ctx)

@@ -245,7 +245,11 @@ type condition string
 
 func compileCondition(text string) (dispatch.Condition, error) { return condition(text), nil }
 
-func (c condition) Holds(e *schema.Event) (bool, error) {
+func (c condition) Holds(v *dispatch.View) (bool, error) {
+	e, err := v.Event()
+	if err != nil {
+		return false, err
+	}
 	if c == "panics" {
 		panic("it can not be evaluated")
 	}

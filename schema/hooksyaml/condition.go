@@ -50,20 +50,20 @@ func (r *reader) from(n *yaml.Node) []rune {
 	return []rune(b.String())
 }
 
-// place is a place in a text: lines and columns count from 0.
-type place struct{ line, column int }
+// spot is a place in a text: lines and columns count from 0.
+type spot struct{ line, column int }
 
 // written finds the place of a line and a column of a value in the text that
 // the value is written as. It follows both, and gives up where they part: at
 // escapes, and where an anchor or a tag stands before the value.
-func written(text, value []rune, line, column int) (place, bool) {
-	s := scalar{text: text}
+func written(text, value []rune, line, column int) (spot, bool) {
+	s := tracing{text: text}
 	if !s.open() {
-		return place{}, false
+		return spot{}, false
 	}
 	for _, c := range value[:offset(value, line, column)] {
 		if !s.step(c) {
-			return place{}, false
+			return spot{}, false
 		}
 	}
 	return s.place(), true
@@ -82,8 +82,8 @@ func offset(text []rune, line, column int) int {
 	return len(text)
 }
 
-// scalar is a value as it is written, followed character by character.
-type scalar struct {
+// tracing is a value as it is written, followed character by character.
+type tracing struct {
 	text   []rune
 	at     int
 	style  rune // ' or " or | or >, or 0 for a plain one
@@ -91,7 +91,7 @@ type scalar struct {
 }
 
 // open skips what stands before the value itself.
-func (s *scalar) open() bool {
+func (s *tracing) open() bool {
 	if len(s.text) == 0 {
 		return false
 	}
@@ -116,7 +116,7 @@ func (s *scalar) open() bool {
 }
 
 // step follows one character of the value.
-func (s *scalar) step(c rune) bool {
+func (s *tracing) step(c rune) bool {
 	if s.at >= len(s.text) {
 		return false
 	}
@@ -138,7 +138,7 @@ func (s *scalar) step(c rune) bool {
 }
 
 // blanks is where the blanks end that begin here, and whether a line does.
-func (s *scalar) blanks() (end int, broken bool) {
+func (s *tracing) blanks() (end int, broken bool) {
 	for end = s.at; end < len(s.text) && strings.ContainsRune(" \t\n", s.text[end]); end++ {
 		broken = broken || s.text[end] == '\n'
 	}
@@ -146,7 +146,7 @@ func (s *scalar) blanks() (end int, broken bool) {
 }
 
 // newline goes to the next line of a block.
-func (s *scalar) newline() {
+func (s *tracing) newline() {
 	s.at++
 	for i := 0; i < s.indent && s.at < len(s.text) && s.text[s.at] == ' '; i++ {
 		s.at++
@@ -154,10 +154,10 @@ func (s *scalar) newline() {
 }
 
 // place is where it is.
-func (s *scalar) place() (p place) {
+func (s *tracing) place() (p spot) {
 	for _, c := range s.text[:min(s.at, len(s.text))] {
 		if p.column++; c == '\n' {
-			p = place{line: p.line + 1}
+			p = spot{line: p.line + 1}
 		}
 	}
 	return p

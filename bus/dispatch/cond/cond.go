@@ -1,133 +1,136 @@
 // Package cond evaluates the `when` conditions of hooks: CEL over the fields
 // of the event. It is apart from dispatch because CEL is heavy and only
 // brokers need it.
+//
+// A condition sees what fields.go declares: every field of the event with its
+// type, but for history_ref, which only says where something lies, and native,
+// which is there only for hooks that need it. What an event does not have is
+// an empty string, 0 or an empty map; message, response and tool_output, which
+// may be anything, are null then. The fields of tool_input are not known
+// before it is there: one that is missing is an error, and the condition counts
+// as true, unless the condition asks first, as in
+//
+//	has(tool_input.command) && tool_input.command.contains("rm ")
+//	tool_input.?command.orValue("").contains("rm ")
+//
+// Beside CEL's own functions and macros there are optional values (the ? above),
+// the strings extension (lowerAscii, split, replace, …), the sets extension
+// (sets.contains, sets.intersects, sets.equivalent) and slice for lists. A
+// pattern of matches is RE2, and a text in the condition itself, so that it is
+// compiled once, and never comes from an event.
+//
+// A condition stands on the path of every call it is asked about, so what it
+// may cost is bounded: when it is compiled by its length, its depth and the
+// least it must cost, and when it is evaluated by what it does: see cost.go.
 package cond
 
 import (
 	"fmt"
-	"math"
+	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/ext"
+	"cel.dev/cel-go/interpreter"
 
 	"github.com/hookfabric/hookfabric/bus/dispatch"
-	"github.com/hookfabric/hookfabric/schema"
 )
 
-// costLimit bounds one evaluation. A condition stands on the path of every
-// call it is asked about; what needs more work than this belongs into a hook.
-const costLimit = 1 << 20
+// The bounds of a condition's text.
+const (
+	maxLength = 4096 // bytes
+	maxNodes  = 1000
+	maxDepth  = 64
+	maxLoops  = 2 // that stand one in the other
+)
 
 // A Compiler compiles conditions. Its environment knows the event's fields by
 // type, so that a typing mistake is found when the file is read.
-type Compiler struct{ env *cel.Env }
+type Compiler struct {
+	env   *cel.Env
+	guard guard
+}
 
 // NewCompiler makes a Compiler.
 func NewCompiler() (*Compiler, error) {
-	env, err := cel.NewEnv(
-		cel.Variable("hook_type", cel.StringType),
-		cel.Variable("event_id", cel.StringType),
-		cel.Variable("session_id", cel.StringType),
-		cel.Variable("orchestrator_id", cel.StringType),
-		cel.Variable("agent_id", cel.StringType),
-		cel.Variable("runtime", cel.StringType),
-		cel.Variable("timestamp", cel.TimestampType),
-		cel.Variable("tool_name", cel.StringType),
-		cel.Variable("tool_kind", cel.StringType),
-		cel.Variable("tool_input", cel.MapType(cel.StringType, cel.DynType)),
-		cel.Variable("tool_output", cel.DynType),
-		cel.Variable("tool_use_id", cel.StringType),
-		cel.Variable("error", cel.StringType),
-		cel.Variable("message", cel.DynType),
-		cel.Variable("prompt", cel.StringType),
-		cel.Variable("response", cel.DynType),
-		cel.Variable("iteration", cel.IntType),
-		cel.Variable("cwd", cel.StringType),
-		cel.Variable("labels", cel.MapType(cel.StringType, cel.StringType)),
+	options := append(declarations(),
+		cel.OptionalTypes(), ext.Strings(ext.StringsVersion(0)), ext.Sets(), ext.Lists(ext.ListsVersion(0)),
+		cel.CrossTypeNumericComparisons(true),
+		cel.ParserExpressionSizeLimit(maxLength), cel.ParserRecursionLimit(maxDepth), cel.ExpressionNodeLimit(maxNodes),
+		cel.ParserErrorRecoveryLimit(2),
+		cel.ASTValidators(patterns{}, cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(),
+			cel.ValidateHomogeneousAggregateLiterals(), cel.ValidateComprehensionNestingLimit(maxLoops)),
 	)
+	env, err := cel.NewEnv(options...)
 	if err != nil {
 		return nil, fmt.Errorf("preparing conditions: %w", err)
 	}
-	return &Compiler{env: env}, nil
+	guard, err := newGuard(env)
+	if err != nil {
+		return nil, fmt.Errorf("preparing conditions: %w", err)
+	}
+	return &Compiler{env: env, guard: guard}, nil
 }
 
-// Compile checks and compiles one condition.
+// Compile checks and compiles one condition. Its error is of type
+// [schema.ConditionFaults].
 func (c *Compiler) Compile(expr string) (dispatch.Condition, error) {
+	if fs := unfit(expr); fs != nil {
+		return nil, fs
+	}
 	ast, issues := c.env.Compile(expr)
-	if err := issues.Err(); err != nil {
-		return nil, fmt.Errorf("%w; write a CEL condition over the event's fields, such as tool_input.command.contains(\"rm \")", err)
+	if issues.Err() != nil {
+		return nil, faults(expr, issues.Errors())
 	}
-	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("the condition is a %s, not true or false; compare it with something", t)
+	if !ast.OutputType().IsExactType(cel.BoolType) && !ast.OutputType().IsExactType(cel.DynType) {
+		return nil, noCondition(ast.OutputType())
 	}
-	prg, err := c.env.Program(ast, cel.CostLimit(costLimit), cel.EvalOptions(cel.OptOptimize))
+	least, err := c.env.EstimateCost(ast, sizes{})
+	if err == nil && least.Min > costLimit {
+		return nil, whole("the condition would always do more work than one may", "loop over less, or let a hook decide")
+	}
+	costs := &costs{patterns: make(map[string]pattern)}
+	prg, err := c.env.Program(ast, cel.CostLimit(costLimit), cel.CostTracking(costs), cel.CustomDecoratorV2(c.guard.decorate),
+		cel.OptimizeRegex(costs.compiled("matches_string"), costs.compiled("matches")), cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
-		return nil, fmt.Errorf("the condition can not be compiled: %w", err)
+		return nil, whole("the condition can not be compiled: "+clip(err.Error()), "")
 	}
 	return condition{prg}, nil
 }
 
+// unfit refuses what need not be parsed.
+func unfit(expr string) error {
+	switch {
+	case len(expr) > maxLength:
+		return whole(fmt.Sprintf("the condition has %d bytes; at most %d are read", len(expr), maxLength), "let a hook decide")
+	case !utf8.ValidString(expr):
+		return whole("the condition is not valid UTF-8", "save the file as UTF-8")
+	}
+	return nil
+}
+
 type condition struct{ prg cel.Program }
 
-// Holds evaluates the condition on e.
-func (c condition) Holds(e *schema.Event) (bool, error) {
-	vars, err := variables(e)
+// Holds evaluates the condition. What it had to read of the event is kept for
+// the next condition that looks at it.
+func (c condition) Holds(v *dispatch.View) (bool, error) {
+	f, ok := v.Made.(*facts)
+	if !ok {
+		f = &facts{view: v}
+		v.Made = f
+	}
+	out, _, err := c.prg.Eval(f)
 	if err != nil {
-		return false, err
+		return false, evaluation(err)
 	}
-	out, _, err := c.prg.Eval(vars)
-	if err != nil {
-		return false, fmt.Errorf("evaluating the condition: %w", err)
+	holds, ok := out.Value().(bool)
+	if !ok {
+		return false, fmt.Errorf("the condition came to %s, not to true or false", article(out.Type().TypeName()))
 	}
-	ok, isBool := out.Value().(bool)
-	if !isBool {
-		return false, fmt.Errorf("the condition came to a %s, not to true or false", out.Type().TypeName())
-	}
-	return ok, nil
+	return holds, nil
 }
 
-func variables(e *schema.Event) (map[string]any, error) {
-	input := map[string]any{}
-	if len(e.ToolInput) > 0 {
-		if err := schema.Unmarshal(e.ToolInput, &input); err != nil {
-			return nil, fmt.Errorf("tool_input: %w", err)
-		}
-		integers(input)
-	}
-	vars := map[string]any{
-		"hook_type": string(e.HookType), "event_id": e.EventID, "session_id": e.SessionID,
-		"orchestrator_id": e.OrchestratorID, "agent_id": e.AgentID, "runtime": e.Runtime,
-		"timestamp": e.Timestamp, "tool_name": e.ToolName, "tool_kind": e.ToolKind,
-		"tool_input": input, "tool_use_id": e.ToolUseID, "error": e.Error, "prompt": e.Prompt,
-		"iteration": e.Iteration, "cwd": e.Cwd, "labels": e.Labels,
-	}
-	for name, raw := range map[string][]byte{"tool_output": e.ToolOutput, "message": e.Message, "response": e.Response} {
-		var v any
-		if len(raw) > 0 {
-			if err := schema.Unmarshal(raw, &v); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-		}
-		vars[name] = integers(v)
-	}
-	return vars, nil
-}
-
-// integers turns whole numbers into integers, because a person who writes
-// `tool_input.lines > 100` compares with an integer.
-func integers(v any) any {
-	switch v := v.(type) {
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			return int64(v)
-		}
-	case map[string]any:
-		for k, x := range v {
-			v[k] = integers(x)
-		}
-	case []any:
-		for i, x := range v {
-			v[i] = integers(x)
-		}
-	}
-	return v
-}
+var (
+	_ interpreter.Activation = (*facts)(nil)
+	_ cost.Estimator         = sizes{}
+)

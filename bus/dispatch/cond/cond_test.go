@@ -1,73 +1,308 @@
 package cond_test
 
 import (
+	"fmt"
+	"sort"
 	"strings"
 	"testing"
 
+	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestAConditionSeesTheEvent(t *testing.T) {
+func compiler(t testing.TB) *cond.Compiler {
+	t.Helper()
 	c, err := cond.NewCompiler()
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &schema.Event{
-		HookType: schema.PreToolUse, ToolName: "Bash", AgentID: "a1",
-		ToolInput: []byte(`{"command":"rm -rf /","lines":120,"nested":{"deep":[1,2.5]}}`),
-		Labels:    map[string]string{"team": "red"},
+	return c
+}
+
+func compile(t testing.TB, expr string) dispatch.Condition {
+	t.Helper()
+	c, err := compiler(t).Compile(expr)
+	if err != nil {
+		t.Fatalf("%s: %v", expr, err)
 	}
-	for expr, want := range map[string]bool{
-		`tool_input.command.contains("rm ")`:                 true,
-		`tool_input.lines > 100`:                             true,
-		`tool_input.nested.deep[1] == 2.5`:                   true,
-		`tool_name == "Write"`:                               false,
-		`labels.team == "red" && agent_id.startsWith("a")`:   true,
-		`has(tool_input.missing) && tool_input.missing == 1`: false,
-		`tool_output == null`:                                true,
+	return c
+}
+
+var routing = schema.Routing{
+	Event: schema.PreToolUse, Agent: "a1", Session: "s1", Tool: "Bash", ID: "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182",
+}
+
+// view is an event of the agent a1 about Bash with this body.
+func view(body string) *dispatch.View { return dispatch.NewView(routing, []byte(body)) }
+
+const whole = `{
+	"hook_type": "claimed", "agent_id": "claimed", "session_id": "claimed", "event_id": "claimed",
+	"orchestrator_id": "o1", "runtime": "claude", "timestamp": "2026-01-02T15:04:05Z", "tool_name": "Bash", "tool_kind": "shell",
+	"tool_input": {"command": "rm -rf /", "lines": 120, "big": 9007199254740993, "whole": 3.0, "half": 2.5, "null": null,
+		"yes": true, "paths": ["/etc/passwd", "/tmp/x"], "nested": {"deep": [1, 2.5]}},
+	"tool_output": {"stdout": ["a", "b"]}, "tool_use_id": "t1", "error": "broke", "message": "hello", "prompt": "do it",
+	"response": 7, "iteration": 3, "cwd": "/home/a", "labels": {"team": "red"}
+}`
+
+func TestAConditionSeesEveryFieldOfTheEvent(t *testing.T) {
+	for _, expr := range []string{
+		`hook_type == "PreToolUse"`, `agent_id == "a1"`, `session_id == "s1"`, `event_id.startsWith("0199")`, `tool_name == "Bash"`,
+		`orchestrator_id == "o1"`, `runtime == "claude"`, `tool_kind == "shell"`, `tool_use_id == "t1"`, `error == "broke"`,
+		`prompt == "do it"`, `cwd == "/home/a"`, `iteration == 3`, `labels.team == "red"`, `"team" in labels`,
+		`timestamp == timestamp("2026-01-02T15:04:05Z")`, `timestamp.getFullYear() == 2026`,
+		`message == "hello"`, `response == 7`, `tool_output.stdout == ["a", "b"]`,
 	} {
-		cnd, err := c.Compile(expr)
-		if err != nil {
-			t.Errorf("%s: %v", expr, err)
-			continue
-		}
-		if got, err := cnd.Holds(e); err != nil || got != want {
-			t.Errorf("%s = %v, %v; want %v", expr, got, err, want)
-		}
+		holds(t, expr, whole, true)
 	}
 }
 
-func TestAFaultyConditionIsRefusedWhenItIsRead(t *testing.T) {
-	c, err := cond.NewCompiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for expr, want := range map[string]string{
-		`tool_nmae == "x"`:    "undeclared reference",
-		`tool_input.command(`: "Syntax error",
-		`iteration`:           "not true or false",
-		`iteration == "one"`:  "no matching overload",
+func TestAConditionSeesWhatIsInTheToolsInput(t *testing.T) {
+	for expr, want := range map[string]bool{
+		`tool_input.command.contains("rm ")`:                                       true,
+		`tool_input.lines > 100`:                                                   true,
+		`tool_input.lines > 100.5`:                                                 true,
+		`tool_input.lines > 120`:                                                   false,
+		`tool_input.big == 9007199254740993`:                                       true,
+		`tool_input.whole + 1 == 4`:                                                true,
+		`tool_input.half == 2.5`:                                                   true,
+		`tool_input["null"] == null`:                                               true,
+		`tool_input.yes`:                                                           true,
+		`tool_input.nested.deep[1] == 2.5`:                                         true,
+		`tool_input["command"].size() == 8`:                                        true,
+		`has(tool_input.missing) && tool_input.missing == 1`:                       false,
+		`tool_input.?missing.orValue("").contains("rm")`:                           false,
+		`tool_input.?nested.?deep[?0].orValue(0) == 1`:                             true,
+		`tool_input.?nested.?none.?deeper.hasValue()`:                              false,
+		`tool_input.paths.exists(p, p.startsWith("/etc/"))`:                        true,
+		`tool_input.paths.all(p, p.startsWith("/etc/"))`:                           false,
+		`tool_input.paths.filter(p, p.matches("^/tmp")).size() == 1`:               true,
+		`tool_input.exists(name, name == "lines")`:                                 true,
+		`sets.intersects(tool_input.paths, ["/etc/shadow", "/etc/passwd"])`:        true,
+		`sets.contains(["/tmp/x"], tool_input.paths)`:                              false,
+		`tool_input.paths.slice(0, 1) == ["/etc/passwd"]`:                          true,
+		`tool_input.command.lowerAscii().split(" ")[0] in ["rm", "dd"]`:            true,
+		`tool_input.command.replace("rm", "ls").trim().upperAscii() == "LS -RF /"`: true,
+		`tool_input.command.indexOf("-rf") == 3`:                                   true,
+		`tool_input.paths.join(",") == "/etc/passwd,/tmp/x"`:                       true,
+		`tool_input.command.matches("(?i)^RM\\s+-[a-z]*r")`:                        true,
+		`matches(tool_input.command, "^ls")`:                                       false,
 	} {
-		if _, err := c.Compile(expr); err == nil || !strings.Contains(err.Error(), want) {
+		holds(t, expr, whole, want)
+	}
+}
+
+func TestWhatAnEventDoesNotHaveIsEmpty(t *testing.T) {
+	for _, expr := range []string{
+		`runtime == "" && orchestrator_id == "" && tool_kind == "" && tool_use_id == "" && error == "" && prompt == "" && cwd == ""`,
+		`iteration == 0`, `labels == {}`, `tool_input == {}`, `tool_output == null`, `message == null`, `response == null`,
+		`timestamp < timestamp("0001-01-02T00:00:00Z")`, `!("team" in labels)`, `labels.?team.orValue("none") == "none"`,
+	} {
+		holds(t, expr, `{}`, true)
+	}
+}
+
+func holds(t *testing.T, expr, body string, want bool) {
+	t.Helper()
+	if got, err := compile(t, expr).Holds(view(body)); err != nil || got != want {
+		t.Errorf("%s = %v, %v; want %v", expr, got, err, want)
+	}
+}
+
+func TestAConditionThatCanNotBeEvaluatedIsAnError(t *testing.T) {
+	huge := strings.Repeat("1,", 1<<14)
+	for expr, want := range map[string]string{
+		`tool_input.absent == 1`:                 `the event has no absent; ask for it first with has(…), or write .?absent.orValue("")`,
+		`tool_input.nested.absent == 1`:          "the event has no absent",
+		`tool_input.command`:                     "came to a string, not to true or false",
+		`tool_input.lines / 0 == 1`:              "division by zero",
+		`tool_input.lines.contains("1")`:         "no such overload",
+		`tool_output.x == 1`:                     "the event has no x",
+		`labels.absent == ""`:                    "the event has no absent",
+		`response == 1 || tool_input.absent`:     "the event has no absent",
+		`tool_input.huge.exists(x, x == 2)`:      "too many for a condition",
+		`tool_input.?paths.orValue([])[9] == ""`: "index out of bounds",
+	} {
+		body := `{"tool_input": {"command": "x", "lines": 1, "nested": {}}}`
+		if strings.Contains(expr, "huge") {
+			body = `{"tool_input": {"huge": [` + huge + `1]}}`
+		}
+		if _, err := compile(t, expr).Holds(view(body)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", expr, err, want)
 		}
 	}
 }
 
-func TestAConditionThatCanNotBeEvaluatedIsAnError(t *testing.T) {
-	c, err := cond.NewCompiler()
-	if err != nil {
-		t.Fatal(err)
+func TestAnErrorThatNothingDependsOnIsNone(t *testing.T) {
+	holds(t, `tool_name == "Bash" || tool_input.absent == 1`, `{}`, true)
+	holds(t, `tool_input.absent == 1 || tool_name == "Bash"`, `{}`, true)
+	holds(t, `tool_name == "Edit" && tool_input.absent == 1`, `{}`, false)
+}
+
+func TestOnlyWhatIsMentionedIsRead(t *testing.T) {
+	broken := `{"tool_input": [`
+	holds(t, `tool_name == "Bash" && agent_id.startsWith("a")`, broken, true)
+	v := view(broken)
+	if _, err := compile(t, `cwd == ""`).Holds(v); err == nil || !strings.Contains(err.Error(), "tool_input") {
+		t.Errorf("a broken body: %v", err)
 	}
-	for _, expr := range []string{`tool_input.absent == 1`, `tool_input.command`, `tool_input.n / 0 == 1`} {
-		cnd, err := c.Compile(expr)
-		if err != nil {
-			t.Fatal(err)
+}
+
+// What a condition had to make of the event, the next one uses again.
+func TestTheToolsInputIsReadOnceForAllConditions(t *testing.T) {
+	v := view(whole)
+	conditions := []dispatch.Condition{
+		compile(t, `tool_input.command.contains("rm ")`), compile(t, `tool_input.lines == 120`), compile(t, `tool_input.exists(k, k == "yes")`),
+	}
+	first := testing.AllocsPerRun(100, func() { ask(t, conditions[0], view(whole)) })
+	later := testing.AllocsPerRun(100, func() {
+		for _, c := range conditions {
+			ask(t, c, v)
 		}
-		e := &schema.Event{ToolInput: []byte(`{"command":"x","n":1}`)}
-		if _, err := cnd.Holds(e); err == nil {
-			t.Errorf("%s: no error", expr)
+	})
+	if later >= first {
+		t.Errorf("three conditions on an event that was read make %v allocations, one on a new one %v", later, first)
+	}
+}
+
+func ask(t testing.TB, c dispatch.Condition, v *dispatch.View) {
+	if ok, err := c.Holds(v); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+}
+
+// However a call is made expensive, the bounds end it: every case here must
+// be refused when it is compiled, or be an error when it is evaluated.
+func TestWhatCostsTooMuchIsAnError(t *testing.T) {
+	for is, c := range expensive() {
+		t.Run(is, func(t *testing.T) {
+			cnd, err := compiler(t).Compile(c.expr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := cnd.Holds(view(c.body)); err == nil || !strings.Contains(err.Error(), "too much work") && !strings.Contains(err.Error(), "cost limit") && !strings.Contains(err.Error(), "too many") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// costly is a condition and an event on which it does as much work as it may,
+// and then more.
+type costly struct{ expr, body string }
+
+func expensive() map[string]costly {
+	numbers := strings.TrimSuffix(strings.Repeat("1,", 10_000), ",")
+	long := strings.Repeat("a", 4<<20)
+	body := fmt.Sprintf(`{"tool_input": {"list": [%s], "long": %q, "some": %q, "part": %q}}`, numbers, long, long[:100_000], long[:2000])
+	return map[string]costly{
+		"a loop":                      {`tool_input.list.all(x, x == 1)`, body},
+		"a loop in a loop":            {`tool_input.list.all(x, tool_input.list.all(y, x == y))`, body},
+		"a new list for each item":    {`tool_input.list.map(x, [x, x, x]).size() == 0`, body},
+		"a text searched for each":    {`tool_input.list.all(x, tool_input.long.contains("b") == false)`, body},
+		"a text cased for each":       {`tool_input.list.all(x, tool_input.some.lowerAscii() != "b")`, body},
+		"a text compared for each":    {`tool_input.list.all(x, tool_input.some != tool_input.part)`, body},
+		"texts joined for each":       {`tool_input.list.all(x, (tool_input.part + tool_input.part) != "")`, body},
+		"every item with every other": {`sets.contains(tool_input.list, tool_input.list)`, body},
+		"a search for a long part":    {`tool_input.long.indexOf(tool_input.part) == -1`, body},
+		"a text in pieces":            {`tool_input.long.split("").size() == 1`, body},
+		"a text that grows":           {`tool_input.some.replace("a", tool_input.part) == ""`, body},
+		"a pattern on a long text":    {`tool_input.long.matches("(x+x+)+y")`, body},
+		"a pattern that branches":     {`tool_input.some.matches("(a|a|a|a|a)*(a|aa|aaa|aaaa){1,9}b")`, body},
+		"a pattern for each item":     {`tool_input.list.all(x, !tool_input.part.matches("(a|a|a|a|a)*b"))`, body},
+		"a text turned into bytes":    {`tool_input.list.all(x, bytes(tool_input.some).size() > 0)`, body},
+		"a deep list compared":        {`tool_input.list.all(x, [tool_input.list] == [tool_input.list])`, body},
+		"a deep list looked through":  {`tool_input.list.all(x, [tool_input.list] in [[tool_input.list]])`, body},
+		"a loop over a large list":    {`tool_input.list.filter(x, x > 2).size() + tool_input.list.filter(x, x > 3).size() == 1`, body},
+	}
+}
+
+func BenchmarkWorstCase(b *testing.B) {
+	for is, c := range expensive() {
+		b.Run(strings.ReplaceAll(is, " ", "-"), func(b *testing.B) {
+			cnd, v := compile(b, c.expr), view(c.body)
+			for b.Loop() {
+				if _, err := cnd.Holds(v); err == nil {
+					b.Fatal("no error")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkLargestCall is the most work that a single call of a function may
+// do: on the longest text, or list, on which it is no error.
+func BenchmarkLargestCall(b *testing.B) {
+	for is, expr := range map[string]string{
+		"contains": `tool_input.a.contains("b")`, "size": `tool_input.a.size() == 0`, "lowerAscii": `tool_input.a.lowerAscii() == ""`,
+		"split": `tool_input.a.split("").size() == 0`, "trim": `tool_input.a.trim() == ""`, "charAt": `tool_input.a.charAt(3) == ""`,
+		"replace": `tool_input.a.replace("a", "bcd") == ""`, "indexOf": `tool_input.a.indexOf("aaaaaaab") == 0`,
+		"matches": `tool_input.a.matches("(x+x+)+y")`, "matches-branching": `tool_input.a.matches("(a|a|a|a|a)*(a|aa|aaa|aaaa){1,9}b")`,
+		"matches-looping": `tool_input.a.matches("(a*)*(a*)*(a*)*b")`, "equal": `tool_input.a == tool_input.b`,
+		"sets": `sets.contains(tool_input.list, [1,2,3,4,5,6,7,8,9])`, "in": `2 in tool_input.list`, "lists-equal": `tool_input.list == tool_input.other`,
+	} {
+		b.Run(is, func(b *testing.B) {
+			cnd := compile(b, expr)
+			n := sort.Search(7<<20, func(n int) bool { _, err := cnd.Holds(view(sized(n))); return err != nil }) - 1
+			v := view(sized(n))
+			for b.Loop() {
+				if _, err := cnd.Holds(v); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(n), "bytes")
+		})
+	}
+}
+
+// sized is an event with texts and lists of n bytes.
+func sized(n int) string {
+	list := strings.TrimSuffix(strings.Repeat("1,", min(n, 8000)), ",")
+	return fmt.Sprintf(`{"tool_input": {"a": %q, "b": %q, "list": [%s], "other": [%[3]s]}}`,
+		strings.Repeat("a", n), strings.Repeat("a", n), list)
+}
+
+func BenchmarkCompile(b *testing.B) {
+	c := compiler(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Compile(`tool_input.?command.orValue("").contains("rm ")`); err != nil {
+			b.Fatal(err)
 		}
+	}
+}
+
+func BenchmarkNewCompiler(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		compiler(b)
+	}
+}
+
+// BenchmarkHolds is a typical condition on an event of 1 KiB: on one that is
+// new, so that it is decoded and tool_input read, and on one that was read.
+func BenchmarkHolds(b *testing.B) {
+	body := fmt.Sprintf(`{"runtime":"claude","tool_name":"Bash","tool_input":{"command":"rm -rf build","description":%q,"timeout":120000},"cwd":"/home/a","labels":{"team":"red"}}`,
+		strings.Repeat("x", 860))
+	for name, expr := range map[string]string{
+		"routing": `tool_name == "Bash" && agent_id.startsWith("a")`,
+		"field":   `tool_input.command.contains("rm ")`,
+		"has":     `has(tool_input.command) && tool_input.command.contains("rm ")`,
+		"maybe":   `tool_input.?command.orValue("").matches("^rm\\s")`,
+		"labels":  `labels.team == "red" && cwd.startsWith("/home")`,
+	} {
+		c, read := compile(b, expr), view(body)
+		b.Run(name+"/new", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				ask(b, c, view(body))
+			}
+		})
+		b.Run(name+"/read", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				ask(b, c, read)
+			}
+		})
 	}
 }

@@ -40,7 +40,7 @@ func TestCheckForPeople(t *testing.T) {
 	const first = `stdin:3:38: unknown key "tiemout" of a hook; did you mean "timeout"?
     3 |     - {type: builtin, handler: deny, tiemout: 5}
       |                                      ^
-stdin:4:31: the condition can not be compiled: `
+stdin:4:32: the condition can not be compiled: `
 	const last = "\nbroker: stdin has 2 faults\n"
 	if !strings.HasPrefix(stderr, first) || !strings.HasSuffix(stderr, last) {
 		t.Errorf("got\n%s\nwant\n%s…%s", stderr, first, last)

@@ -1,0 +1,154 @@
+package cond
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// whole is a fault of a whole condition.
+func whole(message, hint string) schema.ConditionFaults {
+	return schema.ConditionFaults{{Line: 1, Column: 1, Message: message, Hint: hint}}
+}
+
+// noCondition is the fault of an expression that comes to something else than
+// true or false.
+func noCondition(t *cel.Type) schema.ConditionFaults {
+	hint := "compare it with something, as in iteration > 3"
+	if strings.HasPrefix(t.String(), "optional") {
+		hint = `end it with orValue and compare it, as in tool_input.?command.orValue("") == "ls"`
+	}
+	return whole(fmt.Sprintf("the condition comes to %s, not to true or false", article(t.String())), hint)
+}
+
+// faults words what CEL found. What follows a place that can not be parsed can
+// not be understood, so there is only ever one fault of that kind.
+func faults(expr string, issues []*cel.Error) schema.ConditionFaults {
+	lines := strings.Split(expr, "\n")
+	var fs schema.ConditionFaults
+	syntax := false
+	for _, issue := range issues {
+		f := schema.ConditionFault{Line: max(issue.Location.Line(), 1), Column: max(issue.Location.Column(), 0) + 1}
+		var isSyntax bool
+		f.Message, f.Hint, isSyntax = say(issue.Message, rest(lines, f))
+		if !isSyntax || !syntax {
+			fs = append(fs, f)
+		}
+		syntax = syntax || isSyntax
+	}
+	fs = slices.DeleteFunc(fs, func(f schema.ConditionFault) bool { return follows(f, fs) })
+	slices.SortStableFunc(fs, func(a, b schema.ConditionFault) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return slices.Compact(fs)
+}
+
+// follows reports whether a fault is that a loop's own name is not known, which
+// is no wonder where the loop is not written as one.
+func follows(f schema.ConditionFault, all []schema.ConditionFault) bool {
+	return slices.ContainsFunc(all, func(loop schema.ConditionFault) bool {
+		return strings.HasSuffix(loop.Message, miscalled) && loop.Line == f.Line && loop.Column+1 == f.Column
+	})
+}
+
+// rest is the line of a fault from its place on.
+func rest(lines []string, f schema.ConditionFault) string {
+	if f.Line > len(lines) {
+		return ""
+	}
+	line := []rune(lines[f.Line-1])
+	return string(line[min(f.Column-1, len(line)):])
+}
+
+// patternMark begins what our own validator says of a pattern.
+const patternMark = "the pattern of matches "
+
+// A wording is how a message of CEL is said here: what is said, what to write
+// instead, from what the message's parentheses hold and the text at its place.
+type wording struct {
+	message *regexp.Regexp
+	syntax  bool
+	say     func(m []string, at string) (message, hint string)
+}
+
+// always is the wording that needs nothing of the message.
+func always(message, hint string) func([]string, string) (string, string) {
+	return func([]string, string) (string, string) { return message, hint }
+}
+
+// wordings are tried in order.
+var wordings = []wording{
+	{message: regexp.MustCompile(`^undeclared reference to '([^']*)'(?: \(did you mean '([^']*)')?`), say: unknown},
+	{message: regexp.MustCompile(`^type '(.*)' does not support field selection`), say: noFields},
+	{message: regexp.MustCompile(`^found no matching overload for '(.*)' applied to '(.*)'`), say: unfitting},
+	{message: regexp.MustCompile(`^invalid argument to has\(\)`), say: always("has asks whether a map has a field", "write has(tool_input.command)")},
+	{message: regexp.MustCompile(`^argument (is not an identifier|must be a simple name)|^.*(variable name|iteration variable)`),
+		say: always("a loop begins with a name for the items", "write it as in labels.exists(name, name == \"team\")")},
+	{message: regexp.MustCompile(`^expression of type '(.*)' cannot be range of a comprehension`), say: noItems},
+	{message: regexp.MustCompile(`^comprehension exceeds nesting limit`),
+		say: always(fmt.Sprintf("loops stand deeper than %d in each other", maxLoops), "let a hook decide")},
+	{message: regexp.MustCompile(`^expected type '(.*)' but found '(.*)'`), say: mixed},
+	{message: regexp.MustCompile(`^invalid timestamp argument`), say: always("this is no time", `write timestamp("2026-01-02T15:04:05Z")`)},
+	{message: regexp.MustCompile(`^invalid duration argument`), say: always("this is no duration", `write duration("90s")`)},
+	{message: regexp.MustCompile(`^` + patternMark + `((?s).*)`), say: badPattern},
+	{message: regexp.MustCompile(`(?i)recursion|nest|expression size|exceed`), syntax: true,
+		say: always("the condition is too long, or nests too deep", "write less, or let a hook decide")},
+	{message: regexp.MustCompile(`^reserved identifier: (.*)`), syntax: true, say: reserved},
+	{message: regexp.MustCompile(`^Syntax error: token recognition error at: '((?s).*)'$`), syntax: true, say: strange},
+	{message: regexp.MustCompile(`^Syntax error: (?:mismatched|extraneous) input '<EOF>'`), syntax: true, say: misplaced},
+	{message: regexp.MustCompile(`^Syntax error: (?:mismatched|extraneous) input '((?s).*?)' expecting <EOF>`), syntax: true, say: beyond},
+	{message: regexp.MustCompile(`^Syntax error: `), syntax: true, say: misplaced},
+}
+
+// say words one message.
+func say(message, at string) (said, hint string, syntax bool) {
+	for _, w := range wordings {
+		if m := w.message.FindStringSubmatch(message); m != nil {
+			said, hint = w.say(m, at)
+			return said, hint, w.syntax
+		}
+	}
+	return clip(message), "", false
+}
+
+func noFields(m []string, _ string) (string, string) {
+	return article(m[1]) + " has no fields", "only maps such as tool_input and labels have"
+}
+
+func noItems(m []string, _ string) (string, string) {
+	return article(m[1]) + " has no items", "loop over a list or a map"
+}
+
+func mixed(m []string, _ string) (string, string) {
+	return fmt.Sprintf("%s stands in a list of %s", article(m[2]), m[1]), "write items of one type"
+}
+
+func badPattern(m []string, _ string) (string, string) {
+	return patternMark + clip(m[1]), `write it as in tool_name.matches("^mcp__")`
+}
+
+func reserved(m []string, _ string) (string, string) {
+	return fmt.Sprintf("%s is a reserved word", clip(m[1])), `write a choice as condition ? this : that, and a field as tool_input["` + clip(m[1]) + `"]`
+}
+
+func misplaced(_ []string, at string) (string, string) {
+	if at == "" {
+		return "the condition ends too early", "a value or a closing bracket is missing"
+	}
+	return quoted(at) + " can not stand here", "look for what is missing before it"
+}
+
+// evaluation words why a condition could not be evaluated.
+func evaluation(err error) error {
+	if key, ok := strings.CutPrefix(err.Error(), "no such key: "); ok {
+		return fmt.Errorf(`the event has no %s; ask for it first with has(…), or write .?%s.orValue("")`, clip(key), clip(key))
+	}
+	return fmt.Errorf("evaluating the condition: %w", errors.New(clip(err.Error())))
+}

@@ -1,0 +1,197 @@
+package cond
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// field is a field of the event as conditions see it.
+type field struct {
+	name string
+	kind *cel.Type
+	// of is its value; nil: it is JSON, which raw finds.
+	of  func(*schema.Event) any
+	raw func(*schema.Event) jsontext.Value
+}
+
+// routed are the fields that are known without the event's body.
+var routed = map[string]func(*schema.Routing) string{
+	"hook_type":  func(r *schema.Routing) string { return string(r.Event) },
+	"event_id":   func(r *schema.Routing) string { return r.ID },
+	"session_id": func(r *schema.Routing) string { return r.Session },
+	"agent_id":   func(r *schema.Routing) string { return r.Agent },
+	"tool_name":  func(r *schema.Routing) string { return r.Tool },
+}
+
+// fields are those that are in the body, in the order of the event.
+var fields = []field{
+	{name: "orchestrator_id", kind: cel.StringType, of: func(e *schema.Event) any { return e.OrchestratorID }},
+	{name: "runtime", kind: cel.StringType, of: func(e *schema.Event) any { return e.Runtime }},
+	{name: "timestamp", kind: cel.TimestampType, of: func(e *schema.Event) any { return e.Timestamp }},
+	{name: "tool_kind", kind: cel.StringType, of: func(e *schema.Event) any { return e.ToolKind }},
+	{name: "tool_input", kind: cel.MapType(cel.StringType, cel.DynType), raw: func(e *schema.Event) jsontext.Value { return e.ToolInput }},
+	{name: "tool_output", kind: cel.DynType, raw: func(e *schema.Event) jsontext.Value { return e.ToolOutput }},
+	{name: "tool_use_id", kind: cel.StringType, of: func(e *schema.Event) any { return e.ToolUseID }},
+	{name: "error", kind: cel.StringType, of: func(e *schema.Event) any { return e.Error }},
+	{name: "message", kind: cel.DynType, raw: func(e *schema.Event) jsontext.Value { return e.Message }},
+	{name: "prompt", kind: cel.StringType, of: func(e *schema.Event) any { return e.Prompt }},
+	{name: "response", kind: cel.DynType, raw: func(e *schema.Event) jsontext.Value { return e.Response }},
+	{name: "iteration", kind: cel.IntType, of: func(e *schema.Event) any { return e.Iteration }},
+	{name: "cwd", kind: cel.StringType, of: func(e *schema.Event) any { return e.Cwd }},
+	{name: "labels", kind: cel.MapType(cel.StringType, cel.StringType), of: func(e *schema.Event) any { return e.Labels }},
+}
+
+func declarations() []cel.EnvOption {
+	options := make([]cel.EnvOption, 0, len(routed)+len(fields)+16)
+	for name := range routed {
+		options = append(options, cel.Variable(name, cel.StringType))
+	}
+	for _, f := range fields {
+		options = append(options, cel.Variable(f.name, f.kind))
+	}
+	return options
+}
+
+// facts are what conditions read of one event. Each field is read when the
+// first condition mentions it, and once.
+type facts struct {
+	view   *dispatch.View
+	values map[string]any
+}
+
+// Parent: there is nothing above the event.
+func (*facts) Parent() interpreter.Activation { return nil }
+
+// ResolveName is the value of a field. What can not be read is an error in
+// CEL's own terms, which only counts where the condition depends on it.
+func (f *facts) ResolveName(name string) (any, bool) {
+	if of := routed[name]; of != nil {
+		return of(&f.view.Routing), true
+	}
+	if v, ok := f.values[name]; ok {
+		return v, true
+	}
+	for i := range fields {
+		if fields[i].name == name {
+			return f.read(&fields[i]), true
+		}
+	}
+	return nil, false
+}
+
+func (f *facts) read(of *field) any {
+	e, err := f.view.Event()
+	if err != nil {
+		return types.NewErr("%v", err)
+	}
+	if of.raw == nil {
+		return of.of(e)
+	}
+	v, err := decode(of.raw(e))
+	if err != nil {
+		v = types.NewErr("%s: %v", of.name, err)
+	} else if v == nil && of.kind != cel.DynType {
+		v = map[string]any{}
+	}
+	if f.values == nil {
+		f.values = make(map[string]any, 1)
+	}
+	f.values[of.name] = v
+	return v
+}
+
+// maxValues bounds how many values of a field conditions look at: what goes
+// through all of them, once, must be done in no time.
+const maxValues = 1 << 14
+
+// decode reads JSON as CEL knows it: whole numbers are integers, because a
+// person who writes `tool_input.lines > 100` compares with one.
+func decode(raw jsontext.Value) (any, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	d := decoding{dec: jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowInvalidUTF8(true)), left: maxValues}
+	return d.value()
+}
+
+// decoding is the reading of one field.
+type decoding struct {
+	dec  *jsontext.Decoder
+	left int
+}
+
+func (d *decoding) value() (any, error) {
+	if d.left--; d.left < 0 {
+		return nil, fmt.Errorf("it has more than %d values, which are too many for a condition", maxValues)
+	}
+	t, err := d.dec.ReadToken()
+	if err != nil {
+		return nil, fmt.Errorf("reading the event: %w", err)
+	}
+	switch t.Kind() {
+	case '{':
+		return d.object()
+	case '[':
+		return d.list()
+	case '"':
+		return t.String(), nil
+	case '0':
+		return number(t), nil
+	case 't', 'f':
+		return t.Bool(), nil
+	}
+	return nil, nil
+}
+
+func (d *decoding) object() (any, error) {
+	m := make(map[string]any)
+	for d.dec.PeekKind() != '}' {
+		key, err := d.dec.ReadToken()
+		if err != nil {
+			return nil, fmt.Errorf("reading the event: %w", err)
+		}
+		name := key.String()
+		if m[name], err = d.value(); err != nil {
+			return nil, err
+		}
+	}
+	_, err := d.dec.ReadToken()
+	return m, err
+}
+
+func (d *decoding) list() (any, error) {
+	var l []any
+	for d.dec.PeekKind() != ']' {
+		v, err := d.value()
+		if err != nil {
+			return nil, err
+		}
+		l = append(l, v)
+	}
+	_, err := d.dec.ReadToken()
+	return l, err
+}
+
+// exact is up to where floating point numbers hold every integer.
+const exact = 1 << 53
+
+func number(t jsontext.Token) any {
+	if n, err := strconv.ParseInt(t.String(), 10, 64); err == nil {
+		return n
+	}
+	v, err := t.Float()
+	if err != nil || v != math.Trunc(v) || math.Abs(v) >= exact {
+		return v // out of range it is infinite, which is larger than anything
+	}
+	return int64(v)
+}
