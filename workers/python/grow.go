@@ -124,7 +124,7 @@ func (p *pool) open(h *host, known map[uint32]bool) {
 func (p *pool) gone(h *host, failed error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hosts = slices.DeleteFunc(p.hosts, func(o *host) bool { return o == h })
+	p.remove(h)
 	if failed != nil && !p.closed {
 		p.runner.log.Error("python host could not be started", "interpreter", p.site.interpreter, "error", failed)
 		pause := min(100*time.Millisecond<<min(p.rest.failures, 10), maxRest)
@@ -179,7 +179,7 @@ func (p *pool) sweep() {
 // retire has an idle host leave.
 func (p *pool) retire(h *host) {
 	h.ready = false
-	p.hosts = slices.DeleteFunc(p.hosts, func(o *host) bool { return o == h })
+	p.remove(h)
 	if !p.closed {
 		p.running.Go(h.leave)
 	}

@@ -29,7 +29,6 @@ type host struct {
 	waiting map[uint32]chan answer // by request; nil when the host is lost
 	number  uint32                 // of the last request
 	cause   error                  // why it was stopped
-	leaving bool                   // it was told to leave
 	reaped  bool
 
 	seat // guarded by the pool
@@ -232,7 +231,8 @@ func (h *host) send(until time.Time, body ...[]byte) (number uint32, got <-chan 
 	answers := make(chan answer, 1)
 	h.mu.Lock()
 	if h.waiting == nil {
-		defer h.mu.Unlock()
+		h.mu.Unlock()
+		<-h.done
 		return 0, nil, &lostError{why: h.cause}
 	}
 	h.number++

@@ -273,12 +273,23 @@ func (p *pool) give(h *host, c *call) {
 		return
 	}
 	h.slow = false
-	if c.spent {
-		p.retire(h)
+	select {
+	case <-h.done:
+		p.remove(h)
 		p.grow()
+	default:
+		if c.spent {
+			p.retire(h)
+			p.grow()
+		}
 	}
 	p.seatWaiting()
 	p.trim()
+}
+
+// remove takes a host off the books.
+func (p *pool) remove(h *host) {
+	p.hosts = slices.DeleteFunc(p.hosts, func(o *host) bool { return o == h })
 }
 
 // seatWaiting gives hosts to those who wait, in order.

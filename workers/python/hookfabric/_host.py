@@ -216,7 +216,9 @@ class Host:
             return {"error": words(fault)}
         told = {"error": "%s: %s" % (type(fault).__name__, words(fault)), "raised": True, "spent": isinstance(fault, MemoryError)}
         if not told["spent"]:
-            trace = fault.__traceback__ and fault.__traceback__.tb_next  # without the host's own frame
+            trace = fault.__traceback__
+            while trace and trace.tb_frame.f_globals is globals():
+                trace = trace.tb_next  # the hook's part of it says more
             lines = self.own("traceback").format_exception(type(fault), fault, trace)
             told["traceback"] = "".join(lines)[-MOST_TRACEBACK:]
         return told

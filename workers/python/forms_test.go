@@ -1,0 +1,151 @@
+package python
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+	"github.com/hookfabric/hookfabric/workers/runnertest"
+)
+
+// newRunner is a runner that ends with its test.
+func newRunner(t testing.TB, opt Options) *Runner {
+	t.Helper()
+	needPython(t)
+	r := New(opt)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func load(t testing.TB, r *Runner, h schema.Hook, hosts schema.PythonHosts) workers.Handler {
+	t.Helper()
+	handler, err := r.Load(h, workers.Site{Dirs: testdata(t), Python: hosts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handler
+}
+
+// handle calls a hook as one that must answer by itself.
+func handle(t testing.TB, h workers.Handler, e *schema.Event) (schema.Result, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	res, err := h.Handle(ctx, e)
+	if ctx.Err() != nil {
+		t.Fatalf("only its deadline ended it: %v", err)
+	}
+	return res, err
+}
+
+// reason calls a hook that tells something in its reason.
+func reason(t testing.TB, h workers.Handler) string {
+	t.Helper()
+	res, err := handle(t, h, runnertest.Event("Bash"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Reason
+}
+
+func TestWhatAFunctionReturnsIsItsAnswer(t *testing.T) {
+	r := newRunner(t, Options{})
+	for handler, c := range map[string]struct {
+		says  string
+		event schema.EventType
+		want  schema.Result
+	}{
+		"nothing":       {says: "None is no opinion"},
+		"empty":         {says: "an empty dict is no opinion"},
+		"canonical":     {says: "a dict is read as JSON is", want: schema.Denied("no")},
+		"massgen_dict":  {says: "MassGen's form is understood", want: schema.Denied("no")},
+		"claude":        {says: "Claude Code's form is understood", want: schema.Asked("sure?")},
+		"asks":          {says: "a HookResult is an answer", want: schema.Asked("sure?")},
+		"disallows":     {says: "allowed=False is a deny, whatever the decision", want: schema.Denied("no")},
+		"modifies":      {says: "modified_args beats updated_input", want: schema.Result{Decision: schema.Allow, UpdatedInput: jsontext.Value(`{"command":"new"}`)}},
+		"injects":       {says: "a HookResult injects", event: schema.PostToolUse, want: schema.Injected("look", schema.ToolResult)},
+		"stops":         {says: "a HookResult can say what only other events know", event: schema.BeforeLLMCall, want: schema.Result{Decision: schema.Stop, Value: jsontext.Value(`"over"`), Injections: []schema.Injection{{Content: "bye", Strategy: schema.UserMessage}}}},
+		"foreign":       {says: "an object with the fields of a result is one", want: schema.Denied("foreign")},
+		"described":     {says: "an object that describes itself as a dict is one", want: schema.Denied("described")},
+		"later":         {says: "a coroutine function is awaited", want: schema.Denied("later")},
+		"policy":        {says: "an object with an async __call__ is awaited", want: schema.Denied("an object")},
+		"policy.method": {says: "a method of an object is a function", want: schema.Denied("of an object")},
+		"Policy.static": {says: "a static method of a class is a function", want: schema.Denied("static")},
+		"partial":       {says: "a partial is a function", want: schema.Denied("partial")},
+		"later_partial": {says: "a partial of a coroutine function is awaited", want: schema.Denied("later partial")},
+		"wrapped":       {says: "a function that returns a coroutine has it awaited", want: schema.Denied("later")},
+		"own_loop":      {says: "a function may run an event loop of its own", want: schema.Denied("later")},
+	} {
+		for mode, hook := range map[string]schema.Hook{"alone": hookOf("forms." + handler), "shared": sharing("forms." + handler)} {
+			t.Run(c.says+", "+mode, func(t *testing.T) {
+				e := runnertest.Event("Bash")
+				if c.event != "" {
+					e.HookType = c.event
+				}
+				got, err := handle(t, load(t, r, hook, schema.PythonHosts{}), e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("the answer differs (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestWhatIsNoAnswerIsAnErrorAndHarmsNoOtherCall(t *testing.T) {
+	r := newRunner(t, Options{})
+	good := load(t, r, hookOf("forms.canonical"), schema.PythonHosts{})
+	for handler, c := range map[string]struct{ says, want string }{
+		"text":          {"a string is no answer", "answered with a value of the type str; return a HookResult, a dict or None"},
+		"true":          {"a boolean is no answer", "of the type bool"},
+		"listed":        {"a list is no answer", "of the type list"},
+		"returns_event": {"the event is no answer", "of the type HookEvent"},
+		"a_set":         {"a set is not JSON", "not JSON: Object of type set is not JSON serializable"},
+		"a_nan":         {"NaN is not JSON", "not JSON: Out of range float values"},
+		"some_bytes":    {"bytes are not JSON", "not JSON: Object of type bytes"},
+		"circular":      {"what holds itself is not JSON", "not JSON: Circular reference"},
+		"twice":         {"two names that JSON can not tell apart are an error", `"1"`},
+		"raises":        {"an exception is told", "raised ValueError: the tool Bash is odd"},
+		"raises_later":  {"an exception of a coroutine is told", "raised ValueError: later"},
+		"exits":         {"sys.exit is an exception", "raised SystemExit: 3"},
+		"exits_later":   {"sys.exit in a coroutine is an exception", "raised SystemExit: 3"},
+		"interrupted":   {"KeyboardInterrupt is an exception", "raised KeyboardInterrupt"},
+		"unspeakable":   {"an exception without words is one", "raised Unspeakable"},
+		"recurses":      {"too deep a recursion is an exception", "raised RecursionError"},
+		"vanishes":      {"a process that ends is told with its last words", "exited with code 7: the last words"},
+		"crashes":       {"a crash is told with its signal", "ended by a signal (signal: segmentation fault"},
+	} {
+		for mode, hook := range map[string]schema.Hook{"alone": hookOf("forms." + handler), "shared": sharing("forms." + handler)} {
+			t.Run(c.says+", "+mode, func(t *testing.T) {
+				got, err := handle(t, load(t, r, hook, schema.PythonHosts{}), runnertest.Event("Bash"))
+				if err == nil {
+					t.Fatalf("it answered %+v", got)
+				}
+				if text := err.Error(); !strings.Contains(text, c.want) || !strings.HasPrefix(text, `"forms.`+handler+`" `) {
+					t.Errorf("the error is %q, want %q in it", text, c.want)
+				}
+				if got := reason(t, good); got != "no" {
+					t.Errorf("another hook then said %q", got)
+				}
+			})
+		}
+	}
+}
+
+func TestAnUnknownDecisionIsNoAllow(t *testing.T) {
+	got, err := handle(t, load(t, newRunner(t, Options{}), hookOf("forms.unknown_decision"), schema.PythonHosts{}), runnertest.Event("Bash"))
+	if err != nil || got.Decision != "DENY" {
+		t.Errorf("answer %+v, error %v; the fold must see the word as it is, to refuse it", got, err)
+	}
+}
