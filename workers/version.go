@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 
@@ -138,20 +139,38 @@ func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
 	if h.MaxConcurrent > 0 {
 		l.slots = make(chan struct{}, h.MaxConcurrent)
 	}
-	dirs := w.opt.Dirs
-	if len(dirs) == 0 && cfg.Dir != "" {
-		dirs = []string{cfg.Dir}
-	}
 	runner := w.opt.Runners[h.Type]
 	if runner == nil {
 		l.err = fmt.Errorf("this worker does not run handlers of type %q; give the hook a pool whose workers do", h.Type)
 	} else {
-		l.handler, l.err = runner.Load(*h, Site{Dirs: slices.Concat(dirs, cfg.PythonPath), Python: cfg.Python})
+		l.handler, l.err = runner.Load(*h, Site{Dirs: w.dirs(cfg), Python: cfg.Python})
 	}
 	if l.err != nil {
 		w.opt.Logger.Error("handler can not be loaded; while its version is active, its calls are denied", "hook", h.Name, "version", cfg.Version, "error", l.err)
 	}
 	return l
+}
+
+// dirs are where programs and modules are looked up: the worker's own folders,
+// else the one of the configuration's file, and python_path. A folder of that
+// which is relative lies in each of those before it, not where the worker
+// happens to run.
+func (w *Worker) dirs(cfg *schema.Config) []string {
+	own := w.opt.Dirs
+	if len(own) == 0 && cfg.Dir != "" {
+		own = []string{cfg.Dir}
+	}
+	dirs := slices.Clone(own)
+	for _, dir := range cfg.PythonPath {
+		if filepath.IsAbs(dir) {
+			dirs = append(dirs, dir)
+			continue
+		}
+		for _, base := range own {
+			dirs = append(dirs, filepath.Join(base, dir))
+		}
+	}
+	return dirs
 }
 
 func (v *version) loadErrors() map[string]string {
