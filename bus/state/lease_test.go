@@ -277,3 +277,36 @@ func TestAMachineThatSleptIsNotFresh(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkFresh is on the path of every call.
+func BenchmarkFresh(b *testing.B) {
+	s := bustest.Start(b)
+	js, err := jetstream.New(bustest.Connect(b, s, b.Name()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := state.OpenConfigs(b.Context(), js, state.ConfigOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(b.Context())
+	go func() { ended <- c.Watch(ctx, func(state.Update) {}) }()
+	l, err := c.Lease(state.Node{ID: "b1"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := l.Wait(ctx); err != nil {
+		b.Fatal(err)
+	}
+	now := time.Now()
+	for b.Loop() {
+		if !l.Fresh(now) {
+			b.Fatal("not fresh")
+		}
+	}
+	cancel()
+	if err := errors.Join(l.Close(b.Context()), <-ended); err != nil {
+		b.Error(err)
+	}
+}
