@@ -91,6 +91,9 @@ func OpenConfigs(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (
 	if err != nil {
 		return nil, err
 	}
+	if err := checkMarkers(ctx, kv); err != nil {
+		return nil, err
+	}
 	c := newConfigs(js, kv, o)
 	id, err := c.ensureFabric(ctx)
 	if err != nil {
@@ -127,6 +130,20 @@ func bucket(replicas int) jetstream.KeyValueConfig {
 		Replicas: replicas, Storage: jetstream.FileStorage, History: configHistory,
 		MaxBytes: maxConfigBytes, MaxValueSize: schema.MaxPayload, LimitMarkerTTL: lapsedFor,
 	}
+}
+
+// checkMarkers refuses a bucket that somebody made in which leases would not
+// lapse in time: the server has no key live shorter than the markers of lapsed ones.
+func checkMarkers(ctx context.Context, kv jetstream.KeyValue) error {
+	s, err := kv.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("opening the bucket %s: %w", ConfigBucket, err)
+	}
+	if ttl := s.LimitMarkerTTL(); ttl <= 0 || ttl > leaseFor {
+		return fmt.Errorf("the bucket %s keeps markers of lapsed keys for %v, with which no broker's lease can lapse after %v; set its marker TTL to %v, or delete it to start a new fabric",
+			ConfigBucket, ttl, leaseFor, lapsedFor)
+	}
+	return nil
 }
 
 func newConfigs(js jetstream.JetStream, kv jetstream.KeyValue, o ConfigOptions) *Configs {

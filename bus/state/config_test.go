@@ -188,6 +188,23 @@ func TestADeletedFabricIDIsSaid(t *testing.T) {
 	})
 }
 
+func TestABucketWithoutLeasesIsRefused(t *testing.T) {
+	for name, ttl := range map[string]time.Duration{"it knows no TTL": 0, "its markers live longer than a lease": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				js := stream(t, bustest.Start(t))
+				if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: state.ConfigBucket, LimitMarkerTTL: ttl}); err != nil {
+					t.Fatal(err)
+				}
+				_, err := state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
+				if err == nil || !strings.Contains(err.Error(), "set its marker TTL to 10s") {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
+	}
+}
+
 func TestReadersWaitForTheBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := stream(t, bustest.Start(t))

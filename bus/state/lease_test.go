@@ -3,7 +3,6 @@ package state_test
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -103,40 +102,6 @@ func TestABrokerWithoutAnIDGetsNoLease(t *testing.T) {
 			t.Error("nobody has a lease")
 		}
 	})
-}
-
-// A gate is a way to a server that can be shut.
-type gate struct {
-	server *embedded.Server
-
-	mu   sync.Mutex // guards the rest
-	shut bool
-	open []net.Conn
-}
-
-func (g *gate) InProcessConn() (net.Conn, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut {
-		return nil, errors.New("there is no way")
-	}
-	conn, err := g.server.InProcessConn()
-	g.open = append(g.open, conn)
-	return conn, err
-}
-
-// set shuts the gate, which ends what passed it, or opens it again.
-func (g *gate) set(t *testing.T, shut bool) {
-	t.Helper()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shut = shut
-	for _, conn := range g.open {
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	g.open = nil
 }
 
 // fenced is a broker with a lease, behind a gate, and somebody who is not.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
@@ -265,53 +262,5 @@ func TestAnEndedContextEndsAProposal(t *testing.T) {
 			t.Errorf("without a server: %v", err)
 		}
 		where.Store(bustest.Start(t)) // for the connection to close on
-	})
-}
-
-// TestVersionsSurviveAKilledServer goes on with the files as they lie there
-// while the server runs: all that was acknowledged must be in them.
-func TestVersionsSurviveAKilledServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir, left := t.TempDir(), t.TempDir()
-		where, js := moved(t, dir)
-		c := open(t, js)
-		l, _ := lease(t, c, state.Node{ID: "b1"})
-		publish(t, c, config("a"), 1, true)
-		v := propose(t, c, "b", state.Proposal{By: "b1"})
-		l.Report(1, &schema.Candidate{Version: v})
-		synctest.Wait()
-		if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
-			t.Fatal(err)
-		}
-		second := bustest.StartWith(t, embedded.Options{Dir: left})
-		reader := open(t, stream(t, second))
-		wantNodes(t, reader, state.Node{ID: "b1", Active: 1, Candidate: &schema.Candidate{Version: v}})
-		_, _, err := reader.Propose(t.Context(), config("c"), state.Proposal{})
-		if busy, ok := errors.AsType[*state.Busy](err); !ok || busy.Version != v || busy.By != "b1" {
-			t.Errorf("what was proposed: %v", err)
-		}
-		activate(t, reader, v)
-		<-time.After(20 * time.Second) // nobody renews it there
-		wantNodes(t, reader)
-		if err := where.Load().Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		where.Store(second)
-	})
-}
-
-func TestVersionsSurviveTheirServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		where, js := moved(t, dir)
-		c := open(t, js)
-		publish(t, c, config("a"), 1, true)
-		v := propose(t, c, "b", state.Proposal{By: "b1"})
-		where.move(t, dir)
-		activate(t, c, v)
-		kept, err := c.Versions(t.Context())
-		if err != nil || !slices.EqualFunc(kept, []uint64{2, 1}, func(i schema.VersionInfo, v uint64) bool { return i.Version == v }) {
-			t.Errorf("%+v, %v", kept, err)
-		}
 	})
 }

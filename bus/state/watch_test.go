@@ -6,19 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -237,132 +232,4 @@ func TestWatchEndsWithTheConnection(t *testing.T) {
 			t.Errorf("Watch ends with %v", err)
 		}
 	})
-}
-
-func TestAWatcherOutlivesItsServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		where, js := moved(t, dir)
-		c := open(t, js)
-		publish(t, c, config("c1"), 1, true)
-		seen, stop := watch(t, c)
-		sees(t, seen, "1 c1, keep [1]")
-		second := where.move(t, dir)
-		publish(t, open(t, stream(t, second)), config("c2"), 2, true)
-		<-time.After(11 * time.Second)
-		sees(t, seen, "2 c2, keep [2 1]")
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestAWatcherNoticesAFabricMadeAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		where, js := moved(t, t.TempDir())
-		c := open(t, js)
-		for i := range 3 {
-			publish(t, c, config("old"+fmt.Sprint(i)), uint64(i+1), true)
-		}
-		old := c.FabricID()
-		seen, stop := watch(t, c)
-		sees(t, seen, "3 old2, keep [3 2 1]")
-		anew := open(t, stream(t, where.move(t, t.TempDir())))
-		<-time.After(11 * time.Second)
-		sees(t, seen, "nothing, keep []")
-		for i := range 3 { // the same numbers and revisions again
-			publish(t, anew, config("new"+fmt.Sprint(i)), uint64(i+1), true)
-			<-time.After(6 * time.Second)
-		}
-		last := sees(t, seen, "1 new0, keep [1]", "2 new1, keep [2 1]", "3 new2, keep [3 2 1]")
-		if c.FabricID() == old || last.Active.Fabric != anew.FabricID() {
-			t.Errorf("the fabric is %s, of the version %s; want %s", c.FabricID(), last.Active.Fabric, anew.FabricID())
-		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// TestAWatcherBelievesACopyOnlyAfterAWhile goes back to a data directory's
-// earlier state, which also a leader says that is cut off.
-func TestAWatcherBelievesACopyOnlyAfterAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir, backup := t.TempDir(), t.TempDir()
-		where, js := moved(t, dir)
-		c := open(t, js)
-		publish(t, c, config("a"), 1, true)
-		if err := where.Load().Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
-			t.Fatal(err)
-		}
-		where.start(t, dir)
-		publish(t, c, config("b"), 2, true)
-		seen, stop := watch(t, c)
-		sees(t, seen, "2 b, keep [2 1]")
-		where.move(t, backup)
-		<-time.After(6 * time.Second)
-		if err := c.Confirm(t.Context()); err == nil || !strings.Contains(err.Error(), "older things than before") {
-			t.Errorf("confirmed is what is old: %v", err)
-		}
-		sees(t, seen)
-		<-time.After(20 * time.Second)
-		sees(t, seen, "1 a, keep [1]")
-		if err := errors.Join(c.Confirm(t.Context()), stop()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// moving is a server that another one replaces.
-type moving struct {
-	atomic.Pointer[embedded.Server]
-}
-
-func (m *moving) InProcessConn() (net.Conn, error) { return m.Load().InProcessConn() }
-
-// move stops the server and starts another one on the directory, a minute later.
-func (m *moving) move(t *testing.T, dir string) *embedded.Server {
-	t.Helper()
-	if err := m.Load().Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return m.start(t, dir)
-}
-
-// start starts a server on the directory after a minute without one.
-func (m *moving) start(t *testing.T, dir string) *embedded.Server {
-	t.Helper()
-	<-time.After(time.Minute)
-	m.Store(bustest.StartWith(t, embedded.Options{Dir: dir}))
-	<-time.After(time.Second) // for the connections to be made again
-	return m.Load()
-}
-
-// moved is a server that will move, and a connection that goes with it.
-func moved(t *testing.T, dir string) (*moving, jetstream.JetStream) {
-	t.Helper()
-	first, err := embedded.Start(t.Context(), embedded.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var where moving
-	where.Store(first)
-	return &where, wherever(t, &where)
-}
-
-func wherever(t *testing.T, m nats.InProcessConnProvider) jetstream.JetStream {
-	t.Helper()
-	nc, err := bus.Connect(t.Context(), bus.Options{InProcess: m, Name: t.Name()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
 }
