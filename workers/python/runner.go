@@ -63,7 +63,7 @@ func New(opt Options) *Runner {
 	return &Runner{
 		log: opt.Logger, environ: opt.Environ, guard: child.NewGuard(opt.Watchdog, opt.Logger), pools: make(map[string]*pool),
 		wait: waits{
-			loading: 20 * time.Second, slow: 20 * time.Millisecond, stall: 500 * time.Millisecond,
+			loading: 20 * time.Second, slow: 50 * time.Millisecond, stall: 500 * time.Millisecond,
 			grace: 250 * time.Millisecond, linger: 30 * time.Second,
 		},
 	}

@@ -62,6 +62,20 @@ async def waits(event):
     return answers(event)
 
 
+meeting = []
+
+
+async def meets(event):
+    """Answers when sixteen calls are in it at once."""
+    mine = asyncio.get_running_loop().create_future()
+    meeting.append(mine)
+    if len(meeting) == 16:
+        for other in meeting:
+            other.set_result(None)
+    await mine
+    return answers(event)
+
+
 async def blocks(event):
     hold()
     time.sleep(60)

@@ -1,0 +1,77 @@
+package python
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+	"github.com/hookfabric/hookfabric/workers/runnertest"
+)
+
+func TestAModuleWrittenForMassGenRunsUnchanged(t *testing.T) {
+	r := newRunner(t, Options{})
+	write := runnertest.Event("Write")
+	write.ToolInput = jsontext.Value(`{"path":"/etc/passwd"}`)
+	seen := runnertest.Event("Read")
+	seen.HookType, seen.ToolOutput = schema.PostToolUse, jsontext.Value(`"a line"`)
+	for name, c := range map[string]struct {
+		handler string
+		event   *schema.Event
+		want    schema.Result
+	}{
+		"a function with its types":            {"my_audit_hook", write, schema.Allowed()},
+		"a deny with a reason":                 {"validate_writes", write, schema.Denied("no writes to /etc/passwd")},
+		"a coroutine function that injects":    {"log_outputs", seen, schema.Injected("seen: a line", schema.UserMessage)},
+		"a PythonCallableHook as the handler":  {"validator", write, schema.Denied("no writes to /etc/passwd")},
+		"what else the classes promise, it is": {"checks", write, schema.Denied("all as it was")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := handle(t, load(t, r, hookOf("my_pkg.hooks."+c.handler), schema.PythonHosts{}), c.event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("the answer differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func loadFrom(t *testing.T, r *Runner, handler, dir string) workers.Handler {
+	t.Helper()
+	h, err := r.Load(hookOf(handler), workers.Site{Dirs: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestMassGenItselfIsUsedWhereItIsInstalled(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"massgen/__init__.py": "", "massgen/mcp_tools/__init__.py": "",
+		"massgen/mcp_tools/hooks.py": "class HookResult:\n    allowed = False\n    def to_dict(self): return {'allowed': False, 'reason': 'the real one'}\n",
+		"policy.py":                  "from massgen.mcp_tools.hooks import HookResult\ndef check(event): return HookResult()\n",
+	})
+	if got := reason(t, loadFrom(t, newRunner(t, Options{}), "policy.check", dir)); got != "the real one" {
+		t.Errorf("the answer came from %q", got)
+	}
+}
+
+func TestHostsLeaveNoFilesOfTheirOwn(t *testing.T) {
+	dir, tmp := tree(t, map[string]string{"policy.py": "import hookfabric\ndef check(event): pass\n"}), t.TempDir()
+	r := newRunner(t, Options{Environ: append(os.Environ(), "TMPDIR="+tmp)})
+	h := loadFrom(t, r, "policy.check", dir)
+	if _, err := handle(t, h, runnertest.Event("Bash")); err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{filepath.Join(tmp, "*"), filepath.Join(dir, "hookfabric*")} {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			t.Errorf("there is %v", found)
+		}
+	}
+}
