@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -22,6 +23,10 @@ type version struct {
 	// users are the batches that run by it, and one more while it is held: at
 	// zero its handlers are closed, and it is not used again.
 	users atomic.Int64
+	// served: it was active here, so that calls may have begun by it; until is
+	// when it is let go of, zero while it is kept. Both are guarded by loading.
+	served bool
+	until  time.Time
 }
 
 // loaded is one hook that is ready to run, or why it is not.
@@ -75,6 +80,9 @@ func (w *Worker) Activate(active uint64, keep []uint64) {
 	w.loading.Lock()
 	defer w.loading.Unlock()
 	w.kept = keep
+	if v := (*w.versions.Load())[active]; v != nil {
+		v.served = true
+	}
 	w.drop()
 	w.active.Store(active)
 }
@@ -84,13 +92,6 @@ func (w *Worker) trim() {
 	w.loading.Lock()
 	defer w.loading.Unlock()
 	w.drop()
-}
-
-// drop lets go of all versions but those that are kept.
-func (w *Worker) drop() {
-	next := maps.Clone(*w.versions.Load())
-	maps.DeleteFunc(next, func(n uint64, _ *version) bool { return !slices.Contains(w.kept, n) })
-	w.replace(next)
 }
 
 // replace holds the versions in next and lets go of all others.

@@ -29,8 +29,12 @@ func (c *closing) Load(schema.Hook, workers.Site) (workers.Handler, error) {
 
 func (c *closing) Close() error { return nil }
 
-func (c *closing) worker() *workers.Worker {
-	return workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Runners: map[schema.Kind]workers.Runner{schema.Builtin: c}})
+func (c *closing) worker(change ...func(*workers.Options)) *workers.Worker {
+	opt := workers.Options{Name: "w", Pools: []string{"p"}, Runners: map[schema.Kind]workers.Runner{schema.Builtin: c}}
+	for _, c := range change {
+		c(&opt)
+	}
+	return workers.New(opt)
 }
 
 type closingHandler struct {
@@ -51,7 +55,7 @@ func (h *closingHandler) Close() error {
 
 func TestHandlersOfADroppedVersionAreClosedOnceTheirLastCallHasReturned(t *testing.T) {
 	c := newClosing()
-	w := c.worker()
+	w := c.worker(lingering(-1))
 	w.Load(guards(1, "f", "a"))
 	done := make(chan schema.BatchReply)
 	go func() { done <- w.Run(t.Context(), batchOf(1, "f", 0)) }()

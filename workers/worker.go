@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -28,6 +29,9 @@ type Options struct {
 	// Dirs are where programs and modules are looked up before python_path;
 	// empty: the folder of the configuration's file.
 	Dirs []string
+	// Linger is how long a version that was replaced, and is no longer kept, is
+	// held for the calls that began by it; 0: two minutes. Negative: not at all.
+	Linger time.Duration
 	// Freed is told that a slot became free; nil: nobody needs to know.
 	Freed func()
 	// Logger; nil: slog's default.
@@ -40,8 +44,9 @@ type Worker struct {
 	slots chan struct{}
 
 	versions atomic.Pointer[map[uint64]*version]
-	loading  sync.Mutex // one configuration is loaded, or dropped, at a time
-	kept     []uint64   // the versions that are held on to; guarded by loading
+	loading  sync.Mutex  // one configuration is loaded, or dropped, at a time
+	kept     []uint64    // the versions that are held on to; guarded by loading
+	later    *time.Timer // when a version that lingers is let go of
 	active   atomic.Uint64
 	loads    sync.WaitGroup // versions that are loaded beside the active one
 
@@ -64,6 +69,9 @@ func New(opt Options) *Worker {
 	if opt.Capacity == 0 {
 		opt.Capacity = 64
 	}
+	if opt.Linger == 0 {
+		opt.Linger = defaultLinger
+	}
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
 	}
@@ -73,6 +81,8 @@ func New(opt Options) *Worker {
 	opt.Pools = slices.Compact(slices.Sorted(slices.Values(opt.Pools)))
 	w := &Worker{opt: opt, slots: make(chan struct{}, opt.Capacity), batches: make(map[string]*progress)}
 	w.versions.Store(&map[uint64]*version{})
+	w.later = time.AfterFunc(defaultLinger, w.trim)
+	w.later.Stop()
 	return w
 }
 
@@ -112,6 +122,7 @@ func (w *Worker) release() {
 
 // Close ends the runners. Drain its Service first.
 func (w *Worker) Close() error {
+	w.later.Stop()
 	var first error
 	for _, r := range w.opt.Runners {
 		if err := r.Close(); err != nil && first == nil {

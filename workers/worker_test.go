@@ -269,7 +269,7 @@ func TestReadonlyNeighboursRunSideBySide(t *testing.T) {
 }
 
 func TestAWorkerKeepsThreeVersions(t *testing.T) {
-	w := newWorker(library{"yes": allows}, config(hook("yes")))
+	w := newWorker(library{"yes": allows}, config(hook("yes")), lingering(-1))
 	for v := uint64(2); v <= 4; v++ {
 		cfg := config(hook("yes"))
 		cfg.Version = v
