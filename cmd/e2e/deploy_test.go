@@ -23,9 +23,9 @@ const (
 )
 
 var (
-	commandLine  = regexp.MustCompile(`(?m)^#   ((?:[A-Z_]+=\S+ )*)go run \./cmd/(\w+) (.*)$`)
+	commandLine  = regexp.MustCompile(`(?m)^#   ((?:[A-Z_]+=\S+ )*)(?:go run \./cmd/)?(broker|hookworker|python3) (.*)$`)
 	questionLine = regexp.MustCompile(`(?m)^#   (\{.*\})\n#   → (.*)$`)
-	answerForm   = regexp.MustCompile(`^(\w+)(?:: (.*)|, and the agent reads: (.*))?$`)
+	answerForm   = regexp.MustCompile(`^(\w+)(?:: (.*)|, and the agent reads: (.*)|, with the input (.*))?$`)
 )
 
 // examples are all of them; none is forgotten.
@@ -109,8 +109,9 @@ func TestExamplesDoWhatTheySay(t *testing.T) {
 type running struct {
 	*testing.T
 
-	url string
-	env map[string]string
+	url    string            // of the bus
+	server string            // that webhooks ask
+	env    map[string]string // of the processes
 }
 
 // runExample starts the processes of an example: the broker, and what else.
@@ -120,8 +121,10 @@ func runExample(t *testing.T, text string) *running {
 	for _, c := range commandLine.FindAllStringSubmatch(text, -1) {
 		env := r.variables(c[1])
 		switch args := strings.Fields(c[3]); c[2] {
+		case "python3":
+			r.server = r.serve(env, args[0])
 		case "broker":
-			r.url = startBrokerWith(t, env, r.placed(args)...).url
+			r.url = startBrokerWith(t, env, "--config", r.config(args[1])).url
 		case "hookworker":
 			startWith(t, env, "hookworker", append(args, "--nats", r.url, "--name", "example")...)
 			awaitWorkers(t, connect(t, r.url), "example")
@@ -133,7 +136,31 @@ func runExample(t *testing.T, text string) *running {
 	return r
 }
 
-// variables are the environment of a command; files in it are the test's own.
+// serve starts a server of webhooks on a free port, and ends it when the test
+// does, however that ends.
+func (r *running) serve(env []string, script string) string {
+	r.Helper()
+	p := startWith(r, env, "sh", "-c", `"$@" & read -r _ <&3; kill $!`, "sh", "python3", r.checkout(script), "--port", "0")
+	return p.mustSay(r, 0, `(?m)^listening on (\S+)$`)[1]
+}
+
+// config is the configuration of the example or, if that asks a server, a copy
+// with the port that the server has.
+func (r *running) config(path string) string {
+	r.Helper()
+	path = r.checkout(path)
+	if r.server == "" {
+		return path
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return write(r, r.TempDir(), "hooks.yaml", regexp.MustCompile(`http://127\.0\.0\.1:\d+`).ReplaceAllString(string(text), r.server))
+}
+
+// variables are the environment of a command; files in it are the test's own,
+// and nobody waits for long.
 func (r *running) variables(assignments string) []string {
 	var env []string
 	for kv := range strings.FieldsSeq(assignments) {
@@ -141,25 +168,23 @@ func (r *running) variables(assignments string) []string {
 		if file, ok := strings.CutPrefix(value, "/tmp/"); ok {
 			value = filepath.Join(r.TempDir(), file)
 		}
+		if name == "DELAY_SECONDS" {
+			value = "0.01"
+		}
 		r.env[name] = value
 		env = append(env, name+"="+value)
 	}
 	return env
 }
 
-// placed are a command's arguments for a process that starts elsewhere.
-func (r *running) placed(args []string) []string {
+// checkout is a path of the checkout for a process that starts elsewhere.
+func (r *running) checkout(path string) string {
 	r.Helper()
-	for i, arg := range args {
-		if strings.HasPrefix(arg, "deploy/") {
-			path, err := filepath.Abs("../../" + arg)
-			if err != nil {
-				r.Fatal(err)
-			}
-			args[i] = path
-		}
+	abs, err := filepath.Abs("../../" + path)
+	if err != nil {
+		r.Fatal(err)
 	}
-	return args
+	return abs
 }
 
 // ask asks a shim and holds the verdict against what was promised.
@@ -188,7 +213,7 @@ func (r *running) ask(event, promised string) {
 		read.WriteString(i.Content)
 	}
 	if string(v.Decision) != want[1] || !strings.Contains(v.Reason, want[2]) || !strings.Contains(read.String(), want[3]) ||
-		(want[3] == "") != (len(v.Injections) == 0) || len(v.HookErrors) > 0 {
+		(want[3] == "") != (len(v.Injections) == 0) || string(v.UpdatedInput) != want[4] || len(v.HookErrors) > 0 {
 		r.Errorf("%s\npromised %s\nanswered %s", event, promised, said)
 	}
 }

@@ -1,0 +1,29 @@
+"""Policies as functions. python.yaml says when they are asked.
+
+Each takes the event and returns None for no opinion, a HookResult, or a dict in
+the form of a hook's JSON answer. An exception is an error of the hook, for which
+its failure policy decides.
+"""
+
+import os.path
+import re
+
+from hookfabric import HookResult
+
+
+def stay_in_workspace(event):
+    """Agents write below the folder they run in, wherever .. leads."""
+    workspace = os.path.normpath(event.cwd or "/")
+    given = event.tool_input.get("path") or event.tool_input.get("file_path") or ""
+    path = os.path.normpath(os.path.join(workspace, given))
+    if os.path.commonpath([workspace, path]) != workspace:
+        return HookResult.deny(f"{path} is outside of {workspace}")
+    return None
+
+
+async def no_install_scripts(event):
+    """Packages that an agent installs run nothing while they are installed."""
+    command = event.tool_input.get("command", "")
+    if re.match(r"npm (install|ci)\b", command) and "--ignore-scripts" not in command:
+        return {"updated_input": {**event.tool_input, "command": command + " --ignore-scripts"}}
+    return None

@@ -1,0 +1,59 @@
+"""The server of webhook.yaml: it checks the signature, and answers as hooks do."""
+
+import argparse
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import time
+
+KEY = os.environ["WEBHOOK_KEY"].encode()
+TOLERANCE = 300  # seconds between the clocks
+
+
+def signed(headers, body):
+    """Whether the body was signed with the key, and not long ago."""
+    stamp = headers.get("Hook-Timestamp", "")
+    digest = hmac.new(KEY, stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+    if not hmac.compare_digest(headers.get("Hook-Signature", ""), "v1=" + digest):
+        return False
+    return abs(time.time() - int(stamp)) <= TOLERANCE
+
+
+def decide(event):
+    """The answer to an event; None is no opinion."""
+    service, to = event["tool_input"].get("service"), event["tool_input"].get("to")
+    if to == "production":
+        return {"decision": "deny", "reason": f"{event['agent_id']} may not deploy {service} to {to}"}
+    if to is None:
+        return {"decision": "ask", "reason": f"deploy {service} to where?"}
+    return None
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # keeps connections
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        if not signed(self.headers, body):
+            return self.answer(401, {"error": "the request is not signed with the key of this server"})
+        result = decide(json.loads(body))
+        return self.answer(204) if result is None else self.answer(200, result)
+
+    def answer(self, status, value=None):
+        body = b"" if value is None else json.dumps(value).encode()
+        self.send_response(status)
+        if value is not None:
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+if __name__ == "__main__":
+    flags = argparse.ArgumentParser()
+    flags.add_argument("--port", type=int, default=8481)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", flags.parse_args().port), Handler)
+    print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
+    server.serve_forever()
