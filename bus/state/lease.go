@@ -41,7 +41,7 @@ type Lease struct {
 	ended   chan struct{}
 	wake    chan struct{}
 	// until is when the lease stops being fresh; nil: it never was.
-	until atomic.Pointer[time.Time]
+	until atomic.Pointer[freshness]
 
 	mu    sync.Mutex    // guards node and round
 	node  Node          // what is to be said
@@ -76,11 +76,18 @@ func (l *Lease) Report(active uint64, candidate *schema.Candidate) {
 	}
 }
 
-// Fresh reports whether the broker may answer at that time. Both clocks of the
-// machine must agree, because one of them stands still while it sleeps.
+// freshness is an end by both clocks of the machine: the steady one stands
+// still while the machine sleeps, the one on the wall is set by people.
+type freshness struct {
+	steady time.Time
+	wall   time.Time // without the reading of the other
+}
+
+// Fresh reports whether the broker may answer at that time, which is one that
+// time.Now told.
 func (l *Lease) Fresh(now time.Time) bool {
 	until := l.until.Load()
-	return until != nil && now.Before(*until) && now.Round(0).Before(until.Round(0))
+	return until != nil && now.Before(until.steady) && now.Before(until.wall)
 }
 
 // Wait returns when the lease is fresh, and renews it at once if it is not. Many
@@ -189,8 +196,8 @@ func (l *Lease) write(ctx context.Context) error {
 
 // extend moves the end of the freshness, but never back.
 func (l *Lease) extend(until time.Time) {
-	if old := l.until.Load(); old == nil || until.After(*old) {
-		l.until.Store(&until)
+	if old := l.until.Load(); old == nil || until.After(old.steady) {
+		l.until.Store(&freshness{steady: until, wall: until.Round(0)})
 	}
 }
 

@@ -231,18 +231,6 @@ func TestALeaseIsNotFreshWithoutAWatch(t *testing.T) {
 	})
 }
 
-// TestAMachineThatSleptIsNotFresh looks at both clocks on their own: the one
-// that stands still in a sleep, and the one that people set.
-func TestAMachineThatSleptIsNotFresh(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, l, _ := fenced(t)
-		now := time.Now()
-		if !l.Fresh(now) || l.Fresh(now.Add(13*time.Second)) || l.Fresh(now.Add(13*time.Second).Round(0)) {
-			t.Error("freshness does not end with the clock")
-		}
-	})
-}
-
 // BenchmarkFresh is on the path of every call.
 func BenchmarkFresh(b *testing.B) {
 	s := bustest.Start(b)

@@ -50,8 +50,9 @@ var errWatched = errors.New("these versions are watched already; open the bucket
 // not be read is logged, looked at again, and does not replace the one before.
 // An error is the end of the connection.
 //
-// use is called on Watch's own goroutine, and [Configs.Confirm] waits for it:
-// what takes long, such as getting a candidate ready, belongs elsewhere. Each
+// use is called on Watch's own goroutine, and [Configs.Confirm] and with it every
+// renewal of a [Lease] waits for it: what takes long, such as getting a
+// candidate ready, belongs elsewhere, and use must not wait for either. Each
 // version is read once, so that a candidate that becomes active is the same
 // pointer; what they point to must not be changed. One Watch may be on at a time.
 func (c *Configs) Watch(ctx context.Context, use func(Update)) error {
