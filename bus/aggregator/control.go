@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/micro"
 
@@ -112,17 +113,27 @@ func (a *Aggregator) verb(r micro.Request) (any, error) {
 		return nil, badRequest("the configuration is everybody's; ask on hook.v1.ctl.config._")
 	case verb == "config":
 		var req schema.ConfigRequest
-		err := readRequest(r, &req)
+		err := a.readChange(r, &req)
 		return deferred(func(ctx context.Context) (any, error) { return a.Configure(ctx, &req) }), err
 	case verb == "hooks":
 		var req schema.HooksRequest
-		err := readRequest(r, &req)
+		err := a.readChange(r, &req)
 		return deferred(func(ctx context.Context) (any, error) { return a.Hooks(ctx, agent, &req) }), err
 	case slices.Contains(reserved, verb):
 		return nil, &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf("this release does not serve %q yet", verb)}
 	}
 	return nil, &schema.ControlError{Code: schema.CodeBadRequest, Message: fmt.Sprintf(
 		"unknown control verb %q; write status, config or hooks, or one of the reserved %s", verb, strings.Join(reserved, ", "))}
+}
+
+// readChange reads the body of a request that may change the configuration.
+// While this broker was stopped, or cut off, such a request may have waited for
+// it longer than the one who asked, and others may have decided otherwise since.
+func (a *Aggregator) readChange(r micro.Request, into any) error {
+	if a.opt.Lease != nil && a.Version() > 0 && !a.opt.Lease.Fresh(time.Now()) {
+		return &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker had lost touch with the fabric when the request came; nothing was changed, ask again"}
+	}
+	return readRequest(r, into)
 }
 
 // readRequest reads the body of a request; an empty one is {}.

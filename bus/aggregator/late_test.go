@@ -1,0 +1,33 @@
+package aggregator_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestARequestThatMayHaveWaitedForLongChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{renewed: make(chan struct{})}
+		f := startWith(t, aggregator.Options{Lease: l}, library{})
+		for _, lapsed := range []bool{true, false} {
+			l.lapsed.Store(lapsed)
+			for _, subject := range []string{"hook.v1.ctl.config._", "hook.v1.ctl.hooks.agent1"} {
+				var said schema.ControlError
+				if err := schema.Unmarshal(f.control(subject).Data, &said); err != nil {
+					t.Fatal(err)
+				}
+				// Asked again it is served, and has no configuration to change.
+				want := map[bool]string{
+					true:  "this broker had lost touch with the fabric when the request came; nothing was changed, ask again",
+					false: "this broker keeps no configuration",
+				}[lapsed]
+				if said.Code != schema.CodeUnavailable || said.Message != want {
+					t.Errorf("%s, lapsed %t: %+v", subject, lapsed, said)
+				}
+			}
+		}
+	})
+}
