@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"net"
@@ -156,22 +157,52 @@ func TestWhatIsNoHTTPIsAnErrorOfOneBoundedLine(t *testing.T) {
 }
 
 func TestASlowAnswerIsCutWithItsCall(t *testing.T) {
-	for name, status := range map[string]int{"of a server that has an opinion": 200, "of a server in trouble": 500} {
+	why := errors.New("time is up")
+	for name, begins := range map[string]bool{"before it begins": false, "in its midst": true} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, cancel := context.WithCancelCause(t.Context())
 			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
-				w.WriteHeader(status)
-				_, _ = io.WriteString(w, `{"decision":`)
-				_ = http.NewResponseController(w).Flush()
-				cancel()
+				if begins {
+					reply(w, `{"decision":`)
+					_ = http.NewResponseController(w).Flush()
+				}
+				cancel(why)
 				<-r.Context().Done()
 			})
-			if got, err := load(t, quiet(), hookOf(url)).Handle(ctx, runnertest.Event("Bash")); err == nil {
-				t.Errorf("it answered: %+v", got)
+			_, err := load(t, quiet(), hookOf(url)).Handle(ctx, runnertest.Event("Bash"))
+			expectError(t, err, url+" was given up before it had answered: time is up")
+			if !errors.Is(err, why) {
+				t.Errorf("the error does not wrap what ended the call: %v", err)
 			}
 		})
 	}
+}
+
+func TestARefusalOfAServerThatDoesNotReadTheEventCounts(t *testing.T) {
+	done := make(chan struct{})
+	url := listen(t, func(conn net.Conn) {
+		defer conn.Close()
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			_, _ = io.WriteString(conn, "HTTP/1.1 422 No\r\nContent-Length: 6\r\n\r\nno way")
+		}
+		<-done
+	})
+	defer close(done)
+	e := runnertest.Event("Bash")
+	e.Prompt = strings.Repeat("x", 7<<20) // more than the machine takes on its way
+	got, err := load(t, quiet(), hookOf(url)).Handle(t.Context(), e)
+	if diff := cmp.Diff(schema.Denied("no way"), got); err != nil || diff != "" {
+		t.Errorf("error %v; the answer differs (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestOverHTTP2HeadersAreBoundedToo(t *testing.T) {
+	url, dir := serveTLS(t, respond(200, http.Header{"X-Much": {strings.Repeat("x", 2*maxHeaders)}}, "{}"), nil)
+	hook := hookOf(url)
+	hook.TLS.CA = "ca.pem"
+	_, err := load(t, quiet(), hook, dir).Handle(t.Context(), runnertest.Event("Bash"))
+	expectError(t, err, url+" could not be asked")
 }
 
 func FuzzJudge(f *testing.F) {

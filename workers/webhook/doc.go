@@ -39,7 +39,7 @@
 // URL that begins with http:// unless its server is on the same machine; one
 // without secrets is, with a warning in the log, for networks that are trusted.
 //
-// Start with runner.go, then target.go, header.go, sign.go and tls.go (what the
-// configuration says), pool.go (connections), handler.go (one call) and
+// Start with runner.go, then target.go, header.go, template.go, sign.go and tls.go
+// (what the configuration says), pool.go (connections), handler.go (one call) and
 // answer.go (what came of it).
 package webhook

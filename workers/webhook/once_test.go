@@ -259,6 +259,7 @@ func TestClosingAHandlerHangsUp(t *testing.T) {
 		close(gone)
 	})
 	h := load(t, quiet(), hookOf(url))
+	h.pool.IdleConnTimeout = 0 // for ever, so that nothing else hangs up
 	if _, err := h.Handle(t.Context(), runnertest.Event("Bash")); err != nil {
 		t.Fatal(err)
 	}
