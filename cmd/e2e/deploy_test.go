@@ -1,8 +1,8 @@
 package e2e_test
 
 import (
+	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -109,7 +110,8 @@ func TestExamplesDoWhatTheySay(t *testing.T) {
 type running struct {
 	*testing.T
 
-	url    string            // of the bus
+	url    string // of the bus
+	client *client.Client
 	server string            // that webhooks ask
 	env    map[string]string // of the processes
 }
@@ -133,6 +135,7 @@ func runExample(t *testing.T, text string) *running {
 	if r.url == "" {
 		t.Fatal("the comment starts no broker")
 	}
+	r.client = dial(t, r.url)
 	return r
 }
 
@@ -187,21 +190,17 @@ func (r *running) checkout(path string) string {
 	return abs
 }
 
-// ask asks a shim and holds the verdict against what was promised.
-func (r *running) ask(event, promised string) {
+// ask asks as the shim does, and holds the verdict against what was promised.
+func (r *running) ask(question, promised string) {
 	r.Helper()
-	shim, err := exec.LookPath("agentshim")
-	if err != nil {
+	e := schema.Event{AgentID: "tester"}
+	if err := schema.Unmarshal([]byte(question), &e); err != nil {
 		r.Fatal(err)
 	}
-	c := exec.CommandContext(r.Context(), shim, "hook", "--runtime", "generic", "--nats", r.url)
-	c.Env, c.Stdin = cleaned(os.Environ()), strings.NewReader(event)
-	said, err := c.Output()
+	ctx, cancel := context.WithTimeout(r.Context(), deadline)
+	defer cancel()
+	v, err := r.client.Ask(ctx, &e)
 	if err != nil {
-		r.Fatalf("%s: %v\n%s", event, err, said)
-	}
-	var v schema.Verdict
-	if err := schema.Unmarshal(said, &v); err != nil {
 		r.Fatal(err)
 	}
 	want := answerForm.FindStringSubmatch(promised)
@@ -214,7 +213,7 @@ func (r *running) ask(event, promised string) {
 	}
 	if string(v.Decision) != want[1] || !strings.Contains(v.Reason, want[2]) || !strings.Contains(read.String(), want[3]) ||
 		(want[3] == "") != (len(v.Injections) == 0) || string(v.UpdatedInput) != want[4] || len(v.HookErrors) > 0 {
-		r.Errorf("%s\npromised %s\nanswered %s", event, promised, said)
+		r.Errorf("%s\npromised %s\nanswered %+v", question, promised, v)
 	}
 }
 
