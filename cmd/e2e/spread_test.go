@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -8,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -104,4 +107,38 @@ func (s *spread) changed(t testing.TB, n int, args ...string) uint64 {
 	}
 	s.says[a.Version] = promise(a.Version, n)
 	return a.Version
+}
+
+// proposed reports whether a version is about to become active.
+func (s *spread) proposed(t testing.TB) bool { return s.pointer(t).Proposed.Version > 0 }
+
+// A pointer is what the fabric keeps of its versions, as far as tests look.
+type pointer struct {
+	Version  uint64 `json:"version"`
+	Proposed struct {
+		Version uint64 `json:"version"`
+		By      string `json:"by"`
+	} `json:"proposed"`
+}
+
+func (s *spread) pointer(t testing.TB) (p pointer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	js, err := jetstream.New(s.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.KeyValue(ctx, state.ConfigBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := kv.Get(ctx, "current")
+	if err == nil {
+		err = schema.Unmarshal(e.Value(), &p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
