@@ -188,7 +188,7 @@ func record(r schema.Routing, v *schema.Verdict, microseconds float64) *schema.R
 
 func aside() *schema.Record {
 	rec := record(preToolUse, shadowed(), 0)
-	rec.Aside = true
+	rec.Aside, rec.Would = true, schema.Deny
 	return rec
 }
 

@@ -22,6 +22,8 @@ type Record struct {
 	// Aside: the record is about hooks whose answers are not in the verdict,
 	// shadow hooks or such that ran beside the one that ended the chain.
 	Aside bool `json:"aside,omitzero"`
+	// Would is what the call would have come to if this shadow hook had counted.
+	Would Decision `json:"would,omitzero"`
 }
 
 // An InjectionRecord is an injection without its content.

@@ -80,6 +80,7 @@ type Aggregator struct {
 	caller     *caller
 	dispatcher *dispatch.Dispatcher
 	feed       *feed
+	shadows    shadows
 	service    micro.Service
 
 	active   atomic.Pointer[active]
@@ -163,6 +164,7 @@ func (a *Aggregator) watch() dispatch.Watch {
 			a.opt.Logger.Warn("hooks run again: their worker was lost", "pool", pool, "hooks", n)
 		},
 		Aside:         a.aside,
+		Shadow:        a.shadowed,
 		ShadowDropped: func(n int) { m.shadow.Add(float64(n)) },
 		ConditionFailed: func(h *schema.Hook, err error) {
 			m.conditions.WithLabelValues(h.Name).Inc()
@@ -206,6 +208,7 @@ func (a *Aggregator) Activate(cfg schema.Config) error {
 		return err
 	}
 	a.metrics.configure(&cfg)
+	a.shadows.configure(&cfg)
 	a.active.Store(act)
 	if a.crew.sub != nil {
 		return nil

@@ -213,8 +213,8 @@ func (a *Aggregator) record(r *schema.Routing, v *schema.Verdict, arrived time.T
 	a.feed.verdict(r, v, took)
 }
 
-// aside counts what is not in a verdict: the answers of shadow hooks, and of
-// hooks that ran beside the one that ended the chain.
+// aside counts what is not in a verdict: the answers of hooks that ran beside
+// the one that ended the chain.
 func (a *Aggregator) aside(req *dispatch.Request, _ *schema.Hook, part schema.Verdict) {
 	for i := range part.ExecutedHooks {
 		a.metrics.executed(&part.ExecutedHooks[i])

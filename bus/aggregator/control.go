@@ -24,8 +24,8 @@ var reserved = []string{"inject", "answer", "round", "ack", "drain", "fetch", "m
 func (a *Aggregator) control() error {
 	svc, err := micro.AddService(a.opt.Work, micro.Config{
 		Name: faceName, Version: schema.Release,
-		Description: "Answers agents' hook events",
-		Metadata:    map[string]string{"fabric": a.opt.Fabric, "broker": a.opt.Node},
+		Description: "Answers agents' hook events", StatsHandler: a.stats,
+		Metadata: map[string]string{"fabric": a.opt.Fabric, "broker": a.opt.Node},
 		ErrorHandler: func(_ micro.Service, e *micro.NATSError) {
 			a.opt.Logger.Warn("control service failed", "subject", e.Subject, "error", e.Description)
 		},
@@ -108,7 +108,9 @@ func (a *Aggregator) verb(r micro.Request) (any, error) {
 	case err != nil:
 		return nil, &schema.ControlError{Code: schema.CodeBadRequest, Message: err.Error()}
 	case verb == "status":
-		return a.Status(), nil
+		var req schema.StatusRequest
+		err := readRequest(r, &req)
+		return a.status(req), err
 	case verb == "config" && agent != "":
 		return nil, badRequest("the configuration is everybody's; ask on hook.v1.ctl.config._")
 	case verb == "config":

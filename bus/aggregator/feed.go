@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -45,6 +46,15 @@ func (f *feed) aside(r *schema.Routing, part *schema.Verdict) {
 	f.put(r, func() *schema.Record {
 		rec := schema.RecordOf(r, part, 0)
 		rec.Aside = true
+		return rec
+	})
+}
+
+// shadowed puts on the feed what came of a shadow hook, and what would have.
+func (f *feed) shadowed(r *schema.Routing, s *dispatch.Shadowed) {
+	f.put(r, func() *schema.Record {
+		rec := schema.RecordOf(r, &s.Part, 0)
+		rec.Aside, rec.Would = true, s.Would
 		return rec
 	})
 }

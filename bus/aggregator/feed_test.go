@@ -63,7 +63,7 @@ func TestEveryVerdictIsOnTheFeedWithoutContent(t *testing.T) {
 		first.Decision, first.ConfigVersion = schema.Continue, 1
 		first.Injections = []schema.InjectionRecord{{Hook: "tells", Strategy: schema.UserMessage, Length: 8}}
 		first.ExecutedHooks = []schema.ExecutedHook{{Hook: "tells", Outcome: schema.OK, Worker: "local"}}
-		aside.Decision, aside.Reason, aside.Aside = schema.Deny, "would have", true
+		aside.Decision, aside.Reason, aside.Aside, aside.Would = schema.Deny, "would have", true, schema.Deny
 		aside.ExecutedHooks = []schema.ExecutedHook{{Hook: "shadow", Decision: schema.Deny, Reason: "would have", Outcome: schema.OK, Worker: "local", Mode: schema.Shadow}}
 		wantAll := []schema.Record{first, {EventID: eventID, Event: schema.QueryEnd, Agent: "a", Session: "s", Decision: schema.Continue, ConfigVersion: 1}, aside}
 		if diff := cmp.Diff(wantAll, got, ignore, anyOrder); diff != "" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -23,6 +24,8 @@ type metrics struct {
 	batches    *prometheus.HistogramVec // pool
 	reruns     *prometheus.CounterVec   // pool
 	conditions *prometheus.CounterVec   // hook
+	would      *prometheus.CounterVec   // hook, decided, would
+	rewrites   *prometheus.CounterVec   // hook
 	shadow     prometheus.Counter
 	malformed  prometheus.Counter
 	dropped    prometheus.Counter
@@ -77,6 +80,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		batches:    histogram("batch_hooks", "Hooks per batch.", []float64{1, 2, 4, 8, 16, 32}, "pool"),
 		reruns:     counter("reruns_total", "Hooks that ran again because their worker was lost.", "pool"),
 		conditions: counter("condition_errors_total", "Conditions that could not be evaluated and counted as true.", "hook"),
+		would:      counter("shadow_total", "Calls by what was decided, and what would have been if the shadow hook had counted.", "hook", "decided", "would"),
+		rewrites:   counter("shadow_rewrites_total", "Calls that the shadow hook would have rewritten.", "hook"),
 		shadow:     counter("shadow_dropped_total", "Shadow hooks that did not run because too many were under way.").WithLabelValues(),
 		malformed:  counter("malformed_total", "Events that could not be judged as they were.").WithLabelValues(),
 		dropped:    counter("feed_dropped_total", "Feed records that were dropped because the feed was full.").WithLabelValues(),
@@ -94,7 +99,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.requests, m.duration, m.queue, m.hooks, m.outcomes, m.failOpen, m.failClosed,
-			m.batches, m.reruns, m.conditions, m.shadow, m.malformed, m.dropped, m.inFlight, m.config)
+			m.batches, m.reruns, m.conditions, m.would, m.rewrites, m.shadow, m.malformed, m.dropped, m.inFlight, m.config)
 	}
 	return m
 }
@@ -114,6 +119,7 @@ func (m *metrics) configure(cfg *schema.Config) {
 			m.byHook[h.Name] = m.hook(h.Name)
 		}
 		m.conditions.WithLabelValues(h.Name)
+		m.configureShadow(h)
 		m.queue.WithLabelValues(h.Pool)
 		m.batches.WithLabelValues(h.Pool)
 		m.reruns.WithLabelValues(h.Pool)
@@ -127,7 +133,34 @@ func (m *metrics) configure(cfg *schema.Config) {
 			m.failOpen.DeletePartialMatch(l)
 			m.failClosed.DeletePartialMatch(l)
 			m.conditions.DeletePartialMatch(l)
+			m.would.DeletePartialMatch(l)
+			m.rewrites.DeletePartialMatch(l)
 		}
+	}
+}
+
+// configureShadow initialises the series of a shadow hook, and drops those of
+// one that counts now.
+func (m *metrics) configureShadow(h *schema.Hook) {
+	if h.Mode == schema.Shadow {
+		m.would.WithLabelValues(h.Name, string(schema.Continue), string(schema.Continue))
+		m.rewrites.WithLabelValues(h.Name)
+		return
+	}
+	m.would.DeletePartialMatch(prometheus.Labels{"hook": h.Name})
+	m.rewrites.DeletePartialMatch(prometheus.Labels{"hook": h.Name})
+}
+
+// shadowed counts what a shadow hook would have changed.
+func (m *metrics) shadowed(s *dispatch.Shadowed) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.byHook[s.Hook.Name] == nil {
+		return // its configuration is not active any more
+	}
+	m.would.WithLabelValues(s.Hook.Name, string(s.Decided), string(s.Would)).Inc()
+	if s.Rewrites {
+		m.rewrites.WithLabelValues(s.Hook.Name).Inc()
 	}
 }
 

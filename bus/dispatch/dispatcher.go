@@ -56,9 +56,11 @@ type Watch struct {
 	Queued func(pool string, waited time.Duration)
 	// Rerun: hooks run again because their worker was lost.
 	Rerun func(pool string, hooks int)
-	// Aside: outcomes that are not in the verdict, of shadow hooks or of hooks
-	// that ran side by side with one that ended the chain.
+	// Aside: outcomes that are not in the verdict, of hooks that ran side by side
+	// with one that ended the chain.
 	Aside func(r *Request, h *schema.Hook, part schema.Verdict)
+	// Shadow: what came of a shadow hook.
+	Shadow func(r *Request, s *Shadowed)
 	// ShadowDropped: so many shadow hooks did not run, because too many were.
 	ShadowDropped func(hooks int)
 	// ConditionFailed: a condition could not be evaluated and counted as true.
@@ -102,13 +104,13 @@ func New(opt Options) *Dispatcher {
 func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Request) (v schema.Verdict) {
 	c := &call{d: d, snap: s, plan: p, req: r, view: View{Routing: r.Routing, body: r.Body, decode: d.opt.Decode}}
 	c.until = r.Deadline.Add(-schema.Margin(time.Until(r.Deadline)))
-	if len(p.Shadow) > 0 {
-		d.shadow(ctx, c)
-	}
 	for i, w := range p.Waves {
 		if i > 0 && !c.rewrite() || !c.wave(ctx, w) {
 			break
 		}
+	}
+	if len(p.Shadow) > 0 {
+		c.startShadows(ctx)
 	}
 	return c.verdict
 }
@@ -128,6 +130,10 @@ type call struct {
 	// in it.
 	view   View
 	handed jsontext.Value
+	// origin is the view of the event as it came, once it was rewritten, and
+	// parts what the verdict is made of. Only shadow hooks are held against them.
+	origin *View
+	parts  []part
 }
 
 // wave runs batches side by side and folds what they came to, in registration
@@ -178,11 +184,18 @@ func (c *call) fold(r *run) bool {
 		}
 		fold(c.req.Event, &c.verdict, &r.parts[i].verdict)
 	}
+	c.keep(r.parts...)
 	if r.refusal != nil {
-		fold(c.req.Event, &c.verdict, r.refusal)
+		c.end(*r.refusal)
 		return false
 	}
 	return !c.req.Event.Terminal(c.verdict.Decision)
+}
+
+// end folds what is said of the whole event.
+func (c *call) end(v schema.Verdict) {
+	c.verdict = Fold(c.req.Event, c.verdict, v)
+	c.keep(part{hook: last, verdict: v})
 }
 
 // abandon lets batches that ran beside the one that ended the chain finish, and
@@ -213,8 +226,12 @@ func (c *call) rewrite() bool {
 	}
 	next, err := c.view.rewritten(rw)
 	if err != nil {
-		c.verdict = Fold(c.req.Event, c.verdict, Malformed(c.req.Event, c.plan.Guarded, err))
+		c.end(Malformed(c.req.Event, c.plan.Guarded, err))
 		return false
+	}
+	if len(c.plan.Shadow) > 0 && c.origin == nil {
+		origin := c.view
+		c.origin = &origin
 	}
 	c.view, c.handed = next, rw
 	return true
@@ -234,31 +251,6 @@ func Malformed(t schema.EventType, guarded bool, err error) schema.Verdict {
 		v.Decision, v.Reason = blocking, fmt.Sprintf("malformed event, and a fail-closed hook guards this call: %v", err)
 	}
 	return v
-}
-
-// shadow starts the shadow batches off the path, if there is room for them.
-func (d *Dispatcher) shadow(ctx context.Context, c *call) {
-	for i := range c.plan.Shadow {
-		b := &c.plan.Shadow[i]
-		select {
-		case d.shadows <- struct{}{}:
-		default:
-			if d.opt.Watch.ShadowDropped != nil {
-				d.opt.Watch.ShadowDropped(len(b.Hooks))
-			}
-			continue
-		}
-		go d.guarded(func() {
-			defer func() { <-d.shadows }()
-			shadow := &call{d: d, snap: c.snap, plan: c.plan, req: c.req, until: c.until}
-			shadow.view = View{Routing: c.req.Routing, body: c.req.Body, decode: d.opt.Decode}
-			r := &run{call: shadow, batch: b, hooks: shadow.holding(b.Hooks), body: c.req.Body}
-			if len(r.hooks) > 0 {
-				r.do(ctx)
-			}
-			shadow.aside(r.parts)
-		})
-	}
 }
 
 // guarded runs what no verdict waits for; if it breaks, nobody else does.

@@ -31,11 +31,12 @@ type stage struct {
 	members *dispatch.Members
 	ids     atomic.Uint64
 
-	mu     sync.Mutex // guards what follows
-	asked  map[string]int
-	lost   map[int]bool // by the last hook of a batch
-	calls  []model.Call
-	asides []string
+	mu       sync.Mutex // guards what follows
+	asked    map[string]int
+	lost     map[int]bool // by the last hook of a batch
+	calls    []model.Call
+	asides   []string
+	shadowed []*dispatch.Shadowed
 }
 
 var (
@@ -59,7 +60,7 @@ func (s *stage) play(attempt int, local bool, body []byte) (v schema.Verdict, to
 	}
 	opt := dispatch.Options{
 		Caller: s, Members: s.members, NewID: func() string { return strconv.FormatUint(s.ids.Add(1), 10) },
-		Watch: dispatch.Watch{Aside: s.aside},
+		Watch: dispatch.Watch{Aside: s.aside, Shadow: s.shadow},
 	}
 	if local {
 		opt.Local = s
@@ -112,6 +113,12 @@ func (s *stage) aside(_ *dispatch.Request, h *schema.Hook, _ schema.Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asides = append(s.asides, h.Name)
+}
+
+func (s *stage) shadow(_ *dispatch.Request, told *dispatch.Shadowed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shadowed = append(s.shadowed, told)
 }
 
 // fate is what happens to a batch that is asked for the nth time: it depends

@@ -77,6 +77,13 @@ func (w *world) watch() dispatch.Watch {
 		Aside: func(_ *dispatch.Request, h *schema.Hook, part schema.Verdict) {
 			w.tell("aside %s=%s", h.Name, part.ExecutedHooks[0].Outcome)
 		},
+		Shadow: func(_ *dispatch.Request, s *dispatch.Shadowed) {
+			rewrites := ""
+			if s.Rewrites {
+				rewrites = " and rewrites"
+			}
+			w.tell("shadow %s=%s, %s would be %s%s", s.Hook.Name, s.Part.ExecutedHooks[0].Outcome, s.Decided, s.Would, rewrites)
+		},
 		ShadowDropped:   func(n int) { w.tell("%d shadows dropped", n) },
 		ConditionFailed: func(h *schema.Hook, _ error) { w.tell("condition of %s failed", h.Name) },
 	}

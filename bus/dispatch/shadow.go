@@ -1,0 +1,165 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Shadowed is what came of asking one shadow hook, and what would have been
+// different if it had counted at its place in the order.
+type Shadowed struct {
+	Hook *schema.Hook
+	// Part is what it said.
+	Part schema.Verdict
+	// Decided is what the call came to; Would is what it would have come to.
+	Decided, Would schema.Decision
+	// Rewrites: who comes after it would have got another input, output, message
+	// or response. What they would have said of that nobody knows: Would holds
+	// for what they said.
+	Rewrites bool
+}
+
+// startShadows has the shadow hooks of a call asked, if there is room for them.
+// The verdict is complete by then: nobody waits for them, they take no worker's
+// slot from a hook that counts, and each sees the event as the hooks before it
+// left it. The call's own time does not bound them, only their own does.
+func (c *call) startShadows(ctx context.Context) {
+	room := 0
+	for ; room < len(c.plan.Shadow); room++ {
+		select {
+		case c.d.shadows <- struct{}{}:
+			continue
+		default:
+		}
+		break
+	}
+	if dropped := len(c.plan.Shadow) - room; dropped > 0 && c.d.opt.Watch.ShadowDropped != nil {
+		c.d.opt.Watch.ShadowDropped(dropped)
+	}
+	if room > 0 {
+		go c.d.guarded(func() { c.askShadows(ctx, c.plan.Shadow[:room]) })
+	}
+}
+
+// askShadows asks the shadow hooks whose conditions hold. The call is theirs
+// alone by now.
+func (c *call) askShadows(ctx context.Context, left []Batch) {
+	defer func() {
+		for range left {
+			<-c.d.shadows
+		}
+	}()
+	for ; len(left) > 0; left = left[1:] {
+		b := &left[0]
+		c.goTo(b.Hooks[0])
+		hooks := c.holding(b.Hooks)
+		if len(hooks) == 0 {
+			<-c.d.shadows
+			continue
+		}
+		until := time.Now().Add(2*c.snap.Config.Hooks[b.Hooks[0]].Timeout.Std() + time.Second)
+		alone := &call{d: c.d, snap: c.snap, plan: c.plan, req: c.req, view: c.view, until: until}
+		go c.d.guarded(func() {
+			defer func() { <-c.d.shadows }()
+			r := &run{call: alone, batch: b, hooks: hooks, body: alone.view.body}
+			r.do(ctx)
+			for i := range r.parts {
+				c.tell(&alone.view, &r.parts[i])
+			}
+		})
+	}
+}
+
+// goTo makes the call's view that of a hook: the event as those before it left
+// it.
+func (c *call) goTo(hook int) {
+	if c.origin == nil {
+		origin := c.view // nothing was handed on
+		c.origin = &origin
+	}
+	var rw jsontext.Value
+	for i := range c.before(hook) {
+		rw = later(rw, c.parts[i].verdict.Rewritten(c.req.Event))
+	}
+	if bytes.Equal(rw, c.handed) {
+		return
+	}
+	next, err := *c.origin, error(nil)
+	if rw != nil {
+		next, err = c.origin.rewritten(rw)
+	}
+	if err == nil {
+		c.view, c.handed = next, rw
+	}
+}
+
+// before counts the parts of the verdict that are of hooks before this one.
+func (c *call) before(hook int) int {
+	n := 0
+	for n < len(c.parts) && c.parts[n].hook < hook {
+		n++
+	}
+	return n
+}
+
+// keep remembers the parts of the verdict, if some shadow hook will be held
+// against them.
+func (c *call) keep(parts ...part) {
+	if len(c.plan.Shadow) > 0 {
+		c.parts = append(c.parts, parts...)
+	}
+}
+
+// last is the place of what is said behind all hooks.
+const last = math.MaxInt
+
+// tell tells what came of a shadow hook that saw the event as in the view: the
+// same fold once more, with the hook at its place in it.
+func (c *call) tell(seen *View, p *part) {
+	if c.d.opt.Watch.Shadow == nil {
+		return
+	}
+	var would schema.Verdict
+	t, at := c.req.Event, c.before(p.hook)
+	for i := range c.parts[:at] {
+		fold(t, &would, &c.parts[i].verdict)
+	}
+	reached := !t.Terminal(would.Decision)
+	fold(t, &would, &p.verdict)
+	for i := range c.parts[at:] {
+		fold(t, &would, &c.parts[at+i].verdict)
+	}
+	c.d.opt.Watch.Shadow(c.req, &Shadowed{
+		Hook: &c.snap.Config.Hooks[p.hook], Part: p.verdict, Decided: said(c.verdict.Decision), Would: said(would.Decision),
+		Rewrites: reached && changes(seen, p.verdict.Rewritten(t)),
+	})
+}
+
+// said is a decision as a verdict says it.
+func said(d schema.Decision) schema.Decision {
+	if d == schema.None {
+		return schema.Continue
+	}
+	return d
+}
+
+// changes reports whether a rewrite leaves another event than the one seen: many
+// hooks hand back what they were given.
+func changes(seen *View, rewrite jsontext.Value) bool {
+	if rewrite == nil {
+		return false
+	}
+	e, err := seen.Event()
+	if err != nil {
+		return true
+	}
+	before, errBefore := schema.Marshal(e)
+	_, after, errAfter := e.Rewritten(rewrite)
+	return errBefore != nil || errAfter != nil || !bytes.Equal(before, after)
+}
