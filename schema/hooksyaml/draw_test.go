@@ -2,7 +2,9 @@ package hooksyaml_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
+	"testing"
 	"time"
 
 	"pgregory.net/rapid"
@@ -80,6 +82,39 @@ func hooks(t *rapid.T, agent string, event schema.EventType) schema.Hook {
 
 func durations(t *rapid.T) time.Duration {
 	return time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(24*time.Hour)).Draw(t, "duration"))
+}
+
+// A field that is never drawn could be forgotten by the writer.
+func TestEveryFieldIsDrawn(t *testing.T) {
+	drawn := map[string]bool{}
+	for seed := range 300 {
+		c := rapid.Custom(configs).Example(seed)
+		note(drawn, reflect.ValueOf(c))
+		note(drawn, reflect.ValueOf(c.Python))
+		for _, h := range c.Hooks {
+			note(drawn, reflect.ValueOf(h))
+			note(drawn, reflect.ValueOf(h.TLS))
+		}
+		for _, o := range c.Overrides {
+			note(drawn, reflect.ValueOf(o))
+		}
+	}
+	for _, of := range []any{schema.Config{}, schema.PythonHosts{}, schema.Hook{}, schema.TLS{}, schema.Override{}} {
+		for f := range reflect.TypeOf(of).Fields() {
+			if name := reflect.TypeOf(of).Name() + "." + f.Name; !drawn[name] && f.Name != "Fabric" {
+				t.Errorf("%s is never drawn; add it where configurations are drawn, and let Write write it", name)
+			}
+		}
+	}
+}
+
+// note notes the fields of v that say something.
+func note(drawn map[string]bool, v reflect.Value) {
+	for f, field := range v.Fields() {
+		if !field.IsZero() {
+			drawn[v.Type().Name()+"."+f.Name] = true
+		}
+	}
 }
 
 // texts are all texts without the given characters, and those that YAML might
