@@ -15,16 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// TestScenariosOfPrograms runs in real time: a clock of one's own stands still
-// while a program runs.
 func TestScenariosOfPrograms(t *testing.T) {
-	t.Parallel()
-	for _, s := range slices.Concat(programsDecide, programsAreTold, programsFail) {
-		t.Run(s.is, func(t *testing.T) {
-			t.Parallel()
-			s.run(t)
-		})
-	}
+	inRealTime(t, slices.Concat(programsDecide, programsAreTold, programsFail))
 }
 
 // pre is a hooks.yaml with one program at PreToolUse.

@@ -85,6 +85,9 @@ func script(name, text string) program { return program{name, "#!/bin/sh\n" + te
 func (f *fabric) write(name, text string, mode os.FileMode) string {
 	f.t.Helper()
 	path := filepath.Join(f.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		f.t.Fatal(err)
+	}
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		f.t.Fatal(err)
 	}
@@ -109,6 +112,14 @@ type handlers map[string]workers.HandlerFunc
 // that name, until the test ends. It returns its connection, to be cut.
 func (f *fabric) serve(name string, hs handlers) *nats.Conn {
 	f.t.Helper()
+	nc := f.offer(name, hs)
+	synctest.Wait()
+	return nc
+}
+
+// offer is serve for tests in real time: the fabric may not have noticed yet.
+func (f *fabric) offer(name string, hs handlers) *nats.Conn {
+	f.t.Helper()
 	all := make(map[string]workers.Handler)
 	for name, h := range hs {
 		all[name] = h
@@ -123,7 +134,6 @@ func (f *fabric) serve(name string, hs handlers) *nats.Conn {
 		}
 	}()
 	f.t.Cleanup(func() { stop(); <-ended })
-	synctest.Wait()
 	return nc
 }
 
@@ -143,5 +153,17 @@ type scenario struct {
 func inBubbles(t *testing.T, all []scenario) {
 	for _, s := range all {
 		t.Run(s.is, func(t *testing.T) { synctest.Test(t, s.run) })
+	}
+}
+
+// inRealTime runs scenarios with child processes or sockets beside each other:
+// a clock of one's own stands still while those are at work.
+func inRealTime(t *testing.T, all []scenario) {
+	t.Parallel()
+	for _, s := range all {
+		t.Run(s.is, func(t *testing.T) {
+			t.Parallel()
+			s.run(t)
+		})
 	}
 }
