@@ -35,7 +35,11 @@ func configs(t *testing.T, s *embedded.Server) *state.Configs {
 
 func publish(t *testing.T, c *state.Configs, cfg schema.Config) {
 	t.Helper()
-	if _, _, err := c.Publish(t.Context(), cfg); err != nil {
+	v, _, err := c.Propose(t.Context(), cfg, state.Proposal{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Activate(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()

@@ -54,30 +54,6 @@ func (c *Configs) Withdraw(ctx context.Context, version uint64) error {
 	return nil
 }
 
-// Publish makes cfg the active version without asking any node whether it can
-// use it. What others propose meanwhile it waits for, a little. If the active
-// version already says the same, nothing is written and changed is false.
-func (c *Configs) Publish(ctx context.Context, cfg schema.Config) (version uint64, changed bool, err error) {
-	var p Proposal
-	for range attempts {
-		version, same, err := c.Propose(ctx, cfg, p)
-		if err == nil && !same {
-			err = c.Activate(ctx, version)
-		}
-		busy, isBusy := errors.AsType[*Busy](err)
-		if !isBusy && !errors.Is(err, ErrMoved) {
-			return version, err == nil && !same, err
-		}
-		if isBusy {
-			p.Over = busy.Version
-		}
-		if err := pause(ctx, backoff(attempts)); err != nil {
-			return 0, false, err
-		}
-	}
-	return 0, false, fmt.Errorf("publishing the configuration: %w", errContended)
-}
-
 // set writes the pointer if it is still at revision, and reports whether it
 // did. After an error it may have been written all the same.
 func (c *Configs) set(ctx context.Context, p pointer, revision uint64) (bool, error) {

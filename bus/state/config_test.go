@@ -46,12 +46,14 @@ func config(name string) schema.Config {
 		Handler: "deny", Timeout: schema.DefaultTimeout, Pool: "default", Options: map[string]any{"n": 1}}}}
 }
 
+// publish proposes and activates, while nobody else does.
 func publish(t *testing.T, c *state.Configs, cfg schema.Config, version uint64, changed bool) {
 	t.Helper()
-	v, ch, err := c.Publish(t.Context(), cfg)
-	if err != nil || v != version || ch != changed {
-		t.Errorf("Publish = %d, %v, %v; want %d, %v", v, ch, err, version, changed)
+	v, same, err := c.Propose(t.Context(), cfg, state.Proposal{})
+	if err != nil || v != version || same == changed {
+		t.Errorf("Propose = %d, %v, %v; want %d, %v", v, same, err, version, !changed)
 	}
+	activate(t, c, v)
 }
 
 func propose(t *testing.T, c *state.Configs, name string, p state.Proposal) uint64 {
@@ -137,7 +139,7 @@ func TestTheBucketIsBounded(t *testing.T) {
 			t.Errorf("a large configuration comes back with %v", err)
 		}
 		big.Hooks[0].When = strings.Repeat("x", state.MaxConfig)
-		if _, _, err := c.Publish(t.Context(), big); err == nil || !strings.Contains(err.Error(), "at most 8128 KiB") {
+		if _, _, err := c.Propose(t.Context(), big, state.Proposal{}); err == nil || !strings.Contains(err.Error(), "at most 8128 KiB") {
 			t.Errorf("a configuration too large: %v", err)
 		}
 	})
@@ -232,39 +234,7 @@ func TestReadersWaitForTheBucket(t *testing.T) {
 	})
 }
 
-func TestPublishersRace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
-		c := open(t, js)
-		const crowd = 8
-		versions := make([]uint64, crowd)
-		var all sync.WaitGroup
-		for i := range crowd {
-			all.Go(func() {
-				v, changed, err := c.Publish(t.Context(), config(fmt.Sprint("c", i)))
-				if err != nil || !changed {
-					t.Errorf("publisher %d: %v, %v", i, changed, err)
-				}
-				versions[i] = v
-			})
-		}
-		all.Wait()
-		cur, err := c.Current(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		winner := slices.Index(versions, cur.Version)
-		if winner < 0 || cur.Hooks[0].Name != fmt.Sprint("c", winner) {
-			t.Errorf("version %d with the hook %s is active; published were %v", cur.Version, cur.Hooks[0].Name, versions)
-		}
-		slices.Sort(versions)
-		if len(slices.Compact(versions)) != crowd {
-			t.Errorf("two publishers have one version: %v", versions)
-		}
-	})
-}
-
-func TestEqualPublishersAgree(t *testing.T) {
+func TestEqualProposersAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, stream(t, bustest.Start(t)))
 		var all sync.WaitGroup
@@ -272,13 +242,10 @@ func TestEqualPublishersAgree(t *testing.T) {
 		changes, versions := 0, map[uint64]bool{}
 		for range 8 {
 			all.Go(func() {
-				v, changed, err := c.Publish(t.Context(), config("same"))
+				v, same := insist(t, c, config("same"))
 				mu.Lock()
 				defer mu.Unlock()
-				if err != nil {
-					t.Error(err)
-				}
-				if versions[v] = true; changed {
+				if versions[v] = true; !same {
 					changes++
 				}
 			})
@@ -288,4 +255,21 @@ func TestEqualPublishersAgree(t *testing.T) {
 			t.Errorf("%d changes, versions %v", changes, versions)
 		}
 	})
+}
+
+// insist proposes until nobody else does, and activates what it proposed.
+func insist(t *testing.T, c *state.Configs, cfg schema.Config) (version uint64, same bool) {
+	for {
+		v, same, err := c.Propose(t.Context(), cfg, state.Proposal{})
+		if _, ok := errors.AsType[*state.Busy](err); ok {
+			<-time.After(time.Millisecond)
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+		} else if !same {
+			activate(t, c, v)
+		}
+		return v, same
+	}
 }
