@@ -76,22 +76,13 @@ type Configs struct {
 // there. It waits for a JetStream that is still starting.
 func OpenConfigs(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (*Configs, error) {
 	kv, err := patiently(ctx, "opening the bucket "+ConfigBucket, passing, func(ctx context.Context) (jetstream.KeyValue, error) {
-		// Opened first: to create it would ask for its room a second time,
-		// which a small disk does not have.
-		kv, err := js.KeyValue(ctx, ConfigBucket)
-		if !errors.Is(err, jetstream.ErrBucketNotFound) {
-			return kv, err
-		}
-		kv, err = js.CreateKeyValue(ctx, bucket(max(o.Replicas, 1)))
-		if errors.Is(err, jetstream.ErrBucketExists) {
-			return js.KeyValue(ctx, ConfigBucket)
+		kv, err := openBucket(ctx, js, o)
+		if err == nil {
+			err = checkMarkers(ctx, kv)
 		}
 		return kv, err
 	})
 	if err != nil {
-		return nil, err
-	}
-	if err := checkMarkers(ctx, kv); err != nil {
 		return nil, err
 	}
 	c := newConfigs(js, kv, o)
@@ -101,6 +92,20 @@ func OpenConfigs(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (
 	}
 	c.fabric.Store(&id)
 	return c, nil
+}
+
+func openBucket(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (jetstream.KeyValue, error) {
+	// Opened first: to create it would ask for its room a second time, which a
+	// small disk does not have.
+	kv, err := js.KeyValue(ctx, ConfigBucket)
+	if !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return kv, err
+	}
+	kv, err = js.CreateKeyValue(ctx, bucket(max(o.Replicas, 1)))
+	if errors.Is(err, jetstream.ErrBucketExists) {
+		return js.KeyValue(ctx, ConfigBucket)
+	}
+	return kv, err
 }
 
 // OpenForRead opens the bucket that a broker makes, and waits until one has.
@@ -137,11 +142,11 @@ func bucket(replicas int) jetstream.KeyValueConfig {
 func checkMarkers(ctx context.Context, kv jetstream.KeyValue) error {
 	s, err := kv.Status(ctx)
 	if err != nil {
-		return fmt.Errorf("opening the bucket %s: %w", ConfigBucket, err)
+		return err
 	}
 	if ttl := s.LimitMarkerTTL(); ttl <= 0 || ttl > leaseFor {
-		return fmt.Errorf("the bucket %s keeps markers of lapsed keys for %v, with which no broker's lease can lapse after %v; set its marker TTL to %v, or delete it to start a new fabric",
-			ConfigBucket, ttl, leaseFor, lapsedFor)
+		return fmt.Errorf("it keeps markers of lapsed keys for %v, with which no broker's lease can lapse after %v; set its marker TTL to %v, or delete it to start a new fabric",
+			ttl, leaseFor, lapsedFor)
 	}
 	return nil
 }
