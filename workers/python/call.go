@@ -18,7 +18,7 @@ type call struct {
 	function *function
 	event    []byte
 	alone    bool // it has its host for itself
-	spent    bool // its host is out of memory
+	spent    bool // it leaves its host good for nothing more
 }
 
 // call calls a function, in a host of its own or in one with others. If it was
@@ -47,9 +47,7 @@ func (p *pool) once(ctx context.Context, c *call) (a answer, err error) {
 			return a, fmt.Errorf("could not be imported again: %w", err)
 		}
 	}
-	a, err = h.call(ctx, c)
-	c.spent = a.Spent
-	return a, err
+	return h.call(ctx, c)
 }
 
 func (p *pool) knows(h *host, f *function) bool {
@@ -104,9 +102,9 @@ func (h *host) ask(ctx context.Context, body []byte, late error) (answer, error)
 
 // call calls a function in h, where c has its place.
 func (h *host) call(ctx context.Context, c *call) (answer, error) {
-	until, ok := ctx.Deadline()
-	if stalled := time.Now().Add(2 * h.pool.runner.wait.stall); !c.alone && (!ok || stalled.Before(until)) {
-		until = stalled
+	until, _ := ctx.Deadline()
+	if !c.alone { // a call that has little time left must not break the pipe of others
+		until = time.Now().Add(2 * h.pool.runner.wait.stall)
 	}
 	number, got, err := h.send(until, calling(c.function, c.event)...)
 	if err != nil {
@@ -117,6 +115,7 @@ func (h *host) call(ctx context.Context, c *call) (answer, error) {
 	for {
 		select {
 		case a := <-got:
+			c.spent = a.Spent
 			return a, a.lost
 		case <-ctx.Done():
 			return answer{}, h.abandon(ctx, c, number, got)
@@ -133,7 +132,7 @@ func (h *host) call(ctx context.Context, c *call) (answer, error) {
 // that does not help, or there is none, the host is killed.
 func (h *host) abandon(ctx context.Context, c *call, number uint32, got <-chan answer) error {
 	why := context.Cause(ctx)
-	if c.function.async.Load() && h.cancel(number, got) {
+	if c.function.async.Load() && h.cancel(c, number, got) {
 		return fmt.Errorf("was cancelled: %w", why)
 	}
 	h.stop(fmt.Errorf("a call in it had not ended in time: %w", why))
@@ -142,13 +141,14 @@ func (h *host) abandon(ctx context.Context, c *call, number uint32, got <-chan a
 }
 
 // cancel cancels a coroutine, and reports whether it has ended.
-func (h *host) cancel(number uint32, got <-chan answer) bool {
+func (h *host) cancel(c *call, number uint32, got <-chan answer) bool {
 	grace := h.pool.runner.wait.grace
 	if h.write(time.Now().Add(grace), frame(number, []byte(cancelling))) != nil {
 		return false
 	}
 	select {
 	case a := <-got:
+		c.spent = a.Spent
 		return a.lost == nil
 	case <-time.After(grace):
 		return false

@@ -28,15 +28,16 @@
 // event loop does not answer for a second as somebody blocks it, they run
 // once more, each in a host of its own. A function that blocks the loop there
 // too is said so in the log and shares no more. A coroutine is cancelled at its
-// deadline; only if that is not confirmed at once is its host killed.
+// deadline; only if that is not confirmed at once is its host killed. One that
+// leaves threads behind when it is cancelled has its host replaced.
 //
 // # How many hosts there are
 //
 // As many as the configuration says that do not sit in a call for longer than
 // a moment. Others are added beside hosts whose calls take long or hang, up to
-// four times that number and at most 64, and are kept for a while, so that calls
-// which hang now and then find spare hosts there and hold up nobody. Calls
-// for which there is no host wait in order, within their deadlines.
+// eight times that number and at most 64, and are kept for a while, so that
+// there are spare hosts when calls hang now and then. Calls for which there is
+// no host wait in order, within their deadlines.
 //
 // # How long a host lives
 //

@@ -2,9 +2,11 @@ package python
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 	"syscall"
@@ -263,7 +265,11 @@ func (h *host) write(until time.Time, b []byte) error {
 type printer struct{ host *host }
 
 func (p printer) Write(b []byte) (int, error) {
-	p.host.pool.runner.log.Debug("hook printed", "pid", p.host.process.Pid(), "text", child.Readable(b[:min(len(b), maxPrint)]))
+	log := p.host.pool.runner.log
+	if !log.Enabled(context.Background(), slog.LevelDebug) {
+		return len(b), nil
+	}
+	log.Debug("hook printed", "pid", p.host.process.Pid(), "text", child.Readable(b[:min(len(b), maxPrint)]))
 	return len(b), nil
 }
 

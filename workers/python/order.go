@@ -56,7 +56,7 @@ type answer struct {
 	Error     string         `json:"error"`
 	Raised    bool           `json:"raised"`
 	Traceback string         `json:"traceback"`
-	Spent     bool           `json:"spent"` // it is out of memory
+	Spent     bool           `json:"spent"` // its host is good for nothing more
 	Async     bool           `json:"async"`
 	Loaded    []uint32       `json:"loaded"`
 

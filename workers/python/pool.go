@@ -38,7 +38,8 @@ type seat struct {
 	alone  bool // a call has it for itself
 	shared int  // coroutines that share it
 	slow   bool // it sits in a call for longer than a moment
-	old    bool // it has served as many calls as it may
+	old    bool // it has served as many calls as it may, or is spent
+	spent  bool // it is good for nothing more
 	calls  int
 	knows  map[uint32]bool
 }
@@ -268,23 +269,28 @@ func (p *pool) give(h *host, c *call) {
 	} else {
 		h.shared--
 	}
-	if h.alone || h.shared > 0 {
-		p.seatWaiting()
-		return
+	if c.spent {
+		h.old, h.spent = true, true
 	}
+	if h.idle() {
+		p.tidy(h)
+	}
+	p.seatWaiting()
+	p.trim()
+}
+
+// tidy looks after a host whose last call has ended.
+func (p *pool) tidy(h *host) {
 	h.slow = false
 	select {
 	case <-h.done:
 		p.remove(h)
-		p.grow()
 	default:
-		if c.spent {
+		if h.spent {
 			p.retire(h)
-			p.grow()
 		}
 	}
-	p.seatWaiting()
-	p.trim()
+	p.grow()
 }
 
 // remove takes a host off the books.

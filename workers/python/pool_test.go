@@ -108,14 +108,14 @@ func TestHostsAreAddedWhileCallsHangAndLeaveAfterwards(t *testing.T) {
 	p := h.(*handler).pool
 	ctx, cancel := context.WithCancel(t.Context())
 	var failed []<-chan error
-	for n := range 4 {
+	for n := range 8 {
 		failed = append(failed, goes(ctx, t, h, "hangs"))
 		until(t, p, "one more host is held up", func() bool { return p.held() == n+1 })
 	}
 	short, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
 	_, err := h.Handle(short, runnertest.Event("answers"))
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "none of the 4 hosts became free in time") {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "none of the 8 hosts became free in time") {
 		t.Errorf("error %v", err)
 	}
 	waiting := make(chan struct{})
@@ -130,7 +130,7 @@ func TestHostsAreAddedWhileCallsHangAndLeaveAfterwards(t *testing.T) {
 	}
 	await(t, waiting, "the call that waited to be answered")
 	await(t, l.Gone(), "the hosts that hung to be gone")
-	until(t, p, "there are as many hosts as there were", func() bool { return p.able() == 4 })
+	until(t, p, "there are as many hosts as there were", func() bool { return p.able() == 8 })
 	p.sweep()
 	until(t, p, "only one is left", func() bool { return len(p.hosts) == 1 })
 	says(t, h, "answers")

@@ -115,6 +115,22 @@ func TestACoroutineIsCancelledAndItsHostLivesOn(t *testing.T) {
 	}
 }
 
+func TestACoroutineThatLeavesAThreadBehindHasItsHostReplaced(t *testing.T) {
+	l := runnertest.NewLifeline(t)
+	r, hook := lively(t, l, Options{})
+	r.wait.grace = patience
+	h := load(t, r, later(hook), oneHost())
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := goes(ctx, t, h, "threads")
+	await(t, l.Held(), "the thread to be started")
+	cancel()
+	if err := fails(t, failed); !strings.Contains(err.Error(), "was cancelled") {
+		t.Errorf("error %v", err)
+	}
+	await(t, l.Gone(), "the thread to be gone")
+	says(t, h, "answers")
+}
+
 func TestACoroutineThatIgnoresItsCancellationIsKilledAndOthersOfItsHostRunAgain(t *testing.T) {
 	l, gate := runnertest.NewLifeline(t), fifo(t)
 	r, hook := lively(t, l, Options{Environ: nil})

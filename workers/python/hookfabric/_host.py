@@ -214,8 +214,12 @@ class Host:
     def told(self, fault):
         if isinstance(fault, Unfit):
             return {"error": words(fault)}
-        told = {"error": "%s: %s" % (type(fault).__name__, words(fault)), "raised": True, "spent": isinstance(fault, MemoryError)}
-        if not told["spent"]:
+        told = {"error": "%s: %s" % (type(fault).__name__, words(fault)), "raised": True}
+        if isinstance(fault, MemoryError):
+            told["spent"] = True
+        elif type(fault).__name__ == "CancelledError":
+            told["spent"] = "threading" in sys.modules and sys.modules["threading"].active_count() > 1
+        else:
             trace = fault.__traceback__
             while trace and trace.tb_frame.f_globals is globals():
                 trace = trace.tb_next  # the hook's part of it says more
@@ -251,7 +255,11 @@ def limit(size):
     _, most = resource.getrlimit(kind)
     if most != resource.RLIM_INFINITY:
         size = min(size, most)
-    resource.setrlimit(kind, (size, size))
+    try:
+        resource.setrlimit(kind, (size, size))
+    except (OSError, ValueError):
+        if sys.platform == "linux":
+            raise
 
 
 def find(handler):

@@ -62,6 +62,12 @@ async def waits(event):
     return answers(event)
 
 
+async def threads(event):
+    """Is cancelled, while a thread that it has started goes on."""
+    hold()
+    await asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
+
+
 meeting = []
 
 
