@@ -130,21 +130,30 @@ func printJSON(w io.Writer, answer any) error {
 func statusCommand() *cobra.Command {
 	var r remote
 	var asJSON bool
+	var req schema.StatusRequest
 	c := &cobra.Command{
 		Use: "status", Short: "Show the fabric: configuration, workers, load", Args: program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			body, err := schema.Marshal(req)
+			if err != nil {
+				return fmt.Errorf("encoding the request: %w", err)
+			}
 			var st schema.FabricStatus
-			if err := r.control(c.Context(), "status", "", nil, &st); err != nil {
+			if err := r.control(c.Context(), "status", "", body, &st); err != nil {
 				return err
 			}
 			if asJSON {
 				return printJSON(c.OutOrStdout(), st)
+			}
+			if req.Shadow {
+				return printShadow(c.OutOrStdout(), st.Shadow)
 			}
 			return printStatus(c.OutOrStdout(), &st)
 		},
 	}
 	r.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&req.Shadow, "shadow", false, "show what hooks with mode: shadow would have changed")
 	return c
 }
 

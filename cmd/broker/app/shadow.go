@@ -1,0 +1,61 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// printShadow shows what shadow hooks would have changed: a line for each hook,
+// and below it one for each way in which it would have changed the verdict.
+func printShadow(w io.Writer, all []schema.ShadowStatus) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "no hook has mode: shadow")
+		return err
+	}
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "HOOK\tCALLS\tSAME\tDIFFERENT\tLAST EVENT\tREASON")
+	for _, h := range all {
+		calls, same := shadowCalls(h.Counts)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t\t\n", h.Hook, calls, same, calls-same)
+		for _, n := range h.Counts {
+			if n.Decided != n.Would {
+				fmt.Fprintf(t, "  %s → %s\t\t\t%d\t%s\t%s\n", n.Decided, n.Would, n.Count, n.Last, quoted(n.Reason))
+			}
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("writing the table: %w", err)
+	}
+	for line := range strings.Lines(table.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return fmt.Errorf("writing the table: %w", err)
+		}
+	}
+	return nil
+}
+
+// shadowCalls counts the calls about which a shadow hook was asked, and those
+// that would have come to the same.
+func shadowCalls(counts []schema.ShadowCount) (calls, same uint64) {
+	for _, n := range counts {
+		calls += n.Count
+		if n.Decided == n.Would {
+			same += n.Count
+		}
+	}
+	return calls, same
+}
+
+// quoted is a hook's reason on one line, whatever is in it.
+func quoted(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return strconv.Quote(reason)
+}
