@@ -19,6 +19,8 @@ import (
 // changes while it is asked.
 type spread struct {
 	dir     string
+	data    string // of the NATS server
+	nats    *process
 	url     string
 	brokers []*brokerProcess
 	workers []*process
@@ -31,13 +33,14 @@ type spread struct {
 // for the pool "crew".
 func startSpread(t testing.TB, brokers, workers int) *spread {
 	t.Helper()
-	_, url := startNATS(t)
-	s := &spread{dir: t.TempDir(), url: url, says: map[uint64]sight{1: promise(1, 1)}}
-	s.brokers = append(s.brokers, startBroker(t, "--nats", url, "--config", s.file(t, "first.yaml", mark(1))))
+	s := &spread{dir: t.TempDir(), data: t.TempDir(), says: map[uint64]sight{1: promise(1, 1)}}
+	s.nats = start(t, "nats-server", "-dir", s.data)
+	s.url = s.nats.mustSay(t, 0, `ready (nats://\S+)`)[1]
+	s.brokers = append(s.brokers, startBroker(t, "--nats", s.url, "--config", s.file(t, "first.yaml", mark(1))))
 	for range brokers - 1 {
-		s.brokers = append(s.brokers, startBroker(t, "--nats", url))
+		s.brokers = append(s.brokers, startBroker(t, "--nats", s.url))
 	}
-	s.nc = connect(t, url)
+	s.nc = connect(t, s.url)
 	for i := range workers {
 		s.workers = append(s.workers, s.worker(t, i))
 	}
