@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
@@ -28,6 +30,7 @@ func FuzzRead(f *testing.F) {
 		doc, err := hooksyaml.Read("f.yaml", data, hooksyaml.Options{CheckCondition: conditions})
 		if err == nil {
 			sound(t, doc)
+			rewritten(t, doc)
 			return
 		}
 		fs, ok := errors.AsType[hooksyaml.Faults](err)
@@ -43,4 +46,22 @@ func FuzzRead(f *testing.F) {
 			t.Error("the faults say nothing")
 		}
 	})
+}
+
+// rewritten holds that a configuration is still the same after it was written,
+// but for the order in which a flat list may have the events.
+func rewritten(t *testing.T, doc *hooksyaml.Document) {
+	t.Helper()
+	if len(doc.Config.Hooks) > 1000 {
+		return // aliases may stand for more than a file can say without them
+	}
+	text := hooksyaml.Write(&doc.Config)
+	again, err := hooksyaml.Read("written.yaml", text, hooksyaml.Options{})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	readsBack(t, &again.Config)
+	if d := cmp.Diff(string(text), string(hooksyaml.Write(&again.Config))); d != "" {
+		t.Errorf("the configuration changed (-before +after):\n%s", d)
+	}
 }

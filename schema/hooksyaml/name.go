@@ -71,14 +71,15 @@ func (n *namer) derive(h *schema.Hook) string {
 }
 
 // named finds the hooks whose names have to be written, because another one
-// would be derived when they are read in this order. Names that can not be
-// derived are known to be written before the others are judged, as they are
-// when the file is read.
+// would be derived when they are read in this order, or because the hook was
+// registered: its name is what unregisters it. Names that can not be derived
+// are known to be written before the others are judged, as they are when the
+// file is read.
 func named(hooks iter.Seq[*schema.Hook]) map[*schema.Hook]bool {
 	written, names := map[*schema.Hook]bool{}, newNamer(nil)
 	for h := range hooks {
 		rest, ok := strings.CutPrefix(h.Name, derivedName(*h))
-		if !ok || rest != "" && rest[0] != '-' {
+		if h.Registered || !ok || rest != "" && rest[0] != '-' {
 			written[h], names.lines[h.Name] = true, 0
 		}
 	}

@@ -95,7 +95,8 @@ agents:
     hooks:
       PreToolUse:
         # registered at run time
-        - handler: ./a.sh
+        - name: a-2
+          handler: ./a.sh
       QueryEnd:
         # registered at run time
         override: true
