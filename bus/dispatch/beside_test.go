@@ -111,10 +111,9 @@ func TestRewritesChainThroughPools(t *testing.T) {
 }
 
 func TestConditionsThatFailCountAsTrueAndFalseOnesCostNothing(t *testing.T) {
-	when := func(c string) func(*schema.Hook) { return func(h *schema.Hook) { h.When = c } }
 	hooks := []schema.Hook{
-		hook("x", when("false")), hook("y", when("fails")), hook("z", when("panics")),
-		hook("s", shadow, when("panics")), hook("t", shadow, when("false")),
+		hook("x", given("false")), hook("y", given("fails")), hook("z", given("panics")),
+		hook("s", shadow, given("panics")), hook("t", shadow, given("false")),
 	}
 	inWorld(t, hooks, func(w *world) {
 		p := w.peer("remote", "a", 4)

@@ -90,6 +90,9 @@ func (c *call) goTo(hook int) {
 	if bytes.Equal(rw, c.handed) {
 		return
 	}
+	if c.handed == nil {
+		*c.origin = c.view // which may be decoded by now
+	}
 	next, err := *c.origin, error(nil)
 	if rw != nil {
 		next, err = c.origin.rewritten(rw)

@@ -253,6 +253,9 @@ type condition string
 func compileCondition(text string) (dispatch.Condition, error) { return condition(text), nil }
 
 func (c condition) Holds(v *dispatch.View) (bool, error) {
+	if c == "routing" {
+		return v.Tool == "Bash" && v.Agent == "agent-1", nil
+	}
 	e, err := v.Event()
 	if err != nil {
 		return false, err
