@@ -56,12 +56,17 @@ type File struct {
 	// Alone refuses a file that says something else than the active version while
 	// other brokers live, who answer by that.
 	Alone bool
+	// First changes nothing where some version is active already.
+	First bool
 }
 
 // Apply makes a file the active version. Hooks that were registered at run time stay.
 func (a *Aggregator) Apply(ctx context.Context, f *File) (*schema.ConfigAnswer, error) {
 	var warnings []string
 	done, err := a.change(ctx, func(before *schema.Config) (application, error) {
+		if f.First && before.Version > 0 {
+			return application{cfg: *before}, nil
+		}
 		doc, err := a.read(f, before)
 		if err != nil {
 			return application{}, err

@@ -28,7 +28,8 @@ const (
 // application is a configuration that somebody wants to be active.
 type application struct {
 	cfg schema.Config
-	// base is the version it was made from, which must still be the active one.
+	// base is the version it was made from, which must still be the active one;
+	// 0: none is.
 	base uint64
 	note string
 	// force goes on although handlers can not be loaded, and at once.
@@ -75,7 +76,7 @@ func (a *Aggregator) spread(ctx context.Context, app application) (applied, erro
 // propose writes a configuration as the one that is to become active. Where
 // another one is on its way it waits for that, unless nobody is behind it any more.
 func (a *Aggregator) propose(ctx context.Context, app application) (version uint64, same bool, err error) {
-	p := state.Proposal{By: a.opt.Node, Note: app.note, Base: app.base}
+	p := state.Proposal{By: a.opt.Node, Note: app.note, Base: app.base, First: app.base == 0}
 	for {
 		version, same, err = a.opt.Configs.Propose(ctx, app.cfg, p)
 		busy, ok := errors.AsType[*state.Busy](err)

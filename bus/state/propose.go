@@ -38,6 +38,8 @@ type Proposal struct {
 	// Base is the version that must be active for the proposal to make sense;
 	// 0: any.
 	Base uint64
+	// First: no version may be active yet.
+	First bool
 	// Over is the proposed version that this one replaces, because its proposer
 	// is dead or its time is up; 0: none.
 	Over uint64
@@ -50,7 +52,7 @@ type Proposal struct {
 // written and same is true.
 //
 // Numbers only grow; some may be skipped. While another proposal stands the
-// error is a *[Busy]; if [Proposal.Base] is not active it is [ErrMoved].
+// error is a *[Busy]; if another version is active than it asks for, [ErrMoved].
 func (c *Configs) Propose(ctx context.Context, cfg schema.Config, p Proposal) (version uint64, same bool, err error) {
 	w := proposing{configs: c, cfg: cfg, Proposal: p}
 	if w.content, err = content(cfg); err != nil {
@@ -130,7 +132,7 @@ func (w *proposing) try(ctx context.Context) (bool, error) {
 
 // inTheWay says why the proposal can not be made now.
 func (w *proposing) inTheWay(cur pointer) error {
-	if w.Base != 0 && w.Base != cur.Version {
+	if w.First && cur.Version != 0 || w.Base != 0 && w.Base != cur.Version {
 		return fmt.Errorf("version %d is active, no longer %d: %w", cur.Version, w.Base, ErrMoved)
 	}
 	if cur.Proposed != nil && cur.Proposed.Version != w.Over {

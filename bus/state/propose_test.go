@@ -264,3 +264,17 @@ func TestAnEndedContextEndsAProposal(t *testing.T) {
 		where.Store(bustest.Start(t)) // for the connection to close on
 	})
 }
+
+func TestAFirstVersionTakesNobodysPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, stream(t, bustest.Start(t)))
+		first := state.Proposal{First: true}
+		activate(t, c, propose(t, c, "a", first))
+		if v, _, err := c.Propose(t.Context(), config("b"), first); !errors.Is(err, state.ErrMoved) {
+			t.Errorf("a second first version is %d, %v", v, err)
+		}
+		if v, same, err := c.Propose(t.Context(), config("a"), first); v != 1 || !same || err != nil {
+			t.Errorf("the same again: %d, %v, %v", v, same, err)
+		}
+	})
+}

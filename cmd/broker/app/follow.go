@@ -126,11 +126,7 @@ func offer[T any](ch chan T, v T) {
 func (b *Broker) applyFirst(ctx context.Context, text []byte) error {
 	first := aggregator.File{Name: b.opt.Config, Text: string(text), Note: "started with " + filepath.Base(b.opt.Config), Force: true, Alone: !b.opt.Replace}
 	if text == nil {
-		current, err := b.configs.Current(ctx)
-		if err != nil || current.Version > 0 {
-			return err
-		}
-		first.Text, first.Note = noHooks, "a new fabric"
+		first.Text, first.Note, first.First = noHooks, "a new fabric", true
 	} else if err := b.inFolder(&first); err != nil {
 		return err
 	}
