@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -125,6 +127,22 @@ func TestWaitingForAWorkerIsMeasured(t *testing.T) {
 		want(t, v, schema.Deny, "x:busy")
 		if n := f.value("queue_seconds", "pool=p"); n < 1 || after < 2*time.Second || after > 2500*time.Millisecond {
 			t.Errorf("%v waits, answered after %v", n, after)
+		}
+	})
+}
+
+// unanswerable is a condition that can not be evaluated.
+type unanswerable struct{}
+
+func (unanswerable) Holds(*dispatch.View) (bool, error) { return false, errors.New("no such key") }
+
+func TestConditionsThatCanNotBeEvaluatedAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := aggregator.Options{Conditions: func(string) (dispatch.Condition, error) { return unanswerable{}, nil }}
+		f := startWith(t, opt, library{"x": says(schema.Denied("asked"))}, hook("x", func(h *schema.Hook) { h.When = "?" }))
+		want(t, f.ask(event(schema.PreToolUse)), schema.Deny, "x:ok")
+		if n := f.value("condition_errors_total", "hook=x"); n != 1 {
+			t.Errorf("%v", n)
 		}
 	})
 }
