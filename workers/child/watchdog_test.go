@@ -9,14 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
-
-const patience = 20 * time.Second
 
 // TestMain lets the test binary be the watchdog.
 func TestMain(m *testing.M) {
@@ -54,7 +51,7 @@ func TestADeadWatchdogIsReplacedAndToldWhatRuns(t *testing.T) {
 	t.Cleanup(g.Close)
 	l := runnertest.NewLifeline(t)
 	shell(t, g, `exec 3>"`+l.Path+`"; tail -f /dev/null & echo >&3; wait`)
-	await(t, l.Held(), "the process to start")
+	runnertest.Await(t, l.Held(), "the process to start")
 
 	first := dog(g)
 	if err := first.Kill(); err != nil {
@@ -77,7 +74,7 @@ func TestADeadWatchdogIsReplacedAndToldWhatRuns(t *testing.T) {
 	if err := g.pipe.Close(); err != nil { // as if the worker were gone
 		t.Fatal(err)
 	}
-	await(t, l.Gone(), "the process that the first watchdog knew to be killed by the second")
+	runnertest.Await(t, l.Gone(), "the process that the first watchdog knew to be killed by the second")
 }
 
 func TestAWatchdogThatEndsAtOnceIsNotStartedForEver(t *testing.T) {
@@ -115,13 +112,4 @@ func state(t *testing.T, pid int) string {
 	_, rest, _ := strings.Cut(string(b), ") ")
 	word, _, _ := strings.Cut(rest, " ")
 	return word
-}
-
-func await(t *testing.T, done <-chan struct{}, what string) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-time.After(patience):
-		t.Fatalf("waited %v for %s", patience, what)
-	}
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,32 +9,13 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
+	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
-
-// tree makes files in a new folder; those whose name ends in * are executable.
-func tree(t *testing.T, files map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		mode := os.FileMode(0o644)
-		if program, ok := strings.CutSuffix(name, "*"); ok {
-			name, mode = program, 0o755
-		}
-		file := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
-}
 
 const script = "#!/bin/sh\n"
 
 func TestProgramsAreFoundInTheHookFoldersThenInPath(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := runnertest.Tree(t, map[string]string{
 		"a/policies/shell.sh*": script, "a/both.sh*": script, "b/both.sh*": script, "b/second.sh*": script,
 		"bin/tool*": script, "bin/both.sh*": script, "bin/python3*": script, "a/tool/x": "",
 		"a/plain.py": "print()", "a/ready.py*": "#!/usr/bin/env python3\n", "a/no-line.py*": "print()", "a/no-line.sh*": "exit 0\n",
@@ -67,7 +47,7 @@ func TestProgramsAreFoundInTheHookFoldersThenInPath(t *testing.T) {
 }
 
 func TestLoadErrorsSayWhereAndWhat(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := runnertest.Tree(t, map[string]string{
 		"a/plain.sh": script, "bin/plain.sh*": script, "a/dir/x": "", "a/empty.sh*": "", "a/windows.sh*": "#!/bin/sh\r\nexit 0\r\n",
 		"a/strange.sh*": "#!/no/such/shell\n", "a/env.sh*": "#!/usr/bin/env no-such-thing\n", "a/snake.py": "print()", "a/none.sh*": "#!\n",
 	})
@@ -120,7 +100,7 @@ func TestWithoutFoldersOnlyPathIsSearched(t *testing.T) {
 }
 
 func TestProgramsRunInTheFirstFolderThatIsThere(t *testing.T) {
-	root := tree(t, map[string]string{"hooks/pwd.sh*": "#!/bin/sh\npwd -P >&2\nexit 2\n"})
+	root := runnertest.Tree(t, map[string]string{"hooks/pwd.sh*": "#!/bin/sh\npwd -P >&2\nexit 2\n"})
 	dir, err := filepath.EvalSymlinks(filepath.Join(root, "hooks"))
 	if err != nil {
 		t.Fatal(err)

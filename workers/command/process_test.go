@@ -22,7 +22,7 @@ func handleHeld(t *testing.T, grace time.Duration, script string) (schema.Result
 	t.Helper()
 	l := runnertest.NewLifeline(t)
 	res, err := loadHeld(t, l, grace, `exec 3>"$LIFE"; echo >&3; `+script).Handle(t.Context(), runnertest.Event("Bash"))
-	await(t, l.Gone(), "what the program has left running to be gone")
+	runnertest.Await(t, l.Gone(), "what the program has left running to be gone")
 	return res, err
 }
 
@@ -42,7 +42,7 @@ func loadHeld(t *testing.T, l *runnertest.Lifeline, grace time.Duration, script 
 }
 
 func TestWhatAProgramLeavesRunningIsKilled(t *testing.T) {
-	res, err := handleHeld(t, patience, `tail -f /dev/null >/dev/null 2>&1 & echo '{"decision":"allow"}'`)
+	res, err := handleHeld(t, runnertest.Patience, `tail -f /dev/null >/dev/null 2>&1 & echo '{"decision":"allow"}'`)
 	if err != nil || res.Decision != schema.Allow {
 		t.Errorf("answer %+v, error %v", res, err)
 	}
@@ -62,7 +62,7 @@ func TestNoOutputIsAnErrorWhileSomethingKeepsItOpen(t *testing.T) {
 }
 
 func TestTheAnswerMayComeThroughSomethingThatOutlivesTheProgram(t *testing.T) {
-	res, err := handleHeld(t, patience, `( until case $(cat /proc/$$/stat) in *") Z "*) true;; *) false;; esac; do :; done; echo '{"decision":"deny"}' ) &
+	res, err := handleHeld(t, runnertest.Patience, `( until case $(cat /proc/$$/stat) in *") Z "*) true;; *) false;; esac; do :; done; echo '{"decision":"deny"}' ) &
 exit 0`)
 	if err != nil || res.Decision != schema.Deny {
 		t.Errorf("answer %+v, error %v", res, err)
@@ -75,7 +75,7 @@ func TestWhatLeftTheGroupHoldsUpNobody(t *testing.T) {
 	if err := syscall.Mkfifo(end, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	handler := loadHeld(t, l, patience, `setsid sh -c 'exec 3>"$LIFE"; echo >&3; exec cat "$LIFE.end"' & wait`)
+	handler := loadHeld(t, l, runnertest.Patience, `setsid sh -c 'exec 3>"$LIFE"; echo >&3; exec cat "$LIFE.end"' & wait`)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -84,17 +84,17 @@ func TestWhatLeftTheGroupHoldsUpNobody(t *testing.T) {
 			t.Errorf("it answered %+v", res)
 		}
 	}()
-	await(t, l.Held(), "the program to start")
+	runnertest.Await(t, l.Held(), "the program to start")
 	cancel()
-	await(t, done, "the call to return")
+	runnertest.Await(t, done, "the call to return")
 	if err := os.WriteFile(end, []byte("over"), 0); err != nil {
 		t.Error(err)
 	}
-	await(t, l.Gone(), "what got away to end")
+	runnertest.Await(t, l.Gone(), "what got away to end")
 }
 
 func TestAProgramThatIsBeingWrittenIsTriedAgain(t *testing.T) {
-	dir := tree(t, map[string]string{"policy*": "#!/bin/sh\necho '{\"decision\":\"allow\"}'\n"})
+	dir := runnertest.Tree(t, map[string]string{"policy*": "#!/bin/sh\necho '{\"decision\":\"allow\"}'\n"})
 	r := New(Options{})
 	defer r.Close()
 	h, err := r.Load(hookOf("policy"), workers.Site{Dirs: []string{dir}})
@@ -119,7 +119,7 @@ func TestAProgramThatIsBeingWrittenIsTriedAgain(t *testing.T) {
 }
 
 func TestAProgramThatWasTakenAwayIsAnError(t *testing.T) {
-	dir := tree(t, map[string]string{"policy*": script})
+	dir := runnertest.Tree(t, map[string]string{"policy*": script})
 	r := New(Options{})
 	defer r.Close()
 	h, err := r.Load(hookOf("policy"), workers.Site{Dirs: []string{dir}})

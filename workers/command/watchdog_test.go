@@ -7,17 +7,13 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hookfabric/hookfabric/workers"
 	"github.com/hookfabric/hookfabric/workers/child"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-const (
-	victimArg = "victim"
-	patience  = 20 * time.Second
-)
+const victimArg = "victim"
 
 // victim is a worker that runs a program that hangs, to be killed. One whose
 // program starts nothing else needs no watchdog.
@@ -43,14 +39,14 @@ func TestProgramsAndWhatTheyStartedAreGoneWhenTheWorkerIsKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			await(t, l.Held(), "the program to start")
+			runnertest.Await(t, l.Held(), "the program to start")
 			if err := p.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := p.Wait(); err != nil {
 				t.Fatal(err)
 			}
-			await(t, l.Gone(), "everything to be gone")
+			runnertest.Await(t, l.Gone(), "everything to be gone")
 		})
 	}
 }
@@ -76,14 +72,5 @@ func TestAWatchdogThatDoesNotStartIsReportedAndHoldsUpNothing(t *testing.T) {
 				t.Errorf("it was complained about %d times", n)
 			}
 		})
-	}
-}
-
-func await(t *testing.T, done <-chan struct{}, what string) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-time.After(patience):
-		t.Fatalf("waited %v for %s", patience, what)
 	}
 }

@@ -1,9 +1,6 @@
 package python
 
 import (
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/hookfabric/hookfabric/schema"
@@ -24,10 +21,10 @@ func BenchmarkCalls(b *testing.B) {
 		{"function", New(Options{}), hookOf("bench.check")},
 		{"coroutine that shares its host", New(Options{}), sharing("bench.check_later")},
 		{"coroutine alone in its host", New(Options{}), hookOf("bench.check_later")},
-		{"process per call", command.New(command.Options{}), schema.Hook{Type: schema.Command, Handler: interpreter(b), Args: []string{testdata(b)[0] + "/process.py"}}},
+		{"process per call", command.New(command.Options{}), schema.Hook{Type: schema.Command, Handler: defaultInterpreter, Args: []string{testdata(b)[0] + "/process.py"}}},
 	} {
 		b.Cleanup(func() { _ = c.runner.Close() })
-		h, err := c.runner.Load(c.hook, workers.Site{Dirs: testdata(b), Python: schema.PythonHosts{Interpreter: interpreter(b)}})
+		h, err := c.runner.Load(c.hook, workers.Site{Dirs: testdata(b)})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -62,18 +59,4 @@ func benchCall(b *testing.B, h workers.Handler) {
 	if res, err := h.Handle(b.Context(), runnertest.Event("Bash")); err != nil || res.Decision != schema.Deny {
 		b.Errorf("answer %+v, error %v", res, err)
 	}
-}
-
-// interpreter is the real program that python3 stands for, so that what is
-// measured is not a script that looks for it.
-func interpreter(t testing.TB) string {
-	t.Helper()
-	needPython(t)
-	cmd := exec.CommandContext(t.Context(), defaultInterpreter, "-c", "import sys; print(sys.executable)")
-	cmd.Env = os.Environ()
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(out))
 }

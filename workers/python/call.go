@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/hookfabric/hookfabric/schema"
 )
 
 // tries is how often a call is made that can not have begun, as its host was
@@ -39,7 +37,7 @@ func (p *pool) call(ctx context.Context, c *call) (answer, error) {
 func (p *pool) once(ctx context.Context, c *call) (a answer, err error) {
 	h, err := p.take(ctx, c)
 	if err != nil {
-		return a, err
+		return a, fmt.Errorf("was not called: %w", err)
 	}
 	defer func() { p.give(h, c) }()
 	if !p.knows(h, c.function) {
@@ -48,38 +46,6 @@ func (p *pool) once(ctx context.Context, c *call) (a answer, err error) {
 		}
 	}
 	return h.call(ctx, c)
-}
-
-func (p *pool) knows(h *host, f *function) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return h.knows[f.number]
-}
-
-// load has a host import f. The host is the caller's alone.
-func (h *host) load(ctx context.Context, f *function) error {
-	body, err := schema.Marshal(loading{f.number, f.handler})
-	if err != nil {
-		return err
-	}
-	a, err := h.ask(ctx, body, errors.New("importing its module took too long"))
-	if a.Traceback != "" {
-		h.pool.runner.log.Warn("function can not be imported", "handler", f.handler, "traceback", a.Traceback)
-	}
-	if a.Raised {
-		return errors.New(a.Error)
-	}
-	if err == nil {
-		h.pool.learnt(h, f, a.Async)
-	}
-	return err
-}
-
-func (p *pool) learnt(h *host, f *function, async bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h.knows[f.number] = true
-	f.async.Store(async)
 }
 
 // ask asks a host something that it answers at once, and kills it, for the

@@ -35,7 +35,7 @@
 //
 // As many as the configuration says that do not sit in a call for longer than
 // a moment. Others are added beside hosts whose calls take long or hang, up to
-// eight times that number and at most 64, and are kept for a while, so that
+// sixteen times that number and at most 64, and are kept for a while, so that
 // there are spare hosts when calls hang now and then. Calls for which there is
 // no host wait in order, within their deadlines.
 //

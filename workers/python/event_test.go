@@ -97,7 +97,7 @@ func TestTheLargestEventIsSeenWhole(t *testing.T) {
 	e := runnertest.Event("Bash")
 	text := strings.Repeat("x", schema.MaxEvent-1024)
 	e.ToolInput = jsontext.Value(`{"command":"` + text + `"}`)
-	dir := tree(t, map[string]string{"size.py": "def check(event): return {'reason': str(len(event.tool_input['command']))}\n"})
+	dir := runnertest.Tree(t, map[string]string{"size.py": "def check(event): return {'reason': str(len(event.tool_input['command']))}\n"})
 	h := loadFrom(t, newRunner(t, Options{}), "size.check", dir)
 	res, err := handle(t, h, e)
 	if err != nil || res.Reason != strconv.Itoa(len(text)) {

@@ -38,7 +38,7 @@ func load(t testing.TB, r *Runner, h schema.Hook, hosts schema.PythonHosts) work
 // handle calls a hook as one that must answer by itself.
 func handle(t testing.TB, h workers.Handler, e *schema.Event) (schema.Result, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), runnertest.Patience)
 	defer cancel()
 	res, err := h.Handle(ctx, e)
 	if ctx.Err() != nil {

@@ -64,6 +64,9 @@ func (p *pool) run(h *host) {
 	if h.process != nil {
 		<-h.done
 	}
+	if why := h.unexpected(); err == nil && why != nil {
+		p.runner.log.Warn("python host ended before its time", "interpreter", p.site.interpreter, "error", why)
+	}
 	p.gone(h, err)
 }
 

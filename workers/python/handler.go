@@ -3,7 +3,6 @@ package python
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 
 	"github.com/hookfabric/hookfabric/schema"
@@ -43,7 +42,7 @@ func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, e
 func (h *handler) judge(ctx context.Context, t schema.EventType, a answer) (schema.Result, error) {
 	if err := a.fault(); err != nil {
 		if a.Traceback != "" {
-			h.runner.log.WarnContext(ctx, "hook raised an exception", "hook", h.hook, "handler", h.name, slog.String("traceback", a.Traceback))
+			h.runner.log.WarnContext(ctx, "hook raised an exception", "hook", h.hook, "handler", h.name, "traceback", a.Traceback)
 		}
 		return schema.Result{}, fmt.Errorf("%q %w", h.name, err)
 	}

@@ -31,6 +31,7 @@ type host struct {
 	waiting map[uint32]chan answer // by request; nil when the host is lost
 	number  uint32                 // of the last request
 	cause   error                  // why it was stopped
+	left    bool                   // it was told to leave
 	reaped  bool
 
 	seat // guarded by the pool
@@ -113,7 +114,7 @@ func (h *host) live() {
 	h.reaped = true
 	h.mu.Unlock()
 	state, _ := h.process.Reap()
-	_ = h.output.SetReadDeadline(time.Now())
+	_ = h.output.SetReadDeadline(time.Now().Add(exitWait)) // for what has left the group
 	<-printed
 	child.CloseAll([]*os.File{h.orders, h.answers, h.output})
 	h.lose(h.story(state, said.Bytes()))
@@ -202,6 +203,16 @@ func (h *host) story(state *os.ProcessState, said []byte) error {
 	return fmt.Errorf("its host process exited with code %d%s", state.ExitCode(), child.LastWords(said))
 }
 
+// unexpected is why the host has ended, if nobody has told it to leave.
+func (h *host) unexpected() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.left || errors.Is(h.cause, errClosed) {
+		return nil
+	}
+	return h.cause
+}
+
 // stop kills the host and all that it has started. Without a cause it has ended
 // by itself.
 func (h *host) stop(cause error) {
@@ -217,6 +228,9 @@ func (h *host) stop(cause error) {
 
 // leave has an idle host end as programs do, for a moment, and then kills it.
 func (h *host) leave() {
+	h.mu.Lock()
+	h.left = true
+	h.mu.Unlock()
 	h.writing.Lock()
 	_ = h.orders.Close()
 	h.writing.Unlock()

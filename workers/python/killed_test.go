@@ -5,17 +5,13 @@ import (
 	"io"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/hookfabric/hookfabric/workers"
 	"github.com/hookfabric/hookfabric/workers/child"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-const (
-	victimArg = "victim"
-	patience  = 20 * time.Second
-)
+const victimArg = "victim"
 
 // victim is a worker that calls a function that hangs, to be killed.
 func victim(dir, lifeline string) {
@@ -38,21 +34,12 @@ func TestHostsAndWhatTheyStartedAreGoneWhenTheWorkerIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, l.Held(), "the function to be called")
+	runnertest.Await(t, l.Held(), "the function to be called")
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l.Gone(), "everything to be gone")
-}
-
-func await(t *testing.T, done <-chan struct{}, what string) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-time.After(patience):
-		t.Fatalf("waited %v for %s", patience, what)
-	}
+	runnertest.Await(t, l.Gone(), "everything to be gone")
 }

@@ -15,28 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// tree makes files in a new folder; those whose name ends in * are executable.
-func tree(t *testing.T, files map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		mode := os.FileMode(0o644)
-		if program, ok := strings.CutSuffix(name, "*"); ok {
-			name, mode = program, 0o755
-		}
-		file := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
-}
-
 func TestLoadErrorsSayWhatAndWhere(t *testing.T) {
-	dir := tree(t, map[string]string{
+	dir := runnertest.Tree(t, map[string]string{
 		"good.py": "number = 5\ndef check(event): pass\n", "pkg/__init__.py": "", "pkg/hooks.py": "def check(event): pass\n",
 		"syntax.py": "def check(event:\n", "needs.py": "import no_such_library\ndef check(event): pass\n",
 		"raises.py": "raise OSError('no disk')\n", "exits.py": "import sys\nsys.exit(4)\n",
@@ -78,18 +58,17 @@ func TestLoadErrorsSayWhatAndWhere(t *testing.T) {
 }
 
 func TestAModuleThatHangsAtImportIsALoadErrorAndHoldsUpNoOther(t *testing.T) {
-	dir := tree(t, map[string]string{"hangs.py": "import threading\nthreading.Event().wait()\n", "good.py": "def check(event): pass\n"})
+	dir := runnertest.Tree(t, map[string]string{"hangs.py": "import threading\nthreading.Event().wait()\n", "good.py": "def check(event): pass\n"})
 	r := newRunner(t, Options{})
-	at := workers.Site{Dirs: []string{dir}, Python: schema.PythonHosts{Hosts: 1}}
+	r.wait.loading = 4 * time.Second
+	at := workers.Site{Dirs: []string{dir}, Python: oneHost()}
 	good, err := r.Load(hookOf("good.check"), at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.wait.loading = 2 * time.Second
 	if _, err := r.Load(hookOf("hangs.check"), at); err == nil || !strings.Contains(err.Error(), "importing its module took too long") {
 		t.Errorf("error %v", err)
 	}
-	r.wait.loading = patience
 	if _, err := handle(t, good, runnertest.Event("Bash")); err != nil {
 		t.Error(err)
 	}
@@ -97,7 +76,7 @@ func TestAModuleThatHangsAtImportIsALoadErrorAndHoldsUpNoOther(t *testing.T) {
 
 func TestTheTracebackOfALoadErrorIsLogged(t *testing.T) {
 	var log bytes.Buffer
-	dir := tree(t, map[string]string{"raises.py": "def inner():\n    raise OSError('no disk')\ninner()\n"})
+	dir := runnertest.Tree(t, map[string]string{"raises.py": "def inner():\n    raise OSError('no disk')\ninner()\n"})
 	r := newRunner(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if _, err := r.Load(hookOf("raises.check"), workers.Site{Dirs: []string{dir}}); err == nil {
 		t.Fatal("it loaded")
@@ -111,7 +90,7 @@ func TestTheTracebackOfALoadErrorIsLogged(t *testing.T) {
 }
 
 func TestInterpretersThatAreNoneAreLoadErrors(t *testing.T) {
-	dir := tree(t, map[string]string{
+	dir := runnertest.Tree(t, map[string]string{
 		"good.py": "def check(event): pass\n", "old*": "#!/bin/sh\necho 'this is Python 3.8; hooks need 3.9 or later' >&2\nexit 1\n",
 		"silent*": "#!/bin/sh\nexit 0\n", "talks*": "#!/bin/sh\necho 'Hello, world!' >&4\nexec cat\n", "plain": "",
 	})
@@ -141,7 +120,7 @@ func TestAWorkerWithoutPythonSaysSo(t *testing.T) {
 
 func TestTheFirstFolderThatHasAModuleDecides(t *testing.T) {
 	say := func(s string) string { return "def check(event): return {'reason': '" + s + "'}\n" }
-	dir := tree(t, map[string]string{"a/both.py": say("a"), "b/both.py": say("b"), "b/second.py": say("b"), "a/json.py": say("shadow")})
+	dir := runnertest.Tree(t, map[string]string{"a/both.py": say("a"), "b/both.py": say("b"), "b/second.py": say("b"), "a/json.py": say("shadow")})
 	r := newRunner(t, Options{})
 	at := workers.Site{Dirs: []string{filepath.Join(dir, "gone"), filepath.Join(dir, "a"), filepath.Join(dir, "b")}}
 	for handler, want := range map[string]string{"both.check": "a", "second.check": "b"} {
@@ -156,7 +135,7 @@ func TestTheFirstFolderThatHasAModuleDecides(t *testing.T) {
 }
 
 func TestTheFolderOfTheWorkerIsNotSearched(t *testing.T) {
-	t.Chdir(tree(t, map[string]string{"stray.py": "def check(event): pass\n"}))
+	t.Chdir(runnertest.Tree(t, map[string]string{"stray.py": "def check(event): pass\n"}))
 	r := newRunner(t, Options{})
 	for says, dirs := range map[string][]string{"without folders": nil, "with folders": {t.TempDir()}} {
 		if _, err := r.Load(hookOf("stray.check"), workers.Site{Dirs: dirs}); err == nil {
@@ -166,8 +145,8 @@ func TestTheFolderOfTheWorkerIsNotSearched(t *testing.T) {
 }
 
 func TestTheEnvironmentIsWhatTheHookMaySee(t *testing.T) {
-	elsewhere := tree(t, map[string]string{"elsewhere.py": "def check(event): pass\n"})
-	dir := tree(t, map[string]string{"env.py": "import os\ndef check(event): return {'reason': ' '.join(n for n in ('HOME', 'TOKEN', 'SECRET', 'PYTHONPATH') if n in os.environ)}\n"})
+	elsewhere := runnertest.Tree(t, map[string]string{"elsewhere.py": "def check(event): pass\n"})
+	dir := runnertest.Tree(t, map[string]string{"env.py": "import os\ndef check(event): return {'reason': ' '.join(n for n in ('HOME', 'TOKEN', 'SECRET', 'PYTHONPATH') if n in os.environ)}\n"})
 	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=/root", "TOKEN=t", "SECRET=s", "PYTHONPATH=" + elsewhere}
 	r := newRunner(t, Options{Environ: environ})
 	at := workers.Site{Dirs: []string{dir}}
@@ -198,7 +177,7 @@ func TestTheEnvironmentIsWhatTheHookMaySee(t *testing.T) {
 
 func TestAVirtualEnvironmentBesideTheHooksIsUsed(t *testing.T) {
 	needPython(t)
-	dir := tree(t, map[string]string{"policy.py": "import only_here\ncheck = only_here.check\n"})
+	dir := runnertest.Tree(t, map[string]string{"policy.py": "import only_here\ncheck = only_here.check\n"})
 	makeVenv(t, filepath.Join(dir, "venv"), "only_here.py", "import sys\ndef check(event): return {'reason': sys.prefix}\n")
 	r := newRunner(t, Options{})
 	h, err := r.Load(hookOf("policy.check"), workers.Site{Dirs: []string{dir}, Python: schema.PythonHosts{Interpreter: "./venv/bin/python"}})

@@ -35,7 +35,7 @@ const (
 func TestCallsThatHangDoNotSlowTheOthers(t *testing.T) {
 	long(t)
 	r := newRunner(t, Options{Logger: slog.New(slog.DiscardHandler)})
-	h := load(t, r, hookOf("bench.sometimes_hangs"), schema.PythonHosts{Interpreter: interpreter(t), Hosts: 4})
+	h := load(t, r, hookOf("bench.sometimes_hangs"), schema.PythonHosts{Hosts: 4})
 	took := map[string][]time.Duration{}
 	for range 3 { // interleaved, as the machine has other work, too
 		took["no call hangs"] = append(took["no call hangs"], arrive(t, h, 0)...)
@@ -89,7 +89,7 @@ func TestManyCallsLeaveMemoryAsItWas(t *testing.T) {
 	for name, hook := range map[string]schema.Hook{"functions": hookOf("bench.check"), "coroutines": sharing("bench.check_later")} {
 		t.Run(name, func(t *testing.T) {
 			r := newRunner(t, Options{})
-			h := load(t, r, hook, schema.PythonHosts{Interpreter: interpreter(t)})
+			h := load(t, r, hook, schema.PythonHosts{})
 			resident := func(done int) (host, worker int) {
 				p := h.(*handler).pool
 				p.mu.Lock()

@@ -52,7 +52,7 @@ func loadFrom(t *testing.T, r *Runner, handler, dir string) workers.Handler {
 }
 
 func TestMassGenItselfIsUsedWhereItIsInstalled(t *testing.T) {
-	dir := tree(t, map[string]string{
+	dir := runnertest.Tree(t, map[string]string{
 		"massgen/__init__.py": "", "massgen/mcp_tools/__init__.py": "",
 		"massgen/mcp_tools/hooks.py": "class HookResult:\n    allowed = False\n    def to_dict(self): return {'allowed': False, 'reason': 'the real one'}\n",
 		"policy.py":                  "from massgen.mcp_tools.hooks import HookResult\ndef check(event): return HookResult()\n",
@@ -63,7 +63,7 @@ func TestMassGenItselfIsUsedWhereItIsInstalled(t *testing.T) {
 }
 
 func TestHostsLeaveNoFilesOfTheirOwn(t *testing.T) {
-	dir, tmp := tree(t, map[string]string{"policy.py": "import hookfabric\ndef check(event): pass\n"}), t.TempDir()
+	dir, tmp := runnertest.Tree(t, map[string]string{"policy.py": "import hookfabric\ndef check(event): pass\n"}), t.TempDir()
 	r := newRunner(t, Options{Environ: append(os.Environ(), "TMPDIR="+tmp)})
 	h := loadFrom(t, r, "policy.check", dir)
 	if _, err := handle(t, h, runnertest.Event("Bash")); err != nil {

@@ -22,7 +22,7 @@ import (
 // until waits until is is true of the pool.
 func until(t *testing.T, p *pool, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; runtime.Gosched() {
+	for end := time.Now().Add(runnertest.Patience); ; runtime.Gosched() {
 		p.mu.Lock()
 		ok := is()
 		p.mu.Unlock()
@@ -30,7 +30,7 @@ func until(t *testing.T, p *pool, what string, is func() bool) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("waited %v until %s", patience, what)
+			t.Fatalf("waited %v until %s", runnertest.Patience, what)
 		}
 	}
 }
@@ -104,18 +104,19 @@ func TestHostsAreRecycledAndNoCallIsLost(t *testing.T) {
 func TestHostsAreAddedWhileCallsHangAndLeaveAfterwards(t *testing.T) {
 	l := runnertest.NewLifeline(t)
 	r, hook := lively(t, l, Options{})
+	r.wait.slow = time.Millisecond
 	h := load(t, r, hook, oneHost())
 	p := h.(*handler).pool
 	ctx, cancel := context.WithCancel(t.Context())
 	var failed []<-chan error
-	for n := range 8 {
+	for n := range p.site.most() {
 		failed = append(failed, goes(ctx, t, h, "hangs"))
 		until(t, p, "one more host is held up", func() bool { return p.held() == n+1 })
 	}
 	short, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
 	_, err := h.Handle(short, runnertest.Event("answers"))
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "none of the 8 hosts became free in time") {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "none of the 16 hosts became free in time") {
 		t.Errorf("error %v", err)
 	}
 	waiting := make(chan struct{})
@@ -128,9 +129,9 @@ func TestHostsAreAddedWhileCallsHangAndLeaveAfterwards(t *testing.T) {
 	for _, f := range failed {
 		_ = fails(t, f)
 	}
-	await(t, waiting, "the call that waited to be answered")
-	await(t, l.Gone(), "the hosts that hung to be gone")
-	until(t, p, "there are as many hosts as there were", func() bool { return p.able() == 8 })
+	runnertest.Await(t, waiting, "the call that waited to be answered")
+	runnertest.Await(t, l.Gone(), "the hosts that hung to be gone")
+	until(t, p, "there are as many hosts as there were", func() bool { return p.able() == 16 })
 	p.sweep()
 	until(t, p, "only one is left", func() bool { return len(p.hosts) == 1 })
 	says(t, h, "answers")
@@ -144,7 +145,7 @@ func TestCoroutinesShareAHost(t *testing.T) {
 	var meeting sync.WaitGroup
 	for range 16 {
 		meeting.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), runnertest.Patience)
 			defer cancel()
 			if _, err := h.Handle(ctx, runnertest.Event("meets")); err != nil {
 				t.Error(err)
@@ -169,14 +170,14 @@ func TestAHostThatDiedIdleIsReplaced(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	await(t, host.done, "the host to be gone")
+	runnertest.Await(t, host.done, "the host to be gone")
 	if after := reason(t, h); after == before {
 		t.Error("the dead host answered")
 	}
 }
 
 func TestAFunctionThatCanNotBeImportedAgainIsAnError(t *testing.T) {
-	dir := tree(t, map[string]string{"policy.py": "import os\ndef check(event): os._exit(1)\n"})
+	dir := runnertest.Tree(t, map[string]string{"policy.py": "import os\ndef check(event): os._exit(1)\n"})
 	r := newRunner(t, Options{Environ: append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), Logger: slog.New(slog.DiscardHandler)})
 	hook := hookOf("policy.check")
 	hook.Env = []string{"PYTHONDONTWRITEBYTECODE"}
@@ -201,7 +202,7 @@ func TestAnInterpreterThatIsTakenAwayIsAnErrorAndNotTriedWithoutAPause(t *testin
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := tree(t, map[string]string{
+	dir := runnertest.Tree(t, map[string]string{
 		"policy.py": "import os\ndef check(event): os._exit(1)\n",
 		"python*":   "#!/bin/sh\nexec '" + real.interpreter + "' \"$@\"\n",
 	})

@@ -68,5 +68,5 @@ func (s *site) places() string {
 
 // most is how many hosts there may be while some are held up.
 func (s *site) most() int {
-	return max(s.limits.Hosts, min(8*s.limits.Hosts, 64))
+	return max(s.limits.Hosts, min(16*s.limits.Hosts, 64))
 }

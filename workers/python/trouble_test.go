@@ -58,8 +58,8 @@ func fails(t *testing.T, failed <-chan error) error {
 	select {
 	case err := <-failed:
 		return err
-	case <-time.After(patience):
-		t.Fatalf("waited %v for the call to return", patience)
+	case <-time.After(runnertest.Patience):
+		t.Fatalf("waited %v for the call to return", runnertest.Patience)
 		return nil
 	}
 }
@@ -79,7 +79,7 @@ func TestACallThatHangsHoldsUpNobodyThoughThereIsOneHost(t *testing.T) {
 	h := load(t, r, hook, oneHost())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	failed := goes(ctx, t, h, "hangs")
-	await(t, l.Held(), "the call to hang")
+	runnertest.Await(t, l.Held(), "the call to hang")
 	var side sync.WaitGroup
 	for range 16 {
 		side.Go(func() {
@@ -94,18 +94,18 @@ func TestACallThatHangsHoldsUpNobodyThoughThereIsOneHost(t *testing.T) {
 	if err := fails(t, failed); !errors.Is(err, why) || !strings.Contains(err.Error(), "was killed with its host process") {
 		t.Errorf("error %v", err)
 	}
-	await(t, l.Gone(), "the host to be gone")
+	runnertest.Await(t, l.Gone(), "the host to be gone")
 }
 
 func TestACoroutineIsCancelledAndItsHostLivesOn(t *testing.T) {
 	l := runnertest.NewLifeline(t)
 	r, hook := lively(t, l, Options{})
-	r.wait.grace = patience // none is killed for being slow to end
+	r.wait.grace = runnertest.Patience // none is killed for being slow to end
 	h := load(t, r, later(hook), oneHost())
 	before := says(t, h, "answers")
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := goes(ctx, t, h, "sleeps")
-	await(t, l.Held(), "the coroutine to wait")
+	runnertest.Await(t, l.Held(), "the coroutine to wait")
 	cancel()
 	if err := fails(t, failed); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "was cancelled") {
 		t.Errorf("error %v", err)
@@ -118,16 +118,16 @@ func TestACoroutineIsCancelledAndItsHostLivesOn(t *testing.T) {
 func TestACoroutineThatLeavesAThreadBehindHasItsHostReplaced(t *testing.T) {
 	l := runnertest.NewLifeline(t)
 	r, hook := lively(t, l, Options{})
-	r.wait.grace = patience
+	r.wait.grace = runnertest.Patience
 	h := load(t, r, later(hook), oneHost())
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := goes(ctx, t, h, "threads")
-	await(t, l.Held(), "the thread to be started")
+	runnertest.Await(t, l.Held(), "the thread to be started")
 	cancel()
 	if err := fails(t, failed); !strings.Contains(err.Error(), "was cancelled") {
 		t.Errorf("error %v", err)
 	}
-	await(t, l.Gone(), "the thread to be gone")
+	runnertest.Await(t, l.Gone(), "the thread to be gone")
 	says(t, h, "answers")
 }
 
@@ -140,14 +140,14 @@ func TestACoroutineThatIgnoresItsCancellationIsKilledAndOthersOfItsHostRunAgain(
 	before := says(t, h, "answers")
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := goes(ctx, t, h, "stubborn")
-	await(t, l.Held(), "the coroutine to wait")
+	runnertest.Await(t, l.Held(), "the coroutine to wait")
 	answered := make(chan string, 1)
 	go func() { answered <- says(t, h, "waits") }()
 	cancel()
 	if err := fails(t, failed); !strings.Contains(err.Error(), "was killed with its host process") {
 		t.Errorf("error %v", err)
 	}
-	await(t, l.Gone(), "the host to be gone")
+	runnertest.Await(t, l.Gone(), "the host to be gone")
 	if err := os.WriteFile(gate, nil, 0); err != nil { // waits for somebody who reads
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestACoroutineThatBlocksItsLoopIsNoticedAndSharesNoMore(t *testing.T) {
 	if err := fails(t, failed); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	await(t, l.Gone(), "both its hosts to be gone")
+	runnertest.Await(t, l.Gone(), "both its hosts to be gone")
 	if f := blocking.(*handler).function; !f.blocks.Load() {
 		t.Error("it may still share a host")
 	}
@@ -237,7 +237,7 @@ func TestWhatAHookLeavesBehindEndsWithThePool(t *testing.T) {
 			if err := h.(*handler).Close(); err != nil {
 				t.Error(err)
 			}
-			await(t, l.Gone(), "all of it to be gone")
+			runnertest.Await(t, l.Gone(), "all of it to be gone")
 		})
 	}
 }
@@ -273,7 +273,7 @@ func (l *logged) Write(b []byte) (int, error) {
 // await waits until want was logged.
 func (l *logged) await(t *testing.T, want string) {
 	t.Helper()
-	for end := time.After(patience); ; {
+	for end := time.After(runnertest.Patience); ; {
 		l.mu.Lock()
 		found := strings.Contains(l.text.String(), want)
 		if l.more == nil {
@@ -287,7 +287,7 @@ func (l *logged) await(t *testing.T, want string) {
 		select {
 		case <-more:
 		case <-end:
-			t.Fatalf("waited %v for %q in the log", patience, want)
+			t.Fatalf("waited %v for %q in the log", runnertest.Patience, want)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 const (
 	// deadline is what a handler that hangs is given at first.
 	deadline = 200 * time.Millisecond
-	// patience is how long something is waited for that must come at once.
-	patience = 20 * time.Second
+	// Patience is how long something is waited for that must come at once.
+	Patience = 20 * time.Second
 	// side is how many calls are made side by side.
 	side = 32
 )
@@ -46,7 +46,7 @@ func (s Suite) load(t *testing.T, r workers.Runner, h schema.Hook) workers.Handl
 
 func ask(t *testing.T, h workers.Handler, want schema.Result) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
 	got, err := h.Handle(ctx, Event("Bash"))
 	if err != nil {
@@ -129,7 +129,7 @@ func (s Suite) failing(t *testing.T) {
 		if hook.Handler == "" {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), Patience)
 		got, err := s.load(t, r, hook).Handle(ctx, Event("Bash"))
 		switch {
 		case err == nil:
@@ -144,7 +144,7 @@ func (s Suite) failing(t *testing.T) {
 
 func (s Suite) deadline(t *testing.T) {
 	r := s.start(t)
-	for limit := deadline; limit < patience; limit *= 2 {
+	for limit := deadline; limit < Patience; limit *= 2 {
 		l := NewLifeline(t)
 		expire(t, s.load(t, r, s.Hangs(t, l)), limit)
 		select {
@@ -154,7 +154,7 @@ func (s Suite) deadline(t *testing.T) {
 		default: // a busy machine had not started it by then, which proves nothing
 		}
 	}
-	t.Fatalf("the handler was not started within %v", patience/2)
+	t.Fatalf("the handler was not started within %v", Patience/2)
 }
 
 // expire calls a handler that hangs, until its deadline.
@@ -167,7 +167,7 @@ func expire(t *testing.T, h workers.Handler, limit time.Duration) {
 	if err == nil {
 		t.Errorf("it answered: %+v", got)
 	}
-	if took := time.Since(begin); took < limit || took > patience {
+	if took := time.Since(begin); took < limit || took > Patience {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -179,7 +179,7 @@ func (s Suite) cancelled(t *testing.T) {
 	l.awaitHeld(t)
 	ask(t, s.load(t, r, s.Answers), schema.Allowed())
 	cancel()
-	await(t, failed, "the cancelled call to return")
+	Await(t, failed, "the cancelled call to return")
 	l.awaitGone(t)
 }
 
@@ -192,7 +192,7 @@ func (s Suite) closing(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
-	await(t, failed, "the call to return")
+	Await(t, failed, "the call to return")
 	l.awaitGone(t)
 }
 

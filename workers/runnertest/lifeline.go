@@ -77,20 +77,21 @@ func (l *Lifeline) release() {
 
 func (l *Lifeline) awaitHeld(t *testing.T) {
 	t.Helper()
-	await(t, l.held, "the handler to start")
+	Await(t, l.held, "the handler to start")
 }
 
 func (l *Lifeline) awaitGone(t *testing.T) {
 	t.Helper()
-	await(t, l.gone, "the handler and all it has started to be gone")
+	Await(t, l.gone, "the handler and all it has started to be gone")
 }
 
-func await(t *testing.T, done <-chan struct{}, what string) {
+// Await waits until done is closed, which what names.
+func Await(t *testing.T, done <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(patience):
-		t.Fatalf("waited %v for %s", patience, what)
+	case <-time.After(Patience):
+		t.Fatalf("waited %v for %s", Patience, what)
 	}
 }
 
@@ -105,7 +106,7 @@ func holdings() held {
 // may need a moment to be off the books.
 func (h held) awaitReturn(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; runtime.Gosched() {
+	for end := time.Now().Add(Patience); ; runtime.Gosched() {
 		now := holdings()
 		if now.goroutines <= h.goroutines && now.files <= h.files && now.children <= h.children {
 			return

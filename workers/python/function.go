@@ -1,0 +1,124 @@
+package python
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// function is what one or more hooks call.
+type function struct {
+	number  uint32
+	handler string
+	async   atomic.Bool
+	blocks  atomic.Bool // it was seen to block its event loop
+	users   int         // guarded by pool.mu
+}
+
+// load has a host import the function that handler names, unless that was done.
+func (p *pool) load(handler string) (*function, error) {
+	p.mu.Lock()
+	for _, f := range p.functions {
+		if f.handler == handler {
+			f.users++
+			p.mu.Unlock()
+			return f, nil
+		}
+	}
+	p.numbers++
+	f := &function{number: p.numbers, handler: handler, users: 1}
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), p.runner.wait.loading)
+	defer cancel()
+	c := &call{function: f, alone: true}
+	h, err := p.take(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	err = h.load(ctx, f)
+	p.give(h, c)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.functions = append(p.functions, f)
+	p.teach()
+	return f, nil
+}
+
+// forget counts down who needs f.
+func (p *pool) forget(f *function) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f.users--; f.users == 0 {
+		p.functions = slices.DeleteFunc(p.functions, func(g *function) bool { return g == f })
+	}
+}
+
+// teach has idle hosts import what they do not know, so that no call has to
+// wait for that.
+func (p *pool) teach() {
+	for _, h := range p.hosts {
+		if p.closed || !h.idle() || len(h.ignorant(p.functions)) == 0 {
+			continue
+		}
+		h.alone = true
+		fs := h.ignorant(p.functions)
+		p.running.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), p.runner.wait.loading)
+			defer cancel()
+			for _, f := range fs {
+				if h.load(ctx, f) != nil {
+					break // the call that needs it says why
+				}
+			}
+			p.give(h, &call{alone: true})
+		})
+	}
+}
+
+// ignorant are the functions that h does not know.
+func (s *seat) ignorant(fs []*function) (unknown []*function) {
+	for _, f := range fs {
+		if !s.knows[f.number] {
+			unknown = append(unknown, f)
+		}
+	}
+	return unknown
+}
+
+func (p *pool) knows(h *host, f *function) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return h.knows[f.number]
+}
+
+// load has a host import f. The host is the caller's alone.
+func (h *host) load(ctx context.Context, f *function) error {
+	body, err := schema.Marshal(loading{f.number, f.handler})
+	if err != nil {
+		return err
+	}
+	a, err := h.ask(ctx, body, errors.New("importing its module took too long"))
+	if a.Traceback != "" {
+		h.pool.runner.log.Warn("function can not be imported", "handler", f.handler, "traceback", a.Traceback)
+	}
+	if a.Raised {
+		return errors.New(a.Error)
+	}
+	if err == nil {
+		h.pool.learnt(h, f, a.Async)
+	}
+	return err
+}
+
+func (p *pool) learnt(h *host, f *function, async bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h.knows[f.number] = true
+	f.async.Store(async)
+}
