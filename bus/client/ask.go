@@ -15,8 +15,6 @@ import (
 const (
 	// attempts is how often one event is asked: once more after a loss.
 	attempts = 2
-	// silence is how long neither an answer nor a beat may come.
-	silence = schema.Missed * schema.BeatEvery
 	// nobody is how often a call looks again when no aggregator is there, and
 	// patience how long it does, also for a connection: a restart takes less,
 	// and an agent should not wait for its whole deadline to hear that nobody judges.
@@ -37,6 +35,7 @@ type ask struct {
 	until   time.Time // when whoever asked gives up
 	end     time.Time // when this call does, so that there is time to say so
 	reach   time.Time // how long it looks for somebody to ask
+	missed  int       // beats that were due since the last sign of life
 }
 
 var (
@@ -151,7 +150,8 @@ func (a *ask) send() error {
 // listen waits for the answer, as long as signs of life come. An answer that is
 // there counts before any reason to stop waiting for one.
 func (a *ask) listen(ctx context.Context, lost chan struct{}) (*nats.Msg, error) {
-	due := a.quiet()
+	a.missed = 0
+	due := a.next()
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	for {
@@ -160,6 +160,7 @@ func (a *ask) listen(ctx context.Context, lost chan struct{}) (*nats.Msg, error)
 		case m := <-a.answers:
 			return m, nil
 		case <-a.beats:
+			a.missed = 0
 		case <-timer.C:
 			why = a.silent(due)
 		case <-lost:
@@ -177,27 +178,33 @@ func (a *ask) listen(ctx context.Context, lost chan struct{}) (*nats.Msg, error)
 				return nil, why
 			}
 		}
-		due = a.quiet()
+		due = a.next()
 		timer.Reset(time.Until(due))
 	}
 }
 
-// quiet is when it has been silent for too long, from now on.
-func (a *ask) quiet() time.Time {
-	if due := time.Now().Add(silence); due.Before(a.end) {
+// next is when the next beat is due, from now on.
+func (a *ask) next() time.Time {
+	if due := time.Now().Add(schema.BeatEvery); due.Before(a.end) {
 		return due
 	}
 	return a.end
 }
 
-// silent is what it means that nothing came until due. This process may have
-// been stopped itself: then nobody else was silent.
+// silent is what it means that nothing came until due. It looks at every beat
+// that is due, as this process, or its machine, may have been stopped for one
+// of them itself: then nobody else was silent, and counting begins anew.
 func (a *ask) silent(due time.Time) error {
 	now := time.Now()
 	switch {
 	case !now.Before(a.end):
 		return context.DeadlineExceeded
 	case now.Sub(due) > schema.BeatEvery:
+		a.missed = 0
+		return nil
+	}
+	a.missed++
+	if a.missed < schema.Missed {
 		return nil
 	}
 	return errSilent

@@ -53,18 +53,20 @@ func TestSilenceIsNotOnesOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		a := &ask{end: now.Add(time.Minute)}
-		if due := a.quiet(); due != now.Add(750*time.Millisecond) {
-			t.Errorf("it is silent at %v", due)
+		if due := a.next(); due != now.Add(schema.BeatEvery) {
+			t.Errorf("a beat is due at %v", due)
+		}
+		for i, late := range []time.Duration{0, schema.BeatEvery, schema.BeatEvery + 1, 0, 0, 10 * time.Second, 0, schema.BeatEvery} {
+			if err := a.silent(now.Add(-late)); err != nil {
+				t.Errorf("look %d, %v late: %v", i, late, err)
+			}
 		}
 		if err := a.silent(now); !errors.Is(err, errSilent) {
-			t.Errorf("on time: %v", err)
-		}
-		if err := a.silent(now.Add(-10 * time.Second)); err != nil {
-			t.Errorf("after a stop of this process itself: %v", err)
+			t.Errorf("after %d beats that were missed: %v", schema.Missed, err)
 		}
 		a.end = now
-		if due := a.quiet(); due != now {
-			t.Errorf("at the end it is silent at %v", due)
+		if due := a.next(); due != now {
+			t.Errorf("at the end a beat is due at %v", due)
 		}
 		if err := a.silent(now.Add(-10 * time.Second)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("at the end: %v", err)
