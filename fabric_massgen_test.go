@@ -72,13 +72,14 @@ hooks:
 		a.want("Write ran with {}", `result "done"`, "user SYSTEM REMINDER: document it", "Bash ran with "+bash, `result "done"`)
 	}},
 	{"a whole file of MassGen's keeps its hooks, and the rest is warned about", func(t *testing.T) {
-		f := start(t, massgenFile, policies)
+		f := start(t, massgenFile, policies, program{"custom_edit_hook.py", `print('{"decision": "deny", "reason": "agent_b only writes anew"}')`})
 		a, b := f.agent("agent_a"), f.agent("agent_b")
 		a.call("Bash", bash)
 		a.call("Write", `{}`)
 		b.call("Write", `{}`)
+		b.call("Edit", `{}`)
 		a.want("Bash ran with "+bash, `result "done"`, "user SYSTEM REMINDER: document it", "error Write is not for agent_a")
-		b.want("Write ran with {}", `result "done" + [UPDATE] Write said done`)
+		b.want("Write ran with {}", `result "done" + [UPDATE] Write said done`, "error agent_b only writes anew")
 		a.wantTrail(0, "policies.my_audit_hook:ok")
 		f.log.want(t, "WARN", "orchestrator", "timeout_settings", "ui")
 	}},
@@ -132,6 +133,11 @@ agents:
       type: "gemini"
       debug_delay_seconds: 30
       debug_delay_after_n_tools: 2
+      hooks:
+        PreToolUse:
+          - matcher: "Edit"
+            handler: "custom_edit_hook.py"
+            type: "command"
 
 orchestrator:
   snapshot_storage: "snapshots"

@@ -23,6 +23,7 @@ func needPython(t *testing.T) {
 
 // policies is a module as people write them for MassGen.
 var policies = program{"policies.py", `"""Hooks as people write them for MassGen."""
+import asyncio
 import json
 import os
 import threading
@@ -63,6 +64,10 @@ def refuses_as_before(event):
 
 def refuses_as_dict_before(event):
     return {"allowed": False, "metadata": {"reason": "not allowed in a dict"}}
+
+
+def asks(event):
+    return HookResult.ask("may it?")
 
 
 async def refuses_later(event):
@@ -137,6 +142,10 @@ def dies(event):
 
 def hangs(event):
     threading.Event().wait()
+
+
+async def hangs_later(event):
+    await asyncio.Event().wait()
 `}
 
 // functions are the scenarios of what hooks decide and inject, with functions.
@@ -151,6 +160,8 @@ var functions = []asked{
 	{"Hook denies tool execution", `PreToolUse: [{handler: policies.refuses_later}]`, "Bash", []string{"error later"}},
 	{"Hook denies tool execution, as MassGen's older form has it", `PreToolUse: [{handler: policies.refuses_as_before}]`, "Bash", []string{"error not allowed"}},
 	{"Hook denies tool execution, with a dict in that form", `PreToolUse: [{handler: policies.refuses_as_dict_before}]`, "Bash", []string{"error not allowed in a dict"}},
+
+	{"Hook asks a person, and there is none", `PreToolUse: [{handler: policies.asks}]`, "Bash", []string{"error may it?"}},
 
 	{"Hook modifies tool input", `PreToolUse: [{handler: policies.lists_all}]`, "Bash", listedAll},
 	{"Hook modifies tool input, with a dict", `PreToolUse: [{handler: policies.lists_all_as_dict}]`, "Bash", listedAll},
@@ -188,6 +199,7 @@ func TestScenariosOfFunctionsThatFail(t *testing.T) {
 		{"a function that decides what nobody knows", `handler: policies.undecided, timeout: 60`, schema.Errored, `decided "Allow"`},
 		{"a function that ends its process", `handler: policies.dies, timeout: 60`, schema.Errored, "exited with code 7"},
 		{"Timeout behavior", `handler: policies.hangs, timeout: 0.2`, schema.Deadline, "did not answer within its timeout of 200ms"},
+		{"Timeout behavior, of coroutines that share a process", `handler: policies.hangs_later, timeout: 0.2, idempotent: true`, schema.Deadline, "did not answer within its timeout of 200ms"},
 	}, policies)
 }
 

@@ -178,6 +178,20 @@ hooks:
 		await(t, asked, "the server to have been asked at all")
 		await(t, ended, "the server to have been told that nobody waits")
 	}},
+	{"a server whose requests can not be signed is not asked, and the call is denied", func(t *testing.T) {
+		url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			t.Error("it was asked")
+			answer(w, `{"decision":"allow"}`)
+		}))
+		f := start(t, `{hooks: {PreToolUse: [{name: signed, type: http, handler: "`+url+`", sign: NO_KEY_OF_THIS_NAME}]}}`)
+		a := f.agent("agent1")
+		a.call("Bash", bash)
+		a.wantTrail(0, "signed:load_error")
+		if len(a.transcript) != 1 || !strings.HasPrefix(a.transcript[0], "error ") || !strings.Contains(a.transcript[0], "NO_KEY_OF_THIS_NAME") {
+			t.Errorf("the transcript is %q", a.transcript)
+		}
+		f.log.want(t, "handler can not be loaded", "hook=signed", "NO_KEY_OF_THIS_NAME")
+	}},
 }
 
 // wantRequest compares what a server was sent.
