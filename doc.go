@@ -18,7 +18,7 @@
 //	│ cmd/broker     cmd/hookworker     cmd/agentshim     loadtest   programs: │
 //	│                                     dialect/                   wiring    │
 //	├──────────────────────────────────────────────────────────────────────────┤
-//	│ bus/aggregator   builtin ─▶ workers (runners: builtins, command)         │
+//	│ bus/aggregator   builtin ─▶ workers (builtins, command, python, webhook) │
 //	│ bus/embedded                bus/client          bus/state                │
 //	│ bus: subjects, headers, connections                                      │
 //	└───────────────────────────────────┬──────────────────────────────────────┘
@@ -50,6 +50,15 @@
 //  9. workers/command/handler.go: one program is asked.
 //  10. bus/dispatch/settle.go: an outcome under its failure policy;
 //     bus/dispatch/fold.go: all of them become one verdict.
+//
+// # To follow one configuration
+//
+//  1. schema/hooksyaml/read.go: what people write becomes a schema.Config.
+//  2. bus/aggregator/configure.go: somebody wants it; register.go: or some hooks more.
+//  3. bus/aggregator/spread.go: it is proposed, every node loads it, then it is active.
+//  4. bus/state/propose.go, activate.go: the versions and the one pointer to them;
+//     follow.go: what nodes hear of it; lease.go: who may answer by it.
+//  5. cmd/broker/app/follow.go and workers/follow.go: a node takes it over.
 //
 // What travels between processes is written down in schema/wire.md, with a
 // golden file for every message.
