@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
 )
@@ -61,5 +62,41 @@ func TestWhatLingersIsBounded(t *testing.T) {
 	}
 	if err := w.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A latecomer is a runner whose handler "slow" is loaded once it is told to go on.
+type latecomer struct {
+	library
+	begun, on chan struct{}
+}
+
+func (s latecomer) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
+	if h.Handler == "slow" {
+		close(s.begun)
+		<-s.on
+	}
+	return s.library.Load(h, at)
+}
+
+func TestAVersionThatLoadsSlowlyHoldsUpNoOther(t *testing.T) {
+	r := latecomer{library{"yes": allows, "slow": allows}, make(chan struct{}), make(chan struct{})}
+	w := workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Runners: map[schema.Kind]workers.Runner{schema.Builtin: r}, Logger: quiet})
+	one, two := guards(1, "f", "yes"), guards(2, "f", "yes", "slow")
+	w.Load(one)
+	said := make(chan *schema.Candidate, 2)
+	say := func(c *schema.Candidate) { said <- c }
+	w.Take(state.Update{Fabric: "f", Active: &one, Candidate: &two, Keep: []uint64{2, 1}}, say)
+	<-r.begun
+	w.Take(state.Update{Fabric: "f", Active: &one, Keep: []uint64{1}}, say) // it was withdrawn
+	if c := <-said; c != nil {
+		t.Errorf("of a version that was withdrawn it says %+v", c)
+	}
+	close(r.on)
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if b := w.Beat("p"); !cmp.Equal(b.Versions, []uint64{1}) || len(said) > 0 {
+		t.Errorf("in the end it holds %v, and has said more: %d", b.Versions, len(said))
 	}
 }

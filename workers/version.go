@@ -24,7 +24,7 @@ type version struct {
 	// zero its handlers are closed, and it is not used again.
 	users atomic.Int64
 	// served: it was active here, so that calls may have begun by it; until is
-	// when it is let go of, zero while it is kept. Both are guarded by loading.
+	// when it is let go of, zero while it is kept. Both are guarded by holding.
 	served bool
 	until  time.Time
 }
@@ -51,10 +51,12 @@ func (w *Worker) Load(cfg schema.Config) map[string]string {
 // Prepare makes cfg ready to run, unless it is already, beside the versions
 // that are held. It returns the handlers that could not be loaded, by hook name.
 func (w *Worker) Prepare(cfg schema.Config) map[string]string {
+	if v := w.held(&cfg); v != nil {
+		return v.loadErrors() // at once, also while another one takes its time
+	}
 	w.loading.Lock()
 	defer w.loading.Unlock()
-	held := *w.versions.Load()
-	if v := held[cfg.Version]; v != nil && v.config.Fabric == cfg.Fabric {
+	if v := w.held(&cfg); v != nil {
 		return v.loadErrors()
 	}
 	v := &version{config: &cfg, hooks: make([]loaded, len(cfg.Hooks))}
@@ -64,21 +66,36 @@ func (w *Worker) Prepare(cfg schema.Config) map[string]string {
 			v.hooks[i] = w.loadHook(h, &cfg)
 		}
 	}
-	next := map[uint64]*version{cfg.Version: v}
-	for n, other := range held {
-		if n != cfg.Version && other.config.Fabric == cfg.Fabric {
+	w.hold(v)
+	return v.loadErrors()
+}
+
+// held is the version that cfg is, if it is held.
+func (w *Worker) held(cfg *schema.Config) *version {
+	if v := (*w.versions.Load())[cfg.Version]; v != nil && v.config.Fabric == cfg.Fabric {
+		return v
+	}
+	return nil
+}
+
+// hold holds v beside the other versions of its fabric.
+func (w *Worker) hold(v *version) {
+	w.holding.Lock()
+	defer w.holding.Unlock()
+	next := map[uint64]*version{v.config.Version: v}
+	for n, other := range *w.versions.Load() {
+		if n != v.config.Version && other.config.Fabric == v.config.Fabric {
 			next[n] = other
 		}
 	}
 	w.replace(next)
-	return v.loadErrors()
 }
 
 // Activate says which of the prepared versions the worker reports on, and which
 // ones are held from now on.
 func (w *Worker) Activate(active uint64, keep []uint64) {
-	w.loading.Lock()
-	defer w.loading.Unlock()
+	w.holding.Lock()
+	defer w.holding.Unlock()
 	w.kept = keep
 	if v := (*w.versions.Load())[active]; v != nil {
 		v.served = true
@@ -89,8 +106,8 @@ func (w *Worker) Activate(active uint64, keep []uint64) {
 
 // trim lets go of what was prepared and is not held on to.
 func (w *Worker) trim() {
-	w.loading.Lock()
-	defer w.loading.Unlock()
+	w.holding.Lock()
+	defer w.holding.Unlock()
 	w.drop()
 }
 

@@ -44,8 +44,9 @@ type Worker struct {
 	slots chan struct{}
 
 	versions atomic.Pointer[map[uint64]*version]
-	loading  sync.Mutex  // one configuration is loaded, or dropped, at a time
-	kept     []uint64    // the versions that are held on to; guarded by loading
+	loading  sync.Mutex  // one configuration is loaded at a time
+	holding  sync.Mutex  // one goroutine at a time changes which versions are held
+	kept     []uint64    // the versions that are held on to; guarded by holding
 	later    *time.Timer // when a version that lingers is let go of
 	active   atomic.Uint64
 	loads    sync.WaitGroup // versions that are loaded beside the active one
