@@ -64,13 +64,29 @@ func (a *Aggregator) spread(ctx context.Context, app application) (applied, erro
 			return applied{version: version, changed: true, problems: problems}, nil
 		}
 	}
-	// It must not stay proposed when the asker has gone.
-	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
-	defer cancel()
-	if undo := a.opt.Configs.Withdraw(back, version); undo != nil {
-		a.opt.Logger.Warn("the proposed configuration could not be withdrawn; the next one takes its place", "version", version, "error", undo)
-	}
+	a.withdraw(version)
 	return applied{version: app.base, refused: err == nil, problems: problems}, err
+}
+
+// withdraw takes a proposal back, also when its asker has gone: while this broker
+// lives, others wait for what it has proposed. What can not be done now is tried
+// until it can.
+func (a *Aggregator) withdraw(version uint64) {
+	err := a.withdrawOnce(version)
+	if err == nil {
+		return
+	}
+	a.opt.Logger.Warn("the proposed configuration could not be withdrawn; trying again", "version", version, "error", err)
+	a.done.Go(func() {
+		for pause(a.ctx, time.Second) == nil && a.withdrawOnce(version) != nil {
+		}
+	})
+}
+
+func (a *Aggregator) withdrawOnce(version uint64) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), flushTime)
+	defer cancel()
+	return a.opt.Configs.Withdraw(ctx, version)
 }
 
 // propose writes a configuration as the one that is to become active. Where
