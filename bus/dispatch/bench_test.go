@@ -94,16 +94,17 @@ func BenchmarkPlan5000Hooks(b *testing.B) {
 func BenchmarkDispatch(b *testing.B) {
 	for _, n := range []int{1, 8} {
 		b.Run(fmt.Sprintf("local/hooks=%d", n), func(b *testing.B) { benchDispatch(b, n, schema.DefaultPool) })
+		b.Run(fmt.Sprintf("local/hooks=%d/shadow", n), func(b *testing.B) { benchDispatch(b, n, schema.DefaultPool, hook("watched", shadow)) })
 		b.Run(fmt.Sprintf("remote/hooks=%d", n), func(b *testing.B) { benchDispatch(b, n, "remote") })
 	}
 }
 
-func benchDispatch(b *testing.B, n int, in string) {
+func benchDispatch(b *testing.B, n int, in string, more ...schema.Hook) {
 	hooks := make([]schema.Hook, n)
 	for i := range hooks {
 		hooks[i] = hook(fmt.Sprint("hook-", i), pool(in), readonly)
 	}
-	s := compile(b, hooks...)
+	s := compile(b, append(hooks, more...)...)
 	w := workers.New(workers.Options{
 		Name: "w", Pools: []string{in}, Inline: []schema.Kind{schema.Builtin},
 		Runners: map[schema.Kind]workers.Runner{schema.Builtin: quiet{}}, Logger: slog.New(slog.DiscardHandler),

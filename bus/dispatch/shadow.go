@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -114,7 +115,11 @@ func (c *call) before(hook int) int {
 // keep remembers the parts of the verdict, if some shadow hook will be held
 // against them.
 func (c *call) keep(parts ...part) {
-	if len(c.plan.Shadow) > 0 {
+	switch {
+	case len(c.plan.Shadow) == 0:
+	case c.parts == nil:
+		c.parts = slices.Clip(parts) // nobody changes them any more
+	default:
 		c.parts = append(c.parts, parts...)
 	}
 }

@@ -210,6 +210,8 @@ func expensive() map[string]costly {
 		"a pattern on a long text":    {`tool_input.long.matches("(x+x+)+y")`, body},
 		"a pattern that branches":     {`tool_input.some.matches("(a|a|a|a|a)*(a|aa|aaa|aaaa){1,9}b")`, body},
 		"a pattern for each item":     {`tool_input.list.all(x, !tool_input.part.matches("(a|a|a|a|a)*b"))`, body},
+		"texts joined, for each":      {`tool_input.list.all(x, [tool_input.long, tool_input.long].join(",") != "")`, body},
+		"a time zone for each item":   {`tool_input.list.all(x, timestamp.getHours("Asia/Tokyo") > 0)`, body},
 		"a text turned into bytes":    {`tool_input.list.all(x, bytes(tool_input.some).size() > 0)`, body},
 		"a deep list compared":        {`tool_input.list.all(x, [tool_input.list] == [tool_input.list])`, body},
 		"a deep list looked through":  {`tool_input.list.all(x, [tool_input.list] in [[tool_input.list]])`, body},

@@ -25,6 +25,8 @@ const (
 	maxWork = 1 << 20
 	// unit is how much work costs as much as one step.
 	unit = maxWork / costLimit
+	// zone is the work of finding a time zone by its name, in files.
+	zone = 100 * unit
 	// maxPattern bounds the instructions of a compiled pattern.
 	maxPattern = 256
 )
@@ -41,7 +43,7 @@ var works = map[string]func(args []ref.Val) uint64{
 	"substring":       func(a []ref.Val) uint64 { return length(a, 0) * 4 },
 	"split":           func(a []ref.Val) uint64 { return length(a, 0) + 32*pieces(a) },
 	"replace":         func(a []ref.Val) uint64 { return length(a, 0) + pieces(a)*(16+length(a, 2)) },
-	"join":            func(a []ref.Val) uint64 { return items(a, 0) * (32 + length(a, 1)) },
+	"join":            func(a []ref.Val) uint64 { return 32*deep(a, 0) + items(a, 0)*length(a, 1) },
 	"indexOf":         func(a []ref.Val) uint64 { return length(a, 0) * (2 + length(a, 1)) },
 	"lastIndexOf":     func(a []ref.Val) uint64 { return length(a, 0) * (2 + length(a, 1)) },
 	"sets.contains":   pairs,
@@ -107,9 +109,11 @@ func deep(args []ref.Val, i int) uint64 {
 	return 0
 }
 
-// within counts what is in a value that came from an event.
+// within counts what is in a value, with long texts as several.
 func within(v any) (n uint64) {
 	switch v := v.(type) {
+	case string:
+		return uint64(len(v)) / 256
 	case []any:
 		for _, x := range v {
 			n += 1 + within(x)
@@ -152,6 +156,9 @@ func (c *costs) work(function string, args []ref.Val) (n uint64) {
 	}
 	if work := light[function]; work != nil {
 		return work(args)
+	}
+	if strings.HasPrefix(function, "get") && len(args) == 2 {
+		return zone
 	}
 	if function == "matches" {
 		text, _ := args[1].(types.String)

@@ -120,7 +120,7 @@ func decode(raw jsontext.Value) (any, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	d := decoding{dec: jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowInvalidUTF8(true)), left: maxValues}
+	d := decoding{dec: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true)), left: maxValues}
 	return d.value()
 }
 
