@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,7 +105,7 @@ func benchDispatch(b *testing.B, n int, in string, more ...schema.Hook) {
 	for i := range hooks {
 		hooks[i] = hook(fmt.Sprint("hook-", i), pool(in), readonly)
 	}
-	s := compile(b, append(hooks, more...)...)
+	s := compile(b, slices.Concat(hooks, more)...)
 	w := workers.New(workers.Options{
 		Name: "w", Pools: []string{in}, Inline: []schema.Kind{schema.Builtin},
 		Runners: map[schema.Kind]workers.Runner{schema.Builtin: quiet{}}, Logger: slog.New(slog.DiscardHandler),
