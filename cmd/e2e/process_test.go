@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -113,6 +115,26 @@ func (p *process) must(t testing.TB, s syscall.Signal) {
 	if err := p.signal(s); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// freeze stops the process and returns when all of it stands still: what is sent
+// to it after that waits.
+func (p *process) freeze(t testing.TB) {
+	t.Helper()
+	p.must(t, syscall.SIGSTOP)
+	if err := eventually("the process stands still", p.frozen); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// frozen reports whether every thread of the process is stopped.
+func (p *process) frozen() bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	return err == nil && !slices.ContainsFunc(threads, func(path string) bool {
+		stat, err := os.ReadFile(path)
+		// The state stands behind the name, which is in parentheses.
+		return err == nil && !strings.Contains(string(stat), ") T ")
+	})
 }
 
 // await waits until the process says something that matches after mark, and

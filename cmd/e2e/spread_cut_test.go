@@ -23,7 +23,7 @@ func TestPartitionedBrokerAnswersByTheActiveVersion(t *testing.T) {
 		whole bool
 	}{
 		{"stopped", false,
-			func(t testing.TB, p *parted) { p.lost.must(t, syscall.SIGSTOP) },
+			func(t testing.TB, p *parted) { p.lost.freeze(t) },
 			func(t testing.TB, p *parted) { p.lost.must(t, syscall.SIGCONT) }, true},
 		{"behind a wire that carries nothing", false,
 			func(_ testing.TB, p *parted) { p.wire.hold() },

@@ -182,7 +182,7 @@ func (p *parted) awaitBack(t testing.TB, newest uint64) (late int) {
 // pool "default" run in the process that answers.
 func (p *parted) byLost(v *schema.Verdict) bool {
 	return slices.ContainsFunc(v.ExecutedHooks, func(x schema.ExecutedHook) bool {
-		return strings.Contains(x.Worker, fmt.Sprintf("-%d-", p.lost.cmd.Process.Pid))
+		return strings.Contains(x.Worker, p.lost.node())
 	})
 }
 

@@ -138,12 +138,7 @@ func TestKilledCoordinatorLeavesNothingHalfApplied(t *testing.T) {
 	path, until := s.slow(t, 2)
 	abandoned := start(t, "broker", "apply", path, "--nats", s.url)
 	s.awaitProposed(t)
-	by := s.pointer(t).Proposed.By
-	i := slices.IndexFunc(s.brokers, func(b *brokerProcess) bool { return strings.Contains(by, fmt.Sprintf("-%d-", b.cmd.Process.Pid)) })
-	if i < 0 {
-		t.Fatalf("no broker is called %s", by)
-	}
-	s.brokers[i].kill()
+	s.brokers[s.proposer(t)].kill()
 	killed := time.Now()
 	w.more(t, 100)
 	s.file(t, filepath.Base(until), "")

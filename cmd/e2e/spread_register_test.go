@@ -133,8 +133,7 @@ func (s *spread) restart(t testing.TB) {
 			t.Fatalf("%s ended with %d, %v:\n%s", p.name, code, err, p.said)
 		}
 	}
-	s.nats = start(t, "nats-server", "-dir", s.data, "-listen", strings.TrimPrefix(s.url, "nats://"))
-	s.nats.mustSay(t, 0, `ready nats://`)
+	s.startServer(t)
 	for i := range s.brokers {
 		s.brokers[i] = startBroker(t, "--nats", s.url)
 	}

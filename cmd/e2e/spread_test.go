@@ -48,6 +48,16 @@ func startSpread(t testing.TB, brokers, workers int) *spread {
 	return s
 }
 
+// startServer starts the NATS server again, on its data and its address.
+func (s *spread) startServer(t testing.TB) {
+	t.Helper()
+	s.nats = start(t, "nats-server", "-dir", s.data, "-listen", strings.TrimPrefix(s.url, "nats://"))
+	s.nats.mustSay(t, 0, `ready nats://`)
+}
+
+// node is the part of a broker's id among the nodes that says which process it is.
+func (b *brokerProcess) node() string { return fmt.Sprintf("-%d-", b.cmd.Process.Pid) }
+
 func (s *spread) worker(t testing.TB, i int) *process {
 	t.Helper()
 	return start(t, "gohooks", "-nats", s.url, "-name", fmt.Sprintf("w%d", i))

@@ -26,7 +26,7 @@ func TestWorkerThatWasAwayComesBackOnTheActiveVersion(t *testing.T) {
 			return func() { s.workers[0] = s.worker(t, 0) }
 		},
 		"frozen": func(t *testing.T, s *spread) func() {
-			s.workers[0].must(t, syscall.SIGSTOP)
+			s.workers[0].freeze(t)
 			return func() { s.workers[0].must(t, syscall.SIGCONT) }
 		},
 	} {
