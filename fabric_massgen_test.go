@@ -80,7 +80,7 @@ hooks:
 		b.call("Edit", `{}`)
 		a.want("Bash ran with "+bash, `result "done"`, "user SYSTEM REMINDER: document it", "error Write is not for agent_a")
 		b.want("Write ran with {}", `result "done" + [UPDATE] Write said done`, "error agent_b only writes anew")
-		a.wantTrail(0, "policies.my_audit_hook:ok")
+		a.wantTrail(0, "policies.audits:ok")
 		f.log.want(t, "WARN", "orchestrator", "timeout_settings", "ui")
 	}},
 }
@@ -104,7 +104,7 @@ const massgenFile = `
 hooks:
   PreToolUse:
     - matcher: "*"
-      handler: "policies.my_audit_hook"
+      handler: "policies.audits"
       type: "python"
   PostToolUse:
     - {handler: "policies.updates"}
@@ -122,9 +122,9 @@ agents:
           - matcher: "Write"
             handler: "policies.refuses"
             type: "python"
-            fail_closed: true  # Deny on hook errors
+            fail_closed: true
         PostToolUse:
-          override: true  # Only use per-agent hooks
+          override: true
           hooks:
             - handler: "policies.reminds"
               type: "python"

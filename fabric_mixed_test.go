@@ -20,9 +20,9 @@ func TestScenariosOfHooksOfAllKinds(t *testing.T) {
 	url := site(t)
 	all := []asked{
 		{"Any deny results in denial, also of a function", `PreToolUse: [{handler: ./allows.sh}, {type: http, handler: $/allows}, {handler: policies.refuses_later}]`, "Bash", []string{"error later"}},
-		{"Any deny results in denial, also of a program", `PreToolUse: [{type: http, handler: $/allows}, {handler: policies.my_audit_hook}, {handler: ./denies.sh}]`, "Bash", []string{"error not with a program"}},
-		{"Any deny results in denial, also of a server", `PreToolUse: [{handler: policies.my_audit_hook}, {handler: ./allows.sh}, {type: http, handler: $/denies}]`, "Bash", []string{"error not over http"}},
-		{"Any deny results in denial, also the first", `PreToolUse: [{type: http, handler: $/denies}, {handler: policies.my_audit_hook}, {handler: ./allows.sh}]`, "Bash", []string{"error not over http"}},
+		{"Any deny results in denial, also of a program", `PreToolUse: [{type: http, handler: $/allows}, {handler: policies.audits}, {handler: ./denies.sh}]`, "Bash", []string{"error not with a program"}},
+		{"Any deny results in denial, also of a server", `PreToolUse: [{handler: policies.audits}, {handler: ./allows.sh}, {type: http, handler: $/denies}]`, "Bash", []string{"error not over http"}},
+		{"Any deny results in denial, also the first", `PreToolUse: [{type: http, handler: $/denies}, {handler: policies.audits}, {handler: ./allows.sh}]`, "Bash", []string{"error not over http"}},
 		{"Modified inputs chain", `PreToolUse: [{handler: policies.python_too}, {handler: ./lengthens.py}, {type: http, handler: $/lengthens}, {handler: policies.python_too}]`, "Bash",
 			[]string{`Bash ran with {"command":"ls python command http python"}`, `result "done"`}},
 		{"Multiple injections combine", `PostToolUse: [{handler: policies.reminds}, {handler: ./tells.sh}, {type: http, handler: $/updates}, {handler: policies.updates}, {type: http, handler: $/reminds}]`, "Bash",

@@ -28,26 +28,17 @@ import json
 import os
 import threading
 
-from massgen.mcp_tools.hooks import (
-    PythonCallableHook,
-    HookEvent,
-    HookResult,
-    GeneralHookManager,
-    HookType,
-)
+from massgen.mcp_tools.hooks import GeneralHookManager, HookEvent, HookResult, HookType, PythonCallableHook
 
 
-def my_audit_hook(event: HookEvent) -> HookResult:
-    """Log all tool calls for auditing."""
-    print(f"Tool called: {event.tool_name}")
-    print(f"Arguments: {event.tool_input}")
+def audits(event: HookEvent) -> HookResult:
+    print("audit:", event.agent_id, event.tool_name, event.tool_input)
     return HookResult.allow()
 
 
-# Register the hook
+audit_hook = PythonCallableHook("audit", audits)
 manager = GeneralHookManager()
-hook = PythonCallableHook("audit", my_audit_hook, matcher="*")
-manager.register_global_hook(HookType.PRE_TOOL_USE, hook)
+manager.register_global_hook(HookType.PRE_TOOL_USE, audit_hook)
 
 
 def refuses(event: HookEvent) -> HookResult:
@@ -168,10 +159,10 @@ var functions = []asked{
 	{"Hook modifies tool input, as MassGen's older form has it", `PreToolUse: [{handler: policies.lists_all_as_before}]`, "Bash", listedAll},
 	{"Hook modifies tool input, with a dict in that form", `PreToolUse: [{handler: policies.lists_all_as_dict_before}]`, "Bash", listedAll},
 
-	{"Hook allows execution", `PreToolUse: [{handler: policies.my_audit_hook}]`, "Bash", passed},
-	{"Hook allows execution, with a dict", `PreToolUse: [{handler: policies.allows_as_dict}]`, "Bash", passed},
-	{"Hook allows execution, with an empty result", `PreToolUse: [{handler: policies.empty}, {handler: policies.nothing}]`, "Bash", passed},
-	{"Hook allows execution, as an object of MassGen's", `PreToolUse: [{handler: policies.hook}]`, "Bash", passed},
+	{"Hook allows execution", `PreToolUse: [{handler: policies.audits, fail_closed: true}]`, "Bash", passed},
+	{"Hook allows execution, with a dict", `PreToolUse: [{handler: policies.allows_as_dict, fail_closed: true}]`, "Bash", passed},
+	{"Hook allows execution, with an empty result", `PreToolUse: [{handler: policies.empty, fail_closed: true}, {handler: policies.nothing, fail_closed: true}]`, "Bash", passed},
+	{"Hook allows execution, as an object of MassGen's", `PreToolUse: [{handler: policies.audit_hook, fail_closed: true}]`, "Bash", passed},
 
 	{"Hook injects into tool result", `PostToolUse: [{handler: policies.updates}]`, "Bash",
 		[]string{"Bash ran with " + bash, `result "done" + [UPDATE] Bash said done`}},

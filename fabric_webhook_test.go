@@ -100,7 +100,7 @@ func TestScenariosOfServers(t *testing.T) {
 		{"Hook denies tool execution, with the status 422", `PreToolUse: [{type: http, handler: $/422}]`, "Bash", []string{"error the policy says no"}},
 		{"Hook denies tool execution, with the status 422 and whatever JSON", `PreToolUse: [{type: http, handler: $/422-json}]`, "Bash", []string{"error blocked, in JSON"}},
 		{"Hook modifies tool input", `PreToolUse: [{type: http, handler: $/lists}]`, "Bash", listedAll},
-		{"Hook allows execution", `PreToolUse: [{type: http, handler: $/allows}]`, "Bash", passed},
+		{"Hook allows execution", `PreToolUse: [{type: http, handler: $/allows, fail_closed: true}]`, "Bash", passed},
 		{"Hook allows execution, with an empty result", `PreToolUse: [{type: http, handler: $/empty, fail_closed: true}, {type: http, handler: $/204, fail_closed: true}]`, "Bash", passed},
 		{"Hook injects into tool result", `PostToolUse: [{type: http, handler: $/updates}]`, "Bash", []string{"Bash ran with " + bash, `result "done" + [UPDATE] from a server`}},
 		{"Hook injects as user message", `PostToolUse: [{type: http, handler: $/reminds}]`, "Bash",
