@@ -33,10 +33,10 @@ func TestPartitionedBrokerAnswersByTheActiveVersion(t *testing.T) {
 			func(_ testing.TB, p *parted) { p.wire.resume() }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			if tc.long && !long() {
 				t.Skip("runs with HOOKFABRIC_LONG=1")
 			}
-			t.Parallel()
 			p := startParted(t)
 			w := startWatch(t, dial(t, p.url))
 			w.more(t, 50)
