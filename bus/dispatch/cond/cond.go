@@ -26,6 +26,7 @@ package cond
 
 import (
 	"fmt"
+	"sync"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
@@ -49,6 +50,7 @@ const (
 type Compiler struct {
 	env   *cel.Env
 	guard guard
+	say   func() []wording // made when there is a fault to word
 }
 
 // NewCompiler makes a Compiler.
@@ -69,7 +71,7 @@ func NewCompiler() (*Compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing conditions: %w", err)
 	}
-	return &Compiler{env: env, guard: guard}, nil
+	return &Compiler{env: env, guard: guard, say: sync.OnceValue(wordings)}, nil
 }
 
 // Compile checks and compiles one condition. Its error is of type
@@ -80,7 +82,7 @@ func (c *Compiler) Compile(expr string) (dispatch.Condition, error) {
 	}
 	ast, issues := c.env.Compile(expr)
 	if issues.Err() != nil {
-		return nil, faults(expr, issues.Errors())
+		return nil, faults(expr, issues.Errors(), c.say())
 	}
 	if !ast.OutputType().IsExactType(cel.BoolType) && !ast.OutputType().IsExactType(cel.DynType) {
 		return nil, noCondition(ast.OutputType())

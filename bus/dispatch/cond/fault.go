@@ -30,14 +30,14 @@ func noCondition(t *cel.Type) schema.ConditionFaults {
 
 // faults words what CEL found. What follows a place that can not be parsed can
 // not be understood, so there is only ever one fault of that kind.
-func faults(expr string, issues []*cel.Error) schema.ConditionFaults {
+func faults(expr string, issues []*cel.Error, known []wording) schema.ConditionFaults {
 	lines := strings.Split(expr, "\n")
 	var fs schema.ConditionFaults
 	syntax := false
 	for _, issue := range issues {
 		f := schema.ConditionFault{Line: max(issue.Location.Line(), 1), Column: max(issue.Location.Column(), 0) + 1}
 		var isSyntax bool
-		f.Message, f.Hint, isSyntax = say(issue.Message, rest(lines, f))
+		f.Message, f.Hint, isSyntax = say(known, issue.Message, rest(lines, f))
 		if !isSyntax || !syntax {
 			fs = append(fs, f)
 		}
@@ -84,32 +84,34 @@ func always(message, hint string) func([]string, string) (string, string) {
 }
 
 // wordings are tried in order.
-var wordings = []wording{
-	{message: regexp.MustCompile(`^undeclared reference to '([^']*)'(?: \(did you mean '([^']*)')?`), say: unknown},
-	{message: regexp.MustCompile(`^type '(.*)' does not support field selection`), say: noFields},
-	{message: regexp.MustCompile(`^found no matching overload for '(.*)' applied to '(.*)'`), say: unfitting},
-	{message: regexp.MustCompile(`^invalid argument to has\(\)`), say: always("has asks whether a map has a field", "write has(tool_input.command)")},
-	{message: regexp.MustCompile(`^argument (is not an identifier|must be a simple name)|^.*(variable name|iteration variable)`),
-		say: always("a loop begins with a name for the items", "write it as in labels.exists(name, name == \"team\")")},
-	{message: regexp.MustCompile(`^expression of type '(.*)' cannot be range of a comprehension`), say: noItems},
-	{message: regexp.MustCompile(`^comprehension exceeds nesting limit`),
-		say: always(fmt.Sprintf("loops stand deeper than %d in each other", maxLoops), "let a hook decide")},
-	{message: regexp.MustCompile(`^expected type '(.*)' but found '(.*)'`), say: mixed},
-	{message: regexp.MustCompile(`^invalid timestamp argument`), say: always("this is no time", `write timestamp("2026-01-02T15:04:05Z")`)},
-	{message: regexp.MustCompile(`^invalid duration argument`), say: always("this is no duration", `write duration("90s")`)},
-	{message: regexp.MustCompile(`^` + patternMark + `((?s).*)`), say: badPattern},
-	{message: regexp.MustCompile(`(?i)recursion|nest|expression size|exceed`), syntax: true,
-		say: always("the condition is too long, or nests too deep", "write less, or let a hook decide")},
-	{message: regexp.MustCompile(`^reserved identifier: (.*)`), syntax: true, say: reserved},
-	{message: regexp.MustCompile(`^Syntax error: token recognition error at: '((?s).*)'$`), syntax: true, say: strange},
-	{message: regexp.MustCompile(`^Syntax error: (?:mismatched|extraneous) input '<EOF>'`), syntax: true, say: misplaced},
-	{message: regexp.MustCompile(`^Syntax error: (?:mismatched|extraneous) input '((?s).*?)' expecting <EOF>`), syntax: true, say: beyond},
-	{message: regexp.MustCompile(`^Syntax error: `), syntax: true, say: misplaced},
+func wordings() []wording {
+	return []wording{
+		{message: regexp.MustCompile(`^undeclared reference to '([^']*)'(?: \(did you mean '([^']*)')?`), say: unknown},
+		{message: regexp.MustCompile(`^type '(.*)' does not support field selection`), say: noFields},
+		{message: regexp.MustCompile(`^found no matching overload for '(.*)' applied to '(.*)'`), say: unfitting},
+		{message: regexp.MustCompile(`^invalid argument to has\(\)`), say: always("has asks whether a map has a field", "write has(tool_input.command)")},
+		{message: regexp.MustCompile(`^argument (is not an identifier|must be a simple name)|^.*(variable name|iteration variable)`),
+			say: always("a loop begins with a name for the items", "write it as in labels.exists(name, name == \"team\")")},
+		{message: regexp.MustCompile(`^expression of type '(.*)' cannot be range of a comprehension`), say: noItems},
+		{message: regexp.MustCompile(`^comprehension exceeds nesting limit`),
+			say: always(fmt.Sprintf("loops stand deeper than %d in each other", maxLoops), "let a hook decide")},
+		{message: regexp.MustCompile(`^expected type '(.*)' but found '(.*)'`), say: mixed},
+		{message: regexp.MustCompile(`^invalid timestamp argument`), say: always("this is no time", `write timestamp("2026-01-02T15:04:05Z")`)},
+		{message: regexp.MustCompile(`^invalid duration argument`), say: always("this is no duration", `write duration("90s")`)},
+		{message: regexp.MustCompile(`^` + patternMark + `((?s).*)`), say: badPattern},
+		{message: regexp.MustCompile(`^(?:Syntax error: |internal error: )?(?:max recursion|expression (?:recursion|count|node count|code point size))`), syntax: true,
+			say: always("the condition is too long, or nests too deep", "write less, or let a hook decide")},
+		{message: regexp.MustCompile(`^reserved identifier: (.*)`), syntax: true, say: reserved},
+		{message: regexp.MustCompile(`^Syntax error: token recognition error at: '((?s).*)'$`), syntax: true, say: strange},
+		{message: regexp.MustCompile(`^Syntax error: (?:mismatched|extraneous) input '<EOF>'`), syntax: true, say: misplaced},
+		{message: regexp.MustCompile(`^Syntax error: (?:mismatched|extraneous) input '((?s).*?)' expecting <EOF>`), syntax: true, say: beyond},
+		{message: regexp.MustCompile(`^Syntax error: |^error recovery`), syntax: true, say: misplaced},
+	}
 }
 
 // say words one message.
-func say(message, at string) (said, hint string, syntax bool) {
-	for _, w := range wordings {
+func say(known []wording, message, at string) (said, hint string, syntax bool) {
+	for _, w := range known {
 		if m := w.message.FindStringSubmatch(message); m != nil {
 			said, hint = w.say(m, at)
 			return said, hint, w.syntax

@@ -1,0 +1,99 @@
+package cond
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
+)
+
+// maxPattern bounds the instructions of a compiled pattern.
+const maxPattern = 256
+
+// patterns refuses patterns of matches that are no texts in the condition, can
+// not be compiled, or are too large.
+type patterns struct{}
+
+// Name tells it from other validators.
+func (patterns) Name() string { return "hookfabric.patterns" }
+
+// Validate looks at every call of matches: text.matches(pattern), or matches(text, pattern).
+func (patterns) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, issues *cel.Issues) {
+	for _, call := range ast.MatchDescendants(ast.NavigateAST(a), ast.FunctionMatcher("matches")) {
+		args := call.AsCall().Args()
+		if len(args) == 0 {
+			continue
+		}
+		last := args[len(args)-1]
+		if text, ok := literal(last); !ok {
+			issues.ReportErrorAtID(last.ID(), patternMark+"is not a text in the condition itself")
+		} else if _, err := compilePattern(text); err != nil {
+			issues.ReportErrorAtID(last.ID(), patternMark+"%v", err)
+		}
+	}
+}
+
+func literal(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	s, ok := e.AsLiteral().(types.String)
+	return string(s), ok
+}
+
+// pattern is a compiled pattern and how many instructions it has.
+type pattern struct {
+	*regexp.Regexp
+	length uint64
+}
+
+func compilePattern(text string) (pattern, error) {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return pattern{}, fmt.Errorf("is no regular expression of RE2: %w", err)
+	}
+	prog, err := syntax.Compile(parsed.Simplify())
+	if err != nil || len(prog.Inst) > maxPattern {
+		return pattern{}, fmt.Errorf("is too large a regular expression")
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return pattern{}, fmt.Errorf("is no regular expression of RE2: %w", err)
+	}
+	return pattern{re, uint64(len(prog.Inst))}, nil
+}
+
+// compiled compiles the patterns of matches when the condition is compiled, and
+// bounds their work.
+func (c *costs) compiled(overload string) *interpreter.RegexOptimization {
+	return &interpreter.RegexOptimization{
+		Function: "matches", OverloadID: overload, RegexIndex: 1,
+		Factory: func(call interpreter.InterpretableCall, text string) (interpreter.InterpretableCall, error) {
+			p, err := compilePattern(text)
+			if err != nil {
+				return nil, err
+			}
+			c.patterns[text] = p
+			return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), p.matches), nil
+		},
+	}
+}
+
+func (p pattern) matches(args ...ref.Val) ref.Val {
+	s, ok := args[0].(types.String)
+	if !ok {
+		return types.NoSuchOverloadErr()
+	}
+	if err := tooMuch("matches", p.work(uint64(len(s)))); err != nil {
+		return err
+	}
+	return types.Bool(p.MatchString(string(s)))
+}
+
+// work of looking for the pattern in a text of n bytes.
+func (p pattern) work(n uint64) uint64 { return 8 * (n + 1) * p.length }
