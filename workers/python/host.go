@@ -188,12 +188,13 @@ func (h *host) lose(why error) {
 	h.waiting, h.cause = nil, why
 }
 
-// story is why a host that is gone is gone.
+// story is why a host that is gone is gone. One that was killed may have ended
+// by itself before.
 func (h *host) story(state *os.ProcessState, said []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.cause != nil:
+	case h.cause != nil && (state == nil || state.ExitCode() < 0):
 		return fmt.Errorf("its host process was killed: %w%s", h.cause, child.LastWords(said))
 	case state == nil:
 		return errors.New("its host process was lost")
