@@ -95,7 +95,8 @@ func openPipes() (ours, theirs []*os.File, err error) {
 		}
 		all = append(all, r, w)
 	}
-	return []*os.File{all[2], all[3], all[5]}, []*os.File{null, all[6], all[6], all[1], all[4]}, nil
+	reads, orders, answers, writes, output, prints := all[1], all[2], all[3], all[4], all[5], all[6]
+	return []*os.File{orders, answers, output}, []*os.File{null, prints, prints, reads, writes}, nil
 }
 
 // live follows the host until it is gone, and then tells all who wait for it.

@@ -3,7 +3,8 @@ package python
 // maxShared is how many coroutines share a host.
 const maxShared = 64
 
-// fewShared is from how many on coroutines use a second host, if it is idle.
+// fewShared is from how many on coroutines use one more host, if it is idle and
+// not one of those that were added for calls that are held up.
 const fewShared = 8
 
 // pick seats c in the best host there is for it; nil: there is none.
@@ -56,6 +57,7 @@ func (p *pool) pickIdle(f *function) (best *host) {
 // pickShared is the host with the fewest coroutines that f can share; nil: an
 // idle one is better, or there is none.
 func (p *pool) pickShared(f *function) (best *host) {
+	sharing := p.count(func(h *host) bool { return h.shared > 0 })
 	for _, h := range p.hosts {
 		if h.shared == 0 || h.shared >= maxShared || h.old || !h.knows[f.number] {
 			continue
@@ -64,7 +66,7 @@ func (p *pool) pickShared(f *function) (best *host) {
 			best = h
 		}
 	}
-	if best != nil && best.shared >= fewShared {
+	if best != nil && best.shared >= fewShared && sharing < p.site.limits.Hosts {
 		if h := p.pickIdle(f); h != nil && h.knows[f.number] {
 			return h
 		}
