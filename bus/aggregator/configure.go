@@ -19,9 +19,6 @@ import (
 // one that was cut off is waited for.
 const configureTime = 2 * patience
 
-// rebase is how often a change is made again because another one came between.
-const rebase = 10
-
 // Configure serves a request about the configuration.
 func (a *Aggregator) Configure(ctx context.Context, req *schema.ConfigRequest) (*schema.ConfigAnswer, error) {
 	if a.opt.Configs == nil {
@@ -151,11 +148,12 @@ func (a *Aggregator) kept(ctx context.Context, version uint64) (schema.Config, e
 }
 
 // change makes an application of the active version and spreads it, again if
-// another change came between.
+// another change came between. What can not be is refused at once; all else
+// waits for its turn once, however often it has to be made again.
 func (a *Aggregator) change(ctx context.Context, make func(before *schema.Config) (application, error)) (applied, error) {
 	ctx, cancel := context.WithTimeout(ctx, configureTime)
 	defer cancel()
-	for range rebase {
+	for mine := false; ctx.Err() == nil; mine = true {
 		before, err := a.opt.Configs.Current(ctx)
 		if err != nil {
 			return applied{}, err
@@ -165,12 +163,29 @@ func (a *Aggregator) change(ctx context.Context, make func(before *schema.Config
 			return applied{}, err
 		}
 		app.base = before.Version
+		if !mine {
+			if err := a.await(ctx); err != nil {
+				return applied{}, err
+			}
+			defer func() { <-a.turn }()
+		}
 		done, err := a.spread(ctx, app)
 		if !errors.Is(err, state.ErrMoved) {
 			return done, err
 		}
 	}
-	return applied{}, conflict(fmt.Sprintf("others changed the configuration %d times meanwhile; try again", rebase))
+	return applied{}, conflict("others changed the configuration all the time; try again")
+}
+
+// await waits for the turn to spread a configuration: each process spreads one
+// at a time.
+func (a *Aggregator) await(ctx context.Context) error {
+	select {
+	case a.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return conflict("another configuration is still being applied; try again")
+	}
 }
 
 func answerTo(done applied, warnings []string) *schema.ConfigAnswer {

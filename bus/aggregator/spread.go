@@ -45,14 +45,8 @@ type applied struct {
 }
 
 // spread proposes a configuration, waits until every live node has loaded it,
-// and makes it the active one. Each process spreads one at a time.
+// and makes it the active one. Whoever calls it has the turn.
 func (a *Aggregator) spread(ctx context.Context, app application) (applied, error) {
-	select {
-	case a.turn <- struct{}{}:
-		defer func() { <-a.turn }()
-	case <-ctx.Done():
-		return applied{}, conflict("another configuration is still being applied; try again")
-	}
 	version, same, err := a.propose(ctx, app)
 	if err != nil || same {
 		return applied{version: version}, err
