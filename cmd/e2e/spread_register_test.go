@@ -14,31 +14,35 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// hooks makes a request of the control verb "hooks" for an agent, or for all.
-func (s *spread) hooks(t testing.TB, agent string, req *schema.HooksRequest) (a schema.HooksAnswer, refusal *schema.ControlError) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+// request makes a request of the control verb "hooks" for an agent, or for all.
+func (s *spread) request(ctx context.Context, agent string, req *schema.HooksRequest) (a schema.HooksAnswer, refusal *schema.ControlError, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	subject, err := bus.ControlSubject("hooks", agent)
 	if err != nil {
-		t.Fatal(err)
+		return a, nil, err
 	}
 	body, err := schema.Marshal(req)
 	if err != nil {
-		t.Fatal(err)
+		return a, nil, err
 	}
 	m, err := s.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: body})
 	if err != nil {
-		t.Fatal(err)
+		return a, nil, err
 	}
 	if m.Header.Get(schema.HeaderServiceErrorCode) != "" {
 		refusal = &schema.ControlError{}
-		err = schema.Unmarshal(m.Data, refusal)
-	} else {
-		err = schema.Unmarshal(m.Data, &a)
+		return a, refusal, schema.Unmarshal(m.Data, refusal)
 	}
+	return a, nil, schema.Unmarshal(m.Data, &a)
+}
+
+// hooks is request for a test that can not go on without an answer.
+func (s *spread) hooks(t testing.TB, agent string, req *schema.HooksRequest) (schema.HooksAnswer, *schema.ControlError) {
+	t.Helper()
+	a, refusal, err := s.request(t.Context(), agent, req)
 	if err != nil {
-		t.Fatalf("the answer %s can not be read: %v", m.Data, err)
+		t.Fatal(err)
 	}
 	return a, refusal
 }
