@@ -58,3 +58,37 @@ func (a *Aggregator) peers(ctx context.Context, verb micro.Verb, use func(*nats.
 		use(m)
 	}
 }
+
+// status answers the control request of that name.
+func (a *Aggregator) status(req schema.StatusRequest) deferred {
+	return func(ctx context.Context) (any, error) {
+		st := a.Status()
+		st.Brokers = a.brokers(ctx)
+		var err error
+		if req.Shadow {
+			st.Shadow, err = a.ShadowStatus(ctx)
+		}
+		return st, err
+	}
+}
+
+// leasesTime is how long the leases of the brokers may take to be read: without
+// them a status says all the rest.
+const leasesTime = time.Second
+
+// brokers are those that hold a lease.
+func (a *Aggregator) brokers(ctx context.Context) (all []schema.BrokerStatus) {
+	if a.opt.Configs == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leasesTime)
+	defer cancel()
+	nodes, err := a.opt.Configs.Nodes(ctx)
+	if err != nil {
+		a.opt.Logger.Warn("the other brokers are left out of a status", "error", err)
+	}
+	for _, n := range nodes {
+		all = append(all, schema.BrokerStatus{Broker: n.ID, ConfigVersion: n.Active, Candidate: n.Candidate})
+	}
+	return all
+}

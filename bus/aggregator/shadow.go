@@ -175,16 +175,3 @@ func sorted(all []schema.ShadowStatus) {
 		})
 	}
 }
-
-// status answers the control request of that name.
-func (a *Aggregator) status(req schema.StatusRequest) any {
-	if !req.Shadow {
-		return a.Status()
-	}
-	return deferred(func(ctx context.Context) (any, error) {
-		st := a.Status()
-		var err error
-		st.Shadow, err = a.ShadowStatus(ctx)
-		return st, err
-	})
-}

@@ -164,6 +164,9 @@ func printStatus(w io.Writer, st *schema.FabricStatus) error {
 	}
 	fmt.Fprintf(w, "fabric   %s, %s\nrelease  %s\nconfig   version %d, %d hooks\ncalls    %d under way\n",
 		st.Fabric, ready, st.Version, st.ConfigVersion, st.Hooks, st.InFlight)
+	for _, b := range st.Brokers {
+		fmt.Fprintf(w, "broker   %s, version %d%s\n", b.Broker, b.ConfigVersion, candidateState(b.Candidate))
+	}
 	for _, name := range slices.Sorted(maps.Keys(st.LoadErrors)) {
 		fmt.Fprintf(w, "DENIED   hook %q can not be loaded: %s\n", name, st.LoadErrors[name])
 	}
@@ -179,6 +182,19 @@ func printStatus(w io.Writer, st *schema.FabricStatus) error {
 		}
 	}
 	return t.Flush()
+}
+
+// candidateState says how far a broker is with the version that is to become active.
+func candidateState(c *schema.Candidate) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Error != "":
+		return fmt.Sprintf("; it can not use version %d: %s", c.Version, c.Error)
+	case len(c.LoadErrors) > 0:
+		return fmt.Sprintf("; of version %d it can not load %d handlers", c.Version, len(c.LoadErrors))
+	}
+	return fmt.Sprintf("; version %d is loaded", c.Version)
 }
 
 func workerState(x schema.WorkerStatus) string {
