@@ -50,6 +50,9 @@ func (s *spread) checkRefusedStart(t testing.TB, path string) {
 // those before it were killed: it has to wait until their leases have lapsed.
 func TestFileOfABrokerThatIsAloneAfterACrash(t *testing.T) {
 	t.Parallel()
+	if !long() {
+		t.Skip("runs with HOOKFABRIC_LONG=1")
+	}
 	s := startSpread(t, 2, 1)
 	for _, b := range s.brokers {
 		b.kill()
