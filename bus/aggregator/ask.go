@@ -33,7 +33,7 @@ func (a *Aggregator) take(m *nats.Msg) {
 		return // nobody to answer: it was not asked, only published
 	}
 	req, err := bus.ParseEventMsg(m)
-	if !a.sure(arrived, req.Left) {
+	if !a.sure(arrived, &req) {
 		return // somebody else answers, or the shim's own policy does
 	}
 	act := a.active.Load()
@@ -61,17 +61,26 @@ func (a *Aggregator) take(m *nats.Msg) {
 	a.answer(m, act, &req.Routing, &v, arrived)
 }
 
+// beforeAgain is how long a call that was asked for the first time may wait for
+// the configuration: when nobody says anything for longer it is asked again, and
+// who does not know of the first time must not have run it meanwhile.
+const beforeAgain = (schema.Missed - 1) * schema.BeatEvery
+
 // sure reports whether the active configuration is known to be that. Where it
 // has to be asked for, the call waits without a sign of life, so that it may go
 // to another broker meanwhile.
-func (a *Aggregator) sure(now time.Time, left time.Duration) bool {
+func (a *Aggregator) sure(now time.Time, req *bus.EventRequest) bool {
 	if a.unfit.Load() {
 		return false
 	}
 	if a.opt.Lease == nil || a.opt.Lease.Fresh(now) {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, left)
+	limit := req.Left
+	if req.Attempt < 2 {
+		limit = min(limit, beforeAgain)
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, limit)
 	defer cancel()
 	return a.opt.Lease.Wait(ctx) == nil
 }

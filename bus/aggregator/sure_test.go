@@ -60,3 +60,24 @@ func TestACallThatWaitedForTheConfigurationGetsTheOneThatIsActive(t *testing.T) 
 		}
 	})
 }
+
+func TestACallThatIsAskedAgainMeanwhileIsNotRunLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{renewed: make(chan struct{})}
+		f := startWith(t, aggregator.Options{Lease: l}, library{"yes": says(schema.Allowed())}, hook("yes", func(h *schema.Hook) { h.Idempotent = true }))
+		l.lapsed.Store(true)
+		first := f.send(event(schema.PreToolUse))
+		<-time.After(schema.Missed * schema.BeatEvery) // when the shim asks again
+		again := event(schema.PreToolUse)
+		again.Subject += ".again"
+		again.Header.Set(schema.HeaderAttempt, "2")
+		second := f.send(again)
+		synctest.Wait()
+		close(l.renewed)
+		v, _ := second.verdict()
+		want(t, v, schema.Allow, "yes:ok")
+		if !first.nothing() {
+			t.Error("the first attempt was answered, too")
+		}
+	})
+}
