@@ -19,8 +19,10 @@ const (
 	patience = 30 * time.Second
 	// lookEvery is how often it is looked whether all have.
 	lookEvery = 25 * time.Millisecond
-	// settleTime is how long it is waited until all brokers use an active version.
-	settleTime = 3 * time.Second
+	// settleTime is how long it is waited until all brokers use an active version:
+	// longer than it takes them to renew their leases, by which they learn of it
+	// in the seconds after a server was lost, when nobody hears of changes.
+	settleTime = 4 * time.Second
 	// knownAfter is when all live workers have been heard of.
 	knownAfter = schema.Missed * schema.BeatEvery
 )
