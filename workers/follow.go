@@ -11,10 +11,12 @@ import (
 // known what comes of it, unless another update comes first. It is also told
 // that there is nothing to say (nil).
 func (w *Worker) Take(u state.Update, said func(*schema.Candidate)) {
-	turn := w.begin()
+	turn := w.begin(&u)
 	if u.Active != nil {
 		w.Prepare(*u.Active)
 		w.Activate(u.Active.Version, u.Keep)
+	} else {
+		w.trim()
 	}
 	switch {
 	case u.Candidate != nil:
@@ -30,16 +32,18 @@ func (w *Worker) Take(u state.Update, said func(*schema.Candidate)) {
 
 // consider loads a version that may become active.
 func (w *Worker) consider(cfg schema.Config, turn uint64, said func(*schema.Candidate)) {
-	c := &schema.Candidate{Version: cfg.Version, LoadErrors: w.Prepare(cfg)}
-	if !w.say(turn, c) {
-		w.trim() // perhaps nobody wants it any more
-		return
+	c := &schema.Candidate{Version: cfg.Version, LoadErrors: w.prepare(cfg, w.holdWanted)}
+	if w.say(turn, c) {
+		said(c)
 	}
-	said(c)
 }
 
-// begin begins to take an update, about which nothing is said yet.
-func (w *Worker) begin() (turn uint64) {
+// begin begins to take an update, about which nothing is said yet. What it names
+// is held on to from here on, whoever lets go of something meanwhile.
+func (w *Worker) begin(u *state.Update) (turn uint64) {
+	w.holding.Lock()
+	w.fabric, w.kept = u.Fabric, u.Keep
+	w.holding.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.turn++

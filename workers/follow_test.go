@@ -43,11 +43,11 @@ func TestACandidateIsLoadedBesideWhatIsActive(t *testing.T) {
 		say, heard := said()
 		active, candidate := versionOf(1, "a"), versionOf(2, "a", "b")
 		go func() { s.let <- nil }()
-		w.Take(state.Update{Active: active, Keep: []uint64{1}}, say)
+		w.Take(state.Update{Fabric: "f", Active: active, Keep: []uint64{1}}, say)
 		if c := <-heard; c != nil {
 			t.Errorf("without a candidate it said %+v", c)
 		}
-		w.Take(state.Update{Active: active, Candidate: candidate, Keep: []uint64{2, 1}}, say) // does not wait
+		w.Take(state.Update{Fabric: "f", Active: active, Candidate: candidate, Keep: []uint64{2, 1}}, say) // does not wait
 		wantKinds(t, w.Run(t.Context(), batchOf(1, "f", 0)), "0:ok")
 		if b := w.Beat("p"); b.Candidate != nil {
 			t.Errorf("before it is loaded, the beat says %+v", b.Candidate)
@@ -61,7 +61,7 @@ func TestACandidateIsLoadedBesideWhatIsActive(t *testing.T) {
 		if b := w.Beat("p"); !cmp.Equal(b.Candidate, want) || !cmp.Equal(b.Versions, []uint64{1, 2}) || w.Version() != 1 {
 			t.Errorf("%+v, active is %d", b, w.Version())
 		}
-		w.Take(state.Update{Active: candidate, Keep: []uint64{2, 1}}, say)
+		w.Take(state.Update{Fabric: "f", Active: candidate, Keep: []uint64{2, 1}}, say)
 		if c := <-heard; c != nil || w.Version() != 2 || w.Beat("p").Candidate != nil {
 			t.Errorf("activated, it said %+v and runs version %d", c, w.Version())
 		}
@@ -73,8 +73,8 @@ func TestACandidateThatIsWithdrawnWhileItLoadsIsDropped(t *testing.T) {
 		s := slowly{make(chan error)}
 		w := s.worker()
 		say, heard := said()
-		w.Take(state.Update{Candidate: versionOf(1, "a"), Keep: []uint64{1}}, say)
-		w.Take(state.Update{}, say)
+		w.Take(state.Update{Fabric: "f", Candidate: versionOf(1, "a"), Keep: []uint64{1}}, say)
+		w.Take(state.Update{Fabric: "f"}, say)
 		if c := <-heard; c != nil {
 			t.Errorf("%+v", c)
 		}
@@ -96,5 +96,47 @@ func TestACandidateThatCanNotBeReadIsReported(t *testing.T) {
 	want := &schema.Candidate{Version: 3, Error: "it is of a newer release"}
 	if diff := cmp.Diff(want, <-heard); diff != "" || !cmp.Equal(w.Beat("p").Candidate, want) {
 		t.Error(diff, w.Beat("p").Candidate)
+	}
+}
+
+func TestACandidateOfAFabricThatWasMadeAnewTakesNobodysPlace(t *testing.T) {
+	for range 50 { // whichever of the two is loaded first
+		w := newWorker(library{"a": allows}, guards(1, "f", "a"))
+		say, _ := said()
+		next := guards(1, "g", "a")
+		w.Take(state.Update{Fabric: "f", Candidate: versionOf(2, "a"), Keep: []uint64{2, 1}}, say)
+		w.Take(state.Update{Fabric: "g", Active: &next, Keep: []uint64{1}}, say)
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		wantKinds(t, w.Run(t.Context(), batchOf(1, "g", 0)), "0:ok")
+	}
+}
+
+// cutShort is a runner that loads nothing before it is closed.
+type cutShort struct{ closed chan struct{} }
+
+func (c cutShort) Load(schema.Hook, workers.Site) (workers.Handler, error) {
+	<-c.closed
+	return nil, errors.New("the worker is stopping")
+}
+
+func (c cutShort) Close() error {
+	close(c.closed)
+	return nil
+}
+
+func TestALoadThatAStopCutsShortIsNotHeldAgainstItsVersion(t *testing.T) {
+	w := workers.New(workers.Options{
+		Name: "w", Pools: []string{"p"}, Logger: quiet,
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: cutShort{make(chan struct{})}},
+	})
+	say, heard := said()
+	w.Take(state.Update{Fabric: "f", Candidate: versionOf(1, "a"), Keep: []uint64{1}}, say)
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if len(heard) > 0 || w.Beat("p").Candidate != nil {
+		t.Errorf("it said %+v", w.Beat("p").Candidate)
 	}
 }

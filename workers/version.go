@@ -50,7 +50,10 @@ func (w *Worker) Load(cfg schema.Config) map[string]string {
 
 // Prepare makes cfg ready to run, unless it is already, beside the versions
 // that are held. It returns the handlers that could not be loaded, by hook name.
-func (w *Worker) Prepare(cfg schema.Config) map[string]string {
+func (w *Worker) Prepare(cfg schema.Config) map[string]string { return w.prepare(cfg, w.hold) }
+
+// prepare is Prepare, with what is done with a version that was loaded.
+func (w *Worker) prepare(cfg schema.Config, hold func(*version)) map[string]string {
 	if v := w.held(&cfg); v != nil {
 		return v.loadErrors() // at once, also while another one takes its time
 	}
@@ -66,7 +69,7 @@ func (w *Worker) Prepare(cfg schema.Config) map[string]string {
 			v.hooks[i] = w.loadHook(h, &cfg)
 		}
 	}
-	w.hold(v)
+	hold(v)
 	return v.loadErrors()
 }
 
@@ -82,6 +85,23 @@ func (w *Worker) held(cfg *schema.Config) *version {
 func (w *Worker) hold(v *version) {
 	w.holding.Lock()
 	defer w.holding.Unlock()
+	w.add(v)
+}
+
+// holdWanted is hold for a version that took its time, if the last update still
+// names it. By then the numbers may be another fabric's.
+func (w *Worker) holdWanted(v *version) {
+	w.holding.Lock()
+	defer w.holding.Unlock()
+	if v.config.Fabric == w.fabric && slices.Contains(w.kept, v.config.Version) {
+		w.add(v)
+		return
+	}
+	w.leave(v)
+}
+
+// add is hold under its lock.
+func (w *Worker) add(v *version) {
 	next := map[uint64]*version{v.config.Version: v}
 	for n, other := range *w.versions.Load() {
 		if n != v.config.Version && other.config.Fabric == v.config.Fabric {

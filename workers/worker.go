@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -47,6 +48,7 @@ type Worker struct {
 	loading  sync.Mutex  // one configuration is loaded at a time
 	holding  sync.Mutex  // one goroutine at a time changes which versions are held
 	kept     []uint64    // the versions that are held on to; guarded by holding
+	fabric   string      // whose versions these are, once one was followed; guarded by holding
 	later    *time.Timer // when a version that lingers is let go of
 	active   atomic.Uint64
 	loads    sync.WaitGroup // versions that are loaded beside the active one
@@ -123,6 +125,7 @@ func (w *Worker) release() {
 
 // Close ends the runners. Drain its Service first.
 func (w *Worker) Close() error {
+	w.begin(&state.Update{}) // that a load is cut short is nothing to be told of its version
 	w.later.Stop()
 	var first error
 	for _, r := range w.opt.Runners {
