@@ -54,6 +54,9 @@ func (a *Aggregator) spread(ctx context.Context, app application) (applied, erro
 		return applied{version: version}, err
 	}
 	problems, fatal, err := a.validated(ctx, version, app.force)
+	if err != nil && a.ctx.Err() != nil {
+		err = &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker is stopping; nothing was changed, ask again"}
+	}
 	if err == nil && !fatal && (app.force || len(problems) == 0) {
 		if err = a.opt.Configs.Activate(ctx, version); err == nil {
 			a.settle(ctx, version)

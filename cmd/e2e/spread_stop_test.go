@@ -1,0 +1,37 @@
+package e2e_test
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestStoppedCoordinatorTakesItsProposalBack tells the broker to stop that
+// applies a configuration while workers are still loading it: whoever asked is
+// told, and the next change waits for nothing.
+func TestStoppedCoordinatorTakesItsProposalBack(t *testing.T) {
+	s := startSpread(t, 2, 2)
+	w := startWatch(t, dial(t, s.url))
+	path, until := s.slow(t, 2)
+	asked := start(t, "broker", "apply", path, "--nats", s.url)
+	s.awaitProposed(t)
+	by := s.brokers[s.proposer(t)]
+	by.must(t, syscall.SIGTERM)
+	if code, err := by.wait(); err != nil || code != 0 {
+		t.Errorf("the broker ended with %d, %v:\n%s", code, err, lastLines(by.said.String(), 5))
+	}
+	code, err := asked.wait()
+	if err != nil || code != 1 || !strings.Contains(asked.said.String(), "this broker is stopping; nothing was changed, ask again") {
+		t.Errorf("who asked ended with %d, %v:\n%s", code, err, asked.said)
+	}
+	if p := s.pointer(t); p.Version != 1 || p.Proposed.Version > 0 {
+		t.Errorf("the pointer is %+v", p)
+	}
+	s.file(t, filepath.Base(until), "")
+	w.floor.Store(s.apply(t, 3))
+	w.more(t, 50)
+	all := w.finish()
+	t.Log(&all)
+	all.check(t, s.says)
+}
