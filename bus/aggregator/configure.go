@@ -190,7 +190,7 @@ func (a *Aggregator) await(ctx context.Context) error {
 
 func answerTo(done applied, warnings []string) *schema.ConfigAnswer {
 	return &schema.ConfigAnswer{
-		Version: done.version, Changed: done.changed, Refused: done.refused, Problems: done.problems, Warnings: warnings,
+		Version: done.version, Changed: done.changed, Refused: done.refused, Problems: told(done.problems), Warnings: warnings,
 	}
 }
 
@@ -273,7 +273,7 @@ func (a *Aggregator) unregister(ctx context.Context, agent string, req *schema.H
 }
 
 func hooksAnswer(done applied, names []string) *schema.HooksAnswer {
-	answer := &schema.HooksAnswer{Version: done.version, Changed: done.changed, Refused: done.refused, Problems: done.problems}
+	answer := &schema.HooksAnswer{Version: done.version, Changed: done.changed, Refused: done.refused, Problems: told(done.problems)}
 	if !done.refused {
 		answer.Names = names
 	}

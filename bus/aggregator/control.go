@@ -92,6 +92,9 @@ func (a *Aggregator) respond(r micro.Request, answer any, err error) {
 	if err == nil {
 		data, err = schema.Marshal(answer)
 	}
+	if most := a.opt.Work.MaxPayload(); err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("the answer has %d bytes, and the NATS server takes at most %d in one message", len(data), most)
+	}
 	if err == nil {
 		err = r.Respond(data)
 	} else {

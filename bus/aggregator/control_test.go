@@ -85,3 +85,18 @@ func TestTheAggregatorIsAMicroService(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAnswerThatNoMessageHoldsIsAnErrorThatSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, library{})
+		for _, name := range []string{"v", "w"} {
+			f.worker(name).beat(schema.Beat{Capacity: 1, LoadErrors: map[string]string{name: strings.Repeat("x", schema.MaxPayload*2/3)}})
+		}
+		synctest.Wait()
+		m := f.control("hook.v1.ctl.status._")
+		var e schema.ControlError
+		if err := schema.Unmarshal(m.Data, &e); err != nil || e.Code != schema.CodeInternal || !strings.Contains(e.Message, "takes at most 8388608 in one message") {
+			t.Errorf("%+v %v", e, err)
+		}
+	})
+}
