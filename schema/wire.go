@@ -1,6 +1,9 @@
 package schema
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -151,6 +154,21 @@ type Candidate struct {
 	Error string `json:"error,omitzero"`
 	// LoadErrors are the handlers that the node can not load, by hook name.
 	LoadErrors map[string]string `json:"load_errors,omitzero"`
+}
+
+// FittingErrors are as many load errors, in the order of their hooks, as about
+// room bytes hold. Long ones are cut, so that none takes the place of many.
+func FittingErrors(all map[string]string, room int) map[string]string {
+	most, some := room/64, make(map[string]string)
+	for _, hook := range slices.Sorted(maps.Keys(all)) {
+		said := all[hook]
+		said = strings.ToValidUTF8(said[:min(len(said), most)], "")
+		if room -= len(hook) + len(said) + 8; room < 0 {
+			break
+		}
+		some[hook] = said
+	}
+	return some
 }
 
 // BatchProgress is a batch that a worker has in hand.

@@ -32,7 +32,7 @@ func (w *Worker) Take(u state.Update, said func(*schema.Candidate)) {
 
 // consider loads a version that may become active.
 func (w *Worker) consider(cfg schema.Config, turn uint64, said func(*schema.Candidate)) {
-	c := &schema.Candidate{Version: cfg.Version, LoadErrors: w.prepare(cfg, w.holdWanted)}
+	c := &schema.Candidate{Version: cfg.Version, LoadErrors: fittingErrors(w.prepare(cfg, w.holdWanted))}
 	if w.say(turn, c) {
 		said(c)
 	}

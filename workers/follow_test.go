@@ -2,6 +2,7 @@ package workers_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -138,5 +139,25 @@ func TestALoadThatAStopCutsShortIsNotHeldAgainstItsVersion(t *testing.T) {
 	}
 	if len(heard) > 0 || w.Beat("p").Candidate != nil {
 		t.Errorf("it said %+v", w.Beat("p").Candidate)
+	}
+}
+
+func TestABeatOfManyLoadErrorsFitsIntoAMessage(t *testing.T) {
+	w := workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Logger: quiet})
+	var missing []string
+	for i := range 20_000 {
+		missing = append(missing, fmt.Sprintf("hook-%d", i))
+	}
+	active, candidate := versionOf(1, missing...), versionOf(2, missing...)
+	say, heard := said()
+	w.Take(state.Update{Fabric: "f", Active: active, Candidate: candidate, Keep: []uint64{2, 1}}, say)
+	<-heard
+	b := w.Beat("p")
+	data, err := schema.Marshal(b)
+	if err != nil || len(data) > 512<<10 || len(b.LoadErrors) < 100 || len(b.Candidate.LoadErrors) < 100 {
+		t.Errorf("%d bytes, %d and %d load errors, %v", len(data), len(b.LoadErrors), len(b.Candidate.LoadErrors), err)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -149,7 +149,7 @@ func (w *Worker) Beat(pool string) *schema.Beat {
 	versions := *w.versions.Load()
 	b.Versions = slices.Sorted(maps.Keys(versions))
 	if v := versions[w.Version()]; v != nil {
-		b.LoadErrors = v.loadErrors()
+		b.LoadErrors = fittingErrors(v.loadErrors())
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,6 +166,18 @@ func (w *Worker) Beat(pool string) *schema.Beat {
 // maxBeatOutcomes bounds what a beat carries of finished outcomes: what does
 // not fit is run again if its worker is lost.
 const maxBeatOutcomes = 256 << 10
+
+// maxBeatErrors bounds what a beat carries of load errors, those of the active
+// version and those of the candidate each: a worker whose beats fit into no
+// message would count as dead.
+const maxBeatErrors = 64 << 10
+
+func fittingErrors(all map[string]string) map[string]string {
+	if len(all) == 0 {
+		return nil
+	}
+	return schema.FittingErrors(all, maxBeatErrors)
+}
 
 // fitting is the longest prefix of outcomes that fits into room.
 func fitting(outcomes []schema.Outcome, room *int) []schema.Outcome {

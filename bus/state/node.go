@@ -117,15 +117,7 @@ func (n Node) value() ([]byte, error) {
 		return data, err
 	}
 	short := *n.Candidate
-	short.Error, short.LoadErrors = cut(short.Error), map[string]string{}
-	room := maxNode - 4*maxNote
-	for _, hook := range slices.Sorted(maps.Keys(n.Candidate.LoadErrors)) {
-		said := cut(n.Candidate.LoadErrors[hook])
-		if room -= len(hook) + len(said) + 8; room < 0 {
-			break
-		}
-		short.LoadErrors[hook] = said
-	}
+	short.Error, short.LoadErrors = cut(short.Error), schema.FittingErrors(short.LoadErrors, maxNode-4*maxNote)
 	n.Candidate = &short
 	return schema.Marshal(n)
 }
