@@ -73,6 +73,7 @@ type Broker struct {
 	lease        *state.Lease
 	unfollow     context.CancelFunc
 	followed     chan error // the end of following the configuration
+	reports      latest     // what is said of it
 	active       *schema.Config
 	worker       *workers.Worker
 	service      *workers.Service
@@ -255,7 +256,7 @@ func (b *Broker) startWorker(context.Context) error {
 		},
 	})
 	b.reg.MustRegister(b.worker)
-	b.stack.Push("runners", func(context.Context) error { return b.worker.Close() })
+	b.stack.Push("runners", b.stopRunners)
 	b.stack.Push("worker", func(ctx context.Context) error {
 		if b.service == nil {
 			return nil // it never got so far

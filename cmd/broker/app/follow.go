@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -113,11 +114,22 @@ func (b *Broker) stopFollowing(context.Context) error {
 	return <-b.followed
 }
 
+// stopRunners ends the worker. What becomes active, or may, is not its any more:
+// it could load none of it, and the others would take that for a refusal.
+func (b *Broker) stopRunners(context.Context) error {
+	if b.unfollow != nil {
+		b.unfollow()
+	}
+	return b.worker.Close()
+}
+
+// offer puts v in the place of what nobody took. One goroutine may offer.
 func offer[T any](ch chan T, v T) {
 	select {
-	case ch <- v:
+	case <-ch:
 	default:
 	}
+	ch <- v
 }
 
 // applyFirst applies the file the broker was started with, or sees to it that
@@ -160,13 +172,39 @@ func (b *Broker) inFolder(f *aggregator.File) (err error) {
 // the other brokers.
 func (b *Broker) take(u state.Update) error {
 	err := b.activate(u.Active)
-	said := func(c *schema.Candidate) { b.lease.Report(b.agg.Version(), b.consider(u.Candidate, c)) }
+	report := b.reports.next()
+	said := func(c *schema.Candidate) {
+		c = b.consider(u.Candidate, c)
+		report(func() { b.lease.Report(b.agg.Version(), c) })
+	}
 	if b.worker != nil {
 		b.worker.Take(u, said)
 	} else {
 		said(candidateOf(u))
 	}
 	return err
+}
+
+// latest lets only the newest of several have its say: a candidate may be ready
+// when the next one was reported already.
+type latest struct {
+	mu   sync.Mutex
+	turn uint64 // the newest; guarded by mu
+}
+
+// next begins a turn. What it returns calls say, unless another turn has begun.
+func (l *latest) next() func(say func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn++
+	turn := l.turn
+	return func(say func()) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if turn == l.turn {
+			say()
+		}
+	}
 }
 
 // activate loads a version into the worker before calls are pinned to it.

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestOnlyTheNewestHasItsSay(t *testing.T) {
+	var l latest
+	said := ""
+	first := l.next()
+	first(func() { said += "1" })
+	second := l.next()
+	first(func() { said += "late" })
+	second(func() { said += "2" })
+	if said != "12" {
+		t.Error(said)
+	}
+}
+
+// newerRelease leaves a version in dir that this release can not use.
+func newerRelease(t *testing.T, dir string) {
+	t.Helper()
+	server, err := embedded.Start(t.Context(), embedded.Options{Dir: dir, SyncInterval: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	nc, err := server.Connect(t.Context(), bus.Options{Name: "newer"})
+	must(t, err)
+	js, err := jetstream.New(nc)
+	must(t, err)
+	configs, err := state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
+	must(t, err)
+	hook := schema.Hook{
+		Name: "h", Event: schema.PreToolUse, Type: schema.Builtin, Handler: "allow", Timeout: schema.DefaultTimeout,
+		Pool: schema.DefaultPool, When: "of_a_newer_release(tool)",
+	}
+	version, _, err := configs.Propose(t.Context(), schema.Config{Hooks: []schema.Hook{hook}}, state.Proposal{})
+	must(t, err)
+	must(t, configs.Activate(t.Context(), version))
+	nc.Close()
+	must(t, server.Close(t.Context()))
+}
+
+func TestAFileTakesThePlaceOfAVersionThatCanNotBeUsed(t *testing.T) {
+	dir := t.TempDir()
+	newerRelease(t, filepath.Join(dir, "data"))
+	file := filepath.Join(dir, "hooks.yaml")
+	must(t, os.WriteFile(file, []byte("hooks: {}\n"), 0o600))
+	opt := Options{Data: filepath.Join(dir, "data"), Sync: time.Minute, Logger: slog.New(slog.DiscardHandler)}
+	if b, err := New(t.Context(), opt); err == nil {
+		t.Error("without a file it starts all the same")
+		must(t, b.Close(t.Context()))
+	}
+	opt.Config = file
+	b, err := New(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := b.Status(); st.ConfigVersion != 2 || !st.Ready {
+		t.Errorf("%+v", st)
+	}
+	must(t, b.Close(t.Context()))
+}
