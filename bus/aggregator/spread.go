@@ -62,6 +62,9 @@ func (a *Aggregator) spread(ctx context.Context, app application) (applied, erro
 			a.settle(ctx, version)
 			return applied{version: version, changed: true, problems: problems}, nil
 		}
+		if !errors.Is(err, state.ErrMoved) {
+			err = fmt.Errorf("%w; whether it is active all the same, config history tells", err)
+		}
 	}
 	a.withdraw(version)
 	return applied{version: app.base, refused: err == nil, problems: problems}, err
@@ -132,7 +135,7 @@ func (a *Aggregator) validated(ctx context.Context, version uint64, force bool) 
 		if err != nil {
 			return nil, false, err
 		}
-		workers := a.workersOn(version)
+		workers := a.workersOn(version, brokers.asked)
 		late := time.Now().After(until)
 		known := time.Since(a.started) >= knownAfter
 		if late || len(brokers.missing) == 0 && (force || known && len(workers.missing) == 0) {
@@ -140,13 +143,15 @@ func (a *Aggregator) validated(ctx context.Context, version uint64, force bool) 
 			return problems, brokers.unfit || late && len(brokers.missing) > 0, nil
 		}
 		if err := pause(ctx, lookEvery); err != nil {
-			return slices.Concat(brokers.tell(true), workers.tell(true)), false, fmt.Errorf("waiting until every node has loaded version %d: %w", version, err)
+			return nil, false, fmt.Errorf("waiting until every node has loaded version %d: %w", version, err)
 		}
 	}
 }
 
 // census is what one kind of node says of a version.
 type census struct {
+	// asked are all of them, whatever they said.
+	asked    []string
 	problems []schema.Problem
 	// missing are the nodes that have not said anything yet.
 	missing []string
@@ -170,6 +175,7 @@ func (c *census) tell(late bool) []schema.Problem {
 
 // add counts what a node says; nil: nothing.
 func (c *census) add(node string, version uint64, said *schema.Candidate) {
+	c.asked = append(c.asked, node)
 	if said == nil || said.Version != version {
 		c.missing = append(c.missing, node)
 		return
@@ -193,13 +199,12 @@ func (a *Aggregator) brokersOn(ctx context.Context, version uint64) (c census, e
 	return c, err
 }
 
-// workersOn asks what the live workers said last.
-func (a *Aggregator) workersOn(version uint64) (c census) {
-	asked := make(map[string]bool)
+// workersOn asks what the live workers said last, but those in brokers, whose
+// leases say it.
+func (a *Aggregator) workersOn(version uint64, brokers []string) (c census) {
 	for _, p := range a.members.Pools() {
 		for _, w := range p.Workers {
-			if !w.Silent && !w.Draining && !asked[w.Worker] {
-				asked[w.Worker] = true
+			if !w.Silent && !w.Draining && !slices.Contains(brokers, w.Worker) && !slices.Contains(c.asked, w.Worker) {
 				c.add(w.Worker, version, w.Candidate)
 			}
 		}

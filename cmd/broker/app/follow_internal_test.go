@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
@@ -69,4 +70,19 @@ func TestAFileTakesThePlaceOfAVersionThatCanNotBeUsed(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	must(t, b.Close(t.Context()))
+}
+
+func TestANodeThatCanNotLoadAHookIsNamedOnce(t *testing.T) {
+	dir := t.TempDir()
+	log := slog.New(slog.DiscardHandler)
+	first, err := New(t.Context(), Options{Data: dir, Listen: "127.0.0.1:0", Sync: time.Minute, Logger: log})
+	must(t, err)
+	second, err := New(t.Context(), Options{NATS: first.URL(), Logger: log})
+	must(t, err)
+	answer, err := first.agg.Apply(t.Context(), &aggregator.File{Name: "f", Text: "hooks: {PreToolUse: [{type: builtin, handler: missing}]}\n"})
+	if err != nil || !answer.Refused || len(answer.Problems) != 2 || answer.Problems[0].Node == answer.Problems[1].Node {
+		t.Errorf("%+v, %v", answer, err)
+	}
+	must(t, second.Close(t.Context()))
+	must(t, first.Close(t.Context()))
 }
