@@ -187,6 +187,14 @@ var refusals = []scenario{
 		}
 		f.wantTrail("x", "a")
 	}},
+	{"a configuration that can not be kept is the asker's to mend, however often it is asked for", func(t *testing.T) {
+		f := start(t, named("a"))
+		yaml := "hooks:\n  PreToolUse:\n" + strings.Repeat("    - {handler: allow, type: builtin, matcher: "+strings.Repeat("x", 350)+"}\n", 20_000)
+		_, failed := f.apply(yaml, true)
+		if failed == nil || failed.Code != schema.CodeBadRequest || !strings.Contains(failed.Message, "at most 8128 KiB are possible") {
+			t.Errorf("%v", failed)
+		}
+	}},
 	{"a handler that a node can not load stops an apply, and no force is needed to go on without it", func(t *testing.T) {
 		f := start(t, named("a"))
 		f.serve("gopher", handlers{"there": does(schema.Result{})})

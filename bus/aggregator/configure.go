@@ -170,6 +170,9 @@ func (a *Aggregator) change(ctx context.Context, make func(before *schema.Config
 			defer func() { <-a.turn }()
 		}
 		done, err := a.spread(ctx, app)
+		if errors.Is(err, state.ErrTooLarge) {
+			return done, badRequest("%v", err)
+		}
 		if !errors.Is(err, state.ErrMoved) {
 			return done, err
 		}

@@ -139,7 +139,7 @@ func TestTheBucketIsBounded(t *testing.T) {
 			t.Errorf("a large configuration comes back with %v", err)
 		}
 		big.Hooks[0].When = strings.Repeat("x", state.MaxConfig)
-		if _, _, err := c.Propose(t.Context(), big, state.Proposal{}); err == nil || !strings.Contains(err.Error(), "at most 8128 KiB") {
+		if _, _, err := c.Propose(t.Context(), big, state.Proposal{}); !errors.Is(err, state.ErrTooLarge) || !strings.Contains(err.Error(), "at most 8128 KiB") {
 			t.Errorf("a configuration too large: %v", err)
 		}
 	})

@@ -17,6 +17,9 @@ const maxNote = 256
 // took for granted.
 var ErrMoved = errors.New("the configuration changed meanwhile")
 
+// ErrTooLarge says that a configuration can not be kept.
+var ErrTooLarge = errors.New("the configuration is too large")
+
 // Busy is the error of a proposal while another one stands. Its proposer may
 // be at work, which is worth waiting for, or dead: see [Proposal.Over].
 type Busy struct {
@@ -52,14 +55,15 @@ type Proposal struct {
 // written and same is true.
 //
 // Numbers only grow; some may be skipped. While another proposal stands the
-// error is a *[Busy]; if another version is active than it asks for, [ErrMoved].
+// error is a *[Busy]; if another version is active than it asks for, [ErrMoved]; of
+// a configuration that no message holds, [ErrTooLarge].
 func (c *Configs) Propose(ctx context.Context, cfg schema.Config, p Proposal) (version uint64, same bool, err error) {
 	w := proposing{configs: c, cfg: cfg, Proposal: p}
 	if w.content, err = content(cfg); err != nil {
 		return 0, false, err
 	}
-	if n := len(w.content); n > MaxConfig {
-		return 0, false, fmt.Errorf("the configuration takes %d KiB as JSON; at most %d KiB are possible, so write fewer or shorter hooks", n>>10, MaxConfig>>10)
+	if n, most := len(w.content), c.largest(); n > most {
+		return 0, false, fmt.Errorf("%w: it takes %d KiB as JSON, and at most %d KiB are possible; write fewer or shorter hooks", ErrTooLarge, n>>10, most>>10)
 	}
 	err = retry(ctx, w.try)
 	w.tidy(ctx, err)
@@ -67,6 +71,15 @@ func (c *Configs) Propose(ctx context.Context, cfg schema.Config, p Proposal) (v
 		return 0, false, fmt.Errorf("proposing the configuration: %w", err)
 	}
 	return w.done, w.done != w.written, nil
+}
+
+// largest is the largest configuration that the server takes: one that is not
+// ours may take less than the contract's largest message.
+func (c *Configs) largest() int {
+	if most := int(c.js.Conn().MaxPayload()); most > 0 {
+		return min(MaxConfig, most-(schema.MaxPayload-schema.MaxEvent))
+	}
+	return MaxConfig
 }
 
 // content is what two configurations have in common when they say the same.
