@@ -47,9 +47,11 @@ type File struct {
 	Text string
 	// Note is what the history says of it.
 	Note string
-	// Force goes on although handlers can not be loaded, and without waiting to
-	// hear of all workers first.
+	// Force goes on although handlers can not be loaded.
 	Force bool
+	// AtOnce does not wait for workers, as when a broker starts, which they have
+	// not met yet: they load the version when it is active.
+	AtOnce bool
 	// Alone refuses a file that says something else than the active version while
 	// other brokers live, who answer by that.
 	Alone bool
@@ -72,7 +74,7 @@ func (a *Aggregator) Apply(ctx context.Context, f *File) (*schema.ConfigAnswer, 
 		for _, w := range doc.Warnings {
 			warnings = append(warnings, w.String())
 		}
-		app := application{cfg: withRegistered(&doc.Config, before), note: f.Note, force: f.Force}
+		app := application{cfg: withRegistered(&doc.Config, before), note: f.Note, force: f.Force, atOnce: f.AtOnce}
 		if f.Alone {
 			err = a.alone(ctx, f, before, &app.cfg)
 		}

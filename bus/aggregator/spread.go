@@ -34,8 +34,10 @@ type application struct {
 	// 0: none is.
 	base uint64
 	note string
-	// force goes on although handlers can not be loaded, and at once.
+	// force goes on although handlers can not be loaded.
 	force bool
+	// atOnce does not wait for workers: they load it when it is active.
+	atOnce bool
 }
 
 // applied is what came of an application.
@@ -53,7 +55,7 @@ func (a *Aggregator) spread(ctx context.Context, app application) (applied, erro
 	if err != nil || same {
 		return applied{version: version}, err
 	}
-	problems, fatal, err := a.validated(ctx, version, app.force)
+	problems, fatal, err := a.validated(ctx, version, app.atOnce)
 	if err != nil && a.ctx.Err() != nil {
 		err = &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker is stopping; nothing was changed, ask again"}
 	}
@@ -128,7 +130,7 @@ func (a *Aggregator) abandoned(ctx context.Context, busy *state.Busy) (bool, err
 // validated waits until every live node has loaded a version, or can not. It
 // reports what they can not load, and whether a broker can not use the version
 // at all: no force goes over that, since it would go on with an older one.
-func (a *Aggregator) validated(ctx context.Context, version uint64, force bool) (problems []schema.Problem, fatal bool, err error) {
+func (a *Aggregator) validated(ctx context.Context, version uint64, atOnce bool) (problems []schema.Problem, fatal bool, err error) {
 	until := time.Now().Add(patience)
 	for {
 		brokers, err := a.brokersOn(ctx, version)
@@ -138,7 +140,7 @@ func (a *Aggregator) validated(ctx context.Context, version uint64, force bool) 
 		workers := a.workersOn(version, brokers.asked)
 		late := time.Now().After(until)
 		known := time.Since(a.started) >= knownAfter
-		if late || len(brokers.missing) == 0 && (force || known && len(workers.missing) == 0) {
+		if late || len(brokers.missing) == 0 && (atOnce || known && len(workers.missing) == 0) {
 			problems = slices.Concat(brokers.tell(late), workers.tell(late))
 			return problems, brokers.unfit || late && len(brokers.missing) > 0, nil
 		}

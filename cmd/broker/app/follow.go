@@ -136,7 +136,7 @@ func offer[T any](ch chan T, v T) {
 // there is a configuration at all. What can not be loaded is no reason not to
 // start: those calls are denied.
 func (b *Broker) applyFirst(ctx context.Context, text []byte) error {
-	first := aggregator.File{Name: b.opt.Config, Text: string(text), Note: "started with " + filepath.Base(b.opt.Config), Force: true, Alone: !b.opt.Replace}
+	first := aggregator.File{Name: b.opt.Config, Text: string(text), Note: "started with " + filepath.Base(b.opt.Config), Force: true, AtOnce: true, Alone: !b.opt.Replace}
 	if text == nil {
 		first.Text, first.Note, first.First = noHooks, "a new fabric", true
 	} else if err := b.inFolder(&first); err != nil {
