@@ -138,7 +138,7 @@ func (a *Aggregator) validated(ctx context.Context, version uint64, atOnce bool)
 			return nil, false, err
 		}
 		workers := a.workersOn(version, brokers.asked)
-		late := time.Now().After(until)
+		late := time.Now().After(until) && !a.aloneIn(brokers.missing)
 		known := time.Since(a.started) >= knownAfter
 		if late || len(brokers.missing) == 0 && (atOnce || known && len(workers.missing) == 0) {
 			problems = slices.Concat(brokers.tell(late), workers.tell(late))
@@ -148,6 +148,12 @@ func (a *Aggregator) validated(ctx context.Context, version uint64, atOnce bool)
 			return nil, false, fmt.Errorf("waiting until every node has loaded version %d: %w", version, err)
 		}
 	}
+}
+
+// aloneIn reports whether only this broker is missing: it lives, and whatever it
+// loads comes to an end.
+func (a *Aggregator) aloneIn(missing []string) bool {
+	return len(missing) == 1 && missing[0] == a.opt.Node
 }
 
 // census is what one kind of node says of a version.

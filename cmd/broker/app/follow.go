@@ -66,12 +66,12 @@ func (b *Broker) openState(ctx context.Context) error {
 // is in use: only then are events taken.
 func (b *Broker) follow(ctx context.Context, file []byte) error {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	seen, active := make(chan struct{}, 1), make(chan error, 1)
+	seen, active := make(chan error, 1), make(chan error, 1)
 	b.unfollow = stop
 	go func() {
 		err := b.configs.Watch(watching, func(u state.Update) {
 			err := b.take(u)
-			offer(seen, struct{}{})
+			offer(seen, nil)
 			if u.Active != nil {
 				offer(active, err)
 			}
@@ -81,28 +81,32 @@ func (b *Broker) follow(ctx context.Context, file []byte) error {
 		}
 		b.followed <- err
 	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, configTime, errors.New("nothing came within 30 s: is JetStream healthy?"))
-	defer cancel()
-	select {
-	case <-seen:
-	case err := <-b.followed:
-		b.followed <- nil
-		return fmt.Errorf("following the configuration: %w", err)
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the configuration: %w", context.Cause(ctx))
+	if _, err := b.await(ctx, seen); err != nil {
+		return err
 	}
 	if err := b.applyFirst(ctx, file); err != nil {
 		return err
 	}
-	select {
-	case err := <-active:
-		if err != nil {
-			return err
-		}
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the configuration: %w", context.Cause(ctx))
+	unusable, err := b.await(ctx, active)
+	if err := errors.Join(err, unusable); err != nil {
+		return err
 	}
 	return b.attachWorker()
+}
+
+// await waits for what Watch tells.
+func (b *Broker) await(ctx context.Context, told <-chan error) (said, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, configTime, errors.New("nothing came within 30 s: is JetStream healthy?"))
+	defer cancel()
+	select {
+	case said = <-told:
+		return said, nil
+	case err := <-b.followed:
+		b.followed <- nil
+		return nil, fmt.Errorf("following the configuration: %w", err)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the configuration: %w", context.Cause(ctx))
+	}
 }
 
 // stopFollowing ends what follow has begun.
