@@ -82,6 +82,37 @@ func TestAnEventThatNestsDeepHarmsNoOtherCall(t *testing.T) {
 	}
 }
 
+func TestNoEventIsOneThatAHookCanNotBeAskedAbout(t *testing.T) {
+	dir := runnertest.Tree(t, map[string]string{"policy.py": `
+def check(event):
+    return {"decision": "deny", "reason": "seen", "updated_input": event.tool_input}
+`})
+	h := loadFrom(t, newRunner(t, Options{}), "policy.check", dir)
+	digits := strings.Repeat("9", 4300)
+	for name, input := range map[string]jsontext.Value{
+		"one that nests as deep as answers may":     nested(schema.MaxDepth - 2),
+		"one with the longest integer Python reads": jsontext.Value(`{"n":-` + digits[1:] + `}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := runnertest.Event("Bash")
+			e.ToolInput = input
+			got, err := handle(t, h, e)
+			if err != nil || got.Decision != schema.Deny || string(got.UpdatedInput) != string(input) {
+				t.Errorf("answer %+.200v, error %v", got, err)
+			}
+		})
+	}
+	t.Run("one with an integer that Python does not read", func(t *testing.T) {
+		dir := runnertest.Tree(t, map[string]string{"policy.py": "def check(event): return {'reason': type(event.tool_input['n']).__name__}\n"})
+		e := runnertest.Event("Bash")
+		e.ToolInput = jsontext.Value(`{"n":` + digits + `9}`)
+		got, err := handle(t, loadFrom(t, newRunner(t, Options{}), "policy.check", dir), e)
+		if err != nil || got.Reason != "float" {
+			t.Errorf("it sees a number of the type %q, error %v", got.Reason, err)
+		}
+	})
+}
+
 func nested(levels int) jsontext.Value {
 	b := []byte(`{"x":`)
 	for range levels {

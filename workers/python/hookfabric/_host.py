@@ -19,8 +19,34 @@ HEAD = struct.Struct(">II")
 MOST_WORDS = 2 << 10
 MOST_TRACEBACK = 32 << 10
 
+# How many levels of recursion JSON has for itself, beyond those that Python has for all else.
+DEEP = 12000
+# How many digits an integer has at most; Python itself refuses more.
+MOST_DIGITS = 4300
+
+
+def whole(digits):
+    """An integer of an event. No agent shall have a hook fail with a long one."""
+    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
+
+
+def deep(work):
+    """work, for values as deep as events may be."""
+
+    def deeper(value):
+        usual = sys.getrecursionlimit()
+        sys.setrecursionlimit(usual + DEEP)
+        try:
+            return work(value)
+        finally:
+            sys.setrecursionlimit(usual)
+
+    return deeper
+
+
+decode = deep(json.JSONDecoder(parse_int=whole).decode)
 # What json.dumps would take for JSON and no other reader does is refused.
-encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+encode = deep(json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode)
 
 
 class Unfit(Exception):
@@ -119,7 +145,7 @@ class Host:
 
     def take(self, number, body):
         try:
-            order = json.loads(body)
+            order = decode(body.decode())
             if "call" in order:
                 answer = self.functions[order["call"]](self.event(**order["event"]))
                 if hasattr(answer, "__await__"):
