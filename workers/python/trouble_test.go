@@ -227,6 +227,13 @@ func TestAForkedChildDoesNotSpeakForItsHost(t *testing.T) {
 	}
 }
 
+func TestAChildOfAForkedChildKeepsTheFilesOfItsParent(t *testing.T) {
+	h := load(t, newRunner(t, Options{}), hookOf("trouble.told"), oneHost())
+	if got := says(t, h, "forks_twice"); got != "4" {
+		t.Errorf("it has %q of the 4 files", got)
+	}
+}
+
 func TestWhatAHookLeavesBehindEndsWithThePool(t *testing.T) {
 	for name, opt := range map[string]Options{"without a watchdog": {}, "with one": {Watchdog: child.SelfWatchdog()}} {
 		t.Run(name, func(t *testing.T) {

@@ -137,9 +137,12 @@ class Host:
             os._exit(0)
 
     def forked(self):
-        """A child of a hook must not speak for the host."""
-        os.close(self.orders)
-        os.close(self.answers)
+        """A child of a hook must not speak for the host. What its own children
+        have under the same numbers is the hook's."""
+        if self.orders is not None:
+            os.close(self.orders)
+            os.close(self.answers)
+            self.orders = self.answers = None
 
     # Requests.
 

@@ -137,6 +137,22 @@ def forks(event):
     return {"reason": str(os.getpid())}
 
 
+def forks_twice(event):
+    """Tells whether a child of a child has the files that the child has opened."""
+    reads, writes = os.pipe()
+    if os.fork() == 0:
+        opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(4)]
+        if os.fork() == 0:
+            try:
+                os.write(writes, str(len([os.fstat(each) for each in opened])).encode())
+            finally:
+                os._exit(0)
+        os._exit(0)
+    os.close(writes)
+    os.wait()
+    return {"reason": open(reads).read()}
+
+
 def leaves(event):
     """Leaves a thread, a child and something for the end of the process behind."""
     hold()
