@@ -115,6 +115,33 @@ func TestACoroutineIsCancelledAndItsHostLivesOn(t *testing.T) {
 	}
 }
 
+func TestACoroutineThatIsCancelledBeforeItsFirstStepSaysSo(t *testing.T) {
+	h := load(t, newRunner(t, Options{}), later(hookOf("")), oneHost()).(*handler)
+	says(t, h, "answers")
+	at := h.pool.hosts[0]
+	event, err := schema.Marshal(runnertest.Event("waits"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, until := make(chan answer, 1), time.Now().Add(runnertest.Patience)
+	at.mu.Lock()
+	at.waiting[100] = got
+	at.mu.Unlock()
+	// In one piece, so that the host has read both before its event loop turns.
+	both := append(frame(100, calling(h.function, event)...), frame(100, []byte(cancelling))...)
+	if err := at.write(until, both); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case a := <-got:
+		if !strings.HasPrefix(a.Error, "CancelledError") {
+			t.Errorf("answer %+v", a)
+		}
+	case <-time.After(runnertest.Patience):
+		t.Error("there is no answer, for which its host would be killed")
+	}
+}
+
 func TestACoroutineThatLeavesAThreadBehindHasItsHostReplaced(t *testing.T) {
 	l := runnertest.NewLifeline(t)
 	r, hook := lively(t, l, Options{})

@@ -158,7 +158,7 @@ class Host:
             elif "cancel" in order:
                 task = self.tasks.get(number)
                 if task:
-                    task.cancel()
+                    self.loop.call_soon(task.cancel)  # once it has begun, or it answers nothing
             elif "load" in order:
                 self.load(order["load"], order["handler"])
                 self.write(number, encode({"async": is_async(self.functions[order["load"]])}))
