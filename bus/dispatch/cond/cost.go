@@ -156,8 +156,9 @@ func (c *costs) work(function string, args []ref.Val) (n uint64) {
 		return zone
 	}
 	if function == "matches" {
-		text, _ := args[1].(types.String)
-		return c.patterns[string(text)].work(length(args, 0))
+		text, _ := args[0].(types.String)
+		of, _ := args[1].(types.String)
+		return c.patterns[string(of)].work(string(text))
 	}
 	for i := range args {
 		n += length(args, i)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -46,10 +47,12 @@ func literal(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// pattern is a compiled pattern and how many instructions it has.
+// pattern is a compiled pattern, how many instructions it has, and the letters
+// that every match of it begins with.
 type pattern struct {
 	*regexp.Regexp
 	length uint64
+	prefix string
 }
 
 func compilePattern(text string) (pattern, error) {
@@ -65,7 +68,8 @@ func compilePattern(text string) (pattern, error) {
 	if err != nil {
 		return pattern{}, fmt.Errorf("is no regular expression of RE2: %w", err)
 	}
-	return pattern{re, uint64(len(prog.Inst))}, nil
+	prefix, _ := re.LiteralPrefix()
+	return pattern{re, uint64(len(prog.Inst)), prefix}, nil
 }
 
 // compiled compiles the patterns of matches when the condition is compiled, and
@@ -89,11 +93,18 @@ func (p pattern) matches(args ...ref.Val) ref.Val {
 	if !ok {
 		return types.NoSuchOverloadErr()
 	}
-	if err := tooMuch("matches", p.work(uint64(len(s)))); err != nil {
+	if err := tooMuch("matches", p.work(string(s))); err != nil {
 		return err
 	}
 	return types.Bool(p.MatchString(string(s)))
 }
 
-// work of looking for the pattern in a text of n bytes.
-func (p pattern) work(n uint64) uint64 { return 8 * (n + 1) * p.length }
+// work of looking for the pattern in a text. Up to where the letters stand that
+// it begins with, it is only them that are looked for.
+func (p pattern) work(text string) uint64 {
+	from := strings.Index(text, p.prefix)
+	if from < 0 {
+		return uint64(len(text)) / 8
+	}
+	return uint64(from)/8 + uint64(len(text)-from+1)*p.length
+}
