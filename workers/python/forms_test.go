@@ -71,6 +71,8 @@ func TestWhatAFunctionReturnsIsItsAnswer(t *testing.T) {
 		"claude":        {says: "Claude Code's form is understood", want: schema.Asked("sure?")},
 		"asks":          {says: "a HookResult is an answer", want: schema.Asked("sure?")},
 		"disallows":     {says: "allowed=False is a deny, whatever the decision", want: schema.Denied("no")},
+		"finds_nothing": {says: "allowed=None is a deny", want: schema.Denied("no")},
+		"finds":         {says: "what counts as true is allowed", want: schema.Allowed()},
 		"modifies":      {says: "modified_args beats updated_input", want: schema.Result{Decision: schema.Allow, UpdatedInput: jsontext.Value(`{"command":"new"}`)}},
 		"injects":       {says: "a HookResult injects", event: schema.PostToolUse, want: schema.Injected("look", schema.ToolResult)},
 		"stops":         {says: "a HookResult can say what only other events know", event: schema.BeforeLLMCall, want: schema.Result{Decision: schema.Stop, Value: jsontext.Value(`"over"`), Injections: []schema.Injection{{Content: "bye", Strategy: schema.UserMessage}}}},

@@ -116,8 +116,9 @@ def _when(text):
 class HookResult:
     """What a hook answers. The fields mean what they mean in a hook's JSON.
 
-    allowed=False is a deny, whatever decision says; modified_args, a JSON string,
-    beats updated_input. A HookResult that says nothing else is an allow.
+    allowed=False, or what counts as false, is a deny, whatever decision says;
+    modified_args, a JSON string, beats updated_input. A HookResult that says
+    nothing else is an allow.
     """
 
     _fields = (
@@ -164,7 +165,8 @@ class HookResult:
 
     def to_dict(self):
         fields = {name: getattr(self, name) for name in self._fields if getattr(self, name) is not None}
-        if self.allowed is True and self.decision in ("continue", "stop", "fail", "retry"):
+        fields["allowed"] = bool(self.allowed)
+        if self.allowed and self.decision in ("continue", "stop", "fail", "retry"):
             del fields["allowed"]  # which knows of nothing but tools
         return fields
 

@@ -3,6 +3,7 @@ import asyncio
 import ctypes
 import functools
 import os
+import re
 import sys
 
 from hookfabric import HookResult
@@ -34,6 +35,16 @@ def asks(event):
 
 def disallows(event):
     return HookResult(allowed=False, decision="allow", reason="no")
+
+
+def finds_nothing(event):
+    result = HookResult(reason="no")
+    result.allowed = re.match("ls", event.tool_name)
+    return result
+
+
+def finds(event):
+    return HookResult(allowed=re.match("Bash", event.tool_name))
 
 
 def modifies(event):
