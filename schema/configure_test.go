@@ -52,7 +52,7 @@ func configuring() map[string]any {
 		"hooks.list":       &schema.HooksAnswer{Version: 8, Hooks: []schema.Hook{review}, Overrides: overrides},
 		"status.shadow":    &schema.StatusRequest{Shadow: true},
 		"status.brokers": &schema.FabricStatus{
-			Fabric: fabric, Version: "0.1.0", ConfigVersion: 7, Ready: true, Pools: []schema.PoolStatus{{Pool: "gpu", Workers: []schema.WorkerStatus{
+			Fabric: fabric, Version: "0.1.0", ConfigVersion: 7, Ready: true, Trouble: "nothing can be stored", Pools: []schema.PoolStatus{{Pool: "gpu", Workers: []schema.WorkerStatus{
 				{Worker: "w1", Capacity: 64, Versions: []uint64{7, 8}, Candidate: &schema.Candidate{Version: 8}},
 			}}},
 			Brokers: []schema.BrokerStatus{{Broker: "b1", ConfigVersion: 7, Candidate: &schema.Candidate{Version: 8}}, {Broker: "b2", ConfigVersion: 7}},

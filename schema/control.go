@@ -53,6 +53,8 @@ type FabricStatus struct {
 	ConfigVersion uint64 `json:"config_version"`
 	// Ready says whether the broker takes events.
 	Ready bool `json:"ready"`
+	// Trouble is why the broker can not do all of what it is for; empty: it can.
+	Trouble string `json:"trouble,omitzero"`
 	// Hooks counts those of the active configuration.
 	Hooks int `json:"hooks"`
 	// InFlight counts the broker's calls under way.

@@ -41,6 +41,9 @@ type Options struct {
 	Lease Lease
 	// Conditions compiles `when`; nil refuses conditions.
 	Conditions func(expr string) (dispatch.Condition, error)
+	// Trouble is why the broker can not do all of what it is for, which its status
+	// says; nil: it can.
+	Trouble func() error
 	// Queue bounds the calls that wait for a worker, per pool; 0: 4096.
 	Queue int
 	// Calls bounds the events under way; above that the bus holds them; 0: 8192.
@@ -143,6 +146,9 @@ func withDefaults(opt Options) Options {
 	}
 	if opt.Queue == 0 {
 		opt.Queue = 4096
+	}
+	if opt.Trouble == nil {
+		opt.Trouble = func() error { return nil }
 	}
 	if opt.Calls == 0 {
 		opt.Calls = 8192

@@ -179,6 +179,11 @@ func (a *Aggregator) Status() schema.FabricStatus {
 			Draining: beat.Draining, Versions: beat.Versions,
 		})
 	}
+	if a.unfit.Load() {
+		s.Trouble = "the active configuration can not be used by this broker, which answers nothing until there is another one; its log says why"
+	} else if err := a.opt.Trouble(); err != nil {
+		s.Trouble = err.Error()
+	}
 	if act := a.active.Load(); act != nil {
 		s.Ready, s.Hooks = true, len(act.Config.Hooks)
 		for i := range act.Config.Hooks {

@@ -188,6 +188,9 @@ func TestABrokerThatCanNotUseWhatIsActiveLeavesEventsToOthers(t *testing.T) {
 		if !f.send(event(schema.PreToolUse)).nothing() {
 			t.Error("it answered")
 		}
+		if st := f.agg.Status(); !strings.Contains(st.Trouble, "can not be used by this broker") {
+			t.Errorf("its status is %+v", st)
+		}
 		f.activate(3, hook("yes"))
 		want(t, f.ask(event(schema.PreToolUse)), schema.Allow, "yes:ok")
 	})

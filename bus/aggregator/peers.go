@@ -85,7 +85,7 @@ func (a *Aggregator) brokers(ctx context.Context) (all []schema.BrokerStatus) {
 	defer cancel()
 	nodes, err := a.opt.Configs.Nodes(ctx)
 	if err != nil {
-		a.opt.Logger.Warn("the other brokers are left out of a status", "error", err)
+		a.opt.Logger.Debug("the other brokers are left out of a status", "error", err)
 	}
 	for _, n := range nodes {
 		all = append(all, schema.BrokerStatus{Broker: n.ID, ConfigVersion: n.Active, Candidate: n.Candidate})

@@ -54,10 +54,13 @@ type Options struct {
 
 // A Server is a running nats-server.
 type Server struct {
-	nats     *server.Server
-	lock     *dirLock
-	password string
-	listens  bool
+	nats *server.Server
+	dir  string
+	lock *dirLock
+	// jetStream is how JetStream is started again.
+	jetStream server.JetStreamConfig
+	password  string
+	listens   bool
 }
 
 // Start runs a server and returns when it is ready. What is wrong with the
@@ -89,12 +92,16 @@ func start(ctx context.Context, o Options, host string, port int, lock *dirLock)
 			return nil, err
 		}
 	}
-	s := &Server{lock: lock, password: rand.Text(), listens: o.Listen != ""}
+	s := &Server{dir: o.Dir, lock: lock, password: rand.Text(), listens: o.Listen != ""}
 	opts, err := s.serverOptions(o, room)
 	if err != nil {
 		return nil, err
 	}
 	opts.Host, opts.Port = host, port
+	s.jetStream = server.JetStreamConfig{
+		StoreDir: opts.StoreDir, MaxMemory: opts.JetStreamMaxMemory, MaxStore: opts.JetStreamMaxStore,
+		SyncAlways: opts.SyncAlways, SyncInterval: opts.SyncInterval, Strict: !opts.NoJetStreamStrict,
+	}
 	if s.nats, err = server.NewServer(opts); err != nil {
 		return nil, fmt.Errorf("the embedded NATS server: %w", err)
 	}

@@ -14,6 +14,8 @@ import (
 )
 
 const (
+	// endFor bounds the end of a lease: one that can not be ended lapses.
+	endFor = 2 * time.Second
 	// renewEvery is how often a lease is renewed.
 	renewEvery = 3 * time.Second
 	// renewFor bounds one renewal.
@@ -113,8 +115,10 @@ func (l *Lease) Wait(ctx context.Context) error {
 func (l *Lease) Close(ctx context.Context) error {
 	l.stop()
 	<-l.ended
+	ctx, cancel := context.WithTimeout(ctx, endFor)
+	defer cancel()
 	if err := l.configs.kv.Purge(ctx, l.key, jetstream.PurgeTTL(leaseFor)); err != nil {
-		return fmt.Errorf("ending the lease of this broker, which lapses in %v: %w", leaseFor, err)
+		l.configs.log.Warn("this broker's lease could not be ended; it lapses by itself", "after", leaseFor, "error", err)
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +38,23 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("with a full disk a call got %+v, %v", v, err)
 		}
 	}
+	// More than what is left of the block that is written to.
+	if err := connect(t, b.url).Publish("$KV.hook_config.filler", make([]byte, 1<<16)); err != nil {
+		t.Fatal(err)
+	}
+	troubled(t, b, true)
+	if v, err := ask(t.Context(), c, "Bash"); err != nil || v.Decision != schema.Deny {
+		t.Errorf("in trouble a call got %+v, %v", v, err)
+	}
+	if err := os.Remove(stuff); err != nil {
+		t.Fatal(err)
+	}
+	troubled(t, b, false)
+	applied := start(t, "broker", "apply", "--nats", b.url, write(t, dir, "other.yaml", "hooks: {}\n"))
+	if code, err := applied.wait(); err != nil || code != 0 || !strings.Contains(applied.said.String(), "version 2 is active") {
+		t.Errorf("with room again apply ended with %d, %v:\n%s", code, err, applied.said)
+	}
+	stuff = stuffed(t, disk)
 	b.must(t, syscall.SIGTERM)
 	if code, err := b.wait(); err != nil || code != 0 {
 		t.Errorf("on a full disk the broker ended with %d, %v:\n%s", code, err, b.said)
@@ -48,10 +67,25 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := startBroker(t, "--data", data)
-	again.mustSay(t, 0, `hooks +1 \(configuration version 1\)`)
+	again.mustSay(t, 0, `hooks +0 \(configuration version 2\)`)
 	again.must(t, syscall.SIGTERM)
 	if code, err := again.wait(); err != nil || code != 0 {
 		t.Errorf("with room again the broker ended with %d, %v:\n%s", code, err, again.said)
+	}
+}
+
+// troubled waits until a broker says that it is in trouble, or out of it.
+func troubled(t testing.TB, b *brokerProcess, is bool) {
+	t.Helper()
+	nc := connect(t, b.url)
+	err := eventually(fmt.Sprintf("in trouble is %v", is), func() bool {
+		st, err := status(nc)
+		code, body, getErr := fetch(b.http + "/readyz")
+		return err == nil && getErr == nil && (st.Trouble != "") == is && (code == http.StatusServiceUnavailable) == is &&
+			strings.Contains(body, "nothing can be stored") == is
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, b.said)
 	}
 }
 

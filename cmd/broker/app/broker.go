@@ -114,6 +114,7 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 		return nil, err
 	}
 	b.startReloads(ctx, reloads)
+	b.startWatchingStore(ctx)
 	b.state.Store(&running)
 	return b, nil
 }
@@ -171,6 +172,8 @@ func (b *Broker) Ready() error {
 	switch {
 	case !b.events.IsConnected():
 		return errors.New("not connected to the bus")
+	case st.Trouble != "":
+		return errors.New(st.Trouble)
 	case !st.Ready:
 		return errors.New("no configuration yet")
 	}
@@ -282,11 +285,16 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 	}
 	opt := aggregator.Options{
 		Events: b.events, Work: b.work, Fabric: b.configs.FabricID(),
-		Node: b.name, Configs: b.configs, Lease: b.lease,
+		Node: b.name, Configs: b.configs, Trouble: b.trouble,
 		Conditions: compiler.Compile, Registerer: b.reg, Logger: b.log,
 	}
 	if b.worker != nil {
 		opt.Local = b.worker
+	}
+	if b.server == nil {
+		// Nobody is cut off from a server in the own process, and what that can not
+		// store nobody else can either.
+		opt.Lease = b.lease
 	}
 	if b.server != nil {
 		opt.Interest = b.server.Interest

@@ -162,6 +162,9 @@ func printStatus(w io.Writer, st *schema.FabricStatus) error {
 	if !st.Ready {
 		ready = "not ready: no configuration yet"
 	}
+	if st.Trouble != "" {
+		ready = "in trouble: " + st.Trouble
+	}
 	fmt.Fprintf(w, "fabric   %s, %s\nrelease  %s\nconfig   version %d, %d hooks\ncalls    %d under way\n",
 		st.Fabric, ready, st.Version, st.ConfigVersion, st.Hooks, st.InFlight)
 	for _, b := range st.Brokers {

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// lookAtStore is how often it is looked whether configurations can be stored.
+const lookAtStore = 5 * time.Second
+
+// What it means when JetStream takes no writes.
+var (
+	errNotStored = errors.New("nothing can be stored in the data directory, so the configuration can not be changed; is its disk full? Calls are answered by the configuration that is active")
+	errCutOff    = errors.New("JetStream takes no writes, or does not answer, so that it is not known which configuration is active: no call is answered until it is; look at the NATS servers and their disks")
+)
+
+// trouble is why the broker can not do all of what it is for; nil: it can.
+func (b *Broker) trouble() error {
+	switch {
+	case b.lease.Fresh(time.Now()):
+		return nil
+	case b.server != nil:
+		return errNotStored
+	}
+	return errCutOff
+}
+
+// startWatchingStore watches the store until the broker stops.
+func (b *Broker) startWatchingStore(ctx context.Context) {
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.watchStore(watching)
+	}()
+	b.stack.Push("watch over the store", func(context.Context) error { stop(); <-ended; return nil })
+}
+
+// watchStore says when configurations can not be stored any more, and brings
+// the embedded server back when its disk has room again.
+func (b *Broker) watchStore(ctx context.Context) {
+	tick := time.NewTicker(lookAtStore)
+	defer tick.Stop()
+	var last error
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := b.trouble()
+		switch {
+		case now != nil && last == nil:
+			b.log.Error("the broker is in trouble", "error", now)
+		case now == nil && last != nil:
+			b.log.Info("the broker is out of trouble")
+		case now != nil && b.server != nil:
+			b.mend()
+		}
+		last = now
+	}
+}
+
+// mend brings JetStream back, if there is room for it.
+func (b *Broker) mend() {
+	if err := b.server.Mend(); err != nil {
+		b.log.Error("JetStream can not be brought back yet", "error", err)
+		return
+	}
+	b.log.Info("JetStream was started again on its data directory")
+}
