@@ -46,7 +46,7 @@ func (t *measure) size(n *yaml.Node) int {
 		}
 		return size
 	}
-	if !slices.Contains(tags, n.Tag) {
+	if !slices.Contains(tags, n.Tag) || n.Style&yaml.TaggedStyle != 0 && !harmless(n) {
 		t.fault(n, fmt.Sprintf("the tag %s is not read", n.Tag), "remove it, or put the whole value in quotes")
 	}
 	size := 1
@@ -60,6 +60,18 @@ func (t *measure) size(n *yaml.Node) int {
 }
 
 var tags = []string{"!!str", "!!map", "!!seq", "!!bool", "!!int", "!!null", "!!float", "!!timestamp", "!!merge"}
+
+// harmless reports whether a tag that stands in the file says what its value is
+// anyway, or that it is text. Others could make a policy's value look absent.
+func harmless(n *yaml.Node) bool {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return n.Tag == "!!map"
+	case yaml.SequenceNode:
+		return n.Tag == "!!seq"
+	}
+	return n.Tag == "!!str"
+}
 
 // deref follows an alias.
 func deref(n *yaml.Node) *yaml.Node {
