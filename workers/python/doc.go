@@ -6,7 +6,8 @@
 // One argument, a HookEvent: the event's fields as attributes and as a mapping.
 // It returns None for no opinion, a HookResult, or a dict in any form that a
 // program may print. Everything else is an error of the hook, and so are values
-// that are not JSON, exceptions, and whatever ends the process. The package
+// that are not JSON, answers that are too large, exceptions, and whatever ends
+// the process; a refusal stands, without what can not be passed on. The package
 // hookfabric, which hosts bring along, has HookEvent, HookResult and HookType;
 // code written for MassGen imports massgen.mcp_tools.hooks, which stands in for
 // the real one where that is not installed.

@@ -2,6 +2,7 @@ package python
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -109,24 +110,25 @@ func TestWhatIsNoAnswerIsAnErrorAndHarmsNoOtherCall(t *testing.T) {
 	r := newRunner(t, Options{})
 	good := load(t, r, hookOf("forms.canonical"), schema.PythonHosts{})
 	for handler, c := range map[string]struct{ says, want string }{
-		"text":          {"a string is no answer", "answered with a value of the type str; return a HookResult, a dict or None"},
-		"true":          {"a boolean is no answer", "of the type bool"},
-		"listed":        {"a list is no answer", "of the type list"},
-		"returns_event": {"the event is no answer", "of the type HookEvent"},
-		"a_set":         {"a set is not JSON", "not JSON: Object of type set is not JSON serializable"},
-		"a_nan":         {"NaN is not JSON", "not JSON: Out of range float values"},
-		"some_bytes":    {"bytes are not JSON", "not JSON: Object of type bytes"},
-		"circular":      {"what holds itself is not JSON", "not JSON: Circular reference"},
-		"twice":         {"two names that JSON can not tell apart are an error", `"1"`},
-		"raises":        {"an exception is told", "raised ValueError: the tool Bash is odd"},
-		"raises_later":  {"an exception of a coroutine is told", "raised ValueError: later"},
-		"exits":         {"sys.exit is an exception", "raised SystemExit: 3"},
-		"exits_later":   {"sys.exit in a coroutine is an exception", "raised SystemExit: 3"},
-		"interrupted":   {"KeyboardInterrupt is an exception", "raised KeyboardInterrupt"},
-		"unspeakable":   {"an exception without words is one", "raised Unspeakable"},
-		"recurses":      {"too deep a recursion is an exception", "raised RecursionError"},
-		"vanishes":      {"a process that ends is told with its last words", "exited with code 7: the last words"},
-		"crashes":       {"a crash is told with its signal", "ended by a signal (signal: segmentation fault"},
+		"text":               {"a string is no answer", "answered with a value of the type str; return a HookResult, a dict or None"},
+		"true":               {"a boolean is no answer", "of the type bool"},
+		"listed":             {"a list is no answer", "of the type list"},
+		"returns_event":      {"the event is no answer", "of the type HookEvent"},
+		"a_set":              {"a set is not JSON", "not JSON: Object of type set is not JSON serializable"},
+		"a_nan":              {"NaN is not JSON", "not JSON: Out of range float values"},
+		"some_bytes":         {"bytes are not JSON", "not JSON: Object of type bytes"},
+		"allows_with_a_date": {"what is not JSON takes an allow with it", "not JSON: Object of type date"},
+		"circular":           {"what holds itself is not JSON", "not JSON: Circular reference"},
+		"twice":              {"two names that JSON can not tell apart are an error", `"1"`},
+		"raises":             {"an exception is told", "raised ValueError: the tool Bash is odd"},
+		"raises_later":       {"an exception of a coroutine is told", "raised ValueError: later"},
+		"exits":              {"sys.exit is an exception", "raised SystemExit: 3"},
+		"exits_later":        {"sys.exit in a coroutine is an exception", "raised SystemExit: 3"},
+		"interrupted":        {"KeyboardInterrupt is an exception", "raised KeyboardInterrupt"},
+		"unspeakable":        {"an exception without words is one", "raised Unspeakable"},
+		"recurses":           {"too deep a recursion is an exception", "raised RecursionError"},
+		"vanishes":           {"a process that ends is told with its last words", "exited with code 7: the last words"},
+		"crashes":            {"a crash is told with its signal", "ended by a signal (signal: segmentation fault"},
 	} {
 		for mode, hook := range map[string]schema.Hook{"alone": hookOf("forms." + handler), "shared": sharing("forms." + handler)} {
 			t.Run(c.says+", "+mode, func(t *testing.T) {
@@ -142,6 +144,25 @@ func TestWhatIsNoAnswerIsAnErrorAndHarmsNoOtherCall(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestARefusalStandsThoughTheRestOfItCanNotBePassedOn(t *testing.T) {
+	r := newRunner(t, Options{})
+	const notJSON = "answered with something that is not JSON: Object of type %s is not JSON serializable"
+	for handler, c := range map[string]struct{ says, reason, error string }{
+		"denies_with_a_date":       {"a HookResult denies", "no", fmt.Sprintf(notJSON, "date")},
+		"disallows_with_a_set":     {"a dict does not allow", "no", fmt.Sprintf(notJSON, "set")},
+		"blocks_at_length":         {"a dict blocks", "no", "answered with 1048624 bytes; an answer has at most 1048576"},
+		"claude_denies_with_bytes": {"Claude Code's form denies", "", fmt.Sprintf(notJSON, "bytes")},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			want := schema.Result{Decision: schema.Deny, Reason: c.reason, HookErrors: []string{c.error}}
+			got, err := handle(t, load(t, r, hookOf("forms."+handler), schema.PythonHosts{}), runnertest.Event("Bash"))
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("error %v; the answer differs (-want +got):\n%s", err, diff)
+			}
+		})
 	}
 }
 

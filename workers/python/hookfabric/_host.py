@@ -225,12 +225,19 @@ class Host:
             return self.write(number, "{}")
         fields = fields_of(answer)
         try:
+            text = self.text(fields)
+        except Unfit as fault:
+            text = self.text(refusal(fields, fault))
+        self.write(number, '{"result":%s}' % text)
+
+    def text(self, fields):
+        try:
             text = encode(fields)
         except (TypeError, ValueError, RecursionError) as fault:
             raise Unfit("answered with something that is not JSON: %s" % words(fault)) from None
         if len(text) > self.most:
             raise Unfit("answered with %d bytes; an answer has at most %d" % (len(text), self.most))
-        self.write(number, '{"result":%s}' % text)
+        return text
 
     def fail(self, number, fault):
         try:
@@ -336,6 +343,22 @@ def fields_of(answer):
     if not isinstance(answer, dict):
         raise Unfit("answered with a result that has no fields; return a HookResult, a dict or None")
     return answer
+
+
+def refusal(fields, fault):
+    """What is kept of an answer that can not be passed on: that it refuses. If it
+    does not, the answer is the error that fault is."""
+    claude = fields.get("hookSpecificOutput")
+    said = claude.get("permissionDecision") if isinstance(claude, dict) else None
+    if not fields.get("allowed", True) or said == "deny":
+        said = "deny"
+    elif fields.get("decision") in ("deny", "block", "fail"):
+        said = fields["decision"]
+    else:
+        raise fault
+    reason = fields.get("reason")
+    reason = reason[:MOST_WORDS] if isinstance(reason, str) else None
+    return {"decision": said, "reason": reason, "hook_errors": [words(fault)]}
 
 
 def words(fault):

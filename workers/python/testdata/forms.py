@@ -1,6 +1,7 @@
 """Every form in which a hook may answer, and many in which it may not."""
 import asyncio
 import ctypes
+import datetime
 import functools
 import os
 import re
@@ -162,6 +163,26 @@ def circular(event):
 
 def twice(event):
     return {"updated_input": {1: "one", "1": "uno"}}
+
+
+def denies_with_a_date(event):
+    return HookResult.deny("no", metadata={"since": datetime.date(2026, 11, 21)})
+
+
+def disallows_with_a_set(event):
+    return {"allowed": None, "reason": "no", "metadata": {"paths": {"a"}}}
+
+
+def blocks_at_length(event):
+    return {"decision": "block", "reason": "no", "metadata": "x" * (1 << 20)}
+
+
+def claude_denies_with_bytes(event):
+    return {"reason": b"no", "hookSpecificOutput": {"permissionDecision": "deny"}}
+
+
+def allows_with_a_date(event):
+    return HookResult.allow(metadata={"since": datetime.date(2026, 11, 21)})
 
 
 def unknown_decision(event):
