@@ -209,6 +209,9 @@ func (r *reader) timeout(h *schema.Hook, e entry) {
 	var d time.Duration
 	switch e.value.Tag {
 	case "!!int", "!!float":
+		if r.octal(e.value) {
+			return
+		}
 		var seconds float64
 		if err := e.value.Decode(&seconds); err != nil || math.IsNaN(seconds) || math.Abs(seconds) > 1e9 {
 			r.fault(e.value, fmt.Sprintf("timeout is %s, which is no time", describe(e.value)), timeoutHint)

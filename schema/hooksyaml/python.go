@@ -46,6 +46,9 @@ func (r *reader) python(e entry) {
 
 // whole reads a whole number between two bounds.
 func (r *reader) whole(e entry, least, most int, hint string) int {
+	if r.octal(e.value) {
+		return 0
+	}
 	n, err := strconv.Atoi(e.value.Value)
 	if e.value.Tag != "!!int" || err != nil || n < least || n > most {
 		r.fault(e.value, fmt.Sprintf("%s is %s", e.key, describe(e.value)), hint)

@@ -3,6 +3,7 @@ package hooksyaml
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,6 +128,18 @@ func (r *reader) option(n *yaml.Node, depth int) any {
 // exact is up to where JSON numbers hold every integer.
 const exact = 1 << 53
 
+var zeroed = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
+
+// octal refuses whole numbers that begin with a zero: 010 is eight for some
+// readers of YAML, and ten for others.
+func (r *reader) octal(n *yaml.Node) bool {
+	is := n.Tag == "!!int" && zeroed.MatchString(n.Value)
+	if is {
+		r.fault(n, fmt.Sprintf("the number %s begins with a zero, as octal numbers do", clip(n.Value)), "write it without the zero, or in quotes if it is text")
+	}
+	return is
+}
+
 func (r *reader) scalar(n *yaml.Node) any {
 	switch n.Tag {
 	case "!!null":
@@ -135,6 +148,9 @@ func (r *reader) scalar(n *yaml.Node) any {
 		yes, _ := strconv.ParseBool(strings.ToLower(n.Value))
 		return yes
 	case "!!int", "!!float":
+		if r.octal(n) {
+			return nil
+		}
 		var f float64
 		if err := n.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) || math.Abs(f) > exact && !strings.ContainsAny(n.Value, ".eE") {
 			r.fault(n, fmt.Sprintf("options hold the number %s, which JSON can not carry exactly", clip(n.Value)), "put it in quotes")
