@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/hookfabric/hookfabric/schema"
@@ -22,7 +23,7 @@ func (h *handler) judge(ctx context.Context, t schema.EventType, resp *http.Resp
 	case code == http.StatusNoContent:
 		return schema.Result{}, nil
 	case code == http.StatusUnprocessableEntity:
-		return h.blocked(t, resp), nil
+		return h.blocked(ctx, t, resp), nil
 	case code/100 == 2:
 		return h.answer(ctx, t, resp)
 	case code/100 == 3:
@@ -57,8 +58,11 @@ func (h *handler) answer(ctx context.Context, t schema.EventType, resp *http.Res
 }
 
 // blocked is the answer of a server that refuses. Whatever is wrong with how it
-// says so, the refusal stands.
-func (h *handler) blocked(t schema.EventType, resp *http.Response) schema.Result {
+// says so, the refusal stands; it has half of the time that is left to say why.
+func (h *handler) blocked(ctx context.Context, t schema.EventType, resp *http.Response) schema.Result {
+	if until, ok := ctx.Deadline(); ok {
+		defer time.AfterFunc(time.Until(until)/2, func() { _ = resp.Body.Close() }).Stop()
+	}
 	reason := ""
 	if body, _ := read(resp); !isEncoded(resp) {
 		if said, err := schema.DecodeResult(t, body); err == nil {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -195,6 +197,23 @@ func TestARefusalOfAServerThatDoesNotReadTheEventCounts(t *testing.T) {
 	if diff := cmp.Diff(schema.Denied("no way"), got); err != nil || diff != "" {
 		t.Errorf("error %v; the answer differs (-want +got):\n%s", err, diff)
 	}
+}
+
+func TestARefusalCountsThoughItsReasonDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		body, server := io.Pipe()
+		go func() { _, _ = io.WriteString(server, "no way") }()
+		h := &handler{hook: "test", tidy: newTidy(nil)}
+		got, err := h.judge(ctx, schema.PreToolUse, &http.Response{StatusCode: http.StatusUnprocessableEntity, Body: body})
+		if diff := cmp.Diff(schema.Denied("no way"), got); err != nil || diff != "" {
+			t.Errorf("error %v; the answer differs (-want +got):\n%s", err, diff)
+		}
+		if ctx.Err() != nil {
+			t.Error("it came when the call's time was over")
+		}
+	})
 }
 
 func TestOverHTTP2HeadersAreBoundedToo(t *testing.T) {
