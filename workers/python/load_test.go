@@ -92,7 +92,7 @@ func TestTheTracebackOfALoadErrorIsLogged(t *testing.T) {
 func TestInterpretersThatAreNoneAreLoadErrors(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{
 		"good.py": "def check(event): pass\n", "old*": "#!/bin/sh\necho 'this is Python 3.8; hooks need 3.9 or later' >&2\nexit 1\n",
-		"silent*": "#!/bin/sh\nexit 0\n", "talks*": "#!/bin/sh\necho 'Hello, world!' >&4\nexec cat\n", "plain": "",
+		"silent*": "#!/bin/sh\nexit 0\n", "talks*": "#!/bin/sh\necho 'Hello, world!' >&4\nexec cat <&3\n", "plain": "",
 	})
 	for interpreter, want := range map[string]string{
 		"./gone": `there is no program "./gone"`, "no-such-python": "install Python 3.9", "./plain": "chmod +x",
