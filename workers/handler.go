@@ -11,10 +11,18 @@ import (
 // safe for many goroutines and must not change the event.
 //
 // An error means that the hook has no answer: the hook's failure policy
-// decides. A refusal is not an error but a [schema.Result].
+// decides; one that is an [*UnloadedError] is judged as if Load had returned it.
+// A refusal is not an error but a [schema.Result].
 type Handler interface {
 	Handle(ctx context.Context, e *schema.Event) (schema.Result, error)
 }
+
+// An UnloadedError says why a handler that was loaded once can not be any more.
+// Calls of such a hook are denied, as if it never could.
+type UnloadedError struct{ Err error }
+
+func (e *UnloadedError) Error() string { return e.Err.Error() }
+func (e *UnloadedError) Unwrap() error { return e.Err }
 
 // A HandlerFunc is a function that is a [Handler].
 type HandlerFunc func(ctx context.Context, e *schema.Event) (schema.Result, error)

@@ -212,6 +212,9 @@ func (j *job) finish(o schema.Outcome, l *loaded, a answered) schema.Outcome {
 	switch n := a.result.Size(); {
 	case a.err != nil:
 		o.Kind, o.Error = schema.Errored, a.err.Error()
+		if _, gone := errors.AsType[*UnloadedError](a.err); gone {
+			o.Kind = schema.LoadError
+		}
 		j.w.opt.Logger.Warn("hook failed", "hook", l.hook.Name, "event_id", j.batch.ID, "error", a.err, "stack", a.stack)
 	case !a.result.Encodable():
 		o.Kind, o.Error = schema.Errored, fmt.Sprintf("answered with a value that is not JSON, or nests deeper than %d levels", schema.MaxDepth)

@@ -215,6 +215,17 @@ func TestAHandlerThatCanNotBeLoadedEndsTheBatch(t *testing.T) {
 	}
 }
 
+func TestAHandlerThatIsNotThereAnyMoreEndsTheBatch(t *testing.T) {
+	w := newWorker(library{"yes": allows, "gone": func(context.Context, *schema.Event) (schema.Result, error) {
+		return schema.Result{}, fmt.Errorf("policy: %w", &workers.UnloadedError{Err: errors.New("its module is gone")})
+	}}, config(hook("gone"), hook("yes")))
+	r := w.Run(t.Context(), batch(0, 1))
+	wantKinds(t, r, "0:load_error")
+	if got := r.Outcomes[0].Error; got != "policy: its module is gone" {
+		t.Error(got)
+	}
+}
+
 func TestRewritersChainAndADenyEndsTheBatch(t *testing.T) {
 	var seen string
 	sees := func(_ context.Context, e *schema.Event) (schema.Result, error) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/hookfabric/hookfabric/workers"
 )
 
 // tries is how often a call is made that can not have begun, as its host was
@@ -42,10 +44,19 @@ func (p *pool) once(ctx context.Context, c *call) (a answer, err error) {
 	defer func() { p.give(h, c) }()
 	if !p.knows(h, c.function) {
 		if err := h.load(ctx, c.function); err != nil {
-			return a, fmt.Errorf("could not be imported again: %w", err)
+			return a, unloaded(fmt.Errorf("could not be imported again: %w", err))
 		}
 	}
 	return h.call(ctx, c)
+}
+
+// unloaded is err as the error of a function that is not there any more, unless
+// it is only the host that is not.
+func unloaded(err error) error {
+	if _, lost := errors.AsType[*lostError](err); lost {
+		return err
+	}
+	return &workers.UnloadedError{Err: err}
 }
 
 // ask asks a host something that it answers at once, and kills it, for the

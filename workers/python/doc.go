@@ -15,7 +15,8 @@
 // Modules are looked up in the hooks' folders, in order, and then where the
 // interpreter looks; never in the folder that the worker happens to run in. A
 // host reads a module once: changed code counts from the next host on, so
-// restart the worker for it. The environment is that of programs: PATH, HOME,
+// restart the worker for it. If it can not be imported there, calls are denied as
+// those of a function that never could. The environment is that of programs: PATH, HOME,
 // LANG and what the hook's `env:` names. The standard input is empty; what is
 // printed goes to the log, at debug level.
 //

@@ -176,7 +176,7 @@ func TestAHostThatDiedIdleIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAFunctionThatCanNotBeImportedAgainIsAnError(t *testing.T) {
+func TestAFunctionThatCanNotBeImportedAgainIsALoadError(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{"policy.py": "import os\ndef check(event): os._exit(1)\n"})
 	r := newRunner(t, Options{Environ: append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), Logger: slog.New(slog.DiscardHandler)})
 	hook := hookOf("policy.check")
@@ -191,7 +191,8 @@ func TestAFunctionThatCanNotBeImportedAgainIsAnError(t *testing.T) {
 	if _, err := handle(t, h, runnertest.Event("Bash")); err == nil || !strings.Contains(err.Error(), "exited with code 1") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := handle(t, h, runnertest.Event("Bash")); err == nil || !strings.Contains(err.Error(), "could not be imported again: ModuleNotFoundError") {
+	_, err = handle(t, h, runnertest.Event("Bash"))
+	if _, ok := errors.AsType[*workers.UnloadedError](err); !ok || !strings.Contains(err.Error(), "could not be imported again: ModuleNotFoundError") {
 		t.Errorf("error %v", err)
 	}
 }
