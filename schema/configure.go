@@ -74,6 +74,9 @@ type VersionInfo struct {
 	Note string `json:"note,omitzero"`
 	// Hooks counts its hooks.
 	Hooks int `json:"hooks"`
+	// Minor: hooks were registered or unregistered. Such versions go first when
+	// there are too many to keep.
+	Minor bool `json:"minor,omitzero"`
 }
 
 // The actions of a [HooksRequest].

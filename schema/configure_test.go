@@ -40,7 +40,7 @@ func configuring() map[string]any {
 		"config.show":     &schema.ConfigAnswer{Version: 7, Config: &schema.Config{Version: 7, Hooks: []schema.Hook{}}, Text: "hooks: {}\n"},
 		"config.history": &schema.ConfigAnswer{Version: 7, Changed: true, History: []schema.VersionInfo{
 			{Version: 7, At: at, By: "b1", Note: "applied hooks.yaml", Hooks: 2},
-			{Version: 6, At: at.Add(-time.Hour), Hooks: 1},
+			{Version: 6, At: at.Add(-time.Hour), Hooks: 1, Minor: true},
 		}},
 		"hooks.register": &schema.HooksRequest{
 			Action: schema.ActionRegister, Hooks: jsontext.Value(`{"PreToolUse":{"override":true,"hooks":[{"handler":"./check.sh"}]}}`),

@@ -194,7 +194,7 @@ func (a *Aggregator) prepare(cfg schema.Config) (*active, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config version %d can not be used: %w", cfg.Version, err)
 	}
-	nothing, err := schema.Marshal(a.finish(&schema.Verdict{}, cfg.Version))
+	nothing, err := schema.Marshal(a.finish(&schema.Verdict{}, &cfg))
 	if err != nil {
 		return nil, fmt.Errorf("encoding the empty verdict: %w", err)
 	}

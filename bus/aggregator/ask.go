@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -162,7 +163,7 @@ func (a *Aggregator) refuse(m *nats.Msg, act *active, r schema.Routing, arrived 
 
 // answer encodes a verdict and sends it.
 func (a *Aggregator) answer(m *nats.Msg, act *active, r *schema.Routing, v *schema.Verdict, arrived time.Time) {
-	data, err := a.encode(a.finish(v, act.Config.Version), r.Event)
+	data, err := a.encode(a.finish(v, &act.Config), r.Event)
 	if err != nil {
 		a.opt.Logger.Error("verdict could not be encoded", "event_id", r.ID, "error", err)
 		return // the shim's own policy decides
@@ -178,11 +179,12 @@ func (a *Aggregator) reply(m *nats.Msg, data []byte) {
 }
 
 // finish gives a verdict what every verdict has.
-func (a *Aggregator) finish(v *schema.Verdict, version uint64) *schema.Verdict {
+func (a *Aggregator) finish(v *schema.Verdict, cfg *schema.Config) *schema.Verdict {
 	if v.Decision == schema.None {
 		v.Decision = schema.Continue
 	}
-	v.ConfigVersion, v.Fabric = version, a.opt.Fabric
+	// A fabric that was made anew has another id than the one this began with.
+	v.ConfigVersion, v.Fabric = cfg.Version, cmp.Or(cfg.Fabric, a.opt.Fabric)
 	return v
 }
 

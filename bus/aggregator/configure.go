@@ -80,7 +80,20 @@ func (a *Aggregator) Apply(ctx context.Context, f *File) (*schema.ConfigAnswer, 
 		}
 		return app, err
 	})
+	if err == nil && !done.refused && !f.AtOnce {
+		warnings = append(warnings, a.unserved()...)
+	}
 	return answerTo(done, warnings), err
+}
+
+// unserved says which pools of the active version nobody serves.
+func (a *Aggregator) unserved() (all []string) {
+	for _, p := range a.Status().Pools {
+		if len(p.Workers) == 0 {
+			all = append(all, fmt.Sprintf("no worker serves the pool %q: its hooks give no answer until one does", p.Pool))
+		}
+	}
+	return all
 }
 
 // alone refuses a configuration that would take the place of what others use.
@@ -226,9 +239,9 @@ func (a *Aggregator) register(ctx context.Context, agent string, req *schema.Hoo
 	done, err := a.change(ctx, func(before *schema.Config) (application, error) {
 		doc, err := hooksyaml.Read("request", text, a.readOptions(func(name string) bool { return !replaceable(before, agent, name) }))
 		if err != nil {
-			return application{}, badRequest("%v", err)
+			return application{}, badRequest("%s", sentences(err))
 		}
-		app := application{force: req.Force}
+		app := application{force: req.Force, minor: true}
 		app.cfg, names = register(before, &doc.Config)
 		app.note = fmt.Sprintf("registered %s for %s", strings.Join(names, ", "), whose(agent))
 		if app.cfg.Dir == "" {
@@ -237,6 +250,20 @@ func (a *Aggregator) register(ctx context.Context, agent string, req *schema.Hoo
 		return app, nil
 	})
 	return hooksAnswer(done, names), err
+}
+
+// sentences are faults without their places, which are in a document that the
+// asker has not written.
+func sentences(err error) string {
+	faults, ok := errors.AsType[hooksyaml.Faults](err)
+	if !ok {
+		return err.Error()
+	}
+	all := make([]string, len(faults))
+	for i, f := range faults {
+		all[i] = strings.TrimSuffix(f.Message+"; "+f.Hint, "; ")
+	}
+	return strings.Join(all, "\n")
 }
 
 // documentOf is a hooks.yaml, as JSON, that says what is to be registered.
@@ -270,7 +297,7 @@ func (a *Aggregator) unregister(ctx context.Context, agent string, req *schema.H
 	}
 	done, err := a.change(ctx, func(before *schema.Config) (app application, err error) {
 		app.note = fmt.Sprintf("unregistered %s for %s", strings.Join(req.Names, ", "), whose(agent))
-		app.force = true // what is taken away loads nothing
+		app.force, app.minor = true, true // what is taken away loads nothing
 		app.cfg, err = unregister(before, agent, req.Names, req.Overrides)
 		return app, err
 	})

@@ -118,11 +118,17 @@ func (a *Aggregator) verb(r micro.Request) (any, error) {
 		return nil, badRequest("the configuration is everybody's; ask on hook.v1.ctl.config._")
 	case verb == "config":
 		var req schema.ConfigRequest
-		err := a.readChange(r, &req)
+		err := readRequest(r, &req)
+		if err == nil && req.Action != schema.ActionShow && req.Action != schema.ActionHistory {
+			err = a.notLate()
+		}
 		return deferred(func(ctx context.Context) (any, error) { return a.Configure(ctx, &req) }), err
 	case verb == "hooks":
 		var req schema.HooksRequest
-		err := a.readChange(r, &req)
+		err := readRequest(r, &req)
+		if err == nil && req.Action != schema.ActionList {
+			err = a.notLate()
+		}
 		return deferred(func(ctx context.Context) (any, error) { return a.Hooks(ctx, agent, &req) }), err
 	case slices.Contains(reserved, verb):
 		return nil, &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf("this release does not serve %q yet", verb)}
@@ -131,14 +137,14 @@ func (a *Aggregator) verb(r micro.Request) (any, error) {
 		"unknown control verb %q; write status, config or hooks, or one of the reserved %s", verb, strings.Join(reserved, ", "))}
 }
 
-// readChange reads the body of a request that may change the configuration.
-// While this broker was stopped, or cut off, such a request may have waited for
-// it longer than the one who asked, and others may have decided otherwise since.
-func (a *Aggregator) readChange(r micro.Request, into any) error {
+// notLate refuses a request that changes the configuration. While this broker
+// was stopped, or cut off, such a request may have waited for it longer than the
+// one who asked, and others may have decided otherwise since.
+func (a *Aggregator) notLate() error {
 	if a.opt.Lease != nil && a.Version() > 0 && !a.opt.Lease.Fresh(time.Now()) {
 		return &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker had lost touch with the fabric when the request came; nothing was changed, ask again"}
 	}
-	return readRequest(r, into)
+	return nil
 }
 
 // readRequest reads the body of a request; an empty one is {}.
@@ -186,6 +192,7 @@ func (a *Aggregator) Status() schema.FabricStatus {
 	}
 	if act := a.active.Load(); act != nil {
 		s.Ready, s.Hooks = true, len(act.Config.Hooks)
+		s.Pools = slices.DeleteFunc(s.Pools, func(p schema.PoolStatus) bool { return len(p.Workers) == 0 })
 		for i := range act.Config.Hooks {
 			pool(&s, act.Config.Hooks[i].Pool)
 		}

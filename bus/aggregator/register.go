@@ -18,7 +18,7 @@ func withRegistered(file, before *schema.Config) schema.Config {
 		}
 	}
 	for _, o := range before.Overrides {
-		if o.Registered && !overridden(next.Overrides, o) {
+		if o.Registered { // also where the file says the same, which it may take back
 			next.Overrides = append(next.Overrides, o)
 		}
 	}
@@ -37,9 +37,9 @@ func place(hooks []schema.Hook, h schema.Hook) []schema.Hook {
 	return slices.Insert(hooks, at, h)
 }
 
-// overridden reports whether o is among the overrides.
+// overridden reports whether o is among the overrides that were registered.
 func overridden(all []schema.Override, o schema.Override) bool {
-	return slices.ContainsFunc(all, func(x schema.Override) bool { return x.Agent == o.Agent && x.Event == o.Event })
+	return slices.ContainsFunc(all, func(x schema.Override) bool { return x.Registered && x.Agent == o.Agent && x.Event == o.Event })
 }
 
 // register is before with the hooks and overrides of add. A hook of the same

@@ -40,11 +40,11 @@ func words(cfg *schema.Config) string {
 
 func TestWhatIsRegisteredStaysWhenAFileIsApplied(t *testing.T) {
 	for is, c := range map[string]struct{ file, before, want string }{
-		"global hooks before those of agents":         {"a b@x", "old +g +o@x", "a +g b@x +o@x"},
-		"the order of registration is kept":           {"a", "+one +two +three@x +four@x", "a +one +two +three@x +four@x"},
-		"an override stays":                           {"a b@x", "a +!PreToolUse@x", "a b@x +!PreToolUse@x"},
-		"an override that the file says, too, is one": {"a !PreToolUse@x", "+!PreToolUse@x", "a !PreToolUse@x"},
-		"nothing was registered":                      {"a", "b c@x", "a"},
+		"global hooks before those of agents":        {"a b@x", "old +g +o@x", "a +g b@x +o@x"},
+		"the order of registration is kept":          {"a", "+one +two +three@x +four@x", "a +one +two +three@x +four@x"},
+		"an override stays":                          {"a b@x", "a +!PreToolUse@x", "a b@x +!PreToolUse@x"},
+		"an override that the file says, too, stays": {"a !PreToolUse@x", "+!PreToolUse@x", "a !PreToolUse@x +!PreToolUse@x"},
+		"nothing was registered":                     {"a", "b c@x", "a"},
 	} {
 		t.Run(is, func(t *testing.T) {
 			next := withRegistered(of(c.file), of(c.before))
@@ -61,7 +61,7 @@ func TestRegister(t *testing.T) {
 		"an agent's hook comes last":                         {"a b@x", "n@y", "a b@x +n@y"},
 		"one of the same name is replaced where it is":       {"+n a@x", "n", "+n a@x"},
 		"an override is registered once":                     {"a +!PreToolUse@x", "n@x !PreToolUse@x !PostToolUse@x", "a +n@x +!PreToolUse@x +!PostToolUse@x"},
-		"an override that the file has is not registered":    {"a !PreToolUse@x", "!PreToolUse@x", "a !PreToolUse@x"},
+		"an override that the file has is registered, too":   {"a !PreToolUse@x", "!PreToolUse@x", "a !PreToolUse@x +!PreToolUse@x"},
 		"the first hook of a configuration that has none":    {"", "n", "+n"},
 		"several hooks keep their order, also before agents": {"a b@x", "n m", "a +n +m b@x"},
 	} {

@@ -34,6 +34,8 @@ type application struct {
 	// 0: none is.
 	base uint64
 	note string
+	// minor: it only registers or unregisters hooks.
+	minor bool
 	// force goes on although handlers can not be loaded.
 	force bool
 	// atOnce does not wait for workers: they load it when it is active.
@@ -96,7 +98,7 @@ func (a *Aggregator) withdrawOnce(version uint64) error {
 // propose writes a configuration as the one that is to become active. Where
 // another one is on its way it waits for that, unless nobody is behind it any more.
 func (a *Aggregator) propose(ctx context.Context, app application) (version uint64, same bool, err error) {
-	p := state.Proposal{By: a.opt.Node, Note: app.note, Base: app.base, First: app.base == 0}
+	p := state.Proposal{By: a.opt.Node, Note: app.note, Minor: app.minor, Base: app.base, First: app.base == 0}
 	for {
 		version, same, err = a.opt.Configs.Propose(ctx, app.cfg, p)
 		busy, ok := errors.AsType[*state.Busy](err)

@@ -102,10 +102,21 @@ func openBucket(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (j
 		return kv, err
 	}
 	kv, err = js.CreateKeyValue(ctx, bucket(max(o.Replicas, 1)))
-	if errors.Is(err, jetstream.ErrBucketExists) {
+	switch {
+	case errors.Is(err, jetstream.ErrBucketExists):
 		return js.KeyValue(ctx, ConfigBucket)
+	case noRoom(err):
+		return nil, fmt.Errorf("it takes %d MiB of the server's disk, which has less left for it; free some, or name another disk: %w", maxConfigBytes>>20, err)
 	}
 	return kv, err
+}
+
+// errCodeStorage is the server's code for too little storage left.
+const errCodeStorage = 10047
+
+func noRoom(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.ErrorCode == errCodeStorage
 }
 
 // OpenForRead opens the bucket that a broker makes, and waits until one has.

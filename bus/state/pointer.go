@@ -31,6 +31,7 @@ type proposed struct {
 	By      string `json:"by,omitzero"`
 	Note    string `json:"note,omitzero"`
 	Hooks   int    `json:"hooks"`
+	Minor   bool   `json:"minor,omitzero"`
 }
 
 // proposes reports whether version is what is to become active.
@@ -52,10 +53,24 @@ func (p pointer) propose(n *proposed) pointer {
 // activate returns the pointer with the proposed version as the active one.
 func (p pointer) activate(at time.Time) pointer {
 	n := p.Proposed
-	info := schema.VersionInfo{Version: n.Version, At: at, By: n.By, Note: n.Note, Hooks: n.Hooks}
-	kept := append([]schema.VersionInfo{info}, p.Kept...)
-	p.Version, p.Proposed, p.Kept = n.Version, nil, kept[:min(len(kept), HistoryConfigs)]
+	info := schema.VersionInfo{Version: n.Version, At: at, By: n.By, Note: n.Note, Hooks: n.Hooks, Minor: n.Minor}
+	p.Version, p.Proposed, p.Kept = n.Version, nil, forget(append([]schema.VersionInfo{info}, p.Kept...))
 	return p
+}
+
+// forget leaves out one version where there are too many: the oldest minor one
+// that nodes do not hold on to, so that what people go back to stays, else the
+// oldest of all.
+func forget(kept []schema.VersionInfo) []schema.VersionInfo {
+	if len(kept) <= HistoryConfigs {
+		return kept
+	}
+	for i := len(kept) - 1; i >= KeptConfigs; i-- {
+		if kept[i].Minor {
+			return slices.Delete(kept, i, i+1)
+		}
+	}
+	return kept[:HistoryConfigs]
 }
 
 // withdraw returns the pointer without a proposed version.

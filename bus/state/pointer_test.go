@@ -150,3 +150,23 @@ func FuzzParsePointer(f *testing.F) {
 		}
 	})
 }
+
+func TestVersionsThatOnlyRegisterHooksAreForgottenFirst(t *testing.T) {
+	var p pointer
+	for n := uint64(1); n <= 30; n++ {
+		p = p.propose(&proposed{Version: n, Minor: n != 1 && n != 20}).activate(time.Time{})
+	}
+	var kept []uint64
+	for _, v := range p.Kept {
+		kept = append(kept, v.Version)
+	}
+	if want := []uint64{30, 29, 28, 27, 26, 25, 20, 1}; !slices.Equal(kept, want) || !p.sound() {
+		t.Errorf("kept are %d", kept)
+	}
+	for n := uint64(31); n <= 40; n++ {
+		p = p.propose(&proposed{Version: n}).activate(time.Time{})
+	}
+	if last := p.Kept[len(p.Kept)-1]; len(p.Kept) != HistoryConfigs || last.Version != 33 {
+		t.Errorf("of versions that are all of files, the last kept is %d", last.Version)
+	}
+}

@@ -38,6 +38,8 @@ type Proposal struct {
 	// By is the node that proposes, Note what it is: for people. Both are cut
 	// when they are long.
 	By, Note string
+	// Minor versions are the first that are forgotten: see [schema.VersionInfo].
+	Minor bool
 	// Base is the version that must be active for the proposal to make sense;
 	// 0: any.
 	Base uint64
@@ -184,7 +186,7 @@ func (w *proposing) tidy(ctx context.Context, err error) {
 }
 
 func (w *proposing) proposed() *proposed {
-	return &proposed{Version: w.written, By: cut(w.By), Note: cut(w.Note), Hooks: len(w.cfg.Hooks)}
+	return &proposed{Version: w.written, By: cut(w.By), Note: cut(w.Note), Hooks: len(w.cfg.Hooks), Minor: w.Minor}
 }
 
 func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxNote)], "") }

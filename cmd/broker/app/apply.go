@@ -116,6 +116,8 @@ func (k *changing) run(c *cobra.Command, req schema.ConfigRequest, what string) 
 		}
 	}
 	switch {
+	case answer.Refused && k.force:
+		return fmt.Errorf("%s was refused and nothing was changed: some broker can not use it at all", what)
 	case answer.Refused:
 		return fmt.Errorf("%s was refused and nothing was changed; mend what is named above, or go on with --force", what)
 	case k.asJSON:

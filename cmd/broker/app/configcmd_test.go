@@ -200,7 +200,7 @@ func TestApply(t *testing.T) {
 			ending{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6}, asksHistory}}},
 		{"a rollback may be refused and forced, too", []string{"config", "rollback", "6", "--force"}, "",
 			map[string]any{"rollback": &schema.ConfigAnswer{Version: 7, Refused: true}},
-			ending{1, "", "broker: version 6 was refused and nothing was changed; mend what is named above, or go on with --force\n", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6, Force: true}}}},
+			ending{1, "", "broker: version 6 was refused and nothing was changed: some broker can not use it at all\n", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6, Force: true}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, s.run(c.answers, c.stdin, c.args...)); diff != "" {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -200,6 +201,10 @@ func (r *reloader) told(answer *schema.ConfigAnswer, err error) reloadResult {
 		r.log.Error("the configuration file could not be applied; it is tried again", "after", retryAfter, "error", err)
 		r.retry.Reset(retryAfter)
 		return reloadFailed
+	case answer.Refused && passing(answer.Problems):
+		r.log.Error("the configuration file could not be applied; it is tried again", "after", retryAfter, "problems", joined(problems(answer)))
+		r.retry.Reset(retryAfter)
+		return reloadFailed
 	case answer.Refused:
 		r.log.Error("the configuration file was refused; the version before stays", "version", answer.Version, "problems", joined(problems(answer)))
 		return reloadRefused
@@ -209,6 +214,12 @@ func (r *reloader) told(answer *schema.ConfigAnswer, err error) reloadResult {
 	}
 	r.log.Info("configuration file applied", "version", answer.Version)
 	return reloadOK
+}
+
+// passing reports whether no node named a handler that it can not load: some only
+// did not say anything in time.
+func passing(all []schema.Problem) bool {
+	return !slices.ContainsFunc(all, func(p schema.Problem) bool { return p.Hook != "" })
 }
 
 // lasting reports errors that the same file would meet again.

@@ -16,8 +16,8 @@ const (
 	// quiet is how long nothing must have happened before a file is looked at:
 	// whoever writes it may write it in pieces. mostQuiet is how long that is
 	// waited for in a folder where something happens all the time.
-	quiet     = 200 * time.Millisecond
-	mostQuiet = 2 * time.Second
+	quiet     = time.Second
+	mostQuiet = 5 * time.Second
 	// blind is how often a file is looked at that can not be watched, and anyway
 	// one that can: some file systems never tell.
 	blind  = 3 * time.Second

@@ -23,12 +23,12 @@ func TestAFolderSettles(t *testing.T) {
 		every  time.Duration
 		want   time.Duration
 	}{
-		{"one event is looked at when it is quiet", []time.Duration{10 * ms}, anyway, 210 * ms},
-		{"a file that is written in pieces is looked at once", []time.Duration{10 * ms, 150 * ms, 300 * ms}, anyway, 500 * ms},
-		{"in a folder that is never quiet the wait ends all the same", ticks(100*ms, 50), anyway, 2100 * ms},
+		{"one event is looked at when it is quiet", []time.Duration{10 * ms}, anyway, 1010 * ms},
+		{"a file that is written in pieces is looked at once", []time.Duration{10 * ms, 800 * ms, 1600 * ms}, anyway, 2600 * ms},
+		{"in a folder that is never quiet the wait ends all the same", ticks(100*ms, 50), anyway, 5100 * ms},
 		{"without events it is time to look now and then", nil, anyway, anyway},
 		{"what can not be watched is looked at often", nil, blind, blind},
-		{"an event ends the wait for the next look", []time.Duration{blind - 10*ms}, blind, blind + 190*ms},
+		{"an event ends the wait for the next look", []time.Duration{blind - 10*ms}, blind, blind + 990*ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
