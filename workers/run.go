@@ -215,7 +215,11 @@ func (j *job) finish(o schema.Outcome, l *loaded, a answered) schema.Outcome {
 		if _, gone := errors.AsType[*UnloadedError](a.err); gone {
 			o.Kind = schema.LoadError
 		}
-		j.w.opt.Logger.Warn("hook failed", "hook", l.hook.Name, "event_id", j.batch.ID, "error", a.err, "stack", a.stack)
+		log := j.w.opt.Logger.With("hook", l.hook.Name, "event_id", j.batch.ID, "error", a.err)
+		if a.stack != "" {
+			log = log.With("stack", a.stack)
+		}
+		log.Warn("hook failed")
 	case !a.result.Encodable():
 		o.Kind, o.Error = schema.Errored, fmt.Sprintf("answered with a value that is not JSON, or nests deeper than %d levels", schema.MaxDepth)
 		o.Result = *a.result.Trimmed()

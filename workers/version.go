@@ -70,7 +70,29 @@ func (w *Worker) prepare(cfg schema.Config, hold func(*version)) map[string]stri
 		}
 	}
 	hold(v)
+	w.complain(v)
 	return v.loadErrors()
+}
+
+// maxComplaints bounds the lines of the log about one version.
+const maxComplaints = 20
+
+// complain logs what could not be loaded.
+func (w *Worker) complain(v *version) {
+	failed := 0
+	for i := range v.hooks {
+		l := &v.hooks[i]
+		if l.err == nil {
+			continue
+		}
+		if failed++; failed <= maxComplaints {
+			w.opt.Logger.Error("handler can not be loaded; while its version is active, its calls are denied",
+				"hook", l.hook.Name, "version", v.config.Version, "error", l.err)
+		}
+	}
+	if more := failed - maxComplaints; more > 0 {
+		w.opt.Logger.Error("more handlers can not be loaded", "version", v.config.Version, "more", more)
+	}
 }
 
 // held is the version that cfg is, if it is held.
@@ -182,9 +204,6 @@ func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
 		l.err = fmt.Errorf("this worker does not run handlers of type %q; give the hook a pool whose workers do", h.Type)
 	} else {
 		l.handler, l.err = runner.Load(*h, Site{Dirs: w.dirs(cfg), Python: cfg.Python})
-	}
-	if l.err != nil {
-		w.opt.Logger.Error("handler can not be loaded; while its version is active, its calls are denied", "hook", h.Name, "version", cfg.Version, "error", l.err)
 	}
 	return l
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -66,6 +67,9 @@ func serve(c *cobra.Command, opt *Options) error {
 	log, err := program.Logger(c.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	if opt.NATS != "" && c.Flags().Changed("listen") {
+		return program.UsageError("--listen is for the embedded server, in whose place --nats (or HOOKFABRIC_NATS) names %s; leave one of them out", bus.RedactURL(opt.NATS))
 	}
 	opt.Logger = log
 	reload, stop := hangups()

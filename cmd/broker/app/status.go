@@ -178,7 +178,7 @@ func printStatus(w io.Writer, st *schema.FabricStatus) error {
 	for _, p := range st.Pools {
 		for _, x := range p.Workers {
 			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\n", p.Pool, x.Worker, x.InFlight, x.Capacity,
-				strings.Trim(fmt.Sprint(x.Versions), "[]"), workerState(x))
+				newestOf(x.Versions), workerState(x))
 		}
 		if len(p.Workers) == 0 {
 			fmt.Fprintf(t, "%s\t\t\t\t\tNO WORKER\n", p.Pool)
@@ -198,6 +198,16 @@ func candidateState(c *schema.Candidate) string {
 		return fmt.Sprintf("; of version %d it can not load %d handlers", c.Version, len(c.LoadErrors))
 	}
 	return fmt.Sprintf("; version %d is loaded", c.Version)
+}
+
+// newestOf lists the newest versions of a worker, and how many more there are.
+func newestOf(versions []uint64) string {
+	const most = 3
+	text := strings.Trim(fmt.Sprint(versions[max(0, len(versions)-most):]), "[]")
+	if more := len(versions) - most; more > 0 {
+		text += fmt.Sprintf(" (+%d)", more)
+	}
+	return text
 }
 
 func workerState(x schema.WorkerStatus) string {
