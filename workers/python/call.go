@@ -83,6 +83,9 @@ func (h *host) call(ctx context.Context, c *call) (answer, error) {
 	if !c.alone { // a call that has little time left must not break the pipe of others
 		until = time.Now().Add(2 * h.pool.runner.wait.stall)
 	}
+	h.mu.Lock()
+	h.called = true
+	h.mu.Unlock()
 	number, got, err := h.send(until, calling(c.function, c.event)...)
 	if err != nil {
 		return answer{}, err

@@ -33,6 +33,7 @@ type host struct {
 	cause   error                  // why it was stopped
 	left    bool                   // it was told to leave
 	reaped  bool
+	called  bool // it has seen events
 
 	seat // guarded by the pool
 }
@@ -189,20 +190,25 @@ func (h *host) lose(why error) {
 	h.waiting, h.cause = nil, why
 }
 
-// story is why a host that is gone is gone. One that was killed may have ended
-// by itself before.
+// story is why a host that is gone is gone, with what it said last if that can
+// not be about an agent: what was printed during one call must not be told to
+// the agent of another. One that was killed may have ended by itself before.
 func (h *host) story(state *os.ProcessState, said []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	words := ""
+	if !h.called {
+		words = child.LastWords(said)
+	}
 	switch {
 	case h.cause != nil && (state == nil || state.ExitCode() < 0):
-		return fmt.Errorf("its host process was killed: %w%s", h.cause, child.LastWords(said))
+		return fmt.Errorf("its host process was killed: %w%s", h.cause, words)
 	case state == nil:
 		return errors.New("its host process was lost")
 	case state.ExitCode() < 0:
-		return fmt.Errorf("its host process was ended by a signal (%v)%s", state, child.LastWords(said))
+		return fmt.Errorf("its host process was ended by a signal (%v)%s", state, words)
 	}
-	return fmt.Errorf("its host process exited with code %d%s", state.ExitCode(), child.LastWords(said))
+	return fmt.Errorf("its host process exited with code %d%s", state.ExitCode(), words)
 }
 
 // unexpected is why the host has ended, if nobody has told it to leave.

@@ -2,6 +2,7 @@ import os, sys
 if sys.version_info < (3, 9):
     sys.exit("this is Python %d.%d; hooks need 3.9 or later" % sys.version_info[:2])
 sys.path[:] = [p for p in sys.path if p]
+sys.dont_write_bytecode = True
 def take(n):
     b = b""
     while len(b) < n:
