@@ -82,7 +82,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		conditions: counter("condition_errors_total", "Conditions that could not be evaluated and counted as true.", "hook"),
 		would:      counter("shadow_total", "Calls by what was decided, and what would have been if the shadow hook had counted.", "hook", "decided", "would"),
 		rewrites:   counter("shadow_rewrites_total", "Calls that the shadow hook would have rewritten.", "hook"),
-		shadow:     counter("shadow_dropped_total", "Shadow hooks that did not run because too many were under way.").WithLabelValues(),
+		shadow:     counter("shadow_dropped_total", "Shadow hooks that did not run because too many were under way, or their pool was half full.").WithLabelValues(),
 		malformed:  counter("malformed_total", "Events that could not be judged as they were.").WithLabelValues(),
 		dropped:    counter("feed_dropped_total", "Feed records that were dropped because the feed was full.").WithLabelValues(),
 		inFlight:   gauge("in_flight", "Events under way in this aggregator."),

@@ -61,7 +61,8 @@ type Watch struct {
 	Aside func(r *Request, h *schema.Hook, part schema.Verdict)
 	// Shadow: what came of a shadow hook.
 	Shadow func(r *Request, s *Shadowed)
-	// ShadowDropped: so many shadow hooks did not run, because too many were.
+	// ShadowDropped: so many shadow hooks did not run, because too many were, or
+	// because their pool was too busy.
 	ShadowDropped func(hooks int)
 	// ConditionFailed: a condition could not be evaluated and counted as true.
 	ConditionFailed func(h *schema.Hook, err error)

@@ -127,6 +127,6 @@ func (m *Members) silent(f *flight, now time.Time) bool {
 	if w := p.find(f.worker); w != nil && !w.asleep {
 		return false
 	}
-	_, other := p.best(0, []string{f.worker})
+	_, other := p.best(&turn{not: []string{f.worker}})
 	return other || f.spare
 }

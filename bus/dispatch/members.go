@@ -218,8 +218,8 @@ func (p *pool) find(id string) *member {
 }
 
 // best is the worker with the largest share of free slots among those that
-// hold the version, else among all; and whether any worker is alive at all.
-func (p *pool) best(version uint64, not []string) (best *member, alive bool) {
+// hold t's version, else among all; and whether any worker is alive at all.
+func (p *pool) best(t *turn) (best *member, alive bool) {
 	var bestFree float64
 	var bestHolds bool
 	start := 0
@@ -228,14 +228,14 @@ func (p *pool) best(version uint64, not []string) (best *member, alive bool) {
 	}
 	for i := range p.members {
 		w := p.members[(start+i)%len(p.members)]
-		if w.asleep || w.draining || slices.Contains(not, w.id) {
+		if w.asleep || w.draining || slices.Contains(t.not, w.id) {
 			continue
 		}
 		alive = true
-		if !w.takes() || version != 0 && w.lacks == version {
+		if !w.takes() || t.version != 0 && w.lacks == t.version || t.aside && 2*w.free() <= w.capacity {
 			continue
 		}
-		holds, free := slices.Contains(w.versions, version), float64(w.free())/float64(w.capacity)
+		holds, free := slices.Contains(w.versions, t.version), float64(w.free())/float64(w.capacity)
 		if best == nil || holds && !bestHolds || holds == bestHolds && free > bestFree {
 			best, bestFree, bestHolds = w, free, holds
 		}

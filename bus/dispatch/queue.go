@@ -12,6 +12,7 @@ type turn struct {
 	version uint64
 	not     []string // workers that it can not use
 	local   bool     // the worker in this process would do, too
+	aside   bool     // nobody waits for it: half of a worker's slots are not for it
 	freed   uint64   // how many of its slots had become free when it was full
 	// ticket is its place; 0: it has not waited yet. A call that has to wait
 	// again keeps its place.
@@ -29,7 +30,7 @@ func (m *Members) take(poolName string, t *turn) (to choice, wait bool, err erro
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pool(poolName)
-	best, alive := p.best(t.version, t.not)
+	best, alive := p.best(t)
 	switch {
 	case best != nil:
 		return best.hold(), false, nil
@@ -65,7 +66,7 @@ func (m *Members) await(poolName string, t *turn) (to choice, wait bool, err err
 // awaited is await with the lock held.
 func (m *Members) awaited(poolName string, t *turn) (to choice, wait bool, err error) {
 	p := m.pool(poolName)
-	best, _ := p.best(t.version, t.not)
+	best, _ := p.best(t)
 	switch {
 	case best != nil:
 		return best.hold(), false, nil
@@ -122,7 +123,7 @@ func (m *Members) Freed(poolName string) {
 func (p *pool) serve() {
 	for i := 0; i < len(p.waiting) && slices.ContainsFunc(p.members, (*member).takes); {
 		t := p.waiting[i]
-		if best, _ := p.best(t.version, t.not); best != nil {
+		if best, _ := p.best(t); best != nil {
 			p.waiting = slices.Delete(p.waiting, i, i+1)
 			t.got <- best.hold()
 			continue

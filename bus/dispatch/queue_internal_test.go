@@ -256,7 +256,7 @@ func (c *chaos) fault() string {
 		}
 	}
 	for _, t := range c.waiting {
-		if best, _ := p.best(t.version, t.not); best != nil {
+		if best, _ := p.best(t); best != nil {
 			return fmt.Sprintf("a call waits, although %s is free", best.id)
 		}
 		if t.local && c.locals > 0 {

@@ -27,9 +27,9 @@ type Shadowed struct {
 }
 
 // startShadows has the shadow hooks of a call asked, if there is room for them.
-// The verdict is complete by then: nobody waits for them, they take no worker's
-// slot from a hook that counts, and each sees the event as the hooks before it
-// left it. The call's own time does not bound them, only their own does.
+// The verdict is complete by then: nobody waits for them, they leave half of a
+// worker's slots to hooks that count, and each sees the event as the hooks before
+// it left it. The call's own time does not bound them, only their own does.
 func (c *call) startShadows(ctx context.Context) {
 	room := 0
 	for ; room < len(c.plan.Shadow); room++ {
@@ -68,12 +68,25 @@ func (c *call) askShadows(ctx context.Context, left []Batch) {
 		alone := &call{d: c.d, snap: c.snap, plan: c.plan, req: c.req, view: c.view, until: until}
 		go c.d.guarded(func() {
 			defer func() { <-c.d.shadows }()
-			r := &run{call: alone, batch: b, hooks: hooks, body: alone.view.body}
+			// A worker that beats is asked like others, also the one in this process:
+			// its slots are counted then.
+			beats := c.d.opt.Members.other(b.Pool, nil)
+			r := &run{call: alone, batch: b, hooks: hooks, body: alone.view.body, noLocal: beats, turn: turn{aside: true}}
 			r.do(ctx)
 			for i := range r.parts {
-				c.tell(&alone.view, &r.parts[i])
+				c.told(&alone.view, &r.parts[i])
 			}
 		})
+	}
+}
+
+// told tells what came of a shadow hook, unless it found no slot: had it counted,
+// it would have been given one.
+func (c *call) told(seen *View, p *part) {
+	if p.kind != schema.Busy {
+		c.tell(seen, p)
+	} else if c.d.opt.Watch.ShadowDropped != nil {
+		c.d.opt.Watch.ShadowDropped(1)
 	}
 }
 

@@ -78,6 +78,37 @@ func TestShadowHooksAreBounded(t *testing.T) {
 	})
 }
 
+// However long shadow hooks take, there is a slot for hooks that count.
+func TestShadowHooksTakeNoMoreThanHalfOfTheSlots(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", closed), hook("s", shadow, closed, timeout(10*time.Second))}, func(w *world) {
+		p := w.peer("remote", "a", 4)
+		p.act("s", act{takes: 5 * time.Second, says: schema.Denied("no")})
+		for range 6 {
+			v, took := w.ask(time.Minute)
+			w.wants(v, schema.None, "x=ok@a")
+			w.took(took, 0, 0)
+			synctest.Wait()
+		}
+		pass(time.Minute)
+	})
+}
+
+// What a shadow hook would have said that found no slot, nobody knows: it would
+// have had one if it counted.
+func TestAShadowHookWithoutASlotIsDropped(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x"), hook("s", shadow, closed, timeout(time.Second))}, func(w *world) {
+		p := w.peer("remote", "a", 2)
+		p.act("x", act{takes: 30 * time.Second})
+		go w.ask(time.Minute)
+		synctest.Wait()
+		p.act("x", act{})
+		w.ask(time.Minute)
+		pass(5 * time.Second)
+		w.wantsTold("1 shadows dropped")
+		pass(time.Minute)
+	})
+}
+
 // A shadow hook is asked about what it would be asked about if it counted, at
 // its place in the order.
 func TestShadowHooksSeeTheInputAsTheHooksBeforeThemLeftIt(t *testing.T) {
