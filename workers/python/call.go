@@ -22,7 +22,7 @@ type call struct {
 }
 
 // call calls a function, in a host of its own or in one with others. If it was
-// lost with others, it runs again, in a host of its own.
+// lost with others, or before it began, it runs again, in a host of its own.
 func (p *pool) call(ctx context.Context, c *call) (answer, error) {
 	c.alone = c.alone || !c.function.async.Load() || c.function.blocks.Load()
 	for try := 1; ; try++ {
@@ -32,7 +32,7 @@ func (p *pool) call(ctx context.Context, c *call) (answer, error) {
 		if !ok || try == tries || ctx.Err() != nil || lost.sent && !shared {
 			return a, err
 		}
-		c.alone = c.alone || lost.sent
+		c.alone = true
 	}
 }
 
@@ -62,8 +62,7 @@ func unloaded(err error) error {
 // ask asks a host something that it answers at once, and kills it, for the
 // reason late, if it does not.
 func (h *host) ask(ctx context.Context, body []byte, late error) (answer, error) {
-	until, _ := ctx.Deadline()
-	_, got, err := h.send(until, body)
+	_, got, err := h.send(timeLeft(ctx), body)
 	if err != nil {
 		return answer{}, err
 	}
@@ -79,14 +78,14 @@ func (h *host) ask(ctx context.Context, body []byte, late error) (answer, error)
 
 // call calls a function in h, where c has its place.
 func (h *host) call(ctx context.Context, c *call) (answer, error) {
-	until, _ := ctx.Deadline()
+	within := timeLeft(ctx)
 	if !c.alone { // a call that has little time left must not break the pipe of others
-		until = time.Now().Add(2 * h.pool.runner.wait.stall)
+		within = 2 * h.pool.runner.wait.stall
 	}
 	h.mu.Lock()
 	h.called = true
 	h.mu.Unlock()
-	number, got, err := h.send(until, calling(c.function, c.event)...)
+	number, got, err := h.send(within, calling(c.function, c.event)...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -108,6 +107,15 @@ func (h *host) call(ctx context.Context, c *call) (answer, error) {
 	}
 }
 
+// timeLeft is what ctx leaves; 0: all there is.
+func timeLeft(ctx context.Context) time.Duration {
+	until, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return max(time.Until(until), 1)
+}
+
 // abandon ends a call whose time is over: a coroutine is cancelled, and where
 // that does not help, or there is none, the host is killed.
 func (h *host) abandon(ctx context.Context, c *call, number uint32, got <-chan answer) error {
@@ -123,7 +131,7 @@ func (h *host) abandon(ctx context.Context, c *call, number uint32, got <-chan a
 // cancel cancels a coroutine, and reports whether it has ended.
 func (h *host) cancel(c *call, number uint32, got <-chan answer) bool {
 	grace := h.pool.runner.wait.grace
-	if h.write(time.Now().Add(grace), frame(number, []byte(cancelling))) != nil {
+	if h.write(grace, frame(number, []byte(cancelling))) != nil {
 		return false
 	}
 	select {

@@ -89,9 +89,8 @@ func (h *host) begin(functions []*function) (map[uint32]bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.pool.runner.wait.loading)
 	defer cancel()
-	until, _ := ctx.Deadline()
 	a := answer{}
-	if err = h.write(until, frame(0, []byte(hostSource))); err == nil {
+	if err = h.write(timeLeft(ctx), frame(0, []byte(hostSource))); err == nil {
 		a, err = h.ask(ctx, first, errors.New("it was not ready in time"))
 	}
 	if lost, ok := errors.AsType[*lostError](err); ok {

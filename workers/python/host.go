@@ -251,7 +251,7 @@ func (h *host) leave() {
 }
 
 // send sends a request. Its answer, or that there is none, arrives in got.
-func (h *host) send(until time.Time, body ...[]byte) (number uint32, got <-chan answer, err error) {
+func (h *host) send(within time.Duration, body ...[]byte) (number uint32, got <-chan answer, err error) {
 	answers := make(chan answer, 1)
 	h.mu.Lock()
 	if h.waiting == nil {
@@ -263,13 +263,18 @@ func (h *host) send(until time.Time, body ...[]byte) (number uint32, got <-chan 
 	number = h.number
 	h.waiting[number] = answers
 	h.mu.Unlock()
-	return number, answers, h.write(until, frame(number, body...))
+	return number, answers, h.write(within, frame(number, body...))
 }
 
-// write writes one frame. A host that did not take all of it can take no other.
-func (h *host) write(until time.Time, b []byte) error {
+// write writes one frame, which may take the time within from when it is its
+// turn; 0: all there is. A host that did not take all of it can take no other.
+func (h *host) write(within time.Duration, b []byte) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
+	var until time.Time
+	if within > 0 {
+		until = time.Now().Add(within)
+	}
 	_ = h.orders.SetWriteDeadline(until)
 	_, err := h.orders.Write(b)
 	if err == nil {

@@ -123,13 +123,13 @@ func TestACoroutineThatIsCancelledBeforeItsFirstStepSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, until := make(chan answer, 1), time.Now().Add(runnertest.Patience)
+	got := make(chan answer, 1)
 	at.mu.Lock()
 	at.waiting[100] = got
 	at.mu.Unlock()
 	// In one piece, so that the host has read both before its event loop turns.
 	both := append(frame(100, calling(h.function, event)...), frame(100, []byte(cancelling))...)
-	if err := at.write(until, both); err != nil {
+	if err := at.write(runnertest.Patience, both); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -190,6 +190,13 @@ func fifo(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func TestACoroutineThatFindsNoRoomBesideOthersHasAHostOfItsOwn(t *testing.T) {
+	r := newRunner(t, Options{Logger: slog.New(slog.DiscardHandler)})
+	h := load(t, r, later(hookOf("")), oneHost())
+	r.wait.slow, r.wait.stall = runnertest.Patience, 1 // no shared host takes an event in time
+	says(t, h, "answers")
 }
 
 func TestACoroutineThatBlocksItsLoopIsNoticedAndSharesNoMore(t *testing.T) {

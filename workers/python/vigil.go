@@ -33,7 +33,7 @@ func (v *vigil) tick() {
 			v.timer.Reset(stall)
 		}
 	case v.pong == nil:
-		_, v.pong, _ = v.host.send(time.Now().Add(stall), []byte(pinging))
+		_, v.pong, _ = v.host.send(stall, []byte(pinging))
 		v.timer.Reset(stall)
 	case !v.call.alone:
 		v.host.stop(errBlocked)
