@@ -22,17 +22,19 @@ type call struct {
 }
 
 // call calls a function, in a host of its own or in one with others. If it was
-// lost with others, or before it began, it runs again, in a host of its own.
+// lost with others, or they left it no memory, or it was lost before it began,
+// it runs again, in a host of its own.
 func (p *pool) call(ctx context.Context, c *call) (answer, error) {
 	c.alone = c.alone || !c.function.async.Load() || c.function.blocks.Load()
 	for try := 1; ; try++ {
 		shared := !c.alone
 		a, err := p.once(ctx, c)
 		lost, ok := errors.AsType[*lostError](err)
-		if !ok || try == tries || ctx.Err() != nil || lost.sent && !shared {
+		again := ok && (shared || !lost.sent) || err == nil && shared && a.Spent
+		if !again || try == tries || ctx.Err() != nil {
 			return a, err
 		}
-		c.alone = true
+		c.alone, c.spent = true, false
 	}
 }
 

@@ -26,9 +26,9 @@
 // that hangs ends with its host and disturbs no other one.
 //
 // Coroutine functions of hooks that are idempotent share a host, up to 64
-// calls, because each of them may be run again: if the host is lost, or its
-// event loop does not answer for a second as somebody blocks it, they run
-// once more, each in a host of its own. A function that blocks the loop there
+// calls, because each of them may be run again: if the host is lost or has no
+// memory left, or its event loop does not answer for a second as somebody blocks
+// it, they run once more, each in a host of its own. A function that blocks the loop there
 // too is said so in the log and shares no more. A coroutine is cancelled at its
 // deadline; only if that is not confirmed at once is its host killed. One that
 // leaves threads behind when it is cancelled has its host replaced.

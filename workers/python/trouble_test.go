@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -291,6 +292,36 @@ func TestAHostThatIsOutOfMemoryIsAnErrorOfThatCallAndReplaced(t *testing.T) {
 	}
 	if after := says(t, h, "answers"); after == before {
 		t.Error("the host was not replaced")
+	}
+}
+
+func TestACoroutineThatOthersLeaveNoMemoryRunsAgain(t *testing.T) {
+	dir := runnertest.Tree(t, map[string]string{"policy.py": `
+import os
+async def check(event):
+    if event.tool_name in os.listdir(os.path.dirname(__file__)):
+        return {"reason": "again"}
+    os.mkdir(os.path.join(os.path.dirname(__file__), event.tool_name))
+    raise MemoryError
+`})
+	r := newRunner(t, Options{Logger: slog.New(slog.DiscardHandler)})
+	for name, c := range map[string]struct {
+		hook schema.Hook
+		want string
+	}{
+		"one that may run again": {sharing("policy.check"), "again"},
+		"one that may not":       {hookOf("policy.check"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := r.Load(c.hook, workers.Site{Dirs: []string{dir}, Python: oneHost()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := handle(t, h, runnertest.Event(strconv.FormatBool(c.hook.Idempotent)))
+			if got.Reason != c.want || (err == nil) != (c.want != "") {
+				t.Errorf("answer %q, error %v", got.Reason, err)
+			}
+		})
 	}
 }
 
