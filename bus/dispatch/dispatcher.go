@@ -40,7 +40,8 @@ type Options struct {
 	NewID func() string
 	// Decode reads events for conditions and rewrites; nil: schema.DecodeEvent.
 	Decode Decoder
-	// Shadows bounds the shadow batches under way; 0: 64.
+	// Shadows bounds the shadow batches under way; 0: 64. Those of an event of
+	// several megabytes count as so many more.
 	Shadows int
 	// Watch hears of what is not in a verdict; nil fields are skipped.
 	Watch Watch

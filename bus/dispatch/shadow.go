@@ -32,13 +32,8 @@ type Shadowed struct {
 // it left it. The call's own time does not bound them, only their own does.
 func (c *call) startShadows(ctx context.Context) {
 	room := 0
-	for ; room < len(c.plan.Shadow); room++ {
-		select {
-		case c.d.shadows <- struct{}{}:
-			continue
-		default:
-		}
-		break
+	for room < len(c.plan.Shadow) && c.d.reserve(c.share()) {
+		room++
 	}
 	if dropped := len(c.plan.Shadow) - room; dropped > 0 && c.d.opt.Watch.ShadowDropped != nil {
 		c.d.opt.Watch.ShadowDropped(dropped)
@@ -48,26 +43,45 @@ func (c *call) startShadows(ctx context.Context) {
 	}
 }
 
+// share is how much of the room for shadow hooks one takes: what it keeps in
+// memory until it has answered is as large as the event.
+func (c *call) share() int { return min(1+len(c.req.Body)>>20, cap(c.d.shadows)) }
+
+// reserve takes so much of the room for shadow hooks, if there is as much.
+func (d *Dispatcher) reserve(share int) bool {
+	for taken := range share {
+		select {
+		case d.shadows <- struct{}{}:
+		default:
+			d.release(taken)
+			return false
+		}
+	}
+	return true
+}
+
+func (d *Dispatcher) release(share int) {
+	for range share {
+		<-d.shadows
+	}
+}
+
 // askShadows asks the shadow hooks whose conditions hold. The call is theirs
 // alone by now.
 func (c *call) askShadows(ctx context.Context, left []Batch) {
-	defer func() {
-		for range left {
-			<-c.d.shadows
-		}
-	}()
+	defer func() { c.d.release(len(left) * c.share()) }()
 	for ; len(left) > 0; left = left[1:] {
 		b := &left[0]
 		c.goTo(b.Hooks[0])
 		hooks := c.holding(b.Hooks)
 		if len(hooks) == 0 {
-			<-c.d.shadows
+			c.d.release(c.share())
 			continue
 		}
 		until := time.Now().Add(2*c.snap.Config.Hooks[b.Hooks[0]].Timeout.Std() + time.Second)
 		alone := &call{d: c.d, snap: c.snap, plan: c.plan, req: c.req, view: c.view, until: until}
 		go c.d.guarded(func() {
-			defer func() { <-c.d.shadows }()
+			defer c.d.release(c.share())
 			// A worker that beats is asked like others, also the one in this process:
 			// its slots are counted then.
 			beats := c.d.opt.Members.other(b.Pool, nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
+	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/dispatch/model"
 	"github.com/hookfabric/hookfabric/bus/dispatch/model/gen"
 	"github.com/hookfabric/hookfabric/schema"
@@ -74,6 +75,26 @@ func TestShadowHooksAreBounded(t *testing.T) {
 		synctest.Wait()
 		if n := len(p.batches()); n != 5 {
 			t.Errorf("%d batches, want 5", n)
+		}
+	})
+}
+
+// What is kept for shadow hooks is bounded however large events are.
+func TestLargeEventsTakeMoreOfTheRoomForShadowHooks(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("s", shadow), hook("t", shadow)}, func(w *world) {
+		w.opt.Shadows = 8
+		w.build()
+		p := w.peer("remote", "a", 100)
+		p.act("s", act{takes: time.Second})
+		p.act("t", act{takes: time.Second})
+		for _, c := range []struct{ size, run int }{{1, 2}, {3 << 20, 2}, {4 << 20, 1}, {7 << 20, 1}, {1, 2}} {
+			before := len(p.batches())
+			body := fmt.Appendf(nil, `{"tool_input":{"x":%q}}`, strings.Repeat("x", c.size))
+			w.request(&dispatch.Request{Attempt: 1, Deadline: time.Now().Add(time.Minute), Body: body})
+			pass(2 * time.Second)
+			if n := len(p.batches()) - before; n != c.run {
+				t.Errorf("of an event of %d bytes %d shadow hooks ran, want %d", c.size, n, c.run)
+			}
 		}
 	})
 }
