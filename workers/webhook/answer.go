@@ -52,7 +52,11 @@ func (h *handler) answer(ctx context.Context, t schema.EventType, resp *http.Res
 	}
 	res, err := schema.DecodeResult(t, body)
 	if err != nil {
-		return schema.Result{}, fmt.Errorf("%s: %w", h.name, err)
+		return schema.Result{}, fmt.Errorf("%s: %s", h.name, h.tidy.line(err.Error()))
+	}
+	res.Reason = h.tidy.secrets.Replace(res.Reason)
+	for i, e := range res.HookErrors {
+		res.HookErrors[i] = h.tidy.secrets.Replace(e)
 	}
 	return res, nil
 }
@@ -129,13 +133,15 @@ func status(code int) string {
 // tidy makes a server's words such that they can be told.
 type tidy struct{ secrets *strings.Replacer }
 
-// newTidy takes secrets out of words, the longer ones first: one may begin
-// another.
+// newTidy takes secrets out of words, as headers have them, the longer ones
+// first: one may begin another.
 func newTidy(secrets []string) tidy {
 	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) })
 	pairs := make([]string, 0, 2*len(secrets))
 	for _, s := range secrets {
-		pairs = append(pairs, s, "(secret)")
+		if s = strings.TrimSpace(s); s != "" {
+			pairs = append(pairs, s, "(secret)")
+		}
 	}
 	return tidy{strings.NewReplacer(pairs...)}
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -177,6 +178,28 @@ func TestSecretsAreInNoErrorReasonOrLog(t *testing.T) {
 		if !strings.Contains(said, "(secret)") {
 			t.Errorf("%d: nothing was taken out of: %s", status, said)
 		}
+	}
+}
+
+func TestSecretsAreInNoAnswer(t *testing.T) {
+	for name, answer := range map[string]string{
+		"as the reason":      `{"decision":"deny","reason":"$"}`,
+		"as its own error":   `{"hook_errors":["$"]}`,
+		"where a fault lies": `{"$":1,"$":2}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				reply(w, strings.ReplaceAll(answer, "$", r.Header.Get("X-Token")))
+			})
+			hook := hookOf(url)
+			hook.Headers = map[string]string{"X-Token": "${TOKEN}"}
+			got, err := load(t, quiet("TOKEN= tok-abcdefgh "), hook).Handle(t.Context(), runnertest.Event("Bash"))
+			said := fmt.Sprint(got.Reason, got.HookErrors, err)
+			if strings.Contains(said, "abcdefgh") || !strings.Contains(said, "(secret)") {
+				t.Errorf("it says %s", said)
+			}
+		})
 	}
 }
 
