@@ -50,7 +50,7 @@ func (p *play) differences() []string {
 		script, unreached = p.second()
 	}
 	want := model.Judge(p.c.Config, p.c.Event, script, model.Options{
-		When: holds, Forged: p.body == "forged", Unreadable: p.body == "unreadable",
+		When: holds, Forged: p.body == "forged" && p.concerned(), Unreadable: p.body == "unreadable",
 	})
 	want.Beside = beside(p.c, want)
 	s := newStage(p.c, script, p.seed)
@@ -67,6 +67,13 @@ func (p *play) differences() []string {
 		d = append(d, fmt.Sprintf("took %s of fake time; nobody was slow", took))
 	}
 	return append(d, foreign(s.asides, &want)...)
+}
+
+// concerned reports whether some hook is asked at all: where none is, it is not
+// the dispatcher that finds out about forged tools.
+func (p *play) concerned() bool {
+	e := &p.c.Event
+	return slices.ContainsFunc(model.Resolve(p.c.Config, e.AgentID, e.HookType, e.ToolName), func(h schema.Hook) bool { return h.Mode != schema.Shadow })
 }
 
 // second is the script of a second attempt: hooks that are not idempotent do

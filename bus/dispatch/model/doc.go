@@ -46,9 +46,10 @@
 //     nothing ends there.
 //   - A JSON null is an absent part.
 //   - An illegal decision counts as none when the answer's value is judged.
-//   - Nobody reads a body that no enforcing hook concerns, so a forged tool
-//     name there goes unnoticed. A condition that only asks what the routing
-//     says is as good as a matcher: while it is false its hook is not concerned.
+//   - Every body is held against its header's tool name; otherwise nobody reads
+//     one that no enforcing hook concerns, so an unreadable one there goes
+//     unnoticed. A condition that only asks what the routing says is as good as
+//     a matcher: while it is false its hook is not concerned.
 //   - A condition that can not be evaluated counts as true and leaves no
 //     sentence in the verdict.
 //   - Matchers are about tools: where an event has none they do not count.

@@ -56,9 +56,11 @@ func Judge(cfg schema.Config, e schema.Event, script Script, o Options) Expectat
 		}
 	}
 	switch {
+	case o.Forged: // found out before anybody is asked
+		x.Part = unjudged(cfg, e, true)
 	case len(hooks) == 0: // nothing matches: answered at once
-	case o.Forged || o.Unreadable:
-		x.Part = unjudged(cfg, e, o.Forged)
+	case o.Unreadable:
+		x.Part = unjudged(cfg, e, false)
 	default:
 		x.ask(hooks, e, script, o)
 	}

@@ -43,9 +43,15 @@ func told(calls []model.Call) string {
 }
 
 func TestNothingMatchesIsNoOpinionOfTheNewestConfig(t *testing.T) {
-	got := model.Judge(config(schema.Hook{Name: "x", Event: schema.QueryEnd}), bash(), script{}.ask, model.Options{Forged: true})
+	got := model.Judge(config(schema.Hook{Name: "x", Event: schema.QueryEnd}), bash(), script{}.ask, model.Options{Unreadable: true})
 	if d := cmp.Diff(schema.Verdict{ConfigVersion: 3}, got.Verdict); d != "" || len(got.Calls) != 0 {
 		t.Errorf("calls %v, verdict (-want +got):\n%s", got.Calls, d)
+	}
+}
+
+func TestAForgedToolIsDeniedAlsoWhereNoHookIsConcerned(t *testing.T) {
+	if got := model.Judge(config(), bash(), script{}.ask, model.Options{Forged: true}); got.Decision != schema.Deny {
+		t.Errorf("verdict %+v", got.Verdict)
 	}
 }
 
