@@ -140,7 +140,12 @@ def _result(answer):
     if answer is None:
         return HookResult.allow()
     if isinstance(answer, dict):
-        return HookResult.from_dict(answer)
-    if hasattr(answer, "allowed") or hasattr(answer, "decision"):
-        return answer
-    raise TypeError("a hook answers with a HookResult, a dict or None, not %s" % type(answer).__name__)
+        answer = HookResult.from_dict(answer)
+    elif not (hasattr(answer, "allowed") or hasattr(answer, "decision")):
+        raise TypeError("a hook answers with a HookResult, a dict or None, not %s" % type(answer).__name__)
+    decision = getattr(answer, "decision", None)
+    if decision == "block":
+        return HookResult.deny(answer.reason)
+    if decision not in (None, "allow", "approve", "ask", "continue", "deny"):
+        raise ValueError("the decision %r is unknown; write allow, ask or deny" % (decision,))
+    return answer

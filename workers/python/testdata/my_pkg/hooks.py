@@ -64,6 +64,15 @@ def checks(event):
         failing = await PythonCallableHook("h", slow).execute("x", "{}")
         assert failing.allowed and failing.hook_errors == ["Hook h failed: broken"], failing
         assert (await PythonCallableHook("h", slow, fail_closed=True).execute("x", "{}")).reason == "Hook h failed: broken"
+        for said, decision, errors in (
+            ("block", "deny", []),
+            ("continue", "continue", []),
+            ("DENY", "allow", ["Hook h failed: the decision 'DENY' is unknown; write allow, ask or deny"]),
+        ):
+            told = await PythonCallableHook("h", lambda event: {"decision": said}).execute("x", "{}")
+            assert (told.decision, told.hook_errors) == (decision, errors), told
+        strict = PythonCallableHook("h", lambda event: {"decision": "DENY"}, fail_closed=True)
+        assert (await strict.execute("x", "{}")).decision == "deny"
         manager.register_agent_hook("a", HookType.PRE_TOOL_USE, validator)
         whole = await manager.execute_hooks(HookType.PRE_TOOL_USE, "Write", arguments, {"agent_id": "a"})
         assert whole.decision == "deny", whole
