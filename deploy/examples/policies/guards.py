@@ -14,10 +14,10 @@ from hookfabric import HookResult
 def stay_in_workspace(event):
     """Agents write below the folder they run in, wherever .. leads."""
     workspace = os.path.normpath(event.cwd or "/")
-    given = event.tool_input.get("path") or event.tool_input.get("file_path") or ""
-    path = os.path.normpath(os.path.join(workspace, given))
-    if os.path.commonpath([workspace, path]) != workspace:
-        return HookResult.deny(f"{path} is outside of {workspace}")
+    for name in "path", "file_path":  # tools differ in which one they read
+        path = os.path.normpath(os.path.join(workspace, event.tool_input.get(name) or ""))
+        if os.path.commonpath([workspace, path]) != workspace:
+            return HookResult.deny(f"{path} is outside of {workspace}")
     return None
 
 
