@@ -27,13 +27,11 @@ func New(log *slog.Logger) map[schema.Kind]workers.Runner {
 }
 
 // Watchdog makes this process the watchdog over hooks' processes, if that is
-// what its command line asks for, and reports whether it was.
-func Watchdog(args []string) bool {
-	if len(args) != 2 || args[1] != child.WatchdogArg {
-		return false
+// what its command line asks for, and ends it then.
+func Watchdog(args []string) {
+	if len(args) == 2 && args[1] == child.WatchdogArg {
+		os.Exit(child.WatchdogMain(os.Stdin))
 	}
-	os.Exit(child.WatchdogMain(os.Stdin))
-	return true
 }
 
 // Inline are the kinds whose handlers return at once.
