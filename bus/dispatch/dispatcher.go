@@ -146,7 +146,7 @@ func (c *call) wave(ctx context.Context, w Wave) bool {
 		b := &w[i]
 		hooks := b.Hooks
 		if b.Conditional {
-			hooks = c.holding(b.Hooks)
+			hooks = c.holding(b.Hooks, c.until)
 		}
 		if len(hooks) > 0 {
 			runs = append(runs, &run{call: c, batch: b, hooks: hooks, body: c.view.body})

@@ -73,12 +73,12 @@ func (c *call) askShadows(ctx context.Context, left []Batch) {
 	for ; len(left) > 0; left = left[1:] {
 		b := &left[0]
 		c.goTo(b.Hooks[0])
-		hooks := c.holding(b.Hooks)
+		until := time.Now().Add(2*c.snap.Config.Hooks[b.Hooks[0]].Timeout.Std() + time.Second)
+		hooks := c.holding(b.Hooks, until)
 		if len(hooks) == 0 {
 			c.d.release(c.share())
 			continue
 		}
-		until := time.Now().Add(2*c.snap.Config.Hooks[b.Hooks[0]].Timeout.Std() + time.Second)
 		alone := &call{d: c.d, snap: c.snap, plan: c.plan, req: c.req, view: c.view, until: until}
 		go c.d.guarded(func() {
 			defer c.d.release(c.share())

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -62,17 +63,22 @@ func (v *View) rewritten(rewrite jsontext.Value) (View, error) {
 
 // holding is the hooks whose condition holds. A condition that can not be
 // evaluated counts as true: a policy is not switched off by an error.
-func (c *call) holding(hooks []int) []int {
+func (c *call) holding(hooks []int, until time.Time) []int {
 	var kept []int
 	for _, i := range hooks {
-		if cond := c.snap.when[i]; cond == nil || c.holds(i, cond) {
+		if cond := c.snap.when[i]; cond == nil || c.holds(i, cond, until) {
 			kept = append(kept, i)
 		}
 	}
 	return kept
 }
 
-func (c *call) holds(i int, cond Condition) bool {
+// holds reports whether a condition holds. Where no time is left nobody is asked
+// anyway, and the failure policy decides: that must not take longer still.
+func (c *call) holds(i int, cond Condition, until time.Time) bool {
+	if !time.Now().Before(until) {
+		return true
+	}
 	ok, err := evaluate(cond, &c.view)
 	if err == nil {
 		return ok

@@ -95,6 +95,30 @@ func (s seeing) Holds(v *dispatch.View) (bool, error) {
 	return true, nil
 }
 
+// However many conditions there are, the verdict is there in time.
+func TestConditionsAreNotEvaluatedBeyondTheCallsTime(t *testing.T) {
+	var evaluated atomic.Int32
+	slow := func(string) (dispatch.Condition, error) {
+		return seeing(func(*dispatch.View) { evaluated.Add(1); pass(time.Minute) }), nil
+	}
+	hooks := []schema.Hook{hook("x", given("x")), hook("y", given("y")), hook("z", given("z")), hook("s", shadow, given("s"))}
+	inWorld(t, hooks, func(w *world) {
+		w.pools("remote")
+		snap, err := dispatch.Compile(schema.Config{Version: 1, Hooks: hooks}, slow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.snap = snap
+		v, took := w.ask(90 * time.Second)
+		w.wants(v, schema.None, "x=ok@remote y=deadline z=deadline")
+		w.took(took, 2*time.Minute, 2*time.Minute)
+		pass(5 * time.Minute)
+		if n := evaluated.Load(); n != 3 {
+			t.Errorf("%d conditions were evaluated; want those of x, y and s", n)
+		}
+	})
+}
+
 func TestConditionsThatSayTheSameAreCompiledOnce(t *testing.T) {
 	compiled := map[string]int{}
 	count := func(expr string) (dispatch.Condition, error) {
