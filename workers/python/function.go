@@ -33,14 +33,7 @@ func (p *pool) load(handler string) (*function, error) {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), p.runner.wait.loading)
 	defer cancel()
-	c := &call{function: f, alone: true}
-	h, err := p.take(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	err = h.load(ctx, f)
-	p.give(h, c)
-	if err != nil {
+	if err := p.bring(ctx, f); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -48,6 +41,23 @@ func (p *pool) load(handler string) (*function, error) {
 	p.functions = append(p.functions, f)
 	p.teach()
 	return f, nil
+}
+
+// bring has some host import f: another one, if that which it was given to was
+// gone before.
+func (p *pool) bring(ctx context.Context, f *function) error {
+	for try := 1; ; try++ {
+		c := &call{function: f, alone: true}
+		h, err := p.take(ctx, c)
+		if err != nil {
+			return err
+		}
+		err = h.load(ctx, f)
+		p.give(h, c)
+		if lost, ok := errors.AsType[*lostError](err); !ok || lost.sent || try == tries {
+			return err
+		}
+	}
 }
 
 // forget counts down who needs f.

@@ -176,6 +176,22 @@ func TestAHostThatDiedIdleIsReplaced(t *testing.T) {
 	}
 }
 
+func TestAFunctionIsLoadedThoughItsHostWasGoneBefore(t *testing.T) {
+	r := newRunner(t, Options{Logger: slog.New(slog.DiscardHandler)})
+	h := load(t, r, hookOf("forms.pid"), oneHost())
+	p := h.(*handler).pool
+	p.mu.Lock()
+	dead := p.hosts[0]
+	p.mu.Unlock()
+	dead.stop(errors.New("a test has killed it"))
+	runnertest.Await(t, dead.done, "the host to be gone")
+	reason(t, h) // by the next one
+	p.mu.Lock()
+	p.hosts = append([]*host{dead}, p.hosts...) // as if nobody had noticed
+	p.mu.Unlock()
+	load(t, r, hookOf("forms.canonical"), oneHost())
+}
+
 func TestAFunctionThatCanNotBeImportedAgainIsALoadError(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{"policy.py": "import os\ndef check(event): os._exit(1)\n"})
 	r := newRunner(t, Options{Environ: append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), Logger: slog.New(slog.DiscardHandler)})
