@@ -167,7 +167,7 @@ func junkControl() []junk {
 	ctl("hook.v1.ctl.config.agent1", schema.CodeBadRequest, "the configuration is everybody's", `{"action":"show"}`)
 	ctl("hook.v1.ctl.config._", schema.CodeBadRequest, "the file says nothing", `{"action":"apply"}`)
 	ctl("hook.v1.ctl.config._", schema.CodeBadRequest, "unknown event", `{"action":"apply","source":"hooks: {PreToolUze: []}","file":"f"}`)
-	ctl("hook.v1.ctl.config._", schema.CodeBadRequest, "cannot unmarshal", `{"action":"show","version":-1}`)
+	ctl("hook.v1.ctl.config._", schema.CodeBadRequest, "unmarshal JSON number -1", `{"action":"show","version":-1}`)
 	ctl("hook.v1.ctl.config._", schema.CodeNotFound, "config version 18446744073709551615 is not kept", `{"action":"show","version":18446744073709551615}`)
 	ctl("hook.v1.ctl.config._", schema.CodeNotFound, "config version 99 is not kept", `{"action":"rollback","version":99,"force":true}`)
 	ctl("hook.v1.ctl.hooks._", schema.CodeBadRequest, "unknown event", `{"action":"register","hooks":{"PreToolUze":[]},"force":true}`)

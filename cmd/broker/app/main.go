@@ -69,7 +69,7 @@ func serve(c *cobra.Command, opt *Options) error {
 		return err
 	}
 	if opt.NATS != "" && c.Flags().Changed("listen") {
-		return program.UsageError("--listen is for the embedded server, in whose place --nats (or HOOKFABRIC_NATS) names %s; leave one of them out", bus.RedactURL(opt.NATS))
+		log.Warn("--listen is not used: it is for the embedded server, and --nats or HOOKFABRIC_NATS names another one", "nats", bus.RedactURL(opt.NATS))
 	}
 	opt.Logger = log
 	reload, stop := hangups()
