@@ -165,6 +165,10 @@ func DecodeEvent(body []byte, r Routing) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Counted first, which takes no time: hardly any event has so many.
+	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) > MaxDepth && depth(body) > MaxDepth {
+		return nil, fmt.Errorf("the event nests deeper than %d levels; flatten it", MaxDepth)
+	}
 	if e.ToolName != "" && e.ToolName != r.Tool {
 		return nil, &Mismatch{Header: r.Tool, Body: e.ToolName}
 	}

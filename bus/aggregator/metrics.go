@@ -36,6 +36,7 @@ type metrics struct {
 
 	mu     sync.RWMutex
 	byHook map[string]*hookMetrics // guarded by mu, bounded by the configuration
+	pools  map[string]bool         // that have series; guarded by mu
 }
 
 // eventMetrics are the series of one event, resolved once.
@@ -111,7 +112,7 @@ func (m *metrics) configure(cfg *schema.Config) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.config.Set(float64(cfg.Version))
-	names := make(map[string]bool, len(cfg.Hooks))
+	names, pools := make(map[string]bool, len(cfg.Hooks)), make(map[string]bool)
 	for i := range cfg.Hooks {
 		h := &cfg.Hooks[i]
 		names[h.Name] = true
@@ -120,10 +121,20 @@ func (m *metrics) configure(cfg *schema.Config) {
 		}
 		m.conditions.WithLabelValues(h.Name)
 		m.configureShadow(h)
+		pools[h.Pool] = true
 		m.queue.WithLabelValues(h.Pool)
 		m.batches.WithLabelValues(h.Pool)
 		m.reruns.WithLabelValues(h.Pool)
 	}
+	for pool := range m.pools {
+		if !pools[pool] {
+			l := prometheus.Labels{"pool": pool}
+			m.queue.DeletePartialMatch(l)
+			m.batches.DeletePartialMatch(l)
+			m.reruns.DeletePartialMatch(l)
+		}
+	}
+	m.pools = pools
 	for name := range m.byHook {
 		if !names[name] {
 			delete(m.byHook, name)

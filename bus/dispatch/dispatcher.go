@@ -111,10 +111,22 @@ func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Requ
 			break
 		}
 	}
+	c.unread()
 	if len(p.Shadow) > 0 {
 		c.startShadows(ctx)
 	}
 	return c.verdict
+}
+
+// unread refuses a guarded call whose conditions kept all hooks from being asked
+// without anybody looking at its body, if that is no event at all.
+func (c *call) unread() {
+	if !c.plan.Guarded || len(c.verdict.ExecutedHooks) > 0 || c.view.read() || c.req.Body != nil && jsontext.Value(c.req.Body).IsValid() {
+		return
+	}
+	if _, err := c.view.Event(); err != nil {
+		c.verdict = Fold(c.req.Event, c.verdict, Malformed(c.req.Event, true, err))
+	}
 }
 
 // call is one event on its way through its waves. Only its own goroutine

@@ -253,8 +253,11 @@ type condition string
 func compileCondition(text string) (dispatch.Condition, error) { return condition(text), nil }
 
 func (c condition) Holds(v *dispatch.View) (bool, error) {
-	if c == "routing" {
+	switch c {
+	case "routing":
 		return v.Tool == "Bash" && v.Agent == "agent-1", nil
+	case "other agent":
+		return v.Agent == "agent-2", nil
 	}
 	e, err := v.Event()
 	if err != nil {

@@ -39,6 +39,9 @@ func NewView(r schema.Routing, body []byte) *View {
 	return &View{Routing: r, body: body, decode: schema.DecodeEvent}
 }
 
+// read reports whether the body was decoded, or was tried to be.
+func (v *View) read() bool { return v.event != nil || v.err != nil }
+
 // Event is the whole event. It is shared and must not be changed.
 func (v *View) Event() (*schema.Event, error) {
 	if v.event == nil && v.err == nil {

@@ -136,3 +136,31 @@ func TestConditionsThatSayTheSameAreCompiledOnce(t *testing.T) {
 		t.Errorf("%v", compiled)
 	}
 }
+
+// A condition that only asks who calls what keeps a body from being read; where
+// the call is guarded it must be an event all the same.
+func TestAGuardedCallWhoseBodyNobodyReadIsRefusedIfItIsNoEvent(t *testing.T) {
+	elsewhere := given("other agent")
+	for _, c := range []struct {
+		is    string
+		hooks []schema.Hook
+		body  string
+		want  schema.Decision
+	}{
+		{"half an event", []schema.Hook{hook("x", closed, elsewhere)}, `{"tool_input":{`, schema.Deny},
+		{"a name twice", []schema.Hook{hook("x", closed, elsewhere)}, `{"prompt":"a","prompt":"b"}`, schema.Deny},
+		{"a sound one", []schema.Hook{hook("x", closed, elsewhere)}, `{"tool_input":{}}`, schema.None},
+		{"bytes that are no UTF-8, which are read as U+FFFD", []schema.Hook{hook("x", closed, elsewhere)}, "{\"prompt\":\"\xff\"}", schema.None},
+		{"half an event that nothing guards", []schema.Hook{hook("x", elsewhere)}, `{"tool_input":{`, schema.None},
+	} {
+		t.Run(c.is, func(t *testing.T) {
+			inWorld(t, c.hooks, func(w *world) {
+				w.build()
+				v, _ := w.request(&dispatch.Request{Attempt: 1, Deadline: time.Now().Add(time.Minute), Body: []byte(c.body)})
+				if v.Decision != c.want || len(v.HookErrors) > 0 != (c.want == schema.Deny) {
+					t.Errorf("%+v", v)
+				}
+			})
+		})
+	}
+}

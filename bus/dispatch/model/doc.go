@@ -49,7 +49,8 @@
 //   - Every body is held against its header's tool name; otherwise nobody reads
 //     one that no enforcing hook concerns, so an unreadable one there goes
 //     unnoticed. A condition that only asks what the routing says is as good as
-//     a matcher: while it is false its hook is not concerned.
+//     a matcher: while it is false its hook is not concerned. But where the call
+//     is guarded, a body that is not JSON is refused all the same.
 //   - A condition that can not be evaluated counts as true and leaves no
 //     sentence in the verdict.
 //   - Matchers are about tools: where an event has none they do not count.
