@@ -54,7 +54,7 @@
 // # To follow one configuration
 //
 //  1. schema/hooksyaml/read.go: what people write becomes a schema.Config.
-//  2. bus/aggregator/configure.go: somebody wants it; register.go: or some hooks more.
+//  2. bus/aggregator/configure.go: somebody wants it; hooks.go: or some hooks more.
 //  3. bus/aggregator/spread.go: it is proposed, every node loads it, then it is active.
 //  4. bus/state/propose.go, activate.go: the versions and the one pointer to them;
 //     follow.go: what nodes hear of it; lease.go: who may answer by it.
