@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/hookfabric/hookfabric/bus"
@@ -54,7 +55,30 @@ func (a *Aggregator) serve(r micro.Request) {
 			return
 		}
 	}
-	a.respond(r, answer, err)
+	a.respond(r, r.Subject(), answer, err)
+}
+
+// responder takes the answer to a request: micro's own until its handler returns.
+type responder interface {
+	Respond(data []byte, opts ...micro.RespondOpt) error
+	Error(code, description string, data []byte, opts ...micro.RespondOpt) error
+}
+
+// replier takes it after that, on the request's reply subject: by then the
+// request is micro's again.
+type replier struct {
+	nc    *nats.Conn
+	reply string
+}
+
+func (r replier) Respond(data []byte, _ ...micro.RespondOpt) error {
+	return r.nc.Publish(r.reply, data)
+}
+
+func (r replier) Error(code, description string, data []byte, _ ...micro.RespondOpt) error {
+	return r.nc.PublishMsg(&nats.Msg{Subject: r.reply, Data: data, Header: nats.Header{
+		schema.HeaderServiceError: {description}, schema.HeaderServiceErrorCode: {code},
+	}})
 }
 
 // deferred is the answer to a control request that takes its time.
@@ -67,10 +91,13 @@ func (a *Aggregator) later(r micro.Request, answer deferred) error {
 	default:
 		return &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf("%d requests are under way already; try again", maxAsked)}
 	}
+	subject, who := r.Subject(), replier{a.opt.Work, r.Reply()}
 	a.done.Go(func() {
 		defer func() { <-a.asked }()
 		v, err := a.tried(answer)
-		a.respond(r, v, err)
+		if who.reply != "" {
+			a.respond(who, subject, v, err)
+		}
 	})
 	return nil
 }
@@ -87,7 +114,7 @@ func (a *Aggregator) tried(answer deferred) (v any, err error) {
 }
 
 // respond sends an answer, or the error in its place.
-func (a *Aggregator) respond(r micro.Request, answer any, err error) {
+func (a *Aggregator) respond(r responder, subject string, answer any, err error) {
 	var data []byte
 	if err == nil {
 		data, err = schema.Marshal(answer)
@@ -101,7 +128,7 @@ func (a *Aggregator) respond(r micro.Request, answer any, err error) {
 		err = respondError(r, err)
 	}
 	if err != nil {
-		a.opt.Logger.Warn("control request could not be answered", "subject", r.Subject(), "error", err)
+		a.opt.Logger.Warn("control request could not be answered", "subject", subject, "error", err)
 	}
 }
 
@@ -158,7 +185,7 @@ func readRequest(r micro.Request, into any) error {
 	return nil
 }
 
-func respondError(r micro.Request, err error) error {
+func respondError(r responder, err error) error {
 	ce, ok := errors.AsType[*schema.ControlError](err)
 	if !ok {
 		ce = &schema.ControlError{Code: schema.CodeInternal, Message: err.Error()}
