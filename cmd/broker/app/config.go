@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
@@ -58,4 +59,14 @@ func checkConfig(path string, data []byte) (*hooksyaml.Document, error) {
 	}
 	doc.Config.Dir = dir
 	return doc, nil
+}
+
+// toApply is a broker's own hooks.yaml without faults, with a note of why it is
+// applied.
+func toApply(path string, data []byte, why string) (*aggregator.File, error) {
+	doc, err := checkConfig(path, data)
+	if err != nil {
+		return nil, err
+	}
+	return &aggregator.File{Name: path, Dir: doc.Config.Dir, Text: string(data), Note: why + filepath.Base(path)}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -23,7 +22,7 @@ const configTime = 30 * time.Second
 const noHooks = "hooks: {}\n"
 
 // readConfig reads the file the broker was started with; nil: there is none.
-func (b *Broker) readConfig() ([]byte, error) {
+func (b *Broker) readConfig() (*aggregator.File, error) {
 	if b.opt.Config == "" {
 		return nil, nil
 	}
@@ -31,8 +30,7 @@ func (b *Broker) readConfig() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = checkConfig(b.opt.Config, data)
-	return data, err
+	return toApply(b.opt.Config, data, "started with ")
 }
 
 // openState opens the configuration, and takes the lease by which the other
@@ -64,7 +62,7 @@ func (b *Broker) openState(ctx context.Context) error {
 // follow takes over what becomes active, from whichever broker, after it has
 // applied the file the broker was started with. It returns when a configuration
 // is in use: only then are events taken.
-func (b *Broker) follow(ctx context.Context, file []byte) error {
+func (b *Broker) follow(ctx context.Context, file *aggregator.File) error {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	seen, active := make(chan error, 1), make(chan error, 1)
 	b.unfollow = stop
@@ -139,14 +137,12 @@ func offer[T any](ch chan T, v T) {
 // applyFirst applies the file the broker was started with, or sees to it that
 // there is a configuration at all. What can not be loaded is no reason not to
 // start: those calls are denied.
-func (b *Broker) applyFirst(ctx context.Context, text []byte) error {
-	first := aggregator.File{Name: b.opt.Config, Text: string(text), Note: "started with " + filepath.Base(b.opt.Config), Force: true, AtOnce: true, Alone: !b.opt.Replace}
-	if text == nil {
-		first.Text, first.Note, first.First = noHooks, "a new fabric", true
-	} else if err := b.inFolder(&first); err != nil {
-		return err
+func (b *Broker) applyFirst(ctx context.Context, file *aggregator.File) error {
+	if file == nil {
+		file = &aggregator.File{Text: noHooks, Note: "a new fabric", First: true}
 	}
-	answer, err := b.agg.Apply(ctx, &first)
+	file.Force, file.AtOnce, file.Alone = true, true, !b.opt.Replace
+	answer, err := b.agg.Apply(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -160,14 +156,6 @@ func (b *Broker) applyFirst(ctx context.Context, text []byte) error {
 	}
 	if answer.Refused {
 		return fmt.Errorf("%s can not be used by every broker of the fabric: %v", b.opt.Config, answer.Problems)
-	}
-	return nil
-}
-
-// inFolder says where a file's handlers are looked up.
-func (b *Broker) inFolder(f *aggregator.File) (err error) {
-	if f.Dir, err = filepath.Abs(filepath.Dir(f.Name)); err != nil {
-		return fmt.Errorf("finding the configuration's folder: %w", err)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -182,13 +181,7 @@ func (r *reloader) file() (*aggregator.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err := checkConfig(r.opt.Path, data)
-	if err != nil {
-		return nil, err
-	}
-	return &aggregator.File{
-		Name: r.opt.Path, Dir: doc.Config.Dir, Text: string(data), Note: "reloaded " + filepath.Base(r.opt.Path),
-	}, nil
+	return toApply(r.opt.Path, data, "reloaded ")
 }
 
 // told logs what came of a reload and names it.
