@@ -35,7 +35,7 @@ func TestPartitionedBrokerAnswersByTheActiveVersion(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			if tc.long && !long() {
-				t.Skip("runs with HOOKFABRIC_LONG=1")
+				t.Skip("A BROKER WHOSE WIRE IS CUT IS NOT TESTED: that takes HOOKFABRIC_LONG=1")
 			}
 			p := startParted(t)
 			w := startWatch(t, dial(t, p.url))

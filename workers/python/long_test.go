@@ -22,7 +22,7 @@ import (
 func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv("HOOKFABRIC_LONG") == "" {
-		t.Skip("set HOOKFABRIC_LONG=1 to run it")
+		t.Skip("CALLS THAT HANG, AND MANY CALLS, ARE NOT MEASURED: that takes HOOKFABRIC_LONG=1")
 	}
 	needPython(t)
 }
@@ -138,7 +138,7 @@ func burst(t *testing.T, h workers.Handler, callers, calls int) {
 func rss(t *testing.T, pid string) int {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("the memory of processes is looked up in /proc")
+		t.Skip("THE MEMORY OF HOSTS IS NOT MEASURED: it is looked up in /proc, which only Linux has")
 	}
 	b, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil {
