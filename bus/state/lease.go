@@ -44,6 +44,8 @@ type Lease struct {
 	wake    chan struct{}
 	// until is when the lease stops being fresh; nil: it never was.
 	until atomic.Pointer[freshness]
+	// unstored: the last write of the lease did not work.
+	unstored atomic.Bool
 
 	mu    sync.Mutex    // guards node and round
 	node  Node          // what is to be said
@@ -91,6 +93,10 @@ func (l *Lease) Fresh(now time.Time) bool {
 	until := l.until.Load()
 	return until != nil && now.Before(until.steady) && now.Before(until.wall)
 }
+
+// Stored reports whether the lease could be written last time. One that could,
+// and is not fresh, waits for the configuration to be confirmed.
+func (l *Lease) Stored() bool { return !l.unstored.Load() }
 
 // Wait returns when the lease is fresh, and renews it at once if it is not. Many
 // may wait for one renewal.
@@ -168,6 +174,7 @@ func (l *Lease) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renewFor)
 	defer cancel()
 	said := l.write(ctx)
+	l.unstored.Store(said != nil)
 	if _, answered := errors.AsType[*jetstream.APIError](said); said != nil && !answered {
 		return said
 	}

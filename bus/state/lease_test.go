@@ -197,6 +197,9 @@ func TestALeaderThatCanNotWriteIsAlive(t *testing.T) {
 		if !l.Fresh(time.Now()) {
 			t.Error("not fresh although the leader says what is active")
 		}
+		if l.Stored() {
+			t.Error("a lease is stored where nothing can be")
+		}
 		start := time.Now()
 		g.set(t, true)
 		for l.Fresh(time.Now()) {
@@ -223,6 +226,9 @@ func TestALeaseIsNotFreshWithoutAWatch(t *testing.T) {
 		<-time.After(time.Minute)
 		if l.Fresh(time.Now()) {
 			t.Error("fresh, although nobody takes over what is active")
+		}
+		if !l.Stored() {
+			t.Error("a lease that was written counts as not stored")
 		}
 		wantNodes(t, c, state.Node{ID: "b1"})
 		if err := l.Close(t.Context()); err != nil {

@@ -55,7 +55,7 @@ func (b *Broker) watchStore(ctx context.Context) {
 			b.log.Error("the broker is in trouble", "error", now)
 		case now == nil && last != nil:
 			b.log.Info("the broker is out of trouble")
-		case now != nil && b.server != nil:
+		case now != nil && b.server != nil && !b.lease.Stored():
 			b.mend()
 		}
 		last = now
