@@ -58,11 +58,15 @@ func rooms() map[string]room {
 
 		// Touching the world: the bus.
 		"bus":            {own: []string{"schema"}, modules: []string{modNATS}},
-		"bus/client":     {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID}},
-		"bus/state":      {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
+		"bus/client":     {own: []string{"schema", "bus", "bus/snapshot"}, modules: []string{modNATS, modUUID}},
+		"bus/snapshot":   {},
+		"bus/state":      {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
+		"bus/state/kv":   {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
+		"bus/state/...":  {own: []string{"schema", "schema/match", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
 		"bus/embedded":   {own: []string{"schema", "bus"}, modules: []string{modNATS, modServer, "golang.org/x/crypto"}},
 		"bus/bustest":    {own: []string{"bus", "bus/embedded"}, modules: []string{modNATS, modServer}},
-		"bus/aggregator": {own: []string{"schema", "schema/hooksyaml", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modNUID, modProm, modJSON, modSync}},
+		"bus/aggregator": {own: []string{"schema", "schema/hooksyaml", "bus", "bus/dispatch", "bus/state", "bus/state/..."},
+			modules: []string{modNATS, modNUID, modProm, modJSON, modSync, modUUID}},
 
 		// Touching the world: workers and what they run.
 		"workers":       {own: []string{"schema", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON}},
@@ -75,10 +79,10 @@ func rooms() map[string]room {
 		"cmd/internal/ops":      {own: []string{"cmd/internal/program"}, modules: []string{modProm}},
 		"cmd/internal/runners":  {own: []string{"schema", "builtin", "workers", "workers/..."}},
 		"cmd/agentshim/dialect": {own: []string{"schema"}, modules: []string{modJSON}},
-		"cmd/agentshim/...":     {own: []string{"schema", "bus", "bus/client", "cmd/agentshim/...", "cmd/internal/program"}, modules: []string{modCobra, modNATS}},
+		"cmd/agentshim/...":     {own: []string{"schema", "bus", "bus/client", "cmd/agentshim/...", "cmd/internal/program"}, modules: []string{modCobra, modNATS, modUUID}},
 		"cmd/broker/...": {
 			own: []string{"schema", "schema/hooksyaml", "bus", "bus/aggregator", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
-				"bus/state", "workers", "cmd/broker/...", "cmd/internal/..."},
+				"bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
 			modules: []string{modCobra, modNATS, modNUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
 		"cmd/hookworker/...": {

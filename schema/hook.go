@@ -94,6 +94,10 @@ type Hook struct {
 	TLS TLS `json:"tls,omitzero"`
 	// Registered: it was registered at run time, and not read from a file.
 	Registered bool `json:"registered,omitzero"`
+	// Preset is the preset that the hook belongs to; empty: somebody wrote it. A
+	// hook of a preset yields to every other one of the same handler and event
+	// that is asked for the agent.
+	Preset string `json:"preset,omitzero"`
 }
 
 // TLS are files in PEM form, looked up where programs are, and the server's name.

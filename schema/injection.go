@@ -22,6 +22,11 @@ type Injection struct {
 	Hook string `json:"hook,omitzero"`
 	// Source is who wrote a queued injection: human, peer, subagent, …
 	Source string `json:"source,omitzero"`
-	// Sequence is a queued injection's place in its queue; 0: not queued.
-	Sequence uint64 `json:"sequence,omitzero"`
+	// Sequence is a queued injection's place in its queue; 0: not queued. Where
+	// several were put into one text it is the last one's, and Sequences are all.
+	Sequence  uint64   `json:"sequence,omitzero"`
+	Sequences []uint64 `json:"sequences,omitzero"`
+	// Object is where the content lies if it is too large for the verdict.
+	// Clients fetch it before they hand the verdict on.
+	Object *Object `json:"object,omitzero"`
 }

@@ -31,6 +31,12 @@ type Verdict struct {
 	Restart *Restart `json:"restart,omitzero"`
 	// Terminate asks the agent's side to end the run.
 	Terminate *Terminate `json:"terminate,omitzero"`
+	// Workspaces are snapshots that texts of the verdict name. Clients unpack
+	// them before they hand the verdict on.
+	Workspaces []Workspace `json:"workspaces,omitzero"`
+	// Acked are events that the question acknowledged, and whose injections are
+	// now known for ever to have been handed over.
+	Acked []string `json:"acked,omitzero"`
 	// ConfigVersion is the version of the configuration that judged.
 	ConfigVersion uint64 `json:"config_version,omitzero"`
 	// Fabric is the id of the fabric that judged; shims keep their state by it.

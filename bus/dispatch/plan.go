@@ -16,6 +16,10 @@ type Plan struct {
 	Shadow []Batch
 	// Guarded: some fail-closed hook is among them.
 	Guarded bool
+	// Deliver are the hooks that hand items over, and Gates those that refuse
+	// tools by the agent's round. They are stages of the aggregator: no wave
+	// has them.
+	Deliver, Gates []int
 }
 
 // A Wave is batches that run side by side.

@@ -1,0 +1,2 @@
+// Package snapshot packs a folder and unpacks it somewhere else.
+package snapshot

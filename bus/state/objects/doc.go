@@ -1,0 +1,2 @@
+// Package objects keeps content that is too large for messages.
+package objects

@@ -1,0 +1,197 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The buckets. The first holds the items, the second the cursors, one per
+// agent, and the producers' high-water marks.
+const (
+	ItemBucket   = "hook_injections"
+	CursorBucket = "hook_sequences"
+)
+
+// The defaults and bounds of items.
+const (
+	// DefaultDedup is how long an item's end is remembered, so that a repeat of it
+	// is noticed.
+	DefaultDedup = 24 * time.Hour
+	// LeaseFor is how long a shim may take to say that it handed items over.
+	LeaseFor = 30 * time.Second
+	// DefaultExpiry is that of items for more than one agent, MaxExpiry the longest.
+	DefaultExpiry = 24 * time.Hour
+	MaxExpiry     = 7 * 24 * time.Hour
+)
+
+// Why an item was not accepted, or not found. Errors wrap one of them, and are
+// sentences that may be shown to whoever asked.
+var (
+	// ErrTooOld: the number is at or below the producer's mark.
+	ErrTooOld = errors.New("the number was used up long ago")
+	// ErrFull: too many items wait, for the agent or altogether.
+	ErrFull = errors.New("too many items are waiting")
+	// ErrNotFound: there is no such item, or it is no longer known.
+	ErrNotFound = errors.New("there is no such item")
+	// ErrInvalid: the item is not one that can be accepted.
+	ErrInvalid = errors.New("the item can not be accepted")
+	// ErrUnavailable: the state could be neither read nor written in time.
+	ErrUnavailable = errors.New("the queue can not be reached now")
+)
+
+// Options say how the queue is kept.
+type Options struct {
+	// Replicas of the buckets, if they are made now; 0 is 1.
+	Replicas int
+	// Dedup is how long ends are remembered; 0: [DefaultDedup].
+	Dedup time.Duration
+	// MaxPerScope bounds what waits for one agent, one session, or all; 0: 10,000.
+	MaxPerScope int
+	// MaxItems bounds what waits altogether; 0: 1,000,000.
+	MaxItems int
+	// Finish is called when an agent's own item was acknowledged, before its end is
+	// written: until it returns nil the item is kept, and Finish is called again,
+	// after a crash too. nil: there is nothing more to do.
+	Finish func(ctx context.Context, agent string, it *schema.Item) error
+	// Watch hears what happens; nil fields are skipped.
+	Watch Watch
+	// Step is called at each named step on the way of an item; an error ends the
+	// work there, as if the process had died. Only tests set it.
+	Step func(Step) error
+	// Logger hears of what can wait; nil is silence.
+	Logger *slog.Logger
+}
+
+// Watch is told what happens in the queue, in this process. Its functions must
+// not block.
+type Watch struct {
+	// Duplicate: a repeat was noticed.
+	Duplicate func(source string)
+	// Delivered: an item was acknowledged.
+	Delivered func(agent string, it *schema.Item)
+	// Redelivered: an item went out again, because its lease had ended.
+	Redelivered func(agent string, it *schema.Item)
+	// LeaseExpired: a lease ended without an acknowledgement, and its items went
+	// out under another event.
+	LeaseExpired func(agent, event string)
+	// Expired: an item waited for too long, and is gone. For an item of many
+	// agents it is called once.
+	Expired func(it *schema.Item)
+	// Conflict: a compare-and-set was lost.
+	Conflict func()
+}
+
+// A Claim asks for what is due for an agent at one event.
+type Claim struct {
+	schema.Routing
+	// Acks are events whose injections were handed over; what they held up is
+	// free for this claim.
+	Acks []string
+	// Any: tool matchers do not count.
+	Any bool
+	// Choose returns, of what is due, in order, what is to be taken. It may
+	// change what is remembered of peers. It may be called more than once, each
+	// time anew.
+	Choose func(p *schema.Peers, due []*schema.Item) []*schema.Item
+	// MaxBytes bounds the content that is taken; 0: no bound. The first item is
+	// taken whatever its size.
+	MaxBytes int
+}
+
+// Claimed is what a claim took.
+type Claimed struct {
+	// Items are in the order of their sequences, with their content.
+	Items []*schema.Item
+	// Peers is what was remembered of peers before this event.
+	Peers schema.Peers
+	// Again: they were taken under the same event before.
+	Again bool
+	// More counts what was chosen but did not fit.
+	More int
+}
+
+// Stats are sums over what the mirror holds.
+type Stats struct {
+	// Pending counts what waits, by source.
+	Pending map[string]int
+	// Oldest is the age of the item that has waited longest; 0: none.
+	Oldest time.Duration
+	// Lag is how long the mirror has been behind; 0: it is not.
+	Lag time.Duration
+}
+
+// A Queue is the durable queue of items for agents, with a mirror in memory.
+type Queue struct{}
+
+// Open makes the buckets, or opens those that are there, loads the mirror and
+// keeps it until [Queue.Close]. It returns when the mirror has caught up.
+func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Queue, error) {
+	return nil, errNotBuilt
+}
+
+var errNotBuilt = errors.New("not built yet")
+
+// Close stops what runs in the background.
+func (q *Queue) Close(ctx context.Context) error { return errNotBuilt }
+
+// Ready returns nil if the mirror follows the buckets, or what is wrong.
+func (q *Queue) Ready() error { return errNotBuilt }
+
+// Enqueue accepts an item: when it returns without an error the item is on disk.
+// A repeat gets the first one's receipt.
+func (q *Queue) Enqueue(ctx context.Context, it *schema.Item) (schema.Receipt, error) {
+	return schema.Receipt{}, errNotBuilt
+}
+
+// Seen notes that an agent is there. Its cursor starts when it is first seen.
+// It costs no round trip.
+func (q *Queue) Seen(agent, session string) {}
+
+// Due reports whether a claim could find something. It costs no round trip and
+// may be wrong in saying yes.
+func (q *Queue) Due(agent, session string) bool { return false }
+
+// Claim takes what is due under the event's id, with one write however much it
+// is, and acknowledges c.Acks in the same write. The same event asked again
+// gets the same items. Nothing due and nothing to acknowledge costs nothing.
+func (q *Queue) Claim(ctx context.Context, c *Claim) (Claimed, error) {
+	return Claimed{}, errNotBuilt
+}
+
+// Ack says that the items of events were handed over. When it returns without
+// an error, that is known for ever, or the events had none.
+func (q *Queue) Ack(ctx context.Context, agent string, events []string) error { return errNotBuilt }
+
+// Hold renews the leases of events that are still to be handed over.
+func (q *Queue) Hold(ctx context.Context, agent string, events []string) error { return errNotBuilt }
+
+// Note changes what an agent's cursor remembers of peers.
+func (q *Queue) Note(ctx context.Context, agent string, change func(*schema.Peers)) error {
+	return errNotBuilt
+}
+
+// Peers is what the mirror knows of an agent's memory of peers.
+func (q *Queue) Peers(agent string) schema.Peers { return schema.Peers{} }
+
+// Withdraw takes an item back. One that is leased, or has ended, stays as it is.
+func (q *Queue) Withdraw(ctx context.Context, key string) (schema.WithdrawAnswer, error) {
+	return schema.WithdrawAnswer{}, errNotBuilt
+}
+
+// Pending lists what waits, for one agent and all it is part of, or altogether.
+func (q *Queue) Pending(agent string, limit int) schema.PendingAnswer { return schema.PendingAnswer{} }
+
+// Names reports whether an item that is there for the agent names the object.
+func (q *Queue) Names(agent, session, digest string) bool { return false }
+
+// Last is the sequence of the newest item that the mirror knows.
+func (q *Queue) Last() uint64 { return 0 }
+
+// Stats are for metrics.
+func (q *Queue) Stats() Stats { return Stats{} }

@@ -1,0 +1,2 @@
+// Package rounds keeps the agents' rounds and their time limits.
+package rounds

@@ -1,0 +1,2 @@
+// Package sessions keeps who is who among the agents of a session.
+package sessions
