@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,6 +13,8 @@ import (
 const (
 	eventID = "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182"
 	fabric  = "f-4mk2t9qd"
+	// earlierID is that of an event before it.
+	earlierID = "0199f3c1-5a00-7c3d-8e4f-102132435465"
 )
 
 // wireExamples are the messages whose golden files are checked in, by the
@@ -104,7 +107,14 @@ func verdicts() map[string]any {
 			ExecutedHooks: []schema.ExecutedHook{{Hook: "rewriter", Decision: schema.Allow, Outcome: schema.OK, Duration: took(310)}},
 			ConfigVersion: 7, Fabric: fabric,
 		},
-		"verdict.post": delivered(),
+		"verdict.post":   delivered(),
+		"verdict.queued": queued(),
+		"verdict.restart": &schema.Verdict{
+			Decision: schema.Continue, Restart: &schema.Restart{
+				Reason: "answers of other agents came", Content: "agent2.1: see hookfabric:temp_workspaces/agent2",
+			},
+			Workspaces: []schema.Workspace{workspace()}, ConfigVersion: 7, Fabric: fabric,
+		},
 		"verdict.stop": &schema.Verdict{
 			Decision: schema.Stop, Value: jsontext.Value(`{"role":"assistant","content":"The time is over."}`),
 			Restart:   &schema.Restart{Reason: "a new answer arrived", Content: "Read agent2's answer first."},
@@ -125,6 +135,32 @@ func delivered() *schema.Verdict {
 			{Hook: "audit", Outcome: schema.Deadline, Duration: took(5e6), Worker: "w2", Error: "did not answer before its deadline"},
 		},
 		HookErrors: []string{`hook "audit": did not answer before its deadline`}, ConfigVersion: 7, Fabric: fabric,
+	}
+}
+
+// queued is a verdict that brings what waited for the agent, in each of its forms.
+func queued() *schema.Verdict {
+	return &schema.Verdict{
+		Decision: schema.Continue,
+		Injections: []schema.Injection{
+			{
+				Content:  "agent2.1 -> agent2.2: the parser is in hookfabric:temp_workspaces/agent2/parser.go",
+				Strategy: schema.ToolResult, Hook: schema.MidStreamInjection, Source: schema.SourcePeer, Sequence: 44, Sequences: []uint64{41, 44},
+			},
+			{
+				Strategy: schema.UserMessage, Hook: schema.HumanInput, Source: schema.SourceHuman, Sequence: 45,
+				Object: &schema.Object{Digest: "sha256-" + strings.Repeat("1b", 32), Size: 9437184},
+			},
+		},
+		Workspaces: []schema.Workspace{workspace()},
+		Acked:      []string{earlierID}, ConfigVersion: 7, Fabric: fabric,
+	}
+}
+
+func workspace() schema.Workspace {
+	return schema.Workspace{
+		Name: "agent2", Path: schema.WorkspacePath("agent2"),
+		Snapshot: schema.Object{Digest: "sha256-" + strings.Repeat("c4", 32), Size: 20480},
 	}
 }
 

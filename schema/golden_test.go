@@ -89,7 +89,7 @@ func TestEveryFieldAppearsInSomeGoldenFile(t *testing.T) {
 		schema.HooksRequest{}, schema.HooksAnswer{}, schema.StatusRequest{}, schema.BrokerStatus{}, schema.ShadowStatus{}, schema.ShadowCount{},
 		schema.BatchProgress{}, schema.Ack{}, schema.ControlError{}, schema.Record{}, schema.InjectionRecord{},
 		schema.FabricStatus{}, schema.PoolStatus{}, schema.WorkerStatus{}, schema.Config{}, schema.Hook{}, schema.Override{}, schema.TLS{}, schema.PythonHosts{},
-		schema.Restart{}, schema.Terminate{},
+		schema.Restart{}, schema.Terminate{}, schema.Workspace{}, schema.Object{},
 	} {
 		for f := range fields(reflect.TypeOf(v)) {
 			if f != "-" && !members[f] {

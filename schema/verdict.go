@@ -7,6 +7,9 @@ import (
 // A Verdict is the fold of all outcomes of one event: what the shim obeys.
 // The zero Verdict is "nobody had an opinion", the unit of the fold.
 type Verdict struct {
+	// EventID is that of the event it is about. It does not travel: clients set
+	// it, so that they can be told what was handed over.
+	EventID string `json:"-"`
 	// Decision is None until the verdict leaves the fabric, then never empty.
 	Decision Decision `json:"decision"`
 	// Reason belongs to Decision.

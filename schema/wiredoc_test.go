@@ -29,7 +29,7 @@ func TestTheContractNamesEveryWord(t *testing.T) {
 		words = append(words, string(kind))
 	}
 	for _, v := range []any{
-		schema.Event{}, schema.Result{}, schema.Verdict{}, schema.ExecutedHook{}, schema.Injection{}, schema.BatchReply{}, schema.Outcome{},
+		schema.Event{}, schema.Result{}, schema.Verdict{}, schema.Restart{}, schema.Terminate{}, schema.Workspace{}, schema.Object{}, schema.ExecutedHook{}, schema.Injection{}, schema.BatchReply{}, schema.Outcome{},
 		schema.Beat{}, schema.Candidate{}, schema.ConfigRequest{}, schema.ConfigAnswer{}, schema.Problem{}, schema.VersionInfo{},
 		schema.HooksRequest{}, schema.HooksAnswer{}, schema.StatusRequest{}, schema.BrokerStatus{}, schema.ShadowStatus{}, schema.ShadowCount{},
 		schema.Record{}, schema.InjectionRecord{}, schema.FabricStatus{}, schema.ControlError{}, schema.Ack{},

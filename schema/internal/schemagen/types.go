@@ -68,6 +68,9 @@ func finish(s *jsonschema.Schema, t reflect.Type, d docs) {
 	s.AdditionalProperties = nil
 	for f := range t.Fields() {
 		p := s.Properties[jsonName(f)]
+		if p == nil {
+			continue // it does not travel
+		}
 		finish(p, f.Type, d)
 		p.Description = d.of(t, f)
 	}
@@ -104,7 +107,7 @@ func resultSchema(d docs) (*jsonschema.Schema, error) {
 	s.Description = "What a hook answers to one event. {} is no opinion. Besides the fabric's own members those of " +
 		"MassGen (allowed, modified_args, metadata) and of Claude Code (hookSpecificOutput, continue, stopReason) are read; unknown members are ignored."
 	injection := s.Properties["injections"].Items
-	for _, own := range []string{"hook", "source", "sequence"} {
+	for _, own := range []string{"hook", "source", "sequence", "sequences", "object"} {
 		delete(injection.Properties, own) // set by the fabric
 	}
 	injection.PropertyOrder, injection.Required = nil, nil
