@@ -157,3 +157,13 @@ type Config struct {
 	// Overrides are the events whose global hooks some agents drop.
 	Overrides []Override `json:"overrides,omitzero"`
 }
+
+// Written counts the hooks that somebody wrote: all but those of presets.
+func (c *Config) Written() (n int) {
+	for i := range c.Hooks {
+		if c.Hooks[i].Preset == "" {
+			n++
+		}
+	}
+	return n
+}

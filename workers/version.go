@@ -19,7 +19,7 @@ const keptVersions = 3
 // version is one configuration with its handlers loaded.
 type version struct {
 	config *schema.Config
-	hooks  []loaded // by hook id; those of other pools are empty
+	hooks  []loaded // by hook id; those of other pools, and stages of the aggregator, are empty
 	// users are the batches that run by it, and one more while it is held: at
 	// zero its handlers are closed, and it is not used again.
 	users atomic.Int64
@@ -65,7 +65,7 @@ func (w *Worker) prepare(cfg schema.Config, hold func(*version)) map[string]stri
 	v := &version{config: &cfg, hooks: make([]loaded, len(cfg.Hooks))}
 	v.users.Store(1)
 	for i := range cfg.Hooks {
-		if h := &cfg.Hooks[i]; slices.Contains(w.opt.Pools, h.Pool) {
+		if h := &cfg.Hooks[i]; !h.Stage() && slices.Contains(w.opt.Pools, h.Pool) {
 			v.hooks[i] = w.loadHook(h, &cfg)
 		}
 	}

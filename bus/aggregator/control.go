@@ -218,10 +218,12 @@ func (a *Aggregator) Status() schema.FabricStatus {
 		s.Trouble = err.Error()
 	}
 	if act := a.active.Load(); act != nil {
-		s.Ready, s.Hooks = true, len(act.Config.Hooks)
+		s.Ready, s.Hooks = true, act.Config.Written()
 		s.Pools = slices.DeleteFunc(s.Pools, func(p schema.PoolStatus) bool { return len(p.Workers) == 0 })
 		for i := range act.Config.Hooks {
-			pool(&s, act.Config.Hooks[i].Pool)
+			if h := &act.Config.Hooks[i]; !h.Stage() {
+				pool(&s, h.Pool)
+			}
 		}
 	}
 	return s

@@ -121,6 +121,9 @@ func (m *metrics) configure(cfg *schema.Config) {
 		}
 		m.conditions.WithLabelValues(h.Name)
 		m.configureShadow(h)
+		if h.Stage() {
+			continue // nobody but the aggregator runs it
+		}
 		pools[h.Pool] = true
 		m.queue.WithLabelValues(h.Pool)
 		m.batches.WithLabelValues(h.Pool)

@@ -16,6 +16,7 @@ type Snapshot struct {
 	matchers []*match.Matcher // by hook; what the hook's matcher says
 	when     []Condition      // by hook; nil: always
 	patterns []agentPattern   // the distinct agent patterns of the file
+	index    map[string]int   // hooks by name
 
 	mu     sync.RWMutex
 	agents map[string]*scope // by agent id; guarded by mu, bounded
@@ -57,11 +58,13 @@ func Compile(cfg schema.Config, condition func(expr string) (Condition, error)) 
 		when:     make([]Condition, len(cfg.Hooks)),
 		agents:   make(map[string]*scope),
 		scopes:   make(map[string]*scope),
+		index:    make(map[string]int, len(cfg.Hooks)),
 	}
 	condition = once(condition)
 	var errs []error
 	for i := range cfg.Hooks {
 		h := &cfg.Hooks[i]
+		s.index[h.Name] = i
 		errs = append(errs, s.compileHook(i, h, condition), s.addPattern(h.Agent))
 	}
 	for _, o := range cfg.Overrides {
@@ -129,18 +132,14 @@ func (s *Snapshot) addPattern(agent string) error {
 
 // Plan is what runs for an event of an agent about a tool.
 func (s *Snapshot) Plan(agent string, t schema.EventType, tool string) *Plan {
-	sc := s.scope(agent)
-	key := planKey{t, tool}
-	if !t.HasTool() {
-		key.tool = "" // nothing depends on it
-	}
+	sc, key := s.scope(agent), keyOf(t, tool)
 	sc.mu.RLock()
 	p := sc.plans[key]
 	sc.mu.RUnlock()
 	if p != nil {
 		return p
 	}
-	p = s.plan(sc, key)
+	p = s.plan(sc, key, len(s.Config.Hooks))
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if len(sc.plans) >= maxPlans {
@@ -150,6 +149,21 @@ func (s *Snapshot) Plan(agent string, t schema.EventType, tool string) *Plan {
 	return p
 }
 
+// PlanBefore is the plan of a call that the hook at that index ends: as
+// [Snapshot.Plan], with only those hooks in its waves that are registered
+// before it. It is made anew each time.
+func (s *Snapshot) PlanBefore(agent string, t schema.EventType, tool string, hook int) *Plan {
+	return s.plan(s.scope(agent), keyOf(t, tool), hook)
+}
+
+// keyOf leaves out what nothing depends on.
+func keyOf(t schema.EventType, tool string) planKey {
+	if !t.HasTool() {
+		tool = ""
+	}
+	return planKey{t, tool}
+}
+
 // Guards reports whether a call is guarded although its tool is not known:
 // whether some fail-closed hook of that event exists for the agent, or for any
 // agent where that one is not known either.
@@ -157,7 +171,7 @@ func (s *Snapshot) Guards(agent string, t schema.EventType) bool {
 	sc := s.scope(agent)
 	for i := range s.Config.Hooks {
 		h := &s.Config.Hooks[i]
-		if h.Event == t && h.FailClosed && h.Mode == schema.Enforce && (agent == schema.UnknownAgent || s.applies(sc, h)) {
+		if h.Event == t && guards(h) && (agent == schema.UnknownAgent || s.applies(sc, h) && !s.yields(sc, h)) {
 			return true
 		}
 	}

@@ -10,9 +10,10 @@
 // failure policy of the hooks it hit.
 //
 // To follow an event, read compile.go and plan.go (which hooks, in which
-// batches), dispatcher.go (the waves), when.go (conditions), batch.go and
-// answers.go (one batch, until it has outcomes; doubt.go where a handler can not
-// be loaded), members.go, queue.go and flights.go (the workers, who waits for
-// them, what they have in hand), settle.go (an outcome becomes a part of a
-// verdict), fold.go (the parts become one) and shadow.go (what would have been).
+// batches), stages.go (hooks that no worker runs), dispatcher.go (the waves),
+// when.go (conditions), batch.go and answers.go (one batch, until it has
+// outcomes; doubt.go where a handler can not be loaded), members.go, queue.go
+// and flights.go (the workers, who waits for them, what they have in hand),
+// settle.go (an outcome becomes a part of a verdict), fold.go (the parts become
+// one) and shadow.go (what would have been).
 package dispatch

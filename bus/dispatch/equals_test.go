@@ -19,7 +19,7 @@ import (
 // lose batches: the verdict is the model's, and so is what each hook saw.
 func TestDispatchEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions}).Draw(rt, "case")
+		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions, Stages: true}).Draw(rt, "case")
 		p := play{
 			c: c, seed: rapid.Uint64().Draw(rt, "seed"), local: rapid.Bool().Draw(rt, "with a local worker"),
 			again: rapid.IntRange(0, 7).Draw(rt, "asked again") == 7, body: "sound",

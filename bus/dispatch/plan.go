@@ -57,26 +57,36 @@ func (p *Plan) String() string {
 	for _, batch := range p.Shadow {
 		fmt.Fprintf(&b, " (shadow %s%v)", batch.Pool, batch.Hooks)
 	}
+	if len(p.Gates) > 0 {
+		fmt.Fprintf(&b, " (gates %v)", p.Gates)
+	}
+	if len(p.Deliver) > 0 {
+		fmt.Fprintf(&b, " (delivers %v)", p.Deliver)
+	}
 	return b.String()
 }
 
 // plan makes the plan of one event: global hooks in registration order, then
-// the agent's own, which is the order of the configuration.
-func (s *Snapshot) plan(sc *scope, key planKey) *Plan {
+// the agent's own, which is the order of the configuration. Only hooks
+// registered before that one come into waves.
+func (s *Snapshot) plan(sc *scope, key planKey, before int) *Plan {
 	p := &Plan{}
 	var path, shadow []Batch
 	for i := range s.Config.Hooks {
 		h := &s.Config.Hooks[i]
-		if h.Event != key.event || !s.applies(sc, h) || key.event.HasTool() && !s.matchers[i].Match(key.tool) {
+		if h.Event != key.event || !s.applies(sc, h) || key.event.HasTool() && !s.matchers[i].Match(key.tool) || s.yields(sc, h) {
 			continue
 		}
-		if h.Mode == schema.Shadow {
+		p.Guarded = p.Guarded || guards(h)
+		switch {
+		case h.Stage():
+			s.addStage(p, i)
+		case h.Mode == schema.Shadow:
 			// By itself: what one shadow hook says must not hide the next one.
 			shadow = append(shadow, batchOf(i, h))
-			continue
+		case i < before:
+			path = appendHook(path, i, h)
 		}
-		p.Guarded = p.Guarded || h.FailClosed
-		path = appendHook(path, i, h)
 	}
 	p.Waves, p.Shadow = waves(path), shadow
 	return p

@@ -102,10 +102,15 @@ func TestPlans(t *testing.T) {
 
 func compile(t testing.TB, hooks ...schema.Hook) *dispatch.Snapshot {
 	t.Helper()
+	return compileWith(t, nil, hooks...)
+}
+
+func compileWith(t testing.TB, overrides []schema.Override, hooks ...schema.Hook) *dispatch.Snapshot {
+	t.Helper()
 	for i := range hooks {
 		hooks[i].Name = fmt.Sprint("hook-", i)
 	}
-	s, err := dispatch.Compile(schema.Config{Version: 1, Hooks: hooks}, compileCondition)
+	s, err := dispatch.Compile(schema.Config{Version: 1, Hooks: hooks, Overrides: overrides}, compileCondition)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +121,7 @@ func compile(t testing.TB, hooks ...schema.Hook) *dispatch.Snapshot {
 // concerns, in order, in batches and waves that keep the contract's rules.
 func TestPlansKeepTheRulesOfBatchesAndWaves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions}).Draw(t, "case")
+		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions, Stages: true}).Draw(t, "case")
 		s, err := dispatch.Compile(c.Config, compileCondition)
 		if err != nil {
 			t.Fatal(err)
@@ -141,6 +146,10 @@ func TestPlansKeepTheRulesOfBatchesAndWaves(t *testing.T) {
 		}
 		for _, b := range p.Shadow {
 			shadows = slices.DeleteFunc(shadows, func(s string) bool { return s == c.Config.Hooks[b.Hooks[0]].Name })
+		}
+		deliver, gates := model.Stages(c.Config, r.Agent, r.Event, r.Tool)
+		if !slices.Equal(namesOf(c.Config.Hooks, p.Deliver), named(deliver)) || !slices.Equal(namesOf(c.Config.Hooks, p.Gates), named(gates)) {
+			t.Fatalf("the plan %s has other stages than %q and %q", p, named(deliver), named(gates))
 		}
 		if !slices.Equal(got, want) || len(shadows) > 0 {
 			t.Fatalf("the plan %s is of %q and without the shadows %q; want %q", p, got, shadows, want)

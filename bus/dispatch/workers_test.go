@@ -27,7 +27,7 @@ import (
 // fail, hang until their timeout and can not be loaded.
 func TestDispatchOnRealWorkersEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions}).Draw(rt, "case")
+		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions, Stages: true}).Draw(rt, "case")
 		for name, answers := range c.Table {
 			c.Table[name] = playable(answers)
 		}

@@ -186,7 +186,7 @@ func (w *proposing) tidy(ctx context.Context, err error) {
 }
 
 func (w *proposing) proposed() *proposed {
-	return &proposed{Version: w.written, By: cut(w.By), Note: cut(w.Note), Hooks: len(w.cfg.Hooks), Minor: w.Minor}
+	return &proposed{Version: w.written, By: cut(w.By), Note: cut(w.Note), Hooks: w.cfg.Written(), Minor: w.Minor}
 }
 
 func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxNote)], "") }

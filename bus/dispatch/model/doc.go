@@ -11,6 +11,7 @@
 //   - normalise.go: what one answer of one hook counts for: [Normalise].
 //   - fold.go: how two results become one: [Fold].
 //   - resolve.go: which hooks an event concerns, in which order: [Resolve], [Guarded].
+//   - stages.go: those among them that the aggregator itself is: [Stages].
 //   - judge.go: the whole call: [Judge], [Unreached], and what they expect.
 //   - compare.go: holding a real verdict, and real calls, against an [Expectation].
 //   - deliver.go: which queued injections an event may claim: [Cursor.Claim].

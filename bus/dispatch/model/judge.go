@@ -58,7 +58,7 @@ func Judge(cfg schema.Config, e schema.Event, script Script, o Options) Expectat
 	switch {
 	case o.Forged: // found out before anybody is asked
 		x.Part = unjudged(cfg, e, true)
-	case len(hooks) == 0: // nothing matches: answered at once
+	case len(hooks) == 0 && !Guarded(cfg, e.AgentID, e.HookType, e.ToolName): // nothing matches: answered at once
 	case o.Unreadable:
 		x.Part = unjudged(cfg, e, false)
 	default:

@@ -7,14 +7,19 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Resolve lists the hooks that an event of an agent concerns, shadow ones
-// included, in the order in which they count: the global ones in registration
-// order, then the agent's own.
+// Resolve lists the hooks that an event of an agent concerns and that workers
+// run, shadow ones included, in the order in which they count: the global ones
+// in registration order, then the agent's own.
 func Resolve(cfg schema.Config, agent string, t schema.EventType, tool string) []schema.Hook {
+	return slices.DeleteFunc(concerned(cfg, agent, t, tool), isStage)
+}
+
+// concerned are all hooks of the event, those of the aggregator included.
+func concerned(cfg schema.Config, agent string, t schema.EventType, tool string) []schema.Hook {
 	var global, own []schema.Hook
 	for _, h := range cfg.Hooks {
 		switch {
-		case h.Event != t, !concerns(h, tool):
+		case h.Event != t, !concerns(h, tool), replaced(cfg, agent, h):
 		case h.Agent == "":
 			// An override drops the global hooks of its event, except system ones.
 			if h.System || !overridden(cfg, agent, t) {
@@ -120,7 +125,8 @@ func inRanges(set []rune, c rune) bool {
 
 // Guarded reports whether some fail-closed hook matches a call: one that must
 // not pass unjudged. An empty tool is an unknown one; then every fail-closed
-// hook of the event counts. Shadow hooks guard nothing, since they never count.
+// hook of the event counts. Shadow hooks guard nothing, since they never count,
+// nor do those that only deliver.
 func Guarded(cfg schema.Config, agent string, t schema.EventType, tool string) bool {
 	if tool == "" {
 		cfg.Hooks = slices.Clone(cfg.Hooks)
@@ -128,7 +134,7 @@ func Guarded(cfg schema.Config, agent string, t schema.EventType, tool string) b
 			cfg.Hooks[i].Matcher = ""
 		}
 	}
-	return slices.ContainsFunc(Resolve(cfg, agent, t, tool), func(h schema.Hook) bool {
-		return h.FailClosed && h.Mode != schema.Shadow
+	return slices.ContainsFunc(concerned(cfg, agent, t, tool), func(h schema.Hook) bool {
+		return h.FailClosed && h.Mode != schema.Shadow && (!isStage(h) || h.Handler == "round_timeout_pre")
 	})
 }

@@ -71,7 +71,7 @@ func tell(c *cobra.Command, name string, doc *hooksyaml.Document, err error) err
 	for _, w := range doc.Warnings {
 		fmt.Fprintln(c.ErrOrStderr(), w)
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d hooks, no faults\n", name, len(doc.Config.Hooks))
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d hooks, no faults\n", name, doc.Config.Written())
 	return err
 }
 
@@ -96,7 +96,7 @@ func reportOf(name string, doc *hooksyaml.Document, err error) checkReport {
 	case err != nil:
 		r.Faults = hooksyaml.Faults{{File: name, Line: 1, Column: 1, Message: err.Error()}}
 	default:
-		r.Hooks = len(doc.Config.Hooks)
+		r.Hooks = doc.Config.Written()
 		r.Warnings = append(r.Warnings, doc.Warnings...)
 	}
 	return r

@@ -212,7 +212,7 @@ func (b *Broker) activate(cfg *schema.Config) error {
 		return err
 	}
 	b.active = cfg
-	b.log.Info("configuration active", "version", cfg.Version, "hooks", len(cfg.Hooks))
+	b.log.Info("configuration active", "version", cfg.Version, "hooks", cfg.Written())
 	return nil
 }
 

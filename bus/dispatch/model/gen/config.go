@@ -18,6 +18,9 @@ type Shape struct {
 	Conditions []string
 	// Hooks is the most hooks of one configuration; 0 is 8.
 	Hooks int
+	// Stages: some hooks are those that the aggregator itself is, and some belong
+	// to a preset.
+	Stages bool
 }
 
 // A Case is a whole call: what is configured, what happens, what hooks answer.
@@ -93,11 +96,26 @@ func Hooks(event schema.EventType, s Shape) *rapid.Generator[schema.Hook] {
 		if rare("another event") {
 			h.Event = EventTypes().Draw(t, "other event")
 		}
+		if s.Stages {
+			stage(t, &h)
+		}
 		if h.Event.HasTool() {
 			h.Matcher = Matchers().Draw(t, "matcher")
 		}
 		return h
 	})
+}
+
+// stage makes a hook, now and then, one of the aggregator's own, and one of a
+// preset. Some are as no file may have them: they must do no harm either.
+func stage(t *rapid.T, h *schema.Hook) {
+	if upTo(3).Draw(t, "stage") == 0 {
+		return
+	}
+	h.Handler = rapid.SampledFrom(append(schema.DeliveryStages(), schema.RoundTimeoutPre, "scripted")).Draw(t, "handler")
+	if upTo(2).Draw(t, "preset") == 2 {
+		h.Preset = "delivery"
+	}
 }
 
 func or(some []string, none string) []string {

@@ -1,0 +1,71 @@
+package dispatch
+
+import (
+	"slices"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// addStage puts a stage of the aggregator into a plan, if it means something at
+// its event. Of several of one handler the last one counts, where it stands.
+func (s *Snapshot) addStage(p *Plan, i int) {
+	h := &s.Config.Hooks[i]
+	same := func(j int) bool { return s.Config.Hooks[j].Handler == h.Handler }
+	switch {
+	case h.Mode == schema.Shadow:
+		// What it would have delivered is delivered to nobody else.
+	case h.Gates() && h.Event == schema.PreToolUse:
+		p.Gates = append(slices.DeleteFunc(p.Gates, same), i)
+	case h.Delivers() && h.Event.TakesDelivery():
+		p.Deliver = append(slices.DeleteFunc(p.Deliver, same), i)
+	}
+}
+
+// yields reports whether a hook is a preset's and somebody wrote another one of
+// its handler for the agents of the scope, whichever tools that is about.
+func (s *Snapshot) yields(sc *scope, h *schema.Hook) bool {
+	if h.Preset == "" {
+		return false
+	}
+	for i := range s.Config.Hooks {
+		o := &s.Config.Hooks[i]
+		if o.Preset == "" && o.Event == h.Event && o.Handler == h.Handler && o.Type == h.Type && s.applies(sc, o) {
+			return true
+		}
+	}
+	return false
+}
+
+// guards reports whether a call that the hook matches must not pass unjudged.
+// Of the stages only gates judge.
+func guards(h *schema.Hook) bool {
+	return h.FailClosed && h.Mode == schema.Enforce && (!h.Stage() || h.Gates())
+}
+
+// Place puts what a stage did into a verdict, where its hook stands in
+// registration order. The row and the injections get the hook's name.
+func (s *Snapshot) Place(v *schema.Verdict, hook int, row schema.ExecutedHook, injections []schema.Injection) {
+	row.Hook = s.Config.Hooks[hook].Name
+	v.ExecutedHooks = slices.Insert(v.ExecutedHooks, placeOf(v.ExecutedHooks, func(x *schema.ExecutedHook) bool { return s.behind(x.Hook, hook) }), row)
+	injections = slices.Clone(injections)
+	for i := range injections {
+		injections[i].Hook = row.Hook
+	}
+	v.Injections = slices.Insert(v.Injections, placeOf(v.Injections, func(x *schema.Injection) bool { return s.behind(x.Hook, hook) }), injections...)
+}
+
+// placeOf is the index of the first item that is behind, or where one would be.
+func placeOf[T any](items []T, behind func(*T) bool) int {
+	for i := range items {
+		if behind(&items[i]) {
+			return i
+		}
+	}
+	return len(items)
+}
+
+// behind reports whether the hook of that name is registered after the other.
+func (s *Snapshot) behind(name string, hook int) bool {
+	i, ok := s.index[name]
+	return ok && i > hook
+}
