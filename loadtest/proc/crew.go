@@ -67,6 +67,8 @@ type Child struct {
 	// ended is closed once the process was waited for; failure is set before.
 	ended   chan struct{}
 	failure error
+	// killed is that Kill ended it.
+	killed bool
 }
 
 func started(cmd *exec.Cmd, role string) (*Child, error) {
@@ -142,9 +144,31 @@ func decoded(line []byte, value any) error {
 	return schema.Unmarshal(r.Value, value)
 }
 
+// Kill ends the child and its whole group at once, as a power cut would, and
+// waits until it is gone. Nothing is wrong with a child that ended so. It must
+// not run beside an Ask or a Stop of the same child.
+func (c *Child) Kill() error {
+	c.killed = true
+	select {
+	case <-c.ended: // its id may be another process's by now
+		return nil
+	default:
+		return c.kill()
+	}
+}
+
+// Ended is closed once the child was waited for, whatever ended it.
+func (c *Child) Ended() <-chan struct{} { return c.ended }
+
+// Pid is the id of the child's process, and of its group.
+func (c *Child) Pid() int { return c.cmd.Process.Pid }
+
 // Stop closes the child's input, waits until it has ended, and ends it and its
 // whole group by force if it does not. A second Stop does nothing.
 func (c *Child) Stop() error {
+	if c.killed {
+		return nil
+	}
 	_ = c.in.Close() // it may have ended, and closed the pipe, by itself
 	late := time.NewTimer(2 * grace)
 	defer late.Stop()
@@ -157,16 +181,20 @@ func (c *Child) Stop() error {
 			return nil
 		case <-c.lines: // an answer that nobody waits for any more
 		case <-late.C:
-			return c.kill()
+			return errors.Join(fmt.Errorf("the role %s did not end and was killed", c.role), c.kill())
 		}
 	}
 }
 
-// kill ends the child's process group.
+// kill ends the child's process group. One that has ended by itself meanwhile
+// is no failure.
 func (c *Child) kill() error {
 	err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
 	for range c.lines {
 	}
 	<-c.ended
-	return errors.Join(fmt.Errorf("the role %s did not end and was killed", c.role), err)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
 }

@@ -105,6 +105,24 @@ func TestAChildThatDiesIsNoticed(t *testing.T) {
 	}
 }
 
+func TestAChildThatIsKilledIsGone(t *testing.T) {
+	c := crew(t)
+	child, err := c.Start(t.Context(), "echo", hello{"Ann"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-child.Ended()
+	if err := syscall.Kill(child.Pid(), 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("its process is still there: %v", err)
+	}
+	if err := errors.Join(child.Kill(), c.Stop()); err != nil {
+		t.Errorf("ending it again gave %v", err)
+	}
+}
+
 func TestAStartThatHangsEndsWithItsParent(t *testing.T) {
 	c := crew(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,13 @@ type BrokerConfig struct {
 	Hooks string `json:"hooks"`
 	// Data is a directory of its own.
 	Data string `json:"data"`
+	// Listen is where it listens, so that a broker can come back to where its
+	// clients look for it; empty: any free port.
+	Listen string `json:"listen,omitzero"`
+	// NATS is a deployment to use instead of an embedded server; empty: none.
+	NATS string `json:"nats,omitzero"`
+	// Sync is how often it syncs to disk; 0: at every write.
+	Sync schema.Duration `json:"sync,omitzero"`
 }
 
 // WorkerConfig is what a hookworker is to be started with.
@@ -44,11 +52,18 @@ func startBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 	if err != nil {
 		return nil, err
 	}
-	role := run(ctx, broker.Main, "serve", "--config", c.Hooks, "--data", c.Data, "--listen", listen, "--http", web)
+	url := c.NATS
+	where := []string{"--nats", url}
+	if url == "" {
+		listen = cmp.Or(c.Listen, listen)
+		url = "nats://" + listen
+		where = []string{"--data", c.Data, "--listen", listen, "--sync", c.Sync.Std().String()}
+	}
+	role := run(ctx, broker.Main, append([]string{"serve", "--config", c.Hooks, "--http", web}, where...)...)
 	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
 		return nil, errors.Join(err, role.close())
 	}
-	return &proc.Role{Facts: Address{URL: "nats://" + listen}, Do: settle, Close: role.close}, nil
+	return &proc.Role{Facts: Address{URL: url}, Do: settle, Close: role.close}, nil
 }
 
 // startHookWorker runs a hookworker. That it is up shows in the first verdict
