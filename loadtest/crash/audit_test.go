@@ -1,0 +1,264 @@
+package crash
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// told is the item number n of the source human for ann.
+func told(n uint64) Item { return Item{Agent: "ann", Source: "human", Producer: "p", Number: n} }
+
+// receipt says that item n was accepted as sequence seq.
+func receipt(n, seq uint64) Entry {
+	return Entry{By: "producer", At: 1, Receipt: &Receipt{Item: told(n), Sequence: seq, Tries: 1}}
+}
+
+// again says that item n was had before, as sequence seq.
+func again(n, seq uint64) Entry {
+	e := receipt(n, seq)
+	e.Receipt.Duplicate = true
+	return e
+}
+
+// handed says that the shim by handed over the items under an event.
+func handed(by, event string, numbers ...uint64) Entry {
+	h := &Handed{Agent: "ann", Event: event}
+	for _, n := range numbers {
+		h.Items = append(h.Items, told(n))
+	}
+	return Entry{By: by, At: 2, Handed: h}
+}
+
+func acked(by string, events ...string) Entry { return Entry{By: by, Acked: events} }
+
+func audited(entries ...Entry) *Audit {
+	a := NewAudit()
+	for _, e := range entries {
+		a.Take(e)
+	}
+	return a
+}
+
+// faults are the kinds of what was found, with their counts.
+func faults(f Findings) string {
+	var all []string
+	for _, v := range f.violations() {
+		if v.kind.Count > 0 {
+			all = append(all, fmt.Sprintf("%d %s", v.kind.Count, v.name))
+		}
+	}
+	if f.Excused.Count > 0 {
+		all = append(all, fmt.Sprintf("%d excused", f.Excused.Count))
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestTheAudit(t *testing.T) {
+	misled := handed("s1", "e1", 1)
+	misled.Handed.Agent = "bob"
+	refused := receipt(1, 0)
+	refused.Receipt.Refused = "too old"
+	other := handed("s1", "e1", 2)
+	other.Handed.Items[0].Source = "ops"
+	otherReceipt := receipt(2, 9)
+	otherReceipt.Receipt.Item.Source = "ops"
+	for name, c := range map[string]struct {
+		entries []Entry
+		killed  []string
+		want    string
+	}{
+		"what was handed over once, in order, is right": {
+			entries: []Entry{receipt(1, 5), receipt(2, 6), handed("s1", "e1", 1, 2), acked("s1", "e1")},
+		},
+		"an item that never came is lost": {
+			entries: []Entry{receipt(1, 5), receipt(2, 6), handed("s1", "e1", 1)},
+			want:    "1 lost",
+		},
+		"an item that came under two events came twice": {
+			entries: []Entry{receipt(1, 5), handed("s1", "e1", 1), handed("s1", "e2", 1)},
+			want:    "1 duplicated",
+		},
+		"a shim that was killed before the acknowledgement is an excuse": {
+			entries: []Entry{receipt(1, 5), handed("s1", "e1", 1), handed("s2", "e2", 1)},
+			killed:  []string{"s1"},
+			want:    "1 excused",
+		},
+		"none if it knew of the acknowledgement": {
+			entries: []Entry{receipt(1, 5), handed("s1", "e1", 1), acked("s1", "e1"), handed("s2", "e2", 1)},
+			killed:  []string{"s1"},
+			want:    "1 duplicated",
+		},
+		"none if another one was killed": {
+			entries: []Entry{receipt(1, 5), handed("s1", "e1", 1), handed("s2", "e2", 1)},
+			killed:  []string{"s2", "broker"},
+			want:    "1 duplicated",
+		},
+		"an excuse is good for one time": {
+			entries: []Entry{receipt(1, 5), handed("s1", "e1", 1), handed("s2", "e2", 1), handed("s2", "e3", 1)},
+			killed:  []string{"s1"},
+			want:    "1 duplicated, 1 excused",
+		},
+		"the killed shim's own second time is no excuse": {
+			entries: []Entry{receipt(1, 5), handed("s1", "e1", 1), handed("s1", "e2", 1)},
+			killed:  []string{"s1"},
+			want:    "1 duplicated",
+		},
+		"a later item that came first is out of order": {
+			entries: []Entry{receipt(1, 5), receipt(2, 6), handed("s1", "e1", 2), handed("s1", "e2", 1)},
+			want:    "1 disordered",
+		},
+		"so it is within one verdict": {
+			entries: []Entry{receipt(1, 5), receipt(2, 6), handed("s1", "e1", 2, 1)},
+			want:    "1 disordered",
+		},
+		"the order is that of the sequences, not of the numbers": {
+			entries: []Entry{receipt(2, 5), receipt(1, 6), handed("s1", "e1", 2, 1)},
+		},
+		"other sources have an order of their own": {
+			entries: []Entry{otherReceipt, receipt(1, 5), other, handed("s1", "e2", 1)},
+		},
+		"a repetition does not disturb the order": {
+			entries: []Entry{receipt(1, 5), receipt(2, 6), handed("s1", "e1", 1, 2), handed("s2", "e2", 1, 2)},
+			killed:  []string{"s1"},
+			want:    "2 excused",
+		},
+		"an item that nobody sent is unknown": {
+			entries: []Entry{handed("s1", "e1", 7)},
+			want:    "1 unknown",
+		},
+		"an item of somebody else is misdelivered": {
+			entries: []Entry{receipt(1, 5), misled},
+			want:    "1 misdelivered",
+		},
+		"a repeat with the first one's sequence is right": {
+			entries: []Entry{receipt(1, 5), again(1, 5), again(1, 0), handed("s1", "e1", 1)},
+		},
+		"a repeat with another sequence contradicts": {
+			entries: []Entry{receipt(1, 5), again(1, 6), handed("s1", "e1", 1)},
+			want:    "1 contradictory receipts",
+		},
+		"a repeat that was taken for new contradicts": {
+			entries: []Entry{receipt(1, 5), receipt(1, 6), handed("s1", "e1", 1)},
+			want:    "1 contradictory receipts",
+		},
+		"a refusal is one": {
+			entries: []Entry{refused},
+			want:    "1 refused",
+		},
+		"a receipt may come after the handing over": {
+			entries: []Entry{handed("s1", "e1", 1), receipt(1, 5)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			killed := map[string]bool{}
+			for _, k := range c.killed {
+				killed[k] = true
+			}
+			f := audited(c.entries...).Judge(killed)
+			if got := faults(f); got != c.want {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+			if ok := !strings.ContainsAny(strings.ReplaceAll(c.want, "excused", ""), "abcdefghijklmnopqrstuvwxyz"); f.OK() != ok {
+				t.Errorf("ok is %v: %+v", f.OK(), f)
+			}
+		})
+	}
+}
+
+func TestTheAuditCounts(t *testing.T) {
+	retried := again(3, 7)
+	retried.Receipt.Tries = 4
+	a := audited(receipt(1, 5), receipt(2, 6), again(2, 6), retried, handed("s1", "e1", 1, 2),
+		Entry{Calls: &Calls{Asked: 10, Unanswered: 1, Longest: 5}}, Entry{Calls: &Calls{Asked: 5, Wrong: 1, Why: "it was allowed", Longest: 3}})
+	if a.Open() != 1 || a.Accepted() != 3 {
+		t.Errorf("%d of %d are open", a.Open(), a.Accepted())
+	}
+	f := a.Judge(nil)
+	if f.Accepted != 3 || f.Delivered != 2 || f.Repeats != 2 || f.Retried != 1 {
+		t.Errorf("the counts are %+v", f)
+	}
+	if d := cmp.Diff(Calls{Asked: 15, Unanswered: 1, Wrong: 1, Why: "it was allowed", Longest: 5}, a.calls); d != "" {
+		t.Error(d)
+	}
+	if w := a.Waits(); len(w) != 2 || w[0] != 1 {
+		t.Errorf("the waits are %v", w)
+	}
+}
+
+// TestAnyLossIsFound takes one handover out of a perfect history.
+func TestAnyLossIsFound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Uint64Range(1, 40).Draw(t, "items")
+		gone := rapid.Uint64Range(1, n).Draw(t, "gone")
+		twice := rapid.Uint64Range(1, n).Draw(t, "twice")
+		var entries []Entry
+		for i := uint64(1); i <= n; i++ {
+			entries = append(entries, receipt(i, i+100))
+			if i != gone {
+				entries = append(entries, handed("s", fmt.Sprint(i), i))
+			}
+		}
+		want := "1 lost"
+		if twice != gone {
+			entries = append(entries, handed("s", "again", twice))
+			want = "1 lost, 1 duplicated"
+		}
+		if got := faults(audited(entries...).Judge(nil)); got != want {
+			t.Errorf("found %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAJournalOutlivesItsWriters(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	r, err := OpenReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var got []string
+	next := func() {
+		t.Helper()
+		if err := r.Next(func(e Entry) { got = append(got, e.By+" "+e.Handed.Event) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next()
+	for _, by := range []string{"s1", "s2"} {
+		j, err := OpenJournal(file, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range []string{"e1", "e2"} {
+			if err := j.Write(handed("", event, 1)); err != nil {
+				t.Fatal(err)
+			}
+			next()
+		}
+		// What follows is a write that never ended.
+		if _, err := j.file.WriteString(`{"by":"` + by + `","handed":{"agent":"ann","ev`); err != nil {
+			t.Fatal(err)
+		}
+		next()
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"s1 e1", "s1 e2", "s2 e1", "s2 e2"}; !slices.Equal(got, want) {
+		t.Errorf("read %q, want %q", got, want)
+	}
+	if r.Torn != 1 {
+		t.Errorf("%d lines were torn where one was, and one is not at its end yet", r.Torn)
+	}
+	whole, err := os.ReadFile(file)
+	if err != nil || strings.Count(string(whole), "\n") != 6 {
+		t.Errorf("the file is %q, %v", whole, err)
+	}
+}

@@ -1,0 +1,163 @@
+package crash
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// An Item is one injection, named by who counts it.
+type Item struct {
+	Agent    string `json:"agent"`
+	Source   string `json:"source"`
+	Producer string `json:"producer"`
+	Number   uint64 `json:"number"`
+}
+
+func (i Item) String() string {
+	return fmt.Sprintf("%s of %s for %s from %s", ordinal(i.Number), i.Source, i.Agent, i.Producer)
+}
+
+func ordinal(n uint64) string { return fmt.Sprintf("number %d", n) }
+
+// An Entry is a line of a log. Each has one kind of content.
+type Entry struct {
+	// At is when it was written, in nanoseconds of this machine's clock.
+	At int64 `json:"at"`
+	// By is the process that wrote it, a new name after each start.
+	By string `json:"by"`
+
+	// Receipt is an answer to a producer.
+	Receipt *Receipt `json:"receipt,omitzero"`
+	// Handed is what a shim handed over, before it acknowledged it.
+	Handed *Handed `json:"handed,omitzero"`
+	// Acked are events of which a shim knows that they were acknowledged.
+	Acked []string `json:"acked,omitzero"`
+	// Calls is what a shim asked since it wrote the last one of these.
+	Calls *Calls `json:"calls,omitzero"`
+}
+
+// A Receipt is what the fabric said to one item.
+type Receipt struct {
+	Item Item `json:"item"`
+	// Sequence is the item's place in the queue; 0: the fabric does not know it any more.
+	Sequence uint64 `json:"sequence,omitzero"`
+	// Duplicate: it said that it had it before.
+	Duplicate bool `json:"duplicate,omitzero"`
+	// Tries is how often it was sent until this came.
+	Tries int `json:"tries,omitzero"`
+	// Refused is why the fabric will never take it; empty: it did.
+	Refused string `json:"refused,omitzero"`
+}
+
+// Handed is one verdict's injections.
+type Handed struct {
+	Agent string `json:"agent"`
+	Event string `json:"event"`
+	// Items are those that the texts name, in their order.
+	Items []Item `json:"items"`
+}
+
+// Calls count questions.
+type Calls struct {
+	Asked int64 `json:"asked"`
+	// Unanswered got no verdict; Wrong got one that must not be.
+	Unanswered int64 `json:"unanswered,omitzero"`
+	Wrong      int64 `json:"wrong,omitzero"`
+	// Why is the last thing that was wrong.
+	Why string `json:"why,omitzero"`
+	// Longest is how long one took at most.
+	Longest schema.Duration `json:"longest,omitzero"`
+}
+
+// A Journal is a log that is only ever appended to. What was written is there
+// after a kill -9 of who wrote it, without any syncing.
+type Journal struct {
+	by string
+
+	mu   sync.Mutex // guards file, so that entries do not mix
+	file *os.File
+}
+
+// OpenJournal goes on with the log in file, as the process by. What an earlier
+// process was killed in the middle of is ended there.
+func OpenJournal(file, by string) (*Journal, error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening a log: %w", err)
+	}
+	if _, err := f.WriteString("\n"); err != nil {
+		return nil, errors.Join(fmt.Errorf("writing to a log: %w", err), f.Close())
+	}
+	return &Journal{by: by, file: f}, nil
+}
+
+// Write appends an entry. It is there for good when Write returns.
+func (j *Journal) Write(e Entry) error {
+	e.At, e.By = time.Now().UnixNano(), j.by
+	line, err := schema.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encoding an entry of a log: %w", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("writing to a log: %w", err)
+	}
+	return nil
+}
+
+// Close ends writing.
+func (j *Journal) Close() error { return j.file.Close() }
+
+// A Reader follows a log that others write.
+type Reader struct {
+	file *os.File
+	rest []byte
+	// Torn counts lines that somebody was killed in the middle of. Nothing of
+	// them counts: whoever wrote one had not come to acting on it.
+	Torn int
+}
+
+// OpenReader reads the log in file from its beginning; it need not be there yet.
+func OpenReader(file string) (*Reader, error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening a log: %w", err)
+	}
+	return &Reader{file: f}, nil
+}
+
+// Next hands on the entries that were written since it was last called, as far
+// as their lines have ended.
+func (r *Reader) Next(take func(Entry)) error {
+	more, err := io.ReadAll(r.file)
+	if err != nil {
+		return fmt.Errorf("reading a log: %w", err)
+	}
+	r.rest = append(r.rest, more...)
+	for {
+		line, rest, ended := bytes.Cut(r.rest, []byte("\n"))
+		if !ended {
+			return nil
+		}
+		r.rest = rest
+		var e Entry
+		switch {
+		case len(line) == 0:
+		case schema.Unmarshal(line, &e) != nil:
+			r.Torn++
+		default:
+			take(e)
+		}
+	}
+}
+
+// Close ends reading.
+func (r *Reader) Close() error { return r.file.Close() }
