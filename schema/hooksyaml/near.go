@@ -5,6 +5,10 @@ import (
 	"unicode"
 )
 
+// Nearest returns the known word that s, which stands in no file, is most likely a
+// misspelling of; empty: none is near.
+func Nearest(s string, known ...string) string { return nearest(s, known) }
+
 // nearest returns the known name that s is most likely a misspelling of, or
 // nothing: a far-fetched guess is worse than the list of what there is.
 func nearest(s string, known []string) string {

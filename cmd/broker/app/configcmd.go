@@ -28,12 +28,8 @@ func configCommand() *cobra.Command {
 
 // config makes one request of the control verb "config".
 func (r *remote) config(ctx context.Context, req schema.ConfigRequest) (*schema.ConfigAnswer, error) {
-	body, err := schema.Marshal(req)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the request: %w", err)
-	}
 	answer := &schema.ConfigAnswer{}
-	if err := r.control(ctx, "config", "", body, answer); err != nil {
+	if err := r.ask(ctx, "config", "", req, answer); err != nil {
 		return nil, err
 	}
 	return answer, nil

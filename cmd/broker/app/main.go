@@ -45,7 +45,8 @@ func root() *cobra.Command {
 	for _, c := range []*cobra.Command{cmd, sub} {
 		serveFlags(c, opt)
 	}
-	cmd.AddCommand(sub, checkCommand(), applyCommand(), configCommand(), statusCommand(), versionCommand())
+	cmd.AddCommand(sub, checkCommand(), applyCommand(), configCommand(), statusCommand(),
+		injectCommand(), pendingCommand(), withdrawCommand(), answerCommand(), roundCommand(), versionCommand())
 	return cmd
 }
 

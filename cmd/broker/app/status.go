@@ -1,130 +1,18 @@
 package app
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
-	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
-
-// askTime is how long an operator's question may take.
-const askTime = 5 * time.Second
-
-// slowAfter is when whoever waits for an answer is told so.
-const slowAfter = time.Second
-
-// remote is where an operator's command finds the fabric.
-type remote struct {
-	url, creds string
-	// wait is how long an answer may take; 0: askTime.
-	wait time.Duration
-	// slow is called once when an answer takes long; nil: nobody is told.
-	slow func()
-}
-
-func (r *remote) flags(c *cobra.Command) {
-	c.Flags().StringVar(&r.url, "nats", nats.DefaultURL, "the fabric's NATS URL")
-	c.Flags().StringVar(&r.creds, "creds", "", "credentials file")
-}
-
-// control makes one control request and decodes its answer.
-func (r *remote) control(ctx context.Context, verb, agent string, body []byte, answer any) error {
-	ctx, cancel := r.bounded(ctx)
-	defer cancel()
-	nc, err := bus.Connect(ctx, bus.Options{URL: r.url, Creds: r.creds, Name: "broker-" + verb})
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	subject, err := bus.ControlSubject(verb, agent)
-	if err != nil {
-		return err
-	}
-	return r.request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, answer)
-}
-
-// bounded gives a request its time.
-func (r *remote) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	wait := cmp.Or(r.wait, askTime)
-	return context.WithTimeoutCause(ctx, wait, fmt.Errorf("nothing came within %s", wait))
-}
-
-// request is control on a connection.
-func (r *remote) request(ctx context.Context, nc *nats.Conn, msg *nats.Msg, answer any) error {
-	if most := nc.MaxPayload(); int64(len(msg.Data)) > most {
-		return fmt.Errorf("the request has %d bytes, and the NATS server at %s takes at most %d in one message; raise its max_payload",
-			len(msg.Data), bus.RedactURL(r.url), most)
-	}
-	m, err := r.patiently(func() (*nats.Msg, error) { return nc.RequestMsgWithContext(ctx, msg) })
-	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return &noAnswer{where: bus.RedactURL(r.url), err: err}
-	}
-	if m.Header.Get(schema.HeaderServiceErrorCode) != "" {
-		ce := &schema.ControlError{Message: m.Header.Get(schema.HeaderServiceError)}
-		_ = schema.Unmarshal(m.Data, ce) // the header's sentence is enough
-		return ce
-	}
-	if err := schema.Unmarshal(m.Data, answer); err != nil {
-		return fmt.Errorf("the broker's answer can not be read: %w", err)
-	}
-	return nil
-}
-
-// patiently waits for an answer, and says so when it takes long.
-func (r *remote) patiently(ask func() (*nats.Msg, error)) (m *nats.Msg, err error) {
-	answered := make(chan struct{})
-	go func() {
-		defer close(answered)
-		m, err = ask()
-	}()
-	if r.slow != nil {
-		select {
-		case <-answered:
-		case <-time.After(slowAfter):
-			r.slow()
-		}
-	}
-	<-answered
-	return m, err
-}
-
-// A noAnswer is a request that nobody answered.
-type noAnswer struct {
-	where string
-	err   error
-}
-
-func (e *noAnswer) Error() string { return fmt.Sprintf("no broker answers at %s: %v", e.where, e.err) }
-func (e *noAnswer) Unwrap() error { return e.err }
-
-// received reports whether some broker may have got the request all the same.
-func (e *noAnswer) received() bool { return !errors.Is(e.err, nats.ErrNoResponders) }
-
-// printJSON prints an answer for programs.
-func printJSON(w io.Writer, answer any) error {
-	data, err := schema.Marshal(answer)
-	if err != nil {
-		return fmt.Errorf("encoding the answer: %w", err)
-	}
-	_, err = fmt.Fprintln(w, string(data))
-	return err
-}
 
 // statusCommand shows how a broker sees the fabric.
 func statusCommand() *cobra.Command {
@@ -134,12 +22,8 @@ func statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", Short: "Show the fabric: configuration, workers, load", Args: program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			body, err := schema.Marshal(req)
-			if err != nil {
-				return fmt.Errorf("encoding the request: %w", err)
-			}
 			var st schema.FabricStatus
-			if err := r.control(c.Context(), "status", "", body, &st); err != nil {
+			if err := r.ask(c.Context(), "status", "", req, &st); err != nil {
 				return err
 			}
 			if asJSON {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -54,7 +55,12 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return UsageError("%w; see '%s --help'", err, c.CommandPath())
 	})
-	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return fromEnvironment(c.Flags()) }
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if err := fromEnvironment(c.Flags()); err != nil {
+			return err
+		}
+		return onlyOne(c)
+	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return Done
@@ -70,10 +76,14 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 // --ready-pools is HOOKFABRIC_READY_POOLS.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var errs []error
+	explicit := given(flags)
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := EnvPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		v, ok := os.LookupEnv(name)
 		if f.Changed || !ok || v == "" || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		if slices.ContainsFunc(f.Annotations[apart], func(other string) bool { return slices.Contains(explicit, other) }) {
 			return
 		}
 		if err := flags.Set(f.Name, v); err != nil {

@@ -1,0 +1,204 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// pendingCommand shows what waits for agents.
+func pendingCommand() *cobra.Command {
+	var r remote
+	var asJSON bool
+	var agent string
+	var req schema.PendingRequest
+	c := &cobra.Command{
+		Use: "pending", Short: "Show what waits for agents, and for how long", Args: program.NoArgs,
+		Long: "pending lists what waits in the queue, in the order in which it came: its state (queued, or leased by an\n" +
+			"event that took it along and has not acknowledged it yet), its age, who said it, for whom it is, its\n" +
+			"length in bytes, when it expires, and its key. Contents are not shown.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if req.Limit < 0 {
+				return program.UsageError("--limit is %d; write how many lines you want at most", req.Limit)
+			}
+			var answer schema.PendingAnswer
+			if err := r.ask(c.Context(), schema.VerbPending, agent, req, &answer); err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(c.OutOrStdout(), answer)
+			}
+			return printPending(c.OutOrStdout(), agent, &answer)
+		},
+	}
+	r.flags(c)
+	r.patient(c)
+	c.Flags().StringVar(&agent, "agent", "", "only what this agent would get")
+	c.Flags().IntVar(&req.Limit, "limit", 0, "list at most so many; 0: 1000")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func printPending(w io.Writer, agent string, answer *schema.PendingAnswer) error {
+	if answer.Total == 0 && len(answer.Items) == 0 {
+		what, whom := "nothing waits", "A"
+		if agent != "" {
+			what, whom = "nothing waits for agent "+word(agent), word(agent)
+		}
+		_, err := fmt.Fprintf(w, "%s; 'broker inject --agent %s TEXT' says something to an agent\n", what, whom)
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "STATE\tAGE\tSOURCE\tFOR\tBYTES\tEXPIRES\tKEY")
+	sources := map[string]int{}
+	for i := range answer.Items {
+		it := &answer.Items[i]
+		sources[it.Source]++
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", it.State, rough(it.Age), word(it.Source), recipients(it), it.Length, expires(it), it.Key)
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("writing the table: %w", err)
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", total(answer, sources))
+	return err
+}
+
+// total is the last line: how many there are, or how many are not shown.
+func total(answer *schema.PendingAnswer, sources map[string]int) string {
+	if listed := len(answer.Items); listed < answer.Total {
+		return fmt.Sprintf("%d wait; the first %d are listed, --limit %d lists all", answer.Total, listed, answer.Total)
+	}
+	parts := make([]string, 0, len(sources))
+	for _, s := range slices.Sorted(maps.Keys(sources)) {
+		parts = append(parts, fmt.Sprintf("%s %d", word(s), sources[s]))
+	}
+	verb := "wait"
+	if answer.Total == 1 {
+		verb = "waits"
+	}
+	return fmt.Sprintf("%d %s: %s", answer.Total, verb, strings.Join(parts, ", "))
+}
+
+// recipients says for whom an item is, and how many have it.
+func recipients(it *schema.PendingItem) string {
+	whom := forWhom(it.Scope)
+	if it.Delivered > 0 {
+		whom += fmt.Sprintf(" (%d have it)", it.Delivered)
+	}
+	return whom
+}
+
+func expires(it *schema.PendingItem) string {
+	if it.ExpiresIn == 0 {
+		return "never"
+	}
+	return "in " + rough(it.ExpiresIn)
+}
+
+// rough is a duration as people read it: two units of it at most.
+func rough(d schema.Duration) string {
+	std := d.Std()
+	switch {
+	case std < time.Second:
+		return "0s"
+	case std < time.Hour:
+		std = std.Truncate(time.Second)
+	default:
+		std = std.Truncate(time.Minute)
+	}
+	text := std.String()
+	if days := std / (24 * time.Hour); days > 0 {
+		text = fmt.Sprintf("%dd%dh", days, std/time.Hour%24)
+	}
+	for _, nothing := range []struct{ end, cut string }{{"m0s", "0s"}, {"h0m", "0m"}, {"d0h", "0h"}} {
+		if strings.HasSuffix(text, nothing.end) {
+			text = strings.TrimSuffix(text, nothing.cut)
+		}
+	}
+	return text
+}
+
+// word is a name that others chose, on one line whatever is in it.
+func word(s string) string {
+	if q := strconv.Quote(s); q[1:len(q)-1] != s || strings.Contains(s, " ") {
+		return q
+	}
+	return s
+}
+
+// withdrawCommand takes items back.
+func withdrawCommand() *cobra.Command {
+	var r remote
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "withdraw KEY...", Short: "Take back what waits for agents, by the keys that 'broker pending' shows",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return program.UsageError("withdraw takes keys; 'broker pending' shows them")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			var failed int
+			for _, key := range args {
+				if err := r.withdraw(c, key, asJSON); err != nil {
+					if len(args) == 1 {
+						return err
+					}
+					failed++
+					fmt.Fprintf(c.ErrOrStderr(), "%s: %v\n", c.Root().Name(), err)
+				}
+			}
+			if failed > 0 {
+				return fmt.Errorf("%d of %d were not withdrawn", failed, len(args))
+			}
+			return nil
+		},
+	}
+	r.flags(c)
+	r.patient(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// withdraw takes one item back. That it can not be any more is an error.
+func (r *remote) withdraw(c *cobra.Command, key string, asJSON bool) error {
+	var answer schema.WithdrawAnswer
+	if err := r.ask(c.Context(), schema.VerbWithdraw, "", schema.WithdrawRequest{Key: key}, &answer); err != nil {
+		return err
+	}
+	if asJSON {
+		if err := printJSON(c.OutOrStdout(), answer); err != nil {
+			return err
+		}
+	}
+	switch answer.State {
+	case schema.Delivered:
+		return fmt.Errorf("%s was delivered before; it can not be taken back", key)
+	case schema.Leased:
+		return fmt.Errorf("%s is on its way to the agent; if nobody acknowledges it, it can be withdrawn half a minute later", key)
+	case schema.Withdrawn, schema.Expired:
+	default:
+		return errors.New(key + " is " + string(answer.State) + " still; ask again")
+	}
+	if asJSON {
+		return nil
+	}
+	line := fmt.Sprintf("%s is %s", key, answer.State)
+	if answer.Delivered > 0 {
+		line += fmt.Sprintf("; %d agents had got it before", answer.Delivered)
+	}
+	_, err := fmt.Fprintln(c.OutOrStdout(), line)
+	return err
+}

@@ -1,0 +1,153 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// askTime is how long an operator's question may take.
+const askTime = 5 * time.Second
+
+// slowAfter is when whoever waits for an answer is told so.
+const slowAfter = time.Second
+
+// remote is where an operator's command finds the fabric.
+type remote struct {
+	url, creds string
+	// wait is how long an answer may take; 0: askTime.
+	wait time.Duration
+	// slow is called once when an answer takes long; nil: nobody is told.
+	slow func()
+}
+
+func (r *remote) flags(c *cobra.Command) {
+	c.Flags().StringVar(&r.url, "nats", nats.DefaultURL, "the fabric's NATS URL")
+	c.Flags().StringVar(&r.creds, "creds", "", "credentials file")
+}
+
+// patient adds the flag by which whoever asks says how long to wait for an
+// answer, to a command that has no PreRunE of its own.
+func (r *remote) patient(c *cobra.Command) {
+	c.Flags().DurationVar(&r.wait, "timeout", askTime, "how long the brokers may take to answer")
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if r.wait <= 0 {
+			return program.UsageError("--timeout is %s; it must be longer than nothing", r.wait)
+		}
+		return nil
+	}
+}
+
+// ask makes one control request on a connection of its own, and decodes its
+// answer. An empty agent is nobody in particular.
+func (r *remote) ask(ctx context.Context, verb, agent string, req, answer any) error {
+	ctx, cancel := r.bounded(ctx)
+	defer cancel()
+	nc, err := r.connect(ctx, verb)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	return r.askOn(ctx, nc, about{verb, agent}, req, answer)
+}
+
+// about is what a control request is about: its subject.
+type about struct{ verb, agent string }
+
+// connect connects to the fabric's NATS. The verb is why, for operators.
+func (r *remote) connect(ctx context.Context, verb string) (*nats.Conn, error) {
+	return bus.Connect(ctx, bus.Options{URL: r.url, Creds: r.creds, Name: "broker-" + verb})
+}
+
+// askOn is ask on a connection that is there.
+func (r *remote) askOn(ctx context.Context, nc *nats.Conn, what about, req, answer any) error {
+	subject, err := bus.ControlSubject(what.verb, what.agent)
+	if err != nil {
+		return err
+	}
+	body, err := schema.Marshal(req)
+	if err != nil {
+		return fmt.Errorf("encoding the request: %w", err)
+	}
+	return r.request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, answer)
+}
+
+// bounded gives a request its time.
+func (r *remote) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	wait := cmp.Or(r.wait, askTime)
+	return context.WithTimeoutCause(ctx, wait, fmt.Errorf("nothing came within %s", wait))
+}
+
+// request is control on a connection.
+func (r *remote) request(ctx context.Context, nc *nats.Conn, msg *nats.Msg, answer any) error {
+	if most := nc.MaxPayload(); int64(len(msg.Data)) > most {
+		return fmt.Errorf("the request has %d bytes, and the NATS server at %s takes at most %d in one message; raise its max_payload",
+			len(msg.Data), bus.RedactURL(r.url), most)
+	}
+	m, err := r.patiently(func() (*nats.Msg, error) { return nc.RequestMsgWithContext(ctx, msg) })
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return &noAnswer{where: bus.RedactURL(r.url), err: err}
+	}
+	if m.Header.Get(schema.HeaderServiceErrorCode) != "" {
+		ce := &schema.ControlError{Message: m.Header.Get(schema.HeaderServiceError)}
+		_ = schema.Unmarshal(m.Data, ce) // the header's sentence is enough
+		return ce
+	}
+	if err := schema.Unmarshal(m.Data, answer); err != nil {
+		return fmt.Errorf("the broker's answer can not be read: %w", err)
+	}
+	return nil
+}
+
+// patiently waits for an answer, and says so when it takes long.
+func (r *remote) patiently(ask func() (*nats.Msg, error)) (m *nats.Msg, err error) {
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		m, err = ask()
+	}()
+	if r.slow != nil {
+		select {
+		case <-answered:
+		case <-time.After(slowAfter):
+			r.slow()
+		}
+	}
+	<-answered
+	return m, err
+}
+
+// A noAnswer is a request that nobody answered.
+type noAnswer struct {
+	where string
+	err   error
+}
+
+func (e *noAnswer) Error() string { return fmt.Sprintf("no broker answers at %s: %v", e.where, e.err) }
+func (e *noAnswer) Unwrap() error { return e.err }
+
+// received reports whether some broker may have got the request all the same.
+func (e *noAnswer) received() bool { return !errors.Is(e.err, nats.ErrNoResponders) }
+
+// printJSON prints an answer for programs.
+func printJSON(w io.Writer, answer any) error {
+	data, err := schema.Marshal(answer)
+	if err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	_, err = fmt.Fprintln(w, string(data))
+	return err
+}

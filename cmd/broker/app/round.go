@@ -1,0 +1,143 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// rounding is one call of `broker round` and a word.
+type rounding struct {
+	remote
+	agent                      string
+	initial, subsequent, grace time.Duration
+	number                     int
+	asJSON                     bool
+}
+
+// roundCommand is about an agent's time limits.
+func roundCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "round", Short: "Start, show or end an agent's round and its time limits",
+		Long: "A round is an agent's current attempt. When its soft limit is over the agent is told once to come to an\n" +
+			"end; when the grace after that is over, only tools that end the round may be used.",
+		Args: program.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(
+		roundAction(schema.RoundStart, "Begin an agent's next round: all that was counted begins anew"),
+		roundAction(schema.RoundShow, "Show an agent's round, and what is left of it"),
+		roundAction(schema.RoundWrapUp, "Ask an agent to come to an end now"))
+	return c
+}
+
+func roundAction(action, short string) *cobra.Command {
+	var k rounding
+	c := &cobra.Command{
+		Use: action + " --agent A", Short: short, Args: program.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return k.run(c, action) },
+	}
+	k.remote.flags(c)
+	k.patient(c)
+	f := c.Flags()
+	f.StringVar(&k.agent, "agent", "", "whose round it is")
+	f.BoolVar(&k.asJSON, "json", false, "print JSON")
+	if action == schema.RoundStart {
+		f.DurationVar(&k.initial, "initial", 0, "the soft limit of round 0 (default: as in the round before, else none)")
+		f.DurationVar(&k.subsequent, "subsequent", 0, "the soft limit of later rounds (default: as in the round before, else none)")
+		f.IntVar(&k.number, "number", 0, "the round's number (default: one more than the last one's, first 0)")
+	}
+	if action != schema.RoundShow {
+		f.DurationVar(&k.grace, "grace", 0, "what is left after the warning (default: as in the round before, else "+rough(schema.DefaultGrace)+")")
+	}
+	return c
+}
+
+// request is what the flags ask for: only what was said is in it.
+func (k *rounding) request(c *cobra.Command, action string) (*schema.RoundRequest, error) {
+	if k.agent == "" {
+		return nil, program.UsageError("it is not said whose round it is; write --agent A")
+	}
+	req := &schema.RoundRequest{Action: action}
+	for _, limit := range []struct {
+		flag string
+		is   time.Duration
+		to   **schema.Duration
+	}{{"initial", k.initial, &req.Initial}, {"subsequent", k.subsequent, &req.Subsequent}, {"grace", k.grace, &req.Grace}} {
+		if !c.Flags().Changed(limit.flag) {
+			continue
+		}
+		if limit.is < 0 {
+			return nil, program.UsageError("--%s is %s; it can not be less than nothing", limit.flag, limit.is)
+		}
+		d := schema.Duration(limit.is)
+		*limit.to = &d
+	}
+	if c.Flags().Changed("number") {
+		if k.number < 0 {
+			return nil, program.UsageError("--number is %d; rounds count from 0", k.number)
+		}
+		req.Number = &k.number
+	}
+	return req, nil
+}
+
+func (k *rounding) run(c *cobra.Command, action string) error {
+	req, err := k.request(c, action)
+	if err != nil {
+		return err
+	}
+	var round schema.Round
+	if err := k.ask(c.Context(), schema.VerbRound, k.agent, req, &round); err != nil {
+		return err
+	}
+	if k.asJSON {
+		return printJSON(c.OutOrStdout(), round)
+	}
+	return printRound(c.OutOrStdout(), action, k.agent, &round)
+}
+
+// printRound says in one sentence how a round stands.
+func printRound(w io.Writer, action, agent string, r *schema.Round) error {
+	what := fmt.Sprintf("round %d of agent %s: ", r.Number, word(agent))
+	switch {
+	case action == schema.RoundStart:
+		what = fmt.Sprintf("round %d of agent %s begins: ", r.Number, word(agent))
+	case action == schema.RoundWrapUp && !r.Warned:
+		what = fmt.Sprintf("agent %s will be asked to come to an end: round %d, ", word(agent), r.Number)
+	}
+	_, err := fmt.Fprintln(w, what+strings.Join(standing(action, r), ", "))
+	return err
+}
+
+// standing is how a round stands, in parts of a sentence.
+func standing(action string, r *schema.Round) (parts []string) {
+	limit := "without a soft limit"
+	if d := r.Limit(); d != nil {
+		limit = "soft limit " + rough(*d)
+	}
+	if action != schema.RoundStart {
+		limit = rough(r.Elapsed) + " old, " + limit
+	}
+	parts = append(parts, limit, "grace "+rough(r.Grace))
+	switch left := r.Grace - r.Since; {
+	case r.Warned && left > 0:
+		parts = append(parts, fmt.Sprintf("warned %s ago, %s left", rough(r.Since), rough(left)))
+	case r.Warned:
+		parts = append(parts, fmt.Sprintf("warned %s ago, only terminal tools pass", rough(r.Since)))
+	case r.WrapUp && action == schema.RoundShow:
+		parts = append(parts, "to be wrapped up")
+	}
+	if r.Denials > 0 {
+		parts = append(parts, fmt.Sprintf("calls refused one after the other: %d", r.Denials))
+	}
+	if r.Terminate {
+		parts = append(parts, "the run is to end")
+	}
+	return parts
+}
