@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -16,7 +17,7 @@ import (
 // if it is no longer proposed; none if it is active already, or was and another
 // one followed it.
 func (c *Configs) Activate(ctx context.Context, version uint64) error {
-	err := retry(ctx, func(ctx context.Context) (bool, error) {
+	err := kv.Retry(ctx, func(ctx context.Context) (bool, error) {
 		cur, revision, err := c.pointer(ctx)
 		switch {
 		case err != nil || cur.keeps(version):
@@ -37,7 +38,7 @@ func (c *Configs) Activate(ctx context.Context, version uint64) error {
 // that version is not proposed, or no longer.
 func (c *Configs) Withdraw(ctx context.Context, version uint64) error {
 	withdrawn := false
-	err := retry(ctx, func(ctx context.Context) (bool, error) {
+	err := kv.Retry(ctx, func(ctx context.Context) (bool, error) {
 		cur, revision, err := c.pointer(ctx)
 		if err != nil || !cur.proposes(version) {
 			return true, err
@@ -62,7 +63,7 @@ func (c *Configs) set(ctx context.Context, p pointer, revision uint64) (bool, er
 		return false, err
 	}
 	_, err = c.kv.Update(ctx, currentKey, value, revision)
-	if refused(err) {
+	if kv.Refused(err) {
 		return false, nil
 	}
 	return err == nil, err
@@ -71,7 +72,7 @@ func (c *Configs) set(ctx context.Context, p pointer, revision uint64) (bool, er
 // discard deletes a version that will never be active. It is no harm if that
 // does not work: the next activation tries again.
 func (c *Configs) discard(ctx context.Context, version uint64) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryFor)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), kv.TryFor)
 	defer cancel()
 	c.leftover(c.purge(ctx, versionKey(version)))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -64,6 +65,7 @@ type ConfigOptions struct {
 // and never changed; at most one of them is proposed, one of them is active.
 type Configs struct {
 	js     jetstream.JetStream
+	bucket *kv.Bucket
 	kv     jetstream.KeyValue
 	log    *slog.Logger
 	fabric atomic.Pointer[string]
@@ -75,17 +77,11 @@ type Configs struct {
 // OpenConfigs makes the configuration's bucket, or opens the one that is
 // there. It waits for a JetStream that is still starting.
 func OpenConfigs(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (*Configs, error) {
-	kv, err := patiently(ctx, "opening the bucket "+ConfigBucket, passing, func(ctx context.Context) (jetstream.KeyValue, error) {
-		kv, err := openBucket(ctx, js, o)
-		if err == nil {
-			err = checkMarkers(ctx, kv)
-		}
-		return kv, err
-	})
+	b, err := kv.Open(ctx, js, bucket(max(o.Replicas, 1)), 0)
 	if err != nil {
 		return nil, err
 	}
-	c := newConfigs(js, kv, o)
+	c := newConfigs(js, b, b.Store(), o)
 	id, err := c.ensureFabric(ctx)
 	if err != nil {
 		return nil, err
@@ -94,43 +90,18 @@ func OpenConfigs(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (
 	return c, nil
 }
 
-func openBucket(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (jetstream.KeyValue, error) {
-	// Opened first: to create it would ask for its room a second time, which a
-	// small disk does not have.
-	kv, err := js.KeyValue(ctx, ConfigBucket)
-	if !errors.Is(err, jetstream.ErrBucketNotFound) {
-		return kv, err
-	}
-	kv, err = js.CreateKeyValue(ctx, bucket(max(o.Replicas, 1)))
-	switch {
-	case errors.Is(err, jetstream.ErrBucketExists):
-		return js.KeyValue(ctx, ConfigBucket)
-	case noRoom(err):
-		return nil, fmt.Errorf("it takes %d MiB of the server's disk, which has less left for it; free some, or name another disk: %w", maxConfigBytes>>20, err)
-	}
-	return kv, err
-}
-
-// errCodeStorage is the server's code for too little storage left.
-const errCodeStorage = 10047
-
-func noRoom(err error) bool {
-	api, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && api.ErrorCode == errCodeStorage
-}
-
 // OpenForRead opens the bucket that a broker makes, and waits until one has.
 func OpenForRead(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (*Configs, error) {
 	absent := func(err error) bool {
-		return passing(err) || errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrKeyNotFound)
+		return kv.Passing(err) || errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrKeyNotFound)
 	}
-	return patiently(ctx, "waiting for a broker to make the bucket "+ConfigBucket, absent, func(ctx context.Context) (*Configs, error) {
-		kv, err := js.KeyValue(ctx, ConfigBucket)
+	return kv.Patiently(ctx, "waiting for a broker to make the bucket "+ConfigBucket, absent, func(ctx context.Context) (*Configs, error) {
+		store, err := js.KeyValue(ctx, ConfigBucket)
 		if err != nil {
 			return nil, err
 		}
-		c := newConfigs(js, kv, o)
-		e, err := kv.Get(ctx, fabricKey)
+		c := newConfigs(js, kv.At(js, ConfigBucket), store, o)
+		e, err := store.Get(ctx, fabricKey)
 		if err != nil {
 			return nil, err
 		}
@@ -148,26 +119,12 @@ func bucket(replicas int) jetstream.KeyValueConfig {
 	}
 }
 
-// checkMarkers refuses a bucket that somebody made in which leases would not
-// lapse in time: the server has no key live shorter than the markers of lapsed ones.
-func checkMarkers(ctx context.Context, kv jetstream.KeyValue) error {
-	s, err := kv.Status(ctx)
-	if err != nil {
-		return err
-	}
-	if ttl := s.LimitMarkerTTL(); ttl <= 0 || ttl > leaseFor {
-		return fmt.Errorf("it keeps markers of lapsed keys for %v, with which no broker's lease can lapse after %v; set its marker TTL to %v, or delete it to start a new fabric",
-			ttl, leaseFor, lapsedFor)
-	}
-	return nil
-}
-
-func newConfigs(js jetstream.JetStream, kv jetstream.KeyValue, o ConfigOptions) *Configs {
+func newConfigs(js jetstream.JetStream, b *kv.Bucket, store jetstream.KeyValue, o ConfigOptions) *Configs {
 	log := o.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Configs{js: js, kv: kv, log: log, questions: make(chan chan<- error)}
+	return &Configs{js: js, bucket: b, kv: store, log: log, questions: make(chan chan<- error)}
 }
 
 // FabricID is the id of the fabric, a UUID made with its buckets: a new data
@@ -177,7 +134,7 @@ func (c *Configs) FabricID() string { return *c.fabric.Load() }
 // ensureFabric returns the fabric's id. Of all who come at once, one makes it.
 func (c *Configs) ensureFabric(ctx context.Context) (string, error) {
 	id := uuid.NewString()
-	for i := range attempts {
+	for i := range kv.Attempts {
 		e, err := c.kv.Get(ctx, fabricKey)
 		if err == nil {
 			return string(e.Value()), nil
@@ -188,10 +145,10 @@ func (c *Configs) ensureFabric(ctx context.Context) (string, error) {
 		if _, err = c.kv.Update(ctx, fabricKey, []byte(id), 0); err == nil {
 			return id, nil
 		}
-		if !refused(err) {
+		if !kv.Refused(err) {
 			return "", fmt.Errorf("making the fabric's id: %w", err)
 		}
-		if err := again(ctx, i); err != nil {
+		if err := kv.Again(ctx, i); err != nil {
 			return "", fmt.Errorf("making the fabric's id: %w", err)
 		}
 	}
@@ -222,7 +179,7 @@ func (c *Configs) Get(ctx context.Context, version uint64) (schema.Config, error
 // Current returns the active version; before anything was published, the zero
 // Config, which has no hooks.
 func (c *Configs) Current(ctx context.Context) (schema.Config, error) {
-	for i := range attempts {
+	for i := range kv.Attempts {
 		p, _, err := c.pointer(ctx)
 		if err != nil || p.Version == 0 {
 			return schema.Config{}, err
@@ -231,7 +188,7 @@ func (c *Configs) Current(ctx context.Context) (schema.Config, error) {
 		if !errors.Is(err, ErrNoVersion) {
 			return cfg, err
 		}
-		if err := again(ctx, i); err != nil {
+		if err := kv.Again(ctx, i); err != nil {
 			return schema.Config{}, err
 		}
 	}

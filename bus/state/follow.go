@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -31,12 +32,12 @@ type follower struct {
 // look reads the pointer from the leader and takes it over; once more if it
 // changes meanwhile.
 func (f *follower) look(ctx context.Context) error {
-	for range attempts {
+	for range kv.Attempts {
 		if err := f.lookOnce(ctx); !errors.Is(err, ErrMoved) {
 			return err
 		}
 	}
-	return errContended
+	return kv.ErrContended
 }
 
 func (f *follower) lookOnce(ctx context.Context) error {
@@ -153,7 +154,7 @@ func (f *follower) version(ctx context.Context, n, revision uint64) (*schema.Con
 		if i == 8 {
 			return nil, err
 		}
-		if err := again(ctx, i); err != nil {
+		if err := kv.Again(ctx, i); err != nil {
 			return nil, err
 		}
 		if err := f.still(ctx, revision); err != nil {

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -148,7 +148,7 @@ func (l *Lease) keep(ctx context.Context) {
 			l.configs.log.Warn("this broker's lease could not be renewed; trying again", "error", err)
 		}
 		if last = err; err != nil {
-			_ = pause(ctx, renewSoon)
+			_ = kv.Pause(ctx, renewSoon)
 			wait = renewAgain
 		}
 		l.rest(ctx, wait)
@@ -198,10 +198,7 @@ func (l *Lease) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m := &nats.Msg{Subject: l.configs.putSubject(l.key), Data: value, Header: nats.Header{
-		jetstream.MsgRollup: {jetstream.MsgRollupSubject},
-	}}
-	_, err = l.configs.js.PublishMsg(ctx, m, jetstream.WithMsgTTL(leaseFor))
+	_, err = l.configs.bucket.Write(ctx, kv.Write{Key: l.key, Value: value, Blind: true, Replace: true, TTL: leaseFor})
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -71,7 +72,7 @@ func (c *Configs) Forget(ctx context.Context, dead func(Node) bool) error {
 			continue
 		}
 		err := c.kv.Purge(ctx, l.key, jetstream.PurgeTTL(leaseFor), jetstream.LastRevision(l.revision))
-		if err != nil && !refused(err) {
+		if err != nil && !kv.Refused(err) {
 			errs = append(errs, fmt.Errorf("ending the lease of broker %s: %w", l.node.ID, err))
 		}
 	}
@@ -87,7 +88,7 @@ type held struct {
 
 // leases reads all leases from the leader, by their keys.
 func (c *Configs) leases(ctx context.Context) ([]held, error) {
-	keys, err := c.keys(ctx, nodePrefix+"*")
+	keys, err := c.bucket.Keys(ctx, nodePrefix+"*")
 	if err != nil {
 		return nil, err
 	}

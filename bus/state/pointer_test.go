@@ -1,9 +1,6 @@
 package state
 
 import (
-	"context"
-	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,8 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hookfabric/hookfabric/schema"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // proposal is a pointer with version n proposed.
@@ -46,40 +41,26 @@ func TestAPointerKeepsTheLastEight(t *testing.T) {
 	}
 }
 
-func TestTheLeadersAnswer(t *testing.T) {
+func TestWhatTheLeaderSaysOfTheKey(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer  string
-		version uint64
-		fails   bool
+		value    string
+		revision uint64
+		version  uint64
+		fails    bool
 	}{
-		"a pointer":          {answer(`{"version":7,"last":9,"kept":[{"version":7}]}`), 7, false},
-		"only a proposal":    {answer(`{"version":0,"last":1,"proposed":{"version":1}}`), 0, false},
-		"nothing there":      {`{"error":{"code":404,"err_code":10037,"description":"no message found"}}`, 0, false},
-		"no leader":          {`{"error":{"code":503,"err_code":10008}}`, 0, true},
-		"a deleted key":      {`{"message":{"seq":4}}`, 0, true},
-		"no answer at all":   {`{}`, 0, true},
-		"another key's data": {answer(`{"a":1}`), 0, true},
+		"a pointer":          {`{"version":7,"last":9,"kept":[{"version":7}]}`, 4, 7, false},
+		"only a proposal":    {`{"version":0,"last":1,"proposed":{"version":1}}`, 4, 0, false},
+		"nothing there":      {"", 0, 0, false},
+		"a deleted key":      {"", 4, 0, true},
+		"another key's data": {`{"a":1}`, 4, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var l lastMsg
-			if err := schema.Unmarshal([]byte(c.answer), &l); err != nil {
-				t.Fatal(err)
-			}
-			data, revision, err := l.value()
-			p := pointer{}
-			if err == nil {
-				p, err = readPointer(data, revision)
-			}
+			p, err := readPointer([]byte(c.value), c.revision)
 			if p.Version != c.version || (err != nil) != c.fails {
 				t.Errorf("%+v, %v", p, err)
 			}
 		})
 	}
-}
-
-// answer is a leader's answer about a key with that value.
-func answer(value string) string {
-	return fmt.Sprintf(`{"message":{"seq":4,"data":%q}}`, base64.StdEncoding.EncodeToString([]byte(value)))
 }
 
 func TestAPointerWhosePartsDisagreeIsRefused(t *testing.T) {
@@ -98,36 +79,6 @@ func TestAPointerWhosePartsDisagreeIsRefused(t *testing.T) {
 	} {
 		if p, err := parsePointer([]byte(data)); err == nil {
 			t.Errorf("%s: %+v", name, p)
-		}
-	}
-}
-
-func TestAPIPrefix(t *testing.T) {
-	for want, o := range map[string]jetstream.JetStreamOptions{
-		"$JS.API.":     {},
-		"$JS.hub.API.": {Domain: "hub"},
-		"imported.js.": {APIPrefix: "imported.js"},
-		"dotted.js.":   {APIPrefix: "dotted.js."},
-	} {
-		if got := apiPrefix(o); got != want {
-			t.Errorf("apiPrefix(%+v) = %q; want %q", o, got, want)
-		}
-	}
-}
-
-func TestWhatPasses(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"nobody answers":    {fmt.Errorf("x: %w", nats.ErrNoResponders), true},
-		"no answer in time": {context.DeadlineExceeded, true},
-		"no leader":         {&jetstream.APIError{Code: 503}, true},
-		"a wrong request":   {&jetstream.APIError{Code: 400}, false},
-		"something else":    {errors.New("x"), false},
-	} {
-		if got := passing(c.err); got != c.want {
-			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

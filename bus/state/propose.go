@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -67,7 +68,7 @@ func (c *Configs) Propose(ctx context.Context, cfg schema.Config, p Proposal) (v
 	if n, most := len(w.content), c.largest(); n > most {
 		return 0, false, fmt.Errorf("%w: it takes %d KiB as JSON, and at most %d KiB are possible; write fewer or shorter hooks", ErrTooLarge, n>>10, most>>10)
 	}
-	err = retry(ctx, w.try)
+	err = kv.Retry(ctx, w.try)
 	w.tidy(ctx, err)
 	if err != nil {
 		return 0, false, fmt.Errorf("proposing the configuration: %w", err)
@@ -193,7 +194,7 @@ func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxNote)],
 
 // write stores the configuration under the first free number from n.
 func (w *proposing) write(ctx context.Context, n uint64) error {
-	for range attempts {
+	for range kv.Attempts {
 		w.cfg.Version = n
 		data, err := schema.Marshal(w.cfg)
 		if err != nil {
@@ -204,7 +205,7 @@ func (w *proposing) write(ctx context.Context, n uint64) error {
 			w.written = n
 			return nil
 		}
-		if !refused(err) {
+		if !kv.Refused(err) {
 			return err
 		}
 		n++ // Somebody else's, whose pointer may still come.

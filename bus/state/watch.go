@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -148,7 +149,7 @@ func (w *watcher) heard(ctx context.Context, e jetstream.KeyValueEntry, open boo
 	for i := 0; ; i++ {
 		w.look(ctx)
 		// The replica that said so may know more than the leader has at hand.
-		if w.err != nil || w.follower.revision >= e.Revision() || i == 5 || again(ctx, i) != nil {
+		if w.err != nil || w.follower.revision >= e.Revision() || i == 5 || kv.Again(ctx, i) != nil {
 			return
 		}
 	}

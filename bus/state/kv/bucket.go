@@ -1,0 +1,115 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A Bucket is a key-value bucket, as its leader knows it.
+type Bucket struct {
+	js     jetstream.JetStream
+	store  jetstream.KeyValue
+	stream string
+	// prefix is what the subjects of keys begin with, api what those of requests
+	// begin with, and moved what stands before a key's subject where it is written.
+	prefix, api, moved string
+	maxBytes           int64
+}
+
+// At is the bucket of that name, which somebody made. It asks nobody.
+func At(js jetstream.JetStream, name string) *Bucket {
+	b := &Bucket{js: js, stream: "KV_" + name, prefix: "$KV." + name + ".", api: APIPrefix(js.Options())}
+	if b.api != jetstream.DefaultAPIPrefix {
+		b.moved = b.api
+	}
+	return b
+}
+
+// Open makes the bucket, or opens the one that is there, which keeps its own
+// limits. It waits for a JetStream that is still starting. Where the server has
+// no room for c.MaxBytes, half of it will do, and so on down to least; 0: nothing
+// less will do.
+func Open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig, least int64) (*Bucket, error) {
+	return Patiently(ctx, "opening the bucket "+c.Bucket, Passing, func(ctx context.Context) (*Bucket, error) {
+		store, err := open(ctx, js, c, least)
+		if err != nil {
+			return nil, err
+		}
+		s, err := store.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c.LimitMarkerTTL > 0 && (s.LimitMarkerTTL() <= 0 || s.LimitMarkerTTL() > c.LimitMarkerTTL) {
+			return nil, fmt.Errorf("it keeps markers of lapsed keys for %v, shorter than which no key can live; set its marker TTL to %v, or delete the bucket to start anew",
+				s.LimitMarkerTTL(), c.LimitMarkerTTL)
+		}
+		b := At(js, c.Bucket)
+		b.store, b.maxBytes = store, s.Config().MaxBytes
+		return b, nil
+	})
+}
+
+func open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig, least int64) (jetstream.KeyValue, error) {
+	// Opened first: to create it would ask for its room a second time, which a
+	// small disk does not have.
+	store, err := js.KeyValue(ctx, c.Bucket)
+	if !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return store, err
+	}
+	if least <= 0 {
+		least = c.MaxBytes
+	}
+	for {
+		store, err = js.CreateKeyValue(ctx, c)
+		switch {
+		case errors.Is(err, jetstream.ErrBucketExists):
+			return js.KeyValue(ctx, c.Bucket)
+		case !NoRoom(err):
+			return store, err
+		case c.MaxBytes/2 < least:
+			return nil, fmt.Errorf("it takes %d MiB of the server's disk, which has less left for it; free some, or name another disk: %w", least>>20, err)
+		}
+		c.MaxBytes /= 2
+	}
+}
+
+// Store is the bucket as the client library knows it, if it was opened here. What
+// it gets may be older than what was acknowledged.
+func (b *Bucket) Store() jetstream.KeyValue { return b.store }
+
+// MaxBytes is how many bytes the bucket may hold; 0: that was not asked, or there
+// is no bound.
+func (b *Bucket) MaxBytes() int64 { return max(b.maxBytes, 0) }
+
+// ask puts a request about the bucket's stream to its leader.
+func (b *Bucket) ask(ctx context.Context, verb string, request, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, TryFor)
+	defer cancel()
+	body, err := schema.Marshal(request)
+	if err != nil {
+		return err
+	}
+	m, err := b.js.Conn().RequestMsgWithContext(ctx, &nats.Msg{Subject: b.api + verb + "." + b.stream, Data: body})
+	if err != nil {
+		return err
+	}
+	return schema.Unmarshal(m.Data, answer)
+}
+
+// APIPrefix is where JetStream takes requests, which a domain or an import may
+// have moved.
+func APIPrefix(o jetstream.JetStreamOptions) string {
+	switch {
+	case o.Domain != "":
+		return "$JS." + o.Domain + ".API."
+	case o.APIPrefix != "":
+		return strings.TrimSuffix(o.APIPrefix, ".") + "."
+	}
+	return jetstream.DefaultAPIPrefix
+}

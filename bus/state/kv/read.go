@@ -1,0 +1,173 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A Kind is what a revision says of its key.
+type Kind int
+
+// The kinds. The zero Kind is a value.
+const (
+	// Put: the key holds a value.
+	Put Kind = iota
+	// Deleted: somebody deleted or purged it.
+	Deleted
+	// Lapsed: its time was up.
+	Lapsed
+)
+
+// An Entry is one revision of one key. The zero Entry is that of a key that was
+// never written, or whose marker is gone.
+type Entry struct {
+	Key      string
+	Value    []byte
+	Revision uint64
+	// Created is when that was, by the server's clock.
+	Created time.Time
+	Kind    Kind
+	Header  nats.Header
+}
+
+// stored is the leader's answer about one message.
+type stored struct {
+	Message *struct {
+		Subject string    `json:"subject"`
+		Seq     uint64    `json:"seq"`
+		Hdrs    []byte    `json:"hdrs"`
+		Data    []byte    `json:"data"`
+		Time    time.Time `json:"time"`
+	} `json:"message"`
+	Error *jetstream.APIError `json:"error"`
+}
+
+// wanted says which message is asked for.
+type wanted struct {
+	Seq  uint64 `json:"seq,omitzero"`
+	Last string `json:"last_by_subj,omitzero"`
+	Next string `json:"next_by_subj,omitzero"`
+}
+
+var errNoMessage = errors.New("the answer names no message")
+
+// Last reads a key from the leader.
+func (b *Bucket) Last(ctx context.Context, key string) (Entry, error) {
+	return b.get(ctx, wanted{Last: b.prefix + key})
+}
+
+// Revision reads one revision from the leader; the zero Entry if it is gone.
+func (b *Bucket) Revision(ctx context.Context, revision uint64) (Entry, error) {
+	return b.get(ctx, wanted{Seq: revision})
+}
+
+// Next reads from the leader the first revision of any key that is not below
+// from; the zero Entry if there is none.
+func (b *Bucket) Next(ctx context.Context, from uint64) (Entry, error) {
+	return b.get(ctx, wanted{Seq: from, Next: b.prefix + ">"})
+}
+
+func (b *Bucket) get(ctx context.Context, w wanted) (Entry, error) {
+	var s stored
+	if err := b.ask(ctx, "STREAM.MSG.GET", w, &s); err != nil {
+		return Entry{}, err
+	}
+	return s.entry(b.prefix)
+}
+
+// entry is the revision that the answer tells of.
+func (s *stored) entry(prefix string) (Entry, error) {
+	switch {
+	case s.Error != nil && s.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return Entry{}, nil
+	case s.Error != nil:
+		return Entry{}, s.Error
+	case s.Message == nil:
+		return Entry{}, errNoMessage
+	}
+	m := s.Message
+	var h nats.Header
+	if len(m.Hdrs) > 0 {
+		var err error
+		if h, err = nats.DecodeHeadersMsg(m.Hdrs); err != nil {
+			return Entry{}, err
+		}
+	}
+	return Entry{Key: strings.TrimPrefix(m.Subject, prefix), Value: m.Data, Revision: m.Seq, Created: m.Time, Kind: kind(h), Header: h}, nil
+}
+
+// The headers of key-value buckets.
+const (
+	headerOp     = "KV-Operation"
+	headerReason = "Nats-Marker-Reason"
+	opPurge      = "PURGE"
+)
+
+// kind tells from its header what a revision is.
+func kind(h nats.Header) Kind {
+	if h == nil {
+		return Put
+	}
+	switch reason := h.Get(headerReason); {
+	case reason == "MaxAge":
+		return Lapsed
+	case reason != "" || h.Get(headerOp) != "":
+		return Deleted
+	}
+	return Put
+}
+
+// Info is what the leader says of the bucket.
+type Info struct {
+	// Last is the newest revision, 0 if there is none, Messages how many are there,
+	// and Bytes what they take on disk.
+	Last, Messages uint64
+	Bytes          int64
+	// Now is what the leader's clock showed; zero: it did not say.
+	Now time.Time
+}
+
+type infoAnswer struct {
+	State struct {
+		Last     uint64            `json:"last_seq"`
+		Messages uint64            `json:"messages"`
+		Bytes    int64             `json:"bytes"`
+		Subjects map[string]uint64 `json:"subjects"`
+	} `json:"state"`
+	Now   time.Time           `json:"ts"`
+	Error *jetstream.APIError `json:"error"`
+}
+
+// Info asks the leader.
+func (b *Bucket) Info(ctx context.Context) (Info, error) {
+	var a infoAnswer
+	if err := b.ask(ctx, "STREAM.INFO", struct{}{}, &a); err != nil {
+		return Info{}, err
+	}
+	if a.Error != nil {
+		return Info{}, a.Error
+	}
+	return Info{Last: a.State.Last, Messages: a.State.Messages, Bytes: a.State.Bytes, Now: a.Now}, nil
+}
+
+// Keys lists, as the leader knows them, the keys that match filter, also those
+// that hold only a marker.
+func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
+	var a infoAnswer
+	if err := b.ask(ctx, "STREAM.INFO", map[string]string{"subjects_filter": b.prefix + filter}, &a); err != nil {
+		return nil, err
+	}
+	if a.Error != nil {
+		return nil, a.Error
+	}
+	keys := make([]string, 0, len(a.State.Subjects))
+	for subj := range a.State.Subjects {
+		keys = append(keys, strings.TrimPrefix(subj, b.prefix))
+	}
+	return keys, nil
+}
