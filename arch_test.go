@@ -59,7 +59,7 @@ func rooms() map[string]room {
 		// Touching the world: the bus.
 		"bus":            {own: []string{"schema"}, modules: []string{modNATS}},
 		"bus/client":     {own: []string{"schema", "bus", "bus/snapshot"}, modules: []string{modNATS, modUUID}},
-		"bus/snapshot":   {},
+		"bus/snapshot":   {modules: []string{"golang.org/x/sys"}},
 		"bus/state":      {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/state/kv":   {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/state/...":  {own: []string{"schema", "schema/match", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},

@@ -1,0 +1,202 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// UnpackOnce is [Unpack] of the snapshot with that digest, which is "sha256-"
+// and the hex digits of the SHA-256 of its bytes. A snapshot with another digest
+// is refused. If dir was made from it before, nothing is done, and r is not
+// read: let r begin to fetch when it is first read.
+func UnpackOnce(ctx context.Context, r io.Reader, dir, digest string) error {
+	if digest == "" {
+		return fmt.Errorf("unpacking into the folder %s: %w: it has no digest", dir, ErrBad)
+	}
+	p, err := newPlace(dir)
+	if err != nil || p.holds(digest) {
+		return err
+	}
+	if err := p.lock(ctx); err != nil {
+		return p.wrap(err)
+	}
+	defer p.unlock()
+	// Somebody else may have unpacked it meanwhile.
+	if p.holds(digest) {
+		return nil
+	}
+	return p.wrap(p.fill(ctx, r, digest))
+}
+
+// Holds reports whether [UnpackOnce] has made dir from the snapshot with that
+// digest, and nobody took the folder away since.
+func Holds(dir, digest string) bool {
+	p, err := newPlace(dir)
+	return err == nil && p.holds(digest)
+}
+
+// A place is where a folder is unpacked to. Beside the folder are hidden names
+// that begin as it is called: its lock, the digest of what it holds, and what
+// is being unpacked.
+type place struct {
+	dir    string
+	parent string
+	hidden string
+	locked *os.File
+}
+
+func newPlace(dir string) (*place, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking into the folder %s: %w", dir, err)
+	}
+	if filepath.Dir(abs) == abs {
+		return nil, fmt.Errorf("unpacking into the folder %s: the root of a file system can not be replaced; name a folder in it", dir)
+	}
+	return &place{dir: abs, parent: filepath.Dir(abs), hidden: "." + filepath.Base(abs)}, nil
+}
+
+func (p *place) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("unpacking into the folder %s: %w", p.dir, err)
+}
+
+// beside is a hidden name beside the folder.
+func (p *place) beside(suffix string) string {
+	return filepath.Join(p.parent, p.hidden+suffix)
+}
+
+func (p *place) holds(digest string) bool {
+	said, err := os.ReadFile(p.beside(".digest"))
+	if err != nil || digest == "" || string(said) != digest {
+		return false
+	}
+	info, err := os.Lstat(p.dir)
+	return err == nil && info.IsDir()
+}
+
+// lock keeps all others away from the folder, in this process and in others.
+func (p *place) lock(ctx context.Context) error {
+	if err := os.MkdirAll(p.parent, 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(p.beside(".lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		ok, err := tryLock(f)
+		if ok {
+			p.locked = f
+			return nil
+		}
+		if err == nil {
+			err = pause(ctx, wait)
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("waiting for others that unpack there: %w", err), f.Close())
+		}
+	}
+}
+
+// unlock leaves the file: whoever took it away would lock another one than
+// those who wait for it.
+func (p *place) unlock() { _ = p.locked.Close() }
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// fill unpacks r beside the folder and puts it in its place. The caller holds
+// the lock.
+func (p *place) fill(ctx context.Context, r io.Reader, digest string) error {
+	p.sweep()
+	tmp := p.beside(unpacking + rand.Text())
+	if err := os.Mkdir(tmp, 0o755); err != nil {
+		return err
+	}
+	// What is there in the end is the old folder, or what came of the attempt.
+	// What can not be taken away now is swept by the next one.
+	defer os.RemoveAll(tmp)
+	return p.into(ctx, r, tmp, digest)
+}
+
+const unpacking = ".unpacking-"
+
+// sweep takes away what a process left that died while it unpacked.
+func (p *place) sweep() {
+	entries, _ := os.ReadDir(p.parent)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), p.hidden+unpacking) {
+			_ = os.RemoveAll(filepath.Join(p.parent, e.Name()))
+		}
+	}
+}
+
+func (p *place) into(ctx context.Context, r io.Reader, tmp, digest string) error {
+	root, err := os.OpenRoot(tmp)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	sum := sha256.New()
+	all := io.TeeReader(&bounded{r: r, left: MaxBytes + MaxFiles*maxOverhead}, sum)
+	if err := extract(ctx, all, root); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, all); err != nil {
+		return bad("its end can not be read", err)
+	}
+	if got := "sha256-" + hex.EncodeToString(sum.Sum(nil)); digest != "" && got != digest {
+		return fmt.Errorf("%w: its digest is %s, not %.80q; fetch it again", ErrBad, got, digest)
+	}
+	return p.swap(tmp, digest)
+}
+
+// swap puts the new folder in the place of the old one, and notes its digest.
+func (p *place) swap(tmp, digest string) error {
+	if err := os.Remove(p.beside(".digest")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := replace(tmp, p.dir); err != nil || digest == "" {
+		return err
+	}
+	note := p.beside(unpacking + rand.Text())
+	if err := os.WriteFile(note, []byte(digest), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(note, p.beside(".digest"))
+}
+
+// stepAside is how a folder is replaced where the system can not do it at
+// once: for a moment there is none.
+func stepAside(tmp, dir string) error {
+	old := tmp + "-old"
+	err := os.Rename(dir, old)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil {
+		defer os.RemoveAll(old)
+	}
+	return os.Rename(tmp, dir)
+}

@@ -1,0 +1,139 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hookfabric/hookfabric/bus/snapshot"
+)
+
+// counted counts who began to read.
+type counted struct {
+	r     io.Reader
+	began *atomic.Int64
+	once  sync.Once
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	c.once.Do(func() { c.began.Add(1) })
+	return c.r.Read(b)
+}
+
+func TestOfManyOneUnpacks(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "deep", "to")
+	tree{"d/f": "file x", "g": "run y"}.make(t, from)
+	data, _ := pack(t, from)
+	var began atomic.Int64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			r := &counted{r: bytes.NewReader(data), began: &began}
+			if err := snapshot.UnpackOnce(t.Context(), r, to, digest(data)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if began.Load() != 1 || !snapshot.Holds(to, digest(data)) {
+		t.Errorf("%d read the snapshot; the folder is there: %v", began.Load(), snapshot.Holds(to, digest(data)))
+	}
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := snapshot.UnpackOnce(t.Context(), bytes.NewReader(data), to, digest(data)); err != nil || len(read(t, to)) != 3 {
+		t.Errorf("a folder that was taken away is not made again: %v", err)
+	}
+}
+
+func TestAnotherSnapshotThanTheOneThatWasNamedIsRefused(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
+	tree{"f": "file x"}.make(t, from)
+	data, _ := pack(t, from)
+	for name, d := range map[string]string{"another digest": digest(nil), "none": ""} {
+		err := snapshot.UnpackOnce(t.Context(), bytes.NewReader(data), to, d)
+		if _, serr := os.Lstat(to); !errors.Is(err, snapshot.ErrBad) || serr == nil || snapshot.Holds(to, d) {
+			t.Errorf("%s: %v; the folder: %v", name, err, serr)
+		}
+	}
+}
+
+// TestReadersSeeTheOldFolderOrTheNew replaces a folder all the time, while
+// readers want two files of it.
+func TestReadersSeeTheOldFolderOrTheNew(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "to")
+	var versions [2][]byte
+	for i := range versions {
+		from := t.TempDir()
+		tree{"v": fmt.Sprintf("file %d", i)}.make(t, from)
+		versions[i], _ = pack(t, from)
+	}
+	if err := snapshot.Unpack(t.Context(), bytes.NewReader(versions[0]), to); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var writers, readers sync.WaitGroup
+	for i := range versions {
+		writers.Go(func() {
+			for range 50 {
+				if err := snapshot.UnpackOnce(t.Context(), bytes.NewReader(versions[i]), to, digest(versions[i])); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	readers.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(to); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	writers.Wait()
+	stop()
+	readers.Wait()
+}
+
+func TestWhatTheDeadLeftIsSwept(t *testing.T) {
+	base := t.TempDir()
+	tree{".to.unpacking-1/d/f": "file x", ".to.unpacking-2": "file x", ".too.unpacking-3": "file x", "to/old": "file x"}.make(t, base)
+	if err := snapshot.Unpack(t.Context(), bytes.NewReader(archive(t, file("f"))), filepath.Join(base, "to")); err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, base)
+	if len(got) != 4 || got["to/f"] == "" || got[".too.unpacking-3"] == "" {
+		t.Errorf("there is %v", got)
+	}
+}
+
+func TestWhoWaitsForTheLockGivesUpWithItsContext(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "to")
+	r, w := io.Pipe()
+	var first sync.WaitGroup
+	first.Go(func() { _ = snapshot.Unpack(t.Context(), r, to) })
+	if _, err := w.Write([]byte{0x1f}); err != nil { // read by who holds the lock
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	err := snapshot.Unpack(ctx, strings.NewReader(""), to)
+	if err == nil || !strings.Contains(err.Error(), "waiting for others that unpack there: enough") {
+		t.Errorf("error %v", err)
+	}
+	w.Close()
+	first.Wait()
+}
+
+func TestTheRootOfAFileSystemIsNotReplaced(t *testing.T) {
+	if err := snapshot.Unpack(t.Context(), strings.NewReader(""), "/"); err == nil || !strings.Contains(err.Error(), "name a folder in it") {
+		t.Errorf("error %v", err)
+	}
+}
