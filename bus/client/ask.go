@@ -29,6 +29,7 @@ type ask struct {
 	subject string
 	token   string
 	body    []byte
+	acks    []string // events that it acknowledges on its way
 	answers chan *nats.Msg
 	beats   chan struct{}
 	attempt int
@@ -134,7 +135,7 @@ func (a *ask) send() error {
 	if a.attempt > 0 {
 		subject += bus.AgainSuffix
 	}
-	m := bus.EventMsg(subject, a.routing, a.attempt+1, left-schema.Margin(left), nil, a.body)
+	m := bus.EventMsg(subject, a.routing, a.attempt+1, left-schema.Margin(left), a.acks, a.body)
 	m.Reply = a.c.inbox + a.token
 	err := a.c.nc.PublishMsg(m)
 	switch {

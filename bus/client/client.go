@@ -50,6 +50,9 @@ type Options struct {
 	InProcess nats.InProcessConnProvider
 	// Timeout is how long Ask waits when its context has no deadline; 0: DefaultTimeout.
 	Timeout time.Duration
+	// Workspaces is the folder in which the workspaces of other agents are
+	// unpacked, below temp_workspaces; empty: nowhere, and what names them says so.
+	Workspaces string
 	// Logger; nil: slog's default.
 	Logger *slog.Logger
 }
@@ -62,8 +65,17 @@ type Client struct {
 	next    atomic.Uint64
 	closed  chan struct{} // closed by Close
 	closing sync.Once
+	log     *slog.Logger
+
+	ledger     *ledger
+	workspaces string
+	wake       chan struct{}   // the acker
+	life       context.Context // ends with Close
+	end        context.CancelFunc
+	background sync.WaitGroup
 
 	mu        sync.Mutex      // guards what follows
+	acking    bool            // the acker runs
 	waiting   map[string]*ask // by the last token of the reply subject
 	connected chan struct{}   // closed while connected
 	lost      chan struct{}   // closed when the connection is lost
@@ -78,30 +90,44 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 	if opt.Name == "" {
 		opt.Name = "hookfabric-client"
 	}
+	if opt.Logger == nil {
+		opt.Logger = slog.Default()
+	}
 	c := &Client{
+		log: opt.Logger, ledger: newLedger(), workspaces: opt.Workspaces, wake: make(chan struct{}, 1),
 		timeout: opt.Timeout, waiting: make(map[string]*ask), closed: make(chan struct{}),
 		connected: make(chan struct{}), lost: make(chan struct{}),
 	}
 	close(c.connected)
+	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	nc, err := bus.Connect(ctx, bus.Options{
 		URL: opt.URL, Creds: opt.Creds, Name: opt.Name, InProcess: opt.InProcess,
 		Logger: opt.Logger, OnState: c.state,
 	})
 	if err != nil {
+		c.end()
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	c.nc, c.inbox = nc, nc.NewInbox()+"."
 	if _, err := nc.Subscribe(c.inbox+"*", c.reply); err != nil {
+		c.end()
 		nc.Close()
 		return nil, fmt.Errorf("subscribing to replies: %w", err)
 	}
 	return c, nil
 }
 
-// Close ends the connection. Calls under way fail.
+// Close ends the connection. Calls under way fail, and what is noted is not
+// acknowledged any more: [Client.Flush] does that before.
 func (c *Client) Close() {
-	c.closing.Do(func() { close(c.closed) })
+	c.closing.Do(func() {
+		c.mu.Lock() // nobody begins to acknowledge after this
+		close(c.closed)
+		c.mu.Unlock()
+		c.end()
+	})
 	c.nc.Close()
+	c.background.Wait()
 }
 
 // connection returns what is closed while there is a connection, and what is
@@ -162,6 +188,10 @@ func (c *Client) reply(m *nats.Msg) {
 // before ctx ends, so that there is time to act on what it says. An event
 // without an id gets one; e is not changed. One that is too large to send is
 // asked about without its contents, as [Client.AskUnreadable] does.
+//
+// What waited for the agent is in the verdict, complete: texts are fetched and
+// workspaces unpacked. When the agent has it, say so by [Client.Handed] with the
+// verdict's EventID; otherwise it comes again.
 func (c *Client) Ask(ctx context.Context, e *schema.Event) (*schema.Verdict, error) {
 	a, err := c.prepare(e)
 	if err != nil {
@@ -215,7 +245,12 @@ func (c *Client) run(ctx context.Context, a *ask) (*schema.Verdict, error) {
 		delete(c.waiting, a.token)
 		c.mu.Unlock()
 	}()
-	return a.wait(ctx)
+	a.acks = c.ledger.riders(a.routing.Agent)
+	v, err := a.wait(ctx)
+	if err == nil {
+		c.receive(ctx, a, v)
+	}
+	return v, err
 }
 
 // prepare encodes e and finds where to ask.

@@ -1,0 +1,113 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// controlTry is how long one control request waits for its answer before it
+	// is sent again, controlPause and controlPauseMost how long after that, and
+	// controlPatience until when.
+	controlTry       = 5 * time.Second
+	controlPatience  = 12 * time.Second
+	controlPause     = 25 * time.Millisecond
+	controlPauseMost = time.Second
+)
+
+var errNoVerdict = errors.New("no fabric has answered yet, so there is nothing to acknowledge; ask first")
+
+// control sends one control request about an agent and reads the answer. What
+// the fabric refuses is a [schema.ControlError].
+func (c *Client) control(ctx context.Context, verb, agent string, request, answer any) error {
+	subject, err := bus.ControlSubject(verb, agent)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	data, err := schema.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	m, err := c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return fmt.Errorf("%w: %w", ErrUnanswered, err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if said := m.Header.Get(schema.HeaderServiceError); said != "" {
+		return refusal(m, said)
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := schema.Unmarshal(m.Data, answer); err != nil {
+		return fmt.Errorf("%w: the answer to %s can not be read: %w", ErrUnanswered, verb, err)
+	}
+	return nil
+}
+
+// refusal is what the fabric says in the place of an answer.
+func refusal(m *nats.Msg, said string) error {
+	e := &schema.ControlError{}
+	if err := schema.Unmarshal(m.Data, e); err != nil || e.Message == "" {
+		e = &schema.ControlError{Code: m.Header.Get(schema.HeaderServiceErrorCode), Message: said}
+	}
+	return e
+}
+
+// passing reports whether a request that failed so may be repeated.
+func passing(err error) bool {
+	if e, ok := errors.AsType[*schema.ControlError](err); ok {
+		switch e.Code {
+		case schema.CodeBadRequest, schema.CodeNotFound, schema.CodeConflict, schema.CodeTooOld:
+			return false
+		}
+		return true
+	}
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnanswered)
+}
+
+// patiently is control until it is answered, or it has failed for long enough:
+// requests that may be repeated are.
+func (c *Client) patiently(ctx context.Context, verb, agent string, request, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, controlPatience)
+	defer cancel()
+	for wait := controlPause; ; wait = min(2*wait, controlPauseMost) {
+		try, cancel := context.WithTimeout(ctx, controlTry)
+		err := c.control(try, verb, agent, request, answer)
+		cancel()
+		if err == nil || !passing(err) {
+			return err
+		}
+		if !c.rest(ctx, jitter(wait)) {
+			return err
+		}
+	}
+}
+
+// rest waits and reports whether there is still time after that.
+func (c *Client) rest(ctx context.Context, wait time.Duration) bool {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-c.closed:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// jitter is d, give or take a quarter, so that many do not come at one instant.
+func jitter(d time.Duration) time.Duration {
+	return d*3/4 + rand.N(d/2+1) //nolint:gosec // spreads load, hides nothing
+}

@@ -1,0 +1,114 @@
+package client
+
+import (
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Handover is what came from the queue for an agent and is to be
+// acknowledged, or not to be handed over again. Processes that end keep it for
+// the next one of the agent, which is told by [Client.Recall].
+type Handover struct {
+	// Fabric is whose queue it was.
+	Fabric string
+	// Agent is who it was for.
+	Agent string
+	// Events are to be acknowledged. Empty: there is nothing to say, because what
+	// they brought was not all handed over, and is to come again.
+	Events []string
+	// Sequences are the items that were handed over; they are cut when they come again.
+	Sequences []uint64
+}
+
+// A bundle is what a verdict, or the answer to a drain, brings from the queue.
+type bundle struct {
+	injections []schema.Injection
+	restart    *schema.Restart
+	workspaces []schema.Workspace
+}
+
+// queued reports whether any of it is from the queue.
+func (b *bundle) queued() bool {
+	if b.restart != nil || len(b.workspaces) > 0 {
+		return true
+	}
+	for i := range b.injections {
+		if b.injections[i].Sequence > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// sequences are the items that an injection holds; none: it was not queued.
+func sequences(in *schema.Injection) []uint64 {
+	switch {
+	case len(in.Sequences) > 0:
+		return in.Sequences
+	case in.Sequence > 0:
+		return []uint64{in.Sequence}
+	}
+	return nil
+}
+
+// cut leaves out the injections that hold only what was handed over before.
+func (b *bundle) cut(before func(uint64) bool) (some bool) {
+	kept := b.injections[:0:0]
+	for _, in := range b.injections {
+		if seqs := sequences(&in); len(seqs) > 0 && all(seqs, before) {
+			some = true
+			continue
+		}
+		kept = append(kept, in)
+	}
+	if some {
+		b.injections = kept
+	}
+	return some
+}
+
+func all(seqs []uint64, ok func(uint64) bool) bool {
+	for _, s := range seqs {
+		if !ok(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// left reports whether anything of the queue is still to be handed over.
+func (b *bundle) left() bool {
+	if b.restart != nil {
+		return true
+	}
+	for i := range b.injections {
+		if len(sequences(&b.injections[i])) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// names reports whether some text of b stands for the folder that path is.
+func (b *bundle) names(path string, found func(text, path string) bool) bool {
+	if b.restart != nil && found(b.restart.Content, path) {
+		return true
+	}
+	for i := range b.injections {
+		if found(b.injections[i].Content, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// rewrite changes every text of b.
+func (b *bundle) rewrite(change func(string) string) {
+	if b.restart != nil {
+		restart := *b.restart
+		restart.Content = change(restart.Content)
+		b.restart = &restart
+	}
+	for i := range b.injections {
+		b.injections[i].Content = change(b.injections[i].Content)
+	}
+}
