@@ -12,11 +12,15 @@ func Catalog(logger *slog.Logger) map[string]workers.Factory {
 	if logger == nil {
 		logger = slog.Default()
 	}
-	return map[string]workers.Factory{
+	catalog := map[string]workers.Factory{
 		"allow":             newAllow,
 		"deny":              newDeny,
 		"extract_reminders": newExtractReminders,
 		"inject_text":       newInjectText,
 		"log":               newLog(logger),
 	}
+	for name := range stages() {
+		catalog[name] = newStage
+	}
+	return catalog
 }

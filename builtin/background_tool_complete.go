@@ -1,0 +1,55 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// maxResult is how many characters of a background tool's result are said. The
+// agent can ask its runtime for the rest by the job's id.
+const maxResult = 600
+
+// backgroundToolComplete is the hook "background_tool_complete": what came of
+// tools that ran in the background. It has no options.
+type backgroundToolComplete struct{}
+
+func newBackgroundToolComplete(h schema.Hook) (any, error) {
+	_, err := options[struct{}](h)
+	return backgroundToolComplete{}, err
+}
+
+// Choose takes all results of background tools.
+func (backgroundToolComplete) Choose(_ *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
+	return chosen(due, from(schema.SourceBackground))
+}
+
+// Render lists the results of a run.
+func (backgroundToolComplete) Render(_ *schema.Receiver, items []*schema.Item) schema.Handout {
+	return handed(items, func(*schema.Item) string { return "BACKGROUND TOOL RESULT" }, func(run []*schema.Item) string {
+		var results []string
+		for _, it := range run {
+			results = append(results, plain(it))
+		}
+		return framed(fmt.Sprintf("BACKGROUND TOOL RESULTS (%d)", len(run)), "\n"+strings.Join(results, "\n\n")+"\n")
+	})
+}
+
+// backgroundEntry is one result of the list.
+func backgroundEntry(r *schema.BackgroundResult) string {
+	lines := []string{fmt.Sprintf("- [%s] %s (%s)", orElse(visible(r.ID), "no id"), orElse(visible(r.Tool), "unknown tool"), orElse(visible(r.Status), "unknown"))}
+	if r.Error != "" {
+		lines = append(lines, "  Error: "+hanging(r.Error))
+	}
+	if r.Result != "" || r.Error == "" {
+		lines = append(lines, "  Result: "+hanging(orElse(r.Result, "none")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// hanging is a text that begins behind a word, cut, with its further lines
+// moved to the right.
+func hanging(text string) string {
+	return strings.TrimLeft(indented(cut(strings.TrimSpace(text), maxResult), "    "), " ")
+}

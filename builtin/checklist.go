@@ -1,0 +1,32 @@
+package builtin
+
+import (
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// checklistTool is the tool by which an agent submits its checklist.
+const checklistTool = "submit_checklist"
+
+// Observes reports whether the output of tool can change what the hook chooses.
+func (m *midStream) Observes(tool string) bool {
+	return m.Defer && m.BeforeChecklist && lastPart(tool) == checklistTool
+}
+
+// Observe notes in p that a checklist was accepted for the answer that the
+// agent works on, and reports whether that is new.
+func (m *midStream) Observe(e *schema.Event, p *schema.Peers) bool {
+	if e.HookType != schema.PostToolUse || !m.Observes(e.ToolName) || p.Checked == p.Answers+1 || !accepted(e) {
+		return false
+	}
+	p.Checked = p.Answers + 1
+	return true
+}
+
+// accepted reports whether a tool's output says that something was accepted.
+func accepted(e *schema.Event) bool {
+	return anyDocument(e.ToolOutput, func(doc map[string]any) bool {
+		said, told := doc["accepted"].(bool)
+		status, _ := doc["status"].(string)
+		return status == "accepted" && (said || !told) || said && status != "rejected"
+	})
+}

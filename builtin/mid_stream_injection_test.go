@@ -1,0 +1,173 @@
+package builtin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// answerOf is an answer that waits.
+func answerOf(sequence uint64, label, content string) *schema.Item {
+	name, _, _ := strings.Cut(label, ".")
+	return &schema.Item{Sequence: sequence, Source: schema.SourcePeer, Strategy: schema.UserMessage, Content: content,
+		Answer: &schema.PeerAnswer{Name: name, Label: label, Workspace: "/w/" + name}}
+}
+
+// shared is it with a snapshot of its workspace.
+func shared(it *schema.Item) *schema.Item {
+	it.Answer.Snapshot = &schema.Object{Digest: "sha256-" + it.Answer.Label, Size: 10}
+	return it
+}
+
+func sequences(items []*schema.Item) (out []uint64) {
+	for _, it := range items {
+		out = append(out, it.Sequence)
+	}
+	return out
+}
+
+func TestAnswersAreTakenWhenTheAgentMayBeTold(t *testing.T) {
+	due := []*schema.Item{
+		answerOf(3, "agent1.1", "a"), {Sequence: 4, Source: "reminder", Content: "r"}, {Sequence: 5, Source: "human", Content: "h"},
+		answerOf(6, "agent2.1", "b"), {Sequence: 7, Source: "peer", Content: "p"}, {Sequence: 8, Source: "timeout", Content: "t"},
+	}
+	all, others := []uint64{3, 4, 6, 7}, []uint64{4, 7}
+	deferring := map[string]any{"defer_peer_updates_until_restart": true}
+	checklist := map[string]any{"defer_peer_updates_until_restart": true, "allow_midstream_peer_updates_before_checklist_submit": true}
+	round := &schema.Round{Start: 40}
+	both := map[string]string{"agent1": "agent1.1", "agent2": "agent2.1"}
+	for name, c := range map[string]struct {
+		options map[string]any
+		round   *schema.Round
+		before  schema.Peers
+		want    []uint64
+		after   schema.Peers
+	}{
+		"the first update": {want: all, after: schema.Peers{Seen: both, Updates: 1}},
+		"a later one keeps what else was seen": {before: schema.Peers{Seen: map[string]string{"agent1": "agent1.0", "agent9": "agent9.3"}}, want: all,
+			after: schema.Peers{Seen: map[string]string{"agent1": "agent1.1", "agent2": "agent2.1", "agent9": "agent9.3"}, Updates: 1}},
+		"the second of a round":       {round: round, before: schema.Peers{Round: 40, Updates: 1}, want: all, after: schema.Peers{Seen: both, Round: 40, Updates: 2}},
+		"the third of a round":        {round: round, before: schema.Peers{Round: 40, Updates: 2}, want: others, after: schema.Peers{Round: 40, Updates: 2}},
+		"the first of the next round": {round: round, before: schema.Peers{Round: 30, Updates: 2}, want: all, after: schema.Peers{Seen: both, Round: 40, Updates: 1}},
+		"the third without a round":   {before: schema.Peers{Updates: 2}, want: others, after: schema.Peers{Updates: 2}},
+		"the third with another cap":  {options: map[string]any{"max_updates_per_round": 3}, before: schema.Peers{Updates: 2}, want: all, after: schema.Peers{Seen: both, Updates: 3}},
+		"no cap":                      {options: map[string]any{"max_updates_per_round": 0}, before: schema.Peers{Updates: 99}, want: all, after: schema.Peers{Seen: both, Updates: 100}},
+
+		"deferred":                      {options: deferring, want: others},
+		"deferred, started anew before": {options: deferring, before: schema.Peers{Checkpoint: 2}, want: others, after: schema.Peers{Checkpoint: 2}},
+		"deferred, started anew between": {options: deferring, before: schema.Peers{Checkpoint: 3}, want: []uint64{3, 4, 7},
+			after: schema.Peers{Checkpoint: 3, Seen: map[string]string{"agent1": "agent1.1"}, Updates: 1}},
+		"deferred, started anew after": {options: deferring, before: schema.Peers{Checkpoint: 9}, want: all, after: schema.Peers{Checkpoint: 9, Seen: both, Updates: 1}},
+		"before the checklist":         {options: checklist, want: all, after: schema.Peers{Seen: both, Updates: 1}},
+		"the checklist was accepted":   {options: checklist, before: schema.Peers{Checked: 1}, want: others, after: schema.Peers{Checked: 1}},
+		"the next answer's checklist was not": {options: checklist, before: schema.Peers{Answers: 1, Checked: 1}, want: all,
+			after: schema.Peers{Answers: 1, Checked: 1, Seen: both, Updates: 1}},
+
+		"vote-only, whatever else holds": {options: deferring, before: schema.Peers{VoteOnly: true, Updates: 7}, want: all,
+			after: schema.Peers{VoteOnly: true, Updates: 7, Seen: both}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := stage[delivery](t, schema.MidStreamInjection, c.options)
+			r := &schema.Receiver{Peers: c.before, Round: c.round}
+			p := c.before
+			if diff := cmp.Diff(c.want, sequences(d.Choose(r, &p, due))); diff != "" {
+				t.Errorf("taken (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.after, p); diff != "" {
+				t.Errorf("remembered (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The map of what was seen may be the receiver's own: it is what rendering goes by.
+func TestChoosingLeavesTheReceiverAsItWas(t *testing.T) {
+	d := stage[delivery](t, schema.MidStreamInjection, nil)
+	r := &schema.Receiver{Peers: schema.Peers{Seen: map[string]string{"agent1": "agent1.1"}}}
+	p := r.Peers
+	d.Choose(r, &p, []*schema.Item{answerOf(1, "agent1.2", "a")})
+	if diff := cmp.Diff(map[string]string{"agent1": "agent1.1"}, r.Peers.Seen); diff != "" {
+		t.Errorf("the receiver changed:\n%s", diff)
+	}
+}
+
+func TestUpdatesReadAsTheySay(t *testing.T) {
+	known := schema.Peers{Seen: map[string]string{"agent2": "agent2.1"}}
+	second := shared(answerOf(5, "agent2.2", "I built it in /w/agent2.\nRun /w/agent2/main.go, not /w/agent22/main.go.\n"))
+	third := answerOf(8, "agent3.1", "See /w/agent3/notes.md")
+	for name, c := range map[string]struct {
+		options map[string]any
+		peers   schema.Peers
+		items   []*schema.Item
+	}{
+		"update-first":     {items: []*schema.Item{second, third}},
+		"update-later":     {peers: known, items: []*schema.Item{second, third}},
+		"update-checklist": {options: map[string]any{"checklist_gated": true}, peers: known, items: []*schema.Item{second}},
+		"update-cut": {options: map[string]any{"max_answer_chars": 20}, peers: known,
+			items: []*schema.Item{shared(answerOf(3, "agent2.2", "first")), shared(answerOf(4, "agent2.3", "second of the same author")), answerOf(6, "agent2.4", " ")}},
+		"update-and-others": {peers: known, items: []*schema.Item{
+			{Sequence: 1, Source: "reminder", Strategy: schema.UserMessage, Content: "save your work"}, second, {Sequence: 6, Source: "ci", Content: "build is green"},
+			{Sequence: 7, Source: "ci", Content: "deploy is green"}, third, {Sequence: 9, Source: "peer", Content: "hello"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := stage[delivery](t, schema.MidStreamInjection, c.options).Render(&schema.Receiver{Peers: c.peers}, c.items)
+			golden(t, name, texts(out.Injections))
+			if out.Restart != nil {
+				t.Errorf("it asks for a restart: %+v", out.Restart)
+			}
+		})
+	}
+}
+
+func TestAVoteOnlyAgentIsStartedAnew(t *testing.T) {
+	r := &schema.Receiver{Peers: schema.Peers{VoteOnly: true, Seen: map[string]string{"agent2": "agent2.1"}}}
+	out := stage[delivery](t, schema.MidStreamInjection, nil).Render(r, []*schema.Item{
+		shared(answerOf(5, "agent2.2", "done, see /w/agent2/x")), {Sequence: 6, Source: "reminder", Content: "r"}, answerOf(7, "agent3.1", "mine, too")})
+	golden(t, "restart", out.Restart.Reason+"\n\n"+out.Restart.Content)
+	want := schema.Handout{Restart: out.Restart,
+		Injections: []schema.Injection{{Content: framed("SYSTEM REMINDER", "r"), Strategy: schema.ToolResult, Source: "reminder", Sequence: 6}},
+		Workspaces: []schema.Workspace{{Name: "agent2", Path: "hookfabric:temp_workspaces/agent2", Snapshot: schema.Object{Digest: "sha256-agent2.2", Size: 10}}}}
+	if diff := cmp.Diff(want, out); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// One folder stands for an author's workspace, so only its newest state is there.
+func TestTheNewestSnapshotOfAnAuthorIsHandedOver(t *testing.T) {
+	r := &schema.Receiver{Peers: schema.Peers{Seen: map[string]string{"agent1": "agent1.1"}}}
+	out := stage[delivery](t, schema.MidStreamInjection, nil).Render(r, []*schema.Item{
+		shared(answerOf(1, "agent3.1", "c")), shared(answerOf(2, "agent2.1", "a")), shared(answerOf(3, "agent2.2", "b"))})
+	want := []schema.Workspace{
+		{Name: "agent2", Path: "hookfabric:temp_workspaces/agent2", Snapshot: schema.Object{Digest: "sha256-agent2.2", Size: 10}},
+		{Name: "agent3", Path: "hookfabric:temp_workspaces/agent3", Snapshot: schema.Object{Digest: "sha256-agent3.1", Size: 10}},
+	}
+	if diff := cmp.Diff(want, out.Workspaces); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	in := out.Injections[0]
+	if diff := cmp.Diff([]uint64{1, 2, 3}, in.Sequences); diff != "" || in.Sequence != 3 {
+		t.Errorf("sequence %d, all %v", in.Sequence, in.Sequences)
+	}
+	for _, want := range []string{"agent3.1 (new), agent2.1 -> agent2.2", "as it was at agent2.2"} {
+		if !strings.Contains(in.Content, want) {
+			t.Errorf("%q is not in:\n%s", want, in.Content)
+		}
+	}
+}
+
+// An answer that is too large for a text follows it, for a vote-only agent, too.
+func TestAnswersInTheObjectStoreAreNotLost(t *testing.T) {
+	far := &schema.Object{Digest: "sha256-00", Size: 50 << 20}
+	for _, voteOnly := range []bool{false, true} {
+		it := answerOf(4, "agent2.1", "")
+		it.Object = far
+		out := stage[delivery](t, schema.MidStreamInjection, nil).Render(&schema.Receiver{Peers: schema.Peers{VoteOnly: voteOnly}}, []*schema.Item{it})
+		last := schema.Injection{Object: far, Strategy: schema.UserMessage, Source: "peer", Sequence: 4}
+		if diff := cmp.Diff(last, out.Injections[len(out.Injections)-1]); diff != "" {
+			t.Errorf("vote-only %v (-want +got):\n%s", voteOnly, diff)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// roundTimeoutPost is the hook "round_timeout_post": it warns an agent that its
+// round is to end, once. It has no options: what holds in a round is said when
+// the round is started.
+type roundTimeoutPost struct{}
+
+func newRoundTimeoutPost(h schema.Hook) (any, error) {
+	_, err := options[struct{}](h)
+	return roundTimeoutPost{}, err
+}
+
+// Choose takes all warnings.
+func (roundTimeoutPost) Choose(_ *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
+	return chosen(due, from(schema.SourceTimeout))
+}
+
+// Render is one warning after the other: each must be read.
+func (roundTimeoutPost) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
+	return handed(items, func(*schema.Item) string { return "TIME LIMIT" }, func(run []*schema.Item) string {
+		var warnings []string
+		for _, it := range run {
+			switch {
+			case it.TimeLimit == nil:
+				warnings = append(warnings, framed("TIME LIMIT", plain(it)))
+			case over(r, it):
+				warnings = append(warnings, fmt.Sprintf("[The time limit of round %d was reached. That round is over; there is nothing to do about it.]", it.TimeLimit.Round))
+			default:
+				warnings = append(warnings, warning(it.TimeLimit))
+			}
+		}
+		return strings.Join(warnings, "\n\n")
+	})
+}
+
+// over reports whether the warning is about a round before the agent's present
+// one: told as if it were about this one, it would end the wrong round.
+func over(r *schema.Receiver, it *schema.Item) bool {
+	return r != nil && r.Round != nil && it.Number > 0 && it.Number < r.Round.Start
+}
+
+// warning is the soft time-out's text.
+func warning(l *schema.TimeLimit) string {
+	goal := "your vote or your final answer"
+	if l.Round == 0 {
+		goal = "your initial answer"
+	}
+	title := "TIME LIMIT REACHED - SUBMIT " + strings.ToUpper(goal) + " NOW"
+	if l.WrapUp {
+		title = "PLEASE WRAP UP - AN OPERATOR ASKS FOR " + strings.ToUpper(goal)
+	}
+	tools := toolList(l.Terminal)
+	text := fmt.Sprintf("\n%s\n%s\n\n", because(l), graceOf(l.Grace, tools)) +
+		"What to do:\n" +
+		"- Begin nothing new. Bring to an end only what " + goal + " can not do without.\n" +
+		"- Submit " + goal + " with " + tools + ", in the state that your work is in.\n" +
+		"- Say in it what is unfinished or unsure.\n"
+	return framed(title, text)
+}
+
+// because says why the agent is warned.
+func because(l *schema.TimeLimit) string {
+	round := "this round (voting)"
+	if l.Round == 0 {
+		round = "the first round (initial answer)"
+	}
+	switch {
+	case l.WrapUp:
+		return fmt.Sprintf("An operator asked you to come to an end, %s into %s.", secondsOf(l.Elapsed, 0), round)
+	case l.Limit == nil:
+		return fmt.Sprintf("The time of %s is used up: it has been going on for %s.", round, secondsOf(l.Elapsed, 0))
+	}
+	return fmt.Sprintf("The time of %s is used up: %s of %s.", round, secondsOf(l.Elapsed, 0), secondsOf(*l.Limit, 0))
+}
+
+// graceOf says what comes next.
+func graceOf(grace schema.Duration, tools string) string {
+	if grace <= 0 {
+		return "From now on every tool is refused but " + tools + "."
+	}
+	return fmt.Sprintf("You have %s left. After that every tool is refused but %s.", secondsOf(grace, 0), tools)
+}
+
+// toolList names tools as a sentence does; none are the default ones.
+func toolList(tools []string) string {
+	if len(tools) == 0 {
+		tools = defaultTerminal()
+	}
+	quoted := make([]string, len(tools))
+	for i, t := range tools {
+		quoted[i] = "`" + t + "`"
+	}
+	last := len(quoted) - 1
+	if last == 0 {
+		return quoted[0]
+	}
+	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
+}

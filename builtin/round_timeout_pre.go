@@ -1,0 +1,84 @@
+package builtin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// maxDenials is how many calls are refused one after the other until the run is
+// ended; from secondNotice on the agent is told about that.
+const (
+	maxDenials   = 10
+	secondNotice = 3
+)
+
+// defaultTerminal are the tools that end a round.
+func defaultTerminal() []string { return []string{"vote", "new_answer"} }
+
+// gateOptions are the options of "round_timeout_pre".
+type gateOptions struct {
+	// TerminalTools are the tools that pass always, by the last part of their
+	// names: vote is also mcp__server__vote, server.vote, server/vote and
+	// server:vote. Absent: vote and new_answer.
+	TerminalTools []string `json:"terminal_tools"`
+}
+
+// roundTimeoutPre is the hook "round_timeout_pre": when a round's grace is over
+// it refuses every tool that does not end the round.
+type roundTimeoutPre struct{ terminal []string }
+
+func newRoundTimeoutPre(h schema.Hook) (any, error) {
+	o, err := options[gateOptions](h)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.TerminalTools == nil:
+		o.TerminalTools = defaultTerminal()
+	case len(o.TerminalTools) == 0 || slices.Contains(o.TerminalTools, ""):
+		return nil, fmt.Errorf("the option \"terminal_tools\" of %q names no tool; name those that end a round, or leave the option out for %s", h.Handler, toolList(nil))
+	}
+	return &roundTimeoutPre{o.TerminalTools}, nil
+}
+
+// Terminal are the tools that are never refused, for the warning to name.
+func (g *roundTimeoutPre) Terminal() []string { return slices.Clone(g.terminal) }
+
+// Passes reports whether tool ends the round, and is never refused.
+func (g *roundTimeoutPre) Passes(tool string) bool {
+	return slices.Contains(g.terminal, tool) || slices.Contains(g.terminal, lastPart(tool))
+}
+
+// Refuse is the refusal of tool, which says what is allowed instead.
+func (g *roundTimeoutPre) Refuse(tool string, r *schema.Round) schema.Result {
+	head := fmt.Sprintf("TOOL `%s` REFUSED: the time of this round is over", tool)
+	if r == nil {
+		r = &schema.Round{}
+	}
+	if r.Denials > 0 {
+		head += fmt.Sprintf(" (attempt %d)", r.Denials)
+	}
+	lines := []string{head + "."}
+	if r.Warned {
+		lines = append(lines, fmt.Sprintf("You were warned %s ago, and had %s from then on.", secondsOf(r.Since, 0), secondsOf(r.Grace, 0)))
+	}
+	lines = append(lines, fmt.Sprintf("Only %s can be used now. Submit what you have, and say in it what is unsolved.", toolList(g.terminal)))
+	switch {
+	case r.Terminate:
+		lines = append(lines, fmt.Sprintf("%d calls in a row were refused: the run is being ended. Only %s still counts.", max(r.Denials, maxDenials), toolList(g.terminal)))
+	case r.Denials >= secondNotice:
+		lines = append(lines, fmt.Sprintf("%d calls in a row were refused; after %d the run is ended.", r.Denials, maxDenials))
+	}
+	return schema.Denied(strings.Join(lines, "\n"))
+}
+
+// lastPart is a tool's own name, without the server that it belongs to, in
+// whichever way runtimes put the two together.
+func lastPart(tool string) string {
+	if i := strings.LastIndex(tool, "__"); i >= 0 {
+		tool = tool[i+2:]
+	}
+	return tool[strings.LastIndexAny(tool, "./:")+1:]
+}

@@ -1,0 +1,97 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// subagentComplete is the hook "subagent_complete": what came of subagents that
+// ran in the background, also of those that failed or ran out of time. It has
+// no options.
+type subagentComplete struct{}
+
+func newSubagentComplete(h schema.Hook) (any, error) {
+	_, err := options[struct{}](h)
+	return subagentComplete{}, err
+}
+
+// Choose takes all results of subagents.
+func (subagentComplete) Choose(_ *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
+	return chosen(due, from(schema.SourceSubagent))
+}
+
+// Render puts the results of a run into one batch.
+func (subagentComplete) Render(_ *schema.Receiver, items []*schema.Item) schema.Handout {
+	return handed(items, func(*schema.Item) string { return "SUBAGENT RESULT" }, func(run []*schema.Item) string {
+		var results []string
+		for _, it := range run {
+			results = append(results, plain(it))
+		}
+		return framed(fmt.Sprintf("SUBAGENT RESULTS (%d)", len(run)), strings.Join(results, "\n"))
+	})
+}
+
+// subagentElement is a result in tags, every foreign text escaped, so that
+// nothing a subagent says can pass for a tag.
+func subagentElement(r *schema.SubagentResult) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<subagent_result id=%s status=%s>\n", attribute(r.ID), attribute(orElse(r.Status, "unknown")))
+	if r.Took > 0 {
+		fmt.Fprintf(&b, "  <time>%s</time>\n", secondsOf(r.Took, 1))
+	}
+	if r.Workspace != "" {
+		fmt.Fprintf(&b, "  <workspace>%s</workspace>\n", escaped(r.Workspace))
+	}
+	if r.InputTokens > 0 || r.OutputTokens > 0 {
+		fmt.Fprintf(&b, "  <tokens input=\"%d\" output=\"%d\"/>\n", r.InputTokens, r.OutputTokens)
+	}
+	if r.Completion > 0 {
+		fmt.Fprintf(&b, "  <completion>%d%%</completion>\n", r.Completion)
+	}
+	if r.Error != "" {
+		fmt.Fprintf(&b, "  <error>\n%s\n  </error>\n", escaped(strings.Trim(r.Error, "\n")))
+	}
+	if answer := strings.Trim(r.Answer, "\n"); answer != "" {
+		fmt.Fprintf(&b, "  <answer>\n%s\n  </answer>\n", escaped(answer))
+	} else {
+		b.WriteString("  <answer/>\n")
+	}
+	b.WriteString("</subagent_result>")
+	return b.String()
+}
+
+// escaped is s as the text of an element.
+func escaped(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(visible(s))
+}
+
+// attribute is s as the value of an attribute, in quotes.
+func attribute(s string) string {
+	return `"` + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;",
+		"\n", "&#10;", "\r", "&#13;", "\t", "&#9;").Replace(visible(s)) + `"`
+}
+
+// visible is s without the characters that no such text may have.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// secondsOf is a duration in seconds, with so many decimals.
+func secondsOf(d schema.Duration, decimals int) string {
+	return fmt.Sprintf("%.*fs", decimals, d.Std().Seconds())
+}

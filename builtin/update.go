@@ -1,0 +1,157 @@
+package builtin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// An update is what one agent is told of others' answers at a time.
+type update struct {
+	answers []*schema.Item
+	// seen are the labels that the agent knew before, by author.
+	seen map[string]string
+	// shared is the newest answer of each author that came with a workspace.
+	shared     map[string]*schema.PeerAnswer
+	workspaces []schema.Workspace
+	// limit cuts each answer; 0: none.
+	limit int
+}
+
+func newUpdate(r *schema.Receiver, answers []*schema.Item) *update {
+	u := &update{answers: answers, seen: r.Peers.Seen, shared: map[string]*schema.PeerAnswer{}}
+	for _, it := range answers {
+		if it.Answer.Snapshot != nil {
+			u.shared[it.Answer.Name] = it.Answer
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.shared)) {
+		u.workspaces = append(u.workspaces, schema.Workspace{Name: name, Path: schema.WorkspacePath(name), Snapshot: *u.shared[name].Snapshot})
+	}
+	return u
+}
+
+// authors are in the order of their first answers.
+func (u *update) authors() (names []string) {
+	for _, it := range u.answers {
+		if !slices.Contains(names, it.Answer.Name) {
+			names = append(names, it.Answer.Name)
+		}
+	}
+	return names
+}
+
+// transitions say for each author which answer was known and which is now.
+func (u *update) transitions() string {
+	var all []string
+	for _, name := range u.authors() {
+		first, last := u.seen[name], ""
+		for _, it := range u.answers {
+			if it.Answer.Name != name {
+				continue
+			}
+			if last = it.Answer.Label; first == "" {
+				first = last
+			}
+		}
+		if first == last {
+			all = append(all, last+" (new)")
+		} else {
+			all = append(all, first+" -> "+last)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// newest are the labels to go by from now on.
+func (u *update) newest() string {
+	labels := map[string]string{}
+	for _, it := range u.answers {
+		labels[it.Answer.Name] = it.Answer.Label
+	}
+	names := u.authors()
+	for i, name := range names {
+		names[i] = labels[name]
+	}
+	return strings.Join(names, ", ")
+}
+
+// list is all answers, each below its label.
+func (u *update) list() string {
+	var all []string
+	for _, it := range u.answers {
+		all = append(all, fmt.Sprintf("  [%s] (%s):\n%s", it.Answer.Label, u.workspaceOf(it.Answer), indented(u.text(it), "    ")))
+	}
+	return strings.Join(all, "\n\n")
+}
+
+// workspaceOf says where the files of an answer are.
+func (u *update) workspaceOf(a *schema.PeerAnswer) string {
+	path := schema.WorkspacePath(a.Name)
+	switch shared := u.shared[a.Name]; {
+	case shared == nil:
+		return "its workspace was not shared: nothing below " + path + " can be opened"
+	case shared != a:
+		return "workspace: " + path + ", as it was at " + shared.Label
+	}
+	return "workspace: " + path
+}
+
+// text is an answer's text, with the author's paths as the agent can read them.
+func (u *update) text(it *schema.Item) string {
+	if apart(it) {
+		return fmt.Sprintf("(%s; the text follows this message)", bytesOf(it.Object.Size))
+	}
+	text := orElse(strings.TrimSpace(it.Content), "(no text)")
+	return cut(moved(text, it.Answer.Workspace, schema.WorkspacePath(it.Answer.Name)), u.limit)
+}
+
+// later is an update for an agent that has had one before.
+func (u *update) later(checklist bool) string {
+	return separator + "\nNEW ANSWERS OF OTHER AGENTS - YOU HAVE TO DECIDE ABOUT THEM\n" + separator +
+		"\n\n[UPDATE: " + u.transitions() + "]\n\n" + u.list() + "\n\n" +
+		framed("REQUIRED ACTION - do this before you go on", u.actions(checklist))
+}
+
+// first is an agent's first update: it must not take what came first for right.
+func (u *update) first(checklist bool) string {
+	return separator + "\nTHE FIRST ANSWERS OF OTHER AGENTS\n" + separator +
+		"\n\nOthers work on the same task as you, and these are the first of their answers that you see. " +
+		"They came first, which does not make them right: judge them by the task and by their files. " +
+		"What you have done so far is not lost; go on from there.\n\n[ANSWERS: " + u.transitions() + "]\n\n" + u.list() + "\n\n" +
+		framed("REQUIRED ACTION - decide what these answers mean for your work", u.actions(checklist))
+}
+
+// restart begins a turn of an agent that could not be told in the one before.
+func (u *update) restart(checklist bool) string {
+	return separator + "\nYOUR TURN BEGINS ANEW: THERE ARE ANSWERS TO VOTE ON\n" + separator +
+		"\n\nThese answers came after your last turn had begun, so you could not vote for them. Now you can.\n\n" +
+		"[ANSWERS: " + u.transitions() + "]\n\n" + u.list() + "\n\n" +
+		framed("REQUIRED ACTION - decide with these answers before you", u.actions(checklist))
+}
+
+// actions are what the agent has to do about the answers.
+func (u *update) actions(checklist bool) string {
+	task := "PUT A TASK on your plan: \"Evaluate " + u.newest() + " and decide\".\n" +
+		"   - Use your task tool, if you have one, so that it is not forgotten.\n"
+	if len(u.workspaces) > 0 {
+		task += "   - Read the files in the workspaces named above; do not go by the text alone.\n"
+	}
+	steps := []string{task + "   - Compare what they did with what you did."}
+	if checklist {
+		steps = append(steps, "CALL submit_checklist AGAIN, scored against "+u.newest()+".\n"+
+			"   - Call propose_improvements only after its result was accepted and tells you to iterate, never before.")
+	}
+	steps = append(steps, "THEN CHOOSE ONE:\n"+
+		"   a) VOTE for an answer that is complete and correct (vote).\n"+
+		"   b) BUILD on one: improve it, and submit your own answer (new_answer).\n"+
+		"   c) MERGE: put the best of theirs and of yours together, and submit that.\n"+
+		"   d) CONTINUE with your own, if you can say why it is better.")
+	for i, s := range steps {
+		steps[i] = fmt.Sprintf("%d. %s", i+1, s)
+	}
+	return "\n" + strings.Join(steps, "\n\n") + "\n\nCall answers by the labels above. Going on without a decision is none of the choices.\n"
+}
