@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -40,6 +41,8 @@ type Figures struct {
 	// P50 and P99 are quantiles of how long a call took.
 	P50 schema.Duration `json:"p50"`
 	P99 schema.Duration `json:"p99"`
+	// Most is how long the longest took.
+	Most schema.Duration `json:"most"`
 	// PerSecond is the throughput of all callers together.
 	PerSecond float64 `json:"per_second"`
 }
@@ -61,19 +64,57 @@ func Run(ctx context.Context, w Window, call Call) (Figures, error) {
 	if err := g.Wait(); err != nil {
 		return Figures{}, err
 	}
-	all := histogram()
 	for _, c := range callers {
-		all.Merge(c.took)
 		if c.last.After(until) {
 			until = c.last
 		}
+	}
+	return figures(callers, until.Sub(from)), nil
+}
+
+// Calls has callers make n calls together, for what can not be asked for ever:
+// the i-th call, counted from 0, is told its i.
+func Calls(ctx context.Context, callers, n int, call func(ctx context.Context, i int) error) (Figures, error) {
+	all := make([]*caller, callers)
+	var next atomic.Int64
+	runtime.GC()
+	began := time.Now()
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range all {
+		all[i] = &caller{took: histogram()}
+		c := all[i]
+		g.Go(func() error {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				start := time.Now()
+				if err := once(ctx, func(ctx context.Context) error { return call(ctx, i) }); err != nil {
+					return err
+				}
+				if err := c.record(time.Since(start)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return Figures{}, err
+	}
+	return figures(all, time.Since(began)), nil
+}
+
+// figures are what callers found together in so much time.
+func figures(callers []*caller, took time.Duration) Figures {
+	all := histogram()
+	for _, c := range callers {
+		all.Merge(c.took)
 	}
 	return Figures{
 		Calls:     all.TotalCount(),
 		P50:       schema.Duration(all.ValueAtQuantile(50)),
 		P99:       schema.Duration(all.ValueAtQuantile(99)),
-		PerSecond: float64(all.TotalCount()) / until.Sub(from).Seconds(),
-	}, nil
+		Most:      schema.Duration(all.Max()),
+		PerSecond: float64(all.TotalCount()) / took.Seconds(),
+	}
 }
 
 // histogram counts nanoseconds with an error below 0.1 %.
@@ -94,12 +135,20 @@ func (c *caller) loop(ctx context.Context, call Call, from, until time.Time) err
 		}
 		end := time.Now()
 		if end.After(from) && (!end.After(until) || c.last.IsZero()) {
-			if err := c.took.RecordValue(int64(end.Sub(start))); err != nil {
-				return fmt.Errorf("a call took %v: %w", end.Sub(start), err)
+			if err := c.record(end.Sub(start)); err != nil {
+				return err
 			}
 			c.last = end
 		}
 		start = end
+	}
+	return nil
+}
+
+// record counts a call.
+func (c *caller) record(took time.Duration) error {
+	if err := c.took.RecordValue(int64(took)); err != nil {
+		return fmt.Errorf("a call took %v: %w", took, err)
 	}
 	return nil
 }

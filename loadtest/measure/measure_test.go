@@ -41,6 +41,31 @@ func TestRunCountsWhatWasInsideTheWindow(t *testing.T) {
 	})
 }
 
+func TestCallsMakesEachCallOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made [1000]atomic.Int64
+		got, err := Calls(t.Context(), 10, len(made), func(ctx context.Context, i int) error {
+			made[i].Add(1)
+			return after(time.Millisecond)(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range made {
+			if n := made[i].Load(); n != 1 {
+				t.Fatalf("call %d was made %d times", i, n)
+			}
+		}
+		if got.Calls != 1000 || got.PerSecond != 10_000 || got.Most.Std().Round(10*time.Microsecond) != time.Millisecond {
+			t.Errorf("10 callers of 1 ms came to %+v", got)
+		}
+		wrong := errors.New("wrong")
+		if _, err := Calls(t.Context(), 2, 10, func(context.Context, int) error { return wrong }); !errors.Is(err, wrong) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
 func TestRunEndsAtTheFirstWrongAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrong := errors.New("a deny where an allow was due")
