@@ -3,20 +3,23 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
+	"github.com/hookfabric/hookfabric/loadtest/crash"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scale"
 )
 
 // errBudget is a run that went well and whose figures did not.
-var errBudget = errors.New("a budget was exceeded; the table shows which")
+var errBudget = errors.New("a budget was exceeded, or a guarantee broken; the table shows which")
 
 // usage is an error of whoever typed the command.
 type usage struct{ error }
@@ -40,7 +43,7 @@ func commands() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(benchCommand(), scaleCommand(), roleCommand())
+	root.AddCommand(benchCommand(), scaleCommand(), crashCommand(), roleCommand())
 	return root
 }
 
@@ -59,7 +62,7 @@ func roleCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			start, ok := roles.All()[args[0]]
+			start, ok := allRoles()[args[0]]
 			if !ok {
 				return usage{fmt.Errorf("unknown role %q", args[0])}
 			}
@@ -72,6 +75,13 @@ func roleCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&profiles, "profiles", "", "write a CPU profile into `DIR`")
 	return c
+}
+
+// allRoles are the roles of every command.
+func allRoles() map[string]proc.Start {
+	all := roles.All()
+	maps.Copy(all, crash.Roles())
+	return all
 }
 
 // profiled writes what run spends its CPU time on to file.
@@ -132,6 +142,31 @@ func scaleCommand() *cobra.Command {
 		return f.staged(c, func(s stage) (report, error) {
 			o.Dir, o.Crew = s.dir, s.crew
 			return scale.Run(c.Context(), o)
+		})
+	}
+	return c
+}
+
+func crashCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "crash",
+		Short: "Kill broker, workers, shims and producers at random, and look for lost and doubled injections",
+		Args:  noArgs,
+	}
+	f := new(measuring)
+	f.outputs(c)
+	var o crash.Options
+	c.Flags().DurationVar(&o.For, "for", 10*time.Minute, "how long the load lasts")
+	c.Flags().IntVar(&o.Agents, "agents", 200, "how many agents there are")
+	c.Flags().IntVar(&o.Injections, "injections", 50_000, "how many injections there are at least")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o.Progress = c.ErrOrStderr()
+		if err := o.Check(); err != nil {
+			return usage{err}
+		}
+		return f.staged(c, func(s stage) (report, error) {
+			o.Dir, o.Crew = s.dir, s.crew
+			return crash.Run(c.Context(), o)
 		})
 	}
 	return c

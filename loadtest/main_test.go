@@ -37,7 +37,7 @@ func TestAloneItSaysWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bench", "scale"} {
+	for _, want := range []string{"bench", "scale", "crash"} {
 		if !strings.Contains(out, "\n  "+want+" ") {
 			t.Errorf("the usage lacks %q:\n%s", want, out)
 		}
@@ -45,7 +45,7 @@ func TestAloneItSaysWhatThereIs(t *testing.T) {
 }
 
 func TestMistypedArgumentsAreUsageErrors(t *testing.T) {
-	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"role", "king"}} {
+	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"role", "king"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}} {
 		_, err := loadtest(t, args...)
 		if err == nil || exitCode(err) != 2 {
 			t.Errorf("%q gave %v", args, err)

@@ -24,12 +24,17 @@ type measuring struct {
 
 func flags(c *cobra.Command) *measuring {
 	f := new(measuring)
-	c.Flags().StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, too")
-	c.Flags().StringVar(&f.profiles, "profiles", "", "write a CPU profile of each process into `DIR`")
+	f.outputs(c)
 	c.Flags().IntVar(&f.reps, "reps", 0, "how often to measure everything (0: as often as its intervals need)")
 	c.Flags().BoolVar(&f.quick, "quick", false, "measure briefly: to see that it works, not to read the figures")
 	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 even if a budget is exceeded")
 	return f
+}
+
+// outputs are the flags that say where to write to.
+func (f *measuring) outputs(c *cobra.Command) {
+	c.Flags().StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, too")
+	c.Flags().StringVar(&f.profiles, "profiles", "", "write a CPU profile of each process into `DIR`")
 }
 
 // report is what every run ends with.

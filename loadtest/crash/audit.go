@@ -150,7 +150,10 @@ func (a *Audit) Open() int {
 	return n
 }
 
-// Accepted counts the items with a receipt.
+// Settled counts the items with a receipt, and those that were refused.
+func (a *Audit) Settled() int { return a.Accepted() + a.refusals.Count }
+
+// Accepted counts the items that were accepted.
 func (a *Audit) Accepted() int {
 	n := 0
 	for _, l := range a.items {

@@ -66,10 +66,16 @@ func startBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 	return &proc.Role{Facts: Address{URL: url}, Do: settle, Close: role.close}, nil
 }
 
-// startHookWorker runs a hookworker. That it is up shows in the first verdict
-// that its pool had a say in.
+// startHookWorker runs a hookworker. It is up when it has the configuration.
 func startHookWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
-	role := run(ctx, hookworker.Main, "--nats", c.NATS, "--pool", c.Pool, "--http", "")
+	web, _, err := freePorts()
+	if err != nil {
+		return nil, err
+	}
+	role := run(ctx, hookworker.Main, "--nats", c.NATS, "--pool", c.Pool, "--http", web)
+	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
+		return nil, errors.Join(err, role.close())
+	}
 	return &proc.Role{Do: settle, Close: role.close}, nil
 }
 

@@ -1,0 +1,52 @@
+package crash
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// ops is a source of the load's own; the others are the fabric's.
+const ops = "ops"
+
+// sources are those that each producer has, for each agent.
+func sources() []string { return []string{schema.SourceHuman, schema.SourceBackground, ops} }
+
+// request is what a producer sends for the item, always the same.
+func (i Item) request() schema.InjectRequest {
+	r := schema.InjectRequest{Source: i.Source, Producer: i.Producer, Number: i.Number}
+	text := fmt.Sprintf("item=%s/%s/%s/%d; is for you to read.", i.Agent, i.Source, i.Producer, i.Number)
+	if i.Number%2 == 0 {
+		r.Strategy = schema.UserMessage
+	}
+	if i.Source == schema.SourceBackground {
+		r.Background = &schema.BackgroundResult{ID: fmt.Sprintf("job-%d", i.Number), Tool: "build", Status: "completed", Result: text}
+		return r
+	}
+	r.Content = text
+	return r
+}
+
+// A finder finds the items that a text names.
+type finder struct{ like *regexp.Regexp }
+
+func newFinder() finder {
+	return finder{like: regexp.MustCompile(`item=([\w-]+)/([\w-]+)/([\w-]+)/([0-9]+);`)}
+}
+
+// items are those that the injections' texts name, in their order.
+func (f finder) items(injections []schema.Injection) []Item {
+	var all []Item
+	for _, in := range injections {
+		for _, m := range f.like.FindAllStringSubmatch(in.Content, -1) {
+			n, err := strconv.ParseUint(m[4], 10, 64)
+			if err != nil {
+				continue // a number that nobody counted to: the audit misses its item
+			}
+			all = append(all, Item{Agent: m[1], Source: m[2], Producer: m[3], Number: n})
+		}
+	}
+	return all
+}

@@ -1,0 +1,217 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// writers is how many items a producer sends at the same time.
+	writers = 8
+	// answerIn is how long a producer waits for a receipt before it sends again.
+	answerIn = 2 * time.Second
+	// One item in repeatOneIn is sent once more after its receipt came, and one
+	// in swapOneIn after the one that follows it.
+	repeatOneIn = 20
+	swapOneIn   = 20
+)
+
+// ProducerConfig is what a producer is to be started with.
+type ProducerConfig struct {
+	// NATS is the broker's server.
+	NATS string `json:"nats"`
+	// Log is its log; a producer that was killed goes on where that ends.
+	Log string `json:"log"`
+	// By is this process, Producer who it is in all its lives.
+	By       string `json:"by"`
+	Producer string `json:"producer"`
+	// Agents get Each items from each source.
+	Agents []string `json:"agents"`
+	Each   int      `json:"each"`
+	// Until is when all should be sent, in nanoseconds of this machine's clock.
+	Until int64 `json:"until"`
+}
+
+// producer is one life of a producer.
+type producer struct {
+	nc   *nats.Conn
+	log  *Journal
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	mu      sync.Mutex // guards failure
+	failure error
+}
+
+// startProducer sends what its log has no receipt for.
+func startProducer(ctx context.Context, c ProducerConfig) (*proc.Role, error) {
+	done, err := received(c.Log)
+	if err != nil {
+		return nil, err
+	}
+	nc, err := bus.Connect(ctx, bus.Options{URL: c.NATS, Name: "loadtest " + c.By, Retry: true})
+	if err != nil {
+		return nil, err
+	}
+	log, err := OpenJournal(c.Log, c.By)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	p := &producer{nc: nc, log: log}
+	ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for w := range writers {
+		todo := c.todo(w, done)
+		p.work.Go(func() { p.run(ctx, todo, time.Unix(0, c.Until)) })
+	}
+	return &proc.Role{Close: p.close}, nil
+}
+
+// received are the items for which a log has receipts.
+func received(file string) (map[Item]bool, error) {
+	r, err := OpenReader(file)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	done := map[Item]bool{}
+	err = r.Next(func(e Entry) {
+		if e.Receipt != nil {
+			done[e.Receipt.Item] = true
+		}
+	})
+	return done, err
+}
+
+// todo are a writer's items, without those that are done: lane by lane, as one
+// agent and source must be one writer's, who sends them one after the other.
+func (c *ProducerConfig) todo(writer int, done map[Item]bool) []Item {
+	var all []Item
+	for n := range uint64(c.Each) {
+		for i, agent := range c.Agents {
+			for j, source := range sources() {
+				if (i*len(sources())+j)%writers != writer {
+					continue
+				}
+				item := Item{Agent: agent, Source: source, Producer: c.Producer + "-" + source}
+				if item.Number = swapped(n+1, uint64(c.Each), uint64(i)); !done[item] {
+					all = append(all, item)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// swapped is the number at a place, counted from 1. Some neighbours change
+// places, in every life of a producer the same: a number that comes late is no
+// number that was used up.
+func swapped(place, last, lane uint64) uint64 {
+	pair := (place - 1) / 2
+	switch {
+	case (pair+lane)%swapOneIn != 0:
+		return place
+	case place%2 == 0:
+		return place - 1
+	case place < last:
+		return place + 1
+	}
+	return place
+}
+
+// run sends the items, spread over the time that there is.
+func (p *producer) run(ctx context.Context, todo []Item, until time.Time) {
+	for i, item := range todo {
+		if left := time.Until(until); left > 0 && !pause(ctx, left/time.Duration(len(todo)-i)) {
+			return
+		}
+		if err := p.send(ctx, item); err != nil {
+			p.fail(err)
+			return
+		}
+		if rand.IntN(repeatOneIn) == 0 {
+			if err := p.send(ctx, item); err != nil {
+				p.fail(err)
+				return
+			}
+		}
+	}
+}
+
+// send sends an item until there is a receipt, or none will ever be, and logs
+// that. It returns an error if ctx ended first, or the log can not be written.
+func (p *producer) send(ctx context.Context, item Item) error {
+	to, request := roles.Verb{Verb: schema.VerbInject, Agent: item.Agent}, item.request()
+	for try := 1; ; try++ {
+		var receipt schema.Receipt
+		err := p.once(ctx, to, request, &receipt)
+		if err == nil {
+			return p.log.Write(Entry{Receipt: &Receipt{
+				Item: item, Sequence: receipt.Sequence, Duplicate: receipt.Duplicate, Tries: try,
+			}})
+		}
+		if why := forGood(err); why != "" {
+			return p.log.Write(Entry{Receipt: &Receipt{Item: item, Tries: try, Refused: why}})
+		}
+		if !pause(ctx, 20*time.Millisecond+rand.N(180*time.Millisecond)) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (p *producer) once(ctx context.Context, to roles.Verb, request, receipt any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	return roles.Control(ctx, p.nc, to, request, receipt)
+}
+
+// forGood is why an item will never be accepted; empty: it may be.
+func forGood(err error) string {
+	ce, ok := errors.AsType[*schema.ControlError](err)
+	if !ok {
+		return ""
+	}
+	switch ce.Code {
+	case schema.CodeUnavailable, schema.CodeInternal:
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", ce.Code, ce.Message)
+}
+
+// pause waits, and reports whether ctx is still on.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (p *producer) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure == nil && !errors.Is(err, context.Canceled) {
+		p.failure = err
+	}
+}
+
+func (p *producer) close() error {
+	p.stop()
+	p.work.Wait()
+	p.nc.Close()
+	return errors.Join(p.failure, p.log.Close())
+}

@@ -1,0 +1,107 @@
+package crash
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Report is what a run showed.
+type Report struct {
+	// Findings are the audit's.
+	Findings Findings `json:"findings"`
+	// Asked is how many injections were to be put into the queue.
+	Asked int `json:"asked"`
+	// Pending is what the fabric still held when all was handed over and
+	// acknowledged; -1: it did not say.
+	Pending int `json:"pending"`
+	// Killed counts the processes that were killed, by kind.
+	Killed map[string]int `json:"killed"`
+	// Calls are the agents' questions; those that a kill took along are missing.
+	Calls Calls `json:"calls"`
+	// Torn counts lines of logs that somebody was killed in the middle of.
+	Torn int `json:"torn"`
+	// Wait is how long injections were on their way, from the receipt on.
+	Wait Wait `json:"wait"`
+	// For and Faults are how long the load and the kills lasted, Drained how long
+	// after the load all was handed over.
+	For     schema.Duration `json:"for"`
+	Faults  schema.Duration `json:"faults"`
+	Drained schema.Duration `json:"drained"`
+	Agents  int             `json:"agents"`
+	// Machine is where it ran, and with what.
+	Machine machine.Facts `json:"machine"`
+}
+
+// Wait are quantiles of how long something took.
+type Wait struct {
+	P50  schema.Duration `json:"p50"`
+	P99  schema.Duration `json:"p99"`
+	Most schema.Duration `json:"most"`
+}
+
+// OK reports whether all that was asked for was accepted, no guarantee was
+// broken and no call got a verdict that must not be.
+func (r *Report) OK() bool {
+	return r.Findings.OK() && r.Findings.Accepted >= r.Asked && r.Pending == 0 && r.Calls.Wrong == 0
+}
+
+// Print writes r as a table for people, with the violations in words.
+func (r *Report) Print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	f := &r.Findings
+	row := func(name string, n int, note string, args ...any) {
+		fmt.Fprintf(t, "%s\t%d\t%s\n", name, n, fmt.Sprintf(note, args...))
+	}
+	row("accepted", f.Accepted, "of %d; %d only at a later try, %d repeats were noticed", r.Asked, f.Retried, f.Repeats)
+	row("delivered", f.Delivered, "waited p50 %v, p99 %v, at most %v", r.Wait.P50, r.Wait.P99, r.Wait.Most)
+	for _, v := range f.violations() {
+		row(v.name, v.kind.Count, "%s", verdict(v.kind.Count == 0))
+	}
+	row("twice, by a killed shim", f.Excused.Count, "allowed")
+	row("still pending in the end", r.Pending, "%s", verdict(r.Pending == 0))
+	row("calls", int(r.Calls.Asked), "%d without a verdict, longest %v", r.Calls.Unanswered, r.Calls.Longest)
+	row("wrong verdicts", int(r.Calls.Wrong), "%s %s", verdict(r.Calls.Wrong == 0), r.Calls.Why)
+	row("log lines cut by a kill", r.Torn, "")
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n%s", r.circumstances(), r.violations())
+	if err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	return nil
+}
+
+func verdict(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "VIOLATION"
+}
+
+func (r *Report) circumstances() string {
+	var killed []string
+	for _, kind := range slices.Sorted(maps.Keys(r.Killed)) {
+		killed = append(killed, fmt.Sprintf("%d × %s", r.Killed[kind], kind))
+	}
+	return fmt.Sprintf("%d agents for %v, killed in the first %v of it: %s; all handed over %v after its end; %v",
+		r.Agents, r.For, r.Faults, strings.Join(killed, ", "), r.Drained, r.Machine)
+}
+
+// violations are the examples of what was found, one a line.
+func (r *Report) violations() string {
+	var b strings.Builder
+	for _, v := range r.Findings.violations() {
+		for _, example := range v.kind.Examples {
+			fmt.Fprintf(&b, "%s: %s\n", v.name, example)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,52 @@
+package crash
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheReport(t *testing.T) {
+	good := func() *Report {
+		return &Report{Asked: 2, Findings: Findings{Accepted: 2, Delivered: 2, Excused: Kind{Count: 1}}, Killed: map[string]int{"shim": 3}}
+	}
+	for name, c := range map[string]struct {
+		spoil func(*Report)
+		want  string
+	}{
+		"a run without violations is fine":      {func(*Report) {}, ""},
+		"a loss is not":                         {func(r *Report) { r.Findings.Lost.add("number 7") }, "lost: number 7"},
+		"nor is an item that came twice":        {func(r *Report) { r.Findings.Duplicated.add("number 7") }, "duplicated: number 7"},
+		"nor are injections that nobody took":   {func(r *Report) { r.Asked = 3 }, "of 3"},
+		"nor is what the fabric still holds":    {func(r *Report) { r.Pending = 1 }, "VIOLATION"},
+		"nor is a fabric that does not say":     {func(r *Report) { r.Pending = -1 }, "VIOLATION"},
+		"nor is a forbidden tool that was free": {func(r *Report) { r.Calls = Calls{Wrong: 1, Why: "it passed"} }, "it passed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good()
+			c.spoil(r)
+			if r.OK() != (c.want == "") {
+				t.Errorf("ok is %v", r.OK())
+			}
+			var b bytes.Buffer
+			if err := r.Print(&b); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(b.String(), c.want) || !strings.Contains(b.String(), "3 × shim") {
+				t.Errorf("the table lacks %q:\n%s", c.want, &b)
+			}
+		})
+	}
+}
+
+func TestFaultsEndInTimeForTheLastLease(t *testing.T) {
+	for load, want := range map[time.Duration]time.Duration{
+		10 * time.Minute: 10*time.Minute - lease,
+		30 * time.Second: 10 * time.Second,
+	} {
+		if got := (&Options{For: load}).faults(); got != want {
+			t.Errorf("of %v of load %v have faults, want %v", load, got, want)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The tools that agents ask about. Each is judged by a hook of the pool of
+// hookworkers; the second one's denies, fail-closed.
+const (
+	free      = "Free"
+	forbidden = "Forbidden"
+)
+
+const (
+	// deadline is how long a call may take.
+	deadline = 10 * time.Second
+	// countEvery is how often a shim writes down what it asked; a kill takes as
+	// much of it along.
+	countEvery = time.Second
+	// dialEvery is how often a shim looks for a broker that is not there.
+	dialEvery = 50 * time.Millisecond
+	// flushIn is how long a shim that is told to end takes to acknowledge.
+	flushIn = 5 * time.Second
+)
+
+// ShimConfig is what a shim is to be started with.
+type ShimConfig struct {
+	// NATS is the broker's server.
+	NATS string `json:"nats"`
+	// Log is its log, By this process.
+	Log string `json:"log"`
+	By  string `json:"by"`
+	// Agents are those that it holds.
+	Agents []string `json:"agents"`
+	// Lanes is how many tools each agent uses at the same time.
+	Lanes int `json:"lanes"`
+	// Think is about how long an agent waits between two tools.
+	Think schema.Duration `json:"think"`
+}
+
+// shim is many agents on one connection.
+type shim struct {
+	c    *client.Client
+	log  *Journal
+	find finder
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	calls   Calls
+	failure error
+}
+
+// startShim has all agents ask until the parent closes it.
+func startShim(ctx context.Context, c ShimConfig) (*proc.Role, error) {
+	fabric, err := dial(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	log, err := OpenJournal(c.Log, c.By)
+	if err != nil {
+		fabric.Close()
+		return nil, err
+	}
+	s := &shim{c: fabric, log: log, find: newFinder()}
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.work.Go(func() { s.counts(ctx) })
+	for _, name := range c.Agents {
+		a := &agent{shim: s, name: name, think: c.Think.Std()}
+		for range c.Lanes {
+			s.work.Go(func() { a.live(ctx) })
+		}
+	}
+	return &proc.Role{Close: s.close}, nil
+}
+
+// dial waits for the broker, which may be dead as well.
+func dial(ctx context.Context, c ShimConfig) (*client.Client, error) {
+	for {
+		fabric, err := client.Connect(ctx, client.Options{URL: c.NATS, Name: "loadtest " + c.By, Timeout: deadline})
+		if err == nil {
+			return fabric, nil
+		}
+		if !pause(ctx, dialEvery) {
+			return nil, errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// counts writes down now and then what was asked.
+func (s *shim) counts(ctx context.Context) {
+	for more := true; more; {
+		more = pause(ctx, countEvery)
+		s.count()
+	}
+}
+
+func (s *shim) count() {
+	s.mu.Lock()
+	calls := s.calls
+	s.calls = Calls{}
+	s.mu.Unlock()
+	if calls.Asked > 0 {
+		s.write(Entry{Calls: &calls})
+	}
+}
+
+// write logs an entry; a log that can not be written makes the run worthless.
+func (s *shim) write(e Entry) bool {
+	err := s.log.Write(e)
+	if err != nil {
+		s.mu.Lock()
+		s.failure = err
+		s.mu.Unlock()
+		s.stop()
+	}
+	return err == nil
+}
+
+func (s *shim) close() error {
+	s.stop()
+	s.work.Wait()
+	s.count()
+	ctx, cancel := context.WithTimeout(context.Background(), flushIn)
+	defer cancel()
+	err := s.c.Flush(ctx)
+	s.c.Close()
+	return errors.Join(err, s.failure, s.log.Close())
+}
+
+// agent is one agent.
+type agent struct {
+	*shim
+	name  string
+	think time.Duration
+
+	noting sync.Mutex // guards unsure
+	// unsure are the events whose acknowledgement is not known to have arrived.
+	unsure []string
+}
+
+// live uses one tool after the other.
+func (a *agent) live(ctx context.Context) {
+	for n := 0; pause(ctx, a.think/2+rand.N(a.think)); n++ {
+		tool := free
+		if rand.IntN(10) == 0 {
+			tool = forbidden
+		}
+		// What was begun is ended, also if the shim is told to end.
+		if !a.use(context.WithoutCancel(ctx), tool) {
+			return
+		}
+	}
+}
+
+// use is one use of a tool: the question whether it may be, and, if so, the
+// event that it was. It returns false if what was handed over can not be logged.
+func (a *agent) use(ctx context.Context, tool string) bool {
+	v, ok := a.ask(ctx, &schema.Event{HookType: schema.PreToolUse, ToolName: tool, ToolInput: []byte(`{}`)})
+	switch {
+	case !ok:
+		return a.acknowledged()
+	case tool == forbidden && v.Decision != schema.Deny:
+		a.wrong(fmt.Sprintf("the tool %s was not denied but %q", tool, v.Decision))
+	case tool == forbidden:
+		return a.take(v)
+	case schema.PreToolUse.Blocks(v.Decision):
+		a.wrong(fmt.Sprintf("the tool %s was denied: %s", tool, v.Reason))
+	}
+	if !a.take(v) {
+		return false
+	}
+	after := schema.Event{HookType: schema.PostToolUse, ToolName: tool, ToolInput: []byte(`{}`), ToolOutput: []byte(`"done"`)}
+	if rand.IntN(8) == 0 {
+		after = schema.Event{HookType: schema.ToolError, ToolName: tool, ToolInput: []byte(`{}`), Error: "it broke"}
+	}
+	if v, ok = a.ask(ctx, &after); ok && !a.take(v) {
+		return false
+	}
+	return a.acknowledged()
+}
+
+// ask asks once, as the agent. Nobody asks again about an event that got no
+// verdict: what was meant for it comes with a later one.
+func (a *agent) ask(ctx context.Context, e *schema.Event) (*schema.Verdict, bool) {
+	e.AgentID, e.SessionID, e.Runtime = a.name, "s-"+a.name, "generic"
+	id, err := uuid.NewV7()
+	if err != nil {
+		a.wrong(err.Error())
+		return nil, false
+	}
+	e.EventID = id.String()
+	began := time.Now()
+	v, err := a.c.Ask(ctx, e)
+	took := schema.Duration(time.Since(began))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls.Asked++
+	a.calls.Longest = max(a.calls.Longest, took)
+	if err != nil {
+		a.calls.Unanswered++
+	}
+	return v, err == nil
+}
+
+func (s *shim) wrong(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls.Wrong++
+	s.calls.Why = why
+}
+
+// take hands over what a verdict brought: to the log, as there is no agent that
+// reads. Then, and never before, it says so to the fabric.
+func (a *agent) take(v *schema.Verdict) bool {
+	items := a.find.items(v.Injections)
+	if len(items) > 0 && !a.write(Entry{Handed: &Handed{Agent: a.name, Event: v.EventID, Items: items}}) {
+		return false
+	}
+	if _, brought := a.c.Brought(v.EventID); !brought {
+		return true
+	}
+	a.noting.Lock()
+	a.c.Handed(v.EventID)
+	a.unsure = append(a.unsure, v.EventID)
+	a.noting.Unlock()
+	return true
+}
+
+// acknowledged logs the events of which the client has heard meanwhile that
+// their acknowledgement arrived.
+func (a *agent) acknowledged() bool {
+	a.noting.Lock()
+	defer a.noting.Unlock()
+	if len(a.unsure) == 0 {
+		return true
+	}
+	noted := a.c.Noted(a.name).Events
+	var sure []string
+	a.unsure = slices.DeleteFunc(a.unsure, func(event string) bool {
+		if slices.Contains(noted, event) {
+			return false
+		}
+		sure = append(sure, event)
+		return true
+	})
+	return len(sure) == 0 || a.write(Entry{Acked: sure})
+}
