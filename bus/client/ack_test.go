@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -20,7 +21,7 @@ func pass(d time.Duration) { <-time.After(d) }
 func TestWhatWasHandedOverIsAcknowledgedWithTheNextQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		s.put(item(1, "one"))
+		s.Put(clienttest.Item(1, "one"))
 		v := s.must()
 		s.client.Handed(v.EventID)
 		pass(time.Second)
@@ -44,44 +45,44 @@ func TestWhatWasHandedOverIsAcknowledgedWithTheNextQuestion(t *testing.T) {
 func TestWithoutAnotherQuestionARequestAcknowledgesAfterTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		s.put(item(1, "one"))
+		s.Put(clienttest.Item(1, "one"))
 		v := s.must()
 		pass(time.Hour)
 		if len(s.said()) != 0 {
 			t.Fatalf("acknowledged before it was handed over: %+v", s.said())
 		}
-		s.start = time.Now()
+		start := time.Now()
 		s.client.Handed(v.EventID)
 		s.client.Handed(v.EventID)
 		s.client.Handed("0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182")
 		pass(time.Hour)
 		want := []schema.AckRequest{{Fabric: theFabric, Events: []string{v.EventID}}}
-		if diff := cmp.Diff(want, s.said()); diff != "" || s.when[0] != 2*time.Second {
-			t.Errorf("after %v: %s", s.when, diff)
+		if diff := cmp.Diff(want, s.said()); diff != "" || s.AckedAt[0].Sub(start) != 2*time.Second {
+			t.Errorf("after %v: %s", s.AckedAt, diff)
 		}
 	})
 }
 
 func TestAnAcknowledgementIsRepeatedUntilItIsConfirmed(t *testing.T) {
 	for name, answer := range map[string]func(string, *nats.Msg) bool{
-		"a fabric that can not now": func(_ string, m *nats.Msg) bool { refuse(m, schema.CodeUnavailable, "not now"); return true },
+		"a fabric that can not now": func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeUnavailable, "not now"); return true },
 		"a fabric that is silent":   func(string, *nats.Msg) bool { return true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStore(t, client.Options{})
-				s.put(item(1, "one"))
+				s.Put(clienttest.Item(1, "one"))
 				v := s.must()
 				tries := 0
-				s.answer = func(verb string, m *nats.Msg) bool { tries++; return answer(verb, m) }
+				s.Answer = func(verb string, m *nats.Msg) bool { tries++; return answer(verb, m) }
 				s.client.Handed(v.EventID)
 				pass(5 * time.Minute)
-				s.mu.Lock()
+				s.Lock()
 				if tries < 5 || tries > 20 {
 					t.Errorf("%d attempts in five minutes", tries)
 				}
-				s.answer = nil
-				s.mu.Unlock()
+				s.Answer = nil
+				s.Unlock()
 				pass(time.Minute)
 				if said := s.said(); len(said) != 1 || len(s.client.Noted("agent/1").Events) != 0 {
 					t.Errorf("%+v", said)
@@ -94,8 +95,8 @@ func TestAnAcknowledgementIsRepeatedUntilItIsConfirmed(t *testing.T) {
 func TestAnAcknowledgementThatRodeStaysNotedUntilItIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		s.silent = true
-		s.put(item(1, "one"))
+		s.Silent = true
+		s.Put(clienttest.Item(1, "one"))
 		v := s.must()
 		s.client.Handed(v.EventID)
 		s.must()
@@ -115,12 +116,12 @@ func TestAnAcknowledgementThatRodeStaysNotedUntilItIsConfirmed(t *testing.T) {
 func TestAnotherFabricMakesAcknowledgementsVoid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		s.put(item(1, "one"))
+		s.Put(clienttest.Item(1, "one"))
 		v := s.must()
 		s.client.Handed(v.EventID)
-		s.mu.Lock()
-		s.fabric, s.leases = "f-other", map[string]lease{}
-		s.mu.Unlock()
+		s.Lock()
+		s.ID, s.Leases = "f-other", map[string]clienttest.Lease{}
+		s.Unlock()
 		if v := s.must(); !slices.Equal(contents(v), []string{"one"}) {
 			t.Errorf("the other fabric's item 1 was cut: %v", contents(v))
 		}
@@ -137,25 +138,25 @@ func TestAtOnce(t *testing.T) {
 		if err := s.client.Ack(t.Context(), "agent/1", "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182"); err == nil {
 			t.Error("something was acknowledged before any fabric answered")
 		}
-		s.put(item(1, "one"))
-		v := s.must()
+		s.Put(clienttest.Item(1, "one"))
+		v, start := s.must(), time.Now()
 		if err := s.client.Ack(t.Context(), "agent/1", "x"); !errors.Is(err, client.ErrInvalid) {
 			t.Errorf("an event that is no UUID: %v", err)
 		}
 		if err := s.client.Ack(t.Context(), "agent/1", v.EventID); err != nil {
 			t.Error(err)
 		}
-		if said := s.said(); len(said) != 1 || s.when[0] != 0 {
-			t.Errorf("%+v after %v", said, s.when)
+		if said := s.said(); len(said) != 1 || !s.AckedAt[0].Equal(start) {
+			t.Errorf("%+v after %v", said, s.AckedAt)
 		}
-		s.put(item(2, "two"))
+		s.Put(clienttest.Item(2, "two"))
 		v = s.must()
-		s.answer = func(_ string, m *nats.Msg) bool { refuse(m, schema.CodeInternal, "no luck"); return true }
+		s.Answer = func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeInternal, "no luck"); return true }
 		err := s.client.Ack(t.Context(), "agent/1", v.EventID)
 		if e, ok := errors.AsType[*schema.ControlError](err); !ok || e.Code != schema.CodeInternal {
 			t.Errorf("%v", err)
 		}
-		s.answer = nil
+		s.Answer = nil
 		pass(3 * time.Second)
 		if len(s.said()) != 2 {
 			t.Error("what failed at once was not said later")
@@ -168,12 +169,12 @@ func TestAProcessThatEndsAcknowledgesAllThatIsNoted(t *testing.T) {
 		s := newStore(t, client.Options{})
 		var want []string
 		for i := range uint64(3) {
-			s.put(item(i+1, "text"))
+			s.Put(clienttest.Item(i+1, "text"))
 			v := s.must()
 			s.client.Handed(v.EventID)
 			want = append(want, v.EventID)
 		}
-		s.silent = true
+		s.Silent = true
 		if err := s.client.Flush(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -187,7 +188,7 @@ func TestAProcessThatEndsAcknowledgesAllThatIsNoted(t *testing.T) {
 func TestALeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		s.put(item(1, "one"))
+		s.Put(clienttest.Item(1, "one"))
 		v := s.must()
 		for range 10 {
 			pass(10 * time.Second)
@@ -208,8 +209,8 @@ func TestWhatAProcessBeforeKeptRidesOnTheFirstQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		const event, elsewhere = "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182", "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607183"
-		s.silent = true
-		s.put(item(7, "seven"), item(8, "eight"))
+		s.Silent = true
+		s.Put(clienttest.Item(7, "seven"), clienttest.Item(8, "eight"))
 		s.client.Recall(
 			client.Handover{Fabric: theFabric, Agent: "agent/1", Events: []string{event}, Sequences: []uint64{7}},
 			client.Handover{Fabric: "f-gone", Agent: "agent/1", Events: []string{elsewhere}, Sequences: []uint64{8}},

@@ -44,42 +44,66 @@ func (c *Client) texts(ctx context.Context, agent string, b *bundle) (lost map[i
 }
 
 func (c *Client) text(ctx context.Context, agent string, o schema.Object, room *int64) (string, error) {
-	if o.Size > *room {
+	if o.Size < 0 || o.Size > *room {
 		return "", fmt.Errorf("texts of more than %d MiB can not be handed over at once", maxTexts>>20)
 	}
 	*room -= o.Size
 	var text strings.Builder
-	if err := c.fetch(ctx, agent, o, &text); err != nil {
+	text.Grow(int(o.Size))
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(&text, sum), c.object(ctx, agent, o)); err != nil {
 		return "", err
+	}
+	if digest := "sha256-" + hex.EncodeToString(sum.Sum(nil)); digest != o.Digest {
+		return "", errors.New("it is not what its digest says")
 	}
 	return strings.ToValidUTF8(text.String(), "\uFFFD"), nil
 }
 
-// fetch writes an object to w. Until it returns nil, what was written may be
-// anything.
-func (c *Client) fetch(ctx context.Context, agent string, o schema.Object, w io.Writer) error {
-	sum := sha256.New()
-	for at := int64(0); at < o.Size; {
-		var part schema.FetchAnswer
-		err := c.patiently(ctx, schema.VerbFetch, agent, &schema.FetchRequest{Digest: o.Digest, Offset: at}, &part)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			return err
-		case part.Size != o.Size:
-			return fmt.Errorf("it has %d bytes, and should have %d", part.Size, o.Size)
-		case len(part.Data) == 0 || int64(len(part.Data)) > o.Size-at:
-			return fmt.Errorf("a part of it has %d bytes where %d are left", len(part.Data), o.Size-at)
+// object is the content of an object, fetched part by part as it is read. Who
+// reads it compares the digest.
+func (c *Client) object(ctx context.Context, agent string, o schema.Object) io.Reader {
+	return &object{Object: o, ctx: ctx, client: c, agent: agent}
+}
+
+type object struct {
+	schema.Object
+
+	ctx    context.Context //nolint:containedctx // a reader has no other way
+	client *Client
+	agent  string
+	at     int64  // the offset of the next part
+	part   []byte // what is left of this one
+}
+
+func (o *object) Read(b []byte) (int, error) {
+	if len(o.part) == 0 {
+		if o.at >= o.Size {
+			return 0, io.EOF
 		}
-		sum.Write(part.Data)
-		if _, err := w.Write(part.Data); err != nil {
-			return err
+		if err := o.next(); err != nil {
+			return 0, err
 		}
-		at += int64(len(part.Data))
 	}
-	if digest := "sha256-" + hex.EncodeToString(sum.Sum(nil)); digest != o.Digest {
-		return errors.New("it is not what its digest says")
+	n := copy(b, o.part)
+	o.part = o.part[n:]
+	return n, nil
+}
+
+// next fetches a part.
+func (o *object) next() error {
+	var part schema.FetchAnswer
+	err := o.client.patiently(o.ctx, schema.VerbFetch, o.agent, &schema.FetchRequest{Digest: o.Digest, Offset: o.at}, &part)
+	switch {
+	case o.ctx.Err() != nil:
+		return context.Cause(o.ctx)
+	case err != nil:
+		return err
+	case part.Size != o.Size:
+		return fmt.Errorf("it has %d bytes, and should have %d", part.Size, o.Size)
+	case len(part.Data) == 0 || int64(len(part.Data)) > o.Size-o.at:
+		return fmt.Errorf("a part of it has %d bytes where %d are left", len(part.Data), o.Size-o.at)
 	}
+	o.part, o.at = part.Data, o.at+int64(len(part.Data))
 	return nil
 }

@@ -82,26 +82,19 @@ func (c *Client) place(ctx context.Context, agent string, w schema.Workspace) (s
 	if err != nil && ctx.Err() != nil {
 		err = errLate
 	}
-	return dir, err
+	if err != nil {
+		return "", err
+	}
+	return dir, nil
 }
 
-// install fetches a snapshot and unpacks it as dir.
+// install makes dir what the snapshot holds. It is fetched only if dir does not
+// hold it already, and no other process is about to see to that.
 func (c *Client) install(ctx context.Context, agent string, o schema.Object, dir string) error {
 	if err := parent(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp("", "hookfabric-*.tar.gz")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close(); _ = os.Remove(f.Name()) }()
-	if err := c.fetch(ctx, agent, o, f); err != nil {
-		return err
-	}
-	if _, err := f.Seek(0, 0); err != nil {
-		return err
-	}
-	return snapshot.Unpack(ctx, f, dir)
+	return snapshot.UnpackOnce(ctx, c.object(ctx, agent, o), dir, o.Digest)
 }
 
 // parent makes the folder of all workspaces. A link in its place would lead out

@@ -1,0 +1,265 @@
+// Package clienttest is a fabric for tests of those who ask one: an aggregator
+// without hooks, that has a queue as simple as can be. It looks at nothing but
+// what clients do, so an open lease holds back nothing else, and all agents
+// share one queue.
+package clienttest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// LeaseFor is how long an event keeps what it brought.
+const LeaseFor = 30 * time.Second
+
+// A Lease is what went out with an event.
+type Lease struct {
+	Sequences []uint64
+	End       time.Time
+}
+
+// A Fabric is what there is to know of it; lock it to look or to change something.
+type Fabric struct {
+	sync.Mutex
+
+	// ID is the fabric's id.
+	ID string
+	// Items wait, until they are acknowledged.
+	Items []schema.Injection
+	// Leases are by event.
+	Leases map[string]Lease
+	// Objects are by digest.
+	Objects map[string][]byte
+	// Workspaces and Restart come with every verdict.
+	Workspaces []schema.Workspace
+	Restart    *schema.Restart
+	// Silent: what a question acknowledges counts, but no verdict says so.
+	Silent bool
+	// Deaf: what a question acknowledges does not count.
+	Deaf bool
+	// Answer is asked about each control request before it is served; true: it
+	// was answered, or its answer is to be lost. nil: all are served.
+	Answer func(verb string, m *nats.Msg) bool
+
+	// Asked, Acks, Fetches and Drains are what came.
+	Asked   []bus.EventRequest
+	Acks    []schema.AckRequest
+	AckedAt []time.Time
+	Fetches int
+	Drains  []schema.DrainRequest
+}
+
+// New is a fabric that nobody can ask yet.
+func New(id string) *Fabric {
+	return &Fabric{ID: id, Leases: map[string]Lease{}, Objects: map[string][]byte{}}
+}
+
+// Serve has the fabric answer what is asked on a connection.
+func (f *Fabric) Serve(ctx context.Context, nc *nats.Conn) error {
+	if _, err := nc.QueueSubscribe(bus.EventsWildcard, bus.QueueAggregators, f.event); err != nil {
+		return err
+	}
+	return f.ServeControl(ctx, nc)
+}
+
+// ServeControl is Serve for control requests only.
+func (f *Fabric) ServeControl(ctx context.Context, nc *nats.Conn) error {
+	if _, err := nc.QueueSubscribe(bus.ControlWildcard, bus.QueueAggregators, f.control); err != nil {
+		return err
+	}
+	return nc.FlushWithContext(ctx)
+}
+
+// Put puts items into the queue.
+func (f *Fabric) Put(items ...schema.Injection) {
+	f.Lock()
+	defer f.Unlock()
+	f.Items = append(f.Items, items...)
+}
+
+// Object keeps content outside of verdicts.
+func (f *Fabric) Object(content string) *schema.Object {
+	sum := sha256.Sum256([]byte(content))
+	o := schema.Object{Digest: "sha256-" + hex.EncodeToString(sum[:]), Size: int64(len(content))}
+	f.Lock()
+	defer f.Unlock()
+	f.Objects[o.Digest] = []byte(content)
+	return &o
+}
+
+func (f *Fabric) event(m *nats.Msg) {
+	q, err := bus.ParseEventMsg(m)
+	if err != nil {
+		Respond(m, &schema.Verdict{Decision: schema.Deny, Reason: err.Error(), Fabric: f.ID})
+		return
+	}
+	Respond(m, f.Judge(q))
+}
+
+// Judge is the verdict on a question: go on, and what is due.
+func (f *Fabric) Judge(q bus.EventRequest) *schema.Verdict {
+	f.Lock()
+	defer f.Unlock()
+	f.Asked = append(f.Asked, q)
+	v := &schema.Verdict{Decision: schema.Continue, Fabric: f.ID, Workspaces: f.Workspaces, Restart: f.Restart}
+	if !f.Deaf {
+		f.done(q.Acks)
+	}
+	if !f.Silent && !f.Deaf {
+		v.Acked = q.Acks
+	}
+	v.Injections = f.claim(q.ID)
+	return v
+}
+
+// claim leases what is due to an event.
+func (f *Fabric) claim(event string) (due []schema.Injection) {
+	now := time.Now()
+	var leased []uint64
+	for e, l := range f.Leases {
+		if e != event && l.End.After(now) {
+			leased = append(leased, l.Sequences...)
+		} else if e != event {
+			delete(f.Leases, e)
+		}
+	}
+	var seqs []uint64
+	for _, in := range f.Items {
+		if !slices.Contains(leased, in.Sequence) {
+			due, seqs = append(due, in), append(seqs, in.Sequence)
+		}
+	}
+	if len(seqs) > 0 {
+		f.Leases[event] = Lease{seqs, now.Add(LeaseFor)}
+	}
+	return due
+}
+
+func (f *Fabric) done(events []string) {
+	for _, e := range events {
+		l := f.Leases[e]
+		delete(f.Leases, e)
+		f.Items = slices.DeleteFunc(f.Items, func(in schema.Injection) bool { return slices.Contains(l.Sequences, in.Sequence) })
+	}
+}
+
+func (f *Fabric) control(m *nats.Msg) {
+	verb, _, err := bus.ParseControlSubject(m.Subject)
+	if err != nil {
+		Refuse(m, schema.CodeBadRequest, err.Error())
+		return
+	}
+	f.Lock()
+	defer f.Unlock()
+	if f.Answer != nil && f.Answer(verb, m) {
+		return
+	}
+	switch verb {
+	case schema.VerbAck:
+		f.ack(m)
+	case schema.VerbFetch:
+		f.Fetch(m)
+	case schema.VerbDrain:
+		f.drain(m)
+	default:
+		Refuse(m, schema.CodeBadRequest, "an unknown verb")
+	}
+}
+
+func (f *Fabric) ack(m *nats.Msg) {
+	var r schema.AckRequest
+	if !read(m, &r) {
+		return
+	}
+	f.Acks, f.AckedAt = append(f.Acks, r), append(f.AckedAt, time.Now())
+	for _, e := range r.Events {
+		if l, ok := f.Leases[e]; r.Hold && ok {
+			l.End = time.Now().Add(LeaseFor)
+			f.Leases[e] = l
+		}
+	}
+	if !r.Hold && r.Fabric == f.ID {
+		f.done(r.Events)
+	}
+	Respond(m, struct{}{})
+}
+
+// Fetch answers a request for a part of an object. The caller holds the lock.
+func (f *Fabric) Fetch(m *nats.Msg) {
+	var r schema.FetchRequest
+	if !read(m, &r) {
+		return
+	}
+	f.Fetches++
+	data, ok := f.Objects[r.Digest]
+	if !ok || r.Offset > int64(len(data)) {
+		Refuse(m, schema.CodeNotFound, "there is no such object")
+		return
+	}
+	Respond(m, &schema.FetchAnswer{Data: data[r.Offset:min(int64(len(data)), r.Offset+1<<20)], Size: int64(len(data))})
+}
+
+func (f *Fabric) drain(m *nats.Msg) {
+	var r schema.DrainRequest
+	if !read(m, &r) {
+		return
+	}
+	f.Drains = append(f.Drains, r)
+	Respond(m, f.Drain(r.EventID))
+}
+
+// Drain is all that waits, as one message. The caller holds the lock.
+func (f *Fabric) Drain(event string) *schema.DrainAnswer {
+	d := &schema.DrainAnswer{Fabric: f.ID, EventID: event, Injections: f.claim(event), Workspaces: f.Workspaces}
+	var texts []string
+	for _, in := range d.Injections {
+		texts = append(texts, in.Content)
+	}
+	d.Content = strings.Join(texts, "\n")
+	return d
+}
+
+// Refuse answers a control request with an error.
+func Refuse(m *nats.Msg, code, message string) {
+	data, err := schema.Marshal(&schema.ControlError{Code: code, Message: message})
+	if err != nil {
+		data = nil // the headers say it, too
+	}
+	_ = m.RespondMsg(&nats.Msg{
+		Header: nats.Header{schema.HeaderServiceError: {message}, schema.HeaderServiceErrorCode: {code}}, Data: data,
+	})
+}
+
+// Respond answers a request.
+func Respond(m *nats.Msg, answer any) {
+	data, err := schema.Marshal(answer)
+	if err != nil {
+		Refuse(m, schema.CodeInternal, fmt.Sprintf("encoding the answer: %v", err))
+		return
+	}
+	_ = m.Respond(data)
+}
+
+func read(m *nats.Msg, into any) bool {
+	err := schema.Unmarshal(m.Data, into)
+	if err != nil {
+		Refuse(m, schema.CodeBadRequest, err.Error())
+	}
+	return err == nil
+}
+
+// Item is a queued text.
+func Item(sequence uint64, content string) schema.Injection {
+	return schema.Injection{Content: content, Strategy: schema.ToolResult, Source: schema.SourceHuman, Sequence: sequence}
+}

@@ -1,0 +1,97 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestDrainBringsWhatWaitsAsOneMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		s := newStore(t, client.Options{Workspaces: folder})
+		w := s.space("agent2", "text")
+		s.Put(clienttest.Item(1, "one"), clienttest.Item(2, "see "+w.Path))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		d, err := s.client.Drain(ctx, "agent/1", "s 1")
+		want := "one\nsee " + filepath.Join(folder, "temp_workspaces", "agent2")
+		if err != nil || d.Content != want || s.Drains[0].Session != "s 1" {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		if err := s.client.Ack(ctx, "agent/1", d.EventID); err != nil || len(s.Items) != 0 {
+			t.Errorf("%v, still waiting: %v", err, s.Items)
+		}
+		if d, err := s.client.Drain(ctx, "agent/1", ""); err != nil || d.Content != "" {
+			t.Errorf("when nothing waits: %+v, %v", d, err)
+		}
+	})
+}
+
+func TestDrainCutsAndFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, client.Options{})
+		in := clienttest.Item(3, "")
+		in.Object = s.Object("large")
+		s.Put(clienttest.Item(1, "one"), clienttest.Item(2, "two"), in)
+		s.client.Recall(client.Handover{Fabric: theFabric, Agent: "agent/1", Sequences: []uint64{1}})
+		d, err := s.client.Drain(t.Context(), "agent/1", "")
+		if err != nil || d.Content != "two\nlarge" || len(d.Injections) != 2 {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
+func TestADrainWhoseAnswerIsLostBringsTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, client.Options{})
+		s.Put(clienttest.Item(1, "one"))
+		lost := 1
+		s.Answer = func(_ string, m *nats.Msg) bool {
+			if lost == 0 {
+				return false
+			}
+			lost--
+			var r schema.DrainRequest
+			if err := schema.Unmarshal(m.Data, &r); err != nil {
+				t.Error(err)
+			}
+			s.Drains = append(s.Drains, r)
+			s.Drain(r.EventID)
+			return true
+		}
+		d, err := s.client.Drain(t.Context(), "agent/1", "")
+		if err != nil || d.Content != "one" || len(s.Drains) != 2 || s.Drains[0] != s.Drains[1] {
+			t.Errorf("%+v, %v, asked: %+v", d, err, s.Drains)
+		}
+	})
+}
+
+func TestADrainThatFailsSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, client.Options{})
+		start := time.Now()
+		if _, err := f.client.Drain(t.Context(), "agent/1", ""); !errors.Is(err, client.ErrUnreachable) || time.Since(start) > 15*time.Second {
+			t.Errorf("when nobody is there: %v after %v", err, time.Since(start))
+		}
+		if _, err := f.client.Drain(t.Context(), "", ""); !errors.Is(err, client.ErrInvalid) {
+			t.Error(err)
+		}
+		s := newStore(t, client.Options{})
+		s.Answer = func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeBadRequest, "no"); return true }
+		_, err := s.client.Drain(t.Context(), "agent/1", "")
+		if e, ok := errors.AsType[*schema.ControlError](err); !ok || e.Code != schema.CodeBadRequest || len(slices.Clone(s.Drains)) != 0 {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,151 @@
+package client_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/snapshot"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// space is a workspace with one file.
+func (s *store) space(name, content string) schema.Workspace {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "answer.txt"), []byte(content), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	var data bytes.Buffer
+	if _, err := snapshot.Pack(s.t.Context(), dir, &data); err != nil {
+		s.t.Fatal(err)
+	}
+	w := schema.Workspace{Name: name, Path: schema.WorkspacePath(name), Snapshot: *s.Object(data.String())}
+	s.Lock()
+	defer s.Unlock()
+	s.Workspaces = append(s.Workspaces, w)
+	return w
+}
+
+func TestWorkspacesAreThereBeforeTheTextThatNamesThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		s := newStore(t, client.Options{Workspaces: folder})
+		one, ten := s.space("agent1", "the first"), s.space("agent10", "the tenth")
+		s.space("agent2", "nobody names it")
+		in := clienttest.Item(1, "")
+		in.Object = s.Object("large: " + ten.Path + "/answer.txt")
+		s.Put(clienttest.Item(2, ten.Path+", then "+one.Path+"/answer.txt"), in)
+		s.Restart = &schema.Restart{Content: "read " + one.Path}
+		v := s.must()
+		path := func(name string) string { return filepath.Join(folder, "temp_workspaces", name) }
+		want := []string{path("agent10") + ", then " + path("agent1") + "/answer.txt", "large: " + path("agent10") + "/answer.txt"}
+		if diff := cmp.Diff(want, contents(v)); diff != "" || v.Restart.Content != "read "+path("agent1") {
+			t.Errorf("%s, %s", diff, v.Restart.Content)
+		}
+		for name, content := range map[string]string{"agent1": "the first", "agent10": "the tenth"} {
+			if data, err := os.ReadFile(filepath.Join(path(name), "answer.txt")); err != nil || string(data) != content {
+				t.Errorf("%s: %q, %v", name, data, err)
+			}
+		}
+		if _, err := os.Stat(path("agent2")); !os.IsNotExist(err) {
+			t.Errorf("what nobody names was unpacked: %v", err)
+		}
+		if len(v.Workspaces) != 2 || v.Workspaces[0].Path != path("agent1") {
+			t.Errorf("%+v", v.Workspaces)
+		}
+		fetched := s.Fetches
+		s.client.Handed(v.EventID)
+		s.Put(clienttest.Item(3, one.Path))
+		if v := s.must(); s.Fetches != fetched || contents(v)[0] != path("agent1") {
+			t.Errorf("what was there already was fetched again: %v", contents(v))
+		}
+	})
+}
+
+func TestAWorkspaceThatIsNotAvailableIsSaidToBe(t *testing.T) {
+	for name, c := range map[string]struct {
+		folder func(t *testing.T) string
+		change func(*schema.Workspace)
+		says   string
+	}{
+		"no folder":           {func(*testing.T) string { return "" }, nil, "there is no folder"},
+		"a folder that's not": {func(t *testing.T) string { return filepath.Join(t.TempDir(), "gone") }, nil, "gone"},
+		"a link in its place": {func(t *testing.T) string {
+			dir, out := t.TempDir(), t.TempDir()
+			if err := os.Symlink(out, filepath.Join(dir, "temp_workspaces")); err != nil {
+				t.Fatal(err)
+			}
+			return dir
+		}, nil, "is no folder"},
+		"a name that leads out":  {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = "../agent2" }, "no name"},
+		"no name":                {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = "" }, "no name"},
+		"a name with a dot":      {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = ".lock" }, "no name"},
+		"a snapshot that's gone": {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot.Digest = "sha256-00" }, "no such object"},
+		"one that is none":       {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot = schema.Object{Digest: "none", Size: 4} }, "compressed"},
+		"one that is too large":  {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot.Size = 1 << 40 }, "bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(t, client.Options{Workspaces: c.folder(t)})
+				w := s.space("agent2", "text")
+				s.Objects["none"] = []byte("none")
+				if c.change != nil {
+					c.change(&s.Workspaces[0])
+				}
+				s.Put(clienttest.Item(1, "see "+w.Path+" now"))
+				v := s.must()
+				if got := contents(v)[0]; !strings.HasPrefix(got, "see (workspace unavailable: ") || !strings.Contains(got, c.says) || !strings.HasSuffix(got, ") now") {
+					t.Error(got)
+				}
+				s.client.Handed(v.EventID)
+				if len(s.client.Noted("agent/1").Events) != 1 || len(v.Workspaces) != 0 {
+					t.Errorf("it is not acknowledged, or still names workspaces: %+v", v.Workspaces)
+				}
+			})
+		})
+	}
+}
+
+func TestAPathThatIsEmptyStandsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, client.Options{Workspaces: t.TempDir()})
+		s.space("agent2", "text")
+		s.Workspaces[0].Path = ""
+		s.Put(clienttest.Item(1, "text"))
+		if got := contents(s.must()); !slices.Equal(got, []string{"text"}) {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+func TestAVerdictComesInTimeWhateverItsWorkspacesDo(t *testing.T) {
+	for _, left := range []time.Duration{100 * time.Millisecond, time.Second, 30 * time.Second} {
+		t.Run(left.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(t, client.Options{Workspaces: t.TempDir()})
+				w := s.space("agent2", "text")
+				s.Put(clienttest.Item(1, "see "+w.Path))
+				s.Answer = func(verb string, _ *nats.Msg) bool { return verb == schema.VerbFetch }
+				start := time.Now()
+				v, err := s.fake.ask(left)
+				if err != nil || time.Since(start) >= left || time.Since(start) < min(left/2, 10*time.Second) {
+					t.Fatalf("%v after %v", err, time.Since(start))
+				}
+				if got := contents(v)[0]; !strings.Contains(got, "(workspace unavailable: ") {
+					t.Error(got)
+				}
+			})
+		})
+	}
+}
