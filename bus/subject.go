@@ -17,6 +17,8 @@ const (
 	ControlWildcard = "hook.v1.ctl.*.*"
 	// FeedsWildcard is the record of every verdict.
 	FeedsWildcard = "hook.v1.feed.*"
+	// FeedOfAll is the record of what is about no agent in particular.
+	FeedOfAll = "hook.v1.feed._"
 )
 
 // AgainSuffix ends the subject of an event that is asked once more, because
@@ -125,6 +127,9 @@ func ControlSubject(verb, agent string) (string, error) {
 	}
 	return controlPrefix + verb + "." + tok, nil
 }
+
+// ControlVerb is every control request of a verb.
+func ControlVerb(verb string) string { return controlPrefix + verb + ".*" }
 
 // ParseControlSubject returns what is requested, and about whom; an empty
 // agent is nobody in particular. Whether the verb exists is for its servers.

@@ -55,6 +55,7 @@ func configuring() map[string]any {
 			Fabric: fabric, Version: "0.1.0", ConfigVersion: 7, Ready: true, Trouble: "nothing can be stored", Pools: []schema.PoolStatus{{Pool: "gpu", Workers: []schema.WorkerStatus{
 				{Worker: "w1", Capacity: 64, Versions: []uint64{7, 8}, Candidate: &schema.Candidate{Version: 8}},
 			}}},
+			Pending: map[string]int{schema.SourceHuman: 3}, OldestPending: took(4.5e6), BlockedRounds: 1,
 			Brokers: []schema.BrokerStatus{{Broker: "b1", ConfigVersion: 7, Candidate: &schema.Candidate{Version: 8}}, {Broker: "b2", ConfigVersion: 7}},
 			Shadow: []schema.ShadowStatus{{Hook: "new-policy", Counts: []schema.ShadowCount{
 				{Decided: schema.Continue, Would: schema.Deny, Count: 12, Last: eventID, Reason: "writes outside the workspace"},

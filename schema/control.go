@@ -63,6 +63,12 @@ type FabricStatus struct {
 	Pools []PoolStatus `json:"pools"`
 	// LoadErrors are handlers that some worker could not load, by hook name.
 	LoadErrors map[string]string `json:"load_errors,omitzero"`
+	// Pending counts what waits for agents, by source.
+	Pending map[string]int `json:"pending,omitzero"`
+	// OldestPending is how long the oldest of it has waited.
+	OldestPending Duration `json:"oldest_pending,omitzero"`
+	// BlockedRounds counts the agents that may only use terminal tools.
+	BlockedRounds int `json:"blocked_rounds,omitzero"`
 	// Brokers are all brokers of the fabric.
 	Brokers []BrokerStatus `json:"brokers,omitzero"`
 	// Shadow is what shadow hooks would have changed, if that was asked for.

@@ -27,6 +27,7 @@ func wireExamples() map[string]any {
 		"control-error": &schema.ControlError{Code: schema.CodeUnavailable, Message: `the verb "inject" is not served by this version`},
 		"feed.verdict":  record(postToolUse, delivered(), 1840),
 		"feed.aside":    aside(),
+		"feed.expired":  expired(),
 		"status":        status(),
 	}
 	for t, e := range events() {
@@ -36,6 +37,7 @@ func wireExamples() map[string]any {
 	maps.Copy(all, verdicts())
 	maps.Copy(all, replies())
 	maps.Copy(all, configuring())
+	maps.Copy(all, queueing())
 	return all
 }
 
@@ -225,6 +227,16 @@ func record(r schema.Routing, v *schema.Verdict, microseconds float64) *schema.R
 func aside() *schema.Record {
 	rec := record(preToolUse, shadowed(), 0)
 	rec.Aside, rec.Would = true, schema.Deny
+	return rec
+}
+
+// expired is the feed's line about an item that waited for too long.
+func expired() *schema.Record {
+	rec := schema.ExpiredRecord(&schema.Item{
+		Scope: schema.Scope{Session: "7be05901-cf1a-4925"}, Producer: "ci", Number: 17, Key: "s-7be05901-cf1a-4925.ci.17", Sequence: 40,
+		Source: "ci", Strategy: schema.ToolResult, Content: "A test failed on main.", Matcher: "Bash",
+	})
+	rec.Time, rec.Expired.Age = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), schema.DefaultTimeout
 	return rec
 }
 

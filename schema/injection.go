@@ -30,3 +30,11 @@ type Injection struct {
 	// Clients fetch it before they hand the verdict on.
 	Object *Object `json:"object,omitzero"`
 }
+
+// Length is the content's length in bytes, wherever it lies.
+func (in *Injection) Length() int {
+	if in.Object != nil && in.Content == "" {
+		return int(in.Object.Size)
+	}
+	return len(in.Content)
+}

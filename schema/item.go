@@ -76,6 +76,21 @@ type Item struct {
 	TimeLimit  *TimeLimit        `json:"time_limit,omitzero"`
 }
 
+// Length is the length of what an agent is told, in bytes, without what is put around it.
+func (it *Item) Length() int64 {
+	n := int64(len(it.Content))
+	if it.Object != nil {
+		n += it.Object.Size
+	}
+	if s := it.Subagent; s != nil {
+		n += int64(len(s.Answer) + len(s.Error))
+	}
+	if b := it.Background; b != nil {
+		n += int64(len(b.Result) + len(b.Error))
+	}
+	return n
+}
+
 // An Object is content in the object store, named by what it is.
 type Object struct {
 	// Digest is "sha256-" and the hex digits of its SHA-256.

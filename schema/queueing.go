@@ -136,7 +136,9 @@ type DrainAnswer struct {
 // agent names.
 type FetchRequest struct {
 	Digest string `json:"digest"`
-	Offset int64  `json:"offset,omitzero"`
+	// Session is the runtime's session, whose items may name the object, too.
+	Session string `json:"session,omitzero"`
+	Offset  int64  `json:"offset,omitzero"`
 }
 
 // FetchAnswer is that part.

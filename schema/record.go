@@ -6,12 +6,12 @@ import "time"
 // and what they decided, and no content of tools, prompts or injections.
 type Record struct {
 	Time          time.Time         `json:"time"`
-	EventID       string            `json:"event_id"`
-	Event         EventType         `json:"event"`
-	Agent         string            `json:"agent"`
+	EventID       string            `json:"event_id,omitzero"`
+	Event         EventType         `json:"event,omitzero"`
+	Agent         string            `json:"agent,omitzero"`
 	Session       string            `json:"session,omitzero"`
 	Tool          string            `json:"tool,omitzero"`
-	Decision      Decision          `json:"decision"`
+	Decision      Decision          `json:"decision,omitzero"`
 	Reason        string            `json:"reason,omitzero"`
 	Rewritten     bool              `json:"rewritten,omitzero"`
 	Injections    []InjectionRecord `json:"injections,omitzero"`
@@ -24,6 +24,9 @@ type Record struct {
 	Aside bool `json:"aside,omitzero"`
 	// Would is what the call would have come to if this shadow hook had counted.
 	Would Decision `json:"would,omitzero"`
+	// Expired: the record is about no event, but about an item that waited for too
+	// long and is gone.
+	Expired *PendingItem `json:"expired,omitzero"`
 }
 
 // An InjectionRecord is an injection without its content.
@@ -33,6 +36,15 @@ type InjectionRecord struct {
 	Strategy Strategy `json:"strategy"`
 	Length   int      `json:"length"`
 	Sequence uint64   `json:"sequence,omitzero"`
+}
+
+// ExpiredRecord is the record of an item that waited for too long.
+func ExpiredRecord(it *Item) *Record {
+	now := time.Now().UTC()
+	return &Record{Time: now, Agent: it.Scope.Agent, Session: it.Scope.Session, Expired: &PendingItem{
+		Key: it.Key, Sequence: it.Sequence, Scope: it.Scope, Source: it.Source, Strategy: it.Strategy, State: Expired,
+		Length: it.Length(), Age: Duration(max(0, now.Sub(it.Accepted))), Matcher: it.Matcher,
+	}}
 }
 
 // RecordOf is the record of a verdict.
@@ -45,7 +57,7 @@ func RecordOf(r *Routing, v *Verdict, took time.Duration) *Record {
 	}
 	for _, in := range v.Injections {
 		rec.Injections = append(rec.Injections, InjectionRecord{
-			Hook: in.Hook, Source: in.Source, Strategy: in.Strategy, Length: len(in.Content), Sequence: in.Sequence,
+			Hook: in.Hook, Source: in.Source, Strategy: in.Strategy, Length: in.Length(), Sequence: in.Sequence,
 		})
 	}
 	return rec

@@ -32,6 +32,10 @@ func TestTheContractNamesEveryWord(t *testing.T) {
 		schema.Event{}, schema.Result{}, schema.Verdict{}, schema.Restart{}, schema.Terminate{}, schema.Workspace{}, schema.Object{}, schema.ExecutedHook{}, schema.Injection{}, schema.BatchReply{}, schema.Outcome{},
 		schema.Beat{}, schema.Candidate{}, schema.ConfigRequest{}, schema.ConfigAnswer{}, schema.Problem{}, schema.VersionInfo{},
 		schema.HooksRequest{}, schema.HooksAnswer{}, schema.StatusRequest{}, schema.BrokerStatus{}, schema.ShadowStatus{}, schema.ShadowCount{},
+		schema.InjectRequest{}, schema.Receipt{}, schema.PendingRequest{}, schema.PendingAnswer{}, schema.PendingItem{}, schema.Scope{},
+		schema.WithdrawRequest{}, schema.WithdrawAnswer{}, schema.AckRequest{}, schema.DrainRequest{}, schema.DrainAnswer{}, schema.FetchRequest{},
+		schema.FetchAnswer{}, schema.AnswerRequest{}, schema.AnswerReceipt{}, schema.ModeRequest{}, schema.RoundRequest{}, schema.Round{},
+		schema.SubagentResult{}, schema.BackgroundResult{},
 		schema.Record{}, schema.InjectionRecord{}, schema.FabricStatus{}, schema.ControlError{}, schema.Ack{},
 	} {
 		for f := range fields(reflect.TypeOf(v)) {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 func main() {
@@ -27,9 +29,7 @@ func generate(src, dir string) error {
 	if err != nil {
 		return err
 	}
-	for name, build := range map[string]func(docs) (*jsonschema.Schema, error){
-		"event": eventSchema, "result": resultSchema, "verdict": verdictSchema, "hooks": hooksSchema,
-	} {
+	for name, build := range schemas() {
 		s, err := build(d)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -40,6 +40,28 @@ func generate(src, dir string) error {
 		}
 	}
 	return nil
+}
+
+// schemas are all of them by the names of their files.
+func schemas() map[string]func(docs) (*jsonschema.Schema, error) {
+	return map[string]func(docs) (*jsonschema.Schema, error){
+		"event": eventSchema, "result": resultSchema, "verdict": verdictSchema, "hooks": hooksSchema,
+		"control/" + schema.VerbInject:     inferred[schema.InjectRequest],
+		"control/" + schema.VerbPending:    inferred[schema.PendingRequest],
+		"control/" + schema.VerbWithdraw:   inferred[schema.WithdrawRequest],
+		"control/" + schema.VerbAck:        inferred[schema.AckRequest],
+		"control/" + schema.VerbDrain:      inferred[schema.DrainRequest],
+		"control/" + schema.VerbFetch:      inferred[schema.FetchRequest],
+		"control/" + schema.VerbAnswer:     inferred[schema.AnswerRequest],
+		"control/" + schema.VerbMode:       inferred[schema.ModeRequest],
+		"control/" + schema.VerbCheckpoint: nothing,
+		"control/" + schema.VerbRound:      inferred[schema.RoundRequest],
+	}
+}
+
+// nothing describes a request that says nothing.
+func nothing(docs) (*jsonschema.Schema, error) {
+	return &jsonschema.Schema{Type: "object", Description: "The request says nothing."}, nil
 }
 
 func write(path string, s *jsonschema.Schema) error {

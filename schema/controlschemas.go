@@ -1,0 +1,18 @@
+package schema
+
+import "embed"
+
+// controlSchemas are the JSON Schemas of the control requests about what waits
+// for agents, by their verbs.
+//
+//go:embed control/*.schema.json
+var controlSchemas embed.FS
+
+// ControlSchema is the JSON Schema of the request of a verb; empty: there is none.
+func ControlSchema(verb string) string {
+	data, err := controlSchemas.ReadFile("control/" + verb + ".schema.json")
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
