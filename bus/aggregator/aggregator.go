@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 	"github.com/nats-io/nuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
@@ -50,6 +51,12 @@ type Options struct {
 	Calls int
 	// Interest reports whether somebody listens on a subject; nil: always.
 	Interest func(subject string) bool
+	// Memory is what is remembered of agents.
+	Memory Memory
+	// Stages makes the hooks that run in this process; nil: none can be made.
+	Stages Stages
+	// Ledger counts what happens in the memory; nil: one is made.
+	Ledger *Ledger
 	// Registerer takes the metrics; nil: nobody sees them.
 	Registerer prometheus.Registerer
 	// Logger; nil: slog's default.
@@ -86,6 +93,15 @@ type Aggregator struct {
 	shadows    shadows
 	service    micro.Service
 
+	ledger      *Ledger
+	acks        *acks
+	warned      warned
+	broken      broken
+	unreachable *outage       // the memory
+	passing     chan struct{} // held by what is remembered off the path
+	verbs       map[string]verb
+	asking      *semaphore.Weighted // held by requests about the memory, by their bytes
+
 	active   atomic.Pointer[active]
 	prepared atomic.Pointer[active] // what may become active
 	unfit    atomic.Bool            // the active configuration can not be used here
@@ -106,7 +122,8 @@ type Aggregator struct {
 // that most calls get.
 type active struct {
 	*dispatch.Snapshot
-	nothing []byte // the encoded verdict of a call that no hook matches
+	nothing []byte   // the encoded verdict of a call that no hook matches
+	stages  []staged // by hook
 }
 
 // Start begins to listen. Before the first Activate no event is taken.
@@ -118,6 +135,7 @@ func Start(opt Options) (*Aggregator, error) {
 		turn: make(chan struct{}, 1), asked: make(chan struct{}, maxAsked),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
+	a.startMemory()
 	a.crew = newCrew(a.ctx, opt.Calls, a.take, opt.Logger)
 	a.again = newCrew(a.ctx, max(1, opt.Calls/againShare), a.takeAgain, opt.Logger)
 	var err error
@@ -147,6 +165,9 @@ func withDefaults(opt Options) Options {
 	if opt.Queue == 0 {
 		opt.Queue = 4096
 	}
+	if opt.Ledger == nil {
+		opt.Ledger = NewLedger(opt.Registerer, opt.Logger)
+	}
 	if opt.Trouble == nil {
 		opt.Trouble = func() error { return nil }
 	}
@@ -157,6 +178,22 @@ func withDefaults(opt Options) Options {
 		opt.Logger = slog.Default()
 	}
 	return opt
+}
+
+// startMemory makes what stands between calls and the memory.
+func (a *Aggregator) startMemory() {
+	mem := &a.opt.Memory
+	a.ledger, a.passing = a.opt.Ledger, make(chan struct{}, maxPassing)
+	a.verbs, a.asking = verbs(), semaphore.NewWeighted(maxVerbs)
+	a.unreachable = &outage{log: a.opt.Logger, what: "what waits for agents"}
+	var write func(context.Context, string, []string) error
+	if mem.Queue != nil {
+		write = mem.Queue.Ack
+		if a.opt.Registerer != nil {
+			a.opt.Registerer.MustRegister(newGauges(mem.Queue))
+		}
+	}
+	a.acks = newAcks(a.ctx, write, a.unreachable)
 }
 
 // watch counts what is not in verdicts.
@@ -198,7 +235,7 @@ func (a *Aggregator) prepare(cfg schema.Config) (*active, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the empty verdict: %w", err)
 	}
-	p := &active{Snapshot: snap, nothing: nothing}
+	p := &active{Snapshot: snap, nothing: nothing, stages: a.makeStages(&cfg)}
 	a.prepared.Store(p)
 	return p, nil
 }
@@ -258,6 +295,7 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 	if err := errors.Join(a.crew.drain(ctx), a.again.drain(ctx)); err != nil {
 		return err
 	}
+	a.acks.drain(ctx)
 	_ = a.service.Stop() // it only withdraws the face; nothing depends on it
 	for _, s := range append(a.subs, a.caller.sub) {
 		_ = s.Unsubscribe() // the connection may be closed already

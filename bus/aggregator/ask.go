@@ -46,17 +46,20 @@ func (a *Aggregator) take(m *nats.Msg) {
 		a.refuse(m, act, req.Routing, arrived, err)
 		return
 	}
+	a.seen(&req.Routing)
 	plan := act.Plan(req.Agent, req.Event, req.Tool)
-	if plan.Empty() {
+	if plan.Empty() && !a.minds(act, plan, &req) {
 		a.reply(m, act.nothing)
 		a.record(&req.Routing, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version}, arrived)
 		return
 	}
 	a.metrics.inFlight.Inc()
 	stop := a.beatWhile(m)
-	v := a.dispatch(act, plan, &dispatch.Request{
+	asked := &dispatch.Request{
 		Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body,
-	})
+	}
+	v := a.judged(act, plan, asked)
+	a.remember(act, plan, asked, req.Acks, &v)
 	stop()
 	a.metrics.inFlight.Dec()
 	a.answer(m, act, &req.Routing, &v, arrived)
@@ -221,6 +224,7 @@ func (a *Aggregator) record(r *schema.Routing, v *schema.Verdict, arrived time.T
 				"event", r.Event, "event_id", r.ID, "agent", r.Agent, "error", x.Error)
 		}
 	}
+	a.ledger.injected(r, v)
 	a.feed.verdict(r, v, took)
 }
 

@@ -17,9 +17,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// reserved are verbs of the contract that this release does not serve.
-var reserved = []string{"inject", "answer", "round", "ack", "drain", "fetch", "mode", "checkpoint"}
-
 // control registers the aggregator with the NATS micro framework, as its face
 // to `nats micro`, and serves the control verbs.
 func (a *Aggregator) control() error {
@@ -35,13 +32,31 @@ func (a *Aggregator) control() error {
 		return fmt.Errorf("registering the control service: %w", err)
 	}
 	a.service = svc
-	err = svc.AddEndpoint("control", micro.HandlerFunc(a.serve),
+	err = svc.AddEndpoint(endpointName, micro.HandlerFunc(a.serve),
 		micro.WithEndpointSubject(bus.ControlWildcard), micro.WithEndpointQueueGroup(bus.QueueAggregators))
 	if err != nil {
 		return fmt.Errorf("serving control requests: %w", err)
 	}
+	return a.endpoints(svc)
+}
+
+// endpoints gives the verbs about what is remembered endpoints of their own, so
+// that who asks the service what it can do is told what each of them takes. A
+// request comes to one of them or to the one for all verbs: they do the same.
+func (a *Aggregator) endpoints(svc micro.Service) error {
+	for _, verb := range verbNames() {
+		err := svc.AddEndpoint(verb, micro.HandlerFunc(a.serve), micro.WithEndpointSubject(bus.ControlVerb(verb)),
+			micro.WithEndpointQueueGroup(bus.QueueAggregators),
+			micro.WithEndpointMetadata(map[string]string{"request": schema.ControlSchema(verb)}))
+		if err != nil {
+			return fmt.Errorf("serving %s requests: %w", verb, err)
+		}
+	}
 	return nil
 }
+
+// endpointName is the name of the endpoint for all verbs.
+const endpointName = "control"
 
 // maxAsked bounds the control requests under way that take their time.
 const maxAsked = 64
@@ -50,6 +65,10 @@ const maxAsked = 64
 // takes its time is answered on the request's reply subject when it is done.
 func (a *Aggregator) serve(r micro.Request) {
 	answer, err := a.verb(r)
+	if later, ok := answer.(memorising); ok && err == nil {
+		a.finally(r, deferred(later))
+		return
+	}
 	if later, ok := answer.(deferred); ok && err == nil {
 		if err = a.later(r, later); err == nil {
 			return
@@ -91,15 +110,22 @@ func (a *Aggregator) later(r micro.Request, answer deferred) error {
 	default:
 		return &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf("%d requests are under way already; try again", maxAsked)}
 	}
+	a.finally(r, func(ctx context.Context) (any, error) {
+		defer func() { <-a.asked }()
+		return answer(ctx)
+	})
+	return nil
+}
+
+// finally answers a request when its answer is there, however many do.
+func (a *Aggregator) finally(r micro.Request, answer deferred) {
 	subject, who := r.Subject(), replier{a.opt.Work, r.Reply()}
 	a.done.Go(func() {
-		defer func() { <-a.asked }()
 		v, err := a.tried(answer)
 		if who.reply != "" {
 			a.respond(who, subject, v, err)
 		}
 	})
-	return nil
 }
 
 // tried is an answer, also if making it breaks: no request takes the broker down.
@@ -157,11 +183,11 @@ func (a *Aggregator) verb(r micro.Request) (any, error) {
 			err = a.notLate()
 		}
 		return deferred(func(ctx context.Context) (any, error) { return a.Hooks(ctx, agent, &req) }), err
-	case slices.Contains(reserved, verb):
-		return nil, &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf("this release does not serve %q yet", verb)}
 	}
-	return nil, &schema.ControlError{Code: schema.CodeBadRequest, Message: fmt.Sprintf(
-		"unknown control verb %q; write status, config or hooks, or one of the reserved %s", verb, strings.Join(reserved, ", "))}
+	if v, ok := a.verbs[verb]; ok {
+		return a.memorised(v, verb, agent, r)
+	}
+	return nil, badRequest("unknown control verb %q; write status, config, hooks, %s", verb, strings.Join(verbNames(), ", "))
 }
 
 // notLate refuses a request that changes the configuration. While this broker
@@ -175,11 +201,13 @@ func (a *Aggregator) notLate() error {
 }
 
 // readRequest reads the body of a request; an empty one is {}.
-func readRequest(r micro.Request, into any) error {
-	if len(r.Data()) == 0 {
+func readRequest(r micro.Request, into any) error { return readJSON(r.Data(), into) }
+
+func readJSON(data []byte, into any) error {
+	if len(data) == 0 {
 		return nil
 	}
-	if err := schema.Unmarshal(r.Data(), into); err != nil {
+	if err := schema.Unmarshal(data, into); err != nil {
 		return badRequest("the request can not be read: %v", err)
 	}
 	return nil
@@ -212,12 +240,14 @@ func (a *Aggregator) Status() schema.FabricStatus {
 			Draining: beat.Draining, Versions: beat.Versions,
 		})
 	}
+	a.remembered(&s)
 	if a.unfit.Load() {
 		s.Trouble = "the active configuration can not be used by this broker, which answers nothing until there is another one; its log says why"
 	} else if err := a.opt.Trouble(); err != nil {
 		s.Trouble = err.Error()
 	}
 	if act := a.active.Load(); act != nil {
+		maps.Copy(s.LoadErrors, act.stageErrors())
 		s.Ready, s.Hooks = true, act.Config.Written()
 		s.Pools = slices.DeleteFunc(s.Pools, func(p schema.PoolStatus) bool { return len(p.Workers) == 0 })
 		for i := range act.Config.Hooks {

@@ -54,9 +54,9 @@ func TestControlErrorsHaveACodeAndASentence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, library{})
 		for subject, want := range map[string]struct{ code, says string }{
-			"hook.v1.ctl.inject.agent1": {schema.CodeUnavailable, `does not serve "inject" yet`},
-			"hook.v1.ctl.round.agent1":  {schema.CodeUnavailable, `does not serve "round" yet`},
-			"hook.v1.ctl.ack._":         {schema.CodeUnavailable, `does not serve "ack" yet`},
+			"hook.v1.ctl.inject.agent1": {schema.CodeUnavailable, "keeps no queue"},
+			"hook.v1.ctl.round.agent1":  {schema.CodeUnavailable, "keeps no rounds"},
+			"hook.v1.ctl.ack._":         {schema.CodeBadRequest, "about one agent"},
 			"hook.v1.ctl.explode._":     {schema.CodeBadRequest, `unknown control verb "explode"; write status`},
 			"hook.v1.ctl.STATUS._":      {schema.CodeBadRequest, "is no control verb"},
 			"hook.v1.ctl.status.=2f":    {schema.CodeBadRequest, "agent"},

@@ -22,6 +22,7 @@ type feed struct {
 	nc       *nats.Conn
 	interest func(string) bool
 	records  chan *schema.Record
+	expired  <-chan *schema.Item
 	dropped  prometheus.Counter
 	log      *slog.Logger
 }
@@ -32,7 +33,7 @@ func newFeed(opt Options, dropped prometheus.Counter) *feed {
 	}
 	return &feed{
 		nc: opt.Work, interest: opt.Interest, dropped: dropped, log: opt.Logger,
-		records: make(chan *schema.Record, feedDepth),
+		records: make(chan *schema.Record, feedDepth), expired: opt.Ledger.expired,
 	}
 }
 
@@ -82,14 +83,19 @@ func (f *feed) run(ctx context.Context) {
 			return
 		case r := <-f.records:
 			f.publish(r)
+		case it := <-f.expired:
+			f.publish(schema.ExpiredRecord(it))
 		}
 	}
 }
 
 func (f *feed) publish(r *schema.Record) {
-	subject, err := bus.FeedSubject(r.Agent)
-	if err != nil {
-		return
+	subject := bus.FeedOfAll
+	if r.Agent != "" {
+		var err error
+		if subject, err = bus.FeedSubject(r.Agent); err != nil {
+			return
+		}
 	}
 	data, err := schema.Marshal(r)
 	if err == nil {

@@ -25,6 +25,9 @@ func (a *Aggregator) listen() error {
 	}
 	a.done.Go(a.tick)
 	a.done.Go(func() { a.feed.run(a.ctx) })
+	if a.opt.Memory.Rounds != nil {
+		a.done.Go(a.keep)
+	}
 	return nil
 }
 

@@ -112,7 +112,12 @@ func (s *shadows) status() []schema.ShadowStatus {
 
 // stats adds what shadow hooks would have changed to the statistics that the
 // service answers with, so that every broker can sum up all of them.
-func (a *Aggregator) stats(*micro.Endpoint) any { return a.shadows.status() }
+func (a *Aggregator) stats(e *micro.Endpoint) any {
+	if e.Name != endpointName {
+		return nil // once is enough
+	}
+	return a.shadows.status()
+}
 
 // peerStats is what is used of the statistics of a broker.
 type peerStats struct {

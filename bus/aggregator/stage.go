@@ -1,6 +1,12 @@
 package aggregator
 
-import "github.com/hookfabric/hookfabric/schema"
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
 
 // A Stage is a hook that runs in the aggregator itself: a [Delivery] or a [Gate].
 type Stage any
@@ -23,5 +29,87 @@ type Gate interface {
 	Refuse(tool string, r *schema.Round) schema.Result
 }
 
+// An Observer is a [Delivery] that wants to see what some tools returned.
+type Observer interface {
+	// Observes reports whether it wants to see what the tool returned. Bodies of
+	// other events are not read for it.
+	Observes(tool string) bool
+	// Observe changes what is remembered of peers because of the event, and
+	// reports whether it did.
+	Observe(e *schema.Event, p *schema.Peers) bool
+}
+
+// A Terminator is a [Gate] that can list the tools which it never refuses, for
+// the warning before.
+type Terminator interface {
+	Terminal() []string
+}
+
 // Stages makes the stage of a hook, or says what is wrong with its options.
 type Stages func(h *schema.Hook) (Stage, error)
+
+// staged is what was made of a hook that is a stage; the zero staged is none.
+type staged struct {
+	delivery Delivery
+	observer Observer
+	gate     Gate
+	// err is why there is no stage though the hook is one.
+	err error
+}
+
+// makeStages makes the stages of a configuration, by their hooks.
+func (a *Aggregator) makeStages(cfg *schema.Config) []staged {
+	all := make([]staged, len(cfg.Hooks))
+	for i := range cfg.Hooks {
+		if h := &cfg.Hooks[i]; h.Stage() && h.Mode == schema.Enforce {
+			all[i] = a.makeStage(h)
+			if err := all[i].err; err != nil {
+				a.opt.Logger.Warn("a hook can not be loaded", "hook", h.Name, "version", cfg.Version, "error", err)
+			}
+		}
+	}
+	return all
+}
+
+func (a *Aggregator) makeStage(h *schema.Hook) (st staged) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.opt.Logger.Error("making a stage panicked", "hook", h.Name, "panic", p, "stack", string(debug.Stack()))
+			st = staged{err: fmt.Errorf("making it failed: %v", p)}
+		}
+	}()
+	if a.opt.Stages == nil {
+		return staged{err: errors.New("this broker has no stages")}
+	}
+	made, err := a.opt.Stages(h)
+	if err != nil {
+		return staged{err: err}
+	}
+	st.delivery, _ = made.(Delivery)
+	st.observer, _ = made.(Observer)
+	st.gate, _ = made.(Gate)
+	if h.Delivers() && st.delivery == nil || h.Gates() && st.gate == nil {
+		return staged{err: fmt.Errorf("%q is no stage of this release", h.Handler)}
+	}
+	return st
+}
+
+// StageErrors are the stages of a configuration that can not be made here, by
+// their hooks' names. Prepare it first.
+func (a *Aggregator) StageErrors(cfg schema.Config) (map[string]string, error) {
+	act, err := a.prepare(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return act.stageErrors(), nil
+}
+
+func (act *active) stageErrors() map[string]string {
+	all := make(map[string]string)
+	for i := range act.stages {
+		if err := act.stages[i].err; err != nil {
+			all[act.Config.Hooks[i].Name] = err.Error()
+		}
+	}
+	return all
+}

@@ -1,0 +1,138 @@
+package aggregator
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// maxAcked bounds the acknowledged events that are remembered.
+	maxAcked = 1 << 16
+	// maxAcking bounds the acknowledgements that wait to be written.
+	maxAcking = 1 << 14
+	// acking bounds the agents whose acknowledgements are written at a time.
+	acking = 32
+	// ackTime is how long one write may take; shims ask again.
+	ackTime = 10 * time.Second
+)
+
+// acked names an event of an agent whose injections were handed over.
+type acked struct{ agent, event string }
+
+// acks writes acknowledgements that ride in no claim, off the path of calls, and
+// remembers what is known to be acknowledged. What it drops the shims say again.
+type acks struct {
+	write func(ctx context.Context, agent string, events []string) error
+	state *outage
+	ctx   context.Context //nolint:containedctx // the aggregator's life
+	slots chan struct{}
+	done  sync.WaitGroup
+
+	mu sync.Mutex // guards what follows
+	// known are events acknowledged through this broker, in two generations: when
+	// the younger one is full the older one is forgotten.
+	known, older map[acked]struct{}
+	// waiting are events to be acknowledged, by agent; who has an entry has
+	// somebody who writes it.
+	waiting map[string][]string
+	n       int // how many there are
+}
+
+func newAcks(ctx context.Context, write func(context.Context, string, []string) error, state *outage) *acks {
+	return &acks{
+		write: write, state: state, ctx: ctx, slots: make(chan struct{}, acking),
+		known: make(map[acked]struct{}), waiting: make(map[string][]string),
+	}
+}
+
+// sorted tells the events that are known to be acknowledged from those that are not.
+func (k *acks) sorted(agent string, events []string) (known, unknown []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, e := range events {
+		_, young := k.known[acked{agent, e}]
+		_, old := k.older[acked{agent, e}]
+		if young || old {
+			known = append(known, e)
+		} else {
+			unknown = append(unknown, e)
+		}
+	}
+	return known, unknown
+}
+
+// note remembers that events are acknowledged for ever.
+func (k *acks) note(agent string, events []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, e := range events {
+		if len(k.known) >= maxAcked/2 {
+			k.older, k.known = k.known, make(map[acked]struct{})
+		}
+		k.known[acked{agent, e}] = struct{}{}
+	}
+}
+
+// later acknowledges events when it can be done. Those of one agent are written
+// together, and one write at a time.
+func (k *acks) later(agent string, events []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.n+len(events) > maxAcking {
+		return
+	}
+	k.n += len(events)
+	before, busy := k.waiting[agent]
+	k.waiting[agent] = append(before, events...)
+	if !busy {
+		k.done.Go(func() { k.run(agent) })
+	}
+}
+
+// run writes what waits for an agent until nothing does.
+func (k *acks) run(agent string) {
+	k.slots <- struct{}{}
+	defer func() { <-k.slots }()
+	for {
+		events := k.next(agent)
+		if events == nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(k.ctx, ackTime)
+		err := k.write(ctx, agent, events)
+		cancel()
+		if err != nil {
+			k.state.begun(err)
+			continue
+		}
+		k.state.over()
+		k.note(agent, events)
+	}
+}
+
+func (k *acks) next(agent string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	events := k.waiting[agent]
+	if len(events) == 0 {
+		delete(k.waiting, agent)
+		return nil
+	}
+	k.waiting[agent] = nil // the entry says that somebody is at it
+	k.n -= len(events)
+	return events
+}
+
+// drain waits until all is written, or ctx ends.
+func (k *acks) drain(ctx context.Context) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		k.done.Wait()
+	}()
+	select {
+	case <-written:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,55 @@
+package aggregator
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// maxBroken bounds the items that are remembered because they can not be rendered.
+	maxBroken = 4096
+	// mendTime is how long such an item waits before it is tried again.
+	mendTime = 5 * time.Minute
+)
+
+// broken are items that some stage could not render. They hold back what is
+// behind them of the same source, as a lease would, but nothing else.
+type broken struct {
+	mu    sync.Mutex
+	until map[uint64]time.Time // by sequence; guarded by mu
+}
+
+func (b *broken) add(items []*schema.Item) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.until == nil || len(b.until) >= maxBroken {
+		b.until = make(map[uint64]time.Time)
+	}
+	for _, it := range items {
+		b.until[it.Sequence] = time.Now().Add(mendTime)
+	}
+}
+
+// without are the items that may be handed over.
+func (b *broken) without(items []*schema.Item) []*schema.Item {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.until) == 0 {
+		return items
+	}
+	var some []*schema.Item
+	held := make(map[string]bool)
+	for _, it := range items {
+		until, ok := b.until[it.Sequence]
+		if ok && time.Now().After(until) {
+			delete(b.until, it.Sequence)
+			ok = false
+		}
+		if held[it.Source] = held[it.Source] || ok; !held[it.Source] {
+			some = append(some, it)
+		}
+	}
+	return some
+}

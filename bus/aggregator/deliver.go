@@ -1,0 +1,278 @@
+package aggregator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// maxHanded is about how much content one verdict brings of the queue.
+	maxHanded = 4 << 20
+	// maxFilled is how large a verdict may be already for something to be handed
+	// over with it: what can not be sent is handed over for nothing.
+	maxFilled = schema.MaxEvent - maxHanded - 1<<20
+)
+
+// delivery is one handing over of what waits for an agent: a claim, and what the
+// stages make of it.
+type delivery struct {
+	agg *Aggregator
+	act *active
+	// hooks are the stages that are asked, in order, as indexes of the configuration.
+	hooks []int
+	to    schema.Receiver
+	// by is the stage that chose an item, by the item's sequence.
+	by     map[uint64]int
+	faults []fault
+}
+
+// fault is what went wrong with a stage.
+type fault struct {
+	hook int
+	kind schema.OutcomeKind
+	what string
+}
+
+// deliver hands over with a verdict that is complete what waits for its agent,
+// and acknowledges in the same write. It reports whether that was done.
+func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Request, acks []string, v *schema.Verdict) bool {
+	q := a.opt.Memory.Queue
+	if q == nil || len(plan.Deliver) == 0 || req.Event.Blocks(v.Decision) || filled(v) > maxFilled {
+		return false
+	}
+	ctx, cancel := a.budgeted(req.Deadline)
+	defer cancel()
+	round := a.round(req.Agent)
+	if round != nil && round.SoftDue() && act.warns(plan) {
+		a.warn(ctx, act, round)
+		round = a.round(req.Agent)
+	}
+	if !q.Due(req.Agent, req.Session) {
+		return false
+	}
+	d := &delivery{agg: a, act: act, hooks: plan.Deliver, to: schema.Receiver{Routing: req.Routing, Round: round}, by: make(map[uint64]int)}
+	claimed, err := q.Claim(ctx, &queue.Claim{Routing: req.Routing, Acks: acks, Choose: d.choose, MaxBytes: maxHanded})
+	if err != nil {
+		a.ledger.cut.Inc()
+		a.unreachable.begun(err)
+		d.tell(v, nil)
+		return false
+	}
+	a.unreachable.over()
+	a.acks.note(req.Agent, acks)
+	v.Acked = append(v.Acked, acks...)
+	d.tell(v, d.made(ctx, &claimed))
+	return true
+}
+
+// filled is about how large a verdict is.
+func filled(v *schema.Verdict) (n int) {
+	n = len(v.UpdatedInput) + len(v.UpdatedOutput) + len(v.Value)
+	for _, e := range v.Effects {
+		n += len(e)
+	}
+	for i := range v.Injections {
+		n += len(v.Injections[i].Content)
+	}
+	return n
+}
+
+// choose has the stages choose of what is due: each of what those before it left.
+func (d *delivery) choose(p *schema.Peers, due []*schema.Item) (all []*schema.Item) {
+	clear(d.by)
+	d.faults = nil
+	d.to.Peers = clonePeers(p)
+	rest := d.agg.broken.without(due)
+	for _, hook := range d.hooks {
+		for _, it := range d.chosen(hook, p, rest) {
+			d.by[it.Sequence] = hook
+		}
+		var left []*schema.Item
+		for _, it := range rest {
+			if _, taken := d.by[it.Sequence]; !taken {
+				left = append(left, it)
+			}
+		}
+		rest = left
+	}
+	for _, it := range due {
+		if _, taken := d.by[it.Sequence]; taken {
+			all = append(all, it)
+		}
+	}
+	return all
+}
+
+// chosen is what one stage chooses. One that breaks chooses nothing.
+func (d *delivery) chosen(hook int, p *schema.Peers, due []*schema.Item) (items []*schema.Item) {
+	st := &d.act.stages[hook]
+	if st.delivery == nil || len(due) == 0 {
+		if st.err != nil {
+			d.fault(hook, schema.LoadError, fmt.Sprintf("its handler can not be loaded: %v", st.err))
+		}
+		return nil
+	}
+	before := clonePeers(p)
+	defer func() {
+		if r := recover(); r != nil {
+			*p, items = before, nil
+			d.panicked(hook, r)
+		}
+	}()
+	return st.delivery.Choose(&d.to, p, due)
+}
+
+func (d *delivery) panicked(hook int, r any) {
+	d.agg.opt.Logger.Error("a stage panicked", "hook", d.name(hook), "agent", d.to.Agent, "event_id", d.to.ID, "panic", r, "stack", string(debug.Stack()))
+	d.fault(hook, schema.Errored, fmt.Sprintf("it panicked: %v", r))
+}
+
+func (d *delivery) fault(hook int, kind schema.OutcomeKind, what string) {
+	d.faults = append(d.faults, fault{hook, kind, what})
+}
+
+func (d *delivery) name(hook int) string { return d.act.Config.Hooks[hook].Name }
+
+// handed is what a stage made of its items.
+type handed struct {
+	hook int
+	schema.Handout
+	took time.Duration
+}
+
+// made has each stage render what it chose. Where one can not, nothing at all is
+// handed over: the items stay with the event, whose acknowledgement would count
+// for all of them, and come again when the lease has ended.
+func (d *delivery) made(ctx context.Context, c *queue.Claimed) (all []handed) {
+	if c.Again {
+		p := clonePeers(&c.Peers)
+		d.choose(&p, c.Items)
+	}
+	items := make(map[int][]*schema.Item)
+	for _, it := range d.inline(ctx, c.Items) {
+		hook, ok := d.by[it.Sequence]
+		if !ok {
+			d.fault(d.hooks[0], schema.Errored, fmt.Sprintf("no hook hands item %d over any more; it comes again", it.Sequence))
+			return nil
+		}
+		items[hook] = append(items[hook], it)
+	}
+	whole := true
+	for _, hook := range d.hooks {
+		if len(items[hook]) == 0 {
+			continue
+		}
+		h, ok := d.rendered(hook, items[hook])
+		if !ok {
+			d.agg.broken.add(items[hook])
+		}
+		whole = whole && ok
+		all = append(all, h)
+	}
+	if !whole {
+		return nil
+	}
+	return all
+}
+
+// rendered is what a stage makes of its items, and whether that can be handed over.
+func (d *delivery) rendered(hook int, items []*schema.Item) (h handed, ok bool) {
+	began := time.Now()
+	h.hook = hook
+	defer func() {
+		if r := recover(); r != nil {
+			d.panicked(hook, r)
+			ok = false
+		}
+	}()
+	h.Handout = d.act.stages[hook].delivery.Render(&d.to, items)
+	d.finish(&h, items)
+	h.took = time.Since(began)
+	if len(h.Injections) == 0 && h.Restart == nil {
+		d.fault(hook, schema.Errored, fmt.Sprintf("it made nothing of %d items; they come again", len(items)))
+		return h, false
+	}
+	return h, true
+}
+
+// finish gives what a stage made the facts that it may have left out, and drops
+// what says nothing.
+func (d *delivery) finish(h *handed, items []*schema.Item) {
+	some := h.Injections[:0]
+	for _, in := range h.Injections {
+		if in.Content != "" || in.Object != nil {
+			some = append(some, in)
+		}
+	}
+	h.Injections = some
+	for _, it := range items {
+		if it.Object != nil && it.Content == "" && !leaves(&h.Handout, it.Object) {
+			h.Injections = append(h.Injections, schema.Injection{Strategy: it.Strategy, Source: it.Source, Sequence: it.Sequence, Object: it.Object})
+		}
+	}
+	for i := range h.Injections {
+		in := &h.Injections[i]
+		if !in.Strategy.Known() {
+			in.Strategy = schema.ToolResult
+		}
+		if in.Sequence == 0 {
+			label(in, share(i, len(h.Injections), items))
+		}
+		if in.Source == "" {
+			in.Source = items[0].Source
+		}
+	}
+}
+
+// share are the items that an injection is taken to be about: its own if there
+// are as many injections as items, else all.
+func share(i, n int, items []*schema.Item) []*schema.Item {
+	if n == len(items) {
+		return items[i : i+1]
+	}
+	return items
+}
+
+// label says which items are in an injection.
+func label(in *schema.Injection, items []*schema.Item) {
+	in.Sequence = items[len(items)-1].Sequence
+	if len(items) > 1 {
+		in.Sequences = make([]uint64, len(items))
+		for i, it := range items {
+			in.Sequences[i] = it.Sequence
+		}
+	}
+}
+
+func clonePeers(p *schema.Peers) schema.Peers {
+	c := *p
+	c.Seen = maps.Clone(p.Seen)
+	return c
+}
+
+// tell puts what the stages made into the verdict, each at its hook's place.
+func (d *delivery) tell(v *schema.Verdict, all []handed) {
+	for i := range all {
+		h := &all[i]
+		d.act.Place(v, h.hook, schema.ExecutedHook{Outcome: schema.OK, Duration: schema.Duration(h.took)}, h.Injections)
+		v.Workspaces = append(v.Workspaces, h.Workspaces...)
+		switch {
+		case h.Restart == nil:
+		case v.Restart == nil:
+			v.Restart = h.Restart
+		default:
+			v.Restart.Content += "\n\n" + h.Restart.Content
+		}
+	}
+	for _, f := range d.faults {
+		d.act.Place(v, f.hook, schema.ExecutedHook{Outcome: f.kind, Error: f.what}, nil)
+		v.HookErrors = append(v.HookErrors, fmt.Sprintf("hook %q: %s", d.name(f.hook), f.what))
+	}
+}

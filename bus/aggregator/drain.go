@@ -1,0 +1,107 @@
+package aggregator
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// drain hands over at once all that the agent's stages would hand over in the end,
+// as one message of the user: for runtimes that can only be told between turns.
+func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainRequest) (*schema.DrainAnswer, error) {
+	q, err := a.queue()
+	if err != nil {
+		return nil, err
+	}
+	id, err := eventIDOf("event_id", req.EventID)
+	if err != nil {
+		return nil, err
+	}
+	act := a.active.Load()
+	if act == nil {
+		return nil, unavailable("there is no configuration yet")
+	}
+	r := schema.Routing{Event: schema.UserPromptSubmit, Agent: agent, Session: req.Session, ID: id}
+	a.seen(&r)
+	d := &delivery{agg: a, act: act, hooks: act.deliverers(agent), to: schema.Receiver{Routing: r, Round: a.round(agent)}, by: make(map[uint64]int)}
+	claimed, err := q.Claim(ctx, &queue.Claim{Routing: r, Any: true, Choose: d.choose, MaxBytes: maxHanded})
+	if err != nil {
+		return nil, err
+	}
+	var v schema.Verdict
+	d.tell(&v, d.made(ctx, &claimed))
+	a.ledger.injected(&r, &v)
+	if len(v.HookErrors) > 0 {
+		a.opt.Logger.Warn("something could not be drained", "agent", agent, "event_id", id, "errors", v.HookErrors)
+	}
+	return &schema.DrainAnswer{
+		Fabric: a.fabric(), EventID: id, Content: oneMessage(&v), Injections: v.Injections, Workspaces: v.Workspaces, Remaining: claimed.More,
+	}, nil
+}
+
+// oneMessage is what a verdict says to the agent, as one text.
+func oneMessage(v *schema.Verdict) string {
+	var parts []string
+	if v.Restart != nil && v.Restart.Content != "" {
+		parts = append(parts, v.Restart.Content)
+	}
+	for i := range v.Injections {
+		if text := v.Injections[i].Content; text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// deliverers are the delivery stages of an agent, one of each handler, those of
+// PostToolUse before those that it has only at other events.
+func (act *active) deliverers(agent string) (hooks []int) {
+	known := make(map[string]bool)
+	add := func(t schema.EventType) {
+		for _, hook := range act.Plan(agent, t, "").Deliver {
+			if handler := act.Config.Hooks[hook].Handler; !known[handler] {
+				known[handler] = true
+				hooks = append(hooks, hook)
+			}
+		}
+	}
+	add(schema.PostToolUse)
+	for _, t := range schema.EventTypes() {
+		if t.TakesDelivery() {
+			add(t)
+		}
+	}
+	return hooks
+}
+
+// fabric is the id of the fabric that is served now.
+func (a *Aggregator) fabric() string {
+	if act := a.active.Load(); act != nil && act.Config.Fabric != "" {
+		return act.Config.Fabric
+	}
+	return a.opt.Fabric
+}
+
+// fetch reads a part of an object that an item for the agent names.
+func (a *Aggregator) fetch(ctx context.Context, agent string, req *schema.FetchRequest) (*schema.FetchAnswer, error) {
+	q, err := a.queue()
+	if err != nil {
+		return nil, err
+	}
+	store := a.opt.Memory.Objects
+	switch {
+	case store == nil:
+		return nil, unavailable("this broker keeps no objects")
+	case req.Offset < 0:
+		return nil, badRequest("offset is %d; count from 0", req.Offset)
+	case !q.Names(agent, req.Session, req.Digest):
+		return nil, notFound("no item that is there for the agent %q names the object %.80q", agent, req.Digest)
+	}
+	data, size, err := store.Part(ctx, req.Digest, req.Offset)
+	if err != nil {
+		return nil, err
+	}
+	return &schema.FetchAnswer{Data: data, Size: size}, nil
+}

@@ -1,0 +1,118 @@
+package aggregator
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/bus/state/rounds"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// judged has the hooks of a plan say what they think, up to the gate that refuses
+// the call, if there is one.
+func (a *Aggregator) judged(act *active, plan *dispatch.Plan, req *dispatch.Request) schema.Verdict {
+	if len(plan.Gates) > 0 {
+		round := a.round(req.Agent)
+		for _, hook := range plan.Gates {
+			if a.refuses(act, hook, req.Tool, round) {
+				return a.refused(act, hook, req, round)
+			}
+		}
+	}
+	return a.dispatch(act, plan, req)
+}
+
+// refuses reports whether a gate refuses the tool. One that can not be loaded
+// refuses all of them.
+func (a *Aggregator) refuses(act *active, hook int, tool string, round *schema.Round) bool {
+	gate := act.stages[hook].gate
+	return gate == nil || round != nil && round.Blocked() && !a.passes(act, hook, tool)
+}
+
+// passes is what a gate says of a tool; one that breaks refuses it.
+func (a *Aggregator) passes(act *active, hook int, tool string) (pass bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.gatePanicked(act, hook, p)
+			pass = false
+		}
+	}()
+	return act.stages[hook].gate.Passes(tool)
+}
+
+func (a *Aggregator) gatePanicked(act *active, hook int, p any) {
+	a.opt.Logger.Error("a gate panicked", "hook", act.Config.Hooks[hook].Name, "panic", p, "stack", string(debug.Stack()))
+}
+
+// refused is the verdict about a call that a gate refuses, unless a hook before
+// it ends the call.
+func (a *Aggregator) refused(act *active, gate int, req *dispatch.Request, round *schema.Round) schema.Verdict {
+	before := act.PlanBefore(req.Agent, req.Event, req.Tool, gate)
+	v := a.dispatch(act, before, req)
+	if req.Event.Terminal(v.Decision) {
+		return v
+	}
+	h := &act.Config.Hooks[gate]
+	if err := act.stages[gate].err; err != nil {
+		return dispatch.Fold(req.Event, v, dispatch.Settle(h, &schema.Outcome{Kind: schema.LoadError, Error: "its handler can not be loaded: " + err.Error()}))
+	}
+	counted := a.denied(req, round)
+	a.ledger.hard.Inc()
+	v = dispatch.Fold(req.Event, v, dispatch.Settle(h, &schema.Outcome{Result: a.refusal(act, gate, req.Tool, counted)}))
+	terminate(&v, counted)
+	return v
+}
+
+// terminate adds to a verdict that the agent's run is to end, if it is.
+func terminate(v *schema.Verdict, round *schema.Round) {
+	if round.Terminate {
+		v.Terminate = &schema.Terminate{Reason: fmt.Sprintf("%d calls in a row were refused after the time limit of round %d", rounds.MaxDenials, round.Number)}
+	}
+}
+
+// denied counts a refused call. Where that can not be done the call is refused
+// all the same.
+func (a *Aggregator) denied(req *dispatch.Request, round *schema.Round) *schema.Round {
+	ctx, cancel := a.budgeted(req.Deadline)
+	defer cancel()
+	counted, err := a.opt.Memory.Rounds.Denied(ctx, req.Agent, round.Start, req.ID)
+	if err != nil {
+		a.opt.Logger.Warn("a refused call could not be counted", "agent", req.Agent, "event_id", req.ID, "error", err)
+		counted = *round
+		counted.Denials++
+	}
+	return &counted
+}
+
+// refusal is what a gate says to the agent; always a deny.
+func (a *Aggregator) refusal(act *active, gate int, tool string, round *schema.Round) (r schema.Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.gatePanicked(act, gate, p)
+			r = schema.Denied("the time of this round is over")
+		}
+	}()
+	r = act.stages[gate].gate.Refuse(tool, round)
+	if r.Decision != schema.Deny {
+		r = schema.Denied(r.Reason)
+	}
+	return r
+}
+
+// ended adds to a verdict that the agent's run is to end, unless the call is one
+// by which the agent ends it itself. It notes calls that were let through.
+func (a *Aggregator) ended(act *active, plan *dispatch.Plan, r *schema.Routing, v *schema.Verdict) {
+	round := a.round(r.Agent)
+	if round == nil {
+		return
+	}
+	passed := len(plan.Gates) > 0 && !r.Event.Terminal(v.Decision)
+	if passed && round.Denials > 0 {
+		a.background(func(ctx context.Context) error { return a.opt.Memory.Rounds.Passed(ctx, r.Agent) })
+	}
+	if !passed {
+		terminate(v, round)
+	}
+}

@@ -1,0 +1,185 @@
+package aggregator
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// operator is the producer of what names none.
+	operator = "operator"
+	// answerProducer is the producer of answers.
+	answerProducer = "answer"
+	// maxSource is how long the word for a source may be.
+	maxSource = 64
+	// maxStructured is how long the texts of a structured form may be.
+	maxStructured = 1 << 20
+)
+
+// inject puts something into the queue.
+func (a *Aggregator) inject(ctx context.Context, agent string, req *schema.InjectRequest) (*schema.Receipt, error) {
+	q, err := a.queue()
+	if err != nil {
+		return nil, err
+	}
+	it, err := itemOf(agent, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.there(ctx, it.Object); err != nil {
+		return nil, err
+	}
+	if err := a.outsource(ctx, it); err != nil {
+		return nil, err
+	}
+	receipt, err := q.Enqueue(ctx, it)
+	return &receipt, err
+}
+
+// itemOf is the item that a request asks for.
+func itemOf(agent string, req *schema.InjectRequest) (*schema.Item, error) {
+	it := &schema.Item{
+		Scope: schema.Scope{Agent: agent, Session: req.Session}, Producer: req.Producer, Number: req.Number, Name: req.Key,
+		Source: req.Source, Strategy: req.Strategy, Content: req.Content, Object: req.Object, Matcher: req.Matcher,
+		Expiry: req.TTL, LateJoiners: req.LateJoiners, Subagent: req.Subagent, Background: req.Background,
+	}
+	for _, check := range []func(*schema.Item, *schema.InjectRequest) error{checkScope, checkContent, checkWords, nameItem} {
+		if err := check(it, req); err != nil {
+			return nil, err
+		}
+	}
+	return it, nil
+}
+
+func checkScope(it *schema.Item, req *schema.InjectRequest) error {
+	whom := 0
+	for _, named := range []bool{it.Scope.Agent != "", req.Session != "", req.All} {
+		if named {
+			whom++
+		}
+	}
+	switch {
+	case whom == 0:
+		return badRequest("it is not said for whom it is; ask on the subject of an agent, or write session or all")
+	case whom > 1:
+		return badRequest("an item is for one agent, for one session, or for all; write only one of them")
+	}
+	return nil
+}
+
+func checkContent(it *schema.Item, _ *schema.InjectRequest) error {
+	said := 0
+	for _, there := range []bool{it.Content != "", it.Object != nil, it.Subagent != nil, it.Background != nil} {
+		if there {
+			said++
+		}
+	}
+	switch {
+	case said == 0:
+		return badRequest("there is nothing to say; write content, object, subagent or background")
+	case said > 1:
+		return badRequest("an item says one thing; write only one of content, object, subagent and background")
+	case (it.Subagent != nil || it.Background != nil) && it.Length() > maxStructured:
+		return badRequest("the result has %d bytes; at most %d are allowed", it.Length(), maxStructured)
+	case it.Subagent != nil && (it.Subagent.ID == "" || it.Subagent.Status == ""):
+		return badRequest("a subagent's result needs its id and its status")
+	case it.Background != nil && (it.Background.Tool == "" || it.Background.Status == ""):
+		return badRequest("the result of a background tool needs the tool and its status")
+	}
+	return nil
+}
+
+func checkWords(it *schema.Item, _ *schema.InjectRequest) error {
+	if it.Source == "" {
+		switch {
+		case it.Subagent != nil:
+			it.Source = schema.SourceSubagent
+		case it.Background != nil:
+			it.Source = schema.SourceBackground
+		default:
+			it.Source = schema.SourceHuman
+		}
+	}
+	if it.Strategy == "" {
+		it.Strategy = schema.ToolResult
+	}
+	switch {
+	case len(it.Source) > maxSource:
+		return badRequest("source has %d characters; at most %d are allowed", len(it.Source), maxSource)
+	case !it.Strategy.Known():
+		return badRequest("unknown strategy %.40q; write %s or %s", it.Strategy, schema.ToolResult, schema.UserMessage)
+	case it.Expiry < 0:
+		return badRequest("ttl is %s; write how long it may wait, such as 1h", it.Expiry)
+	}
+	return nil
+}
+
+// nameItem sees to it that an item has a key, by which a repeat is noticed.
+func nameItem(it *schema.Item, req *schema.InjectRequest) error {
+	switch {
+	case it.Producer == RoundProducer || it.Producer == answerProducer:
+		return badRequest("the producer %q is the fabric's own; take another word", it.Producer)
+	case it.Number > 0 && it.Name != "":
+		return badRequest("an item has a number or a key; write only one of them")
+	case it.Number > 0 && it.Producer == "":
+		return badRequest("it is not said whose number %d is; write producer, too", req.Number)
+	case it.Number == 0 && it.Name == "":
+		it.Name = newID()
+	}
+	if it.Producer == "" {
+		it.Producer = operator
+	}
+	return nil
+}
+
+// newID is a name that nobody has given anything else.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// there refuses an object that is not in the store whole.
+func (a *Aggregator) there(ctx context.Context, objects ...*schema.Object) error {
+	for _, o := range objects {
+		if o == nil {
+			continue
+		}
+		if a.opt.Memory.Objects == nil {
+			return unavailable("this broker keeps no objects")
+		}
+		if err := a.opt.Memory.Objects.Has(ctx, *o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withdrawItem takes an item back. On an agent's subject it must be one of its own.
+func (a *Aggregator) withdrawItem(ctx context.Context, agent string, req *schema.WithdrawRequest) (*schema.WithdrawAnswer, error) {
+	q, err := a.queue()
+	if err != nil {
+		return nil, err
+	}
+	if req.Key == "" {
+		return nil, badRequest("it is not said what is to be withdrawn; write key, which pending lists")
+	}
+	if agent != "" {
+		token, err := bus.Token(agent)
+		if err != nil || !strings.HasPrefix(req.Key, "a-"+token+".") {
+			return nil, badRequest("the item %.200q is not one for the agent %q alone; ask on hook.v1.ctl.withdraw._", req.Key, agent)
+		}
+	}
+	answer, err := q.Withdraw(ctx, req.Key)
+	return &answer, err
+}
+
+// eventIDOf is an event's id as the fabric compares it.
+func eventIDOf(member, s string) (string, error) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		return "", badRequest("%s has %.64q, which is no UUID; write the id of an event", member, s)
+	}
+	return id.String(), nil
+}

@@ -1,0 +1,119 @@
+package aggregator
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// RoundProducer is the producer of the warnings that a round's time is over. Each
+// has the revision of its round's start as its number, so that there is one per
+// round however many brokers notice. When it was acknowledged, that has to be
+// told to the rounds.
+const RoundProducer = "round"
+
+const (
+	// keepEvery is about how often it is looked whose time is over.
+	keepEvery = time.Second
+	// maxWarned bounds the agents of whom it is remembered that they were warned.
+	maxWarned = 1 << 14
+)
+
+// warned are the rounds whose agents were warned by this broker, as far as it
+// remembers: to warn again changes nothing.
+type warned struct {
+	mu    sync.Mutex
+	start map[string]uint64 // the rounds' starts, by agent; guarded by mu
+}
+
+func (w *warned) has(r *schema.Round) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.start[r.Agent] == r.Start
+}
+
+func (w *warned) add(r *schema.Round) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.start == nil || len(w.start) >= maxWarned {
+		w.start = make(map[string]uint64)
+	}
+	w.start[r.Agent] = r.Start
+}
+
+// keep warns agents whose time is over, also those that do nothing.
+func (a *Aggregator) keep() {
+	for pause(a.ctx, keepEvery*3/4+rand.N(keepEvery/2)) == nil {
+		act := a.active.Load()
+		if act == nil {
+			continue
+		}
+		for _, r := range a.opt.Memory.Rounds.SoftDue() {
+			if a.ctx.Err() != nil {
+				return
+			}
+			if act.warnsAgent(r.Agent) {
+				ctx, cancel := context.WithTimeout(a.ctx, ackTime)
+				a.warn(ctx, act, &r)
+				cancel()
+			}
+		}
+	}
+}
+
+// warn puts the warning that a round's time is over into its agent's queue.
+func (a *Aggregator) warn(ctx context.Context, act *active, r *schema.Round) {
+	if a.opt.Memory.Queue == nil || a.warned.has(r) {
+		return
+	}
+	receipt, err := a.opt.Memory.Queue.Enqueue(ctx, &schema.Item{
+		Scope: schema.Scope{Agent: r.Agent}, Producer: RoundProducer, Number: r.Start,
+		Source: schema.SourceTimeout, Strategy: schema.ToolResult,
+		TimeLimit: &schema.TimeLimit{
+			Round: r.Number, Limit: r.Limit(), Elapsed: r.Elapsed, Grace: r.Grace, WrapUp: r.WrapUp, Terminal: act.terminal(r.Agent),
+		},
+	})
+	if err != nil {
+		a.unreachable.begun(err)
+		return
+	}
+	a.warned.add(r)
+	if !receipt.Duplicate {
+		a.ledger.soft.Inc()
+		a.opt.Logger.Info("the time of a round is over", "agent", r.Agent, "round", r.Number, "elapsed", r.Elapsed.Std(), "wrap_up", r.WrapUp)
+	}
+}
+
+// warns reports whether a plan hands over that a round's time is over.
+func (act *active) warns(plan *dispatch.Plan) bool {
+	for _, hook := range plan.Deliver {
+		if act.Config.Hooks[hook].Handler == schema.RoundTimeoutPost && act.stages[hook].delivery != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// warnsAgent reports whether some plan of the agent does.
+func (act *active) warnsAgent(agent string) bool {
+	for _, t := range schema.EventTypes() {
+		if t.TakesDelivery() && act.warns(act.Plan(agent, t, "")) {
+			return true
+		}
+	}
+	return false
+}
+
+// terminal are the tools that an agent's gate never refuses, as far as it says so.
+func (act *active) terminal(agent string) []string {
+	for _, hook := range act.Plan(agent, schema.PreToolUse, "").Gates {
+		if t, ok := act.stages[hook].gate.(Terminator); ok {
+			return t.Terminal()
+		}
+	}
+	return nil
+}

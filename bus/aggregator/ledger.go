@@ -1,0 +1,167 @@
+package aggregator
+
+import (
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// expiredDepth bounds the items that wait to be put on the feed because they
+// are gone.
+const expiredDepth = 1024
+
+// otherSource is how metrics call all sources that are not in their list.
+const otherSource = "other"
+
+// sourceLabels are the sources by which metrics count.
+func sourceLabels() []string {
+	return []string{schema.SourceHuman, schema.SourcePeer, schema.SourceSubagent, schema.SourceBackground,
+		schema.SourceReminder, schema.SourceTimeout, otherSource}
+}
+
+// A Ledger counts what happens in the memory of the fabric. It is there before
+// the memory is opened, and the [Aggregator] after.
+type Ledger struct {
+	log     *slog.Logger
+	expired chan *schema.Item // to be put on the feed
+
+	delivered, ended        map[string]prometheus.Counter // by source
+	redelivered, duplicates prometheus.Counter
+	leases, conflicts       prometheus.Counter
+	soft, hard, cut         prometheus.Counter
+}
+
+// NewLedger makes a Ledger whose metrics reg takes; nil: nobody sees them. A
+// nil logger is slog's default.
+func NewLedger(reg prometheus.Registerer, log *slog.Logger) *Ledger {
+	if log == nil {
+		log = slog.Default()
+	}
+	l := &Ledger{log: log, expired: make(chan *schema.Item, expiredDepth)}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "hookfabric", Name: name, Help: help}, labels)
+		if reg != nil {
+			reg.MustRegister(c)
+		}
+		return c
+	}
+	bySource := func(name, help string) map[string]prometheus.Counter {
+		all, vec := make(map[string]prometheus.Counter), counter(name, help, "source")
+		for _, s := range sourceLabels() {
+			all[s] = vec.WithLabelValues(s)
+		}
+		return all
+	}
+	alone := func(name, help string) prometheus.Counter { return counter(name, help).WithLabelValues() }
+	l.delivered = bySource("injections_delivered_total", "Items whose agents' sides said that they handed them over.")
+	l.ended = bySource("injections_expired_total", "Items that waited for too long and are gone.")
+	l.redelivered = alone("injections_redelivered_total", "Items that went out again because nobody acknowledged them in time.")
+	l.duplicates = alone("injections_duplicates_total", "Repeats of items that were accepted before.")
+	l.leases = alone("lease_expirations_total", "Leases that ended without an acknowledgement.")
+	l.conflicts = alone("state_conflicts_total", "Writes that others had been faster with, and that were made again.")
+	l.soft = alone("soft_timeouts_total", "Rounds whose agents were sent the warning that their time is over.")
+	l.hard = alone("hard_timeouts_total", "Calls refused because the grace of a round was over.")
+	l.cut = alone("deliveries_cut_total", "Calls that went on without injections because the queue did not answer in time.")
+	return l
+}
+
+// sourceLabel is the label of a source.
+func (l *Ledger) sourceLabel(source string) string {
+	if l.delivered[source] == nil {
+		return otherSource
+	}
+	return source
+}
+
+// Queue is what the queue is to tell.
+func (l *Ledger) Queue() queue.Watch {
+	return queue.Watch{
+		Duplicate:   func(string) { l.duplicates.Inc() },
+		Delivered:   func(_ string, it *schema.Item) { l.delivered[l.sourceLabel(it.Source)].Inc() },
+		Redelivered: func(string, *schema.Item) { l.redelivered.Inc() },
+		LeaseExpired: func(agent, event string) {
+			l.leases.Inc()
+			l.log.Info("nobody said in time that injections were handed over: they go out again", "agent", agent, "event_id", event)
+		},
+		Expired:  l.end,
+		Conflict: l.Conflict,
+	}
+}
+
+// Conflict counts a write that was lost to another one.
+func (l *Ledger) Conflict() { l.conflicts.Inc() }
+
+// end counts an item that waited for too long. The feed is best effort.
+func (l *Ledger) end(it *schema.Item) {
+	l.ended[l.sourceLabel(it.Source)].Inc()
+	l.log.Warn("an item waited for too long and is gone", "key", it.Key, "source", it.Source, "sequence", it.Sequence, "length", it.Length())
+	select {
+	case l.expired <- it:
+	default:
+	}
+}
+
+// injected logs what a verdict brings of the queue.
+func (l *Ledger) injected(r *schema.Routing, v *schema.Verdict) {
+	for i := range v.Injections {
+		in := &v.Injections[i]
+		if in.Sequence == 0 {
+			continue
+		}
+		l.log.Info("[INJECTION]", "agent", r.Agent, "source", in.Source, "strategy", in.Strategy, "length", in.Length(),
+			"sequence", in.Sequence, "event_id", r.ID)
+		l.log.Debug("[INJECTION] content", "sequence", in.Sequence, "content", in.Content)
+	}
+}
+
+// gauges are the metrics that are looked up when somebody looks at them.
+type gauges struct {
+	queue Queue
+
+	pending, oldest, lag *prometheus.Desc
+}
+
+func newGauges(q Queue) *gauges {
+	return &gauges{
+		queue:   q,
+		pending: prometheus.NewDesc("hookfabric_injections_pending", "Items that wait for agents.", []string{"source"}, nil),
+		oldest:  prometheus.NewDesc("hookfabric_injections_oldest_pending_seconds", "How long the oldest of them has waited.", nil, nil),
+		lag:     prometheus.NewDesc("hookfabric_mirror_lag_seconds", "How long this broker's copy of the queue has been behind; 0: it is not.", nil, nil),
+	}
+}
+
+// Describe names the metrics.
+func (g *gauges) Describe(to chan<- *prometheus.Desc) {
+	to <- g.pending
+	to <- g.oldest
+	to <- g.lag
+}
+
+// Collect looks them up.
+func (g *gauges) Collect(to chan<- prometheus.Metric) {
+	st := g.queue.Stats()
+	sums := bounded(st.Pending)
+	for _, s := range sourceLabels() {
+		to <- prometheus.MustNewConstMetric(g.pending, prometheus.GaugeValue, float64(sums[s]), s)
+	}
+	to <- prometheus.MustNewConstMetric(g.oldest, prometheus.GaugeValue, st.Oldest.Seconds())
+	to <- prometheus.MustNewConstMetric(g.lag, prometheus.GaugeValue, st.Lag.Seconds())
+}
+
+// bounded are sums by source, of which the free words are one.
+func bounded(bySource map[string]int) map[string]int {
+	sums, known := make(map[string]int), make(map[string]bool)
+	for _, s := range sourceLabels() {
+		known[s] = true
+	}
+	for source, n := range bySource {
+		if !known[source] {
+			source = otherSource
+		}
+		sums[source] += n
+	}
+	return sums
+}

@@ -1,0 +1,114 @@
+package aggregator
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/bus/state/sessions"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Memory is what the fabric remembers of agents. A part that is nil is not
+// there: nothing is handed over or refused because of it, and the control verbs
+// that need it answer that they are not available.
+type Memory struct {
+	Queue    Queue
+	Rounds   Rounds
+	Sessions Sessions
+	Objects  Objects
+}
+
+// Queue is what is used of a [queue.Queue].
+type Queue interface {
+	Reader
+	Writer
+}
+
+// Reader is the part of a [Queue] that costs no round trip.
+type Reader interface {
+	Seen(agent, session string)
+	Due(agent, session string) bool
+	Peers(agent string) schema.Peers
+	Pending(agent string, limit int) schema.PendingAnswer
+	Names(agent, session, digest string) bool
+	Last() uint64
+	Stats() queue.Stats
+}
+
+// Writer is the part of a [Queue] that does.
+type Writer interface {
+	Enqueue(ctx context.Context, it *schema.Item) (schema.Receipt, error)
+	Claim(ctx context.Context, c *queue.Claim) (queue.Claimed, error)
+	Ack(ctx context.Context, agent string, events []string) error
+	Hold(ctx context.Context, agent string, events []string) error
+	Note(ctx context.Context, agent string, change func(*schema.Peers)) error
+	Withdraw(ctx context.Context, key string) (schema.WithdrawAnswer, error)
+}
+
+// Rounds is what is used of a [rounds.Rounds].
+type Rounds interface {
+	Get(agent string) (schema.Round, bool)
+	Start(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, error)
+	WrapUp(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, bool, error)
+	Denied(ctx context.Context, agent string, start uint64, event string) (schema.Round, error)
+	Passed(ctx context.Context, agent string) error
+	SoftDue() []schema.Round
+}
+
+// Sessions is what is used of a [sessions.Sessions].
+type Sessions interface {
+	Name(ctx context.Context, session, agent, label string) (sessions.Named, error)
+	Seen(agent, session string)
+}
+
+// Objects is what is used of an [objects.Objects].
+type Objects interface {
+	Put(ctx context.Context, r io.Reader) (schema.Object, error)
+	Has(ctx context.Context, o schema.Object) error
+	Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error)
+}
+
+// stateBudget is how long a call waits at most for what is remembered: agents go
+// on without injections while it can not be reached.
+const stateBudget = 100 * time.Millisecond
+
+// budgeted is the context of what a call asks of the memory. It ends in time
+// for the verdict to be sent before the call's deadline.
+func (a *Aggregator) budgeted(deadline time.Time) (context.Context, context.CancelFunc) {
+	left := time.Until(deadline)
+	return context.WithTimeout(a.ctx, min(stateBudget, left-schema.Margin(left)))
+}
+
+// seen notes that the agent of an event is there.
+func (a *Aggregator) seen(r *schema.Routing) {
+	if a.opt.Memory.Queue != nil {
+		a.opt.Memory.Queue.Seen(r.Agent, r.Session)
+	}
+	if a.opt.Memory.Sessions != nil {
+		a.opt.Memory.Sessions.Seen(r.Agent, r.Session)
+	}
+}
+
+// round is the agent's round; nil: it has none.
+func (a *Aggregator) round(agent string) *schema.Round {
+	if a.opt.Memory.Rounds == nil {
+		return nil
+	}
+	if r, ok := a.opt.Memory.Rounds.Get(agent); ok {
+		return &r
+	}
+	return nil
+}
+
+// remembered adds to a status what is remembered of agents.
+func (a *Aggregator) remembered(s *schema.FabricStatus) {
+	if a.opt.Memory.Queue != nil {
+		st := a.opt.Memory.Queue.Stats()
+		s.Pending, s.OldestPending = st.Pending, schema.Duration(st.Oldest)
+	}
+	if r, ok := a.opt.Memory.Rounds.(interface{ Blocked() int }); ok {
+		s.BlockedRounds = r.Blocked()
+	}
+}

@@ -1,0 +1,82 @@
+package aggregator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// maxInline is how long a text may be that waits in the queue itself; a longer
+// one lies in the object store.
+const maxInline = 1 << 20
+
+// outsource moves the text of an item that is too long for the queue into the
+// object store.
+func (a *Aggregator) outsource(ctx context.Context, it *schema.Item) error {
+	store := a.opt.Memory.Objects
+	if len(it.Content) <= maxInline || store == nil {
+		return nil
+	}
+	o, err := store.Put(ctx, strings.NewReader(it.Content))
+	if err != nil {
+		return fmt.Errorf("storing the text: %w", err)
+	}
+	it.Content, it.Object = "", &o
+	return nil
+}
+
+// inline are the items with their texts, as far as they fit into a verdict. Those
+// of the others stay where they are: the agent's side fetches them.
+func (d *delivery) inline(ctx context.Context, items []*schema.Item) []*schema.Item {
+	store := d.agg.opt.Memory.Objects
+	room := int64(maxHanded)
+	for _, it := range items {
+		room -= int64(len(it.Content))
+	}
+	all := make([]*schema.Item, len(items))
+	for i, it := range items {
+		all[i] = it
+		if it.Object == nil || it.Content != "" || it.Object.Size > room || store == nil {
+			continue
+		}
+		text, err := whole(ctx, store, *it.Object)
+		if err != nil {
+			d.agg.opt.Logger.Debug("the text of an item is left to its agent's side to fetch", "sequence", it.Sequence, "error", err)
+			continue
+		}
+		room -= it.Object.Size
+		filled := *it // the item itself belongs to the queue
+		filled.Content, filled.Object = text, nil
+		all[i] = &filled
+	}
+	return all
+}
+
+// whole reads an object.
+func whole(ctx context.Context, store Objects, o schema.Object) (string, error) {
+	var text bytes.Buffer
+	for int64(text.Len()) < o.Size {
+		part, _, err := store.Part(ctx, o.Digest, int64(text.Len()))
+		if err != nil {
+			return "", err
+		}
+		if len(part) == 0 {
+			return "", fmt.Errorf("the object %s ends after %d of %d bytes", o.Digest, text.Len(), o.Size)
+		}
+		text.Write(part)
+	}
+	return text.String(), nil
+}
+
+// leaves reports whether something of what a stage made leaves an object to be fetched.
+func leaves(h *schema.Handout, o *schema.Object) bool {
+	for i := range h.Injections {
+		if in := &h.Injections[i]; in.Object != nil && in.Object.Digest == o.Digest {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,123 @@
+package aggregator
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// maxPassing bounds what is being remembered off the path of calls.
+const maxPassing = 256
+
+// minds reports whether an event for which no worker is asked is more than that,
+// because of what is remembered of its agent. It is asked of every such event,
+// so that it allocates nothing.
+func (a *Aggregator) minds(act *active, plan *dispatch.Plan, req *bus.EventRequest) bool {
+	if plan.Guarded {
+		return true // its body is read
+	}
+	mem := &a.opt.Memory
+	if mem.Queue != nil && (len(req.Acks) > 0 || len(plan.Deliver) > 0 && mem.Queue.Due(req.Agent, req.Session)) {
+		return true
+	}
+	for _, hook := range plan.Gates {
+		if act.stages[hook].gate == nil {
+			return true
+		}
+	}
+	if act.observer(plan, req.Event, req.Tool) != nil {
+		return true
+	}
+	if mem.Rounds == nil {
+		return false
+	}
+	r, ok := mem.Rounds.Get(req.Agent)
+	switch {
+	case !ok:
+		return false
+	case r.Terminate:
+		return true
+	case len(plan.Gates) > 0:
+		return r.Blocked() || r.Denials > 0
+	}
+	return len(plan.Deliver) > 0 && r.SoftDue()
+}
+
+// remember does with a verdict what has to be done because of what is remembered
+// of its agent. Whatever breaks, the verdict stands.
+func (a *Aggregator) remember(act *active, plan *dispatch.Plan, req *dispatch.Request, acks []string, v *schema.Verdict) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.opt.Logger.Error("delivering panicked", "event_id", req.ID, "agent", req.Agent, "panic", p, "stack", string(debug.Stack()))
+			v.HookErrors = append(v.HookErrors, fmt.Sprintf("what waits for the agent could not be handed over: %v", p))
+		}
+	}()
+	if o := act.observer(plan, req.Event, req.Tool); o != nil {
+		a.observe(o, req)
+	}
+	var rest []string
+	if len(acks) > 0 && a.opt.Memory.Queue != nil {
+		v.Acked, rest = a.acks.sorted(req.Agent, acks)
+	}
+	if !a.deliver(act, plan, req, rest, v) && len(rest) > 0 {
+		a.acks.later(req.Agent, rest)
+	}
+	a.ended(act, plan, &req.Routing, v)
+}
+
+// observer is the stage that wants to see what the tool returned; nil: none does.
+func (act *active) observer(plan *dispatch.Plan, t schema.EventType, tool string) Observer {
+	if t != schema.PostToolUse {
+		return nil
+	}
+	for _, hook := range plan.Deliver {
+		if o := act.stages[hook].observer; o != nil && o.Observes(tool) {
+			return o
+		}
+	}
+	return nil
+}
+
+// observe lets a stage see what a tool returned, and keeps what it makes of that.
+func (a *Aggregator) observe(o Observer, req *dispatch.Request) {
+	q := a.opt.Memory.Queue
+	e, err := schema.DecodeEvent(req.Body, req.Routing)
+	if q == nil || err != nil {
+		return // nobody asked for this body to be read
+	}
+	peers := q.Peers(req.Agent)
+	if known := clonePeers(&peers); !o.Observe(e, &known) {
+		return
+	}
+	note := func(ctx context.Context) error {
+		return q.Note(ctx, req.Agent, func(p *schema.Peers) { o.Observe(e, p) })
+	}
+	ctx, cancel := a.budgeted(req.Deadline)
+	defer cancel()
+	if err := note(ctx); err != nil {
+		a.unreachable.begun(err)
+		a.background(note)
+	}
+}
+
+// background does off the path what could not be done on it, if not too much
+// waits already.
+func (a *Aggregator) background(do func(context.Context) error) {
+	select {
+	case a.passing <- struct{}{}:
+	default:
+		return
+	}
+	a.done.Go(func() {
+		defer func() { <-a.passing }()
+		ctx, cancel := context.WithTimeout(a.ctx, ackTime)
+		defer cancel()
+		if err := do(ctx); err != nil {
+			a.opt.Logger.Warn("something could not be remembered of an agent", "error", err)
+		}
+	})
+}

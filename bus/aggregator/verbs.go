@@ -1,0 +1,237 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/hookfabric/hookfabric/bus/state/objects"
+	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/bus/state/rounds"
+	"github.com/hookfabric/hookfabric/bus/state/sessions"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// verbTime bounds one request about what is remembered.
+	verbTime = 15 * time.Second
+	// maxVerbs bounds the bytes of such requests under way; each counts for
+	// verbShare at least.
+	maxVerbs  = 64 << 20
+	verbShare = 64 << 10
+)
+
+// verb is a control request about what is remembered of agents.
+type verb struct {
+	// agent: it is about one, whose subject it is asked on.
+	agent bool
+	// changes: it changes something, so that it must not be done long after it was asked.
+	changes bool
+	serve   func(a *Aggregator, ctx context.Context, agent string, data []byte) (any, error)
+}
+
+// verbs are those requests by their names.
+func verbs() map[string]verb {
+	return map[string]verb{
+		schema.VerbInject:     {changes: true, serve: reading((*Aggregator).inject)},
+		schema.VerbPending:    {serve: reading((*Aggregator).pending)},
+		schema.VerbWithdraw:   {changes: true, serve: reading((*Aggregator).withdrawItem)},
+		schema.VerbAck:        {agent: true, serve: reading((*Aggregator).ack)},
+		schema.VerbDrain:      {agent: true, changes: true, serve: reading((*Aggregator).drain)},
+		schema.VerbFetch:      {agent: true, serve: reading((*Aggregator).fetch)},
+		schema.VerbAnswer:     {agent: true, changes: true, serve: reading((*Aggregator).answerOf)},
+		schema.VerbMode:       {agent: true, changes: true, serve: reading((*Aggregator).mode)},
+		schema.VerbCheckpoint: {agent: true, changes: true, serve: reading((*Aggregator).checkpoint)},
+		schema.VerbRound:      {agent: true, changes: true, serve: reading((*Aggregator).roundOf)},
+	}
+}
+
+// verbNames are their names, in the order of the contract.
+func verbNames() []string {
+	return []string{schema.VerbInject, schema.VerbPending, schema.VerbWithdraw, schema.VerbAck, schema.VerbDrain,
+		schema.VerbFetch, schema.VerbAnswer, schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound}
+}
+
+// reading reads a request before it is served.
+func reading[Q, A any](serve func(*Aggregator, context.Context, string, *Q) (A, error)) func(*Aggregator, context.Context, string, []byte) (any, error) {
+	return func(a *Aggregator, ctx context.Context, agent string, data []byte) (any, error) {
+		req := new(Q)
+		if err := readJSON(data, req); err != nil {
+			return nil, err
+		}
+		return serve(a, ctx, agent, req)
+	}
+}
+
+// none is the answer of verbs that have nothing to say.
+type none struct{}
+
+// memorised answers a request about what is remembered, when it is done.
+func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any, error) {
+	switch {
+	case v.agent && agent == "":
+		return nil, badRequest("%s is about one agent; ask on hook.v1.ctl.%s.<agent>", name, name)
+	case v.changes:
+		if err := a.notLate(); err != nil {
+			return nil, err
+		}
+	}
+	data := r.Data()
+	size := int64(max(len(data), verbShare))
+	if !a.asking.TryAcquire(size) {
+		return nil, unavailable("too many requests are under way already; try again")
+	}
+	return memorising(func(ctx context.Context) (any, error) {
+		defer a.asking.Release(size)
+		ctx, cancel := context.WithTimeout(ctx, verbTime)
+		defer cancel()
+		answer, err := v.serve(a, ctx, agent, data)
+		return answer, coded(err)
+	}), nil
+}
+
+// memorising is a deferred answer that is bounded by itself.
+type memorising func(ctx context.Context) (any, error)
+
+// coded gives an error of the memory the code of the contract.
+func coded(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*schema.ControlError](err); ok {
+		return err
+	}
+	is := func(errs ...error) bool {
+		return slices.ContainsFunc(errs, func(e error) bool { return errors.Is(err, e) })
+	}
+	code := schema.CodeInternal
+	switch {
+	case is(queue.ErrInvalid, rounds.ErrInvalid, sessions.ErrInvalid, objects.ErrTooLarge):
+		code = schema.CodeBadRequest
+	case is(queue.ErrNotFound, rounds.ErrNone, objects.ErrNotFound):
+		code = schema.CodeNotFound
+	case is(sessions.ErrTaken):
+		code = schema.CodeConflict
+	case is(queue.ErrTooOld):
+		code = schema.CodeTooOld
+	case is(queue.ErrFull, queue.ErrUnavailable, rounds.ErrUnavailable, sessions.ErrUnavailable, objects.ErrUnavailable,
+		context.DeadlineExceeded, context.Canceled):
+		code = schema.CodeUnavailable
+	}
+	return &schema.ControlError{Code: code, Message: err.Error()}
+}
+
+func unavailable(format string, args ...any) error {
+	return &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf(format, args...)}
+}
+
+func notFound(format string, args ...any) error {
+	return &schema.ControlError{Code: schema.CodeNotFound, Message: fmt.Sprintf(format, args...)}
+}
+
+// queue is the injection queue, or why it is not there.
+func (a *Aggregator) queue() (Queue, error) {
+	if a.opt.Memory.Queue == nil {
+		return nil, unavailable("this broker keeps no queue")
+	}
+	return a.opt.Memory.Queue, nil
+}
+
+// pending lists what waits.
+func (a *Aggregator) pending(_ context.Context, agent string, req *schema.PendingRequest) (*schema.PendingAnswer, error) {
+	q, err := a.queue()
+	if err != nil {
+		return nil, err
+	}
+	const usual, most = 1000, 10_000
+	switch {
+	case req.Limit < 0 || req.Limit > most:
+		return nil, badRequest("limit is %d; at most %d items are listed", req.Limit, most)
+	case req.Limit == 0:
+		req.Limit = usual
+	}
+	answer := q.Pending(agent, req.Limit)
+	return &answer, nil
+}
+
+// maxAckRequest is how many events one request may acknowledge.
+const maxAckRequest = 1000
+
+// ack acknowledges events, or renews their leases.
+func (a *Aggregator) ack(ctx context.Context, agent string, req *schema.AckRequest) (none, error) {
+	q, err := a.queue()
+	if err != nil {
+		return none{}, err
+	}
+	if n := len(req.Events); n > maxAckRequest {
+		return none{}, badRequest("events lists %d; at most %d may be acknowledged at a time", n, maxAckRequest)
+	}
+	events := make([]string, len(req.Events))
+	for i, s := range req.Events {
+		if events[i], err = eventIDOf("events", s); err != nil {
+			return none{}, err
+		}
+	}
+	if req.Fabric != "" && req.Fabric != a.fabric() || len(events) == 0 {
+		return none{}, nil // they are another fabric's: nothing of them is here
+	}
+	if req.Hold {
+		return none{}, q.Hold(ctx, agent, events)
+	}
+	if _, events = a.acks.sorted(agent, events); len(events) == 0 {
+		return none{}, nil
+	}
+	if err = q.Ack(ctx, agent, events); err == nil {
+		a.acks.note(agent, events)
+	}
+	return none{}, err
+}
+
+// mode says how answers of others reach the agent.
+func (a *Aggregator) mode(ctx context.Context, agent string, req *schema.ModeRequest) (none, error) {
+	q, err := a.queue()
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, q.Note(ctx, agent, func(p *schema.Peers) { p.VoteOnly = req.VoteOnly })
+}
+
+// checkpoint notes that the agent was started anew with all that came so far.
+func (a *Aggregator) checkpoint(ctx context.Context, agent string, _ *none) (none, error) {
+	q, err := a.queue()
+	if err != nil {
+		return none{}, err
+	}
+	last := q.Last()
+	return none{}, q.Note(ctx, agent, func(p *schema.Peers) { p.Checkpoint = max(p.Checkpoint, last) })
+}
+
+// roundOf starts, shows or wraps up the agent's round.
+func (a *Aggregator) roundOf(ctx context.Context, agent string, req *schema.RoundRequest) (*schema.Round, error) {
+	all := a.opt.Memory.Rounds
+	if all == nil {
+		return nil, unavailable("this broker keeps no rounds")
+	}
+	switch req.Action {
+	case "", schema.RoundShow:
+		r, ok := all.Get(agent)
+		if !ok {
+			return nil, notFound("the agent %q has no round; start one", agent)
+		}
+		return &r, nil
+	case schema.RoundStart:
+		r, err := all.Start(ctx, agent, req)
+		return &r, err
+	case schema.RoundWrapUp:
+		r, _, err := all.WrapUp(ctx, agent, req)
+		if act := a.active.Load(); err == nil && act != nil && r.SoftDue() && act.warnsAgent(agent) {
+			a.warn(ctx, act, &r)
+		}
+		return &r, err
+	}
+	return nil, badRequest("unknown action %q of round; write %s, %s or %s", req.Action, schema.RoundStart, schema.RoundShow, schema.RoundWrapUp)
+}
