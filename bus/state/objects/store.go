@@ -1,0 +1,302 @@
+package objects
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	stream       = "OBJ_" + Bucket
+	metaPrefix   = "$O." + Bucket + ".M."
+	chunkPrefix  = "$O." + Bucket + ".C."
+	digestPrefix = "SHA-256="
+	// chunkSize is how much of an object one message has. With what the leader's
+	// answer puts around it, it still fits into a message.
+	chunkSize = 512 << 10
+)
+
+// A store reads and writes objects, as the stream's leader knows them.
+type store struct {
+	js    jetstream.JetStream
+	api   string
+	clock *kv.Clock
+}
+
+func newStore(js jetstream.JetStream) store {
+	return store{js: js, api: kv.APIPrefix(js.Options()), clock: new(kv.Clock)}
+}
+
+// found is what the leader knows of an object.
+type found struct {
+	info jetstream.ObjectInfo
+	// revision is that of the info; 0: there is none.
+	revision uint64
+	// stored is when that was, by the server's clock.
+	stored time.Time
+	// whole: as many chunks are there as there should be.
+	whole bool
+}
+
+func (f *found) size() int64 { return int64(f.info.Size) }
+
+// answer is the leader's, as far as it is read.
+type answer struct {
+	Message *struct {
+		Seq  uint64    `json:"seq"`
+		Data []byte    `json:"data"`
+		Time time.Time `json:"time"`
+	} `json:"message"`
+	State struct {
+		Subjects map[string]uint64 `json:"subjects"`
+	} `json:"state"`
+	Now   time.Time           `json:"ts"`
+	Error *jetstream.APIError `json:"error"`
+}
+
+// ask puts a request about the stream to its leader.
+func (s store) ask(ctx context.Context, verb string, request any) (a answer, err error) {
+	body, err := schema.Marshal(request)
+	if err != nil {
+		return a, err
+	}
+	err = kv.Retry(ctx, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
+		defer cancel()
+		sent := time.Now()
+		m, err := s.js.Conn().RequestMsgWithContext(ctx, &nats.Msg{Subject: s.api + verb + "." + stream, Data: body})
+		if err != nil {
+			return false, err
+		}
+		a = answer{}
+		if err := schema.Unmarshal(m.Data, &a); err != nil {
+			return false, err
+		}
+		s.clock.Heard(a.Now, sent, time.Since(sent))
+		if a.Error != nil && a.Error.ErrorCode != jetstream.JSErrCodeMessageNotFound {
+			return false, a.Error
+		}
+		return true, nil
+	})
+	return a, err
+}
+
+func metaSubject(digest string) string {
+	return metaPrefix + base64.URLEncoding.EncodeToString([]byte(digest))
+}
+
+// find asks what is there of an object.
+func (s store) find(ctx context.Context, digest string) (f found, err error) {
+	if !isDigest(digest) {
+		return f, nil
+	}
+	a, err := s.ask(ctx, "STREAM.MSG.GET", map[string]string{"last_by_subj": metaSubject(digest)})
+	if err != nil || a.Message == nil {
+		return f, err
+	}
+	f.revision, f.stored = a.Message.Seq, a.Message.Time
+	if schema.Unmarshal(a.Message.Data, &f.info) != nil || !f.named(digest) {
+		return f, nil // it is as good as not there
+	}
+	a, err = s.ask(ctx, "STREAM.INFO", map[string]string{"subjects_filter": chunkPrefix + f.info.NUID})
+	f.whole = err == nil && a.State.Subjects[chunkPrefix+f.info.NUID] == uint64(f.info.Chunks)
+	return f, err
+}
+
+// named reports whether what is said of the object fits to its name.
+func (f *found) named(digest string) bool {
+	sum, err := base64.URLEncoding.DecodeString(strings.TrimPrefix(f.info.Digest, digestPrefix))
+	return err == nil && !f.info.Deleted && f.info.NUID != "" && !strings.ContainsAny(f.info.NUID, ".*> \t\r\n") &&
+		f.info.Size <= MaxObject && digestOf(sum) == digest
+}
+
+// put stores an object, unless it is there and young.
+func (s store) put(ctx context.Context, h *held) error {
+	f, err := s.find(ctx, h.digest)
+	if err != nil || f.whole && s.clock.Age(f.stored) < renewAfter {
+		return err
+	}
+	id := nuid.Next()
+	info, err := s.chunks(ctx, id, h)
+	if err == nil {
+		err = s.name(ctx, info, f)
+	}
+	if err != nil {
+		s.purge(context.WithoutCancel(ctx), id)
+		if errors.Is(err, errOther) {
+			return nil
+		}
+		return err
+	}
+	if f.info.NUID != "" {
+		s.purge(ctx, f.info.NUID)
+	}
+	// What was acknowledged is there, unless somebody meddles with the store.
+	if f, err = s.find(ctx, h.digest); err == nil && !f.whole {
+		err = ErrDamaged
+	}
+	return err
+}
+
+// chunks writes the content, and returns what is to be said of it.
+func (s store) chunks(ctx context.Context, id string, h *held) (jetstream.ObjectInfo, error) {
+	digits := strings.TrimPrefix(h.digest, "sha256-")
+	sum, err := hex.DecodeString(digits)
+	if err != nil {
+		return jetstream.ObjectInfo{}, err
+	}
+	info := jetstream.ObjectInfo{
+		ObjectMeta: jetstream.ObjectMeta{Name: h.digest, Opts: &jetstream.ObjectMetaOptions{ChunkSize: chunkSize}},
+		Bucket:     Bucket, NUID: id, Size: uint64(h.size), Digest: digestPrefix + base64.URLEncoding.EncodeToString(sum),
+	}
+	for at := int64(0); at < h.size; at += chunkSize {
+		data, err := h.part(at, chunkSize)
+		if err != nil {
+			return info, err
+		}
+		info.Chunks++
+		// One that is sent again because its answer was lost is known by its id.
+		m := &nats.Msg{Subject: chunkPrefix + id, Data: data,
+			Header: nats.Header{jetstream.MsgIDHeader: {id + "." + strconv.FormatUint(uint64(info.Chunks), 10)}}}
+		if err := s.publish(ctx, m); err != nil {
+			return info, err
+		}
+	}
+	return info, nil
+}
+
+// errOther says that somebody else has put the same object meanwhile.
+var errOther = errors.New("somebody else put it")
+
+// name says of the chunks what object they are, unless somebody else did since f
+// was found.
+func (s store) name(ctx context.Context, info jetstream.ObjectInfo, f found) error {
+	data, err := schema.Marshal(info)
+	if err != nil {
+		return err
+	}
+	for i := range kv.Attempts {
+		err = s.publish(ctx, &nats.Msg{Subject: metaSubject(info.Name), Data: data, Header: nats.Header{
+			jetstream.MsgRollup:                 {jetstream.MsgRollupSubject},
+			jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(f.revision, 10)},
+		}})
+		if !kv.Refused(err) {
+			return err
+		}
+		now, ferr := s.find(ctx, info.Name)
+		switch {
+		case ferr != nil:
+			return ferr
+		case now.info.NUID == info.NUID:
+			return nil // it was this one, and its answer was lost
+		case now.revision != f.revision && now.whole:
+			return errOther
+		}
+		f = now
+		if err := kv.Again(ctx, i); err != nil {
+			return err
+		}
+	}
+	return kv.ErrContended
+}
+
+func (s store) publish(ctx context.Context, m *nats.Msg) error {
+	return kv.Retry(ctx, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
+		defer cancel()
+		_, err := s.js.PublishMsg(ctx, m)
+		return err == nil, err
+	})
+}
+
+// purge takes chunks away that nothing names any more. What stays because that
+// did not work lapses.
+func (s store) purge(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
+	defer cancel()
+	st, err := s.js.Stream(ctx, stream)
+	if err == nil {
+		_ = st.Purge(ctx, jetstream.WithPurgeSubject(chunkPrefix+id))
+	}
+}
+
+// load gets an object whole. Somebody may put it anew meanwhile, and take the
+// chunks away that are being read.
+func (s store) load(ctx context.Context, digest string) (*held, error) {
+	for i := 0; ; i++ {
+		f, err := s.find(ctx, digest)
+		if err != nil {
+			return nil, err
+		}
+		if !f.whole {
+			return nil, fmt.Errorf("%w: %.80q", ErrNotFound, digest)
+		}
+		h, err := hold(&reading{ctx: ctx, store: s, subject: chunkPrefix + f.info.NUID, left: int(f.info.Chunks)}, f.size())
+		if err == nil && h.digest == digest {
+			return h, nil
+		}
+		if err == nil {
+			h.close()
+			err = fmt.Errorf("%w: it is called %s, and is %s", ErrDamaged, digest, h.digest)
+		}
+		now, ferr := s.find(ctx, digest)
+		if ferr == nil && now.revision == f.revision || i == 2 {
+			return nil, s.condemn(ctx, digest, f, err)
+		}
+	}
+}
+
+// condemn takes a damaged object's name away, so that it can be put again.
+func (s store) condemn(ctx context.Context, digest string, f found, err error) error {
+	if errors.Is(err, ErrTooLarge) {
+		err = fmt.Errorf("%w: it is longer than it says", ErrDamaged)
+	}
+	if errors.Is(err, ErrDamaged) {
+		_ = s.name(ctx, jetstream.ObjectInfo{ObjectMeta: jetstream.ObjectMeta{Name: digest}, Bucket: Bucket, NUID: f.info.NUID, Deleted: true}, f)
+		s.purge(ctx, f.info.NUID)
+	}
+	return err
+}
+
+// reading reads the chunks of an object one by one.
+type reading struct {
+	ctx     context.Context
+	store   store
+	subject string
+	next    uint64
+	left    int
+	chunk   []byte
+}
+
+func (r *reading) Read(b []byte) (int, error) {
+	for len(r.chunk) == 0 {
+		if r.left == 0 {
+			return 0, io.EOF
+		}
+		a, err := r.store.ask(r.ctx, "STREAM.MSG.GET", map[string]any{"seq": max(r.next, 1), "next_by_subj": r.subject})
+		if err != nil {
+			return 0, err
+		}
+		if a.Message == nil {
+			return 0, fmt.Errorf("%w: a part of it is gone", ErrDamaged)
+		}
+		r.chunk, r.next = a.Message.Data, a.Message.Seq+1
+		r.left--
+	}
+	n := copy(b, r.chunk)
+	r.chunk = r.chunk[n:]
+	return n, nil
+}
