@@ -71,7 +71,7 @@ func TestConditions(t *testing.T) {
 }
 
 func falseCostsNothing(t *testing.T) {
-	f := start(t, `{hooks: {PreToolUse: [{type: builtin, handler: x, pool: go, when: 'tool_input.command.contains("rm ")'}]}}`)
+	f := start(t, `{presets: [], hooks: {PreToolUse: [{type: builtin, handler: x, pool: go, when: 'tool_input.command.contains("rm ")'}]}}`)
 	f.serve("w", quiet)
 	sent, a := f.batches(), f.agent("agent1")
 	a.call("Bash", bash)
@@ -82,6 +82,7 @@ func falseCostsNothing(t *testing.T) {
 
 func onlyThoseThatHold(t *testing.T) {
 	f := start(t, `
+presets: []
 hooks:
   PreToolUse:
     - {type: builtin, handler: x, pool: go, readonly: true, when: 'tool_input.n > 1'}
@@ -98,7 +99,7 @@ hooks:
 
 func atEveryEvent(t *testing.T) {
 	var yaml strings.Builder
-	yaml.WriteString("hooks:\n")
+	yaml.WriteString("presets: []\nhooks:\n")
 	for _, e := range schema.EventTypes() {
 		fmt.Fprintf(&yaml, "  %s: [{type: builtin, handler: x, pool: go, when: 'iteration == 2 && hook_type == %q'}]\n", e, e)
 	}
@@ -121,6 +122,7 @@ func atEveryEvent(t *testing.T) {
 
 func ofAnAgentsOwn(t *testing.T) {
 	f := start(t, `
+presets: []
 agents:
   - id: "agent*"
     hooks:
@@ -137,6 +139,7 @@ agents:
 
 func ofShadowHooks(t *testing.T) {
 	f := start(t, `
+presets: []
 hooks:
   PreToolUse:
     - {type: builtin, handler: x, pool: go, mode: shadow, when: 'tool_input.?command.orValue("") == "ls"'}
@@ -154,6 +157,7 @@ hooks:
 
 func seesTheRewrite(t *testing.T) {
 	f := start(t, `
+presets: []
 hooks:
   PreToolUse:
     - {type: builtin, handler: safe, pool: go}
@@ -171,7 +175,7 @@ hooks:
 }
 
 func countsAsTrue(t *testing.T) {
-	f := start(t, `{hooks: {PreToolUse: [{type: builtin, handler: no, pool: go, when: 'tool_input.command.contains("rm ")'}]}}`)
+	f := start(t, `{presets: [], hooks: {PreToolUse: [{type: builtin, handler: no, pool: go, when: 'tool_input.command.contains("rm ")'}]}}`)
 	f.serve("w", handlers{"no": does(schema.Denied("asked"))})
 	sent, a := f.batches(), f.agent("agent1")
 	a.call("Write", `{"path":"x"}`)

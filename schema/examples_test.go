@@ -267,6 +267,10 @@ func config() *schema.Config {
 		Version: 7, Presets: []string{"delivery"}, PythonPath: []string{"./lib"}, Dir: "/etc/hookfabric",
 		Hooks: []schema.Hook{
 			{
+				Name: "human_input", Event: schema.PostToolUse, Type: schema.Builtin, Handler: schema.HumanInput,
+				Timeout: schema.DefaultTimeout, Readonly: true, Idempotent: true, System: true, Preset: "delivery",
+			},
+			{
 				Name: "no-destructive-shell", Event: schema.PreToolUse, Matcher: "Bash|run_shell_command", Type: schema.Command,
 				Handler: "./policies/shell.sh", Args: []string{"--strict"}, Timeout: took(5e6), FailClosed: true, Pool: schema.DefaultPool,
 				Readonly: true, Idempotent: true, When: `tool_input.command.contains("rm ")`, Needs: []string{schema.NeedNative},

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -204,6 +205,11 @@ func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
 		l.err = fmt.Errorf("this worker does not run handlers of type %q; give the hook a pool whose workers do", h.Type)
 	} else {
 		l.handler, l.err = runner.Load(*h, Site{Dirs: w.dirs(cfg), Python: cfg.Python})
+	}
+	if l.err != nil && h.Preset != "" {
+		// Nobody wrote it: programs with handlers of their own need not serve it.
+		w.opt.Logger.Debug("hook of a preset has no opinion here", "hook", h.Name, "preset", h.Preset, "error", l.err)
+		l.handler, l.err = HandlerFunc(func(context.Context, *schema.Event) (r schema.Result, err error) { return r, nil }), nil
 	}
 	return l
 }

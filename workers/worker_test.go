@@ -215,6 +215,26 @@ func TestAHandlerThatCanNotBeLoadedEndsTheBatch(t *testing.T) {
 	}
 }
 
+// Nobody wrote the hooks of presets, and nobody but the aggregator is asked
+// about its stages.
+func TestWhatNobodyWroteIsNoLoadError(t *testing.T) {
+	missing, stage := hook("missing"), hook("stage")
+	missing.Preset, stage.Handler = "delivery", schema.HumanInput
+	w := workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Logger: quiet,
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: library{"yes": allows}}})
+	if errs := w.Load(config(missing, stage, hook("yes"))); len(errs) > 0 {
+		t.Error(errs)
+	}
+	r := w.Run(t.Context(), batch(0, 2))
+	wantKinds(t, r, "0:ok 2:ok")
+	if d := cmp.Diff(schema.Result{}, r.Outcomes[0].Result); d != "" {
+		t.Errorf("the hook of the preset says (-want +got):\n%s", d)
+	}
+	if r := w.Run(t.Context(), batch(1)); r.Status != schema.StatusStale {
+		t.Errorf("asked about a stage it says %+v", r)
+	}
+}
+
 func TestAHandlerThatIsNotThereAnyMoreEndsTheBatch(t *testing.T) {
 	w := newWorker(library{"yes": allows, "gone": func(context.Context, *schema.Event) (schema.Result, error) {
 		return schema.Result{}, fmt.Errorf("policy: %w", &workers.UnloadedError{Err: errors.New("its module is gone")})

@@ -81,9 +81,10 @@ func documentOf(agent string, hooks jsontext.Value) ([]byte, error) {
 		Hooks jsontext.Value `json:"hooks"`
 	}
 	doc := struct {
-		Hooks  jsontext.Value `json:"hooks,omitzero"`
-		Agents []own          `json:"agents,omitzero"`
-	}{}
+		Presets []string       `json:"presets"`
+		Hooks   jsontext.Value `json:"hooks,omitzero"`
+		Agents  []own          `json:"agents,omitzero"`
+	}{Presets: []string{}} // these are the file's
 	if agent == "" {
 		doc.Hooks = hooks
 	} else {

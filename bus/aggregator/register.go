@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
 // withRegistered is what a file says and, behind that, what was registered at
@@ -22,6 +23,7 @@ func withRegistered(file, before *schema.Config) schema.Config {
 			next.Overrides = append(next.Overrides, o)
 		}
 	}
+	hooksyaml.AddPresets(&next)
 	return next
 }
 
@@ -51,7 +53,7 @@ func register(before, add *schema.Config) (schema.Config, []string) {
 	for _, h := range add.Hooks {
 		h.Registered = true
 		names = append(names, h.Name)
-		if i := named(next.Hooks, h.Name); i >= 0 {
+		if i := named(next.Hooks, h.Name); i >= 0 && next.Hooks[i].Preset == "" {
 			next.Hooks[i] = h
 			continue
 		}
@@ -63,14 +65,15 @@ func register(before, add *schema.Config) (schema.Config, []string) {
 			next.Overrides = append(next.Overrides, o)
 		}
 	}
+	hooksyaml.AddPresets(&next)
 	return next, names
 }
 
 // replaceable reports whether agent may register a hook of that name: nobody
-// has it, or it was registered for that agent.
+// has it but a preset, whose hooks make way, or it was registered for that agent.
 func replaceable(cfg *schema.Config, agent, name string) bool {
 	i := named(cfg.Hooks, name)
-	return i < 0 || cfg.Hooks[i].Registered && cfg.Hooks[i].Agent == agent
+	return i < 0 || cfg.Hooks[i].Preset != "" || cfg.Hooks[i].Registered && cfg.Hooks[i].Agent == agent
 }
 
 func named(hooks []schema.Hook, name string) int {
@@ -96,6 +99,7 @@ func unregister(before *schema.Config, agent string, names []string, events []sc
 		}
 		next.Overrides = slices.Delete(next.Overrides, i, i+1)
 	}
+	hooksyaml.AddPresets(&next)
 	return next, nil
 }
 
@@ -106,6 +110,9 @@ func registeredFor(cfg *schema.Config, agent, name string) error {
 	case i < 0 || cfg.Hooks[i].Registered && cfg.Hooks[i].Agent != agent:
 		return &schema.ControlError{Code: schema.CodeNotFound, Message: fmt.Sprintf(
 			"no hook %q is registered for %s; list says which are", name, whose(agent))}
+	case cfg.Hooks[i].Preset != "":
+		return &schema.ControlError{Code: schema.CodeConflict, Message: fmt.Sprintf(
+			"the hook %q belongs to the preset %s; write presets: [] into the file, or a hook of its handler %s in its place", name, cfg.Hooks[i].Preset, cfg.Hooks[i].Handler)}
 	case !cfg.Hooks[i].Registered:
 		return &schema.ControlError{Code: schema.CodeConflict, Message: fmt.Sprintf(
 			"the hook %q stands in the configuration's file; remove it there and apply the file", name)}

@@ -15,6 +15,7 @@
 // The package does no I/O. Read the files in this order: read.go (what becomes
 // of the bytes), document.go and section.go (the shape of the file), hook.go
 // and field.go (one hook), request.go (what http hooks send), python.go (how
-// functions are run), fit.go (what fits what), name.go (derived names); then
-// write.go, which goes the way back.
+// functions are run), fit.go and stage.go (what fits what), name.go (derived
+// names), preset.go (hooks that nobody has to write); then write.go, which goes
+// the way back.
 package hooksyaml

@@ -14,7 +14,6 @@ import (
 var (
 	documentKeys = []string{"presets", "python_path", "python", "hooks", "agents"}
 	agentKeys    = []string{"id", "hooks", "backend"}
-	presetNames  = []string{"delivery"}
 )
 
 // document reads the file's top level. Global hooks come first in the order of

@@ -3,6 +3,7 @@ package hooksyaml_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,14 +34,48 @@ func configs(t *rapid.T) schema.Config {
 			for range rapid.IntRange(0, 4).Draw(t, "hooks") {
 				h := hooks(t, agent, event)
 				for n := 1; h.Name == "" || names[h.Name]; n++ {
-					h.Name = strings.TrimSuffix(fmt.Sprintf("%s-%d", rapid.SampledFrom([]string{"a", "p.f", "log", "true"}).Draw(t, "base"), n), "-1")
+					h.Name = strings.TrimSuffix(fmt.Sprintf("%s-%d", rapid.SampledFrom([]string{"a", "p.f", "log", "true", "human_input"}).Draw(t, "base"), n), "-1")
 				}
 				names[h.Name] = true
 				c.Hooks = append(c.Hooks, h)
 			}
 		}
 	}
+	c.Hooks = append(presetsOf(&c), c.Hooks...)
 	return c
+}
+
+// presetsOf are the hooks that the presets of c come to, as a person would tell them.
+func presetsOf(c *schema.Config) (out []schema.Hook) {
+	if len(c.Presets) == 0 {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, h := range c.Hooks {
+		names[h.Name] = true
+	}
+	for _, line := range strings.Fields(`
+PostToolUse/mid_stream_injection PostToolUse/high_priority_task_reminder PostToolUse/human_input PostToolUse/subagent_complete
+PostToolUse/background_tool_complete PostToolUse/round_timeout_post
+ToolError/mid_stream_injection ToolError/human_input ToolError/subagent_complete ToolError/background_tool_complete ToolError/round_timeout_post
+PreToolUse/round_timeout_pre`) {
+		event, handler, _ := strings.Cut(line, "/")
+		h := schema.Hook{Name: handler, Event: schema.EventType(event), Type: schema.Builtin, Handler: handler, Timeout: schema.DefaultTimeout,
+			Readonly: true, Idempotent: true, System: true, Preset: "delivery"}
+		if handler == "high_priority_task_reminder" {
+			h.Matcher, h.Pool = "*update_task_status", "default"
+		}
+		for n := 2; names[h.Name]; n++ {
+			h.Name = fmt.Sprintf("%s-%d", handler, n)
+		}
+		if !slices.ContainsFunc(c.Hooks, func(o schema.Hook) bool {
+			return o.Agent == "" && o.Event == h.Event && o.Handler == handler && o.Type == h.Type
+		}) {
+			names[h.Name] = true
+			out = append(out, h)
+		}
+	}
+	return out
 }
 
 func hooks(t *rapid.T, agent string, event schema.EventType) schema.Hook {
@@ -62,8 +97,9 @@ func hooks(t *rapid.T, agent string, event schema.EventType) schema.Hook {
 	h.AutoApprove = event == schema.PreToolUse && rapid.Bool().Draw(t, "auto_approve")
 	switch h.Type {
 	case schema.Builtin:
-		h.Handler = rapid.SampledFrom([]string{"log", "7", "true", "a.sh"}).Draw(t, "handler")
+		h.Handler = rapid.SampledFrom([]string{"log", "7", "true", "a.sh", "human_input", "high_priority_task_reminder", "round_timeout_pre"}).Draw(t, "handler")
 		h.Options, _ = options(3).Draw(t, "options").(map[string]any)
+		h = stage(h)
 	case schema.Command:
 		h.Handler = rapid.OneOf(rapid.SampledFrom([]string{"./a", "b/a.sh", "a.py", "jq", "p.f", "https://p.f", "./~"}), words()).Draw(t, "handler")
 		h.Args, h.Env = rapid.SliceOfN(texts("\x00"), 0, 3).Draw(t, "args"), variables().Draw(t, "env")
@@ -78,6 +114,22 @@ func hooks(t *rapid.T, agent string, event schema.EventType) schema.Hook {
 		h.TLS = rapid.SampledFrom([]schema.TLS{{}, {CA: "ca.pem"}, {Cert: "5", Key: "true", ServerName: "::1"}}).Draw(t, "tls")
 	}
 	return h
+}
+
+// stage gives a hook that is one of the broker's own stages only what a file can
+// say of those, at an event where they may stand.
+func stage(h schema.Hook) schema.Hook {
+	if !h.Stage() {
+		return h
+	}
+	out := schema.Hook{Agent: h.Agent, Event: h.Event, Name: h.Name, Type: h.Type, Handler: h.Handler, Timeout: schema.DefaultTimeout, Readonly: true, Idempotent: true,
+		System: h.System, Registered: h.Registered, Options: h.Options, Matcher: h.Matcher}
+	if h.Event == schema.PreToolUse {
+		out.Handler, out.FailClosed = schema.RoundTimeoutPre, h.FailClosed
+	} else if out.Handler = schema.HumanInput; !h.Event.TakesDelivery() {
+		out.Handler, out.Pool = "log", "default"
+	}
+	return out
 }
 
 func durations(t *rapid.T) time.Duration {

@@ -107,11 +107,13 @@ func TestGoodFiles(t *testing.T) {
 	}
 }
 
-// rendered is a configuration as it travels, one hook on each line, and the
-// warnings below it.
+// rendered is a configuration as it travels, without the hooks of presets, and
+// the warnings below it.
 func rendered(t *testing.T, doc *hooksyaml.Document) string {
 	t.Helper()
-	raw, err := schema.Marshal(doc.Config)
+	config := doc.Config
+	config.Hooks = wrote(doc)
+	raw, err := schema.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,6 +63,7 @@ func (r *reader) hook(n *yaml.Node, p place) {
 	r.handler(&d)
 	d.broken = len(r.faults) > faults
 	r.fit(&d)
+	r.fitStage(&d)
 	d.settle()
 	r.drafts = append(r.drafts, d)
 }
@@ -112,6 +113,10 @@ func (d *draft) settle() {
 		if len(*list) == 0 {
 			*list = nil
 		}
+	}
+	if h.Stage() {
+		h.Pool, h.Readonly, h.Idempotent = "", true, true
+		return
 	}
 	if h.Event == "" {
 		return

@@ -59,6 +59,7 @@ func Read(name string, data []byte, o Options) (*Document, error) {
 		if len(r.faults) == before {
 			r.document(root)
 			r.nameHooks()
+			AddPresets(&r.config)
 		}
 	}
 	if len(r.faults) > 0 {

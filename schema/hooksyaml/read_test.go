@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,11 @@ func read(t *testing.T, text string) *hooksyaml.Document {
 	return doc
 }
 
+// wrote are the hooks that stand in a file: all but those of presets.
+func wrote(doc *hooksyaml.Document) []schema.Hook {
+	return slices.DeleteFunc(slices.Clone(doc.Config.Hooks), func(h schema.Hook) bool { return h.Preset != "" })
+}
+
 func faults(t *testing.T, text string) hooksyaml.Faults {
 	t.Helper()
 	_, err := hooksyaml.Read("hooks.yaml", []byte(text), hooksyaml.Options{})
@@ -35,7 +41,7 @@ func faults(t *testing.T, text string) hooksyaml.Faults {
 
 func TestDefaults(t *testing.T) {
 	for _, event := range schema.EventTypes() {
-		h := read(t, fmt.Sprintf("hooks: {%s: [{handler: ./a.sh}]}", event)).Config.Hooks[0]
+		h := wrote(read(t, fmt.Sprintf("hooks: {%s: [{handler: ./a.sh}]}", event)))[0]
 		rewrites := event == schema.PreToolUse || event == schema.AfterLLMCall || event == schema.BeforeFinalResponse
 		want := schema.Hook{Name: "a", Event: event, Type: schema.Command, Handler: "./a.sh", Timeout: schema.DefaultTimeout,
 			Pool: schema.DefaultPool, Readonly: !rewrites, Idempotent: !rewrites}
@@ -57,7 +63,7 @@ func TestIdempotentFollowsReadonly(t *testing.T) {
 		{"what is denied stays denied", "readonly: false, idempotent: false", false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := read(t, "hooks: {PreToolUse: [{handler: ./a.sh, "+c.fields+"}]}").Config.Hooks[0]
+			h := wrote(read(t, "hooks: {PreToolUse: [{handler: ./a.sh, "+c.fields+"}]}"))[0]
 			if h.Readonly != c.readonly || h.Idempotent != c.idempotent {
 				t.Errorf("readonly %v, idempotent %v", h.Readonly, h.Idempotent)
 			}
@@ -70,7 +76,7 @@ func TestTypeIsInferredFromTheHandler(t *testing.T) {
 		"./a": schema.Command, "a/b.c": schema.Command, "a.sh": schema.Command, "a.b.py": schema.Command, "/bin/true": schema.Command,
 		"pkg.f": schema.Python, "pkg.sub.mod.f": schema.Python, "_p._f": schema.Python, "prüfung.los": schema.Python,
 	} {
-		if h := read(t, "hooks: {PreToolUse: [{handler: "+handler+"}]}").Config.Hooks[0]; h.Type != want {
+		if h := wrote(read(t, "hooks: {PreToolUse: [{handler: "+handler+"}]}"))[0]; h.Type != want {
 			t.Errorf("%s is taken for %s", handler, h.Type)
 		}
 	}
@@ -80,7 +86,7 @@ func TestTimeouts(t *testing.T) {
 	for given, want := range map[string]string{
 		"5": "5s", "0.5": "500ms", "10.5": "10.5s", "1e1": "10s", "5s": "5s", "1m30s": "1m30s", `"250ms"`: "250ms", "0.001": "1ms", "86400": "24h0m0s",
 	} {
-		if h := read(t, "hooks: {PreToolUse: [{handler: ./a.sh, timeout: "+given+"}]}").Config.Hooks[0]; h.Timeout.String() != want {
+		if h := wrote(read(t, "hooks: {PreToolUse: [{handler: ./a.sh, timeout: "+given+"}]}"))[0]; h.Timeout.String() != want {
 			t.Errorf("%s is read as %s, want %s", given, h.Timeout, want)
 		}
 	}
@@ -100,7 +106,7 @@ func TestNames(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var names []string
-			for _, h := range read(t, "hooks: {PreToolUse: "+c.hooks+"}").Config.Hooks {
+			for _, h := range wrote(read(t, "hooks: {PreToolUse: "+c.hooks+"}")) {
 				names = append(names, h.Name)
 			}
 			if got := strings.Join(names, " "); got != c.want {
@@ -124,7 +130,7 @@ hooks:
   PreToolUse: [{handler: ./g2.sh}, {handler: ./g3.sh}]
 `)
 	var order []string
-	for _, h := range doc.Config.Hooks {
+	for _, h := range wrote(doc) {
 		order = append(order, h.Name+"@"+h.Agent)
 	}
 	if d := cmp.Diff([]string{"g1@", "g2@", "g3@", "b1@b", "p.a1@a*"}, order); d != "" {
@@ -138,16 +144,8 @@ hooks:
 
 func TestEmptyOverrideStillDropsTheGlobalHooks(t *testing.T) {
 	doc := read(t, "agents: [{id: a, hooks: {PreToolUse: {override: true, hooks: []}}}]")
-	if len(doc.Config.Overrides) != 1 || len(doc.Config.Hooks) != 0 {
+	if len(doc.Config.Overrides) != 1 || doc.Config.Written() != 0 {
 		t.Errorf("got %+v", doc.Config)
-	}
-}
-
-func TestPresets(t *testing.T) {
-	for text, want := range map[string][]string{"hooks: {}": {"delivery"}, "presets: []": {}, "presets: [delivery]": {"delivery"}} {
-		if d := cmp.Diff(want, read(t, text).Config.Presets); d != "" {
-			t.Errorf("%s (-want +got):\n%s", text, d)
-		}
 	}
 }
 
@@ -162,7 +160,7 @@ func TestBlanksInAHandlerAreWarnedAbout(t *testing.T) {
 func TestConditionsAreCheckedOnlyIfSomebodyCan(t *testing.T) {
 	text := []byte("hooks: {PreToolUse: [{handler: ./a.sh, when: tool_imput.x}]}")
 	doc, err := hooksyaml.Read("f", text, hooksyaml.Options{})
-	if err != nil || doc.Config.Hooks[0].When != "tool_imput.x" {
+	if err != nil || wrote(doc)[0].When != "tool_imput.x" {
 		t.Errorf("got %v, %v", doc, err)
 	}
 	if _, err := hooksyaml.Read("f", text, hooksyaml.Options{CheckCondition: conditions}); err == nil {
@@ -226,7 +224,7 @@ func TestNamesThatAreTakenElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, h := range doc.Config.Hooks {
+	for _, h := range wrote(doc) {
 		names = append(names, h.Name)
 	}
 	if d := cmp.Diff([]string{"shell-4", "shell-5", "shell-3"}, names); d != "" {

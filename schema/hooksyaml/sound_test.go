@@ -16,8 +16,13 @@ func sound(t *testing.T, doc *hooksyaml.Document) {
 	t.Helper()
 	names := map[string]bool{}
 	global := true
+	preset := true
 	for i := range doc.Config.Hooks {
 		h := &doc.Config.Hooks[i]
+		if !preset && h.Preset != "" {
+			t.Errorf("the hook %q of a preset comes after one that somebody wrote", h.Name)
+		}
+		preset = h.Preset != ""
 		if h.Name == "" || len(h.Name) > 128 || names[h.Name] {
 			t.Errorf("hook %d has the name %q, empty, long or taken", i, h.Name)
 		}
@@ -38,7 +43,7 @@ func sound(t *testing.T, doc *hooksyaml.Document) {
 
 func soundHook(t *testing.T, h *schema.Hook) {
 	t.Helper()
-	if !h.Event.Known() || h.Handler == "" || h.Pool == "" {
+	if !h.Event.Known() || h.Handler == "" || (h.Pool == "") != h.Stage() {
 		t.Errorf("the hook %+v lacks something", h)
 	}
 	switch h.Type {

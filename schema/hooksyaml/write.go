@@ -14,13 +14,15 @@ import (
 
 // Write writes a configuration as a hooks.yaml that reads back as the same
 // one: what is a default is left out, and so is every name that would be
-// derived again. The same configuration is always the same text. Hooks stand
+// derived again, and the hooks of presets. The same configuration is always the same text. Hooks stand
 // below their agents and events, so that hooks of one event stay in their order.
 //
 // What a file can not hold becomes a comment: which hooks were registered at
 // run time.
 func Write(cfg *schema.Config) []byte {
-	sections := arrange(cfg)
+	written := *cfg
+	written.Hooks = slices.DeleteFunc(slices.Clone(cfg.Hooks), func(h schema.Hook) bool { return h.Preset != "" })
+	sections := arrange(&written)
 	w := writer{named: named(inOrder(sections))}
 	var out bytes.Buffer
 	for _, part := range []mapping{settings(cfg), python(cfg.Python), w.global(sections), w.agents(sections)} {
@@ -154,10 +156,10 @@ func (w *writer) hook(h *schema.Hook) *yaml.Node {
 		m.add("timeout", timeout(h.Timeout.Std()))
 	}
 	m.flag("fail_closed", h.FailClosed, false)
-	if h.Pool != schema.DefaultPool {
+	if h.Pool != schema.DefaultPool && !h.Stage() {
 		m.text("pool", h.Pool)
 	}
-	m.flag("readonly", h.Readonly, h.Event.ReadonlyByDefault())
+	m.flag("readonly", h.Readonly, h.Event.ReadonlyByDefault() || h.Stage())
 	m.flag("idempotent", h.Idempotent, h.Readonly)
 	m.text("mode", string(h.Mode))
 	m.text("when", h.When)

@@ -1,0 +1,75 @@
+package hooksyaml
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// presetNames are the presets that there are, all of which are the default.
+var presetNames = []string{"delivery"}
+
+// HighPriorityTaskReminder is the builtin of the preset `delivery` that workers run.
+const HighPriorityTaskReminder = "high_priority_task_reminder"
+
+// AddPresets puts the hooks of cfg's presets before all others, in place of
+// those that are there. One is left out where somebody wrote a global hook of
+// its builtin and event. Their names are derived behind all others, so that
+// nobody's name is ever taken by them.
+func AddPresets(cfg *schema.Config) {
+	written := slices.DeleteFunc(slices.Clone(cfg.Hooks), func(h schema.Hook) bool { return h.Preset != "" })
+	names := make(map[string]bool, len(written))
+	for i := range written {
+		names[written[i].Name] = true
+	}
+	var hooks []schema.Hook
+	for _, preset := range cfg.Presets {
+		if preset != presetNames[0] {
+			continue
+		}
+		for _, h := range delivery() {
+			if replaced(&h, written) {
+				continue
+			}
+			for n := 2; names[h.Name]; n++ {
+				h.Name = h.Handler + "-" + strconv.Itoa(n)
+			}
+			names[h.Name] = true
+			hooks = append(hooks, h)
+		}
+	}
+	cfg.Hooks = append(hooks, written...)
+	if cfg.Hooks == nil {
+		cfg.Hooks = []schema.Hook{}
+	}
+}
+
+// replaced reports whether a preset's hook has a global one in its place.
+func replaced(h *schema.Hook, written []schema.Hook) bool {
+	return slices.ContainsFunc(written, func(w schema.Hook) bool {
+		return w.Agent == "" && w.Event == h.Event && w.Type == h.Type && w.Handler == h.Handler
+	})
+}
+
+// delivery are the hooks that hand over what waits for an agent, in their usual
+// order, and the two of its time limits.
+func delivery() []schema.Hook {
+	var hooks []schema.Hook
+	add := func(event schema.EventType, handler, matcher, pool string) {
+		hooks = append(hooks, schema.Hook{
+			Name: handler, Event: event, Matcher: matcher, Type: schema.Builtin, Handler: handler, Timeout: schema.DefaultTimeout,
+			Pool: pool, Readonly: true, Idempotent: true, System: true, Preset: presetNames[0],
+		})
+	}
+	for _, event := range []schema.EventType{schema.PostToolUse, schema.ToolError} {
+		for i, handler := range schema.DeliveryStages() {
+			if i == 1 && event == schema.PostToolUse {
+				add(event, HighPriorityTaskReminder, "*update_task_status", schema.DefaultPool)
+			}
+			add(event, handler, "", "")
+		}
+	}
+	add(schema.PreToolUse, schema.RoundTimeoutPre, "", "")
+	return hooks
+}
