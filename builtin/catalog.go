@@ -13,11 +13,13 @@ func Catalog(logger *slog.Logger) map[string]workers.Factory {
 		logger = slog.Default()
 	}
 	catalog := map[string]workers.Factory{
-		"allow":             newAllow,
-		"deny":              newDeny,
-		"extract_reminders": newExtractReminders,
-		"inject_text":       newInjectText,
-		"log":               newLog(logger),
+		"allow":                       newAllow,
+		"debug_delay":                 newDebugDelay,
+		"deny":                        newDeny,
+		"extract_reminders":           newExtractReminders,
+		"high_priority_task_reminder": newReminder,
+		"inject_text":                 newInjectText,
+		"log":                         newLog(logger),
 	}
 	for name := range stages() {
 		catalog[name] = newStage
