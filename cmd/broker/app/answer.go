@@ -30,8 +30,8 @@ func answerCommand() *cobra.Command {
 		Use: "answer --session S --agent A TEXT|-", Short: "Hand an agent's answer to the other agents of its session",
 		Long: "answer tells the other agents of a session what an agent came up with. They know it by a name such as\n" +
 			"agent2, and the answer by a label such as agent2.1. With --workspace they get the folder as it is now, and\n" +
-			"paths into it that the answer names are theirs when they read it. - is stdin.\n\n" +
-			"  broker answer --session s1 --agent alice --workspace ./work 'The parser is in ./work/parse.go.'",
+			"absolute paths into it that the answer names are theirs when they read it. - is stdin.\n\n" +
+			"  broker answer --session s1 --agent alice --workspace ./work \"The parser is in $PWD/work/parse.go.\"",
 		Args: func(_ *cobra.Command, args []string) error { return aText(args) },
 		RunE: func(c *cobra.Command, args []string) error { return k.run(c, args) },
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
+// mostListed is how many items the brokers list in one answer.
+const mostListed = 10_000
+
 // pendingCommand shows what waits for agents.
 func pendingCommand() *cobra.Command {
 	var r remote
@@ -29,8 +32,8 @@ func pendingCommand() *cobra.Command {
 			"event that took it along and has not acknowledged it yet), its age, who said it, for whom it is, its\n" +
 			"length in bytes, when it expires, and its key. Contents are not shown.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if req.Limit < 0 {
-				return program.UsageError("--limit is %d; write how many lines you want at most", req.Limit)
+			if req.Limit < 0 || req.Limit > mostListed {
+				return program.UsageError("--limit is %d; write how many lines you want, at most %d", req.Limit, mostListed)
 			}
 			var answer schema.PendingAnswer
 			if err := r.ask(c.Context(), schema.VerbPending, agent, req, &answer); err != nil {
@@ -77,7 +80,7 @@ func printPending(w io.Writer, agent string, answer *schema.PendingAnswer) error
 // total is the last line: how many there are, or how many are not shown.
 func total(answer *schema.PendingAnswer, sources map[string]int) string {
 	if listed := len(answer.Items); listed < answer.Total {
-		return fmt.Sprintf("%d wait; the first %d are listed, --limit %d lists all", answer.Total, listed, answer.Total)
+		return fmt.Sprintf("%d wait; the first %d are listed, --limit %d lists more", answer.Total, listed, min(answer.Total, mostListed))
 	}
 	parts := make([]string, 0, len(sources))
 	for _, s := range slices.Sorted(maps.Keys(sources)) {

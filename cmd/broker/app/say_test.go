@@ -22,6 +22,7 @@ import (
 type counter struct {
 	t   *testing.T
 	url string
+	nc  *nats.Conn
 
 	mu      sync.Mutex // guards all below
 	answers map[string]any
@@ -33,6 +34,7 @@ func newCounter(t *testing.T) *counter {
 	server := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
 	s := &counter{t: t, url: server.ClientURL()}
 	nc := bustest.Connect(t, server, "counter")
+	s.nc = nc
 	if _, err := nc.Subscribe("hook.v1.ctl.*.*", s.serve); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +190,7 @@ queued  3s     human   all agents              5      in 1h1m  all.ops.1
 			closing{0, "nothing waits for agent a1; 'broker inject --agent a1 TEXT' says something to an agent\n", "", []string{"pending.a1 {}"}}},
 		{"of too many it is said how many", []string{"pending", "--limit", "1"}, "", map[string]any{"pending._": more},
 			closing{0, "STATE   AGE    SOURCE  FOR           BYTES  EXPIRES  KEY\nleased  1h35m  human   agent agent1  120    never    a-agent1.operator.k-1\n\n" +
-				"7 wait; the first 1 are listed, --limit 7 lists all\n", "", []string{`pending._ {"limit":1}`}}},
+				"7 wait; the first 1 are listed, --limit 7 lists more\n", "", []string{`pending._ {"limit":1}`}}},
 	})
 }
 
@@ -282,6 +284,7 @@ func TestSayingsThatCanNotBeUnderstood(t *testing.T) {
 		{"answer --session s --agent a two words", "put what belongs together in quotes"},
 		{"pending extra", `unknown argument "extra"`},
 		{"pending --limit -1", "--limit is -1"},
+		{"pending --limit 10001", "--limit is 10001; write how many lines you want, at most 10000"},
 		{"withdraw", "withdraw takes keys; 'broker pending' shows them"},
 		{"round frobnicate", `unknown argument "frobnicate"`},
 		{"round start", "write --agent A"},
