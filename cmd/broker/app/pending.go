@@ -82,15 +82,22 @@ func total(answer *schema.PendingAnswer, sources map[string]int) string {
 	if listed := len(answer.Items); listed < answer.Total {
 		return fmt.Sprintf("%d wait; the first %d are listed, --limit %d lists more", answer.Total, listed, min(answer.Total, mostListed))
 	}
-	parts := make([]string, 0, len(sources))
-	for _, s := range slices.Sorted(maps.Keys(sources)) {
-		parts = append(parts, fmt.Sprintf("%s %d", word(s), sources[s]))
-	}
 	verb := "wait"
 	if answer.Total == 1 {
 		verb = "waits"
 	}
-	return fmt.Sprintf("%d %s: %s", answer.Total, verb, strings.Join(parts, ", "))
+	return fmt.Sprintf("%d %s: %s", answer.Total, verb, bySource(sources))
+}
+
+// bySource lists how many items each source has waiting.
+func bySource(counts map[string]int) string {
+	parts := make([]string, 0, len(counts))
+	for _, source := range slices.Sorted(maps.Keys(counts)) {
+		if counts[source] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", word(source), counts[source]))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // recipients says for whom an item is, and how many have it.

@@ -51,6 +51,7 @@ func printStatus(w io.Writer, st *schema.FabricStatus) error {
 	}
 	fmt.Fprintf(w, "fabric   %s, %s\nrelease  %s\nconfig   version %d, %d hooks\ncalls    %d under way\n",
 		st.Fabric, ready, st.Version, st.ConfigVersion, st.Hooks, st.InFlight)
+	printMemory(w, st)
 	for _, b := range st.Brokers {
 		fmt.Fprintf(w, "broker   %s, version %d%s\n", b.Broker, b.ConfigVersion, candidateState(b.Candidate))
 	}
@@ -69,6 +70,20 @@ func printStatus(w io.Writer, st *schema.FabricStatus) error {
 		}
 	}
 	return t.Flush()
+}
+
+// printMemory says what waits for agents, and whose rounds are over, if any.
+func printMemory(w io.Writer, st *schema.FabricStatus) {
+	waiting := 0
+	for _, n := range st.Pending {
+		waiting += n
+	}
+	if waiting > 0 {
+		fmt.Fprintf(w, "pending  %d, oldest %s: %s\n", waiting, rough(st.OldestPending), bySource(st.Pending))
+	}
+	if st.BlockedRounds > 0 {
+		fmt.Fprintf(w, "rounds   %d agents may only use tools that end their rounds\n", st.BlockedRounds)
+	}
 }
 
 // candidateState says how far a broker is with the version that is to become active.
