@@ -132,6 +132,11 @@ func event(t schema.EventType) *nats.Msg {
 	return bus.EventMsg(subject, r, 1, time.Minute, nil, []byte(body+"}"))
 }
 
+func eventOf(name string) *nats.Msg { return event(schema.EventType(name)) }
+
+// after1m ends when all that anybody waits for has come to an end.
+func after1m() <-chan time.Time { return time.After(time.Minute) }
+
 // reply is one message that came on a question's reply subject, and when.
 type reply struct {
 	*nats.Msg

@@ -1,0 +1,299 @@
+package aggregator_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// request makes a control request; the answer is an error's code and sentence, or
+// the body.
+func (f *fabric) request(subject, body string) (answer string, failed *schema.ControlError) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	defer cancel()
+	m, err := f.shim.RequestMsgWithContext(ctx, &nats.Msg{Subject: "hook.v1.ctl." + subject, Data: []byte(body)})
+	if err != nil {
+		f.t.Fatalf("%s: %v", subject, err)
+	}
+	if m.Header.Get(schema.HeaderServiceErrorCode) == "" {
+		return string(m.Data), nil
+	}
+	failed = &schema.ControlError{}
+	if err := schema.Unmarshal(m.Data, failed); err != nil {
+		f.t.Error(err)
+	}
+	return "", failed
+}
+
+func TestVerbsRefuseWhatMakesNoSense(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{})
+		for request, want := range map[string][2]string{
+			`inject._ {"content":"x"}`:                          {schema.CodeBadRequest, "for whom"},
+			`inject.a {"content":"x","all":true}`:               {schema.CodeBadRequest, "only one of them"},
+			`inject._ {"content":"x","session":"s","all":true}`: {schema.CodeBadRequest, "only one of them"},
+			`inject.a {}`: {schema.CodeBadRequest, "nothing to say"},
+			`inject.a {"content":"x","background":{"id":"1","tool":"t","status":"s"}}`: {schema.CodeBadRequest, "one thing"},
+			`inject.a {"subagent":{"id":"1"}}`:                                         {schema.CodeBadRequest, "its status"},
+			`inject.a {"background":{"id":"1"}}`:                                       {schema.CodeBadRequest, "the tool"},
+			`inject.a {"content":"x","strategy":"shout"}`:                              {schema.CodeBadRequest, "unknown strategy"},
+			`inject.a {"content":"x","ttl":"-1s"}`:                                     {schema.CodeBadRequest, "ttl"},
+			`inject.a {"content":"x","ttl":"soon"}`:                                    {schema.CodeBadRequest, "can not be read"},
+			`inject.a {"content":"x","number":3}`:                                      {schema.CodeBadRequest, "whose number 3"},
+			`inject.a {"content":"x","producer":"p","number":3,"key":"k"}`:             {schema.CodeBadRequest, "a number or a key"},
+			`inject.a {"content":"x","producer":"round","number":9}`:                   {schema.CodeBadRequest, "the fabric's own"},
+			`inject.a {"content":"x","source":"` + strings.Repeat("s", 65) + `"}`:      {schema.CodeBadRequest, "65 characters"},
+			`inject.a {"object":{"digest":"none","size":1}}`:                           {schema.CodeNotFound, "no such object"},
+			`inject.a [`:                            {schema.CodeBadRequest, "can not be read"},
+			`pending._ {"limit":-1}`:                {schema.CodeBadRequest, "limit is -1"},
+			`withdraw._ {}`:                         {schema.CodeBadRequest, "write key"},
+			`withdraw._ {"key":"a-a.x.1"}`:          {schema.CodeNotFound, "no such item"},
+			`withdraw.a {"key":"a-b.x.1"}`:          {schema.CodeBadRequest, "not one for the agent"},
+			`ack._ {"events":[]}`:                   {schema.CodeBadRequest, "about one agent"},
+			`ack.a {"events":["x"]}`:                {schema.CodeBadRequest, "no UUID"},
+			`drain.a {}`:                            {schema.CodeBadRequest, "no UUID"},
+			`fetch.a {"digest":"none"}`:             {schema.CodeNotFound, "names the object"},
+			`fetch.a {"digest":"none","offset":-1}`: {schema.CodeBadRequest, "offset is -1"},
+			`answer.a {"content":"x"}`:              {schema.CodeBadRequest, "write session"},
+			`answer.a {"session":"s"}`:              {schema.CodeBadRequest, "is empty"},
+			`answer.a {"session":"s","content":"x","label":"taken.1"}`:                  {schema.CodeConflict, "another agent"},
+			`answer.a {"session":"s","content":"x","snapshot":{"digest":"d","size":1}}`: {schema.CodeNotFound, "no such object"},
+			`round.a {}`:                               {schema.CodeNotFound, "no round"},
+			`round.a {"action":"dance"}`:               {schema.CodeBadRequest, "unknown action"},
+			`round.a {"action":"start","grace":"-1s"}`: {schema.CodeBadRequest, "negative"},
+		} {
+			subject, body, _ := strings.Cut(request, " ")
+			_, failed := f.request(subject, body)
+			if failed == nil || failed.Code != want[0] || !strings.Contains(failed.Message, want[1]) {
+				t.Errorf("%s: %+v", request, failed)
+			}
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if len(m.items) > 0 || m.peers.Answers > 0 {
+			t.Errorf("something was changed: %q", m.calls)
+		}
+	})
+}
+
+func TestVerbsSayThatTheMemoryCanNotBeReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		m.gone = true
+		f := remembering(t, m, library{}, stage(schema.HumanInput, schema.PostToolUse))
+		for _, request := range []string{
+			`inject.a {"content":"x"}`, `withdraw._ {"key":"k"}`, `ack.a {"events":["` + id(1) + `"]}`, `drain.a {"event_id":"` + id(1) + `"}`,
+			`answer.a {"session":"s","content":"x"}`, `mode.a {"vote_only":true}`, `checkpoint.a {}`,
+		} {
+			subject, body, _ := strings.Cut(request, " ")
+			if _, failed := f.request(subject, body); failed == nil || failed.Code != schema.CodeUnavailable {
+				t.Errorf("%s: %+v", request, failed)
+			}
+		}
+	})
+}
+
+func TestWhatIsInjectedIsDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{}, stage(schema.HumanInput, schema.PostToolUse), stage(schema.SubagentComplete, schema.PostToolUse))
+		if got, failed := f.request("inject.a", `{"content":"hello"}`); failed != nil || got != `{"key":"k","sequence":1,"state":"queued"}` {
+			t.Error(got, failed)
+		}
+		f.request("inject.a", `{"content":"`+strings.Repeat("long ", 300_000)+`"}`)
+		f.request("inject.a", `{"subagent":{"id":"s1","status":"timeout","error":"too slow"}}`)
+		for i, want := range []schema.Item{
+			{Producer: "operator", Source: schema.SourceHuman, Strategy: schema.ToolResult, Content: "hello"},
+			{Producer: "operator", Source: schema.SourceHuman, Strategy: schema.ToolResult, Object: &schema.Object{Size: 1_500_000}},
+			{Producer: "operator", Source: schema.SourceSubagent, Strategy: schema.ToolResult, Subagent: &schema.SubagentResult{}},
+		} {
+			it := m.items[i]
+			if it.Producer != want.Producer || it.Source != want.Source || it.Strategy != want.Strategy || it.Content != want.Content || it.Name == "" ||
+				(it.Object == nil) != (want.Object == nil) || it.Object != nil && it.Object.Size != want.Object.Size || (it.Subagent == nil) != (want.Subagent == nil) {
+				t.Errorf("%+v", it)
+			}
+		}
+		v := f.ask(event(schema.PostToolUse))
+		if len(v.Injections) != 2 || !strings.Contains(v.Injections[0].Content, "hello") || !strings.Contains(v.Injections[0].Content, "long long") {
+			t.Errorf("%q", told(v))
+		}
+	})
+}
+
+func TestDrainSaysAllInOneMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{}, stage(schema.MidStreamInjection, schema.PostToolUse), stage(schema.HumanInput, schema.PostToolUse))
+		m.put(human("stop"))
+		m.put(&schema.Item{Source: "ci", Content: "tests failed", Matcher: "Bash"})
+		var answers [2]string
+		for i := range answers {
+			var failed *schema.ControlError
+			if answers[i], failed = f.request("drain.a", `{"event_id":"`+id(1)+`"}`); failed != nil {
+				t.Fatal(failed)
+			}
+		}
+		var got schema.DrainAnswer
+		if err := schema.Unmarshal([]byte(answers[0]), &got); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(got.Content, "stop") || !strings.Contains(got.Content, "tests failed") || len(got.Injections) != 2 || got.Fabric != "fabric-1" || got.EventID != id(1) {
+			t.Errorf("%+v", got)
+		}
+		if answers[0] != answers[1] {
+			t.Errorf("asked again it is another one: %s", answers[1])
+		}
+		if got := m.said("claim"); !strings.HasSuffix(got[0], "any true") {
+			t.Errorf("%q", got)
+		}
+		if _, failed := f.request("ack.a", `{"fabric":"fabric-1","events":["`+strings.ToUpper(id(1))+`"]}`); failed != nil || len(m.said("ack a ["+id(1)+"]")) != 1 {
+			t.Errorf("%v, %q", failed, m.said("ack"))
+		}
+	})
+}
+
+func TestAcksOfAnotherFabricChangeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{})
+		f.request("ack.a", `{"fabric":"fabric-2","events":["`+id(1)+`"]}`)
+		f.request("ack.a", `{"fabric":"fabric-1","events":["`+id(2)+`"],"hold":true}`)
+		f.request("ack.a", `{"fabric":"fabric-1","events":["`+id(3)+`"]}`)
+		f.request("ack.a", `{"fabric":"fabric-1","events":["`+id(3)+`"]}`)
+		if got := strings.Join(m.said(""), "; "); got != "hold a ["+id(2)+"]; ack a ["+id(3)+"]" {
+			t.Error(got)
+		}
+	})
+}
+
+func TestAnswersGoToTheSessionUnderTheirName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		m.texts["d"] = "x"
+		f := remembering(t, m, library{})
+		got, failed := f.request("answer.a", `{"session":"s","content":"42","workspace":"/w","snapshot":{"digest":"d","size":1}}`)
+		if failed != nil || got != `{"key":"k","sequence":1,"state":"queued","name":"agent1","label":"agent1.1"}` {
+			t.Error(got, failed)
+		}
+		wanted := &schema.Item{
+			Scope: schema.Scope{Session: "s"}, Producer: "answer", Name: "agent1.1", Sequence: 1, Source: schema.SourcePeer, Strategy: schema.ToolResult,
+			Content: "42", LateJoiners: true, Except: "a",
+			Answer: &schema.PeerAnswer{Name: "agent1", Label: "agent1.1", Workspace: "/w", Snapshot: &schema.Object{Digest: "d", Size: 1}},
+		}
+		if diff := cmp.Diff(wanted, m.items[0]); diff != "" {
+			t.Error(diff)
+		}
+		f.request("answer.a", `{"session":"s","content":"42","label":"agent1.1"}`)
+		if m.peers.Answers != 1 || len(m.items) != 1 {
+			t.Errorf("%d answers were counted of one", m.peers.Answers)
+		}
+	})
+}
+
+func TestOnlyObjectsThatAnItemNamesAreFetched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		m.texts["d"], m.texts["secret"] = "content", "of somebody else"
+		f := remembering(t, m, library{})
+		var got schema.FetchAnswer
+		answer, failed := f.request("fetch.a", `{"digest":"d","offset":3}`)
+		if failed != nil || schema.Unmarshal([]byte(answer), &got) != nil || string(got.Data) != "tent" || got.Size != 7 {
+			t.Errorf("%s, %v", answer, failed)
+		}
+		if answer, failed := f.request("fetch.a", `{"digest":"secret"}`); failed == nil || failed.Code != schema.CodeNotFound {
+			t.Errorf("%s, %v", answer, failed)
+		}
+	})
+}
+
+func TestModesAndCheckpointsAreNoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{})
+		m.put(human("x"))
+		f.request("mode.a", `{"vote_only":true}`)
+		if got, failed := f.request("checkpoint.a", ``); failed != nil || got != "{}" {
+			t.Error(got, failed)
+		}
+		if !m.peers.VoteOnly || m.peers.Checkpoint != 1 {
+			t.Errorf("%+v", m.peers)
+		}
+	})
+}
+
+func TestRoundsAreStartedAndShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{}, stage(schema.RoundTimeoutPost, schema.PostToolUse))
+		started, failed := f.request("round.a", `{"action":"start","initial":"10m0s"}`)
+		if failed != nil || !strings.Contains(started, `"initial":"10m0s"`) {
+			t.Error(started, failed)
+		}
+		if shown, failed := f.request("round.a", ``); failed != nil || shown != started {
+			t.Error(shown, failed)
+		}
+		if wrapped, failed := f.request("round.a", `{"action":"wrapup"}`); failed != nil || !strings.Contains(wrapped, `"wrap_up":true`) {
+			t.Error(wrapped, failed)
+		}
+		if got := m.said("enqueue"); len(got) != 1 {
+			t.Errorf("an operator's wish is not warned of at once: %q", got)
+		}
+	})
+}
+
+func TestStatusAndMetricsTellWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{})
+		m.put(human("x"))
+		m.put(&schema.Item{Source: "ci", Content: "x"})
+		m.put(&schema.Item{Source: "cd", Content: "x"})
+		st := f.status("")
+		if st.Pending["ci"] != 1 || st.Pending["human"] != 1 || st.OldestPending != schema.Duration(3*time.Second) {
+			t.Errorf("%+v", st)
+		}
+		for source, want := range map[string]float64{"human": 1, "other": 2, "peer": 0, "ci": -1} {
+			if n := f.value("injections_pending", "source="+source); n != want {
+				t.Errorf("%s: %v", source, n)
+			}
+		}
+		if f.value("injections_oldest_pending_seconds") != 3 || f.value("mirror_lag_seconds") != 1 {
+			t.Error("the age or the lag is wrong")
+		}
+	})
+}
+
+// Who asks the service what it can do learns what each verb takes.
+func TestEveryVerbIsAnEndpointWithItsSchema(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := remembering(t, newMemory(), library{})
+		var info micro.Info
+		if err := schema.Unmarshal(f.control("$SRV.INFO.hookfabric-aggregator").Data, &info); err != nil {
+			t.Fatal(err)
+		}
+		schemas := map[string]string{}
+		for _, e := range info.Endpoints {
+			if e.Subject == "hook.v1.ctl."+e.Name+".*" {
+				schemas[e.Name] = e.Metadata["request"]
+			}
+		}
+		for _, verb := range []string{
+			schema.VerbInject, schema.VerbPending, schema.VerbWithdraw, schema.VerbAck, schema.VerbDrain, schema.VerbFetch,
+			schema.VerbAnswer, schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound,
+		} {
+			if !strings.Contains(schemas[verb], `"type": "object"`) {
+				t.Errorf("%s: %q", verb, schemas[verb])
+			}
+		}
+	})
+}
