@@ -116,3 +116,9 @@ func Patiently[T any](ctx context.Context, what string, wait func(error) bool, t
 		}
 	}
 }
+
+// Full reports whether err says that a bucket, or the disk below it, takes no more.
+func Full(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.ErrorCode == codeStoreFull
+}

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -96,8 +94,8 @@ type Claim struct {
 	// Any: tool matchers do not count.
 	Any bool
 	// Choose returns, of what is due, in order, what is to be taken. It may
-	// change what is remembered of peers. It may be called more than once, each
-	// time anew.
+	// change what is remembered of peers, but not the items, whose long texts are
+	// not there yet. It may be called more than once, each time anew. nil: all.
 	Choose func(p *schema.Peers, due []*schema.Item) []*schema.Item
 	// MaxBytes bounds the content that is taken; 0: no bound. The first item is
 	// taken whatever its size.
@@ -125,73 +123,3 @@ type Stats struct {
 	// Lag is how long the mirror has been behind; 0: it is not.
 	Lag time.Duration
 }
-
-// A Queue is the durable queue of items for agents, with a mirror in memory.
-type Queue struct{}
-
-// Open makes the buckets, or opens those that are there, loads the mirror and
-// keeps it until [Queue.Close]. It returns when the mirror has caught up.
-func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Queue, error) {
-	return nil, errNotBuilt
-}
-
-var errNotBuilt = errors.New("not built yet")
-
-// Close stops what runs in the background.
-func (q *Queue) Close(ctx context.Context) error { return errNotBuilt }
-
-// Ready returns nil if the mirror follows the buckets, or what is wrong.
-func (q *Queue) Ready() error { return errNotBuilt }
-
-// Enqueue accepts an item: when it returns without an error the item is on disk.
-// A repeat gets the first one's receipt.
-func (q *Queue) Enqueue(ctx context.Context, it *schema.Item) (schema.Receipt, error) {
-	return schema.Receipt{}, errNotBuilt
-}
-
-// Seen notes that an agent is there. Its cursor starts when it is first seen.
-// It costs no round trip.
-func (q *Queue) Seen(agent, session string) {}
-
-// Due reports whether a claim could find something. It costs no round trip and
-// may be wrong in saying yes.
-func (q *Queue) Due(agent, session string) bool { return false }
-
-// Claim takes what is due under the event's id, with one write however much it
-// is, and acknowledges c.Acks in the same write. The same event asked again
-// gets the same items. Nothing due and nothing to acknowledge costs nothing.
-func (q *Queue) Claim(ctx context.Context, c *Claim) (Claimed, error) {
-	return Claimed{}, errNotBuilt
-}
-
-// Ack says that the items of events were handed over. When it returns without
-// an error, that is known for ever, or the events had none.
-func (q *Queue) Ack(ctx context.Context, agent string, events []string) error { return errNotBuilt }
-
-// Hold renews the leases of events that are still to be handed over.
-func (q *Queue) Hold(ctx context.Context, agent string, events []string) error { return errNotBuilt }
-
-// Note changes what an agent's cursor remembers of peers.
-func (q *Queue) Note(ctx context.Context, agent string, change func(*schema.Peers)) error {
-	return errNotBuilt
-}
-
-// Peers is what the mirror knows of an agent's memory of peers.
-func (q *Queue) Peers(agent string) schema.Peers { return schema.Peers{} }
-
-// Withdraw takes an item back. One that is leased, or has ended, stays as it is.
-func (q *Queue) Withdraw(ctx context.Context, key string) (schema.WithdrawAnswer, error) {
-	return schema.WithdrawAnswer{}, errNotBuilt
-}
-
-// Pending lists what waits, for one agent and all it is part of, or altogether.
-func (q *Queue) Pending(agent string, limit int) schema.PendingAnswer { return schema.PendingAnswer{} }
-
-// Names reports whether an item that is there for the agent names the object.
-func (q *Queue) Names(agent, session, digest string) bool { return false }
-
-// Last is the sequence of the newest item that the mirror knows.
-func (q *Queue) Last() uint64 { return 0 }
-
-// Stats are for metrics.
-func (q *Queue) Stats() Stats { return Stats{} }

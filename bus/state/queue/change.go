@@ -1,0 +1,123 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A plan is what a change makes of a cursor.
+type plan struct {
+	cursor *cursor
+	// begun and stored are the steps before and after the write; empty: none.
+	begun, stored []Step
+}
+
+// change has decide make a plan from what is known of the agent's cursor, and
+// stores it by a compare-and-set. If it is lost, the cursor is read from the
+// leader and decide is called anew. No plan ends it. decide gets a view that knows
+// all items that the cursor's writer knew. fresh: the cursor is read from the
+// leader first.
+func (q *Queue) change(ctx context.Context, a *agent, fresh bool, session string, decide func(*known, *view) (*plan, error)) error {
+	if err := a.lock(ctx); err != nil {
+		return err
+	}
+	defer a.unlock()
+	for i := range kv.Attempts {
+		k, v, err := q.look(ctx, a, fresh, session)
+		if err != nil {
+			return err
+		}
+		p, err := decide(k, v)
+		if err != nil || p == nil {
+			return err
+		}
+		stored, err := q.store(ctx, a, k, p)
+		if err != nil || stored {
+			return err
+		}
+		q.watch.Conflict()
+		fresh = true
+		if i > 0 { // the first time it was this process that did not know
+			if err := kv.Again(ctx, i); err != nil {
+				return unavailable(err)
+			}
+		}
+	}
+	return unavailable(kv.ErrContended)
+}
+
+// look returns the agent's cursor and the items, which are known at least up to
+// where the cursor's writer knew them.
+func (q *Queue) look(ctx context.Context, a *agent, fresh bool, session string) (*known, *view, error) {
+	k := a.cursor.Load()
+	if fresh {
+		e, err := q.cursors.Last(ctx, a.token)
+		if err != nil {
+			return nil, nil, unavailable(err)
+		}
+		if e.Revision != k.revision {
+			k = knownOf(e)
+			a.take(k)
+		}
+	}
+	if k.bad != nil {
+		return nil, nil, unavailable(k.bad)
+	}
+	if err := q.items.mirror.Reach(ctx, k.At); err != nil {
+		return nil, nil, unavailable(err)
+	}
+	who := scopes{own: a.scope}
+	if session != "" {
+		var err error
+		if who.session, err = scopeToken(schema.Scope{Session: session}); err != nil {
+			return nil, nil, invalid("the session: %w", err)
+		}
+	}
+	return k, q.index.view(who, &k.cursor), nil
+}
+
+// store writes the plan's cursor, and reports whether nobody was faster.
+func (q *Queue) store(ctx context.Context, a *agent, k *known, p *plan) (bool, error) {
+	value, err := schema.Marshal(p.cursor)
+	if err != nil {
+		return false, err
+	}
+	if err := q.steps(p.begun); err != nil {
+		return false, err
+	}
+	revision, err := q.cursors.Write(ctx, kv.Write{Key: a.token, Value: value, Last: k.revision})
+	switch {
+	case kv.Refused(err):
+		return false, nil
+	case err != nil:
+		return false, unavailable(err)
+	}
+	a.take(&known{cursor: *p.cursor, revision: revision, seen: time.Now(), created: q.clock.Now()})
+	return true, q.steps(p.stored)
+}
+
+// begin returns the cursor as it can be changed now.
+func (k *known) begin() cursor { return k.clone(time.Since(k.seen)) }
+
+// steps passes the named points, at which a test may have the process die.
+func (q *Queue) steps(all []Step) error {
+	if q.o.Step == nil {
+		return nil
+	}
+	for _, s := range all {
+		if err := q.o.Step(s); err != nil {
+			return fmt.Errorf("at the step %s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+func unavailable(err error) error { return fmt.Errorf("%w: %w", ErrUnavailable, err) }
+
+func full(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrFull, fmt.Sprintf(format, args...))
+}

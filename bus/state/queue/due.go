@@ -1,0 +1,80 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+)
+
+// Due reports whether a claim could find something. It costs no round trip and
+// may be wrong in saying yes.
+func (q *Queue) Due(agent, session string) bool {
+	a := q.agents.find(agent)
+	if a == nil {
+		var err error
+		if a, err = q.agents.get(agent); err != nil {
+			return false
+		}
+	}
+	k := a.cursor.Load()
+	q.index.mu.RLock()
+	defer q.index.mu.RUnlock()
+	if q.index.first(a.scope, k, a, k.AckedTo+1) {
+		return true
+	}
+	if q.index.first(allScope, k, a, k.AckedTo+1) {
+		return true
+	}
+	if session == "" {
+		return false
+	}
+	tok, err := bus.Token(session)
+	return err == nil && q.index.first(sessionScope+tok, k, a, 1)
+}
+
+// first reports whether the line holds, from that sequence on, something that
+// the agent may still get. The caller holds the lock.
+func (x *index) first(scope string, k *known, a *agent, from uint64) bool {
+	l := x.lines[scope]
+	if l == nil {
+		return false
+	}
+	i, _ := l.find(from)
+	since := a.since(&k.cursor)
+	for _, e := range l.items[i:] {
+		if k.done(e) || e.kind != forAgent && (e.item.Except == a.name || !e.item.LateJoiners && (since == 0 || e.seq() < since)) {
+			continue
+		}
+		if l := k.leased(e.seq()); l == nil || time.Duration(l.Left) <= time.Since(k.seen) {
+			return true
+		}
+	}
+	return false
+}
+
+// any reports whether something waits in the line.
+func (x *index) any(scope string) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.lines[scope] != nil
+}
+
+// newestOf is the newest item of the agent's lines that is here before the mirror
+// told of it; 0: there is none.
+func (x *index) newestOf(own, session string) (newest uint64) {
+	scopes := [...]string{own, allScope, ""}
+	if tok, err := bus.Token(session); err == nil {
+		scopes[2] = sessionScope + tok
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, s := range scopes {
+		if l := x.lines[s]; l != nil && len(l.items) > 0 {
+			newest = max(newest, l.items[len(l.items)-1].seq())
+		}
+	}
+	if newest <= x.position {
+		return 0
+	}
+	return newest
+}

@@ -1,0 +1,158 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// enders is how many agents' items are ended side by side.
+	enders = 8
+	// suspectFor is how long an item that is done may be in the bucket before
+	// others than who knew first end it.
+	suspectFor = 2 * time.Second
+)
+
+// suspects are agents that may have items that are done and still in the bucket.
+type suspects struct {
+	mu  sync.Mutex // guards all
+	all map[*agent]time.Time
+}
+
+// add notes an agent, from now on.
+func (s *suspects) add(a *agent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.all[a]; !ok {
+		s.all[a] = time.Now()
+	}
+}
+
+// take returns those that have been there for long enough.
+func (s *suspects) take() (some []*agent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for a, since := range s.all {
+		if time.Since(since) >= suspectFor {
+			some = append(some, a)
+			delete(s.all, a)
+		}
+	}
+	return some
+}
+
+// endSoon has the agent's items ended that are done. Where there is no time for
+// it now, the sweep does it.
+func (q *Queue) endSoon(a *agent) {
+	if !q.index.any(a.scope) {
+		return
+	}
+	select {
+	case q.ending <- a:
+	default:
+		q.suspects.add(a)
+	}
+}
+
+// endItems ends items in the background.
+func (q *Queue) endItems() {
+	for {
+		select {
+		case a := <-q.ending:
+			q.endDone(a)
+		case <-q.life.Done():
+			return
+		}
+	}
+}
+
+// endDone ends the agent's items that are done and still in the bucket.
+func (q *Queue) endDone(a *agent) {
+	for _, e := range q.index.waiting(a.scope) {
+		k := a.cursor.Load()
+		if !k.done(e) {
+			continue
+		}
+		if err := q.endOne(a, e, k.ended(e.seq())); err != nil {
+			if q.life.Err() == nil {
+				q.log.Info("an item that is done is still kept; trying again", "key", e.item.Key, "error", err)
+			}
+			q.suspects.add(a)
+			return
+		}
+	}
+}
+
+// endOne ends an agent's item, after what is to be done when it was delivered.
+func (q *Queue) endOne(a *agent, e *entry, state schema.ItemState) error {
+	ctx, cancel := context.WithTimeout(q.life, kv.TryFor)
+	defer cancel()
+	if state == schema.Delivered && q.o.Finish != nil {
+		it := e.item
+		if !e.held {
+			whole, err := q.text(ctx, e)
+			if errors.Is(err, errGone) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			it = *whole
+		}
+		if err := q.o.Finish(ctx, a.name, &it); err != nil {
+			return err
+		}
+	}
+	_, err := q.endItem(ctx, e, state)
+	return err
+}
+
+// endItem writes the end of an item, and reports whether it ended here and not
+// elsewhere.
+func (q *Queue) endItem(ctx context.Context, e *entry, state schema.ItemState) (bool, error) {
+	if err := q.steps([]Step{StepEndBegun}); err != nil {
+		return false, err
+	}
+	key, ttl := e.item.Key, q.o.Dedup
+	if strings.Contains(key, "."+nameless) {
+		ttl = min(ttl, madeUpFor)
+	}
+	revision, err := q.items.Write(ctx, kv.Write{
+		Key: key, Last: e.seq(), Purge: true, TTL: ttl,
+		Header: nats.Header{headerState: {string(state)}, headerSequence: {strconv.FormatUint(e.seq(), 10)}, headerBy: {q.id}},
+	})
+	here := err == nil
+	if kv.Refused(err) {
+		if revision, here, err = q.endedBy(ctx, key); err == nil && revision == e.seq() {
+			err = kv.ErrContended // the refusal was spurious
+		}
+	}
+	if err != nil {
+		return false, unavailable(err)
+	}
+	if err := q.steps([]Step{StepEndStored}); err != nil {
+		return here, err
+	}
+	if revision > 0 {
+		q.index.end(key, revision, true)
+	}
+	if here && state == schema.Expired {
+		q.watch.Expired(&e.item)
+	}
+	return here, nil
+}
+
+// endedBy returns the newest revision of the key, and whether it is an end that
+// was written here, the answer to which was lost.
+func (q *Queue) endedBy(ctx context.Context, key string) (uint64, bool, error) {
+	last, err := q.items.Last(ctx, key)
+	return last.Revision, last.Kind != kv.Put && last.Header.Get(headerBy) == q.id, err
+}

@@ -1,0 +1,215 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The limits of the buckets.
+const (
+	itemBytes, leastItemBytes     = 1 << 30, 32 << 20
+	cursorBytes, leastCursorBytes = 256 << 20, 16 << 20
+	// cursorsFor is how long a cursor, or a mark, is kept that nobody writes, and
+	// freshFor how old it may be when its agent is seen: no item for many lives as long.
+	cursorsFor = 30 * 24 * time.Hour
+	freshFor   = 7 * 24 * time.Hour
+	// lapsedFor is how long it shows that a key lapsed, madeUpFor how long that an
+	// item ended whose name was made up, so that nobody can repeat it.
+	lapsedFor = 2 * time.Second
+	madeUpFor = time.Minute
+	// behindFor is how long the mirrors may be behind before they are not ready.
+	behindFor = 10 * time.Second
+)
+
+// A Queue is the durable queue of items for agents, with a mirror in memory.
+type Queue struct {
+	o       Options
+	watch   Watch
+	log     *slog.Logger
+	id      string // this handle's, in what it writes
+	items   follower
+	cursors follower
+	clock   *kv.Clock
+	index   *index
+	agents  *agents
+	marks   *marks
+	room    room
+
+	// seen are the agents whose cursors are to be written because they were seen,
+	// ending those that may have items to be ended.
+	seen, ending chan *agent
+	suspects     suspects
+	// marked is when the marks were looked at last; only the sweep does.
+	marked time.Time
+	stop   context.CancelCauseFunc
+	life   context.Context //nolint:containedctx // what runs in the background lives as long as the queue
+	work   sync.WaitGroup
+	closed atomic.Bool
+}
+
+// A follower is a bucket and its mirror.
+type follower struct {
+	*kv.Bucket
+	mirror *kv.Mirror
+}
+
+var errClosed = errors.New("the queue was closed")
+
+// Open makes the buckets, or opens those that are there, loads the mirror and
+// keeps it until [Queue.Close]. It returns when the mirror has caught up.
+func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Queue, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	q := &Queue{
+		o: o, watch: o.Watch, log: o.Logger, id: uuid.NewString(), clock: new(kv.Clock),
+		index: newIndex(), agents: &agents{all: make(map[string]*agent)}, marks: newMarks(o.Dedup),
+		seen: make(chan *agent, 1024), ending: make(chan *agent, 4096), suspects: suspects{all: make(map[*agent]time.Time)},
+	}
+	q.life, q.stop = context.WithCancelCause(context.Background())
+	if err := q.open(ctx, js); err != nil {
+		q.end()
+		return nil, err
+	}
+	for range enders {
+		q.work.Go(q.endItems)
+	}
+	q.work.Go(q.writeSeen)
+	q.work.Go(q.sweep)
+	return q, nil
+}
+
+func (q *Queue) open(ctx context.Context, js jetstream.JetStream) (err error) {
+	replicas := max(q.o.Replicas, 1)
+	q.items.Bucket, err = kv.Open(ctx, js, jetstream.KeyValueConfig{
+		Bucket: ItemBucket, Description: "what waits for agents of the hook fabric",
+		Replicas: replicas, Storage: jetstream.FileStorage, History: 1,
+		MaxBytes: itemBytes, MaxValueSize: MaxValue, LimitMarkerTTL: lapsedFor,
+	}, leastItemBytes)
+	if err != nil {
+		return err
+	}
+	q.cursors.Bucket, err = kv.Open(ctx, js, jetstream.KeyValueConfig{
+		Bucket: CursorBucket, Description: "what agents of the hook fabric have got",
+		Replicas: replicas, Storage: jetstream.FileStorage, History: 1, TTL: cursorsFor,
+		MaxBytes: cursorBytes, MaxValueSize: MaxValue, LimitMarkerTTL: lapsedFor,
+	}, leastCursorBytes)
+	if err != nil {
+		return err
+	}
+	// The cursors first: what they say of items that are not known yet is no harm.
+	if q.cursors.mirror, err = q.cursors.Follow(ctx, kv.MirrorOptions{Apply: q.applyCursor, Clock: q.clock, Logger: q.log}); err != nil {
+		return err
+	}
+	q.items.mirror, err = q.items.Follow(ctx, kv.MirrorOptions{Apply: q.applyItem, Clock: q.clock, Logger: q.log})
+	return err
+}
+
+// complete sets what was not said.
+func (o *Options) complete() error {
+	if o.Dedup == 0 {
+		o.Dedup = DefaultDedup
+	}
+	if o.Dedup < lapsedFor {
+		return fmt.Errorf("ends are remembered for %v; write at least %v", o.Dedup, lapsedFor)
+	}
+	if o.MaxPerScope == 0 {
+		o.MaxPerScope = 10_000
+	}
+	if o.MaxItems == 0 {
+		o.MaxItems = 1_000_000
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Watch.complete()
+	return nil
+}
+
+// Close stops what runs in the background.
+func (q *Queue) Close(ctx context.Context) error {
+	if q.closed.Swap(true) {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		q.end()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the queue was still stopping: %w", context.Cause(ctx))
+	}
+}
+
+func (q *Queue) end() {
+	q.stop(errClosed)
+	q.work.Wait()
+	for _, f := range []follower{q.items, q.cursors} {
+		if f.mirror != nil {
+			f.mirror.Close()
+		}
+	}
+}
+
+// Ready returns nil if the mirror follows the buckets, or what is wrong.
+func (q *Queue) Ready() error {
+	if q.closed.Load() {
+		return errClosed
+	}
+	if lag := q.lag(); lag > behindFor {
+		return fmt.Errorf("the mirror of the queue has been behind for %v", lag.Round(time.Second))
+	}
+	return nil
+}
+
+func (q *Queue) lag() time.Duration { return max(q.items.mirror.Lag(), q.cursors.mirror.Lag()) }
+
+// applyItem takes over a revision of the items' bucket.
+func (q *Queue) applyItem(e kv.Entry) {
+	defer q.index.advance(e.Revision)
+	if e.Kind != kv.Put {
+		q.index.end(e.Key, e.Revision, false)
+		q.marks.ended(e.Key, e.Created)
+		return
+	}
+	it, err := decode(e)
+	if err != nil {
+		q.log.Error("an item was skipped", "error", err)
+		return
+	}
+	own := q.index.put(it)
+	if own == nil || own.kind != forAgent {
+		return
+	}
+	if a := q.agents.find(it.Scope.Agent); a != nil && a.cursor.Load().done(own) {
+		q.suspects.add(a)
+	}
+}
+
+// applyCursor takes over a revision of the cursors' bucket.
+func (q *Queue) applyCursor(e kv.Entry) {
+	if strings.Contains(e.Key, ".") {
+		q.marks.take(e)
+		return
+	}
+	a, err := q.agents.take(e)
+	if err != nil {
+		q.log.Error("a cursor can not be read; its agent gets nothing", "error", err)
+	}
+	if a != nil && q.index.any(a.scope) {
+		q.suspects.add(a)
+	}
+}

@@ -1,0 +1,101 @@
+package queue
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Pending lists what waits, for one agent and all it is part of, or altogether.
+func (q *Queue) Pending(agent string, limit int) schema.PendingAnswer {
+	var answer schema.PendingAnswer
+	now := q.clock.Now()
+	for _, e := range q.waitingFor(agent) {
+		item, waits := q.pendingItem(e, agent, now)
+		if !waits {
+			continue
+		}
+		if answer.Total++; limit <= 0 || len(answer.Items) < limit {
+			answer.Items = append(answer.Items, item)
+		}
+	}
+	return answer
+}
+
+// waitingFor are the items that may wait for the agent, or all, in order.
+func (q *Queue) waitingFor(agent string) []*entry {
+	if agent == "" {
+		return q.index.snapshot()
+	}
+	a := q.agents.find(agent)
+	if a == nil {
+		var err error
+		if a, err = q.agents.get(agent); err != nil {
+			return nil
+		}
+	}
+	who := scopes{own: a.scope}
+	if s := a.session.Load(); s != nil {
+		who.session, _ = scopeToken(schema.Scope{Session: *s})
+	}
+	return q.index.view(who, new(cursor)).merged()
+}
+
+// pendingItem describes an item; waits: somebody is still to get it, or the agent,
+// if it is named.
+func (q *Queue) pendingItem(e *entry, agent string, now time.Time) (p schema.PendingItem, waits bool) {
+	it := &e.item
+	p = schema.PendingItem{
+		Key: it.Key, Sequence: e.seq(), Scope: it.Scope, Source: it.Source, Strategy: it.Strategy,
+		State: schema.Queued, Length: int64(e.size), Matcher: it.Matcher, Age: schema.Duration(max(0, now.Sub(it.Accepted))),
+	}
+	if it.Object != nil {
+		p.Length += it.Object.Size
+	}
+	if it.Expiry > 0 {
+		p.ExpiresIn = max(1, it.Expiry-p.Age)
+	}
+	if e.kind == forAgent {
+		p.State, p.Event = q.stateFor(e)
+		return p, p.State == schema.Queued || p.State == schema.Leased
+	}
+	if agent == "" {
+		p.Delivered = q.deliveries(e)
+		return p, true
+	}
+	a := q.agents.find(agent)
+	k := a.cursor.Load()
+	if p.State, p.Event = k.state(e); p.State == schema.Delivered {
+		return p, false
+	}
+	c := k.cursor
+	c.Since = a.since(&c)
+	return p, c.meant(e, agent)
+}
+
+// Names reports whether an item that is there for the agent names the object.
+func (q *Queue) Names(agent, session, digest string) bool {
+	a := q.agents.find(agent)
+	if a == nil {
+		return false
+	}
+	who := scopes{own: a.scope}
+	if session != "" {
+		who.session, _ = scopeToken(schema.Scope{Session: session})
+	}
+	return slices.ContainsFunc(q.index.view(who, new(cursor)).merged(), func(e *entry) bool {
+		it := &e.item
+		return it.Object != nil && it.Object.Digest == digest ||
+			it.Answer != nil && it.Answer.Snapshot != nil && it.Answer.Snapshot.Digest == digest
+	})
+}
+
+// Stats are for metrics.
+func (q *Queue) Stats() Stats {
+	s := Stats{Pending: q.index.bySource(), Lag: q.lag()}
+	if at := q.index.oldest(); !at.IsZero() {
+		s.Oldest = q.clock.Age(at)
+	}
+	return s
+}
