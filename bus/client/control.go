@@ -109,5 +109,5 @@ func (c *Client) rest(ctx context.Context, wait time.Duration) bool {
 
 // jitter is d, give or take a quarter, so that many do not come at one instant.
 func jitter(d time.Duration) time.Duration {
-	return d*3/4 + rand.N(d/2+1) //nolint:gosec // spreads load, hides nothing
+	return d*3/4 + rand.N(d/2+1) // it spreads load and hides nothing
 }

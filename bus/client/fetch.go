@@ -69,7 +69,7 @@ func (c *Client) object(ctx context.Context, agent string, o schema.Object) io.R
 type object struct {
 	schema.Object
 
-	ctx    context.Context //nolint:containedctx // a reader has no other way
+	ctx    context.Context // of the call that reads: io.Reader takes none
 	client *Client
 	agent  string
 	at     int64  // the offset of the next part

@@ -1,0 +1,168 @@
+// Package kept is what shims keep for the next one of their agent: processes
+// that end after one event may not have heard that what they handed over was
+// acknowledged.
+//
+// There is one small file per fabric and agent. It is replaced whole, under a
+// lock, so that shims of one agent that run side by side lose nothing of each
+// other's. A file that can not be read is as good as none: what it said may
+// then be handed over twice, and is never lost.
+package kept
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// folder is where the files lie in the state folder: one folder per fabric.
+	folder = "shim"
+	suffix = ".json"
+	// maxFabrics bounds the fabrics that are looked at.
+	maxFabrics = 64
+	// oldest is the age at which files of agents that are gone are taken away.
+	oldest = 30 * 24 * time.Hour
+	// patience is how long a shim waits for others that write.
+	patience = 250 * time.Millisecond
+)
+
+// A Folder is the state folder of shims; an empty one keeps nothing.
+type Folder string
+
+// Load is what was kept for an agent, of every fabric. The error says what could
+// not be read; the rest is there.
+func (f Folder) Load(agent string) (all []client.Handover, err error) {
+	if f == "" {
+		return nil, nil
+	}
+	name, err := fileName(agent)
+	if err != nil {
+		return nil, err
+	}
+	fabrics, err := os.ReadDir(filepath.Join(string(f), folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	errs := []error{err}
+	for _, e := range fabrics[:min(len(fabrics), maxFabrics)] {
+		fabric, err := bus.ParseToken(e.Name())
+		if err != nil {
+			continue // nobody's of ours
+		}
+		r, err := load(filepath.Join(string(f), folder, e.Name(), name))
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if h := (client.Handover{Fabric: fabric, Agent: agent, Events: r.Events, Sequences: r.Sequences}); len(h.Events)+len(h.Sequences) > 0 {
+			all = append(all, h)
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// Keep adds what could not be acknowledged to what is kept, and takes out the
+// events that are acknowledged by now.
+func (f Folder) Keep(h client.Handover, acknowledged []string) error {
+	if f == "" || h.Fabric == "" {
+		return nil
+	}
+	fabric, err := bus.Token(h.Fabric)
+	if err != nil {
+		return fmt.Errorf("the fabric's id: %w", err)
+	}
+	name, err := fileName(h.Agent)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(string(f), folder, fabric)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	unlock, err := lock(filepath.Join(dir, ".lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	path := filepath.Join(dir, name)
+	r, _ := load(path) // one that can not be read is replaced
+	if r.change(h, acknowledged) {
+		err = store(path, r)
+	}
+	sweep(dir)
+	return err
+}
+
+func fileName(agent string) (string, error) {
+	token, err := bus.Token(agent)
+	if err != nil {
+		return "", fmt.Errorf("the agent's name: %w", err)
+	}
+	return token + suffix, nil
+}
+
+// load reads a file; none is an empty one.
+func load(path string) (r record, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return r, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if r, err = decode(data); err != nil {
+		return record{}, fmt.Errorf("%s is not what a shim wrote, and counts as empty: %w", path, err)
+	}
+	return r, nil
+}
+
+// store replaces a file, so that its readers see it before or after.
+func store(path string, r record) error {
+	data, err := schema.Marshal(&r)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // with the mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// sweep takes away what is so old that nobody asks for it any more. The caller
+// holds the lock.
+func sweep(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		name := e.Name()
+		age := oldest
+		if strings.HasPrefix(name, ".new-") {
+			age = time.Minute // its writer died
+		} else if !strings.HasSuffix(name, suffix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > age {
+			_ = os.Remove(filepath.Join(dir, name))
+		}
+	}
+}
