@@ -46,8 +46,6 @@ func (c *Client) Brought(event string) (h Handover, ok bool) {
 // Recall tells the client what a process before it handed over to an agent and
 // could not acknowledge. Of several fabrics, that counts which answers.
 func (c *Client) Recall(kept ...Handover) {
-	c.ledger.mu.Lock()
-	defer c.ledger.mu.Unlock()
 	for _, h := range kept {
 		var events []string
 		for _, e := range h.Events {
@@ -56,7 +54,7 @@ func (c *Client) Recall(kept ...Handover) {
 			}
 		}
 		h.Events = events
-		c.ledger.recall(h)
+		c.ledger.keep(&h)
 	}
 }
 

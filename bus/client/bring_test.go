@@ -168,7 +168,7 @@ func TestWhatCanNotBeFetchedComesAgain(t *testing.T) {
 				s := newStore(t, client.Options{})
 				in := clienttest.Item(2, "")
 				in.Object = s.Object("content")
-				s.Put(clienttest.Item(1, "one"), in)
+				s.Put(clienttest.Item(1, "one"), clienttest.Item(2, "the head of two"), in)
 				s.Answer = func(verb string, m *nats.Msg) bool {
 					if verb == schema.VerbFetch {
 						answer(s, m)
@@ -179,7 +179,7 @@ func TestWhatCanNotBeFetchedComesAgain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := contents(v); len(got) != 2 || got[0] != "one" || !strings.HasPrefix(got[1], "(A message of 7 bytes could not be fetched: ") {
+				if got := contents(v); len(got) != 3 || got[0] != "one" || !strings.HasPrefix(got[2], "(A message of 7 bytes could not be fetched: ") {
 					t.Errorf("%v", got)
 				}
 				s.client.Handed(v.EventID)
@@ -194,7 +194,7 @@ func TestWhatCanNotBeFetchedComesAgain(t *testing.T) {
 				s.Answer = nil
 				s.Unlock()
 				v = s.must()
-				if got := contents(v); !slices.Equal(got, []string{"content"}) {
+				if got := contents(v); !slices.Equal(got, []string{"the head of two", "content"}) {
 					t.Errorf("the next verdict brings %v", got)
 				}
 				s.client.Handed(v.EventID)

@@ -32,30 +32,40 @@ func (c *Client) Drain(ctx context.Context, agent, session string) (*schema.Drai
 	}
 	d.EventID = id.String()
 	c.learn(agent, d.Fabric, nil)
-	c.drained(ctx, agent, d)
+	c.drained(ctx, moment{agent, session, d.EventID}, d)
 	return d, nil
 }
 
-// drained makes the answer complete. Its content is that of its injections; it
-// is made anew where they changed.
-func (c *Client) drained(ctx context.Context, agent string, d *schema.DrainAnswer) {
+// between stands between the parts of a drained message.
+const between = "\n\n"
+
+// drained makes the answer complete. Its content is that of a restart, if there
+// is one, and of its injections; it is made anew of what is left of them.
+func (c *Client) drained(ctx context.Context, m moment, d *schema.DrainAnswer) {
 	b := &bundle{injections: d.Injections, workspaces: d.Workspaces}
+	parts := contents(nil, d.Injections)
+	if first, ok := strings.CutSuffix(d.Content, strings.Join(parts, between)); ok && first != "" {
+		b.restart = &schema.Restart{Content: strings.TrimSuffix(first, between)}
+	}
 	if !b.queued() {
 		return
 	}
-	count, outside := len(b.injections), b.outside()
-	c.complete(ctx, agent, d.EventID, b)
+	c.complete(ctx, m, b)
 	d.Injections, d.Workspaces = b.injections, b.workspaces
-	if !outside && len(b.injections) == count {
-		return
+	d.Content = strings.Join(contents(b.restart, b.injections), between)
+}
+
+// contents are the texts that are not empty.
+func contents(restart *schema.Restart, injections []schema.Injection) (texts []string) {
+	if restart != nil && restart.Content != "" {
+		texts = append(texts, restart.Content)
 	}
-	var texts []string
-	for i := range b.injections {
-		if s := b.injections[i].Content; s != "" {
+	for i := range injections {
+		if s := injections[i].Content; s != "" {
 			texts = append(texts, s)
 		}
 	}
-	d.Content = strings.Join(texts, "\n")
+	return texts
 }
 
 // within is ctx, or the client's own time, with what is needed at the end to

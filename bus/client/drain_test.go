@@ -25,7 +25,7 @@ func TestDrainBringsWhatWaitsAsOneMessage(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		d, err := s.client.Drain(ctx, "agent/1", "s 1")
-		want := "one\nsee " + filepath.Join(folder, "temp_workspaces", "agent2")
+		want := "one\n\nsee " + filepath.Join(folder, "temp_workspaces", "agent2")
 		if err != nil || d.Content != want || s.Drains[0].Session != "s 1" {
 			t.Fatalf("%+v, %v", d, err)
 		}
@@ -46,10 +46,35 @@ func TestDrainCutsAndFetches(t *testing.T) {
 		s.Put(clienttest.Item(1, "one"), clienttest.Item(2, "two"), in)
 		s.client.Recall(client.Handover{Fabric: theFabric, Agent: "agent/1", Sequences: []uint64{1}})
 		d, err := s.client.Drain(t.Context(), "agent/1", "")
-		if err != nil || d.Content != "two\nlarge" || len(d.Injections) != 2 {
+		if err != nil || d.Content != "two\n\nlarge" || len(d.Injections) != 2 {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
+}
+
+func TestADrainBringsWhatWouldRestartTheAgent(t *testing.T) {
+	for name, items := range map[string][]schema.Injection{"alone": nil, "with others": {clienttest.Item(1, "one")}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				folder := t.TempDir()
+				s := newStore(t, client.Options{Workspaces: folder})
+				w := s.space("agent2", "text")
+				s.Restart = &schema.Restart{Content: "agent2 answered, see " + w.Path}
+				s.Put(items...)
+				d, err := s.client.Drain(t.Context(), "agent/1", "")
+				want := "agent2 answered, see " + filepath.Join(folder, "temp_workspaces", "agent2")
+				if len(items) > 0 {
+					want += "\n\none"
+				}
+				if err != nil || d.Content != want {
+					t.Fatalf("%+v, %v", d, err)
+				}
+				if h, ok := s.client.Brought(d.EventID); !ok || len(h.Events) != 1 {
+					t.Errorf("it would not be acknowledged: %+v", h)
+				}
+			})
+		})
+	}
 }
 
 func TestADrainWhoseAnswerIsLostBringsTheSame(t *testing.T) {

@@ -18,22 +18,19 @@ const maxTexts = 64 << 20
 var errLate = errors.New("there was no time left for it")
 
 // texts fetches the injections whose text lies outside the verdict. What fails
-// says so in its place, and is lost to this verdict; nil: nothing is.
-func (c *Client) texts(ctx context.Context, agent string, b *bundle) (lost map[int]bool) {
+// says so in its place; its sequences are lost to this verdict.
+func (c *Client) texts(ctx context.Context, m moment, b *bundle) (lost []uint64) {
 	room := int64(maxTexts)
 	for i := range b.injections {
 		in := &b.injections[i]
 		if in.Object == nil {
 			continue
 		}
-		text, err := c.text(ctx, agent, *in.Object, &room)
+		text, err := c.text(ctx, m, *in.Object, &room)
 		if err != nil {
-			c.log.Warn("a text could not be fetched; it comes again", "agent", agent, "digest", in.Object.Digest, "error", err)
+			c.log.Warn("a text could not be fetched; it comes again", "agent", m.agent, "digest", in.Object.Digest, "error", err)
 			text = fmt.Sprintf("(A message of %d bytes could not be fetched: %v. It comes again.)", in.Object.Size, err)
-			if lost == nil {
-				lost = map[int]bool{}
-			}
-			lost[i] = true
+			lost = append(lost, sequences(in)...)
 		}
 		if in.Content != "" {
 			text = in.Content + "\n" + text
@@ -43,7 +40,7 @@ func (c *Client) texts(ctx context.Context, agent string, b *bundle) (lost map[i
 	return lost
 }
 
-func (c *Client) text(ctx context.Context, agent string, o schema.Object, room *int64) (string, error) {
+func (c *Client) text(ctx context.Context, m moment, o schema.Object, room *int64) (string, error) {
 	if o.Size < 0 || o.Size > *room {
 		return "", fmt.Errorf("texts of more than %d MiB can not be handed over at once", maxTexts>>20)
 	}
@@ -51,7 +48,7 @@ func (c *Client) text(ctx context.Context, agent string, o schema.Object, room *
 	var text strings.Builder
 	text.Grow(int(o.Size))
 	sum := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(&text, sum), c.object(ctx, agent, o)); err != nil {
+	if _, err := io.Copy(io.MultiWriter(&text, sum), c.object(ctx, m, o)); err != nil {
 		return "", err
 	}
 	if digest := "sha256-" + hex.EncodeToString(sum.Sum(nil)); digest != o.Digest {
@@ -62,8 +59,8 @@ func (c *Client) text(ctx context.Context, agent string, o schema.Object, room *
 
 // object is the content of an object, fetched part by part as it is read. Who
 // reads it compares the digest.
-func (c *Client) object(ctx context.Context, agent string, o schema.Object) io.Reader {
-	return &object{Object: o, ctx: ctx, client: c, agent: agent}
+func (c *Client) object(ctx context.Context, m moment, o schema.Object) io.Reader {
+	return &object{Object: o, ctx: ctx, client: c, moment: m}
 }
 
 type object struct {
@@ -71,7 +68,7 @@ type object struct {
 
 	ctx    context.Context // of the call that reads: io.Reader takes none
 	client *Client
-	agent  string
+	moment moment
 	at     int64  // the offset of the next part
 	part   []byte // what is left of this one
 }
@@ -93,7 +90,8 @@ func (o *object) Read(b []byte) (int, error) {
 // next fetches a part.
 func (o *object) next() error {
 	var part schema.FetchAnswer
-	err := o.client.patiently(o.ctx, schema.VerbFetch, o.agent, &schema.FetchRequest{Digest: o.Digest, Offset: o.at}, &part)
+	err := o.client.patiently(o.ctx, schema.VerbFetch, o.moment.agent,
+		&schema.FetchRequest{Digest: o.Digest, Session: o.moment.session, Offset: o.at}, &part)
 	switch {
 	case o.ctx.Err() != nil:
 		return context.Cause(o.ctx)

@@ -150,6 +150,13 @@ func (l *ledger) recall(h Handover) {
 	}
 }
 
+// keep is recall by itself.
+func (l *ledger) keep(h *Handover) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recall(*h)
+}
+
 // hand remembers that items were handed over.
 func (a *account) hand(seqs []uint64) {
 	for _, s := range seqs {

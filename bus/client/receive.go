@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -17,7 +18,7 @@ func (c *Client) receive(ctx context.Context, a *ask, v *schema.Verdict) {
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, a.end, errLate)
 	defer cancel()
-	c.complete(ctx, a.routing.Agent, a.routing.ID, b)
+	c.complete(ctx, moment{a.routing.Agent, a.routing.Session, a.routing.ID}, b)
 	v.Injections, v.Restart, v.Workspaces = b.injections, b.restart, b.workspaces
 }
 
@@ -28,40 +29,45 @@ func (c *Client) learn(agent, fabric string, acked []string) {
 	}
 }
 
+// A moment is when an agent is handed something.
+type moment struct{ agent, session, event string }
+
 // complete cuts what was handed over before, fetches what is missing, and notes
 // what is left to be handed over.
-func (c *Client) complete(ctx context.Context, agent, event string, b *bundle) {
-	cut := b.cut(c.ledger.before(agent))
-	h := &Handover{Agent: agent}
-	if id, ok := acknowledgeable(event); ok {
-		h.Events = []string{id}
-	}
-	c.ledger.mu.Lock()
-	h.Fabric = c.ledger.fabric
-	c.ledger.mu.Unlock()
+func (c *Client) complete(ctx context.Context, m moment, b *bundle) {
+	cut := b.cut(c.ledger.before(m.agent))
+	h := c.ledger.handover(m)
 	if cut && !b.left() {
 		b.workspaces = nil
-		c.ledger.mu.Lock()
-		c.ledger.recall(*h)
-		c.ledger.mu.Unlock()
+		c.ledger.keep(h)
 		c.wakeAcker()
 		return
 	}
 	if b.outside() {
-		stop := c.holding(ctx, agent, event)
+		stop := c.holding(ctx, m.agent, m.event)
 		defer stop()
 	}
-	lost := c.texts(ctx, agent, b)
-	c.unpack(ctx, agent, b)
+	lost := c.texts(ctx, m, b)
+	c.unpack(ctx, m, b)
 	for i := range b.injections {
-		if !lost[i] {
-			h.Sequences = append(h.Sequences, sequences(&b.injections[i])...)
-		}
+		h.Sequences = append(h.Sequences, sequences(&b.injections[i])...)
 	}
 	if len(lost) > 0 {
-		h.Events = nil // it must come again
+		h.Events = nil // it must come again, and what was lost with it
+		h.Sequences = slices.DeleteFunc(h.Sequences, func(s uint64) bool { return slices.Contains(lost, s) })
 	}
-	c.ledger.give(event, h)
+	c.ledger.give(m.event, h)
+}
+
+// handover is what there is to say of a moment before anything is known of it.
+func (l *ledger) handover(m moment) *Handover {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := &Handover{Fabric: l.fabric, Agent: m.agent}
+	if id, ok := acknowledgeable(m.event); ok {
+		h.Events = []string{id}
+	}
+	return h
 }
 
 // outside reports whether something of b lies in the object store.

@@ -20,7 +20,7 @@ var errNoFolder = errors.New("there is no folder for workspaces of other agents 
 
 // unpack puts the workspaces that texts of b name where the agent can read them,
 // and their paths into the texts. What fails is said there.
-func (c *Client) unpack(ctx context.Context, agent string, b *bundle) {
+func (c *Client) unpack(ctx context.Context, m moment, b *bundle) {
 	if len(b.workspaces) == 0 {
 		return
 	}
@@ -30,9 +30,9 @@ func (c *Client) unpack(ctx context.Context, agent string, b *bundle) {
 		if w.Path == "" || !b.names(w.Path, strings.Contains) {
 			continue
 		}
-		path, err := c.place(ctx, agent, w)
+		path, err := c.place(ctx, m, w)
 		if err != nil {
-			c.log.Warn("a workspace is not available", "agent", agent, "workspace", w.Name, "error", err)
+			c.log.Warn("a workspace is not available", "agent", m.agent, "workspace", w.Name, "error", err)
 			pairs = append(pairs, [2]string{w.Path, fmt.Sprintf("(workspace unavailable: %v)", err)})
 			continue
 		}
@@ -58,7 +58,7 @@ func flat(pairs [][2]string) (all []string) {
 
 // place unpacks one workspace and returns where it is. It comes back in time,
 // even if the disk does not.
-func (c *Client) place(ctx context.Context, agent string, w schema.Workspace) (string, error) {
+func (c *Client) place(ctx context.Context, m moment, w schema.Workspace) (string, error) {
 	switch {
 	case c.workspaces == "":
 		return "", errNoFolder
@@ -73,7 +73,7 @@ func (c *Client) place(ctx context.Context, agent string, w schema.Workspace) (s
 	}
 	done := make(chan error, 1)
 	dir := filepath.Join(folder, tempWorkspaces, w.Name)
-	go func() { done <- c.install(ctx, agent, w.Snapshot, dir) }()
+	go func() { done <- c.install(ctx, m, w.Snapshot, dir) }()
 	select {
 	case err = <-done:
 	case <-ctx.Done():
@@ -90,11 +90,11 @@ func (c *Client) place(ctx context.Context, agent string, w schema.Workspace) (s
 
 // install makes dir what the snapshot holds. It is fetched only if dir does not
 // hold it already, and no other process is about to see to that.
-func (c *Client) install(ctx context.Context, agent string, o schema.Object, dir string) error {
+func (c *Client) install(ctx context.Context, m moment, o schema.Object, dir string) error {
 	if err := parent(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	return snapshot.UnpackOnce(ctx, c.object(ctx, agent, o), dir, o.Digest)
+	return snapshot.UnpackOnce(ctx, c.object(ctx, m, o), dir, o.Digest)
 }
 
 // parent makes the folder of all workspaces. A link in its place would lead out

@@ -223,10 +223,15 @@ func (f *Fabric) drain(m *nats.Msg) {
 func (f *Fabric) Drain(event string) *schema.DrainAnswer {
 	d := &schema.DrainAnswer{Fabric: f.ID, EventID: event, Injections: f.claim(event), Workspaces: f.Workspaces}
 	var texts []string
-	for _, in := range d.Injections {
-		texts = append(texts, in.Content)
+	if f.Restart != nil {
+		texts = append(texts, f.Restart.Content)
 	}
-	d.Content = strings.Join(texts, "\n")
+	for _, in := range d.Injections {
+		if in.Content != "" {
+			texts = append(texts, in.Content)
+		}
+	}
+	d.Content = strings.Join(texts, "\n\n")
 	return d
 }
 
