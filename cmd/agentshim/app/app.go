@@ -28,7 +28,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(hookCommand(&code), &cobra.Command{
+	root.AddCommand(hookCommand(&code), drainCommand(), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), "hookfabric agentshim "+schema.Release)
@@ -63,8 +63,7 @@ func hookCommand(code *int) *cobra.Command {
 	f.StringVar(&h.runtime, "runtime", "", "the agent's runtime: generic")
 	f.StringVar(&h.event, "event", "", "the event, where the payload does not name it")
 	f.StringVar(&h.agent, "agent", "", "the agent's id; default: what the payload says, else <runtime>-<session id>")
-	f.StringVar(&h.nats, "nats", "nats://127.0.0.1:4222", "the fabric's NATS URL")
-	f.StringVar(&h.creds, "creds", "", "credentials file")
+	h.flags(f, "the event's cwd")
 	f.DurationVar(&h.timeout, "timeout", 60*time.Second, "the runtime's own timeout; the answer comes before it")
 	f.StringVar(&h.unreachable, "unreachable", "allow", "what to do with tool calls and prompts that nobody judged: deny or allow")
 	return c

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/client"
@@ -16,13 +16,20 @@ import (
 
 // hook is one call of `agentshim hook`.
 type hook struct {
-	runtime, event, agent, nats, creds, unreachable string
-	timeout                                         time.Duration
+	runtime, event, agent, unreachable string
+	link
+	timeout time.Duration
 
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	dialect        dialect.Dialect
 	want           schema.EventType
+
+	began    time.Time
+	given    *handing
+	answered bool // something was written
+	// step is told how far an answer is; only tests set it, to die there.
+	step func(point string)
 }
 
 // check refuses a command line that can not work.
@@ -49,10 +56,14 @@ func (h *hook) check() (err error) {
 
 // run asks and answers, whatever happens, and returns the exit code.
 func (h *hook) run(ctx context.Context) (code int) {
+	h.began = time.Now()
 	e := &schema.Event{HookType: h.want}
+	defer func() { h.given.close() }()
 	defer func() {
-		if p := recover(); p != nil {
-			code = h.answer(e, h.unjudged(e, fmt.Errorf("the shim failed: %v", p)))
+		if p := recover(); p != nil && h.answered {
+			fmt.Fprintf(h.stderr, "agentshim: the shim failed after it had answered: %v\n", p)
+		} else if p != nil {
+			code, _ = h.answer(e, h.unjudged(e, fmt.Errorf("the shim failed: %v", p)))
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, h.timeout-schema.Margin(h.timeout))
@@ -62,14 +73,32 @@ func (h *hook) run(ctx context.Context) (code int) {
 		e = decoded
 	}
 	if err != nil {
-		h.answer(e, h.unreadable(ctx, e, err))
+		h.handOver(ctx, e, h.unreadable(ctx, e, err))
 		return program.Failed
 	}
-	v, err := h.ask(ctx, func(c *client.Client) (*schema.Verdict, error) { return c.Ask(ctx, e) })
+	v, err := h.ask(ctx, e, func(c *client.Client) (*schema.Verdict, error) { return c.Ask(ctx, e) })
 	if err != nil {
 		v = h.unjudged(e, err)
 	}
-	return h.answer(e, v)
+	return h.handOver(ctx, e, v)
+}
+
+// handOver answers, and only then acknowledges what the answer brought.
+func (h *hook) handOver(ctx context.Context, e *schema.Event, v *schema.Verdict) int {
+	h.at("received")
+	code, ok := h.answer(e, v)
+	if ok {
+		h.at("written")
+		h.given.done(ctx, v.EventID, min(ackTime, time.Until(h.began.Add(h.timeout))/2))
+		h.at("acknowledged")
+	}
+	return code
+}
+
+func (h *hook) at(point string) {
+	if h.step != nil {
+		h.step(point)
+	}
 }
 
 // unreadable asks what to do about an event that can not be read: whether that
@@ -82,7 +111,7 @@ func (h *hook) unreadable(ctx context.Context, e *schema.Event, why error) *sche
 		e.AgentID = schema.UnknownAgent
 	}
 	h.identify(e)
-	v, err := h.ask(ctx, func(c *client.Client) (*schema.Verdict, error) { return c.AskUnreadable(ctx, e, why) })
+	v, err := h.ask(ctx, e, func(c *client.Client) (*schema.Verdict, error) { return c.AskUnreadable(ctx, e, why) })
 	if err != nil {
 		return h.unjudged(e, errors.Join(why, err))
 	}
@@ -156,16 +185,19 @@ func (h *hook) identify(e *schema.Event) {
 	}
 }
 
-func (h *hook) ask(ctx context.Context, question func(*client.Client) (*schema.Verdict, error)) (*schema.Verdict, error) {
-	c, err := client.Connect(ctx, client.Options{
-		URL: h.nats, Creds: h.creds, Name: "agentshim-" + h.runtime,
-		Logger: slog.New(slog.DiscardHandler),
-	})
+// ask puts a question about e, and remembers whom, to acknowledge what comes of it.
+func (h *hook) ask(ctx context.Context, e *schema.Event, question func(*client.Client) (*schema.Verdict, error)) (*schema.Verdict, error) {
+	folder := h.workspaces
+	if folder == "" && filepath.IsAbs(e.Cwd) {
+		folder = e.Cwd
+	}
+	h.name = "agentshim-" + h.runtime
+	g, err := h.connect(ctx, e.AgentID, folder, h.stderr)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
-	return question(c)
+	h.given = g
+	return question(g.client)
 }
 
 // unjudged is the verdict when nobody judged, by --unreachable, and says so.
@@ -186,18 +218,19 @@ func (h *hook) unjudged(e *schema.Event, err error) *schema.Verdict {
 	return v
 }
 
-// answer says v as the runtime expects it.
-func (h *hook) answer(e *schema.Event, v *schema.Verdict) int {
+// answer says v as the runtime expects it, and reports whether the runtime has it.
+func (h *hook) answer(e *schema.Event, v *schema.Verdict) (code int, ok bool) {
 	a, err := h.dialect.Encode(e, v)
 	if err == nil {
+		h.answered = true
 		_, err = h.stdout.Write(a.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintf(h.stderr, "agentshim: the answer could not be given: %v\n", err)
-		return program.Failed
+		return program.Failed, false
 	}
 	if a.Stderr != "" {
 		fmt.Fprintln(h.stderr, a.Stderr)
 	}
-	return a.Exit
+	return a.Exit, true
 }

@@ -34,7 +34,7 @@ func (generic) Decode(payload []byte, want schema.EventType) (*schema.Event, err
 // Encode is the verdict itself.
 func (generic) Encode(_ *schema.Event, v *schema.Verdict) (Answer, error) {
 	said := *v
-	said.Fabric = ""
+	said.Fabric, said.Acked = "", nil // between the shim and the fabric
 	if said.Decision == schema.None {
 		said.Decision = schema.Continue
 	}

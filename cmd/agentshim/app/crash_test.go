@@ -1,0 +1,44 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+)
+
+// A shim may die at any point. Whatever the agent did not get, the agent's next
+// shim brings; twice comes only what a shim handed over and died before it could
+// acknowledge.
+func TestWhereverAShimDiesNothingIsLost(t *testing.T) {
+	for _, c := range []struct {
+		step        string
+		told, again bool // the agent has the whole answer; the next shim brings the item
+	}{
+		{"received", false, true},
+		{halfWritten, false, true},
+		{"written", true, true},
+		{"acknowledged", true, false},
+		{"nowhere", true, false},
+	} {
+		t.Run(c.step, func(t *testing.T) {
+			w := newWorld(t)
+			w.Put(clienttest.Item(1, "one"))
+			stdout, died := w.process(c.step)
+			if died != (c.step != "nowhere") {
+				t.Fatalf("it died: %v", died)
+			}
+			told := len(stdout) > 0 && stdout[len(stdout)-1] == '\n'
+			if told != c.told || told && len(w.read(stdout).Injections) != 1 {
+				t.Errorf("the agent was told %q", stdout)
+			}
+			w.endLeases()
+			if v := w.says(payload); (len(v.Injections) == 1) != c.again {
+				t.Errorf("the next shim says %+v", v)
+			}
+			w.endLeases()
+			if v := w.says(payload); len(v.Injections) != 0 || w.waiting() != 0 {
+				t.Errorf("the one after it says %+v; %d items wait", v, w.waiting())
+			}
+		})
+	}
+}
