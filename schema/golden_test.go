@@ -89,7 +89,7 @@ func TestEveryFieldAppearsInSomeGoldenFile(t *testing.T) {
 		schema.HooksRequest{}, schema.HooksAnswer{}, schema.StatusRequest{}, schema.BrokerStatus{}, schema.ShadowStatus{}, schema.ShadowCount{},
 		schema.BatchProgress{}, schema.Ack{}, schema.ControlError{}, schema.Record{}, schema.InjectionRecord{},
 		schema.FabricStatus{}, schema.PoolStatus{}, schema.WorkerStatus{}, schema.Config{}, schema.Hook{}, schema.Override{}, schema.TLS{}, schema.PythonHosts{},
-		schema.Restart{}, schema.Terminate{}, schema.Workspace{}, schema.Object{}, 
+		schema.Restart{}, schema.Terminate{}, schema.Workspace{}, schema.Object{},
 		schema.InjectRequest{}, schema.Receipt{}, schema.PendingRequest{}, schema.PendingAnswer{}, schema.PendingItem{}, schema.Scope{},
 		schema.WithdrawRequest{}, schema.WithdrawAnswer{}, schema.AckRequest{}, schema.DrainRequest{}, schema.DrainAnswer{}, schema.FetchRequest{},
 		schema.FetchAnswer{}, schema.AnswerRequest{}, schema.ModeRequest{}, schema.RoundRequest{}, schema.Round{},

@@ -103,7 +103,7 @@ func (a *Aggregator) refusal(act *active, gate int, tool string, round *schema.R
 
 // ended adds to a verdict that the agent's run is to end, unless the call is one
 // by which the agent ends it itself. It notes calls that were let through.
-func (a *Aggregator) ended(act *active, plan *dispatch.Plan, r *schema.Routing, v *schema.Verdict) {
+func (a *Aggregator) ended(plan *dispatch.Plan, r *schema.Routing, v *schema.Verdict) {
 	round := a.round(r.Agent)
 	if round == nil {
 		return

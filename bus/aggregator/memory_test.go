@@ -31,7 +31,6 @@ type memory struct {
 	peers  schema.Peers
 	before map[string]schema.Peers // by event
 	round  *schema.Round
-	passed int
 	texts  map[string]string // of objects, by digest
 	counts map[string]int    // of answers, by agent
 	calls  []string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -14,17 +15,19 @@ import (
 const maxInline = 1 << 20
 
 // outsource moves the text of an item that is too long for the queue into the
-// object store.
+// object store. That does not keep it for ever: an item that could wait for
+// longer is given an end, so that who waits for it is told.
 func (a *Aggregator) outsource(ctx context.Context, it *schema.Item) error {
-	store := a.opt.Memory.Objects
-	if len(it.Content) <= maxInline || store == nil {
-		return nil
+	if store := a.opt.Memory.Objects; len(it.Content) > maxInline && store != nil {
+		o, err := store.Put(ctx, strings.NewReader(it.Content))
+		if err != nil {
+			return fmt.Errorf("storing the text: %w", err)
+		}
+		it.Content, it.Object = "", &o
 	}
-	o, err := store.Put(ctx, strings.NewReader(it.Content))
-	if err != nil {
-		return fmt.Errorf("storing the text: %w", err)
+	if it.Object != nil && it.Expiry == 0 && it.Scope.Agent != "" {
+		it.Expiry = schema.Duration(queue.MaxExpiry)
 	}
-	it.Content, it.Object = "", &o
 	return nil
 }
 

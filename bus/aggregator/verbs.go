@@ -110,7 +110,7 @@ func coded(err error) error {
 	}
 	code := schema.CodeInternal
 	switch {
-	case is(queue.ErrInvalid, rounds.ErrInvalid, sessions.ErrInvalid, objects.ErrTooLarge):
+	case is(queue.ErrInvalid, rounds.ErrInvalid, sessions.ErrInvalid, objects.ErrTooLarge, objects.ErrInvalid):
 		code = schema.CodeBadRequest
 	case is(queue.ErrNotFound, rounds.ErrNone, objects.ErrNotFound):
 		code = schema.CodeNotFound
@@ -118,15 +118,15 @@ func coded(err error) error {
 		code = schema.CodeConflict
 	case is(queue.ErrTooOld):
 		code = schema.CodeTooOld
-	case is(queue.ErrFull, queue.ErrUnavailable, rounds.ErrUnavailable, sessions.ErrUnavailable, objects.ErrUnavailable,
+	case is(queue.ErrFull, queue.ErrUnavailable, rounds.ErrUnavailable, sessions.ErrUnavailable, objects.ErrUnavailable, objects.ErrFull,
 		context.DeadlineExceeded, context.Canceled):
 		code = schema.CodeUnavailable
 	}
 	return &schema.ControlError{Code: code, Message: err.Error()}
 }
 
-func unavailable(format string, args ...any) error {
-	return &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf(format, args...)}
+func unavailable(message string) error {
+	return &schema.ControlError{Code: schema.CodeUnavailable, Message: message}
 }
 
 func notFound(format string, args ...any) error {

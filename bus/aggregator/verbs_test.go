@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -114,11 +115,11 @@ func TestWhatIsInjectedIsDelivered(t *testing.T) {
 		f.request("inject.a", `{"subagent":{"id":"s1","status":"timeout","error":"too slow"}}`)
 		for i, want := range []schema.Item{
 			{Producer: "operator", Source: schema.SourceHuman, Strategy: schema.ToolResult, Content: "hello"},
-			{Producer: "operator", Source: schema.SourceHuman, Strategy: schema.ToolResult, Object: &schema.Object{Size: 1_500_000}},
+			{Producer: "operator", Source: schema.SourceHuman, Strategy: schema.ToolResult, Object: &schema.Object{Size: 1_500_000}, Expiry: schema.Duration(queue.MaxExpiry)},
 			{Producer: "operator", Source: schema.SourceSubagent, Strategy: schema.ToolResult, Subagent: &schema.SubagentResult{}},
 		} {
 			it := m.items[i]
-			if it.Producer != want.Producer || it.Source != want.Source || it.Strategy != want.Strategy || it.Content != want.Content || it.Name == "" ||
+			if it.Producer != want.Producer || it.Source != want.Source || it.Strategy != want.Strategy || it.Content != want.Content || it.Expiry != want.Expiry || it.Name == "" ||
 				(it.Object == nil) != (want.Object == nil) || it.Object != nil && it.Object.Size != want.Object.Size || (it.Subagent == nil) != (want.Subagent == nil) {
 				t.Errorf("%+v", it)
 			}
