@@ -63,7 +63,7 @@ func hookCommand(code *int) *cobra.Command {
 	f.StringVar(&h.runtime, "runtime", "", "the agent's runtime: generic")
 	f.StringVar(&h.event, "event", "", "the event, where the payload does not name it")
 	f.StringVar(&h.agent, "agent", "", "the agent's id; default: what the payload says, else <runtime>-<session id>")
-	h.flags(f, "the event's cwd")
+	h.flags(c, "the event's cwd")
 	f.DurationVar(&h.timeout, "timeout", 60*time.Second, "the runtime's own timeout; the answer comes before it")
 	f.StringVar(&h.unreachable, "unreachable", "allow", "what to do with tool calls and prompts that nobody judged: deny or allow")
 	return c

@@ -56,7 +56,7 @@ func drainCommand() *cobra.Command {
 	f.StringVar(&d.session, "session", "", "the runtime's session, for what waits for all its agents")
 	f.BoolVar(&d.json, "json", false, "print the answers as JSON, one on a line")
 	f.DurationVar(&d.timeout, "timeout", 60*time.Second, "how long it may take")
-	d.flags(f, "none")
+	d.flags(c, "none")
 	return c
 }
 

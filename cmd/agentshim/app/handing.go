@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
@@ -26,7 +26,8 @@ type link struct {
 }
 
 // flags are those of every command that is handed something.
-func (l *link) flags(f *pflag.FlagSet, workspaces string) {
+func (l *link) flags(c *cobra.Command, workspaces string) {
+	f := c.Flags()
 	f.StringVar(&l.nats, "nats", "nats://127.0.0.1:4222", "the fabric's NATS URL")
 	f.StringVar(&l.creds, "creds", "", "credentials file")
 	f.StringVar(&l.state, "state", program.StateHome(), "folder for what the agent's next shim must know")
