@@ -92,7 +92,7 @@ func rooms() map[string]room {
 		},
 		"loadtest/...": {
 			own: []string{"schema", "bus", "bus/client", "workers", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
-			modules: []string{modCobra, modNATS, modUUID, modJSON, "golang.org/x/sync", "golang.org/x/sys",
+			modules: []string{modCobra, modNATS, modServer, modUUID, modJSON, "golang.org/x/sync", "golang.org/x/sys",
 				"github.com/HdrHistogram/hdrhistogram-go"},
 		},
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scale"
+	"github.com/hookfabric/hookfabric/loadtest/state"
 )
 
 // errBudget is a run that went well and whose figures did not.
@@ -43,7 +45,7 @@ func commands() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(benchCommand(), scaleCommand(), crashCommand(), roleCommand())
+	root.AddCommand(benchCommand(), scaleCommand(), crashCommand(), stateCommand(), roleCommand())
 	return root
 }
 
@@ -81,6 +83,7 @@ func roleCommand() *cobra.Command {
 func allRoles() map[string]proc.Start {
 	all := roles.All()
 	maps.Copy(all, crash.Roles())
+	maps.Copy(all, state.Roles())
 	return all
 }
 
@@ -167,6 +170,34 @@ func crashCommand() *cobra.Command {
 		return f.staged(c, func(s stage) (report, error) {
 			o.Dir, o.Crew = s.dir, s.crew
 			return crash.Run(c.Context(), o)
+		})
+	}
+	return c
+}
+
+func stateCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "state",
+		Short: "Measure the queue of injections: speed, what waits for others, broadcasts, seconds without a leader",
+		Args:  noArgs,
+	}
+	f := flags(c)
+	only := c.Flags().StringSlice("only", nil, "measure only these `PARTS`: "+strings.Join(state.Parts(), ", "))
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o := state.Thorough()
+		if f.quick {
+			o = state.Quick()
+		}
+		if f.reps > 0 {
+			o.Repetitions = f.reps
+		}
+		o.Only, o.Progress = *only, c.ErrOrStderr()
+		if err := o.Check(); err != nil {
+			return usage{err}
+		}
+		return f.staged(c, func(s stage) (report, error) {
+			o.Dir, o.Crew = s.dir, s.crew
+			return state.Run(c.Context(), o)
 		})
 	}
 	return c

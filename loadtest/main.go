@@ -1,8 +1,9 @@
 // Command loadtest measures the fabric on the machine it runs on: what a call
 // costs next to a bare request-reply and to what people use instead (bench),
-// and how throughput grows with workers (scale). It needs nothing but itself:
-// it runs as many processes of its own executable as it needs, on free ports
-// of the loopback interface, and ends them all.
+// how throughput grows with workers (scale), what the queue of injections takes
+// (state), and whether anything is lost when processes are killed (crash). It
+// needs nothing but itself: it runs as many processes of its own executable as
+// it needs, on free ports of the loopback interface, and ends them all.
 package main
 
 import (

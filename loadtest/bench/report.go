@@ -102,20 +102,32 @@ func (l line) ratios(c cell, samples map[string][]sample) []float64 {
 
 // judge says whether a figure keeps within limit; 0: it always does.
 func judge(name string, c cell, e stats.Estimate, limit float64) Row {
-	r := Row{
-		Name: name, Callers: c.callers, Metric: c.metric,
-		Ratio: rounded(e.Median), Low: rounded(e.Low), High: rounded(e.High), OK: true,
+	r := Row{Name: name, Callers: c.callers, Metric: c.metric}
+	if limit != 0 {
+		r.Budget = &limit
 	}
-	if limit == 0 {
-		return r
-	}
-	r.Budget = &limit
-	r.OK = r.Low <= limit
-	if c.metric == throughput {
-		r.OK = r.High >= limit
+	return r.judged(e)
+}
+
+// Judged is the row with the figures of ratios, one per repetition, and whether
+// they keep within its budget.
+func (r Row) Judged(ratios []float64) Row { return r.judged(stats.Estimated(ratios)) }
+
+func (r Row) judged(e stats.Estimate) Row {
+	r.Ratio, r.Low, r.High = rounded(e.Median), rounded(e.Low), rounded(e.High)
+	switch {
+	case r.Budget == nil:
+		r.OK = true
+	case r.Metric == throughput:
+		r.OK = r.High >= *r.Budget
+	default:
+		r.OK = r.Low <= *r.Budget
 	}
 	return r
 }
+
+// Cell is the row's figures in a table for people.
+func (r Row) Cell() string { return r.cell() }
 
 // rounded keeps what can be told apart, for people who read the JSON.
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }

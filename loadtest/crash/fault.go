@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 )
 
@@ -81,7 +82,7 @@ func (v *victim) start(ctx context.Context, like *proc.Crew) error {
 		// It has never been up, so that its end says nothing.
 		_ = v.crew.Stop()
 		all = errors.Join(all, err)
-		if !pause(ctx, startAgain) {
+		if !measure.Pause(ctx, startAgain) {
 			break
 		}
 	}
@@ -117,7 +118,7 @@ func (v *victim) suffer(ctx context.Context, end <-chan struct{}, like *proc.Cre
 		if err := v.kill(d); err != nil {
 			return err
 		}
-		if !pause(ctx, rand.N(downMost)) {
+		if !measure.Pause(ctx, rand.N(downMost)) {
 			return context.Cause(ctx)
 		}
 		if err := v.start(ctx, like); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
@@ -154,7 +155,7 @@ func (f *field) pending(ctx context.Context, r *Report) error {
 		if err == nil && a.Total == 0 {
 			return nil
 		}
-		if !pause(ctx, look) {
+		if !measure.Pause(ctx, look) {
 			return nil // the report says that it is not as it should be
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
@@ -133,7 +134,7 @@ func swapped(place, last, lane uint64) uint64 {
 // run sends the items, spread over the time that there is.
 func (p *producer) run(ctx context.Context, todo []Item, until time.Time) {
 	for i, item := range todo {
-		if left := time.Until(until); left > 0 && !pause(ctx, left/time.Duration(len(todo)-i)) {
+		if left := time.Until(until); left > 0 && !measure.Pause(ctx, left/time.Duration(len(todo)-i)) {
 			return
 		}
 		if err := p.send(ctx, item); err != nil {
@@ -164,7 +165,7 @@ func (p *producer) send(ctx context.Context, item Item) error {
 		if why := forGood(err); why != "" {
 			return p.log.Write(Entry{Receipt: &Receipt{Item: item, Tries: try, Refused: why}})
 		}
-		if !pause(ctx, 20*time.Millisecond+rand.N(180*time.Millisecond)) {
+		if !measure.Pause(ctx, 20*time.Millisecond+rand.N(180*time.Millisecond)) {
 			return context.Cause(ctx)
 		}
 	}
@@ -187,18 +188,6 @@ func forGood(err error) string {
 		return ""
 	}
 	return fmt.Sprintf("%s: %s", ce.Code, ce.Message)
-}
-
-// pause waits, and reports whether ctx is still on.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func (p *producer) fail(err error) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -114,7 +115,7 @@ func (f *field) run(ctx context.Context) (*Report, error) {
 // time for that is over.
 func (f *field) loaded(ctx context.Context, r *Report) error {
 	told := f.began
-	for pause(ctx, look) {
+	for measure.Pause(ctx, look) {
 		if err := f.read(); err != nil {
 			return err
 		}
@@ -147,7 +148,7 @@ func (f *field) last(ctx context.Context, r *Report) error {
 		return err
 	}
 	// A lease that nobody acknowledged would end in this time, if it is a long run.
-	if !pause(ctx, min(f.For/10, lease+lease/6)) {
+	if !measure.Pause(ctx, min(f.For/10, lease+lease/6)) {
 		return context.Cause(ctx)
 	}
 	return f.pending(ctx, r)

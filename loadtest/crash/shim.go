@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -93,7 +94,7 @@ func dial(ctx context.Context, c ShimConfig) (*client.Client, error) {
 		if err == nil {
 			return fabric, nil
 		}
-		if !pause(ctx, dialEvery) {
+		if !measure.Pause(ctx, dialEvery) {
 			return nil, errors.Join(err, context.Cause(ctx))
 		}
 	}
@@ -102,7 +103,7 @@ func dial(ctx context.Context, c ShimConfig) (*client.Client, error) {
 // counts writes down now and then what was asked.
 func (s *shim) counts(ctx context.Context) {
 	for more := true; more; {
-		more = pause(ctx, countEvery)
+		more = measure.Pause(ctx, countEvery)
 		s.count()
 	}
 }
@@ -153,7 +154,7 @@ type agent struct {
 
 // live uses one tool after the other.
 func (a *agent) live(ctx context.Context) {
-	for n := 0; pause(ctx, a.think/2+rand.N(a.think)); n++ {
+	for n := 0; measure.Pause(ctx, a.think/2+rand.N(a.think)); n++ {
 		tool := free
 		if rand.IntN(10) == 0 {
 			tool = forbidden

@@ -160,3 +160,15 @@ func once(ctx context.Context, call Call) error {
 	defer cancel()
 	return call(ctx)
 }
+
+// Pause waits, and reports whether ctx is still on.
+func Pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	broker "github.com/hookfabric/hookfabric/cmd/broker/app"
@@ -142,20 +143,28 @@ func answers(ctx context.Context, url string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// freePorts finds two addresses that nobody listens on. Both are held until
-// both are found, so that they differ.
+// freePorts finds two addresses that nobody listens on.
 func freePorts() (first, second string, err error) {
-	one, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := FreePorts(2)
 	if err != nil {
-		return "", "", fmt.Errorf("looking for a free port: %w", err)
+		return "", "", err
 	}
-	defer one.Close()
-	two, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", "", fmt.Errorf("looking for a free port: %w", err)
+	return "127.0.0.1:" + strconv.Itoa(ports[0]), "127.0.0.1:" + strconv.Itoa(ports[1]), nil
+}
+
+// FreePorts finds n ports of the loopback interface that nobody listens on. All
+// are held until all are found, so that they differ.
+func FreePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port: %w", err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
-	defer two.Close()
-	return one.Addr().String(), two.Addr().String(), nil
+	return ports, nil
 }
 
 // fabricAsk asks the fabric through its own client, on one connection.

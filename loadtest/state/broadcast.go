@@ -1,0 +1,104 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+)
+
+// Broadcast is what one item for all agents came to.
+type Broadcast struct {
+	Agents int `json:"agents"`
+	// Writes is how many messages the streams of items and of cursors took for it.
+	Writes uint64 `json:"writes"`
+	// Bytes is how much the items' stream grew.
+	Bytes uint64 `json:"bytes"`
+	// Reached is how many agents were given it, each once.
+	Reached int `json:"reached"`
+}
+
+// OK reports whether one write was enough for all.
+func (b *Broadcast) OK() bool { return b.Writes == 1 && b.Reached == b.Agents }
+
+// The streams of the buckets of items and of cursors.
+const (
+	itemStream   = "KV_hook_injections"
+	cursorStream = "KV_hook_sequences"
+)
+
+// broadcast has many agents be seen, and then tells them all one thing.
+func (o *Options) broadcast(ctx context.Context, r *Report) (err error) {
+	s, err := o.alone(ctx, "broadcast", 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	r.Broadcast = &Broadcast{Agents: o.Crowd}
+	everyone := Telling{Do: ask, Callers: many, Calls: o.Crowd, Prefix: "crowd-", Agents: o.Crowd, Items: 0}
+	if _, err := s.told(ctx, everyone); err != nil {
+		return err
+	}
+	js, nc, err := s.streams(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	before, bytes, err := s.quiet(ctx, js)
+	if err != nil {
+		return err
+	}
+	if _, err := s.told(ctx, Telling{Do: broadcast, Callers: 1, Calls: 1}); err != nil {
+		return err
+	}
+	after, grown, err := s.quiet(ctx, js)
+	if err != nil {
+		return err
+	}
+	r.Broadcast.Writes, r.Broadcast.Bytes = after-before, grown-bytes
+	everyone.Items = 1
+	f, err := s.told(ctx, everyone)
+	if err != nil {
+		return err
+	}
+	r.Broadcast.Reached = int(f.Calls)
+	everyone.Items = 0
+	_, err = s.told(ctx, everyone) // and nobody is told twice
+	o.say("broadcast: %d of %d agents were told", r.Broadcast.Reached, r.Broadcast.Agents)
+	return err
+}
+
+// quiet is how many messages were ever written to the streams of what waits and
+// of who got what of it, and how large the items' is, once nothing is written any more.
+func (s *site) quiet(ctx context.Context, js jetstream.JetStream) (messages, bytes uint64, err error) {
+	for last := ^uint64(0); messages != last; {
+		last = messages
+		if !measure.Pause(ctx, settling) {
+			return 0, 0, context.Cause(ctx)
+		}
+		if messages, bytes, err = written(ctx, js); err != nil {
+			return 0, 0, err
+		}
+	}
+	return messages, bytes, nil
+}
+
+func written(ctx context.Context, js jetstream.JetStream) (messages, bytes uint64, err error) {
+	list := js.ListStreams(ctx)
+	for info := range list.Info() {
+		switch info.Config.Name {
+		case itemStream:
+			bytes = info.State.Bytes
+			messages += info.State.LastSeq
+		case cursorStream:
+			messages += info.State.LastSeq
+		}
+	}
+	if err := list.Err(); err != nil {
+		return 0, 0, fmt.Errorf("looking at the streams: %w", err)
+	}
+	return messages, bytes, nil
+}

@@ -1,0 +1,124 @@
+package state
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/bench"
+	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Report is what a run showed. What was not measured is absent.
+type Report struct {
+	// Rows are the ratios, judged.
+	Rows []bench.Row `json:"rows"`
+	// Speed are absolute figures: true for this machine in that hour.
+	Speed []Speed `json:"speed,omitzero"`
+	// Others is what items cost that wait for others.
+	Others *Others `json:"others,omitzero"`
+	// Broadcast is what one item for all agents came to.
+	Broadcast *Broadcast `json:"broadcast,omitzero"`
+	// Leaderless is what happened after each kill of a leader.
+	Leaderless []*Leaderless `json:"leaderless,omitzero"`
+	// Repetitions and Window are how it was measured, Machine is where.
+	Repetitions int             `json:"repetitions"`
+	Window      schema.Duration `json:"window"`
+	Machine     machine.Facts   `json:"machine"`
+}
+
+// OK reports whether every budget was kept, and every promise.
+func (r *Report) OK() bool {
+	return !slices.ContainsFunc(r.Rows, func(r bench.Row) bool { return !r.OK }) &&
+		(r.Broadcast == nil || r.Broadcast.OK()) &&
+		!slices.ContainsFunc(r.Leaderless, func(l *Leaderless) bool { return !l.OK() })
+}
+
+// legible drops the digits of nanoseconds that mean nothing.
+func legible(ns float64) schema.Duration {
+	return schema.Duration(time.Duration(ns).Round(time.Microsecond))
+}
+
+// Print writes r as tables for people.
+func (r *Report) Print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	r.printSpeed(t)
+	r.printRows(t)
+	if r.Others != nil {
+		r.Others.write(t)
+	}
+	if b := r.Broadcast; b != nil {
+		fmt.Fprintf(t, "\na broadcast to %d agents\t%d writes, %d bytes, %d agents given it\t%s\n", b.Agents, b.Writes, b.Bytes, b.Reached, verdict(b.OK()))
+	}
+	for i, l := range r.Leaderless {
+		l.write(t, i+1)
+	}
+	fmt.Fprintf(t, "\n%d repetitions; %v\n", r.Repetitions, r.Machine)
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	return nil
+}
+
+func verdict(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "NOT AS PROMISED"
+}
+
+// printSpeed writes one line per thing, one caller and many beside each other.
+func (r *Report) printSpeed(w io.Writer) {
+	site := ""
+	for i := 0; i+1 < len(r.Speed); i += 2 {
+		one, crowd := r.Speed[i], r.Speed[i+1]
+		if one.Site != site {
+			site = one.Site
+			fmt.Fprintf(w, "%s%s\tp50, 1 caller (p99)\tp50, %d callers (p99)\tper second, 1 and %d callers\n", gap(i), site, many, many)
+		}
+		fmt.Fprintf(w, "  %s\t%v (%v)\t%v (%v)\t%.0f, %.0f\n", one.Name, one.P50, one.P99, crowd.P50, crowd.P99, one.PerSecond, crowd.PerSecond)
+	}
+}
+
+func gap(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return "\n"
+}
+
+func (r *Report) printRows(w io.Writer) {
+	if len(r.Rows) > 0 {
+		fmt.Fprintf(w, "\nratio [95 %%] budget\tp50\n")
+	}
+	for _, row := range r.Rows {
+		fmt.Fprintf(w, "%s, %d callers\t%s\n", row.Name, row.Callers, row.Cell())
+	}
+}
+
+func (t *Others) write(w io.Writer) {
+	fmt.Fprintf(w, "\n%d items wait for %d other agents\n", t.Items, t.Agents)
+	fmt.Fprintf(w, "  a call with them, without; 1 and %d callers\t%v, %v\n", many, t.With, t.Without)
+	fmt.Fprintf(w, "  each takes\t%.0f bytes of heap, %.0f of the machine's memory\n", t.HeapPerItem, t.MemoryPerItem)
+	fmt.Fprintf(w, "  the broker is ready after\t%v; after a kill -9 %v; without items %v\n", t.Start, t.StartAfterKill, t.StartEmpty)
+}
+
+func (l *Leaderless) write(w io.Writer, n int) {
+	led := "the items' stream"
+	if l.BothLed {
+		led = "both streams"
+	}
+	fmt.Fprintf(w, "\nkill -9 number %d, of the leader of %s\t%s\n", n, led, verdict(l.OK()))
+	fmt.Fprintf(w, "  nothing accepted for, nothing handed over for\t%v, %v\n", l.NoEnqueue, l.NoDelivery)
+	fmt.Fprintf(w, "  refused enqueues\t%d, after at most %v: %s\n", l.Refused, l.RefusedAfter, l.Why)
+	for _, c := range []struct {
+		name  string
+		calls Calls
+	}{{"calls before", l.Calm}, {"calls meanwhile, nothing waits", l.Idle}, {"calls meanwhile, something does", l.Due}} {
+		fmt.Fprintf(w, "  %s\t%d, %d unanswered, p50 %v, p99 %v, at most %v\n", c.name, c.calls.Count, c.calls.Unanswered, c.calls.P50, c.calls.P99, c.calls.Most)
+	}
+	fmt.Fprintf(w, "  accepted, handed over\t%d, %d\n", l.Accepted, l.Delivered)
+}
