@@ -108,7 +108,7 @@ func (s store) find(ctx context.Context, digest string) (f found, err error) {
 		return f, err
 	}
 	f.revision, f.stored = a.Message.Seq, a.Message.Time
-	if schema.Unmarshal(a.Message.Data, &f.info) != nil || !f.named(digest) {
+	if !f.read(a.Message.Data, digest) {
 		return f, nil // it is as good as not there
 	}
 	a, err = s.ask(ctx, "STREAM.INFO", map[string]string{"subjects_filter": chunkPrefix + f.info.NUID})
@@ -116,8 +116,12 @@ func (s store) find(ctx context.Context, digest string) (f found, err error) {
 	return f, err
 }
 
-// named reports whether what is said of the object fits to its name.
-func (f *found) named(digest string) bool {
+// read takes over what is said of the object, and reports whether that can be
+// read and fits to its name.
+func (f *found) read(data []byte, digest string) bool {
+	if err := schema.Unmarshal(data, &f.info); err != nil {
+		return false
+	}
 	sum, err := base64.URLEncoding.DecodeString(strings.TrimPrefix(f.info.Digest, digestPrefix))
 	return err == nil && !f.info.Deleted && f.info.NUID != "" && !strings.ContainsAny(f.info.NUID, ".*> \t\r\n") &&
 		f.info.Size <= MaxObject && digestOf(sum) == digest

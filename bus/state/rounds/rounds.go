@@ -3,10 +3,15 @@ package rounds
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -16,6 +21,22 @@ const Bucket = "hook_rounds"
 // MaxDenials is how many calls may be refused one after the other before the
 // run is to end.
 const MaxDenials = 10
+
+const (
+	// livesFor is how long a round is kept that nothing happens to.
+	livesFor = 30 * 24 * time.Hour
+	// markersFor is how long it shows that a round has lapsed.
+	markersFor = time.Minute
+	// The bucket's room: what it takes, and what it must have on a small disk.
+	maxBytes = 64 << 20
+	minBytes = 4 << 20
+	// maxRecord bounds one round: its denials' event ids are the most of it.
+	maxRecord = 32 << 10
+	// maxEvent is the longest event id that is counted by.
+	maxEvent = 256
+	// behindFor is how long a mirror may be behind and still be ready.
+	behindFor = 3 * time.Second
+)
 
 // Errors are sentences that may be shown to whoever asked.
 var (
@@ -53,50 +74,128 @@ const (
 )
 
 // Rounds are the agents' rounds, with a mirror in memory.
-type Rounds struct{}
+type Rounds struct {
+	o      Options
+	bucket *kv.Bucket
+	mirror *kv.Mirror
+	clock  kv.Clock
+	lanes  lanes
+	// lives is how long the bucket keeps a round that nothing happens to; 0: for
+	// ever. The marker of its end may be missed.
+	lives time.Duration
 
-var errNotBuilt = errors.New("not built yet")
+	// known are the records by agent. They are never changed, only replaced.
+	known sync.Map
+	mu    sync.Mutex // guards that known records are replaced by newer ones only
+}
 
 // Open makes the bucket, or opens the one that is there, loads the mirror and
 // keeps it until [Rounds.Close].
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Rounds, error) {
-	return nil, errNotBuilt
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Conflict == nil {
+		o.Conflict = func() {}
+	}
+	if o.Step == nil {
+		o.Step = func(Step) error { return nil }
+	}
+	b, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
+		Bucket: Bucket, Description: "the rounds of the hook fabric's agents", Replicas: max(o.Replicas, 1),
+		Storage: jetstream.FileStorage, History: 1, TTL: livesFor, LimitMarkerTTL: markersFor,
+		MaxBytes: maxBytes, MaxValueSize: maxRecord,
+	}, minBytes)
+	if err != nil {
+		return nil, err
+	}
+	status, err := b.Store().Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("opening the bucket %s: %w", Bucket, err)
+	}
+	r := &Rounds{o: o, bucket: b, lanes: newLanes(), lives: status.TTL()}
+	r.mirror, err = b.Follow(ctx, kv.MirrorOptions{Apply: r.apply, Clock: &r.clock, Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Close stops following.
-func (r *Rounds) Close(ctx context.Context) error { return errNotBuilt }
+func (r *Rounds) Close(context.Context) error {
+	r.mirror.Close()
+	return nil
+}
 
 // Ready returns nil if the mirror follows the bucket, or what is wrong.
-func (r *Rounds) Ready() error { return errNotBuilt }
+func (r *Rounds) Ready() error {
+	if lag := r.mirror.Lag(); lag >= behindFor {
+		return fmt.Errorf("what is known of the agents' rounds is %v old", lag.Round(time.Second))
+	}
+	return nil
+}
+
+// apply takes over what the bucket holds.
+func (r *Rounds) apply(e kv.Entry) {
+	agent, err := bus.ParseToken(e.Key)
+	if err != nil {
+		return
+	}
+	rec := read(e)
+	if rec == nil && e.Kind == kv.Put {
+		r.o.Logger.Error("the round of an agent can not be read; start another one", "agent", agent, "bucket", Bucket, "revision", e.Revision)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, ok := r.known.Load(agent)
+	switch {
+	case ok && known.(*record).revision > e.Revision:
+	case rec == nil:
+		r.known.Delete(agent)
+	default:
+		r.known.Store(agent, rec)
+	}
+}
+
+// learn takes over what was written here, before the bucket says so.
+func (r *Rounds) learn(agent string, rec *record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.known.Load(agent); !ok || known.(*record).revision < rec.revision {
+		r.known.Store(agent, rec)
+	}
+}
+
+// record is what is known of the agent's round; nil: it has none.
+func (r *Rounds) record(agent string) *record {
+	if v, ok := r.known.Load(agent); ok && !r.lapsed(v.(*record)) {
+		return v.(*record)
+	}
+	return nil
+}
+
+func (r *Rounds) lapsed(rec *record) bool { return r.lives > 0 && r.clock.Age(rec.stored) >= r.lives }
 
 // Get is the agent's round as it is now, from the mirror; false: it has none.
-func (r *Rounds) Get(agent string) (schema.Round, bool) { return schema.Round{}, false }
-
-// Start begins the agent's next round. All that was counted begins anew.
-func (r *Rounds) Start(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, error) {
-	return schema.Round{}, errNotBuilt
+func (r *Rounds) Get(agent string) (schema.Round, bool) {
+	rec := r.record(agent)
+	if rec == nil {
+		return schema.Round{}, false
+	}
+	return rec.round(agent, &r.clock), true
 }
-
-// WrapUp asks the agent to come to an end now. An agent without a round gets one
-// without limits. It reports false if that was asked in this round before.
-func (r *Rounds) WrapUp(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, bool, error) {
-	return schema.Round{}, false, errNotBuilt
-}
-
-// Warned notes that the soft warning of the round that began at revision start
-// was handed over: its grace begins. For another round, or a second time, it
-// changes nothing.
-func (r *Rounds) Warned(ctx context.Context, agent string, start uint64) error { return errNotBuilt }
-
-// Denied counts a refused call, once per event, and returns the round as it is then.
-func (r *Rounds) Denied(ctx context.Context, agent string, start uint64, event string) (schema.Round, error) {
-	return schema.Round{}, errNotBuilt
-}
-
-// Passed notes that a call was let through: refused calls before it do not
-// count any more. Without such it costs nothing.
-func (r *Rounds) Passed(ctx context.Context, agent string) error { return errNotBuilt }
 
 // SoftDue are the rounds whose agents are to be warned and, as far as the mirror
 // knows, were not.
-func (r *Rounds) SoftDue() []schema.Round { return nil }
+func (r *Rounds) SoftDue() []schema.Round {
+	var due []schema.Round
+	r.known.Range(func(agent, rec any) bool {
+		if rec := rec.(*record); !rec.Warned && !r.lapsed(rec) {
+			if round := rec.round(agent.(string), &r.clock); round.SoftDue() {
+				due = append(due, round)
+			}
+		}
+		return true
+	})
+	return due
+}
