@@ -14,12 +14,14 @@ func Catalog(logger *slog.Logger) map[string]workers.Factory {
 	}
 	catalog := map[string]workers.Factory{
 		"allow":                       newAllow,
+		"audit_log":                   newAuditLog,
 		"debug_delay":                 newDebugDelay,
 		"deny":                        newDeny,
 		"extract_reminders":           newExtractReminders,
 		"high_priority_task_reminder": newReminder,
 		"inject_text":                 newInjectText,
 		"log":                         newLog(logger),
+		"path_permission":             newPathPermission,
 	}
 	for name := range stages() {
 		catalog[name] = newStage

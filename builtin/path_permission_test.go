@@ -1,0 +1,366 @@
+package builtin
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"pgregory.net/rapid"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// tree makes folders (names that end in a slash), files, and links ("a -> b"),
+// and returns the folder that has them all.
+func tree(t testing.TB, names ...string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		name, target, link := strings.Cut(name, " -> ")
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case link:
+			err = os.Symlink(strings.ReplaceAll(target, "ROOT", dir), path)
+		case strings.HasSuffix(name, "/"):
+			err = os.MkdirAll(path, 0o755)
+		default:
+			err = os.WriteFile(path, nil, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func permission(t testing.TB, options map[string]any) workers.Handler {
+	t.Helper()
+	h, err := Catalog(nil)["path_permission"](schema.Hook{Name: "test", Handler: "path_permission", Event: schema.PreToolUse, Options: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// judged is what is said about a tool call of an agent in cwd; empty: nothing.
+func judged(t testing.TB, h workers.Handler, cwd, tool, input string) string {
+	t.Helper()
+	e := &schema.Event{HookType: schema.PreToolUse, ToolName: tool, ToolInput: jsontext.Value(input), Cwd: cwd}
+	res, err := h.Handle(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Decision != schema.None && res.Decision != schema.Deny || (res.Decision == schema.Deny) == (res.Reason == "") {
+		t.Errorf("the answer is %+v", res)
+	}
+	return res.Reason
+}
+
+// A call is allowed if nothing is said about it.
+type call struct{ tool, input, refused string }
+
+func judgeAll(t *testing.T, h workers.Handler, dir string, calls map[string]call) {
+	t.Helper()
+	for name, c := range calls {
+		t.Run(name, func(t *testing.T) {
+			got := judged(t, h, filepath.Join(dir, "w"), c.tool, strings.ReplaceAll(c.input, "ROOT", dir))
+			if (c.refused == "") != (got == "") || !strings.Contains(got, c.refused) {
+				t.Errorf("%q, want %q in it", got, c.refused)
+			}
+		})
+	}
+}
+
+func work(t testing.TB) string {
+	return tree(t, "w/src/main.go", "w/secret/key", "w/vendor/lib.go", "w/vendor/own/x.go", "w/out -> ROOT/other", "w/in -> src", "w/hidden -> secret",
+		"w/loop -> loop", "w/vendor/link -> ../src/main.go", "w/secret/pub -> ../src", "other/file", "wx/file", "alias -> w")
+}
+
+func workRules() map[string]any {
+	return map[string]any{"allow": []any{".", "./vendor/own"}, "deny": []any{"./secret"}, "read_only": []any{"./vendor"}}
+}
+
+func TestPathsAreHeldAgainstTheRoots(t *testing.T) {
+	dir := work(t)
+	judgeAll(t, permission(t, workRules()), dir, map[string]call{
+		"a file inside":                   {"Read", `{"file_path":"ROOT/w/src/main.go"}`, ""},
+		"a new file inside":               {"Write", `{"file_path":"ROOT/w/a/b/c"}`, ""},
+		"a relative one":                  {"Write", `{"file_path":"src/new.go"}`, ""},
+		"a file outside":                  {"Read", `{"file_path":"ROOT/other/file"}`, "is outside of what is allowed: ., ./vendor/own, ./vendor (to read)"},
+		"a folder with a longer name":     {"Read", `{"file_path":"ROOT/wx/file"}`, "outside"},
+		"the folder above":                {"LS", `{"path":".."}`, "outside"},
+		"up and down again":               {"Read", `{"file_path":"../w/src/main.go"}`, ""},
+		"up and out":                      {"Read", `{"file_path":"src/../../other/file"}`, "outside"},
+		"up from what is not there":       {"Write", `{"file_path":"no/such/../../../x"}`, "outside"},
+		"up from a file":                  {"Read", `{"file_path":"src/main.go/../../../other/file"}`, "outside"},
+		"a link that stays":               {"Write", `{"file_path":"in/main.go"}`, ""},
+		"a link that leads out":           {"Read", `{"file_path":"out/file"}`, "outside"},
+		"a new file through it":           {"Write", `{"file_path":"out/new"}`, "outside"},
+		"up from where a link leads":      {"Read", `{"file_path":"out/../x"}`, "outside"},
+		"up from a link, by its name":     {"Read", `{"file_path":"vendor/link/../../../other/file"}`, "outside"},
+		"a link for ever":                 {"Read", `{"file_path":"loop"}`, "too many symbolic links"},
+		"a link above":                    {"Write", `{"file_path":"ROOT/alias/src/main.go"}`, ""},
+		"what is denied":                  {"Read", `{"file_path":"secret/key"}`, "is in ./secret, which is not allowed"},
+		"the denied folder itself":        {"LS", `{"path":"secret"}`, "not allowed"},
+		"a link to it":                    {"Read", `{"file_path":"hidden/key"}`, "is in ./secret"},
+		"a link out of it":                {"Read", `{"file_path":"secret/pub/main.go"}`, "is in ./secret"},
+		"all below, with it":              {"Grep", `{"pattern":"x","path":"ROOT/w"}`, "contains ./secret"},
+		"all below, beside it":            {"Grep", `{"pattern":"x","path":"src"}`, ""},
+		"all below the agent":             {"Grep", `{"pattern":"x"}`, "contains ./secret"},
+		"the names below the agent":       {"Glob", `{"pattern":"**/*.go"}`, ""},
+		"reading what is to read":         {"Read", `{"file_path":"vendor/lib.go"}`, ""},
+		"searching what is to read":       {"Grep", `{"path":"vendor","pattern":"x"}`, ""},
+		"writing what is to read":         {"Write", `{"file_path":"vendor/lib.go"}`, "can be read only"},
+		"an island to write":              {"Write", `{"file_path":"vendor/own/x.go"}`, ""},
+		"a link out of what is to read":   {"Write", `{"file_path":"vendor/link"}`, "can be read only"},
+		"moving what holds something":     {"move_file", `{"source":"ROOT/w","destination":"ROOT/w/y"}`, "contains ./secret"},
+		"moving out":                      {"move_file", `{"source":"src/main.go","destination":"/x"}`, "/x is outside"},
+		"moving inside":                   {"move_file", `{"source":"src/main.go","destination":"src/b.go"}`, ""},
+		"several, one of them outside":    {"read_multiple_files", `{"paths":["src/main.go","/etc/passwd"]}`, "/etc/passwd"},
+		"no file":                         {"Read", `{}`, "names no file"},
+		"an empty name":                   {"Read", `{"file_path":""}`, "is empty"},
+		"null":                            {"Read", `{"file_path":null}`, "names no file"},
+		"a number":                        {"Write", `{"file_path":5}`, "is no path"},
+		"no input":                        {"Write", ``, "names no file"},
+		"a name twice":                    {"Read", `{"file_path":"src/main.go","file_path":"/etc/passwd"}`, "can not be read"},
+		"two names":                       {"Read", `{"file_path":"src/main.go","path":"/etc/passwd"}`, "/etc/passwd"},
+		"somebody's home":                 {"Read", `{"file_path":"~/.ssh/id_rsa"}`, "a shell replaces"},
+		"a variable":                      {"Read", `{"file_path":"$HOME/x"}`, "a shell replaces"},
+		"a URL":                           {"read_media_file", `{"path":"https://host/x"}`, "is a URL"},
+		"a URL of a file inside":          {"Read", `{"file_path":"file://ROOT/w/src/main%2ego"}`, ""},
+		"a URL of a file outside":         {"Read", `{"file_path":"file:///etc/passwd"}`, "outside"},
+		"a URL of another machine":        {"Read", `{"file_path":"file://host/w"}`, "of no file here"},
+		"a path of Windows":               {"Read", `{"file_path":"C:\\x"}`, "another system"},
+		"a zero":                          {"Read", `{"file_path":"src/main.go\u0000.txt"}`, "has a zero"},
+		"a space before":                  {"Read", `{"file_path":" /etc/passwd"}`, "begins or ends with a space"},
+		"a pattern that goes up":          {"Glob", `{"pattern":"*/../../other/*"}`, "nobody can tell where"},
+		"a pattern outside":               {"Glob", `{"pattern":"/etc/**"}`, "outside"},
+		"a pattern in braces":             {"Glob", `{"pattern":"{/etc,src}/*"}`, "nobody can tell where"},
+		"a pattern below a path":          {"Glob", `{"pattern":"../*","path":"src"}`, ""},
+		"a pattern up from a path":        {"Glob", `{"pattern":"../../*","path":"src"}`, "outside"},
+		"patterns to read":                {"read_many_files", `{"paths":["src/*.go"]}`, ""},
+		"patterns to read what is denied": {"read_many_files", `{"paths":["src/a.go"],"include":["**/*"]}`, "contains ./secret"},
+		"no path where none is needed":    {"list_directory", `{}`, ""},
+		"an unknown tool without a path":  {"new_answer", `{"content":"see /etc/passwd"}`, ""},
+		"an unknown tool with one":        {"mcp__x__shred", `{"path":"/etc/passwd"}`, "outside"},
+		"an unknown tool, deeper down":    {"mcp__x__batch", `{"ops":[{"do":{"file_path":"/etc/passwd"}}]}`, "outside"},
+		"an unknown tool may change":      {"mcp__x__touch", `{"path":"vendor/lib.go"}`, "can be read only"},
+		"an unknown tool, an odd path":    {"mcp__x__plot", `{"path":7}`, ""},
+		"an edit of what is no file":      {"mcp__songs__edit", `{"song":7}`, ""},
+		"a shell command":                 {"Bash", `{"command":"cat /etc/passwd","description":"--- x"}`, ""},
+	})
+}
+
+// Every runtime has names of its own for the same.
+func TestPathsAreFoundInTheInputsOfAllRuntimes(t *testing.T) {
+	dir := work(t)
+	h := permission(t, workRules())
+	for _, c := range []struct{ tool, input string }{
+		{"Edit", `{"file_path":"P","old_string":"a","new_string":"b"}`}, {"MultiEdit", `{"file_path":"P","edits":[{"old_string":"a"}]}`},
+		{"NotebookEdit", `{"notebook_path":"P","new_source":""}`}, {"LS", `{"path":"P"}`}, {"Glob", `{"path":"P","pattern":"*"}`},
+		{"read_file", `{"absolute_path":"P"}`}, {"read_file", `{"file_path":"P","offset":1}`}, {"write_file", `{"file_path":"P","content":"x"}`},
+		{"replace", `{"file_path":"P","instruction":"x"}`}, {"list_directory", `{"dir_path":"P"}`}, {"search_file_content", `{"pattern":"x","path":"P"}`},
+		{"view", `{"path":"P"}`}, {"create", `{"path":"P","file_text":"x"}`}, {"edit", `{"path":"P","old_str":"a","new_str":"b"}`}, {"view_image", `{"path":"P"}`},
+		{"edit", `{"filePath":"P","oldString":"a","newString":"b"}`}, {"read", `{"filePath":"P"}`}, {"write", `{"filePath":"P","content":""}`},
+		{"view_file", `{"AbsolutePath":"P"}`}, {"write_to_file", `{"TargetFile":"P"}`}, {"list_dir", `{"DirectoryPath":"P"}`}, {"grep_search", `{"SearchPath":"P","Query":"x"}`},
+		{"mcp__filesystem__read_text_file", `{"path":"P"}`}, {"mcp_filesystem_write_file", `{"path":"P"}`}, {"filesystem-edit_file", `{"path":"P"}`},
+		{"filesystem_create_directory", `{"path":"P"}`}, {"MCP:directory_tree", `{"path":"P"}`}, {"mcp__filesystem__move_file", `{"source":"src/a","destination":"P"}`},
+		{"mcp__filesystem__move_file", `{"source":"P","destination":"src/a"}`}, {"mcp__filesystem__read_multiple_files", `{"paths":["P"]}`},
+		{"apply_patch", `{"command":"*** Begin Patch\n*** Add File: P\n+one\n*** End Patch\n"}`}, {"apply_patch", `{"input":"*** Begin Patch\n*** Delete File: P\n*** End Patch"}`},
+		{"apply_patch", `{"patchText":"*** Begin Patch\n*** Update File: src/a\n*** Move to: P\n*** End Patch"}`},
+		{"shell", `{"command":["apply_patch","*** Begin Patch\n*** Update File: P\n*** End Patch"]}`},
+		{"Bash", `{"command":"apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: P\n@@\n-a\n+b\n*** End Patch\nEOF"}`},
+		{"exec_command", `{"cmd":"patch -p0 <<EOF\n--- P\n+++ P\n@@ -1 +1 @@\n-a\n+b\nEOF"}`},
+	} {
+		for path, want := range map[string]bool{"src/a": true, dir + "/w/src/a": true, "/etc/passwd": false, dir + "/w/secret/key": false} {
+			input := strings.NewReplacer(`"P"`, `"`+path+`"`, `P\n`, path+`\n`).Replace(c.input)
+			got := judged(t, h, filepath.Join(dir, "w"), c.tool, input)
+			if (got == "") != want {
+				t.Errorf("%s of %s: %q", c.tool, path, got)
+			}
+		}
+	}
+}
+
+func TestPatchesAreJudgedFileByFile(t *testing.T) {
+	dir := work(t)
+	judgeAll(t, permission(t, workRules()), dir, map[string]call{
+		"no file at all":              {"apply_patch", `{"command":"*** Begin Patch\n*** End Patch"}`, "names no file"},
+		"one of many":                 {"apply_patch", `{"command":"*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: ../b\n*** End Patch"}`, "outside"},
+		"with a space before":         {"apply_patch", `{"command":"*** Begin Patch\n  *** Add File: /b  \n+x\n*** End Patch"}`, "outside"},
+		"a line of text":              {"apply_patch", `{"command":"*** Begin Patch\n*** Add File: a\n+*** Delete File: /b\n*** End Patch"}`, ""},
+		"in another folder":           {"apply_patch", `{"workdir":"..","command":"*** Begin Patch\n*** Add File: a\n*** End Patch"}`, "outside"},
+		"what is to read":             {"apply_patch", `{"command":"*** Begin Patch\n*** Update File: vendor/lib.go\n*** End Patch"}`, "can be read only"},
+		"a diff of git":               {"apply_patch", `{"patch":"diff --git a/src/a b/src/a\n--- a/src/a\n+++ b/src/a\t2026\n@@ -1 +1 @@\n-a\n+b\n"}`, ""},
+		"a diff, denied":              {"apply_patch", `{"patch":"--- a/secret/key\n+++ b/secret/key\n@@ -1 +1 @@\n-a\n+b\n"}`, "is in ./secret"},
+		"a diff without prefixes":     {"apply_patch", `{"patch":"--- secret/key\n+++ secret/key\n"}`, "is in ./secret"},
+		"a diff with another prefix":  {"apply_patch", `{"patch":"--- x/secret/key\n+++ y/secret/key\n"}`, "is in ./secret"},
+		"a diff of a new file":        {"apply_patch", `{"patch":"--- /dev/null\n+++ b/src/new\n"}`, ""},
+		"a diff that goes up":         {"apply_patch", `{"patch":"--- a/x\n+++ b/../x\n"}`, "goes up"},
+		"a rename":                    {"apply_patch", `{"patch":"diff --git a/src/a b/secret/a\nsimilarity index 100%\nrename from src/a\nrename to secret/a\n"}`, "is in ./secret"},
+		"a change of mode":            {"apply_patch", `{"patch":"diff --git a/vendor/x y b/vendor/x y\nold mode 100644\nnew mode 100755\n"}`, "can be read only"},
+		"a name in quotes":            {"apply_patch", `{"patch":"--- \"a/src/\\303\\244\"\n+++ \"b/secret/\\303\\244\"\n"}`, "is in ./secret"},
+		"two names in quotes":         {"apply_patch", `{"patch":"diff --git \"a/src/\\303\\244\" \"b/secret/\\303\\244\"\n"}`, "is in ./secret"},
+		"a quote without an end":      {"apply_patch", `{"patch":"--- \"a/src\n"}`, "nobody can tell which file"},
+		"names that run together":     {"apply_patch", `{"patch":"diff --git a/x y b/z y\n"}`, "nobody can tell which files"},
+		"a context diff":              {"apply_patch", `{"patch":"*** secret/key\t2026\n--- secret/key\t2026\n***************\n*** 1,2 ****\n--- 1,2 ----\n"}`, "is in ./secret"},
+		"a shell that goes elsewhere": {"Bash", `{"command":"cd ../other && apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\nEOF"}`, "outside"},
+		"a shell that goes inside":    {"Bash", `{"command":"cd src && apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: ../a\n+x\n*** End Patch\nEOF"}`, ""},
+		"a shell that hides where":    {"Bash", `{"command":"D=/; cd $D; apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\nEOF"}`, "changes its folder"},
+		"a shell with half a patch":   {"Bash", `{"command":"apply_patch '*** Begin Patch'"}`, "names no file"},
+		"a shell that talks of one":   {"Bash", `{"command":"git log --grep patch\n"}`, ""},
+		"a tool of its own":           {"mcp__ed__change", `{"diff":"--- a/secret/key\n+++ b/secret/key\n"}`, "is in ./secret"},
+	})
+}
+
+func TestRootsAreWhereTheyAreSaidToBe(t *testing.T) {
+	dir := work(t)
+	for name, c := range map[string]struct {
+		options map[string]any
+		cwd     string
+		calls   map[string]string // the path, and what is said
+	}{
+		"relative to the agent":          {map[string]any{"allow": []any{"src"}}, dir + "/w", map[string]string{"src/x": "", "x": "outside"}},
+		"relative to a base":             {map[string]any{"allow": []any{"src"}, "base": dir + "/w"}, dir, map[string]string{"w/src/x": "", "src/x": "outside"}},
+		"relative to nothing":            {map[string]any{"allow": []any{"src"}}, "", map[string]string{"/x": `the root "src" is relative`}},
+		"a path relative to nothing":     {map[string]any{"allow": []any{"/"}}, "", map[string]string{"x": "is relative", "/x": ""}},
+		"an agent nowhere, with a base":  {map[string]any{"allow": []any{"."}, "base": dir + "/w"}, "", map[string]string{"x": "", "/x": "outside"}},
+		"everything but":                 {map[string]any{"deny": []any{dir + "/w/secret"}}, dir, map[string]string{"/etc/x": "", "w/secret/key": "not allowed"}},
+		"to read only, nothing else":     {map[string]any{"read_only": []any{"/"}}, dir, map[string]string{"w/x": "can be read only"}},
+		"a root that is a link":          {map[string]any{"allow": []any{dir + "/alias"}}, dir, map[string]string{"w/x": "", "alias/x": "", "wx/file": "outside"}},
+		"a root that is a file":          {map[string]any{"allow": []any{dir + "/w"}, "deny": []any{dir + "/w/src/main.go"}}, dir, map[string]string{"w/src/main.go": "not allowed", "w/src/b.go": ""}},
+		"no links":                       {map[string]any{"allow": []any{dir + "/w"}, "follow": false}, dir, map[string]string{"w/in/x": "symbolic link", "w/src/x": ""}},
+		"no links below a root":          {map[string]any{"allow": []any{dir + "/alias"}, "follow": false}, dir, map[string]string{"alias/in/x": "symbolic link", "alias/src/x": ""}},
+		"the same root to read and not":  {map[string]any{"allow": []any{dir + "/w"}, "read_only": []any{dir + "/w/"}}, dir, map[string]string{"w/x": "can be read only"}},
+		"a root that is not there (yet)": {map[string]any{"allow": []any{dir + "/w"}, "deny": []any{dir + "/w/later"}}, dir, map[string]string{"w/later/x": "not allowed", "w/x": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := permission(t, c.options)
+			for path, want := range c.calls {
+				got := judged(t, h, c.cwd, "Write", `{"file_path":"`+path+`"}`)
+				if (want == "") != (got == "") || !strings.Contains(got, want) {
+					t.Errorf("%s: %q, want %q in it", path, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestFilesWithTwoNamesAreOneFile(t *testing.T) {
+	dir := tree(t, "w/key", "w/x")
+	if err := os.Link(dir+"/w/key", dir+"/w/other"); err != nil {
+		t.Skipf("the file system has no hard links: %v", err)
+	}
+	h := permission(t, map[string]any{"allow": []any{dir + "/w"}, "deny": []any{dir + "/w/key"}})
+	if got := judged(t, h, dir, "Read", `{"file_path":"w/other"}`); !strings.Contains(got, "w/key, which is not allowed") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestShellCommandsAreRefusedIfThatIsWanted(t *testing.T) {
+	h := permission(t, map[string]any{"allow": []any{"."}, "shell": "deny"})
+	for tool, want := range map[string]bool{"Bash": true, "run_shell_command": true, "mcp__x__exec": true, "Shell": true, "Read": false, "bash_help": false} {
+		if got := judged(t, h, "/w", tool, `{"command":"ls","file_path":"x"}`); strings.Contains(got, "shell commands are not allowed") != want {
+			t.Errorf("%s: %q", tool, got)
+		}
+	}
+}
+
+// Of a tool whose name says nothing, what its runtime says of it counts.
+func TestAToolIsWhatItsRuntimeSaysItIs(t *testing.T) {
+	h := permission(t, map[string]any{"allow": []any{"/w"}, "read_only": []any{"/r"}, "shell": "deny"})
+	for kind, want := range map[string]string{"file.read": "", "file.write": "can be read only", "": "can be read only", "mcp": "can be read only", "shell": "shell commands"} {
+		e := &schema.Event{HookType: schema.PreToolUse, ToolName: "peek", ToolKind: kind, ToolInput: jsontext.Value(`{"path":"/r/x"}`)}
+		res, err := h.Handle(t.Context(), e)
+		if err != nil || (want == "") != (res.Reason == "") || !strings.Contains(res.Reason, want) {
+			t.Errorf("%s: %+v %v", kind, res, err)
+		}
+		e.ToolInput = nil
+		res, err = h.Handle(t.Context(), e)
+		if named := strings.Contains(res.Reason, "names no file"); err != nil || named != strings.HasPrefix(kind, "file.") {
+			t.Errorf("%s without a path: %+v %v", kind, res, err)
+		}
+	}
+}
+
+func TestManyFilesAtOnceAreRefused(t *testing.T) {
+	h := permission(t, map[string]any{"allow": []any{"/"}})
+	paths := strings.Repeat(`"/a",`, maxUses)
+	if got := judged(t, h, "/", "read_multiple_files", `{"paths":[`+paths+`"/a"]}`); !strings.Contains(got, "at most 1000") {
+		t.Errorf("%q", got)
+	}
+	if got := judged(t, h, "/", "read_multiple_files", `{"paths":[`+strings.TrimSuffix(paths, ",")+`]}`); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// However a path to a folder outside is written, it is refused; however one
+// inside is written, so that everybody agrees where it leads, it is not.
+func TestNoSpellingLeadsOut(t *testing.T) {
+	dir := work(t)
+	h := permission(t, map[string]any{"allow": []any{"."}})
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.SampledFrom([]string{"..", ".", "", "src", "in", "out", "no", "vendor", "link", "secret", "pub", "main.go"})
+		path := strings.Join(rapid.SliceOfN(part, 1, 6).Draw(t, "parts"), "/")
+		if strings.HasPrefix(path, "/") || path == "" {
+			path = "./" + path
+		}
+		e := &schema.Event{HookType: schema.PreToolUse, ToolName: "Read", Cwd: dir + "/w", ToolInput: jsontext.Value(`{"file_path":"` + path + `"}`)}
+		res, err := h.Handle(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		real, err := filepath.EvalSymlinks(dir + "/w/" + path) // the system's own word for it
+		named := filepath.Join(dir, "w", path)
+		out := err == nil && !below(real, dir+"/w") || !below(named, dir+"/w")
+		if out && res.Decision != schema.Deny {
+			t.Errorf("%s leads to %s, and is not refused", path, real)
+		}
+		if !out && err == nil && !strings.Contains(path, "..") && res.Decision == schema.Deny {
+			t.Errorf("%s leads to %s, and is refused: %s", path, real, res.Reason)
+		}
+	})
+}
+
+func FuzzPatch(f *testing.F) {
+	f.Add("*** Begin Patch\n*** Add File: a\n+x\n*** Move to: b\n*** End Patch\n")
+	f.Add("diff --git \"a/\\303\" b/x\n--- a/x\t1\n+++ b/x\nrename to y\n*** 1,2 ****\n")
+	f.Add("cd x && apply_patch <<EOF\n*** Begin Patch\n*** Update File: ../x\n*** End Patch\nEOF")
+	h := permission(f, map[string]any{"allow": []any{"/w"}})
+	f.Fuzz(func(t *testing.T, text string) {
+		input, err := schema.Marshal(map[string]any{"command": text})
+		if err != nil {
+			t.Skip()
+		}
+		for _, tool := range []string{"apply_patch", "Bash"} {
+			got := judged(t, h, "/w", tool, string(input))
+			if tool == "apply_patch" && got == "" && firstHeader(text) == "" {
+				t.Error("a patch without a file passes")
+			}
+		}
+		// A file outside is found wherever it stands.
+		input, err = schema.Marshal(map[string]any{"command": text + "\n*** Delete File: /etc/passwd\n"})
+		if err == nil && judged(t, h, "/w", "apply_patch", string(input)) == "" {
+			t.Error("a file outside passes")
+		}
+	})
+}
+
+func FuzzPathPermission(f *testing.F) {
+	f.Add("Read", `{"file_path":"a/../../b"}`)
+	f.Add("mcp__x__batch", `{"ops":[{"paths":["~",{"path":7}]}],"diff":"--- a"}`)
+	f.Add("Glob", `{"pattern":"{a,/etc}/**","path":"x"}`)
+	h := permission(f, map[string]any{"allow": []any{"."}, "deny": []any{"x"}, "read_only": []any{"y"}})
+	f.Fuzz(func(t *testing.T, tool, input string) {
+		judged(t, h, "/w", tool, input)
+	})
+}

@@ -1,0 +1,93 @@
+package builtin
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// removed stands in the place of a secret.
+const removed = "[removed]"
+
+// maxAuditText is how much of one string of an input is kept, in bytes.
+const maxAuditText = 16 << 10
+
+// secretText finds what has the form of a secret wherever it stands. secretPair
+// finds what follows a word such as password: in text, on command lines and in
+// headers.
+var (
+	secretText = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)` +
+		`|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[0-9A-Za-z]{20,}|\bgithub_pat_[0-9A-Za-z_]{20,}|\bglpat-[0-9A-Za-z_-]{16,}` +
+		`|\bxox[abeprs]-[0-9A-Za-z-]{10,}|\bsk-[0-9A-Za-z_-]{16,}|\bAIza[0-9A-Za-z_-]{30,}|\b[sr]k_live_[0-9A-Za-z]{16,}|\bnpm_[0-9A-Za-z]{30,}` +
+		`|\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*`)
+	secretPair = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|(?:\b|_)pass|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)["']?\s*[:=]\s*` +
+		`|--?(?:password|passwd|token|secret|api-key)[ =]+|\b(?:authorization|cookie)["']?\s*[:=]\s*(?:\w+ )?|\bbearer\s+|\bbasic\s+|\s(?:-u|--user)[ =]+[^\s:]+:)("[^"]*"?|'[^']*'?|[^\s"'&;,]+)`)
+	secretURL = regexp.MustCompile(`(\b[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@`)
+)
+
+// redacted is a tool's input without what looks like a secret: members that are
+// called like one, and text that has the form of one. What is no JSON is left out.
+func redacted(input jsontext.Value) jsontext.Value {
+	var doc any
+	if len(input) == 0 || schema.Unmarshal(input, &doc) != nil {
+		return nil
+	}
+	b, err := schema.Marshal(cleaned(doc))
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// cleaned is v without secrets.
+func cleaned(v any) any {
+	switch v := v.(type) {
+	case string:
+		return cleanText(v)
+	case []any:
+		for i := range v {
+			v[i] = cleaned(v[i])
+		}
+	case map[string]any:
+		for name, value := range v {
+			if secretName(name) {
+				v[name] = removed
+			} else {
+				v[name] = cleaned(value)
+			}
+		}
+	}
+	return v
+}
+
+// cleanText is s without secrets, and not longer than what is kept.
+func cleanText(s string) string {
+	// What is beyond the bound by far need not be looked through, and no secret
+	// that begins within the bound ends there.
+	s = s[:min(len(s), 2*maxAuditText)]
+	s = secretText.ReplaceAllString(s, removed)
+	s = secretPair.ReplaceAllString(s, "${1}"+removed)
+	s = secretURL.ReplaceAllString(s, "${1}"+removed+"@")
+	if len(s) > maxAuditText {
+		return strings.ToValidUTF8(s[:maxAuditText], "") + "… [cut]"
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// secretName reports whether a member of that name holds a secret.
+func secretName(name string) bool {
+	name = strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
+	switch name {
+	case "authorization", "cookie", "setcookie", "auth", "credential", "credentials", "passphrase", "pin", "otp":
+		return true
+	}
+	for _, end := range []string{"password", "passwd", "secret", "token", "apikey", "accesskey", "privatekey", "secretkey"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}

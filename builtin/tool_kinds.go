@@ -1,0 +1,97 @@
+package builtin
+
+import (
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// toolKind says what a tool does with the paths of its input.
+type toolKind int
+
+// The kinds. Of a tool that nobody knows, the worst is assumed.
+const (
+	writeTool toolKind = iota
+	readTool
+	patchTool
+	shellTool
+)
+
+// A fileTool is what is known of a tool.
+type fileTool struct {
+	kind toolKind
+	// deep: it uses all that is below a folder. roams: without a path it begins
+	// where the agent is. matches: its member pattern is one of paths. globs: its
+	// paths may be patterns.
+	deep, roams, matches, globs bool
+	// certain: it is one that uses files, so its input must name some.
+	certain bool
+}
+
+// fileTools are the tools of the common runtimes and servers, by their names as
+// [wordOf] has them.
+var fileTools = map[string]fileTool{
+	"read": {kind: readTool}, "readfile": {kind: readTool}, "readtextfile": {kind: readTool}, "readmediafile": {kind: readTool},
+	"view": {kind: readTool}, "viewfile": {kind: readTool}, "viewimage": {kind: readTool}, "notebookread": {kind: readTool},
+	"getfileinfo": {kind: readTool}, "readmultiplefiles": {kind: readTool}, "readmanyfiles": {kind: readTool, globs: true},
+
+	"ls": {kind: readTool, roams: true}, "list": {kind: readTool, roams: true}, "listdir": {kind: readTool, roams: true},
+	"listfiles": {kind: readTool, roams: true}, "listdirectory": {kind: readTool, roams: true},
+	"listdirectorywithsizes": {kind: readTool, roams: true}, "directorytree": {kind: readTool, roams: true},
+	"glob": {kind: readTool, roams: true, matches: true}, "findfiles": {kind: readTool, roams: true, matches: true},
+	"findbyname":  {kind: readTool, roams: true, matches: true},
+	"searchfiles": {kind: readTool, roams: true, matches: true},
+	"grep":        {kind: readTool, roams: true, deep: true}, "grepsearch": {kind: readTool, roams: true, deep: true},
+	"searchfilecontent": {kind: readTool, roams: true, deep: true},
+
+	"write": {}, "writefile": {}, "writetofile": {}, "edit": {}, "editfile": {}, "multiedit": {}, "notebookedit": {}, "replace": {},
+	"replacefilecontent": {}, "create": {}, "createfile": {}, "createdirectory": {}, "strreplace": {}, "strreplaceeditor": {},
+	"strreplacebasededittool": {}, "insert": {},
+	"movefile": {deep: true}, "copyfile": {deep: true}, "renamefile": {deep: true}, "deletefile": {deep: true},
+	"removefile": {deep: true}, "delete": {deep: true},
+
+	"applypatch": {kind: patchTool}, "patch": {kind: patchTool},
+
+	"bash": {kind: shellTool}, "sh": {kind: shellTool}, "shell": {kind: shellTool}, "powershell": {kind: shellTool}, "exec": {kind: shellTool},
+	"execcommand": {kind: shellTool}, "localshell": {kind: shellTool}, "runshellcommand": {kind: shellTool}, "runcommand": {kind: shellTool},
+	"runinterminal": {kind: shellTool}, "runterminalcmd": {kind: shellTool}, "execute": {kind: shellTool}, "executecommand": {kind: shellTool},
+}
+
+// toolOf is what is known of an event's tool: by its name, else by its kind.
+func toolOf(e *schema.Event) fileTool {
+	if t, ok := fileTools[wordOf(e.ToolName)]; ok {
+		t.certain = true
+		return t
+	}
+	last := lastPart(e.ToolName)
+	if t, certain, ok := serverTool(last); ok {
+		t.certain = certain
+		return t
+	}
+	switch e.ToolKind {
+	case "shell":
+		return fileTool{kind: shellTool}
+	case "file.read":
+		return fileTool{kind: readTool, deep: true, certain: true}
+	case "file.write":
+		return fileTool{deep: true, certain: true}
+	}
+	return fileTool{deep: true}
+}
+
+// serverTool is what is known of a tool of some server, whose name may stand
+// before the tool's own. Of a name of one word nobody knows what its server
+// means by it: it may edit something that is no file.
+func serverTool(name string) (t fileTool, certain, ok bool) {
+	for rest := name; rest != ""; {
+		if t, ok := fileTools[wordOf(rest)]; ok && (rest == name || strings.ContainsAny(rest, "_-")) {
+			return t, strings.ContainsAny(rest, "_-"), true
+		}
+		i := strings.IndexAny(rest, "_-")
+		if i < 0 {
+			break
+		}
+		rest = rest[i+1:]
+	}
+	return fileTool{}, false, false
+}
