@@ -9,12 +9,9 @@ import (
 // Due reports whether a claim could find something. It costs no round trip and
 // may be wrong in saying yes.
 func (q *Queue) Due(agent, session string) bool {
-	a := q.agents.find(agent)
-	if a == nil {
-		var err error
-		if a, err = q.agents.get(agent); err != nil {
-			return false
-		}
+	a, err := q.agents.get(agent)
+	if err != nil {
+		return false
 	}
 	k := a.cursor.Load()
 	q.index.mu.RLock()

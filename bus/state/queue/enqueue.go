@@ -93,7 +93,7 @@ func (q *Queue) write(ctx context.Context, it *schema.Item, value []byte) (schem
 			lost = true
 			return false, err
 		}
-		known := false
+		var known bool
 		receipt, known, err = q.earlier(ctx, it.Key)
 		if known && lost && receipt.State == schema.Queued {
 			receipt.Duplicate = !q.mine(ctx, receipt.Sequence, value)

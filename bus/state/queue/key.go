@@ -48,7 +48,7 @@ func keyOf(it *schema.Item) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the producer: %w", err)
 	}
-	third := ""
+	var third string
 	switch {
 	case it.Number > 0 && it.Name != "":
 		return "", fmt.Errorf("the item has the number %d and the name %.64q; give it one of them", it.Number, it.Name)

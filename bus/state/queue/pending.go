@@ -28,12 +28,9 @@ func (q *Queue) waitingFor(agent string) []*entry {
 	if agent == "" {
 		return q.index.snapshot()
 	}
-	a := q.agents.find(agent)
-	if a == nil {
-		var err error
-		if a, err = q.agents.get(agent); err != nil {
-			return nil
-		}
+	a, err := q.agents.get(agent)
+	if err != nil {
+		return nil
 	}
 	who := scopes{own: a.scope}
 	if s := a.session.Load(); s != nil {
@@ -76,8 +73,8 @@ func (q *Queue) pendingItem(e *entry, agent string, now time.Time) (p schema.Pen
 
 // Names reports whether an item that is there for the agent names the object.
 func (q *Queue) Names(agent, session, digest string) bool {
-	a := q.agents.find(agent)
-	if a == nil {
+	a, err := q.agents.get(agent)
+	if err != nil {
 		return false
 	}
 	who := scopes{own: a.scope}

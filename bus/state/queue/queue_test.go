@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go"
 )
 
 func TestMain(m *testing.M) { bustest.Main(m) }
@@ -26,11 +26,7 @@ func bubble(t *testing.T, f func(t *testing.T, s *embedded.Server)) {
 // open opens a queue on s until the test ends.
 func open(t testing.TB, s *embedded.Server, o queue.Options) *queue.Queue {
 	t.Helper()
-	js, err := jetstream.New(bustest.Connect(t, s, "queue"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := queue.Open(context.Background(), js, o)
+	q, err := queue.Open(context.Background(), stream(t, s), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +147,7 @@ func TestTheSameEventGetsTheSameItems(t *testing.T) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
 		enqueue(t, q, item(1))
 		enqueue(t, other, item(2))
+		synctest.Wait()
 		first := claim(t, q, "e1")
 		takes(t, first, "text 1", "text 2")
 		enqueue(t, q, item(3))
@@ -161,6 +158,9 @@ func TestTheSameEventGetsTheSameItems(t *testing.T) {
 				t.Errorf("again: %v, %v", first.Again, again.Again)
 			}
 		}
+		synctest.Wait()
 		takes(t, claim(t, other, "e2", acks("e1")), "text 3")
 	})
 }
+
+func connect(t testing.TB, s *embedded.Server) *nats.Conn { return bustest.Connect(t, s, "queue") }

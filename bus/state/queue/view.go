@@ -2,6 +2,7 @@ package queue
 
 import (
 	"container/heap"
+	"maps"
 	"slices"
 	"time"
 )
@@ -158,11 +159,7 @@ func (x *index) snapshot() []*entry {
 func (x *index) bySource() map[string]int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	n := make(map[string]int, len(x.sources))
-	for s, k := range x.sources {
-		n[s] = k
-	}
-	return n
+	return maps.Clone(x.sources)
 }
 
 // oldest is when the item was accepted that has waited longest; zero: none waits.
