@@ -2,7 +2,9 @@ package client_test
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,15 +76,15 @@ func TestAnAcknowledgementIsRepeatedUntilItIsConfirmed(t *testing.T) {
 				s.Put(clienttest.Item(1, "one"))
 				v := s.must()
 				tries := 0
-				s.Answer = func(verb string, m *nats.Msg) bool { tries++; return answer(verb, m) }
+				s.answers(func(verb string, m *nats.Msg) bool { tries++; return answer(verb, m) })
 				s.client.Handed(v.EventID)
 				pass(5 * time.Minute)
 				s.Lock()
 				if tries < 5 || tries > 20 {
 					t.Errorf("%d attempts in five minutes", tries)
 				}
-				s.Answer = nil
 				s.Unlock()
+				s.answers(nil)
 				pass(time.Minute)
 				if said := s.said(); len(said) != 1 || len(s.client.Noted("agent/1").Events) != 0 {
 					t.Errorf("%+v", said)
@@ -151,12 +153,12 @@ func TestAtOnce(t *testing.T) {
 		}
 		s.Put(clienttest.Item(2, "two"))
 		v = s.must()
-		s.Answer = func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeInternal, "no luck"); return true }
+		s.answers(func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeInternal, "no luck"); return true })
 		err := s.client.Ack(t.Context(), "agent/1", v.EventID)
 		if e, ok := errors.AsType[*schema.ControlError](err); !ok || e.Code != schema.CodeInternal {
 			t.Errorf("%v", err)
 		}
-		s.Answer = nil
+		s.answers(nil)
 		pass(3 * time.Second)
 		if len(s.said()) != 2 {
 			t.Error("what failed at once was not said later")
@@ -227,6 +229,30 @@ func TestWhatAProcessBeforeKeptRidesOnTheFirstQuestion(t *testing.T) {
 		}
 		if h, ok := s.client.Brought(v.EventID); !ok || !slices.Equal(h.Sequences, []uint64{8}) || h.Fabric != theFabric {
 			t.Errorf("it brought %+v", h)
+		}
+	})
+}
+
+func TestAClientMayEndWhileItAcknowledges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, client.Options{})
+		for i := range 50 {
+			c, err := client.Connect(t.Context(), client.Options{InProcess: s.line, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := event()
+			s.Put(clienttest.Item(uint64(i+1), "text"))
+			v, err := c.Ask(t.Context(), e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			all.Go(func() { c.Handed(v.EventID); pass(2 * time.Second) })
+			all.Go(func() { pass(2 * time.Second); c.Close() })
+			all.Go(func() { pass(2 * time.Second); c.Handed(v.EventID); _ = c.Flush(t.Context()) })
+			all.Wait()
+			c.Close()
 		}
 	})
 }

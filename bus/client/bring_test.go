@@ -20,7 +20,7 @@ func TestWhatWasHandedOverBeforeIsCutAndAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		lost := true
-		s.Answer = func(verb string, _ *nats.Msg) bool { return verb == schema.VerbAck && lost }
+		s.answers(func(verb string, _ *nats.Msg) bool { return verb == schema.VerbAck && lost })
 		s.Silent = true
 		s.Put(clienttest.Item(1, "one"))
 		first := s.must()
@@ -169,12 +169,12 @@ func TestWhatCanNotBeFetchedComesAgain(t *testing.T) {
 				in := clienttest.Item(2, "")
 				in.Object = s.Object("content")
 				s.Put(clienttest.Item(1, "one"), clienttest.Item(2, "the head of two"), in)
-				s.Answer = func(verb string, m *nats.Msg) bool {
+				s.answers(func(verb string, m *nats.Msg) bool {
 					if verb == schema.VerbFetch {
 						answer(s, m)
 					}
 					return verb == schema.VerbFetch
-				}
+				})
 				v, err := s.fake.ask(10 * time.Second)
 				if err != nil {
 					t.Fatal(err)
@@ -190,17 +190,15 @@ func TestWhatCanNotBeFetchedComesAgain(t *testing.T) {
 				if said := s.said(); slices.ContainsFunc(said, func(r schema.AckRequest) bool { return !r.Hold }) {
 					t.Fatalf("acknowledged: %+v", said)
 				}
-				s.Lock()
-				s.Answer = nil
-				s.Unlock()
+				s.answers(nil)
 				v = s.must()
 				if got := contents(v); !slices.Equal(got, []string{"the head of two", "content"}) {
 					t.Errorf("the next verdict brings %v", got)
 				}
 				s.client.Handed(v.EventID)
 				pass(3 * time.Second)
-				if len(s.Items) != 0 {
-					t.Errorf("still waiting: %v", s.Items)
+				if n := s.waiting(); n != 0 {
+					t.Errorf("%d items still wait", n)
 				}
 			})
 		})
@@ -228,12 +226,12 @@ func TestALeaseIsRenewedWhileSomethingIsFetched(t *testing.T) {
 		in.Object = s.Object(strings.Repeat("x", 20<<20))
 		s.Put(in)
 		slow := func(m *nats.Msg) { time.AfterFunc(3*time.Second, func() { s.Lock(); s.Fetch(m); s.Unlock() }) }
-		s.Answer = func(verb string, m *nats.Msg) bool {
+		s.answers(func(verb string, m *nats.Msg) bool {
 			if verb == schema.VerbFetch {
 				slow(m)
 			}
 			return verb == schema.VerbFetch
-		}
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		v, err := s.client.Ask(ctx, event())

@@ -6,4 +6,18 @@
 // before its context ends. An error means that nobody judged: what then is
 // the caller's own policy. A call whose aggregator dies is asked once more,
 // under the same event id, so that nothing that must not run twice does.
+//
+// A verdict may bring what waited for its agent. It is complete when Ask
+// returns: what was handed over before is cut, large texts are fetched, and
+// workspaces of other agents unpacked. When the agent has it, say so:
+//
+//	v, err := c.Ask(ctx, event)
+//	…                     // the agent reads v.Injections
+//	c.Handed(v.EventID)   // and not before
+//
+// What nobody says that of comes again after 30 s; [Client.Hold] renews that
+// time. Processes that live for one event acknowledge at once by [Client.Ack],
+// keep what [Client.Brought] and [Client.Noted] say where that fails, and tell
+// the next process by [Client.Recall]. Who lives longer calls [Client.Flush]
+// before [Client.Close].
 package client

@@ -82,7 +82,7 @@ func TestADrainWhoseAnswerIsLostBringsTheSame(t *testing.T) {
 		s := newStore(t, client.Options{})
 		s.Put(clienttest.Item(1, "one"))
 		lost := 1
-		s.Answer = func(_ string, m *nats.Msg) bool {
+		s.answers(func(_ string, m *nats.Msg) bool {
 			if lost == 0 {
 				return false
 			}
@@ -94,7 +94,7 @@ func TestADrainWhoseAnswerIsLostBringsTheSame(t *testing.T) {
 			s.Drains = append(s.Drains, r)
 			s.Drain(r.EventID)
 			return true
-		}
+		})
 		d, err := s.client.Drain(t.Context(), "agent/1", "")
 		if err != nil || d.Content != "one" || len(s.Drains) != 2 || s.Drains[0] != s.Drains[1] {
 			t.Errorf("%+v, %v, asked: %+v", d, err, s.Drains)
@@ -113,7 +113,7 @@ func TestADrainThatFailsSaysSo(t *testing.T) {
 			t.Error(err)
 		}
 		s := newStore(t, client.Options{})
-		s.Answer = func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeBadRequest, "no"); return true }
+		s.answers(func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeBadRequest, "no"); return true })
 		_, err := s.client.Drain(t.Context(), "agent/1", "")
 		if e, ok := errors.AsType[*schema.ControlError](err); !ok || e.Code != schema.CodeBadRequest || len(slices.Clone(s.Drains)) != 0 {
 			t.Error(err)

@@ -2,9 +2,12 @@ package client_test
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
@@ -22,6 +25,7 @@ type store struct {
 
 func newStore(t *testing.T, opt client.Options) *store {
 	t.Helper()
+	opt.Logger = slog.New(slog.DiscardHandler)
 	s := &store{newFake(t, opt), clienttest.New(theFabric)}
 	s.serve(func(q *question) { clienttest.Respond(q.m, s.Judge(q.EventRequest)) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -37,6 +41,20 @@ func (s *store) said() []schema.AckRequest {
 	s.Lock()
 	defer s.Unlock()
 	return slices.Clone(s.Acks)
+}
+
+// answers has control requests treated so from now on; nil: they are served.
+func (s *store) answers(answer func(verb string, m *nats.Msg) bool) {
+	s.Lock()
+	defer s.Unlock()
+	s.Answer = answer
+}
+
+// waiting counts the items that nobody acknowledged.
+func (s *store) waiting() int {
+	s.Lock()
+	defer s.Unlock()
+	return len(s.Items)
 }
 
 // must is a verdict that has to come.

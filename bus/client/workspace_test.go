@@ -136,7 +136,7 @@ func TestAVerdictComesInTimeWhateverItsWorkspacesDo(t *testing.T) {
 				s := newStore(t, client.Options{Workspaces: t.TempDir()})
 				w := s.space("agent2", "text")
 				s.Put(clienttest.Item(1, "see "+w.Path))
-				s.Answer = func(verb string, _ *nats.Msg) bool { return verb == schema.VerbFetch }
+				s.answers(func(verb string, _ *nats.Msg) bool { return verb == schema.VerbFetch })
 				start := time.Now()
 				v, err := s.fake.ask(left)
 				if err != nil || time.Since(start) >= left || time.Since(start) < min(left/2, 10*time.Second) {
