@@ -217,10 +217,14 @@ func (a *Aggregator) watch() dispatch.Watch {
 }
 
 // Prepare makes cfg ready, so that to activate it takes no time. Nothing
-// changes for calls.
-func (a *Aggregator) Prepare(cfg schema.Config) error {
-	_, err := a.prepare(cfg)
-	return err
+// changes for calls. It returns why hooks that run in this process can not be
+// loaded, by their names.
+func (a *Aggregator) Prepare(cfg schema.Config) (loadErrors map[string]string, err error) {
+	p, err := a.prepare(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return p.stageErrors(), nil
 }
 
 func (a *Aggregator) prepare(cfg schema.Config) (*active, error) {

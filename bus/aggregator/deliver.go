@@ -54,7 +54,7 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 		a.warn(ctx, act, round)
 		round = a.round(req.Agent)
 	}
-	if !q.Due(req.Agent, req.Session) {
+	if req.Attempt < 2 && !q.Due(req.Agent, req.Session) { // what went out before is not due again, but the same
 		return false
 	}
 	d := &delivery{agg: a, act: act, hooks: plan.Deliver, to: schema.Receiver{Routing: req.Routing, Round: round}, by: make(map[uint64]int)}

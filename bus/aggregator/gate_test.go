@@ -159,7 +159,7 @@ func TestStagesThatCanNotBeMadeAreLoadErrors(t *testing.T) {
 		if st := f.status(""); !strings.Contains(st.LoadErrors[schema.HumanInput], "colour") {
 			t.Errorf("%+v", st)
 		}
-		errs, err := f.agg.StageErrors(schema.Config{Version: 2, Hooks: []schema.Hook{stage(schema.RoundTimeoutPre, schema.PreToolUse)}})
+		errs, err := f.agg.Prepare(schema.Config{Version: 2, Hooks: []schema.Hook{stage(schema.RoundTimeoutPre, schema.PreToolUse)}})
 		if len(errs) > 0 || err != nil {
 			t.Errorf("%v, %v", errs, err)
 		}

@@ -17,8 +17,6 @@ const (
 	answerProducer = "answer"
 	// maxSource is how long the word for a source may be.
 	maxSource = 64
-	// maxStructured is how long the texts of a structured form may be.
-	maxStructured = 1 << 20
 )
 
 // inject puts something into the queue.
@@ -84,8 +82,6 @@ func checkContent(it *schema.Item, _ *schema.InjectRequest) error {
 		return badRequest("there is nothing to say; write content, object, subagent or background")
 	case said > 1:
 		return badRequest("an item says one thing; write only one of content, object, subagent and background")
-	case (it.Subagent != nil || it.Background != nil) && it.Length() > maxStructured:
-		return badRequest("the result has %d bytes; at most %d are allowed", it.Length(), maxStructured)
 	case it.Subagent != nil && (it.Subagent.ID == "" || it.Subagent.Status == ""):
 		return badRequest("a subagent's result needs its id and its status")
 	case it.Background != nil && (it.Background.Tool == "" || it.Background.Status == ""):

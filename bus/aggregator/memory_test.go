@@ -92,7 +92,7 @@ func (m *memory) Seen(agent, session string) {}
 func (m *memory) Due(agent, _ string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return agent == "a" && (len(m.items) > 0 || len(m.leases) > 0)
+	return agent == "a" && len(m.items) > 0
 }
 
 func (m *memory) Claim(ctx context.Context, c *queue.Claim) (queue.Claimed, error) {

@@ -10,25 +10,41 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxInline is how long a text may be that waits in the queue itself; a longer
-// one lies in the object store.
-const maxInline = 1 << 20
+// maxInline is how long a text may be that waits in the queue itself, whatever
+// characters it is of; a longer one lies in the object store.
+const maxInline = queue.MaxContent / 2
 
 // outsource moves the text of an item that is too long for the queue into the
-// object store. That does not keep it for ever: an item that could wait for
-// longer is given an end, so that who waits for it is told.
+// object store. A structured form that is too long becomes a text.
 func (a *Aggregator) outsource(ctx context.Context, it *schema.Item) error {
-	if store := a.opt.Memory.Objects; len(it.Content) > maxInline && store != nil {
-		o, err := store.Put(ctx, strings.NewReader(it.Content))
+	store := a.opt.Memory.Objects
+	if store == nil {
+		return nil
+	}
+	if (it.Subagent != nil || it.Background != nil) && it.Length() > maxInline {
+		text, err := schema.Marshal(structured(it))
 		if err != nil {
-			return fmt.Errorf("storing the text: %w", err)
+			return fmt.Errorf("writing the result as a text: %w", err)
 		}
-		it.Content, it.Object = "", &o
+		it.Content, it.Subagent, it.Background = string(text), nil, nil
 	}
-	if it.Object != nil && it.Expiry == 0 && it.Scope.Agent != "" {
-		it.Expiry = schema.Duration(queue.MaxExpiry)
+	if len(it.Content) <= maxInline {
+		return nil
 	}
+	o, err := store.Put(ctx, strings.NewReader(it.Content))
+	if err != nil {
+		return fmt.Errorf("storing the text: %w", err)
+	}
+	it.Content, it.Object = "", &o
 	return nil
+}
+
+// structured is the structured form of a result.
+func structured(it *schema.Item) any {
+	if it.Subagent != nil {
+		return it.Subagent
+	}
+	return it.Background
 }
 
 // inline are the items with their texts, as far as they fit into a verdict. Those

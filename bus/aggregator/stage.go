@@ -94,16 +94,7 @@ func (a *Aggregator) makeStage(h *schema.Hook) (st staged) {
 	return st
 }
 
-// StageErrors are the stages of a configuration that can not be made here, by
-// their hooks' names. Prepare it first.
-func (a *Aggregator) StageErrors(cfg schema.Config) (map[string]string, error) {
-	act, err := a.prepare(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return act.stageErrors(), nil
-}
-
+// stageErrors are the stages that could not be made, by their hooks' names.
 func (act *active) stageErrors() map[string]string {
 	all := make(map[string]string)
 	for i := range act.stages {

@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -113,19 +112,21 @@ func TestWhatIsInjectedIsDelivered(t *testing.T) {
 		}
 		f.request("inject.a", `{"content":"`+strings.Repeat("long ", 300_000)+`"}`)
 		f.request("inject.a", `{"subagent":{"id":"s1","status":"timeout","error":"too slow"}}`)
+		f.request("inject.a", `{"subagent":{"id":"s2","status":"completed","answer":"`+strings.Repeat("answer", 100_000)[:500_000]+`"}}`)
 		for i, want := range []schema.Item{
 			{Producer: "operator", Source: schema.SourceHuman, Strategy: schema.ToolResult, Content: "hello"},
-			{Producer: "operator", Source: schema.SourceHuman, Strategy: schema.ToolResult, Object: &schema.Object{Size: 1_500_000}, Expiry: schema.Duration(queue.MaxExpiry)},
+			{Producer: "operator", Source: schema.SourceHuman, Strategy: schema.ToolResult, Object: &schema.Object{Size: 1_500_000}},
 			{Producer: "operator", Source: schema.SourceSubagent, Strategy: schema.ToolResult, Subagent: &schema.SubagentResult{}},
+			{Producer: "operator", Source: schema.SourceSubagent, Strategy: schema.ToolResult, Object: &schema.Object{Size: 500_044}},
 		} {
 			it := m.items[i]
-			if it.Producer != want.Producer || it.Source != want.Source || it.Strategy != want.Strategy || it.Content != want.Content || it.Expiry != want.Expiry || it.Name == "" ||
+			if it.Producer != want.Producer || it.Source != want.Source || it.Strategy != want.Strategy || it.Content != want.Content || it.Name == "" ||
 				(it.Object == nil) != (want.Object == nil) || it.Object != nil && it.Object.Size != want.Object.Size || (it.Subagent == nil) != (want.Subagent == nil) {
-				t.Errorf("%+v", it)
+				t.Errorf("%+v %+v", it, it.Object)
 			}
 		}
 		v := f.ask(event(schema.PostToolUse))
-		if len(v.Injections) != 2 || !strings.Contains(v.Injections[0].Content, "hello") || !strings.Contains(v.Injections[0].Content, "long long") {
+		if len(v.Injections) != 2 || !strings.Contains(v.Injections[1].Content, `"status":"completed"`) || !strings.Contains(v.Injections[0].Content, "hello") || !strings.Contains(v.Injections[0].Content, "long long") {
 			t.Errorf("%q", told(v))
 		}
 	})

@@ -70,6 +70,7 @@ type Broker struct {
 
 	events, work *nats.Conn
 	configs      *state.Configs
+	memory       memory
 	lease        *state.Lease
 	unfollow     context.CancelFunc
 	followed     chan error // the end of following the configuration
@@ -104,7 +105,7 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := []func(context.Context) error{b.startHTTP, b.startBus, b.connect, b.openState, b.startWorker, b.startAggregator}
+	steps := []func(context.Context) error{b.startHTTP, b.startBus, b.connect, b.openState, b.openMemory, b.startWorker, b.startAggregator}
 	for _, start := range steps {
 		if err := start(ctx); err != nil {
 			return nil, err
@@ -176,6 +177,9 @@ func (b *Broker) Ready() error {
 		return errors.New(st.Trouble)
 	case !st.Ready:
 		return errors.New("no configuration yet")
+	}
+	if err := b.memory.ready(); err != nil {
+		return err
 	}
 	for _, pool := range b.opt.ReadyPools {
 		if !served(&st, pool) {
@@ -286,7 +290,8 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 	opt := aggregator.Options{
 		Events: b.events, Work: b.work, Fabric: b.configs.FabricID(),
 		Node: b.name, Configs: b.configs, Trouble: b.trouble,
-		Conditions: compiler.Compile, Registerer: b.reg, Logger: b.log,
+		Conditions: compiler.Compile, Memory: b.memory.use(), Stages: stage, Ledger: b.memory.ledger,
+		Registerer: b.reg, Logger: b.log,
 	}
 	if b.worker != nil {
 		opt.Local = b.worker

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -232,12 +233,20 @@ func (b *Broker) consider(cfg *schema.Config, c *schema.Candidate) *schema.Candi
 	if cfg == nil || c == nil {
 		return c
 	}
-	if err := b.agg.Prepare(*cfg); err != nil {
-		both := *c
-		both.Error = err.Error()
-		return &both
+	failed, err := b.agg.Prepare(*cfg)
+	if err == nil && len(failed) == 0 {
+		return c
 	}
-	return c
+	both := *c
+	if err != nil {
+		both.Error = err.Error()
+	}
+	both.LoadErrors = maps.Clone(c.LoadErrors)
+	if both.LoadErrors == nil {
+		both.LoadErrors = make(map[string]string)
+	}
+	maps.Copy(both.LoadErrors, failed)
+	return &both
 }
 
 // attachWorker puts the worker on the bus, for the other brokers.
