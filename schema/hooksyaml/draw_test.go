@@ -54,7 +54,7 @@ func presetsOf(c *schema.Config) (out []schema.Hook) {
 	for _, h := range c.Hooks {
 		names[h.Name] = true
 	}
-	for _, line := range strings.FieldsSeq(`
+	for line := range strings.FieldsSeq(`
 PostToolUse/mid_stream_injection PostToolUse/high_priority_task_reminder PostToolUse/human_input PostToolUse/subagent_complete
 PostToolUse/background_tool_complete PostToolUse/round_timeout_post
 ToolError/mid_stream_injection ToolError/human_input ToolError/subagent_complete ToolError/background_tool_complete ToolError/round_timeout_post
