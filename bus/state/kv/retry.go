@@ -23,8 +23,10 @@ const (
 const (
 	// codeStoreFull is what a leader answers that could not write.
 	codeStoreFull jetstream.ErrorCode = 10077
-	// codeNoRoom is that of too little storage left for a new bucket.
-	codeNoRoom jetstream.ErrorCode = 10047
+	// codeNoRoom is that of too little storage left for a new bucket, codeNoMemory
+	// that of too little memory for one that is kept there.
+	codeNoRoom   jetstream.ErrorCode = 10047
+	codeNoMemory jetstream.ErrorCode = 10028
 )
 
 // ErrContended says that a compare-and-set was lost again and again.
@@ -91,11 +93,11 @@ func Passing(err error) bool {
 		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// NoRoom reports whether err says that the server has too little storage left
-// for a new bucket.
+// NoRoom reports whether err says that the server has too little storage, or
+// memory, left for a new bucket.
 func NoRoom(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && api.ErrorCode == codeNoRoom
+	return ok && (api.ErrorCode == codeNoRoom || api.ErrorCode == codeNoMemory)
 }
 
 // Patiently calls try, each time for a bounded while, until it works, its

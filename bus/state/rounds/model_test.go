@@ -89,7 +89,9 @@ func TestRoundsAreAsTheModelSays(t *testing.T) {
 					}
 					w.model.denied, w.model.denials = map[string]bool{}, 0
 				},
-				"wait": func(rt *rapid.T) { <-time.After(rapid.SampledFrom([]time.Duration{1, time.Second, time.Minute}).Draw(rt, "wait")) },
+				"wait": func(rt *rapid.T) {
+					<-time.After(rapid.SampledFrom([]time.Duration{1, time.Second, time.Minute}).Draw(rt, "wait"))
+				},
 			})
 		})
 	})

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 )
 
 // The buckets: who is who among the agents of a session, and who was seen when.
@@ -15,12 +17,29 @@ const (
 	AgentBucket = "hook_agents"
 )
 
+// MaxAgents is how many agents of one session can have names.
+const MaxAgents = 256
+
+const (
+	// sessionFor is how long the names of a session are kept after the last answer
+	// that brought something new, agentFor how long an agent counts as seen lately.
+	sessionFor = 14 * 24 * time.Hour
+	agentFor   = 10 * time.Minute
+	// The buckets' room, and what they must have if there is not so much.
+	maxSessionBytes, minSessionBytes = 64 << 20, 4 << 20
+	maxAgentBytes, minAgentBytes     = 16 << 20, 1 << 20
+	// maxSession bounds the names of one session.
+	maxSession = 128 << 10
+)
+
 // Errors are sentences that may be shown to whoever asked.
 var (
 	// ErrInvalid: the label is none.
 	ErrInvalid = errors.New("the answer can not be named so")
 	// ErrTaken: the name is another agent's of the session.
 	ErrTaken = errors.New("the name belongs to another agent")
+	// ErrFull: too many agents of the session have names.
+	ErrFull = errors.New("the session has too many agents")
 	// ErrUnavailable: the state could be neither read nor written in time.
 	ErrUnavailable = errors.New("the sessions can not be reached now")
 )
@@ -34,7 +53,13 @@ type Options struct {
 }
 
 // Sessions are the agents' anonymised names and who was seen when.
-type Sessions struct{}
+type Sessions struct {
+	names *kv.Bucket
+	// naming is held by who names an answer: one at a time, so that the callers of
+	// a process do not race each other.
+	naming   chan struct{}
+	presence *presence
+}
 
 // Named is what an answer is called.
 type Named struct {
@@ -54,27 +79,30 @@ type Agent struct {
 	LastSeen time.Time `json:"last_seen"`
 }
 
-var errNotBuilt = errors.New("not built yet")
-
 // Open makes the buckets, or opens those that are there.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Sessions, error) {
-	return nil, errNotBuilt
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	names, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
+		Bucket: Bucket, Description: "the names of the hook fabric's agents, by their sessions", Replicas: max(o.Replicas, 1),
+		Storage: jetstream.FileStorage, History: 1, TTL: sessionFor, MaxBytes: maxSessionBytes, MaxValueSize: maxSession,
+	}, minSessionBytes)
+	if err != nil {
+		return nil, err
+	}
+	agents, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
+		Bucket: AgentBucket, Description: "the agents that the hook fabric saw lately", Replicas: max(o.Replicas, 1),
+		Storage: jetstream.MemoryStorage, History: 1, TTL: agentFor, MaxBytes: maxAgentBytes, MaxValueSize: maxSession,
+	}, minAgentBytes)
+	if err != nil {
+		return nil, err
+	}
+	return &Sessions{names: names, naming: make(chan struct{}, 1), presence: newPresence(agents, o.Logger)}, nil
 }
 
 // Close stops what runs in the background.
-func (s *Sessions) Close(ctx context.Context) error { return errNotBuilt }
-
-// Name names the answer of an agent: by its label, or without one by counting.
-// The same label again is the same answer; a label of another agent's name is refused.
-func (s *Sessions) Name(ctx context.Context, session, agent, label string) (Named, error) {
-	return Named{}, errNotBuilt
+func (s *Sessions) Close(context.Context) error {
+	s.presence.close()
+	return nil
 }
-
-// Seen notes that an agent was seen. It costs no round trip.
-func (s *Sessions) Seen(agent, session string) {}
-
-// Describe adds what an agent said of itself when its session started.
-func (s *Sessions) Describe(a Agent) {}
-
-// Agents lists the agents that were seen lately.
-func (s *Sessions) Agents(ctx context.Context) ([]Agent, error) { return nil, errNotBuilt }

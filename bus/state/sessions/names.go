@@ -1,0 +1,170 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// maxName is the longest name. It is also that of a folder.
+const maxName = 64
+
+// maxAnswer is the highest number of an answer.
+const maxAnswer = 1_000_000
+
+// A roll is the agents of one session that have names.
+type roll struct {
+	Agents []member `json:"agents"`
+}
+
+// A member is one of them.
+type member struct {
+	Agent string `json:"agent"`
+	Name  string `json:"name"`
+	// Answers is the highest number of its answers.
+	Answers int `json:"answers"`
+}
+
+// Name names the answer of an agent: by its label, or without one by counting.
+// The same label again is the same answer; a label of another agent's name is refused.
+func (s *Sessions) Name(ctx context.Context, session, agent, label string) (Named, error) {
+	key, err := bus.Token(session)
+	if err != nil {
+		return Named{}, fmt.Errorf("%w: its session: %w", ErrInvalid, err)
+	}
+	if _, err := bus.Token(agent); err != nil {
+		return Named{}, fmt.Errorf("%w: its agent: %w", ErrInvalid, err)
+	}
+	name, number, err := parseLabel(label)
+	if err != nil {
+		return Named{}, err
+	}
+	select {
+	case s.naming <- struct{}{}:
+		defer func() { <-s.naming }()
+	case <-ctx.Done():
+		return Named{}, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
+	}
+	var m member
+	err = kv.Retry(ctx, func(ctx context.Context) (done bool, err error) {
+		m, done, err = s.try(ctx, key, member{Agent: agent, Name: name, Answers: number})
+		return done, err
+	})
+	switch {
+	case err == nil:
+		return Named{Name: m.Name, Label: m.Name + "." + strconv.Itoa(m.Answers)}, nil
+	case errors.Is(err, ErrTaken), errors.Is(err, ErrFull), errors.Is(err, ErrInvalid):
+		return Named{}, err
+	}
+	return Named{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// parseLabel takes a label apart. Without one the name is empty, and the number 0.
+func parseLabel(label string) (name string, number int, err error) {
+	if label == "" {
+		return "", 0, nil
+	}
+	i := strings.LastIndexByte(label, '.')
+	if i < 0 {
+		return "", 0, fmt.Errorf("%w: the label %.80q has no number; write one such as agent2.1, or none at all", ErrInvalid, label)
+	}
+	name, digits := label[:i], label[i+1:]
+	number, err = strconv.Atoi(digits)
+	if err != nil || number < 1 || number > maxAnswer || strconv.Itoa(number) != digits {
+		return "", 0, fmt.Errorf("%w: the label %.80q ends in no number from 1 to %d; write one such as agent2.1", ErrInvalid, label, maxAnswer)
+	}
+	if name == "" || len(name) > maxName || strings.ContainsFunc(name, odd) {
+		return "", 0, fmt.Errorf("%w: the name in the label %.80q is no word of at most %d letters, digits, _ and -; write one such as agent2.1", ErrInvalid, label, maxName)
+	}
+	return name, number, nil
+}
+
+// odd reports whether c must not be in a name.
+func odd(c rune) bool {
+	return c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+}
+
+// try is one attempt to name an answer; false: somebody else was faster.
+func (s *Sessions) try(ctx context.Context, key string, wanted member) (member, bool, error) {
+	e, err := s.names.Last(ctx, key)
+	if err != nil {
+		return member{}, false, err
+	}
+	var r roll
+	if e.Kind == kv.Put && e.Revision > 0 {
+		if err := schema.Unmarshal(e.Value, &r); err != nil {
+			return member{}, false, fmt.Errorf("the key %s of the bucket %s can not be read; delete it to name the agents of that session anew: %w", key, Bucket, err)
+		}
+	}
+	m, changed, err := r.name(wanted)
+	if err != nil || !changed {
+		return m, true, err
+	}
+	data, err := schema.Marshal(&r)
+	if err != nil {
+		return m, false, err
+	}
+	_, err = s.names.Write(ctx, kv.Write{Key: key, Value: data, Last: e.Revision})
+	if kv.Refused(err) {
+		return m, false, nil
+	}
+	return m, err == nil, err
+}
+
+// name finds what an answer is called, and notes that in the roll. It reports
+// whether that changed the roll.
+func (r *roll) name(wanted member) (m member, changed bool, err error) {
+	i := slices.IndexFunc(r.Agents, func(m member) bool { return m.Agent == wanted.Agent })
+	if i < 0 {
+		if i, err = r.join(wanted); err != nil {
+			return m, false, err
+		}
+		changed = true
+	}
+	known := &r.Agents[i]
+	switch {
+	case wanted.Name == "":
+		wanted.Name, wanted.Answers = known.Name, known.Answers+1
+	case wanted.Name != known.Name:
+		return m, false, fmt.Errorf("%w: the agent is called %s in this session since its first answer, not %s; write a label such as %s.%d, or none",
+			ErrTaken, known.Name, wanted.Name, known.Name, known.Answers+1)
+	}
+	if wanted.Answers > maxAnswer {
+		return m, false, fmt.Errorf("%w: the agent has given %d answers", ErrFull, maxAnswer)
+	}
+	if wanted.Answers > known.Answers {
+		known.Answers, changed = wanted.Answers, true
+	}
+	return wanted, changed, nil
+}
+
+// join gives an agent the name it wants, or the first that is free.
+func (r *roll) join(wanted member) (int, error) {
+	if len(r.Agents) >= MaxAgents {
+		return 0, fmt.Errorf("%w: %d of them have given answers; start another session", ErrFull, MaxAgents)
+	}
+	name := wanted.Name
+	for n := 1; name == ""; n++ {
+		if free := "agent" + strconv.Itoa(n); !r.taken(free) {
+			name = free
+		}
+	}
+	if r.taken(name) {
+		return 0, fmt.Errorf("%w: %s is another agent's in this session; write a label with another name, or none", ErrTaken, name)
+	}
+	r.Agents = append(r.Agents, member{Agent: wanted.Agent, Name: name})
+	return len(r.Agents) - 1, nil
+}
+
+// taken reports whether an agent is called so, or nearly so: names are also
+// those of folders, where some systems do not tell capitals apart.
+func (r *roll) taken(name string) bool {
+	return slices.ContainsFunc(r.Agents, func(m member) bool { return strings.EqualFold(m.Name, name) })
+}

@@ -1,0 +1,291 @@
+package sessions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/state/sessions"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func TestMain(m *testing.M) { bustest.Main(m) }
+
+func stream(t testing.TB, s *embedded.Server) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(bustest.Connect(t, s, t.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func open(t testing.TB, js jetstream.JetStream) *sessions.Sessions {
+	t.Helper()
+	s, err := sessions.Open(t.Context(), js, sessions.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestAnswersAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := bustest.Start(t)
+		one, other := open(t, stream(t, srv)), open(t, stream(t, srv))
+		for i, c := range []struct {
+			session, agent, label string
+			want                  string
+			err                   error
+			says                  string
+		}{
+			{"s", "x", "", "agent1.1", nil, ""},
+			{"s", "y", "agent2.1", "agent2.1", nil, ""},
+			{"s", "y", "agent2.1", "agent2.1", nil, ""},
+			{"s", "y", "", "agent2.2", nil, ""},
+			{"s", "y", "agent2.7", "agent2.7", nil, ""},
+			{"s", "y", "", "agent2.8", nil, ""},
+			{"s", "y", "agent2.2", "agent2.2", nil, ""},
+			{"s", "z", "agent2.1", "", sessions.ErrTaken, "agent2 is another agent's"},
+			{"s", "z", "Agent2.1", "", sessions.ErrTaken, "Agent2 is another agent's"},
+			{"s", "y", "agent3.1", "", sessions.ErrTaken, "called agent2 in this session"},
+			{"s", "z", "", "agent3.1", nil, ""},
+			{"s", "x", "", "agent1.2", nil, ""},
+			{"another one", "z", "", "agent1.1", nil, ""},
+			{"s", "x", "agent1", "", sessions.ErrInvalid, "has no number"},
+			{"s", "x", "agent1.0", "", sessions.ErrInvalid, "no number from 1"},
+			{"s", "x", "a/b.1", "", sessions.ErrInvalid, "no word"},
+			{"", "x", "", "", sessions.ErrInvalid, "session"},
+			{"s", "", "", "", sessions.ErrInvalid, "agent"},
+		} {
+			s := []*sessions.Sessions{one, other}[i%2]
+			got, err := s.Name(t.Context(), c.session, c.agent, c.label)
+			name, _, _ := strings.Cut(c.want, ".")
+			if got.Label != c.want || got.Name != name || !errors.Is(err, c.err) || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s of %s as %q: %+v, %v", c.agent, c.session, c.label, got, err)
+			}
+		}
+	})
+}
+
+// TestManyRaceForNames has the agents of several brokers race.
+func TestManyRaceForNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := bustest.Start(t)
+		var brokers []*sessions.Sessions
+		for range 8 {
+			brokers = append(brokers, open(t, stream(t, srv)))
+		}
+		var mu sync.Mutex
+		labels := map[string]string{}
+		var all sync.WaitGroup
+		for i := range 64 {
+			all.Go(func() {
+				agent := fmt.Sprint("agent", i%16)
+				got, err := brokers[i%len(brokers)].Name(t.Context(), "s", agent, "")
+				mu.Lock()
+				defer mu.Unlock()
+				if by, twice := labels[got.Label]; twice || err != nil {
+					t.Errorf("%s and %s both gave %s: %v", agent, by, got.Label, err)
+				}
+				labels[got.Label] = agent
+			})
+		}
+		all.Wait()
+		for n := 1; n <= 16; n++ {
+			by := labels[fmt.Sprintf("agent%d.1", n)]
+			for a := 1; a <= 4; a++ {
+				if got := labels[fmt.Sprintf("agent%d.%d", n, a)]; got == "" || got != by {
+					t.Errorf("agent%d.%d is of %q, agent%d.1 of %q", n, a, got, n, by)
+				}
+			}
+		}
+	})
+}
+
+// seen lists who was seen, without when.
+func seen(t testing.TB, s *sessions.Sessions) []sessions.Agent {
+	t.Helper()
+	synctest.Wait()
+	all, err := s.Agents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		all[i].LastSeen = time.Time{}
+	}
+	bustest.Settle()
+	return all
+}
+
+// written counts what was written of agents.
+func written(t testing.TB, js jetstream.JetStream) uint64 {
+	t.Helper()
+	synctest.Wait()
+	s, err := js.Stream(t.Context(), "KV_"+sessions.AgentBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo().State.LastSeq
+}
+
+func TestWhoWasSeenIsListedUntilItIsLongAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := bustest.Start(t)
+		js := stream(t, srv)
+		one, other := open(t, js), open(t, stream(t, srv))
+		if got := seen(t, one); len(got) > 0 {
+			t.Errorf("seen: %v", got)
+		}
+		began := time.Now()
+		one.Describe(sessions.Agent{Agent: "an agent", Session: "s", Runtime: "generic", Version: "1.2", Host: "h"})
+		one.Seen("b", "")
+		synctest.Wait()
+		<-time.After(9 * time.Minute)
+		other.Seen("an agent", "s2") // who knows less takes nothing away
+		want := []sessions.Agent{{Agent: "an agent", Session: "s2", Runtime: "generic", Version: "1.2", Host: "h"}, {Agent: "b"}}
+		if diff := cmp.Diff(want, seen(t, one)); diff != "" {
+			t.Errorf("want -, got +:\n%s", diff)
+		}
+		all, err := one.Agents(t.Context())
+		if err != nil || len(all) != 2 || all[0].LastSeen.Sub(began) != 9*time.Minute || !all[1].LastSeen.Equal(began) {
+			t.Errorf("%v, %v; it began at %v", all, err, began)
+		}
+		<-time.After(2 * time.Minute)
+		if diff := cmp.Diff(want[:1], seen(t, other)); diff != "" {
+			t.Errorf("want -, got +:\n%s", diff)
+		}
+		one.Seen("b", "") // who was forgotten is seen again
+		if diff := cmp.Diff(want, seen(t, other)); diff != "" {
+			t.Errorf("want -, got +:\n%s", diff)
+		}
+	})
+}
+
+func TestAnAgentIsWrittenNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		s := open(t, js)
+		for range 600 { // for ten minutes, each second
+			s.Seen("a", "s")
+			s.Describe(sessions.Agent{Agent: "a", Runtime: "generic"})
+			<-time.After(time.Second)
+		}
+		// Once each two minutes, and once more for what it said at first.
+		if n := written(t, js); n < 5 || n > 6 {
+			t.Errorf("written %d times", n)
+		}
+		before := written(t, js)
+		s.Seen("a", "s2")
+		if n := written(t, js); n != before+1 {
+			t.Errorf("a new session was written %d times", n-before)
+		}
+	})
+}
+
+// TestACrowdIsWritten has more agents seen at once than may wait to be written.
+func TestACrowdIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		s := open(t, js)
+		for range 4 {
+			var all sync.WaitGroup
+			for i := range 3000 {
+				all.Go(func() { s.Seen(fmt.Sprint("a", i), "s") })
+			}
+			all.Wait()
+			synctest.Wait()
+		}
+		if n := written(t, js); n != 3000 {
+			t.Errorf("written %d times", n)
+		}
+		if n := len(seen(t, s)); n != 3000 {
+			t.Errorf("%d are listed", n)
+		}
+	})
+}
+
+func TestAgentsThatSayTooMuchAreCutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, stream(t, bustest.Start(t)))
+		s.Seen("", "s")
+		s.Seen(strings.Repeat("x", 200), "s")
+		s.Describe(sessions.Agent{Agent: "a", Host: strings.Repeat("h", 1<<20)})
+		if got := seen(t, s); len(got) != 1 || len(got[0].Host) != 256 {
+			t.Errorf("%d are listed", len(got))
+		}
+	})
+}
+
+func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		s := open(t, js)
+		kv, err := js.Stream(t.Context(), "KV_"+sessions.AgentBucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Nothing can be stored, and then it can.
+		config := kv.CachedInfo().Config
+		config.MaxMsgSize = 1
+		if _, err := js.UpdateStream(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+		s.Seen("a", "s")
+		synctest.Wait()
+		config.MaxMsgSize = -1
+		if _, err := js.UpdateStream(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+		if got := seen(t, s); len(got) > 0 {
+			t.Errorf("seen: %v", got)
+		}
+		s.Seen("a", "s")
+		if got := seen(t, s); !slices.Equal(got, []sessions.Agent{{Agent: "a", Session: "s"}}) {
+			t.Errorf("seen: %v", got)
+		}
+	})
+}
+
+func TestAServerThatIsGoneIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		s := open(t, js)
+		js.Conn().Close()
+		s.Seen("a", "s") // costs nothing, and says nothing
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, nerr := s.Name(ctx, "s", "a", "")
+		_, aerr := s.Agents(ctx)
+		if !errors.Is(nerr, sessions.ErrUnavailable) || !errors.Is(aerr, sessions.ErrUnavailable) {
+			t.Errorf("Name: %v, Agents: %v", nerr, aerr)
+		}
+	})
+}
+
+func TestABrokenRollIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		s := open(t, js)
+		if _, err := js.Publish(t.Context(), "$KV."+sessions.Bucket+".s", []byte("junk")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Name(t.Context(), "s", "a", ""); !errors.Is(err, sessions.ErrUnavailable) || !strings.Contains(err.Error(), "delete it") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
