@@ -49,7 +49,7 @@ func (l *link) connect(ctx context.Context, agent, workspaces string, stderr io.
 	g := &handing{agent: agent, state: kept.Folder(l.state), stderr: stderr}
 	var err error
 	if g.kept, err = g.state.Load(agent); err != nil {
-		fmt.Fprintf(stderr, "agentshim: what earlier shims kept can not all be read: %v\n", err)
+		fmt.Fprintf(stderr, "agentshim: what earlier shims kept can not all be read: %v; mend the folder %s, or name another one with --state\n", err, l.state)
 	}
 	g.client, err = client.Connect(ctx, client.Options{
 		URL: l.nats, Creds: l.creds, Name: l.name, Workspaces: workspaces, Logger: slog.New(slog.DiscardHandler),
