@@ -19,7 +19,8 @@
 //	│                                     dialect/                   wiring    │
 //	├──────────────────────────────────────────────────────────────────────────┤
 //	│ bus/aggregator   builtin ─▶ workers (builtins, command, python, webhook) │
-//	│ bus/embedded                bus/client          bus/state                │
+//	│ bus/embedded                bus/client ─▶ bus/snapshot                   │
+//	│ bus/state: configuration; queue, rounds, sessions, objects ─▶ kv         │
 //	│ bus: subjects, headers, connections                                      │
 //	└───────────────────────────────────┬──────────────────────────────────────┘
 //	 thinking                           ▼
@@ -50,6 +51,15 @@
 //  9. workers/command/handler.go: one program is asked.
 //  10. bus/dispatch/settle.go: an outcome under its failure policy;
 //     bus/dispatch/fold.go: all of them become one verdict.
+//
+// # To follow what is said to a busy agent
+//
+//  1. schema/item.go: what waits; cmd/broker/app/inject.go: somebody says it.
+//  2. bus/aggregator/control.go: the request arrives; bus/state/queue: it is on disk,
+//     and in every broker's mirror; bus/state/kv: how state is read and written.
+//  3. bus/aggregator/deliver.go: an event comes by, and what is due is claimed with one write.
+//  4. builtin/stages.go: which hook takes what, and what the agent reads.
+//  5. bus/client/ack.go: the shim says that it handed it over; or it comes again.
 //
 // # To follow one configuration
 //
