@@ -91,9 +91,10 @@ func general(source string) bool {
 }
 
 // passes tells which answers the agent may be told of now. Those that reach it
-// by a restart wait for nothing: a restart is what the others wait for.
+// by a restart wait for nothing: a restart is what the others wait for. Neither
+// do those that reach it between two turns, where nothing is interrupted.
 func (m *midStream) passes(r *schema.Receiver, p *schema.Peers) func(*schema.Item) bool {
-	if p.VoteOnly {
+	if p.VoteOnly || betweenTurns(r) {
 		return func(*schema.Item) bool { return true }
 	}
 	if m.updates > 0 && updatesIn(r, p) >= m.updates {
@@ -112,9 +113,13 @@ func updatesIn(r *schema.Receiver, p *schema.Peers) int {
 	return p.Updates
 }
 
-// count notes one more update.
+// betweenTurns reports whether the agent's turn is only to begin. That is also
+// when a runtime takes all that waits because it can not be told otherwise.
+func betweenTurns(r *schema.Receiver) bool { return r.Event == schema.UserPromptSubmit }
+
+// count notes one more update in the midst of a turn.
 func (m *midStream) count(r *schema.Receiver, p *schema.Peers) {
-	if p.VoteOnly {
+	if p.VoteOnly || betweenTurns(r) {
 		return
 	}
 	p.Updates = updatesIn(r, p) + 1

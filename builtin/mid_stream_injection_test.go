@@ -41,6 +41,7 @@ func TestAnswersAreTakenWhenTheAgentMayBeTold(t *testing.T) {
 	both := map[string]string{"agent1": "agent1.1", "agent2": "agent2.1"}
 	for name, c := range map[string]struct {
 		options map[string]any
+		at      schema.EventType
 		round   *schema.Round
 		before  schema.Peers
 		want    []uint64
@@ -66,12 +67,14 @@ func TestAnswersAreTakenWhenTheAgentMayBeTold(t *testing.T) {
 		"the next answer's checklist was not": {options: checklist, before: schema.Peers{Answers: 1, Checked: 1}, want: all,
 			after: schema.Peers{Answers: 1, Checked: 1, Seen: both, Updates: 1}},
 
+		"between turns, whatever else holds": {options: deferring, at: schema.UserPromptSubmit, round: round, before: schema.Peers{Round: 40, Updates: 2}, want: all,
+			after: schema.Peers{Round: 40, Updates: 2, Seen: both}},
 		"vote-only, whatever else holds": {options: deferring, before: schema.Peers{VoteOnly: true, Updates: 7}, want: all,
 			after: schema.Peers{VoteOnly: true, Updates: 7, Seen: both}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := stage[delivery](t, schema.MidStreamInjection, c.options)
-			r := &schema.Receiver{Peers: c.before, Round: c.round}
+			r := &schema.Receiver{Routing: schema.Routing{Event: c.at}, Peers: c.before, Round: c.round}
 			p := c.before
 			if diff := cmp.Diff(c.want, sequences(d.Choose(r, &p, due))); diff != "" {
 				t.Errorf("taken (-want +got):\n%s", diff)

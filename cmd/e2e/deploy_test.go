@@ -25,6 +25,7 @@ const (
 var (
 	commandLine  = regexp.MustCompile(`(?m)^#   ((?:[A-Z_]+=\S+ )*)(?:go run \./cmd/)?(broker|hookworker|python3) (.*)$`)
 	questionLine = regexp.MustCompile(`(?m)^#   (\{.*\}|go run \./cmd/broker [a-z].*)\n(?:#   while it waits: (.*)\n)?#   → (.*)$`)
+	fileLine     = regexp.MustCompile(`(?m)^( +file: )/tmp/(\S+)$`)
 	answerForm   = regexp.MustCompile(`^(\w+)(?:: (.*)|, and the agent reads: (.*)|, with the input (.*))?$`)
 )
 
@@ -113,6 +114,7 @@ type running struct {
 	client *client.Client
 	server string            // that webhooks ask
 	env    map[string]string // of the processes
+	file   string            // that the configuration names
 }
 
 // runExample starts the processes of an example: the broker, and what else.
@@ -148,8 +150,9 @@ func (r *running) serve(env []string, script string) string {
 	return p.mustSay(r, 0, `(?m)^listening on (\S+)$`)[1]
 }
 
-// config is the configuration of the example or, if that asks a server or has
-// agents wait for long, a copy with the server's port and a shorter time.
+// config is the configuration of the example or, if that asks a server, has agents
+// wait for long or writes a file, a copy with the server's port, a shorter time and
+// a file of the test.
 func (r *running) config(path string) string {
 	r.Helper()
 	path = r.checkout(path)
@@ -160,6 +163,10 @@ func (r *running) config(path string) string {
 	changed := strings.Replace(string(text), "debug_delay_seconds: 30", "debug_delay_seconds: 5", 1)
 	if r.server != "" {
 		changed = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).ReplaceAllString(changed, r.server)
+	}
+	if file := fileLine.FindStringSubmatch(changed); file != nil {
+		r.file = filepath.Join(r.TempDir(), file[2])
+		changed = fileLine.ReplaceAllString(changed, "${1}"+r.file)
 	}
 	if changed == string(text) {
 		return path
@@ -198,23 +205,31 @@ func (r *running) checkout(path string) string {
 // after looks at what an example leaves behind.
 func (r *running) after(example string) {
 	r.Helper()
-	if example != "audit.yaml" {
-		return
+	switch example {
+	case "audit.yaml":
+		r.audited(r.env["AUDIT_LOG"], "hook_type", "SessionStart PreToolUse PostToolUse ToolError SessionEnd")
+	case "paths.yaml":
+		r.audited(r.file, "tool", "Edit Edit Read read_file apply_patch Read Bash")
 	}
-	log, err := os.ReadFile(r.env["AUDIT_LOG"])
+}
+
+// audited looks at one member of each line of an audit.
+func (r *running) audited(path, member, want string) {
+	r.Helper()
+	log, err := os.ReadFile(path)
 	if err != nil {
 		r.Fatal(err)
 	}
-	var types []string
+	var all []string
 	for line := range strings.Lines(string(log)) {
-		var e schema.Event
+		var e map[string]any
 		if err := schema.Unmarshal([]byte(line), &e); err != nil {
 			r.Errorf("%s: %v", line, err)
 		}
-		types = append(types, string(e.HookType))
+		word, _ := e[member].(string)
+		all = append(all, word)
 	}
-	const want = "SessionStart PreToolUse PostToolUse ToolError SessionEnd"
-	if got := strings.Join(types, " "); got != want {
+	if got := strings.Join(all, " "); got != want {
 		r.Errorf("the audit has %s, want %s", got, want)
 	}
 }
