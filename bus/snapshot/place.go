@@ -46,8 +46,8 @@ func Holds(dir, digest string) bool {
 }
 
 // A place is where a folder is unpacked to. Beside the folder are hidden names
-// that begin as it is called: its lock, the digest of what it holds, and what
-// is being unpacked.
+// that begin as it is called: its lock, the digest of what it holds, what is
+// being unpacked, and the folder that it was before.
 type place struct {
 	dir    string
 	parent string
@@ -134,16 +134,28 @@ func (p *place) fill(ctx context.Context, r io.Reader, digest string) error {
 	if err := os.Mkdir(tmp, 0o755); err != nil {
 		return err
 	}
-	// What is there in the end is the old folder, or what came of the attempt.
-	// What can not be taken away now is swept by the next one.
-	defer os.RemoveAll(tmp)
-	return p.into(ctx, r, tmp, digest)
+	if err := p.into(ctx, r, tmp, digest); err != nil {
+		// What can not be taken away now is swept by the next one.
+		_ = os.RemoveAll(tmp)
+		return err
+	}
+	// Who is reading the old folder may go on until there is another one.
+	if err := os.Rename(tmp, p.beside(old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return os.RemoveAll(tmp)
+	}
+	return nil
 }
 
-const unpacking = ".unpacking-"
+// What is unpacked, and what was replaced last, is called so.
+const (
+	unpacking = ".unpacking-"
+	old       = ".old"
+)
 
-// sweep takes away what a process left that died while it unpacked.
+// sweep takes away the folder that was replaced before, and what a process left
+// that died while it unpacked.
 func (p *place) sweep() {
+	_ = os.RemoveAll(p.beside(old))
 	entries, _ := os.ReadDir(p.parent)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), p.hidden+unpacking) {
@@ -190,13 +202,16 @@ func (p *place) swap(tmp, digest string) error {
 // stepAside is how a folder is replaced where the system can not do it at
 // once: for a moment there is none.
 func stepAside(tmp, dir string) error {
-	old := tmp + "-old"
-	err := os.Rename(dir, old)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	aside := tmp + "-aside"
+	err := os.Rename(dir, aside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(tmp, dir)
+	}
+	if err != nil {
 		return err
 	}
-	if err == nil {
-		defer os.RemoveAll(old)
+	if err := os.Rename(tmp, dir); err != nil {
+		return errors.Join(err, os.Rename(aside, dir))
 	}
-	return os.Rename(tmp, dir)
+	return os.Rename(aside, tmp)
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hookfabric/hookfabric/bus/snapshot"
 )
 
@@ -67,7 +68,7 @@ func TestAnotherSnapshotThanTheOneThatWasNamedIsRefused(t *testing.T) {
 }
 
 // TestReadersSeeTheOldFolderOrTheNew replaces a folder all the time, while
-// readers want two files of it.
+// somebody reads a file in it.
 func TestReadersSeeTheOldFolderOrTheNew(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "to")
 	var versions [2][]byte
@@ -90,27 +91,61 @@ func TestReadersSeeTheOldFolderOrTheNew(t *testing.T) {
 			}
 		})
 	}
+	seen := map[string]int{}
 	readers.Go(func() {
 		for ctx.Err() == nil {
-			if _, err := os.Stat(to); err != nil {
+			data, err := os.ReadFile(filepath.Join(to, "v"))
+			if err != nil {
 				t.Error(err)
 			}
+			seen[string(data)]++
 		}
 	})
 	writers.Wait()
 	stop()
 	readers.Wait()
+	delete(seen, "0")
+	delete(seen, "1")
+	if len(seen) > 0 {
+		t.Errorf("seen: %v", seen)
+	}
+}
+
+// TestWhoReadsTheOldFolderMayGoOn holds on to a folder that is replaced.
+func TestWhoReadsTheOldFolderMayGoOn(t *testing.T) {
+	base := t.TempDir()
+	to := filepath.Join(base, "to")
+	tree{"d/f": "file x"}.make(t, to)
+	root, err := os.OpenRoot(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := snapshot.Unpack(t.Context(), bytes.NewReader(archive(t, file("g"))), to); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := root.ReadFile("d/f"); string(data) != "x" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+	// The next one takes it away.
+	if err := snapshot.Unpack(t.Context(), bytes.NewReader(archive(t, file("h"))), to); err != nil {
+		t.Fatal(err)
+	}
+	want := tree{"to": "dir", "to/h": "file x", ".to.old": "dir", ".to.old/g": "file x", ".to.lock": "file "}
+	if diff := cmp.Diff(want, read(t, base)); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
 }
 
 func TestWhatTheDeadLeftIsSwept(t *testing.T) {
 	base := t.TempDir()
-	tree{".to.unpacking-1/d/f": "file x", ".to.unpacking-2": "file x", ".too.unpacking-3": "file x", "to/old": "file x"}.make(t, base)
+	tree{".to.unpacking-1/d/f": "file x", ".to.unpacking-2": "file x", ".too.unpacking-3": "file x", ".to.old/f": "file x"}.make(t, base)
 	if err := snapshot.Unpack(t.Context(), bytes.NewReader(archive(t, file("f"))), filepath.Join(base, "to")); err != nil {
 		t.Fatal(err)
 	}
-	got := read(t, base)
-	if len(got) != 4 || got["to/f"] == "" || got[".too.unpacking-3"] == "" {
-		t.Errorf("there is %v", got)
+	want := tree{"to": "dir", "to/f": "file x", ".too.unpacking-3": "file x", ".to.lock": "file "}
+	if diff := cmp.Diff(want, read(t, base)); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
 	}
 }
 

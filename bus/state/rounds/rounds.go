@@ -29,7 +29,7 @@ const (
 	markersFor = time.Minute
 	// The bucket's room: what it takes, and what it must have on a small disk.
 	maxBytes = 64 << 20
-	minBytes = 4 << 20
+	minBytes = 1 << 20
 	// maxRecord bounds one round: its denials' event ids are the most of it.
 	maxRecord = 32 << 10
 	// maxEvent is the longest event id that is counted by.

@@ -26,7 +26,7 @@ const (
 	sessionFor = 14 * 24 * time.Hour
 	agentFor   = 10 * time.Minute
 	// The buckets' room, and what they must have if there is not so much.
-	maxSessionBytes, minSessionBytes = 64 << 20, 4 << 20
+	maxSessionBytes, minSessionBytes = 32 << 20, 1 << 20
 	maxAgentBytes, minAgentBytes     = 16 << 20, 1 << 20
 	// maxSession bounds the names of one session.
 	maxSession = 128 << 10
