@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 // measuring is what every command that measures can be told.
 type measuring struct {
 	json     string
+	log      string
 	profiles string
 	reps     int
 	quick    bool
@@ -34,6 +36,7 @@ func flags(c *cobra.Command) *measuring {
 // outputs are the flags that say where to write to.
 func (f *measuring) outputs(c *cobra.Command) {
 	c.Flags().StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, too")
+	c.Flags().StringVar(&f.log, "log", "", "write what the processes log to `FILE`, and keep it")
 	c.Flags().StringVar(&f.profiles, "profiles", "", "write a CPU profile of each process into `DIR`")
 }
 
@@ -57,7 +60,7 @@ func (f *measuring) staged(c *cobra.Command, run func(stage) (report, error)) er
 		return fmt.Errorf("making a directory for the run: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(cmp.Or(f.log, filepath.Join(dir, "log")), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("making a log for the run: %w", err)
 	}

@@ -65,10 +65,11 @@ func (o Options) field() (*field, error) {
 	return f, f.people()
 }
 
-// every is about how long each of a kind lives, where all of the kind together
-// die so many times less often than the broker.
+// every is about how long each of a kind lives that dies so many times less
+// often than the broker, but once at least.
 func (o *Options) every(times int) time.Duration {
-	return time.Duration(times) * min(max(o.faults()/4, time.Second), 8*time.Second)
+	broker := min(max(o.faults()/4, time.Second), 8*time.Second)
+	return min(time.Duration(times)*broker, o.faults()*6/10)
 }
 
 // people adds the shims and the producers, and opens their logs.

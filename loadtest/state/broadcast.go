@@ -64,7 +64,7 @@ func (o *Options) broadcast(ctx context.Context, r *Report) (err error) {
 	if err != nil {
 		return err
 	}
-	r.Broadcast.Reached = int(f.Calls)
+	r.Broadcast.Reached = int(f.Calls - f.Late)
 	everyone.Items = 0
 	_, err = s.told(ctx, everyone) // and nobody is told twice
 	o.say("broadcast: %d of %d agents were told", r.Broadcast.Reached, r.Broadcast.Agents)

@@ -101,7 +101,7 @@ func (t *Others) starts(ctx context.Context, full, empty *site) error {
 
 // compared measures the same call at both, in turns.
 func (o *Options) compared(ctx context.Context, r *Report, full, empty *site) error {
-	call := func(s *site, callers int) (measure.Figures, error) {
+	call := func(s *site, callers int) (Told, error) {
 		w := measure.Window{Callers: callers, Warm: schema.Duration(o.Window / 5), Long: schema.Duration(o.Window)}
 		return s.told(ctx, Telling{Do: ask, Window: w, Prefix: "me-", Items: 0})
 	}

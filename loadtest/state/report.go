@@ -79,8 +79,16 @@ func (r *Report) printSpeed(w io.Writer) {
 			site = one.Site
 			fmt.Fprintf(w, "%s%s\tp50, 1 caller (p99)\tp50, %d callers (p99)\tper second, 1 and %d callers\n", gap(i), site, many, many)
 		}
-		fmt.Fprintf(w, "  %s\t%v (%v)\t%v (%v)\t%.0f, %.0f\n", one.Name, one.P50, one.P99, crowd.P50, crowd.P99, one.PerSecond, crowd.PerSecond)
+		fmt.Fprintf(w, "  %s\t%v (%v)\t%v (%v)\t%.0f, %.0f%s\n", one.Name, one.P50, one.P99, crowd.P50, crowd.P99, one.PerSecond, crowd.PerSecond, late(one, crowd))
 	}
+}
+
+// late says which part of calls went on without what waited.
+func late(one, crowd Speed) string {
+	if one.Late == 0 && crowd.Late == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %.1f %%, %.1f %% too late", 100*one.Late, 100*crowd.Late)
 }
 
 func gap(i int) string {

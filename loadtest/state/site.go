@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
@@ -226,8 +225,8 @@ func current(info *jetstream.StreamInfo) bool {
 }
 
 // told has the teller make calls.
-func (s *site) told(ctx context.Context, t Telling) (measure.Figures, error) {
-	var f measure.Figures
+func (s *site) told(ctx context.Context, t Telling) (Told, error) {
+	var f Told
 	if err := s.teller.Ask(ctx, t, &f); err != nil {
 		return f, fmt.Errorf("%s: %s: %w", s.name, t.Do, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
-	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -19,7 +18,6 @@ const (
 	plain    = "call, nothing waits"
 	enqueue1 = "enqueue"
 	claim    = "call that is given 1 item"
-	enqueue2 = "enqueue again"
 	claimed  = "the same, acknowledged"
 	claim8   = "call that is given 8 items"
 )
@@ -35,22 +33,24 @@ type step struct {
 	hidden bool
 }
 
-// steps are a round: calls of so many callers.
-func steps(callers, calls int) []step {
+// steps are the n-th round: calls of so many callers. What was late in one step
+// comes in no other one, as each has agents of its own.
+func steps(n, callers, calls int) []step {
 	telling := func(do, prefix string, items int) Telling {
+		prefix = fmt.Sprintf("%s-%d-%d-", prefix, n, callers)
 		return Telling{Do: do, Callers: callers, Calls: calls, Prefix: prefix, Agents: calls, Items: items}
 	}
-	eight := telling(enqueue, "eight-", 0)
+	eight := telling(enqueue, "eight", 0)
 	eight.Calls *= 8
 	return []step{
-		{name: bare, do: telling(put, "key-", 0)},
-		{name: plain, do: telling(ask, "one-", 0)},
-		{name: enqueue1, do: telling(enqueue, "one-", 0)},
-		{name: claim, do: telling(ask, "one-", 1)},
-		{name: enqueue2, do: telling(enqueue, "one-", 0), hidden: true},
-		{name: claimed, do: telling(askAndAck, "one-", 1)},
+		{name: bare, do: telling(put, "key", 0)},
+		{name: plain, do: telling(ask, "none", 0)},
+		{name: enqueue1, do: telling(enqueue, "one", 0)},
+		{name: claim, do: telling(ask, "one", 1)},
+		{name: "again", do: telling(enqueue, "ack", 0), hidden: true},
+		{name: claimed, do: telling(askAndAck, "ack", 1)},
 		{name: "eight", do: eight, hidden: true},
-		{name: claim8, do: telling(ask, "eight-", 8)},
+		{name: claim8, do: telling(ask, "eight", 8)},
 	}
 }
 
@@ -62,6 +62,9 @@ type Speed struct {
 	P50       schema.Duration `json:"p50"`
 	P99       schema.Duration `json:"p99"`
 	PerSecond float64         `json:"per_second"`
+	// Late is the part of the calls that went on without what waited, because it
+	// could not be taken along in time.
+	Late float64 `json:"late,omitzero"`
 }
 
 // key is one figure of one site.
@@ -81,12 +84,12 @@ func (o *Options) speed(ctx context.Context, r *Report) (err error) {
 	if err != nil {
 		return err
 	}
-	seen := map[key][]measure.Figures{}
+	seen := map[key][]Told{}
 	for i := range o.repetitions() {
 		order := rand.Perm(len(sites))
-		for _, n := range order {
+		for _, s := range order {
 			for _, callers := range []int{1, many} {
-				if err := o.round(ctx, sites[n], callers, seen); err != nil {
+				if err := o.round(ctx, sites[s], round{i, callers}, seen); err != nil {
 					return err
 				}
 			}
@@ -116,21 +119,24 @@ func (o *Options) sites(ctx context.Context) (all []*site, err error) {
 	return all, nil
 }
 
-func (o *Options) round(ctx context.Context, s *site, callers int, seen map[key][]measure.Figures) error {
+// round is which one it is, and with how many callers.
+type round struct{ n, callers int }
+
+func (o *Options) round(ctx context.Context, s *site, at round, seen map[key][]Told) error {
 	if _, err := s.settle(ctx); err != nil {
 		return err
 	}
 	calls := o.Calls
-	if callers > 1 {
+	if at.callers > 1 {
 		calls *= 8
 	}
-	for _, step := range steps(callers, calls) {
+	for _, step := range steps(at.n, at.callers, calls) {
 		f, err := s.told(ctx, step.do)
 		if err != nil {
-			return fmt.Errorf("%q with %d callers: %w", step.name, callers, err)
+			return fmt.Errorf("%q with %d callers: %w", step.name, at.callers, err)
 		}
 		if !step.hidden {
-			k := key{s.name, step.name, callers}
+			k := key{s.name, step.name, at.callers}
 			seen[k] = append(seen[k], f)
 		}
 	}
@@ -138,8 +144,8 @@ func (o *Options) round(ctx context.Context, s *site, callers int, seen map[key]
 }
 
 // speeds adds the figures of a site, and the ratios between them.
-func (r *Report) speeds(site string, seen map[key][]measure.Figures) {
-	for _, step := range steps(1, 1) {
+func (r *Report) speeds(site string, seen map[key][]Told) {
+	for _, step := range steps(0, 1, 1) {
 		if step.hidden {
 			continue
 		}
@@ -148,8 +154,9 @@ func (r *Report) speeds(site string, seen map[key][]measure.Figures) {
 			r.Speed = append(r.Speed, Speed{
 				Site: site, Name: step.name, Callers: callers,
 				P50:       legible(stats.Median(p50s(all))),
-				P99:       legible(stats.Median(each(all, func(f measure.Figures) float64 { return float64(f.P99) }))),
-				PerSecond: stats.Median(each(all, func(f measure.Figures) float64 { return f.PerSecond })),
+				P99:       legible(stats.Median(each(all, func(f Told) float64 { return float64(f.P99) }))),
+				PerSecond: stats.Median(each(all, func(f Told) float64 { return f.PerSecond })),
+				Late:      tardy(all),
 			})
 		}
 	}
@@ -166,11 +173,20 @@ func (r *Report) speeds(site string, seen map[key][]measure.Figures) {
 	row("enqueue : bare KV write", func(i int) float64 { return of(enqueue1)[i] / of(bare)[i] })
 }
 
-func p50s(all []measure.Figures) []float64 {
-	return each(all, func(f measure.Figures) float64 { return float64(f.P50) })
+// tardy is which part of all calls was late.
+func tardy(all []Told) float64 {
+	var late, calls int64
+	for _, f := range all {
+		late, calls = late+f.Late, calls+f.Calls
+	}
+	return float64(late) / float64(max(calls, 1))
 }
 
-func each(all []measure.Figures, of func(measure.Figures) float64) []float64 {
+func p50s(all []Told) []float64 {
+	return each(all, func(f Told) float64 { return float64(f.P50) })
+}
+
+func each(all []Told, of func(Told) float64) []float64 {
 	var values []float64
 	for _, f := range all {
 		values = append(values, of(f))

@@ -72,14 +72,14 @@ func TestAWatchGoesOnAfterFailures(t *testing.T) {
 }
 
 func TestSpeedBecomesRatiosToABareWrite(t *testing.T) {
-	seen := map[key][]measure.Figures{}
+	seen := map[key][]Told{}
 	takes := map[string]schema.Duration{
 		bare: 100, plain: 50, enqueue1: 150, claim: 170, claimed: 300, claim8: 190,
 	}
 	for name, took := range takes {
 		for _, callers := range []int{1, many} {
-			f := measure.Figures{P50: 1000 * took, P99: 2000 * took, PerSecond: 7}
-			seen[key{"here", name, callers}] = []measure.Figures{f, f, f}
+			f := Told{Figures: measure.Figures{Calls: 1, P50: 1000 * took, P99: 2000 * took, PerSecond: 7}}
+			seen[key{"here", name, callers}] = []Told{f, f, f}
 		}
 	}
 	r := &Report{Broadcast: &Broadcast{Agents: 3, Writes: 1, Reached: 3}, Others: &Others{}, Leaderless: []*Leaderless{{Accepted: 1, Delivered: 1}}}

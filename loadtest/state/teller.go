@@ -25,8 +25,9 @@ import (
 const (
 	// enqueue puts one item into the queue.
 	enqueue = "enqueue"
-	// ask is a tool call's event, and fails if it brings another number of items
-	// than the request says. It acknowledges what it brings with a later one.
+	// ask is a tool call's event. It fails if it brings more items than the
+	// request says, and is late if it brings none of them: calls go on without what
+	// can not be read in time. It acknowledges what it brings with a later one.
 	ask = "ask"
 	// askAndAck acknowledges at once and waits until that is known.
 	askAndAck = "ask-and-ack"
@@ -65,11 +66,18 @@ type Telling struct {
 	// of so many Agents, and from the beginning again.
 	Prefix string `json:"prefix"`
 	Agents int    `json:"agents"`
-	// Items is how many a call must bring; it is not looked at if it is negative.
+	// Items is how many a call is to bring; it is not looked at if it is negative.
 	Items int `json:"items"`
 	// For makes it a watch: one attempt after the other about the agent with
 	// Prefix and 0, whatever comes of them.
 	For schema.Duration `json:"for,omitzero"`
+}
+
+// A Told is what a teller answers.
+type Told struct {
+	measure.Figures
+	// Late is how many calls went on without what waited.
+	Late int64 `json:"late,omitzero"`
 }
 
 // teller asks on one connection of each kind.
@@ -79,6 +87,7 @@ type teller struct {
 	kv     jetstream.KeyValue
 	name   string // as a producer
 	number atomic.Uint64
+	late   atomic.Int64 // of the request under way
 	output string
 }
 
@@ -126,15 +135,19 @@ func (t *teller) do(ctx context.Context, line []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.late.Store(0)
+	var told Told
 	if q.Window.Callers > 0 {
-		return measure.Run(ctx, q.Window, func(ctx context.Context) error { return call(ctx, 0) })
+		told.Figures, err = measure.Run(ctx, q.Window, func(ctx context.Context) error { return call(ctx, 0) })
+		return told, err
 	}
-	f, err := measure.Calls(ctx, q.Callers, q.Calls, call)
+	told.Figures, err = measure.Calls(ctx, q.Callers, q.Calls, call)
+	told.Late = t.late.Load()
 	if err != nil || q.Do != ask {
-		return f, err
+		return told, err
 	}
 	// What rides on no other question is said now, so that it disturbs nobody.
-	return f, t.c.Flush(ctx)
+	return told, t.c.Flush(ctx)
 }
 
 // call is one call of the i-th agent.
@@ -209,8 +222,11 @@ func (t *teller) ask(ctx context.Context, agent string, q Telling) (items int, e
 		return 0, err
 	}
 	items = count(v)
-	if q.Items >= 0 && items != q.Items {
-		return items, fmt.Errorf("%s was given %d items where %d waited (%q)", agent, items, q.Items, v.HookErrors)
+	if items < q.Items {
+		t.late.Add(1)
+	}
+	if q.Items >= 0 && items > q.Items {
+		return items, fmt.Errorf("%s was given %d items where %d waited", agent, items, q.Items)
 	}
 	if q.Do == askAndAck {
 		return items, t.c.Ack(ctx, agent, v.EventID)
