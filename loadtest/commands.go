@@ -162,6 +162,7 @@ func crashCommand() *cobra.Command {
 	c.Flags().DurationVar(&o.For, "for", 10*time.Minute, "how long the load lasts")
 	c.Flags().IntVar(&o.Agents, "agents", 200, "how many agents there are")
 	c.Flags().IntVar(&o.Injections, "injections", 50_000, "how many injections there are at least")
+	c.Flags().StringSliceVar(&o.Kill, "kill", nil, "kill only these `KINDS`: "+strings.Join(crash.Kinds(), ", "))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o.Progress = c.ErrOrStderr()
 		if err := o.Check(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
@@ -62,8 +63,19 @@ func (o Options) field() (*field, error) {
 			config: func(string) any { return roles.WorkerConfig{NATS: f.nats, Pool: pool} },
 		})
 	}
-	return f, f.people()
+	if err := f.people(); err != nil {
+		return nil, err
+	}
+	for _, v := range f.victims {
+		if len(o.Kill) > 0 && !slices.Contains(o.Kill, v.kind) {
+			v.every = 0
+		}
+	}
+	return f, nil
 }
+
+// Kinds are the kinds of processes that are killed.
+func Kinds() []string { return []string{roles.Broker, roles.HookWorker, shimRole, producerRole} }
 
 // every is about how long each of a kind lives that dies so many times less
 // often than the broker, but once at least.

@@ -26,6 +26,8 @@ type Options struct {
 	For time.Duration
 	// Agents is how many there are, Injections how many are put into the queue at least.
 	Agents, Injections int
+	// Kill limits the kills to these kinds of processes; none: all of them.
+	Kill []string
 	// Dir is an empty directory for what the processes keep.
 	Dir string
 	// Crew starts the processes.
@@ -50,6 +52,11 @@ const (
 func (o *Options) Check() error {
 	if o.For < time.Second || o.Agents < 1 || o.Injections < 1 {
 		return fmt.Errorf("a run takes at least 1s, one agent and one injection, not %v, %d and %d", o.For, o.Agents, o.Injections)
+	}
+	for _, kind := range o.Kill {
+		if !slices.Contains(Kinds(), kind) {
+			return fmt.Errorf("there is no kind of process %q; write some of %v", kind, Kinds())
+		}
 	}
 	return nil
 }
