@@ -79,6 +79,9 @@ func (o *Options) leaderless(ctx context.Context, r *Report) (err error) {
 		}
 	}
 	for i := range o.Kills {
+		if err := s.gather(ctx); err != nil {
+			return err
+		}
 		one, err := s.lose(ctx, tellers, fmt.Sprintf("kill-%d-", i))
 		if err != nil {
 			return err
@@ -152,6 +155,26 @@ func (s *site) leader(ctx context.Context) (n *node, both bool, err error) {
 		return nil, false, fmt.Errorf("the stream %s is led by %q, which is none of the servers", itemStream, items)
 	}
 	return &s.nodes[i], items == cursors, nil
+}
+
+// gather has one server lead both streams, which is the worst that can be lost
+// with one. A cluster that decides otherwise is measured as it is.
+func (s *site) gather(ctx context.Context) error {
+	js, nc, err := s.streams(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	leader, err := led(ctx, js, itemStream)
+	if err != nil {
+		return err
+	}
+	wish := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, leader)
+	if _, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+cursorStream, wish); err != nil {
+		return fmt.Errorf("asking for another leader of %s: %w", cursorStream, err)
+	}
+	measure.Pause(ctx, settling)
+	return s.spread(ctx)
 }
 
 func led(ctx context.Context, js jetstream.JetStream, stream string) (string, error) {

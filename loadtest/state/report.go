@@ -73,22 +73,30 @@ func verdict(ok bool) string {
 // printSpeed writes one line per thing, one caller and many beside each other.
 func (r *Report) printSpeed(w io.Writer) {
 	site := ""
-	for i := 0; i+1 < len(r.Speed); i += 2 {
-		one, crowd := r.Speed[i], r.Speed[i+1]
+	for i, one := range r.Speed {
+		if one.Callers > 1 {
+			continue // it stands beside the one before
+		}
 		if one.Site != site {
 			site = one.Site
-			fmt.Fprintf(w, "%s%s\tp50, 1 caller (p99)\tp50, %d callers (p99)\tper second, 1 and %d callers\n", gap(i), site, many, many)
+			fmt.Fprintf(w, "%s%s\tp50, 1 caller (p99)\tper second\tp50, %d callers (p99)\tper second\n", gap(i), site, many)
 		}
-		fmt.Fprintf(w, "  %s\t%v (%v)\t%v (%v)\t%.0f, %.0f%s\n", one.Name, one.P50, one.P99, crowd.P50, crowd.P99, one.PerSecond, crowd.PerSecond, late(one, crowd))
+		fmt.Fprintf(w, "  %s%s", one.Name, one.cells())
+		if next := i + 1; next < len(r.Speed) && r.Speed[next].Callers > 1 {
+			fmt.Fprint(w, r.Speed[next].cells())
+		}
+		fmt.Fprintln(w)
 	}
 }
 
-// late says which part of calls went on without what waited.
-func late(one, crowd Speed) string {
-	if one.Late == 0 && crowd.Late == 0 {
-		return ""
+// cells are the figures of a line, and which part of the calls went on without
+// what waited.
+func (s *Speed) cells() string {
+	late := ""
+	if s.Late > 0 {
+		late = fmt.Sprintf("; %.1f %% too late", 100*s.Late)
 	}
-	return fmt.Sprintf("; %.1f %%, %.1f %% too late", 100*one.Late, 100*crowd.Late)
+	return fmt.Sprintf("\t%v (%v)\t%.0f%s", s.P50, s.P99, s.PerSecond, late)
 }
 
 func gap(i int) string {

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Repetitions is how often ratios are measured; fewer than one is one.
 	Repetitions int
-	// Calls is how many calls one caller makes for a figure, many of them eight
+	// Calls is how many calls one caller makes for a figure, many of them four
 	// times as many together. Window is how long a figure is measured where calls
 	// can go on for ever.
 	Calls  int
