@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
+	"github.com/hookfabric/hookfabric/loadtest/crash"
 	"github.com/hookfabric/hookfabric/loadtest/scale"
+	"github.com/hookfabric/hookfabric/loadtest/state"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -37,7 +39,7 @@ func TestAloneItSaysWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bench", "scale", "crash"} {
+	for _, want := range []string{"bench", "scale", "state", "crash"} {
 		if !strings.Contains(out, "\n  "+want+" ") {
 			t.Errorf("the usage lacks %q:\n%s", want, out)
 		}
@@ -45,7 +47,7 @@ func TestAloneItSaysWhatThereIs(t *testing.T) {
 }
 
 func TestMistypedArgumentsAreUsageErrors(t *testing.T) {
-	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"role", "king"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}} {
+	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"role", "king"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"state", "--only", "weather"}} {
 		_, err := loadtest(t, args...)
 		if err == nil || exitCode(err) != 2 {
 			t.Errorf("%q gave %v", args, err)
@@ -110,5 +112,64 @@ func TestScale(t *testing.T) {
 		if row.P50 < r.Wait || row.PerSecond > row.Ideal*1.2 {
 			t.Errorf("hooks that wait %v can not be that fast: %+v", r.Wait, row)
 		}
+	}
+}
+
+// TestCrash is the short form of a run that belongs on a machine of its own.
+// Most of its time it waits for the leases of the shims that were killed.
+func TestCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts ten processes, and kills them")
+	}
+	file := filepath.Join(t.TempDir(), "crash.json")
+	out, err := loadtest(t, "crash", "--for", "8s", "--agents", "20", "--injections", "1000", "--json", file)
+	t.Log(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r crash.Report
+	if err := schema.Unmarshal(body, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range crash.Kinds() {
+		if r.Killed[kind] == 0 {
+			t.Errorf("no %s was killed", kind)
+		}
+	}
+	if f := r.Findings; f.Accepted < 1000 || f.Delivered != f.Accepted || f.Repeats == 0 || r.Calls.Asked == 0 {
+		t.Errorf("a run that can not be: %+v", r)
+	}
+}
+
+// TestState looks whether every part is answered right, never how fast, and
+// leaves out the one in which a cluster has no leader for seconds.
+func TestState(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts two dozen processes")
+	}
+	file := filepath.Join(t.TempDir(), "state.json")
+	_, err := loadtest(t, "state", "--quick", "--no-fail", "--only", "speed,others,broadcast", "--json", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r state.Report
+	if err := schema.Unmarshal(body, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Speed {
+		if s.P50 <= 0 || s.P99 < s.P50 || s.PerSecond <= 0 {
+			t.Errorf("a figure that can not be: %+v", s)
+		}
+	}
+	if len(r.Rows) == 0 || r.Others == nil || r.Others.Start <= 0 || r.Broadcast == nil || !r.Broadcast.OK() {
+		t.Errorf("a run that can not be: %+v", r)
 	}
 }
