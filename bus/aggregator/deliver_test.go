@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -237,6 +238,56 @@ func TestAStageThatBreaksLosesNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// chokes is a stage that can not say one text.
+type chokes struct{ breaks }
+
+func (c chokes) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
+	for _, it := range items {
+		if it.Content == "poison" {
+			panic("ouch")
+		}
+	}
+	return c.breaks.Render(r, items)
+}
+
+// What can not be said is waited for by its own source alone, and not for ever.
+func TestWhatCanNotBeSaidHoldsBackItsSourceOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := startWith(t, aggregator.Options{Memory: m.all(), Stages: func(h *schema.Hook) (aggregator.Stage, error) {
+			if h.Handler == schema.HumanInput {
+				return stages(h)
+			}
+			return chokes{breaks{source: "ci"}}, nil
+		}}, library{}, stage(schema.MidStreamInjection, schema.PostToolUse), stage(schema.HumanInput, schema.PostToolUse))
+		poison := &schema.Item{Source: "ci", Content: "poison"}
+		m.put(poison)
+		lapse := func() { // the lease ends
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for _, items := range m.leases {
+				m.items = append(slices.Clone(items), m.items...)
+			}
+			clear(m.leases)
+		}
+		f.ask(with(event(schema.PostToolUse), id(1), 1))
+		lapse()
+		m.put(&schema.Item{Source: "ci", Content: "later"})
+		m.put(human("now"))
+		if got := told(f.ask(with(event(schema.PostToolUse), id(2), 1))); got != "human_input/human/3" {
+			t.Errorf("%q came", got)
+		}
+		m.mu.Lock()
+		clear(m.leases) // it was acknowledged
+		m.mu.Unlock()
+		poison.Content = "mended"
+		<-time.After(10 * time.Minute)
+		if got := told(f.ask(with(event(schema.PostToolUse), id(3), 1))); got != "mid_stream_injection/ci/1 mid_stream_injection/ci/2" {
+			t.Errorf("%q came", got)
+		}
+	})
 }
 
 func TestWhatAStageLeavesOutIsFilledIn(t *testing.T) {

@@ -80,7 +80,7 @@ func (s *shadows) add(event string, is *dispatch.Shadowed) {
 		s.lines++
 	}
 	n.Count++
-	if c.decided != c.would {
+	if c.decided != c.would && event >= n.Last { // ids begin with their time
 		n.Last, n.Reason = event, shortened(is.Part.Reason)
 	}
 }
