@@ -2,7 +2,9 @@ package queue_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +18,12 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-func TestMain(m *testing.M) { bustest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("HOOKFABRIC_LONG") == "" { // else as many as the library, or the command line, says
+		_ = flag.Set("rapid.checks", "40")
+	}
+	bustest.Main(m)
+}
 
 // bubble runs a test with a server of its own, in a bubble of time.
 func bubble(t *testing.T, f func(t *testing.T, s *embedded.Server)) {
