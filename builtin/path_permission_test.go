@@ -82,7 +82,7 @@ func judgeAll(t *testing.T, h workers.Handler, dir string, calls map[string]call
 
 func work(t testing.TB) string {
 	return tree(t, "w/src/main.go", "w/secret/key", "w/vendor/lib.go", "w/vendor/own/x.go", "w/out -> ROOT/other", "w/in -> src", "w/hidden -> secret",
-		"w/loop -> loop", "w/vendor/link -> ../src/main.go", "w/secret/pub -> ../src", "other/file", "wx/file", "alias -> w")
+		"w/loop -> loop", "w/vendor/link -> ../src/main.go", "w/secret/pub -> ../src", "w/vendor/own/dir/", "w/deep -> vendor/own/dir", "other/file", "wx/file", "alias -> w")
 }
 
 func workRules() map[string]any {
@@ -107,6 +107,7 @@ func TestPathsAreHeldAgainstTheRoots(t *testing.T) {
 		"a new file through it":           {"Write", `{"file_path":"out/new"}`, "outside"},
 		"up from where a link leads":      {"Read", `{"file_path":"out/../x"}`, "outside"},
 		"up from a link, by its name":     {"Read", `{"file_path":"vendor/link/../../../other/file"}`, "outside"},
+		"up from a link, inside for some": {"Read", `{"file_path":"deep/../../other/file"}`, "outside"},
 		"a link for ever":                 {"Read", `{"file_path":"loop"}`, "too many symbolic links"},
 		"a link above":                    {"Write", `{"file_path":"ROOT/alias/src/main.go"}`, ""},
 		"what is denied":                  {"Read", `{"file_path":"secret/key"}`, "is in ./secret, which is not allowed"},
@@ -219,6 +220,17 @@ func TestPatchesAreJudgedFileByFile(t *testing.T) {
 		"a shell with half a patch":   {"Bash", `{"command":"apply_patch '*** Begin Patch'"}`, "names no file"},
 		"a shell that talks of one":   {"Bash", `{"command":"git log --grep patch\n"}`, ""},
 		"a tool of its own":           {"mcp__ed__change", `{"diff":"--- a/secret/key\n+++ b/secret/key\n"}`, "is in ./secret"},
+	})
+}
+
+// What stands before a diff's paths is not part of them for most programs: that
+// it would be outside is no reason to refuse, that it would be denied is one.
+func TestADiffNeedsToBeAllowedInOneReading(t *testing.T) {
+	dir := work(t)
+	judgeAll(t, permission(t, map[string]any{"allow": []any{"src"}, "deny": []any{"b"}}), dir, map[string]call{
+		"allowed without the prefix": {"apply_patch", `{"patch":"--- a/src/x\n+++ w/src/x\n"}`, ""},
+		"denied with it":             {"apply_patch", `{"patch":"--- a/src/x\n+++ b/src/x\n"}`, "is in b, which is not allowed"},
+		"outside":                    {"apply_patch", `{"patch":"--- a/lib/x\n+++ w/lib/x\n"}`, "outside"},
 	})
 }
 

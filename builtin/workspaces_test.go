@@ -22,6 +22,7 @@ func TestWorkspacesAreMovedAtTheBoundariesOfPaths(t *testing.T) {
 		"a URL":                         {"file:///w/a/x", "/w/a", "file://W/x"},
 		"twice in a row":                {"/w/a/w/a", "/w/a", "W/w/a"},
 		"matches that overlap":          {"/a/a/a/ab", "/a/a", "W/a/ab"},
+		"a match inside of none":        {"x/a /a /a", "/a /a", "x/a W"},
 		"on Windows":                    {`C:\w\a\x and C:\w\ab`, `C:\w\a`, `W\x and C:\w\ab`},
 		"a relative folder":             {"in .massgen/a_ws/x", ".massgen/a_ws", "in W/x"},
 		"a word is no folder":           {"put it out", "out", "put it out"},
