@@ -199,3 +199,16 @@ func (r *Rounds) SoftDue() []schema.Round {
 	})
 	return due
 }
+
+// Blocked counts the agents that may only use terminal tools.
+func (r *Rounds) Blocked() (n int) {
+	r.known.Range(func(agent, rec any) bool {
+		if rec := rec.(*record); !r.lapsed(rec) {
+			if round := rec.round(agent.(string), &r.clock); round.Blocked() {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}

@@ -10,14 +10,18 @@ import (
 	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/bus/state/rounds"
+	"github.com/hookfabric/hookfabric/bus/state/sessions"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // memory is what is remembered of agents, and what is counted of it.
 type memory struct {
-	ledger  *aggregator.Ledger
-	objects *objects.Objects
-	queue   *queue.Queue
+	ledger   *aggregator.Ledger
+	objects  *objects.Objects
+	rounds   *rounds.Rounds
+	sessions *sessions.Sessions
+	queue    *queue.Queue
 }
 
 // openMemory opens what is remembered of agents. It returns when this broker
@@ -29,16 +33,40 @@ func (b *Broker) openMemory(ctx context.Context) error {
 	}
 	m := &b.memory
 	m.ledger = aggregator.NewLedger(b.reg, b.log)
-	if m.objects, err = objects.Open(ctx, js, objects.Options{Logger: b.log}); err != nil {
-		return err
+	// The queue is opened last and closed first: when a warning was handed over,
+	// it tells the rounds.
+	for _, part := range []struct {
+		name string
+		open func(context.Context, jetstream.JetStream) (func(context.Context) error, error)
+	}{{"objects", b.openObjects}, {"rounds", b.openRounds}, {"sessions", b.openSessions}, {"queue", b.openQueue}} {
+		stop, err := part.open(ctx, js)
+		if err != nil {
+			return err
+		}
+		b.stack.Push(part.name, stop)
 	}
-	b.stack.Push("objects", func(context.Context) error { return m.objects.Close() })
-	m.queue, err = queue.Open(ctx, js, queue.Options{Finish: m.finish, Watch: m.ledger.Queue(), Logger: b.log})
-	if err != nil {
-		return err
-	}
-	b.stack.Push("queue", m.queue.Close)
 	return nil
+}
+
+func (b *Broker) openObjects(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
+	b.memory.objects, err = objects.Open(ctx, js, objects.Options{Logger: b.log})
+	return func(context.Context) error { return b.memory.objects.Close() }, err
+}
+
+func (b *Broker) openRounds(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
+	b.memory.rounds, err = rounds.Open(ctx, js, rounds.Options{Conflict: b.memory.ledger.Conflict, Logger: b.log})
+	return func(ctx context.Context) error { return b.memory.rounds.Close(ctx) }, err
+}
+
+func (b *Broker) openSessions(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
+	b.memory.sessions, err = sessions.Open(ctx, js, sessions.Options{Logger: b.log})
+	return func(ctx context.Context) error { return b.memory.sessions.Close(ctx) }, err
+}
+
+func (b *Broker) openQueue(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
+	m := &b.memory
+	m.queue, err = queue.Open(ctx, js, queue.Options{Finish: m.finish, Watch: m.ledger.Queue(), Logger: b.log})
+	return func(ctx context.Context) error { return m.queue.Close(ctx) }, err
 }
 
 // finish does what has to be done when an item was handed over: the grace of a
@@ -47,15 +75,20 @@ func (m *memory) finish(ctx context.Context, agent string, it *schema.Item) erro
 	if it.Producer != aggregator.RoundProducer {
 		return nil
 	}
-	return nil
+	return m.rounds.Warned(ctx, agent, it.Number)
 }
 
 // ready is what is wrong with what this broker knows of it; nil: nothing.
-func (m *memory) ready() error { return m.queue.Ready() }
+func (m *memory) ready() error {
+	if err := m.queue.Ready(); err != nil {
+		return err
+	}
+	return m.rounds.Ready()
+}
 
 // use is the memory as the aggregator uses it.
 func (m *memory) use() aggregator.Memory {
-	return aggregator.Memory{Queue: m.queue, Objects: m.objects}
+	return aggregator.Memory{Queue: m.queue, Objects: m.objects, Rounds: m.rounds, Sessions: m.sessions}
 }
 
 // stage makes the hooks that run in the aggregator.

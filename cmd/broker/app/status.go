@@ -82,7 +82,7 @@ func printMemory(w io.Writer, st *schema.FabricStatus) {
 		fmt.Fprintf(w, "pending  %d, oldest %s: %s\n", waiting, rough(st.OldestPending), bySource(st.Pending))
 	}
 	if st.BlockedRounds > 0 {
-		fmt.Fprintf(w, "rounds   %d agents may only use tools that end their rounds\n", st.BlockedRounds)
+		fmt.Fprintf(w, "rounds   %d over: only tools that end them pass\n", st.BlockedRounds)
 	}
 }
 
