@@ -174,17 +174,13 @@ func (r *running) config(path string) string {
 	return write(r, r.TempDir(), "hooks.yaml", changed)
 }
 
-// variables are the environment of a command; files in it are the test's own,
-// and nobody waits for long.
+// variables are the environment of a command; files in it are the test's own.
 func (r *running) variables(assignments string) []string {
 	var env []string
 	for kv := range strings.FieldsSeq(assignments) {
 		name, value, _ := strings.Cut(kv, "=")
 		if file, ok := strings.CutPrefix(value, "/tmp/"); ok {
 			value = filepath.Join(r.TempDir(), file)
-		}
-		if name == "DELAY_SECONDS" {
-			value = "0.01"
 		}
 		r.env[name] = value
 		env = append(env, name+"="+value)
