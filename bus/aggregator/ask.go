@@ -46,7 +46,7 @@ func (a *Aggregator) take(m *nats.Msg) {
 		a.refuse(m, act, req.Routing, arrived, err)
 		return
 	}
-	a.seen(&req.Routing)
+	a.seen(&req.Routing, req.Body)
 	plan := act.Plan(req.Agent, req.Event, req.Tool)
 	if plan.Empty() && !a.minds(act, plan, &req) {
 		a.reply(m, act.nothing)

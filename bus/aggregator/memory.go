@@ -55,12 +55,14 @@ type Rounds interface {
 	Denied(ctx context.Context, agent string, start uint64, event string) (schema.Round, error)
 	Passed(ctx context.Context, agent string) error
 	SoftDue() []schema.Round
+	Blocked() int
 }
 
 // Sessions is what is used of a [sessions.Sessions].
 type Sessions interface {
 	Name(ctx context.Context, session, agent, label string) (sessions.Named, error)
 	Seen(agent, session string)
+	Describe(a sessions.Agent)
 }
 
 // Objects is what is used of an [objects.Objects].
@@ -81,14 +83,21 @@ func (a *Aggregator) budgeted(deadline time.Time) (context.Context, context.Canc
 	return context.WithTimeout(a.ctx, min(stateBudget, left-schema.Margin(left)))
 }
 
-// seen notes that the agent of an event is there.
-func (a *Aggregator) seen(r *schema.Routing) {
+// seen notes that the agent of an event is there, and what it says of itself
+// when its session starts.
+func (a *Aggregator) seen(r *schema.Routing, body []byte) {
 	if a.opt.Memory.Queue != nil {
 		a.opt.Memory.Queue.Seen(r.Agent, r.Session)
 	}
-	if a.opt.Memory.Sessions != nil {
-		a.opt.Memory.Sessions.Seen(r.Agent, r.Session)
+	if a.opt.Memory.Sessions == nil {
+		return
 	}
+	if r.Event == schema.SessionStart {
+		if e, err := schema.DecodeEvent(body, *r); err == nil {
+			a.opt.Memory.Sessions.Describe(sessions.Agent{Agent: r.Agent, Session: r.Session, Runtime: e.Runtime})
+		}
+	}
+	a.opt.Memory.Sessions.Seen(r.Agent, r.Session)
 }
 
 // round is the agent's round; nil: it has none.
@@ -108,7 +117,7 @@ func (a *Aggregator) remembered(s *schema.FabricStatus) {
 		st := a.opt.Memory.Queue.Stats()
 		s.Pending, s.OldestPending = st.Pending, schema.Duration(st.Oldest)
 	}
-	if r, ok := a.opt.Memory.Rounds.(interface{ Blocked() int }); ok {
-		s.BlockedRounds = r.Blocked()
+	if a.opt.Memory.Rounds != nil {
+		s.BlockedRounds = a.opt.Memory.Rounds.Blocked()
 	}
 }

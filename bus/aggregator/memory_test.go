@@ -272,6 +272,15 @@ func (m fakeRounds) SoftDue() []schema.Round {
 	return []schema.Round{*m.round}
 }
 
+func (m fakeRounds) Blocked() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.round == nil || !m.round.Blocked() {
+		return 0
+	}
+	return 1
+}
+
 type fakeSessions struct{ *memory }
 
 func (m fakeSessions) Name(ctx context.Context, _, agent, label string) (sessions.Named, error) {
@@ -288,6 +297,10 @@ func (m fakeSessions) Name(ctx context.Context, _, agent, label string) (session
 }
 
 func (m fakeSessions) Seen(string, string) {}
+
+func (m fakeSessions) Describe(a sessions.Agent) {
+	_ = m.called(context.Background(), "describe %s %s %s", a.Agent, a.Session, a.Runtime)
+}
 
 // stages are the built-in ones.
 func stages(h *schema.Hook) (aggregator.Stage, error) { return builtin.Stage(h) }

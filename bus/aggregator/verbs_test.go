@@ -260,8 +260,9 @@ func TestStatusAndMetricsTellWhatWaits(t *testing.T) {
 		m.put(human("x"))
 		m.put(&schema.Item{Source: "ci", Content: "x"})
 		m.put(&schema.Item{Source: "cd", Content: "x"})
+		m.round = over()
 		st := f.status("")
-		if st.Pending["ci"] != 1 || st.Pending["human"] != 1 || st.OldestPending != schema.Duration(3*time.Second) {
+		if st.BlockedRounds != 1 || st.Pending["ci"] != 1 || st.Pending["human"] != 1 || st.OldestPending != schema.Duration(3*time.Second) {
 			t.Errorf("%+v", st)
 		}
 		for source, want := range map[string]float64{"human": 1, "other": 2, "peer": 0, "ci": -1} {
@@ -271,6 +272,20 @@ func TestStatusAndMetricsTellWhatWaits(t *testing.T) {
 		}
 		if f.value("injections_oldest_pending_seconds") != 3 || f.value("mirror_lag_seconds") != 1 {
 			t.Error("the age or the lag is wrong")
+		}
+	})
+}
+
+func TestWhatAnAgentSaysOfItselfIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{})
+		q := event(schema.SessionStart)
+		q.Data = []byte(`{"runtime":"claude","agent_id":"somebody else"}`)
+		f.ask(q)
+		f.ask(event(schema.PreToolUse))
+		if got := m.said("describe"); len(got) != 1 || got[0] != "describe a s claude" {
+			t.Errorf("%q", got)
 		}
 	})
 }
