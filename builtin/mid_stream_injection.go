@@ -104,10 +104,10 @@ func (m *midStream) passes(r *schema.Receiver, p *schema.Peers) func(*schema.Ite
 	return func(it *schema.Item) bool { return !m.Defer || early || it.Sequence <= p.Checkpoint }
 }
 
-// updatesIn counts the updates of the agent's round. An agent without rounds is
-// in one for ever.
+// updatesIn counts the updates of the agent's round. Where there are no rounds
+// none counts: no later one would let through what the bound held back.
 func updatesIn(r *schema.Receiver, p *schema.Peers) int {
-	if r.Round != nil && r.Round.Start != p.Round {
+	if r.Round == nil || r.Round.Start != p.Round {
 		return 0
 	}
 	return p.Updates
@@ -119,13 +119,10 @@ func betweenTurns(r *schema.Receiver) bool { return r.Event == schema.UserPrompt
 
 // count notes one more update in the midst of a turn.
 func (m *midStream) count(r *schema.Receiver, p *schema.Peers) {
-	if p.VoteOnly || betweenTurns(r) {
+	if p.VoteOnly || betweenTurns(r) || r.Round == nil {
 		return
 	}
-	p.Updates = updatesIn(r, p) + 1
-	if r.Round != nil {
-		p.Round = r.Round.Start
-	}
+	p.Updates, p.Round = updatesIn(r, p)+1, r.Round.Start
 }
 
 // Render puts all answers into one text, at the first one's place, and each run
