@@ -57,4 +57,6 @@ full: verify ## verify, and what takes longer or needs root
 	$(MAKE) fuzz
 	$(GO) run ./loadtest bench
 	$(GO) run ./loadtest scale
+	$(GO) run ./loadtest state
+	$(GO) run ./loadtest crash
 	$(MAKE) vuln

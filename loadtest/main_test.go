@@ -169,7 +169,7 @@ func TestState(t *testing.T) {
 			t.Errorf("a figure that can not be: %+v", s)
 		}
 	}
-	if len(r.Rows) == 0 || r.Others == nil || r.Others.Start <= 0 || r.Broadcast == nil || !r.Broadcast.OK() {
+	if len(r.Failures) > 0 || len(r.Rows) == 0 || r.Others == nil || r.Others.Start <= 0 || r.Broadcast == nil || !r.Broadcast.OK() {
 		t.Errorf("a run that can not be: %+v", r)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -17,8 +18,10 @@ type Broadcast struct {
 	Writes uint64 `json:"writes"`
 	// Bytes is how much the items' stream grew.
 	Bytes uint64 `json:"bytes"`
-	// Reached is how many agents were given it, each once.
+	// Reached is how many agents were given it, each once, after Passes calls of
+	// each: more than one where machines are too busy to be in time.
 	Reached int `json:"reached"`
+	Passes  int `json:"passes"`
 }
 
 // OK reports whether one write was enough for all.
@@ -59,16 +62,30 @@ func (o *Options) broadcast(ctx context.Context, r *Report) (err error) {
 		return err
 	}
 	r.Broadcast.Writes, r.Broadcast.Bytes = after-before, grown-bytes
-	everyone.Items = 1
-	f, err := s.told(ctx, everyone)
-	if err != nil {
+	everyone.Items, everyone.Once = 1, true
+	if err := o.reached(ctx, s, r.Broadcast, everyone); err != nil {
 		return err
 	}
-	r.Broadcast.Reached = int(f.Calls - f.Late)
-	everyone.Items = 0
 	_, err = s.told(ctx, everyone) // and nobody is told twice
-	o.say("broadcast: %d of %d agents were told", r.Broadcast.Reached, r.Broadcast.Agents)
 	return err
+}
+
+// reached has everybody ask until all were told, for a while: calls go on
+// without what can not be read in time, and what they took along comes again
+// when its lease has ended.
+func (o *Options) reached(ctx context.Context, s *site, b *Broadcast, everyone Telling) error {
+	for end := time.Now().Add(restFor); b.Reached < b.Agents && time.Now().Before(end); b.Passes++ {
+		f, err := s.told(ctx, everyone)
+		if err != nil {
+			return err
+		}
+		b.Reached = int(f.Calls - f.Late)
+		o.say("broadcast: %d of %d agents were told", b.Reached, b.Agents)
+		if b.Reached < b.Agents && !measure.Pause(ctx, settling) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // quiet is how many messages were ever written to the streams of what waits and

@@ -24,6 +24,8 @@ type Report struct {
 	Broadcast *Broadcast `json:"broadcast,omitzero"`
 	// Leaderless is what happened after each kill of a leader.
 	Leaderless []*Leaderless `json:"leaderless,omitzero"`
+	// Failures are parts that could not be measured, and why.
+	Failures []string `json:"failures,omitzero"`
 	// Repetitions and Window are how it was measured, Machine is where.
 	Repetitions int             `json:"repetitions"`
 	Window      schema.Duration `json:"window"`
@@ -32,7 +34,7 @@ type Report struct {
 
 // OK reports whether every budget was kept, and every promise.
 func (r *Report) OK() bool {
-	return !slices.ContainsFunc(r.Rows, func(r bench.Row) bool { return !r.OK }) &&
+	return len(r.Failures) == 0 && !slices.ContainsFunc(r.Rows, func(r bench.Row) bool { return !r.OK }) &&
 		(r.Broadcast == nil || r.Broadcast.OK()) &&
 		!slices.ContainsFunc(r.Leaderless, func(l *Leaderless) bool { return !l.OK() })
 }
@@ -51,10 +53,14 @@ func (r *Report) Print(w io.Writer) error {
 		r.Others.write(t)
 	}
 	if b := r.Broadcast; b != nil {
-		fmt.Fprintf(t, "\na broadcast to %d agents\t%d writes, %d bytes, %d agents given it\t%s\n", b.Agents, b.Writes, b.Bytes, b.Reached, verdict(b.OK()))
+		fmt.Fprintf(t, "\na broadcast to %d agents\t%d writes, %d bytes, %d agents given it after %d calls of each\t%s\n",
+			b.Agents, b.Writes, b.Bytes, b.Reached, b.Passes, verdict(b.OK()))
 	}
 	for i, l := range r.Leaderless {
 		l.write(t, i+1)
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(t, "\nnot measured: %s\n", f)
 	}
 	fmt.Fprintf(t, "\n%d repetitions; %v\n", r.Repetitions, r.Machine)
 	if err := t.Flush(); err != nil {

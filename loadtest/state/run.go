@@ -83,7 +83,8 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Run measures all parts, one after the other. A single wrong answer is an error.
+// Run measures all parts, one after the other. A single wrong answer ends its
+// part; the figures of the others still count.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -93,8 +94,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, p.name) {
 			continue
 		}
-		if err := p.run(&o, ctx, r); err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
+		err := p.run(&o, ctx, r)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			r.Failures = append(r.Failures, fmt.Sprintf("%s: %v", p.name, err))
+			o.say("%s: %v", p.name, err)
 		}
 	}
 	return r, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +69,8 @@ type Telling struct {
 	Agents int    `json:"agents"`
 	// Items is how many a call is to bring; it is not looked at if it is negative.
 	Items int `json:"items"`
+	// Once: an agent is to be given so many once, by whichever of its calls.
+	Once bool `json:"once,omitzero"`
 	// For makes it a watch: one attempt after the other about the agent with
 	// Prefix and 0, whatever comes of them.
 	For schema.Duration `json:"for,omitzero"`
@@ -88,13 +91,16 @@ type teller struct {
 	name   string // as a producer
 	number atomic.Uint64
 	late   atomic.Int64 // of the request under way
+
+	mu     sync.Mutex     // guards given
+	given  map[string]int // items, by agent, where they are given once
 	output string
 }
 
 func startTeller(ctx context.Context, c TellerConfig) (*proc.Role, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectIn, fmt.Errorf("no connection within %v", connectIn))
 	defer cancel()
-	t := &teller{name: fmt.Sprintf("teller-%d", os.Getpid()), output: `"` + strings.Repeat("x", 700) + `"`}
+	t := &teller{name: fmt.Sprintf("teller-%d", os.Getpid()), given: map[string]int{}, output: `"` + strings.Repeat("x", 700) + `"`}
 	var err error
 	if t.nc, err = bus.Connect(ctx, bus.Options{URL: c.NATS, Name: "loadtest teller"}); err != nil {
 		return nil, err
@@ -222,17 +228,29 @@ func (t *teller) ask(ctx context.Context, agent string, q Telling) (items int, e
 		return 0, err
 	}
 	items = count(v)
-	if items < q.Items {
+	all := items
+	if q.Once {
+		all = t.note(agent, items)
+	}
+	if all < q.Items {
 		t.late.Add(1)
 	}
-	if q.Items >= 0 && items > q.Items {
-		return items, fmt.Errorf("%s was given %d items where %d waited", agent, items, q.Items)
+	if q.Items >= 0 && all > q.Items {
+		return items, fmt.Errorf("%s was given %d items where %d waited", agent, all, q.Items)
 	}
 	if q.Do == askAndAck {
 		return items, t.c.Ack(ctx, agent, v.EventID)
 	}
 	t.c.Handed(v.EventID)
 	return items, nil
+}
+
+// note adds to what an agent was given, and says how much that is.
+func (t *teller) note(agent string, items int) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.given[agent] += items
+	return t.given[agent]
 }
 
 // count is how many items a verdict brings.
