@@ -31,6 +31,9 @@ const (
 	maxFabrics = 64
 	// oldest is the age at which files of agents that are gone are taken away.
 	oldest = 30 * 24 * time.Hour
+	// useful is how long an event is worth being acknowledged: long after its lease
+	// its items went out again, and it is the sequences that cut them.
+	useful = 10 * time.Minute
 	// patience is how long a shim waits for others that write.
 	patience = 250 * time.Millisecond
 )
@@ -58,9 +61,13 @@ func (f Folder) Load(agent string) (all []client.Handover, err error) {
 		if err != nil {
 			continue // nobody's of ours
 		}
-		r, err := load(filepath.Join(string(f), folder, e.Name(), name))
+		path := filepath.Join(string(f), folder, e.Name(), name)
+		r, err := load(path)
 		if err != nil {
 			errs = append(errs, err)
+		}
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > useful {
+			r.Events = nil
 		}
 		if h := (client.Handover{Fabric: fabric, Agent: agent, Events: r.Events, Sequences: r.Sequences}); len(h.Events)+len(h.Sequences) > 0 {
 			all = append(all, h)

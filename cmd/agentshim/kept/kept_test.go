@@ -171,6 +171,22 @@ func TestAFileIsBounded(t *testing.T) {
 	}
 }
 
+func TestLongAfterTheLeaseOnlySequencesCount(t *testing.T) {
+	dir := Folder(t.TempDir())
+	h := client.Handover{Fabric: "f", Agent: "a", Events: []string{event(1)}, Sequences: []uint64{1}}
+	if err := dir.Keep(h, nil); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-useful - time.Minute)
+	if err := os.Chtimes(filepath.Join(string(dir), folder, "f", "a"+suffix), long, long); err != nil {
+		t.Fatal(err)
+	}
+	h.Events = nil
+	if got, err := dir.Load("a"); err != nil || !cmp.Equal(got, []client.Handover{h}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestWhatIsOldIsTakenAway(t *testing.T) {
 	dir := Folder(t.TempDir())
 	keep := func(agent string) string {
