@@ -3,6 +3,7 @@ package schema_test
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,34 @@ func TestGoldenFilesKeepTheirSchemas(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Each control request about what waits for agents keeps the schema that its
+// endpoint shows.
+func TestControlRequestsKeepTheirSchemas(t *testing.T) {
+	answers := []string{"receipt", "duplicate", "answer"}
+	for _, file := range list(t, "control", ".schema.json") {
+		verb := strings.TrimSuffix(file, ".schema.json")
+		s := jsonSchema(t, "control/"+verb)
+		if text := schema.ControlSchema(verb); text != string(read(t, filepath.Join("control", file))) {
+			t.Errorf("%s: its endpoint shows %q", verb, text)
+		}
+		for _, golden := range list(t, wireDir, ".json") {
+			name, kind, _ := strings.Cut(strings.TrimSuffix(golden, ".json"), ".")
+			if name != verb || slices.Contains(answers, kind) {
+				continue
+			}
+			if err := validate(t, s, read(t, filepath.Join(wireDir, golden))); err != nil {
+				t.Errorf("%s: %v", golden, err)
+			}
+		}
+		if validate(t, s, []byte(`[]`)) == nil {
+			t.Errorf("%s: its schema lets a list pass", verb)
+		}
+	}
+	if schema.ControlSchema("status") != "" {
+		t.Error("there is a schema of what has none")
 	}
 }
 

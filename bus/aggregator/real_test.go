@@ -19,6 +19,8 @@ import (
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/bus/state/rounds"
+	"github.com/hookfabric/hookfabric/bus/state/sessions"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -51,13 +53,29 @@ func join(t *testing.T, s *embedded.Server, name string) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	if n.queue, err = queue.Open(t.Context(), js, queue.Options{Watch: ledger.Queue()}); err != nil {
+	all, err := rounds.Open(t.Context(), js, rounds.Options{Conflict: ledger.Conflict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = all.Close(context.Background()) })
+	who, err := sessions.Open(t.Context(), js, sessions.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = who.Close(context.Background()) })
+	finish := func(ctx context.Context, agent string, it *schema.Item) error {
+		if it.Producer != aggregator.RoundProducer {
+			return nil
+		}
+		return all.Warned(ctx, agent, it.Number)
+	}
+	if n.queue, err = queue.Open(t.Context(), js, queue.Options{Finish: finish, Watch: ledger.Queue()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = n.queue.Close(context.Background()) })
 	n.agg, err = aggregator.Start(aggregator.Options{
 		Events: bustest.Connect(t, s, "events-"+name), Work: bustest.Connect(t, s, "work-"+name), Fabric: "fabric-1", Node: name,
-		Memory: aggregator.Memory{Queue: n.queue, Objects: store}, Stages: stages, Ledger: ledger, Registerer: n.reg, Logger: slog.New(slog.DiscardHandler),
+		Memory: aggregator.Memory{Queue: n.queue, Rounds: all, Sessions: who, Objects: store}, Stages: stages, Ledger: ledger, Registerer: n.reg, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -290,6 +308,112 @@ func TestObjectsAreFetchedByWhoAnItemIsFor(t *testing.T) {
 		}
 		if _, failed = n.request("fetch.b", `{"digest":"`+digest+`"}`); failed == nil || failed.Code != schema.CodeNotFound {
 			t.Errorf("another agent: %+v", failed)
+		}
+	})
+}
+
+// The broker does that when its disk was full.
+func TestWhatWaitsOutlivesAJetStreamThatIsStartedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		n := join(t, s, "one")
+		n.inject("text-0")
+		if err := s.Mend(); err != nil {
+			t.Fatal(err)
+		}
+		<-after1m()
+		n.inject("text-1")
+		if err := n.queue.Ready(); err != nil {
+			t.Error(err)
+		}
+		if got := texts(n.ask(event(schema.PostToolUse))); !slices.Equal(got, []string{"text-0", "text-1"}) {
+			t.Errorf("%q came", got)
+		}
+	})
+}
+
+// Two brokers watch the same round; whoever notices, the agent is warned once,
+// and the hard limit comes only after that was handed over.
+func TestARoundEndsAsItShould(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		one, two := join(t, s, "one"), join(t, s, "two")
+		if _, failed := one.request("round.a", `{"action":"start","initial":"1m0s","grace":"10s"}`); failed != nil {
+			t.Fatal(failed)
+		}
+		<-time.After(10 * time.Minute) // both have noticed for long
+		if v := two.ask(using("Bash", id(1))); v.Decision != schema.Continue {
+			t.Errorf("before the warning was handed over: %+v", v)
+		}
+		warning := one.ask(with(event(schema.PostToolUse), id(2), 1))
+		if len(warning.Injections) != 1 || warning.Injections[0].Source != schema.SourceTimeout {
+			t.Fatalf("%+v", warning)
+		}
+		if n := one.value("soft_timeouts_total") + two.value("soft_timeouts_total"); n != 1 {
+			t.Errorf("%v warnings", n)
+		}
+		two.request("ack.a", `{"fabric":"fabric-1","events":["`+id(2)+`"]}`)
+		if v := two.ask(using("Bash", id(3))); v.Decision != schema.Continue {
+			t.Errorf("in the grace: %+v", v)
+		}
+		<-time.After(30 * time.Second)
+		one.denies(two)
+		for _, n := range []*node{one, two} {
+			if v := n.ask(using("mcp__s__vote", id(30))); v.Decision != schema.Continue || v.Terminate != nil {
+				t.Errorf("a terminal tool: %+v", v)
+			}
+		}
+		if st := one.status(""); st.BlockedRounds != 1 {
+			t.Errorf("%+v", st)
+		}
+		if _, failed := two.request("round.a", `{"action":"start"}`); failed != nil {
+			t.Fatal(failed)
+		}
+		if v := two.ask(using("Bash", id(40))); v.Decision != schema.Continue || v.Terminate != nil {
+			t.Errorf("in a new round: %+v", v)
+		}
+	})
+}
+
+// denies has two brokers deny calls until the run is to end.
+func (n *node) denies(other *node) {
+	n.t.Helper()
+	for i := range rounds.MaxDenials {
+		v := []*node{n, other}[i%2].ask(using("Bash", id(10+i)))
+		if v.Decision != schema.Deny || (v.Terminate != nil) != (i == rounds.MaxDenials-1) {
+			n.t.Errorf("denial %d: %+v", i+1, v)
+		}
+	}
+}
+
+// A warning that comes with the agent's very next call, though no broker has
+// looked at its round meanwhile.
+func TestALimitThatIsOverIsSaidAtTheNextCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := join(t, bustest.Start(t), "one")
+		if _, failed := n.request("round.a", `{"action":"start","initial":"0s"}`); failed != nil {
+			t.Fatal(failed)
+		}
+		if v := n.ask(event(schema.PostToolUse)); len(v.Injections) != 1 || v.Injections[0].Hook != schema.RoundTimeoutPost {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+func TestAnAnswerReachesTheOthersOfItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := join(t, bustest.Start(t), "one")
+		if _, failed := n.request("answer.a", `{"session":"s","content":"text-42 is in /w/x.go","workspace":"/w"}`); failed != nil {
+			t.Fatal(failed)
+		}
+		if v := n.ask(event(schema.PostToolUse)); len(v.Injections) > 0 {
+			t.Errorf("its author gets it: %+v", v.Injections)
+		}
+		other := event(schema.PostToolUse)
+		other.Subject = strings.Replace(other.Subject, ".a.", ".b.", 1)
+		v := n.ask(with(other, id(2), 1))
+		if got := texts(v); !slices.Equal(got, []string{"text-42"}) || !strings.Contains(v.Injections[0].Content, "agent1.1") || strings.Contains(v.Injections[0].Content, " /w/x.go") {
+			t.Errorf("%q, %+v", got, v.Injections)
 		}
 	})
 }

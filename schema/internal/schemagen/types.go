@@ -58,7 +58,7 @@ func finish(s *jsonschema.Schema, t reflect.Type, d docs) {
 			s.Types, s.Type = nil, "array"
 			s = s.Items
 		} else {
-			s.Types, s.Type = nil, "object"
+			s.Types, s.Type = nil, notNull(s)
 		}
 		t = t.Elem()
 	}
@@ -74,6 +74,16 @@ func finish(s *jsonschema.Schema, t reflect.Type, d docs) {
 		finish(p, f.Type, d)
 		p.Description = d.of(t, f)
 	}
+}
+
+// notNull is the type of what a pointer points to.
+func notNull(s *jsonschema.Schema) string {
+	for _, t := range s.Types {
+		if t != "null" {
+			return t
+		}
+	}
+	return s.Type
 }
 
 func eventSchema(d docs) (*jsonschema.Schema, error) {
