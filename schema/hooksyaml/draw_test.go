@@ -65,6 +65,11 @@ PreToolUse/round_timeout_pre`) {
 		if handler == "high_priority_task_reminder" {
 			h.Matcher, h.Pool = "*update_task_status", "default"
 		}
+		for _, o := range c.Hooks {
+			if event == "ToolError" && o.Event == schema.PostToolUse && o.Agent == "" && o.Type == h.Type && o.Handler == handler {
+				h.Options, h.Matcher = o.Options, o.Matcher
+			}
+		}
 		for n := 2; names[h.Name]; n++ {
 			h.Name = fmt.Sprintf("%s-%d", handler, n)
 		}

@@ -15,8 +15,10 @@ const HighPriorityTaskReminder = "high_priority_task_reminder"
 
 // AddPresets puts the hooks of cfg's presets before all others, in place of
 // those that are there. One is left out where somebody wrote a global hook of
-// its builtin and event. Their names are derived behind all others, so that
-// nobody's name is ever taken by them.
+// its builtin and event. What is written of a delivery hook at PostToolUse holds
+// for the preset's at ToolError, too: what is kept back from an agent must not
+// reach it because a tool failed. The names are derived behind all others, so
+// that nobody's name is ever taken by them.
 func AddPresets(cfg *schema.Config) {
 	written := slices.DeleteFunc(slices.Clone(cfg.Hooks), func(h schema.Hook) bool { return h.Preset != "" })
 	names := make(map[string]bool, len(written))
@@ -32,6 +34,7 @@ func AddPresets(cfg *schema.Config) {
 			if replaced(&h, written) {
 				continue
 			}
+			follow(&h, written)
 			for n := 2; names[h.Name]; n++ {
 				h.Name = h.Handler + "-" + strconv.Itoa(n)
 			}
@@ -50,6 +53,19 @@ func replaced(h *schema.Hook, written []schema.Hook) bool {
 	return slices.ContainsFunc(written, func(w schema.Hook) bool {
 		return w.Agent == "" && w.Event == h.Event && w.Type == h.Type && w.Handler == h.Handler
 	})
+}
+
+// follow gives a preset's hook at ToolError what the last global one of its
+// builtin at PostToolUse says.
+func follow(h *schema.Hook, written []schema.Hook) {
+	if h.Event != schema.ToolError {
+		return
+	}
+	for i := range written {
+		if w := &written[i]; w.Agent == "" && w.Event == schema.PostToolUse && w.Type == h.Type && w.Handler == h.Handler {
+			h.Options, h.Matcher = w.Options, w.Matcher
+		}
+	}
 }
 
 // delivery are the hooks that hand over what waits for an agent, in their usual

@@ -1,6 +1,7 @@
 package hooksyaml_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -68,6 +69,24 @@ func TestWhatIsWrittenTakesAPresetsPlace(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhatIsWrittenAtPostToolUseHoldsAtToolError(t *testing.T) {
+	doc := read(t, "hooks: {PostToolUse: [{type: builtin, handler: human_input, matcher: Write, options: {a: 1}}], ToolError: [{type: builtin, handler: mid_stream_injection}]}")
+	said := map[string]string{}
+	for _, h := range doc.Config.Hooks {
+		if h.Event == schema.ToolError {
+			said[h.Handler] = fmt.Sprintf("%s %v %s", h.Matcher, h.Options, h.Preset)
+		}
+	}
+	want := map[string]string{
+		"human_input": "Write map[a:1] delivery", "mid_stream_injection": " map[] ", "subagent_complete": " map[] delivery",
+		"background_tool_complete": " map[] delivery", "round_timeout_post": " map[] delivery",
+	}
+	if d := cmp.Diff(want, said); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	readsBack(t, &doc.Config)
 }
 
 // What is said of stages, where it says what holds anyway.
