@@ -2,6 +2,7 @@ package hookfabric_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -96,7 +97,7 @@ func neverBeforeWarned(t *testing.T) {
 	f := start(t, nothingWritten)
 	a := f.loop("a")
 	f.usualRound("a")
-	<-time.After(5 * time.Hour)
+	<-time.After(30 * time.Minute)
 	if v := a.try("Bash"); v.Decision != schema.Continue {
 		t.Errorf("before anybody could tell it: %+v", v)
 	}
@@ -259,7 +260,7 @@ func leftAlone(t *testing.T) {
 	f := start(t, nothingWritten)
 	a, b := f.loop("a"), f.loop("b")
 	f.round("b", schema.RoundRequest{Action: schema.RoundStart, Subsequent: limit(time.Minute)})
-	<-time.After(24 * time.Hour)
+	<-time.After(30 * time.Minute)
 	for _, l := range []*loop{a, b} {
 		if got := l.works("Bash"); got != "" {
 			t.Errorf("%s was told %s", l.id, got)
@@ -305,9 +306,9 @@ func otherTerminals(t *testing.T) {
 func TestOneSoftTimeOutPerRoundHoweverManyRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const racers = 64
-		runs := 1000
-		if testing.Short() {
-			runs = 100
+		runs := 50
+		if os.Getenv("HOOKFABRIC_LONG") != "" {
+			runs = 1000
 		}
 		f := start(t, nothingWritten)
 		a := f.loop("a")
