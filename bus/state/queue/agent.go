@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 // settledEvents is how many events are remembered that need no acknowledgement.
@@ -28,12 +29,31 @@ type agent struct {
 	// first, for as long as its cursor does not say; 0: it was not seen here.
 	first atomic.Uint64
 	// session is the one it was seen in last.
-	session atomic.Pointer[string]
+	session atomic.Pointer[sessionOf]
 	// due: its cursor is about to be written because it was seen.
 	due atomic.Bool
 
 	mu      sync.Mutex // guards the writes of cursor, and settled
 	settled []string   // events that were acknowledged, newest last
+}
+
+// sessionOf is a session, and the first token of the keys of its items.
+type sessionOf struct{ name, scope string }
+
+// scopeOf is the first token of the keys of a session's items; empty: it has
+// none.
+func (a *agent) scopeOf(session string) string {
+	if session == "" {
+		return ""
+	}
+	if s := a.session.Load(); s != nil && s.name == session {
+		return s.scope
+	}
+	scope, err := scopeToken(schema.Scope{Session: session})
+	if err != nil {
+		return ""
+	}
+	return scope
 }
 
 // known is a revision of a cursor.

@@ -18,7 +18,10 @@ import (
 // fill puts n items for as many other agents into the bucket.
 func fill(b testing.TB, s *embedded.Server, n int) {
 	b.Helper()
-	js := stream(b, s)
+	js, err := jetstream.New(connect(b, s), jetstream.WithPublishAsyncMaxPending(n+1))
+	if err != nil {
+		b.Fatal(err)
+	}
 	for i := range n {
 		it := item(1)
 		value, err := schema.Marshal(it)

@@ -70,14 +70,8 @@ func (q *Queue) look(ctx context.Context, a *agent, fresh bool, session string) 
 	if err := q.items.mirror.Reach(ctx, k.At); err != nil {
 		return nil, nil, unavailable(err)
 	}
-	who := scopes{own: a.scope}
-	if session != "" {
-		var err error
-		if who.session, err = scopeToken(schema.Scope{Session: session}); err != nil {
-			return nil, nil, invalid("the session: %w", err)
-		}
-	}
-	return k, q.index.view(who, &k.cursor), nil
+	// A session whose name is too long for a key has no items.
+	return k, q.index.view(scopes{own: a.scope, session: a.scopeOf(session)}, &k.cursor), nil
 }
 
 // store writes the plan's cursor, and reports whether nobody was faster.

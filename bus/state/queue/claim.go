@@ -50,7 +50,7 @@ func (q *Queue) Claim(ctx context.Context, c *Claim) (Claimed, error) {
 // wait returns when the mirror has told of all that was accepted here for the
 // agent: an older item that was accepted elsewhere goes out first.
 func (q *Queue) wait(ctx context.Context, a *agent, session string) error {
-	need := q.index.newestOf(a.scope, session)
+	need := q.index.newestOf(a.scope, a.scopeOf(session))
 	if need == 0 {
 		return nil
 	}
@@ -284,8 +284,8 @@ func (q *Queue) Seen(agent, session string) {
 }
 
 func (q *Queue) see(a *agent, session string) {
-	if old := a.session.Load(); session != "" && (old == nil || *old != session) {
-		a.session.Store(&session)
+	if old := a.session.Load(); session != "" && (old == nil || old.name != session) {
+		a.session.Store(&sessionOf{name: session, scope: a.scopeOf(session)})
 	}
 	k := a.cursor.Load()
 	if k.Since == 0 && a.first.Load() == 0 {

@@ -1,10 +1,6 @@
 package queue
 
-import (
-	"time"
-
-	"github.com/hookfabric/hookfabric/bus"
-)
+import "time"
 
 // Due reports whether a claim could find something. It costs no round trip and
 // may be wrong in saying yes.
@@ -22,11 +18,7 @@ func (q *Queue) Due(agent, session string) bool {
 	if q.index.first(allScope, k, a, k.AckedTo+1) {
 		return true
 	}
-	if session == "" {
-		return false
-	}
-	tok, err := bus.Token(session)
-	return err == nil && q.index.first(sessionScope+tok, k, a, 1)
+	return q.index.first(a.scopeOf(session), k, a, 1)
 }
 
 // first reports whether the line holds, from that sequence on, something that
@@ -59,10 +51,7 @@ func (x *index) any(scope string) bool {
 // newestOf is the newest item of the agent's lines that is here before the mirror
 // told of it; 0: there is none.
 func (x *index) newestOf(own, session string) (newest uint64) {
-	scopes := [...]string{own, allScope, ""}
-	if tok, err := bus.Token(session); err == nil {
-		scopes[2] = sessionScope + tok
-	}
+	scopes := [...]string{own, allScope, session}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, s := range scopes {

@@ -34,7 +34,7 @@ func (q *Queue) waitingFor(agent string) []*entry {
 	}
 	who := scopes{own: a.scope}
 	if s := a.session.Load(); s != nil {
-		who.session, _ = scopeToken(schema.Scope{Session: *s})
+		who.session = s.scope
 	}
 	return q.index.view(who, new(cursor)).merged()
 }
@@ -77,10 +77,7 @@ func (q *Queue) Names(agent, session, digest string) bool {
 	if err != nil {
 		return false
 	}
-	who := scopes{own: a.scope}
-	if session != "" {
-		who.session, _ = scopeToken(schema.Scope{Session: session})
-	}
+	who := scopes{own: a.scope, session: a.scopeOf(session)}
 	return slices.ContainsFunc(q.index.view(who, new(cursor)).merged(), func(e *entry) bool {
 		it := &e.item
 		return it.Object != nil && it.Object.Digest == digest ||
