@@ -65,7 +65,7 @@ type FabricStatus struct {
 	LoadErrors map[string]string `json:"load_errors,omitzero"`
 	// Pending counts what waits for agents, by source.
 	Pending map[string]int `json:"pending,omitzero"`
-	// OldestPending is how long the oldest of it has waited.
+	// OldestPending is how long the oldest of it has waited that is for one agent.
 	OldestPending Duration `json:"oldest_pending,omitzero"`
 	// BlockedRounds counts the agents that may only use terminal tools.
 	BlockedRounds int `json:"blocked_rounds,omitzero"`

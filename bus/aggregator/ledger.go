@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,7 +58,7 @@ func NewLedger(reg prometheus.Registerer, log *slog.Logger) *Ledger {
 	}
 	alone := func(name, help string) prometheus.Counter { return counter(name, help).WithLabelValues() }
 	l.delivered = bySource("injections_delivered_total", "Items whose agents' sides said that they handed them over.")
-	l.ended = bySource("injections_expired_total", "Items that waited for too long and are gone.")
+	l.ended = bySource("injections_expired_total", "Items of one agent that waited for too long and are gone.")
 	l.redelivered = alone("injections_redelivered_total", "Items that went out again because nobody acknowledged them in time.")
 	l.duplicates = alone("injections_duplicates_total", "Repeats of items that were accepted before.")
 	l.leases = alone("lease_expirations_total", "Leases that ended without an acknowledgement.")
@@ -94,10 +95,15 @@ func (l *Ledger) Queue() queue.Watch {
 // Conflict counts a write that was lost to another one.
 func (l *Ledger) Conflict() { l.conflicts.Inc() }
 
-// end counts an item that waited for too long. The feed is best effort.
+// end counts an item that waited for too long. That what is for several agents
+// comes to its end is no trouble: it always does. The feed is best effort.
 func (l *Ledger) end(it *schema.Item) {
-	l.ended[l.sourceLabel(it.Source)].Inc()
-	l.log.Warn("an item waited for too long and is gone", "key", it.Key, "source", it.Source, "sequence", it.Sequence, "length", it.Length())
+	level, what := slog.LevelInfo, "an item for several agents has come to its end"
+	if it.Scope.Agent != "" {
+		l.ended[l.sourceLabel(it.Source)].Inc()
+		level, what = slog.LevelWarn, "an item waited for too long and is gone"
+	}
+	l.log.Log(context.Background(), level, what, "key", it.Key, "source", it.Source, "sequence", it.Sequence, "length", it.Length())
 	select {
 	case l.expired <- it:
 	default:

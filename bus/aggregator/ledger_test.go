@@ -26,7 +26,8 @@ func TestWhatHappensInTheMemoryIsCounted(t *testing.T) {
 		w.Delivered("a", &schema.Item{Source: "cd"})
 		w.Redelivered("a", free)
 		w.LeaseExpired("a", eventID)
-		w.Expired(free)
+		w.Expired(&schema.Item{Scope: schema.Scope{Agent: "a"}, Source: "ci"})
+		w.Expired(free) // for all: that it ends is no trouble
 		w.Conflict()
 		l.Conflict()
 		for _, c := range []struct {
@@ -79,7 +80,7 @@ func TestMoreExpiredItemsThanTheFeedTakesAreOnlyCounted(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		l := aggregator.NewLedger(reg, slog.New(slog.DiscardHandler))
 		for range 5000 {
-			l.Queue().Expired(human("x"))
+			l.Queue().Expired(&schema.Item{Scope: schema.Scope{Agent: "a"}, Source: schema.SourceHuman})
 		}
 		if n := (&fabric{t: t, reg: reg}).value("injections_expired_total", "source=human"); n != 5000 {
 			t.Errorf("%v were counted", n)

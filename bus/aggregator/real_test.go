@@ -236,8 +236,13 @@ func TestExpiredItemsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := join(t, bustest.Start(t), "one")
 		records := n.records()
-		if _, failed := n.request("inject._", `{"content":"x","all":true,"ttl":"5s","source":"ci"}`); failed != nil {
-			t.Fatal(failed)
+		for subject, body := range map[string]string{
+			"inject._":      `{"content":"x","all":true,"ttl":"5s","source":"ci"}`,
+			"inject.nobody": `{"content":"x","ttl":"5s","source":"ci"}`,
+		} {
+			if _, failed := n.request(subject, body); failed != nil {
+				t.Fatal(failed)
+			}
 		}
 		<-after1m()
 		found := 0
@@ -246,8 +251,8 @@ func TestExpiredItemsAreReported(t *testing.T) {
 				found++
 			}
 		}
-		if found != 1 || n.value("injections_expired_total", "source=other") != 1 {
-			t.Errorf("%d records", found)
+		if counted := n.value("injections_expired_total", "source=other"); found != 2 || counted != 1 {
+			t.Errorf("%d records, %v of one agent's own", found, counted)
 		}
 		if got := n.ask(event(schema.PostToolUse)); len(got.Injections) > 0 {
 			t.Errorf("%+v", got.Injections)

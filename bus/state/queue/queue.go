@@ -118,7 +118,7 @@ type Claimed struct {
 type Stats struct {
 	// Pending counts what waits, by source.
 	Pending map[string]int
-	// Oldest is the age of the item that has waited longest; 0: none.
+	// Oldest is the age of the agent's own item that has waited longest; 0: none.
 	Oldest time.Duration
 	// Lag is how long the mirror has been behind; 0: it is not.
 	Lag time.Duration

@@ -257,6 +257,23 @@ func TestABroadcastIsStoredOnceAndReachesThoseKnownThen(t *testing.T) {
 	})
 }
 
+func TestOnlyWhatIsForOneAgentMakesTheOldest(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q := open(t, s, queue.Options{})
+		enqueue(t, q, item(1, forAll))
+		enqueue(t, q, item(2, forSession))
+		<-time.After(time.Hour)
+		if old := q.Stats().Oldest; old != 0 {
+			t.Errorf("what is for several makes the oldest %v old", old)
+		}
+		enqueue(t, q, item(3))
+		<-time.After(time.Minute)
+		if old := q.Stats().Oldest; old < time.Minute || old > 2*time.Minute {
+			t.Errorf("the oldest is %v old", old)
+		}
+	})
+}
+
 func TestAnAgentMayChangeItsSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q := open(t, s, queue.Options{})

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -162,12 +163,13 @@ func (x *index) bySource() map[string]int {
 	return maps.Clone(x.sources)
 }
 
-// oldest is when the item was accepted that has waited longest; zero: none waits.
+// oldest is when the agent's own item was accepted that has waited longest; zero:
+// none waits. What is for several agents stays until it expires, whoever has it.
 func (x *index) oldest() (at time.Time) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	for _, l := range x.lines {
-		if len(l.items) > 0 && (at.IsZero() || l.items[0].item.Accepted.Before(at)) {
+	for scope, l := range x.lines {
+		if strings.HasPrefix(scope, agentScope) && len(l.items) > 0 && (at.IsZero() || l.items[0].item.Accepted.Before(at)) {
 			at = l.items[0].item.Accepted
 		}
 	}

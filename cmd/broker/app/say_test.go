@@ -345,7 +345,7 @@ func TestStatusSaysWhatWaits(t *testing.T) {
 	st := schema.FabricStatus{Fabric: "f", Ready: true, Pending: map[string]int{"peer": 2, "human": 1, "other": 0},
 		OldestPending: schema.Duration(90 * time.Minute), BlockedRounds: 3}
 	got := s.run(map[string]any{"status._": st}, "", "status")
-	const want = "calls    0 under way\npending  3, oldest 1h30m: human 1, peer 2\nrounds   3 over: only tools that end them pass\n"
+	const want = "calls    0 under way\npending  3: human 1, peer 2; oldest 1h30m\nrounds   3 over: only tools that end them pass\n"
 	if got.Code != 0 || !strings.Contains(got.Stdout, want) {
 		t.Errorf("%+v", got)
 	}

@@ -79,7 +79,11 @@ func printMemory(w io.Writer, st *schema.FabricStatus) {
 		waiting += n
 	}
 	if waiting > 0 {
-		fmt.Fprintf(w, "pending  %d, oldest %s: %s\n", waiting, rough(st.OldestPending), bySource(st.Pending))
+		oldest := ""
+		if st.OldestPending > 0 {
+			oldest = "; oldest " + rough(st.OldestPending)
+		}
+		fmt.Fprintf(w, "pending  %d: %s%s\n", waiting, bySource(st.Pending), oldest)
 	}
 	if st.BlockedRounds > 0 {
 		fmt.Fprintf(w, "rounds   %d over: only tools that end them pass\n", st.BlockedRounds)
