@@ -22,7 +22,7 @@ const (
 	agentsPerShim  = 25
 	lanes          = 2
 	pool           = "crew"
-	think          = 400 * time.Millisecond
+	think          = 800 * time.Millisecond
 	shimRole       = "shim"
 	producerRole   = "producer"
 	firstPort      = 20_000

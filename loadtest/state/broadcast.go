@@ -35,7 +35,9 @@ const (
 
 // broadcast has many agents be seen, and then tells them all one thing.
 func (o *Options) broadcast(ctx context.Context, r *Report) (err error) {
-	s, err := o.alone(ctx, "broadcast", 0)
+	// What is written is counted, not timed: that all agents ask at once must not
+	// be a test of the disk.
+	s, err := o.alone(ctx, "broadcast", relaxed)
 	if err != nil {
 		return err
 	}

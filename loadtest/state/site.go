@@ -239,5 +239,8 @@ func (s *site) settle(ctx context.Context) (roles.Settled, error) {
 	return left, s.broker.Ask(ctx, struct{}{}, &left)
 }
 
-// stop ends all of the site's processes.
-func (s *site) stop() error { return s.crew.Stop() }
+// stop ends all of the site's processes: those first that ask, the servers last,
+// also those that were started again in the place of others.
+func (s *site) stop() error {
+	return errors.Join(s.teller.Stop(), s.broker.Stop(), s.crew.Stop())
+}
