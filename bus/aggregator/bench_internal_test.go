@@ -6,24 +6,74 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/builtin"
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/bus/state/rounds"
+	"github.com/hookfabric/hookfabric/bus/state/sessions"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// BenchmarkNothing is the way of an event that no hook is asked about, from its
-// message to its answer. It is the price of every call of an agent.
+// BenchmarkNothing is the way of an event that no worker is asked about, from its
+// message to its answer: the price of every call of an agent. What is remembered
+// of agents, though nothing is of this one, is to add lookups and nothing else.
 func BenchmarkNothing(b *testing.B) {
 	s := bustest.Start(b)
+	b.Run("alone", func(b *testing.B) { benchmarkNothing(b, s, Memory{}) })
+	b.Run("with a memory", func(b *testing.B) { benchmarkNothing(b, s, opened(b, s)) })
+}
+
+// opened is a memory of which others have much.
+func opened(b *testing.B, s *embedded.Server) Memory {
+	js, err := jetstream.New(bustest.Connect(b, s, "state"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	q, err := queue.Open(b.Context(), js, queue.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r, err := rounds.Open(b.Context(), js, rounds.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	who, err := sessions.Open(b.Context(), js, sessions.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = q.Close(context.Background())
+		_ = r.Close(context.Background())
+		_ = who.Close(context.Background())
+	})
+	for range 1000 {
+		it := &schema.Item{Scope: schema.Scope{Agent: "another"}, Producer: "p", Name: newID(), Source: "ci", Strategy: schema.ToolResult, Content: "x"}
+		if _, err := q.Enqueue(b.Context(), it); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return Memory{Queue: q, Rounds: r, Sessions: who}
+}
+
+func benchmarkNothing(b *testing.B, s *embedded.Server, m Memory) {
 	a, err := Start(Options{
 		Events: bustest.Connect(b, s, "events"), Work: bustest.Connect(b, s, "work"), Logger: slog.New(slog.DiscardHandler),
-		Interest: func(string) bool { return false },
+		Interest: func(string) bool { return false }, Memory: m,
+		Stages: func(h *schema.Hook) (Stage, error) { return builtin.Stage(h) },
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = a.Drain(context.Background()) })
-	if err := a.Activate(schema.Config{Version: 1}); err != nil {
+	cfg := schema.Config{Version: 1}
+	for _, handler := range schema.DeliveryStages() {
+		cfg.Hooks = append(cfg.Hooks, schema.Hook{Name: handler, Event: schema.PostToolUse, Type: schema.Builtin, Handler: handler})
+	}
+	if err := a.Activate(cfg); err != nil {
 		b.Fatal(err)
 	}
 	subject, err := bus.EventSubject("a", schema.PostToolUse)
@@ -31,10 +81,10 @@ func BenchmarkNothing(b *testing.B) {
 		b.Fatal(err)
 	}
 	r := schema.Routing{Event: schema.PostToolUse, Agent: "a", Session: "s", Tool: "Bash", ID: "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182"}
-	m := bus.EventMsg(subject, r, 1, time.Minute, nil, []byte(`{"tool_name":"Bash"}`))
-	m.Reply = "nobody"
+	msg := bus.EventMsg(subject, r, 1, time.Minute, nil, []byte(`{"tool_name":"Bash"}`))
+	msg.Reply = "nobody"
 	b.ReportAllocs()
 	for b.Loop() {
-		a.take(m)
+		a.take(msg)
 	}
 }

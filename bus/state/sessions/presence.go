@@ -63,7 +63,22 @@ func (p *presence) close() {
 
 // Seen notes that an agent was seen. It costs no round trip.
 func (s *Sessions) Seen(agent, session string) {
-	s.presence.note(Agent{Agent: agent, Session: session})
+	if !s.presence.knew(agent, session) {
+		s.presence.note(Agent{Agent: agent, Session: session})
+	}
+}
+
+// knew notes that an agent was seen of whom that is all there is to note, as at
+// nearly every call, and reports whether it is one.
+func (p *presence) knew(agent, session string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := p.known[agent]
+	if k == nil || k.changed || session != "" && session != k.agent.Session {
+		return false
+	}
+	k.at = time.Now()
+	return k.at.Sub(k.written) < writeEvery
 }
 
 // Describe adds what an agent said of itself when its session started. What is
