@@ -92,6 +92,8 @@ func (u *update) list() string {
 func (u *update) workspaceOf(a *schema.PeerAnswer) string {
 	path := schema.WorkspacePath(a.Name)
 	switch shared := u.shared[a.Name]; {
+	case shared == nil && a.Workspace == "":
+		return "its workspace was not shared"
 	case shared == nil:
 		return "its workspace was not shared: nothing below " + path + " can be opened"
 	case shared != a:
