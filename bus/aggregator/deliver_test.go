@@ -337,6 +337,24 @@ func TestLongTextsAreThereIfTheyFit(t *testing.T) {
 	})
 }
 
+// As JSON it is six times as long, and no verdict could hold it.
+func TestATextOfControlCharactersIsLeftToBeFetched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{}, stage(schema.HumanInput, schema.PostToolUse))
+		o, err := m.Put(context.Background(), strings.NewReader(strings.Repeat("\x1b", 3<<20)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.put(&schema.Item{Source: schema.SourceHuman, Object: &o})
+		m.put(human("after it"))
+		v := f.ask(event(schema.PostToolUse))
+		if len(v.HookErrors) > 0 || !strings.Contains(v.Injections[len(v.Injections)-1].Content, "after it") {
+			t.Errorf("%q, %q", told(v), v.HookErrors)
+		}
+	})
+}
+
 func TestARestartAndWorkspacesAreInTheVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()

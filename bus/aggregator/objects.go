@@ -53,7 +53,7 @@ func (d *delivery) inline(ctx context.Context, items []*schema.Item) []*schema.I
 	store := d.agg.opt.Memory.Objects
 	room := int64(maxHanded)
 	for _, it := range items {
-		room -= int64(len(it.Content))
+		room -= asJSON(it.Content)
 	}
 	all := make([]*schema.Item, len(items))
 	for i, it := range items {
@@ -66,12 +66,31 @@ func (d *delivery) inline(ctx context.Context, items []*schema.Item) []*schema.I
 			d.agg.opt.Logger.Debug("the text of an item is left to its agent's side to fetch", "sequence", it.Sequence, "error", err)
 			continue
 		}
-		room -= it.Object.Size
+		size := asJSON(text)
+		if size > room {
+			continue
+		}
+		room -= size
 		filled := *it // the item itself belongs to the queue
 		filled.Content, filled.Object = text, nil
 		all[i] = &filled
 	}
 	return all
+}
+
+// asJSON is how long a text is as JSON, in which control characters take six
+// times their room: a verdict that is too large to send would come again for ever.
+func asJSON(text string) int64 {
+	n := int64(len(text))
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ':
+			n += 5
+		case c == '"' || c == '\\':
+			n++
+		}
+	}
+	return n
 }
 
 // whole reads an object.
