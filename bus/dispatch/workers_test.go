@@ -31,6 +31,11 @@ func TestDispatchOnRealWorkersEqualsTheModel(t *testing.T) {
 		for name, answers := range c.Table {
 			c.Table[name] = playable(answers)
 		}
+		for _, h := range c.Config.Hooks {
+			if h.Preset != "" && c.Table[h.Name][0].Kind == schema.LoadError {
+				c.Table[h.Name] = []model.Answer{{Kind: schema.OK}} // nobody wrote it, and nobody misses it
+			}
+		}
 		local := rapid.Bool().Draw(rt, "with a local worker")
 		want := c.Judge(model.Options{When: holds})
 		want.Beside = beside(c, want)
