@@ -122,12 +122,11 @@ func BenchmarkClaimAndAck(b *testing.B) {
 
 func BenchmarkOpen(b *testing.B) {
 	s := bustest.Start(b)
-	open(b, s, queue.Options{})
-	fill(b, s, 100_000)
-	js, err := jetstream.New(connect(b, s))
-	if err != nil {
+	if err := open(b, s, queue.Options{}).Close(b.Context()); err != nil { // it made the buckets
 		b.Fatal(err)
 	}
+	fill(b, s, 100_000)
+	js := stream(b, s)
 	var before, after runtime.MemStats
 	for b.Loop() {
 		b.StopTimer()
