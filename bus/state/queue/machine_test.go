@@ -169,7 +169,7 @@ func (m *machine) silently(r *rapid.T) {
 		there = append(there, p.Key)
 	}
 	for _, it := range m.model.items {
-		if _, over := m.model.over(it); it.ended == "" && over && !slices.Contains(there, it.key) {
+		if over, _ := m.model.over(it); it.ended == "" && over && !slices.Contains(there, it.key) {
 			if why := m.model.expired(it); why != "" {
 				r.Fatalf("%s is gone: %s", it.key, why)
 			}

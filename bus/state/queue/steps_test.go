@@ -99,6 +99,8 @@ func TestWhatEndedStaysEndedAfterADeath(t *testing.T) {
 					defer n.close()
 					it := item(1, expiry(time.Minute))
 					enqueue(t, n.queue, it)
+					takes(t, claim(t, n.queue, "e0"), "text 1")
+					<-time.After(queue.LeaseFor)
 					n.dieAt(step)
 					if want == schema.Withdrawn {
 						_, _ = n.queue.Withdraw(t.Context(), "a-a.p.1")
@@ -108,6 +110,7 @@ func TestWhatEndedStaysEndedAfterADeath(t *testing.T) {
 					if !n.died() {
 						t.Error("it did not die")
 					}
+					takes(t, claim(t, n.queue, "e0")) // who had it before does not get it again
 					takes(t, claim(t, n.queue, "e1"))
 					<-time.After(10 * time.Second)
 					if r := enqueue(t, n.queue, it); !r.Duplicate || r.State != want {

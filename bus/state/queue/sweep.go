@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/state/kv"
@@ -89,6 +90,10 @@ func (q *Queue) close(ctx context.Context, a *agent, e *entry, state schema.Item
 		now = state
 		cur := k.begin()
 		cur.finish(e.seq())
+		for i := range cur.Leases { // that have ended: the same event must not get it again
+			l := &cur.Leases[i]
+			l.Seqs = slices.DeleteFunc(l.Seqs, func(seq uint64) bool { return seq == e.seq() })
+		}
 		cur.Ends = append(cur.Ends, ending{Seq: e.seq(), State: state})
 		cur.tidy(v, a.name)
 		return &plan{cursor: &cur}, nil
