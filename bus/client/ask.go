@@ -52,12 +52,16 @@ var (
 // that it waits while nobody is there to be asked at all.
 func (a *ask) wait(ctx context.Context) (*schema.Verdict, error) {
 	a.reach = time.Now().Add(patience)
+	alone := false // the bus said that nobody is there, whenever it said anything
 	for {
 		m, err := a.once(ctx)
 		switch {
 		case err == nil:
 			return a.verdict(m)
+		case alone && errors.Is(err, context.DeadlineExceeded):
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, errNobody)
 		case errors.Is(err, errUnsent), errors.Is(err, errNobody):
+			alone = errors.Is(err, errNobody)
 			if !a.pause(ctx) {
 				return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 			}
@@ -66,6 +70,7 @@ func (a *ask) wait(ctx context.Context) (*schema.Verdict, error) {
 		case a.attempt >= attempts:
 			return nil, fmt.Errorf("%w: asked %d times: %w", ErrUnanswered, a.attempt, err)
 		default:
+			alone = false
 			a.reach = time.Now().Add(patience)
 		}
 	}
