@@ -21,6 +21,9 @@ type Report struct {
 	// Pending is what the fabric still held when all was handed over and
 	// acknowledged; -1: it did not say.
 	Pending int `json:"pending"`
+	// Overdue is what was not handed over when the time for that was over, though
+	// it may have been before the audit: that is not lost, but late.
+	Overdue int `json:"overdue"`
 	// Killed counts the processes that were killed, by kind.
 	Killed map[string]int `json:"killed"`
 	// Calls are the agents' questions; those that a kill took along are missing.
@@ -65,6 +68,7 @@ func (r *Report) Print(w io.Writer) error {
 		row(v.name, v.kind.Count, "%s", verdict(v.kind.Count == 0))
 	}
 	row("twice, by a killed shim", f.Excused.Count, "allowed")
+	row("not handed over in time", r.Overdue, "of %v after the load's end", draining)
 	row("still pending in the end", r.Pending, "%s", verdict(r.Pending == 0))
 	row("calls", int(r.Calls.Asked), "%d without a verdict, longest %v", r.Calls.Unanswered, r.Calls.Longest)
 	row("wrong verdicts", int(r.Calls.Wrong), "%s %s", verdict(r.Calls.Wrong == 0), r.Calls.Why)

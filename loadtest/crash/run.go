@@ -137,7 +137,7 @@ func (f *field) loaded(ctx context.Context, r *Report) error {
 		}
 		done := f.audit.Settled() >= f.all && f.audit.Open() == 0
 		if done || since > f.For+draining {
-			r.Drained = schema.Duration(since - f.For)
+			r.Drained, r.Overdue = schema.Duration(since-f.For), f.audit.Open()
 			return nil
 		}
 	}
