@@ -54,7 +54,9 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 		a.warn(ctx, act, round)
 		round = a.round(req.Agent)
 	}
-	if req.Attempt < 2 && !q.Due(req.Agent, req.Session) { // what went out before is not due again, but the same
+	// What went out with the event before is not due again, but the same. Who asks
+	// once more may ask a broker that has not heard of that.
+	if req.Attempt < 2 && !q.Due(req.Agent, req.Session) && !q.Holds(req.Agent, req.ID) {
 		return false
 	}
 	d := &delivery{agg: a, act: act, hooks: plan.Deliver, to: schema.Receiver{Routing: req.Routing, Round: round}, by: make(map[uint64]int)}

@@ -95,10 +95,14 @@ func TestTheSameEventAskedAgainGetsTheSame(t *testing.T) {
 		f := remembering(t, m, library{}, stage(schema.MidStreamInjection, schema.PostToolUse))
 		m.put(&schema.Item{Source: schema.SourcePeer, Content: "42", Answer: &schema.PeerAnswer{Name: "agent2", Label: "agent2.1"}})
 		first := f.ask(event(schema.PostToolUse))
-		m.put(&schema.Item{Source: "ci", Content: "came later"})
-		again := f.ask(with(event(schema.PostToolUse), eventID, 2))
-		if diff := cmp.Diff(first.Injections, again.Injections); diff != "" || told(first) == "" {
-			t.Errorf("%s %q", diff, told(first))
+		for attempt := 1; attempt <= 2; attempt++ {
+			if attempt == 2 {
+				m.put(&schema.Item{Source: "ci", Content: "came later"})
+			}
+			again := f.ask(with(event(schema.PostToolUse), eventID, attempt))
+			if diff := cmp.Diff(first.Injections, again.Injections); diff != "" || told(first) == "" {
+				t.Errorf("attempt %d: %s %q", attempt, diff, told(first))
+			}
 		}
 	})
 }

@@ -30,6 +30,7 @@ type Queue interface {
 type Reader interface {
 	Seen(agent, session string)
 	Due(agent, session string) bool
+	Holds(agent, event string) bool
 	Peers(agent string) schema.Peers
 	Pending(agent string, limit int) schema.PendingAnswer
 	Names(agent, session, digest string) bool

@@ -95,6 +95,12 @@ func (m *memory) Due(agent, _ string) bool {
 	return agent == "a" && len(m.items) > 0
 }
 
+func (m *memory) Holds(_, event string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.leases[event]) > 0
+}
+
 func (m *memory) Claim(ctx context.Context, c *queue.Claim) (queue.Claimed, error) {
 	if err := m.called(ctx, "claim %s acks %v any %v", c.ID, c.Acks, c.Any); err != nil {
 		return queue.Claimed{}, err

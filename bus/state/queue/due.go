@@ -21,6 +21,13 @@ func (q *Queue) Due(agent, session string) bool {
 	return q.index.first(a.scopeOf(session), k, a, 1)
 }
 
+// Holds reports whether items went out with the event that were not acknowledged,
+// as far as the mirror knows: asked again, it gets the same. It costs no round trip.
+func (q *Queue) Holds(agent, event string) bool {
+	a := q.agents.find(agent)
+	return a != nil && a.cursor.Load().of(event) != nil
+}
+
 // first reports whether the line holds, from that sequence on, something that
 // the agent may still get. The caller holds the lock.
 func (x *index) first(scope string, k *known, a *agent, from uint64) bool {
