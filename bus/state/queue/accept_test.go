@@ -1,0 +1,198 @@
+package queue_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestANumberBelowTheMarkIsTooOldALateOneAboveIsNot(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q := open(t, s, queue.Options{Dedup: time.Hour})
+		deliver := func(n uint64) schema.Receipt {
+			r := enqueue(t, q, item(n))
+			claim(t, q, fmt.Sprint("e", n))
+			ack(t, q, fmt.Sprint("e", n))
+			return r
+		}
+		deliver(5)
+		<-time.After(50 * time.Minute)
+		if r := enqueue(t, q, item(5)); !r.Duplicate || r.State != schema.Delivered {
+			t.Errorf("below the mark, but remembered: %+v", r)
+		}
+		nine := deliver(9)
+		<-time.After(20 * time.Minute)
+		reopened := open(t, s, queue.Options{Dedup: time.Hour})
+		for _, each := range []*queue.Queue{q, reopened} {
+			for _, n := range []uint64{4, 5} {
+				if _, err := each.Enqueue(t.Context(), item(n)); !errors.Is(err, queue.ErrTooOld) {
+					t.Errorf("%d: %v", n, err)
+				}
+			}
+		}
+		if r := enqueue(t, q, item(9)); !r.Duplicate || r.Sequence != nine.Sequence || r.State != schema.Delivered {
+			t.Errorf("what is still remembered: %+v", r)
+		}
+		for _, it := range []*schema.Item{item(8), item(4, forAll), item(4, forSession)} {
+			if r := enqueue(t, q, it); r.Duplicate {
+				t.Errorf("a late one, or one for others: %+v", r)
+			}
+		}
+		<-time.After(time.Hour)
+		if _, err := q.Enqueue(t.Context(), item(9)); !errors.Is(err, queue.ErrTooOld) {
+			t.Error(err)
+		}
+		if r := enqueue(t, q, item(8)); !r.Duplicate || r.State != schema.Queued {
+			t.Errorf("one below the mark that still waits: %+v", r)
+		}
+	})
+}
+
+func TestItemsWithANameAndWithNone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q := open(t, s, queue.Options{})
+		named := func(it *schema.Item) { it.Number, it.Name = 0, "9 ü" }
+		none := func(it *schema.Item) { it.Number = 0 }
+		r := enqueue(t, q, item(1, named))
+		if r.Key != "a-a.p.k-9=20=C3=BC" {
+			t.Error(r.Key)
+		}
+		if r := enqueue(t, q, item(2, named)); !r.Duplicate {
+			t.Error("the same name is another item")
+		}
+		a, b := enqueue(t, q, item(3, none)), enqueue(t, q, item(3, none))
+		if a.Key == b.Key || b.Duplicate {
+			t.Errorf("%+v, %+v", a, b)
+		}
+		takes(t, claim(t, q, "e1"), "text 1", "text 3", "text 3")
+		ack(t, q, "e1")
+		<-time.After(2 * time.Minute)
+		st, err := stream(t, s).Stream(t.Context(), "KV_"+queue.ItemBucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := st.CachedInfo().State.Msgs; n != 1 {
+			t.Errorf("%d ends are remembered; want that of the item with a name", n)
+		}
+	})
+}
+
+func TestBounds(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q := open(t, s, queue.Options{MaxPerScope: 2, MaxItems: 3})
+		enqueue(t, q, item(1))
+		enqueue(t, q, item(2))
+		full := func(it *schema.Item) {
+			t.Helper()
+			if _, err := q.Enqueue(t.Context(), it); !errors.Is(err, queue.ErrFull) {
+				t.Errorf("%v", err)
+			}
+		}
+		full(item(3))
+		if r := enqueue(t, q, item(2)); !r.Duplicate {
+			t.Error("a repeat is none where it is full")
+		}
+		enqueue(t, q, item(3, forAll))
+		full(item(4, forSession))
+		claim(t, q, "e1")
+		ack(t, q, "e1")
+		synctest.Wait()
+		enqueue(t, q, item(3))
+	})
+}
+
+func TestWhatIsNoItemIsRefusedInASentence(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q := open(t, s, queue.Options{})
+		for want, change := range map[string]func(*schema.Item){
+			"name one of them":     func(it *schema.Item) { it.Scope.Session = "s" },
+			"give it one of them":  func(it *schema.Item) { it.Name = "x" },
+			"the producer: ":       func(it *schema.Item) { it.Producer = "" },
+			"write tool_result or": func(it *schema.Item) { it.Strategy = "loud" },
+			"the source is":        source("two words"),
+			"letters, digits":      source(strings.Repeat("x", 65)),
+			"the matcher: ":        matcher("|"),
+			"it has no content":    func(it *schema.Item) { it.Content = "" },
+			"more than one structured": func(it *schema.Item) {
+				it.Subagent, it.Background = new(schema.SubagentResult), new(schema.BackgroundResult)
+			},
+			"at most 256 KiB": func(it *schema.Item) { it.Content = strings.Repeat("x", queue.MaxContent+1) },
+			"at most 1024 KiB": func(it *schema.Item) {
+				it.Subagent = &schema.SubagentResult{Answer: strings.Repeat("x", queue.MaxValue)}
+			},
+			"write how long":            expiry(-1),
+			"may wait for 168h0m0s":     func(it *schema.Item) { forAll(it); it.Expiry = schema.Duration(queue.MaxExpiry + 1) },
+			"in the object store, may ": func(it *schema.Item) { it.Object, it.Expiry = new(schema.Object), schema.Duration(queue.MaxExpiry+1) },
+		} {
+			_, err := q.Enqueue(t.Context(), item(1, change))
+			if !errors.Is(err, queue.ErrInvalid) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v", want, err)
+			}
+		}
+		if p := q.Pending("", 0); p.Total != 0 {
+			t.Errorf("%d items were accepted", p.Total)
+		}
+		for _, c := range []*queue.Claim{{Routing: schema.Routing{Agent: "a"}}, {Routing: schema.Routing{ID: "e"}}} {
+			if _, err := q.Claim(t.Context(), c); !errors.Is(err, queue.ErrInvalid) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestLongTextsAreReadFromTheLeader(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
+		long := strings.Repeat("long ", 2000)
+		enqueue(t, q, item(1, func(it *schema.Item) { it.Content = long }))
+		answer := &schema.SubagentResult{ID: "x", Answer: long}
+		enqueue(t, q, item(2, func(it *schema.Item) { it.Content, it.Subagent = "", answer }))
+		synctest.Wait()
+		got := claim(t, other, "e1", func(c *queue.Claim) { c.MaxBytes = 100 })
+		takes(t, got, long)
+		if got.More != 1 {
+			t.Errorf("%d more", got.More)
+		}
+		got = claim(t, q, "e2", acks("e1"))
+		if len(got.Items) != 1 || cmp.Diff(answer, got.Items[0].Subagent) != "" {
+			t.Errorf("%+v", got)
+		}
+		if n := q.Pending("a", 0).Items; len(n) != 1 || n[0].Length != int64(len(long)) {
+			t.Errorf("%+v", n)
+		}
+	})
+}
+
+func TestWhatFitsAtOnceIsCutInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q := open(t, s, queue.Options{})
+		for n := range uint64(5) {
+			enqueue(t, q, item(n+1))
+		}
+		calls := [][]uint64{}
+		got := claim(t, q, "e1", func(c *queue.Claim) {
+			c.MaxBytes = len("text 1") * 2
+			c.Choose = func(p *schema.Peers, due []*schema.Item) []*schema.Item {
+				var numbers []uint64
+				for _, it := range due {
+					numbers = append(numbers, it.Number)
+				}
+				p.Updates += len(due)
+				calls = append(calls, numbers)
+				return due[1:]
+			}
+		})
+		takes(t, got, "text 3")
+		if d := cmp.Diff([][]uint64{{1, 2, 3, 4, 5}, {2, 3}}, calls); d != "" || got.More != 3 || q.Peers("a").Updates != 2 {
+			t.Errorf("%d more, %d noted\n%s", got.More, q.Peers("a").Updates, d)
+		}
+	})
+}
