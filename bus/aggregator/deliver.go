@@ -54,9 +54,7 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 		a.warn(ctx, act, round)
 		round = a.round(req.Agent)
 	}
-	// What went out with the event before is not due again, but the same. Who asks
-	// once more may ask a broker that has not heard of that.
-	if req.Attempt < 2 && !q.Due(req.Agent, req.Session) && !q.Holds(req.Agent, req.ID) {
+	if !a.brings(&req.Routing, req.Attempt) {
 		return false
 	}
 	d := &delivery{agg: a, act: act, hooks: plan.Deliver, to: schema.Receiver{Routing: req.Routing, Round: round}, by: make(map[uint64]int)}
@@ -72,6 +70,14 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 	v.Acked = append(v.Acked, acks...)
 	d.tell(v, d.made(ctx, &claimed))
 	return true
+}
+
+// brings reports whether a claim could bring something. What went out with the
+// event before is not due, but the same again; and who asks once more may ask a
+// broker that has not heard of that yet.
+func (a *Aggregator) brings(r *schema.Routing, attempt int) bool {
+	q := a.opt.Memory.Queue
+	return attempt > 1 || q.Due(r.Agent, r.Session) || q.Holds(r.Agent, r.ID)
 }
 
 // filled is about how large a verdict is.

@@ -21,7 +21,7 @@ func (a *Aggregator) minds(act *active, plan *dispatch.Plan, req *bus.EventReque
 		return true // its body is read
 	}
 	mem := &a.opt.Memory
-	if mem.Queue != nil && (len(req.Acks) > 0 || len(plan.Deliver) > 0 && (req.Attempt > 1 || mem.Queue.Due(req.Agent, req.Session))) {
+	if mem.Queue != nil && (len(req.Acks) > 0 || len(plan.Deliver) > 0 && a.brings(&req.Routing, req.Attempt)) {
 		return true
 	}
 	for _, hook := range plan.Gates {
