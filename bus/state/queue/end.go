@@ -122,7 +122,7 @@ func (q *Queue) endItem(ctx context.Context, e *entry, state schema.ItemState) (
 		return false, err
 	}
 	key, ttl := e.item.Key, q.o.Dedup
-	if strings.Contains(key, "."+nameless) {
+	if strings.HasPrefix(key[strings.LastIndexByte(key, '.')+1:], nameless) {
 		ttl = min(ttl, madeUpFor)
 	}
 	revision, err := q.items.Write(ctx, kv.Write{
