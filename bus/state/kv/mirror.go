@@ -30,6 +30,11 @@ type MirrorOptions struct {
 	// one after the other. Revisions that were replaced before they could be seen
 	// are skipped. It must not block, and not call the mirror.
 	Apply func(Entry)
+	// Missed is called, as Apply is, before anything is told that is newer than a time
+	// without news of MissedAfter: keys may have ended in it whose markers lapsed, so
+	// that their ends are never told. nil: nobody asks. It needs a Clock.
+	Missed      func()
+	MissedAfter time.Duration
 	// Clock hears what the leader's clock shows; nil: nobody does.
 	Clock *Clock
 	// Logger hears of what can wait; nil is silence.
@@ -56,8 +61,10 @@ type Mirror struct {
 	info    Info
 	checked time.Time
 	behind  time.Time
-	feed    *feed
-	closed  bool
+	// whole is up to when, by the server's clock, it is known that nothing was missed.
+	whole  time.Time
+	feed   *feed
+	closed bool
 }
 
 var errClosed = errors.New("the mirror was closed")
@@ -205,9 +212,26 @@ func (m *Mirror) apply(e Entry) {
 	if e.Revision <= m.position || m.closed {
 		return
 	}
+	m.missed()
 	m.o.Apply(e)
 	m.position = e.Revision
+	if e.Created.After(m.whole) {
+		m.whole = e.Created
+	}
 	m.moved()
+}
+
+// missed tells if there was no news for so long that ends may have been missed.
+// The caller holds the lock.
+func (m *Mirror) missed() {
+	if m.o.Missed == nil || m.whole.IsZero() {
+		return
+	}
+	if now := m.o.Clock.Now(); now.Sub(m.whole) > m.o.MissedAfter {
+		m.log.Info("nothing was heard for long; looking whether something ended meanwhile", "since", m.whole)
+		m.o.Missed()
+		m.whole = now
+	}
 }
 
 // skip notes that nothing that is not known is there up to the revision.
@@ -215,6 +239,7 @@ func (m *Mirror) skip(revision uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if revision > m.position {
+		m.missed()
 		m.position = revision
 		m.moved()
 	}
@@ -239,6 +264,9 @@ func (m *Mirror) catchUp(ctx context.Context, revision uint64) error {
 			return fmt.Errorf("reading what was missed: %w", err)
 		}
 		if e.Revision == 0 {
+			if err := m.bucket.Reached(ctx, revision); err != nil {
+				return err
+			}
 			m.skip(revision)
 			return nil
 		}
@@ -249,8 +277,11 @@ func (m *Mirror) catchUp(ctx context.Context, revision uint64) error {
 
 // look asks the leader how far it is.
 func (m *Mirror) look(ctx context.Context) (Info, error) {
-	sent := time.Now()
+	known, sent := m.Revision(), time.Now()
 	info, err := m.bucket.Info(ctx)
+	if err == nil {
+		err = m.bucket.reached(info, known)
+	}
 	if err != nil {
 		return info, err
 	}
@@ -260,8 +291,12 @@ func (m *Mirror) look(ctx context.Context) (Info, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.info, m.checked = info, time.Now()
+	if m.whole.IsZero() { // nothing was told yet
+		m.whole = info.Now
+	}
 	if m.position >= info.Last {
-		m.behind = time.Time{}
+		m.missed()
+		m.behind, m.whole = time.Time{}, info.Now
 	} else if m.behind.IsZero() {
 		m.behind = m.checked
 	}

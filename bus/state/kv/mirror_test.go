@@ -189,3 +189,38 @@ func TestACompareAndSetIsRefused(t *testing.T) {
 		}
 	})
 }
+
+func TestAMirrorDoesNotBelieveThatWhatIsToComeIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, b := bucket(t)
+		write(t, b, kv.Write{Key: "a", Value: []byte("one")})
+		m, l := follow(t, b, nil)
+		if err := m.Reach(t.Context(), 3); err == nil {
+			t.Error("it has reached what was never written")
+		}
+		write(t, b, kv.Write{Key: "b", Value: []byte("two")})
+		l.holds(t, "1 a one", "2 b two")
+	})
+}
+
+func TestAMirrorThatHearsOfNothingNewMissesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js, b := bucket(t)
+		l := new(log)
+		m, err := b.Follow(t.Context(), kv.MirrorOptions{
+			Apply: l.apply, Clock: new(kv.Clock), MissedAfter: time.Minute,
+			Missed: func() { l.apply(kv.Entry{Key: "missed"}) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(m.Close)
+		rev := write(t, b, kv.Write{Key: "a", Value: []byte("one")})
+		<-time.After(10 * time.Minute)
+		write(t, b, kv.Write{Key: "a", Value: []byte("two"), Last: rev})
+		silence(t, js) // for a moment
+		<-time.After(10 * time.Minute)
+		write(t, b, kv.Write{Key: "b", Value: []byte("x"), Blind: true})
+		l.holds(t, "1 a one", "2 a two", "3 b x")
+	})
+}

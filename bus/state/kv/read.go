@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -153,6 +154,24 @@ func (b *Bucket) Info(ctx context.Context) (Info, error) {
 		return Info{}, a.Error
 	}
 	return Info{Last: a.State.Last, Messages: a.State.Messages, Bytes: a.State.Bytes, Now: a.Now}, nil
+}
+
+// Reached returns nil if the leader knows the revision, so that what it does not
+// have up to there is gone. A leader that was cut off may know less than others
+// told, and so does a bucket that was made anew.
+func (b *Bucket) Reached(ctx context.Context, revision uint64) error {
+	info, err := b.Info(ctx)
+	if err != nil {
+		return err
+	}
+	return b.reached(info, revision)
+}
+
+func (b *Bucket) reached(info Info, revision uint64) error {
+	if info.Last < revision {
+		return fmt.Errorf("the stream %s ends at %d, and %d was seen; if it was deleted and made anew, restart this process", b.stream, info.Last, revision)
+	}
+	return nil
 }
 
 // Keys lists, as the leader knows them, the keys that match filter, also those

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -98,11 +99,12 @@ func (c *claim) plan(ctx context.Context, k *known, v *view) (*plan, error) {
 	return p, nil
 }
 
-// read gets the texts that are not held in memory from the leader.
+// read gets the texts that are not held in memory from the leader, and those of
+// items of which it is not certain that they are still there.
 func (c *claim) read(ctx context.Context, taken []*entry) error {
 	var missing []*entry
 	for _, e := range taken {
-		if !e.held && c.texts[e.seq()] == nil {
+		if c.texts[e.seq()] == nil && (!e.held || c.queue.index.doubtful(e)) {
 			missing = append(missing, e)
 		}
 	}
@@ -143,8 +145,9 @@ func (q *Queue) text(ctx context.Context, e *entry) (*schema.Item, error) {
 		return nil, unavailable(err)
 	}
 	if m.Revision == 0 || m.Kind != kv.Put {
-		return nil, errGone
+		return nil, cmp.Or(q.vanished(ctx, e), errGone)
 	}
+	q.index.trust(e)
 	it, err := decode(m)
 	if err != nil {
 		return nil, unavailable(err)

@@ -143,6 +143,8 @@ func (q *Queue) endItem(ctx context.Context, e *entry, state schema.ItemState) (
 	}
 	if revision > 0 {
 		q.index.end(key, revision, true)
+	} else if err := q.vanished(ctx, e); err != nil {
+		return here, err
 	}
 	if here && state == schema.Expired {
 		q.watch.Expired(&e.item)

@@ -85,6 +85,8 @@ type index struct {
 	// of them, by their keys, and leaving are these items' sequences.
 	ended   map[string]uint64
 	leaving map[uint64]string
+	// doubts are the sequences of items that may have ended without a word.
+	doubts  map[uint64]bool
 	sources map[string]int
 	held    int
 	coming  int
@@ -96,7 +98,7 @@ type index struct {
 func newIndex() *index {
 	return &index{
 		lines: make(map[string]*line), bySeq: make(map[uint64]*entry), byKey: make(map[string]*entry),
-		ended: make(map[string]uint64), leaving: make(map[uint64]string),
+		ended: make(map[string]uint64), leaving: make(map[uint64]string), doubts: make(map[uint64]bool),
 		sources: make(map[string]int), patterns: make(map[string]*match.Matcher),
 	}
 }
@@ -229,6 +231,7 @@ func (x *index) remove(e *entry) {
 	}
 	x.sweepLine(scope, l)
 	delete(x.bySeq, e.seq())
+	delete(x.doubts, e.seq())
 	delete(x.byKey, e.item.Key)
 	if x.sources[e.item.Source]--; x.sources[e.item.Source] == 0 {
 		delete(x.sources, e.item.Source)

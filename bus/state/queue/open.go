@@ -27,6 +27,8 @@ const (
 	// item ended whose name was made up, so that nobody can repeat it.
 	lapsedFor = 2 * time.Second
 	madeUpFor = time.Minute
+	// missedAfter is after what time without news an item may have ended unheard.
+	missedAfter = madeUpFor / 2
 	// behindFor is how long the mirrors may be behind before they are not ready.
 	behindFor = 10 * time.Second
 )
@@ -111,8 +113,13 @@ func (q *Queue) open(ctx context.Context, js jetstream.JetStream) (err error) {
 	if q.cursors.mirror, err = q.cursors.Follow(ctx, kv.MirrorOptions{Apply: q.applyCursor, Clock: q.clock, Logger: q.log}); err != nil {
 		return err
 	}
-	q.items.mirror, err = q.items.Follow(ctx, kv.MirrorOptions{Apply: q.applyItem, Clock: q.clock, Logger: q.log})
-	return err
+	q.items.mirror, err = q.items.Follow(ctx, kv.MirrorOptions{
+		Apply: q.applyItem, Missed: q.index.doubtAll, MissedAfter: missedAfter, Clock: q.clock, Logger: q.log,
+	})
+	if err != nil {
+		return err
+	}
+	return q.rewind(ctx)
 }
 
 // complete sets what was not said.

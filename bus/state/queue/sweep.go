@@ -21,6 +21,7 @@ const (
 func (q *Queue) sweep() {
 	for {
 		q.sweepMarks()
+		q.sweepDoubts()
 		for _, a := range q.suspects.take() {
 			q.endDone(a)
 		}
