@@ -13,6 +13,11 @@ const (
 	SourceTimeout    = "timeout"
 )
 
+// MaxText is the longest text that one item may have, in bytes. Agents' sides
+// fetch no longer one: it would be handed over never and hold back all that
+// comes after it.
+const MaxText = 64 << 20
+
 // ItemState is what became of an item.
 type ItemState string
 

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/hookfabric/hookfabric/schema"
@@ -22,7 +23,7 @@ func (a *Aggregator) answerOf(ctx context.Context, agent string, req *schema.Ans
 	case req.Content != "" && req.Object != nil:
 		return nil, badRequest("the answer is there twice; write content or object")
 	}
-	if err := a.there(ctx, req.Object, req.Snapshot); err != nil {
+	if err := cmp.Or(a.sayable(ctx, req.Object), a.there(ctx, req.Snapshot)); err != nil {
 		return nil, err
 	}
 	named, err := a.opt.Memory.Sessions.Name(ctx, req.Session, agent, req.Label)

@@ -29,7 +29,7 @@ func (a *Aggregator) inject(ctx context.Context, agent string, req *schema.Injec
 	if err != nil {
 		return nil, err
 	}
-	if err := a.there(ctx, it.Object); err != nil {
+	if err := a.sayable(ctx, it.Object); err != nil {
 		return nil, err
 	}
 	if err := a.outsource(ctx, it); err != nil {
@@ -135,6 +135,15 @@ func nameItem(it *schema.Item, req *schema.InjectRequest) error {
 
 // newID is a name that nobody has given anything else.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// sayable refuses a text that no agent's side would fetch, or that is not there.
+func (a *Aggregator) sayable(ctx context.Context, text *schema.Object) error {
+	if text != nil && text.Size > schema.MaxText {
+		return badRequest("the object is a text of %d MiB, and no agent is handed one of more than %d; put it into a file and say where that is",
+			text.Size>>20, schema.MaxText>>20)
+	}
+	return a.there(ctx, text)
+}
 
 // there refuses an object that is not in the store whole.
 func (a *Aggregator) there(ctx context.Context, objects ...*schema.Object) error {

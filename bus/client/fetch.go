@@ -13,7 +13,7 @@ import (
 )
 
 // maxTexts bounds the texts that are fetched for one verdict.
-const maxTexts = 64 << 20
+const maxTexts = schema.MaxText
 
 var errLate = errors.New("there was no time left for it")
 

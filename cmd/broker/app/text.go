@@ -17,10 +17,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxText is the longest text that somebody may say to an agent: clients hold
-// no more in memory.
-const maxText = 64 << 20
-
 // maxInline is the longest text that travels in a request. A longer one goes
 // through the object store, so that queues stay small.
 const maxInline = 256 << 10
@@ -36,7 +32,8 @@ func textOf(args []string, stdin io.Reader) (string, error) {
 	}
 	text := args[0]
 	if text == "-" {
-		data, err := io.ReadAll(io.LimitReader(stdin, maxText+1))
+		// One byte more than a text and its last line's end: nothing is cut unseen.
+		data, err := io.ReadAll(io.LimitReader(stdin, schema.MaxText+3))
 		if err != nil {
 			return "", fmt.Errorf("reading stdin: %w", err)
 		}
@@ -47,8 +44,8 @@ func textOf(args []string, stdin io.Reader) (string, error) {
 		return "", errors.New("there is no text on stdin, and nothing was sent")
 	case strings.TrimSpace(text) == "":
 		return "", program.UsageError("the text is empty; write what is to be said")
-	case len(text) > maxText:
-		return "", fmt.Errorf("the text has more than %d MiB, which no agent can read; put it into a file and say where that is", maxText>>20)
+	case len(text) > schema.MaxText:
+		return "", fmt.Errorf("the text has more than %d MiB, which no agent can read; put it into a file and say where that is", schema.MaxText>>20)
 	case !utf8.ValidString(text):
 		return "", errors.New("the text is no UTF-8; convert it, or put it into a file and say where that is")
 	}
