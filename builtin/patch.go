@@ -3,11 +3,13 @@ package builtin
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // patchesOf are the files that the patches of a patch tool's input change.
@@ -49,7 +51,7 @@ func shellPatches(input map[string]any) (all []pathUse, err error) {
 			}
 			continue
 		}
-		before := text[:strings.Index(text, firstHeader(text))]
+		before := text[:firstHeader(text)]
 		if m := changesInto.FindStringSubmatch(before); m != nil {
 			into, err := pathUse{base: strings.Trim(m[1], `'"`)}.folder(base)
 			if err != nil {
@@ -121,22 +123,48 @@ func header(line string) bool {
 	return strings.HasPrefix(line, "diff --git ")
 }
 
-// firstHeader is the first line of a patch that names files; empty: none does.
-func firstHeader(text string) string {
-	for line := range strings.Lines(text) {
+// firstHeader is where the first line of a patch begins that names files; -1:
+// none does.
+func firstHeader(text string) int {
+	for at, line := range linesOf(text) {
 		if header(line) {
-			return line
+			return at
 		}
 	}
-	return ""
+	return -1
+}
+
+// linesOf are the lines of a patch, and where they begin: all that any program
+// takes for one. To some a form feed ends a line, and what follows names a file.
+func linesOf(text string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for at := 0; at < len(text); {
+			line, end := text[at:], len(text)
+			if i := strings.IndexFunc(line, endsLine); i >= 0 {
+				_, n := utf8.DecodeRuneInString(line[i:])
+				line, end = line[:i], at+i+n
+			}
+			if !yield(at, line) {
+				return
+			}
+			at = end
+		}
+	}
+}
+
+func endsLine(r rune) bool {
+	switch r {
+	case '\n', '\r', '\v', '\f', '\x1c', '\x1d', '\x1e', '\u0085', '\u2028', '\u2029':
+		return true
+	}
+	return false
 }
 
 // patchUses are the files that a patch changes, in Codex's form or as a diff. A
 // line that only looks as if it named one counts, too: nobody can tell how the
 // program that reads the patch counts its lines.
 func patchUses(text, base string) (uses []pathUse, err error) {
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
+	for _, line := range linesOf(text) {
 		if path, ok := codexPath(line); ok {
 			uses = append(uses, pathUse{path: path, base: base, write: true})
 			continue

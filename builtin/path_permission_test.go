@@ -219,6 +219,11 @@ func TestPatchesAreJudgedFileByFile(t *testing.T) {
 		"a shell that hides where":    {"Bash", `{"command":"D=/; cd $D; apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\nEOF"}`, "changes its folder"},
 		"a shell with half a patch":   {"Bash", `{"command":"apply_patch '*** Begin Patch'"}`, "names no file"},
 		"a shell that talks of one":   {"Bash", `{"command":"git log --grep patch\n"}`, ""},
+		"another end of a line":       {"apply_patch", `{"command":"*** Begin Patch\n*** Update File: a\r*** Add File: /b\n+x\n*** End Patch"}`, "outside"},
+		"a line inside of one":        {"apply_patch", `{"command":"*** Begin Patch\n*** Add File: a\n+x\u2028*** Delete File: /b\n*** End Patch"}`, "outside"},
+		"a diff with other ends":      {"apply_patch", `{"patch":"--- a/src/a\n+++ b/src/a\n@@ -1 +1 @@\n-a\n+b\f--- a/secret/key\f+++ b/secret/key\n"}`, "is in ./secret"},
+		"a diff of another system":    {"apply_patch", `{"patch":"--- a/src/a\r\n+++ b/src/a\r\n@@ -1 +1 @@\r\n-a\r\n+b\r\n"}`, ""},
+		"a shell that says it before": {"Bash", `{"command":"echo '--- a/src/a'\ncd /; patch -p1 <<'EOF'\n--- a/src/a\n+++ b/src/a\nEOF"}`, "changes its folder"},
 		"a tool of its own":           {"mcp__ed__change", `{"diff":"--- a/secret/key\n+++ b/secret/key\n"}`, "is in ./secret"},
 	})
 }
@@ -355,7 +360,7 @@ func FuzzPatch(f *testing.F) {
 		}
 		for _, tool := range []string{"apply_patch", "Bash"} {
 			got := judged(t, h, "/w", tool, string(input))
-			if tool == "apply_patch" && got == "" && firstHeader(text) == "" {
+			if tool == "apply_patch" && got == "" && firstHeader(text) < 0 {
 				t.Error("a patch without a file passes")
 			}
 		}
