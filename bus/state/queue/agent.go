@@ -161,6 +161,20 @@ func (g *agents) get(name string) (*agent, error) {
 	return a, nil
 }
 
+// forget takes out the agent whose cursor ended at the revision: agents come and
+// go. Who is at work for it loses a compare-and-set at worst.
+func (g *agents) forget(key string, revision uint64) {
+	name, err := bus.ParseToken(key)
+	if err != nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if a := g.all[name]; a != nil && a.cursor.Load().revision < revision {
+		delete(g.all, name)
+	}
+}
+
 // each calls f for all.
 func (g *agents) each(f func(*agent)) {
 	g.mu.RLock()

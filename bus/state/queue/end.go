@@ -131,7 +131,7 @@ func (q *Queue) endItem(ctx context.Context, e *entry, state schema.ItemState) (
 	})
 	here := err == nil
 	if kv.Refused(err) {
-		if revision, here, err = q.endedBy(ctx, key); err == nil && revision == e.seq() {
+		if revision, here, err = q.endedSo(ctx, key, state); err == nil && revision == e.seq() {
 			err = kv.ErrContended // the refusal was spurious
 		}
 	}
@@ -152,9 +152,10 @@ func (q *Queue) endItem(ctx context.Context, e *entry, state schema.ItemState) (
 	return here, nil
 }
 
-// endedBy returns the newest revision of the key, and whether it is an end that
-// was written here, the answer to which was lost.
-func (q *Queue) endedBy(ctx context.Context, key string) (uint64, bool, error) {
+// endedSo returns the newest revision of the key, and whether it is this end
+// written here, the answer to which was lost.
+func (q *Queue) endedSo(ctx context.Context, key string, state schema.ItemState) (uint64, bool, error) {
 	last, err := q.items.Last(ctx, key)
-	return last.Revision, last.Kind != kv.Put && last.Header.Get(headerBy) == q.id, err
+	here := last.Kind != kv.Put && last.Header.Get(headerBy) == q.id && last.Header.Get(headerState) == string(state)
+	return last.Revision, here, err
 }

@@ -212,6 +212,10 @@ func (q *Queue) applyCursor(e kv.Entry) {
 		q.marks.take(e)
 		return
 	}
+	if e.Kind != kv.Put {
+		q.agents.forget(e.Key, e.Revision)
+		return
+	}
 	a, err := q.agents.take(e)
 	if err != nil {
 		q.log.Error("a cursor can not be read; its agent gets nothing", "error", err)

@@ -16,9 +16,13 @@ func (q *Queue) Pending(agent string, limit int) schema.PendingAnswer {
 		if !waits {
 			continue
 		}
-		if answer.Total++; limit <= 0 || len(answer.Items) < limit {
-			answer.Items = append(answer.Items, item)
+		if answer.Total++; limit > 0 && len(answer.Items) >= limit {
+			continue
 		}
+		if agent == "" && e.kind != forAgent {
+			item.Delivered = q.deliveries(e)
+		}
+		answer.Items = append(answer.Items, item)
 	}
 	return answer
 }
@@ -58,7 +62,6 @@ func (q *Queue) pendingItem(e *entry, agent string, now time.Time) (p schema.Pen
 		return p, p.State == schema.Queued || p.State == schema.Leased
 	}
 	if agent == "" {
-		p.Delivered = q.deliveries(e)
 		return p, true
 	}
 	a := q.agents.find(agent)

@@ -75,8 +75,11 @@ func (q *Queue) withdraw(ctx context.Context, e *entry) (answer schema.WithdrawA
 		return answer, false, err
 	}
 	if answer.State == schema.Withdrawn {
-		if _, err := q.endItem(ctx, e, schema.Withdrawn); err != nil {
+		here, err := q.endItem(ctx, e, schema.Withdrawn)
+		if err != nil {
 			q.suspects.add(a) // it is withdrawn all the same
+		} else if !here {
+			return answer, false, nil // it had ended, perhaps otherwise
 		}
 	}
 	return answer, true, nil
