@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/dispatch"
@@ -163,6 +164,7 @@ func (d *delivery) made(ctx context.Context, c *queue.Claimed) (all []handed) {
 		p := clonePeers(&c.Peers)
 		d.choose(&p, c.Items)
 	}
+	d.look(ctx, c.Items)
 	items := make(map[int][]*schema.Item)
 	for _, it := range d.inline(ctx, c.Items) {
 		hook, ok := d.by[it.Sequence]
@@ -188,6 +190,15 @@ func (d *delivery) made(ctx context.Context, c *queue.Claimed) (all []handed) {
 		return nil
 	}
 	return all
+}
+
+// look finds out how the agent's round is if it is to be told that its time is
+// over: told by a broker that was cut off, the warning of a round before would be
+// taken for one of this.
+func (d *delivery) look(ctx context.Context, items []*schema.Item) {
+	if slices.ContainsFunc(items, func(it *schema.Item) bool { return it.TimeLimit != nil }) {
+		d.to.Round, _ = d.agg.latest(ctx, d.to.Agent, d.to.Round) // or as it is known here
+	}
 }
 
 // rendered is what a stage makes of its items, and whether that can be handed over.

@@ -14,14 +14,56 @@ import (
 // the call, if there is one.
 func (a *Aggregator) judged(act *active, plan *dispatch.Plan, req *dispatch.Request) schema.Verdict {
 	if len(plan.Gates) > 0 {
-		round := a.round(req.Agent)
-		for _, hook := range plan.Gates {
-			if a.refuses(act, hook, req.Tool, round) {
-				return a.refused(act, hook, req, round)
+		r := refusing{round: a.round(req.Agent)}
+		for _, r.gate = range plan.Gates {
+			if a.refuses(act, r.gate, req.Tool, r.round) && a.confirms(act, req, &r) {
+				return a.refused(act, req, &r)
 			}
 		}
 	}
 	return a.dispatch(act, plan, req)
+}
+
+// refusing is what a gate goes by.
+type refusing struct {
+	gate  int // the hook
+	round *schema.Round
+	// asked: the round is as the leader has it. Or else why that could not be found
+	// out in time: it is as the mirror has it.
+	asked  bool
+	unsure error
+}
+
+// confirms reports whether a gate still refuses the call when the round is as it
+// really is: a broker that was cut off may know only the round before, whose limit
+// says nothing of this one.
+func (a *Aggregator) confirms(act *active, req *dispatch.Request, r *refusing) bool {
+	if act.stages[r.gate].gate == nil {
+		return true // whatever the round is
+	}
+	if !r.asked {
+		ctx, cancel := a.budgeted(req.Deadline)
+		defer cancel()
+		r.asked = true
+		r.round, r.unsure = a.latest(ctx, req.Agent, r.round)
+	}
+	return a.refuses(act, r.gate, req.Tool, r.round)
+}
+
+// latest is an agent's round as the leader has it, or else as it is known here,
+// with why.
+func (a *Aggregator) latest(ctx context.Context, agent string, known *schema.Round) (*schema.Round, error) {
+	if a.opt.Memory.Rounds == nil {
+		return known, nil
+	}
+	r, ok, err := a.opt.Memory.Rounds.Latest(ctx, agent)
+	switch {
+	case err != nil:
+		return known, err
+	case !ok:
+		return nil, nil
+	}
+	return &r, nil
 }
 
 // refuses reports whether a gate refuses the tool. One that can not be loaded
@@ -48,19 +90,19 @@ func (a *Aggregator) gatePanicked(act *active, hook int, p any) {
 
 // refused is the verdict about a call that a gate refuses, unless a hook before
 // it ends the call.
-func (a *Aggregator) refused(act *active, gate int, req *dispatch.Request, round *schema.Round) schema.Verdict {
-	before := act.PlanBefore(req.Agent, req.Event, req.Tool, gate)
+func (a *Aggregator) refused(act *active, req *dispatch.Request, r *refusing) schema.Verdict {
+	before := act.PlanBefore(req.Agent, req.Event, req.Tool, r.gate)
 	v := a.dispatch(act, before, req)
 	if req.Event.Terminal(v.Decision) {
 		return v
 	}
-	h := &act.Config.Hooks[gate]
-	if err := act.stages[gate].err; err != nil {
+	h := &act.Config.Hooks[r.gate]
+	if err := act.stages[r.gate].err; err != nil {
 		return dispatch.Fold(req.Event, v, dispatch.Settle(h, &schema.Outcome{Kind: schema.LoadError, Error: "its handler can not be loaded: " + err.Error()}))
 	}
-	counted := a.denied(req, round)
+	counted := a.denied(req, r)
 	a.ledger.hard.Inc()
-	v = dispatch.Fold(req.Event, v, dispatch.Settle(h, &schema.Outcome{Result: a.refusal(act, gate, req.Tool, counted)}))
+	v = dispatch.Fold(req.Event, v, dispatch.Settle(h, &schema.Outcome{Result: a.refusal(act, r.gate, req.Tool, counted)}))
 	terminate(&v, counted)
 	return v
 }
@@ -74,13 +116,16 @@ func terminate(v *schema.Verdict, round *schema.Round) {
 
 // denied counts a refused call. Where that can not be done the call is refused
 // all the same.
-func (a *Aggregator) denied(req *dispatch.Request, round *schema.Round) *schema.Round {
-	ctx, cancel := a.budgeted(req.Deadline)
-	defer cancel()
-	counted, err := a.opt.Memory.Rounds.Denied(ctx, req.Agent, round.Start, req.ID)
+func (a *Aggregator) denied(req *dispatch.Request, r *refusing) *schema.Round {
+	counted, err := schema.Round{}, r.unsure
+	if err == nil {
+		ctx, cancel := a.budgeted(req.Deadline)
+		defer cancel()
+		counted, err = a.opt.Memory.Rounds.Denied(ctx, req.Agent, r.round.Start, req.ID)
+	}
 	if err != nil {
 		a.opt.Logger.Warn("a refused call could not be counted", "agent", req.Agent, "event_id", req.ID, "error", err)
-		counted = *round
+		counted = *r.round
 		counted.Denials++
 	}
 	return &counted
@@ -103,16 +148,22 @@ func (a *Aggregator) refusal(act *active, gate int, tool string, round *schema.R
 
 // ended adds to a verdict that the agent's run is to end, unless the call is one
 // by which the agent ends it itself. It notes calls that were let through.
-func (a *Aggregator) ended(plan *dispatch.Plan, r *schema.Routing, v *schema.Verdict) {
-	round := a.round(r.Agent)
+func (a *Aggregator) ended(plan *dispatch.Plan, req *dispatch.Request, v *schema.Verdict) {
+	round := a.round(req.Agent)
 	if round == nil {
 		return
 	}
-	passed := len(plan.Gates) > 0 && !r.Event.Terminal(v.Decision)
+	passed := len(plan.Gates) > 0 && !req.Event.Terminal(v.Decision)
 	if passed && round.Denials > 0 {
-		a.background(func(ctx context.Context) error { return a.opt.Memory.Rounds.Passed(ctx, r.Agent) })
+		agent := req.Agent
+		a.background(func(ctx context.Context) error { return a.opt.Memory.Rounds.Passed(ctx, agent) })
 	}
-	if !passed {
+	if passed || v.Terminate != nil || !round.Terminate {
+		return
+	}
+	ctx, cancel := a.budgeted(req.Deadline)
+	defer cancel()
+	if round, _ = a.latest(ctx, req.Agent, round); round != nil { // where nobody can be asked, what is known counts
 		terminate(v, round)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -40,7 +41,7 @@ func TestAfterTheGraceOnlyTerminalToolsPass(t *testing.T) {
 		}
 		want(t, f.ask(using("mcp__server__vote", id(3))), schema.Continue, "before:ok after:ok")
 		synctest.Wait()
-		if got := strings.Join(m.said(""), "; "); got != "denied a 9 "+id(2)+"; passed a" {
+		if got := strings.Join(m.said(""), "; "); got != "latest a; denied a 9 "+id(2)+"; passed a" {
 			t.Error(got)
 		}
 		if n := f.value("hard_timeouts_total"); n != 1 {
@@ -58,6 +59,39 @@ func TestAHookBeforeTheGateEndsTheCallUncounted(t *testing.T) {
 		want(t, v, schema.Deny, "no:ok")
 		if v.Reason != "policy" || len(m.said("denied")) > 0 {
 			t.Errorf("%+v, %q", v, m.said(""))
+		}
+	})
+}
+
+// A broker that was cut off may still know the round before.
+func TestWhatIsOverInARoundBeforeRefusesAndEndsNothingInThisOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		m.round = over()
+		m.round.Terminate, m.round.Denials = true, rounds.MaxDenials
+		f := remembering(t, m, library{"after": says(schema.Result{})},
+			stage(schema.RoundTimeoutPre, schema.PreToolUse), hook("after"), stage(schema.HumanInput, schema.PostToolUse))
+		m.leads = &schema.Round{Agent: "a", Start: 12, Number: 1}
+		want(t, f.ask(using("Bash", id(1))), schema.Continue, "after:ok")
+		if v := f.ask(event(schema.PostToolUse)); v.Terminate != nil {
+			t.Errorf("%+v", v)
+		}
+		if said := m.said("denied"); len(said) > 0 {
+			t.Errorf("%q", said)
+		}
+	})
+}
+
+func TestTheWarningOfARoundBeforeIsToldAsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		m.round = &schema.Round{Agent: "a", Start: 9}
+		m.leads = &schema.Round{Agent: "a", Start: 12, Number: 1}
+		f := remembering(t, m, library{}, stage(schema.RoundTimeoutPost, schema.PostToolUse))
+		m.put(&schema.Item{Source: schema.SourceTimeout, Producer: aggregator.RoundProducer, Number: 9, TimeLimit: &schema.TimeLimit{}})
+		v := f.ask(event(schema.PostToolUse))
+		if len(v.Injections) != 1 || !strings.Contains(v.Injections[0].Content, "That round is over") {
+			t.Errorf("%+v", v)
 		}
 	})
 }

@@ -51,6 +51,7 @@ type Writer interface {
 // Rounds is what is used of a [rounds.Rounds].
 type Rounds interface {
 	Get(agent string) (schema.Round, bool)
+	Latest(ctx context.Context, agent string) (schema.Round, bool, error)
 	Start(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, error)
 	WrapUp(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, bool, error)
 	Denied(ctx context.Context, agent string, start uint64, event string) (schema.Round, error)

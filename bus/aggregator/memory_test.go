@@ -31,6 +31,7 @@ type memory struct {
 	peers  schema.Peers
 	before map[string]schema.Peers // by event
 	round  *schema.Round
+	leads  *schema.Round     // what the leader has, if that is another one
 	texts  map[string]string // of objects, by digest
 	counts map[string]int    // of answers, by agent
 	calls  []string
@@ -235,6 +236,18 @@ func (m fakeRounds) Get(agent string) (schema.Round, bool) {
 		return schema.Round{}, false
 	}
 	return *m.round, true
+}
+
+// Latest is what the leader has: another round than the mirror's, if there is one.
+func (m fakeRounds) Latest(ctx context.Context, agent string) (schema.Round, bool, error) {
+	if err := m.called(ctx, "latest %s", agent); err != nil {
+		return schema.Round{}, false, rounds.ErrUnavailable
+	}
+	if m.leads != nil {
+		return *m.leads, true, nil
+	}
+	r, ok := m.Get(agent)
+	return r, ok, nil
 }
 
 func (m fakeRounds) Start(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, error) {

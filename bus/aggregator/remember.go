@@ -66,7 +66,7 @@ func (a *Aggregator) remember(act *active, plan *dispatch.Plan, req *dispatch.Re
 	if !a.deliver(act, plan, req, rest, v) && len(rest) > 0 {
 		a.acks.later(req.Agent, rest)
 	}
-	a.ended(plan, &req.Routing, v)
+	a.ended(plan, req, v)
 }
 
 // observer is the stage that wants to see what the tool returned; nil: none does.

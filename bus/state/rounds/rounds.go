@@ -185,6 +185,25 @@ func (r *Rounds) Get(agent string) (schema.Round, bool) {
 	return rec.round(agent, &r.clock), true
 }
 
+// Latest is the agent's round as the leader has it; false: it has none. What the
+// mirror knows may be old, where its node was cut off.
+func (r *Rounds) Latest(ctx context.Context, agent string) (schema.Round, bool, error) {
+	key, err := bus.Token(agent)
+	if err != nil {
+		return schema.Round{}, false, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	e, err := r.bucket.Last(ctx, key)
+	if err != nil {
+		return schema.Round{}, false, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	rec := read(e)
+	if rec == nil {
+		return schema.Round{}, false, nil
+	}
+	r.learn(agent, rec)
+	return rec.round(agent, &r.clock), true, nil
+}
+
 // SoftDue are the rounds whose agents are to be warned and, as far as the mirror
 // knows, were not.
 func (r *Rounds) SoftDue() []schema.Round {

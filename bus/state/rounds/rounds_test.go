@@ -371,6 +371,31 @@ func TestARoundThatNothingHappensToLapses(t *testing.T) {
 	}
 }
 
+func TestTheLeaderKnowsWhatAMirrorHasNotHeardOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := stream(t, bustest.Start(t))
+		behind, other := open(t, js, rounds.Options{}), open(t, js, rounds.Options{})
+		if r, ok, err := behind.Latest(t.Context(), "a"); ok || err != nil {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if err := behind.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		first := start(t, other, "a", schema.RoundRequest{})
+		if r, ok := behind.Get("a"); ok {
+			t.Errorf("it has heard of %+v", r)
+		}
+		for range 2 { // the second time it knows itself
+			if r, ok, err := behind.Latest(t.Context(), "a"); !ok || err != nil || r.Start != first.Start {
+				t.Errorf("%+v, %v", r, err)
+			}
+		}
+		if r, ok := behind.Get("a"); !ok || r.Start != first.Start {
+			t.Errorf("it forgot %+v", r)
+		}
+	})
+}
+
 func TestAServerThatIsGoneIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := stream(t, bustest.Start(t))
@@ -385,7 +410,8 @@ func TestAServerThatIsGoneIsSaid(t *testing.T) {
 		_, serr := r.Start(ctx, "a", &schema.RoundRequest{})
 		_, _, wrap := r.WrapUp(ctx, "a", &schema.RoundRequest{})
 		_, derr := r.Denied(ctx, "a", s, "f")
-		for i, err := range []error{serr, wrap, derr, r.Warned(ctx, "a", s), r.Passed(ctx, "a")} {
+		_, _, lerr := r.Latest(ctx, "a")
+		for i, err := range []error{serr, wrap, derr, lerr, r.Warned(ctx, "a", s), r.Passed(ctx, "a")} {
 			if !errors.Is(err, rounds.ErrUnavailable) {
 				t.Errorf("call %d: %v", i, err)
 			}
