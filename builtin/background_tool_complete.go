@@ -38,7 +38,7 @@ func (backgroundToolComplete) Render(_ *schema.Receiver, items []*schema.Item) s
 
 // backgroundEntry is one result of the list.
 func backgroundEntry(r *schema.BackgroundResult) string {
-	lines := []string{fmt.Sprintf("- [%s] %s (%s)", orElse(visible(r.ID), "no id"), orElse(visible(r.Tool), "unknown tool"), orElse(visible(r.Status), "unknown"))}
+	lines := []string{fmt.Sprintf("- [%s] %s (%s)", orElse(oneLine(r.ID), "no id"), orElse(oneLine(r.Tool), "unknown tool"), orElse(oneLine(r.Status), "unknown"))}
 	if r.Error != "" {
 		lines = append(lines, "  Error: "+hanging(r.Error))
 	}

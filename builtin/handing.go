@@ -99,16 +99,32 @@ func plain(it *schema.Item) string {
 	return "(this message has no text)"
 }
 
-// indented is text with every line moved to the right, so that no line of it
-// can pass for one of the fabric's.
+// indented is text with every line moved to the right, whatever ends the one
+// before, so that no line of it can pass for one of the fabric's.
 func indented(text, by string) string {
-	lines := strings.Split(strings.Trim(text, "\n"), "\n")
-	for i, line := range lines {
+	text = strings.Trim(text, "\n")
+	var b strings.Builder
+	done := 0
+	for at, line := range linesOf(text) {
+		b.WriteString(text[done:at])
 		if line != "" {
-			lines[i] = by + line
+			b.WriteString(by)
 		}
+		b.WriteString(line)
+		done = at + len(line)
 	}
-	return strings.Join(lines, "\n")
+	b.WriteString(text[done:])
+	return b.String()
+}
+
+// oneLine is text as it can stand in the midst of a line.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if endsLine(r) {
+			return ' '
+		}
+		return r
+	}, visible(text))
 }
 
 // cut is at most the first limit characters of text, and says so if that is
