@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,12 +52,12 @@ func (f Folder) Load(agent string) (all []client.Handover, err error) {
 	if err != nil {
 		return nil, err
 	}
-	fabrics, err := os.ReadDir(filepath.Join(string(f), folder))
+	fabrics, err := f.fabrics()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	errs := []error{err}
-	for _, e := range fabrics[:min(len(fabrics), maxFabrics)] {
+	for _, e := range fabrics {
 		fabric, err := bus.ParseToken(e.Name())
 		if err != nil {
 			continue // nobody's of ours
@@ -74,6 +75,22 @@ func (f Folder) Load(agent string) (all []client.Handover, err error) {
 		}
 	}
 	return all, errors.Join(errs...)
+}
+
+// fabrics are the folders of fabrics; of too many, those that were written last.
+func (f Folder) fabrics() ([]fs.DirEntry, error) {
+	all, err := os.ReadDir(filepath.Join(string(f), folder))
+	if len(all) <= maxFabrics {
+		return all, err
+	}
+	written := make(map[string]time.Time, len(all))
+	for _, e := range all {
+		if info, err := e.Info(); err == nil {
+			written[e.Name()] = info.ModTime()
+		}
+	}
+	slices.SortFunc(all, func(a, b fs.DirEntry) int { return written[b.Name()].Compare(written[a.Name()]) })
+	return all[:maxFabrics], err
 }
 
 // Keep adds what could not be acknowledged to what is kept, and takes out the

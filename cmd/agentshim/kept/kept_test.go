@@ -215,6 +215,27 @@ func TestWhatIsOldIsTakenAway(t *testing.T) {
 	}
 }
 
+// A machine that has seen many fabrics still knows the one of today.
+func TestOfManyFabricsTheNewestCount(t *testing.T) {
+	dir := Folder(t.TempDir())
+	began := time.Now().Add(-time.Hour)
+	for n := range maxFabrics + 1 {
+		h := client.Handover{Fabric: fmt.Sprintf("f%03d", n), Agent: "a", Sequences: []uint64{uint64(n + 1)}}
+		if err := dir.Keep(h, nil); err != nil {
+			t.Fatal(err)
+		}
+		at := began.Add(time.Duration(n) * time.Second)
+		if err := os.Chtimes(filepath.Join(string(dir), folder, h.Fabric), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := dir.Load("a")
+	newest := func(h client.Handover) bool { return h.Sequences[0] == maxFabrics+1 }
+	if err != nil || len(got) != maxFabrics || !slices.ContainsFunc(got, newest) {
+		t.Errorf("%d of %d fabrics, and the newest one: %v, %v", len(got), maxFabrics+1, slices.ContainsFunc(got, newest), err)
+	}
+}
+
 func TestAFileThatIsOfNoShimCountsAsEmpty(t *testing.T) {
 	for name, data := range map[string]string{
 		"no JSON":           `{`,
