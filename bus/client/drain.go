@@ -14,7 +14,8 @@ import (
 // Drain takes along all that waits for an agent, or as much as fits, as one
 // message of the user, complete as the verdict of [Client.Ask] is. When the agent
 // has it, say so by [Client.Ack] or [Client.Handed] with the answer's EventID, and
-// drain again while some Remaining. Empty Content: nothing waited.
+// drain again while some Remaining. Empty Content: nothing waited that was not
+// handed over before.
 func (c *Client) Drain(ctx context.Context, agent, session string) (*schema.DrainAnswer, error) {
 	if agent == "" {
 		return nil, fmt.Errorf("%w: the agent's name is empty", ErrInvalid)

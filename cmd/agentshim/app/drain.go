@@ -70,19 +70,23 @@ func (d *drain) run(ctx context.Context) error {
 		return err
 	}
 	defer g.close()
-	for n := range drainsMost {
+	printed := false
+	for range drainsMost {
 		answer, err := g.client.Drain(ctx, d.agent, d.session)
 		if err != nil {
 			return err
 		}
-		if err := d.print(answer, n > 0); err != nil {
+		if err := d.print(answer, printed); err != nil {
 			return fmt.Errorf("the message could not be printed: %w", err)
 		}
+		printed = printed || answer.Content != ""
+		// What was all handed over before is only to be acknowledged.
+		some := answer.Content != "" || len(g.client.Noted(d.agent).Events) > 0
 		if !g.done(ctx, answer.EventID, drainAckTime) {
 			fmt.Fprintln(d.stderr, "agentshim: what was printed could not be acknowledged yet; the agent's next shim does it")
 			return nil
 		}
-		if answer.Remaining == 0 || answer.Content == "" {
+		if answer.Remaining == 0 || !some {
 			return nil
 		}
 	}

@@ -209,17 +209,26 @@ func TestDrainPrintsAllThatWaits(t *testing.T) {
 
 func TestDrainGoesOnWhileSomethingRemains(t *testing.T) {
 	w := newWorld(t)
-	w.Put(clienttest.Item(1, "one"), clienttest.Item(2, "two"), clienttest.Item(3, "three"))
+	w.Put(clienttest.Item(1, "one"))
+	w.oneByOne(clienttest.Item(2, "two"), clienttest.Item(3, "three"))
+	var stdout, stderr bytes.Buffer
+	args := []string{"drain", "--agent", "a", "--nats", w.url, "--state", w.state}
+	if code := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != 0 || stdout.String() != "one\n\ntwo\n\nthree\n" {
+		t.Errorf("%d, %q, %q", code, &stdout, &stderr)
+	}
+}
+
+// oneByOne has each drain take one item along, and these after those that wait.
+func (w *world) oneByOne(rest ...schema.Injection) {
 	w.Lock()
-	rest := w.Items[1:]
-	w.Items = w.Items[:1]
+	defer w.Unlock()
 	w.Answer = func(verb string, m *nats.Msg) bool {
 		if verb != schema.VerbDrain {
 			return false
 		}
 		var r schema.DrainRequest
 		if err := schema.Unmarshal(m.Data, &r); err != nil {
-			t.Error(err)
+			w.t.Error(err)
 		}
 		if len(w.Items) == 0 && len(rest) > 0 {
 			w.Items, rest = rest[:1], rest[1:]
@@ -229,11 +238,24 @@ func TestDrainGoesOnWhileSomethingRemains(t *testing.T) {
 		clienttest.Respond(m, d)
 		return true
 	}
+}
+
+// What a shim before this one handed over is not said again, and does not hide
+// what comes after it.
+func TestDrainGoesOnAfterWhatWasHandedOverBefore(t *testing.T) {
+	w := newWorld(t)
+	w.Put(clienttest.Item(1, "one"))
+	w.deaf(true)
+	w.says(payload)
+	w.endLeases()
+	w.Lock()
+	w.Deaf = true // what rides on questions is lost as well
 	w.Unlock()
+	w.oneByOne(clienttest.Item(2, "two"), clienttest.Item(3, "three"))
 	var stdout, stderr bytes.Buffer
 	args := []string{"drain", "--agent", "a", "--nats", w.url, "--state", w.state}
-	if code := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != 0 || stdout.String() != "one\n\ntwo\n\nthree\n" {
-		t.Errorf("%d, %q, %q", code, &stdout, &stderr)
+	if code := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != 0 || stdout.String() != "two\n\nthree\n" || w.waiting() != 0 {
+		t.Errorf("%d, %q, %q; %d items wait", code, &stdout, &stderr, w.waiting())
 	}
 }
 
