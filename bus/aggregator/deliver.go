@@ -59,7 +59,7 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 		return false
 	}
 	d := &delivery{agg: a, act: act, hooks: plan.Deliver, to: schema.Receiver{Routing: req.Routing, Round: round}, by: make(map[uint64]int)}
-	claimed, err := q.Claim(ctx, &queue.Claim{Routing: req.Routing, Acks: acks, Choose: d.choose, MaxBytes: maxHanded})
+	claimed, err := q.Claim(ctx, &queue.Claim{Routing: req.Routing, Asked: req.Attempt > 1, Acks: acks, Choose: d.choose, MaxBytes: maxHanded})
 	if err != nil {
 		a.ledger.cut.Inc()
 		a.unreachable.begun(err)

@@ -26,7 +26,7 @@ func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainR
 	r := schema.Routing{Event: schema.UserPromptSubmit, Agent: agent, Session: req.Session, ID: id}
 	a.seen(&r, nil)
 	d := &delivery{agg: a, act: act, hooks: act.deliverers(agent), to: schema.Receiver{Routing: r, Round: a.round(agent)}, by: make(map[uint64]int)}
-	claimed, err := q.Claim(ctx, &queue.Claim{Routing: r, Any: true, Choose: d.choose, MaxBytes: maxHanded})
+	claimed, err := q.Claim(ctx, &queue.Claim{Routing: r, Asked: true, Any: true, Choose: d.choose, MaxBytes: maxHanded})
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,9 @@ func (q *Queue) Claim(ctx context.Context, c *Claim) (Claimed, error) {
 	}
 	q.see(a, c.Session)
 	acks, unknown := a.unsettled(c.Acks)
+	unknown = unknown || c.Asked && a.cursor.Load().of(c.ID) == nil
 	cl := claim{
-		queue: q, agent: a, unknown: unknown,
+		queue: q, agent: a,
 		claiming: claiming{Claim: c, acks: acks, name: a.name, gone: make(map[uint64]bool)},
 		texts:    make(map[uint64]*schema.Item),
 	}
@@ -67,9 +68,8 @@ var errGone = errors.New("an item ended meanwhile")
 // A claim is a Claim under way.
 type claim struct {
 	claiming
-	queue   *Queue
-	agent   *agent
-	unknown bool
+	queue *Queue
+	agent *agent
 	// decision is what was decided last, texts what was read for it.
 	decision *decision
 	texts    map[uint64]*schema.Item

@@ -99,3 +99,32 @@ func TestWhoKnowsLessOfTheCursorLosesAndDecidesAnew(t *testing.T) {
 		}
 	})
 }
+
+func TestASecondAttemptElsewhereGetsTheSameThoughNothingWasHeardThereYet(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		deaf := open(t, s, queue.Options{})
+		deaf.Seen("a", "s")
+		synctest.Wait()
+		var silence []func()
+		for _, bucket := range []string{queue.ItemBucket, queue.CursorBucket} {
+			for _, name := range watchers(t, s, bucket) {
+				silence = append(silence, func() {
+					if err := stream(t, s).DeleteConsumer(t.Context(), "KV_"+bucket, name); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		q := open(t, s, queue.Options{})
+		for _, f := range silence {
+			f()
+		}
+		enqueue(t, q, item(1))
+		takes(t, claim(t, q, "e1"), "text 1")
+		again := claim(t, deaf, "e1", func(c *queue.Claim) { c.Asked = true })
+		takes(t, again, "text 1")
+		if !again.Again || len(silence) != 2 {
+			t.Errorf("again: %v, of %d watchers", again.Again, len(silence))
+		}
+	})
+}

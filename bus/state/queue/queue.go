@@ -91,6 +91,9 @@ type Claim struct {
 	// Acks are events whose injections were handed over; what they held up is
 	// free for this claim.
 	Acks []string
+	// Asked: the event was asked before, perhaps of another node, of which this one
+	// may not have heard yet.
+	Asked bool
 	// Any: tool matchers do not count.
 	Any bool
 	// Choose returns, of what is due, in order, what is to be taken. It may
