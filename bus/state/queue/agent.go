@@ -189,7 +189,7 @@ func (g *agents) each(f func(*agent)) {
 }
 
 // take keeps a revision of a cursor that the bucket told of.
-func (g *agents) take(e kv.Entry) (*agent, error) {
+func (g *agents) take(e kv.Entry, clock *kv.Clock) (*agent, error) {
 	name, err := bus.ParseToken(e.Key)
 	if err != nil {
 		return nil, fmt.Errorf("the key %.300s is none of a cursor: %w", e.Key, err)
@@ -198,14 +198,19 @@ func (g *agents) take(e kv.Entry) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := knownOf(e)
+	k := knownOf(e, clock)
 	a.take(k)
 	return a, k.bad
 }
 
-// knownOf reads a revision of a cursor. A key that ended is an empty one.
-func knownOf(e kv.Entry) *known {
+// knownOf reads a revision of a cursor. A key that ended is an empty one. Its
+// leases count from when the server stored it, by the server's own clock: who
+// starts anew does not begin them anew.
+func knownOf(e kv.Entry, clock *kv.Clock) *known {
 	k := &known{revision: e.Revision, seen: time.Now(), created: e.Created}
+	if !e.Created.IsZero() {
+		k.seen = k.seen.Add(-min(clock.Age(e.Created), LeaseFor))
+	}
 	if e.Kind != kv.Put || e.Revision == 0 {
 		return k
 	}

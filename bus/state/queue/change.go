@@ -14,6 +14,8 @@ type plan struct {
 	cursor *cursor
 	// begun and stored are the steps before and after the write; empty: none.
 	begun, stored []Step
+	// sent: it may be stored, whatever is known of it.
+	sent bool
 }
 
 // change has decide make a plan from what is known of the agent's cursor, and
@@ -60,7 +62,7 @@ func (q *Queue) look(ctx context.Context, a *agent, fresh bool, session string) 
 			return nil, nil, unavailable(err)
 		}
 		if e.Revision != k.revision {
-			k = knownOf(e)
+			k = knownOf(e, q.clock)
 			a.take(k)
 		}
 	}
@@ -83,9 +85,11 @@ func (q *Queue) store(ctx context.Context, a *agent, k *known, p *plan) (bool, e
 	if err := q.steps(p.begun); err != nil {
 		return false, err
 	}
+	p.sent = true
 	revision, err := q.cursors.Write(ctx, kv.Write{Key: a.token, Value: value, Last: k.revision})
 	switch {
 	case kv.Refused(err):
+		p.sent = false
 		return false, nil
 	case err != nil:
 		return false, unavailable(err)
@@ -104,11 +108,20 @@ func (q *Queue) steps(all []Step) error {
 	}
 	for _, s := range all {
 		if err := q.o.Step(s); err != nil {
-			return fmt.Errorf("at the step %s: %w", s, err)
+			return &died{s, err}
 		}
 	}
 	return nil
 }
+
+// died says that a test had the process die.
+type died struct {
+	at  Step
+	err error
+}
+
+func (d *died) Error() string { return fmt.Sprintf("at the step %s: %v", d.at, d.err) }
+func (d *died) Unwrap() error { return d.err }
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", ErrUnavailable, err) }
 

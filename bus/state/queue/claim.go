@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nuid"
+
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -31,7 +33,7 @@ func (q *Queue) Claim(ctx context.Context, c *Claim) (Claimed, error) {
 	unknown = unknown || c.Asked && a.cursor.Load().of(c.ID) == nil
 	cl := claim{
 		queue: q, agent: a,
-		claiming: claiming{Claim: c, acks: acks, name: a.name, gone: make(map[uint64]bool)},
+		claiming: claiming{Claim: c, acks: acks, by: nuid.Next(), name: a.name, gone: make(map[uint64]bool)},
 		texts:    make(map[uint64]*schema.Item),
 	}
 	if err := q.wait(ctx, a, c.Session); err != nil {
@@ -43,6 +45,7 @@ func (q *Queue) Claim(ctx context.Context, c *Claim) (Claimed, error) {
 			continue // decided anew, without what has ended
 		}
 		if err != nil {
+			cl.giveBack(err)
 			return Claimed{}, err
 		}
 		return cl.result(), nil
@@ -70,8 +73,10 @@ type claim struct {
 	claiming
 	queue *Queue
 	agent *agent
-	// decision is what was decided last, texts what was read for it.
+	// decision is what was decided last, stored what was made of it to be stored,
+	// and texts what was read for it.
 	decision *decision
+	stored   *plan
 	texts    map[uint64]*schema.Item
 }
 
@@ -90,6 +95,7 @@ func (c *claim) plan(ctx context.Context, k *known, v *view) (*plan, error) {
 	}
 	d.cursor.tidy(v, c.name)
 	p := &plan{cursor: &d.cursor}
+	c.stored = p
 	if len(d.acked) > 0 {
 		p.begun, p.stored = append(p.begun, StepAckBegun), append(p.stored, StepAckStored)
 	}

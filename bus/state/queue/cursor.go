@@ -47,6 +47,9 @@ type ending struct {
 type lease struct {
 	Event string   `json:"event"`
 	Seqs  []uint64 `json:"seqs"`
+	// By is the claim that took them, or took them again: another one does not
+	// give them back.
+	By string `json:"by,omitzero"`
 	// Left is how long it held when this was written; 0: not any more.
 	Left schema.Duration `json:"left,omitzero"`
 	// Peers is what was known of peers before the event, if the event changed it.

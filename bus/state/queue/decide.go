@@ -32,6 +32,7 @@ type claiming struct {
 	*Claim
 	// acks are those of the claim that are not settled.
 	acks []string
+	by   string // the claim's own name
 	name string // the agent's
 	view *view
 	// limit is up to where the items are known without a gap.
@@ -85,8 +86,8 @@ func (c *claiming) repeat(d *decision, l *lease) bool {
 	if l.Peers != nil {
 		d.peers = clonePeers(*l.Peers)
 	}
-	if l.Left < schema.Duration(LeaseFor*2/3) {
-		l.Left, d.dirty = schema.Duration(LeaseFor), true
+	if l.Left < schema.Duration(LeaseFor*2/3) || l.By != c.by {
+		l.Left, l.By, d.dirty = schema.Duration(LeaseFor), c.by, true
 	}
 	return true
 }
@@ -143,7 +144,7 @@ func (c *claiming) take(d *decision, due []*entry, again map[uint64]string) {
 	}
 	d.dirty = true
 	d.release(again)
-	l := lease{Event: c.ID, Left: schema.Duration(LeaseFor)}
+	l := lease{Event: c.ID, By: c.by, Left: schema.Duration(LeaseFor)}
 	for _, e := range taken {
 		l.Seqs = append(l.Seqs, e.seq())
 	}

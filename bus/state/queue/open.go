@@ -50,6 +50,7 @@ type Queue struct {
 	// seen are the agents whose cursors are to be written because they were seen,
 	// ending those that may have items to be ended.
 	seen, ending chan *agent
+	givings      chan giving
 	suspects     suspects
 	// marked is when the marks were looked at last; only the sweep does.
 	marked time.Time
@@ -76,7 +77,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Queue, error
 	q := &Queue{
 		o: o, watch: o.Watch, log: o.Logger, id: uuid.NewString(), clock: new(kv.Clock),
 		index: newIndex(), agents: &agents{all: make(map[string]*agent)}, marks: newMarks(o.Dedup),
-		seen: make(chan *agent, 1024), ending: make(chan *agent, 4096), suspects: suspects{all: make(map[*agent]time.Time)},
+		seen: make(chan *agent, 1024), ending: make(chan *agent, 4096), givings: make(chan giving, 1024), suspects: suspects{all: make(map[*agent]time.Time)},
 	}
 	q.life, q.stop = context.WithCancelCause(context.Background())
 	if err := q.open(ctx, js); err != nil {
@@ -85,6 +86,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Queue, error
 	}
 	for range enders {
 		q.work.Go(q.endItems)
+		q.work.Go(q.giveBacks)
 	}
 	q.work.Go(q.writeSeen)
 	q.work.Go(q.sweep)
@@ -216,7 +218,7 @@ func (q *Queue) applyCursor(e kv.Entry) {
 		q.agents.forget(e.Key, e.Revision)
 		return
 	}
-	a, err := q.agents.take(e)
+	a, err := q.agents.take(e, q.clock)
 	if err != nil {
 		q.log.Error("a cursor can not be read; its agent gets nothing", "error", err)
 	}
