@@ -135,15 +135,34 @@ func (p *place) fill(ctx context.Context, r io.Reader, digest string) error {
 		return err
 	}
 	if err := p.into(ctx, r, tmp, digest); err != nil {
-		// What can not be taken away now is swept by the next one.
-		_ = os.RemoveAll(tmp)
+		takeAway(tmp)
 		return err
 	}
 	// Who is reading the old folder may go on until there is another one.
-	if err := os.Rename(tmp, p.beside(old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return os.RemoveAll(tmp)
+	if err := os.Rename(tmp, p.beside(old)); err != nil {
+		takeAway(tmp)
 	}
 	return nil
+}
+
+// takeAway takes a folder away, also if there are folders in it that nobody may
+// write to. What can not be taken away now is swept by the next one.
+func takeAway(dir string) {
+	if os.RemoveAll(dir) == nil {
+		return
+	}
+	root, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	_ = fs.WalkDir(root.FS(), filepath.Base(dir), func(name string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = root.Chmod(name, 0o700)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
 }
 
 // What is unpacked, and what was replaced last, is called so.
@@ -155,11 +174,11 @@ const (
 // sweep takes away the folder that was replaced before, and what a process left
 // that died while it unpacked.
 func (p *place) sweep() {
-	_ = os.RemoveAll(p.beside(old))
+	takeAway(p.beside(old))
 	entries, _ := os.ReadDir(p.parent)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), p.hidden+unpacking) {
-			_ = os.RemoveAll(filepath.Join(p.parent, e.Name()))
+			takeAway(filepath.Join(p.parent, e.Name()))
 		}
 	}
 }

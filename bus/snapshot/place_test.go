@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,6 +136,37 @@ func TestWhoReadsTheOldFolderMayGoOn(t *testing.T) {
 	if diff := cmp.Diff(want, read(t, base)); diff != "" {
 		t.Errorf("want -, got +:\n%s", diff)
 	}
+}
+
+// Builders leave folders that nobody may write to: what can not be swept is no
+// reason to say that the new folder is not there.
+func TestAFolderThatCanNotBeSweptIsReplacedAllTheSame(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may sweep everything")
+	}
+	to := filepath.Join(t.TempDir(), "to")
+	for n := range 4 {
+		from := t.TempDir()
+		tree{"f": fmt.Sprintf("file %d", n)}.make(t, from)
+		data, _ := pack(t, from)
+		if err := snapshot.UnpackOnce(t.Context(), bytes.NewReader(data), to, digest(data)); err != nil || !snapshot.Holds(to, digest(data)) {
+			t.Errorf("the folder no. %d is there: %v, %v", n, snapshot.Holds(to, digest(data)), err)
+		}
+		cache := filepath.Join(to, "cache")
+		if err := errors.Join(os.Mkdir(cache, 0o755), os.WriteFile(filepath.Join(cache, "f"), nil, 0o644), os.Chmod(cache, 0o555)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(to), ".to.*"))
+	if err != nil || len(left) != 3 { // the lock, the digest, and the folder before
+		t.Errorf("beside it are %q, %v", left, err)
+	}
+	t.Cleanup(func() { // the folders that nobody may write to
+		err := filepath.WalkDir(filepath.Dir(to), func(path string, _ fs.DirEntry, _ error) error { return os.Chmod(path, 0o755) })
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestWhatTheDeadLeftIsSwept(t *testing.T) {
