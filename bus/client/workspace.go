@@ -13,9 +13,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// tempWorkspaces is the folder below which workspaces are unpacked.
-const tempWorkspaces = "temp_workspaces"
-
 var errNoFolder = errors.New("there is no folder for workspaces of other agents here")
 
 // unpack puts the workspaces that texts of b name where the agent can read them,
@@ -72,7 +69,7 @@ func (c *Client) place(ctx context.Context, m moment, w schema.Workspace) (strin
 		return "", err
 	}
 	done := make(chan error, 1)
-	dir := filepath.Join(folder, tempWorkspaces, w.Name)
+	dir := filepath.Join(folder, snapshot.Others, w.Name)
 	go func() { done <- c.install(ctx, m, w.Snapshot, dir) }()
 	select {
 	case err = <-done:

@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// Others is the folder in which agents' sides unpack what others share. It is in
+// no snapshot: else each would hold all that came before it.
+const Others = "temp_workspaces"
+
 // The bounds of a snapshot.
 const (
 	// MaxBytes is the most that the files of a snapshot may have together.

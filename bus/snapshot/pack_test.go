@@ -70,6 +70,25 @@ func TestWhatIsNoFileIsLeftOut(t *testing.T) {
 	}
 }
 
+// Agents work where the workspaces of others are unpacked. If those were shared
+// on, each answer would hold all before it, and soon be too large.
+func TestWhatOthersSharedIsNotSharedOn(t *testing.T) {
+	dir := t.TempDir()
+	tree{"f": "file x", "d/temp_workspaces/agent1/f": "file y", "d/temp_workspaces/.agent1.old/f": "file z", "temp_workspaces": "file mine"}.make(t, dir)
+	data, left := pack(t, dir)
+	want := []snapshot.Omission{{Path: "d/temp_workspaces", Why: "holds what others shared"}}
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+	to := filepath.Join(t.TempDir(), "to")
+	if err := snapshot.Unpack(t.Context(), bytes.NewReader(data), to); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(tree{"f": "file x", "d": "dir", "temp_workspaces": "file mine"}, read(t, to)); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+}
+
 // onFirst calls do before the first byte is written, when the folder was looked
 // at, and nothing was read yet but the first entry.
 type onFirst struct {

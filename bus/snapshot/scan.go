@@ -27,6 +27,7 @@ func (o Omission) String() string { return o.Path + " " + o.Why }
 
 // Why something is left out.
 const (
+	whyOthers     = "holds what others shared"
 	whyOutside    = "is a link that leads out of the folder"
 	whyNoFile     = "is neither a file nor a folder nor a link"
 	whyVanished   = "vanished while the folder was packed"
@@ -147,6 +148,9 @@ func (s *scan) look(ctx context.Context, name string) error {
 	}
 	e := entry{name: name, info: info}
 	switch mode := info.Mode(); {
+	case mode.IsDir() && path.Base(name) == Others:
+		s.omit(name, whyOthers)
+		return nil
 	case mode.IsDir():
 		s.entries = append(s.entries, e)
 		return s.folder(ctx, name)
