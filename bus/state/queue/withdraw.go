@@ -8,7 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Withdraw takes an item back. One that is leased, or has ended, stays as it is.
+// Withdraw takes an item back. One that has ended, or is an agent's own and leased, stays as
+// it is.
 func (q *Queue) Withdraw(ctx context.Context, key string) (schema.WithdrawAnswer, error) {
 	var named schema.Item
 	if err := readKey(key, &named); err != nil {
