@@ -23,6 +23,7 @@ func (q *Queue) rewind(ctx context.Context) (err error) {
 		return nil
 	}
 	info, err := q.items.Info(ctx) // others may have written since
+	q.log.Warn("cursors know items that the bucket does not hold; was it deleted?", "agents", len(far), "bucket", ItemBucket, "last", info.Last)
 	for i := 0; i < len(far) && err == nil; i++ {
 		err = q.rewindOne(ctx, far[i], info.Last)
 	}
@@ -37,7 +38,6 @@ func (q *Queue) rewindOne(ctx context.Context, a *agent, last uint64) error {
 	if k.At <= last {
 		return nil
 	}
-	q.log.Warn("a cursor knows items that the bucket never held; was it deleted?", "agent", a.name, "cursor", k.At, "bucket", last)
 	cur := k.begin()
 	cur.rewind(last)
 	value, err := schema.Marshal(&cur)
