@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
@@ -111,6 +112,9 @@ func (h *hook) unreadable(ctx context.Context, e *schema.Event, why error) *sche
 		e.AgentID = schema.UnknownAgent
 	}
 	h.identify(e)
+	if _, err := bus.Token(e.AgentID); err != nil {
+		e.AgentID = schema.UnknownAgent // nobody could be asked about that one
+	}
 	v, err := h.ask(ctx, e, func(c *client.Client) (*schema.Verdict, error) { return c.AskUnreadable(ctx, e, why) })
 	if err != nil {
 		return h.unjudged(e, errors.Join(why, err))
@@ -151,7 +155,8 @@ func (h *hook) read(ctx context.Context) (*schema.Event, error) {
 			return h.glance(in.data), err
 		}
 		h.identify(e)
-		return e, nil
+		_, err = bus.Token(e.AgentID)
+		return e, err
 	case <-ctx.Done():
 		return nil, errors.New("stdin did not end in time; write the event and close it")
 	}

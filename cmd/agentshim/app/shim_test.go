@@ -156,3 +156,27 @@ func (w *world) last() bus.EventRequest {
 	defer w.Unlock()
 	return w.Asked[len(w.Asked)-1]
 }
+
+// An agent whose name no subject can have is asked about as one that nobody
+// knows: whether its call is guarded is not for the shim to say.
+func TestAnAgentWhoseNameCanNotBeSentIsAskedAbout(t *testing.T) {
+	w := newWorld(t)
+	for _, event := range []string{
+		`{"hook_type":"PreToolUse","tool_name":"Bash","agent_id":"` + strings.Repeat("a", 200) + `"}`,
+		`{"hook_type":"PreToolUse","tool_name":"Bash","session_id":"` + strings.Repeat("s", 200) + `"}`,
+	} {
+		code, stderr := w.shim(event, io.Discard)
+		w.Lock()
+		asked := len(w.Asked)
+		w.Unlock()
+		if asked == 0 {
+			t.Fatalf("nobody was asked about %s: exit code %d, %s", event, code, stderr)
+		}
+		if q := w.last(); code != 1 || q.Agent != schema.UnknownAgent || q.Tool != "Bash" || !strings.Contains(stderr, "128") {
+			t.Errorf("exit code %d, %s: asked about %+v", code, stderr, q.Routing)
+		}
+		w.Lock()
+		w.Asked = nil
+		w.Unlock()
+	}
+}
