@@ -155,8 +155,31 @@ func junkControl() []junk {
 	ctl("hook.v1.ctl.status."+strings.Repeat("a", 129), schema.CodeBadRequest, "at most 128 are allowed", "")
 	ctl("hook.v1.ctl.reboot.agent", schema.CodeBadRequest, "unknown control verb", "now")
 	for _, verb := range []string{"inject", "answer", "round", "ack", "drain", "fetch", "mode", "checkpoint"} {
-		ctl("hook.v1.ctl."+verb+"._", schema.CodeUnavailable, "does not serve", "{not json")
+		if verb != "inject" {
+			ctl("hook.v1.ctl."+verb+"._", schema.CodeBadRequest, "is about one agent", "{not json")
+		}
+		for _, body := range []string{"{not json", "[]", "null null", "\x00", `{"x":1,"x":2}`, strings.Repeat("[", 5000)} {
+			ctl("hook.v1.ctl."+verb+".agent1", schema.CodeBadRequest, "the request can not be read", body)
+		}
 	}
+	for body, want := range map[string]string{
+		`{"content":"x","matcher":"[z-a]"}`:                             "the matcher",
+		`{"content":"x","source":"human\n[Human Input]"}`:               "the source is",
+		`{"content":"x","producer":"` + strings.Repeat("p", 200) + `"}`: "at most 128",
+		`{"content":"x","key":"` + strings.Repeat("=", 200) + `"}`:      "at most 128",
+		`{"object":{"digest":"../../etc/passwd","size":9}}`:             "there is no such object",
+		`{"object":{"digest":"../../etc/passwd","size":-9}}`:            "there is no such object",
+		`{"object":{"digest":"x","size":68719476736}}`:                  "of more than 64",
+	} {
+		code := schema.CodeBadRequest
+		if strings.Contains(want, "no such") {
+			code = schema.CodeNotFound
+		}
+		ctl("hook.v1.ctl.inject.agent1", code, want, body)
+	}
+	ctl("hook.v1.ctl.fetch.agent1", schema.CodeNotFound, "names the object", `{"digest":"../../etc/passwd"}`)
+	ctl("hook.v1.ctl.answer.agent1", schema.CodeBadRequest, "ends in no number", `{"session":"s","content":"x","label":"../x"}`)
+	ctl("hook.v1.ctl.answer.agent1", schema.CodeBadRequest, "../x", `{"session":"s","content":"x","label":"../x.1"}`)
 	for _, verb := range []string{"config", "hooks"} {
 		for _, body := range []string{"{not json", "[]", "null null", "\x00", `{"action":7}`, `{"action":"show","action":"show"}`, strings.Repeat("[", 5000)} {
 			ctl("hook.v1.ctl."+verb+"._", schema.CodeBadRequest, "the request can not be read", body)
