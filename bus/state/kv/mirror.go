@@ -65,6 +65,8 @@ type Mirror struct {
 	whole  time.Time
 	feed   *feed
 	closed bool
+	// wrong is set where the leader knows less than was told.
+	wrong error
 }
 
 var errClosed = errors.New("the mirror was closed")
@@ -129,6 +131,14 @@ func (m *Mirror) Info() Info {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.info
+}
+
+// Wrong is what is wrong if the leader knows less than was told, as of a second
+// ago: the bucket was made anew, or the leader was cut off.
+func (m *Mirror) Wrong() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wrong
 }
 
 // Lag is how long the mirror has been behind, or has not known whether it is;
@@ -279,17 +289,18 @@ func (m *Mirror) catchUp(ctx context.Context, revision uint64) error {
 func (m *Mirror) look(ctx context.Context) (Info, error) {
 	known, sent := m.Revision(), time.Now()
 	info, err := m.bucket.Info(ctx)
-	if err == nil {
-		err = m.bucket.reached(info, known)
-	}
 	if err != nil {
 		return info, err
 	}
+	wrong := m.bucket.reached(info, known)
 	if m.o.Clock != nil {
 		m.o.Clock.Heard(info.Now, sent, time.Since(sent))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.wrong = wrong; wrong != nil {
+		return info, wrong
+	}
 	m.info, m.checked = info, time.Now()
 	if m.whole.IsZero() { // nothing was told yet
 		m.whole = info.Now

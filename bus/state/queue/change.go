@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -69,7 +70,7 @@ func (q *Queue) look(ctx context.Context, a *agent, fresh bool, session string) 
 	if k.bad != nil {
 		return nil, nil, unavailable(k.bad)
 	}
-	if err := q.items.mirror.Reach(ctx, k.At); err != nil {
+	if err := cmp.Or(q.items.mirror.Wrong(), q.items.mirror.Reach(ctx, k.At)); err != nil {
 		return nil, nil, unavailable(err)
 	}
 	// A session whose name is too long for a key has no items.

@@ -122,6 +122,9 @@ func TestAQueueWhoseItemsWereMadeAnewIsNotReady(t *testing.T) {
 		if err := q.Ready(); err == nil || next.Ready() != nil {
 			t.Errorf("%v, %v", err, next.Ready())
 		}
+		if err := q.Note(t.Context(), "a", func(p *schema.Peers) { p.VoteOnly = true }); !errors.Is(err, queue.ErrUnavailable) {
+			t.Errorf("it writes a cursor by items that are no more: %v", err)
+		}
 	})
 }
 
