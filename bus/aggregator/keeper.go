@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -47,7 +48,7 @@ func (w *warned) add(r *schema.Round) {
 
 // keep warns agents whose time is over, also those that do nothing.
 func (a *Aggregator) keep() {
-	for pause(a.ctx, keepEvery*3/4+rand.N(keepEvery/2)) == nil {
+	for kv.Rest(a.ctx, keepEvery*3/4+rand.N(keepEvery/2)) == nil {
 		act := a.active.Load()
 		if act == nil {
 			continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -84,7 +85,7 @@ func (a *Aggregator) withdraw(version uint64) {
 	}
 	a.opt.Logger.Warn("the proposed configuration could not be withdrawn; trying again", "version", version, "error", err)
 	a.done.Go(func() {
-		for pause(a.ctx, time.Second) == nil && a.withdrawOnce(version) != nil {
+		for kv.Rest(a.ctx, time.Second) == nil && a.withdrawOnce(version) != nil {
 		}
 	})
 }
@@ -113,7 +114,7 @@ func (a *Aggregator) propose(ctx context.Context, app application) (version uint
 			p.Over = busy.Version
 			continue
 		}
-		if pause(ctx, lookEvery) != nil {
+		if kv.Rest(ctx, lookEvery) != nil {
 			return 0, false, conflict(fmt.Sprintf("version %d is being applied by %s; try again", busy.Version, busy.By))
 		}
 	}
@@ -146,7 +147,7 @@ func (a *Aggregator) validated(ctx context.Context, version uint64, atOnce bool)
 			problems = slices.Concat(brokers.tell(late), workers.tell(late))
 			return problems, brokers.unfit || late && len(brokers.missing) > 0, nil
 		}
-		if err := pause(ctx, lookEvery); err != nil {
+		if err := kv.Rest(ctx, lookEvery); err != nil {
 			return nil, false, fmt.Errorf("waiting until every node has loaded version %d: %w", version, err)
 		}
 	}
@@ -230,21 +231,9 @@ func (a *Aggregator) settle(ctx context.Context, version uint64) {
 	for {
 		nodes, err := a.opt.Configs.Nodes(ctx)
 		behind := slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Active < version })
-		if err == nil && !behind || pause(ctx, lookEvery) != nil {
+		if err == nil && !behind || kv.Rest(ctx, lookEvery) != nil {
 			return
 		}
-	}
-}
-
-// pause waits, or says why not.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

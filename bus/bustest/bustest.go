@@ -18,6 +18,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/nats-io/nats-server/v2/server/ats"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Main runs the tests of a package that starts servers in bubbles. The clock
@@ -73,4 +74,14 @@ func Connect(t testing.TB, s *embedded.Server, name string) *nats.Conn {
 	}
 	t.Cleanup(nc.Close)
 	return nc
+}
+
+// JetStream connects to the streams of s until the test ends.
+func JetStream(t testing.TB, s *embedded.Server) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(Connect(t, s, t.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
 }

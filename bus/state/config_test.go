@@ -14,22 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 func TestMain(m *testing.M) { bustest.Main(m) }
-
-func stream(t *testing.T, s *embedded.Server) jetstream.JetStream {
-	t.Helper()
-	js, err := jetstream.New(bustest.Connect(t, s, t.Name()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
-}
 
 func open(t *testing.T, js jetstream.JetStream) *state.Configs {
 	t.Helper()
@@ -74,7 +64,7 @@ func activate(t *testing.T, c *state.Configs, version uint64) {
 
 func TestConfigsAreVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		if cur, err := c.Current(t.Context()); err != nil || cur.Version != 0 || len(cur.Hooks) != 0 {
 			t.Errorf("before anything: %+v, %v", cur, err)
@@ -102,7 +92,7 @@ func TestConfigsAreVersions(t *testing.T) {
 
 func TestTheLastEightVersionsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		for i := range 11 {
 			publish(t, c, config(fmt.Sprint("c", i)), uint64(i+1), true)
@@ -122,7 +112,7 @@ func TestTheLastEightVersionsAreKept(t *testing.T) {
 
 func TestTheBucketIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		s, err := js.Stream(t.Context(), "KV_"+state.ConfigBucket)
 		if err != nil {
@@ -148,7 +138,7 @@ func TestTheBucketIsBounded(t *testing.T) {
 func TestAFabricHasOneID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
-		js := stream(t, s)
+		js := bustest.JetStream(t, s)
 		ids := make([]string, 8)
 		var all sync.WaitGroup
 		for i := range ids {
@@ -174,7 +164,7 @@ func TestAFabricHasOneID(t *testing.T) {
 
 func TestADeletedFabricIDIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		open(t, js)
 		kv, err := js.KeyValue(t.Context(), state.ConfigBucket)
 		if err != nil {
@@ -194,7 +184,7 @@ func TestABucketWithoutLeasesIsRefused(t *testing.T) {
 	for name, ttl := range map[string]time.Duration{"it knows no TTL": 0, "its markers live longer than a lease": 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				js := stream(t, bustest.Start(t))
+				js := bustest.JetStream(t, bustest.Start(t))
 				if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: state.ConfigBucket, LimitMarkerTTL: ttl}); err != nil {
 					t.Fatal(err)
 				}
@@ -209,7 +199,7 @@ func TestABucketWithoutLeasesIsRefused(t *testing.T) {
 
 func TestReadersWaitForTheBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		_, err := state.OpenForRead(ctx, js, state.ConfigOptions{})
@@ -236,7 +226,7 @@ func TestReadersWaitForTheBucket(t *testing.T) {
 
 func TestEqualProposersAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, stream(t, bustest.Start(t)))
+		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		changes, versions := 0, map[uint64]bool{}

@@ -21,7 +21,7 @@ import (
 // limit changes how much the configuration's stream may hold.
 func limit(t *testing.T, s *embedded.Server, bytes int64) {
 	t.Helper()
-	js := stream(t, s)
+	js := bustest.JetStream(t, s)
 	cfg := info(t, js).Config
 	cfg.MaxBytes = bytes
 	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
@@ -68,7 +68,7 @@ func wantNodes(t *testing.T, c *state.Configs, want ...state.Node) {
 
 func TestALeaseSaysWhatABrokerHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c, reader := open(t, js), open(t, js)
 		wantNodes(t, reader)
 		me := state.Node{ID: "b 1", Instance: "i1", Embedded: true}
@@ -98,7 +98,7 @@ func TestALeaseSaysWhatABrokerHolds(t *testing.T) {
 
 func TestABrokerWithoutAnIDGetsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := open(t, stream(t, bustest.Start(t))).Lease(state.Node{}); err == nil {
+		if _, err := open(t, bustest.JetStream(t, bustest.Start(t))).Lease(state.Node{}); err == nil {
 			t.Error("nobody has a lease")
 		}
 	})
@@ -112,7 +112,7 @@ func fenced(t *testing.T) (g *gate, l *state.Lease, reader *state.Configs) {
 	if err := l.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return g, l, open(t, stream(t, g.server))
+	return g, l, open(t, bustest.JetStream(t, g.server))
 }
 
 func TestABrokerThatIsCutOffStopsBeforeItsLeaseLapses(t *testing.T) {
@@ -144,7 +144,7 @@ func TestABrokerThatIsCutOffStopsBeforeItsLeaseLapses(t *testing.T) {
 func TestWhoComesBackIsFreshWithWhatIsActiveThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{server: bustest.Start(t)}
-		reader := open(t, stream(t, g.server))
+		reader := open(t, bustest.JetStream(t, g.server))
 		publish(t, reader, config("a"), 1, true)
 		l, seen := lease(t, open(t, wherever(t, g)), state.Node{ID: "b1"})
 		if err := l.Wait(t.Context()); err != nil {
@@ -158,7 +158,7 @@ func TestWhoComesBackIsFreshWithWhatIsActiveThen(t *testing.T) {
 		g.set(t, false)
 		const crowd = 50
 		var all sync.WaitGroup
-		before := info(t, stream(t, g.server)).State.LastSeq
+		before := info(t, bustest.JetStream(t, g.server)).State.LastSeq
 		for range crowd {
 			all.Go(func() {
 				if err := l.Wait(t.Context()); err != nil || len(seen) != 1 {
@@ -167,7 +167,7 @@ func TestWhoComesBackIsFreshWithWhatIsActiveThen(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := info(t, stream(t, g.server)).State.LastSeq - before; n > 3 {
+		if n := info(t, bustest.JetStream(t, g.server)).State.LastSeq - before; n > 3 {
 			t.Errorf("%d renewals for one crowd", n)
 		}
 		sees(t, seen, "3 c, keep [3 2 1]")
@@ -218,7 +218,7 @@ func TestALeaderThatCanNotWriteIsAlive(t *testing.T) {
 
 func TestALeaseIsNotFreshWithoutAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, stream(t, bustest.Start(t)))
+		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		l, err := c.Lease(state.Node{ID: "b1"})
 		if err != nil {
 			t.Fatal(err)

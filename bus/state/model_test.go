@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"pgregory.net/rapid"
@@ -55,7 +56,7 @@ func TestVersionsAreAsTheModelSays(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		js := stream(t, s)
+		js := bustest.JetStream(t, s)
 		defer func() {
 			js.Conn().Close()
 			if err := s.Close(context.Background()); err != nil {

@@ -116,7 +116,7 @@ func TestAWatcherOutlivesItsServer(t *testing.T) {
 		seen, stop := watch(t, c)
 		sees(t, seen, "1 c1, keep [1]")
 		second := where.move(t, dir)
-		publish(t, open(t, stream(t, second)), config("c2"), 2, true)
+		publish(t, open(t, bustest.JetStream(t, second)), config("c2"), 2, true)
 		<-time.After(11 * time.Second)
 		sees(t, seen, "2 c2, keep [2 1]")
 		if err := stop(); err != nil {
@@ -135,7 +135,7 @@ func TestAWatcherNoticesAFabricMadeAnew(t *testing.T) {
 		old := c.FabricID()
 		seen, stop := watch(t, c)
 		sees(t, seen, "3 old2, keep [3 2 1]")
-		anew := open(t, stream(t, where.move(t, t.TempDir())))
+		anew := open(t, bustest.JetStream(t, where.move(t, t.TempDir())))
 		<-time.After(11 * time.Second)
 		sees(t, seen, "nothing, keep []")
 		for i := range 3 { // the same numbers and revisions again
@@ -200,7 +200,7 @@ func TestVersionsSurviveAKilledServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		second := bustest.StartWith(t, embedded.Options{Dir: left})
-		reader := open(t, stream(t, second))
+		reader := open(t, bustest.JetStream(t, second))
 		wantNodes(t, reader, state.Node{ID: "b1", Active: 1, Candidate: &schema.Candidate{Version: v}})
 		_, _, err := reader.Propose(t.Context(), config("c"), state.Proposal{})
 		if busy, ok := errors.AsType[*state.Busy](err); !ok || busy.Version != v || busy.By != "b1" {

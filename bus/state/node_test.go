@@ -14,7 +14,7 @@ import (
 
 func TestDeadBrokersAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		reader := open(t, js)
 		for _, n := range []state.Node{{ID: "b1", Embedded: true}, {ID: "b2"}} {
 			l, _ := lease(t, open(t, js), n)
@@ -36,7 +36,7 @@ func TestDeadBrokersAreForgotten(t *testing.T) {
 // TestALeaseThatIsRenewedIsNotForgotten renews it between reading and deleting.
 func TestALeaseThatIsRenewedIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		reader := open(t, js)
 		l, _ := lease(t, open(t, js), state.Node{ID: "b1"})
 		synctest.Wait()
@@ -56,12 +56,12 @@ func TestLeasesLapseAlthoughTheServerWasAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		where, js := moved(t, dir)
-		dead, _ := lease(t, open(t, stream(t, where.Load())), state.Node{ID: "dead"})
+		dead, _ := lease(t, open(t, bustest.JetStream(t, where.Load())), state.Node{ID: "dead"})
 		if err := dead.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		alive, _ := lease(t, open(t, js), state.Node{ID: "alive"})
-		reader := open(t, stream(t, where.move(t, dir)))
+		reader := open(t, bustest.JetStream(t, where.move(t, dir)))
 		<-time.After(5 * time.Second)
 		wantNodes(t, reader, state.Node{ID: "alive"})
 		if !alive.Fresh(time.Now()) || dead.Fresh(time.Now()) {
@@ -72,7 +72,7 @@ func TestLeasesLapseAlthoughTheServerWasAway(t *testing.T) {
 
 func TestWhatABrokerSaysIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		reader := open(t, js)
 		l, _ := lease(t, open(t, js), state.Node{ID: "b1"})
 		c := schema.Candidate{Version: 2, Error: strings.Repeat("e", 1<<20), LoadErrors: map[string]string{}}
@@ -97,7 +97,7 @@ func TestWhatABrokerSaysIsBounded(t *testing.T) {
 
 func TestALeaseThatCanNotBeReadIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		put(t, js, "node.x", "junk")
 		if _, err := c.Nodes(t.Context()); err == nil || !strings.Contains(err.Error(), "the lease node.x of the bucket hook_config can not be read") {
@@ -108,7 +108,7 @@ func TestALeaseThatCanNotBeReadIsSaid(t *testing.T) {
 
 func TestNodesAreNotReadWithoutAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		js.Conn().Close()
 		_, err := c.Nodes(t.Context())

@@ -21,7 +21,7 @@ import (
 
 func TestAProposalBecomesActive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		v := propose(t, c, "a", state.Proposal{By: "b1", Note: "a.yaml"})
 		if cur, err := c.Current(t.Context()); err != nil || cur.Version != 0 {
@@ -47,7 +47,7 @@ func TestAProposalBecomesActive(t *testing.T) {
 
 func TestWhatSaysTheSameIsNotProposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, stream(t, bustest.Start(t)))
+		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		publish(t, c, config("a"), 1, true)
 		propose(t, c, "b", state.Proposal{})
 		v, same, err := c.Propose(t.Context(), config("a"), state.Proposal{})
@@ -59,7 +59,7 @@ func TestWhatSaysTheSameIsNotProposed(t *testing.T) {
 
 func TestOneProposalStandsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c, other := open(t, js), open(t, js)
 		first := propose(t, c, "a", state.Proposal{By: "b1"})
 		_, _, err := other.Propose(t.Context(), config("b"), state.Proposal{By: "b2"})
@@ -89,7 +89,7 @@ func TestOneProposalStandsAtATime(t *testing.T) {
 
 func TestAWithdrawnProposalIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		for _, version := range []uint64{1, 3} { // none, and one that never was
 			if err := c.Withdraw(t.Context(), version); err != nil {
@@ -131,7 +131,7 @@ func TestAWithdrawnProposalIsGone(t *testing.T) {
 
 func TestAProposalNamesWhatItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, stream(t, bustest.Start(t)))
+		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		publish(t, c, config("a"), 1, true)
 		publish(t, c, config("b"), 2, true)
 		_, _, err := c.Propose(t.Context(), config("c"), state.Proposal{Base: 1})
@@ -146,7 +146,7 @@ func TestAProposalNamesWhatItChanges(t *testing.T) {
 
 func TestWordsAboutAVersionAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, stream(t, bustest.Start(t)))
+		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		activate(t, c, propose(t, c, "a", state.Proposal{By: "b1", Note: strings.Repeat("ä", 1000)}))
 		kept, err := c.Versions(t.Context())
 		if err != nil || kept[0].Note != strings.Repeat("ä", 128) {
@@ -159,7 +159,7 @@ func TestWordsAboutAVersionAreBounded(t *testing.T) {
 // until everybody has had a turn.
 func TestNoProposalIsLostSilently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		seen, stop := watch(t, open(t, js))
 		handles := []*state.Configs{open(t, js), open(t, js)}
 		var all sync.WaitGroup
@@ -238,7 +238,7 @@ func turn(t *testing.T, c *state.Configs, name string) {
 // one time, and one version that somebody who died left behind.
 func TestTheBucketHoldsTheLargestVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		body := strings.Repeat("x", state.MaxConfig)
 		for i := range state.HistoryConfigs + 2 {
@@ -267,7 +267,7 @@ func TestAnEndedContextEndsAProposal(t *testing.T) {
 
 func TestAFirstVersionTakesNobodysPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, stream(t, bustest.Start(t)))
+		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		first := state.Proposal{First: true}
 		activate(t, c, propose(t, c, "a", first))
 		if v, _, err := c.Propose(t.Context(), config("b"), first); !errors.Is(err, state.ErrMoved) {

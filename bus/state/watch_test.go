@@ -59,7 +59,7 @@ func sees(t *testing.T, seen <-chan state.Update, want ...string) (last state.Up
 
 func TestWatchersSeeWhatIsActiveAndWhatIsProposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		seen, stop := watch(t, c)
 		sees(t, seen, "nothing, keep []")
@@ -94,7 +94,7 @@ func TestWatchersSeeWhatIsActiveAndWhatIsProposed(t *testing.T) {
 
 func TestOneWatchMayBeOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, stream(t, bustest.Start(t)))
+		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		_, stop := watch(t, c)
 		synctest.Wait()
 		if err := c.Watch(t.Context(), func(state.Update) {}); err == nil || !strings.Contains(err.Error(), "open the bucket once more") {
@@ -115,7 +115,7 @@ func TestOneWatchMayBeOn(t *testing.T) {
 // that leaves does.
 func TestASilentWatcherIsNoHarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		publish(t, c, config("c1"), 1, true)
 		seen, stop := watch(t, c)
@@ -150,7 +150,7 @@ func deleteConsumers(t *testing.T, js jetstream.JetStream) {
 func TestAWatcherSurvivesJunkAndSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c, err := state.OpenConfigs(t.Context(), js, state.ConfigOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +194,7 @@ func put(t *testing.T, js jetstream.JetStream, key, value string) {
 
 func TestACandidateThatCanNotBeReadIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		seen, stop := watch(t, c)
 		sees(t, seen, "nothing, keep []")
@@ -222,7 +222,7 @@ func TestACandidateThatCanNotBeReadIsToldOf(t *testing.T) {
 func TestWatchEndsWithTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
-		js := stream(t, s)
+		js := bustest.JetStream(t, s)
 		seen, stop := watch(t, open(t, js))
 		sees(t, seen, "nothing, keep []")
 		js.Conn().Close()

@@ -352,7 +352,7 @@ func (m *Mirror) check(ctx context.Context) error {
 	if before >= info.Last {
 		return nil
 	}
-	if err := rest(ctx, quietFor); err != nil {
+	if err := Rest(ctx, quietFor); err != nil {
 		return err
 	}
 	if now := m.Revision(); now > before {
@@ -391,18 +391,6 @@ func (m *Mirror) watch(ctx context.Context) error {
 		old.close()
 	}
 	return nil
-}
-
-// rest waits that long.
-func rest(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // poke has the mirror look at once.

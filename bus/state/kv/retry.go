@@ -34,7 +34,17 @@ var ErrContended = errors.New("others changed it all the time; try again")
 
 // Pause waits a random while of up to most, so that a crowd spreads out.
 func Pause(ctx context.Context, most time.Duration) error {
-	t := time.NewTimer(rand.N(most) + time.Millisecond)
+	return Rest(ctx, rand.N(most)+time.Millisecond)
+}
+
+// backoff is how long to wait at most before the next attempt.
+func backoff(attempt int) time.Duration {
+	return min(5*time.Millisecond<<attempt, 250*time.Millisecond)
+}
+
+// Rest waits that long, or returns why not.
+func Rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -42,11 +52,6 @@ func Pause(ctx context.Context, most time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// backoff is how long to wait at most before the next attempt.
-func backoff(attempt int) time.Duration {
-	return min(5*time.Millisecond<<attempt, 250*time.Millisecond)
 }
 
 // Again waits before the next attempt, longer after each; attempts count from 0.

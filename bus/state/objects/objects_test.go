@@ -25,15 +25,6 @@ import (
 
 func TestMain(m *testing.M) { bustest.Main(m) }
 
-func stream(t testing.TB, s *embedded.Server) jetstream.JetStream {
-	t.Helper()
-	js, err := jetstream.New(bustest.Connect(t, s, t.Name()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
-}
-
 func open(t testing.TB, js jetstream.JetStream) *objects.Objects {
 	t.Helper()
 	s, err := objects.Open(t.Context(), js, objects.Options{})
@@ -110,7 +101,7 @@ func kept(t testing.TB, js jetstream.JetStream) map[string]uint64 {
 
 func TestObjectsComeBackAsTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
 		store, err := js.ObjectStore(t.Context(), objects.Bucket)
 		if err != nil {
@@ -140,14 +131,14 @@ func TestTheSameContentIsStoredOnce(t *testing.T) {
 		data := noise(1, 1<<20)
 		var stores []*objects.Objects
 		for range 8 {
-			stores = append(stores, open(t, stream(t, srv)))
+			stores = append(stores, open(t, bustest.JetStream(t, srv)))
 		}
 		var all sync.WaitGroup
 		for i := range 64 {
 			all.Go(func() { put(t, stores[i%len(stores)], data) })
 		}
 		all.Wait()
-		js := stream(t, srv)
+		js := bustest.JetStream(t, srv)
 		for subject, n := range kept(t, js) {
 			if want := map[bool]uint64{true: 2, false: 1}[strings.Contains(subject, ".C.")]; n != want {
 				t.Errorf("%d messages of %s; want %d", n, subject, want)
@@ -164,7 +155,7 @@ func TestTheSameContentIsStoredOnce(t *testing.T) {
 
 func TestTheLifeOfAnObjectBeginsAnewWhenItIsPutAgainAfterADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
 		data := noise(1, 10)
 		put(t, s, data)
@@ -193,7 +184,7 @@ func TestTheLifeOfAnObjectBeginsAnewWhenItIsPutAgainAfterADay(t *testing.T) {
 
 func TestWhatIsNotThereIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, stream(t, bustest.Start(t)))
+		s := open(t, bustest.JetStream(t, bustest.Start(t)))
 		o := put(t, s, []byte("content"))
 		for name, bad := range map[string]schema.Object{
 			"no digest":       {},
@@ -249,7 +240,7 @@ func TestADamagedObjectIsNeverHandedOnAndCanBePutAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				js := stream(t, bustest.Start(t))
+				js := bustest.JetStream(t, bustest.Start(t))
 				s := open(t, js)
 				data := noise(1, 1<<20)
 				o := put(t, s, data)
@@ -277,7 +268,7 @@ func TestADamagedObjectIsNeverHandedOnAndCanBePutAgain(t *testing.T) {
 
 func TestWhatCanNotBeStoredIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.StartWith(t, embedded.Options{MaxStore: 20 << 20}))
+		js := bustest.JetStream(t, bustest.StartWith(t, embedded.Options{MaxStore: 20 << 20}))
 		s := open(t, js) // the store has 16 MiB
 		if _, err := s.Put(t.Context(), io.LimitReader(zeros{}, objects.MaxObject+1)); !errors.Is(err, objects.ErrTooLarge) {
 			t.Errorf("too large: %v", err)
@@ -301,7 +292,7 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 func TestAStoreThatNobodyMadeIsNotOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		if _, err := objects.OpenExisting(t.Context(), js, objects.Options{}); !errors.Is(err, jetstream.ErrBucketNotFound) {
 			t.Errorf("error %v", err)
 		}
@@ -325,7 +316,7 @@ func TestAStoreThatNobodyMadeIsNotOpened(t *testing.T) {
 
 func TestAServerThatIsGoneIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
 		o := put(t, s, []byte("content"))
 		js.Conn().Close()
@@ -340,7 +331,7 @@ func TestAServerThatIsGoneIsSaid(t *testing.T) {
 // TestManyReadManyObjects asks for parts of more objects than are kept at hand.
 func TestManyReadManyObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, stream(t, bustest.Start(t)))
+		s := open(t, bustest.JetStream(t, bustest.Start(t)))
 		var all [][]byte
 		for i := range 40 {
 			all = append(all, noise(uint64(i), 1000+i))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
@@ -75,7 +76,7 @@ func TestItemsWithANameAndWithNone(t *testing.T) {
 		takes(t, claim(t, q, "e1"), "text 1", "text 3", "text 3")
 		ack(t, q, "e1")
 		<-time.After(2 * time.Minute)
-		st, err := stream(t, s).Stream(t.Context(), "KV_"+queue.ItemBucket)
+		st, err := bustest.JetStream(t, s).Stream(t.Context(), "KV_"+queue.ItemBucket)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -35,7 +36,7 @@ func (l *lossy) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.P
 // forgetful opens a queue that loses answers.
 func forgetful(t *testing.T, s *embedded.Server) (*queue.Queue, *lossy) {
 	t.Helper()
-	js := &lossy{JetStream: stream(t, s)}
+	js := &lossy{JetStream: bustest.JetStream(t, s)}
 	q, err := queue.Open(t.Context(), js, queue.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -126,7 +126,7 @@ func BenchmarkOpen(b *testing.B) {
 		b.Fatal(err)
 	}
 	fill(b, s, 100_000)
-	js := stream(b, s)
+	js := bustest.JetStream(b, s)
 	var before, after runtime.MemStats
 	for b.Loop() {
 		b.StopTimer()

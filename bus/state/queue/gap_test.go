@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
@@ -104,7 +105,7 @@ func TestWhoWasCutOffForLongDoesNotDeliverWhatEndedMeanwhile(t *testing.T) {
 // deleteBucket takes a bucket away with all that is in it.
 func deleteBucket(t *testing.T, s *embedded.Server, name string) {
 	t.Helper()
-	if err := stream(t, s).DeleteKeyValue(t.Context(), name); err != nil {
+	if err := bustest.JetStream(t, s).DeleteKeyValue(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 }

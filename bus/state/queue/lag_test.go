@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
@@ -15,7 +16,7 @@ import (
 // watchers are the consumers of the bucket.
 func watchers(t *testing.T, s *embedded.Server, bucket string) (names []string) {
 	t.Helper()
-	st, err := stream(t, s).Stream(t.Context(), "KV_"+bucket)
+	st, err := bustest.JetStream(t, s).Stream(t.Context(), "KV_"+bucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func silenced(t *testing.T, s *embedded.Server, bucket string) (q, deaf *queue.Q
 	return q, deaf, func() {
 		t.Helper()
 		synctest.Wait()
-		st, err := stream(t, s).Stream(t.Context(), "KV_"+bucket)
+		st, err := bustest.JetStream(t, s).Stream(t.Context(), "KV_"+bucket)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +110,7 @@ func TestASecondAttemptElsewhereGetsTheSameThoughNothingWasHeardThereYet(t *test
 		for _, bucket := range []string{queue.ItemBucket, queue.CursorBucket} {
 			for _, name := range watchers(t, s, bucket) {
 				silence = append(silence, func() {
-					if err := stream(t, s).DeleteConsumer(t.Context(), "KV_"+bucket, name); err != nil {
+					if err := bustest.JetStream(t, s).DeleteConsumer(t.Context(), "KV_"+bucket, name); err != nil {
 						t.Error(err)
 					}
 				})

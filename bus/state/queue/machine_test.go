@@ -43,7 +43,7 @@ func (n *node) start() {
 	n.t.Helper()
 	o := n.o
 	o.Step, o.Watch.Expired = n.step, n.expired
-	q, err := queue.Open(context.Background(), stream(n.t, n.s), o)
+	q, err := queue.Open(context.Background(), bustest.JetStream(n.t, n.s), o)
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func bubble(t *testing.T, f func(t *testing.T, s *embedded.Server)) {
 // open opens a queue on s until the test ends.
 func open(t testing.TB, s *embedded.Server, o queue.Options) *queue.Queue {
 	t.Helper()
-	q, err := queue.Open(context.Background(), stream(t, s), o)
+	q, err := queue.Open(context.Background(), bustest.JetStream(t, s), o)
 	if err != nil {
 		t.Fatal(err)
 	}

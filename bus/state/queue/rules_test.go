@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // diary is what a queue's Watch heard.
@@ -170,7 +170,7 @@ func TestTheSameEventRenewsItsLease(t *testing.T) {
 // revisions counts the writes to the bucket of cursors.
 func revisions(t *testing.T, s *embedded.Server) uint64 {
 	t.Helper()
-	js := stream(t, s)
+	js := bustest.JetStream(t, s)
 	st, err := js.Stream(t.Context(), "KV_"+queue.CursorBucket)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestAClaimIsOneWriteWhateverItTakesAndAcknowledges(t *testing.T) {
 
 func TestNothingDueCostsNoRoundTrip(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
-		js := stream(t, s)
+		js := bustest.JetStream(t, s)
 		q, err := queue.Open(t.Context(), js, queue.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -478,14 +478,4 @@ func TestWhoAcceptedShowsItAtOnceOthersSoon(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
-}
-
-// stream connects to s.
-func stream(t testing.TB, s *embedded.Server) jetstream.JetStream {
-	t.Helper()
-	js, err := jetstream.New(connect(t, s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
 }

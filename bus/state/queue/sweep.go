@@ -37,20 +37,9 @@ func (q *Queue) sweep() {
 			}
 		}
 		// Nodes that sweep at the same moment would lose each other's writes.
-		if kv.Pause(q.life, sweepEvery/2) != nil || rest(q.life, sweepEvery*3/4) != nil {
+		if kv.Pause(q.life, sweepEvery/2) != nil || kv.Rest(q.life, sweepEvery*3/4) != nil {
 			return
 		}
-	}
-}
-
-func rest(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

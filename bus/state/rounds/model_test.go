@@ -71,7 +71,7 @@ func (m *model) deny(event string) {
 func TestRoundsAreAsTheModelSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := bustest.Start(t)
-		brokers := []*rounds.Rounds{open(t, stream(t, srv), rounds.Options{}), open(t, stream(t, srv), rounds.Options{})}
+		brokers := []*rounds.Rounds{open(t, bustest.JetStream(t, srv), rounds.Options{}), open(t, bustest.JetStream(t, srv), rounds.Options{})}
 		n := 0
 		// In a bubble nobody may ask when the test is to end.
 		rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) {

@@ -15,22 +15,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 func TestMain(m *testing.M) { bustest.Main(m) }
-
-func stream(t testing.TB, s *embedded.Server) jetstream.JetStream {
-	t.Helper()
-	js, err := jetstream.New(bustest.Connect(t, s, t.Name()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
-}
 
 func open(t testing.TB, js jetstream.JetStream, o rounds.Options) *rounds.Rounds {
 	t.Helper()
@@ -72,7 +62,7 @@ const minute = schema.Duration(time.Minute)
 
 func TestARoundFromStartToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := open(t, stream(t, bustest.Start(t)), rounds.Options{})
+		r := open(t, bustest.JetStream(t, bustest.Start(t)), rounds.Options{})
 		if _, ok := r.Get("a"); ok || r.Ready() != nil || len(r.SoftDue()) > 0 {
 			t.Errorf("there is a round, or no mirror: %v", r.Ready())
 		}
@@ -115,7 +105,7 @@ func TestARoundFromStartToEnd(t *testing.T) {
 
 func TestTenDenialsInARowEndTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := open(t, stream(t, bustest.Start(t)), rounds.Options{})
+		r := open(t, bustest.JetStream(t, bustest.Start(t)), rounds.Options{})
 		s := start(t, r, "a", schema.RoundRequest{}).Start
 		deny := func(start uint64, event string, denials int, terminate bool) {
 			t.Helper()
@@ -151,7 +141,7 @@ func TestTenDenialsInARowEndTheRun(t *testing.T) {
 
 func TestWrapUpNeedsNoRoundAndNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := open(t, stream(t, bustest.Start(t)), rounds.Options{})
+		r := open(t, bustest.JetStream(t, bustest.Start(t)), rounds.Options{})
 		wrap := func(agent string, req schema.RoundRequest, want bool) {
 			t.Helper()
 			if _, asked, err := r.WrapUp(t.Context(), agent, &req); asked != want || err != nil {
@@ -184,7 +174,7 @@ func TestWrapUpNeedsNoRoundAndNoLimit(t *testing.T) {
 
 func TestALimitOfZeroIsDueAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := open(t, stream(t, bustest.Start(t)), rounds.Options{})
+		r := open(t, bustest.JetStream(t, bustest.Start(t)), rounds.Options{})
 		start(t, r, "a", schema.RoundRequest{Initial: dur(0)})
 		if due := r.SoftDue(); len(due) != 1 {
 			t.Errorf("due: %v", due)
@@ -194,7 +184,7 @@ func TestALimitOfZeroIsDueAtOnce(t *testing.T) {
 
 func TestRequestsThatMakeNoSenseAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := open(t, stream(t, bustest.Start(t)), rounds.Options{})
+		r := open(t, bustest.JetStream(t, bustest.Start(t)), rounds.Options{})
 		for says, req := range map[string]schema.RoundRequest{
 			"initial is -1ns":    {Initial: dur(-1)},
 			"subsequent is -1ns": {Subsequent: dur(-1)},
@@ -223,7 +213,7 @@ func TestManyRaceForOneAgent(t *testing.T) {
 		var starts, warned, denied, conflicts atomic.Int64
 		var brokers []*rounds.Rounds
 		for range 8 {
-			brokers = append(brokers, open(t, stream(t, srv), rounds.Options{
+			brokers = append(brokers, open(t, bustest.JetStream(t, srv), rounds.Options{
 				Conflict: func() { conflicts.Add(1) },
 				Step: func(s rounds.Step) error {
 					switch s {
@@ -293,7 +283,7 @@ func TestWorkEndsAtAStep(t *testing.T) {
 	} {
 		t.Run(string(step), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				js, died, on := stream(t, bustest.Start(t)), errors.New("died"), false
+				js, died, on := bustest.JetStream(t, bustest.Start(t)), errors.New("died"), false
 				r := open(t, js, rounds.Options{Step: func(s rounds.Step) error {
 					if on && s == step {
 						return died
@@ -323,7 +313,7 @@ func TestWorkEndsAtAStep(t *testing.T) {
 func TestRoundsOutliveProcessesAndAreSeenByAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := bustest.Start(t)
-		one, other := open(t, stream(t, srv), rounds.Options{}), open(t, stream(t, srv), rounds.Options{})
+		one, other := open(t, bustest.JetStream(t, srv), rounds.Options{}), open(t, bustest.JetStream(t, srv), rounds.Options{})
 		s := start(t, one, "an agent", schema.RoundRequest{Initial: dur(time.Hour)}).Start
 		<-time.After(time.Minute)
 		if err := other.Warned(t.Context(), "an agent", s); err != nil {
@@ -334,7 +324,7 @@ func TestRoundsOutliveProcessesAndAreSeenByAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := schema.Round{Initial: dur(time.Hour), Grace: 2 * minute, Elapsed: 2 * minute, Warned: true, Since: minute, Denials: 1}
-		for _, r := range []*rounds.Rounds{one, other, open(t, stream(t, srv), rounds.Options{})} {
+		for _, r := range []*rounds.Rounds{one, other, open(t, bustest.JetStream(t, srv), rounds.Options{})} {
 			wantRound(t, r, "an agent", want)
 		}
 	})
@@ -346,7 +336,7 @@ func TestARoundThatNothingHappensToLapses(t *testing.T) {
 	for _, storage := range []jetstream.StorageType{jetstream.FileStorage, jetstream.MemoryStorage} {
 		t.Run(storage.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				js := stream(t, bustest.Start(t))
+				js := bustest.JetStream(t, bustest.Start(t))
 				// A bucket that is there keeps its own limits; 30 days would take too long.
 				_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
 					Bucket: rounds.Bucket, TTL: 5 * time.Minute, LimitMarkerTTL: time.Minute, Storage: storage})
@@ -373,7 +363,7 @@ func TestARoundThatNothingHappensToLapses(t *testing.T) {
 
 func TestTheLeaderKnowsWhatAMirrorHasNotHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		behind, other := open(t, js, rounds.Options{}), open(t, js, rounds.Options{})
 		if r, ok, err := behind.Latest(t.Context(), "a"); ok || err != nil {
 			t.Errorf("%+v, %v", r, err)
@@ -398,7 +388,7 @@ func TestTheLeaderKnowsWhatAMirrorHasNotHeardOf(t *testing.T) {
 
 func TestAServerThatIsGoneIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		r := open(t, js, rounds.Options{})
 		s := start(t, r, "a", schema.RoundRequest{}).Start
 		if _, err := r.Denied(t.Context(), "a", s, "e"); err != nil {

@@ -13,21 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 func TestMain(m *testing.M) { bustest.Main(m) }
-
-func stream(t testing.TB, s *embedded.Server) jetstream.JetStream {
-	t.Helper()
-	js, err := jetstream.New(bustest.Connect(t, s, t.Name()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
-}
 
 func open(t testing.TB, js jetstream.JetStream) *sessions.Sessions {
 	t.Helper()
@@ -46,7 +36,7 @@ func open(t testing.TB, js jetstream.JetStream) *sessions.Sessions {
 func TestAnswersAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := bustest.Start(t)
-		one, other := open(t, stream(t, srv)), open(t, stream(t, srv))
+		one, other := open(t, bustest.JetStream(t, srv)), open(t, bustest.JetStream(t, srv))
 		for i, c := range []struct {
 			session, agent, label string
 			want                  string
@@ -88,7 +78,7 @@ func TestManyRaceForNames(t *testing.T) {
 		srv := bustest.Start(t)
 		var brokers []*sessions.Sessions
 		for range 8 {
-			brokers = append(brokers, open(t, stream(t, srv)))
+			brokers = append(brokers, open(t, bustest.JetStream(t, srv)))
 		}
 		var mu sync.Mutex
 		labels := map[string]string{}
@@ -146,8 +136,8 @@ func written(t testing.TB, js jetstream.JetStream) uint64 {
 func TestWhoWasSeenIsListedUntilItIsLongAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := bustest.Start(t)
-		js := stream(t, srv)
-		one, other := open(t, js), open(t, stream(t, srv))
+		js := bustest.JetStream(t, srv)
+		one, other := open(t, js), open(t, bustest.JetStream(t, srv))
 		if got := seen(t, one); len(got) > 0 {
 			t.Errorf("seen: %v", got)
 		}
@@ -178,7 +168,7 @@ func TestWhoWasSeenIsListedUntilItIsLongAgo(t *testing.T) {
 
 func TestAnAgentIsWrittenNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
 		for range 600 { // for ten minutes, each second
 			s.Seen("a", "s")
@@ -200,7 +190,7 @@ func TestAnAgentIsWrittenNowAndThen(t *testing.T) {
 // TestACrowdIsWritten has more agents seen at once than may wait to be written.
 func TestACrowdIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
 		for range 4 {
 			var all sync.WaitGroup
@@ -221,7 +211,7 @@ func TestACrowdIsWritten(t *testing.T) {
 
 func TestAgentsThatSayTooMuchAreCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, stream(t, bustest.Start(t)))
+		s := open(t, bustest.JetStream(t, bustest.Start(t)))
 		s.Seen("", "s")
 		s.Seen(strings.Repeat("x", 200), "s")
 		s.Describe(sessions.Agent{Agent: "a", Host: strings.Repeat("h", 1<<20)})
@@ -233,7 +223,7 @@ func TestAgentsThatSayTooMuchAreCutShort(t *testing.T) {
 
 func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
 		kv, err := js.Stream(t.Context(), "KV_"+sessions.AgentBucket)
 		if err != nil {
@@ -263,7 +253,7 @@ func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 
 func TestAServerThatIsGoneIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
 		js.Conn().Close()
 		s.Seen("a", "s") // costs nothing, and says nothing
@@ -279,7 +269,7 @@ func TestAServerThatIsGoneIsSaid(t *testing.T) {
 
 func TestABrokenRollIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := stream(t, bustest.Start(t))
+		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
 		if _, err := js.Publish(t.Context(), "$KV."+sessions.Bucket+".s", []byte("junk")); err != nil {
 			t.Fatal(err)
