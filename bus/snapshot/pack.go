@@ -137,6 +137,8 @@ func (c *content) read(r io.Reader) error {
 	if err != nil {
 		return err
 	}
+	// Where a file can be open without a name, nobody has to clean up after a crash.
+	_ = os.Remove(c.file.Name())
 	n, err = io.Copy(c.file, r)
 	c.size += n
 	return err

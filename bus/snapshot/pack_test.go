@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,6 +103,38 @@ func (w *onFirst) Write(b []byte) (int, error) {
 		w.do = nil
 	}
 	return w.Buffer.Write(b)
+}
+
+// watching looks into a folder whenever something is written.
+type watching struct {
+	dir  string
+	seen []string
+}
+
+func (w *watching) Write(b []byte) (int, error) {
+	entries, err := os.ReadDir(w.dir)
+	for _, e := range entries {
+		w.seen = append(w.seen, e.Name())
+	}
+	return len(b), err
+}
+
+// A process that is killed while it packs leaves nothing behind.
+func TestLargeFilesAreHeldWithoutAName(t *testing.T) {
+	w := watching{dir: t.TempDir()}
+	t.Setenv("TMPDIR", w.dir)
+	dir := t.TempDir()
+	data := make([]byte, 6<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(data) // what can not be compressed is written bit by bit
+	if err := os.WriteFile(filepath.Join(dir, "f"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := snapshot.Pack(t.Context(), dir, &w); err != nil || len(left) > 0 {
+		t.Fatal(left, err)
+	}
+	if len(w.seen) > 0 {
+		t.Errorf("there were %q", w.seen[0])
+	}
 }
 
 func TestFilesThatChangeWhileTheyArePackedSpoilNothing(t *testing.T) {
