@@ -106,6 +106,8 @@ func TestSecretsAreNotWritten(t *testing.T) {
 		"a flag":             {`{"command":"login --password SSS --token=SSS -u me:SSS x"}`, `{"command":"login --password [removed] --token=[removed] -u me:[removed] x"}`},
 		"a URL":              {`{"url":"https://me:SSS@host/x"}`, `{"url":"https://me:[removed]@host/x"}`},
 		"JSON in text":       {`{"body":"{\"secret\": \"S\", \"a\": 1}"}`, `{"body":"{\"secret\": [removed], \"a\": 1}"}`},
+		"words of a command": {`{"argv":["login","--password","SSS","-u","me:SSS","--token","-x","Authorization:","SSS"]}`, `{"argv":["login","--password","[removed]","-u","[removed]","--token","[removed]","Authorization:","[removed]"]}`},
+		"names and values":   {`{"env":[{"name":"API_TOKEN","value":"SSS"},{"key":"db-password","value":["SSS"]},{"name":"HOME","value":"/root"}]}`, `{"env":[{"name":"API_TOKEN","value":"[removed]"},{"key":"db-password","value":"[removed]"},{"name":"HOME","value":"/root"}]}`},
 		"a web token":        {`{"x":["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln"]}`, `{"x":["[removed]"]}`},
 	} {
 		e := event(schema.PreToolUse)

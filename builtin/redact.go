@@ -17,7 +17,7 @@ const maxAuditText = 16 << 10
 
 // secretText finds what has the form of a secret wherever it stands. secretPair
 // finds what follows a word such as password: in text, on command lines and in
-// headers.
+// headers. secretFlag is such a word in a list of its own.
 var (
 	secretText = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)` +
 		`|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[0-9A-Za-z]{20,}|\bgithub_pat_[0-9A-Za-z_]{20,}|\bglpat-[0-9A-Za-z_-]{16,}` +
@@ -25,7 +25,8 @@ var (
 		`|\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*`)
 	secretPair = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|(?:\b|_)pass|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)["']?\s*[:=]\s*` +
 		`|--?(?:password|passwd|token|secret|api-key)[ =]+|\b(?:authorization|cookie)["']?\s*[:=]\s*(?:\w+ )?|\bbearer\s+|\bbasic\s+|\s(?:-u|--user)[ =]+[^\s:]+:)("[^"]*"?|'[^']*'?|[^\s"'&;,]+)`)
-	secretURL = regexp.MustCompile(`(\b[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@`)
+	secretFlag = regexp.MustCompile(`(?i)^(?:--?(?:password|passwd|passphrase|token|secret|api[_-]?key|access[_-]?key)|-u|--user|(?:authorization|cookie):)$`)
+	secretURL  = regexp.MustCompile(`(\b[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@`)
 )
 
 // redacted is a tool's input without what looks like a secret: members that are
@@ -48,12 +49,21 @@ func cleaned(v any) any {
 	case string:
 		return cleanText(v)
 	case []any:
+		secret := false // the word before says what this one is
 		for i := range v {
-			v[i] = cleaned(v[i])
+			word, _ := v[i].(string)
+			if secret {
+				v[i] = removed
+			} else {
+				v[i] = cleaned(v[i])
+			}
+			secret = !secret && secretFlag.MatchString(word)
 		}
 	case map[string]any:
+		named, _ := v["name"].(string)
+		keyed, _ := v["key"].(string)
 		for name, value := range v {
-			if secretName(name) {
+			if secretName(name) || name == "value" && (secretName(named) || secretName(keyed)) {
 				v[name] = removed
 			} else {
 				v[name] = cleaned(value)
