@@ -276,8 +276,8 @@ func (a *Aggregator) open() error {
 	if err := errors.Join(a.crew.start(first), a.again.start(again)); err != nil {
 		return err
 	}
-	// Whoever hears that the aggregator is ready may ask at once.
-	return a.flush(context.Background(), a.opt.Events)
+	// Whoever hears that the aggregator is ready may ask at once, also control requests.
+	return errors.Join(a.flush(context.Background(), a.opt.Events), a.flush(context.Background(), a.opt.Work))
 }
 
 // Members is what is known of the workers.
@@ -304,7 +304,7 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 	for _, s := range append(a.subs, a.caller.sub) {
 		_ = s.Unsubscribe() // the connection may be closed already
 	}
-	return a.flush(ctx, a.opt.Events)
+	return errors.Join(a.flush(ctx, a.opt.Events), a.flush(ctx, a.opt.Work))
 }
 
 // flushTime bounds how long the server may take to take over what was said.
