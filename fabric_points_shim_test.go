@@ -251,8 +251,8 @@ func (a *askAgent) hear(event string, notes []string) {
 // The notes that are no producer's: a warning that time is over, and one that
 // came when its round was over itself.
 const (
-	timeOver  = "round:0"
-	roundOver = "over:0"
+	timeIsOver  = "round:0"
+	roundIsOver = "over:0"
 )
 
 // note is how notes read.
@@ -263,9 +263,9 @@ func (a *askAgent) notes(v *schema.Verdict) (all []string) {
 	for _, found := range note.FindAllStringSubmatch(texts(v.Injections), -1) {
 		switch {
 		case found[3] != "":
-			all = append(all, timeOver)
+			all = append(all, timeIsOver)
 		case found[4] != "":
-			all = append(all, roundOver)
+			all = append(all, roundIsOver)
 		case found[2] != a.id:
 			a.w.t.Errorf("%s was told %q", a.id, found[0])
 		default:

@@ -49,7 +49,11 @@ const (
 // says goes wrong there at the first time.
 func (w *world) reach(p point, n *node) {
 	w.mu.Lock()
-	if p != w.cell.row.point || w.hit || w.ended || w.turn != nil && w.cell.row.handing && w.turn.daemon != w.cell.daemon {
+	if p != w.cell.row.point || w.hit || w.ended || w.otherWay() {
+		w.mu.Unlock()
+		return
+	}
+	if w.passed++; w.passed <= w.cell.later {
 		w.mu.Unlock()
 		return
 	}
@@ -63,6 +67,12 @@ func (w *world) reach(p point, n *node) {
 	}
 	w.mu.Unlock()
 	w.strike(n, v)
+}
+
+// otherWay reports whether it is another shim than the cell's that passes a point
+// now. The caller holds the lock.
+func (w *world) otherWay() bool {
+	return w.turn != nil && w.cell.row.handing && w.turn.daemon != (w.cell.way == daemon)
 }
 
 func (w *world) strike(n *node, asker victim) {
@@ -112,7 +122,10 @@ func (w *world) later(d time.Duration, do func()) {
 func (w *world) settled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.hit && !w.whole.IsZero() && time.Since(w.whole) > leaseOver
+	if !w.hit {
+		return w.cell.later > 0 && time.Since(w.began) > time.Minute // not passed that often
+	}
+	return !w.whole.IsZero() && time.Since(w.whole) > leaseOver
 }
 
 // brings reports whether a part of a stream holds a verdict that brings something.

@@ -35,6 +35,7 @@ type world struct {
 	cfg  schema.Config
 	// dedup is how long the brokers remember ends.
 	dedup time.Duration
+	began time.Time
 
 	// graves are those who end off the path of who struck them.
 	graves sync.WaitGroup
@@ -42,6 +43,7 @@ type world struct {
 	mu     sync.Mutex // guards what follows
 	server *embedded.Server
 	nodes  []*node
+	passed int       // how often the point was passed
 	hit    bool      // the point was reached, and what the cell says was done
 	whole  time.Time // when all that was broken is whole again
 	spoke  *node     // who sent the newest verdict
@@ -60,7 +62,7 @@ type victim interface {
 func newWorld(t *testing.T, c cell) *world {
 	runtime.GC() // timers that another bubble left in a pool must not be met in this one
 	runtime.GC()
-	w := &world{t: t, dir: t.TempDir(), log: newLogbook(), cell: c, dedup: time.Hour}
+	w := &world{t: t, dir: t.TempDir(), log: newLogbook(), cell: c, dedup: time.Hour, began: time.Now()}
 	if c.row.point == point(queue.StepMarkStored) {
 		w.dedup = 10 * time.Second
 	}
