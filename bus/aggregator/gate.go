@@ -114,17 +114,22 @@ func terminate(v *schema.Verdict, round *schema.Round) {
 	}
 }
 
-// denied counts a refused call. Where that can not be done the call is refused
-// all the same.
+// denied counts a refused call. Where that can not be done in time the call is
+// refused all the same, and counted when it can be.
 func (a *Aggregator) denied(req *dispatch.Request, r *refusing) *schema.Round {
+	agent, start, id := req.Agent, r.round.Start, req.ID
 	counted, err := schema.Round{}, r.unsure
 	if err == nil {
 		ctx, cancel := a.budgeted(req.Deadline)
 		defer cancel()
-		counted, err = a.opt.Memory.Rounds.Denied(ctx, req.Agent, r.round.Start, req.ID)
+		counted, err = a.opt.Memory.Rounds.Denied(ctx, agent, start, id)
 	}
 	if err != nil {
-		a.opt.Logger.Warn("a refused call could not be counted", "agent", req.Agent, "event_id", req.ID, "error", err)
+		a.opt.Logger.Warn("a refused call could not be counted in time", "agent", agent, "event_id", id, "error", err)
+		a.background(func(ctx context.Context) error {
+			_, err := a.opt.Memory.Rounds.Denied(ctx, agent, start, id)
+			return err
+		})
 		counted = *r.round
 		counted.Denials++
 	}

@@ -2,6 +2,7 @@ package aggregator_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -109,6 +110,10 @@ func TestADenialThatCanNotBeCountedIsOne(t *testing.T) {
 				v, after := f.send(using("Bash", id(1))).verdict()
 				if want(t, v, schema.Deny, "round_timeout_pre:ok"); after > 150*time.Millisecond {
 					t.Errorf("it took %v", after)
+				}
+				synctest.Wait()
+				if got := m.said("denied"); !slices.Equal(got, []string{"denied a 9 " + id(1)}) {
+					t.Errorf("it is counted later by %q", got)
 				}
 			})
 		})
