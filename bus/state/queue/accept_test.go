@@ -57,6 +57,76 @@ func TestANumberBelowTheMarkIsTooOldALateOneAboveIsNot(t *testing.T) {
 	})
 }
 
+func TestWhatWasSentBeforeALongStopIsNotAcceptedAgain(t *testing.T) {
+	for name, stop := range map[string]struct {
+		after time.Duration
+		dies  bool
+	}{
+		"stopped at once":       {after: 0},
+		"killed a little later": {after: 15 * time.Second, dies: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded.Server) {
+				o := queue.Options{Dedup: time.Hour}
+				if stop.dies {
+					o.Step = func(queue.Step) error { return nil } // it says nothing when it is closed
+				}
+				q := open(t, s, o)
+				enqueue(t, q, item(5))
+				claim(t, q, "e")
+				ack(t, q, "e")
+				synctest.Wait()
+				<-time.After(stop.after)
+				if err := q.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(3 * time.Hour)
+				q = open(t, s, queue.Options{Dedup: time.Hour})
+				if _, err := q.Enqueue(t.Context(), item(5)); !errors.Is(err, queue.ErrTooOld) {
+					t.Error(err)
+				}
+				if r := enqueue(t, q, item(6)); r.Duplicate {
+					t.Errorf("a new one: %+v", r)
+				}
+			})
+		})
+	}
+}
+
+func TestMarksOfManyEndsStaySmallAndHoldInTime(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q := open(t, s, queue.Options{Dedup: time.Hour})
+		for n := range uint64(200) {
+			e := fmt.Sprint("e", n)
+			enqueue(t, q, item(n+1))
+			claim(t, q, e)
+			ack(t, q, e)
+			<-time.After(30 * time.Second)
+		}
+		kv, err := bustest.JetStream(t, s).KeyValue(t.Context(), queue.CursorBucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := kv.Get(t.Context(), "a.p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(e.Value()), "from"); n < 40 || n > 60 {
+			t.Errorf("%d parts: %s", n, e.Value())
+		}
+		for _, n := range []uint64{1, 70, 75} { // sent more than an hour ago
+			if _, err := q.Enqueue(t.Context(), item(n)); !errors.Is(err, queue.ErrTooOld) {
+				t.Errorf("%d: %v", n, err)
+			}
+		}
+		for _, n := range []uint64{90, 200} {
+			if r := enqueue(t, q, item(n)); !r.Duplicate || r.State != schema.Delivered {
+				t.Errorf("%d: %+v", n, r)
+			}
+		}
+	})
+}
+
 func TestItemsWithANameAndWithNone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q := open(t, s, queue.Options{})

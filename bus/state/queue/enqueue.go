@@ -52,7 +52,7 @@ func (q *Queue) known(ctx context.Context, it *schema.Item) (r schema.Receipt, k
 		q.watch.Duplicate(it.Source)
 		return schema.Receipt{Key: it.Key, Sequence: e.seq(), Duplicate: true, State: q.state(e)}, true, nil
 	}
-	mark := q.marks.of(it.Key)
+	mark := q.marks.of(it.Key, q.clock.Now())
 	if it.Number == 0 || it.Number > mark {
 		return r, false, nil
 	}

@@ -166,6 +166,11 @@ func (q *Queue) Close(ctx context.Context) error {
 func (q *Queue) end() {
 	q.stop(errClosed)
 	q.work.Wait()
+	if q.o.Step == nil && q.items.mirror != nil && q.cursors.mirror != nil {
+		// Who may stop for long says what ended before; a test's process that died says
+		// nothing. What can not be said is lost with the window only.
+		_ = q.raiseAll(context.Background(), q.clock.Now())
+	}
 	for _, f := range []follower{q.items, q.cursors} {
 		if f.mirror != nil {
 			f.mirror.Close()
