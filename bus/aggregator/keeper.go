@@ -17,15 +17,11 @@ import (
 // told to the rounds.
 const RoundProducer = "round"
 
-const (
-	// keepEvery is about how often it is looked whose time is over.
-	keepEvery = time.Second
-	// maxWarned bounds the agents of whom it is remembered that they were warned.
-	maxWarned = 1 << 14
-)
+// keepEvery is about how often it is looked whose time is over.
+const keepEvery = time.Second
 
-// warned are the rounds whose agents were warned by this broker, as far as it
-// remembers: to warn again changes nothing.
+// warned are the rounds whose agents were warned by this broker, for as long as
+// they have not heard of it: to warn again changes nothing, but costs a write.
 type warned struct {
 	mu    sync.Mutex
 	start map[string]uint64 // the rounds' starts, by agent; guarded by mu
@@ -40,10 +36,23 @@ func (w *warned) has(r *schema.Round) bool {
 func (w *warned) add(r *schema.Round) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.start == nil || len(w.start) >= maxWarned {
+	if w.start == nil {
 		w.start = make(map[string]uint64)
 	}
 	w.start[r.Agent] = r.Start
+}
+
+// only forgets all rounds but these, so that there are never more than are due.
+func (w *warned) only(due []schema.Round) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	start := make(map[string]uint64, len(w.start))
+	for i := range due {
+		if r := &due[i]; w.start[r.Agent] == r.Start {
+			start[r.Agent] = r.Start
+		}
+	}
+	w.start = start
 }
 
 // keep warns agents whose time is over, also those that do nothing.
@@ -53,13 +62,15 @@ func (a *Aggregator) keep() {
 		if act == nil {
 			continue
 		}
-		for _, r := range a.opt.Memory.Rounds.SoftDue() {
+		due := a.opt.Memory.Rounds.SoftDue()
+		a.warned.only(due)
+		for i := range due {
 			if a.ctx.Err() != nil {
 				return
 			}
-			if act.warnsAgent(r.Agent) {
+			if r := &due[i]; !a.warned.has(r) && act.warnsAgent(r.Agent) {
 				ctx, cancel := context.WithTimeout(a.ctx, ackTime)
-				a.warn(ctx, act, &r)
+				a.warn(ctx, act, r)
 				cancel()
 			}
 		}
@@ -99,10 +110,10 @@ func (act *active) warns(plan *dispatch.Plan) bool {
 	return false
 }
 
-// warnsAgent reports whether some plan of the agent does.
+// warnsAgent reports whether some plan of the agent does, whatever the tool.
 func (act *active) warnsAgent(agent string) bool {
 	for _, t := range schema.EventTypes() {
-		if t.TakesDelivery() && act.warns(act.Plan(agent, t, "")) {
+		if t.TakesDelivery() && act.warns(act.Stages(agent, t)) {
 			return true
 		}
 	}
@@ -111,7 +122,7 @@ func (act *active) warnsAgent(agent string) bool {
 
 // terminal are the tools that an agent's gate never refuses, as far as it says so.
 func (act *active) terminal(agent string) []string {
-	for _, hook := range act.Plan(agent, schema.PreToolUse, "").Gates {
+	for _, hook := range act.Stages(agent, schema.PreToolUse).Gates {
 		if t, ok := act.stages[hook].gate.(Terminator); ok {
 			return t.Terminal()
 		}

@@ -21,6 +21,18 @@ func (s *Snapshot) addStage(p *Plan, i int) {
 	}
 }
 
+// Stages are the stages that an agent has at an event, whatever the tool: each is
+// in the plan of some tool. The plan has nothing else, and is made anew each time.
+func (s *Snapshot) Stages(agent string, t schema.EventType) *Plan {
+	sc, p := s.scope(agent), &Plan{}
+	for i := range s.Config.Hooks {
+		if h := &s.Config.Hooks[i]; h.Stage() && h.Event == t && s.applies(sc, h) && !s.yields(sc, h) {
+			s.addStage(p, i)
+		}
+	}
+	return p
+}
+
 // yields reports whether a hook is a preset's and somebody wrote another one of
 // its handler for the agents of the scope, whichever tools that is about.
 func (s *Snapshot) yields(sc *scope, h *schema.Hook) bool {

@@ -1,0 +1,21 @@
+package aggregator_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestDrainTakesAlongWhateverTheToolsOfItsHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		m.put(&schema.Item{Source: schema.SourceHuman, Content: "text-0"})
+		f := remembering(t, m, library{}, stage(schema.HumanInput, schema.PostToolUse, matching("Bash")))
+		answer, failed := f.request("drain.a", `{"event_id":"`+id(1)+`"}`)
+		if failed != nil || !strings.Contains(answer, "text-0") {
+			t.Errorf("%s %v", answer, failed)
+		}
+	})
+}
