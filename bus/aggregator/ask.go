@@ -191,12 +191,17 @@ func (a *Aggregator) finish(v *schema.Verdict, cfg *schema.Config) *schema.Verdi
 	return v
 }
 
+// mostSent is how large a verdict may be. A server that is not ours may take less
+// than the contract's largest message.
+func (a *Aggregator) mostSent() int {
+	return min(schema.MaxEvent, int(a.opt.Events.MaxPayload()))
+}
+
 // encode encodes a verdict. One that is too large to send is a failure of the
 // hooks that made it so: where they could have blocked, they do.
 func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType) ([]byte, error) {
 	data, err := schema.Marshal(v)
-	// A server that is not ours may take less than the contract's largest message.
-	most := min(schema.MaxEvent, int(a.opt.Events.MaxPayload()))
+	most := a.mostSent()
 	if err != nil || len(data) <= most {
 		return data, err
 	}

@@ -13,14 +13,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-const (
-	// maxHanded is about how much content one verdict brings of the queue.
-	maxHanded = 4 << 20
-	// maxFilled is how large a verdict may be already for something to be handed
-	// over with it: what can not be sent is handed over for nothing.
-	maxFilled = schema.MaxEvent - maxHanded - 1<<20
-)
-
 // delivery is one handing over of what waits for an agent: a claim, and what the
 // stages make of it.
 type delivery struct {
@@ -28,6 +20,7 @@ type delivery struct {
 	act *active
 	// hooks are the stages that are asked, in order, as indexes of the configuration.
 	hooks []int
+	room  room
 	to    schema.Receiver
 	// by is the stage that chose an item, by the item's sequence.
 	by     map[uint64]int
@@ -45,7 +38,11 @@ type fault struct {
 // and acknowledges in the same write. It reports whether that was done.
 func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Request, acks []string, v *schema.Verdict) bool {
 	q := a.opt.Memory.Queue
-	if q == nil || len(plan.Deliver) == 0 || req.Event.Blocks(v.Decision) || filled(v) > maxFilled {
+	if q == nil || len(plan.Deliver) == 0 || req.Event.Blocks(v.Decision) {
+		return false
+	}
+	room := a.room(filled(v))
+	if room.content < minHanded {
 		return false
 	}
 	ctx, cancel := a.budgeted(req.Deadline)
@@ -58,8 +55,12 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 	if !a.brings(&req.Routing, req.Attempt) {
 		return false
 	}
-	d := &delivery{agg: a, act: act, hooks: plan.Deliver, to: schema.Receiver{Routing: req.Routing, Round: round}, by: make(map[uint64]int)}
-	claimed, err := q.Claim(ctx, &queue.Claim{Routing: req.Routing, Asked: req.Attempt > 1, Acks: acks, Choose: d.choose, MaxBytes: maxHanded})
+	d := &delivery{agg: a, act: act, hooks: plan.Deliver, room: room, to: schema.Receiver{Routing: req.Routing, Round: round}, by: make(map[uint64]int)}
+	claim := &queue.Claim{Routing: req.Routing, Asked: req.Attempt > 1, Acks: acks, Choose: d.choose, MaxBytes: room.content}
+	if claim.Asked {
+		claim.Choose = nothing
+	}
+	claimed, err := q.Claim(ctx, claim)
 	if err != nil {
 		a.ledger.cut.Inc()
 		a.unreachable.begun(err)
@@ -73,24 +74,17 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 	return true
 }
 
+// nothing is what an event that is asked once more takes along beside what it had
+// taken before. The answer to the first question may have come meanwhile and be
+// acknowledged, more than once: that must not count for what nobody has seen.
+func nothing(*schema.Peers, []*schema.Item) []*schema.Item { return nil }
+
 // brings reports whether a claim could bring something. What went out with the
 // event before is not due, but the same again; and who asks once more may ask a
 // broker that has not heard of that yet.
 func (a *Aggregator) brings(r *schema.Routing, attempt int) bool {
 	q := a.opt.Memory.Queue
 	return attempt > 1 || q.Due(r.Agent, r.Session) || q.Holds(r.Agent, r.ID)
-}
-
-// filled is about how large a verdict is.
-func filled(v *schema.Verdict) (n int) {
-	n = len(v.UpdatedInput) + len(v.UpdatedOutput) + len(v.Value)
-	for _, e := range v.Effects {
-		n += len(e)
-	}
-	for i := range v.Injections {
-		n += len(v.Injections[i].Content)
-	}
-	return n
 }
 
 // choose has the stages choose of what is due: each of what those before it left.
@@ -165,16 +159,29 @@ func (d *delivery) made(ctx context.Context, c *queue.Claimed) (all []handed) {
 		d.choose(&p, c.Items)
 	}
 	d.look(ctx, c.Items)
+	all, ok := d.renderings(d.inline(ctx, c.Items))
+	if ok && length(all) > d.room.whole {
+		all, ok = d.renderings(c.Items) // texts that can be fetched are left to be
+		d.shorten(all)
+	}
+	if !ok {
+		return nil
+	}
+	return all
+}
+
+// renderings are what the stages make of the items, and whether that is all.
+func (d *delivery) renderings(chosen []*schema.Item) (all []handed, whole bool) {
 	items := make(map[int][]*schema.Item)
-	for _, it := range d.inline(ctx, c.Items) {
+	for _, it := range chosen {
 		hook, ok := d.by[it.Sequence]
 		if !ok {
 			d.fault(d.hooks[0], schema.Errored, fmt.Sprintf("no hook hands item %d over any more; it comes again", it.Sequence))
-			return nil
+			return nil, false
 		}
 		items[hook] = append(items[hook], it)
 	}
-	whole := true
+	whole = true
 	for _, hook := range d.hooks {
 		if len(items[hook]) == 0 {
 			continue
@@ -186,10 +193,7 @@ func (d *delivery) made(ctx context.Context, c *queue.Claimed) (all []handed) {
 		whole = whole && ok
 		all = append(all, h)
 	}
-	if !whole {
-		return nil
-	}
-	return all
+	return all, whole
 }
 
 // look finds out how the agent's round is if it is to be told that its time is

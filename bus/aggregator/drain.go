@@ -25,8 +25,12 @@ func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainR
 	}
 	r := schema.Routing{Event: schema.UserPromptSubmit, Agent: agent, Session: req.Session, ID: id}
 	a.seen(&r, nil)
-	d := &delivery{agg: a, act: act, hooks: act.deliverers(agent), to: schema.Receiver{Routing: r, Round: a.round(agent)}, by: make(map[uint64]int)}
-	claimed, err := q.Claim(ctx, &queue.Claim{Routing: r, Asked: true, Any: true, Choose: d.choose, MaxBytes: maxHanded})
+	hooks := act.deliverers(agent)
+	if len(hooks) == 0 {
+		return &schema.DrainAnswer{Fabric: a.fabric(), EventID: id}, nil
+	}
+	d := &delivery{agg: a, act: act, hooks: hooks, room: a.room(0).half(), to: schema.Receiver{Routing: r, Round: a.round(agent)}, by: make(map[uint64]int)}
+	claimed, err := q.Claim(ctx, &queue.Claim{Routing: r, Asked: true, Any: true, Choose: d.choose, MaxBytes: d.room.content})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +64,7 @@ func oneMessage(v *schema.Verdict) string {
 func (act *active) deliverers(agent string) (hooks []int) {
 	known := make(map[string]bool)
 	add := func(t schema.EventType) {
-		for _, hook := range act.Plan(agent, t, "").Deliver {
+		for _, hook := range act.Stages(agent, t).Deliver {
 			if handler := act.Config.Hooks[hook].Handler; !known[handler] {
 				known[handler] = true
 				hooks = append(hooks, hook)

@@ -51,7 +51,7 @@ func structured(it *schema.Item) any {
 // of the others stay where they are: the agent's side fetches them.
 func (d *delivery) inline(ctx context.Context, items []*schema.Item) []*schema.Item {
 	store := d.agg.opt.Memory.Objects
-	room := int64(maxHanded)
+	room := int64(d.room.content)
 	for _, it := range items {
 		room -= asJSON(it.Content)
 	}
@@ -76,21 +76,6 @@ func (d *delivery) inline(ctx context.Context, items []*schema.Item) []*schema.I
 		all[i] = &filled
 	}
 	return all
-}
-
-// asJSON is how long a text is as JSON, in which control characters take six
-// times their room: a verdict that is too large to send would come again for ever.
-func asJSON(text string) int64 {
-	n := int64(len(text))
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c < ' ':
-			n += 5
-		case c == '"' || c == '\\':
-			n++
-		}
-	}
-	return n
 }
 
 // whole reads an object.
