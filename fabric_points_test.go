@@ -174,7 +174,7 @@ func TestPoints(t *testing.T) {
 	}
 	for _, row := range pointRows() {
 		for i, r := range roles() {
-			if testing.Short() && i%3 != len(row.point)%3 {
+			if n := everyNth(); i%n != len(row.point)%n {
 				continue
 			}
 			for _, way := range (cell{row: row, role: r}).ways() {
@@ -185,6 +185,19 @@ func TestPoints(t *testing.T) {
 			}
 		}
 	}
+}
+
+// everyNth is which part of the table there is time for: a half of it under the
+// race detector, which takes five times as long, and a third in short.
+func everyNth() int {
+	info, _ := debug.ReadBuildInfo()
+	switch {
+	case testing.Short():
+		return 3
+	case info != nil && os.Getenv("HOOKFABRIC_LONG") == "" && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}):
+		return 2
+	}
+	return 1
 }
 
 func (c cell) String() string {
