@@ -113,11 +113,18 @@ func (a *Aggregator) round(agent string) *schema.Round {
 	return nil
 }
 
+// maxSources bounds the sources that a status tells apart: of free words there may
+// be as many as items.
+const maxSources = 100
+
 // remembered adds to a status what is remembered of agents.
 func (a *Aggregator) remembered(s *schema.FabricStatus) {
 	if a.opt.Memory.Queue != nil {
 		st := a.opt.Memory.Queue.Stats()
 		s.Pending, s.OldestPending = st.Pending, schema.Duration(st.Oldest)
+		if len(s.Pending) > maxSources {
+			s.Pending = bounded(st.Pending)
+		}
 	}
 	if a.opt.Memory.Rounds != nil {
 		s.BlockedRounds = a.opt.Memory.Rounds.Blocked()
