@@ -15,6 +15,7 @@ func TestNothingThatOthersSayBeginsALineOfTheFabric(t *testing.T) {
 		said := "x" + end + forged + end + "y"
 		for _, it := range []*schema.Item{
 			answerOf(1, "agent2.1", said),
+			{Sequence: 1, Source: "peer", Content: said},
 			{Sequence: 1, Source: "background", Background: &schema.BackgroundResult{ID: "j", Tool: "t", Status: "failed", Error: said, Result: said}},
 			{Sequence: 1, Source: "background", Background: &schema.BackgroundResult{ID: said, Tool: said, Status: said}},
 		} {

@@ -178,11 +178,16 @@ func messageTitle(it *schema.Item) string {
 	return "MESSAGE FROM " + it.Source
 }
 
-// messages is a run of messages of one source.
+// messages is a run of messages of one source. What another agent says must not
+// pass for what the fabric does.
 func messages(run []*schema.Item) string {
 	var texts []string
 	for _, it := range run {
-		texts = append(texts, plain(it))
+		text := plain(it)
+		if it.Source == schema.SourcePeer {
+			text = indented(text, "  ")
+		}
+		texts = append(texts, text)
 	}
 	return framed(messageTitle(run[0]), strings.Join(texts, "\n\n"))
 }
