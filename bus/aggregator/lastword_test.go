@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -40,19 +41,8 @@ func TestAnAnswerThatIsHereCountsBeforeItsWorkersDeath(t *testing.T) {
 }
 
 func TestADenyWithALongReasonFitsASmallServer(t *testing.T) {
-	s, err := server.NewServer(&server.Options{DontListen: true, MaxPayload: 1 << 20, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	defer s.WaitForShutdown()
-	defer s.Shutdown()
-	nc, err := nats.Connect("", nats.InProcessServer(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	a := &Aggregator{opt: Options{Events: nc}}
+	nc := smallServer(t)
+	a := &Aggregator{opt: Options{Events: nc, Logger: slog.New(slog.DiscardHandler)}}
 	for _, d := range []schema.Decision{schema.Deny, schema.Stop, schema.Allow} {
 		v := &schema.Verdict{Decision: d, Reason: strings.Repeat("x", 1<<20-100), Value: []byte(`"` + strings.Repeat("y", 1<<10) + `"`)}
 		data, err := a.encode(v, schema.PreToolUse)
@@ -63,4 +53,39 @@ func TestADenyWithALongReasonFitsASmallServer(t *testing.T) {
 			t.Errorf("%s became %s: %v", d, v.Decision, err)
 		}
 	}
+}
+
+// What is handed over on such a server is what can be sent there.
+func TestWhatIsHandedOverFitsASmallServer(t *testing.T) {
+	a := &Aggregator{opt: Options{Events: smallServer(t), Logger: slog.New(slog.DiscardHandler)}}
+	d := &delivery{agg: a, room: a.room(0)}
+	all := []handed{{Handout: schema.Handout{Injections: []schema.Injection{{Content: strings.Repeat("\x1b", 1<<20)}, {Content: "short"}}}}}
+	d.shorten(all)
+	v := &schema.Verdict{Injections: all[0].Injections}
+	if _, err := a.encode(v, schema.PostToolUse); err != nil || len(v.Injections) != 2 || v.Injections[1].Content != "short" {
+		t.Errorf("%q, %v", v.HookErrors, err)
+	}
+	if d.room.content < minHanded || d.room.content > d.room.whole || d.room.whole >= 1<<20 {
+		t.Errorf("the room is %+v", d.room)
+	}
+}
+
+// smallServer is a connection to a server that takes messages of 1 MiB.
+func smallServer(t *testing.T) *nats.Conn {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{DontListen: true, MaxPayload: 1 << 20, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	nc, err := nats.Connect("", nats.InProcessServer(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
 }
