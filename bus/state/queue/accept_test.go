@@ -242,6 +242,26 @@ func TestLongTextsAreReadFromTheLeader(t *testing.T) {
 	})
 }
 
+func TestNoMoreLongTextsGoOutAtOnceThanAreFetched(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q := open(t, s, queue.Options{})
+		const third = schema.MaxText / 3
+		for n := range uint64(7) {
+			enqueue(t, q, item(n+1, func(it *schema.Item) {
+				it.Content, it.Object = "", &schema.Object{Digest: "sha256-" + strings.Repeat("a", 64), Size: third}
+			}))
+		}
+		var sizes []int
+		for e := ""; len(sizes) < 3; e += "e" {
+			got := claim(t, q, "e"+e, acks(e))
+			sizes = append(sizes, len(got.Items))
+		}
+		if d := cmp.Diff([]int{3, 3, 1}, sizes); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
 func TestWhatFitsAtOnceIsCutInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q := open(t, s, queue.Options{})

@@ -222,12 +222,17 @@ func (c *claiming) ask(base schema.Peers, due []*entry) (schema.Peers, []*entry)
 	return peers, chosen
 }
 
-// cut returns as much from the start as may go out at once, at least one.
+// cut returns as much from the start as may go out at once, at least one. Of
+// texts that lie in the object store that is no more than an agent's side
+// fetches for one event: else it could acknowledge none of it, for ever.
 func (c *claiming) cut(chosen []*entry) []*entry {
-	n := 0
+	n, outside := 0, int64(0)
 	for i, e := range chosen {
 		n += e.size
-		if i > 0 && (i == mostTaken || c.MaxBytes > 0 && n > c.MaxBytes) {
+		if e.item.Object != nil {
+			outside += e.item.Object.Size
+		}
+		if i > 0 && (i == mostTaken || c.MaxBytes > 0 && n > c.MaxBytes || outside > schema.MaxText) {
 			return chosen[:i]
 		}
 	}
