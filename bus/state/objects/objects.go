@@ -257,7 +257,7 @@ func sentence(err error) error {
 		}
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == codeStoreFull {
-		return fmt.Errorf("%w; share less, or wait until older objects have lapsed: %w", ErrFull, err)
+		return fmt.Errorf("%w; share less, or wait until older objects have lapsed, 8 days after they were stored, 8 days after they were stored: %w", ErrFull, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }

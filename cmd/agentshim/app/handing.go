@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
@@ -50,6 +51,11 @@ func (l *link) connect(ctx context.Context, agent, workspaces string, stderr io.
 	var err error
 	if g.kept, err = g.state.Load(agent); err != nil {
 		fmt.Fprintf(stderr, "agentshim: what earlier shims kept can not all be read: %v; mend the folder %s, or name another one with --state\n", err, l.state)
+	}
+	if l.workspaces != "" {
+		// Who names a folder means it to be there. Where it can not be made, that
+		// is said in the place of the workspaces.
+		_ = os.MkdirAll(l.workspaces, 0o755)
 	}
 	g.client, err = client.Connect(ctx, client.Options{
 		URL: l.nats, Creds: l.creds, Name: l.name, Workspaces: workspaces, Logger: slog.New(slog.DiscardHandler),

@@ -152,6 +152,7 @@ func TestWorkspacesAreUnpackedWhereTheAgentWorks(t *testing.T) {
 	for _, c := range []struct{ name, flag, cwd, want string }{
 		{"in the event's folder", "", cwd, cwd},
 		{"where the flag says", elsewhere, cwd, elsewhere},
+		{"in a folder that is not there yet", filepath.Join(elsewhere, "new", "one"), cwd, "snapshot"},
 		{"nowhere", "", "", "(workspace unavailable: there is no folder"},
 		{"in no folder that is relative", "", "here", "(workspace unavailable: there is no folder"},
 	} {
