@@ -74,7 +74,7 @@ func (a *Aggregator) status(req schema.StatusRequest) deferred {
 
 // leasesTime is how long the leases of the brokers may take to be read: without
 // them a status says all the rest.
-const leasesTime = time.Second
+const leasesTime = 500 * time.Millisecond
 
 // brokers are those that hold a lease.
 func (a *Aggregator) brokers(ctx context.Context) (all []schema.BrokerStatus) {

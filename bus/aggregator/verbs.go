@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// verbTime bounds one request about what is remembered.
-	verbTime = 15 * time.Second
+	// verbTime bounds one request about what is remembered: who asks hears why it
+	// could not be served before they give up, after 5 s by custom.
+	verbTime = 4 * time.Second
 	// maxVerbs bounds the bytes of such requests under way; each counts for
 	// verbShare at least.
 	maxVerbs  = 64 << 20

@@ -191,6 +191,9 @@ func (s *Server) ConnectSystem(ctx context.Context, o bus.Options) (*nats.Conn, 
 	return bus.Connect(ctx, o)
 }
 
+// Room is how much its streams may hold on disk.
+func (s *Server) Room() int64 { return s.jetStream.MaxStore }
+
 // ClientURL is where clients outside this process connect; empty if it does
 // not listen.
 func (s *Server) ClientURL() string {

@@ -16,18 +16,7 @@ import (
 // TestFullDisk fills the disk under a broker: calls are judged as before, and
 // one that is started there says what is wrong.
 func TestFullDisk(t *testing.T) {
-	if !long() || os.Geteuid() != 0 {
-		t.Skip("A FULL DISK IS NOT TESTED: that takes root, for a small file system, and HOOKFABRIC_LONG=1")
-	}
-	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=256m"); err != nil {
-		t.Skipf("A FULL DISK IS NOT TESTED: no small file system could be mounted: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(disk, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	disk := smallDisk(t)
 	data, dir := filepath.Join(disk, "data"), t.TempDir()
 	config := write(t, dir, "hooks.yaml", "presets: []\nhooks:\n  PreToolUse:\n    - {type: builtin, handler: deny, fail_closed: true}\n")
 	b := startBroker(t, "--config", config, "--data", data)
@@ -74,18 +63,78 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestWhatWaitsOnAFullDisk fills the disk under a broker that is told to keep
+// things for an agent: it says that it can not, and goes on when it can again.
+func TestWhatWaitsOnAFullDisk(t *testing.T) {
+	disk := smallDisk(t)
+	b := startBroker(t, "--data", filepath.Join(disk, "data"))
+	inject := func(key, text string) (int, string) {
+		p := start(t, "broker", "inject", "--nats", b.url, "--agent", "a", "--key", key, text)
+		code, err := p.wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return code, p.said.String()
+	}
+	if code, said := inject("first", "first"); code != 0 {
+		t.Fatal(said)
+	}
+	stuff := stuffed(t, disk)
+	refused := ""
+	for i := 0; refused == "" && i < 100; i++ {
+		if code, said := inject(fmt.Sprint("more", i), strings.Repeat("x", 100_000)); code != 0 {
+			refused = said
+		}
+	}
+	if !strings.Contains(refused, "can not be reached now") {
+		t.Errorf("on a full disk: %q", refused)
+	}
+	troubled(t, b, true)
+	if err := os.Remove(stuff); err != nil {
+		t.Fatal(err)
+	}
+	troubled(t, b, false)
+	if code, said := inject("last", "last"); code != 0 {
+		t.Errorf("with room again: %s", said)
+	}
+	v, err := dial(t, b.url).Ask(t.Context(), &schema.Event{HookType: schema.PostToolUse, AgentID: "a", ToolName: "Read"})
+	if err != nil || len(v.Injections) != 1 || !strings.Contains(v.Injections[0].Content, "first") || !strings.Contains(v.Injections[0].Content, "last") {
+		t.Errorf("the agent got %+v, %v", v, err)
+	}
+}
+
+// smallDisk is a file system that is soon full.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	if !long() || os.Geteuid() != 0 {
+		t.Skip("A FULL DISK IS NOT TESTED: that takes root, for a small file system, and HOOKFABRIC_LONG=1")
+	}
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=256m"); err != nil {
+		t.Skipf("A FULL DISK IS NOT TESTED: no small file system could be mounted: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return disk
+}
+
 // troubled waits until a broker says that it is in trouble, or out of it.
 func troubled(t testing.TB, b *brokerProcess, is bool) {
 	t.Helper()
 	nc := connect(t, b.url)
+	var last string
 	err := eventually(fmt.Sprintf("in trouble is %v", is), func() bool {
 		st, err := status(nc)
 		code, body, getErr := fetch(b.http + "/readyz")
+		last = fmt.Sprintf("status: %q, %v; /readyz: %d %s, %v", st.Trouble, err, code, body, getErr)
 		return err == nil && getErr == nil && (st.Trouble != "") == is && (code == http.StatusServiceUnavailable) == is &&
 			strings.Contains(body, "nothing can be stored") == is
 	})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, b.said)
+		t.Fatalf("%v\n%s\n%s", err, last, b.said)
 	}
 }
 

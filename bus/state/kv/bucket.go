@@ -20,6 +20,8 @@ type Bucket struct {
 	// begin with, and moved what stands before a key's subject where it is written.
 	prefix, api, moved string
 	maxBytes           int64
+	// stored hears what comes of writes.
+	stored Stored
 }
 
 // At is the bucket of that name, which somebody made. It asks nobody.
@@ -77,6 +79,15 @@ func open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfi
 		}
 		c.MaxBytes /= 2
 	}
+}
+
+// Share is how much a bucket takes that is made: most, or one of so many parts of
+// the server's room where that is less, but at least the least. No room is plenty.
+func Share(room, parts, most, least int64) int64 {
+	if room <= 0 {
+		return most
+	}
+	return max(min(most, room/parts), least)
 }
 
 // Store is the bucket as the client library knows it, if it was opened here. What

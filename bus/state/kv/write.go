@@ -45,7 +45,9 @@ func (b *Bucket) Write(ctx context.Context, w Write) (uint64, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, TryFor)
 	defer cancel()
+	began := time.Now()
 	ack, err := b.js.PublishMsg(ctx, w.conditions(m))
+	b.stored.Note(err, began)
 	if err != nil {
 		return 0, err
 	}

@@ -59,6 +59,9 @@ var (
 type Options struct {
 	// Replicas of the store, if it is made now; 0 is 1.
 	Replicas int
+	// Room is how much the server may store of everything together, of which buckets
+	// that are made take their share; 0: plenty.
+	Room int64
 	// Logger hears of what can wait; nil is silence.
 	Logger *slog.Logger
 }
@@ -81,6 +84,17 @@ type Objects struct {
 	loading sync.WaitGroup
 	gate    sync.Mutex
 }
+
+// Unstored returns why nothing was stored of what was written last; nil: it was.
+func (s *Objects) Unstored() error {
+	if err := s.store.stored.Failed(); err != nil {
+		return fmt.Errorf("%s: %w", stream, err)
+	}
+	return nil
+}
+
+// Anew forgets that: the server was mended.
+func (s *Objects) Anew() { s.store.stored.Anew() }
 
 // Open makes the store, or opens the one that is there.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Objects, error) {
@@ -110,7 +124,7 @@ func open(ctx context.Context, js jetstream.JetStream, o Options) error {
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
 		return err
 	}
-	for room := int64(maxStore); ; room /= 2 {
+	for room := kv.Share(o.Room, 4, maxStore, minStore); ; room /= 2 {
 		_, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
 			Bucket: Bucket, Description: "what is too large for messages of the hook fabric",
 			TTL: livesFor, MaxBytes: room, Storage: jetstream.FileStorage, Replicas: max(o.Replicas, 1),

@@ -34,10 +34,12 @@ type store struct {
 	js    jetstream.JetStream
 	api   string
 	clock *kv.Clock
+	// stored hears what comes of writes.
+	stored *kv.Stored
 }
 
 func newStore(js jetstream.JetStream) store {
-	return store{js: js, api: kv.APIPrefix(js.Options()), clock: new(kv.Clock)}
+	return store{js: js, api: kv.APIPrefix(js.Options()), clock: new(kv.Clock), stored: new(kv.Stored)}
 }
 
 // found is what the leader knows of an object.
@@ -221,7 +223,9 @@ func (s store) publish(ctx context.Context, m *nats.Msg) error {
 	return kv.Retry(ctx, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
 		defer cancel()
+		began := time.Now()
 		_, err := s.js.PublishMsg(ctx, m)
+		s.stored.Note(err, began)
 		return err == nil, err
 	})
 }

@@ -98,7 +98,7 @@ func (q *Queue) open(ctx context.Context, js jetstream.JetStream) (err error) {
 	q.items.Bucket, err = kv.Open(ctx, js, jetstream.KeyValueConfig{
 		Bucket: ItemBucket, Description: "what waits for agents of the hook fabric",
 		Replicas: replicas, Storage: jetstream.FileStorage, History: 1,
-		MaxBytes: itemBytes, MaxValueSize: MaxValue, LimitMarkerTTL: lapsedFor,
+		MaxBytes: kv.Share(q.o.Room, 8, itemBytes, leastItemBytes), MaxValueSize: MaxValue, LimitMarkerTTL: lapsedFor,
 	}, leastItemBytes)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (q *Queue) open(ctx context.Context, js jetstream.JetStream) (err error) {
 	q.cursors.Bucket, err = kv.Open(ctx, js, jetstream.KeyValueConfig{
 		Bucket: CursorBucket, Description: "what agents of the hook fabric have got",
 		Replicas: replicas, Storage: jetstream.FileStorage, History: 1, TTL: cursorsFor,
-		MaxBytes: cursorBytes, MaxValueSize: MaxValue, LimitMarkerTTL: lapsedFor,
+		MaxBytes: kv.Share(q.o.Room, 16, cursorBytes, leastCursorBytes), MaxValueSize: MaxValue, LimitMarkerTTL: lapsedFor,
 	}, leastCursorBytes)
 	if err != nil {
 		return err
@@ -143,6 +143,15 @@ func (o *Options) complete() error {
 	}
 	o.Watch.complete()
 	return nil
+}
+
+// Unstored returns why nothing was stored of what was written last; nil: it was.
+func (q *Queue) Unstored() error { return errors.Join(q.items.Unstored(), q.cursors.Unstored()) }
+
+// Anew forgets that: the server was mended.
+func (q *Queue) Anew() {
+	q.items.Anew()
+	q.cursors.Anew()
 }
 
 // Close stops what runs in the background.

@@ -47,6 +47,9 @@ var (
 type Options struct {
 	// Replicas of the buckets, if they are made now; 0 is 1.
 	Replicas int
+	// Room is how much the server may store of everything together, of which buckets
+	// that are made take their share; 0: plenty.
+	Room int64
 	// Dedup is how long ends are remembered; 0: [DefaultDedup].
 	Dedup time.Duration
 	// MaxPerScope bounds what waits for one agent, one session, or all; 0: 10,000.

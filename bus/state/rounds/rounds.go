@@ -52,6 +52,9 @@ var (
 type Options struct {
 	// Replicas of the bucket, if it is made now; 0 is 1.
 	Replicas int
+	// Room is how much the server may store of everything together, of which buckets
+	// that are made take their share; 0: plenty.
+	Room int64
 	// Conflict hears of a compare-and-set that was lost; nil: nobody does.
 	Conflict func()
 	// Step is called at each named step; an error ends the work there, as if the
@@ -104,7 +107,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Rounds, erro
 	b, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
 		Bucket: Bucket, Description: "the rounds of the hook fabric's agents", Replicas: max(o.Replicas, 1),
 		Storage: jetstream.FileStorage, History: 1, TTL: livesFor, LimitMarkerTTL: markersFor,
-		MaxBytes: maxBytes, MaxValueSize: maxRecord,
+		MaxBytes: kv.Share(o.Room, 32, maxBytes, minBytes), MaxValueSize: maxRecord,
 	}, minBytes)
 	if err != nil {
 		return nil, err
@@ -120,6 +123,12 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Rounds, erro
 	}
 	return r, nil
 }
+
+// Unstored returns why nothing was stored of what was written last; nil: it was.
+func (r *Rounds) Unstored() error { return r.bucket.Unstored() }
+
+// Anew forgets that: the server was mended.
+func (r *Rounds) Anew() { r.bucket.Anew() }
 
 // Close stops following.
 func (r *Rounds) Close(context.Context) error {

@@ -48,6 +48,9 @@ var (
 type Options struct {
 	// Replicas of the buckets, if they are made now; 0 is 1.
 	Replicas int
+	// Room is how much the server may store of everything together, of which buckets
+	// that are made take their share; 0: plenty.
+	Room int64
 	// Logger hears of what can wait; nil is silence.
 	Logger *slog.Logger
 }
@@ -86,7 +89,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Sessions, er
 	}
 	names, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
 		Bucket: Bucket, Description: "the names of the hook fabric's agents, by their sessions", Replicas: max(o.Replicas, 1),
-		Storage: jetstream.FileStorage, History: 1, TTL: sessionFor, MaxBytes: maxSessionBytes, MaxValueSize: maxSession,
+		Storage: jetstream.FileStorage, History: 1, TTL: sessionFor, MaxBytes: kv.Share(o.Room, 64, maxSessionBytes, minSessionBytes), MaxValueSize: maxSession,
 	}, minSessionBytes)
 	if err != nil {
 		return nil, err
@@ -100,6 +103,12 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Sessions, er
 	}
 	return &Sessions{names: names, naming: make(chan struct{}, 1), presence: newPresence(agents, o.Logger)}, nil
 }
+
+// Unstored returns why nothing was stored of what was written last; nil: it was.
+func (s *Sessions) Unstored() error { return s.names.Unstored() }
+
+// Anew forgets that: the server was mended.
+func (s *Sessions) Anew() { s.names.Anew() }
 
 // Close stops what runs in the background.
 func (s *Sessions) Close(context.Context) error {

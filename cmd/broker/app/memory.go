@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -49,24 +50,32 @@ func (b *Broker) openMemory(ctx context.Context) error {
 }
 
 func (b *Broker) openObjects(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.objects, err = objects.Open(ctx, js, objects.Options{Logger: b.log})
+	b.memory.objects, err = objects.Open(ctx, js, objects.Options{Room: b.room(), Logger: b.log})
 	return func(context.Context) error { return b.memory.objects.Close() }, err
 }
 
 func (b *Broker) openRounds(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.rounds, err = rounds.Open(ctx, js, rounds.Options{Conflict: b.memory.ledger.Conflict, Logger: b.log})
+	b.memory.rounds, err = rounds.Open(ctx, js, rounds.Options{Room: b.room(), Conflict: b.memory.ledger.Conflict, Logger: b.log})
 	return func(ctx context.Context) error { return b.memory.rounds.Close(ctx) }, err
 }
 
 func (b *Broker) openSessions(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.sessions, err = sessions.Open(ctx, js, sessions.Options{Logger: b.log})
+	b.memory.sessions, err = sessions.Open(ctx, js, sessions.Options{Room: b.room(), Logger: b.log})
 	return func(ctx context.Context) error { return b.memory.sessions.Close(ctx) }, err
 }
 
 func (b *Broker) openQueue(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
 	m := &b.memory
-	m.queue, err = queue.Open(ctx, js, queue.Options{Finish: m.finish, Watch: m.ledger.Queue(), Logger: b.log})
+	m.queue, err = queue.Open(ctx, js, queue.Options{Room: b.room(), Finish: m.finish, Watch: m.ledger.Queue(), Logger: b.log})
 	return func(ctx context.Context) error { return m.queue.Close(ctx) }, err
+}
+
+// room is how much can be stored; 0: a deployment of somebody else's knows.
+func (b *Broker) room() int64 {
+	if b.server == nil {
+		return 0
+	}
+	return b.server.Room()
 }
 
 // finish does what has to be done when an item was handed over: the grace of a
@@ -84,6 +93,19 @@ func (m *memory) ready() error {
 		return err
 	}
 	return m.rounds.Ready()
+}
+
+// unstored is why something of it was not stored last; nil: all of it was.
+func (m *memory) unstored() error {
+	return errors.Join(m.queue.Unstored(), m.rounds.Unstored(), m.sessions.Unstored(), m.objects.Unstored())
+}
+
+// anew forgets what was not stored before the server was mended.
+func (m *memory) anew() {
+	m.queue.Anew()
+	m.rounds.Anew()
+	m.sessions.Anew()
+	m.objects.Anew()
 }
 
 // use is the memory as the aggregator uses it.

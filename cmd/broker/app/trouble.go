@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -12,6 +13,7 @@ const lookAtStore = 5 * time.Second
 // What it means when JetStream takes no writes.
 var (
 	errNotStored = errors.New("nothing can be stored in the data directory, so the configuration can not be changed; is its disk full? Calls are answered by the configuration that is active")
+	errForgetful = errors.New("nothing can be stored of what waits for agents; is the disk full? Calls are answered, without what waits")
 	errCutOff    = errors.New("JetStream takes no writes, or does not answer, so that it is not known which configuration is active: no call is answered until it is; look at the NATS servers and their disks")
 )
 
@@ -19,6 +21,9 @@ var (
 func (b *Broker) trouble() error {
 	switch {
 	case b.lease.Fresh(time.Now()):
+		if err := b.memory.unstored(); err != nil {
+			return fmt.Errorf("%w: %w", errForgetful, err)
+		}
 		return nil
 	case b.server != nil:
 		return errNotStored
@@ -55,7 +60,7 @@ func (b *Broker) watchStore(ctx context.Context) {
 			b.log.Error("the broker is in trouble", "error", now)
 		case now == nil && last != nil:
 			b.log.Info("the broker is out of trouble")
-		case now != nil && b.server != nil && !b.lease.Stored():
+		case now != nil && b.server != nil && (!b.lease.Stored() || errors.Is(now, errForgetful)):
 			b.mend()
 		}
 		last = now
@@ -68,5 +73,6 @@ func (b *Broker) mend() {
 		b.log.Error("JetStream can not be brought back yet", "error", err)
 		return
 	}
+	b.memory.anew()
 	b.log.Info("JetStream was started again on its data directory")
 }

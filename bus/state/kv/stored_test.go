@@ -1,0 +1,49 @@
+package kv_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus/state/kv"
+)
+
+func TestWhatSaysThatNothingIsStored(t *testing.T) {
+	late := fmt.Errorf("no answer: %w", context.DeadlineExceeded)
+	broken := errors.New("no space left on device")
+	for name, c := range map[string]struct {
+		err    error
+		waited time.Duration
+		failed bool
+	}{
+		"it was stored":                      {},
+		"it was refused":                     {err: jetstream.ErrKeyRevisionMismatch},
+		"it was given up":                    {err: context.Canceled, waited: time.Minute},
+		"there was no answer in no time":     {err: late, waited: 100 * time.Millisecond},
+		"there was no answer in a long time": {err: late, waited: 3 * time.Second, failed: true},
+		"the server can not":                 {err: broken, failed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s kv.Stored
+				began := time.Now()
+				<-time.After(c.waited)
+				if s.Note(c.err, began); (s.Failed() != nil) != c.failed {
+					t.Errorf("it says %v", s.Failed())
+				}
+				if <-time.After(time.Minute); s.Failed() != nil {
+					t.Errorf("a minute later it says %v", s.Failed())
+				}
+				s.Note(broken, time.Now())
+				if s.Note(nil, time.Now()); s.Failed() != nil {
+					t.Errorf("after one that was stored it says %v", s.Failed())
+				}
+			})
+		})
+	}
+}
