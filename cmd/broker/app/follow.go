@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"maps"
 	"sync"
 	"time"
@@ -214,7 +215,16 @@ func (b *Broker) activate(cfg *schema.Config) error {
 	}
 	b.active = cfg
 	b.log.Info("configuration active", "version", cfg.Version, "hooks", cfg.Written())
+	if bare(cfg) {
+		b.log.Warn("the configuration was applied by an earlier release, whose presets had no hooks: what waits for agents is not handed over until it is applied again", "version", cfg.Version)
+	}
 	return nil
+}
+
+// bare reports whether a configuration names presets and has none of their hooks,
+// nor one that takes the place of theirs.
+func bare(cfg *schema.Config) bool {
+	return len(cfg.Presets) > 0 && !slices.ContainsFunc(cfg.Hooks, func(h schema.Hook) bool { return h.Preset != "" || h.Stage() })
 }
 
 // candidateOf is what a broker without a worker can say of a candidate.
