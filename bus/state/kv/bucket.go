@@ -67,13 +67,24 @@ func open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfi
 	if least <= 0 {
 		least = c.MaxBytes
 	}
-	for {
+	for i := 0; ; i++ {
 		store, err = js.CreateKeyValue(ctx, c)
+		if err != nil {
+			// Somebody else may be making it, which takes its room before it is there.
+			if there, kerr := js.KeyValue(ctx, c.Bucket); kerr == nil {
+				return there, nil
+			}
+		}
 		switch {
 		case errors.Is(err, jetstream.ErrBucketExists):
 			return js.KeyValue(ctx, c.Bucket)
 		case !NoRoom(err):
 			return store, err
+		case c.MaxBytes/2 < least && i < Attempts/2:
+			if err := Again(ctx, i); err != nil {
+				return nil, err
+			}
+			continue
 		case c.MaxBytes/2 < least:
 			return nil, fmt.Errorf("it takes %d MiB of the server's disk, which has less left for it; free some, or name another disk: %w", least>>20, err)
 		}

@@ -124,17 +124,30 @@ func open(ctx context.Context, js jetstream.JetStream, o Options) error {
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
 		return err
 	}
-	for room := kv.Share(o.Room, 4, maxStore, minStore); ; room /= 2 {
+	room := kv.Share(o.Room, 4, maxStore, minStore)
+	for i := 0; ; i++ {
 		_, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
 			Bucket: Bucket, Description: "what is too large for messages of the hook fabric",
 			TTL: livesFor, MaxBytes: room, Storage: jetstream.FileStorage, Replicas: max(o.Replicas, 1),
 		})
+		if err != nil {
+			// Somebody else may be making it, which takes its room before it is there.
+			if _, oerr := js.ObjectStore(ctx, Bucket); oerr == nil {
+				return nil
+			}
+		}
 		switch {
 		case errors.Is(err, jetstream.ErrBucketExists):
 			return nil
 		case !kv.NoRoom(err):
 			return err
-		case room/2 < minStore:
+		case room/2 >= minStore:
+			room /= 2
+		case i < kv.Attempts/2:
+			if err := kv.Again(ctx, i); err != nil {
+				return err
+			}
+		default:
 			return fmt.Errorf("it takes %d MiB of the server's disk, which has less left for it; free some, or name another disk: %w", minStore>>20, err)
 		}
 	}
