@@ -142,7 +142,7 @@ func TestWhoReadsTheOldFolderMayGoOn(t *testing.T) {
 // reason to say that the new folder is not there.
 func TestAFolderThatCanNotBeSweptIsReplacedAllTheSame(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("root may sweep everything")
+		t.Skip("NOT TESTED AS ROOT, who may sweep everything: a folder that can not be swept")
 	}
 	to := filepath.Join(t.TempDir(), "to")
 	for n := range 4 {
