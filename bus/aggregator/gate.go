@@ -51,13 +51,15 @@ func (a *Aggregator) confirms(act *active, req *dispatch.Request, r *refusing) b
 }
 
 // latest is an agent's round as the leader has it, or else as it is known here,
-// with why.
+// with why; nil where it has none, or where what is known here is too old.
 func (a *Aggregator) latest(ctx context.Context, agent string, known *schema.Round) (*schema.Round, error) {
 	if a.opt.Memory.Rounds == nil {
 		return known, nil
 	}
 	r, ok, err := a.opt.Memory.Rounds.Latest(ctx, agent)
 	switch {
+	case err != nil && a.opt.Memory.Rounds.Ready() != nil:
+		return nil, err // what is known may be of a round that is long over
 	case err != nil:
 		return known, err
 	case !ok:
@@ -168,7 +170,7 @@ func (a *Aggregator) ended(plan *dispatch.Plan, req *dispatch.Request, v *schema
 	}
 	ctx, cancel := a.budgeted(req.Deadline)
 	defer cancel()
-	if round, _ = a.latest(ctx, req.Agent, round); round != nil { // where nobody can be asked, what is known counts
+	if round, _ = a.latest(ctx, req.Agent, round); round != nil { // where nobody can be asked, what was known lately counts
 		terminate(v, round)
 	}
 }

@@ -50,6 +50,7 @@ type Writer interface {
 
 // Rounds is what is used of a [rounds.Rounds].
 type Rounds interface {
+	Ready() error
 	Get(agent string) (schema.Round, bool)
 	Latest(ctx context.Context, agent string) (schema.Round, bool, error)
 	Start(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, error)

@@ -282,6 +282,8 @@ func (m fakeRounds) Passed(ctx context.Context, agent string) error {
 	return m.called(ctx, "passed %s", agent)
 }
 
+func (m fakeRounds) Ready() error { return nil }
+
 func (m fakeRounds) SoftDue() []schema.Round {
 	m.mu.Lock()
 	defer m.mu.Unlock()
