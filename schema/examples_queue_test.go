@@ -18,7 +18,7 @@ func queueing() map[string]any {
 		"inject.all":     &schema.InjectRequest{All: true, Content: "The proxy is down until noon."},
 		"inject.subagent": &schema.InjectRequest{Producer: "orch-7", Key: "sub-3", Subagent: &schema.SubagentResult{
 			ID: "sub-3", Status: "timeout", Answer: "Two of three files are done.", Error: "it ran out of time", Took: took(90e6),
-			Workspace: "/work/sub-3", InputTokens: 1200, OutputTokens: 340, Completion: 66,
+			Workspace: "/srv/agents/sub-3", InputTokens: 1200, OutputTokens: 340, Completion: 66,
 		}},
 		"inject.background": &schema.InjectRequest{Background: &schema.BackgroundResult{
 			ID: "bg-1", Tool: "Bash", Status: "failed", Result: "42 tests ran", Error: "exit status 1",
@@ -53,7 +53,7 @@ func queueing() map[string]any {
 		"fetch":        &schema.FetchRequest{Digest: object("c4").Digest, Session: "7be05901", Offset: 1048576},
 		"fetch.answer": &schema.FetchAnswer{Data: []byte("package parser\n"), Size: 1048591},
 		"answer": &schema.AnswerRequest{
-			Session: "7be05901", Label: "agent2.1", Content: "The parser is in /work/agent2/parser.go.", Workspace: "/work/agent2", Snapshot: object("c4"),
+			Session: "7be05901", Label: "agent2.1", Content: "The parser is in /srv/agents/agent2/parser.go.", Workspace: "/srv/agents/agent2", Snapshot: object("c4"),
 		},
 		"answer.long":    &schema.AnswerRequest{Session: "7be05901", Object: object("3c")},
 		"answer.receipt": &schema.AnswerReceipt{Receipt: schema.Receipt{Key: "s-7be05901.answer.agent2=2E1", Sequence: 46, State: schema.Queued}, Name: "agent2", Label: "agent2.1"},
