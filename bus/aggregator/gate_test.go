@@ -120,6 +120,20 @@ func TestADenialThatCanNotBeCountedIsOne(t *testing.T) {
 	}
 }
 
+func TestARoundThatWasKnownLongAgoOnlyRefusesAndEndsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		m.round, m.gone, m.stale = over(), true, true
+		m.round.Terminate = true
+		f := remembering(t, m, library{}, stage(schema.RoundTimeoutPre, schema.PreToolUse))
+		v := f.ask(using("Bash", id(1)))
+		want(t, v, schema.Continue, "")
+		if v.Terminate != nil {
+			t.Errorf("%+v", v.Terminate)
+		}
+	})
+}
+
 func TestTheTenthDenialEndsTheRunButForTerminalTools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()

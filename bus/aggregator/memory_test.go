@@ -37,6 +37,8 @@ type memory struct {
 	calls  []string
 	// gone: nothing can be reached; slow: it answers only when it is given up.
 	gone, slow bool
+	// stale: what is known of rounds here is old.
+	stale bool
 }
 
 func newMemory() *memory {
@@ -282,7 +284,12 @@ func (m fakeRounds) Passed(ctx context.Context, agent string) error {
 	return m.called(ctx, "passed %s", agent)
 }
 
-func (m fakeRounds) Ready() error { return nil }
+func (m fakeRounds) Ready() error {
+	if m.stale {
+		return rounds.ErrUnavailable
+	}
+	return nil
+}
 
 func (m fakeRounds) SoftDue() []schema.Round {
 	m.mu.Lock()
