@@ -10,13 +10,13 @@ SHELL       := bash
 .SHELLFLAGS := -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz bench lint fix gen vuln verify full
+.PHONY: help build test race fuzz bench lint fix gen vuln clients verify full
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build the commands into bin/
-	$(GO) build -o bin/ ./cmd/broker ./cmd/hookworker ./cmd/agentshim
+build: ## build the commands into bin/, static: agentshim starts once per tool call
+	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/broker ./cmd/hookworker ./cmd/agentshim
 
 test: ## run all tests
 	$(GO) test ./...
@@ -48,6 +48,10 @@ gen: ## write the generated files anew
 vuln: ## look for known vulnerabilities in what is used (asks vuln.go.dev)
 	$(TOOL) govulncheck ./...
 
+clients: ## try released coding agents with the hooks, offline (npm fetches them)
+	@tried=$$($(GO) run ./cmd/e2e/clients/fetch) && HOOKFABRIC_CLIENTS=$$tried $(GO) test -count=1 -timeout=30m -parallel=4 -v ./cmd/e2e/clients
+	$(GO) test -count=1 -v -run=SDK ./bus/client/typescript
+
 verify: ## all that must hold before a change is taken
 	.ci/run
 
@@ -56,7 +60,9 @@ full: verify ## verify, and what takes longer or needs root
 	HOOKFABRIC_LONG=1 $(GO) test -count=1 -timeout=60m ./...
 	$(MAKE) fuzz
 	$(GO) run ./loadtest bench
+	$(GO) run ./loadtest loop
 	$(GO) run ./loadtest scale
 	$(GO) run ./loadtest state
 	$(GO) run ./loadtest crash
+	$(MAKE) clients
 	$(MAKE) vuln

@@ -16,10 +16,10 @@
 //	 touching the world
 //	┌──────────────────────────────────────────────────────────────────────────┐
 //	│ cmd/broker     cmd/hookworker     cmd/agentshim     loadtest   programs: │
-//	│                                     dialect/                   wiring    │
+//	│          dialect, exchange, judge, daemon, mcp, install        wiring    │
 //	├──────────────────────────────────────────────────────────────────────────┤
 //	│ bus/aggregator   builtin ─▶ workers (builtins, command, python, webhook) │
-//	│ bus/embedded                bus/client ─▶ bus/snapshot                   │
+//	│ bus/embedded     bus/client: loop, llm ─▶ render; ─▶ bus/snapshot        │
 //	│ bus/state: configuration; queue, rounds, sessions, objects ─▶ kv         │
 //	│ bus: subjects, headers, connections                                      │
 //	└───────────────────────────────────┬──────────────────────────────────────┘
@@ -39,8 +39,9 @@
 // Read these files in this order:
 //
 //  1. schema/event.go: what a moment is; schema/decision.go: what may be decided there.
-//  2. cmd/agentshim/app/hook.go: a runtime's payload becomes an event;
-//     cmd/agentshim/dialect/generic.go: in one runtime's form.
+//  2. cmd/agentshim/app/hook.go: a runtime starts its hook; exchange/exchange.go: its
+//     payload becomes an event; dialect/claude.go: in one runtime's form;
+//     judge/judge.go: the fabric judges it, or what is known of its policy.
 //  3. bus/client/ask.go: the event is asked, and asked again if the aggregator dies.
 //  4. bus/subject.go and bus/eventmsg.go: the message that travels.
 //  5. bus/aggregator/ask.go: the event arrives, the verdict leaves.
@@ -60,6 +61,18 @@
 //  3. bus/aggregator/deliver.go: an event comes by, and what is due is claimed with one write.
 //  4. builtin/stages.go: which hook takes what, and what the agent reads.
 //  5. bus/client/ack.go: the shim says that it handed it over; or it comes again.
+//
+// # To follow one query of an agent's loop
+//
+//  1. bus/client/loop/doc.go: the rules; loop.go: what a loop is made of, and Run; run.go: from the
+//     prompt to the response; tools.go: the calls of one turn; end.go: QueryEnd, whatever happened.
+//  2. bus/client/loop/moment.go: one event, its hooks of the program (hook.go) and of the fabric, and
+//     its value.
+//  3. bus/client/loop/conversation.go: what effects change; handover.go: what the model has read.
+//  4. schema/effect.go and schema/message.go: what hooks may change, and what it is in.
+//  5. bus/client/history.go: the conversation comes along where some hook needs it;
+//     workers/history.go: a worker puts it together.
+//  6. bus/client/llm and bus/client/render: the model is called, in the words of its API.
 //
 // # To follow one configuration
 //

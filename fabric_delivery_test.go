@@ -306,7 +306,7 @@ func TestParallelCallsTakeEachItemOnce(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					for _, in := range v.Injections {
-						got[in.Source] = append(got[in.Source], itemsOf(&in)...)
+						got[in.Source] = append(got[in.Source], in.Items()...)
 					}
 					a.client.Handed(v.EventID)
 				})
@@ -320,7 +320,7 @@ func TestParallelCallsTakeEachItemOnce(t *testing.T) {
 			<-time.After(5 * time.Second)
 			v := a.ran("Bash", `"done"`)
 			for _, in := range v.Injections {
-				got[in.Source] = append(got[in.Source], itemsOf(&in)...)
+				got[in.Source] = append(got[in.Source], in.Items()...)
 			}
 			a.client.Handed(v.EventID)
 		}

@@ -136,20 +136,9 @@ func texts(told []schema.Injection) string {
 // sequences are those of all that the agent was told, each as often as it was.
 func (l *loop) sequences() (all []uint64) {
 	for i := range l.read {
-		all = append(all, itemsOf(&l.read[i])...)
+		all = append(all, l.read[i].Items()...)
 	}
 	return all
-}
-
-// itemsOf are the items that an injection says.
-func itemsOf(in *schema.Injection) []uint64 {
-	switch {
-	case len(in.Sequences) > 0:
-		return in.Sequences
-	case in.Sequence > 0:
-		return []uint64{in.Sequence}
-	}
-	return nil
 }
 
 // inject puts something into the queue. For all: no agent.

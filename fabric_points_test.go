@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 )
@@ -187,15 +188,12 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-// everyNth is which part of the table there is time for: a half of it under the
-// race detector, which takes five times as long, and a third in short.
+// everyNth is which part of the table there is time for: a third of it under the
+// race detector, which takes five times as long, and in short. Every point and
+// every role is in it.
 func everyNth() int {
-	info, _ := debug.ReadBuildInfo()
-	switch {
-	case testing.Short():
+	if testing.Short() || bustest.Raced && os.Getenv("HOOKFABRIC_LONG") == "" {
 		return 3
-	case info != nil && os.Getenv("HOOKFABRIC_LONG") == "" && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}):
-		return 2
 	}
 	return 1
 }

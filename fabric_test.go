@@ -120,6 +120,12 @@ func (f *fabric) serve(name string, hs handlers) *nats.Conn {
 // offer is serve for tests in real time: the fabric may not have noticed yet.
 func (f *fabric) offer(name string, hs handlers) *nats.Conn {
 	f.t.Helper()
+	return f.offerIn("go", name, hs)
+}
+
+// offerIn is offer for another pool.
+func (f *fabric) offerIn(pool, name string, hs handlers) *nats.Conn {
+	f.t.Helper()
 	all := make(map[string]workers.Handler)
 	for name, h := range hs {
 		all[name] = h
@@ -129,7 +135,7 @@ func (f *fabric) offer(name string, hs handlers) *nats.Conn {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := workers.Serve(ctx, nc, "go", all); err != nil && !nc.IsClosed() {
+		if err := workers.Serve(ctx, nc, pool, all); err != nil && !nc.IsClosed() {
 			f.t.Error(err)
 		}
 	}()

@@ -12,28 +12,31 @@ import (
 const maxResult = 600
 
 // backgroundToolComplete is the hook "background_tool_complete": what came of
-// tools that ran in the background. It has no options.
-type backgroundToolComplete struct{}
+// tools that ran in the background. Its only option is at_end.
+type backgroundToolComplete struct{ endOptions }
 
 func newBackgroundToolComplete(h schema.Hook) (any, error) {
-	_, err := options[struct{}](h)
-	return backgroundToolComplete{}, err
+	o, err := ending(h)
+	return backgroundToolComplete{o}, err
 }
 
 // Choose takes all results of background tools.
-func (backgroundToolComplete) Choose(_ *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
+func (d backgroundToolComplete) Choose(r *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
+	if d.waits(r) {
+		return nil
+	}
 	return chosen(due, from(schema.SourceBackground))
 }
 
 // Render lists the results of a run.
-func (backgroundToolComplete) Render(_ *schema.Receiver, items []*schema.Item) schema.Handout {
-	return handed(items, func(*schema.Item) string { return "BACKGROUND TOOL RESULT" }, func(run []*schema.Item) string {
+func (d backgroundToolComplete) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
+	return d.ends(r, handed(items, func(*schema.Item) string { return "BACKGROUND TOOL RESULT" }, func(run []*schema.Item) string {
 		var results []string
 		for _, it := range run {
 			results = append(results, plain(it))
 		}
 		return framed(fmt.Sprintf("BACKGROUND TOOL RESULTS (%d)", len(run)), "\n"+strings.Join(results, "\n\n")+"\n")
-	})
+	}))
 }
 
 // backgroundEntry is one result of the list.

@@ -14,6 +14,7 @@ func Catalog(logger *slog.Logger) map[string]workers.Factory {
 	}
 	catalog := map[string]workers.Factory{
 		"allow":                       newAllow,
+		"append_context":              newAppendContext,
 		"audit_log":                   newAuditLog,
 		"debug_delay":                 newDebugDelay,
 		"deny":                        newDeny,
@@ -22,6 +23,7 @@ func Catalog(logger *slog.Logger) map[string]workers.Factory {
 		"inject_text":                 newInjectText,
 		"log":                         newLog(logger),
 		"path_permission":             newPathPermission,
+		"require_text":                newRequireText,
 	}
 	for name := range stages() {
 		catalog[name] = newStage

@@ -120,7 +120,7 @@ func indented(text, by string) string {
 // oneLine is text as it can stand in the midst of a line.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
-		if endsLine(r) {
+		if schema.EndsLine(r) {
 			return ' '
 		}
 		return r

@@ -9,27 +9,30 @@ import (
 // humanLabel stands before every message of a person.
 const humanLabel = "[Human Input]:"
 
-// humanInput is the hook "human_input": what a person says to a busy agent. It
-// has no options.
-type humanInput struct{}
+// humanInput is the hook "human_input": what a person says to a busy agent. Its
+// only option is at_end.
+type humanInput struct{ endOptions }
 
 func newHumanInput(h schema.Hook) (any, error) {
-	_, err := options[struct{}](h)
-	return humanInput{}, err
+	o, err := ending(h)
+	return humanInput{o}, err
 }
 
 // Choose takes all that people said.
-func (humanInput) Choose(_ *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
+func (d humanInput) Choose(r *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
+	if d.waits(r) {
+		return nil
+	}
 	return chosen(due, from(schema.SourceHuman))
 }
 
 // Render is one block per run of messages, each under its label.
-func (humanInput) Render(_ *schema.Receiver, items []*schema.Item) schema.Handout {
-	return handed(items, func(*schema.Item) string { return humanLabel }, func(run []*schema.Item) string {
+func (d humanInput) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
+	return d.ends(r, handed(items, func(*schema.Item) string { return humanLabel }, func(run []*schema.Item) string {
 		var lines []string
 		for _, it := range run {
 			lines = append(lines, humanLabel+" "+plain(it))
 		}
 		return strings.Join(lines, "\n")
-	})
+	}))
 }

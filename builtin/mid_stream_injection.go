@@ -13,6 +13,7 @@ const defaultUpdates = 2
 
 // midStreamOptions are the options of "mid_stream_injection".
 type midStreamOptions struct {
+	endOptions
 	// MaxUpdates is how often in a round the agent is told of others' answers,
 	// however many answers that are; 0: no bound; absent: 2.
 	MaxUpdates *int `json:"max_updates_per_round"`
@@ -39,6 +40,9 @@ func newMidStreamInjection(h schema.Hook) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := o.check(h); err != nil {
+		return nil, err
+	}
 	m := &midStream{o, defaultUpdates}
 	if o.MaxUpdates != nil {
 		m.updates = *o.MaxUpdates
@@ -58,6 +62,9 @@ func newMidStreamInjection(h schema.Hook) (any, error) {
 // Choose takes answers when the agent may be told of them, and everything else
 // that is no other hook's at once.
 func (m *midStream) Choose(r *schema.Receiver, p *schema.Peers, due []*schema.Item) []*schema.Item {
+	if m.waits(r) {
+		return nil
+	}
 	passes := m.passes(r, p)
 	seen := maps.Clone(p.Seen)
 	told := false
@@ -144,7 +151,7 @@ func (m *midStream) Render(r *schema.Receiver, items []*schema.Item) schema.Hand
 		}
 	}
 	flush()
-	return out
+	return m.ends(r, out)
 }
 
 // answers adds what the agent is told of answers.

@@ -43,7 +43,10 @@ func options[T any](h schema.Hook) (T, error) {
 // known lists the options that t has.
 func known(t reflect.Type) string {
 	var names []string
-	for field := range t.Fields() {
+	for _, field := range reflect.VisibleFields(t) {
+		if field.Anonymous {
+			continue
+		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 // patchesOf are the files that the patches of a patch tool's input change.
@@ -140,7 +142,7 @@ func linesOf(text string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for at := 0; at < len(text); {
 			line, end := text[at:], len(text)
-			if i := strings.IndexFunc(line, endsLine); i >= 0 {
+			if i := strings.IndexFunc(line, schema.EndsLine); i >= 0 {
 				_, n := utf8.DecodeRuneInString(line[i:])
 				line, end = line[:i], at+i+n
 			}
@@ -150,14 +152,6 @@ func linesOf(text string) iter.Seq2[int, string] {
 			at = end
 		}
 	}
-}
-
-func endsLine(r rune) bool {
-	switch r {
-	case '\n', '\r', '\v', '\f', '\x1c', '\x1d', '\x1e', '\u0085', '\u2028', '\u2029':
-		return true
-	}
-	return false
 }
 
 // patchUses are the files that a patch changes, in Codex's form or as a diff. A

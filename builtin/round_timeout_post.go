@@ -8,23 +8,26 @@ import (
 )
 
 // roundTimeoutPost is the hook "round_timeout_post": it warns an agent that its
-// round is to end, once. It has no options: what holds in a round is said when
-// the round is started.
-type roundTimeoutPost struct{}
+// round is to end, once. Its only option is at_end: what holds in a round is
+// said when the round is started.
+type roundTimeoutPost struct{ endOptions }
 
 func newRoundTimeoutPost(h schema.Hook) (any, error) {
-	_, err := options[struct{}](h)
-	return roundTimeoutPost{}, err
+	o, err := ending(h)
+	return roundTimeoutPost{o}, err
 }
 
 // Choose takes all warnings.
-func (roundTimeoutPost) Choose(_ *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
+func (d roundTimeoutPost) Choose(r *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
+	if d.waits(r) {
+		return nil
+	}
 	return chosen(due, from(schema.SourceTimeout))
 }
 
 // Render is one warning after the other: each must be read.
-func (roundTimeoutPost) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
-	return handed(items, func(*schema.Item) string { return "TIME LIMIT" }, func(run []*schema.Item) string {
+func (d roundTimeoutPost) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
+	return d.ends(r, handed(items, func(*schema.Item) string { return "TIME LIMIT" }, func(run []*schema.Item) string {
 		var warnings []string
 		for _, it := range run {
 			switch {
@@ -37,7 +40,7 @@ func (roundTimeoutPost) Render(r *schema.Receiver, items []*schema.Item) schema.
 			}
 		}
 		return strings.Join(warnings, "\n\n")
-	})
+	}))
 }
 
 // over reports whether the warning is about a round before the agent's present

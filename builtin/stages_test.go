@@ -103,17 +103,19 @@ func TestEveryStageSaysWhatIsWrongWithItsOptions(t *testing.T) {
 		options map[string]any
 		want    string
 	}{
-		"human input has none":     {schema.HumanInput, map[string]any{"label": "x"}, `"human_input" has no option "label"; it has none`},
+		"human input has one":      {schema.HumanInput, map[string]any{"label": "x"}, `"human_input" has no option "label"; it has at_end`},
 		"an unknown tool":          {schema.RoundTimeoutPre, map[string]any{"terminal_tools": []any{}}, "names no tool"},
 		"an empty tool":            {schema.RoundTimeoutPre, map[string]any{"terminal_tools": []any{"vote", ""}}, "names no tool"},
 		"tools that are no list":   {schema.RoundTimeoutPre, map[string]any{"terminal_tools": "vote"}, "must be a list"},
 		"a negative cap":           {schema.MidStreamInjection, map[string]any{"max_updates_per_round": -1}, "write 0 for no bound"},
 		"a negative length":        {schema.MidStreamInjection, map[string]any{"max_answer_chars": -1}, "write 0 for no bound"},
 		"half a cap":               {schema.MidStreamInjection, map[string]any{"max_updates_per_round": 1.5}, "must be a whole number"},
+		"an unknown end of a turn": {schema.MidStreamInjection, map[string]any{"at_end": "never"}, `the option "at_end" of "mid_stream_injection" is "never"; write retry`},
+		"an unknown option":        {schema.MidStreamInjection, map[string]any{"x": 1}, "it has at_end, max_updates_per_round"},
 		"an exception to no rule":  {schema.MidStreamInjection, map[string]any{"allow_midstream_peer_updates_before_checklist_submit": true}, "set defer_peer_updates_until_restart, too"},
-		"a result with an option":  {schema.SubagentComplete, map[string]any{"x": 1}, "it has none"},
-		"a job with an option":     {schema.BackgroundToolComplete, map[string]any{"x": 1}, "it has none"},
-		"a warning with an option": {schema.RoundTimeoutPost, map[string]any{"x": 1}, "it has none"},
+		"a result with an option":  {schema.SubagentComplete, map[string]any{"x": 1}, "it has at_end"},
+		"a job with an option":     {schema.BackgroundToolComplete, map[string]any{"at_end": "stop"}, "write retry"},
+		"a warning with an option": {schema.RoundTimeoutPost, map[string]any{"at_end": true}, "must be a string"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := schema.Hook{Name: "test", Handler: c.handler, Options: c.options}

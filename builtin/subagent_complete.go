@@ -9,29 +9,32 @@ import (
 )
 
 // subagentComplete is the hook "subagent_complete": what came of subagents that
-// ran in the background, also of those that failed or ran out of time. It has
-// no options.
-type subagentComplete struct{}
+// ran in the background, also of those that failed or ran out of time. Its
+// only option is at_end.
+type subagentComplete struct{ endOptions }
 
 func newSubagentComplete(h schema.Hook) (any, error) {
-	_, err := options[struct{}](h)
-	return subagentComplete{}, err
+	o, err := ending(h)
+	return subagentComplete{o}, err
 }
 
 // Choose takes all results of subagents.
-func (subagentComplete) Choose(_ *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
+func (d subagentComplete) Choose(r *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
+	if d.waits(r) {
+		return nil
+	}
 	return chosen(due, from(schema.SourceSubagent))
 }
 
 // Render puts the results of a run into one batch.
-func (subagentComplete) Render(_ *schema.Receiver, items []*schema.Item) schema.Handout {
-	return handed(items, func(*schema.Item) string { return "SUBAGENT RESULT" }, func(run []*schema.Item) string {
+func (d subagentComplete) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
+	return d.ends(r, handed(items, func(*schema.Item) string { return "SUBAGENT RESULT" }, func(run []*schema.Item) string {
 		var results []string
 		for _, it := range run {
 			results = append(results, plain(it))
 		}
 		return framed(fmt.Sprintf("SUBAGENT RESULTS (%d)", len(run)), strings.Join(results, "\n"))
-	})
+	}))
 }
 
 // subagentElement is a result in tags, every foreign text escaped, so that

@@ -63,20 +63,33 @@ func toolOf(e *schema.Event) fileTool {
 		t.certain = true
 		return t
 	}
-	last := lastPart(e.ToolName)
-	if t, certain, ok := serverTool(last); ok {
+	switch e.ToolKind { // the runtime's own tools are known better to its shim
+	case schema.KindShell:
+		return fileTool{kind: shellTool}
+	case schema.KindRead:
+		return fileTool{kind: readTool, deep: true, certain: true}
+	case schema.KindWrite:
+		return fileTool{deep: true, certain: true}
+	}
+	if t, certain, ok := serverTool(serversName(e)); ok {
 		t.certain = certain
 		return t
 	}
-	switch e.ToolKind {
-	case "shell":
-		return fileTool{kind: shellTool}
-	case "file.read":
-		return fileTool{kind: readTool, deep: true, certain: true}
-	case "file.write":
-		return fileTool{deep: true, certain: true}
-	}
 	return fileTool{deep: true}
+}
+
+// serversName is the name that a server itself gives to its tool: as the shim
+// tells it, else the last part of the runtime's name for it.
+func serversName(e *schema.Event) string {
+	if e.ToolKind == schema.KindMCP {
+		var args struct {
+			Tool string `json:"tool"`
+		}
+		if len(e.ToolArgs) > 0 && schema.Unmarshal(e.ToolArgs, &args) == nil && args.Tool != "" {
+			return args.Tool
+		}
+	}
+	return lastPart(e.ToolName)
 }
 
 // serverTool is what is known of a tool of some server, whose name may stand

@@ -75,7 +75,24 @@ func usesOf(e *schema.Event) (toolUses, error) {
 		}
 		r.use(".")
 	}
+	r.told(e)
 	return toolUses{r.uses, false}, err
+}
+
+// told adds the paths that the shim found and we did not: it knows the tools of
+// its runtime.
+func (r *reading) told(e *schema.Event) {
+	var args struct {
+		Paths []string `json:"paths"`
+	}
+	if e.ToolKind != schema.KindWrite && e.ToolKind != schema.KindRead || len(e.ToolArgs) == 0 || schema.Unmarshal(e.ToolArgs, &args) != nil {
+		return
+	}
+	for _, path := range args.Paths {
+		if !slices.ContainsFunc(r.uses, func(u pathUse) bool { return u.path == path }) {
+			r.use(path)
+		}
+	}
 }
 
 // A reading collects the paths of an input.

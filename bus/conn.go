@@ -65,11 +65,37 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	nc, err := nats.Connect(o.url(), o.natsOptions(ctx)...)
+	nc, err := attempt(ctx, o.url(), o.natsOptions(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("can not connect to NATS at %s: %w; start a broker there or name another server", where, err)
 	}
 	return nc, nil
+}
+
+// attempt connects, and gives up with ctx: looking up a name takes as long as it
+// takes, and each of several servers has a time of its own.
+func attempt(ctx context.Context, url string, options []nats.Option) (*nats.Conn, error) {
+	type made struct {
+		nc  *nats.Conn
+		err error
+	}
+	done := make(chan made)
+	go func() {
+		nc, err := nats.Connect(url, options...)
+		select {
+		case done <- made{nc, err}:
+		case <-ctx.Done():
+			if err == nil {
+				nc.Close() // nobody waits for it any more
+			}
+		}
+	}()
+	select {
+	case m := <-done:
+		return m.nc, m.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func (o *Options) url() string {

@@ -154,3 +154,30 @@ func TestRedactURL(t *testing.T) {
 		}
 	}
 }
+
+// However many servers take the connection and say nothing, and whatever else it
+// takes: who gave up is not kept.
+func TestConnectEndsWithItsContext(t *testing.T) {
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	enough := errors.New("it was enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			cancel(enough)
+		}
+	}()
+	url := "nats://" + l.Addr().String()
+	if _, err := bus.Connect(ctx, bus.Options{URL: url + "," + url}); !errors.Is(err, enough) {
+		t.Errorf("it went on until %v", err)
+	}
+}

@@ -29,12 +29,15 @@ type EventRequest struct {
 // [EventSubject] of r. It takes at most [MaxAcks] acks and a body of at most
 // [schema.MaxEvent] bytes; [ParseEventMsg] refuses more.
 func EventMsg(subject string, r schema.Routing, attempt int, left time.Duration, acks []string, body []byte) *nats.Msg {
-	w := newWriter(6)
+	w := newWriter(7)
 	w.set(schema.HeaderID, r.ID)
 	w.set(schema.HeaderAttempt, strconv.Itoa(attempt))
 	w.text(schema.HeaderTool, r.Tool)
 	w.text(schema.HeaderSession, r.Session)
 	w.set(schema.HeaderLeft, left.String())
+	if r.Mute {
+		w.set(schema.HeaderDeliver, schema.DeliverNone)
+	}
 	if len(acks) > 0 {
 		w.set(schema.HeaderAck, strings.Join(acks, ","))
 	}
@@ -51,7 +54,7 @@ func ParseEventMsg(m *nats.Msg) (EventRequest, error) {
 	q := EventRequest{
 		Routing: schema.Routing{
 			Event: event, Agent: agent, ID: in.eventID(),
-			Tool: in.text(schema.HeaderTool), Session: in.text(schema.HeaderSession),
+			Tool: in.text(schema.HeaderTool), Session: in.text(schema.HeaderSession), Mute: in.mute(),
 		},
 		Attempt: in.attempt(), Left: in.left(), Acks: in.acks(),
 		Body: m.Data, Reply: m.Reply,
@@ -64,6 +67,15 @@ func (r *reader) body(data []byte) {
 	if len(data) > schema.MaxEvent {
 		r.fault("the event's body has %d bytes; at most %d are allowed", len(data), schema.MaxEvent)
 	}
+}
+
+// mute reports whether the answer can not tell the agent anything.
+func (r *reader) mute() bool {
+	v := r.raw(schema.HeaderDeliver, schema.MaxHeader)
+	if v != "" && v != schema.DeliverNone {
+		r.fault("the header %s is %.64q; send %s or leave it out", schema.HeaderDeliver, v, schema.DeliverNone)
+	}
+	return v != ""
 }
 
 // attempt returns the attempt's number; without the header it is the first.

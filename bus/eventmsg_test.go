@@ -20,8 +20,15 @@ func someRouting() schema.Routing {
 	return schema.Routing{Event: schema.PreToolUse, Agent: "agent.1", Session: "s 1", Tool: "Bash\n%é ", ID: someID}
 }
 
-func someEventMsg(t testing.TB) *nats.Msg {
+// eventRouting is that of an event, whose answer can not tell the agent anything.
+func eventRouting() schema.Routing {
 	r := someRouting()
+	r.Mute = true
+	return r
+}
+
+func someEventMsg(t testing.TB) *nats.Msg {
+	r := eventRouting()
 	subj, err := EventSubject(r.Agent, r.Event)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +44,7 @@ func TestEventMsg(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := EventRequest{Routing: someRouting(), Attempt: 2, Left: 1500 * time.Millisecond,
+	want := EventRequest{Routing: eventRouting(), Attempt: 2, Left: 1500 * time.Millisecond,
 		Acks: []string{otherID, someID}, Body: []byte(`{"a":1}`), Reply: "_INBOX.x"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -101,6 +108,7 @@ func TestParseEventMsgRefuses(t *testing.T) {
 		"a negative attempt":              {"Hook-Attempt", []string{"-1"}, "from 1 to 100"},
 		"attempt 101":                     {"Hook-Attempt", []string{"101"}, "from 1 to 100"},
 		"an attempt that is a word":       {"Hook-Attempt", []string{"first"}, "from 1 to 100"},
+		"another delivery":                {"Hook-Deliver", []string{"later"}, "send none"},
 		"an ack that is no UUID":          {"Hook-Ack", []string{someID + ",x"}, "lists \"x\""},
 		"an ack that ends with a comma":   {"Hook-Ack", []string{someID + ","}, "no UUID"},
 		"101 acks":                        {"Hook-Ack", []string{strings.Repeat(",", 100)}, "lists 101 events"},

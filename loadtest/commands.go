@@ -14,9 +14,11 @@ import (
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/crash"
+	"github.com/hookfabric/hookfabric/loadtest/loop"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scale"
+	"github.com/hookfabric/hookfabric/loadtest/shim"
 	"github.com/hookfabric/hookfabric/loadtest/state"
 )
 
@@ -45,7 +47,7 @@ func commands() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(benchCommand(), scaleCommand(), crashCommand(), stateCommand(), roleCommand())
+	root.AddCommand(benchCommand(), scaleCommand(), crashCommand(), stateCommand(), shimCommand(), loopCommand(), roleCommand())
 	return root
 }
 
@@ -199,6 +201,54 @@ func stateCommand() *cobra.Command {
 		return f.staged(c, func(s stage) (report, error) {
 			o.Dir, o.Crew = s.dir, s.crew
 			return state.Run(c.Context(), o)
+		})
+	}
+	return c
+}
+
+func shimCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "shim",
+		Short: "Measure `agentshim hook` from exec to exit, direct and through the daemon, and what the daemon takes",
+		Args:  noArgs,
+	}
+	f := flags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o := shim.Thorough()
+		if f.quick {
+			o = shim.Quick()
+		}
+		if f.reps > 0 {
+			o.Repetitions = f.reps
+		}
+		o.Progress = c.ErrOrStderr()
+		return f.staged(c, func(s stage) (report, error) {
+			o.Dir, o.Crew = s.dir, s.crew
+			return shim.Run(c.Context(), o)
+		})
+	}
+	return c
+}
+
+func loopCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "loop",
+		Short: "Compare the events of an agent's query of four tool calls with as many bare request-replies",
+		Args:  noArgs,
+	}
+	f := flags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o := loop.Thorough()
+		if f.quick {
+			o = loop.Quick()
+		}
+		if f.reps > 0 {
+			o.Repetitions = f.reps
+		}
+		o.Progress = c.ErrOrStderr()
+		return f.staged(c, func(s stage) (report, error) {
+			o.Dir, o.Crew = s.dir, s.crew
+			return loop.Run(c.Context(), o)
 		})
 	}
 	return c

@@ -1,8 +1,9 @@
 // Command loadtest measures the fabric on the machine it runs on: what a call
 // costs next to a bare request-reply and to what people use instead (bench),
 // how throughput grows with workers (scale), what the queue of injections takes
-// (state), and whether anything is lost when processes are killed (crash). It
-// needs nothing but itself: it runs as many processes of its own executable as
+// (state), what a hook costs that starts once per call (shim), what the events of a
+// whole query cost (loop), and whether anything is lost when processes are killed
+// (crash). It needs nothing but itself (shim: and the go command): it runs as many processes of its own executable as
 // it needs, on free ports of the loopback interface, and ends them all.
 package main
 

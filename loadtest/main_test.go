@@ -9,7 +9,9 @@ import (
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/crash"
+	"github.com/hookfabric/hookfabric/loadtest/loop"
 	"github.com/hookfabric/hookfabric/loadtest/scale"
+	"github.com/hookfabric/hookfabric/loadtest/shim"
 	"github.com/hookfabric/hookfabric/loadtest/state"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -39,7 +41,7 @@ func TestAloneItSaysWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bench", "scale", "state", "crash"} {
+	for _, want := range []string{"bench", "scale", "state", "shim", "loop", "crash"} {
 		if !strings.Contains(out, "\n  "+want+" ") {
 			t.Errorf("the usage lacks %q:\n%s", want, out)
 		}
@@ -51,6 +53,34 @@ func TestMistypedArgumentsAreUsageErrors(t *testing.T) {
 		_, err := loadtest(t, args...)
 		if err == nil || exitCode(err) != 2 {
 			t.Errorf("%q gave %v", args, err)
+		}
+	}
+}
+
+// TestShim looks whether every program answers right, never how fast.
+func TestShim(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether the programs that shim measures answer right stays untested")
+	}
+	file := filepath.Join(t.TempDir(), "shim.json")
+	out, err := loadtest(t, "shim", "--quick", "--no-fail", "--json", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r shim.Report
+	if err := schema.Unmarshal(body, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) < 3 || r.Binary == 0 || r.Daemon.Calls == 0 || r.Daemon.Together == 0 || !strings.Contains(out, "through the daemon") {
+		t.Errorf("%+v\n%s", r, out)
+	}
+	for _, row := range r.Rows {
+		if row.Ratio <= 0 || row.Low > row.Ratio || row.High < row.Ratio {
+			t.Errorf("%+v", row)
 		}
 	}
 }
@@ -84,6 +114,45 @@ func TestBench(t *testing.T) {
 	for _, a := range r.Absolute {
 		if a.P50 <= 0 || a.P99 < a.P50 || a.PerSecond <= 0 {
 			t.Errorf("a figure that can not be: %+v", a)
+		}
+	}
+}
+
+// TestLoop looks whether all queries are answered right, never how fast, and
+// what they send to workers: nothing for a hook whose when is false.
+func TestLoop(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: what the events of a query send to workers stays uncounted")
+	}
+	file := filepath.Join(t.TempDir(), "loop.json")
+	out, err := loadtest(t, "loop", "--quick", "--no-fail", "--json", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r loop.Report
+	if err := schema.Unmarshal(body, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Messages) != 8 || len(r.Rows) != 3*len(r.Messages) || r.Events != 15 {
+		t.Errorf("%d rows and %d counts of %d events:\n%s", len(r.Rows), len(r.Messages), r.Events, out)
+	}
+	counted := 0
+	for _, m := range r.Messages {
+		if m.Due == 0 && m.PerQuery != 0 {
+			t.Errorf("%s: a query sent %d messages to workers", m.Name, m.PerQuery)
+		}
+		counted += m.PerQuery
+	}
+	if counted < 2*r.Events { // else the tap may have heard nothing of anybody
+		t.Errorf("queries with remote hooks sent only %d messages", counted)
+	}
+	for _, row := range r.Rows {
+		if row.Ratio <= 0 || row.Low > row.Ratio || row.High < row.Ratio {
+			t.Errorf("%+v", row)
 		}
 	}
 }

@@ -220,5 +220,5 @@ func (r *reader) decision(v jsontext.Value) Decision {
 	case "block":
 		return Blocked(r.event, "").Decision
 	}
-	return Decision(clip(s))
+	return r.event.Plain(Decision(clip(s)))
 }

@@ -56,6 +56,13 @@ var goodAnswers = []answerCase{
 	{name: "block is feedback after a tool", event: schema.PostToolUse, answer: `{"decision":"block","reason":"no"}`, want: said(schema.Deny, "no")},
 	{name: "block is a retry at the end", event: schema.BeforeFinalResponse, answer: `{"decision":"block","reason":"tests fail"}`, want: said(schema.Retry, "tests fail")},
 
+	{name: "reject is fail before the model is called", event: schema.BeforeLLMCall, answer: `{"decision":"reject","reason":"no"}`, want: said(schema.Fail, "no")},
+	{name: "reject is fail before a tool", event: schema.PreToolUse, answer: `{"decision":"reject","reason":"no"}`, want: said(schema.Fail, "no")},
+	{name: "reject is fail after a tool", event: schema.PostToolUse, answer: `{"decision":"reject","metadata":{"reason":"m"}}`, want: said(schema.Fail, "m")},
+	{name: "reject is fail when a query ends", event: schema.QueryEnd, answer: `{"decision":"reject","reason":"no"}`, want: said(schema.Fail, "no")},
+	{name: "reject is a fail before a deny", event: schema.PreToolUse, answer: `{"decision":"reject","allowed":false}`, want: said(schema.Fail, "")},
+	{name: "reject where nothing can fail stays a word that nobody knows", event: schema.UserPromptSubmit, answer: `{"decision":"reject"}`, want: said("reject", "")},
+
 	{name: "allowed false is deny", event: schema.PreToolUse, answer: `{"allowed":false,"metadata":{"reason":"m"}}`, want: said(schema.Deny, "m")},
 	{name: "allowed null is deny", event: schema.PreToolUse, answer: `{"allowed":null}`, want: said(schema.Deny, "")},
 	{name: "allowed true is allow", event: schema.PreToolUse, answer: `{"allowed":true}`, want: said(schema.Allow, "")},

@@ -51,11 +51,14 @@ func configuring() map[string]any {
 		"hooks.refused":    &schema.HooksAnswer{Version: 7, Refused: true, Problems: problems},
 		"hooks.list":       &schema.HooksAnswer{Version: 8, Hooks: []schema.Hook{review}, Overrides: overrides},
 		"status.shadow":    &schema.StatusRequest{Shadow: true},
+		"status.agents":    &schema.StatusRequest{Agents: true, Host: "dev-7"},
 		"status.brokers": &schema.FabricStatus{
 			Fabric: fabric, Version: "0.1.0", ConfigVersion: 7, Ready: true, Trouble: "nothing can be stored", Pools: []schema.PoolStatus{{Pool: "gpu", Workers: []schema.WorkerStatus{
 				{Worker: "w1", Capacity: 64, Versions: []uint64{7, 8}, Candidate: &schema.Candidate{Version: 8}},
 			}}},
 			Pending: map[string]int{schema.SourceHuman: 3}, OldestPending: took(4.5e6), BlockedRounds: 1,
+			Agents:     []schema.AgentStatus{{Agent: "claude-1", Session: "1", Runtime: "claude", Version: "2.1.329", Host: "dev-7", Silent: took(9e6), Ended: true}},
+			AgentsSeen: 1, AgentsCrowded: true,
 			Brokers: []schema.BrokerStatus{{Broker: "b1", ConfigVersion: 7, Candidate: &schema.Candidate{Version: 8}}, {Broker: "b2", ConfigVersion: 7}},
 			Shadow: []schema.ShadowStatus{{Hook: "new-policy", Counts: []schema.ShadowCount{
 				{Decided: schema.Continue, Would: schema.Deny, Count: 12, Last: eventID, Reason: "writes outside the workspace"},

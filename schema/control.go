@@ -41,6 +41,28 @@ const (
 type StatusRequest struct {
 	// Shadow asks for what shadow hooks would have changed, of all brokers.
 	Shadow bool `json:"shadow,omitzero"`
+	// Agents asks for the agents that were seen lately.
+	Agents bool `json:"agents,omitzero"`
+	// Host leaves out agents of other machines; empty: all.
+	Host string `json:"host,omitzero"`
+}
+
+// MaxAgents is how many agents a status lists; those that are silent for the
+// longest come first, and those whose sessions ended last.
+const MaxAgents = 1000
+
+// An AgentStatus is an agent that was seen lately.
+type AgentStatus struct {
+	Agent   string `json:"agent"`
+	Session string `json:"session,omitzero"`
+	Runtime string `json:"runtime,omitzero"`
+	// Version is the runtime's, Host the machine's name; empty: nobody said.
+	Version string `json:"version,omitzero"`
+	Host    string `json:"host,omitzero"`
+	// Silent is how long ago it was seen, which is written every two minutes.
+	Silent Duration `json:"silent"`
+	// Ended: its session ended, and nothing was heard since.
+	Ended bool `json:"ended,omitzero"`
 }
 
 // FabricStatus is the answer to the control request "status".
@@ -69,6 +91,13 @@ type FabricStatus struct {
 	OldestPending Duration `json:"oldest_pending,omitzero"`
 	// BlockedRounds counts the agents that may only use terminal tools.
 	BlockedRounds int `json:"blocked_rounds,omitzero"`
+	// Agents are those that were seen lately, if the request asks for them, and
+	// AgentsSeen is how many there are, listed or not.
+	Agents     []AgentStatus `json:"agents,omitzero"`
+	AgentsSeen int           `json:"agents_seen,omitzero"`
+	// AgentsCrowded: there was no room for all, so that who was silent for the
+	// longest may be missing.
+	AgentsCrowded bool `json:"agents_crowded,omitzero"`
 	// Brokers are all brokers of the fabric.
 	Brokers []BrokerStatus `json:"brokers,omitzero"`
 	// Shadow is what shadow hooks would have changed, if that was asked for.

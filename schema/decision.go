@@ -16,7 +16,18 @@ const (
 	Retry    Decision = "retry"
 	Stop     Decision = "stop"
 	Fail     Decision = "fail"
+	// Reject is how some systems spell fail; no event lists it, and no verdict says it.
+	Reject Decision = "reject"
 )
+
+// Plain is d in the event's own words: a reject is a fail where the event knows
+// one. Where it does not, it stays a word that the event refuses.
+func (t EventType) Plain(d Decision) Decision {
+	if d == Reject && t.Permits(Fail) {
+		return Fail
+	}
+	return d
+}
 
 // ValueKind says what type a value has at an event.
 type ValueKind int

@@ -75,6 +75,10 @@ type Event struct {
 	ToolName string `json:"tool_name,omitzero"`
 	// ToolKind is the runtime-independent kind: shell, file.write, file.read, mcp, …
 	ToolKind string `json:"tool_kind,omitzero"`
+	// ToolArgs is a JSON object with what policies for all runtimes need to know of
+	// the call: the same facts under the same names in every runtime (see
+	// [ToolFacts]). A fact that is not known is absent.
+	ToolArgs jsontext.Value `json:"tool_args,omitzero"`
 	// ToolInput is the JSON object the tool is (to be) called with.
 	ToolInput jsontext.Value `json:"tool_input,omitzero"`
 	// ToolOutput is whatever the tool returned.
@@ -92,15 +96,33 @@ type Event struct {
 	Response jsontext.Value `json:"response,omitzero"`
 	// Iteration counts the model calls of the query, from 1; 0 is unknown.
 	Iteration int `json:"iteration,omitzero"`
-	// HistoryRef says where the conversation lies, for hooks that need it.
+	// HistoryRef says where the conversation lies, for hooks that need it: a file on
+	// the agent's machine, or parts in the fabric's store, which workers put together
+	// before they call a hook (see [HistoryParts]).
 	HistoryRef string `json:"history_ref,omitzero"`
+	// History is the conversation, a list of [Message], for hooks that need it; where
+	// HistoryRef names parts it is what comes after them.
+	History jsontext.Value `json:"history,omitzero"`
+	// Flags is a JSON object with the agent's flags, which effects set.
+	Flags jsontext.Value `json:"flags,omitzero"`
 	// Cwd is the agent's working directory.
 	Cwd string `json:"cwd,omitzero"`
 	// Labels are free facts about the agent.
 	Labels map[string]string `json:"labels,omitzero"`
 	// Native is the runtime's own payload, only if some hook needs it.
 	Native string `json:"native,omitzero"`
+	// Mute: the answer can not tell the agent anything. It travels as a header.
+	Mute bool `json:"-"`
 }
+
+// Labels that a shim sets when a session starts, so that it can be seen which
+// agents are where, and which hosts stay silent.
+const (
+	// LabelHost is the name of the agent's machine.
+	LabelHost = "host"
+	// LabelVersion is the version of the agent's runtime.
+	LabelVersion = "runtime_version"
+)
 
 // A Mismatch says that an event's body names another tool than its header:
 // somebody forged one of them, so no hook's opinion about it can be trusted.
@@ -176,6 +198,21 @@ func DecodeEvent(body []byte, r Routing) (*Event, error) {
 		e.ToolInput = nil
 	} else if len(e.ToolInput) > 0 && k != '{' {
 		return nil, fmt.Errorf("the event's tool_input is %s; it must be a JSON object", KindName(k))
+	}
+	if k := e.ToolArgs.Kind(); k == 'n' {
+		e.ToolArgs = nil
+	} else if len(e.ToolArgs) > 0 && k != '{' {
+		return nil, fmt.Errorf("the event's tool_args is %s; it must be a JSON object", KindName(k))
+	}
+	if k := e.History.Kind(); k == 'n' {
+		e.History = nil
+	} else if len(e.History) > 0 && k != '[' {
+		return nil, fmt.Errorf("the event's history is %s; it must be a list of messages", KindName(k))
+	}
+	if k := e.Flags.Kind(); k == 'n' {
+		e.Flags = nil
+	} else if len(e.Flags) > 0 && k != '{' {
+		return nil, fmt.Errorf("the event's flags are %s; they must be a JSON object", KindName(k))
 	}
 	e.HookType, e.AgentID, e.SessionID, e.ToolName = r.Event, r.Agent, r.Session, r.Tool
 	e.EventID = r.ID

@@ -42,6 +42,13 @@ func queueing() map[string]any {
 		"withdraw.answer": &schema.WithdrawAnswer{Key: "s-7be05901.ci.17", State: schema.Withdrawn, Delivered: 2},
 		"ack.hold":        &schema.AckRequest{Fabric: fabric, Events: []string{eventID}, Hold: true},
 		"drain":           &schema.DrainRequest{EventID: eventID, Session: "7be05901"},
+		"drain.one":       &schema.DrainRequest{EventID: eventID, One: true},
+		"drain.one.answer": &schema.DrainAnswer{
+			Fabric: fabric, EventID: eventID, Content: "[Human Input] Stop after this step.", Matcher: "mcp__files__*", Sequence: 45, Remaining: 2,
+			Injections: []schema.Injection{{
+				Content: "[Human Input] Stop after this step.", Strategy: schema.ToolResult, Hook: "human_input", Source: schema.SourceHuman, Sequence: 45,
+			}},
+		},
 		"drain.answer": &schema.DrainAnswer{
 			Fabric: fabric, EventID: eventID, Content: "[Human Input] Stop after this step.",
 			Injections: []schema.Injection{{

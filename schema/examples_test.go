@@ -38,6 +38,7 @@ func wireExamples() map[string]any {
 	maps.Copy(all, replies())
 	maps.Copy(all, configuring())
 	maps.Copy(all, queueing())
+	maps.Copy(all, policing())
 	return all
 }
 
@@ -61,7 +62,9 @@ func events() map[schema.EventType]*schema.Event {
 		schema.SessionEnd:       event(schema.SessionEnd, func(*schema.Event) {}),
 		schema.UserPromptSubmit: event(schema.UserPromptSubmit, func(e *schema.Event) { e.Prompt = "Tidy the build folder." }),
 		schema.BeforeLLMCall: event(schema.BeforeLLMCall, func(e *schema.Event) {
-			e.Iteration, e.HistoryRef = 3, "file:///home/dev/.agent/7be05901.jsonl"
+			e.Iteration, e.HistoryRef = 3, schema.HistoryRef([]schema.Object{{Digest: "sha256-" + strings.Repeat("0f", 32), Size: 65540}})
+			e.History = jsontext.Value(`[{"role":"user","content":"Tidy the build folder."}]`)
+			e.Flags = jsontext.Value(`{"reviewed":true}`)
 		}),
 		schema.AfterLLMCall: event(schema.AfterLLMCall, func(e *schema.Event) {
 			e.Iteration, e.Message = 3, jsontext.Value(`{"role":"assistant","content":"I will remove it."}`)
@@ -73,6 +76,7 @@ func events() map[schema.EventType]*schema.Event {
 		}),
 		schema.PostToolUse: event(schema.PostToolUse, func(e *schema.Event) {
 			tool(e)
+			e.ToolArgs = jsontext.Value(`{"command":"rm -r build"}`)
 			e.ToolOutput = jsontext.Value(`{"stdout":"","stderr":"","interrupted":false}`)
 		}),
 		schema.ToolError: event(schema.ToolError, func(e *schema.Event) {
@@ -89,7 +93,7 @@ func results() map[string]any {
 		"result": &schema.Result{
 			Decision: schema.Ask, Reason: "deletes files",
 			UpdatedInput: jsontext.Value(`{"command":"rm -ri build"}`),
-			Effects:      []jsontext.Value{jsontext.Value(`{"set":{"reviewed":true}}`)},
+			Effects:      []jsontext.Value{jsontext.Value(`{"set_flag":{"reviewed":true}}`)},
 			Injections:   []schema.Injection{{Content: "Ask before you delete.", Strategy: schema.UserMessage}},
 			HookErrors:   []string{"the ledger was locked"},
 		},
@@ -105,7 +109,7 @@ func verdicts() map[string]any {
 		"verdict.deny":     denied(),
 		"verdict.rewrite": &schema.Verdict{
 			Decision: schema.Allow, AutoApprove: true, UpdatedInput: jsontext.Value(`{}`),
-			Effects:       []jsontext.Value{jsontext.Value(`{"set":{"reviewed":true}}`)},
+			Effects:       []jsontext.Value{jsontext.Value(`{"set_flag":{"reviewed":true}}`)},
 			ExecutedHooks: []schema.ExecutedHook{{Hook: "rewriter", Decision: schema.Allow, Outcome: schema.OK, Duration: took(310)}},
 			ConfigVersion: 7, Fabric: fabric,
 		},

@@ -38,3 +38,15 @@ func (in *Injection) Length() int {
 	}
 	return len(in.Content)
 }
+
+// Items are the queued items that an injection holds, by their sequences; none: it
+// was not queued.
+func (in *Injection) Items() []uint64 {
+	switch {
+	case len(in.Sequences) > 0:
+		return in.Sequences
+	case in.Sequence > 0:
+		return []uint64{in.Sequence}
+	}
+	return nil
+}

@@ -197,6 +197,9 @@ type Handout struct {
 	Restart *Restart
 	// Workspaces are the snapshots that the texts name.
 	Workspaces []Workspace
+	// Retry has the agent go on with it instead of ending its turn; it says nothing
+	// but at BeforeFinalResponse.
+	Retry bool
 }
 
 // A Workspace is a snapshot that must be unpacked before a text that names it

@@ -118,6 +118,9 @@ type DrainRequest struct {
 	EventID string `json:"event_id"`
 	// Session is the runtime's session.
 	Session string `json:"session,omitzero"`
+	// One takes along the next item only, for who has room for no more and picks
+	// the tool after which the agent is told.
+	One bool `json:"one,omitzero"`
 }
 
 // DrainAnswer is what was taken along, as one message and by its parts.
@@ -130,6 +133,10 @@ type DrainAnswer struct {
 	Workspaces []Workspace `json:"workspaces,omitzero"`
 	// Remaining counts what did not fit: drain again after this was acknowledged.
 	Remaining int `json:"remaining,omitzero"`
+	// Matcher and Sequence are the item's, where only one was asked for. The matcher
+	// picks the tools after whose calls the agent is to be told; empty: any.
+	Matcher  string `json:"matcher,omitzero"`
+	Sequence uint64 `json:"sequence,omitzero"`
 }
 
 // A FetchRequest asks for a part of an object that an item of the subject's

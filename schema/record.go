@@ -24,6 +24,12 @@ type Record struct {
 	Aside bool `json:"aside,omitzero"`
 	// Would is what the call would have come to if this shadow hook had counted.
 	Would Decision `json:"would,omitzero"`
+	// Unjudged: nobody of the fabric judged the call. The decision is its shim's, the
+	// time when that was; it was handed in when somebody answered again.
+	Unjudged bool `json:"unjudged,omitzero"`
+	// Lost counts such calls of the agent that its machine forgot, because there
+	// were too many; the record is about no event then.
+	Lost int `json:"lost,omitzero"`
 	// Expired: the record is about no event, but about an item that waited for too
 	// long and is gone.
 	Expired *PendingItem `json:"expired,omitzero"`
@@ -45,6 +51,14 @@ func ExpiredRecord(it *Item) *Record {
 		Key: it.Key, Sequence: it.Sequence, Scope: it.Scope, Source: it.Source, Strategy: it.Strategy, State: Expired,
 		Length: it.Length(), Age: Duration(max(0, now.Sub(it.Accepted))), Matcher: it.Matcher,
 	}}
+}
+
+// UnjudgedRecord is the record of a call that nobody judged.
+func UnjudgedRecord(u *Unjudged) *Record {
+	return &Record{
+		Time: u.Time, EventID: u.EventID, Event: u.Event, Agent: u.Agent, Session: u.Session, Tool: u.Tool,
+		Decision: u.Decision, Reason: u.Why, ConfigVersion: u.ConfigVersion, Unjudged: true, Lost: u.Lost,
+	}
 }
 
 // RecordOf is the record of a verdict.

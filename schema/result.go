@@ -18,7 +18,8 @@ type Result struct {
 	UpdatedInput jsontext.Value `json:"updated_input,omitzero"`
 	// UpdatedOutput replaces the tool's output; nil: leave it.
 	UpdatedOutput jsontext.Value `json:"updated_output,omitzero"`
-	// Value is a stop's value, or the new message or response.
+	// Value is a stop's value, or replaces what the event is about: the tool's input or
+	// output, the message or the response.
 	Value jsontext.Value `json:"value,omitzero"`
 	// Effects are objects that the agent's side applies in order.
 	Effects []jsontext.Value `json:"effects,omitzero"`

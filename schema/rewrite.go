@@ -27,12 +27,25 @@ func (e *Event) Apply(rewrite jsontext.Value) {
 	switch e.HookType.Rewrites() {
 	case RewriteInput:
 		e.ToolInput = rewrite
+		e.refresh()
 	case RewriteOutput:
 		e.ToolOutput = rewrite
 	case RewriteMessage:
 		e.Message = rewrite
 	case RewriteResponse:
 		e.Response = rewrite
+	}
+}
+
+// refresh tells the facts of a rewritten call anew: a policy must judge the call
+// that will be made. What can not be told any more is absent.
+func (e *Event) refresh() {
+	if len(e.ToolArgs) == 0 || e.ToolKind == KindMCP {
+		return // a call's server and tool do not depend on its input
+	}
+	e.ToolArgs = nil
+	if kind, args := ToolFacts(e.Runtime, e.ToolName, e.ToolInput); kind == e.ToolKind {
+		e.ToolArgs = args
 	}
 }
 

@@ -56,7 +56,7 @@ func TestGoldenFilesKeepTheirSchemas(t *testing.T) {
 // Each control request about what waits for agents keeps the schema that its
 // endpoint shows.
 func TestControlRequestsKeepTheirSchemas(t *testing.T) {
-	answers := []string{"receipt", "duplicate", "answer"}
+	answers := []string{"receipt", "duplicate", "answer", "document"}
 	for _, file := range list(t, "control", ".schema.json") {
 		verb := strings.TrimSuffix(file, ".schema.json")
 		s := jsonSchema(t, "control/"+verb)

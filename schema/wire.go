@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// DeliverNone is the only value of [HeaderDeliver].
+const DeliverNone = "none"
+
 // The headers of the wire. Every duration is a Go duration such as "1.5s".
 const (
 	// HeaderID is the event's UUIDv7.
@@ -19,6 +22,9 @@ const (
 	HeaderSession = "Hook-Session"
 	// HeaderLeft is the time left, as a duration: clocks need not agree.
 	HeaderLeft = "Hook-Left"
+	// HeaderDeliver is "none" where the answer can not tell the agent anything;
+	// absent otherwise.
+	HeaderDeliver = "Hook-Deliver"
 	// HeaderAck lists the events whose injections were handed over.
 	HeaderAck = "Hook-Ack"
 	// HeaderBatch is a batch's id.
@@ -78,6 +84,9 @@ type Routing struct {
 	Session string
 	Tool    string
 	ID      string
+	// Mute: the answer can not tell the agent anything, so that nothing that waits
+	// for it is taken along.
+	Mute bool
 }
 
 // A Batch asks one worker to run some hooks of one config version for one

@@ -36,6 +36,7 @@ func TestTheContractNamesEveryWord(t *testing.T) {
 		schema.WithdrawRequest{}, schema.WithdrawAnswer{}, schema.AckRequest{}, schema.DrainRequest{}, schema.DrainAnswer{}, schema.FetchRequest{},
 		schema.FetchAnswer{}, schema.AnswerRequest{}, schema.AnswerReceipt{}, schema.ModeRequest{}, schema.RoundRequest{}, schema.Round{},
 		schema.SubagentResult{}, schema.BackgroundResult{},
+		schema.Policy{}, schema.PolicyHook{}, schema.PolicyRequest{}, schema.PolicyAnswer{}, schema.RecordRequest{}, schema.RecordAnswer{}, schema.Unjudged{},
 		schema.Record{}, schema.InjectionRecord{}, schema.FabricStatus{}, schema.ControlError{}, schema.Ack{},
 	} {
 		for f := range fields(reflect.TypeOf(v)) {

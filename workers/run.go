@@ -32,6 +32,7 @@ type job struct {
 	ended    bool
 	handlers sync.WaitGroup
 	left     atomic.Bool // some handler was not waited for
+	history  history
 }
 
 // run runs a batch in a slot that is already taken, and gives the slot back.
@@ -60,6 +61,9 @@ func (j *job) release() {
 }
 
 func (j *job) end() {
+	if j.history.room > 0 {
+		j.w.histories.Release(j.history.room)
+	}
 	if j.v != nil {
 		j.w.leave(j.v)
 	}
@@ -171,7 +175,7 @@ func (j *job) one(ctx context.Context, i int, e *schema.Event) (o schema.Outcome
 		return o
 	}
 	if l.inline && l.slots == nil {
-		return j.finish(o, l, call(ctx, l.handler, e))
+		return j.finish(o, l, j.call(ctx, l, e))
 	}
 	limit, why := left, "the call's time was over before it answered"
 	if t := l.hook.Timeout.Std(); t < left {
@@ -193,7 +197,7 @@ func (j *job) one(ctx context.Context, i int, e *schema.Event) (o schema.Outcome
 			defer func() { <-l.slots }()
 		}
 		defer vanished(answer)
-		answer <- call(ctx, l.handler, e)
+		answer <- j.call(ctx, l, e)
 	})
 	select {
 	case a := <-answer:
@@ -248,12 +252,14 @@ func vanished(answer chan<- answered) {
 }
 
 // call runs a handler and turns a panic into an error.
-func call(ctx context.Context, h Handler, e *schema.Event) (a answered) {
+func (j *job) call(ctx context.Context, l *loaded, e *schema.Event) (a answered) {
 	defer func() {
 		if p := recover(); p != nil {
 			a = answered{err: fmt.Errorf("panicked: %v", p), stack: string(debug.Stack())}
 		}
 	}()
-	a.result, a.err = h.Handle(ctx, e)
+	if e, a.err = j.seen(ctx, l, e); a.err == nil {
+		a.result, a.err = l.handler.Handle(ctx, e)
+	}
 	return a
 }

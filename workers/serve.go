@@ -57,6 +57,9 @@ func nameOf(nc *nats.Conn) (string, error) {
 // it also closes w.
 func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 	var attached atomic.Pointer[Service]
+	if w.opt.Parts == nil {
+		w.parts.open = storeOn(nc, w)
+	}
 	defer func() {
 		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 		defer cancel()

@@ -36,6 +36,7 @@ type loaded struct {
 	handler Handler
 	err     error
 	inline  bool
+	history bool          // it needs the conversation
 	slots   chan struct{} // max_concurrent; nil: unbounded
 }
 
@@ -196,7 +197,8 @@ func (w *Worker) leave(v *version) {
 }
 
 func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
-	l := loaded{hook: h, inline: slices.Contains(w.opt.Inline, h.Type)}
+	l := loaded{hook: h, history: slices.Contains(h.Needs, schema.NeedHistory)}
+	l.inline = slices.Contains(w.opt.Inline, h.Type) && !l.history // a conversation may have to be fetched
 	if h.MaxConcurrent > 0 {
 		l.slots = make(chan struct{}, h.MaxConcurrent)
 	}
@@ -205,6 +207,9 @@ func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
 		l.err = fmt.Errorf("this worker does not run handlers of type %q; give the hook a pool whose workers do", h.Type)
 	} else {
 		l.handler, l.err = runner.Load(*h, Site{Dirs: w.dirs(cfg), Python: cfg.Python})
+	}
+	if _, asks := l.handler.(*conditional); asks {
+		l.inline = false // nobody knows how long its condition takes
 	}
 	if l.err != nil && h.Preset != "" {
 		// Nobody wrote it: programs with handlers of their own need not serve it.

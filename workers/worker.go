@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -33,6 +35,9 @@ type Options struct {
 	// Linger is how long a version that was replaced, and is no longer kept, is
 	// held for the calls that began by it; 0: two minutes. Negative: not at all.
 	Linger time.Duration
+	// Parts is where conversations lie, for hooks that need them; nil: [Run] reaches
+	// the fabric's own store when one is needed first.
+	Parts Parts
 	// Freed is told that a slot became free; nil: nobody needs to know.
 	Freed func()
 	// Logger; nil: slog's default.
@@ -54,6 +59,9 @@ type Worker struct {
 	loads    sync.WaitGroup // versions that are loaded beside the active one
 
 	draining atomic.Bool
+
+	parts     partStore
+	histories *semaphore.Weighted // held by the bytes of conversations
 
 	mu        sync.Mutex           // guards what follows
 	batches   map[string]*progress // in hand, by batch id
@@ -82,7 +90,8 @@ func New(opt Options) *Worker {
 		opt.Freed = func() {}
 	}
 	opt.Pools = slices.Compact(slices.Sorted(slices.Values(opt.Pools)))
-	w := &Worker{opt: opt, slots: make(chan struct{}, opt.Capacity), batches: make(map[string]*progress)}
+	w := &Worker{opt: opt, slots: make(chan struct{}, opt.Capacity), batches: make(map[string]*progress), histories: semaphore.NewWeighted(maxHistories)}
+	w.parts.from = opt.Parts
 	w.versions.Store(&map[uint64]*version{})
 	w.later = time.AfterFunc(defaultLinger, w.trim)
 	w.later.Stop()
@@ -134,6 +143,9 @@ func (w *Worker) Close() error {
 		}
 	}
 	w.loads.Wait()
+	if err := w.parts.close(); err != nil && first == nil {
+		first = err
+	}
 	return first
 }
 

@@ -98,9 +98,13 @@ type Aggregator struct {
 	warned      warned
 	broken      broken
 	unreachable *outage       // the memory
+	unkept      *outage       // the store of histories
 	passing     chan struct{} // held by what is remembered off the path
 	verbs       map[string]verb
 	asking      *semaphore.Weighted // held by requests about the memory, by their bytes
+	keeping     *semaphore.Weighted // held by those of them that bring parts of conversations, too
+	allowed     allowance           // of parts of conversations
+	policies    policies
 
 	active   atomic.Pointer[active]
 	prepared atomic.Pointer[active] // what may become active
@@ -114,8 +118,11 @@ type Aggregator struct {
 	crew  *crew // takes events, from the first Activate on
 	again *crew // takes those that are asked once more
 	stop  context.CancelFunc
-	done  sync.WaitGroup
 	ctx   context.Context //nolint:containedctx // the life of the calls under way, not of one request
+	done  sync.WaitGroup
+	// ending guards that nothing is added to done once somebody waits for it: calls
+	// that were given up still run.
+	ending sync.Mutex
 }
 
 // active is the configuration that new calls are pinned to, with the answer
@@ -184,7 +191,8 @@ func withDefaults(opt Options) Options {
 func (a *Aggregator) startMemory() {
 	mem := &a.opt.Memory
 	a.ledger, a.passing = a.opt.Ledger, make(chan struct{}, maxPassing)
-	a.verbs, a.asking = verbs(), semaphore.NewWeighted(maxVerbs)
+	a.verbs, a.asking, a.keeping = verbs(), semaphore.NewWeighted(maxVerbs), semaphore.NewWeighted(maxKeeps)
+	a.unkept = &outage{log: a.opt.Logger, what: "the store of agents' conversations"}
 	a.unreachable = &outage{log: a.opt.Logger, what: "what waits for agents"}
 	var write func(context.Context, string, []string) error
 	if mem.Queue != nil {
@@ -295,7 +303,11 @@ func (a *Aggregator) Version() uint64 {
 // long as ctx lets it; calls that are not answered by then are lost to it.
 func (a *Aggregator) Drain(ctx context.Context) error {
 	defer a.done.Wait()
-	defer a.stop()
+	defer func() {
+		a.ending.Lock()
+		defer a.ending.Unlock()
+		a.stop()
+	}()
 	if err := errors.Join(a.crew.drain(ctx), a.again.drain(ctx)); err != nil {
 		return err
 	}
@@ -305,6 +317,15 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 		_ = s.Unsubscribe() // the connection may be closed already
 	}
 	return errors.Join(a.flush(ctx, a.opt.Events), a.flush(ctx, a.opt.Work))
+}
+
+// beside does something beside the calls, unless the aggregator has stopped.
+func (a *Aggregator) beside(do func()) {
+	a.ending.Lock()
+	defer a.ending.Unlock()
+	if a.ctx.Err() == nil {
+		a.done.Go(do)
+	}
 }
 
 // flushTime bounds how long the server may take to take over what was said.

@@ -155,11 +155,7 @@ func (a *Aggregator) refuse(m *nats.Msg, act *active, r schema.Routing, arrived 
 		return
 	}
 	r.Agent, r.Event = agent, t
-	guarded := act.Guards(agent, t)
-	if r.Tool != "" && agent != schema.UnknownAgent {
-		guarded = act.Plan(agent, t, r.Tool).Guarded
-	}
-	v := dispatch.Malformed(t, guarded, err)
+	v := dispatch.Malformed(t, act.Guards(agent, t, r.Tool), err)
 	a.opt.Logger.Warn("malformed event", "agent", agent, "event", t, "error", err)
 	a.answer(m, act, &r, &v, arrived)
 }

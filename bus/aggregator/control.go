@@ -120,7 +120,7 @@ func (a *Aggregator) later(r micro.Request, answer deferred) error {
 // finally answers a request when its answer is there, however many do.
 func (a *Aggregator) finally(r micro.Request, answer deferred) {
 	subject, who := r.Subject(), replier{a.opt.Work, r.Reply()}
-	a.done.Go(func() {
+	a.beside(func() {
 		v, err := a.tried(answer)
 		if who.reply != "" {
 			a.respond(who, subject, v, err)

@@ -38,7 +38,7 @@ type fault struct {
 // and acknowledges in the same write. It reports whether that was done.
 func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Request, acks []string, v *schema.Verdict) bool {
 	q := a.opt.Memory.Queue
-	if q == nil || len(plan.Deliver) == 0 || req.Event.Blocks(v.Decision) {
+	if q == nil || req.Mute || len(plan.Deliver) == 0 || req.Event.Blocks(v.Decision) {
 		return false
 	}
 	room := a.room(filled(v))
@@ -70,7 +70,9 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 	a.unreachable.over()
 	a.acks.note(req.Agent, acks)
 	v.Acked = append(v.Acked, acks...)
-	d.tell(v, d.made(ctx, &claimed))
+	made := d.made(ctx, &claimed)
+	d.hold(v, made)
+	d.tell(v, made)
 	return true
 }
 
@@ -147,7 +149,10 @@ func (d *delivery) name(hook int) string { return d.act.Config.Hooks[hook].Name 
 type handed struct {
 	hook int
 	schema.Handout
-	took time.Duration
+	// items is of how many it was made; decided is what the hook makes of the turn.
+	items   int
+	decided schema.Decision
+	took    time.Duration
 }
 
 // made has each stage render what it chose. Where one can not, nothing at all is
@@ -208,7 +213,7 @@ func (d *delivery) look(ctx context.Context, items []*schema.Item) {
 // rendered is what a stage makes of its items, and whether that can be handed over.
 func (d *delivery) rendered(hook int, items []*schema.Item) (h handed, ok bool) {
 	began := time.Now()
-	h.hook = hook
+	h.hook, h.items = hook, len(items)
 	defer func() {
 		if r := recover(); r != nil {
 			d.panicked(hook, r)
@@ -280,11 +285,37 @@ func clonePeers(p *schema.Peers) schema.Peers {
 	return c
 }
 
+// hold has the agent go on instead of ending its turn, where stages say so: what
+// it is handed with its last message it would never read. A retry of hooks carries
+// it along as it is.
+func (d *delivery) hold(v *schema.Verdict, all []handed) {
+	t, n := d.to.Event, 0
+	if !t.Permits(schema.Retry) || t.Terminal(v.Decision) {
+		return
+	}
+	for i := range all {
+		if h := &all[i]; h.Retry {
+			n += h.items
+			h.decided = schema.Retry
+		}
+	}
+	if n == 0 {
+		return
+	}
+	reason := "1 message came before your turn ended; go on with it"
+	if n > 1 {
+		reason = fmt.Sprintf("%d messages came before your turn ended; go on with them", n)
+	}
+	acked := v.Acked
+	*v = dispatch.Fold(t, *v, schema.Verdict{Decision: schema.Retry, Reason: reason})
+	v.Acked = acked
+}
+
 // tell puts what the stages made into the verdict, each at its hook's place.
 func (d *delivery) tell(v *schema.Verdict, all []handed) {
 	for i := range all {
 		h := &all[i]
-		d.act.Place(v, h.hook, schema.ExecutedHook{Outcome: schema.OK, Duration: schema.Duration(h.took)}, h.Injections)
+		d.act.Place(v, h.hook, schema.ExecutedHook{Decision: h.decided, Outcome: schema.OK, Duration: schema.Duration(h.took)}, h.Injections)
 		v.Workspaces = append(v.Workspaces, h.Workspaces...)
 		switch {
 		case h.Restart == nil:

@@ -63,6 +63,22 @@ func TestWhatWaitsIsHandedOverAtItsHooksPlace(t *testing.T) {
 	})
 }
 
+func TestWhoCanNotBeToldTakesNothingAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{}, stage(schema.HumanInput, schema.PostToolUse))
+		m.put(human("stop"))
+		e := event(schema.PostToolUse)
+		e.Header.Set(schema.HeaderDeliver, schema.DeliverNone)
+		if v := f.ask(e); len(v.Injections) > 0 {
+			t.Errorf("%+v", v.Injections)
+		}
+		if got := told(f.ask(with(event(schema.PostToolUse), id(2), 1))); got != "human_input/human/1" {
+			t.Errorf("who can be told is told %q", got)
+		}
+	})
+}
+
 func TestAVerdictThatBlocksOrEndsClaimsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		event   schema.EventType

@@ -30,7 +30,15 @@ func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainR
 		return &schema.DrainAnswer{Fabric: a.fabric(), EventID: id}, nil
 	}
 	d := &delivery{agg: a, act: act, hooks: hooks, room: a.room(0).half(), to: schema.Receiver{Routing: r, Round: a.round(agent)}, by: make(map[uint64]int)}
-	claimed, err := q.Claim(ctx, &queue.Claim{Routing: r, Asked: true, Any: true, Choose: d.choose, MaxBytes: d.room.content})
+	claim := &queue.Claim{Routing: r, Asked: true, Any: true, Choose: d.choose, MaxBytes: d.room.content}
+	left := 0
+	if req.One {
+		claim.Choose = func(p *schema.Peers, due []*schema.Item) (some []*schema.Item) {
+			some, left = d.chooseOne(p, due)
+			return some
+		}
+	}
+	claimed, err := q.Claim(ctx, claim)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +48,26 @@ func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainR
 	if len(v.HookErrors) > 0 {
 		a.opt.Logger.Warn("something could not be drained", "agent", agent, "event_id", id, "errors", v.HookErrors)
 	}
-	return &schema.DrainAnswer{
-		Fabric: a.fabric(), EventID: id, Content: oneMessage(&v), Injections: v.Injections, Workspaces: v.Workspaces, Remaining: claimed.More,
-	}, nil
+	answer := &schema.DrainAnswer{
+		Fabric: a.fabric(), EventID: id, Content: oneMessage(&v), Injections: v.Injections, Workspaces: v.Workspaces, Remaining: claimed.More + left,
+	}
+	if req.One && answer.Content != "" && len(claimed.Items) == 1 {
+		answer.Matcher, answer.Sequence = claimed.Items[0].Matcher, claimed.Items[0].Sequence
+	}
+	return answer, nil
+}
+
+// chooseOne takes the first item that some stage hands over. left counts what is
+// due after it.
+func (d *delivery) chooseOne(p *schema.Peers, due []*schema.Item) (one []*schema.Item, left int) {
+	for i := range due {
+		noted := clonePeers(p)
+		if one = d.choose(&noted, due[i:i+1]); len(one) > 0 {
+			*p = noted
+			return one, len(due) - i - 1
+		}
+	}
+	return nil, 0
 }
 
 // oneMessage is what a verdict says to the agent, as one text.

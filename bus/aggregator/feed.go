@@ -60,6 +60,11 @@ func (f *feed) shadowed(r *schema.Routing, s *dispatch.Shadowed) {
 	})
 }
 
+// unjudged puts on the feed that a shim decided about a call that nobody judged.
+func (f *feed) unjudged(u *schema.Unjudged) {
+	f.put(&schema.Routing{Agent: u.Agent}, func() *schema.Record { return schema.UnjudgedRecord(u) })
+}
+
 func (f *feed) put(r *schema.Routing, make func() *schema.Record) {
 	subject, err := bus.FeedSubject(r.Agent)
 	if err != nil || !f.interest(subject) {

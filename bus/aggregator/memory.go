@@ -14,10 +14,12 @@ import (
 // there: nothing is handed over or refused because of it, and the control verbs
 // that need it answer that they are not available.
 type Memory struct {
-	Queue    Queue
-	Rounds   Rounds
-	Sessions Sessions
-	Objects  Objects
+	Queue     Queue
+	Rounds    Rounds
+	Sessions  Sessions
+	Objects   Objects
+	Histories Histories
+	Unjudged  Unjudged
 }
 
 // Queue is what is used of a [queue.Queue].
@@ -61,11 +63,17 @@ type Rounds interface {
 	Blocked() int
 }
 
+// Unjudged is what is used of an [unjudged.Calls].
+type Unjudged interface {
+	Add(ctx context.Context, calls []schema.Unjudged, first func(*schema.Unjudged)) (known int, err error)
+}
+
 // Sessions is what is used of a [sessions.Sessions].
 type Sessions interface {
 	Name(ctx context.Context, session, agent, label string) (sessions.Named, error)
 	Seen(agent, session string)
 	Describe(a sessions.Agent)
+	Lately(ctx context.Context, host string) (all []schema.AgentStatus, crowded bool, err error)
 }
 
 // Objects is what is used of an [objects.Objects].
@@ -73,6 +81,12 @@ type Objects interface {
 	Put(ctx context.Context, r io.Reader) (schema.Object, error)
 	Has(ctx context.Context, o schema.Object) error
 	Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error)
+}
+
+// Histories is what is used of the [objects.Histories] by who answers agents.
+type Histories interface {
+	Put(ctx context.Context, r io.Reader) (schema.Object, error)
+	Fresh(ctx context.Context, o schema.Object) (bool, error)
 }
 
 // stateBudget is how long a call waits at most for what is remembered: agents go
@@ -87,7 +101,7 @@ func (a *Aggregator) budgeted(deadline time.Time) (context.Context, context.Canc
 }
 
 // seen notes that the agent of an event is there, and what it says of itself
-// when its session starts.
+// when its session starts or ends.
 func (a *Aggregator) seen(r *schema.Routing, body []byte) {
 	if a.opt.Memory.Queue != nil {
 		a.opt.Memory.Queue.Seen(r.Agent, r.Session)
@@ -95,9 +109,14 @@ func (a *Aggregator) seen(r *schema.Routing, body []byte) {
 	if a.opt.Memory.Sessions == nil {
 		return
 	}
+	if r.Event == schema.SessionEnd {
+		a.opt.Memory.Sessions.Describe(sessions.Agent{Agent: r.Agent, Session: r.Session, Ended: true})
+		return
+	}
 	if r.Event == schema.SessionStart {
 		if e, err := schema.DecodeEvent(body, *r); err == nil {
-			a.opt.Memory.Sessions.Describe(sessions.Agent{Agent: r.Agent, Session: r.Session, Runtime: e.Runtime})
+			a.opt.Memory.Sessions.Describe(sessions.Agent{Agent: r.Agent, Session: r.Session, Runtime: e.Runtime,
+				Version: e.Labels[schema.LabelVersion], Host: e.Labels[schema.LabelHost]})
 		}
 	}
 	a.opt.Memory.Sessions.Seen(r.Agent, r.Session)

@@ -327,7 +327,19 @@ func (m fakeSessions) Name(ctx context.Context, _, agent, label string) (session
 func (m fakeSessions) Seen(string, string) {}
 
 func (m fakeSessions) Describe(a sessions.Agent) {
-	_ = m.called(context.Background(), "describe %s %s %s", a.Agent, a.Session, a.Runtime)
+	if a.Ended {
+		_ = m.called(context.Background(), "describe %s %s ended", a.Agent, a.Session)
+		return
+	}
+	_ = m.called(context.Background(), "describe %s %s %s", a.Agent, a.Session, strings.TrimSpace(a.Runtime+" "+a.Version+" "+a.Host))
+}
+
+func (m fakeSessions) Lately(_ context.Context, host string) ([]schema.AgentStatus, bool, error) {
+	all := make([]schema.AgentStatus, schema.MaxAgents+1)
+	for i := range all {
+		all[i] = schema.AgentStatus{Agent: fmt.Sprint("a", i), Host: host}
+	}
+	return all, true, nil
 }
 
 // stages are the built-in ones.

@@ -26,6 +26,8 @@ type metrics struct {
 	conditions *prometheus.CounterVec   // hook
 	would      *prometheus.CounterVec   // hook, decided, would
 	rewrites   *prometheus.CounterVec   // hook
+	unjudged   *prometheus.CounterVec   // decision
+	histories  *prometheus.CounterVec   // outcome
 	shadow     prometheus.Counter
 	malformed  prometheus.Counter
 	dropped    prometheus.Counter
@@ -83,6 +85,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		conditions: counter("condition_errors_total", "Conditions that could not be evaluated and counted as true.", "hook"),
 		would:      counter("shadow_total", "Calls by what was decided, and what would have been if the shadow hook had counted.", "hook", "decided", "would"),
 		rewrites:   counter("shadow_rewrites_total", "Calls that the shadow hook would have rewritten.", "hook"),
+		unjudged:   counter("unjudged_calls_total", "Calls that nobody judged, as shims handed them in, by what became of them. Alert on continue.", "decision"),
+		histories:  counter("history_parts_total", "Parts of conversations that agents' sides put into the store or asked for, by what came of that. Alert on refused.", "outcome"),
 		shadow:     counter("shadow_dropped_total", "Shadow hooks that did not run because too many were under way, or their pool was half full.").WithLabelValues(),
 		malformed:  counter("malformed_total", "Events that could not be judged as they were.").WithLabelValues(),
 		dropped:    counter("feed_dropped_total", "Feed records that were dropped because the feed was full.").WithLabelValues(),
@@ -90,6 +94,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		config:     gauge("config_version", "The active version of the configuration; 0: none."),
 		events:     make(map[schema.EventType]*eventMetrics),
 		byHook:     make(map[string]*hookMetrics),
+	}
+	for _, d := range unjudgedDecisions() {
+		m.unjudged.WithLabelValues(d)
+	}
+	for _, result := range keptResults() {
+		m.histories.WithLabelValues(result)
 	}
 	for _, t := range schema.EventTypes() {
 		e := &eventMetrics{duration: m.duration.WithLabelValues(string(t)), requests: make(map[schema.Decision]prometheus.Counter)}
@@ -100,7 +110,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.requests, m.duration, m.queue, m.hooks, m.outcomes, m.failOpen, m.failClosed,
-			m.batches, m.reruns, m.conditions, m.would, m.rewrites, m.shadow, m.malformed, m.dropped, m.inFlight, m.config)
+			m.batches, m.reruns, m.conditions, m.would, m.rewrites, m.unjudged, m.histories, m.shadow, m.malformed, m.dropped, m.inFlight, m.config)
 	}
 	return m
 }

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -68,8 +69,22 @@ func (a *Aggregator) status(req schema.StatusRequest) deferred {
 		if req.Shadow {
 			st.Shadow, err = a.ShadowStatus(ctx)
 		}
+		if req.Agents {
+			err = errors.Join(err, a.lately(ctx, req.Host, &st))
+		}
 		return st, err
 	}
+}
+
+// lately adds the agents that were seen lately to a status.
+func (a *Aggregator) lately(ctx context.Context, host string, st *schema.FabricStatus) error {
+	if a.opt.Memory.Sessions == nil {
+		return nil
+	}
+	all, crowded, err := a.opt.Memory.Sessions.Lately(ctx, host)
+	st.AgentsCrowded = crowded
+	st.AgentsSeen, st.Agents = len(all), all[:min(len(all), schema.MaxAgents)]
+	return err
 }
 
 // leasesTime is how long the leases of the brokers may take to be read: without

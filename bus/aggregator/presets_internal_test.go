@@ -45,8 +45,8 @@ func inPlace(cfg *schema.Config) string {
 
 func TestWhatIsRegisteredTakesAPresetsPlaceWhileItIs(t *testing.T) {
 	for is, c := range map[string]struct{ agent, want string }{
-		"for all agents":                       {"", "preset:human_input-2 +human_input"},
-		"for an agent, where the plan decides": {"x", "preset:human_input-2 preset:human_input-3 +human_input@x"},
+		"for all agents":                       {"", "preset:human_input-2 preset:human_input-3 +human_input"},
+		"for an agent, where the plan decides": {"x", "preset:human_input-2 preset:human_input-3 preset:human_input-4 +human_input@x"},
 	} {
 		t.Run(is, func(t *testing.T) {
 			before := usual(t, "hooks: {PreToolUse: [{handler: ./a.sh}]}")

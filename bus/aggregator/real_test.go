@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,6 +29,14 @@ import (
 type node struct {
 	*fabric
 	queue *queue.Queue
+	lines []*nats.Conn // to events and to workers
+}
+
+// die is what others see of a broker that is killed: its connections end, and nothing is said.
+func (n *node) die() {
+	for _, nc := range n.lines {
+		nc.Close()
+	}
 }
 
 // delivering are the hooks by which everything is handed over.
@@ -73,8 +82,9 @@ func join(t *testing.T, s *embedded.Server, name string) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = n.queue.Close(context.Background()) })
+	n.lines = []*nats.Conn{bustest.Connect(t, s, "events-"+name), bustest.Connect(t, s, "work-"+name)}
 	n.agg, err = aggregator.Start(aggregator.Options{
-		Events: bustest.Connect(t, s, "events-"+name), Work: bustest.Connect(t, s, "work-"+name), Fabric: "fabric-1", Node: name,
+		Events: n.lines[0], Work: n.lines[1], Fabric: "fabric-1", Node: name,
 		Memory: aggregator.Memory{Queue: n.queue, Rounds: all, Sessions: who, Objects: store}, Stages: stages, Ledger: ledger, Registerer: n.reg, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

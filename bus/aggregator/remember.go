@@ -112,7 +112,7 @@ func (a *Aggregator) background(do func(context.Context) error) {
 	default:
 		return
 	}
-	a.done.Go(func() {
+	a.beside(func() {
 		defer func() { <-a.passing }()
 		ctx, cancel := context.WithTimeout(a.ctx, ackTime)
 		defer cancel()

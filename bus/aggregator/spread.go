@@ -84,7 +84,7 @@ func (a *Aggregator) withdraw(version uint64) {
 		return
 	}
 	a.opt.Logger.Warn("the proposed configuration could not be withdrawn; trying again", "version", version, "error", err)
-	a.done.Go(func() {
+	a.beside(func() {
 		for kv.Rest(a.ctx, time.Second) == nil && a.withdrawOnce(version) != nil {
 		}
 	})

@@ -26,3 +26,18 @@ func TestAStatusTellsNotEachOfVeryManySourcesApart(t *testing.T) {
 		}
 	})
 }
+
+// Only who asks for the agents is told of them, and of no more than fit into a
+// message: those that are silent for the longest.
+func TestAStatusTellsOfAgentsWhoeverAsksForThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := remembering(t, newMemory(), library{})
+		if st := f.status(""); len(st.Agents)+st.AgentsSeen > 0 {
+			t.Errorf("%d agents, nobody asked", len(st.Agents))
+		}
+		st := f.status(`{"agents":true,"host":"dev-7"}`)
+		if len(st.Agents) != schema.MaxAgents || !st.AgentsCrowded || st.AgentsSeen != schema.MaxAgents+1 || st.Agents[0] != (schema.AgentStatus{Agent: "a0", Host: "dev-7"}) {
+			t.Errorf("%d of %d agents, first %+v", len(st.Agents), st.AgentsSeen, st.Agents[0])
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"
+	"github.com/hookfabric/hookfabric/bus/state/unjudged"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -24,6 +25,9 @@ const (
 	// verbShare at least.
 	maxVerbs  = 64 << 20
 	verbShare = 64 << 10
+	// maxKeeps bounds those that bring parts of conversations, so that however many
+	// there are, acknowledgements and messages find room beside them.
+	maxKeeps = maxVerbs / 2
 )
 
 // verb is a control request about what is remembered of agents.
@@ -48,13 +52,17 @@ func verbs() map[string]verb {
 		schema.VerbMode:       {agent: true, changes: true, serve: reading((*Aggregator).mode)},
 		schema.VerbCheckpoint: {agent: true, changes: true, serve: reading((*Aggregator).checkpoint)},
 		schema.VerbRound:      {agent: true, changes: true, serve: reading((*Aggregator).roundOf)},
+		schema.VerbPolicy:     {serve: reading((*Aggregator).policy)},
+		schema.VerbRecord:     {agent: true, serve: reading((*Aggregator).recordUnjudged)},
+		schema.VerbKeep:       {agent: true, serve: reading((*Aggregator).keepPart)},
 	}
 }
 
 // verbNames are their names, in the order of the contract.
 func verbNames() []string {
 	return []string{schema.VerbInject, schema.VerbPending, schema.VerbWithdraw, schema.VerbAck, schema.VerbDrain,
-		schema.VerbFetch, schema.VerbAnswer, schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound}
+		schema.VerbFetch, schema.VerbAnswer, schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound,
+		schema.VerbPolicy, schema.VerbRecord, schema.VerbKeep}
 }
 
 // reading reads a request before it is served.
@@ -83,16 +91,37 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 	}
 	data := r.Data()
 	size := int64(max(len(data), verbShare))
-	if !a.asking.TryAcquire(size) {
-		return nil, unavailable("too many requests are under way already; try again")
+	release, err := a.admit(name, size)
+	if err != nil {
+		return nil, err
 	}
 	return memorising(func(ctx context.Context) (any, error) {
-		defer a.asking.Release(size)
+		defer release()
 		ctx, cancel := context.WithTimeout(ctx, verbTime)
 		defer cancel()
 		answer, err := v.serve(a, ctx, agent, data)
 		return answer, coded(err)
 	}), nil
+}
+
+// admit makes room for a request of so many bytes, which the caller gives back.
+func (a *Aggregator) admit(name string, size int64) (release func(), err error) {
+	keeps := name == schema.VerbKeep
+	if keeps && !a.keeping.TryAcquire(size) {
+		return nil, unavailable("too many parts of conversations are under way already; try again")
+	}
+	if !a.asking.TryAcquire(size) {
+		if keeps {
+			a.keeping.Release(size)
+		}
+		return nil, unavailable("too many requests are under way already; try again")
+	}
+	return func() {
+		a.asking.Release(size)
+		if keeps {
+			a.keeping.Release(size)
+		}
+	}, nil
 }
 
 // memorising is a deferred answer that is bounded by itself.
@@ -119,7 +148,7 @@ func coded(err error) error {
 		code = schema.CodeConflict
 	case is(queue.ErrTooOld):
 		code = schema.CodeTooOld
-	case is(queue.ErrFull, queue.ErrUnavailable, rounds.ErrUnavailable, sessions.ErrUnavailable, objects.ErrUnavailable, objects.ErrFull,
+	case is(queue.ErrFull, queue.ErrUnavailable, rounds.ErrUnavailable, sessions.ErrUnavailable, objects.ErrUnavailable, objects.ErrFull, unjudged.ErrUnavailable,
 		context.DeadlineExceeded, context.Canceled):
 		code = schema.CodeUnavailable
 	}

@@ -283,10 +283,11 @@ func TestWhatAnAgentSaysOfItselfIsKept(t *testing.T) {
 		m := newMemory()
 		f := remembering(t, m, library{})
 		q := event(schema.SessionStart)
-		q.Data = []byte(`{"runtime":"claude","agent_id":"somebody else"}`)
+		q.Data = []byte(`{"runtime":"claude","agent_id":"somebody else","labels":{"host":"dev-7","runtime_version":"2.1.329"}}`)
 		f.ask(q)
 		f.ask(event(schema.PreToolUse))
-		if got := m.said("describe"); len(got) != 1 || got[0] != "describe a s claude" {
+		f.ask(event(schema.SessionEnd))
+		if got := m.said("describe"); len(got) != 2 || got[0] != "describe a s claude 2.1.329 dev-7" || got[1] != "describe a s ended" {
 			t.Errorf("%q", got)
 		}
 	})

@@ -9,6 +9,7 @@ package bustest
 
 import (
 	"context"
+	"flag"
 	"os"
 	"runtime"
 	"testing"
@@ -23,9 +24,35 @@ import (
 
 // Main runs the tests of a package that starts servers in bubbles. The clock
 // that all servers of a process share then belongs to none of the bubbles.
+//
+// Under the race detector properties try a few cases, for it finds races and not
+// rare laws, unless -rapid.checks or RAPID_CHECKS says how many.
 func Main(m *testing.M) {
 	ats.Register()
+	if Raced {
+		fewCases()
+	}
 	os.Exit(m.Run())
+}
+
+// fewCases has properties of rapid, if there are any, try as few cases as show
+// what they do at the same time.
+func fewCases() {
+	flag.Parse()
+	_, given := os.LookupEnv("RAPID_CHECKS")
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if f := flag.Lookup("rapid.checks"); f != nil && !given {
+		_ = f.Value.Set("10") // which it takes: it is a number
+	}
+}
+
+// PlainOnly skips a test under the race detector, where it would take very long
+// and show no more than others do; why says what it holds in the plain run.
+func PlainOnly(t testing.TB, why string) {
+	t.Helper()
+	if Raced {
+		t.Skip("the race detector is on: only the plain run holds " + why)
+	}
 }
 
 // Start runs a server that ends with the test.

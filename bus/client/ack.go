@@ -108,6 +108,18 @@ func (l *ledger) say(agent string, events []string) (said []string, err error) {
 	return said, nil
 }
 
+// AckKept says at once that an agent has what a process before this one handed
+// over, before any fabric has answered this one. Another fabric than that of the
+// events changes nothing.
+func (c *Client) AckKept(ctx context.Context, h Handover) error {
+	for part := range slices.Chunk(h.Events, bus.MaxAcks) {
+		if err := c.patiently(ctx, schema.VerbAck, h.Agent, &schema.AckRequest{Fabric: h.Fabric, Events: part}, nil); err != nil {
+			return fmt.Errorf("acknowledging what %s was given before: %w", h.Agent, err)
+		}
+	}
+	return nil
+}
+
 // Flush acknowledges all that is noted. A process that ends calls it.
 func (c *Client) Flush(ctx context.Context) error {
 	l := c.ledger

@@ -26,10 +26,17 @@ const (
 type ask struct {
 	c       *Client
 	routing schema.Routing
+	event   schema.Event
 	subject string
 	token   string
 	body    []byte
 	acks    []string // events that it acknowledges on its way
+	// workspaces is the folder for those of other agents; empty: nowhere.
+	workspaces string
+	// history is the conversation, for hooks that need it; nil: there is none.
+	history func() []schema.Message
+	// parts are those of the conversation that the event names.
+	parts   []schema.Object
 	answers chan *nats.Msg
 	beats   chan struct{}
 	attempt int
@@ -105,11 +112,15 @@ func (a *ask) connected(ctx context.Context) (lost chan struct{}, err error) {
 		return nil, context.Cause(ctx)
 	}
 	for {
-		connected, lost := a.c.connection()
+		connected, lost, since := a.c.connection()
 		if isClosed(connected) {
 			return lost, nil
 		}
-		end := a.reach
+		// Of a connection that is lost for long, nobody waits for the return.
+		end := since.Add(patience)
+		if a.reach.Before(end) {
+			end = a.reach
+		}
 		if a.end.Before(end) {
 			end = a.end
 		}

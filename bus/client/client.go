@@ -68,6 +68,8 @@ type Client struct {
 	log     *slog.Logger
 
 	ledger     *ledger
+	needs      needs  // which hooks need the conversation
+	stored     stored // what of conversations the fabric has
 	workspaces string
 	wake       chan struct{}   // the acker
 	life       context.Context // ends with Close
@@ -79,6 +81,7 @@ type Client struct {
 	waiting   map[string]*ask // by the last token of the reply subject
 	connected chan struct{}   // closed while connected
 	lost      chan struct{}   // closed when the connection is lost
+	lostAt    time.Time       // when it was lost last
 }
 
 // Connect reaches the bus. It returns an error if that fails before ctx ends;
@@ -130,12 +133,12 @@ func (c *Client) Close() {
 	c.background.Wait()
 }
 
-// connection returns what is closed while there is a connection, and what is
-// closed once that one is lost.
-func (c *Client) connection() (connected, lost chan struct{}) {
+// connection returns what is closed while there is a connection, what is closed
+// once that one is lost, and when the one before was.
+func (c *Client) connection() (connected, lost chan struct{}, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.connected, c.lost
+	return c.connected, c.lost, c.lostAt
 }
 
 // state follows the connection, so that calls know when to ask again.
@@ -148,7 +151,7 @@ func (c *Client) state(connected bool) {
 		close(c.connected)
 		c.lost = make(chan struct{})
 	case !connected && was:
-		c.connected = make(chan struct{})
+		c.connected, c.lostAt = make(chan struct{}), time.Now()
 		close(c.lost)
 	}
 }
@@ -192,14 +195,17 @@ func (c *Client) reply(m *nats.Msg) {
 // What waited for the agent is in the verdict, complete: texts are fetched and
 // workspaces unpacked. When the agent has it, say so by [Client.Handed] with the
 // verdict's EventID; otherwise it comes again.
-func (c *Client) Ask(ctx context.Context, e *schema.Event) (*schema.Verdict, error) {
-	a, err := c.prepare(e)
+func (c *Client) Ask(ctx context.Context, e *schema.Event, how ...AskOption) (*schema.Verdict, error) {
+	a, err := c.prepare(e, how)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.encode(ctx, a); err != nil {
 		return nil, err
 	}
 	v, err := c.run(ctx, a)
 	if errors.Is(err, ErrTooLarge) {
-		return c.AskUnreadable(ctx, e, err)
+		return c.AskUnreadable(ctx, e, err, how...)
 	}
 	return v, err
 }
@@ -207,14 +213,13 @@ func (c *Client) Ask(ctx context.Context, e *schema.Event) (*schema.Verdict, err
 // AskUnreadable asks what to do about an event whose contents can not be
 // judged, for the reason given: a guarded call is refused, any other passes
 // with the reason said. Only the routing of e counts.
-func (c *Client) AskUnreadable(ctx context.Context, e *schema.Event, why error) (*schema.Verdict, error) {
+func (c *Client) AskUnreadable(ctx context.Context, e *schema.Event, why error, how ...AskOption) (*schema.Verdict, error) {
 	a, err := c.prepare(&schema.Event{
-		HookType: e.HookType, AgentID: e.AgentID, SessionID: e.SessionID, EventID: e.EventID, ToolName: e.ToolName,
-	})
+		HookType: e.HookType, AgentID: e.AgentID, SessionID: e.SessionID, EventID: e.EventID, ToolName: e.ToolName, Mute: e.Mute,
+	}, how)
 	if err != nil {
 		return nil, err
 	}
-	a.body = nil
 	v, err := c.run(ctx, a)
 	if err != nil {
 		return nil, err
@@ -248,13 +253,14 @@ func (c *Client) run(ctx context.Context, a *ask) (*schema.Verdict, error) {
 	a.acks = c.ledger.riders(a.routing.Agent)
 	v, err := a.wait(ctx)
 	if err == nil {
+		c.heard(a, v)
 		c.receive(ctx, a, v)
 	}
 	return v, err
 }
 
-// prepare encodes e and finds where to ask.
-func (c *Client) prepare(e *schema.Event) (*ask, error) {
+// prepare finds where to ask about e.
+func (c *Client) prepare(e *schema.Event, how []AskOption) (*ask, error) {
 	event := *e
 	if event.AgentID == "" {
 		return nil, fmt.Errorf("%w: agent_id is empty; name the agent", ErrInvalid)
@@ -274,16 +280,48 @@ func (c *Client) prepare(e *schema.Event) (*ask, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: agent_id: %w", ErrInvalid, err)
 	}
-	body, err := schema.Marshal(&event)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	return &ask{
-		c: c, subject: subject, body: body, token: strconv.FormatUint(c.next.Add(1), 36),
+	a := &ask{
+		c: c, workspaces: c.workspaces, subject: subject, event: event, token: strconv.FormatUint(c.next.Add(1), 36),
 		answers: make(chan *nats.Msg, answersKept), beats: make(chan struct{}, 1),
 		routing: schema.Routing{
 			Event: event.HookType, Agent: event.AgentID, Session: event.SessionID,
-			Tool: event.ToolName, ID: event.EventID,
+			Tool: event.ToolName, ID: event.EventID, Mute: event.Mute,
 		},
-	}, nil
+	}
+	for _, option := range how {
+		option(a)
+	}
+	return a, nil
 }
+
+// encode writes the event, with what hooks need of the conversation.
+func (c *Client) encode(ctx context.Context, a *ask) (err error) {
+	c.converse(ctx, a)
+	a.body, err = schema.Marshal(&a.event)
+	if err == nil && len(a.body) > schema.MaxEvent && a.event.History != nil {
+		a.lose("the event has no room for it")
+		a.body, err = schema.Marshal(&a.event)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// spawn does something in the background, unless the client was closed.
+func (c *Client) spawn(do func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if isClosed(c.closed) {
+		return false
+	}
+	c.background.Go(do)
+	return true
+}
+
+// An AskOption changes how one event is asked about.
+type AskOption func(*ask)
+
+// In has the workspaces of other agents that come with this verdict unpacked below
+// the folder, instead of below [Options.Workspaces]; empty: nowhere.
+func In(folder string) AskOption { return func(a *ask) { a.workspaces = folder } }

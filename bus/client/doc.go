@@ -7,6 +7,9 @@
 // the caller's own policy. A call whose aggregator dies is asked once more,
 // under the same event id, so that nothing that must not run twice does.
 //
+// The option [History] has an agent's conversation at hand. It goes along only with
+// events at which some hook needs it, a long one in parts that are stored once.
+//
 // A verdict may bring what waited for its agent. It is complete when Ask
 // returns: what was handed over before is cut, large texts are fetched, and
 // workspaces of other agents unpacked. When the agent has it, say so:

@@ -17,23 +17,37 @@ import (
 // drain again while some Remaining. Empty Content: nothing waited that was not
 // handed over before.
 func (c *Client) Drain(ctx context.Context, agent, session string) (*schema.DrainAnswer, error) {
-	if agent == "" {
-		return nil, fmt.Errorf("%w: the agent's name is empty", ErrInvalid)
-	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return nil, fmt.Errorf("making an event id: %w", err)
 	}
+	return c.drain(ctx, agent, &schema.DrainRequest{EventID: id.String(), Session: session})
+}
+
+// DrainOne takes along the next item that waits for an agent, under an event id
+// that the caller makes: the same id again brings the same item until it is
+// acknowledged, also to another process. [Client.Hold] keeps it from going to
+// anybody else.
+func (c *Client) DrainOne(ctx context.Context, agent, session, event string) (*schema.DrainAnswer, error) {
+	if _, ok := acknowledgeable(event); !ok {
+		return nil, fmt.Errorf("%w: %.64q is no event's id, which is a UUID", ErrInvalid, event)
+	}
+	return c.drain(ctx, agent, &schema.DrainRequest{EventID: event, Session: session, One: true})
+}
+
+func (c *Client) drain(ctx context.Context, agent string, request *schema.DrainRequest) (*schema.DrainAnswer, error) {
+	if agent == "" {
+		return nil, fmt.Errorf("%w: the agent's name is empty", ErrInvalid)
+	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	d := &schema.DrainAnswer{}
-	request := &schema.DrainRequest{EventID: id.String(), Session: session}
 	if err := c.patiently(ctx, schema.VerbDrain, agent, request, d); err != nil {
 		return nil, fmt.Errorf("draining what waits for %s: %w", agent, err)
 	}
-	d.EventID = id.String()
+	d.EventID = request.EventID
 	c.learn(agent, d.Fabric, nil)
-	c.drained(ctx, moment{agent, session, d.EventID}, d)
+	c.drained(ctx, moment{agent, request.Session, d.EventID, c.workspaces}, d)
 	return d, nil
 }
 

@@ -30,7 +30,7 @@ func (c *Client) texts(ctx context.Context, m moment, b *bundle) (lost []uint64)
 		if err != nil {
 			c.log.Warn("a text could not be fetched; it comes again", "agent", m.agent, "digest", in.Object.Digest, "error", err)
 			text = fmt.Sprintf("(A message of %d bytes could not be fetched: %v. It comes again.)", in.Object.Size, err)
-			lost = append(lost, sequences(in)...)
+			lost = append(lost, in.Items()...)
 		}
 		if in.Content != "" {
 			text = in.Content + "\n" + text

@@ -39,22 +39,11 @@ func (b *bundle) queued() bool {
 	return false
 }
 
-// sequences are the items that an injection holds; none: it was not queued.
-func sequences(in *schema.Injection) []uint64 {
-	switch {
-	case len(in.Sequences) > 0:
-		return in.Sequences
-	case in.Sequence > 0:
-		return []uint64{in.Sequence}
-	}
-	return nil
-}
-
 // cut leaves out the injections that hold only what was handed over before.
 func (b *bundle) cut(before func(uint64) bool) (some bool) {
 	kept := b.injections[:0:0]
 	for _, in := range b.injections {
-		if seqs := sequences(&in); len(seqs) > 0 && all(seqs, before) {
+		if seqs := in.Items(); len(seqs) > 0 && all(seqs, before) {
 			some = true
 			continue
 		}
@@ -81,7 +70,7 @@ func (b *bundle) left() bool {
 		return true
 	}
 	for i := range b.injections {
-		if len(sequences(&b.injections[i])) > 0 {
+		if len(b.injections[i].Items()) > 0 {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -88,4 +89,21 @@ func TestAnAnswerCountsBeforeAnyReasonToStopWaiting(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A server of somebody else's may take shorter messages than a part has.
+func TestPartsFitIntoWhatTheServerTakes(t *testing.T) {
+	large := append(bytes.Repeat([]byte("x"), 3<<20), '\n')
+	lines := [][]byte{[]byte("a\n"), large, []byte("b\n")}
+	for _, most := range []int{schema.MaxPart, 700_000, partMost} {
+		parts, rest := cut(lines, most)
+		for i, p := range parts {
+			if len(p) > most {
+				t.Errorf("of at most %d: part %d has %d bytes", most, i, len(p))
+			}
+		}
+		if got := append(bytes.Join(parts, nil), bytes.Join(rest, nil)...); !bytes.Equal(got, bytes.Join(lines, nil)) {
+			t.Errorf("of at most %d: together they are something else", most)
+		}
+	}
 }

@@ -136,6 +136,27 @@ func TestALineThatStaysDownIsUnreachable(t *testing.T) {
 	}
 }
 
+// A process that stays must not hold every call up while the fabric is gone.
+func TestNobodyWaitsForALineThatIsDownForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, client.Options{})
+		f.serve(func(q *question) { q.answer(schema.Allow, "") })
+		f.line.cut(time.Minute)
+		synctest.Wait()
+		<-time.After(4 * time.Second)
+		for _, want := range []time.Duration{time.Second, 0, 0} { // what is left of the patience with the line
+			start := time.Now()
+			if _, err := f.ask(30 * time.Second); !errors.Is(err, client.ErrUnreachable) || time.Since(start) != want {
+				t.Errorf("%v after %v, not %v", err, time.Since(start), want)
+			}
+		}
+		<-time.After(time.Minute)
+		if _, err := f.ask(30 * time.Second); err != nil {
+			t.Errorf("with the line back: %v", err)
+		}
+	})
+}
+
 func TestACallWaitsForALineThatComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})

@@ -18,8 +18,28 @@ func (c *Client) receive(ctx context.Context, a *ask, v *schema.Verdict) {
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, a.end, errLate)
 	defer cancel()
-	c.complete(ctx, moment{a.routing.Agent, a.routing.Session, a.routing.ID}, b)
+	c.complete(ctx, moment{a.routing.Agent, a.routing.Session, a.routing.ID, a.workspaces}, b)
+	brought := v.Injections
 	v.Injections, v.Restart, v.Workspaces = b.injections, b.restart, b.workspaces
+	if v.Decision == schema.Retry && !b.left() && broughtOnly(v, brought) {
+		v.Decision, v.Reason = schema.Continue, ""
+	}
+}
+
+// broughtOnly reports whether a retry is nothing but the handing over of items: all
+// hooks that ran are those that brought them. Once the agent has read the items
+// before, and only the acknowledgement was lost, there is nothing to go on with. Where
+// another hook ran, the retry stays: the fold has dropped what that one rewrote.
+func broughtOnly(v *schema.Verdict, brought []schema.Injection) bool {
+	some := false
+	for i := range v.ExecutedHooks {
+		h := &v.ExecutedHooks[i]
+		some = some || h.Decision == schema.Retry
+		if !slices.ContainsFunc(brought, func(in schema.Injection) bool { return in.Hook == h.Hook && len(in.Items()) > 0 }) {
+			return false
+		}
+	}
+	return some
 }
 
 // learn takes in which fabric answers.
@@ -29,8 +49,9 @@ func (c *Client) learn(agent, fabric string, acked []string) {
 	}
 }
 
-// A moment is when an agent is handed something.
-type moment struct{ agent, session, event string }
+// A moment is when an agent is handed something, and below which folder
+// workspaces of other agents are unpacked for it.
+type moment struct{ agent, session, event, workspaces string }
 
 // complete cuts what was handed over before, fetches what is missing, and notes
 // what is left to be handed over.
@@ -50,7 +71,7 @@ func (c *Client) complete(ctx context.Context, m moment, b *bundle) {
 	lost := c.texts(ctx, m, b)
 	c.unpack(ctx, m, b)
 	for i := range b.injections {
-		h.Sequences = append(h.Sequences, sequences(&b.injections[i])...)
+		h.Sequences = append(h.Sequences, b.injections[i].Items()...)
 	}
 	if len(lost) > 0 {
 		h.Events = nil // it must come again, and what was lost with it

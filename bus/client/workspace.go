@@ -57,14 +57,14 @@ func flat(pairs [][2]string) (all []string) {
 // even if the disk does not.
 func (c *Client) place(ctx context.Context, m moment, w schema.Workspace) (string, error) {
 	switch {
-	case c.workspaces == "":
+	case m.workspaces == "":
 		return "", errNoFolder
 	case !named(w.Name):
 		return "", fmt.Errorf("%.64q is no name of a workspace", w.Name)
 	case w.Snapshot.Size > snapshot.MaxBytes+snapshot.MaxBytes/8:
 		return "", fmt.Errorf("its snapshot has %d bytes", w.Snapshot.Size)
 	}
-	folder, err := filepath.Abs(c.workspaces)
+	folder, err := filepath.Abs(m.workspaces)
 	if err != nil {
 		return "", err
 	}

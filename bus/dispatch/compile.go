@@ -6,32 +6,25 @@ import (
 	"sync"
 
 	"github.com/hookfabric/hookfabric/schema"
-	"github.com/hookfabric/hookfabric/schema/match"
+	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
 // A Snapshot is one config version, compiled. Every call is pinned to one.
 type Snapshot struct {
 	Config schema.Config
 
-	matchers []*match.Matcher // by hook; what the hook's matcher says
-	when     []Condition      // by hook; nil: always
-	patterns []agentPattern   // the distinct agent patterns of the file
-	index    map[string]int   // hooks by name
+	rules *guard.Rules   // by hook; for which calls it is asked
+	when  []Condition    // by hook; nil: always
+	index map[string]int // hooks by name
 
 	mu     sync.RWMutex
-	agents map[string]*scope // by agent id; guarded by mu, bounded
-	scopes map[string]*scope // by which patterns matched; guarded by mu, bounded by the file
-}
-
-// agentPattern is one way in which the file names agents.
-type agentPattern struct {
-	text string
-	m    *match.Matcher
+	agents map[string]*scope    // by agent id; guarded by mu, bounded
+	scopes map[guard.Own]*scope // guarded by mu, bounded by the file
 }
 
 // scope is what the file says for the agents that the same patterns match.
 type scope struct {
-	own map[string]bool // the matching agent patterns
+	own guard.Own
 
 	mu    sync.RWMutex
 	plans map[planKey]*Plan // guarded by mu, bounded
@@ -53,24 +46,23 @@ const (
 // the given function; nil refuses them.
 func Compile(cfg schema.Config, condition func(expr string) (Condition, error)) (*Snapshot, error) {
 	s := &Snapshot{
-		Config:   cfg,
-		matchers: make([]*match.Matcher, len(cfg.Hooks)),
-		when:     make([]Condition, len(cfg.Hooks)),
-		agents:   make(map[string]*scope),
-		scopes:   make(map[string]*scope),
-		index:    make(map[string]int, len(cfg.Hooks)),
+		Config: cfg,
+		when:   make([]Condition, len(cfg.Hooks)),
+		agents: make(map[string]*scope),
+		scopes: make(map[guard.Own]*scope),
+		index:  make(map[string]int, len(cfg.Hooks)),
 	}
 	condition = once(condition)
 	var errs []error
+	rules := make([]schema.PolicyHook, len(cfg.Hooks))
 	for i := range cfg.Hooks {
 		h := &cfg.Hooks[i]
-		s.index[h.Name] = i
-		errs = append(errs, s.compileHook(i, h, condition), s.addPattern(h.Agent))
+		s.index[h.Name], rules[i] = i, guard.RuleOf(h)
+		errs = append(errs, s.compileHook(i, h, condition))
 	}
-	for _, o := range cfg.Overrides {
-		errs = append(errs, s.addPattern(o.Agent))
-	}
-	if err := errors.Join(errs...); err != nil {
+	var err error
+	s.rules, err = guard.Compile(rules, cfg.Overrides)
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -98,9 +90,6 @@ func (s *Snapshot) compileHook(i int, h *schema.Hook, condition func(string) (Co
 	if !h.Event.Known() {
 		return fmt.Errorf("hook %q: unknown event %q", h.Name, h.Event)
 	}
-	if s.matchers[i], err = match.Compile(h.Matcher); err != nil {
-		return fmt.Errorf("hook %q: matcher: %w", h.Name, err)
-	}
 	if h.When == "" {
 		return nil
 	}
@@ -110,23 +99,6 @@ func (s *Snapshot) compileHook(i int, h *schema.Hook, condition func(string) (Co
 	if s.when[i], err = condition(h.When); err != nil {
 		return fmt.Errorf("hook %q: when: %w", h.Name, err)
 	}
-	return nil
-}
-
-func (s *Snapshot) addPattern(agent string) error {
-	if agent == "" {
-		return nil
-	}
-	for _, p := range s.patterns {
-		if p.text == agent {
-			return nil
-		}
-	}
-	m, err := match.Compile(agent)
-	if err != nil {
-		return fmt.Errorf("agent %q: %w", agent, err)
-	}
-	s.patterns = append(s.patterns, agentPattern{agent, m})
 	return nil
 }
 
@@ -164,18 +136,11 @@ func keyOf(t schema.EventType, tool string) planKey {
 	return planKey{t, tool}
 }
 
-// Guards reports whether a call is guarded although its tool is not known:
-// whether some fail-closed hook of that event exists for the agent, or for any
-// agent where that one is not known either.
-func (s *Snapshot) Guards(agent string, t schema.EventType) bool {
-	sc := s.scope(agent)
-	for i := range s.Config.Hooks {
-		h := &s.Config.Hooks[i]
-		if h.Event == t && guards(h) && (agent == schema.UnknownAgent || s.applies(sc, h) && !s.yields(sc, h)) {
-			return true
-		}
-	}
-	return false
+// Guards reports whether a call is guarded that can not be planned: whether some
+// fail-closed hook is asked about the tool, or about any where none is known,
+// for the agent, or for anybody where that one is not known either.
+func (s *Snapshot) Guards(agent string, t schema.EventType, tool string) bool {
+	return s.rules.Guard(guard.Call{Agent: agent, Event: t, Tool: tool}) != nil
 }
 
 func (s *Snapshot) scope(agent string) *scope {
@@ -185,41 +150,19 @@ func (s *Snapshot) scope(agent string) *scope {
 	if sc != nil {
 		return sc
 	}
-	own, key := make(map[string]bool), make([]byte, len(s.patterns))
-	for i, p := range s.patterns {
-		if p.m.Match(agent) {
-			own[p.text], key[i] = true, 1
-		}
-	}
+	own := s.rules.Of(agent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sc = s.scopes[string(key)]; sc == nil {
+	if sc = s.scopes[own]; sc == nil {
 		sc = &scope{own: own, plans: make(map[planKey]*Plan)}
 		if len(s.scopes) >= maxPlans {
 			clear(s.scopes)
 		}
-		s.scopes[string(key)] = sc
+		s.scopes[own] = sc
 	}
 	if len(s.agents) >= maxAgents {
 		clear(s.agents)
 	}
 	s.agents[agent] = sc
 	return sc
-}
-
-// applies reports whether h is asked for agents of the scope: their own hooks
-// are, and the global ones that they do not override.
-func (s *Snapshot) applies(sc *scope, h *schema.Hook) bool {
-	if h.Agent != "" {
-		return sc.own[h.Agent]
-	}
-	if h.System {
-		return true
-	}
-	for _, o := range s.Config.Overrides {
-		if o.Event == h.Event && sc.own[o.Agent] {
-			return false
-		}
-	}
-	return true
 }

@@ -74,10 +74,10 @@ func (s *Snapshot) plan(sc *scope, key planKey, before int) *Plan {
 	var path, shadow []Batch
 	for i := range s.Config.Hooks {
 		h := &s.Config.Hooks[i]
-		if h.Event != key.event || !s.applies(sc, h) || key.event.HasTool() && !s.matchers[i].Match(key.tool) || s.yields(sc, h) {
+		if h.Event != key.event || !s.rules.Asks(sc.own, i, key.tool) {
 			continue
 		}
-		p.Guarded = p.Guarded || guards(h)
+		p.Guarded = p.Guarded || s.rules.Guards(i)
 		switch {
 		case h.Stage():
 			s.addStage(p, i)

@@ -157,7 +157,7 @@ func TestPlansKeepTheRulesOfBatchesAndWaves(t *testing.T) {
 		if guarded := model.Guarded(c.Config, r.Agent, r.Event, r.Tool); p.Guarded != guarded {
 			t.Fatalf("guarded %t, want %t", p.Guarded, guarded)
 		}
-		if guards := model.Guarded(c.Config, r.Agent, r.Event, ""); s.Guards(r.Agent, r.Event) != guards {
+		if guards := model.Guarded(c.Config, r.Agent, r.Event, ""); s.Guards(r.Agent, r.Event, "") != guards {
 			t.Fatalf("with an unknown tool guarded %t, want %t", !guards, guards)
 		}
 	})

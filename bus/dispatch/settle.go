@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -109,14 +107,14 @@ func (s *settling) take(r *schema.Result) {
 		s.note(e)
 	}
 	s.decide(r)
-	s.rewrites(r)
+	s.updates(r)
 	s.value(r)
 	s.effects(r.Effects)
 	s.inject(r.Injections)
 }
 
 func (s *settling) decide(r *schema.Result) {
-	t, d := s.hook.Event, r.Decision
+	t, d := s.hook.Event, s.hook.Event.Plain(r.Decision)
 	switch {
 	case d == schema.None || d == schema.Continue || d == schema.Allow && !t.Permits(d):
 	case !t.Permits(d):
@@ -126,92 +124,6 @@ func (s *settling) decide(r *schema.Result) {
 	default:
 		s.out.Decision, s.out.Reason = d, r.Reason
 		s.out.AutoApprove = d == schema.Allow && s.hook.AutoApprove
-	}
-}
-
-func (s *settling) rewrites(r *schema.Result) {
-	t := s.hook.Event.Rewrites()
-	if !absent(r.UpdatedInput) {
-		switch {
-		case t != schema.RewriteInput:
-			s.note(fmt.Sprintf("updated_input dropped: %s has no tool input to rewrite", s.hook.Event))
-		case !s.mayRewrite("updated_input"):
-		case r.UpdatedInput.Kind() != '{' || !valid(r.UpdatedInput):
-			s.note("updated_input dropped: it must be the tool's whole input as a JSON object")
-		default:
-			s.out.UpdatedInput = r.UpdatedInput
-		}
-	}
-	if !absent(r.UpdatedOutput) {
-		switch {
-		case t != schema.RewriteOutput:
-			s.note(fmt.Sprintf("updated_output dropped: %s has no tool output to rewrite", s.hook.Event))
-		case !s.mayRewrite("updated_output"):
-		case !valid(r.UpdatedOutput):
-			s.note("updated_output dropped: it is not valid JSON")
-		default:
-			s.out.UpdatedOutput = r.UpdatedOutput
-		}
-	}
-}
-
-func (s *settling) value(r *schema.Result) {
-	if absent(r.Value) {
-		return
-	}
-	t := s.hook.Event
-	switch rw := t.Rewrites(); {
-	case s.out.Decision == schema.Stop:
-		s.out.Value = r.Value
-	case r.Decision == schema.Stop && t.Permits(schema.Stop):
-		// It is the value that made the stop a fault.
-	case rw != schema.RewriteMessage && rw != schema.RewriteResponse:
-		s.note(fmt.Sprintf("value dropped: at %s only a stop carries one", t))
-	case !s.mayRewrite("value"):
-	case rw == schema.RewriteMessage && !fits(r.Value, schema.MessageValue):
-		s.note("value dropped: a message is a string or an object")
-	case !valid(r.Value):
-		s.note("value dropped: it is not valid JSON")
-	default:
-		s.out.Value = r.Value
-	}
-}
-
-// mayRewrite reports whether the hook may rewrite at all. One that promised
-// not to ran side by side with others, so that nobody knows what its rewrite
-// was made from.
-func (s *settling) mayRewrite(field string) bool {
-	if s.hook.Readonly {
-		s.fault(field + " dropped: the hook is readonly; configure readonly: false for a hook that rewrites")
-	}
-	return !s.hook.Readonly
-}
-
-func (s *settling) effects(all []jsontext.Value) {
-	for _, e := range all {
-		if e.Kind() != '{' || !valid(e) {
-			s.note("an effect was dropped: an effect is a JSON object")
-			continue
-		}
-		s.out.Effects = append(s.out.Effects, e)
-	}
-}
-
-func (s *settling) inject(all []schema.Injection) {
-	for _, in := range all {
-		if in.Content == "" {
-			continue
-		}
-		if in.Strategy == "" {
-			in.Strategy = schema.ToolResult
-		}
-		if !in.Strategy.Known() {
-			s.note(fmt.Sprintf("injection strategy %q taken as tool_result; write tool_result or user_message", clip(string(in.Strategy))))
-			in.Strategy = schema.ToolResult
-		}
-		s.out.Injections = append(s.out.Injections, schema.Injection{
-			Content: in.Content, Strategy: in.Strategy, Hook: s.hook.Name,
-		})
 	}
 }
 
@@ -248,35 +160,6 @@ func (s *settling) strip() {
 	if s.out.Decision != schema.Stop {
 		s.out.Value = nil
 	}
-}
-
-// fits reports whether v is a value of the kind.
-func fits(v jsontext.Value, k schema.ValueKind) bool {
-	if absent(v) || !valid(v) {
-		return false
-	}
-	switch k {
-	case schema.MessageValue:
-		return v.Kind() == '"' || v.Kind() == '{'
-	case schema.ToolResultValue:
-		return true
-	}
-	return false
-}
-
-// absent: null is as good as nothing.
-func absent(v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' }
-
-func valueName(k schema.ValueKind) string {
-	if k == schema.MessageValue {
-		return "a message: a string or an object"
-	}
-	return "a tool result: any JSON but null"
-}
-
-// valid reports whether v is one JSON value, in the fabric's dialect.
-func valid(v jsontext.Value) bool {
-	return v.IsValid(jsontext.AllowInvalidUTF8(true))
 }
 
 func legal(t schema.EventType) string {

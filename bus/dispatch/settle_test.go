@@ -49,10 +49,10 @@ func TestSettleEqualsTheModelsNormalise(t *testing.T) {
 // and from others, with and without a value and a rewrite.
 func TestEveryCellEqualsTheModels(t *testing.T) {
 	decisions := []schema.Decision{
-		schema.None, schema.Continue, schema.Allow, schema.Ask, schema.Deny, schema.Retry, schema.Stop, schema.Fail, "DENY",
+		schema.None, schema.Continue, schema.Allow, schema.Ask, schema.Deny, schema.Retry, schema.Stop, schema.Fail, schema.Reject, "DENY",
 	}
 	kinds := append(schema.OutcomeKinds(), "")
-	values := []jsontext.Value{nil, jsontext.Value(`"text"`), jsontext.Value(`7`), jsontext.Value(`null`)}
+	values := []jsontext.Value{nil, jsontext.Value(`"text"`), jsontext.Value(`7`), jsontext.Value(`{}`), jsontext.Value(`null`)}
 	rewrites := []jsontext.Value{nil, jsontext.Value(`{}`), jsontext.Value(`7`)}
 	cells := 0
 	for _, event := range schema.EventTypes() {
@@ -79,7 +79,7 @@ func TestEveryCellEqualsTheModels(t *testing.T) {
 			}
 		}
 	}
-	if want := 10 * 9 * 9 * 8 * 4 * 3; cells != want {
+	if want := 10 * 10 * 9 * 8 * 5 * 3; cells != want {
 		t.Errorf("%d cells, want %d", cells, want)
 	}
 }

@@ -26,32 +26,11 @@ func (s *Snapshot) addStage(p *Plan, i int) {
 func (s *Snapshot) Stages(agent string, t schema.EventType) *Plan {
 	sc, p := s.scope(agent), &Plan{}
 	for i := range s.Config.Hooks {
-		if h := &s.Config.Hooks[i]; h.Stage() && h.Event == t && s.applies(sc, h) && !s.yields(sc, h) {
+		if h := &s.Config.Hooks[i]; h.Stage() && h.Event == t && s.rules.Concerns(sc.own, i) {
 			s.addStage(p, i)
 		}
 	}
 	return p
-}
-
-// yields reports whether a hook is a preset's and somebody wrote another one of
-// its handler for the agents of the scope, whichever tools that is about.
-func (s *Snapshot) yields(sc *scope, h *schema.Hook) bool {
-	if h.Preset == "" {
-		return false
-	}
-	for i := range s.Config.Hooks {
-		o := &s.Config.Hooks[i]
-		if o.Preset == "" && o.Event == h.Event && o.Handler == h.Handler && o.Type == h.Type && s.applies(sc, o) {
-			return true
-		}
-	}
-	return false
-}
-
-// guards reports whether a call that the hook matches must not pass unjudged.
-// Of the stages only gates judge.
-func guards(h *schema.Hook) bool {
-	return h.FailClosed && h.Mode == schema.Enforce && (!h.Stage() || h.Gates())
 }
 
 // Place puts what a stage did into a verdict, where its hook stands in

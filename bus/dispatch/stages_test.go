@@ -113,7 +113,7 @@ func TestOnlyGatesGuardAmongStages(t *testing.T) {
 	} {
 		s := compile(t, c.hook)
 		p := s.Plan("agent-1", c.hook.Event, "Bash")
-		if guards := s.Guards("agent-1", c.hook.Event); p.Guarded != c.want || guards != c.want {
+		if guards := s.Guards("agent-1", c.hook.Event, ""); p.Guarded != c.want || guards != c.want {
 			t.Errorf("%s fail_closed=%t mode=%q: guarded %t, with an unknown tool %t, want %t", c.hook.Handler, c.hook.FailClosed, c.hook.Mode, p.Guarded, guards, c.want)
 		}
 	}

@@ -17,7 +17,8 @@ import (
 
 // ConfigBucket is the bucket of the configuration. Its keys are `current`,
 // which names the active version and the proposed one, `v.<n>`, the versions,
-// `node.<id>`, the leases of the brokers, and `fabric`, the fabric's id.
+// `node.<id>`, the leases of the brokers, `fabric`, the fabric's id, and `seed`, what
+// its brokers sign by.
 const ConfigBucket = "hook_config"
 
 // The bounds of the configuration's bucket.

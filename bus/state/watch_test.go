@@ -45,16 +45,21 @@ func shown(u state.Update) string {
 // sees holds what a watcher was told since it was last asked.
 func sees(t *testing.T, seen <-chan state.Update, want ...string) (last state.Update) {
 	t.Helper()
-	synctest.Wait()
-	var got []string
-	for len(seen) > 0 {
-		last = <-seen
-		got = append(got, shown(last))
-	}
+	got, last := told(seen)
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)
 	}
 	return last
+}
+
+// told is what a watcher was told since it was last asked.
+func told(seen <-chan state.Update) (all []string, last state.Update) {
+	synctest.Wait()
+	for len(seen) > 0 {
+		last = <-seen
+		all = append(all, shown(last))
+	}
+	return all, last
 }
 
 func TestWatchersSeeWhatIsActiveAndWhatIsProposed(t *testing.T) {

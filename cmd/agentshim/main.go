@@ -12,6 +12,9 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
+	if code, ok := app.Quick(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); ok {
+		return code
+	}
 	ctx, cancel := program.Context()
 	defer cancel()
 	return app.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)

@@ -89,6 +89,18 @@ func awake(st *schema.FabricStatus, name string) bool {
 	return false
 }
 
+// inHand is how many batches a worker has in hand.
+func inHand(st *schema.FabricStatus, name string) int {
+	for _, p := range st.Pools {
+		for _, w := range p.Workers {
+			if w.Worker == name {
+				return w.InFlight
+			}
+		}
+	}
+	return 0
+}
+
 // TestKilledAndStoppedWorkers takes one of two workers away under load.
 func TestKilledAndStoppedWorkers(t *testing.T) {
 	for _, tc := range []struct {
@@ -125,6 +137,13 @@ func rounds() int {
 func loseWorker(t *testing.T, c *crew, signal syscall.Signal, seen time.Duration) {
 	l := startLoad(t, dial(t, c.broker.url))
 	l.more(t, 100)
+	// Among so many some are of hooks that may run again: only those are told of.
+	if err := eventually("the worker has calls in hand", func() bool {
+		st, err := status(c.nc)
+		return err == nil && inHand(&st, "w0") >= callers/4
+	}); err != nil {
+		t.Fatal(err)
+	}
 	mark, at := c.broker.said.mark(), time.Now()
 	c.workers[0].must(t, signal)
 	c.broker.mustSay(t, mark, "hooks run again: their worker was lost")

@@ -105,7 +105,18 @@ func (r *running) ask(question, promised string) {
 		read.WriteString(i.Content)
 	}
 	if string(v.Decision) != want[1] || !strings.Contains(v.Reason, want[2]) || !strings.Contains(read.String(), want[3]) ||
-		(want[3] == "") != (len(v.Injections) == 0) || string(v.UpdatedInput) != want[4] || len(v.HookErrors) > 0 {
+		(want[3] == "") != (len(v.Injections) == 0) || string(v.UpdatedInput) != want[4] || string(v.UpdatedOutput) != want[5] ||
+		want[6] != "" && effects(r, v) != want[6] || len(v.HookErrors) > 0 {
 		r.Errorf("%s\npromised %s\nanswered %+v", question, promised, v)
 	}
+}
+
+// effects are those of a verdict, as one list.
+func effects(r *running, v *schema.Verdict) string {
+	r.Helper()
+	data, err := schema.Marshal(v.Effects)
+	if err != nil {
+		r.Error(err)
+	}
+	return string(data)
 }

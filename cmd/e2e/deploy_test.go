@@ -26,7 +26,7 @@ var (
 	commandLine  = regexp.MustCompile(`(?m)^#   ((?:[A-Z_]+=\S+ )*)(?:go run \./cmd/)?(broker|hookworker|python3) (.*)$`)
 	questionLine = regexp.MustCompile(`(?m)^#   (\{.*\}|go run \./cmd/broker [a-z].*)\n(?:#   while it waits: (.*)\n)?#   → (.*)$`)
 	fileLine     = regexp.MustCompile(`(?m)^( +file: )/tmp/(\S+)$`)
-	answerForm   = regexp.MustCompile(`^(\w+)(?:: (.*)|, and the agent reads: (.*)|, with the input (.*))?$`)
+	answerForm   = regexp.MustCompile(`^(\w+)(?:: (.*)|, and the agent reads: (.*)|, with the input (.*)|, with the output (.*)|, with the effects (.*))?$`)
 )
 
 // examples are all of them; none is forgotten.

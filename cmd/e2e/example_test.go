@@ -69,7 +69,7 @@ func askAboutTransfer(ctx context.Context, url string, amount int) (*schema.Verd
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	url, stop := startTransferBroker(ctx)
+	url, stop := startExampleBroker(ctx, transferHooks)
 	defer stop()
 
 	// Who needs to know when a worker is there listens for its first beat.
@@ -111,14 +111,14 @@ func Example() {
 	// 2000: ask "a person has to agree to more than 100"
 }
 
-// startTransferBroker runs a broker as `broker` does, on a free port.
-func startTransferBroker(ctx context.Context) (url string, stop func()) {
+// startExampleBroker runs a broker as `broker` does, on a free port.
+func startExampleBroker(ctx context.Context, hooks string) (url string, stop func()) {
 	dir, err := os.MkdirTemp("", "hookfabric-example-")
 	if err != nil {
 		log.Fatal(err)
 	}
 	config := filepath.Join(dir, "hooks.yaml")
-	if err := os.WriteFile(config, []byte(transferHooks), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(hooks), 0o600); err != nil {
 		log.Fatal(err)
 	}
 	b, err := app.New(ctx, app.Options{

@@ -64,7 +64,7 @@ func startLoad(t testing.TB, c *client.Client) *load {
 	l := &load{stop: stop}
 	for i := range callers {
 		l.done.Go(func() {
-			tools := []string{free, guarded, once, loose}
+			tools := []string{free, guarded, free, once, free, loose}
 			for n := i; ctx.Err() == nil; n++ {
 				one := called{tool: tools[n%len(tools)], began: time.Now()}
 				// A call that has begun is answered, also after the end.

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		"hookworker":  command(hookworker.Main),
 		"nats-server": command(natsServer),
 		"gohooks":     command(goHooks),
+		"mcpserver":   mcpServer,
 	})
 }
 

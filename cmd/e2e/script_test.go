@@ -17,7 +17,8 @@ import (
 // TestScripts runs the scripts of testdata/script. Besides testscript's own
 // words they know
 //
-//	up NAME PROGRAM ARG...   start a process; $NAME_URL and $NAME_HTTP say where it listens
+//	up NAME PROGRAM ARG...   start a process; $NAME_URL and $NAME_HTTP say where it listens,
+//	                         and $NAME_LISTEN is what --listen takes to come back there
 //	[!] said NAME PATTERN    it says so sooner or later; !: it has not
 //	tell NAME SIGNAL         term, int, hup or kill
 //	ends NAME CODE           it ends with that exit code
@@ -81,6 +82,7 @@ func up(ts *testscript.TestScript, neg bool, args []string) {
 		m, err := p.await(0, `(?ms)^  bus +(nats://\S+)$.*^Try next`)
 		ts.Check(err)
 		ts.Setenv(args[0]+"_URL", m[1])
+		ts.Setenv(args[0]+"_LISTEN", strings.TrimPrefix(m[1], "nats://"))
 		if m, _ := p.await(0, `(?m)^  http +(http://\S+) |^  hooks`); m[1] != "" {
 			ts.Setenv(args[0]+"_HTTP", m[1])
 		}

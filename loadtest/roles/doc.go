@@ -1,7 +1,8 @@
 // Package roles is what the processes of a load test do: the requester, which
 // asks and measures, and everybody who answers it. Each way of asking is one
 // file that holds both ends: raw.go (bare NATS), webhook.go and stages.go
-// (HTTP), command.go (a program per call), fabric.go (the real thing).
+// (HTTP), command.go (a program per call), fabric.go (the real thing). query.go is a whole query
+// of an agent, asked bare or of the fabric.
 //
 // All ways do the same work, so that their times can be compared: the caller
 // makes a fresh event of 1 KiB with an id of its own, encodes it, asks, decodes
@@ -21,6 +22,7 @@ const (
 	Broker       = "broker"
 	HookWorker   = "hookworker"
 	Waiter       = "waiter"
+	Tap          = "tap"
 )
 
 // All maps the roles' names to what starts them.
@@ -34,6 +36,7 @@ func All() map[string]proc.Start {
 		Broker:       proc.Started(startBroker),
 		HookWorker:   proc.Started(startHookWorker),
 		Waiter:       proc.Started(startWaiter),
+		Tap:          proc.Started(startTap),
 	}
 }
 

@@ -168,16 +168,8 @@ func FreePorts(n int) ([]int, error) {
 }
 
 // fabricAsk asks the fabric through its own client, on one connection.
-func fabricAsk(ctx context.Context, url string) (ask, func() error, error) {
-	c, err := client.Connect(ctx, client.Options{URL: url, Name: "loadtest " + Requester})
-	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to the fabric at %s: %w", url, err)
-	}
-	stop := func() error {
-		c.Close()
-		return nil
-	}
+func fabricAsk(c *client.Client) ask {
 	return func(ctx context.Context, e *schema.Event, _ int) (*schema.Verdict, error) {
 		return c.Ask(ctx, e)
-	}, stop, nil
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/schema"
@@ -32,6 +33,8 @@ type Target struct {
 	Tool string `json:"tool,omitzero"`
 	// Hooks is how many hooks must have allowed; 0: nobody has an opinion.
 	Hooks int `json:"hooks"`
+	// Query asks for a whole query where the others ask once; nil: it does not.
+	Query *Query `json:"query,omitzero"`
 }
 
 // Places are where the requester finds those who answer; an empty one is a way
@@ -56,6 +59,7 @@ type ask func(ctx context.Context, e *schema.Event, hooks int) (*schema.Verdict,
 // requester keeps one connection of each kind, however many callers there are.
 type requester struct {
 	asks    map[Way]ask
+	fabric  *client.Client // nil: nobody named one
 	closers []func() error
 }
 
@@ -77,12 +81,12 @@ func (r *requester) open(ctx context.Context, at Places) error {
 		r.asks[Raw] = rawAsk(nc)
 	}
 	if at.Fabric != "" {
-		fabric, stop, err := fabricAsk(ctx, at.Fabric)
+		c, err := client.Connect(ctx, client.Options{URL: at.Fabric, Name: "loadtest " + Requester})
 		if err != nil {
-			return err
+			return fmt.Errorf("connecting to the fabric at %s: %w", at.Fabric, err)
 		}
-		r.closers = append(r.closers, stop)
-		r.asks[Fabric] = fabric
+		r.closers = append(r.closers, func() error { c.Close(); return nil })
+		r.fabric, r.asks[Fabric] = c, fabricAsk(c)
 	}
 	c := keepAlive()
 	r.asks[Hook] = httpAsk(c, at.Webhook)
@@ -108,7 +112,7 @@ func (r *requester) do(ctx context.Context, line []byte) (any, error) {
 	if err := schema.Unmarshal(line, &q); err != nil {
 		return nil, fmt.Errorf("the request to measure: %w", err)
 	}
-	call, err := r.call(q.Target)
+	call, err := r.call(ctx, q.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +123,16 @@ func (r *requester) do(ctx context.Context, line []byte) (any, error) {
 }
 
 // call is one call of t: a fresh event out, a checked verdict back.
-func (r *requester) call(t Target) (measure.Call, error) {
+func (r *requester) call(ctx context.Context, t Target) (measure.Call, error) {
 	via := r.asks[t.Way]
 	if via == nil {
 		return nil, fmt.Errorf("nobody was named to ask by the way %q", t.Way)
+	}
+	switch {
+	case t.Query != nil && t.Way == Fabric:
+		return t.Query.byLoop(r.fabric), nil
+	case t.Query != nil:
+		return t.Query.byHand(ctx, via)
 	}
 	s, err := newSample(t.Tool)
 	if err != nil {

@@ -58,6 +58,8 @@ func presetsOf(c *schema.Config) (out []schema.Hook) {
 PostToolUse/mid_stream_injection PostToolUse/high_priority_task_reminder PostToolUse/human_input PostToolUse/subagent_complete
 PostToolUse/background_tool_complete PostToolUse/round_timeout_post
 ToolError/mid_stream_injection ToolError/human_input ToolError/subagent_complete ToolError/background_tool_complete ToolError/round_timeout_post
+BeforeFinalResponse/mid_stream_injection BeforeFinalResponse/human_input BeforeFinalResponse/subagent_complete
+BeforeFinalResponse/background_tool_complete BeforeFinalResponse/round_timeout_post
 PreToolUse/round_timeout_pre`) {
 		event, handler, _ := strings.Cut(line, "/")
 		h := schema.Hook{Name: handler, Event: schema.EventType(event), Type: schema.Builtin, Handler: handler, Timeout: schema.DefaultTimeout,
@@ -66,8 +68,14 @@ PreToolUse/round_timeout_pre`) {
 			h.Matcher, h.Pool = "*update_task_status", "default"
 		}
 		for _, o := range c.Hooks {
-			if event == "ToolError" && o.Event == schema.PostToolUse && o.Agent == "" && o.Type == h.Type && o.Handler == handler {
-				h.Options, h.Matcher = o.Options, o.Matcher
+			if o.Event != schema.PostToolUse || o.Agent != "" || o.Type != h.Type || o.Handler != handler {
+				continue
+			}
+			if event == "ToolError" || event == "BeforeFinalResponse" {
+				h.Options = o.Options
+			}
+			if event == "ToolError" {
+				h.Matcher = o.Matcher
 			}
 		}
 		for n := 2; names[h.Name]; n++ {

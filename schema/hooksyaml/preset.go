@@ -17,7 +17,8 @@ const HighPriorityTaskReminder = "high_priority_task_reminder"
 // those that are there. One is left out where somebody wrote a global hook of
 // its builtin and event. What is written of a delivery hook at PostToolUse holds
 // for the preset's at ToolError, too: what is kept back from an agent must not
-// reach it because a tool failed. The names are derived behind all others, so
+// reach it because a tool failed. Its options hold at BeforeFinalResponse as well,
+// which is about no tool. The names are derived behind all others, so
 // that nobody's name is ever taken by them.
 func AddPresets(cfg *schema.Config) {
 	written := slices.DeleteFunc(slices.Clone(cfg.Hooks), func(h schema.Hook) bool { return h.Preset != "" })
@@ -55,21 +56,25 @@ func replaced(h *schema.Hook, written []schema.Hook) bool {
 	})
 }
 
-// follow gives a preset's hook at ToolError what the last global one of its
+// follow gives a preset's hook at another event what the last global one of its
 // builtin at PostToolUse says.
 func follow(h *schema.Hook, written []schema.Hook) {
-	if h.Event != schema.ToolError {
+	if h.Event != schema.ToolError && h.Event != schema.BeforeFinalResponse {
 		return
 	}
 	for i := range written {
 		if w := &written[i]; w.Agent == "" && w.Event == schema.PostToolUse && w.Type == h.Type && w.Handler == h.Handler {
-			h.Options, h.Matcher = w.Options, w.Matcher
+			h.Options = w.Options
+			if h.Event.HasTool() {
+				h.Matcher = w.Matcher
+			}
 		}
 	}
 }
 
 // delivery are the hooks that hand over what waits for an agent, in their usual
-// order, and the two of its time limits.
+// order, and the two of its time limits. Those at BeforeFinalResponse see to it that
+// no turn ends with something that nobody has read.
 func delivery() []schema.Hook {
 	var hooks []schema.Hook
 	add := func(event schema.EventType, handler, matcher, pool string) {
@@ -78,7 +83,7 @@ func delivery() []schema.Hook {
 			Pool: pool, Readonly: true, Idempotent: true, System: true, Preset: presetNames[0],
 		})
 	}
-	for _, event := range []schema.EventType{schema.PostToolUse, schema.ToolError} {
+	for _, event := range []schema.EventType{schema.PostToolUse, schema.ToolError, schema.BeforeFinalResponse} {
 		for i, handler := range schema.DeliveryStages() {
 			if i == 1 && event == schema.PostToolUse {
 				add(event, HighPriorityTaskReminder, "*update_task_status", schema.DefaultPool)

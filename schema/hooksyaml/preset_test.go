@@ -89,6 +89,23 @@ func TestWhatIsWrittenAtPostToolUseHoldsAtToolError(t *testing.T) {
 	readsBack(t, &doc.Config)
 }
 
+func TestTheEndOfATurnHasTheOptionsOfPostToolUseAndNoMatcher(t *testing.T) {
+	doc := read(t, `hooks:
+  PostToolUse: [{type: builtin, handler: human_input, matcher: Write, options: {at_end: wait}}]
+  BeforeFinalResponse: [{type: builtin, handler: subagent_complete, options: {at_end: tell}}]
+`)
+	want := "[mid_stream_injection-3] [human_input-3] [background_tool_complete-3] [round_timeout_post-3] subagent_complete=subagent_complete"
+	if d := cmp.Diff(want, places(&doc.Config, schema.BeforeFinalResponse)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	for _, h := range doc.Config.Hooks {
+		if h.Event == schema.BeforeFinalResponse && h.Handler == schema.HumanInput && (h.Matcher != "" || h.Options["at_end"] != "wait") {
+			t.Errorf("%+v", h)
+		}
+	}
+	readsBack(t, &doc.Config)
+}
+
 // What is said of stages, where it says what holds anyway.
 func TestStagesMayRepeatWhatHoldsAnyway(t *testing.T) {
 	const text = `{hooks: {PreToolUse: [{type: builtin, handler: round_timeout_pre, fail_closed: true, timeout: 30, pool: default, readonly: true, idempotent: true,

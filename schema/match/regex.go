@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // regex refuses what reads like a regular expression at the current place.
@@ -54,17 +55,21 @@ func (p *parser) instead(literal, meaning string) string {
 	return "write * for any characters, ? for one, [0-9] for one of a set, | between alternatives, or " + itself
 }
 
+// translations are the parts of regular expressions that globs have too, and group is one
+// in parentheses. They are made when a pattern is faulty: many processes that link
+// this live for one call.
 var (
-	// translations are the parts of regular expressions that globs have too.
-	translations = strings.NewReplacer(`\d+`, "[0-9]*", `\w+`, "*", `\d`, "[0-9]", `\w`, "[A-Za-z0-9_]", `\.`, ".",
-		`\_`, "_", `\-`, "-", "[^", "[!", "(?:", "(", ".*", "*", ".+", "?*", "]+", "]*", ")$", ")", "^", "", "$", "")
-	group = regexp.MustCompile(`^([^()]*)\(([^()]*)\)([^()]*)$`)
+	translations = sync.OnceValue(func() *strings.Replacer {
+		return strings.NewReplacer(`\d+`, "[0-9]*", `\w+`, "*", `\d`, "[0-9]", `\w`, "[A-Za-z0-9_]", `\.`, ".",
+			`\_`, "_", `\-`, "-", "[^", "[!", "(?:", "(", ".*", "*", ".+", "?*", "]+", "]*", ")$", ")", "^", "", "$", "")
+	})
+	group = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^()]*)\(([^()]*)\)([^()]*)$`) })
 )
 
 // globFor guesses the glob for a regular expression; "" where it can not.
 func globFor(re string) string {
-	g := translations.Replace(re)
-	if m := group.FindStringSubmatch(g); m != nil {
+	g := translations().Replace(re)
+	if m := group().FindStringSubmatch(g); m != nil {
 		if strings.Contains(m[1]+m[3], "|") {
 			return ""
 		}

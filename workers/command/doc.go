@@ -24,6 +24,9 @@
 // that is not one JSON object or is too large) is an error, for which the
 // hook's failure policy decides.
 //
+// A program looks at its event itself: it has no condition but the hook's
+// `when:`. Effects and values are members of its answer.
+//
 // # How long it lives
 //
 // A program leads a process group of its own, which is killed as a whole: at

@@ -12,6 +12,21 @@
 // code written for MassGen imports massgen.mcp_tools.hooks, which stands in for
 // the real one where that is not installed.
 //
+// A function, or an object that can be called, with an attribute `condition` is
+// called only where that is true: a function of the event too, or a coroutine
+// function, which the decorator hookfabric.hook sets. Elsewhere the hook has no opinion.
+// A condition that raises an exception counts as true, and the answer's
+// hook_errors say so; the time it takes is the hook's, and one that ends the
+// process has left the hook without an answer.
+//
+// hookfabric.handle puts a hook together of a condition, effects, a value and a
+// decision, which come in that order; the first three may be functions and coroutine
+// functions. The agent is elsewhere: effects are what such a function
+// returns, as append_message, set_flag and drop_messages make them, and one that
+// returns nothing changes nothing of the agent. Values chain: each hook of an event
+// sees what those before it made of it. A value that comes to what was
+// there is none; any other is a rewrite, for which a hook must not be readonly.
+//
 // Modules are looked up in the hooks' folders, in order, and then where the
 // interpreter looks; never in the folder that the worker happens to run in. A
 // host reads a module once: changed code counts from the next host on, so

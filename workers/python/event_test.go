@@ -19,6 +19,7 @@ func whole() *schema.Event {
 	e.Runtime, e.ToolKind, e.ToolUseID, e.HistoryRef = "claude", "file.write", "use-1", "history-1"
 	e.Timestamp = time.Date(2026, 11, 21, 10, 0, 0, 123456789, time.FixedZone("", 3600))
 	e.ToolInput, e.ToolOutput = jsontext.Value(`{"path":"ä"}`), jsontext.Value(`["out"]`)
+	e.ToolArgs = jsontext.Value(`{"paths":["ä"]}`)
 	e.Error, e.Message, e.Prompt, e.Response = "error", jsontext.Value(`{"text":"m"}`), "prompt", jsontext.Value(`"r"`)
 	e.Iteration, e.Labels, e.Native = 3, map[string]string{"team": "a"}, `{"raw":1}`
 	return e
@@ -38,7 +39,7 @@ func TestWhatAFunctionSeesOfItsEvent(t *testing.T) {
 	const fields = `"error":"error","event_id":"01980000-0000-7000-8000-000000000001","history_ref":"history-1","hook_type":"PreToolUse",` +
 		`"iteration":3,"labels":{"team":"a"},"message":{"text":"m"},"native":"{\"raw\":1}","orchestrator_id":"orchestrator-1","prompt":"prompt",` +
 		`"response":"r","runtime":"claude","session_id":"session-1","timestamp":`
-	const tool = `,"tool_input":{"path":"ä"},"tool_kind":"file.write","tool_name":"Write","tool_output":["out"],"tool_use_id":"use-1"}`
+	const tool = `,"tool_args":{"paths":["ä"]},"tool_input":{"path":"ä"},"tool_kind":"file.write","tool_name":"Write","tool_output":["out"],"tool_use_id":"use-1"}`
 	for name, c := range map[string]struct {
 		handler string
 		event   *schema.Event
@@ -48,7 +49,7 @@ func TestWhatAFunctionSeesOfItsEvent(t *testing.T) {
 			`"datetime.datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=datetime.timezone(datetime.timedelta(seconds=3600)))"` + tool},
 		"what an event does not have is None, or empty": {"attributes", bare, `{"agent_id":null,"cwd":null,"error":null,"event_id":"","history_ref":null,` +
 			`"hook_type":"PreToolUse","iteration":0,"labels":{},"message":null,"native":null,"orchestrator_id":"","prompt":null,"response":null,` +
-			`"runtime":null,"session_id":"","timestamp":"None","tool_input":{},"tool_kind":null,"tool_name":"","tool_output":null,"tool_use_id":null}`},
+			`"runtime":null,"session_id":"","timestamp":"None","tool_args":null,"tool_input":{},"tool_kind":null,"tool_name":"","tool_output":null,"tool_use_id":null}`},
 		"an event is a mapping": {"mapping", full, `{"agent_id":"agent-1","cwd":"/home/dev/project",` + fields + `"2026-11-21T10:00:00.123456789+01:00"` + tool},
 		"a mapping has MassGen's fields always": {"mapping", bare, `{"agent_id":null,"hook_type":"PreToolUse","orchestrator_id":"","session_id":"",` +
 			`"timestamp":null,"tool_input":{},"tool_name":"","tool_output":null}`},

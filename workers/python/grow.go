@@ -78,7 +78,7 @@ func (h *host) begin(functions []*function) (map[uint32]bool, error) {
 	at := &h.pool.site
 	b := beginning{
 		Dirs: at.dirs, Memory: at.limits.Memory, Most: schema.MaxResult,
-		Words: wordsSource, Massgen: massgenSource, Functions: []loading{},
+		Words: wordsSource, Loop: loopSource, Massgen: massgenSource, Functions: []loading{},
 	}
 	for _, f := range functions {
 		b.Functions = append(b.Functions, loading{f.number, f.handler})

@@ -28,7 +28,7 @@ func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, e
 	if err != nil {
 		return schema.Result{}, fmt.Errorf("the event can not be written as JSON: %w", err)
 	}
-	if len(event) > schema.MaxPayload {
+	if len(event) > schema.MaxPayload+len(e.History) { // which is bounded by itself
 		return schema.Result{}, fmt.Errorf("the event has %d bytes; a hook gets at most %d", len(event), schema.MaxPayload)
 	}
 	a, err := h.pool.call(ctx, &call{function: h.function, event: event, alone: !h.shares})
@@ -40,18 +40,24 @@ func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, e
 
 // judge turns what a host says into the hook's answer.
 func (h *handler) judge(ctx context.Context, t schema.EventType, a answer) (schema.Result, error) {
+	if a.Noted != "" {
+		h.runner.log.WarnContext(ctx, "a hook's condition raised an exception and counts as true", "hook", h.hook, "handler", h.name, "traceback", a.Doubt)
+	}
 	if err := a.fault(); err != nil {
 		if a.Traceback != "" {
 			h.runner.log.WarnContext(ctx, "hook raised an exception", "hook", h.hook, "handler", h.name, "traceback", a.Traceback)
 		}
-		return schema.Result{}, fmt.Errorf("%q %w", h.name, err)
+		return schema.Result{}, fmt.Errorf("%q %w%s", h.name, err, a.besides())
 	}
-	if len(a.Result) == 0 {
-		return schema.Result{}, nil
+	var res schema.Result
+	if len(a.Result) > 0 {
+		var err error
+		if res, err = schema.DecodeResult(t, a.Result); err != nil {
+			return schema.Result{}, fmt.Errorf("%q: %w%s", h.name, err, a.besides())
+		}
 	}
-	res, err := schema.DecodeResult(t, a.Result)
-	if err != nil {
-		return schema.Result{}, fmt.Errorf("%q: %w", h.name, err)
+	if a.Noted != "" {
+		res.HookErrors = append([]string{a.Noted}, res.HookErrors...)
 	}
 	return res, nil
 }

@@ -18,6 +18,8 @@ var (
 	hostSource string
 	//go:embed hookfabric/__init__.py
 	wordsSource string
+	//go:embed hookfabric/_loop.py
+	loopSource string
 	//go:embed hookfabric/_massgen.py
 	massgenSource string
 )
@@ -28,6 +30,7 @@ type beginning struct {
 	Memory    int64     `json:"memory"`
 	Most      int       `json:"most"`
 	Words     string    `json:"words"`
+	Loop      string    `json:"loop"`
 	Massgen   string    `json:"massgen"`
 	Functions []loading `json:"functions"`
 }
@@ -56,6 +59,8 @@ type answer struct {
 	Error     string         `json:"error"`
 	Raised    bool           `json:"raised"`
 	Traceback string         `json:"traceback"`
+	Noted     string         `json:"noted"` // how its condition failed
+	Doubt     string         `json:"doubt"` // the traceback of that
 	Spent     bool           `json:"spent"` // its host is good for nothing more
 	Async     bool           `json:"async"`
 	Loaded    []uint32       `json:"loaded"`
@@ -74,4 +79,12 @@ func (a *answer) fault() error {
 		return fmt.Errorf("raised %s", a.Error)
 	}
 	return errors.New(a.Error)
+}
+
+// besides is what an error says of the condition as well.
+func (a *answer) besides() string {
+	if a.Noted == "" {
+		return ""
+	}
+	return "; " + a.Noted
 }

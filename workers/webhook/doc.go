@@ -22,6 +22,9 @@
 // nothing at all; something that is not called JSON, is compressed, or is larger
 // than [schema.MaxResult]) is an error, for which the hook's failure policy decides.
 //
+// A server looks at its event itself: it has no condition but the hook's `when:`.
+// Effects and values are members of its answer.
+//
 // # How it is asked
 //
 // Over connections that are kept, as many as a worker has calls under way at

@@ -73,7 +73,7 @@ func (h *handler) request(ctx context.Context, e *schema.Event) (*http.Request, 
 	if err != nil {
 		return nil, fmt.Errorf("the event can not be written as JSON: %w", err)
 	}
-	if len(body) > schema.MaxEvent {
+	if len(body) > schema.MaxEvent+len(e.History) { // which is bounded by itself
 		return nil, fmt.Errorf("the event has %d bytes; at most %d are sent to %s", len(body), schema.MaxEvent, h.name)
 	}
 	once := &once{body: body, idempotent: h.idempotent}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
 // LeaseFor is how long an event keeps what it brought.
@@ -37,6 +38,8 @@ type Fabric struct {
 	ID string
 	// Items wait, until they are acknowledged.
 	Items []schema.Injection
+	// Matchers are those of items, by their sequences.
+	Matchers map[uint64]string
 	// Leases are by event.
 	Leases map[string]Lease
 	// Objects are by digest.
@@ -48,21 +51,35 @@ type Fabric struct {
 	Silent bool
 	// Deaf: what a question acknowledges does not count.
 	Deaf bool
+	// Version is the version of the configuration that verdicts name, and Guards are
+	// the hooks of its policy, which Signer signs; nil: the fabric has no policy.
+	Version uint64
+	Guards  []schema.PolicyHook
+	Signer  *guard.Signer
 	// Answer is asked about each control request before it is served; true: it
 	// was answered, or its answer is to be lost. nil: all are served.
 	Answer func(verb string, m *nats.Msg) bool
 
-	// Asked, Acks, Fetches and Drains are what came.
+	// OnEvent is the same for questions about events.
+	OnEvent func(m *nats.Msg, q bus.EventRequest) bool
+
+	// Asked, Acks, Fetches, Drains and Keeps are what came.
 	Asked   []bus.EventRequest
 	Acks    []schema.AckRequest
 	AckedAt []time.Time
 	Fetches int
 	Drains  []schema.DrainRequest
+	Keeps   []schema.KeepRequest
+	// Policies counts the questions for the policy, Unjudged holds how often each
+	// call was handed in, by its event's id, and Recorded the calls as they came.
+	Policies int
+	Unjudged map[string]int
+	Recorded []schema.Unjudged
 }
 
 // New is a fabric that nobody can ask yet.
 func New(id string) *Fabric {
-	return &Fabric{ID: id, Leases: map[string]Lease{}, Objects: map[string][]byte{}}
+	return &Fabric{ID: id, Leases: map[string]Lease{}, Objects: map[string][]byte{}, Unjudged: map[string]int{}}
 }
 
 // Serve has the fabric answer what is asked on a connection.
@@ -104,6 +121,12 @@ func (f *Fabric) event(m *nats.Msg) {
 		Respond(m, &schema.Verdict{Decision: schema.Deny, Reason: err.Error(), Fabric: f.ID})
 		return
 	}
+	f.Lock()
+	taken := f.OnEvent
+	f.Unlock()
+	if taken != nil && taken(m, q) {
+		return
+	}
 	Respond(m, f.Judge(q))
 }
 
@@ -112,7 +135,7 @@ func (f *Fabric) Judge(q bus.EventRequest) *schema.Verdict {
 	f.Lock()
 	defer f.Unlock()
 	f.Asked = append(f.Asked, q)
-	v := &schema.Verdict{Decision: schema.Continue, Fabric: f.ID, Workspaces: f.Workspaces, Restart: f.Restart}
+	v := &schema.Verdict{Decision: schema.Continue, Fabric: f.ID, ConfigVersion: f.Version, Workspaces: f.Workspaces, Restart: f.Restart}
 	if !f.Deaf {
 		f.done(q.Acks)
 	}
@@ -172,6 +195,12 @@ func (f *Fabric) control(m *nats.Msg) {
 		f.Fetch(m)
 	case schema.VerbDrain:
 		f.drain(m)
+	case schema.VerbPolicy:
+		f.policy(m)
+	case schema.VerbRecord:
+		f.record(m)
+	case schema.VerbKeep:
+		f.keep(m)
 	default:
 		Refuse(m, schema.CodeBadRequest, "an unknown verb")
 	}
@@ -216,7 +245,23 @@ func (f *Fabric) drain(m *nats.Msg) {
 		return
 	}
 	f.Drains = append(f.Drains, r)
+	if r.One {
+		Respond(m, f.drainOne(r.EventID))
+		return
+	}
 	Respond(m, f.Drain(r.EventID))
+}
+
+// drainOne is the next item, or the one that the event has. The caller holds the lock.
+func (f *Fabric) drainOne(event string) *schema.DrainAnswer {
+	all := f.claim(event)
+	d := &schema.DrainAnswer{Fabric: f.ID, EventID: event}
+	if len(all) == 0 {
+		return d
+	}
+	f.Leases[event] = Lease{[]uint64{all[0].Sequence}, time.Now().Add(LeaseFor)}
+	d.Content, d.Injections, d.Sequence, d.Matcher, d.Remaining = all[0].Content, all[:1], all[0].Sequence, f.Matchers[all[0].Sequence], len(all)-1
+	return d
 }
 
 // Drain is all that waits, as one message. The caller holds the lock.

@@ -3,15 +3,21 @@
 // brokers need it.
 //
 // A condition sees what fields.go declares: every field of the event with its
-// type, but for history_ref, which only says where something lies, and native,
-// which is there only for hooks that need it. What an event does not have is
+// type, but for history_ref, which only says where something lies, and history and
+// native, which are there only for hooks that need them. What an event does not have is
 // an empty string, 0 or an empty map; message, response and tool_output, which
-// may be anything, are null then. The fields of tool_input are not known
-// before it is there: one that is missing is an error, and the condition counts
+// may be anything, are null then. The fields of tool_args, tool_input and flags are not
+// known before it is there: one that is missing is an error, and the condition counts
 // as true, unless the condition asks first, as in
 //
 //	has(tool_input.command) && tool_input.command.contains("rm ")
 //	tool_input.?command.orValue("").contains("rm ")
+//
+// Beside the event's fields there are the words of a loop's status, see status.go: event and
+// agent, and tool_call, tool_result and assistant_message, which are null at events that are
+// not about one, as in
+//
+//	assistant_message != null && !assistant_message.content.contains("<answer>")
 //
 // Beside CEL's own functions and macros there are optional values (the ? above),
 // the strings extension (lowerAscii, split, replace, …), the sets extension

@@ -37,6 +37,7 @@ func view(body string) *dispatch.View { return dispatch.NewView(routing, []byte(
 const whole = `{
 	"hook_type": "claimed", "agent_id": "claimed", "session_id": "claimed", "event_id": "claimed",
 	"orchestrator_id": "o1", "runtime": "claude", "timestamp": "2026-01-02T15:04:05Z", "tool_name": "Bash", "tool_kind": "shell",
+	"tool_args": {"command": "rm -rf /", "paths": ["/etc/passwd"]},
 	"tool_input": {"command": "rm -rf /", "lines": 120, "big": 9007199254740993, "whole": 3.0, "half": 2.5, "null": null,
 		"yes": true, "paths": ["/etc/passwd", "/tmp/x"], "nested": {"deep": [1, 2.5]}},
 	"tool_output": {"stdout": ["a", "b"]}, "tool_use_id": "t1", "error": "broke", "message": "hello", "prompt": "do it",
@@ -58,6 +59,8 @@ func TestAConditionSeesEveryFieldOfTheEvent(t *testing.T) {
 func TestAConditionSeesWhatIsInTheToolsInput(t *testing.T) {
 	for expr, want := range map[string]bool{
 		`tool_input.command.contains("rm ")`:                                       true,
+		`tool_kind == "shell" && tool_args.command.contains("rm")`:                 true,
+		`tool_args.paths.exists(p, p.startsWith("/etc/"))`:                         true,
 		`tool_input.lines > 100`:                                                   true,
 		`tool_input.lines > 100.5`:                                                 true,
 		`tool_input.lines > 120`:                                                   false,
@@ -93,7 +96,7 @@ func TestAConditionSeesWhatIsInTheToolsInput(t *testing.T) {
 func TestWhatAnEventDoesNotHaveIsEmpty(t *testing.T) {
 	for _, expr := range []string{
 		`runtime == "" && orchestrator_id == "" && tool_kind == "" && tool_use_id == "" && error == "" && prompt == "" && cwd == ""`,
-		`iteration == 0`, `labels == {}`, `tool_input == {}`, `tool_output == null`, `message == null`, `response == null`,
+		`iteration == 0`, `labels == {}`, `tool_args == {}`, `tool_input == {}`, `tool_output == null`, `message == null`, `response == null`,
 		`timestamp < timestamp("0001-01-02T00:00:00Z")`, `!("team" in labels)`, `labels.?team.orValue("none") == "none"`,
 	} {
 		holds(t, expr, `{}`, true)

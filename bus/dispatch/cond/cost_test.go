@@ -44,7 +44,7 @@ type costly struct{ expr, body string }
 func expensive() map[string]costly {
 	numbers := strings.TrimSuffix(strings.Repeat("1,", 10_000), ",")
 	long := strings.Repeat("a", 4<<20)
-	body := fmt.Sprintf(`{"tool_input": {"list": [%s], "long": %q, "some": %q, "part": %q}}`, numbers, long, long[:100_000], long[:2000])
+	body := fmt.Sprintf(`{"tool_input": {"list": [%s], "long": %q, "some": %q, "part": %q}, "flags": {"long": %[2]q}}`, numbers, long, long[:100_000], long[:2000])
 	return map[string]costly{
 		"a loop":                      {`tool_input.list.all(x, x == 1)`, body},
 		"a loop in a loop":            {`tool_input.list.all(x, tool_input.list.all(y, x == y))`, body},
@@ -65,6 +65,10 @@ func expensive() map[string]costly {
 		"a text turned into bytes":    {`tool_input.list.all(x, bytes(tool_input.some).size() > 0)`, body},
 		"a deep list compared":        {`tool_input.list.all(x, [tool_input.list] == [tool_input.list])`, body},
 		"a deep list looked through":  {`tool_input.list.all(x, [tool_input.list] in [[tool_input.list]])`, body},
+		"a call's list in a loop":     {`tool_call.input.list.all(x, tool_call.input.list.all(y, x == y))`, body},
+		"a call's text for each":      {`tool_call.input.list.all(x, tool_call.input.some.lowerAscii() != "b")`, body},
+		"calls compared for each":     {`tool_call.input.list.all(x, [tool_call] == [tool_call])`, body},
+		"a flag's pattern":            {`flags.long.matches("(a+a+)+y")`, body},
 		"a loop over a large list":    {`tool_input.list.filter(x, x > 2).size() + tool_input.list.filter(x, x > 3).size() == 1`, body},
 	}
 }
@@ -142,6 +146,7 @@ func BenchmarkHolds(b *testing.B) {
 		"has":     `has(tool_input.command) && tool_input.command.contains("rm ")`,
 		"maybe":   `tool_input.?command.orValue("").matches("^rm\\s")`,
 		"labels":  `labels.team == "red" && cwd.startsWith("/home")`,
+		"status":  `event == "PreToolUse" && tool_call.name == "Bash" && tool_call.input.command.contains("rm ")`,
 	} {
 		c, read := compile(b, expr), view(body)
 		b.Run(name+"/new", func(b *testing.B) {

@@ -19,26 +19,40 @@ import (
 type field struct {
 	name string
 	kind *cel.Type
-	// of is its value; nil: it is JSON, which raw finds.
-	of  func(*schema.Event) any
-	raw func(*schema.Event) jsontext.Value
+	// of is its value; nil: it is JSON, which raw finds, or made of others.
+	of   func(*schema.Event) any
+	raw  func(*schema.Event) jsontext.Value
+	made func(*facts, *schema.Event) (any, error)
 }
 
 // routed are the fields that are known without the event's body.
-var routed = map[string]func(*schema.Routing) string{
-	"hook_type":  func(r *schema.Routing) string { return string(r.Event) },
-	"event_id":   func(r *schema.Routing) string { return r.ID },
-	"session_id": func(r *schema.Routing) string { return r.Session },
-	"agent_id":   func(r *schema.Routing) string { return r.Agent },
-	"tool_name":  func(r *schema.Routing) string { return r.Tool },
+var routed = []string{"hook_type", "event", "event_id", "session_id", "agent_id", "agent", "tool_name"}
+
+// route is the value of a field that is known without the event's body.
+func route(r *schema.Routing, name string) (string, bool) {
+	switch name {
+	case "hook_type", "event":
+		return string(r.Event), true
+	case "event_id":
+		return r.ID, true
+	case "session_id":
+		return r.Session, true
+	case "agent_id", "agent":
+		return r.Agent, true
+	case "tool_name":
+		return r.Tool, true
+	}
+	return "", false
 }
 
-// fields are those that are in the body, in the order of the event.
+// fields are those that are in the body, in the order of the event, and what is
+// made of them.
 var fields = []field{
 	{name: "orchestrator_id", kind: cel.StringType, of: func(e *schema.Event) any { return e.OrchestratorID }},
 	{name: "runtime", kind: cel.StringType, of: func(e *schema.Event) any { return e.Runtime }},
 	{name: "timestamp", kind: cel.TimestampType, of: func(e *schema.Event) any { return e.Timestamp }},
 	{name: "tool_kind", kind: cel.StringType, of: func(e *schema.Event) any { return e.ToolKind }},
+	{name: "tool_args", kind: cel.MapType(cel.StringType, cel.DynType), raw: func(e *schema.Event) jsontext.Value { return e.ToolArgs }},
 	{name: "tool_input", kind: cel.MapType(cel.StringType, cel.DynType), raw: func(e *schema.Event) jsontext.Value { return e.ToolInput }},
 	{name: "tool_output", kind: cel.DynType, raw: func(e *schema.Event) jsontext.Value { return e.ToolOutput }},
 	{name: "tool_use_id", kind: cel.StringType, of: func(e *schema.Event) any { return e.ToolUseID }},
@@ -49,11 +63,15 @@ var fields = []field{
 	{name: "iteration", kind: cel.IntType, of: func(e *schema.Event) any { return e.Iteration }},
 	{name: "cwd", kind: cel.StringType, of: func(e *schema.Event) any { return e.Cwd }},
 	{name: "labels", kind: cel.MapType(cel.StringType, cel.StringType), of: func(e *schema.Event) any { return e.Labels }},
+	{name: "flags", kind: cel.MapType(cel.StringType, cel.DynType), raw: func(e *schema.Event) jsontext.Value { return e.Flags }},
+	{name: "tool_call", kind: cel.DynType, made: toolCall},
+	{name: "tool_result", kind: cel.DynType, made: toolResult},
+	{name: "assistant_message", kind: cel.DynType, made: assistantMessage},
 }
 
 func declarations() []cel.EnvOption {
 	options := make([]cel.EnvOption, 0, len(routed)+len(fields)+16)
-	for name := range routed {
+	for _, name := range routed {
 		options = append(options, cel.Variable(name, cel.StringType))
 	}
 	for _, f := range fields {
@@ -75,8 +93,8 @@ func (*facts) Parent() interpreter.Activation { return nil }
 // ResolveName is the value of a field. What can not be read is an error in
 // CEL's own terms, which only counts where the condition depends on it.
 func (f *facts) ResolveName(name string) (any, bool) {
-	if of := routed[name]; of != nil {
-		return of(&f.view.Routing), true
+	if v, ok := route(&f.view.Routing, name); ok {
+		return v, true
 	}
 	if v, ok := f.values[name]; ok {
 		return v, true
@@ -94,19 +112,39 @@ func (f *facts) read(of *field) any {
 	if err != nil {
 		return types.NewErr("%v", err)
 	}
-	if of.raw == nil {
+	if of.of != nil {
 		return of.of(e)
 	}
-	v, err := decode(of.raw(e))
+	if of.raw != nil {
+		return f.json(of.name, of.raw(e), of.kind != cel.DynType)
+	}
+	v, err := of.made(f, e)
 	if err != nil {
 		v = types.NewErr("%s: %v", of.name, err)
-	} else if v == nil && of.kind != cel.DynType {
+	}
+	return f.keep(of.name, v)
+}
+
+// json is the value of a field that is JSON. Another field may be made of it: it
+// is read once for both.
+func (f *facts) json(name string, raw jsontext.Value, isMap bool) any {
+	if v, ok := f.values[name]; ok {
+		return v
+	}
+	v, err := decode(raw)
+	if err != nil {
+		v = types.NewErr("%s: %v", name, err)
+	} else if v == nil && isMap {
 		v = map[string]any{}
 	}
+	return f.keep(name, v)
+}
+
+func (f *facts) keep(name string, v any) any {
 	if f.values == nil {
 		f.values = make(map[string]any, 1)
 	}
-	f.values[of.name] = v
+	f.values[name] = v
 	return v
 }
 
@@ -117,11 +155,18 @@ const maxValues = 1 << 14
 // decode reads JSON as CEL knows it: whole numbers are integers, because a
 // person who writes `tool_input.lines > 100` compares with one.
 func decode(raw jsontext.Value) (any, error) {
+	v, _, err := decodeWithin(raw, maxValues)
+	return v, err
+}
+
+// decodeWithin reads JSON of at most so many values, and says how many more there may be.
+func decodeWithin(raw jsontext.Value, left int) (any, int, error) {
 	if len(raw) == 0 {
-		return nil, nil
+		return nil, left, nil
 	}
-	d := decoding{dec: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true)), left: maxValues}
-	return d.value()
+	d := decoding{dec: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true)), left: left}
+	v, err := d.value()
+	return v, d.left, err
 }
 
 // decoding is the reading of one field.

@@ -2,7 +2,6 @@ package cond
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,21 +9,23 @@ import (
 
 // strangers are names that people expect, and what ours is called.
 var strangers = map[string]string{
-	"event":       "write its fields by themselves, such as tool_name",
+	"status":      "write its fields by themselves, such as iteration",
 	"hook_event":  "write hook_type",
 	"event_type":  "write hook_type",
-	"agent":       "write agent_id",
 	"session":     "write session_id",
 	"tool":        "write tool_name",
 	"input":       "write tool_input",
-	"args":        "write tool_input",
+	"args":        "write tool_args, or tool_input for what the runtime itself says",
 	"arguments":   "write tool_input",
 	"output":      "write tool_output",
 	"result":      "write tool_output",
 	"command":     "write tool_input.command",
 	"file_path":   "write tool_input.file_path",
 	"native":      "conditions do not see it: only hooks that need it are sent it",
+	"history":     "conditions do not see it: only hooks that need it are sent it",
 	"history_ref": "conditions do not see it: it only says where the history lies",
+	"messages":    "conditions do not see the conversation: only hooks that need history are sent it",
+	"flag":        "write flags",
 	"True":        "write true",
 	"False":       "write false",
 	"None":        "write null",
@@ -99,7 +100,7 @@ func folded(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_",
 
 // names are the fields that a condition knows.
 func names() []string {
-	all := slices.Collect(maps.Keys(routed))
+	all := slices.Clone(routed)
 	for _, f := range fields {
 		all = append(all, f.name)
 	}

@@ -12,7 +12,7 @@ import (
 
 func expected() model.Expectation {
 	answers := script{
-		"a": {Injections: []schema.Injection{{Content: "x"}}, HookErrors: []string{"odd"}, Effects: []jsontext.Value{raw(`{"e":1}`)}},
+		"a": {Injections: []schema.Injection{{Content: "x"}}, HookErrors: []string{"odd"}, Effects: []jsontext.Value{raw(`{"set_flag":{"e":1}}`)}},
 		"b": {Decision: schema.Ask, Reason: "sure?", UpdatedInput: raw(`{"b":1,"a":2}`)},
 	}
 	return model.Judge(config(pre("a"), pre("b")), bash(), answers.ask, model.Options{})

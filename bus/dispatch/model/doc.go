@@ -9,6 +9,7 @@
 //
 //   - rules.go: the table of events, decisions, values and rewrites.
 //   - normalise.go: what one answer of one hook counts for: [Normalise].
+//   - effect.go: which effects there are.
 //   - fold.go: how two results become one: [Fold].
 //   - resolve.go: which hooks an event concerns, in which order: [Resolve], [Guarded].
 //   - stages.go: those among them that the aggregator itself is: [Stages].
@@ -47,6 +48,7 @@
 //     nothing ends there.
 //   - A JSON null is an absent part.
 //   - An illegal decision counts as none when the answer's value is judged.
+//   - Of the effects of one answer the first 64 count; all others are one fault.
 //   - Every body is held against its header's tool name; otherwise nobody reads
 //     one that no enforcing hook concerns, so an unreadable one there goes
 //     unnoticed. A condition that only asks what the routing says is as good as

@@ -19,40 +19,42 @@ import (
 //     name   that decision         x  the value is dropped with a sentence
 //     =      the value is kept     ~  the value is a rewrite: kept, unless the hook
 //     is readonly (an error) or has ended the chain
+//     ?  the same of an object; another is dropped with a sentence, and an error
+//     of a hook that is fail-closed
 var matrix = struct {
 	columns string
 	rows    []matrixRow
 }{
-	columns: "none continue allow ask deny retry stop fail DENY",
+	columns: "none continue allow ask deny retry stop fail reject DENY",
 	rows: []matrixRow{
-		{schema.SessionStart, "", "- - - ! ! ! ! ! !", "-x -x -x !x !x !x !x !x !x"},
-		{schema.SessionEnd, "", "- - - ! ! ! ! ! !", "-x -x -x !x !x !x !x !x !x"},
-		{schema.UserPromptSubmit, "deny", "- - - ! deny ! ! ! !", "-x -x -x !x denyx !x !x !x !x"},
-		{schema.BeforeLLMCall, "fail", "- - - ! ! ! ! fail !", "-x -x -x !x !x !x stop= failx !x"},
-		{schema.AfterLLMCall, "fail", "- - - ! ! retry ! fail !", "-~ -~ -~ !~ !~ retry~ stop= fail~ !~"},
-		{schema.PreToolUse, "deny", "- - allow ask deny ! ! fail !", "-x -x allowx askx denyx !x stop= failx !x"},
-		{schema.PostToolUse, "", "- - - ! deny ! ! fail !", "-x -x -x !x denyx !x !x failx !x"},
-		{schema.ToolError, "", "- - - ! deny ! ! fail !", "-x -x -x !x denyx !x !x failx !x"},
-		{schema.BeforeFinalResponse, "fail", "- - - ! ! retry ! fail !", "-~ -~ -~ !~ !~ retry~ stop= fail~ !~"},
-		{schema.QueryEnd, "", "- - - ! ! ! ! fail !", "-~ -~ -~ !~ !~ !~ !~ fail~ !~"},
+		{schema.SessionStart, "", "- - - ! ! ! ! ! ! !", "-x -x -x !x !x !x !x !x !x !x"},
+		{schema.SessionEnd, "", "- - - ! ! ! ! ! ! !", "-x -x -x !x !x !x !x !x !x !x"},
+		{schema.UserPromptSubmit, "deny", "- - - ! deny ! ! ! ! !", "-x -x -x !x denyx !x !x !x !x !x"},
+		{schema.BeforeLLMCall, "fail", "- - - ! ! ! ! fail fail !", "-x -x -x !x !x !x stop= failx failx !x"},
+		{schema.AfterLLMCall, "fail", "- - - ! ! retry ! fail fail !", "-~ -~ -~ !~ !~ retry~ stop= fail~ fail~ !~"},
+		{schema.PreToolUse, "deny", "- - allow ask deny ! ! fail fail !", "-? -? allow? ask? deny? !? stop= fail? fail? !?"},
+		{schema.PostToolUse, "", "- - - ! deny ! ! fail fail !", "-~ -~ -~ !~ deny~ !~ !~ fail~ fail~ !~"},
+		{schema.ToolError, "", "- - - ! deny ! ! fail fail !", "-~ -~ -~ !~ deny~ !~ !~ fail~ fail~ !~"},
+		{schema.BeforeFinalResponse, "fail", "- - - ! ! retry ! fail fail !", "-~ -~ -~ !~ !~ retry~ stop= fail~ fail~ !~"},
+		{schema.QueryEnd, "", "- - - ! ! ! ! fail fail !", "-~ -~ -~ !~ !~ !~ !~ fail~ fail~ !~"},
 	},
 }
 
 type matrixRow struct {
 	event schema.EventType
 	// policy is what "deny" means when a failure policy says it.
-	policy          schema.Decision
-	alone, withText string
+	policy           schema.Decision
+	alone, withValue string
 }
 
 func TestMatrix(t *testing.T) {
 	cells := 0
 	columns := strings.Fields(matrix.columns)
 	for _, row := range matrix.rows {
-		for _, value := range []string{"", `"text"`} {
+		for _, value := range []string{"", `"text"`, `{"n":1}`} {
 			marks := strings.Fields(row.alone)
 			if value != "" {
-				marks = strings.Fields(row.withText)
+				marks = strings.Fields(row.withValue)
 			}
 			for i, column := range columns {
 				for flags := range 4 {
@@ -63,7 +65,7 @@ func TestMatrix(t *testing.T) {
 			}
 		}
 	}
-	if want := 10 * 9 * 2 * 4; cells != want || len(matrix.rows) != len(schema.EventTypes()) {
+	if want := 10 * 10 * 3 * 4; cells != want || len(matrix.rows) != len(schema.EventTypes()) {
 		t.Errorf("the matrix has %d cells and %d events, want %d and %d", cells, len(matrix.rows), want, len(schema.EventTypes()))
 	}
 }
@@ -78,10 +80,11 @@ func TestSchemaKnowsTheMatrix(t *testing.T) {
 		if chain := slices.Contains(chains, row.event); row.event.Chains() != chain {
 			t.Errorf("%s is a chain: %t, want %t", row.event, !chain, chain)
 		}
-		for i, mark := range strings.Fields(row.withText) {
+		for i, mark := range strings.Fields(row.withValue) {
 			d := schema.Decision(columns[i])
-			// An allow that nobody needs is no opinion, though not a decision.
-			if i == 0 || d == schema.Allow {
+			// An allow that nobody needs is no opinion, though not a decision; a reject
+			// is a fail.
+			if i == 0 || d == schema.Allow || d == schema.Reject {
 				continue
 			}
 			if legal := !strings.HasPrefix(mark, "!"); row.event.Permits(d) != legal {
@@ -98,7 +101,7 @@ type cell struct {
 }
 
 func (c cell) name() string {
-	return fmt.Sprintf("%s/%s/value=%t/fail_closed=%t/readonly=%t", c.row.event, c.column, c.value != "", c.failClosed, c.readonly)
+	return fmt.Sprintf("%s/%s/value=%s/fail_closed=%t/readonly=%t", c.row.event, c.column, c.value, c.failClosed, c.readonly)
 }
 
 func (c cell) test(t *testing.T) {
@@ -110,7 +113,10 @@ func (c cell) test(t *testing.T) {
 	got := model.Normalise(h, c.row.event, model.Answer{Result: r})
 
 	decision, faults, failed := c.read()
-	if failed && c.failClosed && !decisive(decision) {
+	if failed && decision == schema.Allow {
+		decision = schema.None // who failed allows nothing
+	}
+	if failed && c.failClosed && !decisive(decision) && c.row.policy != schema.None {
 		decision = c.row.policy
 	}
 	if got.Decision != decision {
@@ -122,8 +128,13 @@ func (c cell) test(t *testing.T) {
 	if kind := got.ExecutedHooks[0].Outcome; (kind == schema.Errored) != failed {
 		t.Errorf("outcome %q, want an error: %t", kind, failed)
 	}
-	if kept := c.kept(decision); (got.Value != nil) != kept {
-		t.Errorf("value %s, want it kept: %t", got.Value, kept)
+	value := map[schema.EventType]jsontext.Value{schema.PreToolUse: got.UpdatedInput, schema.PostToolUse: got.UpdatedOutput, schema.ToolError: got.UpdatedOutput}
+	at, elsewhere := value[c.row.event], got.Value
+	if strings.HasSuffix(c.mark, "=") || c.row.event.Rewrites() != schema.RewriteInput && c.row.event.Rewrites() != schema.RewriteOutput {
+		at, elsewhere = got.Value, value[c.row.event]
+	}
+	if kept := c.kept(decision); (at != nil) != kept || elsewhere != nil {
+		t.Errorf("value %s, and %s; want it kept: %t", at, elsewhere, kept)
 	}
 	if decision == schema.None && got.Reason != "" {
 		t.Errorf("no opinion has the reason %q", got.Reason)
@@ -135,7 +146,7 @@ func (c cell) test(t *testing.T) {
 
 // read is the cell's mark in plain terms.
 func (c cell) read() (d schema.Decision, faults int, failed bool) {
-	word := strings.TrimRight(c.mark, "x=~")
+	word := strings.TrimRight(c.mark, "x=~?")
 	switch word {
 	case "-":
 	case "!":
@@ -144,22 +155,27 @@ func (c cell) read() (d schema.Decision, faults int, failed bool) {
 		d = schema.Decision(word)
 	}
 	switch {
-	case strings.HasSuffix(c.mark, "x") && c.value != "":
-		faults++
-	case strings.HasSuffix(c.mark, "~") && c.readonly:
+	case c.rewrite() && c.readonly:
 		faults, failed = faults+1, true
+	case strings.HasSuffix(c.mark, "x"):
+		faults++
+	case strings.HasSuffix(c.mark, "?") && c.value[0] != '{':
+		faults, failed = faults+1, failed || c.failClosed
 	}
 	return d, faults, failed
 }
+
+// rewrite: the value is meant as one.
+func (c cell) rewrite() bool { return strings.HasSuffix(c.mark, "~") || strings.HasSuffix(c.mark, "?") }
 
 func (c cell) kept(d schema.Decision) bool {
 	switch {
 	case strings.HasSuffix(c.mark, "="):
 		return true
-	case !strings.HasSuffix(c.mark, "~") || c.readonly:
+	case !c.rewrite() || c.readonly || strings.HasSuffix(c.mark, "?") && c.value[0] != '{':
 		return false
 	}
-	return !decisive(d) || c.row.event == schema.QueryEnd
+	return !decisive(d) || !slices.Contains(chains, c.row.event)
 }
 
 func decisive(d schema.Decision) bool {

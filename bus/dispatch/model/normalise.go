@@ -3,6 +3,8 @@ package model
 import (
 	"fmt"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -83,6 +85,16 @@ func (n *normaliser) err(format string, args ...any) {
 	}
 }
 
+// misshapen: what a guard wanted changed does not pass unchanged, because the
+// guard said it wrong.
+func (n *normaliser) misshapen(format string, args ...any) {
+	if n.hook.FailClosed {
+		n.err(format, args...)
+	} else {
+		n.note(format, args...)
+	}
+}
+
 // heard: only an answer that came, if a faulty one, has parts. What came too
 // late is never applied: that hook ran into its deadline.
 func (n *normaliser) heard(sentence string) {
@@ -129,6 +141,9 @@ func (n *normaliser) size() {
 // Whatever else the event does not list is an error, never an allow.
 func (n *normaliser) decision() {
 	d := n.in.Decision
+	if d == "reject" && n.rule.permits(schema.Fail) {
+		d = schema.Fail
+	}
 	switch {
 	case d == schema.None, d == schema.Continue:
 	case d == schema.Allow && !n.rule.permits(d):
@@ -149,61 +164,73 @@ func (n *normaliser) stopValue() bool {
 	return !absent(n.in.Value) && (!n.rule.messageStop || isMessage(n.in.Value))
 }
 
-// value: it belongs to a stop, or replaces the message or the response. A
-// readonly hook may stop, but not replace.
+// value: it belongs to a stop, or replaces what the event is about, unless the
+// answer says that in another member too, which counts then. A readonly hook may
+// stop, but not replace.
 func (n *normaliser) value() {
 	v := n.in.Value
 	faultyStop := n.in.Decision == schema.Stop && n.rule.permits(schema.Stop) && n.out.Decision != schema.Stop
+	twice := n.rule.rewrite == input && !absent(n.in.UpdatedInput) || n.rule.rewrite == output && !absent(n.in.UpdatedOutput)
 	switch {
 	case absent(v):
 	case n.out.Decision == schema.Stop:
 		n.out.Value = v
 	case faultyStop: // the missing value has been said already
-	case n.rule.rewrite != message && n.rule.rewrite != response:
+	case n.rule.rewrite == nothing:
 		n.note("nothing takes a value here")
+	case twice:
+		n.note("the rewrite stands there already")
+	default:
+		n.replace(v, "value")
+	}
+}
+
+// replace: a rewrite from a readonly hook is an error, a tool's input is an
+// object, and a message is one or a text.
+func (n *normaliser) replace(v jsontext.Value, named string) {
+	switch of := n.rule.rewrite; {
 	case n.hook.Readonly:
-		n.err("a readonly hook rewrites the message or response")
-	case n.rule.rewrite == message && !isMessage(v):
-		n.note("the value is no message")
+		n.err("a readonly hook has %s", named)
+	case of == input && v.Kind() != '{', of == message && !isMessage(v):
+		n.misshapen("%s is of a wrong type", named)
+	case of == input:
+		n.out.UpdatedInput = v
+	case of == output:
+		n.out.UpdatedOutput = v
 	default:
 		n.out.Value = v
 	}
 }
 
-// updates: a rewrite from a readonly hook is an error, a rewrite of what can
-// not be rewritten here is dropped, and a tool's input is an object.
+// updates: a rewrite of what can not be rewritten here is dropped.
 func (n *normaliser) updates() {
-	in, out := n.in.UpdatedInput, n.in.UpdatedOutput
-	switch {
-	case absent(in):
-	case n.rule.rewrite != input:
-		n.note("updated_input here")
-	case n.hook.Readonly:
-		n.err("a readonly hook rewrites the input")
-	case in.Kind() != '{':
-		n.note("updated_input is no object")
-	default:
-		n.out.UpdatedInput = in
-	}
-	switch {
-	case absent(out):
-	case n.rule.rewrite != output:
-		n.note("updated_output here")
-	case n.hook.Readonly:
-		n.err("a readonly hook rewrites the output")
-	default:
-		n.out.UpdatedOutput = out
+	for _, u := range []struct {
+		of    part
+		named string
+		v     jsontext.Value
+	}{{input, "updated_input", n.in.UpdatedInput}, {output, "updated_output", n.in.UpdatedOutput}} {
+		switch {
+		case absent(u.v):
+		case n.rule.rewrite != u.of:
+			n.note("%s here", u.named)
+		default:
+			n.replace(u.v, u.named)
+		}
 	}
 }
 
-// effects: each is an object.
+// effects: those of the contract, up to its bound.
 func (n *normaliser) effects() {
-	for _, e := range n.in.Effects {
-		if e.Kind() != '{' {
-			n.note("an effect is no object")
-			continue
+	for i, e := range n.in.Effects {
+		switch {
+		case i >= schema.MaxEffects:
+			n.misshapen("too many effects")
+			return
+		case !isEffect(e):
+			n.misshapen("an effect of no known form")
+		default:
+			n.out.Effects = append(n.out.Effects, e)
 		}
-		n.out.Effects = append(n.out.Effects, e)
 	}
 }
 

@@ -61,8 +61,8 @@ var partCases = []struct {
 	},
 	{
 		"a retry keeps its effects", schema.BeforeFinalResponse, schema.Hook{},
-		model.Answer{Result: schema.Result{Decision: schema.Retry, Value: raw(`"x"`), Effects: []jsontext.Value{raw(`{"e":1}`)}}},
-		schema.Verdict{Decision: schema.Retry, Effects: []jsontext.Value{raw(`{"e":1}`)}}, 0, schema.OK,
+		model.Answer{Result: schema.Result{Decision: schema.Retry, Value: raw(`"x"`), Effects: []jsontext.Value{raw(`{"set_flag":{"e":1}}`)}}},
+		schema.Verdict{Decision: schema.Retry, Effects: []jsontext.Value{raw(`{"set_flag":{"e":1}}`)}}, 0, schema.OK,
 	},
 	{
 		"feedback after a tool keeps its rewrite", schema.PostToolUse, schema.Hook{},
@@ -85,9 +85,29 @@ var partCases = []struct {
 		schema.Verdict{}, 1, schema.Errored,
 	},
 	{
-		"updated_input that is no object is dropped", schema.PreToolUse, schema.Hook{FailClosed: true},
+		"updated_input that is no object is dropped", schema.PreToolUse, schema.Hook{},
 		model.Answer{Result: schema.Result{Decision: schema.Allow, UpdatedInput: raw(`[1]`)}},
 		schema.Verdict{Decision: schema.Allow}, 1, schema.OK,
+	},
+	{
+		"an ask of a guard stands where there is nothing to rewrite", schema.PreToolUse, schema.Hook{FailClosed: true},
+		model.Answer{Result: schema.Result{Decision: schema.Ask, Reason: "sure?", UpdatedOutput: raw(`1`)}},
+		schema.Verdict{Decision: schema.Ask, Reason: "sure?"}, 1, schema.OK,
+	},
+	{
+		"a guard's retry stands beside a message that is none", schema.AfterLLMCall, schema.Hook{FailClosed: true},
+		model.Answer{Result: schema.Result{Decision: schema.Retry, Reason: "again", Value: raw(`5`)}},
+		schema.Verdict{Decision: schema.Retry, Reason: "again"}, 1, schema.Errored,
+	},
+	{
+		"a user's message is no model's", schema.BeforeLLMCall, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: schema.Stop, Value: raw(`{"role":"user","content":"x"}`)}},
+		schema.Verdict{}, 1, schema.Errored,
+	},
+	{
+		"a message may have a role of its API's", schema.BeforeLLMCall, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: schema.Stop, Value: raw(`{"role":"model","parts":[]}`)}},
+		schema.Verdict{Decision: schema.Stop, Value: raw(`{"role":"model","parts":[]}`)}, 0, schema.OK,
 	},
 	{
 		"rewrites of what can not be rewritten are dropped", schema.BeforeLLMCall, schema.Hook{Readonly: true},
@@ -100,14 +120,49 @@ var partCases = []struct {
 		schema.Verdict{}, 1, schema.OK,
 	},
 	{
+		"a value is the tool's new input", schema.PreToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: schema.Allow, Value: raw(`{"n":1}`)}},
+		schema.Verdict{Decision: schema.Allow, UpdatedInput: raw(`{"n":1}`)}, 0, schema.OK,
+	},
+	{
+		"a value is the tool's new output", schema.PostToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Value: raw(`[1]`)}},
+		schema.Verdict{UpdatedOutput: raw(`[1]`)}, 0, schema.OK,
+	},
+	{
+		"of a value and an updated_output the latter counts", schema.ToolError, schema.Hook{},
+		model.Answer{Result: schema.Result{Value: raw(`1`), UpdatedOutput: raw(`2`)}},
+		schema.Verdict{UpdatedOutput: raw(`2`)}, 1, schema.OK,
+	},
+	{
+		"a value beside an updated_input that is no object does not stand in for it", schema.PreToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Value: raw(`{}`), UpdatedInput: raw(`2`)}},
+		schema.Verdict{}, 2, schema.OK,
+	},
+	{
+		"a stop's value is no rewrite", schema.PreToolUse, schema.Hook{Readonly: true},
+		model.Answer{Result: schema.Result{Decision: schema.Stop, Value: raw(`{"n":1}`)}},
+		schema.Verdict{Decision: schema.Stop, Value: raw(`{"n":1}`)}, 0, schema.OK,
+	},
+	{
+		"a reject is a fail with its reason", schema.BeforeFinalResponse, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: "reject", Reason: "not our task"}},
+		schema.Verdict{Decision: schema.Fail, Reason: "not our task"}, 0, schema.OK,
+	},
+	{
+		"a reject where nothing can fail is an error", schema.UserPromptSubmit, schema.Hook{},
+		model.Answer{Result: schema.Result{Decision: "reject", Reason: "not our task"}},
+		schema.Verdict{}, 1, schema.Errored,
+	},
+	{
 		"a response may be anything", schema.QueryEnd, schema.Hook{},
 		model.Answer{Result: schema.Result{Value: raw(`[1]`)}},
 		schema.Verdict{Value: raw(`[1]`)}, 0, schema.OK,
 	},
 	{
-		"an effect that is no object is dropped, the rest kept", schema.PreToolUse, schema.Hook{},
-		model.Answer{Result: schema.Result{Effects: []jsontext.Value{raw(`1`), raw(`{"e":1}`), raw(`null`)}}},
-		schema.Verdict{Effects: []jsontext.Value{raw(`{"e":1}`)}}, 2, schema.OK,
+		"an effect of no known form is dropped, the rest kept", schema.PreToolUse, schema.Hook{},
+		model.Answer{Result: schema.Result{Effects: []jsontext.Value{raw(`1`), raw(`{"set_flag":{"e":1}}`), raw(`{"e":1}`)}}},
+		schema.Verdict{Effects: []jsontext.Value{raw(`{"set_flag":{"e":1}}`)}}, 2, schema.OK,
 	},
 	{
 		"an unknown strategy is an error and delivered all the same, empty content is not", schema.SessionStart, schema.Hook{},
@@ -185,6 +240,22 @@ func TestParts(t *testing.T) {
 				t.Errorf("verdict (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// What a guard wanted changed does not pass unchanged, because the guard said it
+// wrong.
+func TestAMisshapenAnswerOfAFailClosedHookBlocks(t *testing.T) {
+	for event, r := range map[schema.EventType]schema.Result{
+		schema.PreToolUse:          {Decision: schema.Allow, UpdatedInput: raw(`[1]`)},
+		schema.AfterLLMCall:        {Value: raw(`[1]`)},
+		schema.BeforeFinalResponse: {Value: raw(`{"role":"tool"}`)},
+		schema.BeforeLLMCall:       {Effects: []jsontext.Value{raw(`{"e":1}`)}},
+	} {
+		got := model.Normalise(schema.Hook{Name: "h", FailClosed: true}, event, model.Answer{Result: r})
+		if got.Decision != event.Blocking() || !got.OwnWords || got.UpdatedInput != nil || got.Value != nil {
+			t.Errorf("%s: %+v", event, got.Verdict)
+		}
 	}
 }
 

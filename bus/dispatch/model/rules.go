@@ -90,5 +90,16 @@ func rank(d schema.Decision) int {
 // absent: a part that is not there, or null.
 func absent(v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' }
 
-// isMessage: a message is a string or an object.
-func isMessage(v jsontext.Value) bool { return v.Kind() == '"' || v.Kind() == '{' }
+// isMessage: a model's message is a string or an object, and not one whose role
+// is somebody else's.
+func isMessage(v jsontext.Value) bool {
+	if v.Kind() != '{' {
+		return v.Kind() == '"'
+	}
+	var members map[string]any
+	if schema.Unmarshal(v, &members) != nil {
+		return true
+	}
+	role := members["role"]
+	return role != "system" && role != "user" && role != "tool"
+}

@@ -109,6 +109,22 @@ func (b *Bucket) Store() jetstream.KeyValue { return b.store }
 // is no bound.
 func (b *Bucket) MaxBytes() int64 { return max(b.maxBytes, 0) }
 
+// DiscardOld has the bucket make room when it is full, by taking the keys away
+// that were written the longest ago. It refuses writes otherwise.
+func (b *Bucket) DiscardOld(ctx context.Context) error {
+	s, err := b.js.Stream(ctx, b.stream)
+	if err != nil {
+		return err
+	}
+	c := s.CachedInfo().Config
+	if c.Discard == jetstream.DiscardOld {
+		return nil
+	}
+	c.Discard = jetstream.DiscardOld
+	_, err = b.js.UpdateStream(ctx, c)
+	return err
+}
+
 // ask puts a request about the bucket's stream to its leader.
 func (b *Bucket) ask(ctx context.Context, verb string, request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, TryFor)

@@ -4,7 +4,8 @@
 // An object is named by the digest of its content. So the same content is
 // stored once, whoever puts it, and nothing is ever changed. An object lives
 // for eight days; when it is put again after more than a day, its life begins
-// anew. What is read is what the stream's leader holds, and is handed on only
+// anew. Parts of conversations ([Histories]) have a smaller store of their own, in
+// which they live for two hours and are renewed after one. What is read is what the stream's leader holds, and is handed on only
 // after its digest was found right.
 //
 // The format is that of the client library's object stores, whose tools can

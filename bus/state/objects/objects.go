@@ -16,8 +16,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Bucket is the object store of what is too large for messages.
-const Bucket = "hook_objects"
+// The object stores.
+const (
+	// Bucket has what is too large for messages.
+	Bucket = "hook_objects"
+	// Histories has parts of conversations. They have a store of their own, so that
+	// however many there are, what waits for agents finds room.
+	Histories = "hook_histories"
+)
 
 // The bounds of an object and of one part of it.
 const (
@@ -26,14 +32,6 @@ const (
 )
 
 const (
-	// livesFor is how long an object is kept, renewAfter how old it must be for
-	// its life to begin anew when it is put again.
-	livesFor   = 8 * 24 * time.Hour
-	renewAfter = 24 * time.Hour
-	// maxStore is what the store takes of the server's disk, minStore what it must
-	// have if there is not so much.
-	maxStore = 1 << 30
-	minStore = 16 << 20
 	// loadFor bounds how long an object is loaded, maxLoads how many are at once.
 	loadFor  = 2 * time.Minute
 	maxLoads = 4
@@ -57,6 +55,8 @@ var (
 
 // Options say how objects are kept.
 type Options struct {
+	// Bucket is the store: [Bucket], also if it is empty, or [Histories].
+	Bucket string
 	// Replicas of the store, if it is made now; 0 is 1.
 	Replicas int
 	// Room is how much the server may store of everything together, of which buckets
@@ -70,8 +70,8 @@ type Options struct {
 type Objects struct {
 	store store
 	log   *slog.Logger
-	// upload is held by who stores an object: one at a time, so that of many who
-	// put the same one the others find it there.
+	// upload is held by who stores an object: of large ones one at a time, so that of
+	// many who put the same one the others find it there.
 	upload chan struct{}
 	shelf  shelf
 
@@ -88,7 +88,7 @@ type Objects struct {
 // Unstored returns why nothing was stored of what was written last; nil: it was.
 func (s *Objects) Unstored() error {
 	if err := s.store.stored.Failed(); err != nil {
-		return fmt.Errorf("%s: %w", stream, err)
+		return fmt.Errorf("%s: %w", s.store.stream(), err)
 	}
 	return nil
 }
@@ -98,8 +98,9 @@ func (s *Objects) Anew() { s.store.stored.Anew() }
 
 // Open makes the store, or opens the one that is there.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Objects, error) {
-	_, err := kv.Patiently(ctx, "opening the object store "+Bucket, kv.Passing, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, open(ctx, js, o)
+	p := planOf(o.Bucket)
+	_, err := kv.Patiently(ctx, "opening the object store "+p.bucket, kv.Passing, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, p.open(ctx, js, o)
 	})
 	if err != nil {
 		return nil, err
@@ -109,48 +110,14 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Objects, err
 
 // OpenExisting opens the store that a broker made.
 func OpenExisting(ctx context.Context, js jetstream.JetStream, o Options) (*Objects, error) {
-	_, err := kv.Patiently(ctx, "opening the object store "+Bucket+" that brokers make", kv.Passing, func(ctx context.Context) (jetstream.ObjectStore, error) {
-		return js.ObjectStore(ctx, Bucket)
+	p := planOf(o.Bucket)
+	_, err := kv.Patiently(ctx, "opening the object store "+p.bucket+" that brokers make", kv.Passing, func(ctx context.Context) (jetstream.ObjectStore, error) {
+		return js.ObjectStore(ctx, p.bucket)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return newObjects(js, o), nil
-}
-
-func open(ctx context.Context, js jetstream.JetStream, o Options) error {
-	// Opened first: to create it would ask for its room a second time.
-	_, err := js.ObjectStore(ctx, Bucket)
-	if !errors.Is(err, jetstream.ErrBucketNotFound) {
-		return err
-	}
-	room := kv.Share(o.Room, 4, maxStore, minStore)
-	for i := 0; ; i++ {
-		_, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
-			Bucket: Bucket, Description: "what is too large for messages of the hook fabric",
-			TTL: livesFor, MaxBytes: room, Storage: jetstream.FileStorage, Replicas: max(o.Replicas, 1),
-		})
-		if err != nil {
-			// Somebody else may be making it, which takes its room before it is there.
-			if _, oerr := js.ObjectStore(ctx, Bucket); oerr == nil {
-				return nil
-			}
-		}
-		switch {
-		case errors.Is(err, jetstream.ErrBucketExists):
-			return nil
-		case !kv.NoRoom(err):
-			return err
-		case room/2 >= minStore:
-			room /= 2
-		case i < kv.Attempts/2:
-			if err := kv.Again(ctx, i); err != nil {
-				return err
-			}
-		default:
-			return fmt.Errorf("it takes %d MiB of the server's disk, which has less left for it; free some, or name another disk: %w", minStore>>20, err)
-		}
-	}
 }
 
 func newObjects(js jetstream.JetStream, o Options) *Objects {
@@ -159,7 +126,7 @@ func newObjects(js jetstream.JetStream, o Options) *Objects {
 		log = slog.New(slog.DiscardHandler)
 	}
 	life, stop := context.WithCancel(context.Background())
-	return &Objects{store: newStore(js), log: log, upload: make(chan struct{}, 1), slots: make(chan struct{}, maxLoads), life: life, stop: stop}
+	return &Objects{store: newStore(js, planOf(o.Bucket)), log: log, upload: make(chan struct{}, planOf(o.Bucket).uploads), slots: make(chan struct{}, maxLoads), life: life, stop: stop}
 }
 
 // Put stores what r holds, if it is not there already. What is larger than a
@@ -194,6 +161,16 @@ func (s *Objects) Has(ctx context.Context, o schema.Object) error {
 		return fmt.Errorf("%w: %s has %d bytes, not %d", ErrNotFound, o.Digest, f.size(), o.Size)
 	}
 	return nil
+}
+
+// Fresh reports whether the object is there whole, and will be for half of its
+// life at least: one that is older is to be put again.
+func (s *Objects) Fresh(ctx context.Context, o schema.Object) (bool, error) {
+	f, err := s.store.find(ctx, o.Digest)
+	if err != nil {
+		return false, sentence(err)
+	}
+	return f.whole && f.size() == o.Size && s.store.clock.Age(f.stored) < s.store.plan.renewAfter, nil
 }
 
 // Part returns at most [MaxPart] bytes of an object, and how large it is. At its
@@ -284,7 +261,7 @@ func sentence(err error) error {
 		}
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == codeStoreFull {
-		return fmt.Errorf("%w; share less, or wait until older objects have lapsed, 8 days after they were stored, 8 days after they were stored: %w", ErrFull, err)
+		return fmt.Errorf("%w; share less, or wait until older objects have lapsed: %w", ErrFull, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }

@@ -154,6 +154,7 @@ func TestTheSameContentIsStoredOnce(t *testing.T) {
 }
 
 func TestTheLifeOfAnObjectBeginsAnewWhenItIsPutAgainAfterADay(t *testing.T) {
+	bustest.PlainOnly(t, "how long objects live: nine days of one writer")
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)

@@ -20,9 +20,6 @@ import (
 )
 
 const (
-	stream       = "OBJ_" + Bucket
-	metaPrefix   = "$O." + Bucket + ".M."
-	chunkPrefix  = "$O." + Bucket + ".C."
 	digestPrefix = "SHA-256="
 	// chunkSize is how much of an object one message has. With what the leader's
 	// answer puts around it, it still fits into a message.
@@ -31,6 +28,8 @@ const (
 
 // A store reads and writes objects, as the stream's leader knows them.
 type store struct {
+	plan
+
 	js    jetstream.JetStream
 	api   string
 	clock *kv.Clock
@@ -38,8 +37,8 @@ type store struct {
 	stored *kv.Stored
 }
 
-func newStore(js jetstream.JetStream) store {
-	return store{js: js, api: kv.APIPrefix(js.Options()), clock: new(kv.Clock), stored: new(kv.Stored)}
+func newStore(js jetstream.JetStream, p plan) store {
+	return store{plan: p, js: js, api: kv.APIPrefix(js.Options()), clock: new(kv.Clock), stored: new(kv.Stored)}
 }
 
 // found is what the leader knows of an object.
@@ -79,7 +78,7 @@ func (s store) ask(ctx context.Context, verb string, request any) (a answer, err
 		ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
 		defer cancel()
 		sent := time.Now()
-		m, err := s.js.Conn().RequestMsgWithContext(ctx, &nats.Msg{Subject: s.api + verb + "." + stream, Data: body})
+		m, err := s.js.Conn().RequestMsgWithContext(ctx, &nats.Msg{Subject: s.api + verb + "." + s.stream(), Data: body})
 		if err != nil {
 			return false, err
 		}
@@ -96,8 +95,8 @@ func (s store) ask(ctx context.Context, verb string, request any) (a answer, err
 	return a, err
 }
 
-func metaSubject(digest string) string {
-	return metaPrefix + base64.URLEncoding.EncodeToString([]byte(digest))
+func (s store) metaSubject(digest string) string {
+	return s.metaPrefix() + base64.URLEncoding.EncodeToString([]byte(digest))
 }
 
 // find asks what is there of an object.
@@ -105,7 +104,7 @@ func (s store) find(ctx context.Context, digest string) (f found, err error) {
 	if !isDigest(digest) {
 		return f, nil
 	}
-	a, err := s.ask(ctx, "STREAM.MSG.GET", map[string]string{"last_by_subj": metaSubject(digest)})
+	a, err := s.ask(ctx, "STREAM.MSG.GET", map[string]string{"last_by_subj": s.metaSubject(digest)})
 	if err != nil || a.Message == nil {
 		return f, err
 	}
@@ -113,8 +112,8 @@ func (s store) find(ctx context.Context, digest string) (f found, err error) {
 	if !f.read(a.Message.Data, digest) {
 		return f, nil // it is as good as not there
 	}
-	a, err = s.ask(ctx, "STREAM.INFO", map[string]string{"subjects_filter": chunkPrefix + f.info.NUID})
-	f.whole = err == nil && a.State.Subjects[chunkPrefix+f.info.NUID] == uint64(f.info.Chunks)
+	a, err = s.ask(ctx, "STREAM.INFO", map[string]string{"subjects_filter": s.chunkPrefix() + f.info.NUID})
+	f.whole = err == nil && a.State.Subjects[s.chunkPrefix()+f.info.NUID] == uint64(f.info.Chunks)
 	return f, err
 }
 
@@ -132,7 +131,7 @@ func (f *found) read(data []byte, digest string) bool {
 // put stores an object, unless it is there and young.
 func (s store) put(ctx context.Context, h *held) error {
 	f, err := s.find(ctx, h.digest)
-	if err != nil || f.whole && s.clock.Age(f.stored) < renewAfter {
+	if err != nil || f.whole && s.clock.Age(f.stored) < s.renewAfter {
 		return err
 	}
 	id := nuid.Next()
@@ -166,7 +165,7 @@ func (s store) chunks(ctx context.Context, id string, h *held) (jetstream.Object
 	}
 	info := jetstream.ObjectInfo{
 		ObjectMeta: jetstream.ObjectMeta{Name: h.digest, Opts: &jetstream.ObjectMetaOptions{ChunkSize: chunkSize}},
-		Bucket:     Bucket, NUID: id, Size: uint64(h.size), Digest: digestPrefix + base64.URLEncoding.EncodeToString(sum),
+		Bucket:     s.bucket, NUID: id, Size: uint64(h.size), Digest: digestPrefix + base64.URLEncoding.EncodeToString(sum),
 	}
 	for at := int64(0); at < h.size; at += chunkSize {
 		data, err := h.part(at, chunkSize)
@@ -175,7 +174,7 @@ func (s store) chunks(ctx context.Context, id string, h *held) (jetstream.Object
 		}
 		info.Chunks++
 		// One that is sent again because its answer was lost is known by its id.
-		m := &nats.Msg{Subject: chunkPrefix + id, Data: data,
+		m := &nats.Msg{Subject: s.chunkPrefix() + id, Data: data,
 			Header: nats.Header{jetstream.MsgIDHeader: {id + "." + strconv.FormatUint(uint64(info.Chunks), 10)}}}
 		if err := s.publish(ctx, m); err != nil {
 			return info, err
@@ -195,7 +194,7 @@ func (s store) name(ctx context.Context, info jetstream.ObjectInfo, f found) err
 		return err
 	}
 	for i := range kv.Attempts {
-		err = s.publish(ctx, &nats.Msg{Subject: metaSubject(info.Name), Data: data, Header: nats.Header{
+		err = s.publish(ctx, &nats.Msg{Subject: s.metaSubject(info.Name), Data: data, Header: nats.Header{
 			jetstream.MsgRollup:                 {jetstream.MsgRollupSubject},
 			jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(f.revision, 10)},
 		}})
@@ -235,9 +234,9 @@ func (s store) publish(ctx context.Context, m *nats.Msg) error {
 func (s store) purge(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
 	defer cancel()
-	st, err := s.js.Stream(ctx, stream)
+	st, err := s.js.Stream(ctx, s.stream())
 	if err == nil {
-		_ = st.Purge(ctx, jetstream.WithPurgeSubject(chunkPrefix+id))
+		_ = st.Purge(ctx, jetstream.WithPurgeSubject(s.chunkPrefix()+id))
 	}
 }
 
@@ -252,7 +251,7 @@ func (s store) load(ctx context.Context, digest string) (*held, error) {
 		if !f.whole {
 			return nil, fmt.Errorf("%w: %.80q", ErrNotFound, digest)
 		}
-		h, err := hold(&reading{ctx: ctx, store: s, subject: chunkPrefix + f.info.NUID, left: int(f.info.Chunks)}, f.size())
+		h, err := hold(&reading{ctx: ctx, store: s, subject: s.chunkPrefix() + f.info.NUID, left: int(f.info.Chunks)}, f.size())
 		if err == nil && h.digest == digest {
 			return h, nil
 		}
@@ -273,7 +272,7 @@ func (s store) condemn(ctx context.Context, digest string, f found, err error) e
 		err = fmt.Errorf("%w: it is longer than it says", ErrDamaged)
 	}
 	if errors.Is(err, ErrDamaged) {
-		_ = s.name(ctx, jetstream.ObjectInfo{ObjectMeta: jetstream.ObjectMeta{Name: digest}, Bucket: Bucket, NUID: f.info.NUID, Deleted: true}, f)
+		_ = s.name(ctx, jetstream.ObjectInfo{ObjectMeta: jetstream.ObjectMeta{Name: digest}, Bucket: s.bucket, NUID: f.info.NUID, Deleted: true}, f)
 		s.purge(ctx, f.info.NUID)
 	}
 	return err

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("HOOKFABRIC_LONG") == "" { // else as many as the library, or the command line, says
+	if os.Getenv("HOOKFABRIC_LONG") == "" && !bustest.Raced { // else as many as the library, or the command line, says
 		_ = flag.Set("rapid.checks", "40")
 	}
 	bustest.Main(m)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
@@ -23,9 +24,13 @@ func steps() []queue.Step {
 }
 
 // TestADeathAtAnyStepLosesNothingAndRepeatsNothing has a process die at each
-// step on the way of an item. Whoever had asked it asks the next one the same.
+// step on the way of an item. Whoever had asked it asks the next one the same. Each
+// takes hours, and under the race detector a third of the steps is tried.
 func TestADeathAtAnyStepLosesNothingAndRepeatsNothing(t *testing.T) {
-	for _, step := range steps() {
+	for i, step := range steps() {
+		if bustest.Raced && i%3 != 0 {
+			continue
+		}
 		t.Run(string(step), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded.Server) {
 				var finished atomic.Int32

@@ -25,6 +25,10 @@ const (
 	maxKnown   = 100_000
 	// maxField bounds what an agent says of itself.
 	maxField = 256
+	// nearlyFull is how much is left of a bucket that has no room for one more.
+	nearlyFull = 8 << 10
+	// warnEvery is how often the same trouble is spoken of.
+	warnEvery = time.Minute
 )
 
 // A presence writes down who was seen, in the background.
@@ -35,8 +39,12 @@ type presence struct {
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
 
-	mu    sync.Mutex // guards known and all that is in it
+	mu    sync.Mutex // guards known, all that is in it, and the rest
 	known map[string]*seen
+	// missed counts those of whom nothing was noted, for there were too many.
+	missed int
+	// warned is when trouble in writing was last spoken of.
+	warned time.Time
 }
 
 // seen is what is known here of one agent.
@@ -74,15 +82,15 @@ func (p *presence) knew(agent, session string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := p.known[agent]
-	if k == nil || k.changed || session != "" && session != k.agent.Session {
+	if k == nil || k.changed || k.agent.Ended || session != "" && session != k.agent.Session {
 		return false
 	}
 	k.at = time.Now()
 	return k.at.Sub(k.written) < writeEvery
 }
 
-// Describe adds what an agent said of itself when its session started. What is
-// empty stays what it was.
+// Describe adds what an agent said of itself when its session started, or that it
+// ended. What is empty stays what it was.
 func (s *Sessions) Describe(a Agent) { s.presence.note(a) }
 
 // note takes over what is new of an agent, and has it written if it is time.
@@ -93,6 +101,7 @@ func (p *presence) note(a Agent) {
 	k := p.known[a.Agent]
 	if k == nil {
 		if len(p.known) >= maxKnown {
+			p.missed++
 			return
 		}
 		k = &seen{agent: Agent{Agent: a.Agent}, changed: true}
@@ -112,8 +121,13 @@ func (p *presence) note(a Agent) {
 	}
 }
 
-// overlay is what is known of an agent with what is new.
+// overlay is what is known of an agent with what is new. The end of a session says
+// nothing of an agent that is in another one.
 func overlay(known, a Agent) Agent {
+	if a.Ended && known.Session != "" && a.Session != known.Session {
+		return known
+	}
+	known.Ended = a.Ended
 	for _, f := range []struct {
 		to   *string
 		from string
@@ -127,7 +141,7 @@ func overlay(known, a Agent) Agent {
 
 // run writes who waits, and forgets who was not seen for long.
 func (p *presence) run(ctx context.Context) {
-	sweep := time.NewTicker(agentFor)
+	sweep := time.NewTicker(idleFor)
 	defer sweep.Stop()
 	for {
 		select {
@@ -144,8 +158,12 @@ func (p *presence) run(ctx context.Context) {
 func (p *presence) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.missed > 0 {
+		p.log.Warn("more agents are there than one broker can note, so some are not listed", "agents", maxKnown, "calls", p.missed)
+		p.missed = 0
+	}
 	for agent, k := range p.known {
-		if !k.queued && time.Since(k.at) >= agentFor {
+		if !k.queued && time.Since(k.at) >= idleFor {
 			delete(p.known, agent)
 		}
 	}
@@ -166,8 +184,9 @@ func (p *presence) write(ctx context.Context, agent string) {
 		return
 	}
 	k.changed = true
-	if ctx.Err() == nil {
-		p.log.Warn("that an agent was seen could not be written; trying again at its next call", "agent", agent, "error", err)
+	if ctx.Err() == nil && time.Since(p.warned) >= warnEvery {
+		p.warned = time.Now()
+		p.log.Warn("that agents were seen could not be written, of whom this is one; trying again at their next calls", "agent", agent, "error", err)
 	}
 }
 
@@ -205,6 +224,36 @@ func (a Agent) with(known Agent) Agent {
 	a = overlay(a, known)
 	a.Agent, a.LastSeen = known.Agent, time.Time{}
 	return a
+}
+
+// Lately lists the agents of a host that were seen lately, or of all hosts: first
+// who is silent for the longest, last whose sessions ended. crowded: there was no
+// room for all, so that who was silent for the longest may be missing.
+func (s *Sessions) Lately(ctx context.Context, host string) (all []schema.AgentStatus, crowded bool, err error) {
+	bucket := s.presence.bucket
+	info, err := bucket.Info(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	agents, err := s.Agents(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	all = make([]schema.AgentStatus, 0, len(agents))
+	for _, a := range agents {
+		if host == "" || a.Host == host {
+			all = append(all, schema.AgentStatus{Agent: a.Agent, Session: a.Session, Runtime: a.Runtime, Version: a.Version, Host: a.Host, Ended: a.Ended,
+				Silent: schema.Duration(max(info.Now.Sub(a.LastSeen), 0))})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b schema.AgentStatus) int {
+		if a.Ended != b.Ended {
+			return map[bool]int{false: -1, true: 1}[a.Ended]
+		}
+		return cmp.Compare(b.Silent, a.Silent)
+	})
+	room := bucket.MaxBytes()
+	return all, room > 0 && info.Bytes > room-nearlyFull, nil
 }
 
 // Agents lists the agents that were seen lately. That is written every two

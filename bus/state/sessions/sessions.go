@@ -22,9 +22,12 @@ const MaxAgents = 256
 
 const (
 	// sessionFor is how long the names of a session are kept after the last answer
-	// that brought something new, agentFor how long an agent counts as seen lately.
+	// that brought something new, agentFor how long an agent counts as seen lately:
+	// one that is silent has to be seen a while longer than it speaks.
 	sessionFor = 14 * 24 * time.Hour
-	agentFor   = 10 * time.Minute
+	agentFor   = 24 * time.Hour
+	// idleFor is how long an agent is remembered here that says nothing.
+	idleFor = 10 * time.Minute
 	// The buckets' room, and what they must have if there is not so much.
 	maxSessionBytes, minSessionBytes = 32 << 20, 1 << 20
 	maxAgentBytes, minAgentBytes     = 16 << 20, 1 << 20
@@ -79,7 +82,9 @@ type Agent struct {
 	Runtime  string    `json:"runtime,omitzero"`
 	Version  string    `json:"version,omitzero"`
 	Host     string    `json:"host,omitzero"`
-	LastSeen time.Time `json:"last_seen"`
+	LastSeen time.Time `json:"last_seen,omitzero"`
+	// Ended: its session ended, and nothing was heard since. It is not silent.
+	Ended bool `json:"ended,omitzero"`
 }
 
 // Open makes the buckets, or opens those that are there.
@@ -100,6 +105,9 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Sessions, er
 	}, minAgentBytes)
 	if err != nil {
 		return nil, err
+	}
+	if err := agents.DiscardOld(ctx); err != nil {
+		o.Logger.Warn("the bucket "+AgentBucket+" takes no new agents when it is full, rather than to forget who was silent for the longest", "error", err)
 	}
 	return &Sessions{names: names, naming: make(chan struct{}, 1), presence: newPresence(agents, o.Logger)}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"
+	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -155,7 +156,14 @@ func TestWhoWasSeenIsListedUntilItIsLongAgo(t *testing.T) {
 		if err != nil || len(all) != 2 || all[0].LastSeen.Sub(began) != 9*time.Minute || !all[1].LastSeen.Equal(began) {
 			t.Errorf("%v, %v; it began at %v", all, err, began)
 		}
-		<-time.After(2 * time.Minute)
+		silent, _, err := one.Lately(t.Context(), "")
+		if err != nil || len(silent) != 2 || silent[0].Agent != "b" || silent[0].Silent.Std().Truncate(time.Minute) != 9*time.Minute || silent[1].Silent.Std() > time.Minute {
+			t.Errorf("%v, %v", silent, err)
+		}
+		if here, _, err := one.Lately(t.Context(), "h"); err != nil || len(here) != 1 || here[0].Agent != "an agent" || here[0].Version != "1.2" {
+			t.Errorf("%v, %v", here, err)
+		}
+		<-time.After(24*time.Hour - 8*time.Minute)
 		if diff := cmp.Diff(want[:1], seen(t, other)); diff != "" {
 			t.Errorf("want -, got +:\n%s", diff)
 		}
@@ -163,6 +171,67 @@ func TestWhoWasSeenIsListedUntilItIsLongAgo(t *testing.T) {
 		if diff := cmp.Diff(want, seen(t, other)); diff != "" {
 			t.Errorf("want -, got +:\n%s", diff)
 		}
+	})
+}
+
+// TestTheEndOfASessionIsNoSilence holds that whoever looks for silence finds
+// those first who should speak.
+func TestTheEndOfASessionIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := bustest.Start(t)
+		one, other := open(t, bustest.JetStream(t, srv)), open(t, bustest.JetStream(t, srv))
+		ends := func(agent, session string) sessions.Agent {
+			return sessions.Agent{Agent: agent, Session: session, Ended: true}
+		}
+		one.Describe(sessions.Agent{Agent: "gone", Session: "s", Host: "h"})
+		synctest.Wait()
+		other.Describe(ends("gone", "s"))
+		one.Describe(sessions.Agent{Agent: "moved", Session: "s2"})
+		synctest.Wait()
+		other.Describe(ends("moved", "s1")) // which is another one
+		synctest.Wait()
+		<-time.After(time.Hour)
+		one.Seen("speaks", "s")
+		one.Describe(ends("back", "s"))
+		one.Seen("back", "s")
+		synctest.Wait()
+		all, crowded, err := one.Lately(t.Context(), "")
+		if err != nil || crowded {
+			t.Fatal(crowded, err)
+		}
+		var got []string
+		for _, a := range all {
+			got = append(got, fmt.Sprint(a.Agent, " ", a.Session, " ", a.Host, " ", a.Ended))
+		}
+		if diff := cmp.Diff([]string{"moved s2  false", "back s  false", "speaks s  false", "gone s h true"}, got); diff != "" {
+			t.Errorf("want -, got +:\n%s", diff)
+		}
+		bustest.Settle()
+	})
+}
+
+// TestACrowdThatHasNoRoomMakesRoom fills the bucket: who comes is noted, who was
+// silent for the longest goes, and that is said.
+func TestACrowdThatHasNoRoomMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		bucket, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: sessions.AgentBucket, MaxBytes: 64 << 10, Storage: jetstream.MemoryStorage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, js)
+		for i := range 300 {
+			s.Describe(sessions.Agent{Agent: fmt.Sprintf("a%03d", i), Host: strings.Repeat("h", 256)})
+			synctest.Wait()
+		}
+		all, crowded, err := s.Lately(t.Context(), "")
+		if err != nil || !crowded || len(all) < 50 || len(all) >= 300 || slices.ContainsFunc(all, func(a schema.AgentStatus) bool { return a.Agent == "a000" }) {
+			t.Errorf("%d agents, crowded: %v, %v", len(all), crowded, err)
+		}
+		if _, err := bucket.Get(t.Context(), "a299"); err != nil {
+			t.Errorf("the last: %v", err)
+		}
+		bustest.Settle()
 	})
 }
 

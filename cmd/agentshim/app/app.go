@@ -6,15 +6,17 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Main runs the shim's command line and returns the exit code.
+// Main runs the shim's command line and returns the exit code. [Quick] goes
+// before it where the program has little time.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	code := program.Done
 	root := &cobra.Command{
@@ -28,14 +30,20 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(hookCommand(&code), drainCommand(), &cobra.Command{
+	root.AddCommand(hookCommand(&code), serveCommand(), mcpCommand(&code), drainCommand(), renderCommand(), installCommand(), uninstallCommand(), doctorCommand(&code), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), "hookfabric agentshim "+schema.Release)
 			return err
 		},
 	})
-	if failed := program.Run(ctx, root, args, stdin, stdout, stderr); failed != program.Done {
+	failed := program.Run(ctx, root, args, stdin, stdout, stderr)
+	if failed == program.Usage {
+		if code, ok := misused(args, stdout); ok {
+			return code
+		}
+	}
+	if failed != program.Done {
 		return failed
 	}
 	return code
@@ -47,24 +55,20 @@ func hookCommand(code *int) *cobra.Command {
 		Use:   "hook",
 		Short: "Ask about one event: the runtime's payload on stdin, its answer on stdout",
 		Long: "hook reads what an agent's runtime says about one moment, asks the fabric, and answers as the\n" +
-			"runtime expects. It always answers before --timeout: when nobody judged, --unreachable decides.\n\n" +
+			"runtime expects. It always answers before --timeout: when nobody judged, the\npolicy that was known last decides, and --unreachable where none was.\n\n" +
 			"Every flag has an environment variable: --agent is HOOKFABRIC_AGENT.",
 		Args: program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := h.check(); err != nil {
 				return err
 			}
+			h.ask(c.Flags())
 			h.stdin, h.stdout, h.stderr = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()
 			*code = h.run(c.Context())
 			return nil
 		},
 	}
-	f := c.Flags()
-	f.StringVar(&h.runtime, "runtime", "", "the agent's runtime: generic")
-	f.StringVar(&h.event, "event", "", "the event, where the payload does not name it")
-	f.StringVar(&h.agent, "agent", "", "the agent's id; default: what the payload says, else <runtime>-<session id>")
-	h.flags(c, "the event's cwd")
-	f.DurationVar(&h.timeout, "timeout", 60*time.Second, "the runtime's own timeout; the answer comes before it")
-	f.StringVar(&h.unreachable, "unreachable", "allow", "what to do with tool calls and prompts that nobody judged: deny or allow")
+	h.flags(c.Flags())
+	c.Flags().Lookup("runtime").Usage += ": " + strings.Join(dialect.Names(), ", ")
 	return c
 }

@@ -5,49 +5,68 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"os"
+	"slices"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
+// finishTime is how long a process lives at most after its answer.
+const finishTime = time.Second
+
 // hook is one call of `agentshim hook`.
 type hook struct {
-	runtime, event, agent, unreachable string
+	exchange.Settings
 	link
+	event   string
 	timeout time.Duration
+	// daemon is the socket of the daemon that may be asked, about these; empty: none
+	// may, or whichever it is for.
+	daemon, natsWanted, credsWanted string
+	// socket is a path given for the daemon's, and start has one started where none is.
+	socket string
+	start  bool
+	// context is how long the process may ask the fabric itself; nil: as long as it is run.
+	context func() (context.Context, context.CancelFunc)
+	// managed: it was installed for all agents of the machine.
+	managed bool
 
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	dialect        dialect.Dialect
-	want           schema.EventType
-
-	began    time.Time
-	given    *handing
-	answered bool // something was written
+	began          time.Time
 	// step is told how far an answer is; only tests set it, to die there.
 	step func(point string)
 }
 
 // check refuses a command line that can not work.
 func (h *hook) check() (err error) {
-	if h.runtime == "" {
+	if h.Runtime == "" {
 		return program.UsageError("--runtime is missing; write --runtime generic")
 	}
-	if h.dialect, err = dialect.For(h.runtime); err != nil {
+	if h.Dialect, err = dialect.For(h.Runtime); err != nil {
 		return program.UsageError("%w", err)
 	}
 	if h.event != "" {
-		if h.want, err = schema.ParseEventType(h.event); err != nil {
+		if h.Moment, err = dialect.Find(h.Dialect, h.event); err != nil {
 			return program.UsageError("--event: %w", err)
 		}
 	}
-	if h.unreachable != "deny" && h.unreachable != "allow" {
-		return program.UsageError("--unreachable is %q; write deny or allow", h.unreachable)
+	if h.Unreachable == "" {
+		if h.Unreachable = judge.UnreachableAllow; h.managed {
+			h.Unreachable = judge.UnreachableDeny
+		}
+	}
+	if h.Unreachable != judge.UnreachableDeny && h.Unreachable != judge.UnreachableAllow {
+		return program.UsageError("--unreachable is %q; write deny or allow", h.Unreachable)
+	}
+	if err := exchange.CheckID(h.EventID); err != nil {
+		return program.UsageError("--event-id: %w", err)
 	}
 	if h.timeout <= 0 {
 		return program.UsageError("--timeout is %s; it must be longer than nothing", h.timeout)
@@ -55,45 +74,82 @@ func (h *hook) check() (err error) {
 	return nil
 }
 
+// deadline is when the answer has to be known, so that it is written in time.
+func (h *hook) deadline() time.Time { return h.began.Add(h.timeout - schema.Margin(h.timeout)) }
+
 // run asks and answers, whatever happens, and returns the exit code.
-func (h *hook) run(ctx context.Context) (code int) {
-	h.began = time.Now()
-	e := &schema.Event{HookType: h.want}
-	defer func() { h.given.close() }()
-	defer func() {
-		if p := recover(); p != nil && h.answered {
-			fmt.Fprintf(h.stderr, "agentshim: the shim failed after it had answered: %v\n", p)
-		} else if p != nil {
-			code, _ = h.answer(e, h.unjudged(e, fmt.Errorf("the shim failed: %v", p)))
+func (h *hook) run(ctx context.Context) int {
+	if h.began.IsZero() {
+		h.began = time.Now()
+	}
+	h.identify()
+	payload, unread := h.read()
+	if h.daemon != "" {
+		if code, ok := h.byDaemon(payload, unread); ok {
+			return code
 		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, h.timeout-schema.Margin(h.timeout))
-	defer cancel()
-	decoded, err := h.readInTime(ctx)
-	if decoded != nil {
-		e = decoded
 	}
-	if err != nil {
-		h.handOver(ctx, e, h.unreadable(ctx, e, err))
-		return program.Failed
+	if h.context != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = h.context()
+		defer cancel()
 	}
-	v, err := h.ask(ctx, e, func(c *client.Client) (*schema.Verdict, error) { return c.Ask(ctx, e) })
-	if err != nil {
-		v = h.unjudged(e, err)
-	}
-	return h.handOver(ctx, e, v)
+	return h.directly(ctx, payload, unread)
 }
 
-// handOver answers, and only then acknowledges what the answer brought.
-func (h *hook) handOver(ctx context.Context, e *schema.Event, v *schema.Verdict) int {
-	h.at("received")
-	code, ok := h.answer(e, v)
-	if ok {
-		h.at("written")
-		h.given.done(ctx, v.EventID, min(ackTime, time.Until(h.began.Add(h.timeout))/2))
-		h.at("acknowledged")
+// directly asks the fabric from here.
+func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
+	h.Workspaces = h.workspaces
+	judge.MakeWorkspaces(h.workspaces)
+	h.Env = environment
+	ctx, cancel := context.WithDeadline(ctx, h.deadline())
+	defer cancel()
+	l := h.judgeLink("agentshim-"+h.Runtime, h.stderr)
+	l.Unnamed = h.daemon != "" && h.natsWanted == ""
+	j := judge.New(l)
+	x := exchange.Exchange{Settings: h.Settings, Asker: j, Stderr: h.stderr}
+	if h.state != "" {
+		x.Shelf = kept.Folder(h.state)
+		x.Versions = kept.Folder(h.state).Versions
 	}
-	return code
+	r := x.Run(ctx, payload, unread)
+	h.at("received")
+	if !h.write(r.Answer) {
+		h.finish(j.Close)
+		return program.Failed
+	}
+	h.at("written")
+	h.finish(func() {
+		defer j.Close()
+		r.Told()
+		if r.Verdict != nil {
+			j.Handed(ctx, r.Verdict, min(ackTime, time.Until(h.began.Add(h.timeout))/2))
+		}
+	})
+	h.at("acknowledged")
+	return r.Exit
+}
+
+// finish does what is left to be done now that the runtime has its answer. It
+// waits for this process to end, so that nothing may hold that up for long, and
+// what breaks now breaks nothing.
+func (h *hook) finish(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				fmt.Fprintf(h.stderr, "agentshim: the shim failed after it had answered: %v\n", p)
+			}
+		}()
+		f()
+	}()
+	timer := time.NewTimer(min(finishTime, time.Until(h.began.Add(h.timeout))*3/4))
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
 }
 
 func (h *hook) at(point string) {
@@ -102,37 +158,17 @@ func (h *hook) at(point string) {
 	}
 }
 
-// unreadable asks what to do about an event that can not be read: whether that
-// call is guarded, only the fabric knows.
-func (h *hook) unreadable(ctx context.Context, e *schema.Event, why error) *schema.Verdict {
-	if e.HookType == "" {
-		e.HookType = schema.PreToolUse // nobody said; what is guarded most counts
+// environment looks up what dialects may see of this process's environment.
+func environment(name string) string {
+	if slices.Contains(dialect.Environment(), name) {
+		return os.Getenv(name)
 	}
-	if h.agent == "" && e.AgentID == "" && e.SessionID == "" {
-		e.AgentID = schema.UnknownAgent
-	}
-	h.identify(e)
-	if _, err := bus.Token(e.AgentID); err != nil {
-		e.AgentID = schema.UnknownAgent // nobody could be asked about that one
-	}
-	v, err := h.ask(ctx, e, func(c *client.Client) (*schema.Verdict, error) { return c.AskUnreadable(ctx, e, why) })
-	if err != nil {
-		return h.unjudged(e, errors.Join(why, err))
-	}
-	fmt.Fprintf(h.stderr, "agentshim: %v\n", why)
-	return v
+	return ""
 }
 
-// readInTime reads the payload and leaves time to ask.
-func (h *hook) readInTime(ctx context.Context) (*schema.Event, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.timeout/2)
-	defer cancel()
-	return h.read(ctx)
-}
-
-// read reads the payload, at most one event's worth, and not longer than there
+// readInTime reads the payload, at most one event's worth, and not longer than there
 // is time: a runtime that keeps stdin open gets its answer all the same.
-func (h *hook) read(ctx context.Context) (*schema.Event, error) {
+func (h *hook) readInTime(ctx context.Context) ([]byte, error) {
 	type input struct {
 		data []byte
 		err  error
@@ -145,97 +181,32 @@ func (h *hook) read(ctx context.Context) (*schema.Event, error) {
 	select {
 	case in := <-done:
 		if in.err != nil {
-			return nil, fmt.Errorf("reading stdin: %w", in.err)
+			return in.data, unreadable(in.err)
 		}
 		if len(in.data) > schema.MaxEvent {
-			return h.glance(in.data), fmt.Errorf("the event on stdin is larger than %d bytes", schema.MaxEvent)
+			return in.data, errLarge()
 		}
-		e, err := h.dialect.Decode(in.data, h.want)
-		if err != nil {
-			return h.glance(in.data), err
-		}
-		h.identify(e)
-		_, err = bus.Token(e.AgentID)
-		return e, err
+		return in.data, nil
 	case <-ctx.Done():
-		return nil, errors.New("stdin did not end in time; write the event and close it")
+		return nil, errSlow
 	}
 }
 
-// glance is what can be seen of an event that can not be read.
-func (h *hook) glance(data []byte) *schema.Event {
-	e := schema.Glance(data)
-	if h.want != "" {
-		e.HookType = h.want
-	}
-	return &e
-}
+var errSlow = errors.New("stdin did not end in time; write the event and close it")
 
-// identify says whose event it is.
-func (h *hook) identify(e *schema.Event) {
-	switch {
-	case h.agent != "":
-		e.AgentID = h.agent
-	case e.AgentID != "":
-	case e.SessionID != "":
-		e.AgentID = h.runtime + "-" + e.SessionID
-	default:
-		e.AgentID = h.runtime
-	}
-	if e.Runtime == "" {
-		e.Runtime = h.runtime
-	}
-	if e.Timestamp.IsZero() {
-		e.Timestamp = time.Now().UTC()
-	}
+func errLarge() error {
+	return fmt.Errorf("the event on stdin is larger than %d bytes", schema.MaxEvent)
 }
+func unreadable(err error) error { return fmt.Errorf("reading stdin: %w", err) }
 
-// ask puts a question about e, and remembers whom, to acknowledge what comes of it.
-func (h *hook) ask(ctx context.Context, e *schema.Event, question func(*client.Client) (*schema.Verdict, error)) (*schema.Verdict, error) {
-	folder := h.workspaces
-	if folder == "" && filepath.IsAbs(e.Cwd) {
-		folder = e.Cwd
-	}
-	h.name = "agentshim-" + h.runtime
-	g, err := h.connect(ctx, e.AgentID, folder, h.stderr)
-	if err != nil {
-		return nil, err
-	}
-	h.given = g
-	return question(g.client)
-}
-
-// unjudged is the verdict when nobody judged, by --unreachable, and says so.
-func (h *hook) unjudged(e *schema.Event, err error) *schema.Verdict {
-	v := &schema.Verdict{HookErrors: []string{err.Error()}}
-	if b := e.HookType.Blocking(); h.unreachable == "deny" && b != schema.None {
-		v.Decision = b
-		v.Reason = fmt.Sprintf("nobody judged this call, and --unreachable is deny: %v", err)
-		if errors.Is(err, client.ErrUnreachable) {
-			v.Reason += ". Start the broker, or ask who runs it."
-		}
-	}
-	decided := "refused"
-	if v.Decision == schema.None {
-		decided = "allowed"
-	}
-	fmt.Fprintf(h.stderr, "agentshim: %s without a verdict (--unreachable %s): %v\n", decided, h.unreachable, err)
-	return v
-}
-
-// answer says v as the runtime expects it, and reports whether the runtime has it.
-func (h *hook) answer(e *schema.Event, v *schema.Verdict) (code int, ok bool) {
-	a, err := h.dialect.Encode(e, v)
-	if err == nil {
-		h.answered = true
-		_, err = h.stdout.Write(a.Stdout)
-	}
-	if err != nil {
+// write gives the answer, and reports whether the runtime has it.
+func (h *hook) write(a dialect.Answer) bool {
+	if _, err := h.stdout.Write(a.Stdout); err != nil {
 		fmt.Fprintf(h.stderr, "agentshim: the answer could not be given: %v\n", err)
-		return program.Failed, false
+		return false
 	}
 	if a.Stderr != "" {
 		fmt.Fprintln(h.stderr, a.Stderr)
 	}
-	return a.Exit, true
+	return true
 }

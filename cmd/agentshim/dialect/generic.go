@@ -3,6 +3,8 @@ package dialect
 import (
 	"fmt"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -10,29 +12,66 @@ import (
 // canonical event in, one verdict object out, exit code 0.
 type generic struct{}
 
+// Moments are the fabric's events, at which everything can be said.
+func (generic) Moments() []Moment {
+	all := make([]Moment, 0, len(schema.EventTypes()))
+	for _, t := range schema.EventTypes() {
+		all = append(all, Moment{Name: string(t), Event: t, Can: map[Ability]How{Deny: Native, Ask: Native, Approve: Native, Rewrite: Native,
+			Inject: Native, Replace: Native, Feedback: Native, Stop: Native, Retry: Native, Restart: Native, Effects: Native}})
+	}
+	return all
+}
+
 // Decode reads a canonical event.
-func (generic) Decode(payload []byte, want schema.EventType) (*schema.Event, error) {
-	e, err := schema.ReadEvent(payload)
+func (g generic) Decode(in Input) (*Call, error) {
+	c := &Call{Moment: in.Moment, Event: schema.Glance(in.Payload)}
+	if in.Moment.Name != "" {
+		c.Event.HookType = in.Moment.Event
+	} else if m, ok := At(g, c.Event.HookType); ok {
+		c.Moment = m
+	}
+	e, err := schema.ReadEvent(in.Payload)
 	if err != nil {
-		return nil, fmt.Errorf("the event on stdin can not be read: %w; write one JSON object such as "+
+		return c, fmt.Errorf("the event on stdin can not be read: %w; write one JSON object such as "+
 			`{"hook_type":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}`, err)
 	}
+	want := in.Moment.Event
 	switch {
 	case e.HookType == "" && want == "":
-		return nil, fmt.Errorf("the event on stdin has no hook_type; name it there or with --event")
+		return c, fmt.Errorf("the event on stdin has no hook_type; name it there or with --event")
 	case e.HookType == "":
 		e.HookType = want
 	case want != "" && e.HookType != want:
-		return nil, fmt.Errorf("the event on stdin is a %s, but --event says %s; the hook is configured at the wrong event", e.HookType, want)
+		return c, fmt.Errorf("the event on stdin is a %s, but --event says %s; the hook is configured at the wrong event", e.HookType, want)
 	}
 	if _, err := schema.ParseEventType(string(e.HookType)); err != nil {
-		return nil, fmt.Errorf("the event on stdin: hook_type: %w", err)
+		return c, fmt.Errorf("the event on stdin: hook_type: %w", err)
 	}
-	return e, nil
+	c.Event = *e
+	c.Event.ToolKind, c.Event.ToolArgs = factsOf(e)
+	if e.ToolUseID != "" {
+		c.Key, c.ByID, c.Pair = e.ToolUseID+"/"+string(e.HookType), true, e.ToolUseID
+	}
+	return c, nil
 }
 
-// Encode is the verdict itself.
-func (generic) Encode(_ *schema.Event, v *schema.Verdict) (Answer, error) {
+// factsOf is what an event says of its tool, or what its tool's name does: a
+// policy about shells is meant for those of people's own loops, too.
+func factsOf(e *schema.Event) (kind string, args jsontext.Value) {
+	if e.ToolKind != "" || e.ToolArgs != nil || e.ToolName == "" {
+		return e.ToolKind, e.ToolArgs
+	}
+	for _, runtime := range []string{e.Runtime, "claude", "gemini", "opencode"} {
+		if kind, args = normalise(runtime, e.ToolName, e.ToolInput); kind != "" {
+			return kind, args
+		}
+	}
+	return "", nil
+}
+
+// Encode is the verdict itself. The exit code tells whoever wrote the event
+// that it was faulty.
+func (generic) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	said := *v
 	said.Fabric, said.Acked = "", nil // between the shim and the fabric
 	if said.Decision == schema.None {
@@ -42,5 +81,23 @@ func (generic) Encode(_ *schema.Event, v *schema.Verdict) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("encoding the verdict: %w", err)
 	}
-	return Answer{Stdout: append(data, '\n')}, nil
+	a := Answer{Stdout: append(data, '\n')}
+	if c.Faulty {
+		a.Exit = 1
+	}
+	return a, nil
+}
+
+// Refuse is a verdict that does; nobody knows what an event without a name is.
+func (g generic) Refuse(m Moment, reason string) Answer {
+	reason = spoken(reason)
+	v := schema.Verdict{Decision: m.Event.Blocking(), Reason: reason, HookErrors: []string{reason}}
+	if m.Event == "" {
+		v.Decision = schema.Deny
+	}
+	a, err := g.Encode(&Call{Moment: m}, &v)
+	if err != nil {
+		return Answer{Stderr: reason, Exit: 2}
+	}
+	return a
 }

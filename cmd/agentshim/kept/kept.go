@@ -11,7 +11,6 @@ package kept
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -108,10 +107,7 @@ func (f Folder) Keep(h client.Handover, acknowledged []string) error {
 		return err
 	}
 	dir := filepath.Join(string(f), folder, fabric)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	unlock, err := lock(filepath.Join(dir, ".lock"))
+	unlock, err := writable(dir)
 	if err != nil {
 		return err
 	}
@@ -135,17 +131,9 @@ func fileName(agent string) (string, error) {
 
 // load reads a file; none is an empty one.
 func load(path string) (r record, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err != nil {
+	data, _, err := bounded(path, maxFile)
+	if err != nil || data == nil {
 		return r, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return r, fmt.Errorf("reading %s: %w", path, err)
 	}
 	if r, err = decode(data); err != nil {
 		return record{}, fmt.Errorf("%s is not what a shim wrote, and counts as empty: %w", path, err)
@@ -153,24 +141,13 @@ func load(path string) (r record, err error) {
 	return r, nil
 }
 
-// store replaces a file, so that its readers see it before or after.
+// store writes a record into its file.
 func store(path string, r record) error {
 	data, err := schema.Marshal(&r)
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // with the mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return Replace(path, data)
 }
 
 // sweep takes away what is so old that nobody asks for it any more. The caller

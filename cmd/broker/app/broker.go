@@ -254,7 +254,7 @@ func (b *Broker) startWorker(context.Context) error {
 		return nil
 	}
 	b.worker = workers.New(workers.Options{
-		Name: b.name, Pools: []string{schema.DefaultPool},
+		Name: b.name, Pools: []string{schema.DefaultPool}, Parts: b.memory.parts(),
 		Runners: runners.New(b.log), Inline: runners.Inline(), Logger: b.log,
 		Freed: func() {
 			if b.agg != nil {

@@ -13,7 +13,9 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"
+	"github.com/hookfabric/hookfabric/bus/state/unjudged"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
 )
 
 // memory is what is remembered of agents, and what is counted of it.
@@ -23,6 +25,9 @@ type memory struct {
 	rounds   *rounds.Rounds
 	sessions *sessions.Sessions
 	queue    *queue.Queue
+	unjudged *unjudged.Calls
+	// histories are parts of conversations; nil: there was no room for them.
+	histories *objects.Objects
 }
 
 // openMemory opens what is remembered of agents. It returns when this broker
@@ -35,11 +40,11 @@ func (b *Broker) openMemory(ctx context.Context) error {
 	m := &b.memory
 	m.ledger = aggregator.NewLedger(b.reg, b.log)
 	// The queue is opened last and closed first: when a warning was handed over,
-	// it tells the rounds.
+	// it tells the rounds. Only what can be done without comes after it.
 	for _, part := range []struct {
 		name string
 		open func(context.Context, jetstream.JetStream) (func(context.Context) error, error)
-	}{{"objects", b.openObjects}, {"rounds", b.openRounds}, {"sessions", b.openSessions}, {"queue", b.openQueue}} {
+	}{{"objects", b.openObjects}, {"rounds", b.openRounds}, {"sessions", b.openSessions}, {"unjudged calls", b.openUnjudged}, {"queue", b.openQueue}, {"histories", b.openHistories}} {
 		stop, err := part.open(ctx, js)
 		if err != nil {
 			return err
@@ -54,6 +59,22 @@ func (b *Broker) openObjects(ctx context.Context, js jetstream.JetStream) (stop 
 	return func(context.Context) error { return b.memory.objects.Close() }, err
 }
 
+// openHistories makes the store of conversations. Where there is no room for it,
+// hooks that need a long one fail, and all others go on.
+func (b *Broker) openHistories(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
+	o := objects.Options{Bucket: objects.Histories, Room: b.room(), Logger: b.log}
+	if b.memory.histories, err = objects.Open(ctx, js, o); err != nil && ctx.Err() == nil {
+		b.log.Warn("no conversations are kept, and hooks that need one longer than an event carries will fail", "error", err)
+		b.memory.histories, err = nil, nil
+	}
+	return func(context.Context) error {
+		if b.memory.histories == nil {
+			return nil
+		}
+		return b.memory.histories.Close()
+	}, err
+}
+
 func (b *Broker) openRounds(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
 	b.memory.rounds, err = rounds.Open(ctx, js, rounds.Options{Room: b.room(), Conflict: b.memory.ledger.Conflict, Logger: b.log})
 	return func(ctx context.Context) error { return b.memory.rounds.Close(ctx) }, err
@@ -62,6 +83,11 @@ func (b *Broker) openRounds(ctx context.Context, js jetstream.JetStream) (stop f
 func (b *Broker) openSessions(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
 	b.memory.sessions, err = sessions.Open(ctx, js, sessions.Options{Room: b.room(), Logger: b.log})
 	return func(ctx context.Context) error { return b.memory.sessions.Close(ctx) }, err
+}
+
+func (b *Broker) openUnjudged(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
+	b.memory.unjudged, err = unjudged.Open(ctx, js, unjudged.Options{Room: b.room()})
+	return func(context.Context) error { return nil }, err
 }
 
 func (b *Broker) openQueue(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
@@ -87,6 +113,14 @@ func (m *memory) finish(ctx context.Context, agent string, it *schema.Item) erro
 	return m.rounds.Warned(ctx, agent, it.Number)
 }
 
+// parts is where conversations lie; nil: nobody keeps them here.
+func (m *memory) parts() workers.Parts {
+	if m.histories == nil {
+		return nil
+	}
+	return m.histories
+}
+
 // ready is what is wrong with what this broker knows of it; nil: nothing.
 func (m *memory) ready() error {
 	if err := m.queue.Ready(); err != nil {
@@ -97,7 +131,7 @@ func (m *memory) ready() error {
 
 // unstored is why something of it was not stored last; nil: all of it was.
 func (m *memory) unstored() error {
-	return errors.Join(m.queue.Unstored(), m.rounds.Unstored(), m.sessions.Unstored(), m.objects.Unstored())
+	return errors.Join(m.queue.Unstored(), m.rounds.Unstored(), m.sessions.Unstored(), m.objects.Unstored(), m.unjudged.Unstored())
 }
 
 // anew forgets what was not stored before the server was mended.
@@ -106,11 +140,16 @@ func (m *memory) anew() {
 	m.rounds.Anew()
 	m.sessions.Anew()
 	m.objects.Anew()
+	m.unjudged.Anew()
 }
 
 // use is the memory as the aggregator uses it.
 func (m *memory) use() aggregator.Memory {
-	return aggregator.Memory{Queue: m.queue, Objects: m.objects, Rounds: m.rounds, Sessions: m.sessions}
+	all := aggregator.Memory{Queue: m.queue, Objects: m.objects, Rounds: m.rounds, Sessions: m.sessions, Unjudged: m.unjudged}
+	if m.histories != nil {
+		all.Histories = m.histories
+	}
+	return all
 }
 
 // stage makes the hooks that run in the aggregator.

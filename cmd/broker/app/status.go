@@ -32,13 +32,42 @@ func statusCommand() *cobra.Command {
 			if req.Shadow {
 				return printShadow(c.OutOrStdout(), st.Shadow)
 			}
+			if req.Agents {
+				return printAgents(c.OutOrStdout(), &st)
+			}
 			return printStatus(c.OutOrStdout(), &st)
 		},
 	}
 	r.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&req.Shadow, "shadow", false, "show what hooks with mode: shadow would have changed")
+	c.Flags().BoolVar(&req.Agents, "agents", false, "show the agents that were seen in the last day, first who is silent for the longest")
+	c.Flags().StringVar(&req.Host, "host", "", "with --agents: only those of this machine")
 	return c
+}
+
+// printAgents lists who was seen lately.
+func printAgents(w io.Writer, st *schema.FabricStatus) error {
+	if len(st.Agents) == 0 {
+		_, err := fmt.Fprintln(w, "no agent was seen in the last day; 'agentshim doctor' on its machine says why")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "SILENT\tHOST\tRUNTIME\tVERSION\tAGENT\tSESSION")
+	for _, a := range st.Agents {
+		silent := rough(a.Silent)
+		if a.Ended {
+			silent = "ended"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", silent, word(a.Host), word(a.Runtime), word(a.Version), word(a.Agent), word(a.Session))
+	}
+	if more := st.AgentsSeen - len(st.Agents); more > 0 {
+		fmt.Fprintf(t, "\n%d more are not listed; --host shows those of one machine\n", more)
+	}
+	if st.AgentsCrowded {
+		fmt.Fprintln(t, "\nthere was no room for all that were seen in the last day: who was silent for the longest may be missing")
+	}
+	return t.Flush()
 }
 
 func printStatus(w io.Writer, st *schema.FabricStatus) error {

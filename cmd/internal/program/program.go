@@ -56,7 +56,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 		return UsageError("%w; see '%s --help'", err, c.CommandPath())
 	})
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		if err := fromEnvironment(c.Flags()); err != nil {
+		if err := FromEnvironment(c.Flags()); err != nil {
 			return err
 		}
 		return onlyOne(c)
@@ -72,12 +72,16 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	return Failed
 }
 
-// fromEnvironment gives every flag that was not set its environment variable:
-// --ready-pools is HOOKFABRIC_READY_POOLS.
-func fromEnvironment(flags *pflag.FlagSet) error {
+// FromEnvironment gives every flag that was not set its environment variable:
+// --ready-pools is HOOKFABRIC_READY_POOLS. [Run] does it for every command.
+func FromEnvironment(flags *pflag.FlagSet) error {
 	var errs []error
 	explicit := given(flags)
+	open, sealed := unsealed(flags, explicit)
 	flags.VisitAll(func(f *pflag.Flag) {
+		if sealed && !slices.Contains(open, f.Name) {
+			return
+		}
 		name := EnvPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		v, ok := os.LookupEnv(name)
 		if f.Changed || !ok || v == "" || f.Name == "help" || f.Name == "version" {
@@ -89,8 +93,46 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 		if err := flags.Set(f.Name, v); err != nil {
 			errs = append(errs, UsageError("%s: %w", name, err))
 		}
+		if f.Annotations == nil {
+			f.Annotations = map[string][]string{}
+		}
+		f.Annotations[environment] = []string{name}
 	})
 	return errors.Join(errs...)
+}
+
+// seals is the annotation of a flag that keeps the environment out: the flags
+// that are taken from there all the same.
+const seals = "hookfabric_seals"
+
+// Seal has a flag keep the environment out wherever the command line gives it: who can
+// set variables there must not decide. Only the flags named after it are taken from there.
+func Seal(flags *pflag.FlagSet, flag string, open ...string) {
+	f := flags.Lookup(flag)
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[seals] = open
+}
+
+// unsealed are the flags that a command line lets the environment set, if it
+// keeps it out of the others.
+func unsealed(flags *pflag.FlagSet, explicit []string) (open []string, sealed bool) {
+	for _, name := range explicit {
+		if f := flags.Lookup(name); f != nil && f.Annotations[seals] != nil {
+			return f.Annotations[seals], true
+		}
+	}
+	return nil, false
+}
+
+// environment is the annotation of flags that the environment set.
+const environment = "hookfabric_environment"
+
+// Explicit reports whether the command line itself gives a flag.
+func Explicit(flags *pflag.FlagSet, name string) bool {
+	f := flags.Lookup(name)
+	return f != nil && f.Changed && len(f.Annotations[environment]) == 0
 }
 
 // NoArgs refuses arguments with a sentence.

@@ -16,3 +16,13 @@ func StateHome() string {
 	}
 	return filepath.Join(home, ".local", "state", "hookfabric")
 }
+
+// OwnState is StateHome if that is the user's own; empty: nobody says where the
+// user is at home, and what lies elsewhere may be another's.
+func OwnState() string {
+	home, _ := os.UserHomeDir()
+	if filepath.IsAbs(home) || filepath.IsAbs(os.Getenv("XDG_STATE_HOME")) {
+		return StateHome()
+	}
+	return ""
+}

@@ -56,6 +56,9 @@ func schemas() map[string]func(docs) (*jsonschema.Schema, error) {
 		"control/" + schema.VerbMode:       inferred[schema.ModeRequest],
 		"control/" + schema.VerbCheckpoint: nothing,
 		"control/" + schema.VerbRound:      inferred[schema.RoundRequest],
+		"control/" + schema.VerbPolicy:     inferred[schema.PolicyRequest],
+		"control/" + schema.VerbRecord:     inferred[schema.RecordRequest],
+		"control/" + schema.VerbKeep:       inferred[schema.KeepRequest],
 	}
 }
 

@@ -27,6 +27,7 @@ func enum[T ~string](words ...T) *jsonschema.Schema {
 func custom() map[reflect.Type]*jsonschema.Schema {
 	return map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[jsontext.Value]():   {},
+		reflect.TypeFor[[]byte]():           {Type: "string", ContentEncoding: "base64"},
 		reflect.TypeFor[schema.Duration]():  {Type: "string", Pattern: duration},
 		reflect.TypeFor[time.Time]():        {Type: "string", Format: "date-time"},
 		reflect.TypeFor[schema.EventType](): enum(schema.EventTypes()...),
@@ -158,7 +159,7 @@ func text(description string) *jsonschema.Schema {
 
 // decisionWord is a decision in a hook's answer, the words of other systems included.
 func decisionWord(description string) *jsonschema.Schema {
-	s := enum(schema.Continue, schema.Allow, schema.Ask, schema.Deny, schema.Retry, schema.Stop, schema.Fail, "approve", "block")
+	s := enum(schema.Continue, schema.Allow, schema.Ask, schema.Deny, schema.Retry, schema.Stop, schema.Fail, schema.Reject, "approve", "block")
 	s.Description = description
 	return s
 }

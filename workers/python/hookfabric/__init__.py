@@ -2,14 +2,27 @@
 
 A hook is a function (or coroutine function) of one argument, a HookEvent. It
 returns a HookResult, a dict in the same form, or None for no opinion.
-Anything else is an error of the hook.
+Anything else is an error of the hook. If it has an attribute condition, a
+function or coroutine function of the event, it is called only where that is true.
 """
 
 from collections.abc import Mapping
 from enum import Enum
 import json
 
-__all__ = ["HookEvent", "HookResult", "HookType"]
+__all__ = [
+    "HookDecision", "HookEvent", "HookResult", "HookType", "Message", "ToolCall", "ToolResult",
+    "append_message", "drop_messages", "handle", "hook", "set_flag",
+]
+
+
+def __getattr__(name):
+    """The words of an agent's loop, for those who ask for them."""
+    if name not in __all__:
+        raise AttributeError("module 'hookfabric' has no attribute %r" % name)
+    from hookfabric import _loop
+
+    return getattr(_loop, name)
 
 
 class HookType(str, Enum):
@@ -38,10 +51,18 @@ class HookEvent(Mapping):
     mapping it holds what to_dict gives: JSON values, MassGen's eight fields
     always and the others where the event has them. The timestamp is a datetime as
     an attribute and a string in the mapping.
+
+    Beside the fields there is what a hook of an agent's loop wants to know: event and
+    agent (the type and the id), tool_call before a tool runs, tool_result after it,
+    assistant_message at AfterLLMCall and BeforeFinalResponse, each None elsewhere;
+    flags, {} if there are none; and history, a list of messages, for hooks that
+    need it. The fields of those are attributes, too.
     """
 
+    __slots__ = ("__dict__", "__weakref__", "_history")
+
     event_id = ""
-    runtime = tool_kind = tool_use_id = history_ref = cwd = native = None
+    runtime = tool_kind = tool_args = tool_use_id = history_ref = cwd = native = None
     error = message = prompt = response = None
     iteration = 0
 
@@ -68,6 +89,46 @@ class HookEvent(Mapping):
     @property
     def labels(self):
         return self.__dict__.get("labels") or {}
+
+    @property
+    def event(self):
+        return self.hook_type
+
+    @property
+    def agent(self):
+        return self.agent_id
+
+    @property
+    def tool_call(self):
+        return self._current() if self.hook_type == "PreToolUse" else None
+
+    @property
+    def tool_result(self):
+        return self._current() if self.hook_type in ("PostToolUse", "ToolError") else None
+
+    @property
+    def assistant_message(self):
+        return self._current() if self.hook_type in ("AfterLLMCall", "BeforeFinalResponse") else None
+
+    def _current(self):
+        from hookfabric import _loop
+
+        return _loop.current_of(self)
+
+    @property
+    def flags(self):
+        return self.__dict__.get("flags") or {}
+
+    @property
+    def history(self):
+        raw = self.__dict__.get("history")
+        if raw is None:
+            return None
+        if not hasattr(self, "_history"):
+            from hookfabric import _loop
+
+            self._history = [_loop.message_of(message) for message in raw]
+        return self._history
 
     def to_dict(self):
         return dict(self.__dict__)
@@ -160,13 +221,32 @@ class HookResult:
     def ask(cls, reason=None, **more):
         return cls(decision="ask", reason=reason, **more)
 
+    @classmethod
+    def retry(cls, reason=None, effects=None, **more):
+        """Has the model try again; the effects make the next attempt better."""
+        return cls(decision="retry", reason=reason, effects=effects, **more)
+
+    @classmethod
+    def fail(cls, reason=None, **more):
+        return cls(decision="fail", reason=reason, **more)
+
+    @classmethod
+    def reject(cls, reason=None, **more):
+        """A fail, as some call it."""
+        return cls(decision="reject", reason=reason, **more)
+
+    @classmethod
+    def stop(cls, value, **more):
+        """Ends what is under way with a message, or before a tool call its result."""
+        return cls(decision="stop", value=value, **more)
+
     def add_error(self, error):
         self.hook_errors.append(error)
 
     def to_dict(self):
         fields = {name: getattr(self, name) for name in self._fields if getattr(self, name) is not None}
         fields["allowed"] = bool(self.allowed)
-        if self.allowed and self.decision in ("continue", "stop", "fail", "retry"):
+        if self.allowed and self.decision in ("continue", "stop", "fail", "reject", "retry"):
             del fields["allowed"]  # which knows of nothing but tools
         return fields
 

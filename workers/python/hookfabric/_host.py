@@ -59,7 +59,9 @@ class Host:
         self.pid = os.getpid()
         self.buffer = bytearray()
         self.functions = {}
+        self.conditions = {}
         self.tasks = {}
+        self.ready = {}  # calls whose condition was awaited, by request
         self.loop = None
         for descriptor in (orders, answers):
             os.set_inheritable(descriptor, False)
@@ -76,6 +78,9 @@ class Host:
             frame = self.frame()
             if frame:
                 self.take(*frame)
+            elif self.ready:
+                number = next(iter(self.ready))
+                self.ask(number, *self.ready.pop(number))
             elif self.loop is None:
                 self.fill()
             else:
@@ -150,13 +155,11 @@ class Host:
         try:
             order = decode(body.decode())
             if "call" in order:
-                answer = self.functions[order["call"]](self.event(**order["event"]))
-                if hasattr(answer, "__await__"):
-                    self.start(number, answer)
-                else:
-                    self.finish(number, answer)
+                self.call(number, order["call"], self.event(**order["event"]))
             elif "cancel" in order:
                 task = self.tasks.get(number)
+                if self.ready.pop(number, None):
+                    raise self.own("asyncio").CancelledError
                 if task:
                     self.loop.call_soon(task.cancel)  # once it has begun, or it answers nothing
             elif "load" in order:
@@ -172,7 +175,7 @@ class Host:
     def begin(self, order):
         limit(order["memory"])
         self.most = order["most"]
-        sys.meta_path.insert(0, Embedded({"hookfabric": order["words"]}))
+        sys.meta_path.insert(0, Embedded({"hookfabric": order["words"], "hookfabric._loop": order["loop"]}))
         sys.meta_path.append(Embedded({"massgen": "", "massgen.mcp_tools": "", "massgen.mcp_tools.hooks": order["massgen"]}))
         from hookfabric import HookEvent
 
@@ -192,21 +195,76 @@ class Host:
         function = find(handler)
         if not callable(function):
             raise Unfit("it is of the type %s, which can not be called" % type(function).__name__)
+        condition = condition_of(function)
+        if condition is not None:
+            self.conditions[number] = condition
         self.functions[number] = function
 
-    def start(self, number, awaitable):
+    # Calls.
+
+    def call(self, number, function, event):
+        """Asks a function, if its condition, where it has one, is true."""
+        condition = self.conditions.get(function)
+        if condition is None:
+            return self.ask(number, function, event)
+        try:
+            holds = condition(event)
+            if hasattr(holds, "__await__"):
+                return self.start(number, self.consider(number, function, event, holds))
+            holds = bool(holds)
+        except BaseException as fault:
+            return self.ask(number, function, event, self.doubt(fault))
+        if holds:
+            self.ask(number, function, event)
+        else:
+            self.write(number, "{}")
+
+    async def consider(self, number, function, event, awaitable):
+        """Awaits a condition. The function is called between two turns of the loop,
+        as any other one is."""
+        try:
+            holds, note = bool(await awaitable), None
+        except BaseException as fault:
+            if type(fault).__name__ == "CancelledError" or isinstance(fault, MemoryError):
+                return self.fail(number, fault)
+            holds, note = True, self.doubt(fault)
+        finally:
+            del self.tasks[number]
+        if not holds:
+            return self.write(number, "{}")
+        self.ready[number] = function, event, note
+        self.loop.stop()
+
+    def doubt(self, fault):
+        """What to note of a condition that failed: it counts as true."""
+        if isinstance(fault, MemoryError):
+            raise fault
+        told = self.told(fault)
+        return {"noted": "its condition raised %s, and counts as true" % told["error"], "doubt": told.get("traceback", "")}
+
+    def ask(self, number, function, event, note=None):
+        try:
+            answer = self.functions[function](event)
+            if hasattr(answer, "__await__"):
+                self.start(number, self.attend(number, answer, note))
+            else:
+                self.finish(number, answer, note)
+        except BaseException as fault:
+            self.fail(number, fault, note)
+
+    def start(self, number, work):
         if self.loop is None:
             asyncio = self.own("asyncio")
             self.loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self.loop)
             self.loop.add_reader(self.orders, self.readable)
-        self.tasks[number] = self.loop.create_task(self.attend(number, awaitable))
+        self.tasks[number] = self.loop.create_task(work)
 
-    async def attend(self, number, awaitable):
+    async def attend(self, number, awaitable, note):
         try:
-            self.finish(number, await awaitable)
+            self.finish(number, await awaitable, note)
         except BaseException as fault:
-            self.fail(number, fault)
+            self.fail(number, fault, note)
         finally:
             del self.tasks[number]
 
@@ -220,15 +278,15 @@ class Host:
 
     # Answers.
 
-    def finish(self, number, answer):
+    def finish(self, number, answer, note=None):
         if answer is None:
-            return self.write(number, "{}")
+            return self.write(number, encode(note or {}))
         fields = fields_of(answer)
         try:
             text = self.text(fields)
         except Unfit as fault:
             text = self.text(refusal(fields, fault))
-        self.write(number, '{"result":%s}' % text)
+        self.write(number, '{"result":%s%s}' % (text, "," + encode(note)[1:-1] if note else ""))
 
     def text(self, fields):
         try:
@@ -239,9 +297,9 @@ class Host:
             raise Unfit("answered with %d bytes; an answer has at most %d" % (len(text), self.most))
         return text
 
-    def fail(self, number, fault):
+    def fail(self, number, fault, note=None):
         try:
-            self.write(number, encode(self.told(fault)))
+            self.write(number, encode(dict(note or {}, **self.told(fault))))
         except OSError:
             self.leave()
         except MemoryError:
@@ -320,6 +378,19 @@ def find(handler):
             raise first or fault
         return found
     raise first
+
+
+def condition_of(function):
+    """The condition that a handler has, if it has one. An attribute of an object,
+    or of a class, may be about anything else."""
+    while not hasattr(function, "condition") and type(function).__name__ == "partial" and hasattr(function, "func"):
+        function = function.func
+    condition = None if isinstance(function, type) else getattr(function, "condition", None)
+    if callable(condition):
+        return condition
+    if condition is not None and hasattr(function, "__code__"):
+        raise Unfit("its condition is of the type %s; write a function of the event" % type(condition).__name__)
+    return None
 
 
 def is_async(function):

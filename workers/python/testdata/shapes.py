@@ -4,7 +4,7 @@ import json
 
 from hookfabric import HookEvent, HookType
 
-NAMES = """hook_type event_id session_id orchestrator_id agent_id runtime tool_name tool_kind tool_input tool_output
+NAMES = """hook_type event_id session_id orchestrator_id agent_id runtime tool_name tool_kind tool_args tool_input tool_output
 tool_use_id error message prompt response iteration history_ref cwd labels native""".split()
 
 

@@ -55,7 +55,7 @@ func sayings() []string {
 	var out []string
 	for _, d := range []schema.Decision{
 		schema.None, schema.Continue, schema.Allow, schema.Ask, schema.Deny, schema.Retry, schema.Stop, schema.Fail,
-		"DENY", "perhaps", `""`,
+		schema.Reject, "DENY", "perhaps", `""`,
 	} {
 		out = append(out, "decision "+string(d))
 	}

@@ -1,0 +1,55 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// appendContextOptions are the options of "append_context".
+type appendContextOptions struct {
+	// Text is what the model is to know; empty: nothing but the time.
+	Text string `json:"text"`
+	// Time has the time said as well, in UTC.
+	Time bool `json:"time"`
+	// Role is whose message it is: system or user; empty: system.
+	Role string `json:"role"`
+}
+
+// newAppendContext makes the hook "append_context": before each model call the
+// same message stands at the end of the conversation, and not a second time
+// further up: the one of the call before is dropped, by the line it begins with.
+func newAppendContext(h schema.Hook) (workers.Handler, error) {
+	o, err := options[appendContextOptions](h)
+	if err == nil {
+		err = textOption(h, "text", o.Text)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case h.Event != schema.BeforeLLMCall:
+		return nil, fmt.Errorf("%q is for what a model is about to be told; put it under BeforeLLMCall, not %s", h.Handler, h.Event)
+	case o.Text == "" && !o.Time:
+		return nil, fmt.Errorf("%q has nothing to say; write its option \"text\", or \"time\": true", h.Handler)
+	case o.Role == "":
+		o.Role = schema.RoleSystem
+	case o.Role != schema.RoleSystem && o.Role != schema.RoleUser:
+		return nil, fmt.Errorf("the option \"role\" of %q is %q; write system or user", h.Handler, o.Role)
+	}
+	mark := fmt.Sprintf("[context: %s]", h.Name)
+	drop := schema.Effect{DropMessages: &schema.DropMessages{Role: o.Role, Containing: mark}}
+	return workers.HandlerFunc(func(context.Context, *schema.Event) (schema.Result, error) {
+		lines := []string{mark}
+		if o.Time {
+			lines = append(lines, "The time is "+time.Now().UTC().Format(time.RFC3339)+".")
+		}
+		if o.Text != "" {
+			lines = append(lines, o.Text)
+		}
+		return schema.Result{}.With(drop, schema.Append(o.Role, strings.Join(lines, "\n"))), nil
+	}), nil
+}

@@ -1,0 +1,54 @@
+package builtin
+
+import (
+	"fmt"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The words of the option at_end.
+const (
+	// endRetry has the agent go on with what it is handed; the default.
+	endRetry = "retry"
+	// endTell hands it over and leaves it to the agent's side what comes of that.
+	endTell = "tell"
+	// endWait leaves it in the queue, for the agent's next turn.
+	endWait = "wait"
+)
+
+// endOptions are the options that every delivery hook has.
+type endOptions struct {
+	// AtEnd says what becomes of what waits when the agent is about to end its turn:
+	// retry, tell or wait; absent: retry.
+	AtEnd string `json:"at_end"`
+}
+
+// check says what is wrong with them.
+func (o endOptions) check(h schema.Hook) error {
+	switch o.AtEnd {
+	case "", endRetry, endTell, endWait:
+		return nil
+	}
+	return fmt.Errorf("the option \"at_end\" of %q is %.40q; write %s to have the agent go on, %s to hand over and say no more, or %s for its next turn",
+		h.Handler, o.AtEnd, endRetry, endTell, endWait)
+}
+
+// ending reads the options of a delivery hook that has no others.
+func ending(h schema.Hook) (endOptions, error) {
+	o, err := options[endOptions](h)
+	if err == nil {
+		err = o.check(h)
+	}
+	return o, err
+}
+
+// waits reports whether nothing is handed over now.
+func (o endOptions) waits(r *schema.Receiver) bool {
+	return r != nil && r.Event == schema.BeforeFinalResponse && o.AtEnd == endWait
+}
+
+// ends is what the agent is handed, with what becomes of its turn.
+func (o endOptions) ends(r *schema.Receiver, out schema.Handout) schema.Handout {
+	out.Retry = r != nil && r.Event == schema.BeforeFinalResponse && o.AtEnd != endTell
+	return out
+}

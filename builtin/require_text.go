@@ -1,0 +1,94 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// requireTextOptions are the options of "require_text".
+type requireTextOptions struct {
+	// Text is what must stand in the message, each of it, exactly so.
+	Text []string `json:"text"`
+	// Pattern is a regular expression that the message must match somewhere; empty: any.
+	Pattern string `json:"pattern"`
+	// Guidance is what the model is told if it does not; empty: what is missing.
+	Guidance string `json:"guidance"`
+}
+
+// requireText is the hook "require_text".
+type requireText struct {
+	text     []string
+	pattern  *regexp.Regexp // nil: none
+	guidance string
+}
+
+// newRequireText makes the hook "require_text": the model is sent back to work,
+// with guidance, until its message has what it must have. Messages that
+// ask for tools are not looked at: they are no answer yet.
+func newRequireText(h schema.Hook) (workers.Handler, error) {
+	o, err := options[requireTextOptions](h)
+	if err == nil {
+		err = errors.Join(textOption(h, "guidance", o.Guidance), textOption(h, "text", strings.Join(o.Text, "")), textOption(h, "pattern", o.Pattern))
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !h.Event.Permits(schema.Retry):
+		return nil, fmt.Errorf("%q has the model try again, which %s does not know; put it under AfterLLMCall or BeforeFinalResponse", h.Handler, h.Event)
+	case len(o.Text) == 0 && o.Pattern == "":
+		return nil, fmt.Errorf("%q requires nothing; write what must be in the message as its option \"text\" or \"pattern\"", h.Handler)
+	case slices.Contains(o.Text, ""):
+		return nil, fmt.Errorf("the option \"text\" of %q has an empty string, which is in every message", h.Handler)
+	}
+	r := &requireText{text: o.Text, guidance: o.Guidance}
+	if o.Pattern != "" {
+		if r.pattern, err = regexp.Compile(o.Pattern); err != nil {
+			return nil, fmt.Errorf("the option \"pattern\" of %q is no regular expression: %w", h.Handler, err)
+		}
+	}
+	return r, nil
+}
+
+// Handle looks at the event's message. One that is not there, or is in no shape
+// that can be read, is an error: nobody knows what it says.
+func (r *requireText) Handle(_ context.Context, e *schema.Event) (schema.Result, error) {
+	m, err := schema.ReadMessage(e.Message)
+	switch {
+	case err != nil:
+		return schema.Result{}, err
+	case len(m.ToolCalls) > 0:
+		return schema.Result{}, nil
+	case m.Content == "" && len(m.Native) > 0:
+		return schema.Result{}, errors.New("the message is in a shape of its own; send its text as content")
+	}
+	lacks := r.lacks(m.Content)
+	if lacks == "" {
+		return schema.Result{}, nil
+	}
+	guidance := r.guidance
+	if guidance == "" {
+		guidance = "The answer must contain " + lacks + ". Write it again, whole, with that."
+	}
+	return schema.Retried("the answer lacks "+lacks, schema.Append(schema.RoleSystem, guidance)), nil
+}
+
+// lacks is what of all that is required is not in text, in words; empty: nothing.
+func (r *requireText) lacks(text string) string {
+	var all []string
+	for _, s := range r.text {
+		if !strings.Contains(text, s) {
+			all = append(all, fmt.Sprintf("%q", s))
+		}
+	}
+	if r.pattern != nil && !r.pattern.MatchString(text) {
+		all = append(all, fmt.Sprintf("something of the form %q", r.pattern))
+	}
+	return strings.Join(all, " and ")
+}

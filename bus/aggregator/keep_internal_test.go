@@ -1,0 +1,74 @@
+package aggregator
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestNoAgentStoresForAll(t *testing.T) {
+	var l allowance
+	now := time.Now()
+	stores := func(agent string, want int64) {
+		t.Helper()
+		got := int64(0)
+		for got <= allowedMost && l.take(agent, schema.MaxPart, now) {
+			got += schema.MaxPart
+		}
+		if got != want {
+			t.Errorf("%s stored %d bytes, and may store %d", agent, got, want)
+		}
+	}
+	stores("greedy", allowedMost)
+	stores("other", allowedMost)
+	now = now.Add(allowedFor - time.Second)
+	stores("greedy", 0)
+	for i := range 2 * allowedAgents { // as by somebody who wants to be forgotten
+		l.take(fmt.Sprint("name", i), 1, now)
+	}
+	if stores("greedy", 0); len(l.agents) > allowedAgents {
+		t.Errorf("%d agents are counted", len(l.agents))
+	}
+	now = now.Add(time.Second)
+	stores("greedy", allowedMost)
+}
+
+// However many parts of conversations come, there is room for all other requests.
+func TestPartsLeaveRoomForOtherRequests(t *testing.T) {
+	a := &Aggregator{asking: semaphore.NewWeighted(maxVerbs), keeping: semaphore.NewWeighted(maxKeeps)}
+	var release []func()
+	for {
+		done, err := a.admit(schema.VerbKeep, schema.MaxPart)
+		if err != nil {
+			break
+		}
+		release = append(release, done)
+	}
+	n := 0
+	for range maxKeeps / verbShare {
+		done, err := a.admit(schema.VerbAck, verbShare)
+		if err != nil {
+			break
+		}
+		n++
+		release = append(release, done)
+	}
+	if n != maxKeeps/verbShare {
+		t.Errorf("%d acknowledgements found room", n)
+	}
+	if _, err := a.admit(schema.VerbKeep, verbShare); err == nil {
+		t.Error("there is room for nobody, and a part found some")
+	}
+	for _, done := range release {
+		done()
+	}
+	if done, err := a.admit(schema.VerbKeep, maxKeeps); err != nil {
+		t.Errorf("nothing is under way: %v", err)
+	} else {
+		done()
+	}
+}

@@ -1,0 +1,77 @@
+package aggregator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/guard"
+)
+
+// policies are what shims ask for to know what to do while nobody answers them.
+// They are made once per version, by whoever asks first.
+type policies struct {
+	mu     sync.Mutex // guards what follows, and is held while one is made
+	of     *active
+	signer *guard.Signer
+	made   schema.PolicyAnswer
+}
+
+// policy answers what fail-closed hooks guard, signed.
+func (a *Aggregator) policy(ctx context.Context, agent string, req *schema.PolicyRequest) (*schema.PolicyAnswer, error) {
+	switch {
+	case agent != "":
+		return nil, badRequest("the policy is everybody's; ask on hook.v1.ctl.%s._", schema.VerbPolicy)
+	case len(req.Nonce) > schema.MaxNonce:
+		return nil, badRequest("nonce has %d bytes; at most %d are signed", len(req.Nonce), schema.MaxNonce)
+	}
+	if a.opt.Lease != nil {
+		// What was active when this broker lost touch may not be any more.
+		if err := a.opt.Lease.Wait(ctx); err != nil {
+			return nil, unavailable("this broker has lost touch with the fabric; ask again")
+		}
+	}
+	act := a.active.Load()
+	if act == nil {
+		return nil, unavailable("there is no configuration yet")
+	}
+	answer, signer, err := a.policies.get(ctx, a, act)
+	if err == nil && req.Nonce != "" {
+		signer.Freshen(&answer, req.Nonce)
+	}
+	return &answer, err
+}
+
+// get is the policy of a version, and who signs it.
+func (p *policies) get(ctx context.Context, a *Aggregator, act *active) (schema.PolicyAnswer, *guard.Signer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == act {
+		return p.made, p.signer, nil
+	}
+	if a.opt.Configs == nil {
+		return schema.PolicyAnswer{}, nil, unavailable("this broker keeps no key to sign a policy with")
+	}
+	seed, err := a.opt.Configs.Seed(ctx)
+	if err != nil {
+		return schema.PolicyAnswer{}, nil, unavailable(err.Error())
+	}
+	signer, err := guard.NewSigner(seed)
+	if err != nil {
+		return schema.PolicyAnswer{}, nil, err
+	}
+	cfg := act.Config
+	if cfg.Fabric == "" {
+		cfg.Fabric = a.opt.Fabric
+	}
+	policy, document, err := guard.Document(&cfg)
+	if err != nil {
+		return schema.PolicyAnswer{}, nil, fmt.Errorf("config version %d: %w", cfg.Version, err)
+	}
+	if policy.Coarse {
+		a.opt.Logger.Warn("what fail-closed hooks guard is too much for shims to keep; while nobody answers them they refuse more than that", "version", cfg.Version)
+	}
+	p.of, p.signer, p.made = act, signer, signer.Sign(document)
+	return p.made, p.signer, nil
+}

@@ -1,0 +1,65 @@
+package client_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// An agent is kept going by what it has not read. Where only the acknowledgement of
+// that was lost, it ends its turn; where somebody else has a say in it, that stands.
+func TestNoTurnGoesOnWithWhatWasReadBefore(t *testing.T) {
+	ran := func(name string, d schema.Decision) schema.ExecutedHook {
+		return schema.ExecutedHook{Hook: name, Decision: d, Outcome: schema.OK}
+	}
+	for name, c := range map[string]struct {
+		hooks []schema.ExecutedHook
+		news  bool
+		want  schema.Decision
+	}{
+		"nothing but the delivery":     {[]schema.ExecutedHook{ran("messages", schema.Retry)}, false, schema.Continue},
+		"something new beside it":      {[]schema.ExecutedHook{ran("messages", schema.Retry)}, true, schema.Retry},
+		"a hook that wants more":       {[]schema.ExecutedHook{ran("check", schema.Retry), ran("messages", schema.None)}, false, schema.Retry},
+		"a hook that may have changed": {[]schema.ExecutedHook{ran("redact", schema.None), ran("messages", schema.Retry)}, false, schema.Retry},
+		"nobody says who it was":       {nil, false, schema.Retry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &store{newFake(t, client.Options{}), clienttest.New(theFabric)}
+				later := false
+				s.serve(func(q *question) {
+					v := s.Judge(q.EventRequest)
+					for i := range v.Injections {
+						v.Injections[i].Hook = "messages"
+					}
+					if v.Decision, v.ExecutedHooks = schema.Retry, []schema.ExecutedHook{ran("messages", schema.Retry)}; later {
+						v.ExecutedHooks = c.hooks
+					}
+					v.Reason = "1 message came before your turn ended; go on with it"
+					clienttest.Respond(q.m, v)
+				})
+				s.Lock()
+				s.Deaf = true // no acknowledgement is heard
+				s.Unlock()
+				s.Put(clienttest.Item(1, "news"))
+				v := s.must()
+				if v.Decision != schema.Retry || !slices.Equal(contents(v), []string{"news"}) {
+					t.Fatalf("%+v", v)
+				}
+				s.client.Handed(v.EventID)
+				pass(clienttest.LeaseFor)
+				if later = true; c.news {
+					s.Put(clienttest.Item(2, "more"))
+				}
+				v = s.must()
+				if v.Decision != c.want || (v.Reason == "") != (c.want == schema.Continue) || slices.Contains(contents(v), "news") {
+					t.Errorf("%+v", v)
+				}
+			})
+		})
+	}
+}

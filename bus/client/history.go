@@ -1,0 +1,163 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/guard"
+)
+
+// History has the conversation at hand for the hooks that need it. The function
+// is called only if some hook that is asked about the event does, at most once,
+// before Ask returns; what it returns is not changed, and read only until then.
+// An event that comes with a History of its own has that, and it is not called.
+//
+// What of it is older lies in the fabric's store, where only what is new since
+// the last event travels to; what can not be stored in a share of the event's
+// time is lost to that event, and the hooks that need it fail.
+func History(messages func() []schema.Message) AskOption {
+	return func(a *ask) { a.history = messages }
+}
+
+// unneeded is what an event says that has a conversation at hand, and leaves it
+// out: a hook that needs it since a moment ago must not take it for an empty one.
+const unneeded = "no hook was known to need it when the event was asked about"
+
+// lose says in an event that its conversation did not come along.
+func (a *ask) lose(why string) {
+	const longest = 500
+	a.event.History, a.parts = nil, nil
+	a.event.HistoryRef = schema.HistoryLost + strings.ToValidUTF8(why[:min(len(why), longest)], "")
+}
+
+// converse puts into the event what the hooks that are asked need of the
+// conversation, and leaves out what none does.
+func (c *Client) converse(ctx context.Context, a *ask) {
+	e := &a.event
+	inline := len(e.History) > 0
+	switch {
+	case !inline && a.history == nil, inline && e.History.Kind() != '[':
+		return // there is none, or it is judged as what it is
+	case e.HistoryRef != "" && !schema.HistoryFile(e.HistoryRef):
+		return // somebody did this already
+	case !c.needed(ctx, e):
+		a.lose(unneeded)
+		return
+	}
+	lines, err := a.lines(inline)
+	if err != nil {
+		a.lose(err.Error())
+		return
+	}
+	parts, rest := cut(lines, c.mostPart())
+	if len(parts) > schema.MaxHistoryParts {
+		a.lose(fmt.Sprintf("it has %d parts, and an event names at most %d", len(parts), schema.MaxHistoryParts))
+		return
+	}
+	if a.parts, err = c.keep(ctx, e.AgentID, parts); err != nil {
+		c.log.Debug("a conversation could not be stored", "agent", e.AgentID, "error", err)
+		a.lose(err.Error())
+		return
+	}
+	e.HistoryRef, e.History = schema.HistoryRef(a.parts), listOf(rest)
+}
+
+// needed reports whether some hook that is asked about the event needs the
+// conversation. While nobody knows, a short one that is there goes along; for
+// any other it is asked first.
+func (c *Client) needed(ctx context.Context, e *schema.Event) bool {
+	k := c.needs.glance(c)
+	if k == nil || len(e.History) == 0 || len(e.History) > partLeast {
+		var err error
+		if k, err = c.needs.know(ctx, c); err != nil {
+			return true
+		}
+	}
+	return k == nil || k.rules.History(guard.Call{Agent: e.AgentID, Event: e.HookType, Tool: e.ToolName}) != nil
+}
+
+// heard takes in what a verdict says about conversations.
+func (c *Client) heard(a *ask, v *schema.Verdict) {
+	c.needs.heard(c, v)
+	c.stored.of(v.Fabric)
+	if len(a.parts) == 0 {
+		return
+	}
+	for i := range v.ExecutedHooks {
+		if strings.Contains(v.ExecutedHooks[i].Error, schema.HistoryMissing) {
+			c.stored.forget(a.parts)
+			return
+		}
+	}
+}
+
+// lines are the messages, each with a line feed behind it and none in it.
+func (a *ask) lines(inline bool) (lines [][]byte, err error) {
+	size := 0
+	add := func(line jsontext.Value) error {
+		if size += len(line) + 1; size > schema.MaxHistory {
+			return fmt.Errorf("it has more than %d MiB", schema.MaxHistory>>20)
+		}
+		lines = append(lines, append(line, '\n'))
+		return nil
+	}
+	if inline {
+		return lines, each(a.event.History, add)
+	}
+	messages := a.history()
+	for i := range messages {
+		line, err := schema.Marshal(&messages[i])
+		if err != nil {
+			return nil, fmt.Errorf("its message %d can not be written as JSON: %w", i, err)
+		}
+		if err := add(line); err != nil {
+			return nil, err
+		}
+	}
+	return lines, nil
+}
+
+// each calls do with a copy of each message of a list.
+func each(list jsontext.Value, do func(jsontext.Value) error) error {
+	dec := jsontext.NewDecoder(bytes.NewReader(list), jsontext.AllowInvalidUTF8(true))
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != ']' {
+		v, err := dec.ReadValue()
+		switch {
+		case err != nil:
+			return fmt.Errorf("it is no list of messages: %w", err)
+		case v.Kind() != '{':
+			return errors.New("it is a list of other things than messages")
+		}
+		line := v.Clone()
+		if err := line.Compact(jsontext.AllowInvalidUTF8(true)); err != nil {
+			return fmt.Errorf("it has a message that can not be read: %w", err)
+		}
+		if err := do(bytes.ToValidUTF8(line, []byte("\uFFFD"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listOf is a list of messages; none is an empty one.
+func listOf(lines [][]byte) jsontext.Value {
+	list := append(bytes.Join(lines, nil), ']')
+	for i, b := range list {
+		if b == '\n' {
+			list[i] = ','
+		}
+	}
+	if len(list) > 1 {
+		list = append(list[:len(list)-2], ']')
+	}
+	return append(jsontext.Value{'['}, list...)
+}

@@ -1,0 +1,67 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// An Effect changes the agent's state when its hook runs.
+type Effect struct {
+	data *schema.Effect
+	f    func(context.Context, *Status) error
+	err  error
+}
+
+// Append adds a message to the conversation; an empty role is the system's.
+func Append(role, content string) Effect {
+	return Effect{data: &schema.Effect{AppendMessage: &schema.AppendMessage{Role: role, Content: content}}}
+}
+
+// SetFlag sets a flag of the agent's; nil takes it away.
+func SetFlag(name string, value any) Effect {
+	data, err := flag(name, value)
+	return Effect{data: data, err: err}
+}
+
+// flag is the effect that sets one flag.
+func flag(name string, value any) (*schema.Effect, error) {
+	data, err := schema.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("the flag %.40q can not be written as JSON: %w", name, err)
+	}
+	return &schema.Effect{SetFlag: map[string]jsontext.Value{name: data}}, nil
+}
+
+// DropMessages takes messages out of the conversation.
+func DropMessages(d schema.DropMessages) Effect {
+	return Effect{data: &schema.Effect{DropMessages: &d}}
+}
+
+// EffectFunc is a function as an effect. What it changes it changes by the status.
+func EffectFunc(f func(ctx context.Context, s *Status) error) Effect { return Effect{f: f} }
+
+// check says what is wrong with an effect.
+func (e *Effect) check() error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case e.data != nil:
+		return e.data.Check()
+	case e.f == nil:
+		return errors.New("it is nil; write a function")
+	}
+	return nil
+}
+
+// do has the effect.
+func (e *Effect) do(ctx context.Context, s *Status) error {
+	if e.f != nil {
+		return e.f(ctx, s)
+	}
+	return s.change(e.data)
+}

@@ -1,0 +1,25 @@
+package loop
+
+import (
+	"context"
+
+	"github.com/hookfabric/hookfabric/bus/client/render"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Caller calls a model's API, as the client of the package llm does.
+type Caller interface {
+	Call(ctx context.Context, messages []schema.Message, tools []render.Tool) (schema.Message, error)
+}
+
+// LLM is a client of a model's API as a [Model].
+func LLM(c Caller) Model {
+	return ModelFunc(func(ctx context.Context, r *Request) (schema.Message, error) {
+		tools := make([]render.Tool, 0, len(r.Tools))
+		for i := range r.Tools {
+			t := &r.Tools[i]
+			tools = append(tools, render.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema})
+		}
+		return c.Call(ctx, r.Messages, tools)
+	})
+}

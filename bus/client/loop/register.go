@@ -1,0 +1,217 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Condition says whether a hook is asked at all.
+type Condition func(ctx context.Context, s *Status) (bool, error)
+
+// A Registration is a hook that is being written. It is nothing before
+// [Registration.Handle].
+type Registration struct {
+	loop *Loop
+	hook Hook
+}
+
+// A Hook is a registered one.
+type Hook struct {
+	loop       *Loop
+	spec       schema.Hook
+	conditions []Condition
+	decision   schema.Decision
+	reason     string
+	value      *valuer
+	effects    []Effect
+	injections []schema.Injection
+	// fault says what is wrong with the registration.
+	fault error
+}
+
+// On begins a hook for an event.
+func (l *Loop) On(event schema.EventType) *Registration {
+	return &Registration{loop: l, hook: Hook{loop: l, spec: schema.Hook{
+		Event: event, Type: inProcess, Timeout: schema.DefaultTimeout,
+	}}}
+}
+
+// inProcess is the kind of hooks that are functions of the agent's own program, and
+// the worker that runs them, as trails have it.
+const inProcess = "in-process"
+
+// When adds a condition: the hook runs if all of them hold. One that fails counts as
+// true, and is reported.
+func (r *Registration) When(c Condition) *Registration {
+	r.hook.conditions = append(r.hook.conditions, c)
+	return r
+}
+
+// Named gives the hook a name for trails and errors; otherwise it is that of its
+// event and a number.
+func (r *Registration) Named(name string) *Registration {
+	r.hook.spec.Name = name
+	return r
+}
+
+// FailClosed makes a hook that fails block: deny at PreToolUse and UserPromptSubmit,
+// fail at the events of the model and of the final response.
+func (r *Registration) FailClosed() *Registration {
+	r.hook.spec.FailClosed = true
+	return r
+}
+
+// Within bounds the time of all the hook's functions together; otherwise they have
+// [schema.DefaultTimeout].
+func (r *Registration) Within(d time.Duration) *Registration {
+	r.hook.spec.Timeout = schema.Duration(d)
+	return r
+}
+
+// A HandleOption says what else a hook does.
+type HandleOption func(*Hook)
+
+// WithReason says why it decides so; it is told to the model, or in the error.
+func WithReason(reason string) HandleOption { return func(h *Hook) { h.reason = reason } }
+
+// WithEffects adds effects. They come in order, before the value.
+func WithEffects(e ...Effect) HandleOption {
+	return func(h *Hook) { h.effects = append(h.effects, e...) }
+}
+
+// WithInjection adds content for the model to read: with the tool's result, or as a
+// user would say it.
+func WithInjection(content string, s schema.Strategy) HandleOption {
+	return func(h *Hook) {
+		h.injections = append(h.injections, schema.Injection{Content: content, Strategy: s})
+	}
+}
+
+// WithValue replaces the value, or is what a stop ends with. Which type it has is
+// said in the package's table.
+func WithValue[T Value](v T) HandleOption {
+	return func(h *Hook) { h.value = &valuer{kind: kindOf(v), plain: v} }
+}
+
+// WithValueFunc is WithValue by a function of the current value, which is a copy. A
+// stop has a current value where the moment has one of its type: at PreToolUse it is
+// the outcome with the call's id and name.
+func WithValueFunc[T Value](f func(ctx context.Context, s *Status, current T) (T, error)) HandleOption {
+	var zero T
+	return func(h *Hook) {
+		h.value = &valuer{kind: kindOf(zero), absent: f == nil, f: func(ctx context.Context, s *Status, current any) (any, error) {
+			c, _ := current.(T)
+			return f(ctx, s, c)
+		}}
+	}
+}
+
+// Handle registers the hook: it decides so whenever it is asked and its conditions
+// hold. What is wrong with it is returned by [Loop.Check] and [Loop.Run].
+func (r *Registration) Handle(decision schema.Decision, options ...HandleOption) *Hook {
+	h := r.hook
+	h.conditions = slices.Clone(h.conditions)
+	h.decision = h.spec.Event.Plain(decision)
+	for _, option := range options {
+		option(&h)
+	}
+	r.loop.mu.Lock()
+	defer r.loop.mu.Unlock()
+	if h.spec.Name == "" {
+		r.loop.named++
+		h.spec.Name = fmt.Sprintf("%s-%d", h.spec.Event, r.loop.named)
+	}
+	if err := h.check(); err != nil {
+		h.fault = fmt.Errorf("hook %q: %w", h.spec.Name, err)
+	}
+	r.loop.hooks = append(r.loop.hooks, &h)
+	return &h
+}
+
+// Reject registers a hook that ends the query with an error that says why.
+func (r *Registration) Reject(reason string) *Hook {
+	return r.Handle(schema.Fail, WithReason(reason))
+}
+
+// Remove takes the hook away; events that are asked about already have it still.
+func (h *Hook) Remove() {
+	h.loop.mu.Lock()
+	defer h.loop.mu.Unlock()
+	h.loop.hooks = slices.DeleteFunc(slices.Clone(h.loop.hooks), func(other *Hook) bool { return other == h })
+}
+
+// Name is the hook's name.
+func (h *Hook) Name() string { return h.spec.Name }
+
+// check says what is wrong with a registration, all at once.
+func (h *Hook) check() error {
+	t, d := h.spec.Event, h.decision
+	if !t.Known() {
+		_, err := schema.ParseEventType(string(t))
+		return err
+	}
+	if t == schema.SessionStart || t == schema.SessionEnd {
+		return fmt.Errorf("no query asks %s: a loop knows queries and no sessions; write UserPromptSubmit or QueryEnd, or have the program ask by client.Ask", t)
+	}
+	var errs []error
+	if !t.Permits(d) {
+		errs = append(errs, fmt.Errorf("it decides %q; at %s write one of %s", d, t, decisions(t)))
+	} else if err := h.checkValue(); err != nil {
+		errs = append(errs, err)
+	}
+	for i := range h.effects {
+		if err := h.effects[i].check(); err != nil {
+			errs = append(errs, fmt.Errorf("effect %d: %w", i+1, err))
+		}
+	}
+	if slices.ContainsFunc(h.conditions, func(c Condition) bool { return c == nil }) {
+		errs = append(errs, errors.New("a condition is nil; write a function, or no When"))
+	}
+	if h.value != nil && h.value.absent {
+		errs = append(errs, errors.New("its value's function is nil; write one, or WithValue"))
+	}
+	if h.spec.Timeout <= 0 {
+		errs = append(errs, errors.New("Within bounds it to no time at all; write a time above 0"))
+	}
+	for _, in := range h.injections {
+		if in.Strategy != "" && !in.Strategy.Known() {
+			errs = append(errs, fmt.Errorf("the injection's strategy is %.40q; write tool_result or user_message", in.Strategy))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkValue says what is wrong with the value of a legal decision.
+func (h *Hook) checkValue() error {
+	t, want := h.spec.Event, valueAt(h.spec.Event, h.decision)
+	switch {
+	case h.value == nil && h.decision == schema.Stop:
+		return fmt.Errorf("it decides stop without a value; at %s a stop carries a %s, by WithValue or WithValueFunc", t, want)
+	case h.value == nil || h.value.kind == want:
+		return nil
+	case want == noValue && t.StopValue() != schema.NoValue:
+		return fmt.Errorf("it has a value of type %s; at %s only a stop carries one", h.value.kind, t)
+	case want == noValue:
+		return fmt.Errorf("it has a value of type %s; at %s no hook has one", h.value.kind, t)
+	}
+	with := ""
+	if h.decision == schema.Stop {
+		with = " of a stop"
+	}
+	return fmt.Errorf("it has a value of type %s; at %s the value%s is a %s", h.value.kind, t, with, want)
+}
+
+// decisions lists what is legal at t, as a sentence has it.
+func decisions(t schema.EventType) string {
+	var names []string
+	for _, d := range t.Decisions() {
+		names = append(names, string(d))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,118 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// An Ending says how a query ended.
+type Ending string
+
+// The endings. Run returns an error for all but the first two.
+const (
+	// Answered: the model's final response stands.
+	Answered Ending = "answered"
+	// Stopped: a hook ended the query with a response of its own.
+	Stopped Ending = "stopped"
+	// Failed: a hook ended the query with an error.
+	Failed Ending = "failed"
+	// Rejected: a hook refused the prompt.
+	Rejected Ending = "rejected"
+	// Terminated: the fabric asked for the end of the run.
+	Terminated Ending = "terminated"
+	// Cancelled: the query's context ended.
+	Cancelled Ending = "cancelled"
+	// ModelError: the model gave no message.
+	ModelError Ending = "model_error"
+	// MaxIterations: the query needed more model calls than it may have.
+	MaxIterations Ending = "max_iterations"
+)
+
+// Why a query has no answer. Errors of [Loop.Run] wrap one of them, or the cause of
+// the context's end.
+var (
+	ErrFailed        = errors.New("a hook failed the query")
+	ErrRejected      = errors.New("the prompt was refused")
+	ErrTerminated    = errors.New("the run was ended")
+	ErrCancelled     = errors.New("the query was cancelled")
+	ErrModel         = errors.New("the model call failed")
+	ErrMaxIterations = errors.New("the query needs more model calls than it may have")
+	// ErrRunning: the loop runs another query; nothing was done.
+	ErrRunning = errors.New("the loop runs another query; wait for it, or make another loop")
+)
+
+// A Response is what a query ends with, as QueryEnd's hooks see it and Run returns it.
+type Response struct {
+	// Content is the answer's text.
+	Content string `json:"content"`
+	// Message is the answer as the model, or a hook, gave it; nil: there is none.
+	Message *schema.Message `json:"message,omitzero"`
+	// Status says how the query ended. No hook can change it, nor what follows.
+	Status Ending `json:"status"`
+	// Error is why there is no answer.
+	Error string `json:"error,omitzero"`
+	// Reason is what the hook that ended the query said.
+	Reason string `json:"reason,omitzero"`
+	// Iterations counts the model calls.
+	Iterations int `json:"iterations"`
+	// HookErrors are what went wrong with hooks, in sentences; of very many, the first.
+	HookErrors []string `json:"hook_errors,omitzero"`
+}
+
+// mostErrors bounds the hook errors of a response.
+const mostErrors = 200
+
+func (r Response) clone() Response {
+	if r.Message != nil {
+		m := cloneMessage(*r.Message)
+		r.Message = &m
+	}
+	r.HookErrors = slices.Clone(r.HookErrors)
+	return r
+}
+
+// revised is r with the answer of next: how the query ended no hook can change. Where
+// only one of content and message was changed the other follows.
+func (r Response) revised(next Response) Response {
+	old := r
+	if next.Message != nil {
+		m := closing(*next.Message)
+		if r.Message != nil {
+			m = revised(*r.Message, m)
+		}
+		if next.Content == old.Content {
+			next.Content = m.Content
+		}
+		next.Message = &m
+	}
+	r.Content, r.Message = next.Content, next.Message
+	if r.Message != nil && r.Message.Content != r.Content {
+		m := *r.Message
+		m.Content, m.Native = r.Content, nil
+		r.Message = &m
+	}
+	return r
+}
+
+// read takes in a remote hook's rewrite: a text, or an object such as a Response or a message.
+func (r Response) read(data jsontext.Value) (Response, error) {
+	next := r.clone()
+	switch data.Kind() {
+	case '"':
+		if err := schema.Unmarshal(data, &next.Content); err != nil {
+			return r, err
+		}
+	case '{':
+		if err := schema.Unmarshal(data, &next); err != nil {
+			return r, fmt.Errorf("the response can not be read: %w", err)
+		}
+	default:
+		return r, fmt.Errorf("the response is %s; write a string, or an object with its text in content", schema.KindName(data.Kind()))
+	}
+	return r.revised(next), nil
+}

@@ -1,0 +1,117 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Tool is something that the model may ask for.
+type Tool struct {
+	// Name is what the model calls it by; it is unique among the loop's tools.
+	Name string
+	// Description tells the model what it is for.
+	Description string
+	// Schema is the JSON Schema of its input, an object; absent: any object.
+	Schema jsontext.Value
+	// Timeout bounds a call; 0: only the query's own time does.
+	Timeout time.Duration
+	// Call runs it. The input is a JSON object. What it returns is told to the model
+	// as JSON; a [jsontext.Value] as it is. An error is told to the model, too: it does
+	// not end the query. Calls of one turn run side by side.
+	Call func(ctx context.Context, input jsontext.Value) (any, error)
+
+	fault error
+}
+
+// ToolFunc is f as a tool: its input is read into an In, whose JSON Schema is made
+// from its fields: their names and options in JSON, and a `description` tag for what
+// the model is told of one. Fields that are no pointers and not omitzero or omitempty are
+// required. Another schema may be put into its place.
+func ToolFunc[In, Out any](name, description string, f func(context.Context, In) (Out, error)) Tool {
+	s, fault := schemaOf[In]()
+	return Tool{
+		Name: name, Description: description, Schema: s, fault: fault,
+		Call: func(ctx context.Context, input jsontext.Value) (any, error) {
+			var in In
+			if err := schema.Unmarshal(input, &in); err != nil {
+				return nil, fmt.Errorf("the input does not fit the tool's schema: %w", err)
+			}
+			return f(ctx, in)
+		},
+	}
+}
+
+// cloneTools are tools with memory of their own.
+func cloneTools(tools []Tool) []Tool {
+	tools = slices.Clone(tools)
+	for i := range tools {
+		tools[i].Schema = tools[i].Schema.Clone()
+	}
+	return tools
+}
+
+// checkTools says what is wrong with the tools, all at once.
+func checkTools(tools []Tool) (map[string]*Tool, error) {
+	var errs []error
+	byName := make(map[string]*Tool, len(tools))
+	for i := range tools {
+		t := &tools[i]
+		switch {
+		case t.Name == "":
+			errs = append(errs, fmt.Errorf("tool %d has no name; write one", i+1))
+		case t.Call == nil:
+			errs = append(errs, fmt.Errorf("the tool %q has no Call; write the function that runs it", t.Name))
+		case byName[t.Name] != nil:
+			errs = append(errs, fmt.Errorf("there are two tools %q; give one another name", t.Name))
+		case len(t.Schema) > 0 && (t.Schema.Kind() != '{' || !t.Schema.IsValid()):
+			errs = append(errs, fmt.Errorf("the schema of the tool %q is no JSON object", t.Name))
+		}
+		if t.fault != nil {
+			errs = append(errs, fmt.Errorf("the input of the tool %q %w", t.Name, t.fault))
+		}
+		byName[t.Name] = t
+	}
+	return byName, errors.Join(errs...)
+}
+
+// run calls the tool with an object. Whatever goes wrong is an outcome.
+func (t *Tool) run(ctx context.Context, c schema.ToolCall) schema.ToolOutcome {
+	out := schema.ToolOutcome{ID: c.ID, Name: c.Name}
+	if t.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, t.Timeout, fmt.Errorf("the tool did not answer within %v", t.Timeout))
+		defer cancel()
+	}
+	v, err := guarded(ctx, "the tool", func(ctx context.Context) (any, error) { return t.Call(ctx, c.Input.Clone()) })
+	if err == nil {
+		if out.Output, err = encode(v); err != nil {
+			err = fmt.Errorf("what the tool returned can not be written as JSON: %w", err)
+		}
+	}
+	if err != nil {
+		out.Error = first(err.Error(), "the tool failed without a word")
+	}
+	return out
+}
+
+// encode is what a tool returned, as JSON that every peer can read.
+func encode(v any) (jsontext.Value, error) {
+	if raw, ok := v.(jsontext.Value); ok && len(raw) > 0 {
+		if !raw.IsValid(jsontext.AllowInvalidUTF8(true)) {
+			return nil, errors.New("it is not valid JSON")
+		}
+		return raw, nil
+	}
+	data, err := schema.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}

@@ -1,0 +1,43 @@
+package python_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hookfabric/hookfabric/bus/client/sdktest"
+)
+
+func TestMain(m *testing.M) { os.Exit(sdktest.Main(m)) }
+
+// The tests themselves are in Python. With the SDK there, hooks are its
+// objects; without, dicts.
+func TestPython(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3 on the PATH: bus/client/python/hookfabric.py stays untested")
+	}
+	for name, path := range map[string]string{"with the SDK": ".:testdata:testdata/sdk", "without the SDK": ".:testdata"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they mostly wait
+			daemon := sdktest.NewDaemon(t)
+			out := sdktest.Script{Daemon: daemon, Argv: []string{python, "-B", "-W", "error", "-m", "unittest", "-v", "ask_test", "hooks_test"},
+				Env: []string{"PYTHONPATH=" + path}}.Run(t)
+			if ran := regexp.MustCompile(`Ran (\d+) tests`).FindStringSubmatch(out); ran == nil || len(ran[1]) < 2 || strings.Contains(out, "skipped") {
+				t.Errorf("that were not all tests:\n%s", out)
+			}
+			for _, want := range []string{
+				`POST /v1/events/PreToolUse?unreachable=deny&render=anthropic {"hook_type": "PreToolUse", "tool_name": "Bash", "agent_id": "agent1"}`,
+				`POST /v1/ack {"agent_id": "agent1", "event_ids": ["e1", "e2"]}`,
+				`POST /hook/claude/PreToolUse?unreachable=deny&agent=agent%2F1 `,
+			} {
+				if !strings.Contains(daemon.Got(), want) {
+					t.Errorf("the daemon was never asked %s, but\n%s", want, daemon.Got())
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,223 @@
+// Package sdktest is a daemon and a shim for the tests of what speaks to them in
+// other languages: both answer by the name of the tool they are asked about, so that a
+// script in any language can have every answer.
+package sdktest
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// shimVar makes a process of a test a shim; its value says how it behaves.
+const shimVar = "HOOKFABRIC_TEST_SHIM"
+
+// A Daemon answers as `agentshim serve` does.
+type Daemon struct {
+	// State is the folder in which it is found, with the id of the event that it was
+	// asked about last in the file asked-id.
+	State string
+
+	mu     sync.Mutex // guards what follows
+	got    []string   // what it was asked, a line each
+	answer Answer
+}
+
+// An Answer answers a request that a [Daemon] has no answer of its own to.
+type Answer func(w http.ResponseWriter, r *http.Request, body []byte)
+
+// Answers has all other requests answered by a; before, the answer says who gave it.
+func (d *Daemon) Answers(a Answer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answer = a
+}
+
+// NewDaemon starts a daemon that ends with the test.
+func NewDaemon(t *testing.T) *Daemon {
+	t.Helper()
+	d := &Daemon{State: t.TempDir()}
+	server := httptest.NewServer(d)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	d.write(t, "daemon.token", "secret-of-the-test\n")
+	d.write(t, "daemon.json", fmt.Sprintf(`{"url":%q,"token_file":"daemon.token"}`, server.URL))
+	return d
+}
+
+func (d *Daemon) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(d.State, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Got is what the daemon was asked so far, a line for each request.
+func (d *Daemon) Got() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.got, "\n")
+}
+
+// asked is what there is in any form of a payload.
+type asked struct {
+	Tool     string `json:"tool_name"`
+	OpenCode string `json:"tool"`
+	Prompt   string `json:"prompt"`
+}
+
+// ServeHTTP answers one request.
+func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	d.mu.Lock()
+	d.got = append(d.got, r.Method+" "+r.URL.String()+" "+string(body))
+	answer := d.answer
+	d.mu.Unlock()
+	var a asked
+	_ = schema.Unmarshal(body, &a)
+	_ = os.WriteFile(filepath.Join(d.State, "asked-id"), []byte(r.Header.Get("Hook-Id")), 0o600)
+	switch tool := a.Tool + a.OpenCode + a.Prompt; {
+	case r.Header.Get("Authorization") != "Bearer secret-of-the-test":
+		http.Error(w, "the token is wrong", http.StatusUnauthorized)
+	case tool == "broken":
+		http.Error(w, "the daemon is broken", http.StatusInternalServerError)
+	case tool == "junk":
+		fmt.Fprint(w, `{"decision":"allow"`)
+	case tool == "list":
+		fmt.Fprint(w, `[]`)
+	case tool == "hang":
+		<-r.Context().Done()
+	case tool == "drip":
+		w.Header().Set("Content-Length", "100")
+		fmt.Fprint(w, `{"decision":`)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	case tool == "quiet":
+		w.WriteHeader(http.StatusNoContent)
+	case strings.HasPrefix(tool, "{"):
+		fmt.Fprint(w, tool) // who asks says what to answer
+	case answer != nil:
+		answer(w, r, body)
+	default:
+		fmt.Fprintf(w, `{"by":"daemon","decision":"continue","path":%q}`, r.URL.String())
+	}
+}
+
+// Main is TestMain's body: it runs the tests, or is a shim where a test started
+// one, which behaves as its environment says.
+func Main(m *testing.M) int {
+	switch how := os.Getenv(shimVar); how {
+	case "":
+		return m.Run()
+	case "deny":
+		fmt.Fprintln(os.Stderr, "refused by the last known policy")
+		return 2
+	case "crash":
+		fmt.Fprintln(os.Stderr, "the shim is broken")
+		return 1
+	case "opencode":
+		fmt.Fprintf(os.Stdout, `{"decision":"deny","reason":%q}`, strings.Join(os.Args[1:], " "))
+		return 0
+	case "junk":
+		fmt.Fprintln(os.Stdout, `{"decision":`)
+		return 0
+	case "hang": // and a child of it, which holds its output open
+		if os.Getenv("SDKTEST_CHILD") == "" {
+			child := exec.Command(os.Args[0])
+			child.Env, child.Stdout = append(os.Environ(), "SDKTEST_CHILD=1"), os.Stdout
+			if err := child.Start(); err != nil {
+				return 1
+			}
+			_ = os.WriteFile(filepath.Join(os.Getenv("HOOKFABRIC_TEST_DIR"), "hanging"), fmt.Appendf(nil, "%d", child.Process.Pid), 0o600)
+		}
+		select {}
+	default:
+		payload, _ := io.ReadAll(os.Stdin)
+		said := struct {
+			By       string   `json:"by"`
+			Decision string   `json:"decision"`
+			Args     []string `json:"args"`
+			Payload  string   `json:"payload"`
+			Environ  []string `json:"environ"`
+		}{"shim", "continue", os.Args[1:], string(payload), os.Environ()}
+		data, err := schema.Marshal(said)
+		if err != nil {
+			return 1
+		}
+		fmt.Fprintln(os.Stdout, string(data))
+		return 0
+	}
+}
+
+// A Script is a script in another language that asks the daemon and the shim.
+type Script struct {
+	// Argv is the command.
+	Argv []string
+	// Daemon is who is asked; nil: there is none.
+	Daemon *Daemon
+	// Env is what the script sees beside what every one does.
+	Env []string
+}
+
+// Run runs the script, which must end well and soon, and returns all it says. Whatever hung
+// because the script made it must be gone after it.
+func (s Script) Run(t *testing.T) string {
+	t.Helper()
+	readAll(t)
+	dir := t.TempDir()
+	state := dir
+	if s.Daemon != nil {
+		state = s.Daemon.State
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), s.Argv[0], s.Argv[1:]...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "HOOKFABRIC_STATE=" + state, "HOOKFABRIC_AGENTSHIM=" + self,
+		"HOOKFABRIC_TEST_DIR=" + dir, "HOOKFABRIC_TEST_MODE=" + shimVar, "SECRET_OF_THE_AGENT=hunter2"}, s.Env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(s.Argv, " "), err, out)
+	}
+	if pid, err := os.ReadFile(filepath.Join(dir, "hanging")); err == nil && alive(string(pid)) {
+		t.Errorf("the shim's child %s still runs after the script\n%s", pid, out)
+	}
+	return string(out)
+}
+
+// readAll reads what lies in the folder, so that `go test` knows that the test is
+// about it, and does not take an old result for the new one.
+func readAll(t *testing.T) {
+	t.Helper()
+	here := os.DirFS(".")
+	err := fs.WalkDir(here, ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			_, err = fs.ReadFile(here, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// alive reports whether a process still runs; one that is only not buried yet does not.
+func alive(pid string) bool {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}

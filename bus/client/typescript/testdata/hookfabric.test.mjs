@@ -1,0 +1,4 @@
+import * as hookfabric from "../hookfabric.mjs";
+import { suite } from "./suite.mjs";
+
+suite(hookfabric);

@@ -1,0 +1,167 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// updates takes what replaces a tool's input or its output.
+func (s *settling) updates(r *schema.Result) {
+	t := s.hook.Event.Rewrites()
+	if !absent(r.UpdatedInput) {
+		if t == schema.RewriteInput {
+			s.input("updated_input", r.UpdatedInput)
+		} else {
+			s.note(fmt.Sprintf("updated_input dropped: %s has no tool input to rewrite", s.hook.Event))
+		}
+	}
+	if !absent(r.UpdatedOutput) {
+		if t == schema.RewriteOutput {
+			s.output("updated_output", r.UpdatedOutput)
+		} else {
+			s.note(fmt.Sprintf("updated_output dropped: %s has no tool output to rewrite", s.hook.Event))
+		}
+	}
+}
+
+// value takes a stop's value, or what is to stand in place of what the event is
+// about: the tool's input or output, the message, the response.
+func (s *settling) value(r *schema.Result) {
+	if absent(r.Value) {
+		return
+	}
+	t := s.hook.Event
+	switch rw := t.Rewrites(); {
+	case s.out.Decision == schema.Stop:
+		s.out.Value = r.Value
+	case r.Decision == schema.Stop && t.Permits(schema.Stop):
+		// It is the value that made the stop a fault.
+	case rw == schema.RewriteInput && !absent(r.UpdatedInput):
+		s.note("value dropped: updated_input says already what the tool's input is to be")
+	case rw == schema.RewriteOutput && !absent(r.UpdatedOutput):
+		s.note("value dropped: updated_output says already what the tool's output is to be")
+	case rw == schema.RewriteInput:
+		s.input("value", r.Value)
+	case rw == schema.RewriteOutput:
+		s.output("value", r.Value)
+	case rw == schema.NoRewrite && t.Permits(schema.Stop):
+		s.note(fmt.Sprintf("value dropped: at %s only a stop carries one", t))
+	case rw == schema.NoRewrite:
+		s.note(fmt.Sprintf("value dropped: %s takes none", t))
+	case !s.mayRewrite("value"):
+	case rw == schema.RewriteMessage && !fits(r.Value, schema.MessageValue):
+		s.misshapen("value dropped: a message is a string, or an object that is the model's")
+	case !valid(r.Value):
+		s.misshapen("value dropped: it is not valid JSON")
+	default:
+		s.out.Value = r.Value
+	}
+}
+
+// input rewrites the tool's input, whichever member of the answer it stands in.
+func (s *settling) input(field string, v jsontext.Value) {
+	switch {
+	case !s.mayRewrite(field):
+	case v.Kind() != '{' || !valid(v):
+		s.misshapen(field + " dropped: it must be the tool's whole input as a JSON object")
+	default:
+		s.out.UpdatedInput = v
+	}
+}
+
+// output rewrites the tool's output.
+func (s *settling) output(field string, v jsontext.Value) {
+	switch {
+	case !s.mayRewrite(field):
+	case !valid(v):
+		s.misshapen(field + " dropped: it is not valid JSON")
+	default:
+		s.out.UpdatedOutput = v
+	}
+}
+
+// misshapen is about what the event has a place for and what the answer has in no
+// form for it. A guard that wanted something changed must not be taken for one that
+// let it pass as it was.
+func (s *settling) misshapen(what string) {
+	if s.hook.FailClosed {
+		s.fault(what)
+	} else {
+		s.note(what)
+	}
+}
+
+// mayRewrite reports whether the hook may rewrite at all. One that promised
+// not to ran side by side with others, so that nobody knows what its rewrite
+// was made from.
+func (s *settling) mayRewrite(field string) bool {
+	if s.hook.Readonly {
+		s.fault(field + " dropped: the hook is readonly; configure readonly: false for a hook that rewrites")
+	}
+	return !s.hook.Readonly
+}
+
+// effects keeps those that the agent's side can apply, as they are.
+func (s *settling) effects(all []jsontext.Value) {
+	if n := len(all); n > schema.MaxEffects {
+		s.misshapen(fmt.Sprintf("has %d effects; the first %d are kept", n, schema.MaxEffects))
+		all = all[:schema.MaxEffects]
+	}
+	for _, v := range all {
+		if _, err := schema.ParseEffect(v); err != nil {
+			s.misshapen("an effect was dropped: " + err.Error())
+			continue
+		}
+		s.out.Effects = append(s.out.Effects, v)
+	}
+}
+
+func (s *settling) inject(all []schema.Injection) {
+	for _, in := range all {
+		if in.Content == "" {
+			continue
+		}
+		if in.Strategy == "" {
+			in.Strategy = schema.ToolResult
+		}
+		if !in.Strategy.Known() {
+			s.note(fmt.Sprintf("injection strategy %q taken as tool_result; write tool_result or user_message", clip(string(in.Strategy))))
+			in.Strategy = schema.ToolResult
+		}
+		s.out.Injections = append(s.out.Injections, schema.Injection{
+			Content: in.Content, Strategy: in.Strategy, Hook: s.hook.Name,
+		})
+	}
+}
+
+// fits reports whether v is a value of the kind.
+func fits(v jsontext.Value, k schema.ValueKind) bool {
+	if absent(v) || !valid(v) {
+		return false
+	}
+	switch k {
+	case schema.MessageValue:
+		return schema.ModelsMessage(v)
+	case schema.ToolResultValue:
+		return true
+	}
+	return false
+}
+
+// absent: null is as good as nothing.
+func absent(v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' }
+
+func valueName(k schema.ValueKind) string {
+	if k == schema.MessageValue {
+		return "a message: a string, or an object that is the model's"
+	}
+	return "a tool result: any JSON but null"
+}
+
+// valid reports whether v is one JSON value, in the fabric's dialect.
+func valid(v jsontext.Value) bool {
+	return v.IsValid(jsontext.AllowInvalidUTF8(true))
+}

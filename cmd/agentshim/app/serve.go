@@ -1,0 +1,140 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+)
+
+// finishing is how long calls under way may take when the daemon is to end.
+const finishing = 10 * time.Second
+
+// serve is one life of `agentshim serve`.
+type serve struct {
+	link
+
+	socket, http, unreachable string
+	idle                      time.Duration
+
+	stderr io.Writer
+	log    *slog.Logger
+	judge  *judge.Judge
+	server *daemon.Server
+}
+
+func serveCommand() *cobra.Command {
+	var s serve
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Judge for all hooks, proxies and loops of this user on this machine, over one connection",
+		Long: "serve is the local daemon. `agentshim hook` asks it if it is there, over a unix socket that only this\n" +
+			"user can use; runtimes with HTTP hooks and agent loops ask it over HTTP on loopback, with the secret\n" +
+			"that it writes into its state folder (daemon.json says where it listens and where the secret is).\n" +
+			"It ends at SIGTERM when what is under way is answered.",
+		Args: program.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if s.unreachable != judge.UnreachableDeny && s.unreachable != judge.UnreachableAllow {
+				return program.UsageError("--unreachable is %q; write deny or allow", s.unreachable)
+			}
+			if s.idle < 0 {
+				return program.UsageError("--idle is %s; write how long nobody must ask before it ends, or 0 for never", s.idle)
+			}
+			s.stderr = c.ErrOrStderr()
+			return s.run(c.Context())
+		},
+	}
+	f := c.Flags()
+	s.link.flags(f, "each event's cwd")
+	f.StringVar(&s.socket, "socket", "", "the unix socket; default: hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state")
+	f.StringVar(&s.http, "http", daemon.DefaultHTTP, "where to listen for HTTP: a loopback address; port 0 takes any; empty: nowhere")
+	f.StringVar(&s.unreachable, "unreachable", "allow", "what to do with calls that nobody judged, of those who do not say it themselves: deny or allow")
+	f.DurationVar(&s.idle, "idle", 0, "end when nobody has asked for so long; 0: never")
+	return c
+}
+
+// run serves until ctx ends or nobody asks any more.
+func (s *serve) run(ctx context.Context) (err error) {
+	if s.log, err = program.Logger(s.stderr); err != nil {
+		return err
+	}
+	program.Tune()
+	s.state, s.socket, s.creds = absolute(s.state), absolute(s.socket), absolute(s.creds)
+	place := daemon.Place{State: s.state, At: s.socket}
+	sockets, free, err := s.listen(place)
+	if errors.Is(err, daemon.ErrTaken) && s.idle > 0 {
+		s.log.Info("another daemon serves already", "socket", place.Socket())
+		return nil // two hooks started one
+	}
+	if err != nil {
+		return err
+	}
+	defer free()
+	l := s.judgeLink("agentshim-daemon", s.stderr)
+	l.Unnamed = true // so are those whom it serves
+	s.judge = judge.NewResident(l)
+	defer s.judge.Close()
+	token, err := place.MakeToken()
+	if err != nil {
+		return fmt.Errorf("the secret of the HTTP endpoint: %w", err)
+	}
+	judge.MakeWorkspaces(s.workspaces)
+	opt := daemon.Options{Judge: s.judge, NATS: s.nats, Creds: s.creds, Unreachable: s.unreachable, Token: token, Log: s.log,
+		Workspaces: absolute(s.workspaces)}
+	if s.state != "" {
+		opt.Shelf, opt.Versions = kept.Folder(s.state), kept.Folder(s.state).Versions
+	}
+	s.server = daemon.New(opt)
+	return s.serve(ctx, place, sockets)
+}
+
+// listen is where hooks come in: the sockets of systemd, else one of its own.
+func (s *serve) listen(place daemon.Place) ([]*net.UnixListener, func(), error) {
+	given, err := daemon.Activated()
+	if err != nil || len(given) > 0 {
+		return given, func() {}, err
+	}
+	if place.Socket() == "" {
+		return nil, nil, program.UsageError("there is no folder for the socket; name it with --socket")
+	}
+	l, free, err := daemon.Listen(place.Socket())
+	return []*net.UnixListener{l}, free, err
+}
+
+// serve serves at all doors, and lets calls end when it is over.
+func (s *serve) serve(ctx context.Context, place daemon.Place, sockets []*net.UnixListener) error {
+	over, stop := context.WithCancel(ctx)
+	defer stop()
+	endHTTP, err := s.serveHTTP(place)
+	if err != nil {
+		for _, l := range sockets {
+			err = errors.Join(err, l.Close())
+		}
+		return err
+	}
+	failed := make(chan error, len(sockets))
+	for _, l := range sockets {
+		s.log.Info("serving", "socket", l.Addr().String(), "nats", daemon.Redacted(s.nats))
+		go func() { failed <- s.server.Serve(over, l) }()
+	}
+	go func() { s.server.Idle(over, s.idle); stop() }()
+	<-over.Done()
+	for range sockets {
+		err = errors.Join(err, <-failed)
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishing)
+	defer cancel()
+	err = errors.Join(err, endHTTP(last), s.server.Wait(last))
+	s.log.Info("ended", "calls", s.server.Status().Calls)
+	return err
+}

@@ -1,0 +1,62 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/install"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/probe"
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+)
+
+// trustable refuses to trust where nobody has to, or nobody can.
+func (in *installing) trustable() error {
+	switch {
+	case !in.trust:
+		return nil
+	case in.Runtime != "codex" || in.managed:
+		return program.UsageError("--trust is for hooks of Codex that are not managed; leave it out, nothing else needs it")
+	case in.Machine.Root != "":
+		return program.UsageError("--trust asks the Codex of this machine, and can not do so for an image; trust the hooks there")
+	}
+	return nil
+}
+
+// trustCodex has Codex trust our hooks, or forget them before they are gone.
+func (in *installing) trustCodex(ctx context.Context, trust bool) error {
+	n, err := in.tellCodex(ctx, trust)
+	if err != nil {
+		return fmt.Errorf("the hooks are installed, but Codex could not be made to trust them, so it skips them: %w; run codex, write /hooks, and trust those of agentshim", err)
+	}
+	if n > 0 && trust {
+		fmt.Fprintf(in.stdout, "Codex trusts %d hooks of agentshim now\n", n)
+	}
+	return nil
+}
+
+// tellCodex speaks of the hooks of the installation's own file only: whoever else
+// writes hooks that look like ours is not to be trusted by it.
+func (in *installing) tellCodex(ctx context.Context, trust bool) (int, error) {
+	ours, err := install.Find(in.Machine, in.Runtime, in.Scope)
+	if err != nil {
+		return 0, err
+	}
+	return probe.TrustCodex(ctx, in.Machine.Dir, trust, func(h *probe.CodexHook) bool {
+		source, err := filepath.EvalSymlinks(h.Source)
+		return err == nil && source == ours.Path && h.TrustStatus != "managed" &&
+			slices.ContainsFunc(ours.Hooks, func(o install.Owned) bool { return o.Line == h.Command })
+	})
+}
+
+// forget has Codex forget our hooks, if it is here at all.
+func (in *installing) forget(ctx context.Context) {
+	if in.Runtime != "codex" || in.managed || in.dryRun || in.Machine.Root != "" || !in.Version.Known() {
+		return
+	}
+	if err := in.trustCodex(ctx, false); err != nil {
+		fmt.Fprintf(in.stderr, "agentshim: Codex still knows the hashes of hooks that are gone, which does no harm: %v\n", errors.Unwrap(err))
+	}
+}

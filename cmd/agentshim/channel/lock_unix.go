@@ -1,0 +1,27 @@
+//go:build unix
+
+package channel
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// lock keeps others away who lock the same file; ok is false if somebody has.
+// The kernel lets go of it when the process ends, however it ends.
+func lock(path string) (unlock func(), ok bool, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, false, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return func() { _ = f.Close() }, true, nil
+	}
+	_ = f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, false, nil
+	}
+	return nil, false, err
+}

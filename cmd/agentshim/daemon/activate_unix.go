@@ -1,0 +1,54 @@
+//go:build unix
+
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Activated are the unix sockets that systemd made for this process; none: it
+// was started in another way.
+func Activated() ([]*net.UnixListener, error) {
+	pid, n := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
+	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
+		_ = os.Unsetenv(name) // they are for this process only
+	}
+	if pid != strconv.Itoa(os.Getpid()) {
+		return nil, nil
+	}
+	count, err := strconv.Atoi(n)
+	if err != nil || count < 0 || count > 64 {
+		return nil, fmt.Errorf("LISTEN_FDS is %q, which is no number of sockets", n)
+	}
+	var all []*net.UnixListener
+	for fd := inherited; fd < inherited+count; fd++ {
+		l, err := given(fd)
+		if err != nil {
+			return nil, fmt.Errorf("the socket that systemd gave: %w; let agentshim.socket have one ListenStream= with a path", err)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func given(fd int) (*net.UnixListener, error) {
+	unix.CloseOnExec(fd)
+	f := os.NewFile(uintptr(fd), "systemd's socket")
+	defer f.Close() // the listener has a copy
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := l.(*net.UnixListener)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("%s is no unix socket", l.Addr()), l.Close())
+	}
+	u.SetUnlinkOnClose(false) // it is systemd's
+	return u, nil
+}

@@ -1,0 +1,67 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// ask has an event in the fabric's own form judged: see [Client].
+func (s *Server) ask(ctx context.Context, t *talker, m *frame.Message) {
+	q, err := s.question(m)
+	if err != nil {
+		t.elsewhere(err.Error())
+		return
+	}
+	ctx, cancel, err := within(ctx, m.Words[wordLeft])
+	if err != nil {
+		t.elsewhere(err.Error())
+		return
+	}
+	defer cancel()
+	d := &delivery{all: s.flights, borrow: m.Words[wordBorrow] != ""}
+	defer d.gone()
+	stop := t.beating()
+	j := d.Ask(ctx, q)
+	stop()
+	answer := &frame.Message{Kind: frame.Answer, Words: words(wordID, j.Verdict.EventID)}
+	if answer.Body, err = schema.Marshal(j.Verdict); err != nil {
+		t.elsewhere(err.Error())
+		return
+	}
+	if j.Unjudged != nil {
+		answer.Words[wordUnjudged] = j.Unjudged.Error()
+	}
+	if t.say(answer) && t.heardWritten() {
+		d.written(ctx)
+	}
+}
+
+// question reads what a client asks.
+func (s *Server) question(m *frame.Message) (q judge.Question, err error) {
+	e := new(schema.Event)
+	if err := schema.Unmarshal(m.Body, e); err != nil {
+		return q, err
+	}
+	if e.AgentID == "" || !e.HookType.Known() {
+		return q, errors.New("the event names no agent, or no event that anybody knows")
+	}
+	w := m.Words
+	q = judge.Question{
+		Event: e, Workspaces: w[wordWorkspaces], Unreachable: w[wordUnreachable],
+		Key: w[wordKey], Pair: w[wordPair], ByID: w[wordByID] != "",
+	}
+	if q.Unreachable == "" {
+		q.Unreachable = s.opt.Unreachable
+	}
+	if w[wordNative] != "" {
+		q.Native = []byte(w[wordNative])
+	}
+	if w[wordUnreadable] != "" {
+		q.Unreadable = errors.New(w[wordUnreadable])
+	}
+	return q, nil
+}

@@ -1,0 +1,187 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/peer"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Judge gets calls judged and hears what was handed over: a [judge.Judge], or
+// a [Client] before one.
+type Judge interface {
+	exchange.Asker
+	Handed(ctx context.Context, v *schema.Verdict, within time.Duration)
+}
+
+// maxOpen bounds the verdicts whose hand-over a client has not said yet.
+const maxOpen = 1000
+
+// A Client gets calls judged by the daemon. It is safe for many goroutines.
+type Client struct {
+	// Socket is where the daemon listens: see [Place.Socket].
+	Socket string
+	// NATS and Creds are the fabric that must judge; empty: whichever the daemon is for.
+	NATS, Creds string
+	// Else judges where no daemon does; nil: the call is left unjudged.
+	Else Judge
+	// Borrow: the agents' ids are guesses. A call that is known by the runtime's id
+	// of it is then the same call, whichever agent it was judged for.
+	Borrow bool
+
+	mu   sync.Mutex // guards what follows
+	open map[string]line
+}
+
+// Ask gets a call judged before ctx ends. What its verdict brings counts as
+// handed over when [Client.Handed] says so.
+func (c *Client) Ask(ctx context.Context, q judge.Question) judge.Judgement {
+	if q.Event.EventID == "" {
+		event := *q.Event
+		if id, err := uuid.NewV7(); err == nil {
+			event.EventID = id.String() // the same one, whoever judges
+		}
+		q.Event = &event
+	}
+	j, err := c.ask(ctx, &q)
+	switch {
+	case err == nil:
+		return j
+	case c.Else != nil:
+		return c.Else.Ask(ctx, q)
+	}
+	return unjudged(&q, err)
+}
+
+// unjudged is the verdict where nobody can be asked.
+func unjudged(q *judge.Question, err error) judge.Judgement {
+	err = errors.Join(q.Unreadable, fmt.Errorf("%w: %w", client.ErrUnreachable, err))
+	v := &schema.Verdict{EventID: q.Event.EventID, HookErrors: []string{err.Error()}}
+	if b := q.Event.HookType.Blocking(); q.Unreachable == judge.UnreachableDeny && b != schema.None {
+		v.Decision, v.Reason = b, fmt.Sprintf("nobody judged this call, and --unreachable is deny: %v", err)
+	}
+	return judge.Judgement{Verdict: v, Unjudged: err}
+}
+
+func (c *Client) ask(ctx context.Context, q *judge.Question) (j judge.Judgement, err error) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(client.DefaultTimeout)
+	}
+	m, err := c.message(q, deadline)
+	if err != nil {
+		return j, err
+	}
+	l, err := c.dial(ctx)
+	if err != nil {
+		return j, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	answer, err := talk(l, m, deadline)
+	if !stop() && err == nil {
+		err = fmt.Errorf("%w: %w", ErrLost, context.Cause(ctx))
+	}
+	if err != nil {
+		_ = l.Close()
+		return j, err
+	}
+	j.Verdict = new(schema.Verdict)
+	if err := schema.Unmarshal(answer.Body, j.Verdict); err != nil {
+		_ = l.Close()
+		return j, fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	j.Verdict.EventID = answer.Words[wordID]
+	if why := answer.Words[wordUnjudged]; why != "" {
+		j.Unjudged = errors.New(why)
+	}
+	c.keep(j.Verdict, l)
+	return j, nil
+}
+
+// dial reaches the daemon, and makes sure that it is this user's or root's.
+func (c *Client) dial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	l, err := new(net.Dialer).DialContext(ctx, "unix", c.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAbsent, err)
+	}
+	if err := peer.CheckConn(l.(*net.UnixConn)); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w; nothing was sent to it", ErrElsewhere, err), l.Close())
+	}
+	return l, nil
+}
+
+func (c *Client) message(q *judge.Question, deadline time.Time) (*frame.Message, error) {
+	body, err := schema.Marshal(q.Event)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrElsewhere, err)
+	}
+	unreadable := ""
+	if q.Unreadable != nil {
+		unreadable = q.Unreadable.Error()
+	}
+	return &frame.Message{Kind: frame.Ask, Body: body, Words: words(
+		wordUnreadable, unreadable, wordWorkspaces, q.Workspaces, wordUnreachable, q.Unreachable, wordNative, string(q.Native),
+		wordKey, q.Key, wordPair, q.Pair, wordByID, flag(q.ByID), wordBorrow, flag(c.Borrow),
+		wordNATS, c.NATS, wordCreds, c.Creds, wordLeft, time.Until(deadline).String())}, nil
+}
+
+// keep keeps the line of a call that brought something, until it is said that
+// the agent has it.
+func (c *Client) keep(v *schema.Verdict, l line) {
+	if len(v.Injections) == 0 && v.Restart == nil {
+		written(l)
+		_ = l.Close()
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = map[string]line{}
+	}
+	for event, old := range c.open {
+		if len(c.open) < maxOpen && event != v.EventID {
+			continue
+		}
+		_ = old.Close() // what it brought comes again
+		delete(c.open, event)
+	}
+	c.open[v.EventID] = l
+}
+
+// Handed says that the agent has what a verdict brought.
+func (c *Client) Handed(ctx context.Context, v *schema.Verdict, within time.Duration) {
+	c.mu.Lock()
+	l := c.open[v.EventID]
+	delete(c.open, v.EventID)
+	c.mu.Unlock()
+	switch {
+	case l != nil:
+		written(l)
+		_ = l.Close()
+	case c.Else != nil:
+		c.Else.Handed(ctx, v, within)
+	}
+}
+
+// Close gives up what was not handed over.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for event, l := range c.open {
+		_ = l.Close()
+		delete(c.open, event)
+	}
+}

@@ -1,0 +1,138 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/hookfabric/hookfabric/bus/client/render"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// postEvent judges an event of an agent's own loop.
+func (s *Server) postEvent(w http.ResponseWriter, r *http.Request) {
+	var format render.Format
+	if name := r.URL.Query().Get("render"); name != "" {
+		var err error
+		if format, err = render.ParseFormat(name); err != nil {
+			fault(w, http.StatusBadRequest, err.Error())
+			return
+		}
+	}
+	d, ok := s.open(w, r, generic)
+	if !ok {
+		return
+	}
+	d.settings.Loop = true
+	defer s.close(&d)
+	if err := renders(format, &d); err != nil {
+		fault(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	explicit := r.URL.Query().Get("ack") == "explicit"
+	one := &delivery{all: s.flights, asks: func(agent string) { s.loops.asks(r.Context(), agent, explicit) }}
+	reply := s.judged(r, &d, one)
+	code, body := overHTTP(&d.settings, &reply)
+	if reply.Call == nil || reply.Verdict == nil {
+		one.gone()
+		answer(w, code, body)
+		return
+	}
+	// A second delivery of one call has another id, and the verdict of the first.
+	ids := []string{reply.Verdict.EventID, reply.Call.Event.EventID}
+	if code == http.StatusOK {
+		var err error
+		if body, err = enveloped(format, &reply.Call.Event, envelope{EventID: ids[0]}, body); err != nil {
+			one.gone()
+			fault(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+	}
+	if !awaits(r) || !answer(w, code, body) {
+		one.gone()
+		return
+	}
+	s.remember(reply.Call.Event.AgentID, ids, reply.Kept(), one)
+}
+
+// remember keeps what a loop was handed, until it says to have it. What brought
+// nothing that would come again must not push out what did.
+func (s *Server) remember(agent string, events []string, kept func(), one *delivery) {
+	if kept == nil && !queued(one.v) {
+		return
+	}
+	s.loops.answered(agent, answered{events: events, told: func(ctx context.Context) {
+		if kept != nil {
+			kept()
+		}
+		one.written(ctx)
+	}})
+}
+
+// queued reports whether a verdict brings something that waits until it is acknowledged.
+func queued(v *schema.Verdict) bool {
+	return v != nil && (v.Restart != nil || len(v.Workspaces) > 0 || slices.ContainsFunc(v.Injections, func(i schema.Injection) bool { return i.Sequence > 0 }))
+}
+
+// renders says, before anybody judges it, that what comes of an event could not be
+// rendered. An event that can not be read is judged as such.
+func renders(f render.Format, d *door) error {
+	if f == "" {
+		return nil
+	}
+	e, _ := schema.ReadEvent(d.in.payload)
+	if e == nil {
+		return nil
+	}
+	e.HookType = d.settings.Moment.Event
+	return render.Fits(f, e)
+}
+
+// An envelope is what a loop gets: the verdict, the id by which it is
+// acknowledged, and the messages of an API where they were asked for.
+type envelope struct {
+	EventID string `json:"event_id,omitzero"`
+	*schema.Verdict
+	*render.Messages
+}
+
+// enveloped is a response; an empty format asks for no messages.
+func enveloped(f render.Format, e *schema.Event, env envelope, said []byte) ([]byte, error) {
+	env.Verdict = new(schema.Verdict)
+	if err := schema.Unmarshal(said, env.Verdict); err != nil {
+		return nil, err
+	}
+	if f != "" {
+		messages, err := render.Render(f, e, env.Verdict)
+		if err != nil {
+			return nil, fmt.Errorf("rendering the verdict: %w", err)
+		}
+		env.Messages = &messages
+	}
+	return schema.Marshal(&env)
+}
+
+// maxAck bounds an acknowledgement.
+const maxAck = 1 << 20
+
+// postAck takes in that an agent has answers.
+func (s *Server) postAck(w http.ResponseWriter, r *http.Request) {
+	var ack struct {
+		Agent  string   `json:"agent_id"`
+		Events []string `json:"event_ids"`
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAck))
+	if err == nil {
+		err = schema.Unmarshal(body, &ack)
+	}
+	if err == nil && (ack.Agent == "" || len(ack.Events) == 0) {
+		err = fmt.Errorf(`write {"agent_id": "…", "event_ids": ["…"]}`)
+	}
+	if err != nil {
+		fault(w, http.StatusBadRequest, "the acknowledgement can not be read: "+err.Error())
+		return
+	}
+	answerJSON(w, map[string]int{"acknowledged": s.loops.acknowledges(r.Context(), ack.Agent, ack.Events)})
+}

@@ -1,0 +1,293 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// bench judges as a test says.
+type bench struct {
+	mu     sync.Mutex
+	asked  []schema.Event
+	handed []string
+	says   func(ctx context.Context, q judge.Question) judge.Judgement
+}
+
+func (b *bench) Ask(ctx context.Context, q judge.Question) judge.Judgement {
+	b.mu.Lock()
+	b.asked = append(b.asked, *q.Event)
+	n := len(b.asked)
+	b.mu.Unlock()
+	if b.says != nil {
+		return b.says(ctx, q)
+	}
+	return judge.Judgement{Verdict: &schema.Verdict{
+		EventID: fmt.Sprint("e", n), Decision: schema.Deny, Reason: fmt.Sprint("verdict ", n), Injections: []schema.Injection{{Content: "careful", Sequence: 1}}}}
+}
+
+func (b *bench) Handed(_ context.Context, v *schema.Verdict, _ time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.handed = append(b.handed, v.EventID)
+}
+
+func (b *bench) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.asked)
+}
+
+// first is the first event that was asked about.
+func (b *bench) first() schema.Event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.asked[0]
+}
+
+// call is a question about a tool call.
+func call(t schema.EventType, key, input string) judge.Question {
+	return judge.Question{Key: key, ByID: true, Pair: "p1", Event: &schema.Event{
+		HookType: t, AgentID: "a", Runtime: "claude", ToolName: "Bash", ToolInput: jsontext.Value(input)}}
+}
+
+func TestDeliveriesOfOneCallAreOneEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		b := &bench{says: func(context.Context, judge.Question) judge.Judgement {
+			<-release
+			return judge.Judgement{Verdict: &schema.Verdict{EventID: "e1", Decision: schema.Deny, Injections: []schema.Injection{{Content: "careful"}}}}
+		}}
+		all := newFlights(b)
+		const n = 50
+		full := 0
+		var mu sync.Mutex
+		var wait sync.WaitGroup
+		for range n {
+			wait.Go(func() {
+				d := &delivery{all: all}
+				v := d.Ask(t.Context(), call(schema.PreToolUse, "pre/1", `{"command":"ls"}`)).Verdict
+				mu.Lock()
+				defer mu.Unlock()
+				full += len(v.Injections)
+				if v.Decision != schema.Deny {
+					t.Errorf("one of them hears %q", v.Decision)
+				}
+				d.written(t.Context())
+			})
+		}
+		synctest.Wait()
+		close(release)
+		wait.Wait()
+		if b.count() != 1 || full != 1 || len(b.handed) != 1 {
+			t.Errorf("asked %d times; %d were told what was waiting, and %d said so", b.count(), full, len(b.handed))
+		}
+	})
+}
+
+func TestWhatCountsAsAnotherCall(t *testing.T) {
+	first := call(schema.PreToolUse, "pre/1", `{"command":"ls","in":"."}`)
+	with := func(change func(q *judge.Question)) judge.Question {
+		q := first
+		e := *first.Event
+		q.Event = &e
+		change(&q)
+		return q
+	}
+	for name, c := range map[string]struct {
+		q    judge.Question
+		wait time.Duration
+		same bool
+	}{
+		"the same again":                {q: with(func(*judge.Question) {}), same: true},
+		"written otherwise":             {q: with(func(q *judge.Question) { q.Event.ToolInput = jsontext.Value(` { "in":".", "command" : "ls"}`) }), same: true},
+		"minutes later, by its id":      {q: with(func(*judge.Question) {}), wait: 4 * time.Minute, same: true},
+		"much later":                    {q: with(func(*judge.Question) {}), wait: 6 * time.Minute},
+		"another input under the id":    {q: with(func(q *judge.Question) { q.Event.ToolInput = jsontext.Value(`{"command":"rm -rf /"}`) })},
+		"another tool under the id":     {q: with(func(q *judge.Question) { q.Event.ToolName = "Write" })},
+		"another agent under the id":    {q: with(func(q *judge.Question) { q.Event.AgentID = "b" })},
+		"another runtime under the id":  {q: with(func(q *judge.Question) { q.Event.Runtime = "codex" })},
+		"what could not be read":        {q: with(func(q *judge.Question) { q.Unreadable = errors.New("junk") })},
+		"a call that has no key at all": {q: with(func(q *judge.Question) { q.Key = "" })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &bench{}
+				all := newFlights(b)
+				(&delivery{all: all}).Ask(t.Context(), first)
+				<-time.After(c.wait)
+				v := (&delivery{all: all}).Ask(t.Context(), c.q).Verdict
+				if same := b.count() == 1; same != c.same || same != (v.Reason == "verdict 1") {
+					t.Errorf("asked %d times, and told %q", b.count(), v.Reason)
+				}
+			})
+		})
+	}
+}
+
+// A call that is known by what it is only is another one once it was over, or
+// soon after.
+func TestACallWithoutAnIDIsSharedForAMomentOnly(t *testing.T) {
+	hashed := func(kind schema.EventType, output string) judge.Question {
+		q := call(kind, "x/hash", `{}`)
+		q.ByID, q.Event.ToolOutput = false, jsontext.Value(output)
+		if kind == schema.PostToolUse {
+			q.Key = "post/hash"
+		}
+		return q
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{}
+		all := newFlights(b)
+		ask := func(q judge.Question) { (&delivery{all: all}).Ask(t.Context(), q) }
+		steps := []struct {
+			what string
+			q    judge.Question
+			wait time.Duration
+			want int
+		}{
+			{"the first layer", hashed(schema.PreToolUse, ""), 0, 1},
+			{"the second layer", hashed(schema.PreToolUse, ""), time.Second, 1},
+			{"what came of it", hashed(schema.PostToolUse, `"one"`), 0, 2},
+			{"what came of it, told twice", hashed(schema.PostToolUse, `"one"`), 0, 2},
+			{"what came of another one", hashed(schema.PostToolUse, `"two"`), 0, 3},
+			{"the same call, made again", hashed(schema.PreToolUse, ""), 0, 4},
+			{"and again, when nobody said that it was over", hashed(schema.PreToolUse, ""), knownByHash, 5},
+		}
+		for _, s := range steps {
+			<-time.After(s.wait)
+			if ask(s.q); b.count() != s.want {
+				t.Errorf("%s: asked %d times, not %d", s.what, b.count(), s.want)
+			}
+		}
+	})
+}
+
+func TestAProxyIsToldWhatTheHookWasTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{says: func(_ context.Context, q judge.Question) judge.Judgement {
+			return judge.Judgement{Verdict: &schema.Verdict{EventID: string(q.Event.HookType), UpdatedInput: jsontext.Value(`{"command":"ls -l"}`)}}
+		}}
+		all := newFlights(b)
+		(&delivery{all: all}).Ask(t.Context(), call(schema.PreToolUse, "pre/1", `{"command":"ls"}`))
+		proxy := func(kind schema.EventType, key, input string) judge.Judgement {
+			q := call(kind, key, input)
+			q.Event.AgentID = "claude-guess"
+			return (&delivery{all: all, borrow: true}).Ask(t.Context(), q)
+		}
+		// The runtime calls the server as the hook rewrote the call.
+		if v := proxy(schema.PreToolUse, "pre/1", `{"command":"ls -l"}`).Verdict; b.count() != 1 || v.UpdatedInput == nil {
+			t.Errorf("asked %d times, %+v", b.count(), v)
+		}
+		if proxy(schema.PostToolUse, "post/1", `{"command":"ls -l"}`); b.count() != 2 || b.asked[1].AgentID != "a" {
+			t.Errorf("asked %d times; the last one is %+v", b.count(), b.asked[len(b.asked)-1])
+		}
+		if (&delivery{all: all}).Ask(t.Context(), call(schema.PostToolUse, "post/1", `{"command":"ls"}`)); b.count() != 2 {
+			t.Errorf("asked %d times", b.count())
+		}
+		if proxy(schema.PreToolUse, "pre/1", `{"command":"rm"}`); b.count() != 3 {
+			t.Error("a call that the hook never saw passes under its id")
+		}
+	})
+}
+
+// A proxy that does not know the agent takes the hook's word only where that is clear.
+func TestAProxyBorrowsNoAgentThatMayBeAnother(t *testing.T) {
+	b := &bench{}
+	all := newFlights(b)
+	other := call(schema.PreToolUse, "pre/1", `{"command":"ls"}`)
+	other.Event.AgentID = "b"
+	(&delivery{all: all}).Ask(t.Context(), call(schema.PreToolUse, "pre/1", `{"command":"ls"}`))
+	guess := call(schema.PreToolUse, "pre/1", `{"command":"ls"}`)
+	guess.Event.AgentID, guess.Event.ToolName = "guess", "Write"
+	if (&delivery{all: all, borrow: true}).Ask(t.Context(), guess); b.count() != 2 || b.asked[1].AgentID != "guess" {
+		t.Errorf("another tool is asked about for %q", b.asked[len(b.asked)-1].AgentID)
+	}
+	all = newFlights(b)
+	(&delivery{all: all}).Ask(t.Context(), call(schema.PreToolUse, "pre/1", `{"command":"ls"}`))
+	(&delivery{all: all}).Ask(t.Context(), other)
+	guess.Event.ToolName = "Bash"
+	if (&delivery{all: all, borrow: true}).Ask(t.Context(), guess); b.count() != 5 || b.asked[4].AgentID != "guess" {
+		t.Errorf("of two agents it is taken for %q", b.asked[len(b.asked)-1].AgentID)
+	}
+}
+
+func TestWhatOneDeliveryNeverWroteIsForTheNext(t *testing.T) {
+	b := &bench{}
+	all := newFlights(b)
+	q := call(schema.PreToolUse, "pre/1", `{}`)
+	first, second, third := &delivery{all: all}, &delivery{all: all}, &delivery{all: all}
+	if v := first.Ask(t.Context(), q).Verdict; len(v.Injections) != 1 {
+		t.Fatalf("%+v", v)
+	}
+	first.gone()
+	if v := second.Ask(t.Context(), q).Verdict; len(v.Injections) != 1 {
+		t.Errorf("it is lost: %+v", v)
+	}
+	second.written(t.Context())
+	second.gone()
+	if v := third.Ask(t.Context(), q).Verdict; len(v.Injections) != 0 {
+		t.Errorf("it is told twice: %+v", v)
+	}
+	if third.written(t.Context()); len(b.handed) != 1 {
+		t.Errorf("handed over: %v", b.handed)
+	}
+}
+
+// A first delivery that had no time, or broke, decides nothing for the others.
+func TestAFailureIsNotShared(t *testing.T) {
+	for name, fail := range map[string]func(context.Context) judge.Judgement{
+		"no time": func(ctx context.Context) judge.Judgement {
+			<-ctx.Done()
+			return judge.Judgement{Verdict: &schema.Verdict{}, Unjudged: context.Cause(ctx)}
+		},
+		"a panic": func(ctx context.Context) judge.Judgement { <-ctx.Done(); panic("broken") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &bench{}
+				b.says = func(ctx context.Context, _ judge.Question) judge.Judgement {
+					if b.count() == 1 {
+						return fail(ctx)
+					}
+					return judge.Judgement{Verdict: &schema.Verdict{Decision: schema.Deny}}
+				}
+				all := newFlights(b)
+				var wait sync.WaitGroup
+				wait.Go(func() {
+					defer func() { _ = recover() }()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					(&delivery{all: all}).Ask(ctx, call(schema.PreToolUse, "pre/1", `{}`))
+				})
+				synctest.Wait()
+				v := (&delivery{all: all}).Ask(t.Context(), call(schema.PreToolUse, "pre/1", `{}`)).Verdict
+				wait.Wait()
+				if v.Decision != schema.Deny || b.count() != 2 {
+					t.Errorf("asked %d times, %q", b.count(), v.Decision)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsKnownIsBounded(t *testing.T) {
+	all := newFlights(&bench{})
+	for i := range maxFlights + 100 {
+		q := call(schema.PreToolUse, fmt.Sprint("pre/", i), `{}`)
+		q.Pair = fmt.Sprint(i)
+		(&delivery{all: all}).Ask(t.Context(), q)
+	}
+	if len(all.byKey) != maxFlights || len(all.byPair) != maxFlights || len(all.queues[1]) != maxFlights {
+		t.Errorf("%d keys, %d pairs, %d in the queue", len(all.byKey), len(all.byPair), len(all.queues[1]))
+	}
+}

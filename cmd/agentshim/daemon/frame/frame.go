@@ -1,0 +1,170 @@
+// Package frame is what a hook and the local daemon say to each other over a
+// unix socket: small messages, each with its length before it.
+//
+// A message is a kind, some named words and a body. Names that a reader does
+// not know count for nothing, so that a hook and a daemon of neighbouring
+// releases understand each other. Nothing of it is JSON: the process that
+// reads and writes it lives for one message, and would spend more time on
+// learning how to read JSON than on the call.
+package frame
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Kind says what a message is for.
+type Kind byte
+
+// The kinds. Those of a hook, or whoever else asks, come first.
+const (
+	// Hook: a runtime's payload is to be judged and answered.
+	Hook Kind = 'h'
+	// Ask: an event in the fabric's own form is to be judged.
+	Ask Kind = 'a'
+	// Status: what the daemon is doing.
+	Status Kind = 's'
+	// Written: the agent has the answer.
+	Written Kind = 'w'
+
+	// Beat: the daemon lives, and the call is not judged yet.
+	Beat Kind = 'b'
+	// Answer is what came of it.
+	Answer Kind = 'r'
+	// Elsewhere: the daemon can not be asked this; its reason says why.
+	Elsewhere Kind = 'e'
+)
+
+// The bounds of a message. An answer may bring texts, an event may not.
+const (
+	MaxRequest = schema.MaxEvent + 256<<10
+	MaxAnswer  = 2 * schema.MaxText
+	maxWords   = 64
+)
+
+// headSize is the length before each message.
+const headSize = 4
+
+// A Message is one frame.
+type Message struct {
+	Kind Kind
+	// Words say how the body is meant, by their names.
+	Words map[string]string
+	Body  []byte
+}
+
+// Append adds the frame of m to b.
+func Append(b []byte, m *Message) []byte {
+	at := len(b)
+	b = append(b, 0, 0, 0, 0, byte(m.Kind))
+	b = binary.AppendUvarint(b, uint64(len(m.Words)))
+	for name, word := range m.Words {
+		b = appendText(appendText(b, name), word)
+	}
+	b = append(b, m.Body...)
+	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-headSize))
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// Write writes m in one piece.
+func Write(w io.Writer, m *Message) error {
+	size := 64 + len(m.Body)
+	for name, word := range m.Words {
+		size += len(name) + len(word) + 8
+	}
+	_, err := w.Write(Append(make([]byte, 0, size), m))
+	return err
+}
+
+// Read reads one message of at most so many bytes. At the end of the input it
+// returns io.EOF.
+func Read(r io.Reader, most int) (*Message, error) {
+	var head [headSize]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if int64(n) > int64(most) {
+		return nil, fmt.Errorf("a message of %d bytes is larger than %d; is that a hook of this release?", n, most)
+	}
+	data, err := readAll(r, int(n))
+	if err != nil {
+		return nil, err
+	}
+	return Decode(data)
+}
+
+// readAll reads n bytes, and takes memory for them as they come: a length alone
+// costs whoever sends it too little.
+func readAll(r io.Reader, n int) ([]byte, error) {
+	const step = 64 << 10
+	data := make([]byte, 0, min(n, step))
+	for len(data) < n {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		m, err := r.Read(data[len(data):min(cap(data), n)])
+		data = data[:len(data)+m]
+		if errors.Is(err, io.EOF) && len(data) < n {
+			return nil, io.ErrUnexpectedEOF
+		}
+		if err != nil && len(data) < n {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+var errTorn = errors.New("a message ends before it is complete")
+
+// Decode reads a message without the length before it. The body is part of data.
+func Decode(data []byte) (*Message, error) {
+	if len(data) == 0 {
+		return nil, errTorn
+	}
+	m := &Message{Kind: Kind(data[0])}
+	n, data, err := number(data[1:])
+	if err != nil {
+		return nil, err
+	}
+	if n > maxWords {
+		return nil, fmt.Errorf("a message has %d words; at most %d", n, maxWords)
+	}
+	m.Words = make(map[string]string, n)
+	for range n {
+		var name, word string
+		if name, data, err = text(data); err != nil {
+			return nil, err
+		}
+		if word, data, err = text(data); err != nil {
+			return nil, err
+		}
+		m.Words[name] = word
+	}
+	m.Body = data
+	return m, nil
+}
+
+func number(data []byte) (n uint64, rest []byte, err error) {
+	n, size := binary.Uvarint(data)
+	if size <= 0 {
+		return 0, nil, errTorn
+	}
+	return n, data[size:], nil
+}
+
+func text(data []byte) (s string, rest []byte, err error) {
+	n, data, err := number(data)
+	if err != nil || n > uint64(len(data)) {
+		return "", nil, errTorn
+	}
+	return string(data[:n]), data[n:], nil
+}

@@ -1,0 +1,265 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/client/render"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// DefaultHTTP is where the daemon listens for HTTP.
+const DefaultHTTP = "127.0.0.1:7717"
+
+const (
+	// leftHeader says how long whoever asks waits.
+	leftHeader = "Hook-Left"
+	// idHeader is the event's id, so that it is the same one if whoever asks hears
+	// nothing, and asks elsewhere.
+	idHeader = "Hook-Id"
+)
+
+// Handler is the HTTP endpoint:
+//
+//	POST /hook/{runtime}/{event}  the runtime's own payload; its answer
+//	POST /v1/events/{event}       an event in the fabric's form; a verdict (?render=FORMAT: and messages; ?deliver=none: nothing
+//	                              that waits; ?ack=explicit: the loop will say by /v1/ack what it has)
+//	GET  /v1/needs?agent=A        {"config_version", "history"}: the events at which some hook needs the conversation
+//	POST /v1/ack                  {"agent_id", "event_ids"}: the agent has the answers
+//	POST /v1/render?format=F      {"messages", "tools"}: a conversation; what belongs into the request of that API
+//	POST /v1/read?format=F        the answer of that API; the model's message
+//	GET  /v1/status
+//
+// Every request needs the token. A browser can not reach it: what names
+// another host than this machine, or comes from a page, is refused.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /hook/{runtime}/{event}", s.postHook)
+	mux.HandleFunc("POST /v1/events/{event}", s.postEvent)
+	mux.HandleFunc("POST /v1/ack", s.postAck)
+	large := make(chan struct{}, largeBodies)
+	mux.HandleFunc("POST /v1/render", rendering(large, render.RequestOf))
+	mux.HandleFunc("POST /v1/read", rendering(large, render.MessageOf))
+	mux.HandleFunc("GET /v1/needs", s.getNeeds)
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, s.Status()) })
+	return s.guarded(mux)
+}
+
+// guarded lets those in who know the secret, and counts them.
+func (s *Server) guarded(next http.Handler) http.Handler {
+	want := sha256.Sum256([]byte("Bearer " + s.opt.Token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
+		switch {
+		case !loopback(r.Host):
+			fault(w, http.StatusForbidden, "the Host header names another machine; write http://127.0.0.1 and the daemon's port")
+		case r.Header.Get("Origin") != "":
+			fault(w, http.StatusForbidden, "pages of browsers are not served")
+		case s.opt.Token == "" || subtle.ConstantTimeCompare(got[:], want[:]) != 1:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			fault(w, http.StatusUnauthorized, "the token is missing or wrong; send Authorization: Bearer and what is in the file daemon.token of the daemon's state folder")
+		case s.active.Load() >= maxCalls:
+			fault(w, http.StatusServiceUnavailable, "too many calls are under way")
+		default:
+			s.begin()
+			defer s.end()
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// loopback reports whether a Host header names this machine. A page that has
+// its own name point here names that one.
+func loopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.Trim(hostport, "[]")
+	}
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// fault answers what can not be judged. It is never taken for an answer.
+func fault(w http.ResponseWriter, code int, why string) {
+	http.Error(w, "agentshim: "+why, code)
+}
+
+func answerJSON(w http.ResponseWriter, v any) {
+	body, err := schema.Marshal(v)
+	if err != nil {
+		fault(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	answer(w, http.StatusOK, body)
+}
+
+// answer writes all of it at once, and reports whether it went out.
+func answer(w http.ResponseWriter, code int, body []byte) bool {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+	w.WriteHeader(code)
+	if _, err := w.Write(body); err != nil {
+		return false
+	}
+	return http.NewResponseController(w).Flush() == nil
+}
+
+// awaits reports whether somebody still waits for the answer to a request: what is
+// written to a line that was hung up looks as if it went out.
+func awaits(r *http.Request) bool { return r.Context().Err() == nil }
+
+// A door is one request over HTTP.
+type door struct {
+	settings exchange.Settings
+	left     time.Duration
+	in       exchanged
+	large    int64 // what the body takes of maxLarge
+}
+
+// open reads what a request says about its exchange. What can not be read is
+// judged as what it could be, and not passed.
+func (s *Server) open(w http.ResponseWriter, r *http.Request, runtime string) (d door, ok bool) {
+	q := r.URL.Query()
+	settings, err := s.settings(&Request{Runtime: runtime, Event: r.PathValue("event"), Agent: q.Get("agent"),
+		Unreachable: q.Get("unreachable"), Workspaces: q.Get("workspaces"), EventID: r.Header.Get(idHeader)})
+	if err != nil {
+		fault(w, http.StatusNotFound, err.Error())
+		return d, false
+	}
+	settings.Mute = q.Get("deliver") == "none"
+	if err := exchange.CheckID(settings.EventID); err != nil {
+		fault(w, http.StatusBadRequest, idHeader+": "+err.Error())
+		return d, false
+	}
+	d = door{settings: settings, left: settings.Moment.Timeout}
+	if left := r.Header.Get(leftHeader); left != "" {
+		if d.left, err = time.ParseDuration(left); err != nil || d.left <= 0 {
+			fault(w, http.StatusBadRequest, fmt.Sprintf("the header %s is %.20q; write a duration such as 30s", leftHeader, left))
+			return d, false
+		}
+	}
+	if d.left <= 0 {
+		d.left = defaultLeft
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(min(d.left/2, firstWord)))
+	_ = control.SetWriteDeadline(time.Now().Add(min(d.left, longest) + patience))
+	s.read(w, r, &d)
+	return d, true
+}
+
+// read reads the body. That of an event may have a conversation with it, if it
+// says before how long it is; the caller closes d.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, d *door) {
+	most := int64(schema.MaxEvent)
+	if n := r.ContentLength; d.settings.Runtime == generic && n > most && n <= maxLarge/2 && s.large.TryAcquire(n) {
+		most, d.large = n, n
+	}
+	var err error
+	d.in.payload, err = io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if err != nil {
+		d.in.unread = fmt.Errorf("reading the request: %w", err)
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			d.in.unread = fmt.Errorf("the request is larger than %d bytes", most)
+		}
+	}
+}
+
+// close gives back what the body took.
+func (s *Server) close(d *door) { s.large.Release(d.large) }
+
+// maxLarge bounds the bodies that have conversations with them, in bytes; one has
+// at most half of it.
+const maxLarge = 2 * (schema.MaxEvent + schema.MaxHistory)
+
+// defaultLeft is how long those wait who do not say it, and whose runtime does not.
+const defaultLeft = 60 * time.Second
+
+// judged makes the exchange of a request.
+func (s *Server) judged(r *http.Request, d *door, one *delivery) exchange.Reply {
+	ctx, cancel, err := within(context.WithoutCancel(r.Context()), d.left.String())
+	if err != nil {
+		return exchange.Reply{}
+	}
+	defer cancel()
+	reply, log := s.exchange(ctx, d.settings, one, d.in)
+	if log != "" {
+		s.opt.Log.Info("a call over HTTP", "runtime", d.settings.Runtime, "event", d.settings.Moment.Name, "said", strings.TrimSpace(log))
+	}
+	return reply
+}
+
+// postHook answers a runtime as one of its hooks would. The runtime has the
+// answer when it is written.
+func (s *Server) postHook(w http.ResponseWriter, r *http.Request) {
+	d, ok := s.open(w, r, r.PathValue("runtime"))
+	if !ok {
+		return
+	}
+	defer s.close(&d)
+	one := &delivery{all: s.flights}
+	defer one.gone()
+	reply := s.judged(r, &d, one)
+	code, body := overHTTP(&d.settings, &reply)
+	if awaits(r) && answer(w, code, body) {
+		reply.Told()
+		one.written(r.Context())
+	}
+}
+
+// overHTTP is an answer as a response: there are no exit codes and no stderr, and
+// runtimes take many faults for a yes. A no is said in the answer itself
+// wherever the runtime's protocol has the words.
+func overHTTP(x *exchange.Settings, r *exchange.Reply) (code int, body []byte) {
+	faulty := r.Call == nil || r.Call.Faulty
+	switch {
+	case r.Exit == 0 && (!faulty || said(r)), x.Runtime == generic && said(r):
+		return http.StatusOK, nonEmpty(r.Stdout)
+	case r.Exit != 0 && r.Call != nil:
+		c, v := *r.Call, schema.Verdict{Decision: r.Call.Moment.Event.Blocking(), Reason: faultOf(r)}
+		c.Faulty = false
+		if a, err := x.Dialect.Encode(&c, &v); err == nil && a.Exit == 0 && len(a.Stdout) > 0 && v.Decision != schema.None {
+			return http.StatusOK, a.Stdout
+		}
+	}
+	if len(r.Stdout) > 0 {
+		return http.StatusBadRequest, r.Stdout
+	}
+	why, _ := schema.Marshal(map[string]string{"error": "the call could not be judged: " + faultOf(r)})
+	return http.StatusInternalServerError, why
+}
+
+// faultOf is why a call could not be judged as it was.
+func faultOf(r *exchange.Reply) string {
+	if said := strings.TrimSpace(r.Answer.Stderr); said != "" || r.Verdict == nil {
+		return said
+	}
+	return strings.Join(r.Verdict.HookErrors, "; ")
+}
+
+// said reports whether an answer says no, which is an answer also to what could
+// not be read.
+func said(r *exchange.Reply) bool {
+	return r.Verdict != nil && r.Call != nil && (r.Call.Event.HookType.Terminal(r.Verdict.Decision) || r.Call.Event.HookType.Blocks(r.Verdict.Decision))
+}
+
+// nonEmpty is no opinion as JSON: some runtimes take an empty response for a fault.
+func nonEmpty(stdout []byte) []byte {
+	if len(stdout) == 0 {
+		return []byte("{}")
+	}
+	return stdout
+}
+
+// generic is the runtime of the fabric's own form.
+const generic = "generic"

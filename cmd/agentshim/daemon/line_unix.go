@@ -1,0 +1,134 @@
+//go:build unix
+
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/peer"
+)
+
+// dial reaches the daemon, and makes sure that it is this user's or root's.
+// It does without package net, whose poller and threads cost a process that lives for one
+// message more than the message does.
+func dial(socket string, deadline time.Time) (line, error) {
+	fd, err := openSocket()
+	if err != nil {
+		return nil, fmt.Errorf("%w: making a socket: %w", ErrAbsent, err)
+	}
+	w := &wire{fd: fd}
+	// Where the daemon takes nobody any more, connecting waits.
+	limit := unix.NsecToTimeval(max(min(silence, time.Until(deadline)/3), time.Millisecond).Nanoseconds())
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrAbsent, err), w.Close())
+	}
+	for {
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: socket})
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w at %s: %w", ErrAbsent, socket, err), w.Close())
+	}
+	if err := peer.Check(fd); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w at %s: %w; nothing was sent to it", ErrElsewhere, socket, err), w.Close())
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrLost, err), w.Close())
+	}
+	return w, nil
+}
+
+func openSocket() (int, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fd)
+	}
+	return fd, err
+}
+
+// wire is a connected socket that is used by one goroutine.
+type wire struct {
+	fd       int // -1: it is closed
+	deadline time.Time
+}
+
+func (w *wire) SetDeadline(t time.Time) error { w.deadline = t; return nil }
+
+// Close closes the socket once: a second time the number may be another file's.
+func (w *wire) Close() error {
+	fd := w.fd
+	w.fd = -1
+	if fd < 0 {
+		return nil
+	}
+	return unix.Close(fd)
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(w.fd, b)
+		switch {
+		case err == nil && n == 0 && len(b) > 0:
+			return 0, io.EOF
+		case err == nil:
+			return n, nil
+		}
+		if err := w.wait(err, unix.POLLIN); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (w *wire) Write(b []byte) (n int, err error) {
+	for n < len(b) {
+		m, err := unix.SendmsgN(w.fd, b[n:], nil, nil, noSignal)
+		if err == nil {
+			n += m
+			continue
+		}
+		if err := w.wait(err, unix.POLLOUT); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// wait waits until the socket is ready after it said that it is not.
+func (w *wire) wait(why error, events int16) error {
+	if errors.Is(why, unix.EINTR) {
+		return nil
+	}
+	if !errors.Is(why, unix.EAGAIN) {
+		return why
+	}
+	return ready(w.fd, events, w.deadline)
+}
+
+// ready waits until a file can be read or written.
+func ready(fd int, events int16, deadline time.Time) error {
+	for {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return os.ErrDeadlineExceeded
+		}
+		polled := []unix.PollFd{{Fd: int32(fd), Events: events}}
+		n, err := unix.Poll(polled, int(min(left.Milliseconds()+1, 1<<30)))
+		if n > 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

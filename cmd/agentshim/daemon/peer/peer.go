@@ -1,0 +1,45 @@
+// Package peer says who is at the other end of a unix socket. Anybody can make
+// a socket where another user's daemon should be, and anybody may connect where
+// a folder is open by mistake: what a hook hears decides about tool calls, so
+// both ends look.
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// ErrStranger is a peer that is another user.
+var ErrStranger = errors.New("the other end of the socket belongs to another user")
+
+// Check refuses a connected unix socket whose other end is neither this user's
+// nor root's.
+func Check(fd int) error {
+	uid, err := UID(fd)
+	if err != nil {
+		return fmt.Errorf("looking who is at the other end of the socket: %w", err)
+	}
+	return allowed(uid, os.Geteuid())
+}
+
+func allowed(uid, own int) error {
+	if uid != own && uid != 0 {
+		return fmt.Errorf("%w: the user %d, and this is %d", ErrStranger, uid, own)
+	}
+	return nil
+}
+
+// CheckConn is Check for a connection of package net.
+func CheckConn(c syscall.Conn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var checked error
+	if err := raw.Control(func(fd uintptr) { checked = Check(int(fd)) }); err != nil {
+		return err
+	}
+	return checked
+}

@@ -1,0 +1,115 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
+)
+
+const (
+	// beatEvery is how often a daemon that judges says that it lives, and silence
+	// how long somebody waits for any word of it before he asks the fabric himself.
+	beatEvery = 250 * time.Millisecond
+	silence   = 2 * time.Second
+)
+
+// Why the daemon did not answer. Whoever asked asks the fabric itself then.
+var (
+	// ErrAbsent: there is no daemon.
+	ErrAbsent = errors.New("no daemon listens")
+	// ErrElsewhere: there is one, and it can not be asked this.
+	ErrElsewhere = errors.New("the daemon can not be asked")
+	// ErrLost: it was asked, and did not answer.
+	ErrLost = errors.New("the daemon did not answer")
+)
+
+// A line is a connection to a daemon.
+type line interface {
+	io.ReadWriteCloser
+	SetDeadline(t time.Time) error
+}
+
+// talk asks and waits for the answer until the deadline, as long as there are
+// signs of life.
+func talk(l line, request *frame.Message, deadline time.Time) (*frame.Message, error) {
+	patience := min(silence, time.Until(deadline)/3)
+	if err := l.SetDeadline(time.Now().Add(patience)); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	if err := frame.Write(l, request); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	for {
+		until := time.Now().Add(patience)
+		if until.After(deadline) {
+			until = deadline
+		}
+		if err := l.SetDeadline(until); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrLost, err)
+		}
+		m, err := frame.Read(l, frame.MaxAnswer)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%w: %w", ErrLost, err)
+		case m.Kind == frame.Answer:
+			return m, nil
+		case m.Kind == frame.Elsewhere:
+			return nil, fmt.Errorf("%w: %s", ErrElsewhere, m.Words[wordReason])
+		case m.Kind != frame.Beat:
+			return nil, fmt.Errorf("%w: it said %q, which is no answer", ErrLost, m.Kind)
+		}
+	}
+}
+
+// written says that the agent has the answer. It goes out even if this process
+// ends at once.
+func written(l line) {
+	_ = l.SetDeadline(time.Now().Add(time.Second))
+	_ = frame.Write(l, &frame.Message{Kind: frame.Written}) // lost: it comes again
+}
+
+// The names of words.
+const (
+	wordReason      = "reason"
+	wordRuntime     = "runtime"
+	wordEvent       = "event"
+	wordAgent       = "agent"
+	wordID          = "id"
+	wordLeft        = "left"
+	wordUnreachable = "unreachable"
+	wordUnreadable  = "unreadable"
+	wordWorkspaces  = "workspaces"
+	wordNATS        = "nats"
+	wordCreds       = "creds"
+	wordKey         = "key"
+	wordByID        = "by-id"
+	wordPair        = "pair"
+	wordBorrow      = "borrow"
+	wordNative      = "native"
+	wordUnjudged    = "unjudged"
+	wordStderr      = "stderr"
+	wordExit        = "exit"
+	wordEnv         = "env:" // and the variable's name
+)
+
+// words are the given words that are not empty: name, word, name, word…
+func words(pairs ...string) map[string]string {
+	all := make(map[string]string, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			all[pairs[i]] = pairs[i+1]
+		}
+	}
+	return all
+}
+
+// flag is a word for yes, or none.
+func flag(yes bool) string {
+	if yes {
+		return "true"
+	}
+	return ""
+}

@@ -1,0 +1,150 @@
+package dialect
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// agy is the Antigravity CLI, 1.1 to 1.2, by what others have seen of it:
+// experimental, since its contract moves and some of its releases fire no hooks. Its
+// payloads do not name the event, so that the command line must. Before a tool
+// it fails closed: what is no decision to allow is a no.
+type agy struct{}
+
+// Moments are the events of the Antigravity CLI. After a tool it tells neither
+// the tool nor its output, and reads no answer.
+func (agy) Moments() []Moment {
+	return withTimeout(30*time.Second, append([]Moment{
+		{Name: "PreToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask})},
+		{Name: "PostToolUse", Event: schema.PostToolUse},
+		{Name: "PreInvocation", Event: schema.BeforeLLMCall, Can: can([]Ability{Inject})},
+		{Name: "Stop", Event: schema.BeforeFinalResponse, Endless: true, Unmarked: true, Can: can([]Ability{Retry, Inject})},
+		{Name: "SessionStart", Event: schema.SessionStart},
+	}, unasked("PostInvocation")...))
+}
+
+type agyPayload struct {
+	Call struct {
+		Name string         `json:"name"`
+		Args jsontext.Value `json:"args"`
+	} `json:"toolCall"`
+	Conversation string         `json:"conversationId"`
+	Step         *int64         `json:"stepIdx"`
+	Workspaces   []string       `json:"workspacePaths"`
+	History      jsontext.Value `json:"transcriptPath"`
+	Model        jsontext.Value `json:"modelName"`
+	Invocation   int            `json:"invocationNum"`
+	Why          jsontext.Value `json:"terminationReason"`
+	Error        jsontext.Value `json:"error"`
+	Event        string         `json:"hook_event_name"` // never there: another runtime's
+}
+
+// Decode reads what the Antigravity CLI sent.
+func (d agy) Decode(in Input) (*Call, error) {
+	c, data := begun(in), trimmed(in.Payload)
+	e := &c.Event
+	glance(data, map[string]*string{"conversationId": &e.SessionID})
+	disagrees := c.settle(d, in, "")
+	var p agyPayload
+	if err := readObject(c, "the Antigravity CLI", data, &p); err != nil {
+		return c, err
+	}
+	e.SessionID, e.HistoryRef = p.Conversation, word(p.History)
+	if len(p.Workspaces) > 0 {
+		e.Cwd = p.Workspaces[0]
+	}
+	c.label("model", p.Model, "reason", p.Why)
+	switch {
+	case disagrees != nil:
+		return c, disagrees
+	case p.Conversation == "" || p.Event != "":
+		return c, unnamed("the Antigravity CLI", "conversationId")
+	case e.HookType == schema.PreToolUse, e.HookType == schema.PostToolUse:
+		return c, d.tool(c, &p)
+	case e.HookType == schema.BeforeLLMCall:
+		e.Iteration = p.Invocation
+	}
+	return c, nil
+}
+
+// tool reads what the events about one tool call have: before it the call, after
+// it only which step it was.
+func (agy) tool(c *Call, p *agyPayload) error {
+	e := &c.Event
+	if p.Step != nil {
+		e.ToolUseID = p.Conversation + "/" + strconv.FormatInt(*p.Step, 10)
+	}
+	if why := present(p.Error); e.HookType == schema.PostToolUse {
+		if why != nil && errorText(why) != "" {
+			m := c.Moment
+			m.Event = schema.ToolError
+			c.become(m)
+			e.Error = errorText(why)
+		}
+		c.keyed(after)
+		return nil
+	}
+	err := c.tool("agy", p.Call.Name, p.Call.Args)
+	c.keyed(before)
+	if c.ByID {
+		c.Key += "/" + callHash(e) // nobody says that a step has one call only
+	}
+	return err
+}
+
+// Encode always decides before a tool, and at the end of a turn.
+func (d agy) Encode(c *Call, v *schema.Verdict) (Answer, error) {
+	out := parts{}
+	switch c.Moment.Event {
+	case schema.PreToolUse:
+		out["decision"] = "allow"
+		if refuses(v) || v.Terminate != nil {
+			out.deny(why(v))
+		} else if v.Decision == schema.Ask {
+			out["decision"], out["reason"] = "ask", first(v.Reason, askReason)
+		}
+	case schema.BeforeFinalResponse:
+		out["decision"] = "allow"
+		if next := GoesOn(c, v); next != "" {
+			out["decision"], out["reason"] = "block", next
+		}
+	case schema.BeforeLLMCall:
+		if steps := agySteps(v.Injections); len(steps) > 0 {
+			out["injectSteps"] = steps
+		}
+	}
+	return out.say(d, c.Moment)
+}
+
+// agySteps are what hooks inject, as steps of the conversation.
+func agySteps(all []schema.Injection) (steps []parts) {
+	for i := range all {
+		member := "ephemeralMessage"
+		if all[i].Strategy == schema.UserMessage {
+			member = "userMessage"
+		}
+		if all[i].Content != "" {
+			steps = append(steps, parts{member: all[i].Content})
+		}
+	}
+	return steps
+}
+
+// Refuse is a deny. With another exit code than 0 the reason would be lost.
+func (d agy) Refuse(m Moment, reason string) Answer {
+	out := parts{}
+	if refusable(m) {
+		out.deny(spoken(reason))
+	} else if m.Event == schema.BeforeFinalResponse {
+		out["decision"] = "allow"
+	}
+	a, err := out.say(d, Moment{Name: "SessionStart"})
+	if err != nil {
+		return Answer{Stderr: reason + "\n", Exit: 2}
+	}
+	return a
+}

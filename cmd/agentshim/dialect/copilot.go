@@ -1,0 +1,259 @@
+package dialect
+
+import (
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// copilot is GitHub's Copilot CLI as of 1.0.102. It has two protocols: a hook
+// whose key is in camelCase gets members in camelCase, without the event's
+// name, and answers flat; one whose key is in PascalCase gets Claude Code's
+// members and answers as that does. There is no id of a call in either.
+type copilot struct{}
+
+// The forms of the protocol.
+const (
+	camel  = "camel"
+	pascal = "pascal"
+)
+
+// Moments are Copilot's events by both of their names. preMcpToolCall was asked
+// about before, at preToolUse, and can refuse nothing.
+func (copilot) Moments() []Moment {
+	// A person is asked by saying nothing. What the call was rewritten to before
+	// comes here, and another rewrite can not be run.
+	permission := can([]Ability{Deny, Ask, Approve, Stop}, Rewrite)
+	final := can([]Ability{Retry, Inject})
+	tool := can([]Ability{Deny, Ask, Approve, Rewrite, Inject})
+	all := []Moment{
+		{Name: "preToolUse", Event: schema.PreToolUse, Can: tool},
+		{Name: "permissionRequest", Event: schema.PreToolUse, Can: permission},
+		{Name: "postToolUse", Event: schema.PostToolUse, Can: can([]Ability{Inject, Replace, Feedback}), Longest: copilotLongest},
+		{Name: "postToolUseFailure", Event: schema.ToolError},
+		{Name: "userPromptSubmitted", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny, Inject})},
+		{Name: "agentStop", Event: schema.BeforeFinalResponse, Turns: mostTurns, Can: final},
+		{Name: "subagentStop", Event: schema.BeforeFinalResponse, Turns: mostTurns, Can: final},
+		{Name: "sessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject})},
+		{Name: "sessionEnd", Event: schema.SessionEnd},
+
+		{Name: "PreToolUse", Event: schema.PreToolUse, Can: tool},
+		{Name: "PermissionRequest", Event: schema.PreToolUse, Can: permission},
+		{Name: "PostToolUse", Event: schema.PostToolUse, Can: can([]Ability{Inject, Replace, Feedback}), Longest: copilotLongest},
+		{Name: "PostToolUseFailure", Event: schema.ToolError},
+		{Name: "UserPromptSubmit", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny, Inject})},
+		{Name: "Stop", Event: schema.BeforeFinalResponse, Turns: mostTurns, Can: final},
+		{Name: "SubagentStop", Event: schema.BeforeFinalResponse, Turns: mostTurns, Can: final},
+		{Name: "SessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject})},
+		{Name: "SessionEnd", Event: schema.SessionEnd},
+	}
+	return withTimeout(30*time.Second, append(all, unasked("userPromptTransformed", "preMcpToolCall", "subagentStart", "preCompact",
+		"errorOccurred", "notification", "SubagentStart", "PreCompact", "Notification")...))
+}
+
+// copilotPayload is what Copilot sends in either form.
+type copilotPayload struct {
+	Event   string         `json:"hook_event_name"`
+	Hook    string         `json:"hookName"`
+	Cwd     string         `json:"cwd"`
+	Prompt  string         `json:"prompt"`
+	Source  jsontext.Value `json:"source"`
+	Reason  jsontext.Value `json:"reason"`
+	Active  jsontext.Value `json:"stop_hook_active"`
+	Error   jsontext.Value `json:"error"`
+	Session string         `json:"sessionId"`
+	Tool    string         `json:"toolName"`
+	Args    jsontext.Value `json:"toolArgs"`
+	Input   jsontext.Value `json:"toolInput"` // of permissionRequest
+	Result  jsontext.Value `json:"toolResult"`
+	History jsontext.Value `json:"transcriptPath"`
+	Agent   jsontext.Value `json:"agentName"`
+
+	PascalSession string         `json:"session_id"`
+	PascalTool    string         `json:"tool_name"`
+	PascalInput   jsontext.Value `json:"tool_input"`
+	PascalResult  jsontext.Value `json:"tool_result"`
+	PascalHistory jsontext.Value `json:"transcript_path"`
+	PascalAgent   jsontext.Value `json:"agent_name"`
+}
+
+// formOf is the form in which a moment is configured.
+func formOf(m Moment) string {
+	if m.Name != "" && strings.ToUpper(m.Name[:1]) == m.Name[:1] {
+		return pascal
+	}
+	return camel
+}
+
+// Decode reads what Copilot sent.
+func (d copilot) Decode(in Input) (*Call, error) {
+	c, data := begun(in), trimmed(in.Payload)
+	e := &c.Event
+	var event, hook string
+	glance(data, map[string]*string{"hook_event_name": &event, "hookName": &hook, "sessionId": &e.SessionID, "session_id": &e.SessionID,
+		"cwd": &e.Cwd, "toolName": &e.ToolName, "tool_name": &e.ToolName})
+	named := first(event, hook)
+	if hook == "permissionRequest" && in.Moment.Name == "PermissionRequest" {
+		named = in.Moment.Name // which keeps the members in camelCase
+	}
+	disagrees := c.settle(d, in, named)
+	c.Form = formOf(c.Moment)
+	if !e.HookType.HasTool() {
+		e.ToolName = ""
+	}
+	var p copilotPayload
+	if err := readObject(c, "Copilot", data, &p); err != nil {
+		return c, err
+	}
+	if disagrees == nil && c.Form == pascal && named == "" {
+		disagrees = unnamed("Copilot", "hook_event_name")
+	}
+	if disagrees == nil && first(p.Session, p.PascalSession) == "" {
+		disagrees = unnamed("Copilot", "sessionId")
+	}
+	if disagrees != nil {
+		return c, disagrees
+	}
+	return c, d.fill(c, in, &p)
+}
+
+// fill puts the payload into the fabric's words.
+func (d copilot) fill(c *Call, in Input, p *copilotPayload) error {
+	e := &c.Event
+	e.SessionID, e.HistoryRef = first(p.Session, p.PascalSession), first(word(p.History), word(p.PascalHistory))
+	e.Cwd = first(p.Cwd, in.env("COPILOT_PROJECT_DIR"))
+	c.label("source", p.Source, "reason", p.Reason, putOff, p.Active)
+	if strings.EqualFold(c.Moment.Name, "subagentStop") {
+		c.Subagent = first(word(p.Agent), word(p.PascalAgent), "subagent")
+	}
+	switch e.HookType {
+	case schema.PreToolUse, schema.PostToolUse, schema.ToolError:
+		return d.tool(c, p)
+	case schema.UserPromptSubmit:
+		e.Prompt = p.Prompt
+	}
+	return nil
+}
+
+// tool reads what the events about one tool call have. Older builds write the
+// arguments as JSON into a string.
+func (copilot) tool(c *Call, p *copilotPayload) error {
+	e := &c.Event
+	input := present(p.Args)
+	for _, other := range []jsontext.Value{p.Input, p.PascalInput} {
+		if input == nil {
+			input = present(other)
+		}
+	}
+	input = parsed(input)
+	if s := word(input); s != "" {
+		// Some tools take one text and no object, such as apply_patch.
+		input = object(map[string]jsontext.Value{"input": quoted(s)})
+		c.Form += asText
+	}
+	if e.ToolOutput = present(p.Result); e.ToolOutput == nil {
+		e.ToolOutput = present(p.PascalResult)
+	}
+	if e.HookType == schema.ToolError {
+		e.Error = errorText(present(p.Error))
+	}
+	err := c.tool("copilot", first(p.Tool, p.PascalTool), input)
+	c.Pair = copilotHash(e)
+	c.Key = c.phase() + "/" + c.Pair
+	return err
+}
+
+// asText ends the form of a call whose arguments are one text.
+const asText = "+text"
+
+// copilotHash is the same for all that Copilot tells of one call: it asks for
+// permission under another name of the tool, and leaves out of a command what
+// only describes it.
+func copilotHash(e *schema.Event) string {
+	same := schema.Event{SessionID: e.SessionID, ToolName: e.ToolName, ToolInput: e.ToolInput}
+	switch e.ToolKind {
+	case schema.KindShell:
+		var args map[string]jsontext.Value
+		if schema.Unmarshal(e.ToolInput, &args) == nil {
+			delete(args, "description")
+			same.ToolName, same.ToolInput = strings.ToLower(e.ToolName), object(args)
+		}
+	case schema.KindMCP:
+		same.ToolName = strings.Replace(e.ToolName, "/", "-", 1)
+	}
+	return callHash(&same)
+}
+
+// Encode says what Copilot obeys. Nothing at all is no opinion.
+func (d copilot) Encode(c *Call, v *schema.Verdict) (Answer, error) {
+	if c.Faulty && refusable(c.Moment) && refuses(v) {
+		return d.everyNo(why(v), texts(v.Injections)), nil
+	}
+	w := copilotWriter{call: c, v: v, out: parts{}, specific: parts{}}
+	switch c.Moment.Event {
+	case schema.PreToolUse:
+		if strings.EqualFold(c.Moment.Name, permissionRequest) {
+			w.permission()
+		} else {
+			w.before()
+		}
+	case schema.PostToolUse:
+		w.after()
+	case schema.UserPromptSubmit, schema.SessionStart:
+		if refuses(v) {
+			w.out["decision"], w.out["reason"] = "block", why(v)
+		}
+		w.context(texts(v.Injections))
+	case schema.BeforeFinalResponse:
+		if next := GoesOn(c, v); next != "" {
+			w.out["decision"], w.out["reason"] = "block", next
+		}
+	}
+	if len(w.specific) > 0 {
+		w.specific["hookEventName"] = c.Moment.Name
+		w.out["hookSpecificOutput"] = w.specific
+	}
+	if len(w.out) == 0 {
+		return Answer{}, nil
+	}
+	return w.out.say(d, c.Moment)
+}
+
+// Refuse is a deny on stdout with exit code 0: of another code Copilot does not
+// pass on the reason.
+func (d copilot) Refuse(m Moment, reason string) Answer {
+	reason = spoken(reason)
+	switch {
+	case m.Name == "":
+		a := d.everyNo(reason, "")
+		a.Stderr, a.Exit = reason+"\n", 2
+		return a
+	case !refusable(m):
+		return Answer{Stderr: reason + "\n"}
+	}
+	a, err := d.Encode(&Call{Moment: m}, &schema.Verdict{Decision: schema.Deny, Reason: reason})
+	if err != nil {
+		return Answer{Stderr: reason + "\n", Exit: 2}
+	}
+	return a
+}
+
+// everyNo is a no in all forms and at all moments at once, for when nobody knows
+// for sure where the hook runs. Members that are not its own each of them leaves alone.
+func (d copilot) everyNo(reason, told string) Answer {
+	flat := parts{"permissionDecision": "deny", "permissionDecisionReason": reason, "behavior": "deny", "message": reason,
+		"decision": "block", "reason": reason}
+	nested := parts{"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
+	if told != "" {
+		flat["additionalContext"], nested["additionalContext"] = told, told
+	}
+	flat["hookSpecificOutput"] = nested
+	a, err := flat.say(d, Moment{Name: "sessionEnd"})
+	if err != nil {
+		return Answer{Stderr: reason + "\n", Exit: 2}
+	}
+	return a
+}

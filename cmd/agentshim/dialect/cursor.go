@@ -1,0 +1,291 @@
+package dialect
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// cursor is Cursor 3.9 and its agent CLI, by what is documented. Its answers are
+// flat, and never empty: of a hook that must not fail, no answer is a failure.
+// Beside the general events of a tool call it has some for single kinds of
+// tools, which come for the same call; who hooks both asks once, since both have the
+// same key.
+type cursor struct{}
+
+// Moments are Cursor's events. It asks a person when it wants to, whatever a
+// hook says, and runs a rewritten call at preToolUse only.
+func (cursor) Moments() []Moment {
+	// What was rewritten at preToolUse comes here, and can not be rewritten again.
+	gate := can([]Ability{Deny}, Rewrite)
+	return withTimeout(60*time.Second, append([]Moment{
+		{Name: "preToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite}, Inject)},
+		{Name: "beforeShellExecution", Event: schema.PreToolUse, Can: gate},
+		{Name: "beforeMCPExecution", Event: schema.PreToolUse, Can: gate},
+		{Name: "beforeReadFile", Event: schema.PreToolUse, Can: gate},
+		// Of MCP tools the output is replaced, of others it can not be.
+		{Name: "postToolUse", Event: schema.PostToolUse, Can: can([]Ability{Inject}, Feedback, Replace)},
+		{Name: "postToolUseFailure", Event: schema.ToolError},
+		{Name: "afterShellExecution", Event: schema.PostToolUse},
+		{Name: "afterMCPExecution", Event: schema.PostToolUse},
+		{Name: "afterFileEdit", Event: schema.PostToolUse},
+		{Name: "beforeSubmitPrompt", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny})},
+		{Name: "stop", Event: schema.BeforeFinalResponse, Turns: cursorTurns, Can: can([]Ability{Retry, Inject})},
+		{Name: "subagentStop", Event: schema.BeforeFinalResponse, Turns: cursorTurns, Can: can([]Ability{Retry, Inject})},
+		{Name: "sessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject})},
+		{Name: "sessionEnd", Event: schema.SessionEnd},
+	}, unasked("subagentStart", "preCompact", "afterAgentResponse", "afterAgentThought", "beforeTabFileRead", "afterTabFileEdit", "workspaceOpen")...))
+}
+
+// cursorTurns is Cursor's loop_limit where nobody set another one.
+const cursorTurns = 5
+
+// cursorPayload is what Cursor sends. Members of which nothing depends are read
+// whatever their type is.
+type cursorPayload struct {
+	Session      string         `json:"session_id"`
+	Conversation string         `json:"conversation_id"`
+	Generation   string         `json:"generation_id"`
+	Model        jsontext.Value `json:"model"`
+	Version      jsontext.Value `json:"cursor_version"`
+	Roots        jsontext.Value `json:"workspace_roots"`
+	History      jsontext.Value `json:"transcript_path"`
+	Cwd          string         `json:"cwd"`
+	Tool         string         `json:"tool_name"`
+	Input        jsontext.Value `json:"tool_input"`
+	UseID        string         `json:"tool_use_id"`
+	ToolOutput   jsontext.Value `json:"tool_output"`
+	Command      string         `json:"command"`
+	Output       jsontext.Value `json:"output"`
+	Result       jsontext.Value `json:"result_json"`
+	File         string         `json:"file_path"`
+	Edits        jsontext.Value `json:"edits"`
+	Prompt       string         `json:"prompt"`
+	Error        jsontext.Value `json:"error"`
+	Message      jsontext.Value `json:"error_message"`
+	Status       jsontext.Value `json:"status"`
+	Loops        jsontext.Value `json:"loop_count"`
+	Subagent     jsontext.Value `json:"subagent_id"`
+	SubagentType jsontext.Value `json:"subagent_type"`
+}
+
+// Decode reads what Cursor sent.
+func (d cursor) Decode(in Input) (*Call, error) {
+	c, data := begun(in), trimmed(in.Payload)
+	e := &c.Event
+	var name string
+	glance(data, map[string]*string{"hook_event_name": &name, "session_id": &e.SessionID, "conversation_id": &e.SessionID, "cwd": &e.Cwd,
+		"tool_name": &e.ToolName, "tool_use_id": &e.ToolUseID})
+	disagrees := c.settle(d, in, name)
+	if !e.HookType.HasTool() {
+		e.ToolName, e.ToolUseID = "", ""
+	}
+	if generic, ok := strings.CutPrefix(c.Moment.Name, "before"); ok && e.HookType == schema.PreToolUse {
+		e.ToolName = granularTool(generic, e.ToolName)
+	}
+	if e.ToolName == "Write" && c.Moment.Name == "preToolUse" {
+		c.unable(Rewrite) // accepted, and not run
+	}
+	var p cursorPayload
+	if err := readObject(c, "Cursor", data, &p); err != nil {
+		return c, err
+	}
+	if disagrees == nil && name == "" {
+		disagrees = unnamed("Cursor", "hook_event_name")
+	}
+	if disagrees != nil {
+		return c, disagrees
+	}
+	return c, d.fill(c, in, &p)
+}
+
+// granularTool is the name under which the general events have a tool.
+func granularTool(of, name string) string {
+	switch of {
+	case "ShellExecution":
+		return "Shell"
+	case "ReadFile":
+		return "Read"
+	case "MCPExecution":
+		if name != "" && !strings.HasPrefix(name, "MCP:") {
+			return "MCP:" + name
+		}
+	}
+	return name
+}
+
+// fill puts the payload into the fabric's words.
+func (d cursor) fill(c *Call, in Input, p *cursorPayload) error {
+	e := &c.Event
+	e.SessionID, e.HistoryRef = first(p.Session, p.Conversation), word(p.History)
+	var roots []string
+	if schema.Unmarshal(p.Roots, &roots) != nil || len(roots) == 0 {
+		roots = []string{in.env("CURSOR_PROJECT_DIR")}
+	}
+	e.Cwd = first(p.Cwd, roots[0])
+	c.label("model", p.Model, "version", p.Version, "status", p.Status)
+	if n, err := strconv.ParseInt(string(p.Loops), 10, 64); err == nil && n > 0 {
+		c.label(putOff, jsontext.Value("true"))
+	}
+	if c.Moment.Name == "subagentStop" {
+		c.Subagent = first(word(p.Subagent), word(p.SubagentType), "subagent")
+	}
+	switch e.HookType {
+	case schema.PreToolUse, schema.PostToolUse, schema.ToolError:
+		return d.tool(c, p)
+	case schema.UserPromptSubmit:
+		e.Prompt = p.Prompt
+	}
+	return nil
+}
+
+// tool reads what the events about one tool call have, of a single kind of tools
+// as the general ones have it.
+func (d cursor) tool(c *Call, p *cursorPayload) error {
+	e := &c.Event
+	name, input, output := p.Tool, parsed(p.Input), present(p.ToolOutput)
+	switch c.Moment.Name {
+	case "beforeShellExecution", "afterShellExecution":
+		name, input, output = "Shell", object(map[string]jsontext.Value{"command": quoted(p.Command)}), present(p.Output)
+	case "beforeMCPExecution", "afterMCPExecution":
+		name, output = granularTool("MCPExecution", p.Tool), present(p.Result)
+	case "beforeReadFile":
+		name, input = "Read", object(map[string]jsontext.Value{"file_path": quoted(p.File)})
+	case "afterFileEdit":
+		edit := map[string]jsontext.Value{"file_path": quoted(p.File)}
+		if edits := present(p.Edits); edits != nil {
+			edit["edits"] = edits
+		}
+		name, input = "Write", object(edit)
+	}
+	e.ToolOutput, e.ToolUseID = parsed(output), p.UseID
+	if e.HookType == schema.ToolError {
+		e.Error = errorText(first2(present(p.Message), present(p.Error)))
+	}
+	err := c.tool("cursor", name, input)
+	if e.HookType == schema.PostToolUse && e.ToolKind != schema.KindMCP {
+		c.unable(Replace)
+	}
+	d.keyed(c, p)
+	return err
+}
+
+// unable says that this call, unlike others of its moment, can not do something.
+func (c *Call) unable(a Ability) {
+	c.Moment.Can = maps.Clone(c.Moment.Can)
+	delete(c.Moment.Can, a)
+}
+
+func first2(a, b jsontext.Value) jsontext.Value {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// keyed gives a call its keys. The events of a single kind of tools have no id,
+// so that of those tools the general ones do not count theirs either.
+func (cursor) keyed(c *Call, p *cursorPayload) {
+	c.keyed(c.phase())
+	e := &c.Event
+	same := schema.Event{SessionID: first(p.Generation, e.SessionID), ToolName: e.ToolName, ToolInput: e.ToolInput}
+	only := ""
+	switch {
+	case e.ToolName == "Shell":
+		only = "command"
+	case e.ToolName == "Read":
+		only = "file_path"
+	case e.ToolName == "Write" && e.HookType != schema.PreToolUse:
+		only = "file_path" // what came of an edit: nothing can be refused any more
+	case e.ToolKind != schema.KindMCP:
+		return
+	}
+	if only != "" {
+		var args map[string]jsontext.Value
+		if schema.Unmarshal(e.ToolInput, &args) != nil || args[only] == nil {
+			return
+		}
+		where := first(word(args["working_directory"]), p.Cwd)
+		same.ToolInput = object(map[string]jsontext.Value{only: args[only], "cwd": quoted(where)})
+	}
+	hash := callHash(&same)
+	c.Key, c.ByID = c.phase()+"/"+hash, false
+	if e.ToolUseID == "" {
+		c.Pair = hash
+	}
+}
+
+// Encode is one flat object. Nothing but that is no opinion here.
+func (d cursor) Encode(c *Call, v *schema.Verdict) (Answer, error) {
+	if c.Faulty && refusable(c.Moment) && refuses(v) {
+		return d.Refuse(c.Moment, why(v)), nil
+	}
+	out := parts{}
+	switch c.Moment.Event {
+	case schema.PreToolUse:
+		d.before(c, v, out)
+	case schema.PostToolUse, schema.ToolError:
+		d.after(c, v, out)
+	case schema.UserPromptSubmit:
+		if out["continue"] = !refuses(v); refuses(v) {
+			out["user_message"] = why(v)
+		}
+	case schema.BeforeFinalResponse:
+		if next := GoesOn(c, v); next != "" {
+			out["followup_message"] = next
+		}
+	case schema.SessionStart:
+		if told := texts(v.Injections); told != "" {
+			out["additional_context"] = told
+		}
+	case "":
+		if c.Moment.Name == "subagentStart" || c.Moment.Name == "beforeTabFileRead" {
+			out["permission"] = "allow"
+		}
+	}
+	return out.say(d, c.Moment)
+}
+
+// before is the answer about a tool call. The model sees what is for the user.
+func (cursor) before(c *Call, v *schema.Verdict, out parts) {
+	out["permission"] = "allow"
+	switch {
+	case refuses(v) || v.Terminate != nil || v.Decision == schema.Ask:
+		out["permission"], out["user_message"], out["agent_message"] = "deny", why(v), why(v)
+	case v.UpdatedInput != nil && c.Moment.Can[Rewrite] == Native:
+		out["updated_input"] = v.UpdatedInput
+	case v.UpdatedInput != nil && !covers(v.UpdatedInput, c.Event.ToolInput):
+		reason := "a hook rewrites this call, which only preToolUse can; ask for the call as the policy wants it"
+		out["permission"], out["user_message"], out["agent_message"] = "deny", reason, reason
+	}
+}
+
+// after is the answer about a call that was made.
+func (cursor) after(c *Call, v *schema.Verdict, out parts) {
+	if c.Moment.Can[Inject] != Native {
+		return
+	}
+	if result := v.UpdatedOutput; result != nil {
+		if result.Kind() != '{' {
+			result = object(values{"content": blocks(result)})
+		}
+		out["updated_mcp_tool_output"] = result
+	}
+	if told := together(feedback(v), texts(v.Injections)); told != "" {
+		out["additional_context"] = told
+	}
+}
+
+// Refuse is exit code 2 with the reason on stdout, which Cursor shows.
+func (cursor) Refuse(m Moment, reason string) Answer {
+	reason = spoken(reason)
+	if !refusable(m) {
+		return Answer{Stdout: []byte("{}\n"), Stderr: reason + "\n"}
+	}
+	return Answer{Stdout: []byte(reason + "\n"), Stderr: reason + "\n", Exit: 2}
+}

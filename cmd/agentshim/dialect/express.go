@@ -1,0 +1,176 @@
+package dialect
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Express turns a verdict into one that the moment can say, so that what its
+// protocol does not know is done by other means or reported, and never
+// dropped silently: an ask that nobody could be asked becomes a deny, a stop before a
+// tool a deny with the stop's value, and so on. Lost are sentences about what
+// can not be said at all. Later are injections that are to be told at the
+// moment after the tool call instead.
+func Express(m Moment, v *schema.Verdict) (said *schema.Verdict, later []schema.Injection, lost []string) {
+	out := *v
+	x := expressing{moment: m, v: &out}
+	x.decision()
+	x.message()
+	x.rewrites()
+	x.restart()
+	x.injections()
+	x.effects() // told before what hooks inject
+	return x.v, x.later, x.lost
+}
+
+type expressing struct {
+	moment Moment
+	v      *schema.Verdict
+	later  []schema.Injection
+	lost   []string
+}
+
+func (x *expressing) can(a Ability) bool { return x.moment.Can[a] == Native }
+
+func (x *expressing) lose(what string) {
+	x.lost = append(x.lost, what+" can not be said to this runtime at "+x.moment.Name)
+}
+
+// refusing is the decision by which the moment refuses; None: it can not.
+func (x *expressing) refusing() schema.Decision {
+	if x.moment.Can[Deny] == Impossible {
+		return schema.None
+	}
+	return x.moment.Event.Blocking()
+}
+
+func (x *expressing) decision() {
+	v := x.v
+	if t := v.Terminate; t != nil && !x.can(Stop) {
+		// The run can not be ended from here. Where the call can be refused it is, as
+		// at every call after it.
+		if b := x.refusing(); b != schema.None && !x.moment.Event.Terminal(v.Decision) {
+			v.Decision, v.Reason = b, first(t.Reason, "the run is to end now")
+		} else if b == schema.None {
+			x.lose("that the run is to end")
+		}
+	}
+	switch v.Decision {
+	case schema.Ask:
+		if !x.can(Ask) {
+			v.Decision = schema.Deny
+			v.Reason = "this call needs the approval of a person, and this runtime can not ask one here: " +
+				first(v.Reason, "a hook asks for it") + ". Ask the operator, who can allow it in the policy."
+			if x.refusing() == schema.None {
+				x.lose("a deny")
+			}
+		}
+	case schema.Stop, schema.Fail:
+		if x.moment.Event == schema.PreToolUse && !x.can(Stop) {
+			v.Reason = strings.TrimSpace(first(v.Reason, "the call was stopped") + "\n" + Text(v.Value))
+			v.Decision, v.Value = schema.Deny, nil
+		} else if !x.can(Stop) && !x.can(Feedback) {
+			x.lose("the decision " + string(v.Decision))
+		}
+	case schema.Deny:
+		if x.moment.Event.Blocking() == schema.Deny && x.refusing() == schema.None {
+			x.lose("a deny")
+		} else if x.moment.Event.Blocking() != schema.Deny && x.moment.Can[Feedback] == Impossible {
+			x.lose("a deny's reason")
+		}
+	case schema.Retry:
+		if x.moment.Can[Retry] == Impossible {
+			x.lose("a retry")
+		}
+	}
+}
+
+// message says that the agent's own message stays, where no other can be put in
+// its place, and that no runtime makes the calls of another one.
+func (x *expressing) message() {
+	r := x.moment.Event.Rewrites()
+	stopped := x.v.Decision == schema.Stop && x.moment.Event.StopValue() == schema.MessageValue
+	if x.v.Value != nil && (stopped || r == schema.RewriteMessage || r == schema.RewriteResponse) && x.moment.Can[Replace] == Impossible {
+		x.lose("the message that a hook puts in the place of the agent's")
+	} else if m, err := schema.ReadMessage(x.v.Value); stopped || r == schema.RewriteMessage {
+		if err == nil && len(m.ToolCalls) > 0 && !x.can(Effects) {
+			x.lose("that the message of a hook calls tools")
+		}
+	}
+}
+
+// insteadOf tells the model of an output that could not be replaced.
+func insteadOf(output []byte) string {
+	return "A hook replaces the output above by this one:\n" + Text(output)
+}
+
+func (x *expressing) rewrites() {
+	v := x.v
+	if v.UpdatedInput != nil && x.moment.Can[Rewrite] == Impossible {
+		v.UpdatedInput = nil
+		if b := x.refusing(); b != schema.None && !x.moment.Event.Terminal(v.Decision) {
+			// What a policy changed must not run unchanged.
+			v.Decision = schema.Deny
+			v.Reason = "a hook rewrites this call, and this runtime can not run a rewritten one; ask for the call as the policy wants it"
+		} else if b == schema.None {
+			x.lose("a rewritten input")
+		}
+	}
+	if v.UpdatedOutput != nil && x.moment.Can[Replace] == Impossible {
+		v.Injections = append(slices.Clip(v.Injections),
+			schema.Injection{Content: insteadOf(v.UpdatedOutput), Strategy: schema.ToolResult})
+		v.UpdatedOutput = nil
+		x.lose("that the tool's own output is not to be seen") // the new one is told beside it
+	}
+}
+
+// restart tells what a new turn would have begun with where none can be begun.
+func (x *expressing) restart() {
+	if r := x.v.Restart; r != nil && !x.can(Restart) {
+		text := first(r.Content, r.Reason)
+		x.v.Restart = nil
+		x.v.Injections = append(slices.Clip(x.v.Injections), schema.Injection{Content: text, Strategy: schema.UserMessage})
+	}
+}
+
+func (x *expressing) injections() {
+	if len(x.v.Injections) == 0 || x.can(Inject) {
+		return
+	}
+	if x.moment.Can[Inject] == Emulated {
+		x.later = x.v.Injections
+	} else {
+		x.lose("what hooks inject")
+	}
+	x.v.Injections = nil
+}
+
+// Text is a JSON value as a model reads it: a string as it is, else the JSON.
+func Text(v []byte) string {
+	var s string
+	if len(v) > 0 && v[0] == '"' && schema.Unmarshal(v, &s) == nil {
+		return s
+	}
+	return string(v)
+}
+
+// messageText is the text of a message as it stands in a verdict.
+func messageText(v jsontext.Value) string {
+	if m, err := schema.ReadMessage(v); err == nil && (m.Content != "" || len(m.ToolCalls) > 0) {
+		return m.Content
+	}
+	return Text(v)
+}
+
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

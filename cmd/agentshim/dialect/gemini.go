@@ -1,0 +1,253 @@
+package dialect
+
+import (
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// gemini is Gemini CLI as of 0.61.0. It has words of its own: what is said in
+// Claude Code's is ignored, and the tool runs. It never is asked to ask a
+// person, since a run without one hangs.
+type gemini struct{}
+
+// Moments are Gemini CLI's events.
+func (gemini) Moments() []Moment {
+	return withTimeout(60*time.Second, append([]Moment{
+		{Name: "BeforeTool", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite, Stop}, Approve, Inject)},
+		// An output can only be replaced by an error that says the new one.
+		{Name: "AfterTool", Event: schema.PostToolUse, Can: can([]Ability{Inject, Feedback, Stop}, Replace)},
+		{Name: "BeforeAgent", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny, Inject})},
+		{Name: "AfterAgent", Event: schema.BeforeFinalResponse, Endless: true, Can: can([]Ability{Retry, Stop, Inject})},
+		{Name: "BeforeModel", Event: schema.BeforeLLMCall, Can: can([]Ability{Deny, Stop, Replace})},
+		{Name: "AfterModel", Event: schema.AfterLLMCall, Can: can([]Ability{Stop, Replace}, Deny)},
+		{Name: "SessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject})},
+		{Name: "SessionEnd", Event: schema.SessionEnd},
+	}, unasked("BeforeToolSelection", "PreCompress", "Notification")...))
+}
+
+// geminiPayload is what Gemini CLI sends. Members of which nothing depends are
+// read whatever their type is.
+type geminiPayload struct {
+	Session  string         `json:"session_id"`
+	Cwd      string         `json:"cwd"`
+	History  jsontext.Value `json:"transcript_path"`
+	Tool     string         `json:"tool_name"`
+	Input    jsontext.Value `json:"tool_input"`
+	Output   jsontext.Value `json:"tool_response"`
+	MCP      jsontext.Value `json:"mcp_context"`
+	Prompt   string         `json:"prompt"`
+	Response jsontext.Value `json:"prompt_response"`
+	Asked    jsontext.Value `json:"llm_request"`
+	Answered jsontext.Value `json:"llm_response"`
+	Source   jsontext.Value `json:"source"`
+	Reason   jsontext.Value `json:"reason"`
+	Active   jsontext.Value `json:"stop_hook_active"`
+}
+
+// Decode reads what Gemini CLI sent.
+func (d gemini) Decode(in Input) (*Call, error) {
+	c, data := begun(in), trimmed(in.Payload)
+	e := &c.Event
+	var name string
+	glance(data, map[string]*string{"hook_event_name": &name, "session_id": &e.SessionID, "cwd": &e.Cwd, "tool_name": &e.ToolName})
+	disagrees := c.settle(d, in, name)
+	if !e.HookType.HasTool() {
+		e.ToolName = ""
+	}
+	var p geminiPayload
+	if err := readObject(c, "Gemini CLI", data, &p); err != nil {
+		return c, err
+	}
+	if disagrees == nil && name == "" {
+		disagrees = unnamed("Gemini CLI", "hook_event_name")
+	}
+	if disagrees != nil {
+		return c, disagrees
+	}
+	e.SessionID, e.HistoryRef = p.Session, word(p.History)
+	e.Cwd = first(p.Cwd, in.env("GEMINI_CWD"), in.env("GEMINI_PROJECT_DIR"))
+	c.label("source", p.Source, "reason", p.Reason, putOff, p.Active)
+	return c, d.fill(c, &p)
+}
+
+// fill puts the payload into the fabric's words.
+func (d gemini) fill(c *Call, p *geminiPayload) error {
+	e := &c.Event
+	switch e.HookType {
+	case schema.PreToolUse, schema.PostToolUse:
+		return d.tool(c, p)
+	case schema.UserPromptSubmit:
+		e.Prompt = p.Prompt
+	case schema.BeforeFinalResponse:
+		e.Prompt, e.Message = p.Prompt, present(p.Response)
+	case schema.BeforeLLMCall:
+		var asked struct {
+			Model jsontext.Value `json:"model"`
+		}
+		if schema.Unmarshal(p.Asked, &asked) == nil {
+			c.label("model", asked.Model)
+		}
+	case schema.AfterLLMCall:
+		d.answered(c, p.Answered)
+	}
+	return nil
+}
+
+// tool reads what the events about one tool call have. A command that fails is
+// no error here: that is only told in words.
+func (gemini) tool(c *Call, p *geminiPayload) error {
+	e := &c.Event
+	var result struct {
+		Error jsontext.Value `json:"error"`
+	}
+	if e.ToolOutput = present(p.Output); e.HookType == schema.PostToolUse && e.ToolOutput.Kind() == '{' && schema.Unmarshal(e.ToolOutput, &result) == nil {
+		if why := present(result.Error); why != nil {
+			m := c.Moment
+			m.Event = schema.ToolError
+			c.become(m)
+			e.Error = errorText(why)
+		}
+	}
+	err := c.tool("gemini", p.Tool, p.Input)
+	var server struct {
+		Name string `json:"server_name"`
+		Tool string `json:"tool_name"`
+	}
+	if p.MCP.Kind() == '{' && schema.Unmarshal(p.MCP, &server) == nil {
+		// The name alone does not say where the server's name ends.
+		e.ToolKind, e.ToolArgs = schema.KindMCP, schema.MCPFacts(server.Name, server.Tool)
+	}
+	c.keyed(c.phase())
+	return err
+}
+
+// errorText is an error as a text: its message, if it is an object with one.
+func errorText(v jsontext.Value) string {
+	var o struct {
+		Message string `json:"message"`
+	}
+	if v.Kind() == '{' && schema.Unmarshal(v, &o) == nil && o.Message != "" {
+		return o.Message
+	}
+	return Text(v)
+}
+
+// Encode says what Gemini CLI obeys. Nothing at all is no opinion.
+func (d gemini) Encode(c *Call, v *schema.Verdict) (Answer, error) {
+	if c.Faulty && refusable(c.Moment) && refuses(v) {
+		return d.Refuse(c.Moment, why(v)), nil
+	}
+	out, specific := parts{}, parts{}
+	switch c.Moment.Event {
+	case schema.PreToolUse:
+		d.before(v, out, specific)
+	case schema.PostToolUse, schema.ToolError:
+		d.after(v, out, specific)
+	case schema.UserPromptSubmit, schema.SessionStart:
+		if refuses(v) {
+			out.deny(why(v))
+		}
+		if told := texts(v.Injections); told != "" {
+			specific["additionalContext"] = told
+		}
+	case schema.BeforeFinalResponse:
+		if ends(v) {
+			out.end(c.Moment.Event, v)
+		} else if next := GoesOn(c, v); next != "" {
+			out.deny(next) // it is the next prompt
+		}
+	case schema.BeforeLLMCall, schema.AfterLLMCall:
+		d.model(c, v, out, specific)
+	}
+	if len(specific) > 0 {
+		specific["hookEventName"] = c.Moment.Name
+		out["hookSpecificOutput"] = specific
+	}
+	if len(out) == 0 {
+		return Answer{}, nil
+	}
+	return out.say(d, c.Moment)
+}
+
+// deny refuses, with a reason that is not empty: one without is none.
+func (o parts) deny(reason string) { o["decision"], o["reason"] = "deny", reason }
+
+// end ends the run.
+func (o parts) end(t schema.EventType, v *schema.Verdict) {
+	o["continue"], o["stopReason"] = false, whyEnds(t, v)
+}
+
+// before is the answer about a tool call.
+func (gemini) before(v *schema.Verdict, out, specific parts) {
+	switch {
+	case ends(v):
+		out.end(schema.PreToolUse, v) // the tool does not run
+		return
+	case refuses(v) || v.Decision == schema.Ask:
+		out.deny(why(v))
+		return
+	case v.UpdatedInput != nil:
+		specific["tool_input"] = v.UpdatedInput
+	}
+	if v.Decision == schema.Allow && v.AutoApprove {
+		out["decision"] = "allow"
+	}
+}
+
+// after is the answer about a call that was made. A deny puts its reason in the
+// output's place, so that all that is to be read stands there.
+func (gemini) after(v *schema.Verdict, out, specific parts) {
+	told := texts(v.Injections)
+	replacement := ""
+	if v.UpdatedOutput != nil {
+		replacement = first(Text(v.UpdatedOutput), "(no output)")
+	}
+	switch {
+	case ends(v):
+		out.end(schema.PostToolUse, v)
+	case replacement != "" || refuses(v):
+		out.deny(together(feedback(v), replacement, told))
+	case told != "":
+		specific["additionalContext"] = told
+	}
+}
+
+// model is the answer about a call of the model. A message in the place of the
+// model's own is one that it never said; before the call it counts beside a deny
+// only. After the call a deny does not keep the tools from running that the message
+// calls: the run is ended.
+func (gemini) model(c *Call, v *schema.Verdict, out, specific parts) {
+	before := c.Moment.Event == schema.BeforeLLMCall
+	switch {
+	case v.Terminate != nil || !before && (v.Decision == schema.Fail || refuses(v) && v.Value == nil):
+		out.end(c.Moment.Event, v)
+	case v.Value != nil && v.Decision != schema.Fail:
+		specific["llm_response"] = synthetic(v.Value)
+		if before {
+			out.deny(first(strings.TrimSpace(v.Reason), stopReason))
+		}
+	case refuses(v):
+		out.deny(why(v))
+	}
+}
+
+// Refuse is exit code 2 with the reason on stderr. At the end of a turn that
+// would be the next prompt, for ever if the shim stays broken, and after a call of
+// the model it holds up nothing, so that the run is ended there.
+func (d gemini) Refuse(m Moment, reason string) Answer {
+	reason = spoken(reason)
+	switch {
+	case m.Event == schema.BeforeFinalResponse || m.Event == schema.AfterLLMCall:
+		a, err := parts{"continue": false, "stopReason": reason}.say(d, Moment{Name: m.Name})
+		if err == nil {
+			return a
+		}
+	case !refusable(m):
+		return Answer{Stderr: reason + "\n"}
+	}
+	return Answer{Stderr: reason + "\n", Exit: 2}
+}

@@ -1,0 +1,139 @@
+package dialect
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// opencode is OpenCode 1.18, which runs no hooks as programs: a plugin in its
+// process asks. What the plugin sends and obeys is ours, and this is it.
+//
+// The plugin sends one JSON object:
+//
+//	{"hook": "tool.execute.before", "sessionID": "ses_…", "directory": "/home/dev/project", "version": "1.18.33",
+//	 "tool": "bash", "callID": "call_…", "args": {"command": "ls"}}
+//
+//	hook       one of Moments; the plugin always sends it, and it must agree with --event
+//	sessionID  the session; absent only where OpenCode tells none
+//	directory  what the plugin was made with: the working directory
+//	version    OpenCode's version, if the plugin knows it
+//	parentID   the session's parent, if it is a subagent's and the plugin saw session.created of it
+//	agent      at chat.message: the agent's name, if OpenCode tells it
+//	tool, callID, args
+//	           at tool.execute.*: input.tool, input.callID, and output.args before, input.args after
+//	output     at tool.execute.after: the whole output object, {title, output, metadata} or {content: […]} of an MCP tool
+//	prompt     at chat.message: the text parts of the message, joined by newlines
+//
+// The answer is always one JSON object with a decision, and exit code 0:
+//
+//	{"decision": "allow"}                       no opinion
+//	{"decision": "deny", "reason": "…"}         tool.execute.before, chat.message: throw new Error(reason); elsewhere nothing
+//	{"decision": "allow", "args": {…}}          tool.execute.before: these are all the arguments; take away what
+//	                                            output.args has beside them
+//	{"decision": "allow", "output": …}          tool.execute.after: the tool's output instead of its own: an object has the
+//	                                            members of output that change, a string replaces output.output, or the
+//	                                            text of the content
+//	{"decision": "allow", "append": "…"}        tool.execute.after: goes after the output's text, behind an empty line;
+//	                                            chat.message: goes after the text of the last text part
+//
+// Anything else (no answer, an exit code other than 0, no JSON object, another
+// decision) is a failure of the shim, and the plugin throws at
+// tool.execute.before and chat.message, because a shim that works always
+// answers: whether an unreachable fabric is a deny was decided by it already.
+// OpenCode waits as long as a plugin takes, so that the plugin needs a deadline of its
+// own, longer than the shim's.
+type opencode struct{}
+
+// Moments are the hooks of a plugin, and those of the bus's events that the
+// plugin passes on; OpenCode does not wait for the answer to an event.
+func (opencode) Moments() []Moment {
+	return append([]Moment{
+		// The error that the plugin throws is what the model sees as the tool's result.
+		{Name: "tool.execute.before", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite}, Inject)},
+		{Name: "tool.execute.after", Event: schema.PostToolUse, Can: can([]Ability{Inject, Replace}, Feedback)},
+		{Name: "chat.message", Event: schema.UserPromptSubmit, Can: can([]Ability{Inject}, Deny)},
+		{Name: "session.created", Event: schema.SessionStart},
+		{Name: "session.idle", Event: schema.QueryEnd},
+		{Name: "session.deleted", Event: schema.SessionEnd},
+	}, unasked("session.error", "session.compacted", "permission.asked", "permission.replied")...)
+}
+
+type opencodePayload struct {
+	Hook      string         `json:"hook"`
+	Session   string         `json:"sessionID"`
+	Directory string         `json:"directory"`
+	Version   jsontext.Value `json:"version"`
+	Parent    string         `json:"parentID"`
+	Agent     jsontext.Value `json:"agent"`
+	Tool      string         `json:"tool"`
+	Call      string         `json:"callID"`
+	Args      jsontext.Value `json:"args"`
+	Output    jsontext.Value `json:"output"`
+	Prompt    string         `json:"prompt"`
+}
+
+// Decode reads what the plugin sent.
+func (d opencode) Decode(in Input) (*Call, error) {
+	c, data := begun(in), trimmed(in.Payload)
+	e := &c.Event
+	var hook string
+	glance(data, map[string]*string{"hook": &hook, "sessionID": &e.SessionID, "directory": &e.Cwd, "tool": &e.ToolName, "callID": &e.ToolUseID})
+	disagrees := c.settle(d, in, hook)
+	if !e.HookType.HasTool() {
+		e.ToolName, e.ToolUseID = "", ""
+	}
+	var p opencodePayload
+	if err := readObject(c, "our plugin for OpenCode", data, &p); err != nil {
+		return c, err
+	}
+	if disagrees != nil {
+		return c, disagrees
+	}
+	e.SessionID, e.Cwd, e.Prompt = p.Session, p.Directory, p.Prompt
+	c.label("version", p.Version, "agent", p.Agent)
+	if p.Parent != "" {
+		c.Subagent = p.Session
+	}
+	if !e.HookType.HasTool() {
+		return c, nil
+	}
+	e.ToolUseID, e.ToolOutput = p.Call, present(p.Output)
+	err := c.tool("opencode", p.Tool, p.Args)
+	c.keyed(c.phase())
+	return c, err
+}
+
+// Encode is always one JSON object with a decision.
+func (d opencode) Encode(c *Call, v *schema.Verdict) (Answer, error) {
+	out := parts{"decision": "allow"}
+	switch c.Moment.Event {
+	case schema.PreToolUse, schema.UserPromptSubmit:
+		if refuses(v) {
+			return d.Refuse(c.Moment, together(why(v), texts(v.Injections))), nil
+		}
+		if v.UpdatedInput != nil {
+			out["args"] = v.UpdatedInput
+		}
+		if told := texts(v.Injections); told != "" && c.Moment.Event == schema.UserPromptSubmit {
+			out["append"] = told
+		}
+	case schema.PostToolUse:
+		if v.UpdatedOutput != nil {
+			out["output"] = v.UpdatedOutput
+		}
+		if told := together(feedback(v), texts(v.Injections)); told != "" {
+			out["append"] = told
+		}
+	}
+	return out.say(d, c.Moment)
+}
+
+// Refuse is a deny, which the plugin throws where that refuses anything.
+func (d opencode) Refuse(_ Moment, reason string) Answer {
+	a, err := parts{"decision": "deny", "reason": spoken(reason)}.say(d, Moment{Name: "session.idle"})
+	if err != nil {
+		return Answer{Stderr: reason, Exit: 2}
+	}
+	return a
+}

@@ -1,0 +1,41 @@
+package dialect
+
+import (
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// newQwen is Qwen Code as of 0.24.4. It has Claude Code's words and obeys fewer
+// of them: before a tool it reads no rewrite and tells the model nothing,
+// a block after a tool changes nothing, a stop there replaces the output, and to
+// end the run at the end of a turn is to go on with it.
+func newQwen() claudelike {
+	return claudelike{runtime: "qwen", moments: qwenMoments()}
+}
+
+// qwenTurns is one less than Qwen Code lets hooks put off the end of a turn: the
+// last time it ends the turn all the same.
+const qwenTurns = 7
+
+func qwenMoments() []Moment {
+	all := []Moment{
+		{Name: "PreToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask, Approve}, Inject)},
+		{Name: permissionRequest, Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask, Approve, Stop}, Rewrite)},
+		{Name: "PostToolUse", Event: schema.PostToolUse, Can: can([]Ability{Inject}, Feedback, Replace)},
+		{Name: "PostToolUseFailure", Event: schema.ToolError, Can: can([]Ability{Inject}, Feedback)},
+		{Name: "UserPromptSubmit", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny, Inject})},
+		{Name: "SessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject})},
+		{Name: "SessionEnd", Event: schema.SessionEnd},
+		{Name: "Stop", Event: schema.BeforeFinalResponse, Endless: true, Turns: qwenTurns, Can: can([]Ability{Retry, Inject})},
+		{Name: "SubagentStop", Event: schema.BeforeFinalResponse, Endless: true, Turns: qwenTurns, Can: can([]Ability{Retry, Inject})},
+	}
+	for _, name := range []string{"PostToolBatch", "Notification", "UserPromptExpansion", "MessageDisplay", "SubagentStart", "PreCompact",
+		"PostCompact", "SessionDelete", "PermissionDenied", "StopFailure", "TodoCreated", "TodoCompleted", "InstructionsLoaded"} {
+		all = append(all, Moment{Name: name})
+	}
+	for i := range all {
+		all[i].Timeout = 60 * time.Second
+	}
+	return all
+}

@@ -1,0 +1,65 @@
+package dialect
+
+import "github.com/hookfabric/hookfabric/schema"
+
+// A Capability is something that a verdict may want of a runtime at one event.
+type Capability struct {
+	// Name says it as people do.
+	Name string
+	// Event and Ability are what it is.
+	Event   schema.EventType
+	Ability Ability
+	// By is how each runtime comes by it, by the runtime's name.
+	By map[string]How
+}
+
+// Table is what each runtime can be told, as its moments say. Of several for one
+// event the first counts; what only a later one can, such as approving where
+// the runtime is about to ask, is emulated.
+func Table() []Capability {
+	all := []Capability{
+		{Name: "deny a tool call", Event: schema.PreToolUse, Ability: Deny},
+		{Name: "have a person asked", Event: schema.PreToolUse, Ability: Ask},
+		{Name: "skip the runtime's own prompt", Event: schema.PreToolUse, Ability: Approve},
+		{Name: "rewrite a tool's input", Event: schema.PreToolUse, Ability: Rewrite},
+		{Name: "tell the model something before a tool", Event: schema.PreToolUse, Ability: Inject},
+		{Name: "tell it after a tool", Event: schema.PostToolUse, Ability: Inject},
+		{Name: "replace a tool's output", Event: schema.PostToolUse, Ability: Replace},
+		{Name: "say what was wrong with a call", Event: schema.PostToolUse, Ability: Feedback},
+		{Name: "tell it after a tool that failed", Event: schema.ToolError, Ability: Inject},
+		{Name: "deny a prompt", Event: schema.UserPromptSubmit, Ability: Deny},
+		{Name: "tell it something with a prompt", Event: schema.UserPromptSubmit, Ability: Inject},
+		{Name: "tell it something at the start", Event: schema.SessionStart, Ability: Inject},
+		{Name: "stop a call of the model", Event: schema.BeforeLLMCall, Ability: Stop},
+		{Name: "have the agent go on at the end of its turn", Event: schema.BeforeFinalResponse, Ability: Retry},
+		{Name: "end the run before a tool", Event: schema.PreToolUse, Ability: Stop},
+		{Name: "end the run after a tool", Event: schema.PostToolUse, Ability: Stop},
+	}
+	for i := range all {
+		c := &all[i]
+		c.By = make(map[string]How, len(dialects()))
+		for name, d := range dialects() {
+			c.By[name] = c.of(d)
+		}
+	}
+	return all
+}
+
+// of is how a runtime comes by the capability.
+func (c *Capability) of(d Dialect) How {
+	event := c.Event
+	if _, ok := At(d, event); !ok && event == schema.ToolError {
+		event = schema.PostToolUse // which comes of failed calls as well
+	}
+	first, ok := At(d, event)
+	if !ok || first.Can[c.Ability] != Impossible {
+		return first.Can[c.Ability]
+	}
+	for _, m := range d.Moments() {
+		later := c.Ability == Approve || c.Ability == Stop
+		if m.Event == event && later && m.Can[c.Ability] == Native {
+			return Emulated
+		}
+	}
+	return Impossible
+}

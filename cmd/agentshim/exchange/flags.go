@@ -1,0 +1,33 @@
+package exchange
+
+import (
+	"fmt"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// recall puts the flags that hooks set before into an event that has none. An
+// agent's own loop keeps its flags by itself.
+func (x *Exchange) recall(c *dialect.Call) {
+	if x.Shelf == nil || c.Event.Flags != nil || c.Moment.Can[dialect.Effects] == dialect.Native {
+		return
+	}
+	c.Event.Flags = x.Shelf.Flags(c.Event.AgentID, c.Event.SessionID)
+}
+
+// flag keeps the flags that hooks set, for later events.
+func (x *Exchange) flag(c *dialect.Call, said *schema.Verdict) {
+	if c.Moment.Can[dialect.Effects] == dialect.Native {
+		return
+	}
+	set := dialect.Flags(said)
+	if len(set) == 0 {
+		return
+	}
+	if x.Shelf == nil {
+		fmt.Fprintf(x.Stderr, "agentshim: the flags that hooks set at %s are not kept: there is no --state\n", c.Moment.Name)
+	} else if err := x.Shelf.SetFlags(c.Event.AgentID, c.Event.SessionID, set); err != nil {
+		fmt.Fprintf(x.Stderr, "agentshim: the flags that hooks set at %s could not be kept: %v\n", c.Moment.Name, err)
+	}
+}

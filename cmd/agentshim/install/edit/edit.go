@@ -1,0 +1,187 @@
+// Package edit changes JSON files of people: what is not changed keeps its
+// bytes, so that order and formatting stay as somebody wrote them, and what is
+// added looks like what stands beside it.
+package edit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Max is how large a file may be: no configuration that people write comes near.
+const Max = 4 << 20
+
+// ErrComments says that the file has comments, so it is not JSON.
+var ErrComments = errors.New("it has comments")
+
+// A Doc is a JSON object as text.
+type Doc struct{ text []byte }
+
+// Parse takes a file's content; an empty one is an empty object.
+func Parse(text []byte) (*Doc, error) {
+	if len(text) > Max {
+		return nil, fmt.Errorf("it has more than %d bytes", Max)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		text = []byte("{}\n")
+	}
+	root, err := parse(text)
+	if err != nil {
+		if commented(text, err) {
+			return nil, ErrComments
+		}
+		return nil, fmt.Errorf("it is not valid JSON: %w", err)
+	}
+	if root.kind != '{' {
+		return nil, fmt.Errorf("it is %s, and must be a JSON object", schema.KindName(root.kind))
+	}
+	return &Doc{text: slices.Clone(text)}, nil
+}
+
+// commented reports whether what broke the parser is a comment.
+func commented(text []byte, err error) bool {
+	var s *jsontext.SyntacticError
+	if !errors.As(err, &s) || s.ByteOffset < 0 || s.ByteOffset >= int64(len(text)) {
+		return false
+	}
+	rest := text[s.ByteOffset:]
+	return bytes.HasPrefix(rest, []byte("//")) || bytes.HasPrefix(rest, []byte("/*")) || bytes.HasPrefix(rest, []byte("#"))
+}
+
+// Text is the document as it is now.
+func (d *Doc) Text() []byte { return d.text }
+
+// Get is the value at a path of member names; nil: there is none.
+func (d *Doc) Get(path ...string) jsontext.Value {
+	if n := d.find(path); n != nil {
+		return d.text[n.start:n.end]
+	}
+	return nil
+}
+
+// Names are the members of the object at a path, in order.
+func (d *Doc) Names(path ...string) (names []string) {
+	if n := d.find(path); n != nil {
+		for _, m := range n.members {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// Elements are those of the list at a path.
+func (d *Doc) Elements(path ...string) (all []jsontext.Value) {
+	if n := d.find(path); n != nil {
+		for _, e := range n.elements {
+			all = append(all, d.text[e.start:e.end])
+		}
+	}
+	return all
+}
+
+// Set gives the member at a path a value, and makes the objects on the way.
+func (d *Doc) Set(v jsontext.Value, path ...string) error {
+	at, depth := d.deepest(path)
+	if depth == len(path) {
+		d.replace(at, v)
+		return nil
+	}
+	if at.kind != '{' {
+		return fmt.Errorf("%s is %s, and must be an object", pathName(path[:depth]), schema.KindName(at.kind))
+	}
+	for _, name := range slices.Backward(path[depth+1:]) {
+		v = object(name, v)
+	}
+	d.insert(at, object(path[depth], v))
+	return nil
+}
+
+// Append adds an element to the list at a path, and makes the list if it is not
+// there.
+func (d *Doc) Append(v jsontext.Value, path ...string) error {
+	at, depth := d.deepest(path)
+	if depth < len(path) {
+		return d.Set(slices.Concat([]byte("["), v, []byte("]")), path...)
+	}
+	if at.kind != '[' {
+		return fmt.Errorf("%s is %s, and must be a list", pathName(path), schema.KindName(at.kind))
+	}
+	d.insert(at, v)
+	return nil
+}
+
+// Put replaces an element of the list at a path, which is there.
+func (d *Doc) Put(v jsontext.Value, i int, path ...string) { d.replace(d.find(path).elements[i], v) }
+
+// Drop takes an element out of the list at a path, which is there.
+func (d *Doc) Drop(i int, path ...string) {
+	list := d.find(path)
+	spans := make([]span, 0, len(list.elements))
+	for _, e := range list.elements {
+		spans = append(spans, span{e.start, e.end})
+	}
+	d.cut(list, spans, i)
+}
+
+// Delete takes the member at a path out, if it is there.
+func (d *Doc) Delete(path ...string) {
+	last := len(path) - 1
+	owner := d.find(path[:last])
+	if owner == nil {
+		return
+	}
+	spans := make([]span, 0, len(owner.members))
+	for _, m := range owner.members {
+		spans = append(spans, span{m.start, m.value.end})
+	}
+	if i := slices.IndexFunc(owner.members, func(m member) bool { return m.name == path[last] }); i >= 0 {
+		d.cut(owner, spans, i)
+	}
+}
+
+// Equal reports whether two values mean the same.
+func Equal(a, b jsontext.Value) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	return a.Canonicalize() == nil && b.Canonicalize() == nil && bytes.Equal(a, b)
+}
+
+// Mask is a text with other words for all its strings, but for those in values that
+// are to be kept. They are told by the names of the members on the way.
+func Mask(text []byte, with string, keep func(path []string, v jsontext.Value) bool) []byte {
+	d, err := Parse(text)
+	if err != nil {
+		return []byte(with + "\n")
+	}
+	var strings []span
+	d.root().strings(nil, func(path []string, n *node) bool { return keep(path, d.text[n.start:n.end]) }, &strings)
+	word, _ := jsontext.AppendQuote(nil, with)
+	for _, s := range slices.Backward(strings) {
+		d.splice(s, word)
+	}
+	return d.text
+}
+
+// pathName names a place in the document.
+func pathName(path []string) string {
+	if len(path) == 0 {
+		return "the file"
+	}
+	var b bytes.Buffer
+	for i, p := range path {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(p)
+	}
+	return b.String()
+}
+
+func object(name string, v jsontext.Value) jsontext.Value {
+	return slices.Concat([]byte("{"), member{name: name}.quoted(), []byte(":"), v, []byte("}"))
+}

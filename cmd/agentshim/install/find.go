@@ -1,0 +1,80 @@
+package install
+
+import (
+	"github.com/hookfabric/hookfabric/cmd/agentshim/install/edit"
+)
+
+// A Found is what a configuration has of us.
+type Found struct {
+	// Path is the file; There: it exists.
+	Path  string
+	There bool
+	// Hooks are ours, in order.
+	Hooks []Owned
+	// Missing are events at which an installation would have a hook, and this
+	// configuration has none.
+	Missing []string
+}
+
+// Find reads what a runtime's configuration has of us. An error says that it
+// can not be read.
+func Find(m Machine, name string, s Scope) (Found, error) {
+	r := &Request{Runtime: name, Scope: s, Machine: m}
+	t, err := r.target()
+	if err != nil {
+		return Found{}, err
+	}
+	path, err := r.path(t)
+	if err != nil {
+		return Found{}, err
+	}
+	f, err := read(path)
+	found := Found{Path: f.path, There: f.there}
+	if err != nil || !f.there {
+		found.Path = path
+		return found, err
+	}
+	switch {
+	case t.plugin:
+		if ourPlugin(f.content) {
+			found.Hooks = []Owned{pluginHook(f.content)}
+		}
+		return found, nil
+	case t.places[s].toml:
+		found.Hooks, err = t.ownedTOML(f.content)
+	default:
+		var d *edit.Doc
+		if d, err = edit.Parse(f.content); err == nil {
+			found.Hooks = t.owned(d)
+		}
+	}
+	if err != nil {
+		return found, unreadable(f.path, err)
+	}
+	for _, e := range t.wanted(r) {
+		if len(found.Hooks) > 0 && !has(found.Hooks, e.name) {
+			found.Missing = append(found.Missing, e.name)
+		}
+	}
+	return found, nil
+}
+
+func has(all []Owned, event string) bool {
+	for _, o := range all {
+		if o.Event == event {
+			return true
+		}
+	}
+	return false
+}
+
+// off finds a switch by which a runtime runs no hooks.
+func off(d *edit.Doc) string {
+	if string(d.Get("disableAllHooks")) == "true" {
+		return "disableAllHooks"
+	}
+	if string(d.Get("hooksConfig", "enabled")) == "false" {
+		return "hooksConfig.enabled"
+	}
+	return ""
+}

@@ -1,0 +1,15 @@
+//go:build !unix
+
+package install
+
+import (
+	"io/fs"
+	"os"
+)
+
+func own(*os.File, fs.FileInfo) error { return nil }
+
+// Foreign reports whether a folder is somebody else's, whom our files would be in the way of.
+func Foreign(string) bool { return false }
+
+func links(fs.FileInfo) uint64 { return 1 }

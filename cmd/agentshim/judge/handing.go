@@ -1,0 +1,147 @@
+package judge
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
+)
+
+// A Link is how a shim reaches the fabric, and where it keeps what the next one
+// must know.
+type Link struct {
+	// URL and Creds are the bus and the credentials file; Name is the connection's.
+	URL, Creds, Name string
+	// Unnamed: whoever asks named no fabric. URL is a guess then, where no daemon
+	// serves, and what is known of the fabric that the daemon reached counts.
+	Unnamed bool
+	// InProcess is a server in this process, which is reached instead of URL.
+	InProcess nats.InProcessConnProvider
+	// State is the folder of what is kept; empty: nothing is.
+	State string
+	// Stderr hears what people should know.
+	Stderr io.Writer
+}
+
+// A Handing is what one shim hands over to its agent. A nil one never reached
+// the fabric.
+type Handing struct {
+	// Client is the connection.
+	Client *client.Client
+
+	agent  string
+	state  kept.Folder
+	kept   []client.Handover // by shims before this one
+	stderr io.Writer
+}
+
+// places are under which URLs it is kept which fabric was reached, the one that
+// counts first.
+func (l *Link) places() []string {
+	if l.Unnamed {
+		return []string{kept.Unnamed, l.URL}
+	}
+	return []string{l.URL}
+}
+
+// Connect reaches the fabric, and tells it what shims before this one kept.
+// Workspaces of other agents are unpacked below the folder workspaces; empty: nowhere.
+func (l *Link) Connect(ctx context.Context, agent, workspaces string) (*Handing, error) {
+	line, err := l.dialIn(ctx, workspaces)
+	if err != nil {
+		return nil, err
+	}
+	return l.handing(line, agent), nil
+}
+
+func (l *Link) dial(ctx context.Context) (*client.Client, error) { return l.dialIn(ctx, "") }
+
+func (l *Link) dialIn(ctx context.Context, workspaces string) (*client.Client, error) {
+	return client.Connect(ctx, client.Options{
+		URL: l.URL, Creds: l.Creds, Name: l.Name, InProcess: l.InProcess, Workspaces: workspaces, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+// handing is what an agent is handed over a connection. The fabric is told what
+// shims before this one kept.
+func (l *Link) handing(line *client.Client, agent string) *Handing {
+	g := &Handing{Client: line, agent: agent, state: kept.Folder(l.State), stderr: l.Stderr}
+	var err error
+	if g.kept, err = g.state.Load(agent); err != nil {
+		fmt.Fprintf(l.Stderr, "agentshim: what earlier shims kept can not all be read: %v; mend the folder %s, or name another one with --state\n", err, l.State)
+	}
+	line.Recall(g.kept...)
+	return g
+}
+
+// MakeWorkspaces makes a folder for workspaces: who names one means it to be
+// there. Where it can not be made, that is said in the place of the workspaces.
+func MakeWorkspaces(dir string) {
+	if dir != "" {
+		_ = os.MkdirAll(dir, 0o755)
+	}
+}
+
+// Done acknowledges what an event brought, now that the agent has it. What is
+// not confirmed within the time given is kept for the agent's next shim. It
+// reports whether nothing was left to be kept.
+func (g *Handing) Done(ctx context.Context, event string, within time.Duration) bool {
+	if g == nil {
+		return true
+	}
+	brought, _ := g.Client.Brought(event)
+	g.Client.Handed(event)
+	noted := g.Client.Noted(g.agent)
+	if noted.Fabric == "" {
+		return true // nobody answered, so there is nothing to say to anybody
+	}
+	if len(noted.Events) > 0 {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+		defer cancel()
+		if err := g.Client.Ack(ctx, g.agent, noted.Events...); err == nil {
+			noted.Events = nil
+		}
+	}
+	if len(noted.Events) > 0 || len(brought.Events) == 0 {
+		noted.Sequences = brought.Sequences
+	}
+	g.keep(noted)
+	return len(noted.Events) == 0
+}
+
+// keep writes down what is not confirmed, and takes out what is by now.
+func (g *Handing) keep(left client.Handover) {
+	var confirmed []string
+	for _, h := range g.kept {
+		if h.Fabric != left.Fabric {
+			continue
+		}
+		for _, e := range h.Events {
+			if !slices.Contains(left.Events, e) {
+				confirmed = append(confirmed, e)
+			}
+		}
+	}
+	if len(left.Events) == 0 && len(left.Sequences) == 0 && len(confirmed) == 0 {
+		return
+	}
+	if err := g.state.Keep(left, confirmed); err != nil {
+		fmt.Fprintf(g.stderr, "agentshim: what was handed over could not be kept, and may come again: %v; make the folder %s writable, or name another one with --state\n",
+			err, g.state)
+	}
+}
+
+// Close ends the connection.
+func (g *Handing) Close() {
+	if g != nil {
+		g.Client.Close()
+	}
+}

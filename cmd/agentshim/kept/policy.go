@@ -1,0 +1,292 @@
+package kept
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/guard"
+)
+
+const (
+	// reachedFolder says which fabric was reached where. A token has no dot at its
+	// beginning.
+	reachedFolder = ".reached"
+	// policyFile and keyFile lie in a fabric's folder: its policy, and the key that
+	// was seen first. The key has a file of its own, so that it stays known whatever
+	// becomes of the policy.
+	policyFile = "policy"
+	keyFile    = "key"
+	// maxSmall bounds the files that hold one word.
+	maxSmall = 1 << 10
+)
+
+// Why a policy is not kept.
+var (
+	// ErrOlder says that it is of an older version than the one that is kept, and
+	// that nobody vouches for it.
+	ErrOlder = errors.New("the policy is older than the one that is kept, and is not signed as the one that is active now")
+	// ErrOtherFabric says that it is another fabric's.
+	ErrOtherFabric = errors.New("the policy is another fabric's")
+)
+
+// A Policy is what is kept of a fabric's policy.
+type Policy struct {
+	*schema.Policy
+
+	// Since is when it was kept.
+	Since time.Time
+}
+
+// Unnamed stands in the place of a URL for those who name no fabric: they are
+// judged by whichever one the agents of this folder are connected to.
+const Unnamed = "whichever"
+
+// Reached is the fabric whose policy was taken over at a URL last; empty: none was.
+func (f Folder) Reached(url string) (fabric string, err error) {
+	if f == "" {
+		return "", nil
+	}
+	data, err := small(f.reachedFile(url))
+	if err != nil || data == nil {
+		return "", err
+	}
+	if fabric, err = bus.ParseToken(strings.TrimSpace(string(data))); err != nil {
+		return "", fmt.Errorf("%s names no fabric: %w; delete it", f.reachedFile(url), err)
+	}
+	return fabric, nil
+}
+
+// reachedFile is the file about a URL. Its name is a digest of the URL without
+// the passwords in it.
+func (f Folder) reachedFile(url string) string {
+	if url == "" {
+		url = bus.DefaultURL
+	}
+	digest := sha256.Sum256([]byte(bus.RedactURL(url)))
+	return filepath.Join(string(f), folder, reachedFolder, hex.EncodeToString(digest[:16]))
+}
+
+// Policy is what is kept of a fabric's policy; nil: nothing is. What is there and
+// is not signed by the fabric's key is an error, and counts as nothing.
+func (f Folder) Policy(fabric string) (*Policy, error) {
+	dir, err := f.of(fabric)
+	if f == "" || err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, policyFile)
+	answer, since, err := readPolicy(path)
+	if err != nil || answer == nil {
+		return nil, err
+	}
+	key, err := readKey(dir)
+	if err == nil && key == nil {
+		err = fmt.Errorf("the key %s is gone", filepath.Join(dir, keyFile))
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := open(answer, key, fabric)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &Policy{p, since}, nil
+}
+
+// open checks that a policy is the fabric's.
+func open(a *schema.PolicyAnswer, key []byte, fabric string) (*schema.Policy, error) {
+	p, err := guard.Open(a, key)
+	if err == nil && p.Fabric != fabric {
+		err = fmt.Errorf("%w, %.80q", ErrOtherFabric, p.Fabric)
+	}
+	return p, err
+}
+
+// An Offer is an answer to the question for a policy.
+type Offer struct {
+	// Fabric is who was reached, and URLs under which it is to be known.
+	Fabric string
+	URLs   []string
+	Answer *schema.PolicyAnswer
+	// Nonce is what was sent with the question.
+	Nonce string
+}
+
+// Accept keeps a policy and notes who was reached. The key of the first is the
+// fabric's from then on; nil: the policy is not to be believed. One that is, but
+// can not be kept, is returned with the error. Of a folder that is empty, only the
+// signature is checked.
+func (f Folder) Accept(o Offer) (*Policy, error) {
+	dir, err := f.of(o.Fabric)
+	if err != nil {
+		return nil, err
+	}
+	if f == "" {
+		return f.believe("", &o)
+	}
+	unlock, unwritable := writable(dir)
+	if unwritable == nil {
+		defer unlock()
+	}
+	p, err := f.believe(dir, &o)
+	if err == nil && unwritable != nil && !same(dir, &o) {
+		unwritable = errors.Join(unwritable, outdated(dir))
+	}
+	if err != nil || unwritable != nil {
+		return p, errors.Join(err, unwritable)
+	}
+	return p, f.keepPolicy(dir, &o)
+}
+
+// outdated takes away a policy that is known to be another one by now: that one
+// is gone refuses more than the old one would. A full disk has room for that.
+func outdated(dir string) error {
+	err := os.Remove(filepath.Join(dir, policyFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// writable locks a folder, which it makes.
+func writable(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return lock(filepath.Join(dir, ".lock"))
+}
+
+// believe reads a policy that is offered, or says why it must not count.
+func (f Folder) believe(dir string, o *Offer) (*Policy, error) {
+	var key []byte
+	var before *Policy
+	if f != "" {
+		var err error
+		if key, err = readKey(dir); err != nil {
+			return nil, err
+		}
+		before, _ = f.Policy(o.Fabric) // one that can not be used is replaced
+	}
+	p, err := open(o.Answer, key, o.Fabric)
+	switch {
+	case errors.Is(err, guard.ErrOtherKey):
+		return nil, fmt.Errorf("%w; if that is meant to be, delete %s", err, filepath.Join(dir, keyFile))
+	case err != nil:
+		return nil, err
+	case before != nil && p.ConfigVersion < before.ConfigVersion && !guard.Fresh(o.Answer, o.Nonce):
+		return nil, fmt.Errorf("%w: it is of version %d, and %d is kept", ErrOlder, p.ConfigVersion, before.ConfigVersion)
+	}
+	since := time.Now()
+	if before != nil && same(dir, o) {
+		since = before.Since
+	}
+	return &Policy{p, since}, nil
+}
+
+// keepPolicy writes down what is believed.
+func (f Folder) keepPolicy(dir string, o *Offer) error {
+	if key, err := readKey(dir); key == nil && err == nil {
+		if err := Replace(filepath.Join(dir, keyFile), []byte(base64.StdEncoding.EncodeToString(o.Answer.Key)+"\n")); err != nil {
+			return err
+		}
+	}
+	if !same(dir, o) {
+		if err := Replace(filepath.Join(dir, policyFile), encodePolicy(o.Answer)); err != nil {
+			return errors.Join(err, outdated(dir))
+		}
+	}
+	for _, url := range o.URLs {
+		if err := f.reach(url, o.Fabric); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same reports whether what is kept is what is offered, to the byte: a fabric that
+// was copied back may give a number once more.
+func same(dir string, o *Offer) bool {
+	kept, _, err := readPolicy(filepath.Join(dir, policyFile))
+	return err == nil && kept != nil && kept.Document == o.Answer.Document && bytes.Equal(kept.Signature, o.Answer.Signature)
+}
+
+// reach notes who was reached at a URL.
+func (f Folder) reach(url, fabric string) error {
+	if before, err := f.Reached(url); err == nil && before == fabric {
+		return nil
+	}
+	token, err := bus.Token(fabric)
+	if err != nil {
+		return err
+	}
+	path := f.reachedFile(url)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return Replace(path, []byte(token+"\n"))
+}
+
+// of is a fabric's folder.
+func (f Folder) of(fabric string) (string, error) {
+	token, err := bus.Token(fabric)
+	if err != nil {
+		return "", fmt.Errorf("the fabric's id: %w", err)
+	}
+	return filepath.Join(string(f), folder, token), nil
+}
+
+// encodePolicy is what a policy's file holds: signature and key on a line, then
+// the document as it was signed.
+func encodePolicy(a *schema.PolicyAnswer) []byte {
+	b64 := base64.StdEncoding
+	return []byte(b64.EncodeToString(a.Signature) + " " + b64.EncodeToString(a.Key) + "\n" + a.Document)
+}
+
+var errNoPolicy = errors.New("is not what a shim wrote; delete it")
+
+// readPolicy reads a policy's file, and when it was written; nil: there is none.
+func readPolicy(path string) (a *schema.PolicyAnswer, since time.Time, err error) {
+	data, since, err := bounded(path, schema.MaxPolicy+maxSmall)
+	if err != nil || data == nil {
+		return nil, since, err
+	}
+	head, document, _ := bytes.Cut(data, []byte("\n"))
+	signature, key, _ := bytes.Cut(head, []byte(" "))
+	a = &schema.PolicyAnswer{Document: string(document)}
+	if a.Signature, err = base64.StdEncoding.DecodeString(string(signature)); err == nil {
+		a.Key, err = base64.StdEncoding.DecodeString(string(key))
+	}
+	if err != nil {
+		return nil, since, fmt.Errorf("%s %w", path, errNoPolicy)
+	}
+	return a, since, nil
+}
+
+// readKey reads the fabric's key; nil: none was seen yet.
+func readKey(dir string) ([]byte, error) {
+	path := filepath.Join(dir, keyFile)
+	data, err := small(path)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
+	if err != nil || len(key) != ed25519.PublicKeySize {
+		return nil, fmt.Errorf("%s holds no key; delete it to believe the fabric that answers next", path)
+	}
+	return key, nil
+}
+
+func small(path string) ([]byte, error) {
+	data, _, err := bounded(path, maxSmall)
+	return data, err
+}

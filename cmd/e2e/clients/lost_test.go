@@ -1,0 +1,71 @@
+package clients_test
+
+import "testing"
+
+// closed is a policy that lets everything pass as long as it can be asked.
+const closed = `hooks:
+  PreToolUse:
+    - {name: harbour-master, type: builtin, handler: allow, matcher: "` + shells + `", fail_closed: true}
+`
+
+func TestAKilledBrokerDeniesWhatWasGuarded(t *testing.T) {
+	eachRoute(t, func(t *testing.T, h *home, r route) {
+		f := startFabric(t, closed)
+		h.install(r, f)
+		h.play(h.touch("before"))
+		if !h.ran("before") {
+			t.Fatal("the command did not run while the broker lived")
+		}
+		f.kill()
+		p := h.play(h.touch("after"))
+		if h.ran("after") {
+			t.Error("the guarded command ran without a verdict")
+		}
+		p.mustSee(1, "harbour-master")
+	})
+}
+
+// TestAHungFabricIsAnsweredForInTime: a client that does not wait any longer runs
+// the tool, so that what is denied was answered in time.
+func TestAHungFabricIsAnsweredForInTime(t *testing.T) {
+	eachRoute(t, func(t *testing.T, h *home, r route) {
+		f := startFabric(t, closed)
+		h.install(r, f, "--timeout", "4s")
+		h.play(h.touch("before"))
+		if !h.ran("before") {
+			t.Fatal("the command did not run while the broker answered")
+		}
+		f.hang(t)
+		p := h.play(h.touch("after"))
+		if h.ran("after") {
+			t.Error("the guarded command ran without a verdict")
+		}
+		p.mustSee(1, "harbour-master")
+	})
+}
+
+// TestNobodyEverAnswered: a shim that never reached the fabric was told what to
+// do then, and a client that does not wait any longer would have asked its model.
+func TestNobodyEverAnswered(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*fabric, testing.TB){
+		"killed": func(f *fabric, _ testing.TB) { f.kill() },
+		"hung":   func(f *fabric, t testing.TB) { f.hang(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachClient(t, func(t *testing.T, h *home) {
+				f := startFabric(t, closed)
+				h.install(byItself(), f, "--unreachable", "deny", "--timeout", "4s")
+				lose(f, t)
+				p, _ := h.try(h.touch("marker")) // clients differ in what they call a failure
+				if h.ran("marker") {
+					t.Error("the command ran")
+				}
+				if len(p.requests) != 0 && !h.hasty {
+					t.Errorf("the model was asked %d times by a prompt that nobody judged", len(p.requests))
+				}
+			})
+		})
+	}
+}

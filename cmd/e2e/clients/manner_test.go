@@ -1,0 +1,157 @@
+package clients_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/cmd/e2e/clients/model"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A manner is how a client is run without a person, and what its tools are called.
+type manner struct {
+	// files are those that it must find in its home.
+	files map[string]string
+	// env are variables; @MODEL@ stands for the model's URL.
+	env []string
+	// args are its arguments; @MODEL@ stands for the model's URL.
+	args []string
+	// shell calls its tool for shell commands.
+	shell func(command string) model.Call
+	// echo calls the tool of [echoServer]; nil: it is not tried with one.
+	echo func(message string) model.Call
+	// server writes down that a program is that server; it may change args.
+	server func(h *home, command []string)
+	// install are arguments that the shim's installation needs besides.
+	install []string
+	// rigid: it can not run a rewritten call, so that one that is to be rewritten is denied.
+	rigid bool
+	// hasty: it asks its model whatever becomes of the prompt.
+	hasty bool
+}
+
+func manners() map[string]manner {
+	return map[string]manner{
+		"claude":   claude(),
+		"codex":    codex(),
+		"gemini":   gemini(),
+		"copilot":  copilot(),
+		"qwen":     qwen(),
+		"opencode": opencode(),
+	}
+}
+
+// described calls a tool that wants to hear what its command is for.
+func described(tool string) func(string) model.Call {
+	return func(command string) model.Call {
+		return model.Call{Tool: tool, Input: map[string]string{"command": command, "description": "as told"}}
+	}
+}
+
+func claude() manner {
+	return manner{
+		env: []string{"ANTHROPIC_BASE_URL=@MODEL@", "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+			"DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1"},
+		args:  []string{"--print", "--output-format", "json", "--model", "claude-sonnet-4-5", "--allowedTools", "Bash,mcp__things", "--", "do it"},
+		shell: described("Bash"),
+		echo: func(message string) model.Call {
+			return model.Call{Tool: "mcp__things__echo", Input: map[string]string{"message": message}}
+		},
+		server: func(h *home, command []string) {
+			servers, err := schema.Marshal(map[string]any{"mcpServers": map[string]any{"things": map[string]any{"command": command[0], "args": command[1:]}}})
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			h.args = append([]string{"--mcp-config", string(servers)}, h.args...)
+		},
+	}
+}
+
+func codex() manner {
+	return manner{
+		files: map[string]string{".codex/config.toml": `model = "gpt-5.5"
+model_provider = "scripted"
+check_for_update_on_startup = false
+
+[analytics]
+enabled = false
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "http://127.0.0.1:9/v1"
+wire_api = "responses"
+`},
+		args: []string{"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access",
+			"-c", `model_providers.scripted.base_url="@MODEL@/v1"`, "do it"},
+		shell: func(command string) model.Call {
+			return model.Call{Tool: "exec_command", Input: map[string]string{"cmd": command}}
+		},
+		echo: func(message string) model.Call {
+			return model.Call{Tool: "echo", Namespace: "mcp__things", Input: map[string]string{"message": message}}
+		},
+		server: func(h *home, command []string) {
+			h.write(".codex/config.toml", h.files[".codex/config.toml"]+
+				fmt.Sprintf("\n[mcp_servers.things]\ncommand = %q\nargs = [%s]\n", command[0], quoted(command[1:])))
+		},
+		install: []string{"--trust"},
+	}
+}
+
+func gemini() manner {
+	return manner{
+		files: map[string]string{".gemini/settings.json": `{
+  "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
+  "general": {"disableAutoUpdate": true, "disableUpdateNag": true},
+  "privacy": {"usageStatisticsEnabled": false},
+  "telemetry": {"enabled": false}
+}
+`},
+		env:   []string{"GOOGLE_GEMINI_BASE_URL=@MODEL@", "GEMINI_API_KEY=none", "GEMINI_CLI_NO_RELAUNCH=true"},
+		args:  []string{"--prompt", "do it", "--yolo", "--model", "gemini-2.5-flash", "--output-format", "json"},
+		shell: described("run_shell_command"),
+	}
+}
+
+func copilot() manner {
+	return manner{
+		env: []string{"COPILOT_PROVIDER_BASE_URL=@MODEL@", "COPILOT_PROVIDER_TYPE=anthropic", "COPILOT_PROVIDER_API_KEY=none",
+			"COPILOT_MODEL=claude-sonnet-4.5", "COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false"},
+		args:  []string{"--prompt", "do it", "--allow-all-tools"},
+		shell: described("bash"),
+		hasty: true,
+	}
+}
+
+func qwen() manner {
+	return manner{
+		env: []string{"ANTHROPIC_BASE_URL=@MODEL@", "ANTHROPIC_API_KEY=none", "ANTHROPIC_MODEL=claude-sonnet-4-5",
+			"QWEN_CODE_NO_RELAUNCH=true", "QWEN_TELEMETRY_ENABLED=false"},
+		args: []string{"--auth-type", "anthropic", "--prompt", "do it", "--yolo"},
+		shell: func(command string) model.Call {
+			return model.Call{Tool: "run_shell_command", Input: map[string]any{"command": command, "description": "as told", "is_background": false}}
+		},
+		rigid: true,
+	}
+}
+
+func opencode() manner {
+	return manner{
+		// It fetches a package for its plugins at every first start, and waits for that.
+		files: map[string]string{".npmrc": "offline=true\nfetch-retries=0\n"},
+		env: []string{`OPENCODE_CONFIG_CONTENT={"provider":{"anthropic":{"options":{"baseURL":"@MODEL@/v1","apiKey":"none"}}},` +
+			`"model":"anthropic/claude-sonnet-4-5","small_model":"anthropic/claude-sonnet-4-5","autoupdate":false,"share":"disabled"}`,
+			"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
+		args:  []string{"run", "do it"},
+		shell: described("bash"),
+	}
+}
+
+// quoted are words as a list in TOML has them.
+func quoted(words []string) string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = strconv.Quote(w)
+	}
+	return strings.Join(all, ", ")
+}

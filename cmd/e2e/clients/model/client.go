@@ -1,0 +1,54 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+)
+
+// Client is an HTTP client all of whose requests go to the model, without a
+// network: for bubbles of testing/synctest. It is no other than any where the model listens.
+func (s *Server) Client() *http.Client { return &http.Client{Transport: direct{s}} }
+
+// direct brings requests to a model.
+type direct struct{ model *Server }
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	body := []byte{}
+	if r.Body != nil {
+		var err error
+		body, err = io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+	}
+	asked := r.Clone(ctx)
+	asked.Body, asked.RequestURI = io.NopCloser(bytes.NewReader(body)), r.URL.RequestURI()
+	said := make(chan *http.Response, 1)
+	go func() {
+		defer cancel()
+		defer close(said)
+		defer func() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // a panic's value is compared as net/http does
+				panic(p)
+			}
+		}()
+		w := httptest.NewRecorder()
+		d.model.handler.ServeHTTP(w, asked)
+		said <- w.Result()
+	}()
+	select {
+	case answer, ok := <-said:
+		if !ok {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return answer, nil
+	case <-r.Context().Done():
+		return nil, context.Cause(r.Context())
+	}
+}

@@ -1,0 +1,32 @@
+package model
+
+import (
+	"bytes"
+	"iter"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// texts are the strings of a JSON text that stand as values, in order. Where it
+// is no JSON any more they end.
+func texts(data []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		for {
+			t, err := d.ReadToken()
+			if err != nil {
+				return
+			}
+			if t.Kind() != '"' {
+				continue
+			}
+			text := t.String()
+			if in, n := d.StackIndex(d.StackDepth()); in == '{' && n%2 == 1 {
+				continue // a name
+			}
+			if !yield(text) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package released
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWhetherNpmCouldTalkToAnybody(t *testing.T) {
+	for _, c := range []struct {
+		said string
+		want bool
+	}{
+		{"npm warn something\nnpm error code ENOTFOUND\nnpm error syscall getaddrinfo", true},
+		{"npm ERR! code ECONNREFUSED\n", true},
+		{"npm error code E503\nnpm error 503 Service Unavailable", true},
+		{"npm error code E404\nnpm error 404 Not Found", false},
+		{"npm error code ETARGET\nnpm error notarget No matching version found", false},
+		{"npm error code ENOSPC", false},
+		{"", false},
+	} {
+		if got := unreachable(c.said); got != c.want {
+			t.Errorf("of %q it says %v", c.said, got)
+		}
+	}
+}
+
+func TestNamed(t *testing.T) {
+	got, err := Named("gemini", "claude")
+	if err != nil || len(got) != 2 || got[0].Name != "gemini" || got[1].Name != "claude" {
+		t.Errorf("it finds %v, %v", got, err)
+	}
+	if _, err := Named("claude", "emacs"); err == nil {
+		t.Error("it knows a client that nobody released")
+	}
+}
+
+// TestFetchTouchesNothingThatIsThere would fail without npm, and where npm ran.
+func TestFetchTouchesNothingThatIsThere(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("PATH", t.TempDir())
+	c := All()[0]
+	if _, err := c.Command(); err == nil {
+		t.Fatal("it is there before it was fetched")
+	}
+	if err := c.Fetch(t.Context()); err == nil {
+		t.Fatal("it was fetched without npm")
+	}
+	dir, err := c.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(dir, "node_modules", ".bin")
+	if err := os.MkdirAll(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, c.Name), nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Fetch(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

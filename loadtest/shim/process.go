@@ -1,0 +1,183 @@
+package shim
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
+)
+
+// build builds a program of this module as it is released: static, without
+// what only debuggers read.
+func build(ctx context.Context, dir, pkg string) (string, error) {
+	out := filepath.Join(dir, path.Base(pkg))
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, "github.com/hookfabric/hookfabric/"+pkg)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, said)
+	}
+	return out, nil
+}
+
+// A contender is one program that is measured.
+type contender struct {
+	name string
+	args []string
+}
+
+// The rows.
+const (
+	baseline  = "Go program, one request on a unix socket"
+	direct    = "agentshim hook, direct"
+	byDaemon  = "agentshim hook, through the daemon"
+	inPython  = "Python hook, one request on a unix socket"
+	versioned = "agentshim version"
+)
+
+//go:embed baseline.py
+var python string
+
+func (s *session) contenders() []contender {
+	echo := filepath.Join(s.dir, "echo.sock")
+	hook := []string{s.shim, "hook", "--runtime", "generic", "--state", s.dir}
+	all := []contender{
+		{name: baseline, args: []string{s.base, echo}},
+		{name: direct, args: append(slices.Clip(hook), "--nats", s.nats)},
+		{name: byDaemon, args: append(slices.Clip(hook), "--socket", s.socket)},
+		{name: versioned, args: []string{s.shim, "version"}},
+	}
+	if program, err := exec.LookPath("python3"); err == nil {
+		all = append(all, contender{name: inPython, args: []string{program, "-c", python, echo}})
+	}
+	return all
+}
+
+// event is a call of 1 KiB that no other one is like.
+func (s *session) event() string {
+	s.asked++
+	return fmt.Sprintf(`{"hook_type":"PreToolUse","agent_id":"load","session_id":"0d4c3f1e-load","tool_name":"none","tool_use_id":"load-%08d","cwd":"/",`+
+		`"tool_input":{"command":"make test %s"}}`, s.asked, strings.Repeat("x", 840))
+}
+
+// once runs a program, and returns the time from its start to its end.
+func (s *session) once(ctx context.Context, c contender) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, dawdle)
+	defer cancel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	if _, err := io.WriteString(w, s.event()); err != nil { // a pipe takes as much at once
+		return 0, errors.Join(err, w.Close())
+	}
+	if err := w.Close(); err != nil {
+		return 0, err
+	}
+	var stdout, stderr bytes.Buffer
+	p := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
+	p.Env = environment()
+	p.Stdin, p.Stdout, p.Stderr = r, &stdout, &stderr
+	began := time.Now()
+	err = p.Run()
+	took := time.Since(began)
+	if err != nil || stdout.Len() == 0 || stderr.Len() > 0 {
+		return 0, fmt.Errorf("%w: it said %q and %q", errors.Join(err, errWrong), &stdout, &stderr)
+	}
+	return took, nil
+}
+
+var errWrong = errors.New("this is not how a hook answers")
+
+// environment is that of this process, without what configures the fabric.
+func environment() (env []string) {
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "HOOKFABRIC_") && !strings.HasPrefix(v, "XDG_RUNTIME_DIR=") {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// listen answers whoever asks with a verdict.
+func listen(socket string) (io.Closer, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listening for the baseline: %w", err)
+	}
+	go func() {
+		for {
+			c, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_ = c.SetDeadline(time.Now().Add(dawdle))
+				if _, err := io.Copy(io.Discard, c); err == nil {
+					_, _ = io.WriteString(c, "{\"decision\":\"continue\",\"config_version\":1}\n")
+				}
+			}()
+		}
+	}()
+	return l, nil
+}
+
+// daemonProcess is `agentshim serve`.
+type daemonProcess struct {
+	cmd *exec.Cmd
+	log *os.File
+}
+
+// startDaemon starts one, and waits until it answers.
+func (s *session) startDaemon(ctx context.Context) (*daemonProcess, error) {
+	log, err := os.Create(filepath.Join(s.dir, "daemon.log"))
+	if err != nil {
+		return nil, err
+	}
+	p := &daemonProcess{log: log, cmd: exec.Command(s.shim, "serve", "--nats", s.nats, "--state", s.dir, "--socket", s.socket, "--http", "")}
+	p.cmd.Env, p.cmd.Stderr = environment(), log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the daemon: %w", err), log.Close())
+	}
+	ctx, cancel := context.WithTimeout(ctx, dawdle)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := daemon.Ask(ctx, s.socket)
+		if err == nil {
+			return p, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			p.stop()
+			said, _ := os.ReadFile(log.Name())
+			return nil, fmt.Errorf("the daemon does not answer: %w\n%s", err, said)
+		}
+	}
+}
+
+// stop ends the daemon.
+func (p *daemonProcess) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	late := time.AfterFunc(dawdle, func() { _ = p.cmd.Process.Kill() })
+	_ = p.cmd.Wait()
+	late.Stop()
+	_ = p.log.Close()
+}

@@ -1,0 +1,100 @@
+package shim
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/bench"
+	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/loadtest/stats"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Report is what a run showed.
+type Report struct {
+	// Rows are the ratios to the Go program, judged.
+	Rows []bench.Row `json:"rows"`
+	// Absolute are the times behind them, from exec to exit.
+	Absolute []Absolute `json:"absolute"`
+	// Binary is the size of agentshim in bytes.
+	Binary int64 `json:"binary_bytes"`
+	// Daemon is what the daemon takes.
+	Daemon Daemon `json:"daemon"`
+	// Machine is where it ran, and with what.
+	Machine machine.Facts `json:"machine"`
+	// Repetitions and Runs are how it was measured.
+	Repetitions int `json:"repetitions"`
+	Runs        int `json:"runs"`
+}
+
+// Absolute is what one program took, the median over the repetitions.
+type Absolute struct {
+	Name string          `json:"name"`
+	P50  schema.Duration `json:"p50"`
+}
+
+// OK reports whether every budget was kept.
+func (r *Report) OK() bool {
+	return !slices.ContainsFunc(r.Rows, func(r bench.Row) bool { return !r.OK })
+}
+
+// The budgets: how many times the Go program's time a hook may take.
+const (
+	directly     = 2.5
+	byANeighbour = 1.4
+)
+
+// judged turns samples, one per repetition and program, into a report.
+func judged(o Options, samples map[string][]float64) *Report {
+	r := &Report{Machine: o.machine, Repetitions: max(o.Repetitions, 1), Runs: max(o.Runs, 1)}
+	limit := func(v float64) *float64 { return &v }
+	for _, row := range []bench.Row{
+		{Name: byDaemon, Budget: limit(byANeighbour)}, {Name: direct, Budget: limit(directly)}, {Name: versioned}, {Name: inPython},
+	} {
+		took := samples[row.Name]
+		if len(took) == 0 {
+			continue // there is no Python
+		}
+		ratios := make([]float64, len(took))
+		for i, t := range took {
+			ratios[i] = t / samples[baseline][i]
+		}
+		row.Callers, row.Metric = 1, "p50"
+		r.Rows = append(r.Rows, row.Judged(ratios))
+	}
+	for _, name := range []string{baseline, byDaemon, direct, versioned, inPython} {
+		if took := samples[name]; len(took) > 0 {
+			p50 := time.Duration(stats.Median(took)).Round(10 * time.Microsecond)
+			r.Absolute = append(r.Absolute, Absolute{name, schema.Duration(p50)})
+		}
+	}
+	return r
+}
+
+// Print writes the report for people.
+func (r *Report) Print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "exec to exit, ratio to the Go program [95 %] budget\tp50")
+	for _, row := range r.Rows {
+		fmt.Fprintf(t, "%s\t%s\n", row.Name, row.Cell())
+	}
+	fmt.Fprintln(t, "\nabsolute, median\tp50")
+	for _, a := range r.Absolute {
+		fmt.Fprintf(t, "%s\t%v\n", a.Name, a.P50)
+	}
+	d := r.Daemon
+	fmt.Fprintf(t, "\nthe program\t%.1f MiB\n", mib(r.Binary))
+	fmt.Fprintf(t, "the daemon, %d hooks at once\tall answered after %v\n", d.Parallel, d.Together)
+	fmt.Fprintf(t, "the daemon, %d calls\t%.0f/s, p50 %v, p99 %v; memory %.1f MiB before, %.1f MiB after\n",
+		d.Calls, d.PerSecond, d.P50, d.P99, mib(d.Before), mib(d.After))
+	fmt.Fprintf(t, "\n%d repetitions of %d runs; %v\n", r.Repetitions, r.Runs, r.Machine)
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	return nil
+}
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -1,0 +1,155 @@
+// Package shim measures what a hook costs that starts once per tool call, from
+// exec to exit: `agentshim hook` that asks the fabric itself, the same through the
+// local daemon, and next to both a Go program that does nothing but make one request on a unix
+// socket, and a hook in Python that does the same. Only ratios to the Go
+// program are judged; the order is new in each repetition.
+//
+// It also shows what the daemon takes: 200 calls at once, and its memory after many.
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/loadtest/stats"
+)
+
+// Options say how thoroughly to measure.
+type Options struct {
+	// Repetitions is how often every row is measured; fewer than one is one.
+	Repetitions int
+	// Runs is how many processes of each kind make one figure.
+	Runs int
+	// Calls is how many calls the daemon takes before its memory is looked at.
+	Calls int
+	// Dir is an empty directory for what the processes keep.
+	Dir string
+	// Crew starts the broker.
+	Crew *proc.Crew
+	// Progress takes a line for every repetition; it must not be nil.
+	Progress io.Writer
+
+	machine machine.Facts
+}
+
+// Thorough are the options of a run whose figures are meant to be read.
+func Thorough() Options { return Options{Repetitions: 10, Runs: 40, Calls: 100_000} }
+
+// Quick are the options of a run that only looks whether everything answers right.
+func Quick() Options { return Options{Repetitions: 1, Runs: 2, Calls: 500} }
+
+// parallel is how many calls the daemon is given at once.
+const parallel = 200
+
+// Run builds the programs, starts a broker and a daemon, and measures. A single
+// wrong answer is an error.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	o.machine = machine.Here()
+	r, err := run(ctx, o)
+	return r, errors.Join(err, o.Crew.Stop())
+}
+
+func run(ctx context.Context, o Options) (*Report, error) {
+	s, err := open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	samples := map[string][]float64{}
+	for i := range max(o.Repetitions, 1) {
+		if err := s.repetition(ctx, o.Runs, samples); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(o.Progress, "repetition %d of %d\n", i+1, max(o.Repetitions, 1))
+	}
+	r := judged(o, samples)
+	if r.Binary, err = size(s.shim); err != nil {
+		return nil, err
+	}
+	if r.Daemon, err = s.load(ctx, o.Calls); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func size(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, fmt.Errorf("looking at the program: %w", err)
+	}
+	return info.Size(), nil
+}
+
+// repetition starts every program so many times, one after the other in an
+// order of its own, and adds each one's median.
+func (s *session) repetition(ctx context.Context, runs int, samples map[string][]float64) error {
+	took := map[string][]float64{}
+	all := s.contenders()
+	for range max(runs, 1) {
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, c := range all {
+			d, err := s.once(ctx, c)
+			if err != nil {
+				return fmt.Errorf("the row %q: %w", c.name, err)
+			}
+			took[c.name] = append(took[c.name], float64(d))
+		}
+	}
+	for name, ds := range took {
+		samples[name] = append(samples[name], stats.Median(ds))
+	}
+	return nil
+}
+
+// session is the processes that live through all repetitions.
+type session struct {
+	dir, shim, base string
+	nats, socket    string
+	daemon          *daemonProcess
+	echo            io.Closer
+	asked           int // so that no two calls are the same
+}
+
+func open(ctx context.Context, o Options) (*session, error) {
+	s := &session{dir: o.Dir, socket: filepath.Join(o.Dir, "agentshim.sock")}
+	var err error
+	if s.shim, err = build(ctx, o.Dir, "cmd/agentshim"); err != nil {
+		return nil, err
+	}
+	if s.base, err = build(ctx, o.Dir, "loadtest/shim/baseline"); err != nil {
+		return nil, err
+	}
+	hooks := filepath.Join(o.Dir, "hooks.yaml")
+	if err := os.WriteFile(hooks, []byte("presets: []\nhooks: {}\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the configuration: %w", err)
+	}
+	var at roles.Address
+	if _, err := o.Crew.Start(ctx, roles.Broker, roles.BrokerConfig{Hooks: hooks, Data: filepath.Join(o.Dir, "data")}, &at); err != nil {
+		return nil, err
+	}
+	s.nats = at.URL
+	if s.echo, err = listen(filepath.Join(o.Dir, "echo.sock")); err != nil {
+		return nil, err
+	}
+	if s.daemon, err = s.startDaemon(ctx); err != nil {
+		return nil, errors.Join(err, s.echo.Close())
+	}
+	return s, nil
+}
+
+func (s *session) close() {
+	s.daemon.stop()
+	_ = s.echo.Close()
+}
+
+// dawdle is how long a process may take that should take milliseconds.
+const dawdle = 20 * time.Second

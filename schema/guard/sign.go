@@ -1,0 +1,73 @@
+package guard
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Signer signs policies by the key that all brokers of a fabric share.
+type Signer struct{ key ed25519.PrivateKey }
+
+// SeedSize is how many random bytes a [Signer] is made of.
+const SeedSize = ed25519.SeedSize
+
+// NewSigner makes a signer of [SeedSize] random bytes.
+func NewSigner(seed []byte) (*Signer, error) {
+	if len(seed) != SeedSize {
+		return nil, fmt.Errorf("the seed of the policies' key has %d bytes; it must have %d", len(seed), SeedSize)
+	}
+	return &Signer{ed25519.NewKeyFromSeed(seed)}, nil
+}
+
+// Sign signs a policy's JSON.
+func (s *Signer) Sign(document []byte) schema.PolicyAnswer {
+	public, _ := s.key.Public().(ed25519.PublicKey)
+	return schema.PolicyAnswer{Document: string(document), Signature: ed25519.Sign(s.key, document), Key: public}
+}
+
+// Freshen signs that the policy was active when somebody asked with the nonce.
+func (s *Signer) Freshen(a *schema.PolicyAnswer, nonce string) {
+	a.Fresh = ed25519.Sign(s.key, asked(a.Document, nonce))
+}
+
+// asked is what is signed of a question: never what could be a document.
+func asked(document, nonce string) []byte {
+	sum := sha256.Sum256([]byte(document))
+	return append([]byte("hookfabric policy asked for with "+nonce+"\n"), sum[:]...)
+}
+
+// Why a policy is not believed.
+var (
+	// ErrForged: the signature is not that of the document and the key.
+	ErrForged = errors.New("the policy is not signed by the key that it comes with")
+	// ErrOtherKey: it is signed by another key than the fabric's.
+	ErrOtherKey = errors.New("the policy is signed by another key than the one this fabric had before")
+)
+
+// Open checks a policy and reads it. key is the public key that is known to be the
+// fabric's; empty: the one that comes with it is taken.
+func Open(a *schema.PolicyAnswer, key []byte) (*schema.Policy, error) {
+	switch {
+	case len(a.Document) > schema.MaxPolicy:
+		return nil, fmt.Errorf("the policy has %d bytes; at most %d are read", len(a.Document), schema.MaxPolicy)
+	case len(key) > 0 && !bytes.Equal(key, a.Key):
+		return nil, ErrOtherKey
+	case len(a.Key) != ed25519.PublicKeySize || !ed25519.Verify(a.Key, []byte(a.Document), a.Signature):
+		return nil, ErrForged
+	}
+	p := new(schema.Policy)
+	if err := schema.Unmarshal([]byte(a.Document), p); err != nil {
+		return nil, fmt.Errorf("the policy can not be read; was it made by a newer release? %w", err)
+	}
+	return p, nil
+}
+
+// Fresh reports whether an answer that was opened was made for the nonce.
+func Fresh(a *schema.PolicyAnswer, nonce string) bool {
+	return nonce != "" && len(a.Key) == ed25519.PublicKeySize && ed25519.Verify(a.Key, asked(a.Document, nonce), a.Fresh)
+}

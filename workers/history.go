@@ -1,0 +1,168 @@
+package workers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus/state/objects"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// maxHistories bounds the conversations that are in the hands of handlers at a
+// time, in bytes. Calls wait for their room within their deadlines.
+const maxHistories = 4 * schema.MaxHistory
+
+// history is a batch's conversation, put together once for all its hooks.
+type history struct {
+	mu   sync.Mutex // guards what follows, and is held while it is put together
+	all  jsontext.Value
+	room int64 // what it takes of maxHistories
+}
+
+// seen is the event as a hook sees it: those that need the conversation have it
+// whole, all others have nothing of it.
+func (j *job) seen(ctx context.Context, l *loaded, e *schema.Event) (*schema.Event, error) {
+	file := schema.HistoryFile(e.HistoryRef)
+	switch {
+	case len(e.History) == 0 && (e.HistoryRef == "" || file), l.history && (e.HistoryRef == "" || file):
+		return e, nil
+	}
+	own := *e
+	own.History = nil
+	if !file {
+		own.HistoryRef = ""
+	}
+	if !l.history {
+		return &own, nil
+	}
+	var err error
+	if own.History, err = j.conversation(ctx, e); err != nil {
+		return nil, fmt.Errorf("%s: %w", schema.HistoryMissing, err)
+	}
+	return &own, nil
+}
+
+// conversation is what an event's ref names, and its own end of it.
+func (j *job) conversation(ctx context.Context, e *schema.Event) (jsontext.Value, error) {
+	h := &j.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all != nil {
+		return h.all, nil
+	}
+	refs, err := schema.HistoryParts(e.HistoryRef)
+	if err != nil {
+		return nil, err
+	}
+	size := int64(len(e.History) + 2)
+	for _, o := range refs {
+		size += o.Size
+	}
+	if h.room == 0 {
+		if err := j.w.histories.Acquire(ctx, size); err != nil {
+			return nil, errors.New("other calls' conversations take all the room that there is for them here")
+		}
+		h.room = size
+	}
+	parts, err := j.w.fetchAll(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	h.all, err = together(parts, e.History, size)
+	return h.all, err
+}
+
+// fetchAll gets parts, several at a time.
+func (w *Worker) fetchAll(ctx context.Context, refs []schema.Object) ([]*part, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	parts, slots := make([]*part, len(refs)), make(chan struct{}, partsAtOnce)
+	var all sync.WaitGroup
+	for i, o := range refs {
+		if parts[i] = w.parts.held(o.Digest); parts[i] != nil {
+			continue
+		}
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break // a fetch that begins goes on when nobody waits for it any more
+		}
+		all.Go(func() {
+			defer func() { <-slots }()
+			p, err := w.parts.get(ctx, o)
+			if err != nil {
+				cancel(err) // the others are in vain
+			}
+			parts[i] = p
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return parts, nil
+}
+
+// together makes one list of parts and of the messages behind them.
+func together(parts []*part, end jsontext.Value, size int64) (jsontext.Value, error) {
+	list := append(make([]byte, 0, size), '[')
+	var pieces []byte // of a message that lies in several parts
+	for _, p := range parts {
+		if p.whole && len(pieces) == 0 {
+			list = appendLines(list, p.data)
+			continue
+		}
+		if pieces = append(pieces, p.data...); pieces[len(pieces)-1] != '\n' {
+			continue
+		}
+		if err := schema.CheckHistory(pieces); err != nil {
+			return nil, err
+		}
+		list, pieces = appendLines(list, pieces), nil
+	}
+	if len(pieces) > 0 {
+		return nil, errors.New("its last message is cut off")
+	}
+	end = bytes.TrimSpace(end)
+	if end = bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimPrefix(end, []byte("[")), []byte("]"))); len(end) > 0 {
+		list = append(list, end...)
+	} else if len(list) > 1 {
+		list = list[:len(list)-1] // the comma behind the last one
+	}
+	return append(list, ']'), nil
+}
+
+// appendLines appends lines with a comma behind each.
+func appendLines(list, lines []byte) []byte {
+	from := len(list)
+	list = append(list, lines...)
+	for {
+		at := bytes.IndexByte(list[from:], '\n')
+		if at < 0 {
+			return list
+		}
+		list[from+at] = ','
+		from += at + 1
+	}
+}
+
+// storeOn is the way to the store of conversations that brokers make.
+func storeOn(nc *nats.Conn, w *Worker) func(ctx context.Context) (Parts, error) {
+	return func(ctx context.Context) (Parts, error) {
+		js, err := jetstream.New(nc)
+		if err != nil {
+			return nil, err
+		}
+		store, err := objects.OpenExisting(ctx, js, objects.Options{Bucket: objects.Histories, Logger: w.opt.Logger})
+		if err != nil {
+			return nil, err // and not a nil of another type
+		}
+		return store, nil
+	}
+}

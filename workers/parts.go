@@ -1,0 +1,178 @@
+package workers
+
+import (
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Parts are the parts of conversations that agents' sides put into the fabric's
+// store, by their digests: an [objects.Objects] is one.
+type Parts interface {
+	// Part is what of a part comes after the offset, or some of it, and how large it is.
+	Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error)
+}
+
+const (
+	// maxParts bounds the parts that are kept at hand, in bytes: those of a
+	// conversation are wanted again at its next event.
+	maxParts = 64 << 20
+	// partTime bounds how long one is fetched, whoever waits for it.
+	partTime = 30 * time.Second
+	// partsAtOnce is how many of one conversation are fetched at a time.
+	partsAtOnce = 8
+)
+
+// part is one part. Nobody changes it.
+type part struct {
+	digest string
+	data   []byte
+	// whole: it has messages and nothing else. Any other one has a piece of one.
+	whole bool
+}
+
+// A partStore fetches parts and keeps those that were wanted last.
+type partStore struct {
+	fetching singleflight.Group
+
+	mu sync.Mutex // guards what follows
+	// open reaches the store, when it is needed first; nil: nobody can.
+	open  func(ctx context.Context) (Parts, error)
+	from  Parts // nil: it was not reached yet
+	order list.List
+	at    map[string]*list.Element
+	bytes int64
+}
+
+// errNoParts says that the worker was given no way to the store.
+var errNoParts = errors.New("this worker can not reach the store of conversations; set Options.Parts, or serve by Run")
+
+// reach is the store.
+func (s *partStore) reach(ctx context.Context) (Parts, error) {
+	s.mu.Lock()
+	from, open := s.from, s.open
+	s.mu.Unlock()
+	if from != nil {
+		return from, nil
+	}
+	if open == nil {
+		return nil, errNoParts
+	}
+	v, err, _ := s.fetching.Do("", func() (any, error) {
+		from, err := open(ctx)
+		if err == nil {
+			s.mu.Lock()
+			s.from = from
+			s.mu.Unlock()
+		}
+		return from, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the store of conversations can not be reached: %w", err)
+	}
+	return v.(Parts), nil
+}
+
+// get is a part, from the store if it is not at hand.
+func (s *partStore) get(ctx context.Context, o schema.Object) (*part, error) {
+	if p := s.held(o.Digest); p != nil {
+		return p, nil
+	}
+	ch := s.fetching.DoChan(o.Digest, func() (any, error) {
+		// Not the context of whoever was first: others wait for the same.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partTime)
+		defer cancel()
+		p, err := s.fetch(ctx, o)
+		if err == nil {
+			s.hold(p)
+		}
+		return p, err
+	})
+	select {
+	case r := <-ch:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*part), nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// fetch gets a part from the store, and believes its digest only.
+func (s *partStore) fetch(ctx context.Context, o schema.Object) (*part, error) {
+	from, err := s.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &part{digest: o.Digest, data: make([]byte, 0, o.Size)}
+	for int64(len(p.data)) < o.Size {
+		data, size, err := from.Part(ctx, o.Digest, int64(len(p.data)))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("a part of it is not to be had: %w", err)
+		case size != o.Size || len(data) == 0 || int64(len(p.data)+len(data)) > o.Size:
+			return nil, fmt.Errorf("its part %s is not of %d bytes, as the event says", o.Digest, o.Size)
+		}
+		p.data = append(p.data, data...)
+	}
+	sum := sha256.Sum256(p.data)
+	if "sha256-"+hex.EncodeToString(sum[:]) != o.Digest {
+		return nil, fmt.Errorf("its part %s is not what its digest says", o.Digest)
+	}
+	p.whole = schema.CheckHistory(p.data) == nil
+	return p, nil
+}
+
+// close ends what was opened here.
+func (s *partStore) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.from.(io.Closer)
+	if !ok || s.open == nil {
+		return nil // it is somebody else's
+	}
+	s.from, s.open = nil, nil
+	return c.Close()
+}
+
+// held is a part that is at hand; nil: it is not.
+func (s *partStore) held(digest string) *part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.at[digest]
+	if at == nil {
+		return nil
+	}
+	s.order.MoveToBack(at)
+	return at.Value.(*part)
+}
+
+// hold keeps a part at hand, and lets go of those that nobody wanted for longest.
+func (s *partStore) hold(p *part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at == nil {
+		s.at = map[string]*list.Element{}
+	}
+	if s.at[p.digest] != nil {
+		return
+	}
+	s.at[p.digest] = s.order.PushBack(p)
+	s.bytes += int64(len(p.data))
+	for s.bytes > maxParts {
+		oldest := s.order.Remove(s.order.Front()).(*part)
+		delete(s.at, oldest.digest)
+		s.bytes -= int64(len(oldest.data))
+	}
+}
