@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/loadtest/audit"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
@@ -33,7 +34,7 @@ const (
 func Roles() map[string]proc.Start {
 	return map[string]proc.Start{
 		shimRole:     proc.Started(startShim),
-		producerRole: proc.Started(startProducer),
+		producerRole: proc.Started(audit.StartProducer),
 	}
 }
 
@@ -48,7 +49,7 @@ func (o Options) field() (*field, error) {
 		return nil, err
 	}
 	f := &field{
-		Options: o, nats: "nats://" + listen, began: time.Now(), audit: NewAudit(),
+		Options: o, nats: "nats://" + listen, began: time.Now(), audit: audit.New(),
 		deaths: deaths{killed: map[string]bool{}, counts: map[string]int{}},
 	}
 	f.victims = append(f.victims, &victim{
@@ -104,8 +105,8 @@ func (f *field) people() error {
 			},
 		})
 	}
-	each := (f.Injections-1)/(producers*len(agents)*len(sources())) + 1
-	f.all = each * producers * len(agents) * len(sources())
+	each := (f.Injections-1)/(producers*len(agents)*len(audit.Sources())) + 1
+	f.all = each * producers * len(agents) * len(audit.Sources())
 	for i := range producers {
 		name := fmt.Sprintf("%s-%d", producerRole, i)
 		log, err := f.log(name)
@@ -115,7 +116,7 @@ func (f *field) people() error {
 		f.victims = append(f.victims, &victim{
 			kind: producerRole, name: name, role: producerRole, every: f.every(3),
 			config: func(by string) any {
-				return ProducerConfig{
+				return audit.ProducerConfig{
 					NATS: f.nats, Log: log, By: by, Producer: name, Agents: agents, Each: each,
 					Until: f.began.Add(f.For * 9 / 10).UnixNano(),
 				}
@@ -128,7 +129,7 @@ func (f *field) people() error {
 // log opens the log of somebody for the audit.
 func (f *field) log(name string) (string, error) {
 	file := filepath.Join(f.Dir, name+".log")
-	r, err := OpenReader(file)
+	r, err := audit.OpenReader(file)
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +164,7 @@ func (f *field) pending(ctx context.Context, r *Report) error {
 	defer nc.Close()
 	for {
 		a := schema.PendingAnswer{Total: -1}
-		err := roles.Control(ctx, nc, roles.Verb{Verb: schema.VerbPending}, schema.PendingRequest{Limit: examples}, &a)
+		err := roles.Control(ctx, nc, roles.Verb{Verb: schema.VerbPending}, schema.PendingRequest{Limit: 10}, &a)
 		r.Pending = a.Total
 		if err == nil && a.Total == 0 {
 			return nil

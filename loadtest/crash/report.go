@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/hookfabric/hookfabric/loadtest/audit"
 	"github.com/hookfabric/hookfabric/loadtest/machine"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -15,7 +16,7 @@ import (
 // A Report is what a run showed.
 type Report struct {
 	// Findings are the audit's.
-	Findings Findings `json:"findings"`
+	Findings audit.Findings `json:"findings"`
 	// Asked is how many injections were to be put into the queue.
 	Asked int `json:"asked"`
 	// Pending is what the fabric still held when all was handed over and
@@ -27,7 +28,7 @@ type Report struct {
 	// Killed counts the processes that were killed, by kind.
 	Killed map[string]int `json:"killed"`
 	// Calls are the agents' questions; those that a kill took along are missing.
-	Calls Calls `json:"calls"`
+	Calls audit.Calls `json:"calls"`
 	// Torn counts lines of logs that somebody was killed in the middle of.
 	Torn int `json:"torn"`
 	// Wait is how long injections were on their way, from the receipt on.
@@ -64,8 +65,8 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	row("accepted", f.Accepted, "of %d; %d only at a later try, %d repeats were noticed", r.Asked, f.Retried, f.Repeats)
 	row("delivered", f.Delivered, "waited p50 %v, p99 %v, at most %v", r.Wait.P50, r.Wait.P99, r.Wait.Most)
-	for _, v := range f.violations() {
-		row(v.name, v.kind.Count, "%s", verdict(v.kind.Count == 0))
+	for _, v := range f.Violations() {
+		row(v.Name, v.Kind.Count, "%s", verdict(v.Kind.Count == 0))
 	}
 	row("twice, by a killed shim", f.Excused.Count, "allowed")
 	row("not handed over in time", r.Overdue, "of %v after the load's end", draining)
@@ -102,9 +103,9 @@ func (r *Report) circumstances() string {
 // violations are the examples of what was found, one a line.
 func (r *Report) violations() string {
 	var b strings.Builder
-	for _, v := range r.Findings.violations() {
-		for _, example := range v.kind.Examples {
-			fmt.Fprintf(&b, "%s: %s\n", v.name, example)
+	for _, v := range r.Findings.Violations() {
+		for _, example := range v.Kind.Examples {
+			fmt.Fprintf(&b, "%s: %s\n", v.Name, example)
 		}
 	}
 	return b.String()

@@ -5,23 +5,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/audit"
 )
 
 func TestTheReport(t *testing.T) {
 	good := func() *Report {
-		return &Report{Asked: 2, Findings: Findings{Accepted: 2, Delivered: 2, Excused: Kind{Count: 1}}, Killed: map[string]int{"shim": 3}}
+		return &Report{Asked: 2, Findings: audit.Findings{Accepted: 2, Delivered: 2, Excused: audit.Kind{Count: 1}}, Killed: map[string]int{"shim": 3}}
 	}
 	for name, c := range map[string]struct {
 		spoil func(*Report)
 		want  string
 	}{
 		"a run without violations is fine":      {func(*Report) {}, ""},
-		"a loss is not":                         {func(r *Report) { r.Findings.Lost.add("number 7") }, "lost: number 7"},
-		"nor is an item that came twice":        {func(r *Report) { r.Findings.Duplicated.add("number 7") }, "duplicated: number 7"},
+		"a loss is not":                         {func(r *Report) { r.Findings.Lost.Add("number 7") }, "lost: number 7"},
+		"nor is an item that came twice":        {func(r *Report) { r.Findings.Duplicated.Add("number 7") }, "duplicated: number 7"},
 		"nor are injections that nobody took":   {func(r *Report) { r.Asked = 3 }, "of 3"},
 		"nor is what the fabric still holds":    {func(r *Report) { r.Pending = 1 }, "VIOLATION"},
 		"nor is a fabric that does not say":     {func(r *Report) { r.Pending = -1 }, "VIOLATION"},
-		"nor is a forbidden tool that was free": {func(r *Report) { r.Calls = Calls{Wrong: 1, Why: "it passed"} }, "it passed"},
+		"nor is a forbidden tool that was free": {func(r *Report) { r.Calls = audit.Calls{Wrong: 1, Why: "it passed"} }, "it passed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()

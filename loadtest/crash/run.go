@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hookfabric/hookfabric/loadtest/audit"
 	"github.com/hookfabric/hookfabric/loadtest/machine"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
@@ -91,8 +92,8 @@ type field struct {
 	began   time.Time
 	deaths  deaths
 	victims []*victim // in the order of their start
-	logs    []*Reader
-	audit   *Audit
+	logs    []*audit.Reader
+	audit   *audit.Audit
 	all     int // injections
 }
 
@@ -196,7 +197,7 @@ func (f *field) stop() error {
 // judge fills in what the audit found.
 func (f *field) judge(r *Report) {
 	killed, counts := f.deaths.soFar()
-	r.Killed, r.Calls = counts, f.audit.calls
+	r.Killed, r.Calls = counts, f.audit.Calls()
 	r.Findings = f.audit.Judge(killed)
 	r.Asked = f.all
 	if w := f.audit.Waits(); len(w) > 0 {

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/loadtest/audit"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/schema"
@@ -54,13 +54,12 @@ type ShimConfig struct {
 // shim is many agents on one connection.
 type shim struct {
 	c    *client.Client
-	log  *Journal
-	find finder
+	log  *audit.Journal
 	stop context.CancelFunc
 	work sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
-	calls   Calls
+	calls   audit.Calls
 	failure error
 }
 
@@ -70,16 +69,16 @@ func startShim(ctx context.Context, c ShimConfig) (*proc.Role, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := OpenJournal(c.Log, c.By)
+	log, err := audit.OpenJournal(c.Log, c.By)
 	if err != nil {
 		fabric.Close()
 		return nil, err
 	}
-	s := &shim{c: fabric, log: log, find: newFinder()}
+	s := &shim{c: fabric, log: log}
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.work.Go(func() { s.counts(ctx) })
 	for _, name := range c.Agents {
-		a := &agent{shim: s, name: name, think: c.Think.Std()}
+		a := &agent{shim: s, name: name, think: c.Think.Std(), reads: audit.NewRecipient(name, fabric, log)}
 		for range c.Lanes {
 			s.work.Go(func() { a.live(ctx) })
 		}
@@ -111,16 +110,15 @@ func (s *shim) counts(ctx context.Context) {
 func (s *shim) count() {
 	s.mu.Lock()
 	calls := s.calls
-	s.calls = Calls{}
+	s.calls = audit.Calls{}
 	s.mu.Unlock()
 	if calls.Asked > 0 {
-		s.write(Entry{Calls: &calls})
+		s.noted(s.log.Write(audit.Entry{Calls: &calls}))
 	}
 }
 
-// write logs an entry; a log that can not be written makes the run worthless.
-func (s *shim) write(e Entry) bool {
-	err := s.log.Write(e)
+// noted is false after a log could not be written: that makes the run worthless.
+func (s *shim) noted(err error) bool {
 	if err != nil {
 		s.mu.Lock()
 		s.failure = err
@@ -146,10 +144,7 @@ type agent struct {
 	*shim
 	name  string
 	think time.Duration
-
-	noting sync.Mutex // guards unsure
-	// unsure are the events whose acknowledgement is not known to have arrived.
-	unsure []string
+	reads *audit.Recipient
 }
 
 // live uses one tool after the other.
@@ -223,39 +218,8 @@ func (s *shim) wrong(why string) {
 	s.calls.Why = why
 }
 
-// take hands over what a verdict brought: to the log, as there is no agent that
-// reads. Then, and never before, it says so to the fabric.
-func (a *agent) take(v *schema.Verdict) bool {
-	items := a.find.items(v.Injections)
-	if len(items) > 0 && !a.write(Entry{Handed: &Handed{Agent: a.name, Event: v.EventID, Items: items}}) {
-		return false
-	}
-	if _, brought := a.c.Brought(v.EventID); !brought {
-		return true
-	}
-	a.noting.Lock()
-	a.c.Handed(v.EventID)
-	a.unsure = append(a.unsure, v.EventID)
-	a.noting.Unlock()
-	return true
-}
+// take hands over what a verdict brought.
+func (a *agent) take(v *schema.Verdict) bool { return a.noted(a.reads.Take(v)) }
 
-// acknowledged logs the events of which the client has heard meanwhile that
-// their acknowledgement arrived.
-func (a *agent) acknowledged() bool {
-	a.noting.Lock()
-	defer a.noting.Unlock()
-	if len(a.unsure) == 0 {
-		return true
-	}
-	noted := a.c.Noted(a.name).Events
-	var sure []string
-	a.unsure = slices.DeleteFunc(a.unsure, func(event string) bool {
-		if slices.Contains(noted, event) {
-			return false
-		}
-		sure = append(sure, event)
-		return true
-	})
-	return len(sure) == 0 || a.write(Entry{Acked: sure})
-}
+// acknowledged logs what is known meanwhile to have been acknowledged.
+func (a *agent) acknowledged() bool { return a.noted(a.reads.Acknowledged()) }

@@ -1,4 +1,4 @@
-package crash
+package audit
 
 import (
 	"bytes"
@@ -79,7 +79,8 @@ type Calls struct {
 // A Journal is a log that is only ever appended to. What was written is there
 // after a kill -9 of who wrote it, without any syncing.
 type Journal struct {
-	by string
+	by   string
+	find finder
 
 	mu   sync.Mutex // guards file, so that entries do not mix
 	file *os.File
@@ -95,13 +96,18 @@ func OpenJournal(file, by string) (*Journal, error) {
 	if _, err := f.WriteString("\n"); err != nil {
 		return nil, errors.Join(fmt.Errorf("writing to a log: %w", err), f.Close())
 	}
-	return &Journal{by: by, file: f}, nil
+	return &Journal{by: by, find: newFinder(), file: f}, nil
 }
 
 // Write appends an entry. It is there for good when Write returns.
 func (j *Journal) Write(e Entry) error {
 	e.At, e.By = time.Now().UnixNano(), j.by
-	line, err := schema.Marshal(e)
+	return j.Append(e)
+}
+
+// Append appends a line that is no entry, for logs of something else.
+func (j *Journal) Append(v any) error {
+	line, err := schema.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encoding an entry of a log: %w", err)
 	}
@@ -137,6 +143,18 @@ func OpenReader(file string) (*Reader, error) {
 // Next hands on the entries that were written since it was last called, as far
 // as their lines have ended.
 func (r *Reader) Next(take func(Entry)) error {
+	return r.Lines(func(line []byte) error {
+		var e Entry
+		if err := schema.Unmarshal(line, &e); err != nil {
+			return err
+		}
+		take(e)
+		return nil
+	})
+}
+
+// Lines is Next for logs of something else; a line that take can not read is torn.
+func (r *Reader) Lines(take func(line []byte) error) error {
 	more, err := io.ReadAll(r.file)
 	if err != nil {
 		return fmt.Errorf("reading a log: %w", err)
@@ -148,13 +166,8 @@ func (r *Reader) Next(take func(Entry)) error {
 			return nil
 		}
 		r.rest = rest
-		var e Entry
-		switch {
-		case len(line) == 0:
-		case schema.Unmarshal(line, &e) != nil:
+		if len(line) > 0 && take(line) != nil {
 			r.Torn++
-		default:
-			take(e)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package crash
+package audit
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 // ops is a source of the load's own; the others are the fabric's.
 const ops = "ops"
 
-// sources are those that each producer has, for each agent.
-func sources() []string { return []string{schema.SourceHuman, schema.SourceBackground, ops} }
+// Sources are those that each producer has, for each agent.
+func Sources() []string { return []string{schema.SourceHuman, schema.SourceBackground, ops} }
 
 // request is what a producer sends for the item, always the same.
 func (i Item) request() schema.InjectRequest {

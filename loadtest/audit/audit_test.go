@@ -1,4 +1,4 @@
-package crash
+package audit
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ func handed(by, event string, numbers ...uint64) Entry {
 func acked(by string, events ...string) Entry { return Entry{By: by, Acked: events} }
 
 func audited(entries ...Entry) *Audit {
-	a := NewAudit()
+	a := New()
 	for _, e := range entries {
 		a.Take(e)
 	}
@@ -49,9 +49,9 @@ func audited(entries ...Entry) *Audit {
 // faults are the kinds of what was found, with their counts.
 func faults(f Findings) string {
 	var all []string
-	for _, v := range f.violations() {
-		if v.kind.Count > 0 {
-			all = append(all, fmt.Sprintf("%d %s", v.kind.Count, v.name))
+	for _, v := range f.Violations() {
+		if v.Kind.Count > 0 {
+			all = append(all, fmt.Sprintf("%d %s", v.Kind.Count, v.Name))
 		}
 	}
 	if f.Excused.Count > 0 {
@@ -184,7 +184,7 @@ func TestTheAuditCounts(t *testing.T) {
 	if f.Accepted != 3 || f.Delivered != 2 || f.Repeats != 2 || f.Retried != 1 {
 		t.Errorf("the counts are %+v", f)
 	}
-	if d := cmp.Diff(Calls{Asked: 15, Unanswered: 1, Wrong: 1, Why: "it was allowed", Longest: 5}, a.calls); d != "" {
+	if d := cmp.Diff(Calls{Asked: 15, Unanswered: 1, Wrong: 1, Why: "it was allowed", Longest: 5}, a.Calls()); d != "" {
 		t.Error(d)
 	}
 	if w := a.Waits(); len(w) != 2 || w[0] != 1 {

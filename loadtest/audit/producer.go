@@ -1,4 +1,4 @@
-package crash
+package audit
 
 import (
 	"context"
@@ -55,8 +55,8 @@ type producer struct {
 	failure error
 }
 
-// startProducer sends what its log has no receipt for.
-func startProducer(ctx context.Context, c ProducerConfig) (*proc.Role, error) {
+// StartProducer sends what its log has no receipt for.
+func StartProducer(ctx context.Context, c ProducerConfig) (*proc.Role, error) {
 	done, err := received(c.Log)
 	if err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func (c *ProducerConfig) todo(writer int, done map[Item]bool) []Item {
 	var all []Item
 	for n := range uint64(c.Each) {
 		for i, agent := range c.Agents {
-			for j, source := range sources() {
-				if (i*len(sources())+j)%writers != writer {
+			for j, source := range Sources() {
+				if (i*len(Sources())+j)%writers != writer {
 					continue
 				}
 				item := Item{Agent: agent, Source: source, Producer: c.Producer + "-" + source}

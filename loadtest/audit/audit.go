@@ -1,7 +1,8 @@
-package crash
+package audit
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -54,15 +55,16 @@ type Kind struct {
 	Examples []string `json:"examples,omitzero"`
 }
 
-func (k *Kind) add(format string, args ...any) {
+// Add counts one more of the kind.
+func (k *Kind) Add(format string, args ...any) {
 	k.Count++
 	if len(k.Examples) < examples {
 		k.Examples = append(k.Examples, fmt.Sprintf(format, args...))
 	}
 }
 
-// NewAudit is an audit that has seen nothing.
-func NewAudit() *Audit {
+// New is an audit that has seen nothing.
+func New() *Audit {
 	return &Audit{items: map[Item]*life{}, order: map[stream][]Item{}, acked: map[handover]bool{}}
 }
 
@@ -100,7 +102,7 @@ func (a *Audit) of(i Item) *life {
 func (a *Audit) receipt(e Entry) {
 	r, l := e.Receipt, a.of(e.Receipt.Item)
 	if r.Refused != "" {
-		a.refusals.add("%v was refused: %s", r.Item, r.Refused)
+		a.refusals.Add("%v was refused: %s", r.Item, r.Refused)
 		return
 	}
 	if r.Tries > 1 {
@@ -113,9 +115,9 @@ func (a *Audit) receipt(e Entry) {
 	case !l.accepted:
 		l.accepted, l.sequence, l.at = true, r.Sequence, e.At
 	case !r.Duplicate:
-		a.contradictions.add("%v was accepted twice, as %d and as %d", r.Item, l.sequence, r.Sequence)
+		a.contradictions.Add("%v was accepted twice, as %d and as %d", r.Item, l.sequence, r.Sequence)
 	case r.Sequence != 0 && l.sequence != 0 && r.Sequence != l.sequence:
-		a.contradictions.add("%v got the sequence %d, and when it was repeated %d", r.Item, l.sequence, r.Sequence)
+		a.contradictions.Add("%v got the sequence %d, and when it was repeated %d", r.Item, l.sequence, r.Sequence)
 	case l.sequence == 0:
 		l.sequence = r.Sequence
 	}
@@ -126,7 +128,7 @@ func (a *Audit) handed(e Entry) {
 	for _, i := range e.Handed.Items {
 		l := a.of(i)
 		if h.agent != i.Agent {
-			a.misdelivered.add("%v, handed to %s by %s", i, h.agent, h.by)
+			a.misdelivered.Add("%v, handed to %s by %s", i, h.agent, h.by)
 		}
 		if l.handed != nil {
 			a.again = append(a.again, repeat{item: i, before: *l.handed, after: h})
@@ -148,6 +150,21 @@ func (a *Audit) Open() int {
 		}
 	}
 	return n
+}
+
+// Calls are what the agents asked altogether.
+func (a *Audit) Calls() Calls { return a.calls }
+
+// Waiting are the agents for which something was accepted and not handed over
+// yet, in order.
+func (a *Audit) Waiting() []string {
+	open := map[string]bool{}
+	for i, l := range a.items {
+		if l.accepted && l.handed == nil {
+			open[i.Agent] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(open))
 }
 
 // Settled counts the items with a receipt, and those that were refused.
@@ -193,17 +210,18 @@ type Findings struct {
 
 // OK reports whether every guarantee was kept.
 func (f *Findings) OK() bool {
-	return !slices.ContainsFunc(f.violations(), func(v violation) bool { return v.kind.Count > 0 })
+	return !slices.ContainsFunc(f.Violations(), func(v Violation) bool { return v.Kind.Count > 0 })
 }
 
-// violation is a kind with its name.
-type violation struct {
-	name string
-	kind Kind
+// A Violation is a kind with its name.
+type Violation struct {
+	Name string
+	Kind Kind
 }
 
-func (f *Findings) violations() []violation {
-	return []violation{
+// Violations are all kinds that there must be none of.
+func (f *Findings) Violations() []Violation {
+	return []Violation{
 		{"lost", f.Lost}, {"duplicated", f.Duplicated}, {"disordered", f.Disordered}, {"unknown", f.Unknown},
 		{"misdelivered", f.Misdelivered}, {"contradictory receipts", f.Contradictory}, {"refused", f.Refused},
 	}
@@ -218,9 +236,9 @@ func (a *Audit) Judge(killed map[string]bool) Findings {
 	for i, l := range a.items {
 		switch {
 		case l.accepted && l.handed == nil:
-			f.Lost.add("%v, accepted as %d", i, l.sequence)
+			f.Lost.Add("%v, accepted as %d", i, l.sequence)
 		case l.handed != nil && !l.accepted:
-			f.Unknown.add("%v, handed over by %s", i, l.handed.by)
+			f.Unknown.Add("%v, handed over by %s", i, l.handed.by)
 		case l.handed != nil:
 			f.Delivered++
 		}
@@ -242,12 +260,12 @@ func (a *Audit) judgeRepeat(f *Findings, r repeat, killed map[string]bool) {
 	known := a.acked[handover{by: r.before.by, event: r.before.event}]
 	switch {
 	case killed[r.before.by] && r.before.by != r.after.by && !known:
-		f.Excused.add("%v, handed over by %s, killed, and again by %s", r.item, r.before.by, r.after.by)
+		f.Excused.Add("%v, handed over by %s, killed, and again by %s", r.item, r.before.by, r.after.by)
 	case known:
-		f.Duplicated.add("%v, handed over and acknowledged by %s under %s, and again by %s under %s",
+		f.Duplicated.Add("%v, handed over and acknowledged by %s under %s, and again by %s under %s",
 			r.item, r.before.by, r.before.event, r.after.by, r.after.event)
 	default:
-		f.Duplicated.add("%v, handed over by %s under %s, and again by %s under %s",
+		f.Duplicated.Add("%v, handed over by %s under %s, and again by %s under %s",
 			r.item, r.before.by, r.before.event, r.after.by, r.after.event)
 	}
 }
@@ -262,7 +280,7 @@ func (a *Audit) judgeOrder(f *Findings, s stream, items []Item) {
 		switch {
 		case n == 0:
 		case n < highest:
-			f.Disordered.add("%s of %s was handed over after %s of it: %v as %d after %v as %d", ordinal(i.Number), s.source, ordinal(last.Number), i, n, last, highest)
+			f.Disordered.Add("%s of %s was handed over after %s of it: %v as %d after %v as %d", ordinal(i.Number), s.source, ordinal(last.Number), i, n, last, highest)
 		default:
 			last, highest = i, n
 		}

@@ -1,4 +1,4 @@
-package crash
+package audit
 
 import (
 	"cmp"
@@ -57,7 +57,7 @@ func TestAProducerSendsEachItemOnce(t *testing.T) {
 			last[s] = i.Number
 		}
 	}
-	if want := len(c.Agents) * len(sources()) * c.Each; len(seen) != want {
+	if want := len(c.Agents) * len(Sources()) * c.Each; len(seen) != want {
 		t.Errorf("%d items are sent, want %d", len(seen), want)
 	}
 	for i, n := range seen {
