@@ -1,0 +1,74 @@
+package load
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// The range of what is counted, with an error below 0.1 %.
+const (
+	finest  = 100 * time.Nanosecond
+	longest = 2 * time.Minute
+	digits  = 3
+)
+
+// A Histogram counts durations. It travels as an encoded HDR histogram. The zero
+// Histogram is empty; it is not safe for many goroutines.
+type Histogram struct{ h *hdrhistogram.Histogram }
+
+func (h *Histogram) counts() *hdrhistogram.Histogram {
+	if h.h == nil {
+		h.h = hdrhistogram.New(int64(finest), int64(longest), digits)
+	}
+	return h.h
+}
+
+// Record counts a duration; what is longer than two minutes counts as that.
+func (h *Histogram) Record(d time.Duration) {
+	_ = h.counts().RecordValue(int64(min(max(d, 0), longest))) // it fits
+}
+
+// Merge adds what another one counted.
+func (h *Histogram) Merge(other *Histogram) {
+	if other != nil && other.h != nil {
+		h.counts().Merge(other.h)
+	}
+}
+
+// Count is how many durations were counted.
+func (h *Histogram) Count() int64 {
+	if h == nil || h.h == nil {
+		return 0
+	}
+	return h.h.TotalCount()
+}
+
+// At is the quantile q, in seconds; 0: nothing was counted. At(1) is the longest.
+func (h *Histogram) At(q float64) float64 {
+	if h.Count() == 0 {
+		return 0
+	}
+	if q >= 1 {
+		return time.Duration(h.h.Max()).Seconds()
+	}
+	return time.Duration(h.h.ValueAtQuantile(q * 100)).Seconds()
+}
+
+// MarshalText is the encoded HDR histogram.
+func (h *Histogram) MarshalText() ([]byte, error) {
+	if h.Count() == 0 {
+		return nil, nil
+	}
+	return h.h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+}
+
+// UnmarshalText reads an encoded HDR histogram.
+func (h *Histogram) UnmarshalText(text []byte) (err error) {
+	if len(text) == 0 {
+		h.h = nil
+		return nil
+	}
+	h.h, err = hdrhistogram.Decode(text)
+	return err
+}

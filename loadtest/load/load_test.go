@@ -1,0 +1,204 @@
+package load
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func seeded(agent uint64) *rand.Rand { return rand.New(rand.NewPCG(1, agent)) }
+
+// moments are all calls of some agents.
+func moments(c Curve, l Law, agents int) []time.Duration {
+	var all []time.Duration
+	for i := range agents {
+		a := NewArrivals(c, l, agents, seeded(uint64(i)))
+		for m, ok := a.Next(); ok; m, ok = a.Next() {
+			all = append(all, m)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestTheCallsFollowTheCurve(t *testing.T) {
+	second := schema.Duration(time.Second)
+	for name, c := range map[string]Curve{
+		"a steady rate": Steady(500, 8*time.Second),
+		"steps":         {{For: 4 * second, Rate: 100, To: 100}, {For: 4 * second, Rate: 900, To: 900}},
+		"a ramp up":     {{For: 8 * second, Rate: 0, To: 1000}},
+		"a ramp down":   {{For: 2 * second, Rate: 1000, To: 200}, {For: 2 * second, Rate: 200, To: 0}},
+		"a pause":       {{For: second, Rate: 800, To: 800}, {For: 2 * second}, {For: second, Rate: 800, To: 800}},
+	} {
+		for _, law := range []Law{Poisson, Constant} {
+			t.Run(name+", "+string(law), func(t *testing.T) {
+				all := moments(c, law, 40)
+				if want := c.Calls(); math.Abs(float64(len(all))-want) > 5*math.Sqrt(want) {
+					t.Errorf("%d calls, want about %.0f", len(all), want)
+				}
+				due, at := 0.0, time.Duration(0)
+				for _, s := range c {
+					until := at + s.For.Std()
+					got := 0
+					for _, m := range all {
+						if m >= at && m < until {
+							got++
+						}
+					}
+					due = s.calls(s.For.Std().Seconds())
+					if math.Abs(float64(got)-due) > 5*math.Sqrt(due)+40 {
+						t.Errorf("%d calls from %v to %v, want about %.0f", got, at, until, due)
+					}
+					at = until
+				}
+			})
+		}
+	}
+}
+
+func TestTheSameSeedIsTheSameMoments(t *testing.T) {
+	c := Steady(100, 5*time.Second)
+	if d := cmp.Diff(moments(c, Poisson, 7), moments(c, Poisson, 7)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestWhenIsTheInverseOfCalls(t *testing.T) {
+	c := Curve{{For: schema.Duration(2 * time.Second), Rate: 10, To: 50}, {For: schema.Duration(time.Second), Rate: 50, To: 0}}
+	for calls := 0.5; calls < c.Calls(); calls++ {
+		m, ok := c.When(calls)
+		if !ok {
+			t.Fatalf("%.1f calls are never due", calls)
+		}
+		first, second := m, time.Duration(0)
+		if m > 2*time.Second {
+			first, second = 2*time.Second, m-2*time.Second
+		}
+		if got := c[0].calls(first.Seconds()) + c[1].calls(second.Seconds()); math.Abs(got-calls) > 0.001 {
+			t.Errorf("at %v, %.3f calls were due, not %.3f", m, got, calls)
+		}
+	}
+	if m, ok := c.When(c.Calls() + 1); ok || m != c.Long() {
+		t.Errorf("more calls than there are were due at %v", m)
+	}
+}
+
+// asked has calls at a rate for some time answered by answer, in a bubble.
+func asked(t *testing.T, most int64, c Curve, answer func(since time.Duration)) *Series {
+	t.Helper()
+	begin := time.Now()
+	s, r := NewSchedule(most, false), NewRecorder(begin)
+	for _, m := range moments(c, Constant, 1) {
+		s.Add(begin.Add(m), func(due time.Time, sent bool) {
+			call := Call{Kind: "call", Due: due, Started: time.Now(), Unsent: !sent, Ended: due.Add(5 * time.Second)}
+			if sent {
+				answer(time.Since(begin))
+				call.Ended = time.Now()
+			}
+			r.Count(call)
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), c.Long()+5*time.Second)
+	defer cancel()
+	s.Run(ctx)
+	if left := s.Left(); left > 0 {
+		t.Errorf("%d calls are left", left)
+	}
+	all, cut := NewSeries(), r.Cut()
+	if err := all.Take(&cut); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestAStallIsPaidByAllThatItMadeWait: a responder that answers nobody for one
+// second of ten. A closed loop would see one slow call.
+func TestAStallIsPaidByAllThatItMadeWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := asked(t, 10_000, Steady(200, 10*time.Second), func(since time.Duration) {
+			if since > 4*time.Second && since < 5*time.Second {
+				<-time.After(5*time.Second - since)
+			}
+			<-time.After(time.Millisecond)
+		})
+		all, err := s.Between(0, 11)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all.Offered < 1999 || all.Offered != all.Answered {
+			t.Errorf("%d were due and %d answered", all.Offered, all.Answered)
+		}
+		if p50, p99, most := all.Latency.At(0.5), all.Latency.At(0.99), all.Latency.At(1); p50 > 0.002 || p99 < 0.85 || most < 0.95 {
+			t.Errorf("p50 %vs, p99 %vs, at most %vs", p50, p99, most)
+		}
+		if in, err := s.Between(4, 5); err != nil || in.Latency.At(0.5) < 0.45 || in.Offered < 190 {
+			t.Errorf("in the stall p50 was %vs of %d, %v", in.Latency.At(0.5), in.Offered, err)
+		}
+	})
+}
+
+func TestWhatExceedsTheBoundIsCountedAsHavingWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := asked(t, 10, Steady(100, 2*time.Second), func(since time.Duration) {
+			<-time.After(2*time.Second - since)
+		})
+		all, err := s.Between(0, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all.Offered < 199 || all.Unsent < 180 || all.Answered != 10 {
+			t.Errorf("of %d calls %d were not sent and %d answered", all.Offered, all.Unsent, all.Answered)
+		}
+		if p50 := all.Latency.At(0.5); p50 < 4.9 {
+			t.Errorf("p50 is %vs, as if those that were not sent had not waited", p50)
+		}
+	})
+}
+
+func TestATaskAddedEarlierIsDoneEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s, begin := NewSchedule(10, false), time.Now()
+		order := make(chan time.Duration, 2)
+		note := func(due time.Time, _ bool) { order <- due.Sub(begin) }
+		s.Add(begin.Add(time.Hour), note)
+		go s.Run(ctx)
+		synctest.Wait() // it sleeps until the hour
+		s.Add(begin.Add(time.Second), note)
+		if first := <-order; first != time.Second || time.Since(begin) != time.Second {
+			t.Errorf("%v was first, at %v", first, time.Since(begin))
+		}
+		if second := <-order; second != time.Hour || time.Since(begin) != time.Hour {
+			t.Errorf("%v was second, at %v", second, time.Since(begin))
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestThePreciseSleepStartsNothingEarly runs by the real clock, whatever that does.
+func TestThePreciseSleepStartsNothingEarly(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s, begin := NewSchedule(100, true), time.Now()
+	early := make(chan time.Duration, 50)
+	for i := range cap(early) {
+		s.Add(begin.Add(time.Duration(i)*300*time.Microsecond), func(due time.Time, _ bool) { early <- time.Until(due) })
+	}
+	done := make(chan struct{})
+	go func() { s.Run(ctx); close(done) }()
+	for range cap(early) {
+		if d := <-early; d > 0 {
+			t.Errorf("a task was done %v before it was due", d)
+		}
+	}
+	cancel()
+	<-done
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package load
+
+import "time"
+
+// precision is nothing that can be had here.
+func precision(bool) (release func()) { return func() {} }
+
+// doze is as late as a timer is; the late starts show it.
+func doze(d time.Duration) { time.Sleep(d) }
