@@ -25,7 +25,14 @@ func steady(takes map[string]time.Duration) map[string][]sample {
 		if d, ok := takes[c.name]; ok {
 			p50 = d
 		}
-		f := measure.Figures{Calls: 1, P50: schema.Duration(p50), P99: schema.Duration(2 * p50), PerSecond: 1 / p50.Seconds()}
+		f := figures{
+			measure.Figures{Calls: 1, P50: schema.Duration(p50), P99: schema.Duration(2 * p50), PerSecond: 1 / p50.Seconds()},
+			map[string]Cost{
+				"requester": {CPU: schema.Duration(p50 / 2), Allocations: 40.2, Waits: 0.25},
+				"broker":    {CPU: schema.Duration(p50 / 4), Allocations: 10, Waits: 0.5},
+				"idle":      {CPU: schema.Duration(p50 / 400), Allocations: 0.1},
+			},
+		}
 		for range 10 {
 			samples[c.name] = append(samples[c.name], sample{1: f, many: f})
 		}
@@ -143,7 +150,8 @@ func TestThePrintedReport(t *testing.T) {
 	if err := judged(Thorough(), steady(map[string]time.Duration{noMatch: 61 * time.Microsecond})).Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"0.61 [0.61 0.61] ≤ 0.60 OVER BUDGET", "1.00 [1.00 1.00] ≥ 0.55 ok", "100µs (200µs)", "10 repetitions of 200ms"} {
+	for _, want := range []string{"0.61 [0.61 0.61] ≤ 0.60 OVER BUDGET", "1.00 [1.00 1.00] ≥ 0.55 ok", "100µs (200µs)", "10 repetitions of 200ms",
+		"75.0 (broker 25.0, requester 50.0)", "50 (broker 10, requester 40)", "0.8 (broker 0.5, requester 0.3)"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, &b)
 		}

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// Print writes r as two tables for people: the ratios, then the absolute figures.
+// Print writes r as tables for people: the ratios, then the absolute figures.
 func (r *Report) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "ratio to the bare request-reply [95 %] budget\tp50, 1 caller\tp50, 16 callers\tthroughput, 16 callers")
@@ -20,6 +20,11 @@ func (r *Report) Print(w io.Writer) error {
 	for i := 0; i+1 < len(r.Absolute); i += 2 {
 		one, many := r.Absolute[i], r.Absolute[i+1]
 		fmt.Fprintf(t, "%s\t%v (%v)\t%v (%v)\t%.0f/s\n", one.Name, one.P50, one.P99, many.P50, many.P99, many.PerSecond)
+	}
+	fmt.Fprintln(t, "\none call takes, with 16 callers\tµs of CPU\tallocations\twaits of threads")
+	for i := 1; i < len(r.Absolute); i += 2 {
+		a := r.Absolute[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", a.Name, listed(a.Costs, microseconds), listed(a.Costs, allocations), listed(a.Costs, waits))
 	}
 	fmt.Fprintf(t, "\n%d repetitions of %v; %v\n", r.Repetitions, r.Window, r.Machine)
 	if err := t.Flush(); err != nil {

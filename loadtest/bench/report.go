@@ -50,6 +50,8 @@ type Absolute struct {
 	P50       schema.Duration `json:"p50"`
 	P99       schema.Duration `json:"p99"`
 	PerSecond float64         `json:"per_second"`
+	// Costs are what a call takes of each process that has to do with it.
+	Costs map[string]Cost `json:"costs"`
 }
 
 // OK reports whether every budget was kept.
@@ -136,7 +138,7 @@ func absolute(name string, callers int, samples []sample) Absolute {
 	f := middle(samples, callers)
 	return Absolute{
 		Name: name, Callers: callers, P50: legible(f.P50), P99: legible(f.P99),
-		PerSecond: math.Round(f.PerSecond),
+		PerSecond: math.Round(f.PerSecond), Costs: involved(f.costs),
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -43,7 +42,7 @@ func (c cell) of(s sample) float64 {
 }
 
 // sample is what one repetition showed of one row, by the number of callers.
-type sample map[int]measure.Figures
+type sample map[int]figures
 
 // A contender is one thing that is measured.
 type contender struct {

@@ -115,17 +115,18 @@ func repetition(ctx context.Context, s *session, all []contender, o Options) (ma
 }
 
 // middle is what several samples showed with so many callers, by their medians.
-func middle(several []sample, callers int) measure.Figures {
+func middle(several []sample, callers int) figures {
 	var p50s, p99s, rates []float64
+	var costs []map[string]Cost
 	calls := int64(0)
 	for _, s := range several {
 		f := s[callers]
 		calls += f.Calls
 		p50s, p99s = append(p50s, float64(f.P50)), append(p99s, float64(f.P99))
-		rates = append(rates, f.PerSecond)
+		rates, costs = append(rates, f.PerSecond), append(costs, f.costs)
 	}
-	return measure.Figures{
+	return figures{measure.Figures{
 		Calls: calls, P50: schema.Duration(stats.Median(p50s)), P99: schema.Duration(stats.Median(p99s)),
 		PerSecond: stats.Median(rates),
-	}
+	}, medianCosts(costs)}
 }

@@ -16,7 +16,13 @@ import (
 type session struct {
 	crew      *proc.Crew
 	requester *proc.Child
-	others    []*proc.Child
+	others    []answerer
+}
+
+// answerer is a process of those who answer.
+type answerer struct {
+	role  string
+	child *proc.Child
 }
 
 // open starts all processes. A session that was not opened is closed already.
@@ -70,29 +76,44 @@ func (s *session) add(ctx context.Context, role string, config any) (roles.Addre
 	if err != nil {
 		return at, err
 	}
-	s.others = append(s.others, child)
+	s.others = append(s.others, answerer{role, child})
 	return at, nil
 }
 
-// settle has everybody collect their garbage; the requester does so by itself.
-func (s *session) settle(ctx context.Context) error {
-	for _, child := range s.others {
-		if err := child.Ask(ctx, struct{}{}, nil); err != nil {
-			return err
+// settle has everybody collect their garbage, and say what they have used before
+// and after that; the requester does so by itself.
+func (s *session) settle(ctx context.Context) ([]roles.Settled, error) {
+	all := make([]roles.Settled, len(s.others))
+	for i, o := range s.others {
+		if err := o.child.Ask(ctx, struct{}{}, &all[i]); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // measure measures one contender; a window without callers waits until it
 // answers as it should.
-func (s *session) measure(ctx context.Context, c contender, w measure.Window) (measure.Figures, error) {
+func (s *session) measure(ctx context.Context, c contender, w measure.Window) (figures, error) {
 	var f measure.Figures
-	if err := s.settle(ctx); err != nil {
-		return f, err
+	before, err := s.settle(ctx)
+	if err != nil {
+		return figures{}, err
 	}
 	if err := s.requester.Ask(ctx, roles.Request{Target: c.target, Window: w}, &f); err != nil {
-		return f, fmt.Errorf("the row %q with %d callers: %w", c.name, w.Callers, err)
+		return figures{}, fmt.Errorf("the row %q with %d callers: %w", c.name, w.Callers, err)
 	}
-	return f, nil
+	after, err := s.settle(ctx)
+	if err != nil {
+		return figures{}, err
+	}
+	sums := map[string]measure.Used{roles.Requester: f.Used}
+	for i, o := range s.others {
+		sums[o.role] = sums[o.role].Plus(after[i].Before.Since(before[i].After))
+	}
+	costs := map[string]Cost{}
+	for role, used := range sums {
+		costs[role] = perCall(used, f.Asked)
+	}
+	return figures{f, costs}, nil
 }

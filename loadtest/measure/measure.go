@@ -45,6 +45,10 @@ type Figures struct {
 	Most schema.Duration `json:"most"`
 	// PerSecond is the throughput of all callers together.
 	PerSecond float64 `json:"per_second"`
+	// Asked are all calls that were made, before and behind the window too, and
+	// Used is what they took of the process that asked.
+	Asked int64 `json:"asked"`
+	Used  Used  `json:"used"`
 }
 
 // Run keeps w.Callers asking for w.Warm and w.Long. The garbage of what was
@@ -55,6 +59,7 @@ func Run(ctx context.Context, w Window, call Call) (Figures, error) {
 		callers[i] = &caller{took: histogram()}
 	}
 	runtime.GC()
+	before := SoFar()
 	from := time.Now().Add(w.Warm.Std())
 	until := from.Add(w.Long.Std())
 	g, ctx := errgroup.WithContext(ctx)
@@ -69,7 +74,9 @@ func Run(ctx context.Context, w Window, call Call) (Figures, error) {
 			until = c.last
 		}
 	}
-	return figures(callers, until.Sub(from)), nil
+	f := figures(callers, until.Sub(from))
+	f.Used = SoFar().Since(before)
+	return f, nil
 }
 
 // Calls has callers make n calls together, for what can not be asked for ever:
@@ -78,6 +85,7 @@ func Calls(ctx context.Context, callers, n int, call func(ctx context.Context, i
 	all := make([]*caller, callers)
 	var next atomic.Int64
 	runtime.GC()
+	before := SoFar()
 	began := time.Now()
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range all {
@@ -89,6 +97,7 @@ func Calls(ctx context.Context, callers, n int, call func(ctx context.Context, i
 				if err := once(ctx, func(ctx context.Context) error { return call(ctx, i) }); err != nil {
 					return err
 				}
+				c.asked++
 				if err := c.record(time.Since(start)); err != nil {
 					return err
 				}
@@ -99,16 +108,20 @@ func Calls(ctx context.Context, callers, n int, call func(ctx context.Context, i
 	if err := g.Wait(); err != nil {
 		return Figures{}, err
 	}
-	return figures(all, time.Since(began)), nil
+	f := figures(all, time.Since(began))
+	f.Used = SoFar().Since(before)
+	return f, nil
 }
 
 // figures are what callers found together in so much time.
 func figures(callers []*caller, took time.Duration) Figures {
-	all := histogram()
+	all, asked := histogram(), int64(0)
 	for _, c := range callers {
 		all.Merge(c.took)
+		asked += c.asked
 	}
 	return Figures{
+		Asked:     asked,
 		Calls:     all.TotalCount(),
 		P50:       schema.Duration(all.ValueAtQuantile(50)),
 		P99:       schema.Duration(all.ValueAtQuantile(99)),
@@ -122,8 +135,9 @@ func histogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(2*pa
 
 // caller is one goroutine's loop; what it found is read after it ended.
 type caller struct {
-	took *hdrhistogram.Histogram
-	last time.Time // when its last counted call ended
+	took  *hdrhistogram.Histogram
+	last  time.Time // when its last counted call ended
+	asked int64     // all calls, counted or not
 }
 
 // loop asks until the window ends, and on until one call was counted: a window
@@ -134,6 +148,7 @@ func (c *caller) loop(ctx context.Context, call Call, from, until time.Time) err
 			return err
 		}
 		end := time.Now()
+		c.asked++
 		if end.After(from) && (!end.After(until) || c.last.IsZero()) {
 			if err := c.record(end.Sub(start)); err != nil {
 				return err
