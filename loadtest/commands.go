@@ -120,7 +120,7 @@ func benchCommand() *cobra.Command {
 			o.Repetitions = f.reps
 		}
 		o.Progress = c.ErrOrStderr()
-		return f.staged(c, func(s stage) (report, error) {
+		return f.staged(c, func(s stage) (outcome, error) {
 			o.Dir, o.Crew, o.Only = s.dir, s.crew, *only
 			return bench.Run(c.Context(), o)
 		})
@@ -144,7 +144,7 @@ func scaleCommand() *cobra.Command {
 			o.Repetitions = f.reps
 		}
 		o.Progress = c.ErrOrStderr()
-		return f.staged(c, func(s stage) (report, error) {
+		return f.staged(c, func(s stage) (outcome, error) {
 			o.Dir, o.Crew = s.dir, s.crew
 			return scale.Run(c.Context(), o)
 		})
@@ -170,7 +170,7 @@ func crashCommand() *cobra.Command {
 		if err := o.Check(); err != nil {
 			return usage{err}
 		}
-		return f.staged(c, func(s stage) (report, error) {
+		return f.staged(c, func(s stage) (outcome, error) {
 			o.Dir, o.Crew = s.dir, s.crew
 			return crash.Run(c.Context(), o)
 		})
@@ -198,7 +198,7 @@ func stateCommand() *cobra.Command {
 		if err := o.Check(); err != nil {
 			return usage{err}
 		}
-		return f.staged(c, func(s stage) (report, error) {
+		return f.staged(c, func(s stage) (outcome, error) {
 			o.Dir, o.Crew = s.dir, s.crew
 			return state.Run(c.Context(), o)
 		})
@@ -222,7 +222,7 @@ func shimCommand() *cobra.Command {
 			o.Repetitions = f.reps
 		}
 		o.Progress = c.ErrOrStderr()
-		return f.staged(c, func(s stage) (report, error) {
+		return f.staged(c, func(s stage) (outcome, error) {
 			o.Dir, o.Crew = s.dir, s.crew
 			return shim.Run(c.Context(), o)
 		})
@@ -246,7 +246,7 @@ func loopCommand() *cobra.Command {
 			o.Repetitions = f.reps
 		}
 		o.Progress = c.ErrOrStderr()
-		return f.staged(c, func(s stage) (report, error) {
+		return f.staged(c, func(s stage) (outcome, error) {
 			o.Dir, o.Crew = s.dir, s.crew
 			return loop.Run(c.Context(), o)
 		})

@@ -1,27 +1,34 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/hookfabric/hookfabric/loadtest/machine"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/report"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // measuring is what every command that measures can be told.
 type measuring struct {
-	json     string
-	log      string
-	profiles string
-	reps     int
-	quick    bool
-	noFail   bool
+	json, html, svg string
+	log, profiles   string
+	reps            int
+	quick, noFail   bool
 }
 
 func flags(c *cobra.Command) *measuring {
@@ -36,15 +43,20 @@ func flags(c *cobra.Command) *measuring {
 // outputs are the flags that say where to write to.
 func (f *measuring) outputs(c *cobra.Command) {
 	c.Flags().StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, too")
+	c.Flags().StringVar(&f.html, "html", "", "write the report with its plots as one page to `FILE`, too")
+	c.Flags().StringVar(&f.svg, "svg", "", "write each plot as a picture into `DIR`, too")
 	c.Flags().StringVar(&f.log, "log", "", "write what the processes log to `FILE`, and keep it")
 	c.Flags().StringVar(&f.profiles, "profiles", "", "write a CPU profile of each process into `DIR`")
 }
 
-// report is what every run ends with.
-type report interface {
-	Print(w io.Writer) error
-	OK() bool
-}
+// outcome is what every run ends with: a [result.Document], or what embeds one.
+type outcome interface{ OK() bool }
+
+// documented is an outcome that can be compared, drawn and shown in a browser.
+type documented interface{ Result() *result.Document }
+
+// printer is an outcome that has a table of its own for the terminal.
+type printer interface{ Print(w io.Writer) error }
 
 // stage is what a run needs besides its options; both are gone afterwards.
 type stage struct {
@@ -54,7 +66,7 @@ type stage struct {
 
 // staged runs on a stage of its own and reports. When the run goes wrong it
 // adds what the children said.
-func (f *measuring) staged(c *cobra.Command, run func(stage) (report, error)) error {
+func (f *measuring) staged(c *cobra.Command, run func(stage) (outcome, error)) error {
 	dir, err := os.MkdirTemp("", "loadtest-")
 	if err != nil {
 		return fmt.Errorf("making a directory for the run: %w", err)
@@ -65,25 +77,77 @@ func (f *measuring) staged(c *cobra.Command, run func(stage) (report, error)) er
 		return fmt.Errorf("making a log for the run: %w", err)
 	}
 	defer log.Close()
+	facts, began := machine.Here(), time.Now() // before the run is itself the load
 	r, err := run(stage{dir: dir, crew: &proc.Crew{Args: []string{"role", "--profiles", f.profiles}, Log: log}})
 	if err != nil {
 		return fmt.Errorf("%w%s", err, lastWords(log))
 	}
+	if r, ok := r.(documented); ok {
+		d := r.Result()
+		d.Scenario, d.Title = cmp.Or(d.Scenario, c.Name()), cmp.Or(d.Title, c.Short)
+		d.Started, d.Took, d.Machine, d.Command = began.UTC().Round(time.Millisecond), time.Since(began).Seconds(), facts, typed(c)
+	}
 	return f.finish(c, r)
 }
 
-// finish prints r, writes it where it was asked for, and fails if it should.
-func (f *measuring) finish(c *cobra.Command, r report) error {
-	if err := r.Print(c.OutOrStdout()); err != nil {
-		return err
+// typed is the command line, without what says where to write to: that is of
+// no use elsewhere.
+func typed(c *cobra.Command) string {
+	words := []string{c.CommandPath()}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if !slices.Contains([]string{"json", "html", "svg", "log", "profiles", "metrics"}, f.Name) {
+			words = append(words, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return strings.Join(append(words, c.Flags().Args()...), " ")
+}
+
+// finish prints r, writes it wherever it was asked for, whatever becomes of the
+// other places, and fails if it should.
+func (f *measuring) finish(c *cobra.Command, r outcome) error {
+	var errs []error
+	d, ok := r.(documented)
+	if p, own := r.(printer); own {
+		errs = append(errs, p.Print(c.OutOrStdout()))
+	} else if ok {
+		errs = append(errs, report.Print(c.OutOrStdout(), d.Result()))
 	}
 	if f.json != "" {
-		if err := write(f.json, r); err != nil {
-			return err
-		}
+		errs = append(errs, write(f.json, r))
+	}
+	if ok {
+		errs = append(errs, d.Result().Sound(), f.drawn(d.Result()))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	if !r.OK() && !f.noFail {
 		return errBudget
+	}
+	return nil
+}
+
+// drawn writes the page and the pictures that were asked for.
+func (f *measuring) drawn(d *result.Document) error {
+	var errs []error
+	if f.html != "" {
+		errs = append(errs, writePage(f.html, d))
+	}
+	if f.svg != "" {
+		_, err := report.Pictures(f.svg, d)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// writePage writes documents as HTML.
+func writePage(file string, docs ...*result.Document) error {
+	var page bytes.Buffer
+	if err := report.HTML(&page, docs...); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, page.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
 	}
 	return nil
 }

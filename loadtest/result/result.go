@@ -17,6 +17,8 @@ type Document struct {
 	// Started is when, Took how long in seconds.
 	Started time.Time `json:"started"`
 	Took    float64   `json:"took"`
+	// Command is what was typed, without the flags that say where to write to.
+	Command string `json:"command,omitzero"`
 	// Machine is where it ran, and with what.
 	Machine machine.Facts `json:"machine"`
 	// Figures are what can be compared with another run of the same scenario.
@@ -34,6 +36,9 @@ func (d *Document) OK() bool {
 	return !slices.ContainsFunc(d.Checks, func(c Check) bool { return !c.OK() }) &&
 		!slices.ContainsFunc(d.Figures, func(f Figure) bool { return !f.OK() })
 }
+
+// Result is the document itself, so that whatever embeds one can be asked for it.
+func (d *Document) Result() *Document { return d }
 
 // Check finds the check of that name and adds it if there is none yet.
 func (d *Document) Check(name string) *Check {

@@ -1,0 +1,81 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hookfabric/hookfabric/loadtest/result"
+)
+
+// figures are a run's figures as a table.
+func figures(d *result.Document) result.Table {
+	t := result.Table{Title: "figures", Columns: []string{"figure", "value", "95 % interval", "budget", ""}}
+	for _, f := range d.Figures {
+		t.Rows = append(t.Rows, []string{f.Name, value(f), interval(f), budget(f), kept(f)})
+	}
+	return t
+}
+
+// checks are a run's checks as a table.
+func checks(d *result.Document) result.Table {
+	t := result.Table{Title: "checks", Columns: []string{"check", "seen", "wrong", ""}}
+	for _, c := range d.Checks {
+		t.Rows = append(t.Rows, []string{c.Name, count(c.Seen), count(c.Wrong), held(c)})
+	}
+	return t
+}
+
+// grid writes a table in columns as wide as they need, numbers to the right.
+func grid(w io.Writer, t result.Table) error {
+	columns := len(t.Columns)
+	for _, row := range t.Rows {
+		columns = max(columns, len(row))
+	}
+	widths, right := make([]int, columns), make([]bool, columns)
+	for i := range columns {
+		widths[i], right[i] = measured(t, i)
+	}
+	var b strings.Builder
+	for _, row := range append([][]string{t.Columns}, t.Rows...) {
+		line := ""
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if right[i] {
+				line += pad + cell + "   "
+			} else {
+				line += cell + pad + "   "
+			}
+		}
+		fmt.Fprintln(&b, strings.TrimRight(line, " "))
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("printing a table: %w", err)
+	}
+	return nil
+}
+
+// measured is the width of a column, and whether it is one of numbers.
+func measured(t result.Table, column int) (width int, numbers bool) {
+	numbers = true
+	for i, row := range append([][]string{t.Columns}, t.Rows...) {
+		if column >= len(row) {
+			continue
+		}
+		width = max(width, utf8.RuneCountInString(row[column]))
+		if i > 0 && !numeric(row[column]) {
+			numbers = false
+		}
+	}
+	return width, numbers && len(t.Rows) > 0
+}
+
+// numeric reports whether a cell begins like a number, or has none.
+func numeric(cell string) bool {
+	for _, r := range strings.TrimLeft(cell, "+-−≤≥<>~ ") {
+		return unicode.IsDigit(r) || r == '–'
+	}
+	return true
+}

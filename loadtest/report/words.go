@@ -1,0 +1,108 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+)
+
+// interval is a figure's 95 % interval in its own unit, or nothing where no
+// samples say how sure it is.
+func interval(f result.Figure) string {
+	if f.Low == f.High {
+		return ""
+	}
+	s := units.For(f.Unit, f.Value)
+	return fmt.Sprintf("[%s %s]", s.Number(f.Low), s.Number(f.High))
+}
+
+// budget is what a figure must keep to, in words.
+func budget(f result.Figure) string {
+	if f.Budget == nil {
+		return ""
+	}
+	bound := "≤ "
+	switch f.Better {
+	case result.Higher:
+		bound = "≥ "
+	case result.Neither:
+		bound = ""
+	}
+	return bound + units.Value(*f.Budget, f.Unit)
+}
+
+// kept says whether a figure keeps its budget; nothing where there is none.
+func kept(f result.Figure) string {
+	switch {
+	case f.Budget == nil || f.Better == result.Neither:
+		return ""
+	case f.OK():
+		return "ok"
+	default:
+		return "OVER BUDGET"
+	}
+}
+
+// held says what came of a check.
+func held(c result.Check) string {
+	switch {
+	case c.OK():
+		return "ok"
+	case c.Wrong == 0:
+		return fmt.Sprintf("NOT TESTED: seen %s times instead of %s", count(c.Seen), count(c.Least))
+	default:
+		return "VIOLATION"
+	}
+}
+
+func count(n int64) string { return units.Thousands(fmt.Sprint(n)) }
+
+// circumstances say when and where a run was made, and how: a line each, a name
+// and what belongs to it.
+func circumstances(d *result.Document) [][2]string {
+	var all [][2]string
+	add := func(name, what string) {
+		if what != "" {
+			all = append(all, [2]string{name, what})
+		}
+	}
+	add("scenario", d.Scenario)
+	add("command", d.Command)
+	if !d.Started.IsZero() {
+		took := time.Duration(d.Took * float64(time.Second)).Round(100 * time.Millisecond)
+		add("when", fmt.Sprintf("%s, for %v", d.Started.UTC().Format("2006-01-02 15:04:05 UTC"), took))
+	}
+	if d.Machine.OS != "" {
+		add("machine", d.Machine.String())
+	}
+	return all
+}
+
+// summary says in a sentence what a run came to.
+func summary(d *result.Document) string {
+	broken, over, judged := 0, 0, 0
+	for _, c := range d.Checks {
+		if !c.OK() {
+			broken++
+		}
+	}
+	for _, f := range d.Figures {
+		if kept(f) != "" {
+			judged++
+		}
+		if !f.OK() {
+			over++
+		}
+	}
+	var parts []string
+	if len(d.Checks) > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d checks held", len(d.Checks)-broken, len(d.Checks)))
+	}
+	if judged > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d budgets kept", judged-over, judged))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,79 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// most is how long a file of a result may be: a run of days writes a hundredth of it.
+const most = 256 << 20
+
+// Read reads what a run wrote as JSON. What else its report has is passed over.
+func Read(r io.Reader) (*Document, error) {
+	body, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading a result: %w", err)
+	}
+	if len(body) > most {
+		return nil, fmt.Errorf("this is longer than %d MiB: no load test writes that much", most>>20)
+	}
+	d := new(Document)
+	if err := schema.Unmarshal(body, d); err != nil {
+		return nil, fmt.Errorf("this is not what a load test writes with --json: %w", err)
+	}
+	if d.Scenario == "" {
+		return nil, errors.New("this is JSON, but not what a load test writes with --json: it names no scenario")
+	}
+	if err := d.Sound(); err != nil {
+		return nil, fmt.Errorf("this is no sound result: %w", err)
+	}
+	return d, nil
+}
+
+// ReadFile reads the result in a file.
+func ReadFile(name string) (*Document, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading a result: %w", err)
+	}
+	defer f.Close()
+	d, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return d, nil
+}
+
+// Sound says what of the document contradicts itself: all of it.
+func (d *Document) Sound() error {
+	var errs []error
+	names := map[string]bool{}
+	for _, f := range d.Figures {
+		if f.Name == "" || names[f.Name] {
+			errs = append(errs, fmt.Errorf("two figures have the name %q, or one has none", f.Name))
+		}
+		names[f.Name] = true
+		if !(f.Low <= f.Value && f.Value <= f.High) {
+			errs = append(errs, fmt.Errorf("the figure %q is %v, outside its interval from %v to %v", f.Name, f.Value, f.Low, f.High))
+		}
+	}
+	for _, p := range d.Plots {
+		for _, l := range p.Lines {
+			errs = append(errs, l.sound(p.Title))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sound says whether a line has as many of everything.
+func (l Line) sound(plot string) error {
+	n := len(l.X)
+	if len(l.Y) != n || len(l.Low) != 0 && len(l.Low) != n || len(l.Low) != len(l.High) {
+		return fmt.Errorf("in the plot %q the line %q has %d x, %d y, %d low and %d high", plot, l.Name, n, len(l.Y), len(l.Low), len(l.High))
+	}
+	return nil
+}
