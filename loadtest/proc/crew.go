@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -68,7 +69,7 @@ type Child struct {
 	ended   chan struct{}
 	failure error
 	// killed is that Kill ended it.
-	killed bool
+	killed atomic.Bool
 }
 
 func started(cmd *exec.Cmd, role string) (*Child, error) {
@@ -145,16 +146,36 @@ func decoded(line []byte, value any) error {
 }
 
 // Kill ends the child and its whole group at once, as a power cut would, and
-// waits until it is gone. Nothing is wrong with a child that ended so. It must
-// not run beside an Ask or a Stop of the same child.
+// waits until it is gone. Nothing is wrong with a child that ended so. An Ask
+// beside it ends with an error; a Stop must not run beside it.
 func (c *Child) Kill() error {
-	c.killed = true
+	c.killed.Store(true)
 	select {
 	case <-c.ended: // its id may be another process's by now
 		return nil
 	default:
 		return c.kill()
 	}
+}
+
+// Freeze stops the child and its whole group where they are, as a machine does
+// that has no time for them. They are there, and do nothing, until [Child.Thaw].
+func (c *Child) Freeze() error { return c.signal(syscall.SIGSTOP) }
+
+// Thaw has the child and its group go on.
+func (c *Child) Thaw() error { return c.signal(syscall.SIGCONT) }
+
+// signal sends a signal to the child's group, unless that has ended.
+func (c *Child) signal(s syscall.Signal) error {
+	select {
+	case <-c.ended: // its id may be another process's by now
+		return nil
+	default:
+	}
+	if err := syscall.Kill(-c.Pid(), s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("sending %v to the role %s: %w", s, c.role, err)
+	}
+	return nil
 }
 
 // Ended is closed once the child was waited for, whatever ended it.
@@ -166,7 +187,7 @@ func (c *Child) Pid() int { return c.cmd.Process.Pid }
 // Stop closes the child's input, waits until it has ended, and ends it and its
 // whole group by force if it does not. A second Stop does nothing.
 func (c *Child) Stop() error {
-	if c.killed {
+	if c.killed.Load() {
 		return nil
 	}
 	_ = c.in.Close() // it may have ended, and closed the pipe, by itself
