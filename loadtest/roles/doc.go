@@ -23,6 +23,7 @@ const (
 	HookWorker   = "hookworker"
 	Waiter       = "waiter"
 	Tap          = "tap"
+	Node         = "node"
 )
 
 // All maps the roles' names to what starts them.
@@ -37,6 +38,7 @@ func All() map[string]proc.Start {
 		HookWorker:   proc.Started(startHookWorker),
 		Waiter:       proc.Started(startWaiter),
 		Tap:          proc.Started(startTap),
+		Node:         proc.Started(startNode),
 	}
 }
 

@@ -39,6 +39,8 @@ type BrokerConfig struct {
 type WorkerConfig struct {
 	// NATS is the broker's server.
 	NATS string `json:"nats"`
+	// Creds is the file of its credentials; empty: it needs none.
+	Creds string `json:"creds,omitzero"`
 	// Pool is the one pool it serves.
 	Pool string `json:"pool"`
 }
@@ -73,7 +75,7 @@ func startHookWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 	if err != nil {
 		return nil, err
 	}
-	role := run(ctx, hookworker.Main, "--nats", c.NATS, "--pool", c.Pool, "--http", web)
+	role := run(ctx, hookworker.Main, "--nats", c.NATS, "--creds", c.Creds, "--pool", c.Pool, "--http", web)
 	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
 		return nil, errors.Join(err, role.close())
 	}

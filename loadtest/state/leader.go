@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -123,7 +124,7 @@ func (s *site) lose(ctx context.Context, tellers []*proc.Child, prefix string) (
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	child, err := s.crew.Start(ctx, nodeRole, dead.config, nil)
+	child, err := s.crew.Start(ctx, roles.Node, dead.config, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -18,19 +18,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The names of this package's roles.
-const (
-	tellerRole = "teller"
-	nodeRole   = "node"
-)
+// tellerRole is the name of this package's role.
+const tellerRole = "teller"
 
 // Roles are the roles of this package.
 func Roles() map[string]proc.Start {
-	return map[string]proc.Start{
-		tellerRole: proc.Started(startTeller),
-		nodeRole:   proc.Started(startNode),
-	}
+	return map[string]proc.Start{tellerRole: proc.Started(startTeller)}
 }
+
+// localhost is the only interface that a load test uses.
+const localhost = "127.0.0.1"
 
 // servers is how many a cluster has.
 const servers = 3
@@ -51,7 +48,7 @@ type site struct {
 
 // A node is one server of a cluster, whoever is up in its place.
 type node struct {
-	config NodeConfig
+	config roles.NodeConfig
 	child  *proc.Child
 }
 
@@ -139,12 +136,12 @@ func (s *site) servers(ctx context.Context, dir string, sync time.Duration) ([]s
 	}
 	var urls []string
 	for i := range servers {
-		c := NodeConfig{
+		c := roles.NodeConfig{
 			Name: fmt.Sprintf("node-%d", i), Dir: filepath.Join(dir, fmt.Sprint(i)),
 			Listen: ports[i], Route: ports[servers+i], Routes: ports[servers:], Sync: schema.Duration(sync),
 		}
 		var at roles.Address
-		child, err := s.crew.Start(ctx, nodeRole, c, &at)
+		child, err := s.crew.Start(ctx, roles.Node, c, &at)
 		if err != nil {
 			return nil, err
 		}

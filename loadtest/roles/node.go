@@ -1,4 +1,4 @@
-package state
+package roles
 
 import (
 	"context"
@@ -10,20 +10,20 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/hookfabric/hookfabric/loadtest/proc"
-	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A NodeConfig is what a server of a cluster is to be started with.
+// A NodeConfig is what a NATS server without a broker is to be started with.
 type NodeConfig struct {
 	Name string `json:"name"`
 	// Dir is a directory of its own.
 	Dir string `json:"dir"`
-	// Listen and Route are the ports for clients and for the other servers.
+	// Listen and Route are the ports for clients and for the other servers of its
+	// cluster; no Route: it is in none.
 	Listen int `json:"listen"`
-	Route  int `json:"route"`
+	Route  int `json:"route,omitzero"`
 	// Routes are the others', and its own.
-	Routes []int `json:"routes"`
+	Routes []int `json:"routes,omitzero"`
 	// Sync is how often it syncs to disk; 0: at every write.
 	Sync schema.Duration `json:"sync"`
 }
@@ -39,7 +39,9 @@ func startNode(_ context.Context, c NodeConfig) (*proc.Role, error) {
 	o := &server.Options{
 		ServerName: c.Name, Host: localhost, Port: c.Listen, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: c.Dir, SyncAlways: c.Sync == 0, SyncInterval: c.Sync.Std(), MaxPayload: schema.MaxPayload,
-		Cluster: server.ClusterOpts{Name: "loadtest", Host: localhost, Port: c.Route},
+	}
+	if c.Route != 0 {
+		o.Cluster = server.ClusterOpts{Name: "loadtest", Host: localhost, Port: c.Route}
 	}
 	for _, port := range c.Routes {
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("%s:%d", localhost, port)})
@@ -57,5 +59,5 @@ func startNode(_ context.Context, c NodeConfig) (*proc.Role, error) {
 	if !s.ReadyForConnections(upIn) {
 		return nil, errors.Join(fmt.Errorf("the server %s took no connections within %v", c.Name, upIn), stop())
 	}
-	return &proc.Role{Facts: roles.Address{URL: s.ClientURL()}, Close: stop}, nil
+	return &proc.Role{Facts: Address{URL: s.ClientURL()}, Close: stop}, nil
 }
