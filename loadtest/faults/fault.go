@@ -1,0 +1,165 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Kind is one way in which things go wrong.
+type Kind string
+
+// The kinds of faults.
+const (
+	// Kill is kill -9 of the whole process group; a new process takes its place.
+	Kill Kind = "kill"
+	// Stop is SIGSTOP: the process is there and does nothing, until it goes on.
+	Stop Kind = "stop"
+	// Delay makes the member's network slower, both ways.
+	Delay Kind = "delay"
+	// Slow bounds the bandwidth of the member's network, both ways.
+	Slow Kind = "slow"
+	// Cut lets nothing through the member's network; its connections stay open.
+	Cut Kind = "cut"
+	// Reset closes all connections of the member at once.
+	Reset Kind = "reset"
+)
+
+// Kinds are all kinds of faults.
+func Kinds() []Kind { return []Kind{Kill, Stop, Delay, Slow, Cut, Reset} }
+
+// OnLink reports whether the fault is one of the network, so that it needs a [Link].
+func (k Kind) OnLink() bool { return k == Delay || k == Slow || k == Cut || k == Reset }
+
+// lasts reports whether the fault takes a time that somebody has to say.
+func (k Kind) lasts() bool { return k != Kill && k != Reset }
+
+// A Fault is something that is done to members of a field.
+type Fault struct {
+	// Kind is what is done.
+	Kind Kind `yaml:"kind" json:"kind"`
+	// Member is a member's name or a glob: one of those that match is drawn anew
+	// each time. All: it is done to all of them at once.
+	Member string `yaml:"member" json:"member"`
+	All    bool   `yaml:"all,omitempty" json:"all,omitzero"`
+	// At is when it is done, from the beginning of the load; with Every again so often.
+	At    schema.Duration `yaml:"at,omitempty" json:"at,omitzero"`
+	Every schema.Duration `yaml:"every,omitempty" json:"every,omitzero"`
+	// For is how long it lasts. A killed process stays away so long; 0: a short
+	// while, drawn at random.
+	For schema.Duration `yaml:"for,omitempty" json:"for,omitzero"`
+	// Latency is what a delay adds to each way, and Jitter up to how much more.
+	Latency schema.Duration `yaml:"latency,omitempty" json:"latency,omitzero"`
+	Jitter  schema.Duration `yaml:"jitter,omitempty" json:"jitter,omitzero"`
+	// Rate is what a slow network carries, in bytes per second and direction.
+	Rate int64 `yaml:"rate,omitempty" json:"rate,omitzero"`
+}
+
+func (f Fault) String() string {
+	switch f.Kind {
+	case Kill:
+		return "kill -9 " + f.Member
+	case Delay:
+		return fmt.Sprintf("delay %s by %v", f.Member, f.Latency)
+	case Slow:
+		return fmt.Sprintf("slow %s to %d B/s", f.Member, f.Rate)
+	default:
+		return string(f.Kind) + " " + f.Member
+	}
+}
+
+// Check says in sentences what is wrong with the fault, where the field has
+// these members. Members that are nil are not known yet.
+func (f Fault) Check(members []string) []string {
+	var wrong []string
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	if !slices.Contains(Kinds(), f.Kind) {
+		say("there is no fault of the kind %q; write one of %v", f.Kind, Kinds())
+	}
+	if f.Member == "" {
+		say("the fault names no member; write a name or a glob such as \"worker-*\"")
+	} else if _, err := path.Match(f.Member, ""); err != nil {
+		say("the member %q is no glob: %v", f.Member, err)
+	} else if members != nil && len(Matching(f.Member, members)) == 0 {
+		say("no member is called %q; there are %s", f.Member, strings.Join(members, ", "))
+	}
+	return append(append(wrong, f.checkTimes()...), f.checkNetwork()...)
+}
+
+func (f Fault) checkTimes() (wrong []string) {
+	if f.At < 0 || f.Every < 0 || f.For < 0 {
+		wrong = append(wrong, fmt.Sprintf("a fault's times can not be negative, as are at: %v, every: %v, for: %v", f.At, f.Every, f.For))
+	}
+	if f.Kind.lasts() && f.For == 0 && slices.Contains(Kinds(), f.Kind) {
+		wrong = append(wrong, fmt.Sprintf("a fault of the kind %s ends some time: write for: how long it lasts", f.Kind))
+	}
+	if f.Kind == Reset && f.For != 0 {
+		wrong = append(wrong, "a reset is one moment and has no for:")
+	}
+	if f.Every > 0 && f.Every <= f.For {
+		wrong = append(wrong, fmt.Sprintf("a fault that lasts %v can not be done every %v", f.For, f.Every))
+	}
+	return wrong
+}
+
+func (f Fault) checkNetwork() (wrong []string) {
+	switch {
+	case f.Kind == Delay && f.Latency <= 0:
+		wrong = append(wrong, "a delay needs its latency: write latency: 50ms")
+	case f.Kind != Delay && (f.Latency != 0 || f.Jitter != 0):
+		wrong = append(wrong, fmt.Sprintf("only a delay has a latency and a jitter, not a fault of the kind %s", f.Kind))
+	case f.Jitter < 0:
+		wrong = append(wrong, fmt.Sprintf("a jitter can not be negative, as is %v", f.Jitter))
+	}
+	switch {
+	case f.Kind == Slow && f.Rate <= 0:
+		wrong = append(wrong, "a slow network needs its rate in bytes per second: write rate: 65536")
+	case f.Kind != Slow && f.Rate != 0:
+		wrong = append(wrong, fmt.Sprintf("only a slow network has a rate, not a fault of the kind %s", f.Kind))
+	}
+	return wrong
+}
+
+// Conditions are what the fault makes of a link.
+func (f Fault) Conditions() Conditions {
+	return Conditions{
+		Latency: f.Latency.Std(), Jitter: f.Jitter.Std(), Rate: f.Rate, Cut: f.Kind == Cut,
+	}
+}
+
+// Matching are the members that a name or glob means.
+func Matching(glob string, members []string) []string {
+	var all []string
+	for _, m := range members {
+		if ok, err := path.Match(glob, m); err == nil && ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// Pick are the members that the fault is done to this time: one of those that
+// it means, or all of them.
+func (f Fault) Pick(members []string, random *rand.Rand) []string {
+	all := Matching(f.Member, members)
+	if f.All || len(all) < 2 {
+		return all
+	}
+	return []string{all[random.IntN(len(all))]}
+}
+
+// away is how long a killed process stays away.
+func (f Fault) away() time.Duration {
+	if f.For > 0 {
+		return f.For.Std()
+	}
+	return rand.N(awayMost)
+}
+
+// awayMost is how long a killed process stays away at most, if nobody says.
+const awayMost = time.Second

@@ -1,0 +1,102 @@
+package faults
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func seconds(n float64) schema.Duration { return schema.Duration(n * float64(time.Second)) }
+
+func TestWhatIsWrongWithAFault(t *testing.T) {
+	members := []string{"broker-1", "worker-1", "worker-2"}
+	for name, c := range map[string]struct {
+		fault Fault
+		want  string // empty: nothing is wrong
+	}{
+		"a kill needs nothing but a member":         {Fault{Kind: Kill, Member: "broker-1"}, ""},
+		"a glob means those that it matches":        {Fault{Kind: Kill, Member: "worker-*"}, ""},
+		"a stop that lasts":                         {Fault{Kind: Stop, Member: "worker-1", For: seconds(1)}, ""},
+		"a delay with its latency":                  {Fault{Kind: Delay, Member: "*", For: seconds(1), Latency: seconds(.1), Jitter: seconds(.1)}, ""},
+		"a slow network with its rate":              {Fault{Kind: Slow, Member: "*", For: seconds(1), Rate: 1000}, ""},
+		"again and again":                           {Fault{Kind: Cut, Member: "*", For: seconds(1), Every: seconds(2)}, ""},
+		"an unknown kind":                           {Fault{Kind: "flood", Member: "broker-1"}, "no fault of the kind"},
+		"no member":                                 {Fault{Kind: Kill}, "names no member"},
+		"a member that is not there":                {Fault{Kind: Kill, Member: "shim-1"}, "broker-1, worker-1"},
+		"no glob":                                   {Fault{Kind: Kill, Member: "[a"}, "is no glob"},
+		"a stop that never ends":                    {Fault{Kind: Stop, Member: "worker-1"}, "ends some time"},
+		"a reset that lasts":                        {Fault{Kind: Reset, Member: "worker-1", For: seconds(1)}, "one moment"},
+		"more often than it can be":                 {Fault{Kind: Stop, Member: "*", For: seconds(2), Every: seconds(1)}, "can not be done every 1s"},
+		"a time that is negative":                   {Fault{Kind: Kill, Member: "*", At: -1}, "can not be negative"},
+		"a delay without a latency":                 {Fault{Kind: Delay, Member: "*", For: seconds(1)}, "needs its latency"},
+		"a jitter that is negative":                 {Fault{Kind: Delay, Member: "*", For: seconds(1), Latency: seconds(1), Jitter: -1}, "jitter can not be negative"},
+		"a latency for a kill":                      {Fault{Kind: Kill, Member: "*", Latency: seconds(1)}, "only a delay"},
+		"a slow network without a rate":             {Fault{Kind: Slow, Member: "*", For: seconds(1)}, "needs its rate"},
+		"a rate for a cut":                          {Fault{Kind: Cut, Member: "*", For: seconds(1), Rate: 5}, "only a slow network"},
+		"a fault of which nothing is right at once": {Fault{Kind: Cut, Rate: 5, At: -1}, "names no member\na fault's times"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := strings.Join(c.fault.Check(members), "\n")
+			if c.want == "" && got != "" || c.want != "" && !containsAll(got, c.want) {
+				t.Errorf("it says %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// containsAll looks for each line of want.
+func containsAll(s, want string) bool {
+	for line := range strings.SplitSeq(want, "\n") {
+		if !strings.Contains(s, line) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestAFaultIsWrittenInYAML(t *testing.T) {
+	const text = `
+- {kind: kill, member: "broker-*", at: 10s, every: 1m}
+- {kind: delay, member: worker-1, at: 5s, for: 2s, latency: 50ms, jitter: 10ms}
+- {kind: slow, member: driver-1, for: 1s, rate: 65536, all: true}
+`
+	var got []Fault
+	if err := yaml.Load([]byte(text), &got, yaml.WithKnownFields()); err != nil {
+		t.Fatal(err)
+	}
+	want := []Fault{
+		{Kind: Kill, Member: "broker-*", At: seconds(10), Every: seconds(60)},
+		{Kind: Delay, Member: "worker-1", At: seconds(5), For: seconds(2), Latency: seconds(.05), Jitter: seconds(.01)},
+		{Kind: Slow, Member: "driver-1", For: seconds(1), Rate: 65536, All: true},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestOneOfAGlobIsDrawnOrAllAre(t *testing.T) {
+	members := []string{"broker-1", "worker-1", "worker-2", "worker-3"}
+	random := rand.New(rand.NewPCG(1, 2))
+	drawn := map[string]int{}
+	for range 300 {
+		got := Fault{Member: "worker-*"}.Pick(members, random)
+		if len(got) != 1 {
+			t.Fatalf("it picked %v", got)
+		}
+		drawn[got[0]]++
+	}
+	if len(drawn) != 3 || drawn["broker-1"] > 0 {
+		t.Errorf("of three workers it picked %v", drawn)
+	}
+	if got := (Fault{Member: "worker-*", All: true}).Pick(members, random); !slices.Equal(got, members[1:]) {
+		t.Errorf("all workers are %v", got)
+	}
+}
