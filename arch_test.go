@@ -106,7 +106,7 @@ func rooms() map[string]room {
 			modules: []string{modCobra, modNATS, modProm, modUUID},
 		},
 		"loadtest/...": {
-			own: []string{"schema", "bus", "bus/client", "bus/client/loop", "workers", "cmd/agentshim/daemon", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
+			own: []string{"schema", "schema/hooksyaml", "bus", "bus/client", "bus/client/loop", "workers", "cmd/agentshim/daemon", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modServer, modUUID, modJSON, "golang.org/x/sync", "golang.org/x/sys",
 				"github.com/HdrHistogram/hdrhistogram-go"},
 		},

@@ -46,8 +46,8 @@ func audited(entries ...Entry) *Audit {
 	return a
 }
 
-// faults are the kinds of what was found, with their counts.
-func faults(f Findings) string {
+// found are the kinds of what was found, with their counts.
+func found(f Findings) string {
 	var all []string
 	for _, v := range f.Violations() {
 		if v.Kind.Count > 0 {
@@ -162,7 +162,7 @@ func TestTheAudit(t *testing.T) {
 				killed[k] = true
 			}
 			f := audited(c.entries...).Judge(killed)
-			if got := faults(f); got != c.want {
+			if got := found(f); got != c.want {
 				t.Errorf("found %q, want %q", got, c.want)
 			}
 			if ok := !strings.ContainsAny(strings.ReplaceAll(c.want, "excused", ""), "abcdefghijklmnopqrstuvwxyz"); f.OK() != ok {
@@ -210,7 +210,7 @@ func TestAnyLossIsFound(t *testing.T) {
 			entries = append(entries, handed("s", "again", twice))
 			want = "1 lost, 1 duplicated"
 		}
-		if got := faults(audited(entries...).Judge(nil)); got != want {
+		if got := found(audited(entries...).Judge(nil)); got != want {
 			t.Errorf("found %q, want %q", got, want)
 		}
 	})

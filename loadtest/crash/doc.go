@@ -6,6 +6,6 @@
 // What counts is written down where it happens, and package audit holds it
 // against each other and against the list of the killed.
 //
-// shim.go is the processes with agents, fault.go kills, run.go is the run and
-// report.go what comes of it.
+// shim.go is the processes with agents, field.go puts all of them up and says
+// when each is killed, run.go is the run and report.go what comes of it.
 package crash

@@ -2,14 +2,18 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/loadtest/audit"
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
@@ -18,16 +22,14 @@ import (
 
 // The shape of the field.
 const (
-	hookworkers    = 3
-	producers      = 2
-	agentsPerShim  = 25
-	lanes          = 2
-	pool           = "crew"
-	think          = 800 * time.Millisecond
-	shimRole       = "shim"
-	producerRole   = "producer"
-	firstPort      = 20_000
-	portsAfterThat = 10_000
+	hookworkers   = 3
+	producers     = 2
+	agentsPerShim = 25
+	lanes         = 2
+	pool          = "crew"
+	think         = 800 * time.Millisecond
+	shimRole      = "shim"
+	producerRole  = "producer"
 )
 
 // Roles are the roles of this package.
@@ -38,45 +40,37 @@ func Roles() map[string]proc.Start {
 	}
 }
 
-// field makes the field, with nobody up.
-func (o Options) field() (*field, error) {
-	hooks, err := o.write()
+// open puts up the fabric, and then those who use it.
+func (o Options) open(ctx context.Context) (*run, error) {
+	f, err := field.Open(ctx, field.Config{
+		Kind: field.Local, Workers: hookworkers, Hooks: hooksYAML(), Pool: pool,
+	}, field.Site{Dir: o.Dir, Crew: o.Crew})
 	if err != nil {
 		return nil, err
 	}
-	listen, err := freeAddress()
-	if err != nil {
-		return nil, err
+	r := &run{Options: o, field: f, began: time.Now(), audit: audit.New()}
+	if err := r.people(ctx); err != nil {
+		return nil, errors.Join(err, r.stop())
 	}
-	f := &field{
-		Options: o, nats: "nats://" + listen, began: time.Now(), audit: audit.New(),
-		deaths: deaths{killed: map[string]bool{}, counts: map[string]int{}},
-	}
-	f.victims = append(f.victims, &victim{
-		kind: roles.Broker, name: roles.Broker, role: roles.Broker, every: o.every(1),
-		config: func(string) any {
-			return roles.BrokerConfig{Hooks: hooks, Data: filepath.Join(o.Dir, "data"), Listen: listen}
-		},
-	})
-	for i := range hookworkers {
-		f.victims = append(f.victims, &victim{
-			kind: roles.HookWorker, name: fmt.Sprintf("%s-%d", roles.HookWorker, i), role: roles.HookWorker, every: o.every(2),
-			config: func(string) any { return roles.WorkerConfig{NATS: f.nats, Pool: pool} },
-		})
-	}
-	if err := f.people(); err != nil {
-		return nil, err
-	}
-	for _, v := range f.victims {
-		if len(o.Kill) > 0 && !slices.Contains(o.Kill, v.kind) {
-			v.every = 0
-		}
-	}
-	return f, nil
+	return r, nil
+}
+
+// times is how many times less often than the broker each kind of process dies.
+func times() map[string]int {
+	return map[string]int{roles.Broker: 1, roles.HookWorker: 2, shimRole: 4, producerRole: 3}
 }
 
 // Kinds are the kinds of processes that are killed.
 func Kinds() []string { return []string{roles.Broker, roles.HookWorker, shimRole, producerRole} }
+
+// kindOf is the kind of a member of the field.
+func kindOf(member string) string {
+	kind, _, _ := strings.Cut(member, "-")
+	if kind == field.Worker {
+		return roles.HookWorker
+	}
+	return kind
+}
 
 // every is about how long each of a kind lives that dies so many times less
 // often than the broker, but once at least.
@@ -85,79 +79,93 @@ func (o *Options) every(times int) time.Duration {
 	return min(time.Duration(times)*broker, o.faults()*6/10)
 }
 
+// kills are the moments at which members are killed: each lives half to one and
+// a half of what its kind lives on average.
+func (o *Options) kills(members []string) []faults.Fault {
+	var all []faults.Fault
+	for _, m := range members {
+		kind := kindOf(m)
+		if len(o.Kill) > 0 && !slices.Contains(o.Kill, kind) {
+			continue
+		}
+		every := o.every(times()[kind])
+		for at := every/2 + rand.N(every); at < o.faults(); at += every/2 + rand.N(every) {
+			all = append(all, faults.Fault{Kind: faults.Kill, Member: m, At: schema.Duration(at)})
+		}
+	}
+	return all
+}
+
+// killed counts the members that were killed, by kind.
+func (r *run) killed() map[string]int {
+	counts := map[string]int{}
+	for by := range r.field.Killed() {
+		counts[kindOf(by)]++
+	}
+	return counts
+}
+
 // people adds the shims and the producers, and opens their logs.
-func (f *field) people() error {
-	agents := make([]string, f.Agents)
+func (r *run) people(ctx context.Context) error {
+	agents := make([]string, r.Agents)
 	for i := range agents {
 		agents[i] = fmt.Sprintf("agent-%03d", i)
 	}
-	for i := 0; i*agentsPerShim < len(agents); i++ {
-		name := fmt.Sprintf("%s-%d", shimRole, i)
-		log, err := f.log(name)
+	i := 0
+	for mine := range slices.Chunk(agents, agentsPerShim) {
+		err := r.add(ctx, fmt.Sprintf("%s-%d", shimRole, i), shimRole, func(at field.At, log string) any {
+			return ShimConfig{NATS: at.NATS, Log: log, By: at.By, Agents: mine, Lanes: lanes, Think: schema.Duration(think)}
+		})
 		if err != nil {
 			return err
 		}
-		mine := agents[i*agentsPerShim : min((i+1)*agentsPerShim, len(agents))]
-		f.victims = append(f.victims, &victim{
-			kind: shimRole, name: name, role: shimRole, every: f.every(4),
-			config: func(by string) any {
-				return ShimConfig{NATS: f.nats, Log: log, By: by, Agents: mine, Lanes: lanes, Think: schema.Duration(think)}
-			},
-		})
+		i++
 	}
-	each := (f.Injections-1)/(producers*len(agents)*len(audit.Sources())) + 1
-	f.all = each * producers * len(agents) * len(audit.Sources())
+	each := (r.Injections-1)/(producers*len(agents)*len(audit.Sources())) + 1
+	r.all = each * producers * len(agents) * len(audit.Sources())
 	for i := range producers {
 		name := fmt.Sprintf("%s-%d", producerRole, i)
-		log, err := f.log(name)
+		err := r.add(ctx, name, producerRole, func(at field.At, log string) any {
+			return audit.ProducerConfig{
+				NATS: at.NATS, Log: log, By: at.By, Producer: name, Agents: agents, Each: each,
+				Until: r.began.Add(r.For * 9 / 10).UnixNano(),
+			}
+		})
 		if err != nil {
 			return err
 		}
-		f.victims = append(f.victims, &victim{
-			kind: producerRole, name: name, role: producerRole, every: f.every(3),
-			config: func(by string) any {
-				return audit.ProducerConfig{
-					NATS: f.nats, Log: log, By: by, Producer: name, Agents: agents, Each: each,
-					Until: f.began.Add(f.For * 9 / 10).UnixNano(),
-				}
-			},
-		})
 	}
 	return nil
 }
 
+// add adds a process with a log.
+func (r *run) add(ctx context.Context, name, role string, config func(at field.At, log string) any) error {
+	log, err := r.log(name)
+	if err != nil {
+		return err
+	}
+	_, err = r.field.Add(ctx, field.Member{Name: name, Role: role, Config: func(at field.At) any { return config(at, log) }})
+	return err
+}
+
 // log opens the log of somebody for the audit.
-func (f *field) log(name string) (string, error) {
-	file := filepath.Join(f.Dir, name+".log")
-	r, err := audit.OpenReader(file)
+func (r *run) log(name string) (string, error) {
+	file := filepath.Join(r.Dir, name+".log")
+	l, err := audit.OpenReader(file)
 	if err != nil {
 		return "", err
 	}
-	f.logs = append(f.logs, r)
+	r.logs = append(r.logs, l)
 	return file, nil
-}
-
-// freeAddress finds an address that nobody listens on, outside of the ports
-// that systems give to outgoing connections: one of those could take it while
-// the broker is dead.
-func freeAddress() (string, error) {
-	for port := firstPort; port < firstPort+portsAfterThat; port++ {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		return l.Addr().String(), l.Close()
-	}
-	return "", fmt.Errorf("no port from %d to %d is free", firstPort, firstPort+portsAfterThat-1)
 }
 
 // pending asks the fabric what it still holds, when all should be delivered and
 // known to be: a last check of its own books against the logs. A fabric that
 // does not say is not all right either.
-func (f *field) pending(ctx context.Context, r *Report) error {
+func (r *run) pending(ctx context.Context, to *Report) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, lease, fmt.Errorf("the broker did not say within %v what is pending", lease))
 	defer cancel()
-	nc, err := bus.Connect(ctx, bus.Options{URL: f.nats, Name: "loadtest crash"})
+	nc, err := bus.Connect(ctx, bus.Options{URL: r.field.URL("audit"), Name: "loadtest crash"})
 	if err != nil {
 		return err
 	}
@@ -165,7 +173,7 @@ func (f *field) pending(ctx context.Context, r *Report) error {
 	for {
 		a := schema.PendingAnswer{Total: -1}
 		err := roles.Control(ctx, nc, roles.Verb{Verb: schema.VerbPending}, schema.PendingRequest{Limit: 10}, &a)
-		r.Pending = a.Total
+		to.Pending = a.Total
 		if err == nil && a.Total == 0 {
 			return nil
 		}

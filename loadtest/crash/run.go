@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookfabric/hookfabric/loadtest/audit"
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/machine"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
@@ -72,73 +72,70 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	facts := machine.Here() // before the run is itself the load
-	f, err := o.field()
+	r, err := o.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r, err := f.run(ctx)
-	if err = errors.Join(err, f.stop()); err != nil {
+	report, err := r.run(ctx)
+	if err = errors.Join(err, r.stop()); err != nil {
 		return nil, err
 	}
-	f.judge(r)
-	r.Machine = facts
-	return r, nil
+	r.judge(report)
+	report.Machine = facts
+	return report, nil
 }
 
-// field is where it all happens.
-type field struct {
+// run is a run under way.
+type run struct {
 	Options
-	nats    string
-	began   time.Time
-	deaths  deaths
-	victims []*victim // in the order of their start
-	logs    []*audit.Reader
-	audit   *audit.Audit
-	all     int // injections
+	field *field.Field
+	began time.Time
+	logs  []*audit.Reader
+	audit *audit.Audit
+	all   int // injections
 }
 
 // run is the run itself; what it returns is without the audit's findings.
-func (f *field) run(ctx context.Context) (*Report, error) {
-	for _, v := range f.victims {
-		if err := v.start(ctx, f.Crew); err != nil {
-			return nil, err
-		}
-	}
-	faults := make(chan struct{})
-	ended := time.AfterFunc(f.faults(), func() { close(faults) })
-	defer ended.Stop()
+func (r *run) run(ctx context.Context) (*Report, error) {
+	schedule := &faults.Schedule{Faults: r.kills(r.field.Members()), For: r.faults()}
+	report := &Report{Agents: r.Agents, For: schema.Duration(r.For), Faults: schema.Duration(r.faults())}
 	g, together := errgroup.WithContext(ctx)
-	for _, v := range f.victims {
-		g.Go(func() error { return v.suffer(together, faults, f.Crew, &f.deaths) })
-	}
-	r := &Report{Agents: f.Agents, For: schema.Duration(f.For), Faults: schema.Duration(f.faults())}
-	g.Go(func() error { return f.loaded(together, r) })
+	over := make(chan struct{})
+	g.Go(func() error {
+		_, err := schedule.Run(together, r.field)
+		return err
+	})
+	g.Go(func() error { return r.field.Watch(together, over) })
+	g.Go(func() error {
+		defer close(over)
+		return r.loaded(together, report)
+	})
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	return r, f.last(ctx, r)
+	return report, r.last(ctx, report)
 }
 
 // loaded waits for the load's end, and then until all was handed over or the
 // time for that is over.
-func (f *field) loaded(ctx context.Context, r *Report) error {
-	told := f.began
+func (r *run) loaded(ctx context.Context, to *Report) error {
+	told := r.began
 	for measure.Pause(ctx, look) {
-		if err := f.read(); err != nil {
+		if err := r.read(); err != nil {
 			return err
 		}
 		now := time.Now()
-		since := now.Sub(f.began)
+		since := now.Sub(r.began)
 		if now.Sub(told) >= tell {
 			told = now
-			f.progress(since)
+			r.progress(since)
 		}
-		if since < f.For {
+		if since < r.For {
 			continue
 		}
-		done := f.audit.Settled() >= f.all && f.audit.Open() == 0
-		if done || since > f.For+draining {
-			r.Drained, r.Overdue = schema.Duration(since-f.For), f.audit.Open()
+		done := r.audit.Settled() >= r.all && r.audit.Open() == 0
+		if done || since > r.For+draining {
+			to.Drained, to.Overdue = schema.Duration(since-r.For), r.audit.Open()
 			return nil
 		}
 	}
@@ -147,34 +144,30 @@ func (f *field) loaded(ctx context.Context, r *Report) error {
 
 // last kills the broker once more, when nothing is left to hand over: what was
 // acknowledged must not come back with it.
-func (f *field) last(ctx context.Context, r *Report) error {
-	broker := f.victims[0]
-	if err := broker.kill(&f.deaths); err != nil {
-		return err
-	}
-	if err := broker.start(ctx, f.Crew); err != nil {
+func (r *run) last(ctx context.Context, to *Report) error {
+	if err := r.field.Fault(ctx, faults.Fault{Kind: faults.Kill, Member: field.Numbered(field.Broker, 1)}); err != nil {
 		return err
 	}
 	// A lease that nobody acknowledged would end in this time, if it is a long run.
-	if !measure.Pause(ctx, min(f.For/10, lease+lease/6)) {
+	if !measure.Pause(ctx, min(r.For/10, lease+lease/6)) {
 		return context.Cause(ctx)
 	}
-	return f.pending(ctx, r)
+	return r.pending(ctx, to)
 }
 
-func (f *field) progress(since time.Duration) {
-	_, counts := f.deaths.soFar()
-	fmt.Fprintf(f.Progress, "%v: %d of %d accepted, %d of them not handed over yet, killed:", since.Round(time.Second), f.audit.Accepted(), f.all, f.audit.Open())
+func (r *run) progress(since time.Duration) {
+	counts := r.killed()
+	fmt.Fprintf(r.Progress, "%v: %d of %d accepted, %d of them not handed over yet, killed:", since.Round(time.Second), r.audit.Accepted(), r.all, r.audit.Open())
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(f.Progress, " %d×%s", counts[kind], kind)
+		fmt.Fprintf(r.Progress, " %d×%s", counts[kind], kind)
 	}
-	fmt.Fprintln(f.Progress)
+	fmt.Fprintln(r.Progress)
 }
 
 // read has the audit read on in all logs.
-func (f *field) read() error {
-	for _, l := range f.logs {
-		if err := l.Next(f.audit.Take); err != nil {
+func (r *run) read() error {
+	for _, l := range r.logs {
+		if err := l.Next(r.audit.Take); err != nil {
 			return err
 		}
 	}
@@ -182,29 +175,24 @@ func (f *field) read() error {
 }
 
 // stop ends all processes, those first that ask.
-func (f *field) stop() error {
-	var errs []error
-	for _, v := range slices.Backward(f.victims) {
-		errs = append(errs, v.stop())
-	}
-	errs = append(errs, f.read())
-	for _, l := range f.logs {
+func (r *run) stop() error {
+	errs := []error{r.field.Close(), r.read()}
+	for _, l := range r.logs {
 		errs = append(errs, l.Close())
 	}
 	return errors.Join(errs...)
 }
 
 // judge fills in what the audit found.
-func (f *field) judge(r *Report) {
-	killed, counts := f.deaths.soFar()
-	r.Killed, r.Calls = counts, f.audit.Calls()
-	r.Findings = f.audit.Judge(killed)
-	r.Asked = f.all
-	if w := f.audit.Waits(); len(w) > 0 {
-		r.Wait = Wait{P50: at(w, 0.5), P99: at(w, 0.99), Most: at(w, 1)}
+func (r *run) judge(to *Report) {
+	to.Killed, to.Calls = r.killed(), r.audit.Calls()
+	to.Findings = r.audit.Judge(r.field.Killed())
+	to.Asked = r.all
+	if w := r.audit.Waits(); len(w) > 0 {
+		to.Wait = Wait{P50: at(w, 0.5), P99: at(w, 0.99), Most: at(w, 1)}
 	}
-	for _, l := range f.logs {
-		r.Torn += l.Torn
+	for _, l := range r.logs {
+		to.Torn += l.Torn
 	}
 }
 
@@ -221,13 +209,4 @@ func hooksYAML() string {
     - {name: free, matcher: %[1]s, type: builtin, handler: allow, pool: %[3]s, timeout: 3, readonly: true}
     - {name: forbidden, matcher: %[2]s, type: builtin, handler: deny, pool: %[3]s, timeout: 3, readonly: true, fail_closed: true}
 `, free, forbidden, pool)
-}
-
-// write writes the configuration into the directory.
-func (o *Options) write() (string, error) {
-	file := filepath.Join(o.Dir, "hooks.yaml")
-	if err := os.WriteFile(file, []byte(hooksYAML()), 0o600); err != nil {
-		return "", fmt.Errorf("writing the configuration: %w", err)
-	}
-	return file, nil
 }

@@ -1,0 +1,115 @@
+package field
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/hooksyaml"
+)
+
+// askIn is how long an external fabric may take to say what it runs.
+const askIn = 10 * time.Second
+
+// openExternal looks whether the fabric runs the scenario's hooks, and adds
+// workers to it. It changes nothing there: whoever runs it decides what it runs.
+func (f *Field) openExternal(ctx context.Context) error {
+	f.url = f.config.NATS
+	running, err := f.running(ctx)
+	if err != nil {
+		return err
+	}
+	lacking, err := missing(f.config.Hooks, running)
+	if err != nil {
+		return err
+	}
+	if len(lacking) > 0 {
+		return f.refuse(lacking)
+	}
+	f.host = plain(f.url)
+	return f.addWorkers(ctx)
+}
+
+// plain is the server of a URL that links can lead to; empty: they can not, as
+// it names several, or who connects must show who it is.
+func plain(server string) string {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "nats" || u.User != nil || u.Port() == "" || strings.Contains(u.Host, ",") {
+		return ""
+	}
+	return u.Host
+}
+
+// running is the fabric's active configuration.
+func (f *Field) running(ctx context.Context) (*schema.Config, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, askIn, fmt.Errorf("the fabric at %s did not say within %v what it runs", f.url, askIn))
+	defer cancel()
+	nc, err := bus.Connect(ctx, bus.Options{URL: f.url, Creds: f.config.Creds, Name: "loadtest field"})
+	if err != nil {
+		return nil, err
+	}
+	defer nc.Close()
+	var a schema.ConfigAnswer
+	if err := roles.Control(ctx, nc, roles.Verb{Verb: "config"}, schema.ConfigRequest{Action: schema.ActionShow}, &a); err != nil {
+		return nil, fmt.Errorf("asking the fabric at %s what it runs: %w", f.url, err)
+	}
+	if a.Config == nil {
+		return &schema.Config{}, nil
+	}
+	return a.Config, nil
+}
+
+// missing are the names of the hooks of a hooks.yaml that a fabric does not run,
+// or runs in another way.
+func missing(hooks string, running *schema.Config) ([]string, error) {
+	wanted, err := hooksyaml.Read("hooks.yaml", []byte(hooks), hooksyaml.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("reading the scenario's hooks: %w", err)
+	}
+	has := map[string]bool{}
+	for _, h := range running.Hooks {
+		body, err := schema.Marshal(h)
+		if err != nil {
+			return nil, fmt.Errorf("encoding a hook: %w", err)
+		}
+		has[string(body)] = true
+	}
+	var lacking []string
+	for _, h := range wanted.Config.Hooks {
+		body, err := schema.Marshal(h)
+		if err != nil {
+			return nil, fmt.Errorf("encoding a hook: %w", err)
+		}
+		if !has[string(body)] {
+			lacking = append(lacking, h.Name)
+		}
+	}
+	slices.Sort(lacking)
+	return lacking, nil
+}
+
+// refuse writes out what the fabric would have to run, and says how.
+func (f *Field) refuse(lacking []string) error {
+	const enough = 5
+	file, err := os.CreateTemp("", "loadtest-hooks-*.yaml")
+	if err != nil {
+		return fmt.Errorf("writing the configuration: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.WriteString(f.config.Hooks); err != nil {
+		return fmt.Errorf("writing the configuration: %w", err)
+	}
+	names := strings.Join(lacking[:min(len(lacking), enough)], ", ")
+	if more := len(lacking) - enough; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("the fabric at %s does not run the hooks of this scenario: %s; nothing was changed there; run `broker apply %s --nats %s`, which replaces its configuration, and then this again",
+		f.url, names, file.Name(), f.url)
+}

@@ -1,0 +1,142 @@
+package field
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The names of a field's members: numbers follow those of brokers and workers.
+const (
+	Server = "server"
+	Broker = "broker"
+	Worker = "worker"
+)
+
+// Numbered is the name of the n-th member of a kind, counted from 1.
+func Numbered(kind string, n int) string { return fmt.Sprintf("%s-%d", kind, n) }
+
+// The ports that servers of fields listen on.
+const (
+	firstPort      = 20_000
+	portsAfterThat = 10_000
+)
+
+// openLocal starts the server, then the brokers, then the workers.
+func (f *Field) openLocal(ctx context.Context) error {
+	if err := f.write(); err != nil {
+		return err
+	}
+	host, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	f.address = address{host: host, url: "nats://" + host}
+	if f.config.Server {
+		if err := f.addServer(ctx); err != nil {
+			return err
+		}
+	}
+	if err := f.addBrokers(ctx); err != nil {
+		return err
+	}
+	if f.config.Kind == Embedded {
+		return nil
+	}
+	return f.addWorkers(ctx)
+}
+
+// write writes the configuration into the site's directory.
+func (f *Field) write() error {
+	f.hooks = filepath.Join(f.site.Dir, "hooks.yaml")
+	if err := os.WriteFile(f.hooks, []byte(f.config.Hooks), 0o600); err != nil {
+		return fmt.Errorf("writing the configuration: %w", err)
+	}
+	return nil
+}
+
+// addServer starts the server that is a process of its own.
+func (f *Field) addServer(ctx context.Context) error {
+	_, port, err := net.SplitHostPort(f.host)
+	if err != nil {
+		return err
+	}
+	listen, err := strconv.Atoi(port)
+	if err != nil {
+		return err
+	}
+	c := roles.NodeConfig{Name: Server, Dir: filepath.Join(f.site.Dir, "data"), Listen: listen, Sync: f.config.Sync}
+	_, err = f.start(ctx, Member{Name: Server, Role: roles.Node, Config: func(At) any { return c }}, nil)
+	return err
+}
+
+// addBrokers starts the brokers. The first one has the server in itself if there
+// is none beside it: the way of all others leads there.
+func (f *Field) addBrokers(ctx context.Context) error {
+	for i := range max(f.config.Brokers, 1) {
+		m := Member{Name: Numbered(Broker, i+1), Role: roles.Broker, Config: func(at At) any {
+			return roles.BrokerConfig{Hooks: f.hooks, NATS: at.NATS}
+		}}
+		if i > 0 || f.config.Server {
+			if _, err := f.Add(ctx, m); err != nil {
+				return err
+			}
+			continue
+		}
+		c := roles.BrokerConfig{Hooks: f.hooks, Data: filepath.Join(f.site.Dir, "data"), Listen: f.host, Sync: f.config.Sync}
+		m.Config = func(At) any { return c }
+		if _, err := f.start(ctx, m, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addWorkers starts the workers.
+func (f *Field) addWorkers(ctx context.Context) error {
+	worker := f.config.Worker
+	if worker == nil {
+		worker = f.hookworker
+	}
+	for i := range f.config.Workers {
+		name := Numbered(Worker, i+1)
+		link, err := f.link(name)
+		if err != nil {
+			return err
+		}
+		role, config := worker(name, f.URL(name))
+		if _, err := f.start(ctx, Member{Name: name, Role: role, Config: func(At) any { return config }}, link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hookworker is a worker that nobody wrote for the scenario.
+func (f *Field) hookworker(_, url string) (role string, config any) {
+	pool := f.config.Pool
+	if pool == "" {
+		pool = schema.DefaultPool
+	}
+	return roles.HookWorker, roles.WorkerConfig{NATS: url, Creds: f.config.Creds, Pool: pool}
+}
+
+// freeAddress finds an address that nobody listens on, outside of the ports
+// that systems give to outgoing connections: one of those could take it while
+// the server is dead.
+func freeAddress() (string, error) {
+	for port := firstPort; port < firstPort+portsAfterThat; port++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		return l.Addr().String(), l.Close()
+	}
+	return "", fmt.Errorf("no port from %d to %d is free", firstPort, firstPort+portsAfterThat-1)
+}
