@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
 	"github.com/hookfabric/hookfabric/schema"
@@ -13,12 +13,11 @@ import (
 
 // A Report is what a run showed.
 type Report struct {
+	result.Document
 	// Rows are the ratios, judged.
 	Rows []Row `json:"rows"`
 	// Absolute are the figures behind them: true for this machine in that hour.
 	Absolute []Absolute `json:"absolute"`
-	// Machine is where it ran, and with what.
-	Machine machine.Facts `json:"machine"`
 	// EventBytes is the size of an encoded event.
 	EventBytes int `json:"event_bytes"`
 	// Repetitions, Window and Warm are how it was measured.
@@ -62,7 +61,7 @@ func (r *Report) OK() bool {
 // judged turns samples, one per repetition and contender, into a report.
 func judged(o Options, samples map[string][]sample) *Report {
 	r := &Report{
-		Machine: o.machine, EventBytes: roles.EventSize, Repetitions: len(samples[raw]),
+		EventBytes: roles.EventSize, Repetitions: len(samples[raw]),
 		Window: schema.Duration(o.Window), Warm: schema.Duration(o.Warm),
 	}
 	for _, l := range lines() {
@@ -73,7 +72,9 @@ func judged(o Options, samples map[string][]sample) *Report {
 			if l.less != "" && c.metric == throughput {
 				continue // throughputs do not add up
 			}
-			r.Rows = append(r.Rows, judge(l.name, c, stats.Estimated(l.ratios(c, samples)), l.limits[i]))
+			ratios := l.ratios(c, samples)
+			row := judge(l.name, c, stats.Estimated(ratios), l.limits[i])
+			r.Rows, r.Figures = append(r.Rows, row), append(r.Figures, row.Figure(ratios))
 		}
 	}
 	for _, c := range chosen(o.Only) {
@@ -81,6 +82,7 @@ func judged(o Options, samples map[string][]sample) *Report {
 			r.Absolute = append(r.Absolute, absolute(c.name, callers, samples[c.name]))
 		}
 	}
+	r.Tables, r.Plots = []result.Table{r.table()}, r.plots()
 	return r
 }
 

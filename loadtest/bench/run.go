@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hookfabric/hookfabric/loadtest/machine"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
@@ -31,8 +30,6 @@ type Options struct {
 	Crew *proc.Crew
 	// Progress takes a line for every repetition; it must not be nil.
 	Progress io.Writer
-
-	machine machine.Facts
 }
 
 // Thorough are the options of a run whose figures are meant to be read.
@@ -48,7 +45,6 @@ func Quick() Options {
 // Run starts all processes, measures every row in every repetition, ends the
 // processes and judges the figures. A single wrong answer is an error.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	o.machine = machine.Here() // before the run is itself the load
 	s, err := open(ctx, o.Crew, o.Dir)
 	if err != nil {
 		return nil, err

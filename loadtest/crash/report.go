@@ -9,12 +9,13 @@ import (
 	"text/tabwriter"
 
 	"github.com/hookfabric/hookfabric/loadtest/audit"
-	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // A Report is what a run showed.
 type Report struct {
+	result.Document
 	// Findings are the audit's.
 	Findings audit.Findings `json:"findings"`
 	// Asked is how many injections were to be put into the queue.
@@ -39,8 +40,6 @@ type Report struct {
 	Faults  schema.Duration `json:"faults"`
 	Drained schema.Duration `json:"drained"`
 	Agents  int             `json:"agents"`
-	// Machine is where it ran, and with what.
-	Machine machine.Facts `json:"machine"`
 }
 
 // Wait are quantiles of how long something took.

@@ -14,7 +14,6 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/audit"
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
-	"github.com/hookfabric/hookfabric/loadtest/machine"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/schema"
@@ -71,7 +70,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	facts := machine.Here() // before the run is itself the load
 	r, err := o.open(ctx)
 	if err != nil {
 		return nil, err
@@ -81,7 +79,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r.judge(report)
-	report.Machine = facts
+	report.document()
 	return report, nil
 }
 

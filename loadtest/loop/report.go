@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
-	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
 	"github.com/hookfabric/hookfabric/schema"
@@ -16,14 +16,13 @@ import (
 
 // A Report is what a run showed.
 type Report struct {
+	result.Document
 	// Rows are the ratios of whole queries to as many bare request-replies, judged.
 	Rows []bench.Row `json:"rows"`
 	// Messages are what one query sends to workers.
 	Messages []Messages `json:"messages"`
 	// Absolute are the figures behind the ratios.
 	Absolute []Absolute `json:"absolute"`
-	// Machine is where it ran, and with what.
-	Machine machine.Facts `json:"machine"`
 	// Events is how many a query has.
 	Events int `json:"events"`
 	// Repetitions, Window and Warm are how it was measured.
@@ -75,7 +74,7 @@ func (c cell) of(s sample) float64 {
 // messages into a report.
 func judged(o Options, samples map[string][]sample, counted map[string]int) *Report {
 	r := &Report{
-		Machine: o.machine, Events: roles.QueryEvents, Repetitions: max(o.Repetitions, 1),
+		Events: roles.QueryEvents, Repetitions: max(o.Repetitions, 1),
 		Window: schema.Duration(o.Window), Warm: schema.Duration(o.Warm),
 	}
 	for _, c := range contenders() {
@@ -87,20 +86,23 @@ func judged(o Options, samples map[string][]sample, counted map[string]int) *Rep
 		}
 		r.Messages = append(r.Messages, Messages{c.title(), counted[c.title()], c.messages, counted[c.title()] == c.messages})
 		for _, cell := range cells() {
-			r.Rows = append(r.Rows, c.row(cell, mine, samples[bare.title()]))
+			row, ratios := c.row(cell, mine, samples[bare.title()])
+			r.Rows, r.Figures = append(r.Rows, row), append(r.Figures, row.Figure(ratios))
 		}
 	}
+	r.document()
 	return r
 }
 
-// row is one cell of the contender's ratios to bare ones.
-func (c contender) row(of cell, mine, bare []sample) bench.Row {
+// row is one cell of the contender's ratios to bare ones, and those ratios, one
+// per repetition.
+func (c contender) row(of cell, mine, bare []sample) (bench.Row, []float64) {
 	row := bench.Row{Name: c.title(), Callers: of.callers, Metric: of.metric}
 	var ratios []float64
 	for i := range mine {
 		ratios = append(ratios, of.of(mine[i])/of.of(bare[i]))
 	}
-	return row.Judged(ratios)
+	return row.Judged(ratios), ratios
 }
 
 func absolute(name string, samples []sample) Absolute {

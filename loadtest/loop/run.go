@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/hookfabric/hookfabric/loadtest/machine"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/schema"
@@ -27,8 +26,6 @@ type Options struct {
 	Crew *proc.Crew
 	// Progress takes a line for every repetition; it must not be nil.
 	Progress io.Writer
-
-	machine machine.Facts
 }
 
 // Thorough are the options of a run whose figures are meant to be read.
@@ -45,7 +42,6 @@ func Quick() Options {
 // messages of one query of each, ends the processes and judges the figures. A
 // single wrong answer is an error.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	o.machine = machine.Here() // before the run is itself the load
 	samples, counted, err := run(ctx, o)
 	if err = errors.Join(err, o.Crew.Stop()); err != nil {
 		return nil, err

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
-	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // A Report is what a run showed.
 type Report struct {
+	result.Document
 	// Rows are the ratios to the Go program, judged.
 	Rows []bench.Row `json:"rows"`
 	// Absolute are the times behind them, from exec to exit.
@@ -23,8 +24,6 @@ type Report struct {
 	Binary int64 `json:"binary_bytes"`
 	// Daemon is what the daemon takes.
 	Daemon Daemon `json:"daemon"`
-	// Machine is where it ran, and with what.
-	Machine machine.Facts `json:"machine"`
 	// Repetitions and Runs are how it was measured.
 	Repetitions int `json:"repetitions"`
 	Runs        int `json:"runs"`
@@ -49,7 +48,7 @@ const (
 
 // judged turns samples, one per repetition and program, into a report.
 func judged(o Options, samples map[string][]float64) *Report {
-	r := &Report{Machine: o.machine, Repetitions: max(o.Repetitions, 1), Runs: max(o.Runs, 1)}
+	r := &Report{Repetitions: max(o.Repetitions, 1), Runs: max(o.Runs, 1)}
 	limit := func(v float64) *float64 { return &v }
 	for _, row := range []bench.Row{
 		{Name: byDaemon, Budget: limit(byANeighbour)}, {Name: direct, Budget: limit(directly)}, {Name: versioned}, {Name: inPython},
@@ -63,7 +62,7 @@ func judged(o Options, samples map[string][]float64) *Report {
 			ratios[i] = t / samples[baseline][i]
 		}
 		row.Callers, row.Metric = 1, "p50"
-		r.Rows = append(r.Rows, row.Judged(ratios))
+		r.Rows, r.Figures = append(r.Rows, row.Judged(ratios)), append(r.Figures, row.Figure(ratios))
 	}
 	for _, name := range []string{baseline, byDaemon, direct, versioned, inPython} {
 		if took := samples[name]; len(took) > 0 {

@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/hookfabric/hookfabric/loadtest/machine"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
@@ -37,8 +36,6 @@ type Options struct {
 	Crew *proc.Crew
 	// Progress takes a line for every repetition; it must not be nil.
 	Progress io.Writer
-
-	machine machine.Facts
 }
 
 // Thorough are the options of a run whose figures are meant to be read.
@@ -53,7 +50,6 @@ const parallel = 200
 // Run builds the programs, starts a broker and a daemon, and measures. A single
 // wrong answer is an error.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	o.machine = machine.Here()
 	r, err := run(ctx, o)
 	return r, errors.Join(err, o.Crew.Stop())
 }
@@ -78,6 +74,7 @@ func run(ctx context.Context, o Options) (*Report, error) {
 	if r.Daemon, err = s.load(ctx, o.Calls); err != nil {
 		return nil, err
 	}
+	r.document()
 	return r, nil
 }
 

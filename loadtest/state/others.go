@@ -120,9 +120,9 @@ func (o *Options) compared(ctx context.Context, r *Report, full, empty *site) er
 			with, without = append(with, float64(a.P50)), append(without, float64(b.P50))
 		}
 		limit := othersBudget
-		r.Rows = append(r.Rows, bench.Row{
+		r.ratio(bench.Row{
 			Name: fmt.Sprintf("%d items pending for others", r.Others.Items), Callers: callers, Metric: "p50", Budget: &limit,
-		}.Judged(ratios))
+		}, ratios)
 		r.Others.With = append(r.Others.With, legible(stats.Median(with)))
 		r.Others.Without = append(r.Others.Without, legible(stats.Median(without)))
 	}

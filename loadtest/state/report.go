@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
-	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // A Report is what a run showed. What was not measured is absent.
 type Report struct {
+	result.Document
 	// Rows are the ratios, judged.
 	Rows []bench.Row `json:"rows"`
 	// Speed are absolute figures: true for this machine in that hour.
@@ -26,10 +27,9 @@ type Report struct {
 	Leaderless []*Leaderless `json:"leaderless,omitzero"`
 	// Failures are parts that could not be measured, and why.
 	Failures []string `json:"failures,omitzero"`
-	// Repetitions and Window are how it was measured, Machine is where.
+	// Repetitions and Window are how it was measured.
 	Repetitions int             `json:"repetitions"`
 	Window      schema.Duration `json:"window"`
-	Machine     machine.Facts   `json:"machine"`
 }
 
 // OK reports whether every budget was kept, and every promise.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hookfabric/hookfabric/loadtest/machine"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -89,11 +88,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	r := &Report{Machine: machine.Here(), Repetitions: o.repetitions(), Window: schema.Duration(o.Window)}
+	r := &Report{Repetitions: o.repetitions(), Window: schema.Duration(o.Window)}
+	tried := int64(0)
 	for _, p := range parts() {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, p.name) {
 			continue
 		}
+		tried++
 		err := p.run(&o, ctx, r)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -103,5 +104,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			o.say("%s: %v", p.name, err)
 		}
 	}
+	r.document(tried)
 	return r, nil
 }

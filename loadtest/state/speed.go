@@ -171,7 +171,7 @@ func (r *Report) speeds(site string, seen map[key][]Told) {
 		for i := range ratios {
 			ratios[i] = ratio(i)
 		}
-		r.Rows = append(r.Rows, bench.Row{Name: site + ": " + name, Callers: 1, Metric: "p50"}.Judged(ratios))
+		r.ratio(bench.Row{Name: site + ": " + name, Callers: 1, Metric: "p50"}, ratios)
 	}
 	row("what 1 item adds to a call : bare KV write", func(i int) float64 { return (of(claim)[i] - of(plain)[i]) / of(bare)[i] })
 	row("what 8 items add to a call : bare KV write", func(i int) float64 { return (of(claim8)[i] - of(plain)[i]) / of(bare)[i] })

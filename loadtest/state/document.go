@@ -1,0 +1,81 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/hookfabric/hookfabric/loadtest/bench"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+)
+
+// ratio adds a row with its ratios, one per repetition.
+func (r *Report) ratio(row bench.Row, ratios []float64) {
+	r.Rows, r.Figures = append(r.Rows, row.Judged(ratios)), append(r.Figures, row.Figure(ratios))
+}
+
+// The promises that the parts are held against.
+const (
+	measured    = "every part could be measured"
+	oneWrite    = "a broadcast is one write, and reaches every agent once"
+	nothingLost = "no item is lost and no call unanswered when a leader is killed"
+)
+
+// document fills in what others read of the report of so many parts.
+func (r *Report) document(parts int64) {
+	check := r.Check(measured)
+	check.Seen = parts
+	for _, f := range r.Failures {
+		check.Fail(f)
+	}
+	if b := r.Broadcast; b != nil {
+		check := r.Check(oneWrite)
+		check.Seen, check.Least = int64(b.Agents), 1
+		if !b.OK() {
+			check.Fail(fmt.Sprintf("%d writes for %d agents, of which %d were given it", b.Writes, b.Agents, b.Reached))
+		}
+	}
+	for i, l := range r.Leaderless {
+		check := r.Check(nothingLost)
+		check.Seen++
+		if !l.OK() {
+			check.Fail(fmt.Sprintf("kill %d: %d of %d items handed over; unanswered: %d calls of the idle, %d of those for whom something waits",
+				i+1, l.Delivered, l.Accepted, l.Idle.Unanswered, l.Due.Unanswered))
+		}
+	}
+	r.Tables = r.tables()
+}
+
+// tables are the absolute figures.
+func (r *Report) tables() []result.Table {
+	var all []result.Table
+	if len(r.Speed) > 0 {
+		t := result.Table{
+			Title: "the queue, absolute, median", Columns: []string{"where", "what", "callers", "p50", "p99", "per second", "too late"},
+			Note: "True for this machine in that hour. Too late is the part of the calls that went on without what waited.",
+		}
+		for _, s := range r.Speed {
+			t.Rows = append(t.Rows, []string{
+				s.Site, s.Name, fmt.Sprint(s.Callers), s.P50.String(), s.P99.String(), fmt.Sprintf("%.0f", s.PerSecond), fmt.Sprintf("%.1f %%", 100*s.Late),
+			})
+		}
+		all = append(all, t)
+	}
+	if o := r.Others; o != nil {
+		all = append(all, result.Table{
+			Title: fmt.Sprintf("%d items that wait for %d other agents", o.Items, o.Agents), Columns: []string{"", ""},
+			Rows: [][]string{
+				{"heap of each", fmt.Sprintf("%.0f B", o.HeapPerItem)}, {"memory of each", fmt.Sprintf("%.0f B", o.MemoryPerItem)},
+				{"the broker is ready after", o.Start.String()}, {"after a kill -9", o.StartAfterKill.String()}, {"without items", o.StartEmpty.String()},
+			},
+		})
+	}
+	if len(r.Leaderless) > 0 {
+		t := result.Table{Title: "kill -9 of the items' leader", Columns: []string{"kill", "nothing accepted for", "nothing handed over for", "refused", "accepted", "handed over"}}
+		for i, l := range r.Leaderless {
+			t.Rows = append(t.Rows, []string{
+				fmt.Sprint(i + 1), l.NoEnqueue.String(), l.NoDelivery.String(), fmt.Sprint(l.Refused), fmt.Sprint(l.Accepted), fmt.Sprint(l.Delivered),
+			})
+		}
+		all = append(all, t)
+	}
+	return all
+}
