@@ -72,20 +72,28 @@ func (s *session) event() string {
 		`"tool_input":{"command":"make test %s"}}`, s.asked, strings.Repeat("x", 840))
 }
 
-// once runs a program, and returns the time from its start to its end.
-func (s *session) once(ctx context.Context, c contender) (time.Duration, error) {
+// A cost is what one run of a program took.
+type cost struct {
+	// took is the time from its start to its end, cpu the processor's in it, its own and
+	// the kernel's, and faults the pages that it touched for the first time.
+	took, cpu time.Duration
+	faults    int64
+}
+
+// once runs a program, and returns what that took.
+func (s *session) once(ctx context.Context, c contender) (spent cost, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dawdle)
 	defer cancel()
 	r, w, err := os.Pipe()
 	if err != nil {
-		return 0, err
+		return spent, err
 	}
 	defer r.Close()
 	if _, err := io.WriteString(w, s.event()); err != nil { // a pipe takes as much at once
-		return 0, errors.Join(err, w.Close())
+		return spent, errors.Join(err, w.Close())
 	}
 	if err := w.Close(); err != nil {
-		return 0, err
+		return spent, err
 	}
 	var stdout, stderr bytes.Buffer
 	p := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
@@ -93,11 +101,22 @@ func (s *session) once(ctx context.Context, c contender) (time.Duration, error) 
 	p.Stdin, p.Stdout, p.Stderr = r, &stdout, &stderr
 	began := time.Now()
 	err = p.Run()
-	took := time.Since(began)
+	spent.took = time.Since(began)
 	if err != nil || stdout.Len() == 0 || stderr.Len() > 0 {
-		return 0, fmt.Errorf("%w: it said %q and %q", errors.Join(err, errWrong), &stdout, &stderr)
+		return spent, fmt.Errorf("%w: it said %q and %q", errors.Join(err, errWrong), &stdout, &stderr)
 	}
-	return took, nil
+	spent.cpu = p.ProcessState.UserTime() + p.ProcessState.SystemTime()
+	spent.faults = faults(p.ProcessState)
+	return spent, nil
+}
+
+// faults are the pages that a process touched for the first time; 0: this system
+// does not tell.
+func faults(p *os.ProcessState) int64 {
+	if usage, ok := p.SysUsage().(*syscall.Rusage); ok {
+		return int64(usage.Minflt) //nolint:unconvert // it has another type on other systems
+	}
+	return 0
 }
 
 var errWrong = errors.New("this is not how a hook answers")

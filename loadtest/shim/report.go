@@ -29,10 +29,15 @@ type Report struct {
 	Runs        int `json:"runs"`
 }
 
-// Absolute is what one program took, the median over the repetitions.
+// Absolute is what one run of one program took, the medians over the repetitions.
 type Absolute struct {
 	Name string          `json:"name"`
 	P50  schema.Duration `json:"p50"`
+	// CPU is the processor's time, the program's own and the kernel's for it, and Faults
+	// are the pages that it touched for the first time. Both depend less on what
+	// else the machine does than the time from exec to exit.
+	CPU    schema.Duration `json:"cpu"`
+	Faults float64         `json:"faults"`
 }
 
 // OK reports whether every budget was kept.
@@ -47,7 +52,7 @@ const (
 )
 
 // judged turns samples, one per repetition and program, into a report.
-func judged(o Options, samples map[string][]float64) *Report {
+func judged(o Options, samples map[string][]sample) *Report {
 	r := &Report{Repetitions: max(o.Repetitions, 1), Runs: max(o.Runs, 1)}
 	limit := func(v float64) *float64 { return &v }
 	for _, row := range []bench.Row{
@@ -58,19 +63,28 @@ func judged(o Options, samples map[string][]float64) *Report {
 			continue // there is no Python
 		}
 		ratios := make([]float64, len(took))
-		for i, t := range took {
-			ratios[i] = t / samples[baseline][i]
+		for i, s := range took {
+			ratios[i] = s.took / samples[baseline][i].took
 		}
 		row.Callers, row.Metric = 1, "p50"
 		r.Rows, r.Figures = append(r.Rows, row.Judged(ratios)), append(r.Figures, row.Figure(ratios))
 	}
 	for _, name := range []string{baseline, byDaemon, direct, versioned, inPython} {
-		if took := samples[name]; len(took) > 0 {
-			p50 := time.Duration(stats.Median(took)).Round(10 * time.Microsecond)
-			r.Absolute = append(r.Absolute, Absolute{name, schema.Duration(p50)})
+		if all := samples[name]; len(all) > 0 {
+			r.Absolute = append(r.Absolute, Absolute{
+				Name:   name,
+				P50:    legible(each(all, func(s sample) float64 { return s.took })),
+				CPU:    legible(each(all, func(s sample) float64 { return s.cpu })),
+				Faults: stats.Median(each(all, func(s sample) float64 { return s.faults })),
+			})
 		}
 	}
 	return r
+}
+
+// legible is the median of times, without the digits that mean nothing.
+func legible(ns []float64) schema.Duration {
+	return schema.Duration(time.Duration(stats.Median(ns)).Round(10 * time.Microsecond))
 }
 
 // Print writes the report for people.
@@ -80,9 +94,9 @@ func (r *Report) Print(w io.Writer) error {
 	for _, row := range r.Rows {
 		fmt.Fprintf(t, "%s\t%s\n", row.Name, row.Cell())
 	}
-	fmt.Fprintln(t, "\nabsolute, median\tp50")
+	fmt.Fprintln(t, "\nabsolute, median\tp50\tCPU per call\tpage faults")
 	for _, a := range r.Absolute {
-		fmt.Fprintf(t, "%s\t%v\n", a.Name, a.P50)
+		fmt.Fprintf(t, "%s\t%v\t%v\t%.0f\n", a.Name, a.P50, a.CPU, a.Faults)
 	}
 	d := r.Daemon
 	fmt.Fprintf(t, "\nthe program\t%.1f MiB\n", mib(r.Binary))

@@ -60,7 +60,7 @@ func run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer s.close()
-	samples := map[string][]float64{}
+	samples := map[string][]sample{}
 	for i := range max(o.Repetitions, 1) {
 		if err := s.repetition(ctx, o.Runs, samples); err != nil {
 			return nil, err
@@ -88,23 +88,51 @@ func size(path string) (int64, error) {
 
 // repetition starts every program so many times, one after the other in an
 // order of its own, and adds each one's median.
-func (s *session) repetition(ctx context.Context, runs int, samples map[string][]float64) error {
-	took := map[string][]float64{}
+func (s *session) repetition(ctx context.Context, runs int, samples map[string][]sample) error {
+	spent := map[string][]cost{}
 	all := s.contenders()
 	for range max(runs, 1) {
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, c := range all {
-			d, err := s.once(ctx, c)
+			one, err := s.once(ctx, c)
 			if err != nil {
 				return fmt.Errorf("the row %q: %w", c.name, err)
 			}
-			took[c.name] = append(took[c.name], float64(d))
+			spent[c.name] = append(spent[c.name], one)
 		}
 	}
-	for name, ds := range took {
-		samples[name] = append(samples[name], stats.Median(ds))
+	for name, all := range spent {
+		samples[name] = append(samples[name], summed(all))
 	}
 	return nil
+}
+
+// A sample is what one repetition showed of one program.
+type sample struct {
+	// took is the median of its times.
+	took float64
+	// cpu and faults are of one run, on the average.
+	cpu, faults float64
+}
+
+func summed(all []cost) (s sample) {
+	took := make([]float64, len(all))
+	for i, c := range all {
+		took[i] = float64(c.took)
+		s.cpu += float64(c.cpu) / float64(len(all))
+		s.faults += float64(c.faults) / float64(len(all))
+	}
+	s.took = stats.Median(took)
+	return s
+}
+
+// each are the figures of one kind.
+func each(all []sample, of func(sample) float64) []float64 {
+	values := make([]float64, len(all))
+	for i, s := range all {
+		values[i] = of(s)
+	}
+	return values
 }
 
 // session is the processes that live through all repetitions.
