@@ -20,10 +20,6 @@ type Usage struct {
 	Threads int `json:"threads"`
 }
 
-// ticks is how many of the system's ticks are a second: all systems that have
-// /proc count in hundredths for programs.
-const ticks = 100
-
 // Usage is what each member takes now. It is empty where the system has no /proc.
 func (f *Field) Usage() map[string]Usage {
 	all := map[string]Usage{}
@@ -58,11 +54,7 @@ func UsageOf(pid int) (Usage, bool) {
 	if err != nil {
 		return Usage{}, false
 	}
-	stat, err := os.ReadFile(dir + "stat")
-	if err != nil {
-		return Usage{}, false
-	}
-	u := Usage{CPU: cpu(string(stat))}
+	u := Usage{CPU: cpu(pid).Seconds()}
 	for line := range strings.Lines(string(status)) {
 		name, value, _ := strings.Cut(line, ":")
 		switch name {
@@ -79,17 +71,6 @@ func UsageOf(pid int) (Usage, bool) {
 		u.Files = len(files)
 	}
 	return u, u.RSS > 0 // one that has ended and was not waited for has none
-}
-
-// cpu is what a process has taken in user and system mode. Its name, which may
-// hold anything, ends with the last closing parenthesis.
-func cpu(stat string) float64 {
-	const user, system = 11, 12 // counted from what follows the name
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(fields) <= system {
-		return 0
-	}
-	return float64(number(fields[user])+number(fields[system])) / ticks
 }
 
 func kilobytes(s string) uint64 { return number(strings.TrimSuffix(strings.TrimSpace(s), " kB")) << 10 }

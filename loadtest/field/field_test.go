@@ -1,0 +1,235 @@
+package field
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The test program stands in for the load test: the processes are itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "role" {
+		if err := proc.Serve(context.Background(), roles.All()[os.Args[2]], os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// hooks deny one tool in the broker and another one in a pool of workers.
+const hooks = `hooks:
+  PreToolUse:
+    - {name: here, matcher: Here, type: builtin, handler: deny, fail_closed: true}
+    - {name: there, matcher: There, type: builtin, handler: deny, pool: crew, fail_closed: true, readonly: true, timeout: 3}
+`
+
+func opened(t *testing.T, c Config) *Field {
+	t.Helper()
+	c.Hooks = hooks
+	f, err := Open(t.Context(), c, site(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func site(t *testing.T) Site {
+	return Site{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}}
+}
+
+// denied asks until the tool is denied by its hook: the fabric may be coming back.
+func denied(t *testing.T, f *Field, member, tool string) {
+	t.Helper()
+	c, err := client.Connect(t.Context(), client.Options{URL: f.URL(member), Name: "loadtest test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		v, err := c.Ask(ctx, &schema.Event{
+			HookType: schema.PreToolUse, AgentID: "ann", SessionID: "s", Runtime: "generic", ToolName: tool, ToolInput: []byte(`{}`),
+		})
+		if err == nil && v.Decision != schema.Deny {
+			t.Fatalf("the tool %s was not denied: %+v", tool, v)
+		}
+		if err == nil && len(v.HookErrors) == 0 {
+			return
+		}
+		if !measure.Pause(ctx, 20*time.Millisecond) {
+			t.Fatalf("the tool %s was never denied by its hook: %+v, %v", tool, v, err)
+		}
+	}
+}
+
+func TestOneProcessIsAFabric(t *testing.T) {
+	f := opened(t, Config{Kind: Embedded, Workers: 3})
+	if got := f.Members(); !slices.Equal(got, []string{"broker-1"}) {
+		t.Errorf("the members are %v", got)
+	}
+	denied(t, f, "driver", "Here")
+}
+
+func TestAFieldComesBackFromFaults(t *testing.T) {
+	f := opened(t, Config{Kind: Local, Brokers: 2, Workers: 2, Server: true, Links: true, Pool: "crew"})
+	if got, want := f.Members(), []string{"server", "broker-1", "broker-2", "worker-1", "worker-2"}; !slices.Equal(got, want) {
+		t.Fatalf("the members are %v", got)
+	}
+	if f.URL("worker-1") == f.URL("worker-2") || f.URL("nobody") == f.URL("worker-1") || f.URL("server") != f.URL("nobody") {
+		t.Errorf("the ways are %s, %s and %s", f.URL("worker-1"), f.URL("worker-2"), f.URL("nobody"))
+	}
+	short := schema.Duration(50 * time.Millisecond)
+	for _, fault := range []faults.Fault{
+		{Kind: faults.Kill, Member: "broker-1", For: 1},
+		{Kind: faults.Kill, Member: "worker-*", For: 1, All: true},
+		{Kind: faults.Stop, Member: "broker-2", For: short},
+		{Kind: faults.Cut, Member: "worker-*", For: short, All: true},
+		{Kind: faults.Reset, Member: "broker-*", All: true},
+		{Kind: faults.Kill, Member: "server", For: 1},
+	} {
+		if err := f.Fault(t.Context(), fault); err != nil {
+			t.Fatal(err)
+		}
+		denied(t, f, "driver", "There")
+		denied(t, f, "driver", "Here")
+	}
+	killed := f.Killed()
+	for _, by := range []string{"broker-1.1", "worker-1.1", "worker-2.1", "server.1"} {
+		if !killed[by] {
+			t.Errorf("%s was killed, known are %v", by, killed)
+		}
+	}
+	if len(killed) != 4 {
+		t.Errorf("four were killed, not %v", killed)
+	}
+}
+
+func TestTheProcessesOfAScenarioAreMembersToo(t *testing.T) {
+	f := opened(t, Config{Kind: Local, Links: true})
+	var at At
+	driver, err := f.Add(t.Context(), Member{Name: "driver-1", Role: roles.Requester, Config: func(now At) any {
+		at = now
+		return roles.Places{NATS: now.NATS, Fabric: now.NATS}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at.By != "driver-1.1" || at.NATS != f.URL("driver-1") || at.NATS == f.URL("nobody") {
+		t.Errorf("it was started with %+v", at)
+	}
+	if _, err := f.Add(t.Context(), Member{Name: "driver-1"}); err == nil {
+		t.Error("a second one of its name was taken")
+	}
+	target := roles.Target{Way: roles.Fabric, Tool: "Free"}
+	if err := driver.Ask(t.Context(), roles.Request{Target: target}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Fault(t.Context(), faults.Fault{Kind: faults.Kill, Member: "driver-*", For: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := driver.Ask(t.Context(), roles.Request{Target: target}, nil); err != nil || at.By != "driver-1.2" {
+		t.Errorf("the one in its place, %s, gave %v", at.By, err)
+	}
+	sane(t, f)
+}
+
+// sane looks at what the members take, where the system tells it.
+func sane(t *testing.T, f *Field) {
+	t.Helper()
+	all := f.Usage()
+	if _, ok := UsageOf(os.Getpid()); !ok {
+		if len(all) > 0 {
+			t.Errorf("a system that tells nothing told %+v", all)
+		}
+		return
+	}
+	for _, m := range f.Members() {
+		if u := all[m]; u.RSS < 1<<20 || u.Peak < u.RSS || u.Files < 3 || u.Threads < 1 || u.CPU <= 0 {
+			t.Errorf("%s can not take %+v", m, u)
+		}
+	}
+}
+
+func TestFaultsThatCanNotBeDone(t *testing.T) {
+	f := opened(t, Config{Kind: Local})
+	for name, c := range map[string]struct {
+		fault faults.Fault
+		want  string
+	}{
+		"to nobody":                {faults.Fault{Kind: faults.Kill, Member: "worker-*"}, "there are broker-1"},
+		"to a network that is not": {faults.Fault{Kind: faults.Reset, Member: "broker-1"}, "no network of its own"},
+	} {
+		if err := f.Fault(t.Context(), c.fault); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+}
+
+func TestAnotherKindOfFieldIsRefused(t *testing.T) {
+	if _, err := Open(t.Context(), Config{Kind: "cloud"}, site(t)); err == nil || !strings.Contains(err.Error(), "embedded, local or external") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestAFieldWhoseHooksAreFaultyLeavesNothing(t *testing.T) {
+	s := site(t)
+	log, err := os.Create(s.Dir + "/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	s.Crew.Log = log
+	if _, err := Open(t.Context(), Config{Kind: Embedded, Hooks: "hocks: {}"}, s); err == nil {
+		t.Fatal("a broker came up with a faulty file")
+	}
+	if said, _ := os.ReadFile(s.Dir + "/log"); !strings.Contains(string(said), "hocks") {
+		t.Errorf("what it said is not in the log: %s", said)
+	}
+}
+
+func TestAnExternalFabricIsLeftAlone(t *testing.T) {
+	theirs := opened(t, Config{Kind: Embedded})
+	url := theirs.URL("anybody")
+	mine := Config{Kind: External, NATS: url, Hooks: hooks, Workers: 1, Pool: "crew", Links: true}
+	f, err := Open(t.Context(), mine, site(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	denied(t, f, "driver", "There") // a worker of ours serves its pool
+	err = f.Fault(t.Context(), faults.Fault{Kind: faults.Kill, Member: "broker-1"})
+	if err == nil || !strings.Contains(err.Error(), "is not this program's") {
+		t.Errorf("killing a broker of others gave %v", err)
+	}
+	if err := f.Fault(t.Context(), faults.Fault{Kind: faults.Reset, Member: "worker-1"}); err != nil {
+		t.Errorf("a fault to a worker of ours gave %v", err)
+	}
+	mine.Hooks = strings.Replace(hooks, "timeout: 3", "timeout: 4", 1)
+	_, err = Open(t.Context(), mine, site(t))
+	if err == nil || !strings.Contains(err.Error(), "there; nothing was changed") {
+		t.Fatalf("a fabric with another hook gave %v", err)
+	}
+	_, file, _ := strings.Cut(err.Error(), "broker apply ")
+	file, _, _ = strings.Cut(file, " ")
+	defer os.Remove(file)
+	if body, err := os.ReadFile(file); err != nil || string(body) != mine.Hooks {
+		t.Errorf("the file to apply holds %q, %v", body, err)
+	}
+}
