@@ -111,6 +111,7 @@ func benchCommand() *cobra.Command {
 	}
 	f := flags(c)
 	only := c.Flags().String("only", "", "measure only the rows with `TEXT` in their names, and the bare request-reply")
+	slack := c.Flags().Float64("slack", 1, "call a row over budget only if it is by this `FACTOR`: for short runs, and machines with other work")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := bench.Thorough()
 		if f.quick {
@@ -121,7 +122,7 @@ func benchCommand() *cobra.Command {
 		}
 		o.Progress = c.ErrOrStderr()
 		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew, o.Only = s.dir, s.crew, *only
+			o.Dir, o.Crew, o.Only, o.Slack = s.dir, s.crew, *only, *slack
 			return bench.Run(c.Context(), o)
 		})
 	}

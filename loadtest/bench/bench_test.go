@@ -57,18 +57,23 @@ func TestJudge(t *testing.T) {
 		cell  cell
 		e     stats.Estimate
 		limit float64
+		slack float64
 		want  bool
 	}{
-		"a p50 below its budget is fine":                              {one, stats.Estimate{Median: 0.5, Low: 0.4, High: 0.6}, 0.8, true},
-		"a p50 above it is not sure to be, while the interval is not": {one, stats.Estimate{Median: 0.9, Low: 0.79, High: 1}, 0.8, true},
-		"a p50 whose whole interval is above it is over":              {one, stats.Estimate{Median: 0.9, Low: 0.81, High: 1}, 0.8, false},
-		"a throughput above its budget is fine":                       {rate, stats.Estimate{Median: 1.2, Low: 1.1, High: 1.3}, 0.9, true},
-		"a throughput whose interval reaches it is fine":              {rate, stats.Estimate{Median: 0.8, Low: 0.7, High: 0.91}, 0.9, true},
-		"a throughput whose whole interval is below it is over":       {rate, stats.Estimate{Median: 0.8, Low: 0.7, High: 0.89}, 0.9, false},
-		"without a budget anything is fine":                           {one, stats.Estimate{Median: 99, Low: 98, High: 100}, 0, true},
+		"a p50 below its budget is fine":                              {one, stats.Estimate{Median: 0.5, Low: 0.4, High: 0.6}, 0.8, 0, true},
+		"a p50 above it is not sure to be, while the interval is not": {one, stats.Estimate{Median: 0.9, Low: 0.79, High: 1}, 0.8, 0, true},
+		"a p50 whose whole interval is above it is over":              {one, stats.Estimate{Median: 0.9, Low: 0.81, High: 1}, 0.8, 0, false},
+		"a throughput above its budget is fine":                       {rate, stats.Estimate{Median: 1.2, Low: 1.1, High: 1.3}, 0.9, 0, true},
+		"a throughput whose interval reaches it is fine":              {rate, stats.Estimate{Median: 0.8, Low: 0.7, High: 0.91}, 0.9, 0, true},
+		"a throughput whose whole interval is below it is over":       {rate, stats.Estimate{Median: 0.8, Low: 0.7, High: 0.89}, 0.9, 0, false},
+		"a p50 within the slack is fine":                              {one, stats.Estimate{Median: 1.1, Low: 1, High: 1.2}, 0.8, 1.5, true},
+		"a p50 beyond the slack is not":                               {one, stats.Estimate{Median: 1.3, Low: 1.21, High: 1.4}, 0.8, 1.5, false},
+		"a throughput within the slack is fine":                       {rate, stats.Estimate{Median: 0.6, Low: 0.5, High: 0.61}, 0.9, 1.5, true},
+		"a throughput beyond the slack is not":                        {rate, stats.Estimate{Median: 0.5, Low: 0.4, High: 0.59}, 0.9, 1.5, false},
+		"without a budget anything is fine":                           {one, stats.Estimate{Median: 99, Low: 98, High: 100}, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := judge("x", c.cell, c.e, c.limit); got.OK != c.want {
+			if got := (Row{Metric: c.cell.metric, slack: c.slack}).limited(c.limit).judged(c.e); got.OK != c.want {
 				t.Errorf("ok is %v", got.OK)
 			}
 		})

@@ -40,6 +40,8 @@ type Row struct {
 	Budget *float64 `json:"budget"`
 	// OK is false only if the whole interval is beyond the budget.
 	OK bool `json:"ok"`
+
+	slack float64 // how often the budget; below 1: once
 }
 
 // Absolute is what one contender took, the median over the repetitions.
@@ -73,7 +75,7 @@ func judged(o Options, samples map[string][]sample) *Report {
 				continue // throughputs do not add up
 			}
 			ratios := l.ratios(c, samples)
-			row := judge(l.name, c, stats.Estimated(ratios), l.limits[i])
+			row := Row{Name: l.name, Callers: c.callers, Metric: c.metric, slack: o.Slack}.limited(l.limits[i]).Judged(ratios)
 			r.Rows, r.Figures = append(r.Rows, row), append(r.Figures, row.Figure(ratios))
 		}
 	}
@@ -104,13 +106,12 @@ func (l line) ratios(c cell, samples map[string][]sample) []float64 {
 	return ratios
 }
 
-// judge says whether a figure keeps within limit; 0: it always does.
-func judge(name string, c cell, e stats.Estimate, limit float64) Row {
-	r := Row{Name: name, Callers: c.callers, Metric: c.metric}
+// limited is the row with a budget; 0: there is none.
+func (r Row) limited(limit float64) Row {
 	if limit != 0 {
 		r.Budget = &limit
 	}
-	return r.judged(e)
+	return r
 }
 
 // Judged is the row with the figures of ratios, one per repetition, and whether
@@ -123,9 +124,9 @@ func (r Row) judged(e stats.Estimate) Row {
 	case r.Budget == nil:
 		r.OK = true
 	case r.Metric == throughput:
-		r.OK = r.High >= *r.Budget
+		r.OK = r.High*max(r.slack, 1) >= *r.Budget
 	default:
-		r.OK = r.Low <= *r.Budget
+		r.OK = r.Low <= *r.Budget*max(r.slack, 1)
 	}
 	return r
 }

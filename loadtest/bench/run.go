@@ -22,6 +22,9 @@ type Options struct {
 	// Window is how long one figure is measured, Warm how long before that
 	// the callers already ask.
 	Window, Warm time.Duration
+	// Slack is by what factor a budget may be exceeded, for short runs and busy
+	// machines; below 1: not at all.
+	Slack float64
 	// Only limits the rows to those with it in their names; empty: all of them.
 	Only string
 	// Dir is an empty directory for what the processes keep.
