@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/crash"
+	"github.com/hookfabric/hookfabric/loadtest/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/loop"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
@@ -47,7 +48,7 @@ func commands() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(benchCommand(), scaleCommand(), crashCommand(), stateCommand(), shimCommand(), loopCommand(), roleCommand())
+	root.AddCommand(benchCommand(), scaleCommand(), crashCommand(), stateCommand(), shimCommand(), loopCommand(), fleetCommand(), roleCommand())
 	return root
 }
 
@@ -86,6 +87,7 @@ func allRoles() map[string]proc.Start {
 	all := roles.All()
 	maps.Copy(all, crash.Roles())
 	maps.Copy(all, state.Roles())
+	maps.Copy(all, fleet.Roles())
 	return all
 }
 

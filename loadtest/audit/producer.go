@@ -32,6 +32,8 @@ const (
 type ProducerConfig struct {
 	// NATS is the broker's server.
 	NATS string `json:"nats"`
+	// Creds let it in; empty: it needs none.
+	Creds string `json:"creds,omitzero"`
 	// Log is its log; a producer that was killed goes on where that ends.
 	Log string `json:"log"`
 	// By is this process, Producer who it is in all its lives.
@@ -61,7 +63,7 @@ func StartProducer(ctx context.Context, c ProducerConfig) (*proc.Role, error) {
 	if err != nil {
 		return nil, err
 	}
-	nc, err := bus.Connect(ctx, bus.Options{URL: c.NATS, Name: "loadtest " + c.By, Retry: true})
+	nc, err := bus.Connect(ctx, bus.Options{URL: c.NATS, Creds: c.Creds, Name: "loadtest " + c.By, Retry: true})
 	if err != nil {
 		return nil, err
 	}

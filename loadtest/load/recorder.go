@@ -15,6 +15,9 @@ type Call struct {
 	// Due is when it should have started, Started when it did, Ended when there was
 	// an answer, or none would come.
 	Due, Started, Ended time.Time
+	// Apart: how long it took is not the fabric's doing alone, so that it counts for
+	// its kind and for no other figure.
+	Apart bool
 	// Failed: there was no answer.
 	Failed bool
 	// Unsent: it was not even started. It counts as one that waited until Ended.
@@ -26,6 +29,8 @@ type Second struct {
 	// Second counts from the beginning of what is measured; before it, it is negative.
 	Second int    `json:"second"`
 	Kind   string `json:"kind"`
+	// Apart: the latency is its kind's alone.
+	Apart bool `json:"apart,omitzero"`
 	// Offered calls were due in it, and Failed and Unsent are some of them; Answered
 	// are those whose answer came in it.
 	Offered  int64 `json:"offered,omitzero"`
@@ -85,6 +90,7 @@ func (r *Recorder) Count(c Call) {
 	defer r.mu.Unlock()
 	s := r.at(c.Due, c.Kind)
 	s.Offered++
+	s.Apart = c.Apart
 	s.Latency.Record(c.Ended.Sub(c.Due))
 	switch {
 	case c.Unsent:
@@ -95,7 +101,7 @@ func (r *Recorder) Count(c Call) {
 	default:
 		r.at(c.Ended, c.Kind).Answered++
 	}
-	if !c.Due.Before(r.begin) {
+	if !c.Due.Before(r.begin) && !c.Apart {
 		r.service.Record(c.Ended.Sub(c.Started))
 		r.late.Record(c.Started.Sub(c.Due))
 	}

@@ -66,7 +66,7 @@ func (s *Series) second(c *Second) error {
 		s.rows[c.Second] = r
 	}
 	r.Offered, r.Failed, r.Unsent, r.Answered = r.Offered+c.Offered, r.Failed+c.Failed, r.Unsent+c.Unsent, r.Answered+c.Answered
-	if c.Latency.Count() == 0 {
+	if c.Latency.Count() == 0 || c.Apart {
 		return nil
 	}
 	h, err := r.histogram()

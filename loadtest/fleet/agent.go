@@ -1,0 +1,155 @@
+package fleet
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/loadtest/audit"
+	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// agent is one agent. Its calls begin when it is their time, also if earlier ones
+// are not answered yet.
+type agent struct {
+	*driver
+	name     string
+	c        *client.Client
+	reads    *audit.Recipient
+	arrivals *load.Arrivals
+	random   *rand.Rand // only next draws from it: one call after the other
+	begin    time.Time
+}
+
+// next has the next call begin when it is due; those that are past are left out, if
+// somebody else has made them.
+func (a *agent) next(ctx context.Context, leave bool) {
+	for {
+		moment, ok := a.arrivals.Next()
+		if !ok {
+			return
+		}
+		c, tool := a.mix.draw(a.random, a.Scenario.Shares), a.toolTime()
+		due := a.begin.Add(moment)
+		if leave && due.Before(time.Now()) {
+			continue
+		}
+		a.schedule.Add(due, func(due time.Time, sent bool) {
+			a.next(ctx, false)
+			a.use(ctx, use{call: c, due: due, sent: sent, tool: tool})
+		})
+		return
+	}
+}
+
+// toolTime draws how long a tool takes.
+func (a *agent) toolTime() time.Duration {
+	return time.Duration(a.random.ExpFloat64() * float64(a.Scenario.ToolTime))
+}
+
+// use is one use of a tool.
+type use struct {
+	*call
+	due  time.Time
+	sent bool
+	tool time.Duration
+}
+
+// use asks whether the tool may be used, and, if it may, has the event that it was
+// follow when the tool has returned.
+func (a *agent) use(ctx context.Context, u use) {
+	counted := load.Call{Kind: string(u.class), Apart: u.class == slow, Due: u.due, Started: time.Now()}
+	if !u.sent {
+		a.unsent(u.call, counted)
+		return
+	}
+	v, got := a.ask(ctx, u.call, u.before(), &counted)
+	if !got {
+		return
+	}
+	a.oracle.before(u.call, v)
+	a.noted(a.reads.Take(v.verdict))
+	if schema.PreToolUse.Blocks(v.verdict.Decision) || u.deny {
+		return
+	}
+	input := u.input
+	if v.verdict.UpdatedInput != nil {
+		input = v.verdict.UpdatedInput
+	}
+	a.schedule.Add(counted.Ended.Add(u.tool), func(due time.Time, sent bool) {
+		a.used(ctx, u.call, input, load.Call{Kind: afterwards, Due: due, Started: time.Now(), Unsent: !sent})
+	})
+}
+
+// used tells that the tool was used.
+func (a *agent) used(ctx context.Context, c *call, input jsontext.Value, counted load.Call) {
+	if counted.Unsent {
+		a.unsent(c, counted)
+		return
+	}
+	e, err := c.after(input)
+	if err != nil {
+		a.noted(err)
+		return
+	}
+	v, got := a.ask(ctx, c, e, &counted)
+	if !got {
+		return
+	}
+	a.oracle.after(c, v)
+	a.noted(a.reads.Take(v.verdict))
+	a.noted(a.reads.Acknowledged())
+}
+
+// unsent counts a call that waited all its time and was not sent.
+func (a *agent) unsent(c *call, counted load.Call) {
+	counted.Unsent, counted.Ended = true, counted.Due.Add(a.Scenario.Deadline.Std())
+	a.recorder.Count(counted)
+	a.oracle.unsent(c)
+}
+
+// ask asks, within the deadline of a call, and counts it.
+func (a *agent) ask(ctx context.Context, c *call, e *schema.Event, counted *load.Call) (answer, bool) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		a.noted(err)
+		return answer{}, false
+	}
+	e.EventID, e.AgentID, e.SessionID, e.Timestamp = id.String(), a.name, "s-"+a.name, counted.Started
+	ctx, cancel := context.WithTimeout(ctx, a.Scenario.Deadline.Std())
+	defer cancel()
+	v, err := a.c.Ask(ctx, e)
+	counted.Ended, counted.Failed = time.Now(), err != nil
+	a.recorder.Count(*counted)
+	if err != nil {
+		a.oracle.unanswered(c, err)
+		return answer{}, false
+	}
+	return answer{event: e.EventID, verdict: v, took: counted.Ended.Sub(counted.Started)}, true
+}
+
+// look asks about a tool that no hook asks for, to take what waits for the agent.
+func (a *agent) look(ctx context.Context) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		a.noted(err)
+		return
+	}
+	t := a.mix[unmatched][0]
+	ctx, cancel := context.WithTimeout(ctx, a.Scenario.Deadline.Std())
+	defer cancel()
+	v, err := a.c.Ask(ctx, &schema.Event{
+		HookType: schema.PostToolUse, EventID: id.String(), AgentID: a.name, SessionID: "s-" + a.name,
+		ToolName: t.Name, ToolInput: t.Input, ToolOutput: t.Output,
+	})
+	if err != nil {
+		return // it is asked again as long as something waits for it
+	}
+	a.noted(a.reads.Take(v))
+	a.noted(a.reads.Acknowledged())
+}

@@ -1,0 +1,215 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+)
+
+const (
+	// stretches is into how many pieces a run is cut, each of which is one sample of
+	// its figures.
+	stretches = 10
+	// lateMost is how late drivers may start calls, at p99, without a word.
+	lateMost = 5 * time.Millisecond
+)
+
+// Document is what the load showed.
+func (m *Measured) Document() (*result.Document, error) {
+	d := &result.Document{Scenario: m.Scenario.Name, Title: m.title(), Checks: m.checks.Checks}
+	if err := m.figures(d); err != nil {
+		return nil, err
+	}
+	m.promises(d)
+	d.Tables = append(d.Tables, m.kinds(), m.processes())
+	if len(m.Failures) > 0 {
+		d.Tables = append(d.Tables, m.failures())
+	}
+	plots, err := m.plots()
+	if err != nil {
+		return nil, err
+	}
+	d.Plots = plots
+	d.Notes = m.notes()
+	return d, nil
+}
+
+func (m *Measured) title() string {
+	s := m.Scenario
+	return fmt.Sprintf("%d agents on %d connections use tools %.0f times a second for %v", s.Agents, s.Connections,
+		s.Curve().Calls()/s.Curve().Long().Seconds(), s.For)
+}
+
+// stretch is one piece of the run.
+type stretch struct {
+	load.Kind
+	long float64 // seconds
+	cpu  float64 // of the fabric, in seconds
+}
+
+// pieces are the stretches, all of them equally long.
+func (m *Measured) pieces() ([]stretch, error) {
+	seconds := max(int(m.Scenario.For.Std()/time.Second), 1)
+	n := min(stretches, seconds)
+	var all []stretch
+	for i := range n {
+		from, until := seconds*i/n, seconds*(i+1)/n
+		k, err := m.Series.Between(from, until)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, stretch{Kind: k, long: float64(until - from), cpu: m.cpu(float64(from), float64(until))})
+	}
+	return all, nil
+}
+
+// cpu is what the fabric took between two moments; 0: nobody knows.
+func (m *Measured) cpu(from, until float64) float64 {
+	at := func(moment float64) float64 {
+		for _, s := range m.Samples {
+			if s.At >= moment {
+				return s.cpu()
+			}
+		}
+		return 0
+	}
+	return max(at(until)-at(from), 0)
+}
+
+// cpu is what the fabric took until then: all members but the scenario's own.
+func (s Sample) cpu() float64 {
+	all := 0.0
+	for name, u := range s.Members {
+		if !own(name) {
+			all += u.CPU
+		}
+	}
+	return all
+}
+
+// figures are what can be compared.
+func (m *Measured) figures(d *result.Document) error {
+	pieces, err := m.pieces()
+	if err != nil {
+		return err
+	}
+	var cpu []float64
+	samples := map[string][]float64{}
+	for _, p := range pieces {
+		for _, q := range quantiles() {
+			samples[q.name] = append(samples[q.name], p.Latency.At(q.at))
+		}
+		samples["answered"] = append(samples["answered"], float64(p.Answered)/p.long)
+		if p.cpu > 0 && p.Answered > 0 {
+			cpu = append(cpu, p.cpu/float64(p.Answered))
+		}
+	}
+	for _, q := range quantiles() {
+		d.Figures = append(d.Figures, result.Figured(q.name, "s", result.Lower, samples[q.name]))
+	}
+	d.Figures = append(d.Figures, result.Figured("events answered", "/s", result.Higher, samples["answered"]))
+	if len(cpu) > 0 {
+		d.Figures = append(d.Figures, result.Figured("CPU time of the fabric per event", "s", result.Lower, cpu))
+	}
+	return nil
+}
+
+// quantile is one with its name.
+type quantile struct {
+	name string
+	at   float64
+}
+
+func quantiles() []quantile { return []quantile{{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}} }
+
+// promises adds what the audit found, and says how often each promise must have
+// been at stake.
+func (m *Measured) promises(d *result.Document) {
+	s := m.Scenario.Shares
+	least := map[string]bool{
+		deniesHonoured: s.Deny > 0, noneElse: s.Deny < 1, guardsAsked: true, inputsRight: s.Rewrite > 0, trailsRight: true,
+		ownVerdict: true, inTime: true, seenAfter: s.Sum() < 1 || s.Rewrite > 0,
+		allAnswered: !m.Scenario.Excused(), hooksAnswered: !m.Scenario.Excused(),
+	}
+	for _, name := range slices.Sorted(maps.Keys(least)) {
+		if least[name] {
+			d.Check(name).Least = 1
+		}
+	}
+	if m.Told > 0 {
+		d.Checks = append(d.Checks, m.Findings.Checks(1)...)
+	}
+}
+
+// kinds is the table of what calls took, by what hooks they met.
+func (m *Measured) kinds() result.Table {
+	t := result.Table{
+		Title:   "Events by what they meet, from the moment that they were due",
+		Columns: []string{"", "due", "p50", "p99", "p99.9", "longest", "no answer", "not sent"},
+		Note:    "Not sent: too many were under way; each counts as one that waited until its deadline.",
+	}
+	all := m.Series.Kinds()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		k := all[name]
+		row := []string{name, strconv.FormatInt(k.Offered, 10)}
+		for _, q := range append(quantiles(), quantile{at: 1}) {
+			row = append(row, units.Value(k.Latency.At(q.at), "s"))
+		}
+		t.Rows = append(t.Rows, append(row, strconv.FormatInt(k.Failed, 10), strconv.FormatInt(k.Unsent, 10)))
+	}
+	return t
+}
+
+// processes is the table of what the processes took while it was measured.
+func (m *Measured) processes() result.Table {
+	t := result.Table{Title: "Processes", Columns: []string{"", "CPUs", "memory at first", "memory at last", "most"}}
+	if len(m.Samples) < 2 {
+		return t
+	}
+	first, last := m.Samples[0], m.Samples[len(m.Samples)-1]
+	for _, name := range slices.Sorted(maps.Keys(last.Members)) {
+		from, to := first.Members[name], last.Members[name]
+		t.Rows = append(t.Rows, []string{
+			name, fmt.Sprintf("%.2f", max(to.CPU-from.CPU, 0)/(last.At-first.At)),
+			units.Value(float64(from.RSS), "B"), units.Value(float64(to.RSS), "B"), units.Value(float64(to.Peak), "B"),
+		})
+	}
+	return t
+}
+
+// failures is the table of what was not answered.
+func (m *Measured) failures() result.Table {
+	t := result.Table{Title: "Without an answer", Columns: []string{"", "how often"}}
+	for _, what := range slices.Sorted(maps.Keys(m.Failures)) {
+		t.Rows = append(t.Rows, []string{what, strconv.FormatInt(m.Failures[what], 10)})
+	}
+	return t
+}
+
+// notes say what a reader must know.
+func (m *Measured) notes() []string {
+	late, service := m.Series.Late.At(0.99), m.Series.Service.At(0.99)
+	notes := []string{fmt.Sprintf("Calls began %s after they were due at p50 and %s at p99; from then on they took %s at p50 and %s at p99.",
+		units.Value(m.Series.Late.At(0.5), "s"), units.Value(late, "s"), units.Value(m.Series.Service.At(0.5), "s"), units.Value(service, "s"))}
+	if k := m.Series.Kinds()[string(slow)]; k != nil {
+		notes = append(notes, fmt.Sprintf("The %d calls that met the slow hook, which takes up to %v by itself, are in the table and in no figure.", k.Offered, slowest))
+	}
+	if late > lateMost.Seconds() {
+		notes = append(notes, "The drivers themselves were late: part of what is measured is not the fabric's, but that of a machine with too much to do.")
+	}
+	if n := len(m.Waits); n > 0 {
+		at := func(q float64) string { return units.Value(m.Waits[min(int(q*float64(n)), n-1)].Seconds(), "s") }
+		notes = append(notes, fmt.Sprintf("%d injections were handed over %s after their receipt at p50, %s at p99 and %s at most: they wait for the next event of their agent.",
+			m.Findings.Delivered, at(0.5), at(0.99), at(1)))
+	}
+	if n := m.Findings.Excused.Count; n > 0 {
+		notes = append(notes, fmt.Sprintf("%d injections came twice, as the process was killed that had been handed them and had not acknowledged them: that is allowed.", n))
+	}
+	return notes
+}

@@ -1,0 +1,260 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/loadtest/audit"
+	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Driver is the role of a process that is some of the agents.
+const Driver = "fleet-driver"
+
+// afterwards is the kind of calls after a tool was used; those before are counted
+// by their class.
+const afterwards = "after the tool"
+
+const (
+	// cutEvery is how often a driver writes down what it counted; a kill takes as
+	// much of it along.
+	cutEvery = time.Second
+	// sweepers is how many agents ask at once whether something waits for them.
+	sweepers = 32
+	// dialEvery is how often a driver looks for a broker that is not there.
+	dialEvery = 50 * time.Millisecond
+	// flushIn is how long a driver that is told to end takes to acknowledge.
+	flushIn = 5 * time.Second
+)
+
+// DriverConfig is what a driver is to be started with.
+type DriverConfig struct {
+	NATS  string `json:"nats"`
+	Creds string `json:"creds,omitzero"`
+	// Log is what is written of injections, Counts of calls, By this process.
+	Log    string `json:"log"`
+	Counts string `json:"counts"`
+	By     string `json:"by"`
+	// First is the number of its first agent, Agents how many it has.
+	First  int `json:"first"`
+	Agents int `json:"agents"`
+	// Connections is how many it makes.
+	Connections int `json:"connections"`
+	// Scenario says what the agents do.
+	Scenario scenario.Scenario `json:"scenario"`
+	// Curve is the load, which begins at Begin; what is due before Measured only
+	// warms up. Both are in nanoseconds of this machine's clock.
+	Curve    load.Curve `json:"curve"`
+	Begin    int64      `json:"begin"`
+	Measured int64      `json:"measured"`
+	// Excused: calls and hooks without an answer are no fault of their own.
+	Excused bool `json:"excused,omitzero"`
+	// Again: another process did its work before, and what was due until now is past.
+	Again bool `json:"again,omitzero"`
+}
+
+// A Line is what a driver counted since it wrote the last one.
+type Line struct {
+	By string `json:"by"`
+	load.Cut
+	found
+	// Idle: all of its calls are over.
+	Idle bool `json:"idle,omitzero"`
+}
+
+// agentName is the name of the agent of that number.
+func agentName(number int) string { return fmt.Sprintf("agent-%05d", number) }
+
+// driver is one process of agents.
+type driver struct {
+	DriverConfig
+	mix      mix
+	oracle   *oracle
+	recorder *load.Recorder
+	schedule *load.Schedule
+	clients  []*client.Client
+	agents   []*agent
+	log      *audit.Journal
+	counts   *audit.Journal
+	stop     context.CancelFunc
+	work     sync.WaitGroup
+
+	mu      sync.Mutex // guards failure
+	failure error
+}
+
+// startDriver has the agents call when it is their time.
+func startDriver(ctx context.Context, c DriverConfig) (*proc.Role, error) {
+	m, err := readMix()
+	if err != nil {
+		return nil, err
+	}
+	d := &driver{
+		DriverConfig: c, mix: m, oracle: newOracle(c.Scenario.Deadline.Std(), c.Excused),
+		recorder: load.NewRecorder(time.Unix(0, c.Measured)),
+		schedule: load.NewSchedule(int64(c.Scenario.InFlight), true),
+	}
+	if err := d.open(ctx); err != nil {
+		return nil, errors.Join(err, d.end())
+	}
+	ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	d.people(ctx)
+	d.work.Go(func() { d.schedule.Run(ctx) })
+	d.work.Go(func() { d.write(ctx) })
+	return &proc.Role{Do: d.sweep, Close: d.close}, nil
+}
+
+// open connects, and opens the logs.
+func (d *driver) open(ctx context.Context) (err error) {
+	if err := d.connect(ctx); err != nil {
+		return err
+	}
+	if d.log, err = audit.OpenJournal(d.Log, d.By); err != nil {
+		return err
+	}
+	d.counts, err = audit.OpenJournal(d.Counts, d.By)
+	return err
+}
+
+// connect makes all connections, some at a time. A broker that is dead is waited for.
+func (d *driver) connect(ctx context.Context) error {
+	all := make([]*client.Client, d.Connections)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(sweepers)
+	for i := range all {
+		g.Go(func() (err error) {
+			all[i], err = d.dial(ctx, i)
+			return err
+		})
+	}
+	err := g.Wait()
+	for _, c := range all {
+		if c != nil {
+			d.clients = append(d.clients, c)
+		}
+	}
+	return err
+}
+
+func (d *driver) dial(ctx context.Context, i int) (*client.Client, error) {
+	for {
+		c, err := client.Connect(ctx, client.Options{
+			URL: d.NATS, Creds: d.Creds, Name: fmt.Sprintf("loadtest %s %d", d.By, i), Timeout: d.Scenario.Deadline.Std(),
+		})
+		if err == nil {
+			return c, nil
+		}
+		if !d.Again || !measure.Pause(ctx, dialEvery) {
+			return nil, err
+		}
+	}
+}
+
+// people makes the agents, each with its own moments.
+func (d *driver) people(ctx context.Context) {
+	begin := time.Unix(0, d.Begin)
+	for i := range d.Agents {
+		name := agentName(d.First + i)
+		c := d.clients[i%len(d.clients)]
+		a := &agent{
+			driver: d, name: name, c: c, reads: audit.NewRecipient(name, c, d.log), begin: begin,
+			random: rand.New(rand.NewPCG(d.Scenario.Seed, uint64(d.First+i))),
+		}
+		a.arrivals = load.NewArrivals(d.Curve, d.Scenario.Arrivals, d.Scenario.Agents, a.random)
+		d.agents = append(d.agents, a)
+		a.next(ctx, d.Again)
+	}
+}
+
+// write writes down now and then what was counted.
+func (d *driver) write(ctx context.Context) {
+	tick := time.NewTicker(cutEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			d.cut()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *driver) cut() {
+	idle := d.schedule.Left() == 0 // before what it did is taken
+	d.noted(d.counts.Append(Line{By: d.By, Cut: d.recorder.Cut(), found: d.oracle.cut(), Idle: idle}))
+}
+
+// noted takes the failure of a log: that makes the run worthless.
+func (d *driver) noted(err error) {
+	if err == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failure = err
+}
+
+// Sweep asks a driver to have these agents look whether something waits for them.
+type Sweep struct {
+	Agents []string `json:"agents"`
+}
+
+// sweep has agents ask once more, about a tool that is nobody's business. These
+// calls are not counted.
+func (d *driver) sweep(ctx context.Context, line []byte) (any, error) {
+	var s Sweep
+	if err := schema.Unmarshal(line, &s); err != nil {
+		return nil, fmt.Errorf("the request to sweep: %w", err)
+	}
+	wanted := map[string]bool{}
+	for _, name := range s.Agents {
+		wanted[name] = true
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(sweepers)
+	for _, a := range d.agents {
+		if wanted[a.name] {
+			g.Go(func() error { a.look(ctx); return nil })
+		}
+	}
+	return nil, g.Wait()
+}
+
+// close ends all calls and writes down what is left.
+func (d *driver) close() error {
+	d.stop()
+	d.work.Wait()
+	d.cut()
+	return errors.Join(d.failure, d.end())
+}
+
+// end acknowledges what was handed over and closes what is open.
+func (d *driver) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), flushIn)
+	defer cancel()
+	var errs []error
+	for _, c := range d.clients {
+		if err := c.Flush(ctx); err != nil && !d.Excused {
+			errs = append(errs, err)
+		}
+		c.Close()
+	}
+	for _, j := range []*audit.Journal{d.log, d.counts} {
+		if j != nil {
+			errs = append(errs, j.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,233 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The promises that every call is held against.
+const (
+	deniesHonoured = "every call that had to be denied was denied"
+	noneElse       = "no other call was denied"
+	guardsAsked    = "no guarded call passed without its guard"
+	inputsRight    = "every rewrite was what its chain of hooks makes of the input"
+	trailsRight    = "the hooks that ran were the right ones, in their order"
+	ownVerdict     = "every verdict was that of its own call"
+	inTime         = "no answer came after its deadline"
+	seenAfter      = "hooks after the tool saw its input and its output as they were"
+	allAnswered    = "every call was answered"
+	hooksAnswered  = "every hook that was asked answered"
+)
+
+// An oracle knows what must come of a call, and counts what did. It is safe for
+// many goroutines.
+type oracle struct {
+	deadline time.Duration
+	// excused: processes die, or there is more to do than can be done, so that calls
+	// and hooks without an answer are no fault: only what came of them may be.
+	excused bool
+
+	mu       sync.Mutex // guards what follows
+	checks   result.Document
+	failures map[string]int64
+}
+
+func newOracle(deadline time.Duration, excused bool) *oracle {
+	return &oracle{deadline: deadline, excused: excused, failures: map[string]int64{}}
+}
+
+// found is what an oracle counted.
+type found struct {
+	Checks []result.Check `json:"checks,omitzero"`
+	// Failures are calls and hooks without an answer, by what it was.
+	Failures map[string]int64 `json:"failures,omitzero"`
+}
+
+// cut takes what was counted since it was last called.
+func (o *oracle) cut() found {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f := found{Checks: o.checks.Checks, Failures: maps.Clone(o.failures)}
+	o.checks.Checks = nil
+	clear(o.failures)
+	return f
+}
+
+// hold counts a promise that was at stake, and, if there is a fault, that it was broken.
+func (o *oracle) hold(promise, fault string) {
+	c := o.checks.Check(promise)
+	c.Seen++
+	if fault != "" {
+		c.Fail(fault)
+	}
+}
+
+// fail counts a call or a hook without an answer. That is a fault of its own
+// unless it is excused.
+func (o *oracle) fail(promise, what, detail string) {
+	o.failures[what]++
+	if !o.excused {
+		o.hold(promise, detail)
+	}
+}
+
+// unanswered counts a call that got no verdict.
+func (o *oracle) unanswered(c *call, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fail(allAnswered, "calls without a verdict", fmt.Sprintf("%s: %v", c, err))
+}
+
+// unsent counts a call that was not even sent.
+func (o *oracle) unsent(c *call) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fail(allAnswered, "calls that were not sent", fmt.Sprintf("%s: too many calls were under way", c))
+}
+
+func (c *call) String() string { return fmt.Sprintf("%s %s (%s)", c.class, c.tool.Name, c.nonce) }
+
+// An answer is a verdict on an event.
+type answer struct {
+	event   string
+	verdict *schema.Verdict
+	took    time.Duration
+}
+
+// before judges the verdict before the tool.
+func (o *oracle) before(c *call, a answer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ran := o.answered(c, a, c.class.chain())
+	o.decision(c, a.verdict, ran)
+	o.rewrite(c, a.verdict, ran)
+}
+
+// after judges the verdict after the tool.
+func (o *oracle) after(c *call, a answer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var chain []string
+	if c.class.observed() {
+		chain = []string{observer}
+	}
+	ran := o.answered(c, a, chain)
+	if len(ran) > 0 && ran[0].Outcome == schema.OK {
+		fault := ""
+		if a.verdict.Decision != schema.Continue {
+			fault = fmt.Sprintf("%s: %s: %s", c, a.verdict.Decision, a.verdict.Reason)
+		}
+		o.hold(seenAfter, fault)
+	}
+	o.rewrite(c, a.verdict, nil)
+}
+
+// answered holds what is alike before and after the tool, and finds the hooks that
+// ran.
+func (o *oracle) answered(c *call, a answer, chain []string) (ran []schema.ExecutedHook) {
+	v := a.verdict
+	if !o.excused {
+		o.hold(allAnswered, "")
+	}
+	o.hold(inTime, faultIf(a.took > o.deadline, "%s: the answer came after %v", c, a.took))
+	own := faultIf(v.EventID != a.event, "%s: a verdict on %s instead of %s", c, v.EventID, a.event)
+	var names []string
+	for _, h := range v.ExecutedHooks {
+		if slices.Contains(stages(), h.Hook) {
+			continue
+		}
+		ran = append(ran, h)
+		names = append(names, h.Hook)
+		if h.Outcome != schema.OK {
+			o.fail(hooksAnswered, fmt.Sprintf("hook %s: %s", h.Hook, h.Outcome), fmt.Sprintf("%s: %s came to %s: %s", c, h.Hook, h.Outcome, h.Error))
+			continue
+		}
+		if !o.excused {
+			o.hold(hooksAnswered, "")
+		}
+		if (h.Hook == guard || h.Hook == slowHook) && h.Reason != c.nonce {
+			own = fmt.Sprintf("%s: %s answered for %q", c, h.Hook, h.Reason)
+		}
+	}
+	o.hold(ownVerdict, own)
+	if v.Decision == schema.Deny && len(names) > 0 && len(names) < len(chain) {
+		chain = chain[:len(names)] // who denies ends the chain
+	}
+	o.hold(trailsRight, faultIf(!slices.Equal(names, chain), "%s: %q ran, want %q; %s %s", c, names, chain, v.Decision, strings.Join(v.HookErrors, "; ")))
+	return ran
+}
+
+// decision holds the decision against what it must be.
+func (o *oracle) decision(c *call, v *schema.Verdict, ran []schema.ExecutedHook) {
+	denied := v.Decision == schema.Deny
+	if c.deny {
+		o.hold(deniesHonoured, faultIf(!denied, "%s: the verdict is %s", c, v.Decision))
+	}
+	failed := slices.ContainsFunc(ran, func(h schema.ExecutedHook) bool { return h.Outcome != schema.OK && closed(h.Hook) })
+	switch {
+	case c.deny:
+	case denied && failed && v.Reason != "":
+		o.failures["calls refused by failure policy"]++
+	default:
+		passed := v.Decision == schema.Allow || v.Decision == schema.Continue
+		o.hold(noneElse, faultIf(!passed, "%s: %s: %s", c, v.Decision, v.Reason))
+	}
+	if !c.class.guarded() {
+		return
+	}
+	asked := slices.ContainsFunc(ran, func(h schema.ExecutedHook) bool {
+		return h.Hook == guard && h.Outcome == schema.OK && h.Decision == schema.Allow
+	})
+	o.hold(guardsAsked, faultIf(!denied && !asked, "%s: the verdict is %s, and the hooks were %v", c, v.Decision, ran))
+}
+
+// rewrite holds the input that comes of the call against the one that the hooks
+// that answered make of it, each from what the one before left.
+func (o *oracle) rewrite(c *call, v *schema.Verdict, ran []schema.ExecutedHook) {
+	var want jsontext.Value
+	if v.Decision != schema.Deny {
+		for _, h := range ran {
+			if h.Outcome != schema.OK || !strings.HasPrefix(h.Hook, stampHandler) {
+				continue
+			}
+			from := want
+			if from == nil {
+				from = c.input
+			}
+			next, err := stamped(from, h.Hook)
+			if err != nil {
+				o.hold(inputsRight, fmt.Sprintf("%s: %v", c, err))
+				return
+			}
+			want = next
+		}
+	}
+	if want == nil && v.UpdatedInput == nil {
+		return
+	}
+	got := v.UpdatedInput.Clone()
+	if got != nil {
+		if err := got.Canonicalize(); err != nil {
+			o.hold(inputsRight, fmt.Sprintf("%s: %v", c, err))
+			return
+		}
+	}
+	o.hold(inputsRight, faultIf(string(got) != string(want), "%s: the input is %s, want %s", c, got, want))
+}
+
+// faultIf is a fault in words, or none.
+func faultIf(broken bool, format string, args ...any) string {
+	if !broken {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}

@@ -1,0 +1,344 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookfabric/hookfabric/loadtest/audit"
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// lease is how long items stay with an agent that says nothing.
+	lease = 30 * time.Second
+	// draining is how long it may take, after the load, until all was handed over.
+	draining = 2 * lease
+	// look is how often the logs are read, tell how often the progress is told.
+	look = 250 * time.Millisecond
+	tell = 5 * time.Second
+	// lead is how long before the load all processes are started.
+	lead = 500 * time.Millisecond
+	// inTheLoad is in which part of the load injections are put into the queue.
+	inTheLoad = 0.95
+)
+
+// Measured is what one load showed.
+type Measured struct {
+	Scenario *scenario.Scenario
+	// Began is when measuring did.
+	Began time.Time
+	// Series are the calls.
+	Series *load.Series
+	// Findings are those of the audit, Waits how long injections were on their way.
+	Findings audit.Findings
+	Waits    []time.Duration
+	// Told is how many injections were to be told.
+	Told int
+	// Failures are calls and hooks without an answer, by what it was.
+	Failures map[string]int64
+	// Samples are what the processes took, second by second.
+	Samples []Sample
+	// Done are the faults.
+	Done []faults.Done
+
+	checks result.Document
+}
+
+// A Sample is what the processes took at one moment.
+type Sample struct {
+	// At is in seconds since measuring began.
+	At      float64
+	Members map[string]field.Usage
+}
+
+// run is a load under way.
+type run struct {
+	*Session
+	*Measured
+	dir     string
+	begin   time.Time // of the load
+	curve   load.Curve
+	drivers []*faults.Victim
+	counts  []*audit.Reader
+	logs    []*audit.Reader
+	audit   *audit.Audit
+	idle    map[string]bool // drivers, by process
+}
+
+// Load has the fabric under the scenario's load. The scenario's fabric is not looked at: it is
+// the session's.
+func (x *Session) Load(ctx context.Context, s *scenario.Scenario) (*Measured, error) {
+	x.loads++
+	r := &run{
+		Session: x, Measured: &Measured{Scenario: s, Series: load.NewSeries(), Failures: map[string]int64{}},
+		dir: filepath.Join(x.Dir, fmt.Sprintf("load-%d", x.loads)), audit: audit.New(), idle: map[string]bool{},
+	}
+	defer r.closeLogs()
+	if err := os.Mkdir(r.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making a directory for a load: %w", err)
+	}
+	r.begin = time.Now().Add(lead + time.Duration(s.Connections)*time.Millisecond)
+	r.curve = append(load.Curve{warmUp(s)}, s.Curve()...)
+	r.Began = r.begin.Add(s.Warm.Std())
+	if err := r.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.all(ctx); err != nil {
+		return nil, err
+	}
+	return r.Measured, r.judge()
+}
+
+// warmUp is the step before what is measured.
+func warmUp(s *scenario.Scenario) load.Step {
+	first := s.Curve()[0].Rate
+	return load.Step{For: s.Warm, Rate: first, To: first}
+}
+
+// start starts the drivers and the producer.
+func (r *run) start(ctx context.Context) error {
+	s := r.Scenario
+	first, connections := 0, s.Connections
+	for i := range s.Drivers {
+		left := s.Drivers - i
+		agents, mine := (s.Agents-first)/left, connections/left
+		v, err := r.driver(ctx, first, agents, mine)
+		if err != nil {
+			return err
+		}
+		r.drivers = append(r.drivers, v)
+		first, connections = first+agents, connections-mine
+	}
+	if s.Injections <= 0 {
+		return nil
+	}
+	return r.producer(ctx)
+}
+
+// driver starts the driver of some agents.
+func (r *run) driver(ctx context.Context, first, agents, connections int) (*faults.Victim, error) {
+	r.names++
+	name := field.Numbered("driver", r.names)
+	counts, err := r.open(name+".counts", &r.counts)
+	if err != nil {
+		return nil, err
+	}
+	log, err := r.open(name+".log", &r.logs)
+	if err != nil {
+		return nil, err
+	}
+	return r.field.Add(ctx, field.Member{Name: name, Role: Driver, Config: func(at field.At) any {
+		return DriverConfig{
+			NATS: at.NATS, Creds: r.field.Creds(), Log: log, Counts: counts, By: at.By, First: first, Agents: agents,
+			Connections: max(connections, 1), Scenario: *r.Scenario, Curve: r.curve,
+			Begin: r.begin.UnixNano(), Measured: r.Began.UnixNano(), Excused: r.Scenario.Excused(),
+			Again: !strings.HasSuffix(at.By, ".1"),
+		}
+	}})
+}
+
+// producer starts the process that tells agents things. If there are few, only
+// the first agents are told some.
+func (r *run) producer(ctx context.Context) error {
+	name := field.Numbered("producer", r.loads)
+	log, err := r.open(name+".log", &r.logs)
+	if err != nil {
+		return err
+	}
+	lanes := float64(len(audit.Sources()))
+	all := r.curve.Calls() * r.Scenario.Injections
+	agents := make([]string, int(min(float64(r.Scenario.Agents), math.Ceil(all/lanes))))
+	for i := range agents {
+		agents[i] = agentName(i)
+	}
+	each := int(math.Ceil(all / lanes / float64(len(agents))))
+	r.Told = each * len(agents) * len(audit.Sources())
+	until := r.begin.Add(time.Duration(float64(r.curve.Long()) * inTheLoad))
+	_, err = r.field.Add(ctx, field.Member{Name: name, Role: Producer, Config: func(at field.At) any {
+		return audit.ProducerConfig{
+			NATS: at.NATS, Creds: r.field.Creds(), Log: log, By: at.By, Producer: name, Agents: agents, Each: each,
+			Until: until.UnixNano(),
+		}
+	}})
+	return err
+}
+
+// open opens a log to be followed.
+func (r *run) open(name string, to *[]*audit.Reader) (file string, err error) {
+	file = filepath.Join(r.dir, name)
+	l, err := audit.OpenReader(file)
+	if err != nil {
+		return "", err
+	}
+	*to = append(*to, l)
+	return file, nil
+}
+
+func (r *run) closeLogs() {
+	for _, l := range append(r.counts, r.logs...) {
+		_ = l.Close() // it was only read
+	}
+}
+
+// all does the faults, and waits for the end of the load and of what it left.
+func (r *run) all(ctx context.Context) error {
+	over := make(chan struct{})
+	g, together := errgroup.WithContext(ctx)
+	g.Go(func() error { return r.field.Watch(together, over) })
+	g.Go(func() error {
+		if len(r.Scenario.Faults) == 0 || !measure.Pause(together, time.Until(r.Began)) {
+			return nil
+		}
+		schedule := faults.Schedule{Faults: r.Scenario.Faults, Seed: r.Scenario.Seed, For: r.Scenario.For.Std()}
+		done, err := schedule.Run(together, r.field)
+		r.Done = done
+		return err
+	})
+	g.Go(func() error {
+		defer close(over)
+		return r.follow(together)
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return r.end(ctx)
+}
+
+// follow reads the logs until the load is over, and then until all was handed
+// over or the time for that is over.
+func (r *run) follow(ctx context.Context) error {
+	end := r.begin.Add(r.curve.Long())
+	sampled, told := -1, time.Now()
+	for measure.Pause(ctx, look) {
+		if err := r.read(); err != nil {
+			return err
+		}
+		now := time.Now()
+		if second := int(now.Sub(r.Began) / time.Second); second > sampled && !now.Before(r.Began) && now.Before(end.Add(time.Second)) {
+			sampled = second
+			r.Samples = append(r.Samples, Sample{At: now.Sub(r.Began).Seconds(), Members: r.field.Usage()})
+		}
+		if now.Sub(told) >= tell {
+			told = now
+			r.progress(now)
+		}
+		if now.Before(end) || !r.still() && now.Before(end.Add(r.patience())) {
+			continue
+		}
+		waiting := r.audit.Waiting()
+		if r.audit.Settled() >= r.Told && len(waiting) == 0 || now.After(end.Add(draining+r.patience())) {
+			return nil
+		}
+		if err := r.sweep(ctx, waiting); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// patience is how long after the load's end calls may be under way: both of one
+// use, and a tool that takes ten times as long as most.
+func (r *run) patience() time.Duration {
+	return 2*r.Scenario.Deadline.Std() + 10*r.Scenario.ToolTime.Std() + 2*cutEvery
+}
+
+// still reports whether no driver has a call under way.
+func (r *run) still() bool {
+	for _, d := range r.drivers {
+		if !r.idle[d.By()] {
+			return false
+		}
+	}
+	return true
+}
+
+// sweep has agents take what waits for them.
+func (r *run) sweep(ctx context.Context, waiting []string) error {
+	if len(waiting) == 0 {
+		return nil
+	}
+	for _, d := range r.drivers {
+		if err := d.Ask(ctx, Sweep{Agents: waiting}, nil); err != nil && !errors.Is(err, faults.ErrKilled) {
+			return err
+		}
+	}
+	return nil
+}
+
+// read takes what was written since it was last called.
+func (r *run) read() error {
+	for _, l := range r.logs {
+		if err := l.Next(r.audit.Take); err != nil {
+			return err
+		}
+	}
+	for _, l := range r.counts {
+		if err := l.Lines(r.take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes what a driver counted.
+func (r *run) take(text []byte) error {
+	var l Line
+	if err := schema.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	r.idle[l.By] = l.Idle
+	for _, c := range l.Checks {
+		r.checks.Check(c.Name).Add(c)
+	}
+	for what, n := range l.Failures {
+		r.Failures[what] += n
+	}
+	return r.Series.Take(&l.Cut)
+}
+
+func (r *run) progress(now time.Time) {
+	calls, wrong := int64(0), int64(0)
+	for _, k := range r.Series.Kinds() {
+		calls += k.Answered
+	}
+	for _, c := range r.checks.Checks {
+		wrong += c.Wrong
+	}
+	fmt.Fprintf(r.Progress, "%v of %v: %d events answered, %d wrong, %d injections to hand over\n",
+		max(now.Sub(r.Began), 0).Round(time.Second), r.Scenario.For, calls, wrong, r.audit.Open())
+}
+
+// end ends the load's own processes.
+func (r *run) end(ctx context.Context) error {
+	var errs []error
+	for _, d := range r.drivers {
+		errs = append(errs, d.End())
+	}
+	if p := r.field.Member(field.Numbered("producer", r.loads)); p != nil {
+		errs = append(errs, p.End())
+	}
+	return errors.Join(append(errs, r.read(), context.Cause(ctx))...)
+}
+
+// judge has the audit say what it found.
+func (r *run) judge() error {
+	r.Findings, r.Waits = r.audit.Judge(r.field.Killed()), r.audit.Waits()
+	if late := r.Told - r.audit.Settled(); late > 0 {
+		r.Findings.Lost.Add("%d of %d injections were never put into the queue", late, r.Told)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package fleet
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func defaultShares() scenario.Shares { return scenario.Default().Shares }
+
+// The test program is the processes, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "role" {
+		starts := roles.All()
+		for name, start := range Roles() {
+			starts[name] = start
+		}
+		if err := proc.Serve(context.Background(), starts[os.Args[2]], os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// brief is a scenario of few seconds.
+func brief() *scenario.Scenario {
+	s := scenario.Default()
+	s.Agents, s.Connections, s.Drivers, s.Rate = 20, 3, 2, 80
+	s.For, s.Warm, s.Fabric.Workers = schema.Duration(2*time.Second), schema.Duration(500*time.Millisecond), 1
+	s.Shares.Deny, s.Shares.Rewrite = 0.2, 0.2
+	return &s
+}
+
+// TestAFleet looks whether every answer is right, never how fast.
+func TestAFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether a fleet of agents gets right answers stays untested")
+	}
+	s := brief()
+	d, err := Run(t.Context(), s, Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.OK() {
+		t.Errorf("%+v", d.Checks)
+	}
+	if err := d.Sound(); err != nil {
+		t.Error(err)
+	}
+	if len(d.Figures) < 4 || d.Figures[0].Value <= 0 || len(d.Plots) != 3 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestAFleetOfWhichProcessesDie has a worker and a driver killed.
+func TestAFleetOfWhichProcessesDie(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether a fleet of agents gets right answers while processes die stays untested")
+	}
+	s := brief()
+	s.Injections = 0 // what a killed driver held comes again after a lease of half a minute
+	s.Fabric.Kind, s.Fabric.Workers = field.Local, 2
+	short := schema.Duration(200 * time.Millisecond)
+	s.Faults = []faults.Fault{
+		{Kind: faults.Kill, Member: "worker-1", At: 2 * short, For: short},
+		{Kind: faults.Kill, Member: "driver-1", At: 3 * short, For: short},
+	}
+	d, err := Run(t.Context(), s, Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.OK() || len(d.Plots[0].Marks) != 2 {
+		t.Errorf("%+v, marks %+v", d.Checks, d.Plots[0].Marks)
+	}
+}

@@ -1,0 +1,151 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/loadtest/audit"
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+)
+
+// Producer is the role of a process that tells agents things.
+const Producer = "fleet-producer"
+
+// Roles are the roles of this package.
+func Roles() map[string]proc.Start {
+	return map[string]proc.Start{
+		Worker:   proc.Started(startWorker),
+		Driver:   proc.Started(startDriver),
+		Producer: proc.Started(audit.StartProducer),
+	}
+}
+
+// A Stage is what a run needs of the machine.
+type Stage struct {
+	// Dir is an empty directory for what the processes keep.
+	Dir string
+	// Crew starts the processes.
+	Crew *proc.Crew
+	// Progress takes a line now and then; it must not be nil.
+	Progress io.Writer
+}
+
+// Run puts up the scenario's fabric, has it under the scenario's load, and says what came
+// of that.
+func Run(ctx context.Context, s *scenario.Scenario, st Stage) (*result.Document, error) {
+	x, err := Open(ctx, s, st)
+	if err != nil {
+		return nil, err
+	}
+	m, err := x.Load(ctx, s)
+	if err = errors.Join(err, x.Close()); err != nil {
+		return nil, err
+	}
+	return m.Document()
+}
+
+// A Session is a fabric that one load after the other can be put on.
+type Session struct {
+	Stage
+	field *field.Field
+	mix   mix
+	loads int // so far
+	names int // of drivers so far
+}
+
+// Open puts up the scenario's fabric, and waits until all of its hooks answer as they
+// should.
+func Open(ctx context.Context, s *scenario.Scenario, st Stage) (*Session, error) {
+	m, err := readMix()
+	if err != nil {
+		return nil, err
+	}
+	f, err := field.Open(ctx, field.Config{
+		Kind: s.Fabric.Kind, NATS: s.Fabric.NATS, Creds: s.Fabric.Creds, Brokers: s.Fabric.Brokers, Workers: s.Fabric.Workers,
+		Server: s.Fabric.Server, Sync: s.Fabric.Sync, Hooks: m.hooksYAML(), Links: onLinks(s.Faults),
+		Worker: func(_, url string) (string, any) {
+			return Worker, WorkerConfig{NATS: url, Creds: s.Fabric.Creds, Slots: s.Fabric.Slots}
+		},
+	}, field.Site{Dir: st.Dir, Crew: st.Crew})
+	if err != nil {
+		return nil, err
+	}
+	x := &Session{Stage: st, field: f, mix: m}
+	if err := x.await(ctx, s); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return x, nil
+}
+
+// onLinks reports whether some fault is one of the network.
+func onLinks(all []faults.Fault) bool {
+	for _, f := range all {
+		if f.Kind.OnLink() {
+			return true
+		}
+	}
+	return false
+}
+
+// Close ends all processes.
+func (x *Session) Close() error { return x.field.Close() }
+
+// await asks about each class of calls until the answer is right. It gives up with
+// the last thing that was wrong.
+func (x *Session) await(ctx context.Context, s *scenario.Scenario) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 20*time.Second, errors.New("the hooks did not answer as they should within 20 s"))
+	defer cancel()
+	c, err := client.Connect(ctx, client.Options{URL: x.field.URL(""), Creds: x.field.Creds(), Name: "loadtest fleet"})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	random := rand.New(rand.NewPCG(s.Seed, 0))
+	for _, k := range classes() {
+		for {
+			o := newOracle(s.Deadline.Std(), false)
+			err := x.probe(ctx, c, o, x.mix.fill(&call{class: k, deny: k == refused}, random, 0))
+			if err == nil {
+				break
+			}
+			if !measure.Pause(ctx, 50*time.Millisecond) {
+				return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			}
+		}
+	}
+	return nil
+}
+
+// probe asks about one call.
+func (x *Session) probe(ctx context.Context, c *client.Client, o *oracle, one *call) error {
+	e := one.before()
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	e.EventID, e.AgentID = id.String(), "loadtest"
+	began := time.Now()
+	v, err := c.Ask(ctx, e)
+	if err != nil {
+		return err
+	}
+	o.before(one, answer{event: e.EventID, verdict: v, took: time.Since(began)})
+	for _, check := range o.cut().Checks {
+		if check.Wrong > 0 {
+			return errors.New(check.Examples[0])
+		}
+	}
+	return nil
+}

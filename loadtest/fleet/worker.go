@@ -1,0 +1,150 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// Worker is the role of a worker with the fleet's hooks.
+const Worker = "fleet-worker"
+
+// WorkerConfig is what such a worker is to be started with.
+type WorkerConfig struct {
+	NATS  string `json:"nats"`
+	Creds string `json:"creds,omitzero"`
+	// Slots is how many batches it runs at once.
+	Slots int `json:"slots"`
+}
+
+// startWorker runs a worker of somebody's own, with hooks in Go.
+func startWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
+	w := workers.New(workers.Options{
+		Name: uuid.NewString(), Pools: []string{pool, further}, Capacity: c.Slots,
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: handlers{}},
+	})
+	nc, err := bus.Connect(ctx, bus.Options{URL: c.NATS, Creds: c.Creds, Name: workers.ConnectionPrefix + w.Name(), Retry: true})
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- workers.Run(ctx, nc, w) }()
+	return &proc.Role{Close: func() error {
+		stop()
+		err := <-ended
+		nc.Close()
+		return err
+	}}, nil
+}
+
+// handlers are the fleet's.
+type handlers struct{}
+
+// Load knows them by their names.
+func (handlers) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
+	switch h.Handler {
+	case guardHandler:
+		return workers.HandlerFunc(guards), nil
+	case stampHandler:
+		return stamps(h.Name), nil
+	case slowHandler:
+		return workers.HandlerFunc(slows), nil
+	case observeHandler:
+		return workers.HandlerFunc(observes), nil
+	}
+	return nil, fmt.Errorf("this program has no handler %q", h.Handler)
+}
+
+// Close has nothing to end.
+func (handlers) Close() error { return nil }
+
+// guards decides what the nonce says, and says whose that is.
+func guards(_ context.Context, e *schema.Event) (schema.Result, error) {
+	_, m, err := marked(e.ToolInput)
+	if err != nil {
+		return schema.Result{}, err
+	}
+	deny, err := m.denies()
+	if err != nil {
+		return schema.Result{}, err
+	}
+	r := schema.Allowed()
+	if deny {
+		r.Decision = schema.Deny
+	}
+	r.Reason = m.Nonce
+	return r, nil
+}
+
+// stamps leaves the hook's stamp in the input.
+func stamps(hook string) workers.HandlerFunc {
+	return func(_ context.Context, e *schema.Event) (schema.Result, error) {
+		input, err := stamped(e.ToolInput, hook)
+		if err != nil {
+			return schema.Result{}, err
+		}
+		return schema.Rewritten(input), nil
+	}
+}
+
+// slowest is how long the slow hook takes at most; how long is by the nonce.
+const slowest = 100 * time.Millisecond
+
+func slows(ctx context.Context, e *schema.Event) (schema.Result, error) {
+	_, m, err := marked(e.ToolInput)
+	if err != nil {
+		return schema.Result{}, err
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(m.Nonce))
+	if !measure.Pause(ctx, time.Duration(h.Sum32())%slowest) {
+		return schema.Result{}, context.Cause(ctx)
+	}
+	r := schema.Allowed()
+	r.Reason = m.Nonce
+	return r, nil
+}
+
+// observes looks whether a call that was made is one that hooks let pass, with
+// what they made of its input, and whether its output is the one the tool returned.
+func observes(_ context.Context, e *schema.Event) (schema.Result, error) {
+	if err := observed(e); err != nil {
+		return schema.Denied(err.Error()), nil
+	}
+	return schema.Result{}, nil
+}
+
+func observed(e *schema.Event) error {
+	_, m, err := marked(e.ToolInput)
+	if err != nil {
+		return err
+	}
+	if deny, err := m.denies(); err != nil || deny {
+		return errors.Join(errors.New("the tool was used though the guard denies that"), err)
+	}
+	var output struct {
+		Nonce string `json:"nonce"`
+	}
+	if err := schema.Unmarshal(e.ToolOutput, &output); err != nil {
+		return fmt.Errorf("the tool's output: %w", err)
+	}
+	sum, err := checksum(e.ToolOutput)
+	if err != nil {
+		return err
+	}
+	if output.Nonce != m.Nonce || sum != m.Output {
+		return fmt.Errorf("the output is that of %s and has the checksum %s, want that of %s with %s", output.Nonce, sum, m.Nonce, m.Output)
+	}
+	return unstamped(e.ToolInput)
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// changes are the flags that change a scenario.
+type changes struct {
+	duration, warm      time.Duration
+	rate, injections    float64
+	agents, connections int
+	drivers             int
+	brokers, workers    int
+	nats, creds         string
+	seed                uint64
+}
+
+func changing(c *cobra.Command) *changes {
+	f := new(changes)
+	c.Flags().DurationVar(&f.duration, "for", 0, "how long is measured")
+	c.Flags().DurationVar(&f.warm, "warm", 0, "how long the load is on before that")
+	c.Flags().Float64Var(&f.rate, "rate", 0, "how many tools all agents together use per second")
+	c.Flags().Float64Var(&f.injections, "injections", 0, "how many texts are told to agents for each use of a tool")
+	c.Flags().IntVar(&f.agents, "agents", 0, "how many agents there are")
+	c.Flags().IntVar(&f.connections, "connections", 0, "how many connections they share")
+	c.Flags().IntVar(&f.drivers, "drivers", 0, "how many processes the agents are in")
+	c.Flags().IntVar(&f.brokers, "brokers", 0, "how many brokers there are")
+	c.Flags().IntVar(&f.workers, "workers", 0, "how many workers there are")
+	c.Flags().StringVar(&f.nats, "nats", "", "use the fabric at this `URL` instead of one of its own")
+	c.Flags().StringVar(&f.creds, "creds", "", "the credentials in `FILE` let in there")
+	c.Flags().Uint64Var(&f.seed, "seed", 0, "what everything that is drawn is drawn by")
+	return f
+}
+
+// apply changes what was said on the command line, and nothing else.
+func (f *changes) apply(c *cobra.Command, s *scenario.Scenario) {
+	said := c.Flags().Changed
+	set := func(flag string, do func()) {
+		if said(flag) {
+			do()
+		}
+	}
+	set("for", func() { s.For, s.Steps = schema.Duration(f.duration), nil })
+	set("warm", func() { s.Warm = schema.Duration(f.warm) })
+	set("rate", func() { s.Rate, s.Think, s.Steps = f.rate, 0, nil })
+	set("injections", func() { s.Injections = f.injections })
+	set("agents", func() { s.Agents = f.agents })
+	set("connections", func() { s.Connections = f.connections })
+	set("drivers", func() { s.Drivers = f.drivers })
+	set("brokers", func() { s.Fabric.Brokers = f.brokers })
+	set("workers", func() { s.Fabric.Workers = f.workers })
+	set("nats", func() { s.Fabric.Kind, s.Fabric.NATS = field.External, f.nats })
+	set("creds", func() { s.Fabric.Creds = f.creds })
+	set("seed", func() { s.Seed = f.seed })
+}
+
+// fleetCommand has many agents use tools at once.
+func fleetCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "fleet",
+		Short: "Have many agents use tools at once, in an open loop, and check every answer",
+		Args:  noArgs,
+	}
+	f := new(measuring)
+	f.outputs(c)
+	change := changing(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		s := scenario.Default()
+		change.apply(c, &s)
+		return f.staged(c, func(st stage) (outcome, error) { return ran(c.Context(), &s, c, st) })
+	}
+	return c
+}
+
+// ran runs a scenario.
+func ran(ctx context.Context, s *scenario.Scenario, c *cobra.Command, st stage) (*result.Document, error) {
+	return fleet.Run(ctx, s, fleet.Stage{Dir: st.dir, Crew: st.crew, Progress: c.ErrOrStderr()})
+}
