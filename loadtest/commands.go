@@ -48,7 +48,17 @@ func commands() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(benchCommand(), scaleCommand(), crashCommand(), stateCommand(), shimCommand(), loopCommand(), fleetCommand(), roleCommand())
+	root.AddCommand(
+		benchCommand(),
+		scaleCommand(),
+		crashCommand(),
+		stateCommand(),
+		shimCommand(),
+		loopCommand(),
+		fleetCommand(),
+		compareCommand(),
+		roleCommand(),
+	)
 	return root
 }
 

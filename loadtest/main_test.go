@@ -41,7 +41,7 @@ func TestAloneItSaysWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bench", "scale", "state", "shim", "loop", "crash"} {
+	for _, want := range []string{"bench", "scale", "state", "shim", "loop", "crash", "compare"} {
 		if !strings.Contains(out, "\n  "+want+" ") {
 			t.Errorf("the usage lacks %q:\n%s", want, out)
 		}

@@ -28,10 +28,7 @@ func Estimated(samples []float64) Estimate {
 	// A fixed seed: two readings of one run must not disagree.
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range medians {
-		for j := range draw {
-			draw[j] = samples[random.IntN(len(samples))]
-		}
-		medians[i] = middle(draw)
+		medians[i] = redrawn(random, samples, draw)
 	}
 	slices.Sort(medians)
 	return Estimate{
@@ -39,6 +36,15 @@ func Estimated(samples []float64) Estimate {
 		Low:    quantile(medians, 0.025),
 		High:   quantile(medians, 0.975),
 	}
+}
+
+// redrawn is the median of as many samples as draw has room for, drawn from
+// samples with replacement.
+func redrawn(random *rand.Rand, samples, draw []float64) float64 {
+	for j := range draw {
+		draw[j] = samples[random.IntN(len(samples))]
+	}
+	return middle(draw)
 }
 
 // Median is the middle of samples, which it leaves in their order; 0 if there are none.

@@ -1,0 +1,206 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/stats"
+)
+
+// A Verdict says what became of a figure.
+type Verdict string
+
+// Every figure gets one of them; Changed is for those that are not judged.
+const (
+	Same    Verdict = "same"
+	Better  Verdict = "better"
+	Worse   Verdict = "worse"
+	Changed Verdict = "changed"
+)
+
+// A Change is one figure of both runs.
+type Change struct {
+	Old, New result.Figure
+	// Relative: Estimate is a ratio, new to old. Else some value is 0 or less, and
+	// it is a difference, new less old.
+	Relative bool
+	Estimate stats.Estimate
+	Verdict  Verdict
+}
+
+// A Held is one check of both runs.
+type Held struct {
+	Old, New result.Check
+	Verdict  Verdict
+}
+
+// A Comparison is all that can be said of two runs.
+type Comparison struct {
+	Old, New *result.Document
+	Changes  []Change
+	Checks   []Held
+	// OnlyOld and OnlyNew name the figures and checks that just one run has.
+	OnlyOld, OnlyNew []string
+	// Threshold is the part by which a figure must have changed to matter.
+	Threshold float64
+}
+
+// Compare holds the new run against the old one. Changes up to threshold, a
+// part of the figure (0.03 is 3 %), do not matter.
+func Compare(old, new *result.Document, threshold float64) *Comparison {
+	c := &Comparison{Old: old, New: new, Threshold: threshold}
+	figures, checks := map[string]result.Figure{}, map[string]result.Check{}
+	for _, f := range old.Figures {
+		figures[f.Name] = f
+	}
+	for _, k := range old.Checks {
+		checks[k.Name] = k
+	}
+	for _, f := range new.Figures {
+		before, ok := figures[f.Name]
+		if !ok || before.Unit != f.Unit {
+			c.OnlyNew = append(c.OnlyNew, f.Name)
+			continue
+		}
+		delete(figures, f.Name)
+		c.Changes = append(c.Changes, changed(before, f, threshold))
+	}
+	for _, k := range new.Checks {
+		before, ok := checks[k.Name]
+		if !ok {
+			c.OnlyNew = append(c.OnlyNew, k.Name)
+			continue
+		}
+		delete(checks, k.Name)
+		c.Checks = append(c.Checks, held(before, k))
+	}
+	c.OnlyOld = append(rest(old.Figures, figures, figureName), rest(old.Checks, checks, checkName)...)
+	return c
+}
+
+func figureName(f result.Figure) string { return f.Name }
+func checkName(c result.Check) string   { return c.Name }
+
+// rest names, in their order, those that were left.
+func rest[T any](all []T, left map[string]T, name func(T) string) []string {
+	var names []string
+	for _, one := range all {
+		if _, ok := left[name(one)]; ok {
+			names = append(names, name(one))
+		}
+	}
+	return names
+}
+
+// OK reports whether nothing got worse.
+func (c *Comparison) OK() bool { return c.count(Worse) == 0 }
+
+// count says how many figures and checks have the verdict.
+func (c *Comparison) count(v Verdict) int {
+	n := 0
+	for _, one := range c.Changes {
+		if one.Verdict == v {
+			n++
+		}
+	}
+	for _, one := range c.Checks {
+		if one.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// held compares one check.
+func held(old, new result.Check) Held {
+	h := Held{Old: old, New: new, Verdict: Same}
+	switch {
+	case old.OK() && !new.OK():
+		h.Verdict = Worse
+	case !old.OK() && new.OK():
+		h.Verdict = Better
+	}
+	return h
+}
+
+// changed compares one figure.
+func changed(old, new result.Figure, threshold float64) Change {
+	c := Change{Old: old, New: new, Relative: positive(old) && positive(new)}
+	c.Estimate = c.estimate()
+	same := c.Estimate.Low <= 0 && 0 <= c.Estimate.High ||
+		math.Abs(c.Estimate.Median) <= threshold*max(math.Abs(old.Value), math.Abs(new.Value))
+	rose := c.Estimate.Median > 0
+	if c.Relative {
+		// On the logarithm, so that a change and its reverse are as large.
+		same = c.Estimate.Low <= 1 && 1 <= c.Estimate.High || math.Abs(math.Log(c.Estimate.Median)) <= math.Log1p(threshold)
+		rose = c.Estimate.Median > 1
+	}
+	switch {
+	case same:
+		c.Verdict = Same
+	case new.Better == result.Neither:
+		c.Verdict = Changed
+	case rose == (new.Better == result.Higher):
+		c.Verdict = Better
+	default:
+		c.Verdict = Worse
+	}
+	return c
+}
+
+// sampled reports whether a figure has samples enough to draw from.
+func sampled(f result.Figure) bool { return len(f.Samples) >= 3 }
+
+// estimate is how much the figure changed, and how sure that is: from the
+// samples, or, where a run kept too few, from the ends of its interval.
+func (c Change) estimate() stats.Estimate {
+	old, new := c.Old, c.New
+	switch enough := sampled(old) && sampled(new); {
+	case enough && c.Relative:
+		return stats.Ratio(new.Samples, old.Samples)
+	case enough:
+		return stats.Difference(new.Samples, old.Samples)
+	case c.Relative:
+		return stats.Estimate{Median: new.Value / old.Value, Low: new.Low / old.High, High: new.High / old.Low}
+	default:
+		return stats.Estimate{Median: new.Value - old.Value, Low: new.Low - old.High, High: new.High - old.Low}
+	}
+}
+
+// positive reports whether ratios to the figure mean something.
+func positive(f result.Figure) bool {
+	for _, v := range append([]float64{f.Low, f.Value, f.High}, f.Samples...) {
+		if v <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// bare reports whether nothing says how sure the change is.
+func (c Change) bare() bool {
+	return !(sampled(c.Old) && sampled(c.New)) && c.Old.Low == c.Old.High && c.New.Low == c.New.High
+}
+
+// differences says in sentences what else differs between the runs, and makes
+// figures differ that the code did not change.
+func (c *Comparison) differences() []string {
+	var notes []string
+	for _, d := range []struct{ what, old, new string }{
+		{"scenario", c.Old.Scenario, c.New.Scenario},
+		{"title", c.Old.Title, c.New.Title},
+		{"command", c.Old.Command, c.New.Command},
+		{"machine", where(c.Old), where(c.New)},
+		{"Go version", c.Old.Machine.Go, c.New.Machine.Go},
+	} {
+		if d.old != d.new {
+			notes = append(notes, fmt.Sprintf("CAREFUL: the %s is not the same, %q before and %q now: figures may differ because of that alone.", d.what, d.old, d.new))
+		}
+	}
+	return notes
+}
+
+func where(d *result.Document) string {
+	return fmt.Sprintf("%s/%s, %d CPUs %s", d.Machine.OS, d.Machine.Arch, d.Machine.CPUs, d.Machine.CPU)
+}

@@ -1,0 +1,141 @@
+package compare
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/hookfabric/hookfabric/loadtest/machine"
+	"github.com/hookfabric/hookfabric/loadtest/report"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+)
+
+// documents are runs with some figures, of whatever values.
+func documents() *rapid.Generator[*result.Document] {
+	return rapid.Custom(func(t *rapid.T) *result.Document {
+		d := &result.Document{Scenario: "bench"}
+		for i := range rapid.IntRange(1, 4).Draw(t, "figures") {
+			samples := rapid.SliceOfN(rapid.Float64Range(-1, 10), 1, 6).Draw(t, "samples")
+			better := rapid.SampledFrom([]result.Better{result.Lower, result.Higher, result.Neither}).Draw(t, "better")
+			d.Figures = append(d.Figures, result.Figured(fmt.Sprint("figure ", i), "s", better, samples))
+		}
+		d.Checks = []result.Check{{Name: "all is well", Seen: 1, Wrong: rapid.Int64Range(0, 1).Draw(t, "wrong")}}
+		return d
+	})
+}
+
+func TestARunIsTheSameAsItself(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := documents().Draw(t, "run")
+		c := Compare(d, d, rapid.Float64Range(0, 0.1).Draw(t, "threshold"))
+		if n := len(d.Figures) + len(d.Checks); c.count(Same) != n || !c.OK() || len(c.OnlyOld)+len(c.OnlyNew)+len(c.differences()) > 0 {
+			t.Fatalf("%d of %d are the same: %+v", c.count(Same), n, c)
+		}
+	})
+}
+
+func TestTheOtherWayRoundBetterIsWorse(t *testing.T) {
+	turned := map[Verdict]Verdict{Better: Worse, Worse: Better, Same: Same, Changed: Changed}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := documents().Draw(t, "a"), documents().Draw(t, "b")
+		for i := range min(len(a.Figures), len(b.Figures)) {
+			b.Figures[i].Better = a.Figures[i].Better
+		}
+		there, back := Compare(a, b, 0.03), Compare(b, a, 0.03)
+		for i, one := range there.Changes {
+			if other := back.Changes[i]; other.Verdict != turned[one.Verdict] {
+				t.Fatalf("%s is %q, and %q the other way round", one.New.Name, one.Verdict, other.Verdict)
+			}
+		}
+		if there.Checks[0].Verdict != turned[back.Checks[0].Verdict] || !slices.Equal(there.OnlyNew, back.OnlyOld) || !slices.Equal(there.OnlyOld, back.OnlyNew) {
+			t.Fatalf("there it is %+v, and back %+v", there, back)
+		}
+	})
+}
+
+// TestAShiftIsFound moves all samples further than they are apart.
+func TestAShiftIsFound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		samples := rapid.SliceOfN(rapid.Float64Range(1, 1.2), 3, 10).Draw(t, "samples")
+		better := rapid.SampledFrom([]result.Better{result.Lower, result.Higher}).Draw(t, "better")
+		more := make([]float64, len(samples))
+		for i, v := range samples {
+			more[i] = 1.3 * v
+		}
+		run := func(samples []float64) *result.Document {
+			return &result.Document{Figures: []result.Figure{result.Figured("p50", "s", better, samples)}}
+		}
+		want := Worse
+		if better == result.Higher {
+			want = Better
+		}
+		if got := Compare(run(samples), run(more), 0.03).Changes[0]; got.Verdict != want {
+			t.Fatalf("30 %% more are %+v", got)
+		}
+	})
+}
+
+func TestVerdicts(t *testing.T) {
+	figure := func(better result.Better, samples ...float64) result.Figure {
+		return result.Figured("f", "s", better, samples)
+	}
+	for name, c := range map[string]struct {
+		old, new result.Figure
+		want     Verdict
+	}{
+		"a rise within the threshold is none":        {figure(result.Lower, 1, 1, 1), figure(result.Lower, 1.02, 1.02, 1.02), Same},
+		"a rise beyond it is, of a time, bad":        {figure(result.Lower, 1, 1, 1), figure(result.Lower, 1.05, 1.05, 1.05), Worse},
+		"of a rate, good":                            {figure(result.Higher, 1, 1, 1), figure(result.Higher, 1.05, 1.05, 1.05), Better},
+		"of what is not judged, neither":             {figure(result.Neither, 1, 1, 1), figure(result.Neither, 9, 9, 9), Changed},
+		"samples that overlap prove nothing":         {figure(result.Lower, 1, 5, 9), figure(result.Lower, 2, 6, 8), Same},
+		"from nothing to something is worse":         {figure(result.Lower, 0, 0, 0), figure(result.Lower, 1, 2, 1), Worse},
+		"from nothing to nothing is the same":        {figure(result.Lower, 0, 0, 0), figure(result.Lower, 0, 0, 0), Same},
+		"a figure below zero that falls is better":   {figure(result.Lower, -1, -1, -1), figure(result.Lower, -2, -2, -2), Better},
+		"one sample each is judged by the threshold": {figure(result.Lower, 1), figure(result.Lower, 2), Worse},
+		"few samples are judged by their intervals": {
+			result.Figure{Name: "f", Value: 2, Low: 1, High: 3}, result.Figure{Name: "f", Value: 3, Low: 2, High: 5}, Same},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := changed(c.old, c.new, 0.03); got.Verdict != c.want {
+				t.Errorf("the verdict is %q: %+v", got.Verdict, got)
+			}
+		})
+	}
+}
+
+// TestWhatIsSaid holds the page for people to what they must not miss.
+func TestWhatIsSaid(t *testing.T) {
+	old := &result.Document{
+		Scenario: "bench", Machine: machine.Facts{OS: "linux", CPUs: 2, Go: "go1.26.1"},
+		Figures: []result.Figure{result.Figured("gone", "s", result.Lower, []float64{1}), result.Figured("p50", "s", result.Lower, []float64{0.001, 0.001, 0.001})},
+		Checks:  []result.Check{{Name: "denies are honoured", Seen: 9000}},
+	}
+	latest := &result.Document{
+		Scenario: "fleet", Machine: machine.Facts{OS: "linux", CPUs: 64, Go: "go1.27"},
+		Figures: []result.Figure{result.Figured("p50", "s", result.Lower, []float64{0.002, 0.002, 0.002}), result.Figured("come", "s", result.Lower, []float64{1})},
+		Checks:  []result.Check{{Name: "denies are honoured", Seen: 9000, Wrong: 1}},
+	}
+	c := Compare(old, latest, 0.03)
+	if c.OK() {
+		t.Error("nothing got worse")
+	}
+	var b bytes.Buffer
+	if err := report.Print(&b, c.Document()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"2 worse", "CAREFUL: the scenario", "CAREFUL: the machine", "CAREFUL: the Go version", "old run, and not compared: gone", "new run, and not compared: come",
+		"1 ms", "2 ms", "2 ×", "0.0 %", "9,000", "within 3 %",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, &b)
+		}
+	}
+	if empty := Compare(&result.Document{}, &result.Document{}, 0); !strings.Contains(strings.Join(empty.Document().Notes, ""), "nothing to compare") {
+		t.Errorf("of nothing it says %q", empty.Document().Notes)
+	}
+}

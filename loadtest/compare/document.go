@@ -1,0 +1,93 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+)
+
+// Document is the comparison as something that can be printed and shown.
+func (c *Comparison) Document() *result.Document {
+	d := &result.Document{Scenario: "compare", Title: c.title(), Notes: c.differences()}
+	if len(c.Changes) > 0 {
+		d.Tables = append(d.Tables, c.figures())
+	}
+	if len(c.Checks) > 0 {
+		d.Tables = append(d.Tables, c.checks())
+	}
+	bare := 0
+	for _, one := range c.Changes {
+		if one.bare() {
+			bare++
+		}
+	}
+	if bare > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("%d of the figures were measured once in each run: nothing says how sure their changes are, and only the threshold judges them.", bare))
+	}
+	for _, only := range []struct {
+		run   string
+		names []string
+	}{{"old", c.OnlyOld}, {"new", c.OnlyNew}} {
+		if len(only.names) > 0 {
+			d.Notes = append(d.Notes, fmt.Sprintf("Only in the %s run, and not compared: %s.", only.run, strings.Join(only.names, "; ")))
+		}
+	}
+	if len(c.Changes)+len(c.Checks) == 0 {
+		d.Notes = append(d.Notes, "The two runs have no figure and no check in common: there was nothing to compare.")
+	}
+	return d
+}
+
+func (c *Comparison) title() string {
+	return fmt.Sprintf("%s: %d worse, %d better, %d the same", c.New.Scenario, c.count(Worse), c.count(Better), c.count(Same))
+}
+
+// figures are the changes as a table, those first that got worse.
+func (c *Comparison) figures() result.Table {
+	t := result.Table{
+		Title: "figures", Columns: []string{"figure", "old", "new", "change", "95 % interval", "its width", "verdict"},
+		Note: fmt.Sprintf("The change is the new median ÷ the old one. It is the same if the interval holds 1, or if the change is within %s %%. "+
+			"A wide interval says little: repeat the runs.", units.Scale{Per: 1}.Number(100*c.Threshold)),
+	}
+	rank := func(v Verdict) int { return slices.Index([]Verdict{Worse, Better, Changed, Same}, v) }
+	sorted := slices.Clone(c.Changes)
+	slices.SortStableFunc(sorted, func(a, b Change) int { return cmp.Compare(rank(a.Verdict), rank(b.Verdict)) })
+	for _, one := range sorted {
+		change, interval, width := one.words()
+		t.Rows = append(t.Rows, []string{
+			one.New.Name, units.Value(one.Old.Value, one.Old.Unit), units.Value(one.New.Value, one.New.Unit), change, interval, width, string(one.Verdict),
+		})
+	}
+	return t
+}
+
+// words are the change, its interval and the interval's width.
+func (c Change) words() (change, interval, width string) {
+	e := c.Estimate
+	if c.Relative {
+		s := units.For("ratio", 1)
+		return s.Value(e.Median), fmt.Sprintf("[%s %s]", s.Number(e.Low), s.Number(e.High)), fmt.Sprintf("%.1f %%", 100*(e.High-e.Low))
+	}
+	s := units.For(c.New.Unit, max(-e.Low, e.High))
+	sign := ""
+	if e.Median > 0 {
+		sign = "+"
+	}
+	return sign + s.Value(e.Median), fmt.Sprintf("[%s %s]", s.Number(e.Low), s.Number(e.High)), s.Value(e.High - e.Low)
+}
+
+func (c *Comparison) checks() result.Table {
+	t := result.Table{Title: "checks", Columns: []string{"check", "seen before", "wrong before", "seen now", "wrong now", "verdict"}}
+	for _, h := range c.Checks {
+		row := []string{h.New.Name}
+		for _, n := range []int64{h.Old.Seen, h.Old.Wrong, h.New.Seen, h.New.Wrong} {
+			row = append(row, units.Thousands(fmt.Sprint(n)))
+		}
+		t.Rows = append(t.Rows, append(row, string(h.Verdict)))
+	}
+	return t
+}

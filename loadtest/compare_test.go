@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hookfabric/hookfabric/loadtest/bench"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+)
+
+// written is a run with one figure, in a file.
+func written(t *testing.T, samples ...float64) string {
+	t.Helper()
+	d := result.Document{Scenario: "bench", Title: "a run", Figures: []result.Figure{result.Figured("p50", "s", result.Lower, samples)}}
+	file := filepath.Join(t.TempDir(), "run.json")
+	if err := write(file, &bench.Report{Document: d}); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestCompareEndsAsItFound(t *testing.T) {
+	fast, slow := written(t, 1, 1, 1), written(t, 2, 2, 2)
+	page := filepath.Join(t.TempDir(), "page.html")
+	out, err := loadtest(t, "compare", fast, slow, "--html", page)
+	if !errors.Is(err, errWorse) || !strings.Contains(out, "1 worse") {
+		t.Errorf("a slower run ends with %v:\n%s", err, out)
+	}
+	if body, err := os.ReadFile(page); err != nil || !strings.Contains(string(body), "Before: a run") {
+		t.Errorf("the page is %d bytes, %v", len(body), err)
+	}
+	for _, args := range [][]string{{slow, fast}, {fast, fast}, {fast, slow, "--no-fail"}, {fast, slow, "--threshold", "150"}} {
+		if out, err := loadtest(t, append([]string{"compare"}, args...)...); err != nil {
+			t.Errorf("%q ends with %v:\n%s", args, err, out)
+		}
+	}
+}
+
+func TestCompareRefusesWhatIsNoRun(t *testing.T) {
+	run := written(t, 1)
+	for name, c := range map[string]struct {
+		body, want string
+	}{
+		"junk is none":                       {"root:x:0:0", "not what a load test writes"},
+		"nor is other JSON":                  {`{"rows": []}`, "names no scenario"},
+		"nor is one that contradicts itself": {`{"scenario": "x", "figures": [{"name": "a", "value": 5, "low": 6, "high": 7}]}`, "outside its interval"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "other.json")
+			if err := os.WriteFile(file, []byte(c.body), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := loadtest(t, "compare", run, file)
+			if err == nil || exitCode(err) != 1 || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), file) {
+				t.Errorf("it says %v", err)
+			}
+		})
+	}
+	if _, err := loadtest(t, "compare", run, filepath.Join(t.TempDir(), "none")); err == nil || exitCode(err) != 1 {
+		t.Errorf("of a missing file it says %v", err)
+	}
+	for _, args := range [][]string{{run}, {run, run, run}, {run, run, "--threshold", "-1"}, {run, run, "--threshold", "NaN"}} {
+		if _, err := loadtest(t, append([]string{"compare"}, args...)...); err == nil || exitCode(err) != 2 {
+			t.Errorf("%q gave %v", args, err)
+		}
+	}
+}
