@@ -144,10 +144,11 @@ func benchCommand() *cobra.Command {
 func scaleCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "scale",
-		Short: "Show how the throughput of hooks that wait grows with 1, 2 and 4 workers",
+		Short: "Show how a call's cost grows with hooks, matchers, agents, connections, pending items and workers",
 		Args:  noArgs,
 	}
 	f := flags(c)
+	only := c.Flags().StringSlice("only", nil, "measure only these `PARTS`: "+strings.Join(scale.Parts(), ", "))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := scale.Thorough()
 		if f.quick {
@@ -156,7 +157,10 @@ func scaleCommand() *cobra.Command {
 		if f.reps > 0 {
 			o.Repetitions = f.reps
 		}
-		o.Progress = c.ErrOrStderr()
+		o.Only, o.Progress = *only, c.ErrOrStderr()
+		if err := o.Check(); err != nil {
+			return usage{err}
+		}
 		return f.staged(c, func(s stage) (outcome, error) {
 			o.Dir, o.Crew = s.dir, s.crew
 			return scale.Run(c.Context(), o)

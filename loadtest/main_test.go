@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +50,7 @@ func TestAloneItSaysWhatThereIs(t *testing.T) {
 }
 
 func TestMistypedArgumentsAreUsageErrors(t *testing.T) {
-	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"role", "king"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"state", "--only", "weather"}} {
+	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"role", "king"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"state", "--only", "weather"}, {"scale", "--only", "weather"}} {
 		_, err := loadtest(t, args...)
 		if err == nil || exitCode(err) != 2 {
 			t.Errorf("%q gave %v", args, err)
@@ -157,13 +158,24 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestScale looks whether waiting hooks are answered right with each number of workers.
+// TestScale looks whether every part is answered right, never how fast.
 func TestScale(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it starts half a dozen processes")
+		t.Skip("short: whether calls are answered right as things grow stays untested")
 	}
+	half := len(scale.Parts()) / 2
+	for _, parts := range [][]string{scale.Parts()[:half], scale.Parts()[half:]} {
+		t.Run(strings.Join(parts, ","), func(t *testing.T) {
+			t.Parallel()
+			testScale(t, parts)
+		})
+	}
+}
+
+func testScale(t *testing.T, parts []string) {
 	file := filepath.Join(t.TempDir(), "scale.json")
-	if _, err := loadtest(t, "scale", "--quick", "--no-fail", "--json", file); err != nil {
+	out, err := loadtest(t, "scale", "--quick", "--no-fail", "--only", strings.Join(parts, ","), "--json", file)
+	if err != nil {
 		t.Fatal(err)
 	}
 	body, err := os.ReadFile(file)
@@ -174,13 +186,20 @@ func TestScale(t *testing.T) {
 	if err := schema.Unmarshal(body, &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Rows) != 3 {
-		t.Fatalf("there are %d rows", len(r.Rows))
-	}
-	for _, row := range r.Rows {
-		if row.P50 < r.Wait || row.PerSecond > row.Ideal*1.2 {
-			t.Errorf("hooks that wait %v can not be that fast: %+v", r.Wait, row)
+	for _, c := range r.Checks {
+		if !c.OK() {
+			t.Errorf("%s: %d of %d wrong: %q", c.Name, c.Wrong, c.Seen, c.Examples)
 		}
+	}
+	for _, f := range r.Figures {
+		if f.Low > f.Value || f.Value > f.High || f.Unit == "ratio" && f.Value <= 0 {
+			t.Errorf("a figure that can not be: %+v", f)
+		}
+	}
+	u := r.Units
+	if slices.Contains(parts, "hooks") && (u.LocalCall <= 0 || u.RemoteCall <= 0 || u.WorkerCall <= 0) ||
+		slices.Contains(parts, "units") && (u.Call <= 0 || u.Wire < 1024 || u.WorkerWire < 1024 || u.Writes <= 0) {
+		t.Errorf("units that can not be: %+v\n%s", u, out)
 	}
 }
 

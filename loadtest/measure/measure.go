@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,9 +39,10 @@ type Window struct {
 type Figures struct {
 	// Calls ended inside the window.
 	Calls int64 `json:"calls"`
-	// P50 and P99 are quantiles of how long a call took.
-	P50 schema.Duration `json:"p50"`
-	P99 schema.Duration `json:"p99"`
+	// P50, P99 and P999 are quantiles of how long a call took.
+	P50  schema.Duration `json:"p50"`
+	P99  schema.Duration `json:"p99"`
+	P999 schema.Duration `json:"p999,omitzero"`
 	// Most is how long the longest took.
 	Most schema.Duration `json:"most"`
 	// PerSecond is the throughput of all callers together.
@@ -113,6 +115,33 @@ func Calls(ctx context.Context, callers, n int, call func(ctx context.Context, i
 	return f, nil
 }
 
+// Together makes n calls, all at the same time, however long they take: the i-th,
+// counted from 0, is told its i. It says how long each of them took.
+func Together(ctx context.Context, n int, call func(ctx context.Context, i int) error) (Figures, error) {
+	if n == 0 {
+		return Figures{}, nil
+	}
+	took := make([]time.Duration, n)
+	began := time.Now()
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range n {
+		g.Go(func() error {
+			defer func() { took[i] = time.Since(began) }()
+			return call(ctx, i)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return Figures{}, err
+	}
+	all := hdrhistogram.New(1, max(int64(slices.Max(took)), 2), 3)
+	for _, d := range took {
+		if err := all.RecordValue(int64(d)); err != nil {
+			return Figures{}, fmt.Errorf("a call took %v: %w", d, err)
+		}
+	}
+	return read(all, int64(n), time.Since(began)), nil
+}
+
 // figures are what callers found together in so much time.
 func figures(callers []*caller, took time.Duration) Figures {
 	all, asked := histogram(), int64(0)
@@ -120,11 +149,17 @@ func figures(callers []*caller, took time.Duration) Figures {
 		all.Merge(c.took)
 		asked += c.asked
 	}
+	return read(all, asked, took)
+}
+
+// read reads the figures from what was counted of so many calls in so much time.
+func read(all *hdrhistogram.Histogram, asked int64, took time.Duration) Figures {
 	return Figures{
 		Asked:     asked,
 		Calls:     all.TotalCount(),
 		P50:       schema.Duration(all.ValueAtQuantile(50)),
 		P99:       schema.Duration(all.ValueAtQuantile(99)),
+		P999:      schema.Duration(all.ValueAtQuantile(99.9)),
 		Most:      schema.Duration(all.Max()),
 		PerSecond: float64(all.TotalCount()) / took.Seconds(),
 	}

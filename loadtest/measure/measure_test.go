@@ -41,6 +41,27 @@ func TestRunCountsWhatWasInsideTheWindow(t *testing.T) {
 	})
 }
 
+func TestTogetherTellsHowLongEachTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, err := Together(t.Context(), 1000, func(ctx context.Context, i int) error {
+			return after(time.Duration(i+1) * time.Minute / 1000)(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Calls != 1000 || got.P50.Std().Round(time.Second) != 30*time.Second || got.Most.Std().Round(time.Second) != time.Minute {
+			t.Errorf("a thousand calls of up to a minute came to %+v", got)
+		}
+		wrong := errors.New("wrong")
+		if _, err := Together(t.Context(), 2, func(context.Context, int) error { return wrong }); !errors.Is(err, wrong) {
+			t.Errorf("a wrong answer came to %v", err)
+		}
+		if got, err := Together(t.Context(), 0, nil); got.Calls != 0 || err != nil {
+			t.Errorf("no calls came to %+v, %v", got, err)
+		}
+	})
+}
+
 func TestCallsMakesEachCallOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made [1000]atomic.Int64

@@ -24,6 +24,7 @@ const (
 	Waiter       = "waiter"
 	Tap          = "tap"
 	Node         = "node"
+	Crowd        = "crowd"
 )
 
 // All maps the roles' names to what starts them.
@@ -39,10 +40,13 @@ func All() map[string]proc.Start {
 		Waiter:       proc.Started(startWaiter),
 		Tap:          proc.Started(startTap),
 		Node:         proc.Started(startNode),
+		Crowd:        proc.Started(startCrowd),
 	}
 }
 
 // An Address is where a role that was started listens, or is to listen.
 type Address struct {
 	URL string `json:"url"`
+	// Web is where a broker answers over HTTP.
+	Web string `json:"web,omitzero"`
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"runtime"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/client"
@@ -169,24 +168,4 @@ func await(ctx context.Context, call measure.Call) error {
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
-}
-
-// A Settled is what a role holds once its garbage was collected.
-type Settled struct {
-	// Heap is what is in use of it, in bytes.
-	Heap uint64 `json:"heap"`
-	// Before and After are what it had used of the machine until then, and until
-	// its garbage was collected: what lies between them is nobody's call.
-	Before measure.Used `json:"before"`
-	After  measure.Used `json:"after"`
-}
-
-// settle collects the garbage of what was done before, so that the next
-// measurement does not pay for it.
-func settle(context.Context, []byte) (any, error) {
-	before := measure.SoFar()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return Settled{Heap: m.HeapAlloc, Before: before, After: measure.SoFar()}, nil
 }

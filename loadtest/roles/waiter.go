@@ -1,8 +1,12 @@
 package roles
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,6 +27,8 @@ type WaiterConfig struct {
 	Pool string `json:"pool"`
 	// Wait is how long each hook waits before it allows.
 	Wait schema.Duration `json:"wait"`
+	// Burn has it compute for so much time of a processor instead.
+	Burn bool `json:"burn,omitzero"`
 	// Slots is how many of them run at once: the worker's own bound.
 	Slots int `json:"slots"`
 }
@@ -32,7 +38,7 @@ type WaiterConfig struct {
 func startWaiter(ctx context.Context, c WaiterConfig) (*proc.Role, error) {
 	w := workers.New(workers.Options{
 		Name: uuid.NewString(), Pools: []string{c.Pool}, Capacity: c.Slots,
-		Runners: map[schema.Kind]workers.Runner{schema.Builtin: waiting(c.Wait.Std())},
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: waiting{c.Wait.Std(), c.Burn}},
 	})
 	nc, err := connect(c.NATS, workers.ConnectionPrefix+w.Name())
 	if err != nil {
@@ -49,15 +55,22 @@ func startWaiter(ctx context.Context, c WaiterConfig) (*proc.Role, error) {
 	}}, nil
 }
 
-// waiting is the runner of the one handler there is: it waits so long.
-type waiting time.Duration
+// waiting is the runner of the one handler there is: it waits so long, or burns
+// as much time of a processor.
+type waiting struct {
+	long time.Duration
+	burn bool
+}
 
 // Load knows one name.
 func (w waiting) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
-	if h.Handler != WaitHandler {
+	switch {
+	case h.Handler != WaitHandler:
 		return nil, fmt.Errorf("this program serves only the handler %q, not %q", WaitHandler, h.Handler)
+	case w.burn:
+		return burns(w.long), nil
 	}
-	return waits(time.Duration(w)), nil
+	return waits(w.long), nil
 }
 
 // Close has nothing to end.
@@ -75,4 +88,32 @@ func waits(d time.Duration) workers.HandlerFunc {
 			return schema.Result{}, context.Cause(ctx)
 		}
 	}
+}
+
+// burns is a handler that computes, for so much time of its own and not of the
+// clock, and allows: with fewer processors than handlers each takes longer.
+func burns(d time.Duration) workers.HandlerFunc {
+	return func(ctx context.Context, _ *schema.Event) (schema.Result, error) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		began, err := threadTime()
+		sum := make([]byte, 16<<10)
+		for used := began; err == nil && used-began < d && ctx.Err() == nil; used, err = threadTime() {
+			h := sha256.Sum256(sum)
+			copy(sum, h[:])
+		}
+		return schema.Allowed(), cmp.Or(err, context.Cause(ctx))
+	}
+}
+
+// ofThread is RUSAGE_THREAD, which package syscall does not name.
+const ofThread = 1
+
+// threadTime is the time of a processor that this thread has used.
+func threadTime() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(ofThread, &u); err != nil {
+		return 0, fmt.Errorf("asking for a thread's CPU time: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }

@@ -1,7 +1,3 @@
-// Package scale shows that throughput grows as workers do, for hooks that
-// wait: what a policy does that asks a database or another service. Workers
-// take a bounded number of hooks at once, so the pool is what limits; the load
-// offered is more than all of them can take.
 package scale
 
 import (
@@ -9,146 +5,135 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/machine"
-	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/model"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
-	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The shape of the load.
-const (
-	// callers is the offered concurrency.
-	callers = 64
-	// slots is how many hooks a worker runs at once.
-	slots = 8
-	// wait is how long each hook waits.
-	wait = 20 * time.Millisecond
-	pool = "waiting"
-)
-
-// steps are the numbers of workers, growing.
-func steps() []int { return []int{1, 2, 4} }
-
-// Options say how thoroughly to measure.
+// Options say what to measure, and how thoroughly.
 type Options struct {
-	// Repetitions is how often the pool is grown from one worker; fewer than one is one.
+	// Repetitions is how often every step is measured; fewer than one is one.
 	Repetitions int
-	// Window is how long a step is measured, Warm how long before that the
-	// callers already ask: long enough for a new worker to be known to all.
+	// Window is how long a step is measured each time, Warm how long before that
+	// the callers already ask.
 	Window, Warm time.Duration
+	// Hooks on one call, Matchers in the configuration, Agents, Connections, Pending
+	// items and Workers are the steps of the parts, each in growing order.
+	Hooks, Matchers, Agents, Connections, Pending, Workers []int
+	// Only limits what is measured to these parts; none: all of them.
+	Only []string
 	// Dir is an empty directory for what the processes keep.
 	Dir string
-	// Crew starts the processes.
+	// Crew says how processes are started.
 	Crew *proc.Crew
-	// Progress takes a line for every step; it must not be nil.
+	// Progress takes a line now and then; it must not be nil.
 	Progress io.Writer
-
-	machine machine.Facts
 }
 
 // Thorough are the options of a run whose figures are meant to be read.
 func Thorough() Options {
-	return Options{Repetitions: 5, Window: time.Second, Warm: 600 * time.Millisecond}
+	return Options{
+		Repetitions: 10, Window: 250 * time.Millisecond, Warm: 50 * time.Millisecond,
+		Hooks: []int{1, 2, 4, 8, 16}, Matchers: []int{1, 10, 100, 1000, 10_000}, Agents: []int{10, 100, 1000, 10_000},
+		Connections: []int{500, 2000, 10_000}, Pending: []int{0, 10, 100, 1000, 10_000, 100_000}, Workers: []int{1, 2, 4},
+	}
 }
 
 // Quick are the options of a run that only looks whether everything answers right.
 func Quick() Options {
-	return Options{Repetitions: 1, Window: 300 * time.Millisecond, Warm: 300 * time.Millisecond}
+	return Options{
+		Repetitions: 1, Window: 50 * time.Millisecond, Warm: 10 * time.Millisecond,
+		Hooks: []int{1, 16}, Matchers: []int{1, 100}, Agents: []int{10, 100},
+		Connections: []int{10, 100}, Pending: []int{0, 100}, Workers: []int{1, 2},
+	}
 }
 
-// Run starts a broker and a requester, and in each repetition a growing number
-// of workers. A single wrong answer is an error.
+func (o *Options) repetitions() int { return max(o.Repetitions, 1) }
+
+// say tells of progress.
+func (o *Options) say(format string, args ...any) { fmt.Fprintf(o.Progress, format+"\n", args...) }
+
+// A part is one thing that grows.
+type part struct {
+	name string
+	run  func(*Options, context.Context, *Report) error
+}
+
+func parts() []part {
+	return []part{
+		{"hooks", (*Options).hooks},
+		{"matchers", (*Options).matchers},
+		{"agents", (*Options).agents},
+		{"connections", (*Options).connections},
+		{"pending", (*Options).pending},
+		{"workers", (*Options).workers},
+		{"units", (*Options).units},
+	}
+}
+
+// Parts are the names that Only may have.
+func Parts() []string {
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Check says what is wrong with the options.
+func (o *Options) Check() error {
+	for _, name := range o.Only {
+		if !slices.Contains(Parts(), name) {
+			return fmt.Errorf("there is no part %q; write some of %v", name, Parts())
+		}
+	}
+	return nil
+}
+
+// A Report is what a run showed.
+type Report struct {
+	result.Document
+	// Units are what one thing costs, for the model of more than one machine bears;
+	// a unit that was not measured is 0.
+	Units model.Units `json:"units,omitzero"`
+	// Repetitions and Window are how it was measured.
+	Repetitions int             `json:"repetitions"`
+	Window      schema.Duration `json:"window"`
+}
+
+// Run measures the parts, one after the other. A single wrong answer ends its part
+// and is an error; what the others showed is still in the report.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	o.machine = machine.Here() // before the run is itself the load
-	s, err := open(ctx, o)
-	if err != nil {
-		return nil, errors.Join(err, o.Crew.Stop())
-	}
-	samples, err := s.repeated(ctx, o)
-	if err = errors.Join(err, o.Crew.Stop()); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	return judged(o, samples), nil
-}
-
-// session is the processes that live through all repetitions.
-type session struct {
-	nats      string
-	requester *proc.Child
-}
-
-func open(ctx context.Context, o Options) (*session, error) {
-	hooks := filepath.Join(o.Dir, "hooks.yaml")
-	if err := os.WriteFile(hooks, []byte(hooksYAML()), 0o600); err != nil {
-		return nil, fmt.Errorf("writing the configuration: %w", err)
-	}
-	var at roles.Address
-	config := roles.BrokerConfig{Hooks: hooks, Data: filepath.Join(o.Dir, "data")}
-	if _, err := o.Crew.Start(ctx, roles.Broker, config, &at); err != nil {
-		return nil, err
-	}
-	requester, err := o.Crew.Start(ctx, roles.Requester, roles.Places{Fabric: at.URL}, nil)
-	return &session{nats: at.URL, requester: requester}, err
-}
-
-// hooksYAML is one hook that waits.
-func hooksYAML() string {
-	return fmt.Sprintf(`presets: []
-hooks:
-  PreToolUse:
-    - {name: waits, matcher: wait, type: builtin, handler: %s, pool: %s}
-`, roles.WaitHandler, pool)
-}
-
-// sample is what one repetition showed, by the number of workers.
-type sample map[int]measure.Figures
-
-func (s *session) repeated(ctx context.Context, o Options) ([]sample, error) {
-	var samples []sample
-	for i := range max(o.Repetitions, 1) {
-		one, err := s.repetition(ctx, o)
-		if err != nil {
-			return nil, err
+	r := &Report{Repetitions: o.repetitions(), Window: schema.Duration(o.Window)}
+	r.Machine = machine.Here()
+	r.Title = fmt.Sprintf("how a call's cost grows; %d repetitions of %v at each step", r.Repetitions, o.Window)
+	var errs []error
+	for _, p := range parts() {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, p.name) {
+			continue
 		}
-		samples = append(samples, one)
-		fmt.Fprintf(o.Progress, "repetition %d of %d\n", i+1, max(o.Repetitions, 1))
-	}
-	return samples, nil
-}
-
-// repetition grows the pool step by step, measures each, and ends its workers.
-func (s *session) repetition(ctx context.Context, o Options) (one sample, err error) {
-	workers := &proc.Crew{Args: o.Crew.Args, Log: o.Crew.Log}
-	defer func() { err = errors.Join(err, workers.Stop()) }()
-	one, here := sample{}, 0
-	for _, want := range steps() {
-		for ; here < want; here++ {
-			config := roles.WaiterConfig{NATS: s.nats, Pool: pool, Wait: schema.Duration(wait), Slots: slots}
-			if _, err := workers.Start(ctx, roles.Waiter, config, nil); err != nil {
-				return nil, err
-			}
+		if err := p.run(&o, ctx, r); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", p.name, err))
 		}
-		f, err := s.measure(ctx, o)
-		if err != nil {
-			return nil, fmt.Errorf("with %d workers: %w", want, err)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		one[want] = f
 	}
-	return one, nil
-}
-
-// measure waits until the hook is answered and then measures it.
-func (s *session) measure(ctx context.Context, o Options) (measure.Figures, error) {
-	var f measure.Figures
-	r := roles.Request{Target: roles.Target{Way: roles.Fabric, Tool: "wait", Hooks: 1}}
-	if err := s.requester.Ask(ctx, r, nil); err != nil {
-		return f, err
+	if len(errs) == len(parts()) || len(errs) > 0 && len(o.Only) > 0 {
+		return nil, errors.Join(errs...)
 	}
-	r.Window = measure.Window{Callers: callers, Warm: schema.Duration(o.Warm), Long: schema.Duration(o.Window)}
-	return f, s.requester.Ask(ctx, r, &f)
+	answered := r.Check("every part could be measured, and every answer in it was right")
+	answered.Seen, answered.Least = int64(len(parts())), 1
+	for _, err := range errs {
+		answered.Fail(err.Error())
+	}
+	return r, nil
 }

@@ -75,7 +75,7 @@ func (o *Options) leaderless(ctx context.Context, r *Report) (err error) {
 	defer func() { err = errors.Join(err, s.stop()) }()
 	tellers := make([]*proc.Child, 3)
 	for i := range tellers {
-		if tellers[i], err = s.crew.Start(ctx, tellerRole, TellerConfig{NATS: s.nats}, nil); err != nil {
+		if tellers[i], err = s.crew.Start(ctx, Teller, TellerConfig{NATS: s.nats}, nil); err != nil {
 			return err
 		}
 	}
@@ -101,7 +101,7 @@ func (s *site) lose(ctx context.Context, tellers []*proc.Child, prefix string) (
 		telling Telling
 		to      *[]Attempt
 	}{
-		{Telling{Do: enqueue, Prefix: prefix + "due-"}, &enqueued},
+		{Telling{Do: Enqueue, Prefix: prefix + "due-"}, &enqueued},
 		{Telling{Do: ask, Prefix: prefix + "idle-", Items: 0}, &idle},
 		{Telling{Do: ask, Prefix: prefix + "due-", Items: -1}, &due},
 	} {

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
@@ -60,7 +57,7 @@ func (o *Options) others(ctx context.Context, r *Report) (err error) {
 	defer func() { err = errors.Join(err, empty.stop()) }()
 	t := &Others{Items: o.Waiting, Agents: max(o.Waiting/perAgent, 1)}
 	r.Others = t
-	fill := Telling{Do: enqueue, Callers: fillers, Calls: t.Items, Prefix: "other-", Agents: t.Agents}
+	fill := Telling{Do: Enqueue, Callers: fillers, Calls: t.Items, Prefix: "other-", Agents: t.Agents}
 	if _, err := full.told(ctx, fill); err != nil {
 		return err
 	}
@@ -141,25 +138,9 @@ func (t *Others) memory(ctx context.Context, full, empty *site) error {
 	}
 	n := float64(t.Items)
 	t.HeapPerItem = (float64(more.Heap) - float64(less.Heap)) / n
-	a, b := resident(full.broker.Pid()), resident(empty.broker.Pid())
+	a, b := more.Resident, less.Resident
 	if a > 0 && b > 0 {
 		t.MemoryPerItem = (a - b) / n
 	}
 	return nil
-}
-
-// resident is how much of the machine's memory a process takes, in bytes; 0
-// where the system does not say.
-func resident(pid int) float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, _ := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
-			return kib * 1024
-		}
-	}
-	return 0
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// tellerRole is the name of this package's role.
-const tellerRole = "teller"
+// Teller is the name of this package's role. Other load tests fill queues with it, too.
+const Teller = "teller"
 
 // Roles are the roles of this package.
 func Roles() map[string]proc.Start {
-	return map[string]proc.Start{tellerRole: proc.Started(startTeller)}
+	return map[string]proc.Start{Teller: proc.Started(startTeller)}
 }
 
 // localhost is the only interface that a load test uses.
@@ -100,7 +100,7 @@ func (s *site) up(ctx context.Context) (time.Duration, error) {
 
 // tell starts the teller.
 func (s *site) tell(ctx context.Context, replicas int) (err error) {
-	s.teller, err = s.crew.Start(ctx, tellerRole, TellerConfig{NATS: s.nats, Replicas: replicas}, nil)
+	s.teller, err = s.crew.Start(ctx, Teller, TellerConfig{NATS: s.nats, Replicas: replicas}, nil)
 	return err
 }
 

@@ -40,14 +40,14 @@ func steps(n, callers, calls int) []step {
 		prefix = fmt.Sprintf("%s-%d-%d-", prefix, n, callers)
 		return Telling{Do: do, Callers: callers, Calls: calls, Prefix: prefix, Agents: calls, Items: items}
 	}
-	eight := telling(enqueue, "eight", 0)
+	eight := telling(Enqueue, "eight", 0)
 	eight.Calls *= 8
 	all := []step{
-		{name: bare, do: telling(put, "key", 0)},
+		{name: bare, do: telling(Put, "key", 0)},
 		{name: plain, do: telling(ask, "none", 0)},
-		{name: enqueue1, do: telling(enqueue, "one", 0)},
+		{name: enqueue1, do: telling(Enqueue, "one", 0)},
 		{name: claim, do: telling(ask, "one", 1)},
-		{name: "again", do: telling(enqueue, "ack", 0), hidden: true},
+		{name: "again", do: telling(Enqueue, "ack", 0), hidden: true},
 		{name: claimed, do: telling(askAndAck, "ack", 1)},
 	}
 	if callers > 1 {

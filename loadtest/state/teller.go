@@ -24,8 +24,8 @@ import (
 
 // What a teller can do.
 const (
-	// enqueue puts one item into the queue.
-	enqueue = "enqueue"
+	// Enqueue puts one item into the queue.
+	Enqueue = "enqueue"
 	// ask is a tool call's event. It fails if it brings more items than the
 	// request says, and is late if it brings none of them: calls go on without what
 	// can not be read in time. It acknowledges what it brings with a later one.
@@ -34,8 +34,8 @@ const (
 	askAndAck = "ask-and-ack"
 	// broadcast puts one item into the queue that is for all agents.
 	broadcast = "broadcast"
-	// put writes a key of the same size, without the fabric.
-	put = "put"
+	// Put writes a key of the same size, without the fabric.
+	Put = "put"
 )
 
 const (
@@ -67,6 +67,8 @@ type Telling struct {
 	// of so many Agents, and from the beginning again.
 	Prefix string `json:"prefix"`
 	Agents int    `json:"agents"`
+	// Matcher picks the tools after whose calls an item may come; empty: any.
+	Matcher string `json:"matcher,omitzero"`
 	// Items is how many a call is to bring; it is not looked at if it is negative.
 	Items int `json:"items"`
 	// Once: an agent is to be given so many once, by whichever of its calls.
@@ -161,8 +163,8 @@ func (t *teller) call(q Telling) (func(ctx context.Context, i int) error, error)
 	agents := max(q.Agents, 1)
 	name := func(i int) string { return fmt.Sprintf("%s%d", q.Prefix, i%agents) }
 	switch q.Do {
-	case enqueue:
-		return func(ctx context.Context, i int) error { return t.enqueue(ctx, name(i)) }, nil
+	case Enqueue:
+		return func(ctx context.Context, i int) error { return t.enqueue(ctx, name(i), q.Matcher) }, nil
 	case broadcast:
 		return func(ctx context.Context, _ int) error { return t.inject(ctx, "", schema.InjectRequest{All: true}) }, nil
 	case ask, askAndAck:
@@ -170,7 +172,7 @@ func (t *teller) call(q Telling) (func(ctx context.Context, i int) error, error)
 			_, err := t.ask(ctx, name(i), q)
 			return err
 		}, nil
-	case put:
+	case Put:
 		if t.kv == nil {
 			return nil, errors.New("this teller has no bucket for bare writes")
 		}
@@ -185,8 +187,8 @@ func (t *teller) call(q Telling) (func(ctx context.Context, i int) error, error)
 // attempt is one call of a watch.
 func (t *teller) attempt(ctx context.Context, q Telling) (items int, err error) {
 	agent := q.Prefix + "0"
-	if q.Do == enqueue {
-		return 0, t.enqueue(ctx, agent)
+	if q.Do == Enqueue {
+		return 0, t.enqueue(ctx, agent, q.Matcher)
 	}
 	return t.ask(ctx, agent, q)
 }
@@ -196,8 +198,8 @@ const text = "Please look at the failing test of the parser before you go on: it
 	"The others are known, and somebody else looks after them."
 
 // enqueue puts an item for the agent into the queue.
-func (t *teller) enqueue(ctx context.Context, agent string) error {
-	return t.inject(ctx, agent, schema.InjectRequest{})
+func (t *teller) enqueue(ctx context.Context, agent, matcher string) error {
+	return t.inject(ctx, agent, schema.InjectRequest{Matcher: matcher})
 }
 
 // inject sends a request with a number of its own.

@@ -1,0 +1,198 @@
+package roles
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// dialers is how many connections a crowd opens at the same time, as hosts come up
+// one after the other and not all at once.
+const dialers = 16
+
+// thinks is how long an agent goes on by its policy, on average, before it has
+// something to ask again.
+const thinks = time.Second
+
+// backIn is how long a crowd waits for all of its agents to be answered again.
+const backIn = 60 * time.Second
+
+// A CrowdConfig is what a crowd is to be started with.
+type CrowdConfig struct {
+	// NATS is where the fabric is.
+	NATS string `json:"nats"`
+	// Prefix begins the names of its agents, so that crowds share none.
+	Prefix string `json:"prefix"`
+}
+
+// A CrowdRequest has a crowd do one of three things: open more connections (Open),
+// wait until all are answered (Back), or ask and measure (Window, Each). The answer
+// is the figures of that.
+type CrowdRequest struct {
+	Open   int            `json:"open,omitzero"`
+	Back   bool           `json:"back,omitzero"`
+	Window measure.Window `json:"window"`
+	// Each has every one of the agents ask once, instead of a window.
+	Each bool `json:"each,omitzero"`
+	// Agents ask in turn, over so many Connections of those that are open: each
+	// agent always over the same one. Fewer than one is one.
+	Agents      int `json:"agents,omitzero"`
+	Connections int `json:"connections,omitzero"`
+	// Prefix begins the agents' names instead of the crowd's own; empty: that does.
+	Prefix string `json:"prefix,omitzero"`
+	// Event is what is asked about; empty: PreToolUse.
+	Event schema.EventType `json:"event,omitzero"`
+	// Tool is the events' tool, Hooks how many hooks must allow it.
+	Tool  string `json:"tool,omitzero"`
+	Hooks int    `json:"hooks,omitzero"`
+	// Fresh has every call be about a tool (FreshTool) or an agent (FreshAgent)
+	// that nobody has heard of: Tool, or the agent's name, and a number.
+	Fresh Fresh `json:"fresh,omitzero"`
+}
+
+// Fresh is what of a call is new each time.
+type Fresh string
+
+// What may be new; the zero Fresh is nothing.
+const (
+	FreshTool  Fresh = "tool"
+	FreshAgent Fresh = "agent"
+)
+
+// A crowd is many agents in one process, on one connection each or on shared ones.
+type crowd struct {
+	config CrowdConfig
+	mu     sync.Mutex // guards conns
+	conns  []*client.Client
+	fresh  atomic.Int64 // the last number that nobody had heard of before
+}
+
+func startCrowd(_ context.Context, c CrowdConfig) (*proc.Role, error) {
+	all := &crowd{config: c}
+	return &proc.Role{Do: all.do, Close: all.close}, nil
+}
+
+func (c *crowd) close() error {
+	for _, one := range c.conns {
+		one.Close()
+	}
+	return nil
+}
+
+func (c *crowd) do(ctx context.Context, line []byte) (any, error) {
+	var q CrowdRequest
+	if err := schema.Unmarshal(line, &q); err != nil {
+		return nil, fmt.Errorf("the request to a crowd: %w", err)
+	}
+	switch {
+	case q.Open > 0:
+		return c.open(ctx, q.Open)
+	case q.Back:
+		return c.back(ctx, q)
+	}
+	return c.ask(ctx, q)
+}
+
+// open opens so many connections more.
+func (c *crowd) open(ctx context.Context, n int) (measure.Figures, error) {
+	return measure.Calls(ctx, min(dialers, n), n, func(ctx context.Context, _ int) error {
+		one, err := client.Connect(ctx, client.Options{URL: c.config.NATS, Name: "loadtest " + Crowd})
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.conns = append(c.conns, one)
+		return nil
+	})
+}
+
+// ask has agents ask in turn for as long as the window says.
+func (c *crowd) ask(ctx context.Context, q CrowdRequest) (told measure.Figures, err error) {
+	call, err := c.call(q)
+	if err != nil {
+		return told, err
+	}
+	var next atomic.Int64
+	one := func(ctx context.Context) error {
+		return call(ctx, int(next.Add(1)-1))
+	}
+	switch {
+	case q.Each:
+		return measure.Calls(ctx, dialers, max(q.Agents, 1), call)
+	case q.Window.Callers == 0:
+		return told, await(ctx, one)
+	}
+	return measure.Run(ctx, q.Window, one)
+}
+
+// call is the i-th call.
+func (c *crowd) call(q CrowdRequest) (func(ctx context.Context, i int) error, error) {
+	agents, conns := max(q.Agents, 1), max(q.Connections, 1)
+	if conns > len(c.conns) {
+		return nil, fmt.Errorf("the crowd has %d connections, not %d", len(c.conns), conns)
+	}
+	s, err := newSample(q.Tool)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, i int) error {
+		e, err := s.event()
+		if err != nil {
+			return err
+		}
+		who := i % agents
+		e.AgentID = cmp.Or(q.Prefix, c.config.Prefix) + strconv.Itoa(who)
+		if q.Event != "" {
+			e.HookType, e.ToolOutput = q.Event, jsontext.Value(`"done"`)
+		}
+		switch q.Fresh {
+		case FreshTool:
+			e.ToolName += "-" + strconv.FormatInt(c.fresh.Add(1), 10)
+		case FreshAgent:
+			e.AgentID += "-" + strconv.FormatInt(c.fresh.Add(1), 10)
+		}
+		e.SessionID = "s-" + e.AgentID
+		v, err := c.conns[who%conns].Ask(ctx, e)
+		if err != nil {
+			return err
+		}
+		return check(v, q.Hooks)
+	}, nil
+}
+
+// back has each connection's agent ask until it is answered, all at once, and says
+// how long that took them.
+func (c *crowd) back(ctx context.Context, q CrowdRequest) (told measure.Figures, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, backIn, fmt.Errorf("not all agents were answered again within %v", backIn))
+	defer cancel()
+	q.Agents, q.Connections = len(c.conns), len(c.conns)
+	call, err := c.call(q)
+	if err != nil {
+		return told, err
+	}
+	return measure.Together(ctx, len(c.conns), func(ctx context.Context, i int) error {
+		for {
+			err := call(ctx, i)
+			if !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, client.ErrUnanswered) {
+				return err
+			}
+			if !measure.Pause(ctx, thinks/2+rand.N(thinks)) {
+				return errors.Join(context.Cause(ctx), err)
+			}
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+)
+
+const (
+	// perCrowd is how many connections one process of a crowd has at most.
+	perCrowd = 2500
+	// spareFiles is what a broker opens besides connections, and more.
+	spareFiles = 500
+)
+
+// connections grows the number of connections, each of one agent that is idle, and
+// measures the few that are not. Then the broker with most of them is killed.
+func (o *Options) connections(ctx context.Context, r *Report) (err error) {
+	var all stands
+	defer func() { err = errors.Join(err, all.stop()) }()
+	steps, most := affordable(o.Connections)
+	g := &growth{part: "connections", title: "Connections, of which 16 are in use", of: "connections", note: "16 callers over 16 connections, the others idle; one hook inside the broker, and delivery"}
+	t := result.Table{Title: "What connections take of the broker", Columns: []string{"connections", "to open one, p50", "p99", "opened", "broker's CPU for each", "heap for each", "memory for each", "goroutines"}}
+	if len(steps) < len(o.Connections) {
+		t.Note = fmt.Sprintf("this machine lets a process open %d files, so there are no more connections than that", most)
+		r.Notes = append(r.Notes, "connections: "+t.Note)
+	}
+	one := &series{}
+	g.all = []*series{one}
+	for _, n := range steps {
+		s, err := o.bare(ctx, fmt.Sprintf("connections-%d", n), delivering())
+		if err != nil {
+			return err
+		}
+		all = append(all, s)
+		row, err := s.connect(ctx, n, r)
+		if err != nil {
+			return err
+		}
+		t.Rows = append(t.Rows, row)
+		o.say("connections: %s are open", grouped(n))
+		few := min(n, many)
+		one.steps = append(one.steps, s.step(counted(n, "connection", "connections"), n, roles.CrowdRequest{Agents: few, Connections: few, Tool: tool, Hooks: 1, Window: o.window(few)}))
+	}
+	if err := o.repeated(ctx, g); err != nil {
+		return err
+	}
+	g.tell(r)
+	r.Tables = append(r.Tables, t)
+	return all[len(all)-1].storm(ctx, steps[len(steps)-1], r)
+}
+
+// affordable are the steps for which the broker may open enough files, and how many
+// it may open.
+func affordable(all []int) (steps []int, most int) {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return all, 0
+	}
+	for _, n := range all {
+		if uint64(n+spareFiles) <= l.Max { // which the Go runtime takes
+			steps = append(steps, n)
+		}
+	}
+	return steps, int(min(l.Max, 1<<30))
+}
+
+// connect opens n connections, from several processes, and says what that takes.
+func (s *stand) connect(ctx context.Context, n int, r *Report) (row []string, err error) {
+	before, err := look(ctx, s.broker)
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i*perCrowd < n; i++ {
+		c, err := s.crew.Start(ctx, roles.Crowd, roles.CrowdConfig{NATS: s.nats, Prefix: fmt.Sprintf("agent-%d-", i)}, nil)
+		if err != nil {
+			return nil, err
+		}
+		s.crowds = append(s.crowds, c)
+	}
+	s.crowd = s.crowds[0]
+	var last measure.Figures
+	began := time.Now()
+	for i, c := range s.crowds {
+		if err := c.Ask(ctx, roles.CrowdRequest{Open: min(perCrowd, n-i*perCrowd)}, &last); err != nil {
+			return nil, err
+		}
+	}
+	took := time.Since(began)
+	after, err := look(ctx, s.broker)
+	if err != nil {
+		return nil, err
+	}
+	each := func(a, b float64) float64 { return (b - a) / float64(n) }
+	cpu := after.Before.Since(before.After).CPU.Std().Seconds() / float64(n)
+	r.Units.Connection, r.Units.Connect = each(before.Resident, after.Resident), cpu
+	name := "connections: " + counted(n, "connection", "connections")
+	r.Figures = append(r.Figures,
+		result.Figured(name+", memory of the broker for each", "B", result.Lower, []float64{r.Units.Connection}),
+		result.Figured(name+", CPU of the broker to open one", "s", result.Lower, []float64{cpu}))
+	return []string{grouped(n), micros(last.P50.Std().Seconds()), micros(last.P99.Std().Seconds()), fmt.Sprintf("%.0f /s", float64(n)/took.Seconds()),
+		micros(cpu), size(each(float64(before.Heap), float64(after.Heap))), size(r.Units.Connection), grouped(after.Goroutines)}, nil
+}
+
+// storm kills the broker, starts it anew, and waits until each agent was answered.
+func (s *stand) storm(ctx context.Context, n int, r *Report) error {
+	if err := s.broker.Kill(); err != nil {
+		return fmt.Errorf("killing the broker: %w", err)
+	}
+	began := time.Now()
+	told := make([]measure.Figures, len(s.crowds))
+	g, stormCtx := errgroup.WithContext(ctx)
+	for i, c := range s.crowds {
+		g.Go(func() error {
+			return c.Ask(stormCtx, roles.CrowdRequest{Back: true, Tool: tool, Hooks: 1}, &told[i])
+		})
+	}
+	if err := s.up(ctx); err != nil {
+		return errors.Join(err, g.Wait())
+	}
+	ready := time.Since(began)
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("after the broker was killed: %w", err)
+	}
+	after, err := look(ctx, s.broker)
+	if err != nil {
+		return err
+	}
+	t := result.Table{Title: "The broker was killed and started anew", Columns: []string{"connections", "the broker was ready after", "half of all agents were answered after", "99 % of them", "all", "broker's CPU for each"}}
+	var slowest measure.Figures
+	for _, one := range told {
+		if one.Most > slowest.Most {
+			slowest = one
+		}
+	}
+	cpu := after.Before.CPU.Std().Seconds() / float64(n)
+	t.Rows = append(t.Rows, []string{grouped(n), micros(ready.Seconds()), micros(slowest.P50.Std().Seconds()), micros(slowest.P99.Std().Seconds()), micros(slowest.Most.Std().Seconds()), micros(cpu)})
+	t.Note = "from the kill on; quantiles are of the slowest of the processes that the agents are in"
+	r.Tables = append(r.Tables, t)
+	r.Units.Return = cpu
+	c := r.Check(fmt.Sprintf("after a kill of the broker all agents were answered again within %v", stormBudget))
+	c.Seen, c.Least = int64(n), 1
+	if slowest.Most.Std() > stormBudget {
+		c.Fail(fmt.Sprintf("the last of %d was answered after %v", n, slowest.Most))
+	}
+	r.Figures = append(r.Figures, result.Figured(fmt.Sprintf("connections: all of %s answered again after a kill of the broker", grouped(n)), "s", result.Lower, []float64{slowest.Most.Std().Seconds()}))
+	return nil
+}
+
+// stormBudget is how long it may take until all agents are answered again.
+const stormBudget = 60 * time.Second
