@@ -303,6 +303,20 @@ func (q *Queue) see(a *agent, session string) {
 	if k.Since > 0 && (k.created.IsZero() || q.clock.Age(k.created) < freshFor) || !a.due.CompareAndSwap(false, true) {
 		return
 	}
+	if q.Due(a.name, session) {
+		// A claim follows, which says so in its own write, and waits for no other one.
+		time.AfterFunc(claimFor, func() { q.writeSoon(a) })
+		return
+	}
+	q.writeSoon(a)
+}
+
+// claimFor is how long a claim may take to follow when an agent was seen for which
+// something waits.
+const claimFor = 50 * time.Millisecond
+
+// writeSoon has the cursor of an agent written that was seen.
+func (q *Queue) writeSoon(a *agent) {
 	select {
 	case q.seen <- a:
 	default: // there are many; it is seen again soon

@@ -1,0 +1,78 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// written is how many revisions the bucket has seen.
+func written(t *testing.T, js jetstream.JetStream, bucket string) uint64 {
+	t.Helper()
+	st, err := js.Stream(t.Context(), "KV_"+bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.CachedInfo().State.LastSeq
+}
+
+// A call that is given something costs one write more than one that is not, however
+// much it is, and also where it is the agent's first. Whoever waits for it waits for
+// that write and for no other request; its acknowledgement is one write, too.
+func TestAHandingOverIsOneWriteHoweverMuchItIs(t *testing.T) {
+	for _, n := range []int{1, 8, 100} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded.Server) {
+				js, other := bustest.JetStream(t, s), bustest.JetStream(t, s)
+				q, err := queue.Open(t.Context(), js, queue.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = q.Close(context.Background()) })
+				for i := range n {
+					enqueue(t, q, item(uint64(i+1)))
+				}
+				synctest.Wait()
+				q.Seen("a", "s")
+				synctest.Wait()
+				asked := js.Conn().Stats().OutMsgs
+				got := claim(t, q, "e1")
+				if requests := js.Conn().Stats().OutMsgs - asked; len(got.Items) != n || requests != 1 {
+					t.Errorf("%d items, %d requests", len(got.Items), requests)
+				}
+				<-time.After(time.Second) // whatever is done in the background is done
+				if all := written(t, other, queue.CursorBucket); all != 1 {
+					t.Errorf("%d writes of the cursor for a claim", all)
+				}
+				ack(t, q, "e1")
+				if all := written(t, other, queue.CursorBucket); all != 2 {
+					t.Errorf("%d writes of the cursor for a claim and its acknowledgement", all)
+				}
+				<-time.After(time.Second)
+				if all := written(t, other, queue.CursorBucket); all != 2 {
+					t.Errorf("%d writes of the cursor, after all", all)
+				}
+			})
+		})
+	}
+}
+
+// An agent that was seen is known, whether a claim came or not.
+func TestWhoIsSeenWhileSomethingWaitsIsWrittenDownAllTheSame(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q, js := open(t, s, queue.Options{}), bustest.JetStream(t, s)
+		enqueue(t, q, item(1))
+		q.Seen("a", "s")
+		<-time.After(100 * time.Millisecond)
+		if all := written(t, js, queue.CursorBucket); all != 1 {
+			t.Errorf("%d writes of the cursor", all)
+		}
+	})
+}
