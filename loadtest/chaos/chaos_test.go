@@ -1,0 +1,229 @@
+package chaos
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The test program is the processes, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "role" {
+		starts := roles.All()
+		maps.Copy(starts, fleet.Roles())
+		if err := proc.Serve(context.Background(), starts[os.Args[2]], os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestWhatIsDrawnCanBeDone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := Default()
+		o.Dice.Seed = rapid.Uint64().Draw(t, "seed")
+		o.Dice.Together = rapid.IntRange(1, 3).Draw(t, "together")
+		long := time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second
+		all := o.Dice.Draw(o.members(), long)
+		if d := cmp.Diff(all, o.Dice.Draw(o.members(), long)); d != "" {
+			t.Errorf("the same seed drew something else: %s", d)
+		}
+		for i, f := range all {
+			if wrong := f.Check(o.members()); wrong != nil {
+				t.Errorf("%+v: %v", f, wrong)
+			}
+			if f.At.Std()+f.For.Std() > long || f.For.Std() > o.Dice.Longest {
+				t.Errorf("of %v, %+v lasts too long", long, f)
+			}
+			at := 0
+			for _, other := range all {
+				if other.At <= f.At && f.At < other.At+max(other.For, 1) {
+					at++
+				}
+			}
+			if at > o.Dice.Together {
+				t.Errorf("at the beginning of fault %d there are %d at the same time", i, at)
+			}
+		}
+	})
+}
+
+func TestAllIsDrawnOrWhatWasAskedFor(t *testing.T) {
+	o := Default()
+	kinds, members := map[faults.Kind]bool{}, map[string]bool{}
+	for _, f := range o.Dice.Draw(o.members(), time.Hour) {
+		kinds[f.Kind], members[f.Member] = true, true
+		if f.Member == "server" && f.Kind.OnLink() {
+			t.Errorf("the server has no network, and yet there is %v", f)
+		}
+	}
+	if len(kinds) != len(faults.Kinds()) || len(members) != len(o.members()) {
+		t.Errorf("an hour brought %v to %v", kinds, members)
+	}
+	o.Dice.Kinds, o.Dice.Members = []faults.Kind{faults.Stop}, []string{"worker-*", "broker-2"}
+	for _, f := range o.Dice.Draw(o.members(), time.Hour) {
+		if f.Kind != faults.Stop || f.Member != "broker-2" && !strings.HasPrefix(f.Member, "worker-") {
+			t.Errorf("nobody asked for %v", f)
+		}
+	}
+	o.Dice.Kinds, o.Dice.Members = []faults.Kind{faults.Cut}, []string{"server"}
+	if all := o.Dice.Draw(o.members(), time.Hour); len(all) > 0 {
+		t.Errorf("nothing can be done, and yet there is %v", all)
+	}
+}
+
+func TestWhatIsWrongWithOptions(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*Options)
+		want  string
+	}{
+		"the default is fine":       {func(*Options) {}, ""},
+		"a kind that there is not":  {func(o *Options) { o.Dice.Kinds = []faults.Kind{"flood"} }, "no fault of the kind"},
+		"a member that is not":      {func(o *Options) { o.Dice.Members = []string{"cat-*"} }, "no member is called"},
+		"no room for faults":        {func(o *Options) { o.Scenario.For = schema.Duration(time.Second) }, "no room"},
+		"no pause":                  {func(o *Options) { o.Dice.Pause = 0 }, "a pause between them"},
+		"faults beyond a deadline":  {func(o *Options) { o.Scenario.Deadline = schema.Duration(time.Second) }, "make that longer"},
+		"brokers that are not ours": {func(o *Options) { o.Scenario.Fabric.Kind = "external"; o.Dice.Members = []string{"broker-1"} }, "no member is called"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Default()
+			c.spoil(&o)
+			err := o.Check()
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("it says %v", err)
+			}
+		})
+	}
+}
+
+// second says that calls were due then, of which each took so long.
+func second(r *load.Recorder, began time.Time, n int, took time.Duration, failed bool) {
+	for range 100 {
+		due := began.Add(time.Duration(n)*time.Second + time.Millisecond)
+		r.Count(load.Call{Kind: "x", Due: due, Started: due, Ended: due.Add(took), Failed: failed})
+	}
+}
+
+// watched is a run of twenty seconds in which seconds 5 and 6 are slow, and in
+// 12 calls fail.
+func watched(t *testing.T, done ...faults.Done) (*watcher, []felt) {
+	t.Helper()
+	began := time.Unix(1000, 0)
+	r := load.NewRecorder(began)
+	for n := range 20 {
+		took := time.Millisecond
+		if n == 5 || n == 6 {
+			took = 2 * time.Second
+		}
+		second(r, began, n, took, n == 12)
+	}
+	series, cut := load.NewSeries(), r.Cut()
+	if err := series.Take(&cut); err != nil {
+		t.Fatal(err)
+	}
+	w, err := watch(series, done, began, 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := w.felt(done)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, all
+}
+
+func done(f faults.Fault, from, until float64) faults.Done {
+	at := func(s float64) time.Time { return time.Unix(1000, 0).Add(time.Duration(s * float64(time.Second))) }
+	return faults.Done{Fault: f, From: at(from), Until: at(until)}
+}
+
+func TestHowLongFaultsAreFelt(t *testing.T) {
+	w, all := watched(t, done(faults.Fault{Kind: faults.Stop, Member: "broker-1"}, 5.5, 6.25), done(faults.Fault{Kind: faults.Kill, Member: "worker-2"}, 12, 12.5),
+		done(faults.Fault{Kind: faults.Reset, Member: "driver-1"}, 17, 17))
+	if w.calm > 0.002 {
+		t.Errorf("calm seconds have a p99 of %v", w.calm)
+	}
+	if f := all[0]; f.back != 1.5 || f.failed != 0 || f.longest < 1.9 || f.never {
+		t.Errorf("the stop was felt as %+v", f)
+	}
+	if f := all[1]; f.back != 1 || f.failed != 100 || f.longest > 0.1 {
+		t.Errorf("the kill was felt as %+v", f)
+	}
+	if f := all[2]; f.back != 0 || f.never {
+		t.Errorf("the reset was felt as %+v", f)
+	}
+	table := w.table(all)
+	if len(table.Rows) != 3 || table.Rows[2][5] != "not at all" || table.Rows[1][1] != "kill -9 worker-2" {
+		t.Errorf("the table is %q", table.Rows)
+	}
+	if names := figures(all); len(names) != 4 || names[1].Name != "felt: reset of a driver" {
+		t.Errorf("the figures are %+v", names)
+	}
+}
+
+func TestWhetherAllIsWellAfterTheLastFault(t *testing.T) {
+	w, _ := watched(t)
+	for name, c := range map[string]struct {
+		last float64
+		want bool
+	}{
+		"calls that fail much later are not excused":  {8, false},
+		"those just after the last fault are":         {11, true},
+		"a run without calls after it proves nothing": {19, false},
+	} {
+		got, err := w.recovered([]faults.Done{done(faults.Fault{}, 1, 2), done(faults.Fault{}, c.last, c.last)}, 2*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.OK() != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestAShortChaos looks whether every answer is right while things go wrong. The
+// agents' own processes are not killed: what they held would come again after half
+// a minute.
+func TestAShortChaos(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether answers are right while brokers and workers fail stays untested")
+	}
+	o := Default()
+	s := &o.Scenario
+	s.Agents, s.Connections, s.Drivers, s.Rate = 20, 4, 1, 60
+	s.For, s.Warm = schema.Duration(6*time.Second), schema.Duration(300*time.Millisecond)
+	o.Dice.Longest, o.Dice.Pause = 400*time.Millisecond, 250*time.Millisecond
+	o.Dice.Members = []string{"broker-*", "worker-*", "server"}
+	d, err := Run(t.Context(), o, fleet.Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Sound(); err != nil {
+		t.Error(err)
+	}
+	for _, c := range d.Checks {
+		if !c.OK() {
+			t.Errorf("%+v", c)
+		}
+	}
+	i := slices.IndexFunc(d.Checks, func(c result.Check) bool { return c.Name == "the faults were done" })
+	if i < 0 || d.Checks[i].Seen < 3 || len(d.Plots[0].Marks) != int(d.Checks[i].Seen) {
+		t.Errorf("the faults are %+v", d.Plots[0].Marks)
+	}
+}

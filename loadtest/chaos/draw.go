@@ -1,0 +1,117 @@
+package chaos
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// What is drawn.
+const (
+	// shortest is how long a fault lasts at least, if it lasts.
+	shortest = 300 * time.Millisecond
+	// The latency that a delay adds, and the bytes per second of a slow network.
+	latencyLeast, latencyMost = 20 * time.Millisecond, 200 * time.Millisecond
+	rateLeast, rateMost       = 64 << 10, 512 << 10
+)
+
+// Dice say what is drawn.
+type Dice struct {
+	// Seed draws it.
+	Seed uint64
+	// Kinds are what may be drawn; none: all kinds.
+	Kinds []faults.Kind
+	// Members are names or globs of those it may be drawn for; none: all members.
+	Members []string
+	// Together is how many faults there are at the same time at most.
+	Together int
+	// Longest is how long a fault lasts at most, Pause how long there is none
+	// after it, on average.
+	Longest, Pause time.Duration
+}
+
+// Draw draws the faults of so long a run, for a field of these members. None
+// lasts beyond its end.
+func (d *Dice) Draw(members []string, long time.Duration) []faults.Fault {
+	random := rand.New(rand.NewPCG(d.Seed, 0xc4a05))
+	var all []faults.Fault
+	for range max(d.Together, 1) {
+		at := d.pause(random)
+		for {
+			f := d.fault(random, members)
+			if f.Kind == "" || at+f.For.Std() > long {
+				break
+			}
+			f.At = schema.Duration(at.Round(time.Millisecond))
+			all = append(all, f)
+			at += f.For.Std() + d.pause(random)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b faults.Fault) int { return int(a.At - b.At) })
+	return all
+}
+
+// pause is half to one and a half of what it is on average.
+func (d *Dice) pause(random *rand.Rand) time.Duration {
+	return d.Pause/2 + within(random, 0, d.Pause)
+}
+
+// fault draws a kind first, and then whom it is done to, so that there are as
+// many of each kind; the zero Fault: nothing may be done to anybody.
+func (d *Dice) fault(random *rand.Rand, members []string) faults.Fault {
+	var kinds []faults.Kind
+	for _, k := range faults.Kinds() {
+		if d.may(k) && len(d.victims(k, members)) > 0 {
+			kinds = append(kinds, k)
+		}
+	}
+	if len(kinds) == 0 {
+		return faults.Fault{}
+	}
+	k := kinds[random.IntN(len(kinds))]
+	victims := d.victims(k, members)
+	f := faults.Fault{Kind: k, Member: victims[random.IntN(len(victims))]}
+	if k != faults.Reset {
+		f.For = schema.Duration(within(random, shortest, d.Longest).Round(time.Millisecond))
+	}
+	switch k {
+	case faults.Delay:
+		latency := within(random, latencyLeast, latencyMost).Round(time.Millisecond)
+		f.Latency, f.Jitter = schema.Duration(latency), schema.Duration(latency/2)
+	case faults.Slow:
+		f.Rate = rateLeast + random.Int64N(rateMost-rateLeast)
+	}
+	return f
+}
+
+func (d *Dice) may(k faults.Kind) bool { return len(d.Kinds) == 0 || slices.Contains(d.Kinds, k) }
+
+// victims are those that a fault of that kind may be done to. The server has no
+// network in front of it: everybody has his own way there.
+func (d *Dice) victims(k faults.Kind, members []string) []string {
+	return slices.DeleteFunc(slices.Clone(members), func(m string) bool {
+		meant := len(d.Members) == 0 || slices.ContainsFunc(d.Members, func(glob string) bool {
+			return len(faults.Matching(glob, []string{m})) > 0
+		})
+		return !meant || k.OnLink() && m == field.Server
+	})
+}
+
+// within draws a time.
+func within(random *rand.Rand, least, most time.Duration) time.Duration {
+	if most <= least {
+		return least
+	}
+	return least + time.Duration(random.Int64N(int64(most-least)))
+}
+
+// KindOf is what a member is, without its number.
+func KindOf(member string) string {
+	kind, _, _ := strings.Cut(member, "-")
+	return kind
+}

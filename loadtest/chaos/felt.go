@@ -1,0 +1,173 @@
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+)
+
+const (
+	// feltFactor is how many times the p99 of calm seconds a second's must be to
+	// show that something is felt, and feltLeast how much at least.
+	feltFactor = 3
+	feltLeast  = 20 * time.Millisecond
+	// calmAfter is how long after a fault seconds count as calm again.
+	calmAfter = 3 * time.Second
+)
+
+// felt is what one fault did to the calls.
+type felt struct {
+	faults.Done
+	from, until float64 // in seconds since measuring began
+	longest     float64 // the longest answer of those due from then on, in seconds
+	failed      int64   // calls without an answer
+	back        float64 // seconds until all was as before; 0: nothing was felt
+	never       bool    // it was not before the next fault, or the end
+}
+
+// watcher looks at what was measured.
+type watcher struct {
+	series *load.Series
+	began  time.Time
+	long   int // seconds
+	calm   float64
+}
+
+// watch finds out what is normal: the p99 of all seconds without a fault.
+func watch(series *load.Series, done []faults.Done, began time.Time, long time.Duration) (*watcher, error) {
+	w := &watcher{series: series, began: began, long: int(long / time.Second)}
+	var calm load.Kind
+	for second := range w.long {
+		if disturbed(done, began.Add(time.Duration(second)*time.Second)) {
+			continue
+		}
+		k, err := series.Between(second, second+1)
+		if err != nil {
+			return nil, err
+		}
+		calm.Latency.Merge(&k.Latency)
+	}
+	w.calm = calm.Latency.At(0.99)
+	return w, nil
+}
+
+// disturbed reports whether a fault may be felt in the second that begins then.
+func disturbed(done []faults.Done, second time.Time) bool {
+	return slices.ContainsFunc(done, func(d faults.Done) bool {
+		return d.From.Before(second.Add(time.Second)) && d.Until.Add(calmAfter).After(second)
+	})
+}
+
+// bound is what a p99 is from which on something is felt.
+func (w *watcher) bound() float64 { return max(feltFactor*w.calm, feltLeast.Seconds()) }
+
+// felt says what each fault did. What happens until the next fault begins that
+// came after its end is put down to it.
+func (w *watcher) felt(done []faults.Done) ([]felt, error) {
+	var all []felt
+	for i, d := range done {
+		f := felt{Done: d, from: d.From.Sub(w.began).Seconds(), until: d.Until.Sub(w.began).Seconds()}
+		end := float64(w.long)
+		for _, next := range done[i+1:] {
+			if next.From.After(d.Until) {
+				end = min(end, next.From.Sub(w.began).Seconds())
+				break
+			}
+		}
+		if err := w.look(&f, int(end)); err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// look goes through the seconds from a fault's beginning to the end.
+func (w *watcher) look(f *felt, end int) error {
+	last := -1
+	for second := max(int(f.from), 0); second < end; second++ {
+		k, err := w.series.Between(second, second+1)
+		if err != nil {
+			return err
+		}
+		f.longest = max(f.longest, k.Latency.At(1))
+		f.failed += k.Failed + k.Unsent
+		if k.Failed+k.Unsent > 0 || k.Latency.At(0.99) > w.bound() {
+			last = second
+		}
+	}
+	if last >= 0 {
+		f.back = max(float64(last+1)-f.from, 0)
+		f.never = last == end-1
+	}
+	return nil
+}
+
+// what is the fault without who exactly it was done to.
+func (f felt) what() string { return fmt.Sprintf("%s of a %s", f.Fault.Kind, KindOf(f.Fault.Member)) }
+
+// table is what all faults did.
+func (w *watcher) table(all []felt) result.Table {
+	t := result.Table{
+		Title:   "How long each fault was felt",
+		Columns: []string{"at", "fault", "lasted", "longest answer", "without an answer", "felt for"},
+		Note: fmt.Sprintf("Felt is a fault from its beginning to the end of the last second in which a call got no answer or p99 was above %s, %d × that of calm seconds but %s at least. A killed process has lasted until another one was up.",
+			units.Value(w.bound(), "s"), feltFactor, units.Value(feltLeast.Seconds(), "s")),
+	}
+	for _, f := range all {
+		back := "not at all"
+		switch {
+		case f.never:
+			back = "until the next one, or the end"
+		case f.back > 0:
+			back = units.Value(f.back, "s")
+		}
+		t.Rows = append(t.Rows, []string{
+			units.Value(f.from, "s"), f.Fault.String(), units.Value(f.until-f.from, "s"),
+			units.Value(f.longest, "s"), fmt.Sprint(f.failed), back,
+		})
+	}
+	return t
+}
+
+// figures are how long faults of each kind were felt.
+func figures(all []felt) []result.Figure {
+	by := map[string][]float64{}
+	longest := 0.0
+	for _, f := range all {
+		by[f.what()] = append(by[f.what()], f.back)
+		longest = max(longest, f.longest)
+	}
+	var figures []result.Figure
+	for _, what := range slices.Sorted(maps.Keys(by)) {
+		figures = append(figures, result.Figured("felt: "+what, "s", result.Lower, by[what]))
+	}
+	return append(figures, result.Figured("longest answer under faults", "s", result.Lower, []float64{longest}))
+}
+
+// recovered is the check that, some time after the last fault, all is as before.
+func (w *watcher) recovered(done []faults.Done, within time.Duration) (result.Check, error) {
+	c := result.Check{Name: fmt.Sprintf("from %v after the last fault every call was answered", within), Least: 1}
+	over := 0.0
+	for _, d := range done {
+		over = max(over, d.Until.Add(within).Sub(w.began).Seconds())
+	}
+	for second := int(math.Ceil(over)); second < w.long; second++ {
+		k, err := w.series.Between(second, second+1)
+		if err != nil {
+			return c, err
+		}
+		c.Seen += k.Offered
+		for range k.Failed + k.Unsent {
+			c.Fail(fmt.Sprintf("a call that was due in second %d", second))
+		}
+	}
+	return c, nil
+}
