@@ -51,6 +51,7 @@ func commands() *cobra.Command {
 	root.AddCommand(
 		benchCommand(),
 		scaleCommand(),
+		chaosCommand(),
 		crashCommand(),
 		stateCommand(),
 		shimCommand(),

@@ -11,6 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/load"
 	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/stats"
 )
 
 const (
@@ -40,10 +41,11 @@ type watcher struct {
 	calm   float64
 }
 
-// watch finds out what is normal: the p99 of all seconds without a fault.
+// watch finds out what is normal: the median p99 of all seconds without a fault.
+// One of them in which the machine had other things to do is not.
 func watch(series *load.Series, done []faults.Done, began time.Time, long time.Duration) (*watcher, error) {
 	w := &watcher{series: series, began: began, long: int(long / time.Second)}
-	var calm load.Kind
+	var calm []float64
 	for second := range w.long {
 		if disturbed(done, began.Add(time.Duration(second)*time.Second)) {
 			continue
@@ -52,9 +54,11 @@ func watch(series *load.Series, done []faults.Done, began time.Time, long time.D
 		if err != nil {
 			return nil, err
 		}
-		calm.Latency.Merge(&k.Latency)
+		if k.Latency.Count() > 0 {
+			calm = append(calm, k.Latency.At(0.99))
+		}
 	}
-	w.calm = calm.Latency.At(0.99)
+	w.calm = stats.Median(calm)
 	return w, nil
 }
 
