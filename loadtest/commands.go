@@ -56,7 +56,10 @@ func commands() *cobra.Command {
 		stateCommand(),
 		shimCommand(),
 		loopCommand(),
-		fleetCommand(),
+		shippedCommand("fleet", "Have many agents use tools at once, in an open loop, and check every answer"),
+		shippedCommand("saturate", "Find the load up to which the fabric keeps up"),
+		shippedCommand("overload", "Offer twice of that, and look how the fabric comes back"),
+		runCommand(),
 		compareCommand(),
 		roleCommand(),
 	)

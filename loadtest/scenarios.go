@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -9,6 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/saturate"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -26,7 +30,7 @@ type changes struct {
 
 func changing(c *cobra.Command) *changes {
 	f := new(changes)
-	c.Flags().DurationVar(&f.duration, "for", 0, "how long is measured")
+	c.Flags().DurationVar(&f.duration, "for", 0, "how long is measured; saturate: each rate")
 	c.Flags().DurationVar(&f.warm, "warm", 0, "how long the load is on before that")
 	c.Flags().Float64Var(&f.rate, "rate", 0, "how many tools all agents together use per second")
 	c.Flags().Float64Var(&f.injections, "injections", 0, "how many texts are told to agents for each use of a tool")
@@ -49,7 +53,12 @@ func (f *changes) apply(c *cobra.Command, s *scenario.Scenario) {
 			do()
 		}
 	}
-	set("for", func() { s.For, s.Steps = schema.Duration(f.duration), nil })
+	set("for", func() {
+		s.For, s.Steps = schema.Duration(f.duration), nil
+		if s.Kind == scenario.Saturate {
+			s.Knee.Step = s.For
+		}
+	})
 	set("warm", func() { s.Warm = schema.Duration(f.warm) })
 	set("rate", func() { s.Rate, s.Think, s.Steps = f.rate, 0, nil })
 	set("injections", func() { s.Injections = f.injections })
@@ -63,25 +72,58 @@ func (f *changes) apply(c *cobra.Command, s *scenario.Scenario) {
 	set("seed", func() { s.Seed = f.seed })
 }
 
-// fleetCommand has many agents use tools at once.
-func fleetCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "fleet",
-		Short: "Have many agents use tools at once, in an open loop, and check every answer",
-		Args:  noArgs,
-	}
-	f := new(measuring)
-	f.outputs(c)
-	change := changing(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		s := scenario.Default()
-		change.apply(c, &s)
-		return f.staged(c, func(st stage) (outcome, error) { return ran(c.Context(), &s, c, st) })
-	}
+// shippedCommand runs a scenario that comes along.
+func shippedCommand(name, short string) *cobra.Command {
+	c := &cobra.Command{Use: name, Short: short, Args: noArgs}
+	c.RunE = running(c, func([]string) (*scenario.Scenario, error) { return scenario.Shipped(name) })
 	return c
 }
 
-// ran runs a scenario.
-func ran(ctx context.Context, s *scenario.Scenario, c *cobra.Command, st stage) (*result.Document, error) {
-	return fleet.Run(ctx, s, fleet.Stage{Dir: st.dir, Crew: st.crew, Progress: c.ErrOrStderr()})
+// runCommand runs a scenario from a file.
+func runCommand() *cobra.Command {
+	c := &cobra.Command{Use: "run FILE", Short: "Run the scenario in a YAML file", Args: cobra.ExactArgs(1)}
+	c.RunE = running(c, func(args []string) (*scenario.Scenario, error) {
+		body, err := os.ReadFile(args[0])
+		if err != nil {
+			return nil, fmt.Errorf("reading the scenario: %w", err)
+		}
+		return scenario.Read(args[0], body)
+	})
+	return c
+}
+
+// running runs a scenario with what the flags change of it.
+func running(c *cobra.Command, read func(args []string) (*scenario.Scenario, error)) func(*cobra.Command, []string) error {
+	f := new(measuring)
+	f.outputs(c)
+	change := changing(c)
+	return func(c *cobra.Command, args []string) error {
+		s, err := read(args)
+		if err != nil {
+			return usage{err}
+		}
+		change.apply(c, s)
+		if wrong := s.Check(); len(wrong) > 0 {
+			var errs []error
+			for _, w := range wrong {
+				errs = append(errs, errors.New(w.String()))
+			}
+			return usage{errors.Join(errs...)}
+		}
+		return f.staged(c, func(st stage) (outcome, error) {
+			return ran(c.Context(), s, fleet.Stage{Dir: st.dir, Crew: st.crew, Progress: c.ErrOrStderr()})
+		})
+	}
+}
+
+// ran runs a scenario as its kind says.
+func ran(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
+	switch s.Kind {
+	case scenario.Saturate:
+		return saturate.Run(ctx, s, st)
+	case scenario.Overload:
+		return saturate.Overload(ctx, s, st)
+	default:
+		return fleet.Run(ctx, s, st)
+	}
 }

@@ -127,7 +127,7 @@ func (a *agent) ask(ctx context.Context, c *call, e *schema.Event, counted *load
 	counted.Ended, counted.Failed = time.Now(), err != nil
 	a.recorder.Count(*counted)
 	if err != nil {
-		a.oracle.unanswered(c, err)
+		a.oracle.unanswered(c, err, counted.Ended.Sub(counted.Started))
 		return answer{}, false
 	}
 	return answer{event: e.EventID, verdict: v, took: counted.Ended.Sub(counted.Started)}, true

@@ -93,6 +93,11 @@ func (s Sample) cpu() float64 {
 	return all
 }
 
+// Total is what was counted from one second of what is measured until before another.
+func (m *Measured) Total(from, until time.Duration) (load.Kind, error) {
+	return m.Series.Between(int(from/time.Second), int(until/time.Second))
+}
+
 // figures are what can be compared.
 func (m *Measured) figures(d *result.Document) error {
 	pieces, err := m.pieces()
@@ -134,7 +139,7 @@ func (m *Measured) promises(d *result.Document) {
 	s := m.Scenario.Shares
 	least := map[string]bool{
 		deniesHonoured: s.Deny > 0, noneElse: s.Deny < 1, guardsAsked: true, inputsRight: s.Rewrite > 0, trailsRight: true,
-		ownVerdict: true, inTime: true, seenAfter: s.Sum() < 1 || s.Rewrite > 0,
+		ownVerdict: true, inTime: true, waitsEnd: true, seenAfter: s.Sum() < 1 || s.Rewrite > 0,
 		allAnswered: !m.Scenario.Excused(), hooksAnswered: !m.Scenario.Excused(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(least)) {

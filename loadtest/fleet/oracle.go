@@ -23,6 +23,7 @@ const (
 	trailsRight    = "the hooks that ran were the right ones, in their order"
 	ownVerdict     = "every verdict was that of its own call"
 	inTime         = "no answer came after its deadline"
+	waitsEnd       = "no call waited beyond its deadline"
 	seenAfter      = "hooks after the tool saw its input and its output as they were"
 	allAnswered    = "every call was answered"
 	hooksAnswered  = "every hook that was asked answered"
@@ -80,10 +81,11 @@ func (o *oracle) fail(promise, what, detail string) {
 	}
 }
 
-// unanswered counts a call that got no verdict.
-func (o *oracle) unanswered(c *call, err error) {
+// unanswered counts a call that got no verdict, in so much time.
+func (o *oracle) unanswered(c *call, err error, took time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.hold(waitsEnd, faultIf(took > o.deadline, "%s: it was given up after %v", c, took))
 	o.fail(allAnswered, "calls without a verdict", fmt.Sprintf("%s: %v", c, err))
 }
 
@@ -138,6 +140,7 @@ func (o *oracle) answered(c *call, a answer, chain []string) (ran []schema.Execu
 	if !o.excused {
 		o.hold(allAnswered, "")
 	}
+	o.hold(waitsEnd, faultIf(a.took > o.deadline, "%s: it took %v", c, a.took))
 	o.hold(inTime, faultIf(a.took > o.deadline, "%s: the answer came after %v", c, a.took))
 	own := faultIf(v.EventID != a.event, "%s: a verdict on %s instead of %s", c, v.EventID, a.event)
 	var names []string

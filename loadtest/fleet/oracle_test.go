@@ -196,7 +196,7 @@ func TestTheOracleSeesWhatIsWrong(t *testing.T) {
 			spoil: func(v *schema.Verdict) { v.ExecutedHooks[0].Reason = "other" },
 		},
 		"an answer after its deadline": {
-			class: unmatched, took: time.Second + 1, want: []string{inTime},
+			class: unmatched, took: time.Second + 1, want: []string{inTime, waitsEnd},
 			spoil: func(*schema.Verdict) {},
 		},
 	} {
@@ -216,9 +216,9 @@ func TestTheOracleSeesWhatIsWrong(t *testing.T) {
 func TestACallWithoutAVerdictIsAFaultUnlessExcused(t *testing.T) {
 	for excused, want := range map[bool]int{false: 1, true: 0} {
 		o := newOracle(time.Second, excused)
-		o.unanswered(newCall(t, inside, false), errors.New("no answer"))
+		o.unanswered(newCall(t, inside, false), errors.New("no answer"), time.Second)
 		f := o.cut()
-		if f.Failures["calls without a verdict"] != 1 || len(f.Checks) != want {
+		if f.Failures["calls without a verdict"] != 1 || len(f.Checks) != want+1 {
 			t.Errorf("excused is %v, and it found %+v", excused, f)
 		}
 	}

@@ -1,0 +1,95 @@
+package saturate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+)
+
+// lateMost is how late, in seconds, drivers may begin calls without a word.
+const lateMost = 0.005
+
+// document adds what the search found.
+func (s *search) document(d *result.Document, knee, beyond float64) {
+	d.Figures = append(d.Figures, kneeFigure(knee, beyond))
+	var lines [3]result.Line
+	due, answered := result.Line{Name: "due"}, result.Line{Name: "answered"}
+	seconds := s.scenario.Knee.Step.Std().Seconds()
+	table := result.Table{
+		Title:   "Loads, in the order in which they were tried",
+		Columns: []string{"tools per second", "events due", "answered in time", "p50", "p99", "p99.9", "late by, p99", "kept up"},
+		Note: fmt.Sprintf("Kept up: %.4g %% answered in their time, and p99 at most %s. Late: how long after they were due the drivers began calls.",
+			s.scenario.Knee.Answered*100, units.Value(s.bound(), "s")),
+	}
+	for _, p := range s.points {
+		row := []string{strconv.Itoa(int(p.rate)), strconv.FormatInt(p.Offered, 10), fmt.Sprintf("%.1f %%", p.answered()*100)}
+		for _, q := range quantiles() {
+			row = append(row, units.Value(p.Latency.At(q.at), "s"))
+		}
+		table.Rows = append(table.Rows, append(row, units.Value(p.late, "s"), yes(p.keeps)))
+	}
+	for _, p := range s.sorted() {
+		for i, q := range quantiles() {
+			lines[i].Name = q.name
+			lines[i].X, lines[i].Y = append(lines[i].X, p.rate), append(lines[i].Y, p.Latency.At(q.at))
+		}
+		due.X, due.Y = append(due.X, p.rate), append(due.Y, float64(p.Offered)/seconds)
+		answered.X, answered.Y = append(answered.X, p.rate), append(answered.Y, float64(p.Answered)/seconds)
+	}
+	x := result.Axis{Label: "tools that agents would use", Unit: "/s"}
+	marks := []result.Mark{{X: knee, Label: "knee"}}
+	d.Tables = append(d.Tables, table)
+	d.Plots = append(d.Plots,
+		result.Plot{Title: "Throughput against latency", X: x, Y: result.Axis{Label: "latency", Unit: "s", Log: true}, Lines: lines[:], Marks: marks},
+		result.Plot{Title: "Events due and answered", X: x, Y: result.Axis{Label: "events", Unit: "/s"}, Lines: []result.Line{due, answered}, Marks: marks})
+	s.notes(d, beyond)
+}
+
+// kneeFigure is the knee. How sure it is says the lowest rate that was too much.
+func kneeFigure(knee, beyond float64) result.Figure {
+	return result.Figure{Name: "knee: tools used", Unit: "/s", Better: result.Higher, Value: knee, Low: knee, High: max(beyond, knee)}
+}
+
+// notes say what a reader must know.
+func (s *search) notes(d *result.Document, beyond float64) {
+	if beyond == 0 {
+		d.Notes = append(d.Notes, "The fabric kept up with the highest rate that was to be tried: the knee is beyond it.")
+	}
+	if slices.ContainsFunc(s.points, func(p point) bool { return p.late > lateMost }) {
+		d.Notes = append(d.Notes, "At some loads the drivers themselves were late: they share the machine with the fabric, and the knee is that of both together.")
+	}
+}
+
+// sorted are the points by their rates, of those that were tried twice the better one.
+func (s *search) sorted() []point {
+	best := map[float64]point{}
+	for _, p := range s.points {
+		if other, ok := best[p.rate]; !ok || p.answered() > other.answered() {
+			best[p.rate] = p
+		}
+	}
+	var all []point
+	for _, p := range best {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b point) int { return cmp.Compare(a.rate, b.rate) })
+	return all
+}
+
+type quantile struct {
+	name string
+	at   float64
+}
+
+func quantiles() []quantile { return []quantile{{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}} }
+
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,201 @@
+package saturate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+)
+
+const (
+	// faster is by how much the rate grows until it is too much.
+	faster = 2
+	// near is how near the highest rate that is kept up with must be to the lowest that
+	// is not.
+	near = 1.06
+)
+
+// A point is one rate and what came of it.
+type point struct {
+	rate float64
+	load.Kind
+	// late is how late the drivers began calls, at p99, in seconds.
+	late  float64
+	keeps bool
+}
+
+// answered is which part of the calls was answered in their time.
+func (p point) answered() float64 {
+	if p.Offered == 0 {
+		return 0
+	}
+	return float64(p.Answered) / float64(p.Offered)
+}
+
+// A search is what is known so far.
+type search struct {
+	scenario *scenario.Scenario
+	// measure has the fabric under a rate.
+	measure func(ctx context.Context, rate float64) (point, error)
+	points  []point
+	// base is the p99 of the first rate, in seconds.
+	base float64
+}
+
+// bound is what p99 may be, in seconds.
+func (s *search) bound() float64 {
+	return max(s.base*s.scenario.Knee.P99, s.scenario.Knee.Floor.Std().Seconds())
+}
+
+// run finds the highest rate that is kept up with, and the lowest that is not;
+// none is not if even the highest that may be tried is kept up with.
+func (s *search) run(ctx context.Context) (knee, beyond float64, err error) {
+	k := s.scenario.Knee
+	for rate := k.From; ; rate *= faster {
+		rate = min(rate, k.Most)
+		keeps, err := s.try(ctx, rate)
+		switch {
+		case err != nil:
+			return 0, 0, err
+		case !keeps && knee == 0:
+			return 0, 0, fmt.Errorf("the fabric does not even keep up with %.4g tools per second: %s", rate, s.last().reason(s))
+		case !keeps:
+			return s.bisect(ctx, knee, rate)
+		case rate >= k.Most:
+			return rate, 0, nil
+		}
+		knee = rate
+	}
+}
+
+// bisect narrows the gap.
+func (s *search) bisect(ctx context.Context, knee, beyond float64) (float64, float64, error) {
+	for beyond/knee > near {
+		rate := (knee + beyond) / 2
+		keeps, err := s.try(ctx, rate)
+		if err != nil {
+			return 0, 0, err
+		}
+		if keeps {
+			knee = rate
+		} else {
+			beyond = rate
+		}
+	}
+	return knee, beyond, nil
+}
+
+// try measures a rate. One that is too much is measured once more, as anybody else
+// on the machine may have been what was too much.
+func (s *search) try(ctx context.Context, rate float64) (keeps bool, err error) {
+	const tries = 2
+	for range tries {
+		p, err := s.measure(ctx, rate)
+		if err != nil {
+			return false, err
+		}
+		if s.base == 0 {
+			s.base = p.Latency.At(0.99)
+		}
+		p.keeps = p.answered() >= s.scenario.Knee.Answered && p.Latency.At(0.99) <= s.bound()
+		s.points = append(s.points, p)
+		if p.keeps {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (s *search) last() point { return s.points[len(s.points)-1] }
+
+// reason is why a rate is not kept up with.
+func (p point) reason(s *search) string {
+	if p.answered() < s.scenario.Knee.Answered {
+		return fmt.Sprintf("%.1f %% of the calls were answered in their time", p.answered()*100)
+	}
+	return fmt.Sprintf("p99 is %s, and may be %s", units.Value(p.Latency.At(0.99), "s"), units.Value(s.bound(), "s"))
+}
+
+// site is a fabric that is searched.
+type site struct {
+	session  *fleet.Session
+	scenario *scenario.Scenario
+	stage    fleet.Stage
+	checks   result.Document
+}
+
+// open puts up the fabric.
+func open(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*site, error) {
+	x, err := fleet.Open(ctx, s, st)
+	if err != nil {
+		return nil, err
+	}
+	return &site{session: x, scenario: s, stage: st}, nil
+}
+
+// knee finds it.
+func (x *site) knee(ctx context.Context) (s *search, knee, beyond float64, err error) {
+	s = &search{scenario: x.scenario, measure: x.measure}
+	knee, beyond, err = s.run(ctx)
+	return s, knee, beyond, err
+}
+
+// measure has the fabric under a rate.
+func (x *site) measure(ctx context.Context, rate float64) (point, error) {
+	s := *x.scenario
+	s.Rate, s.Think, s.Steps, s.For = rate, 0, nil, s.Knee.Step
+	m, err := x.session.Load(ctx, &s)
+	if err != nil {
+		return point{}, fmt.Errorf("at %.4g tools per second: %w", rate, err)
+	}
+	p := point{rate: rate, late: m.Series.Late.At(0.99)}
+	if p.Kind, err = m.Total(0, s.For.Std()); err != nil {
+		return point{}, err
+	}
+	if err := x.take(m); err != nil {
+		return point{}, err
+	}
+	fmt.Fprintf(x.stage.Progress, "%.0f/s: %.1f %% answered in time, p50 %s, p99 %s\n", rate, p.answered()*100,
+		units.Value(p.Latency.At(0.5), "s"), units.Value(p.Latency.At(0.99), "s"))
+	return p, nil
+}
+
+// take adds the checks of a load.
+func (x *site) take(m *fleet.Measured) error {
+	d, err := m.Document()
+	if err != nil {
+		return err
+	}
+	for _, c := range d.Checks {
+		to := x.checks.Check(c.Name)
+		to.Add(c)
+		to.Least = max(to.Least, c.Least)
+	}
+	return nil
+}
+
+// Run searches the knee of the scenario's fabric.
+func Run(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
+	began := time.Now()
+	x, err := open(ctx, s, st)
+	if err != nil {
+		return nil, err
+	}
+	found, knee, beyond, err := x.knee(ctx)
+	if err = errors.Join(err, x.session.Close()); err != nil {
+		return nil, err
+	}
+	d := &result.Document{
+		Scenario: s.Name, Checks: x.checks.Checks,
+		Title: fmt.Sprintf("How many tools %d agents on %d connections can use per second: %d loads in %v", s.Agents, s.Connections,
+			len(found.points), time.Since(began).Round(time.Second)),
+	}
+	found.document(d, knee, beyond)
+	return d, nil
+}

@@ -1,0 +1,144 @@
+package saturate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// calm is how long before the overload the load is easy, and restful how long after.
+	calm    = 5 * time.Second
+	restful = 20 * time.Second
+	// easy is the part of the knee that is an easy load, and much what is too much.
+	easy = 0.5
+	much = 2
+	// backIn is by when the fabric must be as fast as before.
+	backIn = 10
+	// memoryMost is what all programs of the fabric are told to keep to.
+	memoryMost = 1 << 30
+)
+
+// Overload offers twice what the fabric keeps up with, and looks how it comes back.
+func Overload(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
+	x, err := open(ctx, s, st)
+	if err != nil {
+		return nil, err
+	}
+	d, err := x.overload(ctx)
+	if err = errors.Join(err, x.session.Close()); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (x *site) overload(ctx context.Context) (*result.Document, error) {
+	s := *x.scenario
+	var found result.Document
+	rate := s.Rate
+	if rate == 0 {
+		at, knee, beyond, err := x.knee(ctx)
+		if err != nil {
+			return nil, err
+		}
+		at.document(&found, knee, beyond)
+		rate = knee * much
+	}
+	long := s.For.Std()
+	s.Rate, s.Think, s.Steps = 0, 0, phases(rate, long)
+	s.For = schema.Duration(s.Steps.Long())
+	fmt.Fprintf(x.stage.Progress, "%.0f tools per second for %v, after and before %.0f\n", rate, long, rate*easy/much)
+	m, err := x.session.Load(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	d, err := m.Document()
+	if err != nil {
+		return nil, err
+	}
+	d.Title = fmt.Sprintf("%d agents on %d connections would use tools %.0f times a second for %v, which is too much", s.Agents, s.Connections, rate, long)
+	if err := x.judge(d, m, long); err != nil {
+		return nil, err
+	}
+	for _, c := range x.checks.Checks {
+		d.Check(c.Name).Add(c)
+	}
+	d.Figures = append(d.Figures, found.Figures...)
+	d.Tables = append(d.Tables, found.Tables...)
+	d.Plots = append(d.Plots, found.Plots...)
+	d.Notes = append(d.Notes, found.Notes...)
+	return d, nil
+}
+
+// phases are an easy load, one that is too much, and the easy one again.
+func phases(rate float64, long time.Duration) load.Curve {
+	of := func(rate float64, long time.Duration) load.Step { return load.Steady(rate, long)[0] }
+	return load.Curve{of(rate*easy/much, calm), of(rate, long), of(rate*easy/much, restful)}
+}
+
+// judge puts the figures of an overload in the place of those of an even load.
+func (x *site) judge(d *result.Document, m *fleet.Measured, long time.Duration) error {
+	before, err := m.Total(0, calm)
+	if err != nil {
+		return err
+	}
+	during, err := m.Total(calm, calm+long)
+	if err != nil {
+		return err
+	}
+	probe := &search{scenario: x.scenario, base: before.Latency.At(0.99)}
+	back, err := recovery(m, calm+long, probe.bound())
+	if err != nil {
+		return err
+	}
+	plain := func(name, unit string, better result.Better, v float64) result.Figure {
+		return result.Figured(name, unit, better, []float64{v})
+	}
+	d.Figures = []result.Figure{
+		plain("recovery", "s", result.Lower, back).Within(backIn),
+		plain("memory of a broker at most", "B", result.Lower, memory(m)).Within(memoryMost),
+		plain("events answered while overloaded", "/s", result.Higher, float64(during.Answered)/long.Seconds()),
+		plain("p99 before", "s", result.Lower, before.Latency.At(0.99)),
+		plain("p99 while overloaded", "s", result.Lower, during.Latency.At(0.99)),
+	}
+	for i := range d.Plots {
+		d.Plots[i].Marks = append(d.Plots[i].Marks, result.Mark{X: calm.Seconds(), Until: (calm + long).Seconds(), Label: "overload"})
+	}
+	return nil
+}
+
+// recovery is after how many seconds p99 is within its bound and stays there.
+func recovery(m *fleet.Measured, end time.Duration, bound float64) (float64, error) {
+	last := end + restful
+	for at := last; at > end; at -= time.Second {
+		k, err := m.Total(at-time.Second, at)
+		if err != nil {
+			return 0, err
+		}
+		if k.Latency.At(0.99) > bound || k.Failed > 0 || k.Unsent > 0 {
+			return (at - end).Seconds(), nil
+		}
+	}
+	return 0, nil
+}
+
+// memory is the most that a broker had.
+func memory(m *fleet.Measured) float64 {
+	most := uint64(0)
+	for _, s := range m.Samples {
+		for name, u := range s.Members {
+			if strings.HasPrefix(name, "broker-") {
+				most = max(most, u.Peak)
+			}
+		}
+	}
+	return float64(most)
+}

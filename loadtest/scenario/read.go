@@ -1,0 +1,207 @@
+package scenario
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/hookfabric/hookfabric/schema/hooksyaml"
+)
+
+// files are the scenarios that come along.
+//
+//go:embed *.yaml
+var files embed.FS
+
+// Shipped is one that comes along, by its name.
+func Shipped(name string) (*Scenario, error) {
+	body, err := files.ReadFile(name + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("no scenario comes along that is called %q; there are %s", name, strings.Join(Names(), ", "))
+	}
+	return Read(name+".yaml", body)
+}
+
+// Names are those of the scenarios that come along.
+func Names() []string {
+	all, _ := files.ReadDir(".") // what is embedded can be read
+	var names []string
+	for _, f := range all {
+		names = append(names, strings.TrimSuffix(f.Name(), ".yaml"))
+	}
+	return names
+}
+
+// mostBytes is how large a file may be.
+const mostBytes = 1 << 20
+
+// Read reads a scenario. The name of the file says where faults are, and what a
+// scenario is called that does not say so itself. The error is of the type
+// [hooksyaml.Faults].
+func Read(file string, body []byte) (*Scenario, error) {
+	r := &reader{file: file, places: map[string]*yaml.Node{}}
+	s := Default()
+	s.Name = strings.TrimSuffix(path.Base(file), path.Ext(file))
+	root := r.parse(body)
+	if root == nil {
+		return nil, r.report()
+	}
+	r.scenario(root, &s)
+	if len(r.faults) == 0 {
+		for _, p := range s.Check() {
+			r.fault(r.place(p.Key, root), p.Message, p.Hint)
+		}
+	}
+	if len(r.faults) > 0 {
+		return nil, r.report()
+	}
+	return &s, nil
+}
+
+// reader reads one file.
+type reader struct {
+	file   string
+	faults hooksyaml.Faults
+	// places are the values of keys, by the path that leads there.
+	places map[string]*yaml.Node
+}
+
+func (r *reader) fault(n *yaml.Node, message, hint string) {
+	r.faults = append(r.faults, hooksyaml.Fault{File: r.file, Line: max(n.Line, 1), Column: max(n.Column, 1), Message: message, Hint: hint})
+}
+
+// report are all faults in the order of the lines.
+func (r *reader) report() hooksyaml.Faults {
+	slices.SortStableFunc(r.faults, func(a, b hooksyaml.Fault) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return r.faults
+}
+
+// place is where a key's value stands, or what it would stand in.
+func (r *reader) place(key string, root *yaml.Node) *yaml.Node {
+	for key != "" {
+		if n := r.places[key]; n != nil {
+			return n
+		}
+		key = key[:max(strings.LastIndexByte(key, '.'), 0)]
+	}
+	return root
+}
+
+// parse is the file's only document; nil: there was a fault.
+func (r *reader) parse(body []byte) *yaml.Node {
+	top := &yaml.Node{Line: 1, Column: 1}
+	if len(body) > mostBytes {
+		r.fault(top, fmt.Sprintf("the file has %d bytes", len(body)), fmt.Sprintf("a scenario has at most %d", mostBytes))
+		return nil
+	}
+	loader, err := yaml.NewLoader(strings.NewReader(string(body)))
+	if err != nil {
+		r.fault(top, err.Error(), "")
+		return nil
+	}
+	var doc, second yaml.Node
+	if err := loader.Load(&doc); err != nil {
+		r.syntax(err)
+		return nil
+	}
+	if err := loader.Load(&second); err == nil {
+		r.fault(&second, "a second document begins here", "put everything into one document")
+		return nil
+	} else if !errors.Is(err, io.EOF) {
+		r.syntax(err)
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// syntax notes what the parser said.
+func (r *reader) syntax(err error) {
+	if errors.Is(err, io.EOF) {
+		r.fault(&yaml.Node{Line: 1, Column: 1}, "the file says nothing", "write kind: fleet")
+		return
+	}
+	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
+		r.fault(&yaml.Node{Line: e.Mark.Line, Column: e.Mark.Column}, "this is no YAML: "+strings.TrimSpace(e.ContextMsg+" "+e.Message), "mend the indentation and the quotes around here")
+		return
+	}
+	r.fault(&yaml.Node{Line: 1, Column: 1}, "this is no YAML: "+err.Error(), "")
+}
+
+// keys say how the value of each key is read.
+type keys map[string]func(n *yaml.Node)
+
+// mapping reads one with these keys and no others.
+func (r *reader) mapping(path string, n *yaml.Node, known keys) {
+	if n.Kind != yaml.MappingNode {
+		r.fault(n, fmt.Sprintf("this is %s where a mapping is due", kindName(n)), "write "+example(known))
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		read, ok := known[key.Value]
+		switch {
+		case !ok:
+			r.fault(key, fmt.Sprintf("there is no key %q here", key.Value), suggestion(key.Value, known))
+		case seen[key.Value]:
+			r.fault(key, fmt.Sprintf("the key %q stands here a second time", key.Value), "take one of them away")
+		default:
+			seen[key.Value] = true
+			r.places[joined(path, key.Value)] = value
+			read(value)
+		}
+	}
+}
+
+// list reads each value of one.
+func (r *reader) list(path string, n *yaml.Node, read func(path string, n *yaml.Node)) {
+	if n.Kind != yaml.SequenceNode {
+		r.fault(n, fmt.Sprintf("this is %s where a list is due", kindName(n)), "begin each entry with a dash")
+		return
+	}
+	for i, e := range n.Content {
+		at := joined(path, fmt.Sprint(i+1))
+		r.places[at] = e
+		read(at, e)
+	}
+}
+
+func joined(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func suggestion(word string, known keys) string {
+	names := sorted(known)
+	if near := hooksyaml.Nearest(word, names...); near != "" {
+		return "write " + near
+	}
+	return "write one of " + strings.Join(names, ", ")
+}
+
+func example(known keys) string { return "some of " + strings.Join(sorted(known), ", ") }
+
+func kindName(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	return fmt.Sprintf("%q", n.Value)
+}
