@@ -10,18 +10,21 @@ import (
 
 // BatchMsg is the request to run b on subject, a [RunSubject] or a
 // [FirstContactSubject]: everything but the event's body travels as headers.
-func BatchMsg(subject string, b *schema.Batch) *nats.Msg {
-	w := newWriter(9)
-	w.text(schema.HeaderBatch, b.Batch)
-	w.set(schema.HeaderConfig, configOf(b))
-	w.set(schema.HeaderHooks, joinHooks(b.Hooks))
-	w.text(schema.HeaderAgent, b.Agent)
-	w.set(schema.HeaderEvent, string(b.Event))
-	w.set(schema.HeaderID, b.ID)
-	w.text(schema.HeaderTool, b.Tool)
-	w.text(schema.HeaderSession, b.Session)
-	w.set(schema.HeaderLeft, b.Left.String())
-	return &nats.Msg{Subject: subject, Header: w.header, Data: b.Body}
+func BatchMsg(subject string, b *schema.Batch) *nats.Msg { return new(Envelope).Batch(subject, b) }
+
+// Batch is [BatchMsg] in the envelope.
+func (e *Envelope) Batch(subject string, b *schema.Batch) *nats.Msg {
+	e.begin()
+	e.text(schema.HeaderBatch, b.Batch)
+	e.set(schema.HeaderConfig, e.configOf(b))
+	e.set(schema.HeaderHooks, joinHooks(b.Hooks))
+	e.text(schema.HeaderAgent, b.Agent)
+	e.set(schema.HeaderEvent, string(b.Event))
+	e.set(schema.HeaderID, b.ID)
+	e.text(schema.HeaderTool, b.Tool)
+	e.text(schema.HeaderSession, b.Session)
+	e.set(schema.HeaderLeft, b.Left.String())
+	return e.message(subject, b.Body)
 }
 
 // ParseBatchMsg reads a batch. A fault is a sentence; the batch then holds
@@ -57,15 +60,6 @@ func (r *reader) eventType() schema.EventType {
 func (r *reader) agent() string {
 	r.required(schema.HeaderAgent, "the agent's id")
 	return r.text(schema.HeaderAgent)
-}
-
-// configOf is the config version of b, and behind a blank whose it is.
-func configOf(b *schema.Batch) string {
-	version := strconv.FormatUint(b.Version, 10)
-	if b.Fabric == "" {
-		return version
-	}
-	return version + " " + b.Fabric
 }
 
 func (r *reader) config() (version uint64, fabric string) {

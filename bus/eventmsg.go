@@ -29,19 +29,24 @@ type EventRequest struct {
 // [EventSubject] of r. It takes at most [MaxAcks] acks and a body of at most
 // [schema.MaxEvent] bytes; [ParseEventMsg] refuses more.
 func EventMsg(subject string, r schema.Routing, attempt int, left time.Duration, acks []string, body []byte) *nats.Msg {
-	w := newWriter(7)
-	w.set(schema.HeaderID, r.ID)
-	w.set(schema.HeaderAttempt, strconv.Itoa(attempt))
-	w.text(schema.HeaderTool, r.Tool)
-	w.text(schema.HeaderSession, r.Session)
-	w.set(schema.HeaderLeft, left.String())
+	return new(Envelope).Event(subject, r, attempt, left, acks, body)
+}
+
+// Event is [EventMsg] in the envelope.
+func (e *Envelope) Event(subject string, r schema.Routing, attempt int, left time.Duration, acks []string, body []byte) *nats.Msg {
+	e.begin()
+	e.set(schema.HeaderID, r.ID)
+	e.set(schema.HeaderAttempt, strconv.Itoa(attempt))
+	e.text(schema.HeaderTool, r.Tool)
+	e.text(schema.HeaderSession, r.Session)
+	e.set(schema.HeaderLeft, left.String())
 	if r.Mute {
-		w.set(schema.HeaderDeliver, schema.DeliverNone)
+		e.set(schema.HeaderDeliver, schema.DeliverNone)
 	}
 	if len(acks) > 0 {
-		w.set(schema.HeaderAck, strings.Join(acks, ","))
+		e.set(schema.HeaderAck, strings.Join(acks, ","))
 	}
-	return &nats.Msg{Subject: subject, Header: w.header, Data: body}
+	return e.message(subject, body)
 }
 
 // ParseEventMsg reads a question. A fault is a sentence; the request then

@@ -89,31 +89,6 @@ func unescapeValue(s string) (string, error) {
 	return string(b), nil
 }
 
-// A writer fills the headers of one message, with one backing array for all
-// values. Keys are written in the case of their constants.
-type writer struct {
-	header nats.Header
-	values []string
-}
-
-func newWriter(n int) writer {
-	return writer{header: make(nats.Header, n), values: make([]string, 0, n)}
-}
-
-// set writes a value that is known to be safe.
-func (w *writer) set(key, value string) {
-	w.values = append(w.values, value)
-	n := len(w.values)
-	w.header[key] = w.values[n-1 : n : n]
-}
-
-// text writes a name of somebody else's choice; an empty one is left out.
-func (w *writer) text(key, value string) {
-	if value != "" {
-		w.set(key, escapeValue(value))
-	}
-}
-
 // A reader reads the headers of one message. It remembers the first fault and
 // goes on, so that what can be known of a faulty message is known.
 type reader struct {

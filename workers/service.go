@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -156,11 +157,13 @@ func (s *Service) run(pool string, m *nats.Msg, b *schema.Batch) {
 
 func (s *Service) reply(m *nats.Msg, r schema.BatchReply) {
 	data, err := schema.Marshal(&r)
-	if most := s.nc.MaxPayload(); err == nil && int64(len(data)) > most && most > 0 {
-		data, err = schema.Marshal(trimmed(r, most))
-	}
 	if err == nil {
 		err = s.nc.Publish(m.Reply, data)
+	}
+	if errors.Is(err, nats.ErrMaxPayload) {
+		if data, err = schema.Marshal(trimmed(r, s.nc.MaxPayload())); err == nil {
+			err = s.nc.Publish(m.Reply, data)
+		}
 	}
 	if err != nil {
 		s.w.opt.Logger.Warn("batch could not be answered", "error", err)

@@ -90,6 +90,7 @@ type Aggregator struct {
 	caller     *caller
 	dispatcher *dispatch.Dispatcher
 	feed       *feed
+	beats      callBeats
 	shadows    shadows
 	service    micro.Service
 
@@ -142,6 +143,7 @@ func Start(opt Options) (*Aggregator, error) {
 		turn: make(chan struct{}, 1), asked: make(chan struct{}, maxAsked),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
+	a.beats.send = a.sendBeat
 	a.startMemory()
 	a.crew = newCrew(a.ctx, opt.Calls, a.take, opt.Logger)
 	a.again = newCrew(a.ctx, max(1, opt.Calls/againShare), a.takeAgain, opt.Logger)
@@ -208,8 +210,8 @@ func (a *Aggregator) startMemory() {
 func (a *Aggregator) watch() dispatch.Watch {
 	m := a.metrics
 	return dispatch.Watch{
-		Batch:  func(pool string, n int) { m.batches.WithLabelValues(pool).Observe(float64(n)) },
-		Queued: func(pool string, d time.Duration) { m.queue.WithLabelValues(pool).Observe(d.Seconds()) },
+		Batch:  m.batch,
+		Queued: m.queued,
 		Rerun: func(pool string, n int) {
 			m.reruns.WithLabelValues(pool).Add(float64(n))
 			a.opt.Logger.Warn("hooks run again: their worker was lost", "pool", pool, "hooks", n)

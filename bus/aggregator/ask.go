@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -54,13 +54,13 @@ func (a *Aggregator) take(m *nats.Msg) {
 		return
 	}
 	a.metrics.inFlight.Inc()
-	stop := a.beatWhile(m)
+	beat := a.beats.begin(m.Reply, arrived)
 	asked := &dispatch.Request{
 		Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body,
 	}
 	v := a.judged(act, plan, asked)
 	a.remember(act, plan, asked, req.Acks, &v)
-	stop()
+	a.beats.end(beat)
 	a.metrics.inFlight.Dec()
 	a.answer(m, act, &req.Routing, &v, arrived)
 }
@@ -104,43 +104,10 @@ func (a *Aggregator) dispatch(act *active, plan *dispatch.Plan, req *dispatch.Re
 	return a.dispatcher.Dispatch(a.ctx, act.Snapshot, plan, req)
 }
 
-// beatWhile tells the one who asked that the call is still alive, every 250 ms
-// until the returned function is called.
-func (a *Aggregator) beatWhile(m *nats.Msg) (stop func()) {
-	b := &callBeat{nc: a.opt.Events, reply: m.Reply}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.timer = time.AfterFunc(schema.BeatEvery, b.send)
-	return b.stop
-}
-
-// callBeat is the beat of one call.
-type callBeat struct {
-	nc    *nats.Conn
-	reply string
-
-	mu    sync.Mutex // guards what follows
-	timer *time.Timer
-	ended bool
-}
-
-// send beats once and sees to the next beat, also while the connection is
-// lost: it may be back by then.
-func (b *callBeat) send() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ended {
-		return
-	}
-	_ = b.nc.PublishMsg(&nats.Msg{Subject: b.reply, Header: nats.Header{schema.HeaderBeat: {"1"}}})
-	b.timer.Reset(schema.BeatEvery)
-}
-
-func (b *callBeat) stop() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ended = true
-	b.timer.Stop()
+// sendBeat says that a call is still alive. A lost connection is no reason to end
+// that: it may be back when the next beat is due.
+func (a *Aggregator) sendBeat(reply string) {
+	_ = a.opt.Events.PublishMsg(&nats.Msg{Subject: reply, Header: nats.Header{schema.HeaderBeat: {"1"}}})
 }
 
 // refuse answers an event that can not be judged as it is.
@@ -160,21 +127,31 @@ func (a *Aggregator) refuse(m *nats.Msg, act *active, r schema.Routing, arrived 
 	a.answer(m, act, &r, &v, arrived)
 }
 
-// answer encodes a verdict and sends it.
+// answer encodes a verdict and sends it. That a server takes less than the contract
+// allows shows when it is sent: to look for it before would take the connection's
+// lock once more for every verdict.
 func (a *Aggregator) answer(m *nats.Msg, act *active, r *schema.Routing, v *schema.Verdict, arrived time.Time) {
-	data, err := a.encode(a.finish(v, &act.Config), r.Event)
+	data, err := a.encode(a.finish(v, &act.Config), r.Event, schema.MaxEvent)
+	if err == nil && a.reply(m, data) {
+		data, err = a.encode(v, r.Event, a.mostSent())
+		if err == nil {
+			a.reply(m, data)
+		}
+	}
 	if err != nil {
 		a.opt.Logger.Error("verdict could not be encoded", "event_id", r.ID, "error", err)
 		return // the shim's own policy decides
 	}
-	a.reply(m, data)
 	a.record(r, v, arrived)
 }
 
-func (a *Aggregator) reply(m *nats.Msg, data []byte) {
-	if err := a.opt.Events.Publish(m.Reply, data); err != nil {
+// reply sends a verdict, and reports whether it is too large for the server.
+func (a *Aggregator) reply(m *nats.Msg, data []byte) (tooLarge bool) {
+	err := a.opt.Events.Publish(m.Reply, data)
+	if tooLarge = errors.Is(err, nats.ErrMaxPayload); err != nil && !tooLarge {
 		a.opt.Logger.Warn("verdict could not be sent", "error", err)
 	}
+	return tooLarge
 }
 
 // finish gives a verdict what every verdict has.
@@ -193,11 +170,10 @@ func (a *Aggregator) mostSent() int {
 	return min(schema.MaxEvent, int(a.opt.Events.MaxPayload()))
 }
 
-// encode encodes a verdict. One that is too large to send is a failure of the
-// hooks that made it so: where they could have blocked, they do.
-func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType) ([]byte, error) {
+// encode encodes a verdict in at most so many bytes. One that is larger is a
+// failure of the hooks that made it so: where they could have blocked, they do.
+func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType, most int) ([]byte, error) {
 	data, err := schema.Marshal(v)
-	most := a.mostSent()
 	if err != nil || len(data) <= most {
 		return data, err
 	}

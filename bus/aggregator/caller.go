@@ -37,6 +37,9 @@ type caller struct {
 	late  func(b *schema.Batch)
 	// replies are what came and was not sorted yet.
 	replies chan *nats.Msg
+	// envelopes and answers are used again: those of calls that have ended.
+	envelopes bus.Envelopes
+	answers   sync.Pool // of chan *nats.Msg, empty and with room for one
 
 	mu        sync.Mutex
 	routes    map[route]string          // subjects, made once
@@ -61,8 +64,13 @@ func newCaller(nc *nats.Conn, late func(*schema.Batch)) (*caller, error) {
 
 // Call sends b to a worker, or to whoever serves the pool, and waits.
 func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch) (schema.BatchReply, error) {
-	token := strconv.FormatUint(c.next.Add(1), 36)
-	answer := make(chan *nats.Msg, 1)
+	reply := c.inbox + strconv.FormatUint(c.next.Add(1), 36)
+	token := reply[len(c.inbox):]
+	answer, ok := c.answers.Get().(chan *nats.Msg)
+	if !ok {
+		answer = make(chan *nats.Msg, 1)
+	}
+	defer c.answers.Put(answer) // nobody has it any more, whatever came of the call
 	c.mu.Lock()
 	subject, err := c.subject(route{pool, worker})
 	if err == nil {
@@ -72,10 +80,10 @@ func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch)
 	if err != nil {
 		return schema.BatchReply{}, err
 	}
-	msg := bus.BatchMsg(subject, b)
-	msg.Reply = c.inbox + token
-	if err := c.nc.PublishMsg(msg); err != nil {
-		c.forget(token, nil)
+	if err := c.publish(subject, reply, b); err != nil {
+		if !c.forget(token, nil) {
+			<-answer // nobody can have answered; the next call must not find it
+		}
 		return schema.BatchReply{}, fmt.Errorf("sending the batch: %w", err)
 	}
 	for {
@@ -92,6 +100,15 @@ func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch)
 			return schema.BatchReply{}, context.Cause(ctx)
 		}
 	}
+}
+
+// publish sends a batch.
+func (c *caller) publish(subject, reply string, b *schema.Batch) error {
+	e := c.envelopes.Take()
+	defer c.envelopes.Put(e)
+	m := e.Batch(subject, b)
+	m.Reply = reply
+	return c.nc.PublishMsg(m)
 }
 
 // sort hands out what has come by now.

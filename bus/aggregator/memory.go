@@ -127,10 +127,12 @@ func (a *Aggregator) round(agent string) *schema.Round {
 	if a.opt.Memory.Rounds == nil {
 		return nil
 	}
-	if r, ok := a.opt.Memory.Rounds.Get(agent); ok {
-		return &r
+	r, ok := a.opt.Memory.Rounds.Get(agent)
+	if !ok {
+		return nil
 	}
-	return nil
+	known := r // nothing is put on the heap for agents without a round
+	return &known
 }
 
 // maxSources bounds the sources that a status tells apart: of free words there may

@@ -38,8 +38,11 @@ type metrics struct {
 
 	mu     sync.RWMutex
 	byHook map[string]*hookMetrics // guarded by mu, bounded by the configuration
-	pools  map[string]bool         // that have series; guarded by mu
+	byPool map[string]*poolMetrics // guarded by mu, bounded by the configuration
 }
+
+// poolMetrics are the series of one pool, resolved once.
+type poolMetrics struct{ batches, queue prometheus.Observer }
 
 // eventMetrics are the series of one event, resolved once.
 type eventMetrics struct {
@@ -122,7 +125,7 @@ func (m *metrics) configure(cfg *schema.Config) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.config.Set(float64(cfg.Version))
-	names, pools := make(map[string]bool, len(cfg.Hooks)), make(map[string]bool)
+	names, pools := make(map[string]bool, len(cfg.Hooks)), make(map[string]*poolMetrics)
 	for i := range cfg.Hooks {
 		h := &cfg.Hooks[i]
 		names[h.Name] = true
@@ -134,20 +137,20 @@ func (m *metrics) configure(cfg *schema.Config) {
 		if h.Stage() {
 			continue // nobody but the aggregator runs it
 		}
-		pools[h.Pool] = true
-		m.queue.WithLabelValues(h.Pool)
-		m.batches.WithLabelValues(h.Pool)
+		if pools[h.Pool] == nil {
+			pools[h.Pool] = &poolMetrics{m.batches.WithLabelValues(h.Pool), m.queue.WithLabelValues(h.Pool)}
+		}
 		m.reruns.WithLabelValues(h.Pool)
 	}
-	for pool := range m.pools {
-		if !pools[pool] {
+	for pool := range m.byPool {
+		if pools[pool] == nil {
 			l := prometheus.Labels{"pool": pool}
 			m.queue.DeletePartialMatch(l)
 			m.batches.DeletePartialMatch(l)
 			m.reruns.DeletePartialMatch(l)
 		}
 	}
-	m.pools = pools
+	m.byPool = pools
 	for name := range m.byHook {
 		if !names[name] {
 			delete(m.byHook, name)
@@ -203,6 +206,26 @@ func (m *metrics) hook(name string) *hookMetrics {
 		}
 	}
 	return h
+}
+
+func (m *metrics) forPool(name string) *poolMetrics {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.byPool[name]
+}
+
+// batch counts a batch of so many hooks.
+func (m *metrics) batch(pool string, hooks int) {
+	if p := m.forPool(pool); p != nil {
+		p.batches.Observe(float64(hooks))
+	}
+}
+
+// queued counts how long a batch waited for a worker.
+func (m *metrics) queued(pool string, waited time.Duration) {
+	if p := m.forPool(pool); p != nil {
+		p.queue.Observe(waited.Seconds())
+	}
 }
 
 func (m *metrics) forHook(name string) *hookMetrics {

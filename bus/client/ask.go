@@ -151,7 +151,9 @@ func (a *ask) send() error {
 	if a.attempt > 0 {
 		subject += bus.AgainSuffix
 	}
-	m := bus.EventMsg(subject, a.routing, a.attempt+1, left-schema.Margin(left), a.acks, a.body)
+	e := a.c.envelopes.Take()
+	defer a.c.envelopes.Put(e)
+	m := e.Event(subject, a.routing, a.attempt+1, left-schema.Margin(left), a.acks, a.body)
 	m.Reply = a.c.inbox + a.token
 	err := a.c.nc.PublishMsg(m)
 	switch {

@@ -67,6 +67,8 @@ type Client struct {
 	closing sync.Once
 	log     *slog.Logger
 
+	envelopes bus.Envelopes
+
 	ledger     *ledger
 	needs      needs  // which hooks need the conversation
 	stored     stored // what of conversations the fabric has

@@ -177,14 +177,12 @@ func (r *run) waitTurn(ctx context.Context) (to choice, ok bool) {
 // send asks one worker and waits for its reply, for news of its death, or for
 // the end of the batch's time.
 func (r *run) send(ctx context.Context, to choice) bool {
-	deadline, stop := context.WithDeadlineCause(ctx, r.until, context.DeadlineExceeded)
+	asking, stop := context.WithDeadline(ctx, r.until)
 	defer stop()
-	asking, cancel := context.WithCancelCause(deadline)
-	defer cancel(nil)
 	b := r.wire()
 	f := &flight{
 		batch: b.Batch, pool: r.batch.Pool, worker: to.worker,
-		idempotent: r.batch.Idempotent, spare: r.local(), cancel: cancel,
+		idempotent: r.batch.Idempotent, spare: r.local(), stop: stop,
 	}
 	a := r.ask(asking, to, f, b)
 	if a.err == nil {
@@ -192,6 +190,9 @@ func (r *run) send(ctx context.Context, to choice) bool {
 	}
 	if cause := context.Cause(asking); cause != nil {
 		a.err = cause
+		if f.lost != nil && errors.Is(cause, context.Canceled) {
+			a.err = f.lost
+		}
 	}
 	return r.missed(ctx, to, a)
 }

@@ -14,7 +14,9 @@ type flight struct {
 	worker     string // empty until known: first contact
 	idempotent bool
 	spare      bool // the local worker can run it, too
-	cancel     func(error)
+	// stop ends the call, and lost is why; nil: nobody but the call itself did.
+	stop func()
+	lost error
 
 	sent     time.Time
 	heard    time.Time // when a beat last named it, or counted as one that did not
@@ -23,7 +25,7 @@ type flight struct {
 }
 
 // launch registers a batch that is about to be sent, so that news of its
-// worker reaches its call through cancel. It reports whether the worker that
+// worker ends its call. It reports whether the worker that
 // was chosen for it is still there.
 func (m *Members) launch(f *flight, to *member) bool {
 	m.mu.Lock()
@@ -35,6 +37,14 @@ func (m *Members) launch(f *flight, to *member) bool {
 	f.heard = f.sent
 	m.flights[f.batch] = f
 	return true
+}
+
+// lose ends a flight's call because of its worker. The lock is held.
+func (f *flight) lose(why error) {
+	if f.lost == nil {
+		f.lost = why
+	}
+	f.stop()
 }
 
 // land ends a flight and returns the outcomes that its worker's beats brought,
@@ -68,7 +78,7 @@ func (m *Members) progress(b *schema.Beat) {
 		}
 		f.heard = now
 		if f.absent++; f.absent >= 2 && f.idempotent {
-			f.cancel(errAbsent)
+			f.lose(errAbsent)
 		}
 	}
 }
@@ -98,7 +108,7 @@ func (m *Members) Tick(every time.Duration) {
 	for _, f := range m.flights {
 		f.sent = f.sent.Add(late)
 		if f.idempotent && m.silent(f, now) {
-			f.cancel(ErrSilent)
+			f.lose(ErrSilent)
 		}
 	}
 }

@@ -41,7 +41,7 @@ const (
 
 // Members knows the workers of every pool by their beats, and picks the least
 // loaded one. Its lock guards what follows it; nothing is called out of it
-// but the cancel functions of calls, which do not call back.
+// but the functions that end calls, which do not call back.
 type Members struct {
 	mu       sync.Mutex
 	pools    map[string]*pool
@@ -127,7 +127,7 @@ func (m *Members) Gone(worker string) {
 	}
 	for _, f := range m.flights {
 		if f.worker == worker {
-			f.cancel(ErrGone)
+			f.lose(ErrGone)
 		}
 	}
 }

@@ -1,0 +1,45 @@
+package aggregator
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// TestCallBeats holds the beats of calls that come and go to the times at which
+// each of them is due.
+func TestCallBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, heard := time.Now(), map[string][]time.Duration{}
+		b := &callBeats{send: func(reply string) { heard[reply] = append(heard[reply], time.Since(began)) }}
+		pass := func(d time.Duration) {
+			<-time.After(d)
+			synctest.Wait()
+		}
+		long, short := b.begin("long", time.Now()), b.begin("short", time.Now())
+		pass(100 * time.Millisecond)
+		b.end(short)
+		second := b.begin("second", time.Now())
+		pass(700 * time.Millisecond)
+		b.end(long)
+		b.end(second)
+		pass(time.Second)
+		last := b.begin("last", time.Now()) // when there has been none for long
+		pass(300 * time.Millisecond)
+		b.end(last)
+		pass(time.Second)
+		every := schema.BeatEvery
+		want := map[string][]time.Duration{
+			"long":   {every, 2 * every, 3 * every},
+			"second": {100*time.Millisecond + every, 100*time.Millisecond + 2*every},
+			"last":   {1800*time.Millisecond + every},
+		}
+		if d := cmp.Diff(want, heard); d != "" {
+			t.Errorf("the beats of each call (-want +got):\n%s", d)
+		}
+	})
+}

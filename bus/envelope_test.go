@@ -1,0 +1,52 @@
+package bus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go"
+)
+
+// TestAnEnvelopeMakesTheSameMessages holds messages that are made one after the
+// other in one envelope to those that are made alone, whatever they are.
+func TestAnEnvelopeMakesTheSameMessages(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var kept Envelope
+		maybe := rapid.SampledFrom([]string{"", "a", "b c", "ü"})
+		for range rapid.IntRange(1, 8).Draw(t, "messages") {
+			r := schema.Routing{
+				Event: schema.PreToolUse, Agent: "agent1", ID: someID,
+				Tool: maybe.Draw(t, "tool"), Session: maybe.Draw(t, "session"), Mute: rapid.Bool().Draw(t, "mute"),
+			}
+			var got, want *nats.Msg
+			if rapid.Bool().Draw(t, "event") {
+				acks := rapid.SampledFrom([][]string{nil, {someID}, {otherID, someID}}).Draw(t, "acks")
+				got = kept.Event("s", r, 1, time.Second, acks, []byte("{}"))
+				want = EventMsg("s", r, 1, time.Second, acks, []byte("{}"))
+			} else {
+				b := &schema.Batch{
+					Routing: r, Batch: maybe.Draw(t, "batch"), Version: rapid.Uint64Range(0, 2).Draw(t, "version"),
+					Fabric: maybe.Draw(t, "fabric"), Hooks: []int{0, 3}, Left: time.Second,
+				}
+				got, want = kept.Batch("s", b), BatchMsg("s", b)
+			}
+			if d := cmp.Diff(want.Header, got.Header); d != "" || string(got.Data) != string(want.Data) || got.Subject != want.Subject {
+				t.Fatalf("in an envelope that is used again it is another message (-want +got):\n%s", d)
+			}
+		}
+	})
+}
+
+func TestAnEnvelopeCostsNothingAgain(t *testing.T) {
+	var e Envelope
+	b := someBatch()
+	b.Tool, b.Session, b.Hooks = "Bash", "s", []int{0} // nothing to escape
+	e.Batch("s", b)
+	if n := testing.AllocsPerRun(100, func() { e.Batch("s", b) }); n > 1 {
+		t.Errorf("another batch with the same headers takes %v allocations; only the time left needs one", n)
+	}
+}
