@@ -36,7 +36,7 @@ func chaosCommand() *cobra.Command {
 			return usage{err}
 		}
 		return f.staged(c, func(s stage) (outcome, error) {
-			return chaos.Run(c.Context(), o, fleet.Stage{Dir: s.dir, Crew: s.crew, Progress: c.ErrOrStderr()})
+			return chaos.Run(c.Context(), o, fleet.Stage{Dir: s.dir, Crew: s.crew, Progress: s.live, Live: s.live})
 		})
 	}
 	return c

@@ -136,9 +136,9 @@ func benchCommand() *cobra.Command {
 		if f.reps > 0 {
 			o.Repetitions = f.reps
 		}
-		o.Progress = c.ErrOrStderr()
 		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew, o.Only, o.Slack = s.dir, s.crew, *only, *slack
+			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
+			o.Only, o.Slack = *only, *slack
 			return bench.Run(c.Context(), o)
 		})
 	}
@@ -161,12 +161,12 @@ func scaleCommand() *cobra.Command {
 		if f.reps > 0 {
 			o.Repetitions = f.reps
 		}
-		o.Only, o.Progress = *only, c.ErrOrStderr()
+		o.Only = *only
 		if err := o.Check(); err != nil {
 			return usage{err}
 		}
 		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew = s.dir, s.crew
+			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
 			return scale.Run(c.Context(), o)
 		})
 	}
@@ -187,12 +187,11 @@ func crashCommand() *cobra.Command {
 	c.Flags().IntVar(&o.Injections, "injections", 50_000, "how many injections there are at least")
 	c.Flags().StringSliceVar(&o.Kill, "kill", nil, "kill only these `KINDS`: "+strings.Join(crash.Kinds(), ", "))
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		o.Progress = c.ErrOrStderr()
 		if err := o.Check(); err != nil {
 			return usage{err}
 		}
 		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew = s.dir, s.crew
+			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
 			return crash.Run(c.Context(), o)
 		})
 	}
@@ -215,12 +214,12 @@ func stateCommand() *cobra.Command {
 		if f.reps > 0 {
 			o.Repetitions = f.reps
 		}
-		o.Only, o.Progress = *only, c.ErrOrStderr()
+		o.Only = *only
 		if err := o.Check(); err != nil {
 			return usage{err}
 		}
 		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew = s.dir, s.crew
+			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
 			return state.Run(c.Context(), o)
 		})
 	}
@@ -242,9 +241,8 @@ func shimCommand() *cobra.Command {
 		if f.reps > 0 {
 			o.Repetitions = f.reps
 		}
-		o.Progress = c.ErrOrStderr()
 		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew = s.dir, s.crew
+			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
 			return shim.Run(c.Context(), o)
 		})
 	}
@@ -266,9 +264,8 @@ func loopCommand() *cobra.Command {
 		if f.reps > 0 {
 			o.Repetitions = f.reps
 		}
-		o.Progress = c.ErrOrStderr()
 		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew = s.dir, s.crew
+			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
 			return loop.Run(c.Context(), o)
 		})
 	}

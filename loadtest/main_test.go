@@ -50,7 +50,7 @@ func TestAloneItSaysWhatThereIs(t *testing.T) {
 }
 
 func TestMistypedArgumentsAreUsageErrors(t *testing.T) {
-	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"role", "king"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"chaos", "--kinds", "flood"}, {"chaos", "--members", "cat"}, {"state", "--only", "weather"}, {"scale", "--only", "weather"}} {
+	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"role", "king"}, {"bench", "--metrics", "0.0.0.0:9900"}, {"bench", "--metrics", "here"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"chaos", "--kinds", "flood"}, {"chaos", "--members", "cat"}, {"state", "--only", "weather"}, {"scale", "--only", "weather"}} {
 		_, err := loadtest(t, args...)
 		if err == nil || exitCode(err) != 2 {
 			t.Errorf("%q gave %v", args, err)

@@ -111,7 +111,7 @@ func running(c *cobra.Command, read func(args []string) (*scenario.Scenario, err
 			return usage{errors.Join(errs...)}
 		}
 		return f.staged(c, func(st stage) (outcome, error) {
-			return ran(c.Context(), s, fleet.Stage{Dir: st.dir, Crew: st.crew, Progress: c.ErrOrStderr()})
+			return ran(c.Context(), s, fleet.Stage{Dir: st.dir, Crew: st.crew, Progress: st.live, Live: st.live})
 		})
 	}
 }

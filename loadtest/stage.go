@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/hookfabric/hookfabric/loadtest/live"
 	"github.com/hookfabric/hookfabric/loadtest/machine"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/report"
@@ -27,6 +28,7 @@ import (
 type measuring struct {
 	json, html, svg string
 	log, profiles   string
+	metrics         string
 	reps            int
 	quick, noFail   bool
 }
@@ -45,6 +47,7 @@ func (f *measuring) outputs(c *cobra.Command) {
 	c.Flags().StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, too")
 	c.Flags().StringVar(&f.html, "html", "", "write the report with its plots as one page to `FILE`, too")
 	c.Flags().StringVar(&f.svg, "svg", "", "write each plot as a picture into `DIR`, too")
+	c.Flags().StringVar(&f.metrics, "metrics", "", "serve metrics of the run to Prometheus on `HOST:PORT` of this machine, under /metrics")
 	c.Flags().StringVar(&f.log, "log", "", "write what the processes log to `FILE`, and keep it")
 	c.Flags().StringVar(&f.profiles, "profiles", "", "write a CPU profile of each process into `DIR`")
 }
@@ -62,32 +65,50 @@ type printer interface{ Print(w io.Writer) error }
 type stage struct {
 	dir  string
 	crew *proc.Crew
+	// live shows the run while it lasts; lines of progress are written to it.
+	live *live.Run
 }
 
 // staged runs on a stage of its own and reports. When the run goes wrong it
 // adds what the children said.
 func (f *measuring) staged(c *cobra.Command, run func(stage) (outcome, error)) error {
+	shown, err := live.Start(live.Options{Scenario: c.Name(), Progress: c.ErrOrStderr(), Metrics: f.metrics})
+	if errors.Is(err, live.ErrAddress) {
+		return usage{err}
+	}
+	if err != nil {
+		return err
+	}
+	r, err := f.acted(c, shown, run)
+	if err = errors.Join(err, shown.Close()); err != nil {
+		return err
+	}
+	return f.finish(c, r)
+}
+
+// acted runs and fills in what all results have in common.
+func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (outcome, error)) (outcome, error) {
 	dir, err := os.MkdirTemp("", "loadtest-")
 	if err != nil {
-		return fmt.Errorf("making a directory for the run: %w", err)
+		return nil, fmt.Errorf("making a directory for the run: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	log, err := os.OpenFile(cmp.Or(f.log, filepath.Join(dir, "log")), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("making a log for the run: %w", err)
+		return nil, fmt.Errorf("making a log for the run: %w", err)
 	}
 	defer log.Close()
 	facts, began := machine.Here(), time.Now() // before the run is itself the load
-	r, err := run(stage{dir: dir, crew: &proc.Crew{Args: []string{"role", "--profiles", f.profiles}, Log: log}})
+	r, err := run(stage{dir: dir, live: shown, crew: &proc.Crew{Args: []string{"role", "--profiles", f.profiles}, Log: log}})
 	if err != nil {
-		return fmt.Errorf("%w%s", err, lastWords(log))
+		return nil, fmt.Errorf("%w%s", err, lastWords(log))
 	}
 	if r, ok := r.(documented); ok {
 		d := r.Result()
 		d.Scenario, d.Title = cmp.Or(d.Scenario, c.Name()), cmp.Or(d.Title, c.Short)
 		d.Started, d.Took, d.Machine, d.Command = began.UTC().Round(time.Millisecond), time.Since(began).Seconds(), facts, typed(c)
 	}
-	return f.finish(c, r)
+	return r, nil
 }
 
 // typed is the command line, without what says where to write to: that is of

@@ -69,6 +69,8 @@ type Line struct {
 	By string `json:"by"`
 	load.Cut
 	found
+	// UnderWay is how many of its calls are not over.
+	UnderWay int64 `json:"under_way,omitzero"`
 	// Idle: all of its calls are over.
 	Idle bool `json:"idle,omitzero"`
 }
@@ -193,7 +195,7 @@ func (d *driver) write(ctx context.Context) {
 
 func (d *driver) cut() {
 	idle := d.schedule.Left() == 0 // before what it did is taken
-	d.noted(d.counts.Append(Line{By: d.By, Cut: d.recorder.Cut(), found: d.oracle.cut(), Idle: idle}))
+	d.noted(d.counts.Append(Line{By: d.By, Cut: d.recorder.Cut(), found: d.oracle.cut(), UnderWay: d.schedule.UnderWay(), Idle: idle}))
 }
 
 // noted takes the failure of a log: that makes the run worthless.

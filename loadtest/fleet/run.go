@@ -77,6 +77,7 @@ type run struct {
 	logs    []*audit.Reader
 	audit   *audit.Audit
 	idle    map[string]bool // drivers, by process
+	shown   shown
 }
 
 // Load has the fabric under the scenario's load. The scenario's fabric is not looked at: it is
@@ -203,7 +204,8 @@ func (r *run) all(ctx context.Context) error {
 		if len(r.Scenario.Faults) == 0 || !measure.Pause(together, time.Until(r.Began)) {
 			return nil
 		}
-		schedule := faults.Schedule{Faults: r.Scenario.Faults, Seed: r.Scenario.Seed, For: r.Scenario.For.Std()}
+		schedule := faults.Schedule{Faults: r.Scenario.Faults, Seed: r.Scenario.Seed, For: r.Scenario.For.Std(),
+			Noted: func(d faults.Done) { r.Live.Fault(string(d.Fault.Kind)) }}
 		done, err := schedule.Run(together, r.field)
 		r.Done = done
 		return err
@@ -307,6 +309,7 @@ func (r *run) take(text []byte) error {
 	for what, n := range l.Failures {
 		r.Failures[what] += n
 	}
+	r.shown.take(r.Live, &l)
 	return r.Series.Take(&l.Cut)
 }
 
@@ -318,6 +321,7 @@ func (r *run) progress(now time.Time) {
 	for _, c := range r.checks.Checks {
 		wrong += c.Wrong
 	}
+	r.shown.load(r.Live, r.curve, now.Sub(r.begin))
 	fmt.Fprintf(r.Progress, "%v of %v: %d events answered, %d wrong, %d injections to hand over\n",
 		max(now.Sub(r.Began), 0).Round(time.Second), r.Scenario.For, calls, wrong, r.audit.Open())
 }

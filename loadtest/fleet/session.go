@@ -14,6 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/audit"
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/live"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
@@ -40,6 +41,8 @@ type Stage struct {
 	Crew *proc.Crew
 	// Progress takes a line now and then; it must not be nil.
 	Progress io.Writer
+	// Live shows the load while it lasts; nil: nobody looks.
+	Live *live.Run
 }
 
 // Run puts up the scenario's fabric, has it under the scenario's load, and says what came

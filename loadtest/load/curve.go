@@ -55,6 +55,17 @@ func (c Curve) Long() time.Duration {
 	return all
 }
 
+// Rate is how many calls are due per second at a moment, from the beginning.
+func (c Curve) Rate(moment time.Duration) float64 {
+	for _, s := range c {
+		if moment >= 0 && moment < s.For.Std() {
+			return s.Rate + s.slope()*moment.Seconds()
+		}
+		moment -= s.For.Std()
+	}
+	return 0
+}
+
 // Calls are how many are due in all.
 func (c Curve) Calls() float64 {
 	all := 0.0

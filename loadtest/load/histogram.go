@@ -55,6 +55,18 @@ func (h *Histogram) At(q float64) float64 {
 	return time.Duration(h.h.ValueAtQuantile(q * 100)).Seconds()
 }
 
+// Each calls count with each duration that was counted, and how often it was.
+func (h *Histogram) Each(count func(d time.Duration, n int64)) {
+	if h.Count() == 0 {
+		return
+	}
+	for _, bar := range h.h.Distribution() {
+		if bar.Count > 0 {
+			count(time.Duration(bar.To), bar.Count)
+		}
+	}
+}
+
 // MarshalText is the encoded HDR histogram.
 func (h *Histogram) MarshalText() ([]byte, error) {
 	if h.Count() == 0 {

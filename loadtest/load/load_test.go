@@ -71,6 +71,15 @@ func TestTheSameSeedIsTheSameMoments(t *testing.T) {
 	}
 }
 
+func TestTheRateAtAMoment(t *testing.T) {
+	c := Curve{{For: schema.Duration(10 * time.Second), Rate: 100, To: 200}, {For: schema.Duration(time.Second), Rate: 50, To: 50}}
+	for moment, want := range map[time.Duration]float64{-1: 0, 0: 100, 5 * time.Second: 150, 10 * time.Second: 50, 11 * time.Second: 0} {
+		if got := c.Rate(moment); got != want {
+			t.Errorf("after %v the rate is %v, want %v", moment, got, want)
+		}
+	}
+}
+
 func TestWhenIsTheInverseOfCalls(t *testing.T) {
 	c := Curve{{For: schema.Duration(2 * time.Second), Rate: 10, To: 50}, {For: schema.Duration(time.Second), Rate: 50, To: 0}}
 	for calls := 0.5; calls < c.Calls(); calls++ {

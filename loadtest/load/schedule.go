@@ -63,6 +63,9 @@ func (s *Schedule) Left() int {
 	return len(s.tasks) + int(s.underWay.Load())
 }
 
+// UnderWay is how many tasks were started and are not over.
+func (s *Schedule) UnderWay() int64 { return s.underWay.Load() }
+
 // Run starts tasks until ctx ends, and waits for those that it started.
 func (s *Schedule) Run(ctx context.Context) {
 	defer s.work.Wait()
