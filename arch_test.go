@@ -108,7 +108,7 @@ func rooms() map[string]room {
 		"loadtest/...": {
 			own: []string{"schema", "schema/hooksyaml", "bus", "bus/client", "bus/client/loop", "workers", "cmd/agentshim/daemon", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modServer, modUUID, modJSON, "golang.org/x/sync", "golang.org/x/sys",
-				"github.com/HdrHistogram/hdrhistogram-go", modProm},
+				"github.com/HdrHistogram/hdrhistogram-go", "go.yaml.in/yaml/v4", modProm},
 		},
 
 		// The map, and the tests of all of it together, import nothing.

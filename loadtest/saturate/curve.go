@@ -64,11 +64,11 @@ func (s *search) notes(d *result.Document, beyond float64) {
 	}
 }
 
-// sorted are the points by their rates, of those that were tried twice the better one.
+// sorted are the points by their rates, of those that were tried several times the best one.
 func (s *search) sorted() []point {
 	best := map[float64]point{}
 	for _, p := range s.points {
-		if other, ok := best[p.rate]; !ok || p.answered() > other.answered() {
+		if other, ok := best[p.rate]; !ok || p.Latency.At(0.99) < other.Latency.At(0.99) {
 			best[p.rate] = p
 		}
 	}

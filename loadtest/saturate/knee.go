@@ -11,6 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/loadtest/stats"
 )
 
 const (
@@ -19,6 +20,8 @@ const (
 	// near is how near the highest rate that is kept up with must be to the lowest that
 	// is not.
 	near = 1.06
+	// firsts is how often the first rate is measured: all others are compared with it.
+	firsts = 3
 )
 
 // A point is one rate and what came of it.
@@ -57,21 +60,43 @@ func (s *search) bound() float64 {
 // none is not if even the highest that may be tried is kept up with.
 func (s *search) run(ctx context.Context) (knee, beyond float64, err error) {
 	k := s.scenario.Knee
-	for rate := k.From; ; rate *= faster {
-		rate = min(rate, k.Most)
+	if err := s.first(ctx); err != nil {
+		return 0, 0, err
+	}
+	knee = k.From
+	for {
+		rate := min(knee*faster, k.Most)
 		keeps, err := s.try(ctx, rate)
 		switch {
 		case err != nil:
 			return 0, 0, err
-		case !keeps && knee == 0:
-			return 0, 0, fmt.Errorf("the fabric does not even keep up with %.4g tools per second: %s", rate, s.last().reason(s))
 		case !keeps:
 			return s.bisect(ctx, knee, rate)
 		case rate >= k.Most:
 			return rate, 0, nil
+		default:
+			knee = rate
 		}
-		knee = rate
 	}
+}
+
+// first measures the first rate, and what p99 is then.
+func (s *search) first(ctx context.Context) error {
+	var p99s []float64
+	for range firsts {
+		p, err := s.measure(ctx, s.scenario.Knee.From)
+		if err != nil {
+			return err
+		}
+		if p.answered() < s.scenario.Knee.Answered {
+			return fmt.Errorf("the fabric does not even keep up with %.4g tools per second: %.1f %% of the calls were answered in their time", p.rate, p.answered()*100)
+		}
+		p.keeps = true
+		s.points = append(s.points, p)
+		p99s = append(p99s, p.Latency.At(0.99))
+	}
+	s.base = stats.Median(p99s)
+	return nil
 }
 
 // bisect narrows the gap.
@@ -100,9 +125,6 @@ func (s *search) try(ctx context.Context, rate float64) (keeps bool, err error) 
 		if err != nil {
 			return false, err
 		}
-		if s.base == 0 {
-			s.base = p.Latency.At(0.99)
-		}
 		p.keeps = p.answered() >= s.scenario.Knee.Answered && p.Latency.At(0.99) <= s.bound()
 		s.points = append(s.points, p)
 		if p.keeps {
@@ -110,16 +132,6 @@ func (s *search) try(ctx context.Context, rate float64) (keeps bool, err error) 
 		}
 	}
 	return false, nil
-}
-
-func (s *search) last() point { return s.points[len(s.points)-1] }
-
-// reason is why a rate is not kept up with.
-func (p point) reason(s *search) string {
-	if p.answered() < s.scenario.Knee.Answered {
-		return fmt.Sprintf("%.1f %% of the calls were answered in their time", p.answered()*100)
-	}
-	return fmt.Sprintf("p99 is %s, and may be %s", units.Value(p.Latency.At(0.99), "s"), units.Value(s.bound(), "s"))
 }
 
 // site is a fabric that is searched.

@@ -1,0 +1,111 @@
+package saturate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+)
+
+// fabric answers so many calls per second, each in a millisecond, which grows
+// when there are too many.
+type fabric struct {
+	capacity float64
+	// slow makes p99 of a rate from which on it is too long, though all are answered.
+	slow float64
+	// hiccups are rates at which it was disturbed, the first time.
+	hiccups map[int]bool
+	tried   []float64
+}
+
+func (f *fabric) measure(_ context.Context, rate float64) (point, error) {
+	f.tried = append(f.tried, rate)
+	p := point{rate: rate}
+	p.Offered = int64(rate)
+	p.Answered = int64(min(rate, f.capacity))
+	took := time.Millisecond
+	switch {
+	case f.hiccups[int(rate)]:
+		delete(f.hiccups, int(rate))
+		took = time.Minute
+	case f.slow > 0 && rate > f.slow:
+		took = time.Second
+	}
+	for range 100 {
+		p.Latency.Record(took)
+	}
+	return p, nil
+}
+
+func searching(f *fabric) *search {
+	s := scenario.Default()
+	s.Knee.From, s.Knee.Most = 100, 10_000
+	return &search{scenario: &s, measure: f.measure}
+}
+
+func TestTheKneeIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		fabric fabric
+		knee   float64
+	}{
+		"where answers lack":                        {fabric{capacity: 1234}, 1234},
+		"where answers are late":                    {fabric{capacity: 9000, slow: 700}, 700},
+		"in spite of a moment's trouble":            {fabric{capacity: 1234, hiccups: map[int]bool{200: true, 800: true}}, 1234},
+		"not beyond what was to be tried":           {fabric{capacity: 1e6}, 10_000},
+		"at the first rate if that is just enough":  {fabric{capacity: 101}, 103},
+		"in spite of trouble at the very beginning": {fabric{capacity: 500, hiccups: map[int]bool{100: true}}, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := searching(&c.fabric)
+			knee, beyond, err := s.run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if knee > c.knee*1.03 || knee < c.knee*0.93 {
+				t.Errorf("the knee is %v, want %v", knee, c.knee)
+			}
+			if knee < 10_000 && (beyond < knee || beyond > knee*near) {
+				t.Errorf("beyond the knee %v is %v", knee, beyond)
+			}
+			var d result.Document
+			s.document(&d, knee, beyond)
+			if err := d.Sound(); err != nil {
+				t.Error(err)
+			}
+			if got := len(d.Tables[0].Rows); got != len(c.fabric.tried) {
+				t.Errorf("%d of %d loads are told of", got, len(c.fabric.tried))
+			}
+		})
+	}
+}
+
+func TestAFabricThatKeepsUpWithNothingHasNoKnee(t *testing.T) {
+	_, _, err := searching(&fabric{capacity: 7}).run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "does not even keep up with 100 tools per second: 7.0 % of the calls") {
+		t.Errorf("it is said: %v", err)
+	}
+}
+
+func TestAnErrorEndsTheSearch(t *testing.T) {
+	s := searching(&fabric{})
+	gone := errors.New("gone")
+	s.measure = func(context.Context, float64) (point, error) { return point{}, gone }
+	if _, _, err := s.run(t.Context()); !errors.Is(err, gone) {
+		t.Errorf("it is said: %v", err)
+	}
+}
+
+func TestAnOverloadIsTwiceTheKneeWithRestAround(t *testing.T) {
+	c := phases(2000, time.Minute)
+	if c.Long() != time.Minute+calm+restful || c[0].Rate != 500 || c[1].Rate != 2000 || c[2].Rate != 500 {
+		t.Errorf("%+v", c)
+	}
+	if want := 2000.0*60 + 500*(calm+restful).Seconds(); load.Curve(c).Calls() != want {
+		t.Errorf("%v calls, want %v", c.Calls(), want)
+	}
+}
