@@ -36,8 +36,6 @@ const (
 type labour struct {
 	name string
 	waiter
-	// bound says what bounds it besides its workers; empty: nothing.
-	bound string
 }
 
 type waiter struct {
