@@ -72,11 +72,8 @@ func (p *Plan) String() string {
 func (s *Snapshot) plan(sc *scope, key planKey, before int) *Plan {
 	p := &Plan{}
 	var path, shadow []Batch
-	for i := range s.Config.Hooks {
+	for _, i := range s.rules.Asked(sc.own, key.event, key.tool) {
 		h := &s.Config.Hooks[i]
-		if h.Event != key.event || !s.rules.Asks(sc.own, i, key.tool) {
-			continue
-		}
 		p.Guarded = p.Guarded || s.rules.Guards(i)
 		switch {
 		case h.Stage():

@@ -30,36 +30,64 @@ func guards(h *schema.Hook) bool {
 // Rules are the hooks of one version, compiled, by the indexes that they were
 // given with. They are safe for many goroutines.
 type Rules struct {
-	rules     []schema.PolicyHook
-	overrides []schema.Override
-	matchers  []*match.Matcher // by rule
-	patterns  []agentPattern   // the distinct ways in which agents are named
-	index     map[string]int   // of patterns, by their texts
+	rules    []schema.PolicyHook
+	matchers []*match.Matcher // by rule
+	index    map[string]int   // the distinct ways in which agents are named, numbered
+	agents   match.Index      // finds those that mean an agent
+	// tools are the rules that are about an event's tools, by the pattern that names
+	// their agents.
+	tools map[place]*match.Index
+	// dropped are the events at which a pattern's agents override what is everybody's.
+	dropped map[place]bool
+	// alike are the rules of nobody's preset, by what they run.
+	alike map[kin][]int
 }
 
-// agentPattern is one way in which agents are named.
-type agentPattern struct {
-	text string
-	m    *match.Matcher
+// everybody stands where a pattern would for rules of all agents.
+const everybody = -1
+
+// place is an event, for the agents of a pattern.
+type place struct {
+	pattern int
+	event   schema.EventType
 }
 
 // Own says which of the ways to name agents mean one: agents of one Own have
-// the same hooks.
+// the same hooks. It is as long as there are such ways, which are few, however many
+// agents have hooks of their own.
 type Own string
 
+// ownSize is how many bytes of an [Own] are one pattern's index.
+const ownSize = 4
+
+// patterns are the indexes of those that mean the agent, in growing order.
+func (o Own) patterns(yield func(int) bool) {
+	for ; len(o) > 0; o = o[ownSize:] {
+		if !yield(int(o[0])<<24 | int(o[1])<<16 | int(o[2])<<8 | int(o[3])) {
+			return
+		}
+	}
+}
+
 // has reports whether the pattern of that index means the agent.
-func (o Own) has(pattern int) bool { return o[pattern] == 1 }
+func (o Own) has(pattern int) bool {
+	for p := range o.patterns {
+		if p >= pattern {
+			return p == pattern
+		}
+	}
+	return false
+}
 
 // Compile prepares rules. The error names all faults.
 func Compile(rules []schema.PolicyHook, overrides []schema.Override) (*Rules, error) {
-	r := &Rules{rules: rules, overrides: overrides, matchers: make([]*match.Matcher, len(rules)), index: make(map[string]int)}
+	r := &Rules{
+		rules: rules, matchers: make([]*match.Matcher, len(rules)), index: make(map[string]int),
+		tools: make(map[place]*match.Index), dropped: make(map[place]bool), alike: make(map[kin][]int),
+	}
 	var errs []error
 	for i := range rules {
-		var err error
-		if r.matchers[i], err = match.Compile(rules[i].Matcher); err != nil {
-			errs = append(errs, fmt.Errorf("hook %q: matcher: %w", rules[i].Hook, err))
-		}
-		errs = append(errs, r.name(rules[i].Agent))
+		errs = append(errs, r.compile(i), r.name(rules[i].Agent))
 	}
 	for _, o := range overrides {
 		errs = append(errs, r.name(o.Agent))
@@ -67,7 +95,25 @@ func Compile(rules []schema.PolicyHook, overrides []schema.Override) (*Rules, er
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	for i := range rules {
+		r.sort(i)
+	}
+	for _, o := range overrides {
+		r.dropped[place{r.pattern(o.Agent), o.Event}] = true
+	}
 	return r, nil
+}
+
+// compile makes a rule's matcher; where an event has no tools it matches everything.
+func (r *Rules) compile(i int) (err error) {
+	h := &r.rules[i]
+	if r.matchers[i], err = match.Compile(h.Matcher); err != nil {
+		return fmt.Errorf("hook %q: matcher: %w", h.Hook, err)
+	}
+	if !h.Event.HasTool() {
+		r.matchers[i], err = match.Compile("")
+	}
+	return err
 }
 
 // name takes in a way in which agents are named.
@@ -79,26 +125,66 @@ func (r *Rules) name(agent string) error {
 	if err != nil {
 		return fmt.Errorf("agent %q: %w", agent, err)
 	}
-	r.index[agent] = len(r.patterns)
-	r.patterns = append(r.patterns, agentPattern{agent, m})
+	r.agents.Add(len(r.index), m)
+	r.index[agent] = len(r.index)
 	return nil
+}
+
+// pattern is the index of a way in which agents are named.
+func (r *Rules) pattern(agent string) int {
+	if agent == "" {
+		return everybody
+	}
+	return r.index[agent]
+}
+
+// sort puts a rule where it is looked for.
+func (r *Rules) sort(i int) {
+	h := &r.rules[i]
+	at := place{r.pattern(h.Agent), h.Event}
+	if r.tools[at] == nil {
+		r.tools[at] = new(match.Index)
+	}
+	r.tools[at].Add(i, r.matchers[i])
+	if !h.Preset {
+		k := kin{h.Event, h.Like}
+		r.alike[k] = append(r.alike[k], i)
+	}
 }
 
 // Of says what an agent is among these rules.
 func (r *Rules) Of(agent string) Own {
-	own := make([]byte, len(r.patterns))
-	for i, p := range r.patterns {
-		if p.m.Match(agent) {
-			own[i] = 1
-		}
+	found := r.agents.Find(agent)
+	own := make([]byte, 0, ownSize*len(found))
+	for _, i := range found {
+		own = append(own, byte(i>>24), byte(i>>16), byte(i>>8), byte(i))
 	}
 	return Own(own)
+}
+
+// Asked are the indexes of the hooks that are asked about calls of an event, by
+// agents of own, about a tool, in growing order.
+func (r *Rules) Asked(own Own, t schema.EventType, tool string) []int {
+	all := r.about(nil, place{everybody, t}, tool)
+	for p := range own.patterns {
+		all = r.about(all, place{p, t}, tool)
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(all, func(i int) bool { return !r.Concerns(own, i) })
+}
+
+// about adds the hooks of a place that are about a tool.
+func (r *Rules) about(all []int, at place, tool string) []int {
+	if of := r.tools[at]; of != nil {
+		all = append(all, of.Find(tool)...)
+	}
+	return all
 }
 
 // Asks reports whether the hook of that index is asked about calls of its event,
 // by agents of own, about a tool.
 func (r *Rules) Asks(own Own, i int, tool string) bool {
-	return r.applies(own, i) && (!r.rules[i].Event.HasTool() || r.matchers[i].Match(tool)) && !r.yields(own, i)
+	return r.matchers[i].Match(tool) && r.applies(own, i) && !r.yields(own, i)
 }
 
 // Concerns is Asks for some tool, whichever.
@@ -114,8 +200,8 @@ func (r *Rules) applies(own Own, i int) bool {
 	if h.System {
 		return true
 	}
-	for _, o := range r.overrides {
-		if o.Event == h.Event && own.has(r.index[o.Agent]) {
+	for p := range own.patterns {
+		if r.dropped[place{p, h.Event}] {
 			return false
 		}
 	}
@@ -126,15 +212,7 @@ func (r *Rules) applies(own Own, i int) bool {
 // its handler for the agents of own, whichever tools that is about.
 func (r *Rules) yields(own Own, i int) bool {
 	h := &r.rules[i]
-	if !h.Preset {
-		return false
-	}
-	for j := range r.rules {
-		if o := &r.rules[j]; !o.Preset && o.Event == h.Event && o.Like == h.Like && r.applies(own, j) {
-			return true
-		}
-	}
-	return false
+	return h.Preset && slices.ContainsFunc(r.alike[kin{h.Event, h.Like}], func(j int) bool { return r.applies(own, j) })
 }
 
 // Guards reports whether the hook of that index guards what it is asked about.

@@ -79,7 +79,7 @@ func (m *Matcher) add(p *parser) error {
 		if err != nil {
 			return p.fault(0, "is no glob: "+err.Error(), "write globs such as mcp__*")
 		}
-		m.globs = append(m.globs, g)
+		m.globs, m.begins = append(m.globs, g), append(m.begins, p.begin)
 	}
 	return nil
 }
@@ -98,6 +98,8 @@ type parser struct {
 	literal strings.Builder
 	wild    bool
 	starred bool
+	// begin is what every name that fits begins with.
+	begin string
 }
 
 func (p *parser) trim() {
@@ -144,6 +146,9 @@ func (p *parser) parse() error {
 // char adds a character that means itself.
 func (p *parser) char(r rune) {
 	p.literal.WriteRune(r)
+	if !p.wild {
+		p.begin = p.literal.String()
+	}
 	if strings.ContainsRune(`*?[]{}\`, r) {
 		p.source.WriteByte('\\')
 	}

@@ -16,6 +16,8 @@ type Matcher struct {
 	// known is exact as a set, made only where comparing would be slower.
 	known map[string]struct{}
 	globs []*glob.Pattern
+	// begins are what the globs begin with, up to their first wildcard.
+	begins []string
 }
 
 // fewNames is up to how many names a loop beats a map.

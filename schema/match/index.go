@@ -1,0 +1,63 @@
+package match
+
+import (
+	"slices"
+
+	"github.com/gobwas/glob"
+)
+
+// An Index finds those of many patterns that match a name by looking the name up,
+// where it can, instead of trying one pattern after the other. The zero Index holds
+// none. Once nobody adds to it any more it is safe for many goroutines.
+type Index struct {
+	all   []int
+	exact map[string][]int
+	// globs are by what they begin with, up to their first wildcard, and sizes are how
+	// long these beginnings are, each once: of thousands of patterns there are few.
+	globs map[string][]numbered
+	sizes []int
+}
+
+// numbered is a glob and whose it is.
+type numbered struct {
+	of   int
+	glob *glob.Pattern
+}
+
+// Add takes in a pattern under a number.
+func (x *Index) Add(of int, m *Matcher) {
+	if m.all {
+		x.all = append(x.all, of)
+		return
+	}
+	if x.exact == nil {
+		x.exact, x.globs = make(map[string][]int), make(map[string][]numbered)
+	}
+	for _, name := range m.exact {
+		x.exact[name] = append(x.exact[name], of)
+	}
+	for i, g := range m.globs {
+		begin := m.begins[i]
+		x.globs[begin] = append(x.globs[begin], numbered{of, g})
+		if at, known := slices.BinarySearch(x.sizes, len(begin)); !known {
+			x.sizes = slices.Insert(x.sizes, at, len(begin))
+		}
+	}
+}
+
+// Find returns the numbers of the patterns that match name, in growing order.
+func (x *Index) Find(name string) []int {
+	found := slices.Concat(x.all, x.exact[name])
+	for _, n := range x.sizes {
+		if n > len(name) {
+			break
+		}
+		for _, g := range x.globs[name[:n]] {
+			if g.glob.Match(name) {
+				found = append(found, g.of)
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
