@@ -50,3 +50,32 @@ func TestTheScopesOfASnapshotAreBounded(t *testing.T) {
 		t.Errorf("%d scopes", len(s.scopes))
 	}
 }
+
+// With a scope for every agent, the plans of all of them together are bounded.
+func TestThePlansOfAllScopesAreBounded(t *testing.T) {
+	cfg := schema.Config{Version: 1}
+	const agents = 64
+	for i := range agents {
+		cfg.Hooks = append(cfg.Hooks, schema.Hook{Name: fmt.Sprint(i), Event: schema.PreToolUse, Pool: "p", Agent: fmt.Sprint("a", i)})
+	}
+	s, err := Compile(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgotten := 0
+	for i := range agents * (maxPlans - 1) {
+		if got := s.Plan(fmt.Sprint("a", i%agents), schema.PreToolUse, fmt.Sprint("tool-", i)).String(); got != fmt.Sprintf("p[%d]", i%agents) {
+			t.Fatalf("the plan of agent %d is %s", i%agents, got)
+		}
+		if s.plans.Load() == 0 {
+			forgotten++
+		}
+	}
+	kept := 0
+	for _, sc := range s.scopes {
+		kept += len(sc.plans)
+	}
+	if kept > maxAllPlans || int64(kept) != s.plans.Load() || forgotten == 0 {
+		t.Errorf("%d plans are kept, counted are %d; %d times all were forgotten", kept, s.plans.Load(), forgotten)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/guard"
@@ -16,6 +17,8 @@ type Snapshot struct {
 	rules *guard.Rules   // by hook; for which calls it is asked
 	when  []Condition    // by hook; nil: always
 	index map[string]int // hooks by name
+
+	plans atomic.Int64 // how many all scopes keep, about
 
 	mu     sync.RWMutex
 	agents map[string]*scope    // by agent id; guarded by mu, bounded
@@ -35,11 +38,13 @@ type planKey struct {
 	tool  string
 }
 
-// Agents and tools are free names that anybody may invent, so that both caches
-// are emptied when they are full: a plan costs microseconds to make again.
+// Agents and tools are free names that anybody may invent, so that the caches are
+// emptied when they are full: a plan costs microseconds to make again. There may be
+// as many scopes as agents, so that all of their plans are bounded together, too.
 const (
-	maxAgents = 1 << 16
-	maxPlans  = 1 << 12
+	maxAgents   = 1 << 16
+	maxPlans    = 1 << 12
+	maxAllPlans = 1 << 17
 )
 
 // Compile prepares a configuration for planning. Conditions are compiled by
@@ -112,13 +117,32 @@ func (s *Snapshot) Plan(agent string, t schema.EventType, tool string) *Plan {
 		return p
 	}
 	p = s.plan(sc, key, len(s.Config.Hooks))
+	s.keep(sc, key, p)
+	return p
+}
+
+// keep keeps a plan for the next call like this one.
+func (s *Snapshot) keep(sc *scope, key planKey, p *Plan) {
 	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	if len(sc.plans) >= maxPlans {
+	before := len(sc.plans)
+	if before >= maxPlans {
 		clear(sc.plans)
 	}
 	sc.plans[key] = p
-	return p
+	more := len(sc.plans) - before
+	sc.mu.Unlock()
+	if s.plans.Add(int64(more)) > maxAllPlans {
+		s.forget()
+	}
+}
+
+// forget empties the caches. Calls under way keep what they have found.
+func (s *Snapshot) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.agents)
+	clear(s.scopes)
+	s.plans.Store(0)
 }
 
 // PlanBefore is the plan of a call that the hook at that index ends: as
