@@ -36,9 +36,14 @@ type metrics struct {
 
 	events map[schema.EventType]*eventMetrics
 
+	// configuring is held while the series are fitted to a configuration. Of
+	// thousands of hooks that takes a while, in which calls are counted all the same.
+	configuring sync.Mutex
+
+	// mu guards what follows: maps that are never changed but replaced.
 	mu     sync.RWMutex
-	byHook map[string]*hookMetrics // guarded by mu, bounded by the configuration
-	byPool map[string]*poolMetrics // guarded by mu, bounded by the configuration
+	byHook map[string]*hookMetrics // bounded by the configuration
+	byPool map[string]*poolMetrics // bounded by the configuration
 }
 
 // poolMetrics are the series of one pool, resolved once.
@@ -56,6 +61,7 @@ type hookMetrics struct {
 	outcomes map[schema.OutcomeKind]prometheus.Counter
 	open     map[schema.OutcomeKind]prometheus.Counter
 	closed   map[schema.OutcomeKind]prometheus.Counter
+	shadow   bool // it has those of a shadow hook; guarded by configuring
 }
 
 // seconds are the buckets of every duration: from 50 µs, below which nothing
@@ -122,60 +128,77 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 // that an alert on them sees a zero before the first failure, and drops those
 // of hooks that are gone.
 func (m *metrics) configure(cfg *schema.Config) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.configuring.Lock()
+	defer m.configuring.Unlock()
 	m.config.Set(float64(cfg.Version))
-	names, pools := make(map[string]bool, len(cfg.Hooks)), make(map[string]*poolMetrics)
+	hooks, pools := make(map[string]*hookMetrics, len(cfg.Hooks)), make(map[string]*poolMetrics)
 	for i := range cfg.Hooks {
 		h := &cfg.Hooks[i]
-		names[h.Name] = true
-		if m.byHook[h.Name] == nil {
-			m.byHook[h.Name] = m.hook(h.Name)
+		of := m.forHook(h.Name)
+		if of == nil {
+			of = m.hook(h.Name)
 		}
-		m.conditions.WithLabelValues(h.Name)
-		m.configureShadow(h)
-		if h.Stage() {
-			continue // nobody but the aggregator runs it
+		hooks[h.Name] = of
+		m.configureShadow(of, h)
+		if !h.Stage() && pools[h.Pool] == nil { // nobody but the aggregator runs stages
+			pools[h.Pool] = m.pool(h.Pool)
 		}
-		if pools[h.Pool] == nil {
-			pools[h.Pool] = &poolMetrics{m.batches.WithLabelValues(h.Pool), m.queue.WithLabelValues(h.Pool)}
-		}
-		m.reruns.WithLabelValues(h.Pool)
 	}
-	for pool := range m.byPool {
+	m.mu.Lock()
+	hooksBefore, poolsBefore := m.byHook, m.byPool
+	m.byHook, m.byPool = hooks, pools
+	m.mu.Unlock()
+	for name, of := range hooksBefore {
+		if hooks[name] == nil {
+			m.drop(name, of)
+		}
+	}
+	for pool := range poolsBefore {
 		if pools[pool] == nil {
-			l := prometheus.Labels{"pool": pool}
-			m.queue.DeletePartialMatch(l)
-			m.batches.DeletePartialMatch(l)
-			m.reruns.DeletePartialMatch(l)
-		}
-	}
-	m.byPool = pools
-	for name := range m.byHook {
-		if !names[name] {
-			delete(m.byHook, name)
-			l := prometheus.Labels{"hook": name}
-			m.hooks.DeletePartialMatch(l)
-			m.outcomes.DeletePartialMatch(l)
-			m.failOpen.DeletePartialMatch(l)
-			m.failClosed.DeletePartialMatch(l)
-			m.conditions.DeletePartialMatch(l)
-			m.would.DeletePartialMatch(l)
-			m.rewrites.DeletePartialMatch(l)
+			m.queue.DeleteLabelValues(pool)
+			m.batches.DeleteLabelValues(pool)
+			m.reruns.DeleteLabelValues(pool)
 		}
 	}
 }
 
+// pool makes the series of a pool.
+func (m *metrics) pool(name string) *poolMetrics {
+	m.reruns.WithLabelValues(name)
+	return &poolMetrics{m.batches.WithLabelValues(name), m.queue.WithLabelValues(name)}
+}
+
+// drop drops the series of a hook that is gone. Each is named: to look for those of
+// one hook among those of all would take seconds where there are thousands.
+func (m *metrics) drop(name string, of *hookMetrics) {
+	m.hooks.DeleteLabelValues(name)
+	m.conditions.DeleteLabelValues(name)
+	for _, k := range schema.OutcomeKinds() {
+		m.outcomes.DeleteLabelValues(name, string(k))
+		m.failOpen.DeleteLabelValues(name, string(k))
+		m.failClosed.DeleteLabelValues(name, string(k))
+	}
+	m.dropShadow(name, of)
+}
+
 // configureShadow initialises the series of a shadow hook, and drops those of
 // one that counts now.
-func (m *metrics) configureShadow(h *schema.Hook) {
-	if h.Mode == schema.Shadow {
-		m.would.WithLabelValues(h.Name, string(schema.Continue), string(schema.Continue))
-		m.rewrites.WithLabelValues(h.Name)
+func (m *metrics) configureShadow(of *hookMetrics, h *schema.Hook) {
+	if h.Mode != schema.Shadow {
+		m.dropShadow(h.Name, of)
 		return
 	}
-	m.would.DeletePartialMatch(prometheus.Labels{"hook": h.Name})
-	m.rewrites.DeletePartialMatch(prometheus.Labels{"hook": h.Name})
+	of.shadow = true
+	m.would.WithLabelValues(h.Name, string(schema.Continue), string(schema.Continue))
+	m.rewrites.WithLabelValues(h.Name)
+}
+
+func (m *metrics) dropShadow(name string, of *hookMetrics) {
+	if of.shadow {
+		of.shadow = false
+		m.would.DeletePartialMatch(prometheus.Labels{"hook": name})
+		m.rewrites.DeleteLabelValues(name)
+	}
 }
 
 // shadowed counts what a shadow hook would have changed.
@@ -198,6 +221,7 @@ func (m *metrics) hook(name string) *hookMetrics {
 		open:     make(map[schema.OutcomeKind]prometheus.Counter),
 		closed:   make(map[schema.OutcomeKind]prometheus.Counter),
 	}
+	m.conditions.WithLabelValues(name)
 	for _, k := range schema.OutcomeKinds() {
 		h.outcomes[k] = m.outcomes.WithLabelValues(name, string(k))
 		if k != schema.OK && k != schema.Late {
