@@ -60,6 +60,7 @@ func commands() *cobra.Command {
 		shippedCommand("saturate", "Find the load up to which the fabric keeps up"),
 		shippedCommand("overload", "Offer twice of that, and look how the fabric comes back"),
 		runCommand(),
+		soakCommand(),
 		compareCommand(),
 		roleCommand(),
 	)

@@ -42,7 +42,7 @@ func TestAloneItSaysWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bench", "scale", "state", "shim", "loop", "crash", "compare"} {
+	for _, want := range []string{"bench", "scale", "state", "shim", "loop", "crash", "compare", "chaos", "soak"} {
 		if !strings.Contains(out, "\n  "+want+" ") {
 			t.Errorf("the usage lacks %q:\n%s", want, out)
 		}
@@ -50,7 +50,7 @@ func TestAloneItSaysWhatThereIs(t *testing.T) {
 }
 
 func TestMistypedArgumentsAreUsageErrors(t *testing.T) {
-	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"role", "king"}, {"bench", "--metrics", "0.0.0.0:9900"}, {"bench", "--metrics", "here"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"chaos", "--kinds", "flood"}, {"chaos", "--members", "cat"}, {"state", "--only", "weather"}, {"scale", "--only", "weather"}} {
+	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"role", "king"}, {"bench", "--metrics", "0.0.0.0:9900"}, {"bench", "--metrics", "here"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"chaos", "--kinds", "flood"}, {"chaos", "--members", "cat"}, {"soak", "--for", "1s"}, {"state", "--only", "weather"}, {"scale", "--only", "weather"}} {
 		_, err := loadtest(t, args...)
 		if err == nil || exitCode(err) != 2 {
 			t.Errorf("%q gave %v", args, err)

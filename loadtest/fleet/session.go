@@ -102,6 +102,10 @@ func onLinks(all []faults.Fault) bool {
 	return false
 }
 
+// Field is where the session's processes are. Their requests are the load's, but
+// for those of brokers, workers and servers.
+func (x *Session) Field() *field.Field { return x.field }
+
 // Close ends all processes.
 func (x *Session) Close() error { return x.field.Close() }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
 )
@@ -40,7 +41,7 @@ func startWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- workers.Run(ctx, nc, w) }()
-	return &proc.Role{Close: func() error {
+	return &proc.Role{Do: roles.Settle, Close: func() error {
 		stop()
 		err := <-ended
 		nc.Close()

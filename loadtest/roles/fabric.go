@@ -66,7 +66,7 @@ func startBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
 		return nil, errors.Join(err, role.close())
 	}
-	return &proc.Role{Facts: Address{URL: url, Web: "http://" + web}, Do: settle, Close: role.close}, nil
+	return &proc.Role{Facts: Address{URL: url, Web: "http://" + web}, Do: Settle, Close: role.close}, nil
 }
 
 // startHookWorker runs a hookworker. It is up when it has the configuration.
@@ -79,7 +79,7 @@ func startHookWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
 		return nil, errors.Join(err, role.close())
 	}
-	return &proc.Role{Do: settle, Close: role.close}, nil
+	return &proc.Role{Do: Settle, Close: role.close}, nil
 }
 
 // running is a program under way in this process.

@@ -59,5 +59,5 @@ func startNode(_ context.Context, c NodeConfig) (*proc.Role, error) {
 	if !s.ReadyForConnections(upIn) {
 		return nil, errors.Join(fmt.Errorf("the server %s took no connections within %v", c.Name, upIn), stop())
 	}
-	return &proc.Role{Facts: Address{URL: s.ClientURL()}, Close: stop}, nil
+	return &proc.Role{Facts: Address{URL: s.ClientURL()}, Do: Settle, Close: stop}, nil
 }

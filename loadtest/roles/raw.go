@@ -35,7 +35,7 @@ func startRawResponder(_ context.Context, at Address) (*proc.Role, error) {
 	if err := nc.FlushTimeout(5 * time.Second); err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", rawSubject, err)
 	}
-	return &proc.Role{Do: settle, Close: closing(nc)}, nil
+	return &proc.Role{Do: Settle, Close: closing(nc)}, nil
 }
 
 func answerRaw(event []byte) ([]byte, error) {

@@ -26,9 +26,9 @@ type Settled struct {
 	After  measure.Used `json:"after"`
 }
 
-// settle collects the garbage of what was done before, so that the next
+// Settle is what roles do that are asked nothing else: it collects the garbage of what was done before, so that the next
 // measurement does not pay for it.
-func settle(context.Context, []byte) (any, error) {
+func Settle(context.Context, []byte) (any, error) {
 	before := measure.SoFar()
 	runtime.GC()
 	var m runtime.MemStats

@@ -47,7 +47,7 @@ func startWaiter(ctx context.Context, c WaiterConfig) (*proc.Role, error) {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- workers.Run(ctx, nc, w) }()
-	return &proc.Role{Do: settle, Close: func() error {
+	return &proc.Role{Do: Settle, Close: func() error {
 		stop()
 		err := <-ended
 		nc.Close()

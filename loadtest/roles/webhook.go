@@ -83,7 +83,7 @@ func serving(answer func(ctx context.Context, hooks int, event []byte) (any, err
 	go func() { ended <- s.Serve(l) }()
 	return &proc.Role{
 		Facts: Address{URL: "http://" + l.Addr().String()},
-		Do:    settle,
+		Do:    Settle,
 		Close: func() error {
 			err := s.Close()
 			if served := <-ended; !errors.Is(served, http.ErrServerClosed) {

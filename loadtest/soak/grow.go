@@ -1,0 +1,142 @@
+package soak
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/stats"
+)
+
+const (
+	// bins is how many points of a course are judged at most: each is the median of
+	// a stretch, as what a collector takes and gives back from one second to the
+	// next is not independent.
+	bins = 60
+	// least is how many points it takes to judge.
+	least = 8
+)
+
+// A quantity is something that must not grow.
+type quantity struct {
+	name, unit string
+	// part and more are what it may grow by while it is judged: a part of what it
+	// was, and so much whatever it was. It must be surely above both to be wrong.
+	part, more float64
+}
+
+func quantities() (rss, heap, goroutines, files, threads quantity) {
+	const mib = 1 << 20
+	return quantity{"memory", "B", 0.03, 4 * mib}, quantity{"heap", "B", 0.03, 2 * mib},
+		quantity{"goroutines", "", 0.03, 5}, quantity{"open files", "", 0.03, 5}, quantity{"threads", "", 0.1, 5}
+}
+
+// A course is how a quantity of one member went.
+type course struct {
+	quantity
+	member string
+	x, y   []float64
+}
+
+func (c *course) add(x, y float64) { c.x, c.y = append(c.x, x), append(c.y, y) }
+
+// growth is how much it grew while it was judged.
+type growth struct {
+	*course
+	stats.Estimate
+	from, until, level float64
+	points             int
+}
+
+// judged is the second half of the course, from some moment on: in the first one
+// caches fill, and pools of everything.
+func (c *course) judged(from float64) growth {
+	i, _ := slices.BinarySearch(c.x, from)
+	x, y := c.x[i:], c.y[i:]
+	half := len(x) / 2
+	x, y = x[half:], y[half:]
+	g := growth{course: c, level: stats.Median(y)}
+	if len(x) > 0 {
+		g.from, g.until = x[0], x[len(x)-1]
+	}
+	x, y = binned(x, y)
+	g.points = len(x)
+	slope, long := stats.Slope(x, y), g.until-g.from
+	g.Estimate = stats.Estimate{Median: slope.Median * long, Low: slope.Low * long, High: slope.High * long}
+	return g
+}
+
+// binned are the medians of stretches.
+func binned(x, y []float64) (bx, by []float64) {
+	n := min(len(x), bins)
+	for i := range n {
+		from, until := len(x)*i/n, len(x)*(i+1)/n
+		bx, by = append(bx, stats.Median(x[from:until])), append(by, stats.Median(y[from:until]))
+	}
+	return bx, by
+}
+
+// allowed is what it may grow by.
+func (g growth) allowed() float64 { return max(g.part*g.level, g.more) }
+
+// enough reports whether there was enough of it to judge.
+func (g growth) enough() bool { return g.points >= least }
+
+// flat is false only if it surely grew by more than it may.
+func (g growth) flat() bool { return g.Low <= g.allowed() }
+
+func (g growth) String() string {
+	of := func(v float64) string { return units.Value(v, g.unit) }
+	return fmt.Sprintf("%s of %s grew by %s, surely by %s, from %.0f s to %.0f s, and may by %s",
+		g.name, g.member, of(g.Median), of(g.Low), g.from, g.until, of(g.allowed()))
+}
+
+// checks hold each quantity of all members against its bound.
+func checks(all []growth) []result.Check {
+	var d result.Document
+	for _, g := range all {
+		c := d.Check(g.name + " did not grow")
+		c.Least++
+		if !g.enough() {
+			continue
+		}
+		c.Seen++
+		if !g.flat() {
+			c.Fail(g.String())
+		}
+	}
+	return d.Checks
+}
+
+// table is what was judged.
+func table(all []growth) result.Table {
+	t := result.Table{
+		Title:   "Growth in the second half of the run",
+		Columns: []string{"process", "what", "level", "growth", "95 % interval", "allowed"},
+		Note:    "The growth is the slope between all pairs of points (Theil and Sen) over the time that was judged. It is wrong only if its whole interval is above what is allowed.",
+	}
+	for _, g := range all {
+		of := func(v float64) string { return units.Value(v, g.unit) }
+		row := []string{g.member, g.name, of(g.level), "too few points", "", of(g.allowed())}
+		if g.enough() {
+			row[3], row[4] = of(g.Median), fmt.Sprintf("[%s %s]", of(g.Low), of(g.High))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// figures are the growths in memory that can be compared with another run's.
+func figures(all []growth) []result.Figure {
+	var figures []result.Figure
+	for _, g := range all {
+		if g.unit == "B" && g.enough() && !math.IsInf(g.Low, 0) {
+			figures = append(figures, result.Figure{
+				Name: fmt.Sprintf("%s of %s, growth", g.name, g.member), Unit: g.unit, Better: result.Neither, Value: g.Median, Low: g.Low, High: g.High,
+			})
+		}
+	}
+	return figures
+}

@@ -1,0 +1,153 @@
+package soak
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The test program is the processes, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "role" {
+		starts := roles.All()
+		maps.Copy(starts, fleet.Roles())
+		if err := proc.Serve(context.Background(), starts[os.Args[2]], os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const mib = 1 << 20
+
+// went is a process whose memory went from so much by so much, over ten minutes:
+// in its first minutes it takes what it needs.
+func went(level, growth float64) *course {
+	random := rand.New(rand.NewPCG(1, 2))
+	rss, _, _, _, _ := quantities()
+	c := &course{quantity: rss, member: "broker-1"}
+	for second := range 600 {
+		warm := min(float64(second)/120, 1)
+		noise := random.Float64() * 0.2 * level // a collector takes and gives back
+		c.add(float64(second), level*warm+growth*float64(second)/600+noise)
+	}
+	return c
+}
+
+func TestWhatGrowsIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		level, growth float64
+		want          bool
+	}{
+		"a process that takes what it needs and no more": {60 * mib, 0, true},
+		"one that grows a little":                        {60 * mib, 2 * mib, true},
+		"one that leaks":                                 {60 * mib, 60 * mib, false},
+		"a large one may grow by more":                   {1000 * mib, 30 * mib, true},
+		"one that gives back":                            {60 * mib, -30 * mib, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := went(c.level, c.growth).judged(0)
+			all := checks([]growth{g})
+			if g.flat() != c.want || all[0].OK() != c.want {
+				t.Errorf("%v; %+v", g, all)
+			}
+			if !c.want && !strings.Contains(all[0].Examples[0], "broker-1 grew by") {
+				t.Errorf("it says %q", all[0].Examples)
+			}
+		})
+	}
+}
+
+func TestAProcessThatWasReplacedIsJudgedFromThenOn(t *testing.T) {
+	m := &fleet.Measured{Began: time.Unix(0, 0), Scenario: &scenario.Scenario{For: schema.Duration(10 * time.Minute)}}
+	for second := range 600 {
+		rss := uint64(second) * mib // it leaks, and is killed before that shows
+		if second >= 300 {
+			rss = 50 * mib
+		}
+		m.Samples = append(m.Samples, fleet.Sample{At: float64(second), Members: map[string]field.Usage{
+			"broker-1": {RSS: rss, Files: 10, Threads: 5}, "driver-1": {RSS: uint64(second) * mib},
+		}})
+	}
+	m.Done = []faults.Done{{Fault: faults.Fault{Kind: faults.Kill, Member: "broker-1"}, Until: time.Unix(300, 0)}}
+	all := judged(m, []left{{member: "broker-1", at: time.Unix(400, 0)}})
+	for _, g := range all {
+		if g.member != "broker-1" {
+			t.Errorf("%s is none of the fabric's", g.member)
+		}
+		if g.name == "memory" && (g.from < 300 || !g.flat() || !g.enough()) {
+			t.Errorf("%v, level %v", g, g.level)
+		}
+		if g.name == "heap" && g.enough() {
+			t.Errorf("one point is enough for %+v", g)
+		}
+	}
+	var heap result.Check
+	for _, c := range checks(all) {
+		if strings.HasPrefix(c.Name, "heap") {
+			heap = c
+		}
+	}
+	if heap.OK() || heap.Seen != 0 {
+		t.Errorf("a heap that nobody looked at is held to be fine: %+v", heap)
+	}
+}
+
+func TestWhatCanNotBeSoaked(t *testing.T) {
+	for want, spoil := range map[string]func(*scenario.Scenario){
+		"for 5s at least":      func(s *scenario.Scenario) { s.For = schema.Duration(time.Second) },
+		"give it a rate":       func(s *scenario.Scenario) { s.Steps = s.Curve() },
+		"of this program's":    func(s *scenario.Scenario) { s.Fabric.Kind = field.External },
+		"the default is right": nil,
+	} {
+		o := Default()
+		if spoil != nil {
+			spoil(&o.Scenario)
+		}
+		if err := o.Check(); (err == nil) != (spoil == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: it says %v", want, err)
+		}
+	}
+}
+
+// TestAShortSoak looks whether everything that is to be judged is seen; whether it
+// grows is not to be told in so short a time.
+func TestAShortSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether a soak sees what its processes hold stays untested")
+	}
+	o := Default()
+	s := &o.Scenario
+	s.Agents, s.Connections, s.Rate, s.Fabric.Workers = 20, 3, 40, 1
+	s.For, s.Warm, s.Injections = schema.Duration(5*time.Second), 0, 0
+	o.Settle = 250 * time.Millisecond
+	d, err := Run(t.Context(), o, fleet.Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Sound(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"heap did not grow", "goroutines did not grow"} {
+		if c := d.Check(name); c.Seen != 2 || c.Least != 2 {
+			t.Errorf("%+v", *c)
+		}
+	}
+	if len(d.Plots) != 5 || len(d.Plots[3].Lines) != 2 {
+		t.Errorf("the plots are %+v", d.Plots)
+	}
+}
