@@ -14,11 +14,23 @@ import (
 var options = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 
 // Marshal encodes v in the fabric's JSON dialect.
-func Marshal(v any) ([]byte, error) { return json.Marshal(v, options) }
+func Marshal(v any) ([]byte, error) {
+	if p, ok := v.(plainValue); ok {
+		if data, ok := p.plain(); ok {
+			return data, nil
+		}
+	}
+	return json.Marshal(v, options)
+}
 
 // Unmarshal decodes data in the fabric's JSON dialect: unknown members are
 // ignored, duplicate ones refused.
-func Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v, options) }
+func Unmarshal(data []byte, v any) error {
+	if p, ok := v.(plainTarget); ok && p.readPlain(data) {
+		return nil
+	}
+	return json.Unmarshal(data, v, options)
+}
 
 // validObject reports whether v is a JSON object.
 func validObject(v jsontext.Value) bool { return v.Kind() == '{' }

@@ -1,0 +1,153 @@
+package schema
+
+import "strconv"
+
+// Most replies and verdicts say nothing but who was asked and what was decided.
+// Those are written here, and read in plainread.go, without reflection, which
+// takes most of the time of a call's JSON. There is one dialect all the same:
+// what is written here is byte by byte what the codec writes, what is read the
+// same as it reads, and everything that is not as plain is left to it. Tests
+// hold both to that.
+
+// A plainValue knows how to write itself, if it is plain.
+type plainValue interface {
+	// plain is the JSON of the value, and whether it is plain at all.
+	plain() ([]byte, bool)
+}
+
+// plainWriter appends members, until something is not plain.
+type plainWriter struct {
+	b     []byte
+	fancy bool
+}
+
+// newPlainWriter has room for so many outcomes, if they are short.
+func newPlainWriter(outcomes int) *plainWriter {
+	return &plainWriter{b: make([]byte, 0, 128+160*outcomes)}
+}
+
+// raw appends what is JSON already.
+func (w *plainWriter) raw(s string) { w.b = append(w.b, s...) }
+
+// text appends what begins a member and then s as a string.
+func (w *plainWriter) text(begin, s string) {
+	if !plainText(s) {
+		w.fancy = true
+		return
+	}
+	w.b = append(append(w.b, begin...), s...)
+	w.b = append(w.b, '"')
+}
+
+// some is text for a member that is left out where it is empty.
+func (w *plainWriter) some(begin, s string) {
+	if s != "" {
+		w.text(begin, s)
+	}
+}
+
+func (w *plainWriter) took(begin string, d Duration) {
+	if d != 0 {
+		w.b = append(append(w.b, begin...), d.Std().String()...)
+		w.b = append(w.b, '"')
+	}
+}
+
+// plainText reports whether s stands for itself inside quotes: visible ASCII
+// without quotes and backslashes.
+func plainText(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *BatchReply) plain() ([]byte, bool) {
+	if r == nil {
+		return nil, false
+	}
+	w := newPlainWriter(len(r.Outcomes))
+	w.text(`{"worker":"`, r.Worker)
+	w.some(`,"status":"`, string(r.Status))
+	w.some(`,"error":"`, r.Error)
+	if r.Outcomes != nil {
+		w.raw(`,"outcomes":[`)
+		for i := range r.Outcomes {
+			if i > 0 {
+				w.raw(",")
+			}
+			r.Outcomes[i].write(w)
+		}
+		w.raw("]")
+	}
+	w.raw("}")
+	return w.b, !w.fancy
+}
+
+func (o *Outcome) write(w *plainWriter) {
+	w.raw(`{"hook":`)
+	w.b = strconv.AppendInt(w.b, int64(o.Hook), 10)
+	w.some(`,"kind":"`, string(o.Kind))
+	w.some(`,"error":"`, o.Error)
+	o.Result.write(w)
+	w.took(`,"took":"`, o.Took)
+	w.some(`,"worker":"`, o.Worker)
+	w.raw("}")
+}
+
+// write appends a result that is nothing but a decision and its reason.
+func (r *Result) write(w *plainWriter) {
+	switch {
+	case r.UpdatedInput != nil || r.UpdatedOutput != nil || r.Value != nil || r.Effects != nil || r.Injections != nil || r.HookErrors != nil,
+		r.Decision == None && r.Reason != "":
+		w.fancy = true
+	case r.Decision != None:
+		w.text(`,"result":{"decision":"`, string(r.Decision))
+		w.some(`,"reason":"`, r.Reason)
+		w.raw("}")
+	}
+}
+
+func (v *Verdict) plain() ([]byte, bool) {
+	if v == nil || v.UpdatedInput != nil || v.UpdatedOutput != nil || v.Value != nil || v.Effects != nil ||
+		v.Injections != nil || v.HookErrors != nil || v.Restart != nil || v.Terminate != nil || v.Workspaces != nil || v.Acked != nil {
+		return nil, false
+	}
+	w := newPlainWriter(len(v.ExecutedHooks))
+	w.text(`{"decision":"`, string(v.Decision))
+	w.some(`,"reason":"`, v.Reason)
+	if v.AutoApprove {
+		w.raw(`,"auto_approve":true`)
+	}
+	if v.ExecutedHooks != nil {
+		w.raw(`,"executed_hooks":[`)
+		for i := range v.ExecutedHooks {
+			if i > 0 {
+				w.raw(",")
+			}
+			v.ExecutedHooks[i].write(w)
+		}
+		w.raw("]")
+	}
+	if v.ConfigVersion != 0 {
+		w.raw(`,"config_version":`)
+		w.b = strconv.AppendUint(w.b, v.ConfigVersion, 10)
+	}
+	w.some(`,"fabric":"`, v.Fabric)
+	w.raw("}")
+	return w.b, !w.fancy
+}
+
+func (x *ExecutedHook) write(w *plainWriter) {
+	w.text(`{"hook":"`, x.Hook)
+	w.some(`,"decision":"`, string(x.Decision))
+	w.some(`,"reason":"`, x.Reason)
+	w.text(`,"outcome":"`, string(x.Outcome))
+	w.took(`,"duration":"`, x.Duration)
+	w.some(`,"worker":"`, x.Worker)
+	w.some(`,"mode":"`, string(x.Mode))
+	w.some(`,"error":"`, x.Error)
+	w.raw("}")
+}
