@@ -156,18 +156,19 @@ type Answer struct {
 	Exit   int
 }
 
-// dialects are all runtimes; add yours here.
-func dialects() map[string]Dialect {
-	return map[string]Dialect{
-		"agy":      agy{},
-		"claude":   newClaude(),
-		"codex":    newCodex(),
-		"copilot":  copilot{},
-		"cursor":   cursor{},
-		"gemini":   gemini{},
-		"generic":  generic{},
-		"opencode": opencode{},
-		"qwen":     newQwen(),
+// dialects make all runtimes' ones; add yours here. One is made at every call, and
+// only that one.
+func dialects() map[string]func() Dialect {
+	return map[string]func() Dialect{
+		"agy":      func() Dialect { return agy{} },
+		"claude":   func() Dialect { return newClaude() },
+		"codex":    func() Dialect { return newCodex() },
+		"copilot":  func() Dialect { return copilot{} },
+		"cursor":   func() Dialect { return cursor{} },
+		"gemini":   func() Dialect { return gemini{} },
+		"generic":  func() Dialect { return generic{} },
+		"opencode": func() Dialect { return opencode{} },
+		"qwen":     func() Dialect { return newQwen() },
 	}
 }
 
@@ -176,8 +177,8 @@ func Names() []string { return slices.Sorted(maps.Keys(dialects())) }
 
 // For is the dialect of a runtime.
 func For(runtime string) (Dialect, error) {
-	if d, ok := dialects()[runtime]; ok {
-		return d, nil
+	if made, ok := dialects()[runtime]; ok {
+		return made(), nil
 	}
 	return nil, fmt.Errorf("unknown runtime %q; write --runtime %s", runtime, strings.Join(Names(), " or "))
 }

@@ -14,10 +14,12 @@ type generic struct{}
 
 // Moments are the fabric's events, at which everything can be said.
 func (generic) Moments() []Moment {
-	all := make([]Moment, 0, len(schema.EventTypes()))
-	for _, t := range schema.EventTypes() {
-		all = append(all, Moment{Name: string(t), Event: t, Can: map[Ability]How{Deny: Native, Ask: Native, Approve: Native, Rewrite: Native,
-			Inject: Native, Replace: Native, Feedback: Native, Stop: Native, Retry: Native, Restart: Native, Effects: Native}})
+	everything := map[Ability]How{Deny: Native, Ask: Native, Approve: Native, Rewrite: Native,
+		Inject: Native, Replace: Native, Feedback: Native, Stop: Native, Retry: Native, Restart: Native, Effects: Native}
+	types := schema.EventTypes()
+	all := make([]Moment, 0, len(types))
+	for _, t := range types {
+		all = append(all, Moment{Name: string(t), Event: t, Can: everything})
 	}
 	return all
 }

@@ -38,8 +38,8 @@ func Table() []Capability {
 	for i := range all {
 		c := &all[i]
 		c.By = make(map[string]How, len(dialects()))
-		for name, d := range dialects() {
-			c.By[name] = c.of(d)
+		for name, made := range dialects() {
+			c.By[name] = c.of(made())
 		}
 	}
 	return all
