@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,6 +93,10 @@ func (s *serve) run(ctx context.Context) (err error) {
 	judge.MakeWorkspaces(s.workspaces)
 	opt := daemon.Options{Judge: s.judge, NATS: s.nats, Creds: s.creds, Unreachable: s.unreachable, Token: token, Log: s.log,
 		Workspaces: absolute(s.workspaces)}
+	if os.Getenv("GOMAXPROCS") == "" { // else an operator said so
+		opt.Processors = runtime.GOMAXPROCS
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	}
 	if s.state != "" {
 		opt.Shelf, opt.Versions = kept.Folder(s.state), kept.Folder(s.state).Versions
 	}
