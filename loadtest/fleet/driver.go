@@ -110,7 +110,11 @@ func startDriver(ctx context.Context, c DriverConfig) (*proc.Role, error) {
 	if err := d.open(ctx); err != nil {
 		return nil, errors.Join(err, d.end())
 	}
+	load.Prefer()
 	ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	lag := new(load.Lag)
+	d.oracle.lag = lag.Most
+	d.work.Go(func() { lag.Run(ctx) })
 	d.people(ctx)
 	d.work.Go(func() { d.schedule.Run(ctx) })
 	d.work.Go(func() { d.write(ctx) })

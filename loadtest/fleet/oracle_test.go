@@ -308,3 +308,14 @@ func TestTheSharesAreThoseAskedFor(t *testing.T) {
 	near("slow", of[slow], s.Slow)
 	near("remote", of[remote], 1-s.Sum()+s.Deny/2)
 }
+
+func TestAnAnswerIsNotLateForAProcessThatDidNotRun(t *testing.T) {
+	for lag, want := range map[time.Duration]int{50 * time.Millisecond: 0, 49 * time.Millisecond: 2} {
+		o, c := newOracle(time.Second, true), newCall(t, unmatched, false)
+		o.lag = func() time.Duration { return lag }
+		o.before(c, answer{event: "own", verdict: right(t, c), took: time.Second + 50*time.Millisecond})
+		if got := broken(o); len(got) != want {
+			t.Errorf("with a lag of %v broken are %q", lag, got)
+		}
+	}
+}

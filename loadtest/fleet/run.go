@@ -101,7 +101,8 @@ func (x *Session) Load(ctx context.Context, s *scenario.Scenario) (*Measured, er
 	if err := r.all(ctx); err != nil {
 		return nil, err
 	}
-	return r.Measured, r.judge()
+	r.judge()
+	return r.Measured, nil
 }
 
 // warmUp is the step before what is measured.
@@ -339,10 +340,9 @@ func (r *run) end(ctx context.Context) error {
 }
 
 // judge has the audit say what it found.
-func (r *run) judge() error {
+func (r *run) judge() {
 	r.Findings, r.Waits = r.audit.Judge(r.field.Killed()), r.audit.Waits()
 	if late := r.Told - r.audit.Settled(); late > 0 {
 		r.Findings.Lost.Add("%d of %d injections were never put into the queue", late, r.Told)
 	}
-	return nil
 }

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"maps"
 	"os"
 	"testing"
 	"time"
@@ -20,9 +21,7 @@ func defaultShares() scenario.Shares { return scenario.Default().Shares }
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "role" {
 		starts := roles.All()
-		for name, start := range Roles() {
-			starts[name] = start
-		}
+		maps.Copy(starts, Roles())
 		if err := proc.Serve(context.Background(), starts[os.Args[2]], os.Stdin, os.Stdout); err != nil {
 			os.Exit(1)
 		}

@@ -9,9 +9,9 @@ import (
 type Law string
 
 const (
-	// Poisson: at random, as the calls of agents do that know nothing of each other.
+	// Poisson moments lie at random, as those of agents do that know nothing of each other.
 	Poisson Law = "poisson"
-	// Constant: always as far apart as the rate says.
+	// Constant ones are always as far apart as the rate says.
 	Constant Law = "constant"
 )
 

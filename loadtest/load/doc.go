@@ -7,5 +7,6 @@
 // A [Curve] is how many calls are due over time, [Arrivals] are one agent's moments
 // of it, a [Schedule] starts what is due, a [Recorder] counts in histograms what
 // came of it, second by second, and a [Series] puts together what the recorders
-// of several processes counted.
+// of several processes counted. A [Lag] tells what is late from a process that did
+// not run itself.
 package load

@@ -44,7 +44,7 @@ func TestTheCallsFollowTheCurve(t *testing.T) {
 				if want := c.Calls(); math.Abs(float64(len(all))-want) > 5*math.Sqrt(want) {
 					t.Errorf("%d calls, want about %.0f", len(all), want)
 				}
-				due, at := 0.0, time.Duration(0)
+				at := time.Duration(0)
 				for _, s := range c {
 					until := at + s.For.Std()
 					got := 0
@@ -53,7 +53,7 @@ func TestTheCallsFollowTheCurve(t *testing.T) {
 							got++
 						}
 					}
-					due = s.calls(s.For.Std().Seconds())
+					due := s.calls(s.For.Std().Seconds())
 					if math.Abs(float64(got)-due) > 5*math.Sqrt(due)+40 {
 						t.Errorf("%d calls from %v to %v, want about %.0f", got, at, until, due)
 					}

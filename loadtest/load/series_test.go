@@ -86,8 +86,8 @@ func same(t *rapid.T, a, b *Histogram) {
 func TestWhatIsBeforeTheBeginningIsLeftOut(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	r := NewRecorder(begin)
-	for _, d := range []time.Duration{-1500, -1, 0, 999} {
-		due := begin.Add(d * time.Millisecond)
+	for _, ms := range []int{-1500, -1, 0, 999} {
+		due := begin.Add(time.Duration(ms) * time.Millisecond)
 		r.Count(Call{Kind: "a", Due: due, Started: due, Ended: due.Add(time.Millisecond)})
 	}
 	s, cut := NewSeries(), r.Cut()

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookfabric/hookfabric/loadtest/load"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 )
@@ -105,7 +104,7 @@ func TestAnOverloadIsTwiceTheKneeWithRestAround(t *testing.T) {
 	if c.Long() != time.Minute+calm+restful || c[0].Rate != 500 || c[1].Rate != 2000 || c[2].Rate != 500 {
 		t.Errorf("%+v", c)
 	}
-	if want := 2000.0*60 + 500*(calm+restful).Seconds(); load.Curve(c).Calls() != want {
+	if want := 2000.0*60 + 500*(calm+restful).Seconds(); c.Calls() != want {
 		t.Errorf("%v calls, want %v", c.Calls(), want)
 	}
 }

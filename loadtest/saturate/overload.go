@@ -23,8 +23,9 @@ const (
 	much = 2
 	// backIn is by when the fabric must be as fast as before.
 	backIn = 10
-	// memoryMost is what all programs of the fabric are told to keep to.
-	memoryMost = 1 << 30
+	// memoryMost is what all programs of the fabric are told to keep to, and a quarter
+	// for what the runtime does not count.
+	memoryMost = 5 << 28
 )
 
 // Overload offers twice what the fabric keeps up with, and looks how it comes back.

@@ -140,7 +140,7 @@ func TestWhatAFileCanNotSay(t *testing.T) {
 }
 
 func TestAllFaultsAreSaidAtOnceInTheirOrder(t *testing.T) {
-	_, err := Read("f.yaml", []byte("agents: many\nfor: 3\nshares:\n  deny: 5%\n  rewirte: 1%\nweather: fine\n"))
+	_, err := Read("f.yaml", []byte("agents: many\nfor: 3\nshares:\n  deny: 5%\n  rewrit: 1%\nweather: fine\n"))
 	if err == nil {
 		t.Fatal("nothing is wrong")
 	}
@@ -153,7 +153,7 @@ func TestAllFaultsAreSaidAtOnceInTheirOrder(t *testing.T) {
 		}
 		at += i
 	}
-	if !strings.Contains(err.Error(), `there is no key "rewirte" here; write rewrite`) {
+	if !strings.Contains(err.Error(), `there is no key "rewrit" here; write rewrite`) {
 		t.Errorf("%v", err)
 	}
 }
