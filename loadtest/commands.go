@@ -44,8 +44,9 @@ func commands() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	all := overviewFlags(root)
+	root.RunE = func(c *cobra.Command, _ []string) error { return all.run(c) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(

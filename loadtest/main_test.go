@@ -37,8 +37,8 @@ func loadtest(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func TestAloneItSaysWhatThereIs(t *testing.T) {
-	out, err := loadtest(t)
+func TestItSaysWhatThereIs(t *testing.T) {
+	out, err := loadtest(t, "--help")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +49,30 @@ func TestAloneItSaysWhatThereIs(t *testing.T) {
 	}
 }
 
+// TestAloneItShowsWhatMattersMost looks whether all is there, never how fast it is.
+func TestAloneItShowsWhatMattersMost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether the run without a name shows its table, its picture and its page stays untested")
+	}
+	dir := t.TempDir()
+	out, err := loadtest(t, "--for", "2s", "--out", dir)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"3 hooks of a remote pool", "command hook per call", "p99.9", "█ p50", "every call was answered", filepath.Join(dir, "report.html")} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %q:\n%s", want, out)
+		}
+	}
+	for _, file := range []string{"report.html", "bench.json", "fleet.json"} {
+		if body, err := os.ReadFile(filepath.Join(dir, file)); err != nil || len(body) < 1000 {
+			t.Errorf("%s has %d bytes, %v", file, len(body), err)
+		}
+	}
+}
+
 func TestMistypedArgumentsAreUsageErrors(t *testing.T) {
-	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"role", "king"}, {"bench", "--metrics", "0.0.0.0:9900"}, {"bench", "--metrics", "here"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"chaos", "--kinds", "flood"}, {"chaos", "--members", "cat"}, {"soak", "--for", "1s"}, {"state", "--only", "weather"}, {"scale", "--only", "weather"}} {
+	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "all"}, {"bank"}, {"--fast"}, {"role", "king"}, {"bench", "--metrics", "0.0.0.0:9900"}, {"bench", "--metrics", "here"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"chaos", "--kinds", "flood"}, {"chaos", "--members", "cat"}, {"soak", "--for", "1s"}, {"state", "--only", "weather"}, {"scale", "--only", "weather"}} {
 		_, err := loadtest(t, args...)
 		if err == nil || exitCode(err) != 2 {
 			t.Errorf("%q gave %v", args, err)
