@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,8 +14,13 @@ import (
 // figures are a run's figures as a table.
 func figures(d *result.Document) result.Table {
 	t := result.Table{Title: "figures", Columns: []string{"figure", "value", "95 % interval", "budget", ""}}
+	judged := slices.ContainsFunc(d.Figures, func(f result.Figure) bool { return f.Budget != nil })
+	if !judged {
+		t.Columns = t.Columns[:3]
+	}
 	for _, f := range d.Figures {
-		t.Rows = append(t.Rows, []string{f.Name, value(f), interval(f), budget(f), kept(f)})
+		row := []string{f.Name, value(f), interval(f), budget(f), kept(f)}
+		t.Rows = append(t.Rows, row[:len(t.Columns)])
 	}
 	return t
 }

@@ -52,8 +52,8 @@ func printed(w *strings.Builder, d *result.Document) error {
 		}
 		examples(w, d)
 	}
-	for _, note := range d.Notes {
-		fmt.Fprintf(w, "\n%s", note)
+	if len(d.Notes) > 0 {
+		fmt.Fprintf(w, "\n%s\n", strings.Join(d.Notes, "\n"))
 	}
 	fmt.Fprintln(w)
 	for _, c := range circumstances(d) {

@@ -29,7 +29,7 @@ func (a axis) share(v float64) float64 {
 		if v <= 0 {
 			return 0
 		}
-		return clamped(math.Log(v/a.from) / math.Log(a.to/a.from))
+		return clamped((math.Log(v) - math.Log(a.from)) / (math.Log(a.to) - math.Log(a.from)))
 	}
 	return clamped((v - a.from) / (a.to - a.from))
 }
@@ -43,8 +43,9 @@ type extent struct {
 	any       bool
 }
 
-// largest is the largest value that is drawn: beyond it differences overflow.
-const largest = 1e300
+// largest is the largest value that is drawn: beyond it the powers of a logarithmic
+// axis overflow. Its inverse is the smallest one there.
+const largest = 1e150
 
 // drawable reports whether v has a place on an axis at all.
 func drawable(v float64, log bool) bool {
@@ -83,9 +84,9 @@ func linear(of result.Axis, e extent, n int, free bool) axis {
 	digits := int(max(0, -math.Floor(math.Log10(step/s.Per)+1e-9)))
 	for i := range int(math.Round((a.to-a.from)/step)) + 1 {
 		v := a.from + float64(i)*step
-		text := s.Number(v)
-		if digits < 6 && math.Abs(v/s.Per) < 1e12 {
-			text = s.Fixed(v, digits)
+		text := s.Fixed(v, digits)
+		if digits > 6 || math.Abs(v/s.Per) > 1e9 || Width(text, plain().size) > 2*edge {
+			text = s.Number(v)
 		}
 		a.ticks = append(a.ticks, tick{v, text})
 	}

@@ -49,7 +49,7 @@ type drawing struct {
 }
 
 func drawn(p result.Plot) *drawing {
-	d := &drawing{plot: p, bottom: margin}
+	d := &drawing{plot: legibly(p), bottom: margin}
 	d.pen.out.WriteString(`<rect class="bg" width="100%" height="100%"/>` + "\n")
 	d.title()
 	d.legend()
@@ -86,7 +86,7 @@ func (d *drawing) axes() {
 	d.bottom += 0.8 * row
 	d.area.top = d.bottom
 	if len(d.plot.Marks) > 0 {
-		d.area.top += row
+		d.area.top += row + lift
 	}
 	d.area.bottom = d.area.top + high
 	d.grid()
@@ -105,7 +105,7 @@ func (d *drawing) grid() {
 	for _, t := range d.x.ticks {
 		at := d.at(t.at, d.y.from)
 		d.pen.line("g", point{at.x, d.area.top}, at)
-		d.pen.text(point{at.x, at.y + 18}, middle, plain(), t.text)
+		d.pen.text(point{at.x, at.y + 18}, middle, plain(), fitted(t.text, plain().size, 2*edge))
 	}
 	d.pen.line("f", point{d.area.left, d.area.top}, point{d.area.left, d.area.bottom})
 	d.pen.line("f", point{d.area.left, d.area.bottom}, point{d.area.right, d.area.bottom})

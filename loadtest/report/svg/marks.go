@@ -16,6 +16,9 @@ type group struct {
 	left, right float64
 }
 
+// lift is how far badges stand above the data, clear of the highest tick.
+const lift = 4.0
+
 // text is the badge's: "3", or "3–9".
 func (g group) text() string {
 	if g.first == g.last {
@@ -28,7 +31,7 @@ func (g group) text() string {
 func (g group) box(area box) box {
 	half := Width(g.text(), badge().size)/2 + gap
 	at := min(max((g.left+g.right)/2, half), area.right+edge-half)
-	return box{at - half, area.top - row, at + half, area.top - 2}
+	return box{at - half, area.top - row - lift, at + half, area.top - 2 - lift}
 }
 
 // ordered are the marks that have a place on the axis, from left to right.

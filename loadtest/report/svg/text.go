@@ -1,8 +1,12 @@
 package svg
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
 // family are the fonts that text is set in, the widest first: what is laid out
@@ -78,4 +82,28 @@ func wrapped(text string, size, most float64) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// legibly is the plot with texts that can be written: what is no character at
+// all takes the place of one.
+func legibly(p result.Plot) result.Plot {
+	p.Title, p.X.Label, p.Y.Label = clean(p.Title), clean(p.X.Label), clean(p.Y.Label)
+	p.X.Unit, p.Y.Unit = clean(p.X.Unit), clean(p.Y.Unit)
+	p.Lines, p.Marks = slices.Clone(p.Lines), slices.Clone(p.Marks)
+	for i := range p.Lines {
+		p.Lines[i].Name = clean(p.Lines[i].Name)
+	}
+	for i := range p.Marks {
+		p.Marks[i].Label = clean(p.Marks[i].Label)
+	}
+	return p
+}
+
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
 }

@@ -87,7 +87,7 @@ func (s Scale) Number(v float64) string {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return strconv.FormatFloat(v+0, 'g', -1, 64)
 	}
-	if magnitude := math.Abs(v); magnitude < 1e-3 || magnitude >= 1e15 {
+	if magnitude := math.Abs(v); magnitude < 1e-3 || magnitude >= 1e9 {
 		return strconv.FormatFloat(v, 'g', 3, 64)
 	}
 	digits := max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
