@@ -31,6 +31,10 @@ func TestTheReport(t *testing.T) {
 			if r.OK() != (c.want == "") {
 				t.Errorf("ok is %v", r.OK())
 			}
+			r.document()
+			if err := r.Sound(); err != nil || r.Document.OK() != r.OK() {
+				t.Errorf("the checks are %+v, %v", r.Checks, err)
+			}
 			var b bytes.Buffer
 			if err := r.Print(&b); err != nil {
 				t.Fatal(err)

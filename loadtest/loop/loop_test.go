@@ -68,6 +68,8 @@ func TestAReportIsJudged(t *testing.T) {
 			c.change(takes, counted)
 			if r := judged(Thorough(), steady(takes), counted); r.OK() != c.want {
 				t.Errorf("ok is %v: %+v %+v", r.OK(), r.Rows, r.Messages)
+			} else if err := r.Sound(); err != nil || r.Document.OK() != c.want || len(r.Figures) != len(r.Rows) {
+				t.Errorf("the checks are %+v, the figures %+v, %v", r.Checks, r.Figures, err)
 			}
 		})
 	}

@@ -46,16 +46,16 @@ func grid(w io.Writer, t result.Table) error {
 	}
 	var b strings.Builder
 	for _, row := range append([][]string{t.Columns}, t.Rows...) {
-		line := ""
+		var line strings.Builder
 		for i, cell := range row {
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			if right[i] {
-				line += pad + cell + "   "
+				line.WriteString(pad + cell + "   ")
 			} else {
-				line += cell + pad + "   "
+				line.WriteString(cell + pad + "   ")
 			}
 		}
-		fmt.Fprintln(&b, strings.TrimRight(line, " "))
+		fmt.Fprintln(&b, strings.TrimRight(line.String(), " "))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("printing a table: %w", err)

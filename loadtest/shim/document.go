@@ -8,9 +8,9 @@ import (
 
 // document fills in what others read of the report, when all else is in it.
 func (r *Report) document() {
-	t := result.Table{Title: "from exec to exit, absolute, median", Columns: []string{"", "p50"}}
+	t := result.Table{Title: "from exec to exit, absolute, median", Columns: []string{"", "p50", "CPU per call", "page faults"}}
 	for _, a := range r.Absolute {
-		t.Rows = append(t.Rows, []string{a.Name, a.P50.String()})
+		t.Rows = append(t.Rows, []string{a.Name, a.P50.String(), a.CPU.String(), fmt.Sprintf("%.0f", a.Faults)})
 	}
 	d := r.Daemon
 	daemon := result.Table{
