@@ -66,7 +66,7 @@ func fitted(text string, size, most float64) string {
 func wrapped(text string, size, most float64) []string {
 	var lines []string
 	line := ""
-	for _, word := range strings.FieldsSeq(text) {
+	for word := range strings.FieldsSeq(text) {
 		switch {
 		case line == "":
 			line = word
