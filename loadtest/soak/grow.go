@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
@@ -25,13 +26,28 @@ type quantity struct {
 	// part and more are what it may grow by while it is judged: a part of what it
 	// was, and so much whatever it was. It must be surely above both to be wrong.
 	part, more float64
+	// told is what a broker or a server may take for each injection beyond that: the
+	// fabric knows for a day which ones it has delivered, and so grows for a day.
+	told float64
 }
 
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	// known is what an injection that was delivered may take of the heap for a day,
+	// and headroom how many times the heap the memory of a process may be, as the
+	// fabric's programs tell their collectors.
+	known    = 1.25 * kib
+	headroom = 5
+)
+
 func quantities() (rss, heap, goroutines, files, threads quantity) {
-	const mib = 1 << 20
-	return quantity{"memory", "B", 0.03, 4 * mib}, quantity{"heap", "B", 0.03, 2 * mib},
-		quantity{"goroutines", "", 0.03, 5}, quantity{"open files", "", 0.03, 5}, quantity{"threads", "", 0.1, 5}
+	return quantity{"memory", "B", 0.03, 4 * mib, headroom * known}, quantity{"heap", "B", 0.03, 2 * mib, known},
+		quantity{"goroutines", "", 0.03, 5, 0}, quantity{"open files", "", 0.03, 5, 0}, quantity{"threads", "", 0.1, 5, 0}
 }
+
+// keeps reports whether a member knows of injections that were delivered.
+func keeps(member string) bool { return kindOf(member) != field.Worker }
 
 // A course is how a quantity of one member went.
 type course struct {
@@ -48,11 +64,13 @@ type growth struct {
 	stats.Estimate
 	from, until, level float64
 	points             int
+	told               float64 // injections meanwhile
 }
 
 // judged is the second half of the course, from some moment on: in the first one
-// caches fill, and pools of everything.
-func (c *course) judged(from float64) growth {
+// caches fill, and pools of everything. Told is how many injections there were per
+// second.
+func (c *course) judged(from, told float64) growth {
 	i, _ := slices.BinarySearch(c.x, from)
 	x, y := c.x[i:], c.y[i:]
 	half := len(x) / 2
@@ -64,6 +82,9 @@ func (c *course) judged(from float64) growth {
 	x, y = binned(x, y)
 	g.points = len(x)
 	slope, long := stats.Slope(x, y), g.until-g.from
+	if keeps(c.member) {
+		g.told = told * long
+	}
 	g.Estimate = stats.Estimate{Median: slope.Median * long, Low: slope.Low * long, High: slope.High * long}
 	return g
 }
@@ -79,7 +100,7 @@ func binned(x, y []float64) (bx, by []float64) {
 }
 
 // allowed is what it may grow by.
-func (g growth) allowed() float64 { return max(g.part*g.level, g.more) }
+func (g growth) allowed() float64 { return max(g.part*g.level, g.more) + g.told*g.quantity.told }
 
 // enough reports whether there was enough of it to judge.
 func (g growth) enough() bool { return g.points >= least }
@@ -117,6 +138,9 @@ func table(all []growth) result.Table {
 		Columns: []string{"process", "what", "level", "growth", "95 % interval", "allowed"},
 		Note:    "The growth is the slope between all pairs of points (Theil and Sen) over the time that was judged. It is wrong only if its whole interval is above what is allowed.",
 	}
+	if slices.ContainsFunc(all, func(g growth) bool { return g.told > 0 }) {
+		t.Note += fmt.Sprintf(" What is allowed has %s of heap in it for each injection, and %d times that of memory: brokers know for a day what was delivered.", units.Value(known, "B"), headroom)
+	}
 	for _, g := range all {
 		of := func(v float64) string { return units.Value(v, g.unit) }
 		row := []string{g.member, g.name, of(g.level), "too few points", "", of(g.allowed())}
@@ -130,12 +154,17 @@ func table(all []growth) result.Table {
 
 // figures are the growths in memory that can be compared with another run's.
 func figures(all []growth) []result.Figure {
+	_, heap, _, _, _ := quantities()
 	var figures []result.Figure
 	for _, g := range all {
 		if g.unit == "B" && g.enough() && !math.IsInf(g.Low, 0) {
-			figures = append(figures, result.Figure{
-				Name: fmt.Sprintf("%s of %s, growth", g.name, g.member), Unit: g.unit, Better: result.Neither, Value: g.Median, Low: g.Low, High: g.High,
-			})
+			f := result.Figure{Name: fmt.Sprintf("%s of %s, growth", g.name, g.member), Unit: g.unit, Better: result.Neither, Value: g.Median, Low: g.Low, High: g.High}
+			figures = append(figures, f)
+			if g.told > 0 && g.name == heap.name {
+				f.Name, f.Better = fmt.Sprintf("%s of %s, growth per injection", g.name, g.member), result.Lower
+				f.Value, f.Low, f.High = f.Value/g.told, f.Low/g.told, f.High/g.told
+				figures = append(figures, f)
+			}
 		}
 	}
 	return figures

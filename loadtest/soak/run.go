@@ -137,8 +137,13 @@ func settled(ctx context.Context, f *field.Field) ([]left, error) {
 
 // ofFabric reports whether a member is the fabric's, and not the scenario's.
 func ofFabric(member string) bool {
+	return slices.Contains([]string{field.Server, field.Broker, field.Worker}, kindOf(member))
+}
+
+// kindOf is what a member is, without its number.
+func kindOf(member string) string {
 	kind, _, _ := strings.Cut(member, "-")
-	return slices.Contains([]string{field.Server, field.Broker, field.Worker}, kind)
+	return kind
 }
 
 // judged is how all quantities of the fabric's processes went, each since the
@@ -174,7 +179,7 @@ func judged(m *fleet.Measured, settled []left) []growth {
 	slices.SortStableFunc(order, func(a, b *course) int { return cmp.Or(cmp.Compare(a.member, b.member), cmp.Compare(a.name, b.name)) })
 	var all []growth
 	for _, c := range order {
-		all = append(all, c.judged(born(m, c.member)))
+		all = append(all, c.judged(born(m, c.member), m.Scenario.PerSecond()*m.Scenario.Injections))
 	}
 	return all
 }

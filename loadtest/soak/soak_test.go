@@ -32,8 +32,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const mib = 1 << 20
-
 // went is a process whose memory went from so much by so much, over ten minutes:
 // in its first minutes it takes what it needs.
 func went(level, growth float64) *course {
@@ -60,7 +58,7 @@ func TestWhatGrowsIsFound(t *testing.T) {
 		"one that gives back":                            {60 * mib, -30 * mib, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := went(c.level, c.growth).judged(0)
+			g := went(c.level, c.growth).judged(0, 0)
 			all := checks([]growth{g})
 			if g.flat() != c.want || all[0].OK() != c.want {
 				t.Errorf("%v; %+v", g, all)
@@ -72,8 +70,19 @@ func TestWhatGrowsIsFound(t *testing.T) {
 	}
 }
 
+func TestWhatIsKnownOfInjectionsMayGrow(t *testing.T) {
+	c := went(60*mib, 60*mib)
+	if g := c.judged(0, 20); !g.flat() || g.allowed() < 20*300*headroom*known*0.9 {
+		t.Errorf("with six thousand injections it may grow by %v: %v", g.allowed(), g)
+	}
+	c.member = "worker-1"
+	if g := c.judged(0, 20); g.flat() {
+		t.Errorf("a worker knows of no injections: %v", g)
+	}
+}
+
 func TestAProcessThatWasReplacedIsJudgedFromThenOn(t *testing.T) {
-	m := &fleet.Measured{Began: time.Unix(0, 0), Scenario: &scenario.Scenario{For: schema.Duration(10 * time.Minute)}}
+	m := &fleet.Measured{Began: time.Unix(0, 0), Scenario: &scenario.Scenario{Rate: 1, For: schema.Duration(10 * time.Minute)}}
 	for second := range 600 {
 		rss := uint64(second) * mib // it leaks, and is killed before that shows
 		if second >= 300 {
