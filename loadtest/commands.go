@@ -52,7 +52,6 @@ func commands() *cobra.Command {
 	root.AddCommand(
 		benchCommand(),
 		scaleCommand(),
-		chaosCommand(),
 		crashCommand(),
 		stateCommand(),
 		shimCommand(),
@@ -60,8 +59,9 @@ func commands() *cobra.Command {
 		shippedCommand("fleet", "Have many agents use tools at once, in an open loop, and check every answer"),
 		shippedCommand("saturate", "Find the load up to which the fabric keeps up"),
 		shippedCommand("overload", "Offer twice of that, and look how the fabric comes back"),
+		chaosCommand(),
+		shippedCommand("soak", "Keep a fleet under one load for long, and look whether memory, goroutines or files grow"),
 		runCommand(),
-		soakCommand(),
 		compareCommand(),
 		roleCommand(),
 	)

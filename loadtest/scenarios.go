@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookfabric/hookfabric/loadtest/chaos"
+	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/saturate"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/loadtest/soak"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -47,12 +51,7 @@ func changing(c *cobra.Command) *changes {
 
 // apply changes what was said on the command line, and nothing else.
 func (f *changes) apply(c *cobra.Command, s *scenario.Scenario) {
-	said := c.Flags().Changed
-	set := func(flag string, do func()) {
-		if said(flag) {
-			do()
-		}
-	}
+	set := saying(c)
 	set("for", func() {
 		s.For, s.Steps = schema.Duration(f.duration), nil
 		if s.Kind == scenario.Saturate {
@@ -77,6 +76,45 @@ func shippedCommand(name, short string) *cobra.Command {
 	c := &cobra.Command{Use: name, Short: short, Args: noArgs}
 	c.RunE = running(c, func([]string) (*scenario.Scenario, error) { return scenario.Shipped(name) })
 	return c
+}
+
+// chaosCommand is the shipped one, with flags for what is drawn.
+func chaosCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "chaos", Short: "Kill, stop and cut off brokers, workers, server and agents at random, under load, and check every answer", Args: noArgs,
+	}
+	kinds := c.Flags().StringSlice("kinds", nil, "do only faults of these `KINDS`: "+strings.Trim(fmt.Sprint(faults.Kinds()), "[]"))
+	members := c.Flags().StringSlice("members", nil, "do them only to these `MEMBERS`, such as \"worker-*\"")
+	together := c.Flags().Int("together", 0, "how many faults there are at the same time at most")
+	longest := c.Flags().Duration("longest", 0, "how long a fault lasts at most")
+	pause := c.Flags().Duration("pause", 0, "how long there is none after it, on average")
+	c.RunE = running(c, func([]string) (*scenario.Scenario, error) {
+		s, err := scenario.Shipped("chaos")
+		if err != nil {
+			return nil, err
+		}
+		set := saying(c)
+		set("kinds", func() {
+			for _, k := range *kinds {
+				s.Chaos.Kinds = append(s.Chaos.Kinds, faults.Kind(k))
+			}
+		})
+		set("members", func() { s.Chaos.Members = *members })
+		set("together", func() { s.Chaos.Together = *together })
+		set("longest", func() { s.Chaos.Longest = schema.Duration(*longest) })
+		set("pause", func() { s.Chaos.Pause = schema.Duration(*pause) })
+		return s, nil
+	})
+	return c
+}
+
+// saying does what belongs to a flag if that was said.
+func saying(c *cobra.Command) func(flag string, do func()) {
+	return func(flag string, do func()) {
+		if c.Flags().Changed(flag) {
+			do()
+		}
+	}
 }
 
 // runCommand runs a scenario from a file.
@@ -123,6 +161,10 @@ func ran(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Doc
 		return saturate.Run(ctx, s, st)
 	case scenario.Overload:
 		return saturate.Overload(ctx, s, st)
+	case scenario.Chaotic:
+		return chaos.Run(ctx, s, st)
+	case scenario.Soaking:
+		return soak.Run(ctx, s, st)
 	default:
 		return fleet.Run(ctx, s, st)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -34,22 +35,35 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// shipped is the chaos that comes along.
+func shipped(t interface{ Fatal(args ...any) }) *scenario.Scenario {
+	s, err := scenario.Shipped(scenario.Chaotic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func TestWhatIsDrawnCanBeDone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := Default()
-		o.Dice.Seed = rapid.Uint64().Draw(t, "seed")
-		o.Dice.Together = rapid.IntRange(1, 3).Draw(t, "together")
-		long := time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second
-		all := o.Dice.Draw(o.members(), long)
-		if d := cmp.Diff(all, o.Dice.Draw(o.members(), long)); d != "" {
+		s := shipped(t)
+		s.Seed = rapid.Uint64().Draw(t, "seed")
+		s.Chaos.Together = rapid.IntRange(1, 3).Draw(t, "together")
+		s.Fabric.Server = rapid.Bool().Draw(t, "server")
+		s.For = schema.Duration(time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second)
+		all := Draw(s)
+		if d := cmp.Diff(all, Draw(s)); d != "" {
 			t.Errorf("the same seed drew something else: %s", d)
 		}
 		for i, f := range all {
-			if wrong := f.Check(o.members()); wrong != nil {
+			if wrong := f.Check(s.Members()); wrong != nil {
 				t.Errorf("%+v: %v", f, wrong)
 			}
-			if f.At.Std()+f.For.Std() > long || f.For.Std() > o.Dice.Longest {
-				t.Errorf("of %v, %+v lasts too long", long, f)
+			if f.At.Std()+f.For.Std() > s.For.Std()-s.Quiet() || f.For > s.Chaos.Longest {
+				t.Errorf("of %v, %+v lasts too long", s.For, f)
+			}
+			if f.Kind.OnLink() && !s.HasLink(f.Member) {
+				t.Errorf("%s has no network, and yet there is %v", f.Member, f)
 			}
 			at := 0
 			for _, other := range all {
@@ -57,7 +71,7 @@ func TestWhatIsDrawnCanBeDone(t *testing.T) {
 					at++
 				}
 			}
-			if at > o.Dice.Together {
+			if at > s.Chaos.Together {
 				t.Errorf("at the beginning of fault %d there are %d at the same time", i, at)
 			}
 		}
@@ -65,50 +79,24 @@ func TestWhatIsDrawnCanBeDone(t *testing.T) {
 }
 
 func TestAllIsDrawnOrWhatWasAskedFor(t *testing.T) {
-	o := Default()
+	s := shipped(t)
+	s.For = schema.Duration(time.Hour)
 	kinds, members := map[faults.Kind]bool{}, map[string]bool{}
-	for _, f := range o.Dice.Draw(o.members(), time.Hour) {
+	for _, f := range Draw(s) {
 		kinds[f.Kind], members[f.Member] = true, true
-		if f.Member == "server" && f.Kind.OnLink() {
-			t.Errorf("the server has no network, and yet there is %v", f)
-		}
 	}
-	if len(kinds) != len(faults.Kinds()) || len(members) != len(o.members()) {
+	if len(kinds) != len(faults.Kinds()) || len(members) != len(s.Members()) {
 		t.Errorf("an hour brought %v to %v", kinds, members)
 	}
-	o.Dice.Kinds, o.Dice.Members = []faults.Kind{faults.Stop}, []string{"worker-*", "broker-2"}
-	for _, f := range o.Dice.Draw(o.members(), time.Hour) {
+	s.Chaos.Kinds, s.Chaos.Members = []faults.Kind{faults.Stop}, []string{"worker-*", "broker-2"}
+	for _, f := range Draw(s) {
 		if f.Kind != faults.Stop || f.Member != "broker-2" && !strings.HasPrefix(f.Member, "worker-") {
 			t.Errorf("nobody asked for %v", f)
 		}
 	}
-	o.Dice.Kinds, o.Dice.Members = []faults.Kind{faults.Cut}, []string{"server"}
-	if all := o.Dice.Draw(o.members(), time.Hour); len(all) > 0 {
+	s.Chaos.Kinds, s.Chaos.Members = []faults.Kind{faults.Cut}, []string{"server"}
+	if all := Draw(s); len(all) > 0 {
 		t.Errorf("nothing can be done, and yet there is %v", all)
-	}
-}
-
-func TestWhatIsWrongWithOptions(t *testing.T) {
-	for name, c := range map[string]struct {
-		spoil func(*Options)
-		want  string
-	}{
-		"the default is fine":       {func(*Options) {}, ""},
-		"a kind that there is not":  {func(o *Options) { o.Dice.Kinds = []faults.Kind{"flood"} }, "no fault of the kind"},
-		"a member that is not":      {func(o *Options) { o.Dice.Members = []string{"cat-*"} }, "no member is called"},
-		"no room for faults":        {func(o *Options) { o.Scenario.For = schema.Duration(time.Second) }, "no room"},
-		"no pause":                  {func(o *Options) { o.Dice.Pause = 0 }, "a pause between them"},
-		"faults beyond a deadline":  {func(o *Options) { o.Scenario.Deadline = schema.Duration(time.Second) }, "make that longer"},
-		"brokers that are not ours": {func(o *Options) { o.Scenario.Fabric.Kind = "external"; o.Dice.Members = []string{"broker-1"} }, "no member is called"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := Default()
-			c.spoil(&o)
-			err := o.Check()
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("it says %v", err)
-			}
-		})
 	}
 }
 
@@ -204,13 +192,12 @@ func TestAShortChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether answers are right while brokers and workers fail stays untested")
 	}
-	o := Default()
-	s := &o.Scenario
+	s := shipped(t)
 	s.Agents, s.Connections, s.Drivers, s.Rate = 20, 4, 1, 60
 	s.For, s.Warm = schema.Duration(6*time.Second), schema.Duration(300*time.Millisecond)
-	o.Dice.Longest, o.Dice.Pause = 400*time.Millisecond, 250*time.Millisecond
-	o.Dice.Members = []string{"broker-*", "worker-*", "server"}
-	d, err := Run(t.Context(), o, fleet.Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
+	s.Chaos.Longest, s.Chaos.Pause = schema.Duration(400*time.Millisecond), schema.Duration(250*time.Millisecond)
+	s.Chaos.Members = []string{"broker-*", "worker-*", "server"}
+	d, err := Run(t.Context(), s, fleet.Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,38 +7,28 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/faults"
-	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // What is drawn.
 const (
-	// shortest is how long a fault lasts at least, if it lasts.
-	shortest = 300 * time.Millisecond
 	// The latency that a delay adds, and the bytes per second of a slow network.
 	latencyLeast, latencyMost = 20 * time.Millisecond, 200 * time.Millisecond
 	rateLeast, rateMost       = 64 << 10, 512 << 10
 )
 
-// Dice say what is drawn.
-type Dice struct {
-	// Seed draws it.
-	Seed uint64
-	// Kinds are what may be drawn; none: all kinds.
-	Kinds []faults.Kind
-	// Members are names or globs of those it may be drawn for; none: all members.
-	Members []string
-	// Together is how many faults there are at the same time at most.
-	Together int
-	// Longest is how long a fault lasts at most, Pause how long there is none
-	// after it, on average.
-	Longest, Pause time.Duration
+// dice draw faults for a scenario.
+type dice struct {
+	scenario.Chaos
+	hasLink func(member string) bool
 }
 
-// Draw draws the faults of so long a run, for a field of these members. None
-// lasts beyond its end.
-func (d *Dice) Draw(members []string, long time.Duration) []faults.Fault {
-	random := rand.New(rand.NewPCG(d.Seed, 0xc4a05))
+// Draw draws the faults of a scenario, by its seed. None lasts beyond the beginning
+// of its quiet end.
+func Draw(s *scenario.Scenario) []faults.Fault {
+	d, members, long := &dice{Chaos: s.Chaos, hasLink: s.HasLink}, s.Members(), s.For.Std()-s.Quiet()
+	random := rand.New(rand.NewPCG(s.Seed, 0xc4a05))
 	var all []faults.Fault
 	for range max(d.Together, 1) {
 		at := d.pause(random)
@@ -57,13 +47,13 @@ func (d *Dice) Draw(members []string, long time.Duration) []faults.Fault {
 }
 
 // pause is half to one and a half of what it is on average.
-func (d *Dice) pause(random *rand.Rand) time.Duration {
-	return d.Pause/2 + within(random, 0, d.Pause)
+func (d *dice) pause(random *rand.Rand) time.Duration {
+	return d.Pause.Std()/2 + within(random, 0, d.Pause.Std())
 }
 
 // fault draws a kind first, and then whom it is done to, so that there are as
 // many of each kind; the zero Fault: nothing may be done to anybody.
-func (d *Dice) fault(random *rand.Rand, members []string) faults.Fault {
+func (d *dice) fault(random *rand.Rand, members []string) faults.Fault {
 	var kinds []faults.Kind
 	for _, k := range faults.Kinds() {
 		if d.may(k) && len(d.victims(k, members)) > 0 {
@@ -77,7 +67,7 @@ func (d *Dice) fault(random *rand.Rand, members []string) faults.Fault {
 	victims := d.victims(k, members)
 	f := faults.Fault{Kind: k, Member: victims[random.IntN(len(victims))]}
 	if k != faults.Reset {
-		f.For = schema.Duration(within(random, shortest, d.Longest).Round(time.Millisecond))
+		f.For = schema.Duration(within(random, scenario.ShortestFault, d.Longest.Std()).Round(time.Millisecond))
 	}
 	switch k {
 	case faults.Delay:
@@ -89,16 +79,15 @@ func (d *Dice) fault(random *rand.Rand, members []string) faults.Fault {
 	return f
 }
 
-func (d *Dice) may(k faults.Kind) bool { return len(d.Kinds) == 0 || slices.Contains(d.Kinds, k) }
+func (d *dice) may(k faults.Kind) bool { return len(d.Kinds) == 0 || slices.Contains(d.Kinds, k) }
 
-// victims are those that a fault of that kind may be done to. The server has no
-// network in front of it: everybody has his own way there.
-func (d *Dice) victims(k faults.Kind, members []string) []string {
+// victims are those that a fault of that kind may be done to.
+func (d *dice) victims(k faults.Kind, members []string) []string {
 	return slices.DeleteFunc(slices.Clone(members), func(m string) bool {
 		meant := len(d.Members) == 0 || slices.ContainsFunc(d.Members, func(glob string) bool {
 			return len(faults.Matching(glob, []string{m})) > 0
 		})
-		return !meant || k.OnLink() && m == field.Server
+		return !meant || k.OnLink() && !d.hasLink(m)
 	})
 }
 

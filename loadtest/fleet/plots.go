@@ -8,11 +8,12 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/load"
 	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
 )
 
 // own reports whether a member is a process of the scenario, and not of the fabric.
 func own(member string) bool {
-	return strings.HasPrefix(member, "driver-") || strings.HasPrefix(member, "producer-")
+	return strings.HasPrefix(member, scenario.Driver+"-") || strings.HasPrefix(member, scenario.Producer+"-")
 }
 
 // plots are how it went over time.

@@ -134,7 +134,7 @@ func (r *run) start(ctx context.Context) error {
 // driver starts the driver of some agents.
 func (r *run) driver(ctx context.Context, first, agents, connections int) (*faults.Victim, error) {
 	r.names++
-	name := field.Numbered("driver", r.names)
+	name := field.Numbered(scenario.Driver, r.names)
 	counts, err := r.open(name+".counts", &r.counts)
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (r *run) driver(ctx context.Context, first, agents, connections int) (*faul
 // producer starts the process that tells agents things. If there are few, only
 // the first agents are told some.
 func (r *run) producer(ctx context.Context) error {
-	name := field.Numbered("producer", r.loads)
+	name := field.Numbered(scenario.Producer, r.loads)
 	log, err := r.open(name+".log", &r.logs)
 	if err != nil {
 		return err
@@ -333,7 +333,7 @@ func (r *run) end(ctx context.Context) error {
 	for _, d := range r.drivers {
 		errs = append(errs, d.End())
 	}
-	if p := r.field.Member(field.Numbered("producer", r.loads)); p != nil {
+	if p := r.field.Member(field.Numbered(scenario.Producer, r.loads)); p != nil {
 		errs = append(errs, p.End())
 	}
 	return errors.Join(append(errs, r.read(), context.Cause(ctx))...)

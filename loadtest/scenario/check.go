@@ -35,13 +35,12 @@ func (s *Scenario) Check() []Problem {
 	s.checkPeople(say)
 	s.checkLoad(say)
 	s.checkFabric(say)
-	for i, f := range s.Faults {
-		for _, wrong := range f.Check(nil) {
-			say(fmt.Sprintf("faults.%d", i+1), "see the kinds of faults in package faults", "%s", wrong)
-		}
-		if f.At.Std() >= s.For.Std() {
-			say(fmt.Sprintf("faults.%d", i+1), fmt.Sprintf("write at: less than %v", s.For), "the fault is at %v, when the run is over", f.At)
-		}
+	s.checkFaults(say)
+	switch s.Kind {
+	case Chaotic:
+		s.checkChaos(say)
+	case Soaking:
+		s.checkSoak(say)
 	}
 	if s.Kind == Saturate || s.Kind == Overload && s.Rate == 0 {
 		s.checkKnee(say)
@@ -92,7 +91,7 @@ func (s *Scenario) checkLoad(say saying) {
 	switch {
 	case len(s.Steps) > 0:
 		s.checkSteps(say)
-	case s.Kind != Fleet && s.Rate == 0: // it is searched for
+	case (s.Kind == Saturate || s.Kind == Overload) && s.Rate == 0: // it is searched for
 	case s.Rate == 0 && s.Think <= 0:
 		say("rate", "write rate: 300/s, or think: 500ms, or steps", "nothing says how often tools are used")
 	case s.PerSecond() > mostRate || s.PerSecond() < 0:

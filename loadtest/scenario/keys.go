@@ -34,7 +34,9 @@ func (r *reader) scenario(root *yaml.Node, s *Scenario) {
 		"faults": func(n *yaml.Node) {
 			r.list("faults", n, func(path string, n *yaml.Node) { r.oneFault(path, n, &s.Faults) })
 		},
-		"knee": func(n *yaml.Node) { r.knee(n, &s.Knee) },
+		"knee":  func(n *yaml.Node) { r.knee(n, &s.Knee) },
+		"chaos": func(n *yaml.Node) { r.chaos(n, &s.Chaos) },
+		"soak":  func(n *yaml.Node) { r.soak(n, &s.Soak) },
 	})
 	r.oneLoad(s)
 }

@@ -14,7 +14,7 @@ import (
 
 func TestWhatComesAlongIsRight(t *testing.T) {
 	names := strings.Join(Names(), " ")
-	if names != "fleet overload saturate" {
+	if names != "chaos fleet overload saturate soak" {
 		t.Errorf("there are %s", names)
 	}
 	for _, name := range Names() {
@@ -26,7 +26,7 @@ func TestWhatComesAlongIsRight(t *testing.T) {
 			t.Errorf("%s is called %s and does %s", name, s.Name, s.Kind)
 		}
 	}
-	if _, err := Shipped("flood"); err == nil || !strings.Contains(err.Error(), "there are fleet, overload, saturate") {
+	if _, err := Shipped("flood"); err == nil || !strings.Contains(err.Error(), "there are chaos, fleet, overload, saturate, soak") {
 		t.Errorf("of one that does not come along it is said: %v", err)
 	}
 }
@@ -93,7 +93,7 @@ func TestWhatAFileCanNotSay(t *testing.T) {
 		"no YAML":           {"agents: [1", `f.yaml:2:1: this is no YAML: while parsing a flow sequence`},
 		"two documents":     {"agents: 9\nconnections: 1\n---\nagents: 3\n", `a second document begins here; put everything into one document`},
 		"a misspelled key":  {"agent: 9", `f.yaml:1:1: there is no key "agent" here; write agents`},
-		"an unknown key":    {"weather: 9", `f.yaml:1:1: there is no key "weather" here; write one of agents, arrivals, connections,`},
+		"an unknown key":    {"weather: 9", `f.yaml:1:1: there is no key "weather" here; write one of agents, arrivals, chaos, connections,`},
 		"a key twice":       {"seed: 9\nseed: 8", `f.yaml:2:1: the key "seed" stands here a second time; take one of them away`},
 		"a word as number":  {"agents: many", `f.yaml:1:9: "many" is no whole number; write a whole number such as 200`},
 		"a part of one":     {"agents: 1.5", `f.yaml:1:9: "1.5" is no whole number`},

@@ -17,15 +17,19 @@ const (
 	Saturate = "saturate"
 	// Overload offers twice what the fabric keeps up with.
 	Overload = "overload"
+	// Chaotic keeps to one load while things go wrong at random.
+	Chaotic = "chaos"
+	// Soaking keeps to one load and looks for what grows.
+	Soaking = "soak"
 )
 
 // Kinds are the words for what scenarios do.
-func Kinds() []string { return []string{Fleet, Saturate, Overload} }
+func Kinds() []string { return []string{Fleet, Saturate, Overload, Chaotic, Soaking} }
 
 // A Scenario is one run of many agents. Its JSON is what a report says of it.
 type Scenario struct {
 	Name string `json:"name"`
-	// Kind is what it does: [Fleet], [Saturate] or [Overload].
+	// Kind is what it does: one of [Kinds].
 	Kind   string `json:"kind"`
 	Fabric Fabric `json:"fabric"`
 	// Agents use tools, through so many Connections, which so many Drivers hold:
@@ -58,6 +62,8 @@ type Scenario struct {
 	// Faults are done meanwhile, at their times since measuring began.
 	Faults []faults.Fault `json:"faults,omitzero"`
 	Knee   Knee           `json:"knee,omitzero"`
+	Chaos  Chaos          `json:"chaos,omitzero"`
+	Soak   Soak           `json:"soak,omitzero"`
 }
 
 // Fabric is what is under load.
@@ -119,7 +125,8 @@ func Default() Scenario {
 		For: seconds(30), Warm: seconds(2), Seed: 1, Deadline: seconds(5), ToolTime: schema.Duration(20 * time.Millisecond),
 		Shares:     Shares{Deny: 0.05, Rewrite: 0.05, Unmatched: 0.3, Inside: 0.2, Slow: 0.02},
 		Injections: 0.1, InFlight: 20_000,
-		Knee: Knee{From: 200, Most: 20_000, Step: seconds(5), Answered: 0.98, P99: 10, Floor: schema.Duration(20 * time.Millisecond)},
+		Knee:  Knee{From: 200, Most: 20_000, Step: seconds(5), Answered: 0.98, P99: 10, Floor: schema.Duration(20 * time.Millisecond)},
+		Chaos: Chaos{Together: 1, Longest: seconds(3), Pause: seconds(2), Quiet: seconds(12)},
 	}
 }
 
@@ -134,7 +141,9 @@ func (s *Scenario) Curve() load.Curve {
 }
 
 // Excused reports whether calls and hooks without an answer are to be expected.
-func (s *Scenario) Excused() bool { return s.Kind != Fleet || len(s.Faults) > 0 }
+func (s *Scenario) Excused() bool {
+	return s.Kind != Fleet && s.Kind != Soaking || len(s.Faults) > 0
+}
 
 // PerSecond is the rate, or the one that comes of what agents think.
 func (s *Scenario) PerSecond() float64 {

@@ -18,55 +18,21 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
-	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Options say how long, and under what load.
-type Options struct {
-	// Scenario is the load. Its rate does not change.
-	Scenario scenario.Scenario
-	// Settle is how often the fabric's processes collect their garbage, so that what
-	// is left can be counted; 0: sixty times in the second half, but not more often
-	// than once in two seconds.
-	Settle time.Duration
-}
-
-// Default is a first look. A leak shows in an hour.
-func Default() Options {
-	s := scenario.Default()
-	s.Name, s.For, s.Rate = "soak", schema.Duration(5*time.Minute), 150
-	return Options{Scenario: s}
-}
-
-// Check says what is wrong with the options.
-func (o *Options) Check() error {
-	s := &o.Scenario
-	switch {
-	case s.For.Std() < 5*time.Second:
-		return fmt.Errorf("in %v nothing shows that grows; soak for 5s at least", s.For)
-	case len(s.Steps) > 0:
-		return errors.New("a load that changes says nothing of what grows; give it a rate")
-	case s.Fabric.Kind == field.External:
-		return fmt.Errorf("what processes take is only known of a fabric of this program's, not of the one at %s", s.Fabric.NATS)
-	}
-	return nil
-}
-
-// settle is how often garbage is collected.
-func (o *Options) settle() time.Duration {
-	return cmp.Or(o.Settle, max(o.Scenario.For.Std()/(2*bins), 2*time.Second))
+// settle is how often garbage is collected: sixty times in the second half of the
+// run, but not more often than once in two seconds, if nobody says.
+func settle(s *scenario.Scenario) time.Duration {
+	return cmp.Or(s.Soak.Settle.Std(), max(s.For.Std()/(2*bins), 2*time.Second))
 }
 
 // Run puts up the fabric, has it under load, and says whether anything grew.
-func Run(ctx context.Context, o Options, st fleet.Stage) (*result.Document, error) {
-	if err := o.Check(); err != nil {
-		return nil, err
-	}
-	x, err := fleet.Open(ctx, &o.Scenario, st)
+func Run(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
+	x, err := fleet.Open(ctx, s, st)
 	if err != nil {
 		return nil, err
 	}
-	m, left, err := o.load(ctx, x)
+	m, left, err := load(ctx, s, x)
 	if err = errors.Join(err, x.Close()); err != nil {
 		return nil, err
 	}
@@ -79,23 +45,23 @@ func Run(ctx context.Context, o Options, st fleet.Stage) (*result.Document, erro
 	d.Tables = append(d.Tables, table(all))
 	d.Figures = append(d.Figures, figures(all)...)
 	d.Plots = append(d.Plots, plots(left, m)...)
-	d.Notes = append(d.Notes, fmt.Sprintf("Every %v the fabric's processes collected their garbage, which their clients felt.", o.settle()))
+	d.Notes = append(d.Notes, fmt.Sprintf("Every %v the fabric's processes collected their garbage, which their clients felt.", settle(s)))
 	return d, nil
 }
 
 // load has the load done, and the garbage collected meanwhile.
-func (o *Options) load(ctx context.Context, x *fleet.Session) (*fleet.Measured, []left, error) {
+func load(ctx context.Context, s *scenario.Scenario, x *fleet.Session) (*fleet.Measured, []left, error) {
 	var m *fleet.Measured
 	var all []left
 	g, together := errgroup.WithContext(ctx)
 	over, end := context.WithCancel(together)
 	g.Go(func() (err error) {
 		defer end()
-		m, err = x.Load(together, &o.Scenario)
+		m, err = x.Load(together, s)
 		return err
 	})
 	g.Go(func() error {
-		for measure.Pause(over, o.settle()) {
+		for measure.Pause(over, settle(s)) {
 			some, err := settled(over, x.Field())
 			if err != nil && over.Err() == nil {
 				return err

@@ -116,35 +116,20 @@ func TestAProcessThatWasReplacedIsJudgedFromThenOn(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotBeSoaked(t *testing.T) {
-	for want, spoil := range map[string]func(*scenario.Scenario){
-		"for 5s at least":      func(s *scenario.Scenario) { s.For = schema.Duration(time.Second) },
-		"give it a rate":       func(s *scenario.Scenario) { s.Steps = s.Curve() },
-		"of this program's":    func(s *scenario.Scenario) { s.Fabric.Kind = field.External },
-		"the default is right": nil,
-	} {
-		o := Default()
-		if spoil != nil {
-			spoil(&o.Scenario)
-		}
-		if err := o.Check(); (err == nil) != (spoil == nil) || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: it says %v", want, err)
-		}
-	}
-}
-
 // TestAShortSoak looks whether everything that is to be judged is seen; whether it
 // grows is not to be told in so short a time.
 func TestAShortSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a soak sees what its processes hold stays untested")
 	}
-	o := Default()
-	s := &o.Scenario
+	s, err := scenario.Shipped(scenario.Soaking)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.Agents, s.Connections, s.Rate, s.Fabric.Workers = 20, 3, 40, 1
 	s.For, s.Warm, s.Injections = schema.Duration(5*time.Second), 0, 0
-	o.Settle = 250 * time.Millisecond
-	d, err := Run(t.Context(), o, fleet.Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
+	s.Soak.Settle = schema.Duration(250 * time.Millisecond)
+	d, err := Run(t.Context(), s, fleet.Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,166 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The names of the processes that a scenario adds to its fabric, without their
+// numbers.
+const (
+	Driver   = "driver"
+	Producer = "producer"
+)
+
+// ShortestFault is how long a fault that is drawn lasts at least, if it lasts.
+const ShortestFault = 300 * time.Millisecond
+
+// A Chaos says which faults are drawn at random, beside those that a scenario has.
+type Chaos struct {
+	// Kinds are what may be drawn; none: all kinds.
+	Kinds []faults.Kind `json:"kinds,omitzero"`
+	// Members are names or globs of those it may be drawn for; none: all members.
+	Members []string `json:"members,omitzero"`
+	// Together is how many faults there are at the same time at most.
+	Together int `json:"together"`
+	// Longest is how long a fault lasts at most, Pause how long there is none
+	// after it, on average.
+	Longest schema.Duration `json:"longest"`
+	Pause   schema.Duration `json:"pause"`
+	// Quiet is how long before the end there are no faults any more, so that it shows
+	// whether all is well again; a third of the run at most.
+	Quiet schema.Duration `json:"quiet"`
+}
+
+// A Soak says how it is looked for what grows.
+type Soak struct {
+	// Settle is how often the fabric's processes collect their garbage, so that what
+	// is left can be counted; 0: as often as a course of it needs.
+	Settle schema.Duration `json:"settle,omitzero"`
+}
+
+// Quiet is how long there are no faults in the end.
+func (s *Scenario) Quiet() time.Duration { return min(s.Chaos.Quiet.Std(), s.For.Std()/3) }
+
+// Members are the names of all processes that faults can be done to.
+func (s *Scenario) Members() []string {
+	var all []string
+	some := func(kind string, n int) {
+		for i := range n {
+			all = append(all, field.Numbered(kind, i+1))
+		}
+	}
+	if s.Fabric.Kind != field.External {
+		if s.Fabric.Server {
+			all = append(all, field.Server)
+		}
+		some(field.Broker, s.Fabric.Brokers)
+	}
+	some(field.Worker, s.Fabric.Workers)
+	some(Driver, s.Drivers)
+	if s.Injections > 0 {
+		some(Producer, 1)
+	}
+	return all
+}
+
+// HasLink reports whether there is a network of its own in front of a member: not
+// for who is the server, or has it in itself.
+func (s *Scenario) HasLink(member string) bool {
+	return member != field.Server && (s.Fabric.Server || member != field.Numbered(field.Broker, 1))
+}
+
+func (s *Scenario) checkFaults(say saying) {
+	members := s.Members()
+	for i, f := range s.Faults {
+		key := fmt.Sprintf("faults.%d", i+1)
+		for _, wrong := range f.Check(members) {
+			say(key, "see the kinds of faults in package faults", "%s", wrong)
+		}
+		if f.At.Std() >= s.For.Std() {
+			say(key, fmt.Sprintf("write at: less than %v", s.For), "the fault is at %v, when the run is over", f.At)
+		}
+		for _, m := range faults.Matching(f.Member, members) {
+			if f.Kind.OnLink() && !s.HasLink(m) {
+				say(key, "write server: true for the fabric to have a broker reach it by a network, or name other members",
+					"a fault of the kind %s can not be done to %s, which has no network between itself and the server", f.Kind, m)
+			}
+		}
+	}
+}
+
+func (s *Scenario) checkChaos(say saying) {
+	c := s.Chaos
+	for _, k := range c.Kinds {
+		if !slices.Contains(faults.Kinds(), k) {
+			say("chaos", fmt.Sprintf("write some of %v", faults.Kinds()), "there is no fault of the kind %q", k)
+		}
+	}
+	for _, m := range c.Members {
+		if len(faults.Matching(m, s.Members())) == 0 {
+			say("chaos", "write some of "+strings.Join(s.Members(), ", "), "no member is called %q", m)
+		}
+	}
+	if c.Together < 1 || c.Longest.Std() < ShortestFault || c.Pause <= 0 || c.Quiet < 0 {
+		say("chaos", "write together: 1, longest: 3s, pause: 2s, quiet: 12s", "faults last at least %v, one at a time, with a pause between them, not %v, %d and %v", ShortestFault, c.Longest, c.Together, c.Pause)
+	}
+	if loud := s.For.Std() - s.Quiet(); loud < c.Longest.Std() {
+		say("chaos", "write a longer for, or a shorter longest", "in %v, of which the last %v are quiet, there is no room for faults of up to %v", s.For, s.Quiet(), c.Longest)
+	}
+	if held := time.Duration(c.Together+1) * c.Longest.Std(); held > s.Deadline.Std() {
+		say("deadline", fmt.Sprintf("write at least %v", held), "faults of up to %v, %d at a time, may hold an agent itself up for longer than %v", c.Longest, c.Together, s.Deadline)
+	}
+}
+
+// leastSoak is how long something must last that is to show what grows.
+const leastSoak = 5 * time.Second
+
+func (s *Scenario) checkSoak(say saying) {
+	if s.For.Std() < leastSoak {
+		say("for", fmt.Sprintf("write at least %v, and an hour to find a leak", leastSoak), "in %v nothing shows that grows", s.For)
+	}
+	if len(s.Steps) > 0 {
+		say("steps", "write a rate instead", "a load that changes says nothing of what grows")
+	}
+	if s.Fabric.Kind == field.External {
+		say("fabric", "write kind: local", "what processes take is only known of those that are started here, not of the fabric at %s", s.Fabric.NATS)
+	}
+	if s.Soak.Settle < 0 {
+		say("soak", "write settle: 5s", "garbage can not be collected every %v", s.Soak.Settle)
+	}
+}
+
+func (r *reader) chaos(n *yaml.Node, c *Chaos) {
+	r.mapping("chaos", n, keys{
+		"kinds":    func(n *yaml.Node) { words(r, "chaos.kinds", n, &c.Kinds, faults.Kinds()...) },
+		"members":  func(n *yaml.Node) { words(r, "chaos.members", n, &c.Members) },
+		"together": whole(r, &c.Together), "longest": r.duration(&c.Longest), "pause": r.duration(&c.Pause), "quiet": r.duration(&c.Quiet),
+	})
+}
+
+// words reads a list of words: of those that are known, if there are any.
+func words[W ~string](r *reader, path string, n *yaml.Node, to *[]W, known ...W) {
+	r.list(path, n, func(_ string, n *yaml.Node) {
+		var w W
+		if len(known) > 0 {
+			word(r, &w, known...)(n)
+		} else {
+			var text string
+			r.text(&text)(n)
+			w = W(text)
+		}
+		*to = append(*to, w)
+	})
+}
+
+func (r *reader) soak(n *yaml.Node, s *Soak) {
+	r.mapping("soak", n, keys{"settle": r.duration(&s.Settle)})
+}
