@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,6 +34,9 @@ func Quick(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, 
 	}
 	h.ask(f)
 	h.take(early.Taken())
+	// One thing is done after the other here. On several processors each would wake a
+	// thread for the next one, and most of those threads would have to be made.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	return h.run(context.Background()), true
 }
 

@@ -3,6 +3,7 @@ package judge
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
@@ -16,9 +17,18 @@ const maxAgents = 10_000
 
 // handing is what is handed over to an agent, over the judge's connection.
 func (j *Judge) handing(ctx context.Context, agent string) (*Handing, error) {
+	j.mu.Lock()
+	before, known := j.handings[agent]
+	j.mu.Unlock()
+	if !known {
+		before = j.link.kept(agent)
+	}
 	line, err := j.dial(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if known {
+		return before, nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -28,9 +38,9 @@ func (j *Judge) handing(ctx context.Context, agent string) (*Handing, error) {
 	if len(j.handings) >= maxAgents {
 		j.forget()
 	}
-	g := j.link.handing(line, agent)
-	j.handings[agent] = g
-	return g, nil
+	before.over(line)
+	j.handings[agent] = before
+	return before, nil
 }
 
 // forget makes room for another agent. The caller holds the lock.
@@ -68,12 +78,7 @@ func (j *Judge) dial(ctx context.Context) (*client.Client, error) {
 		defer cancel()
 	}
 	j.mu.Lock()
-	line, a := j.line, j.dialling
-	if line == nil && a == nil && ctx.Err() == nil {
-		a = &attempt{ended: make(chan struct{}), err: errBroke}
-		j.dialling = a
-		j.dials.Go(j.calmly(func() { j.connect(a) }))
-	}
+	line, a := j.line, j.attempt(ctx)
 	j.mu.Unlock()
 	if line != nil {
 		return line, nil
@@ -87,6 +92,29 @@ func (j *Judge) dial(ctx context.Context) (*client.Client, error) {
 	}
 	return nil, fmt.Errorf("%w: %w: no connection to NATS at %s came about in time; start a broker there or name another server",
 		client.ErrUnreachable, context.Cause(ctx), bus.RedactURL(j.link.URL))
+}
+
+// reach has the connection come about while the caller does something else: until the
+// server has answered twice, there is time to read what is known.
+func (j *Judge) reach(ctx context.Context) {
+	j.mu.Lock()
+	connected := j.line != nil
+	j.attempt(ctx)
+	j.mu.Unlock()
+	if !connected {
+		runtime.Gosched() // a process on one processor has only taken note of it
+	}
+}
+
+// attempt is the one under way, and begins one where none is and one is needed. The
+// caller holds the lock.
+func (j *Judge) attempt(ctx context.Context) *attempt {
+	if j.line == nil && j.dialling == nil && ctx.Err() == nil {
+		a := &attempt{ended: make(chan struct{}), err: errBroke}
+		j.dialling = a
+		j.dials.Go(j.calmly(func() { j.connect(a) }))
+	}
+	return j.dialling
 }
 
 // connect makes the connection, and wakes those who wait for it.

@@ -59,7 +59,9 @@ func (l *Link) Connect(ctx context.Context, agent, workspaces string) (*Handing,
 	if err != nil {
 		return nil, err
 	}
-	return l.handing(line, agent), nil
+	g := l.kept(agent)
+	g.over(line)
+	return g, nil
 }
 
 func (l *Link) dial(ctx context.Context) (*client.Client, error) { return l.dialIn(ctx, "") }
@@ -70,16 +72,21 @@ func (l *Link) dialIn(ctx context.Context, workspaces string) (*client.Client, e
 	})
 }
 
-// handing is what an agent is handed over a connection. The fabric is told what
-// shims before this one kept.
-func (l *Link) handing(line *client.Client, agent string) *Handing {
-	g := &Handing{Client: line, agent: agent, state: kept.Folder(l.State), stderr: l.Stderr}
+// kept is what shims before this one kept for an agent; it is handed over once there
+// is a connection.
+func (l *Link) kept(agent string) *Handing {
+	g := &Handing{agent: agent, state: kept.Folder(l.State), stderr: l.Stderr}
 	var err error
 	if g.kept, err = g.state.Load(agent); err != nil {
 		fmt.Fprintf(l.Stderr, "agentshim: what earlier shims kept can not all be read: %v; mend the folder %s, or name another one with --state\n", err, l.State)
 	}
-	line.Recall(g.kept...)
 	return g
+}
+
+// over tells the fabric what was kept, over a connection.
+func (g *Handing) over(line *client.Client) {
+	g.Client = line
+	line.Recall(g.kept...)
 }
 
 // MakeWorkspaces makes a folder for workspaces: who names one means it to be

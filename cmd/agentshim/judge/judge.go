@@ -139,6 +139,10 @@ func (j *Judge) askInTime(ctx context.Context, q Question) (*schema.Verdict, err
 }
 
 func (j *Judge) ask(ctx context.Context, q *Question) (v *schema.Verdict, err error) {
+	j.reach(ctx)
+	if q.Unreadable == nil {
+		j.addNative(q)
+	}
 	g, err := j.handing(ctx, q.Event.AgentID)
 	if err != nil {
 		return nil, err
@@ -147,11 +151,6 @@ func (j *Judge) ask(ctx context.Context, q *Question) (v *schema.Verdict, err er
 	if q.Unreadable != nil {
 		v, err = g.Client.AskUnreadable(ctx, q.Event, q.Unreadable, in)
 	} else {
-		// A payload that is long because of the conversation in it has no room beside it.
-		fits := len(q.Event.History) == 0 || len(q.Native) <= maxNative
-		if q.Event.Native == "" && len(q.Native) > 0 && fits && j.policy.needsNative(q.Event, len(q.Native)) {
-			q.Event.Native = string(q.Native)
-		}
 		v, err = g.Client.Ask(ctx, q.Event, in)
 	}
 	if err == nil {
@@ -161,6 +160,15 @@ func (j *Judge) ask(ctx context.Context, q *Question) (v *schema.Verdict, err er
 		}
 	}
 	return v, err
+}
+
+// addNative has the runtime's own payload go along, if some hook needs it. One that is
+// long because of the conversation in it has no room beside that.
+func (j *Judge) addNative(q *Question) {
+	fits := len(q.Event.History) == 0 || len(q.Native) <= maxNative
+	if q.Event.Native == "" && len(q.Native) > 0 && fits && j.policy.needsNative(q.Event, len(q.Native)) {
+		q.Event.Native = string(q.Native)
+	}
 }
 
 // Handed says that the agent has what the verdict of an event brought. What a
