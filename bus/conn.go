@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -160,6 +161,7 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 		nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectJitter, tlsJitter),
 		nats.ReconnectBufSize(-1), nats.ReconnectOnFlusherError(), nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2),
+		nats.SetCustomDialer(&gatheringDialer{net.Dialer{Timeout: timeout}}), nats.FlusherTimeout(0),
 	}
 	if o.NoEcho {
 		opts = append(opts, nats.NoEcho())
@@ -171,7 +173,7 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 		opts = append(opts, nats.UserInfo(o.User, o.Password))
 	}
 	if o.InProcess != nil {
-		opts = append(opts, nats.InProcessServer(o.InProcess))
+		opts = append(opts, nats.InProcessServer(gatheringServer{o.InProcess}))
 	}
 	return append(opts, o.watch(name)...)
 }

@@ -1,0 +1,171 @@
+package bus
+
+import (
+	"net"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// gatherMost is how much may wait to be written before those who write wait too.
+	gatherMost = 1 << 20
+	// gatherKept bounds the room that is kept for what comes next.
+	gatherKept = 256 << 10
+	// writeTime is how long one write to a server elsewhere may take.
+	writeTime = time.Minute
+	// lastTime is how long a connection that is closed may take to write the rest.
+	lastTime = 250 * time.Millisecond
+	// probeEvery is how many writes are made as they come before it is tried again
+	// whether others have something to add.
+	probeEvery = 8
+)
+
+// gathered is a connection that writes what many goroutines say at once. The
+// client wakes its flusher at the first message, which then runs before anybody
+// else can add to it; and a write takes longer than all the rest of a call's way
+// through this process. So Write only takes over, and a goroutine of the
+// connection's own writes, after it has let those run who are ready to. A failure
+// shows at the next Write, or by the connection being closed. Where that was in
+// vain, because there is only one who speaks, the next writes are made as they come.
+type gathered struct {
+	net.Conn
+	timeout time.Duration // of one write; 0: none
+	ended   chan struct{} // closed when nothing is written any more
+
+	mu      sync.Mutex // guards what follows
+	change  sync.Cond
+	waiting []byte // to be written
+	spare   []byte // room for what waits next
+	err     error
+	writing bool // somebody is
+	closing bool
+	alone   int // so many writes are made by who has something to say
+}
+
+// gather begins to gather what is written to conn, once there is something to
+// gather: a program that asks once and ends writes as it comes.
+func gather(conn net.Conn, timeout time.Duration) *gathered {
+	g := &gathered{Conn: conn, timeout: timeout, ended: make(chan struct{}), alone: probeEvery}
+	g.change.L = &g.mu
+	go g.write()
+	return g
+}
+
+// Write takes p over. It waits only while very much is to be written already.
+func (g *gathered) Write(p []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.err == nil && !g.closing && len(g.waiting) > gatherMost {
+		g.change.Wait()
+	}
+	switch {
+	case g.err != nil:
+		return 0, g.err
+	case g.closing:
+		return 0, net.ErrClosed
+	case g.alone > 0 && len(g.waiting) == 0 && !g.writing:
+		g.alone--
+		return len(p), g.out(p)
+	}
+	if len(g.waiting) == 0 {
+		g.change.Broadcast()
+	}
+	g.waiting = append(g.waiting, p...)
+	return len(p), nil
+}
+
+// SetWriteDeadline does nothing: each write has the same time.
+func (g *gathered) SetWriteDeadline(time.Time) error { return nil }
+
+// SetDeadline is for reading alone.
+func (g *gathered) SetDeadline(t time.Time) error { return g.SetReadDeadline(t) }
+
+// Close writes the rest, which takes no time unless the peer does not read, and
+// closes the connection.
+func (g *gathered) Close() error {
+	g.mu.Lock()
+	if !g.closing {
+		g.closing = true
+		_ = g.Conn.SetWriteDeadline(time.Now().Add(lastTime)) // a closed one needs none
+		g.change.Broadcast()
+	}
+	g.mu.Unlock()
+	<-g.ended
+	return g.Conn.Close()
+}
+
+// write writes what waits until the connection is closed or breaks.
+func (g *gathered) write() {
+	defer close(g.ended)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.err == nil {
+		for g.writing || len(g.waiting) == 0 && !g.closing {
+			g.change.Wait()
+		}
+		n := len(g.waiting)
+		if n == 0 {
+			return
+		}
+		g.mu.Unlock()
+		runtime.Gosched()
+		g.mu.Lock()
+		p := g.waiting
+		g.waiting, g.spare = g.spare[:0], nil
+		if len(p) == n {
+			g.alone = probeEvery // nobody had anything to add
+		}
+		_ = g.out(p)
+		if cap(p) <= gatherKept {
+			g.spare = p[:0]
+		}
+	}
+}
+
+// out writes p, without the lock that is held. One at a time does.
+func (g *gathered) out(p []byte) error {
+	if g.timeout > 0 && !g.closing {
+		_ = g.Conn.SetWriteDeadline(time.Now().Add(g.timeout)) // the write will say it
+	}
+	g.writing = true
+	g.mu.Unlock()
+	_, err := g.Conn.Write(p)
+	g.mu.Lock()
+	g.writing = false
+	if err != nil {
+		g.err = err
+		_ = g.Conn.Close() // whoever reads finds out, and connects anew
+	}
+	if err != nil || g.closing || len(g.waiting) > 0 || len(p) > gatherMost {
+		g.change.Broadcast()
+	}
+	return err
+}
+
+// gatheringDialer makes connections that gather what is written.
+type gatheringDialer struct{ dialer net.Dialer }
+
+// Dial connects over the network.
+func (d *gatheringDialer) Dial(network, address string) (net.Conn, error) {
+	conn, err := d.dialer.Dial(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return gather(conn, writeTime), nil
+}
+
+// gatheringServer is a server in this process to which it is gathered.
+type gatheringServer struct{ server nats.InProcessConnProvider }
+
+// InProcessConn connects in this process. That takes what it is given: there is no
+// time limit for each write, which would cost a timer.
+func (s gatheringServer) InProcessConn() (net.Conn, error) {
+	conn, err := s.server.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	return gather(conn, 0), nil
+}

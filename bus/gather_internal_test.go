@@ -1,0 +1,162 @@
+package bus
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// counted counts the writes that reach it.
+type counted struct {
+	net.Conn
+	writes atomic.Int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// gathering has somebody else write from the start.
+func gathering(conn net.Conn, timeout time.Duration) *gathered {
+	g := gather(conn, timeout)
+	g.alone = 0
+	return g
+}
+
+func TestWhatIsGatheredArrivesWhole(t *testing.T) {
+	const writers, lines = 16, 200
+	here, there := net.Pipe()
+	under := &counted{Conn: here}
+	g := gathering(under, time.Minute)
+	got := make(chan []byte)
+	go func() {
+		all, _ := io.ReadAll(there)
+		got <- all
+	}()
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for i := range lines {
+				if _, err := fmt.Fprintf(g, "%d %d\n", w, i); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := g.Close(); err != nil { // which writes the rest
+		t.Fatal(err)
+	}
+	next := map[int]int{}
+	for line := range bytes.Lines(<-got) {
+		var w, i int
+		if _, err := fmt.Sscanf(string(line), "%d %d\n", &w, &i); err != nil || next[w] != i {
+			t.Fatalf("the line %q came where %d of %d was due: %v", line, next[w], w, err)
+		}
+		next[w]++
+	}
+	for w := range writers {
+		if next[w] != lines {
+			t.Errorf("%d lines of %d came", next[w], w)
+		}
+	}
+	if n := under.writes.Load(); n >= writers*lines/2 {
+		t.Errorf("%d lines took %d writes", writers*lines, n)
+	}
+}
+
+func TestWhatCanNotBeWrittenIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		g := gathering(here, time.Minute)
+		_ = there.Close()
+		for range 2 { // the first may only be taken over
+			_, _ = g.Write([]byte("x"))
+			synctest.Wait()
+		}
+		if _, err := g.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("writing to nobody gave %v", err)
+		}
+		if _, err := g.Read(make([]byte, 1)); err == nil {
+			t.Error("whoever reads does not find out")
+		}
+		_ = g.Close()
+	})
+}
+
+func TestAPeerThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		here, _ := net.Pipe()
+		g := gathering(here, time.Minute)
+		much := make([]byte, gatherMost+1)
+		for range 2 {
+			if _, err := g.Write(much); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("taking over took %v", took)
+		}
+		_, err := g.Write([]byte("x"))
+		if took := time.Since(began); took != time.Minute || err == nil {
+			t.Errorf("what has no room was refused after %v by %v", took, err)
+		}
+		_ = g.Close()
+	})
+}
+
+func TestClosingWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, _ := net.Pipe()
+		g := gathering(here, 0)
+		if _, err := g.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		_ = g.Close()
+		if took := time.Since(began); took != lastTime {
+			t.Errorf("closing took %v", took)
+		}
+		if _, err := g.Write([]byte("x")); err == nil {
+			t.Error("a closed connection takes more")
+		}
+		_ = g.Close() // once more does nothing
+	})
+}
+
+func TestOneWhoSpeaksAloneWritesAsItComes(t *testing.T) {
+	here, there := net.Pipe()
+	g := gather(here, time.Minute)
+	defer g.Close()
+	got := make(chan string)
+	go func() {
+		p := make([]byte, 8)
+		for {
+			n, err := there.Read(p)
+			if err != nil {
+				close(got)
+				return
+			}
+			got <- string(p[:n])
+		}
+	}()
+	for i := range 3 * probeEvery { // some of them are handed to the writer, to see
+		if _, err := fmt.Fprintf(g, "%d", i); err != nil {
+			t.Fatal(err)
+		}
+		if s := <-got; s != fmt.Sprint(i) {
+			t.Fatalf("%q came where %d was due", s, i)
+		}
+	}
+}
