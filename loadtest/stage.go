@@ -111,13 +111,20 @@ func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (ou
 	return r, nil
 }
 
-// typed is the command line, without what says where to write to: that is of
-// no use elsewhere.
+// typed is the command line, without what says where to write to and how to end:
+// that is of no use elsewhere.
 func typed(c *cobra.Command) string {
 	words := []string{c.CommandPath()}
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"json", "html", "svg", "log", "profiles", "metrics"}, f.Name) {
-			words = append(words, "--"+f.Name+"="+f.Value.String())
+		word := "--" + f.Name
+		if value := f.Value.String(); f.Value.Type() != "bool" || value != "true" {
+			word += "=" + value
+		}
+		if strings.Contains(word, " ") {
+			word = "'" + word + "'"
+		}
+		if !slices.Contains([]string{"json", "html", "svg", "log", "profiles", "metrics", "no-fail"}, f.Name) {
+			words = append(words, word)
 		}
 	})
 	return strings.Join(append(words, c.Flags().Args()...), " ")

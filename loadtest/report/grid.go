@@ -78,8 +78,13 @@ func measured(t result.Table, column int) (width int, numbers bool) {
 	return width, numbers && len(t.Rows) > 0
 }
 
-// numeric reports whether a cell begins like a number, or has none.
+// numeric reports whether a cell is a number with at most a unit behind it, or
+// stands for one that there is not.
 func numeric(cell string) bool {
+	const words = 3 // "≤ 2 ms"
+	if len(strings.Fields(cell)) > words {
+		return false
+	}
 	for _, r := range strings.TrimLeft(cell, "+-−≤≥<>~ ") {
 		return unicode.IsDigit(r) || r == '–'
 	}

@@ -19,7 +19,7 @@ var page string
 func HTML(w io.Writer, docs ...*result.Document) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"figures": figures, "checks": checks, "circumstances": circumstances, "summary": summary,
-		"numeric": numbers, "bad": bad, "picture": picture,
+		"numeric": numbers, "bad": bad, "careful": careful, "picture": picture,
 	}).Parse(page)
 	if err != nil {
 		return fmt.Errorf("reading the report's template: %w", err)
@@ -46,6 +46,9 @@ func numbers(t result.Table, column int) bool {
 	_, yes := measured(t, column)
 	return yes
 }
+
+// careful reports whether a note must not be missed.
+func careful(note string) bool { return strings.HasPrefix(note, "CAREFUL") }
 
 // bad reports whether a cell says that something is wrong.
 func bad(cell string) bool {

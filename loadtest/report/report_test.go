@@ -32,14 +32,14 @@ func document() *result.Document {
 		},
 		Tables: []result.Table{{
 			Title: "by kind", Columns: []string{"kind", "calls", "p50"}, Note: "a note on it",
-			Rows: [][]string{{"<b>", "1,000", "1.5 ms"}, {"allowed", "7", "–"}, {"short"}},
+			Rows: [][]string{{"<b>", "1,000", "1.5 ms"}, {"3 hooks of a pool", "7", "–"}, {"short"}},
 		}},
 		Plots: []result.Plot{
 			{Title: "Latency", X: result.Axis{Label: "time", Unit: "s"}, Y: result.Axis{Label: "p99", Unit: "s"},
 				Lines: []result.Line{{Name: "<p99>", X: []float64{1, 2}, Y: []float64{1, 2}}}, Marks: []result.Mark{{X: 1, Label: "kill"}}},
 			{Title: "Latency"},
 		},
-		Notes: []string{"mind the gap"},
+		Notes: []string{"mind the gap", "CAREFUL: it is wide"},
 	}
 }
 
@@ -53,12 +53,12 @@ func TestPrint(t *testing.T) {
 		"p50          1.10 ms   [1 1.20]           ≤ 2 ms   ok\n",
 		"throughput   1,000/s   [900 1,100]     ≥ 5,000/s   OVER BUDGET\n",
 		"memory         5 MiB                         1 B\n",
-		"kind      calls      p50\n<b>       1,000   1.5 ms\nallowed       7        –\nshort\na note on it\n",
+		"kind                calls      p50\n<b>                 1,000   1.5 ms\n3 hooks of a pool       7        –\nshort\na note on it\n",
 		"every deny was honoured   12,345       0   ok\n",
 		"nothing came late              5       2   VIOLATION\n",
 		"NOT TESTED: seen 1 times instead of 3\n",
 		"nothing came late: call <7> came 3 ms late\n",
-		"\nmind the gap\n\nscenario: fleet\n",
+		"\nmind the gap\nCAREFUL: it is wide\n\nscenario: fleet\n",
 		"command: loadtest fleet --agents=200\n",
 		"when: 2023-11-14 22:13:20 UTC, for 1m1s\n",
 		"machine: linux/amd64, 2 CPUs a & b",
@@ -143,7 +143,7 @@ func TestThePageSaysEverything(t *testing.T) {
 	page := htmlOf(t, document())
 	for _, want := range []string{
 		"200 agents &lt;/title&gt;&lt;script&gt;", "1.10 ms", "≤ 2 ms", `<td class="failed">OVER BUDGET</td>`, `<td class="failed">VIOLATION</td>`,
-		`<td class="failed">NOT TESTED`, "call &lt;7&gt; came 3 ms late", `<td class="right">1,000</td>`, "<td>&lt;b&gt;</td>", "a note on it", "mind the gap",
+		`<td class="failed">NOT TESTED`, "call &lt;7&gt; came 3 ms late", `<td class="right">1,000</td>`, "<td>&lt;b&gt;</td>", "a note on it", "<p>mind the gap</p>", `<p class="sum failed">CAREFUL: it is wide</p>`,
 		"loadtest fleet --agents=200", "2023-11-14 22:13:20 UTC, for 1m1s", "a &amp; b", `<p class="sum failed">1 of 3 checks held, 1 of 2 budgets kept</p>`,
 		"prefers-color-scheme:dark",
 	} {

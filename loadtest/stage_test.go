@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/loadtest/live"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+)
+
+// TestARunIsWrittenWhereverItWasAskedFor holds what all runs have in common.
+func TestARunIsWrittenWhereverItWasAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	var shown *live.Run
+	c := &cobra.Command{Use: "walk", Short: "Walk a while"}
+	f := flags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return f.staged(c, func(s stage) (outcome, error) {
+			shown = s.live
+			return &result.Document{Plots: []result.Plot{{Title: "The way"}}}, nil
+		})
+	}
+	c.SetOut(t.Output())
+	c.SetErr(t.Output())
+	at := func(name string) string { return filepath.Join(dir, name) }
+	c.SetArgs([]string{"--json", at("walk.json"), "--html", at("walk.html"), "--svg", at("pictures"), "--metrics", "127.0.0.1:0", "--quick", "--reps", "7", "--no-fail"})
+	if err := c.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d, err := result.ReadFile(at("walk.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Scenario != "walk" || d.Title != "Walk a while" || d.Command != "walk --quick --reps=7" || d.Started.IsZero() || d.Took <= 0 || d.Machine.CPUs == 0 {
+		t.Errorf("it is %+v", d)
+	}
+	for name, want := range map[string]string{"walk.html": "Walk a while", "pictures/walk-the-way.svg": "The way"} {
+		if body, err := os.ReadFile(at(name)); err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s is %d bytes, %v", name, len(body), err)
+		}
+	}
+	if shown.Addr() == "" {
+		t.Error("no metrics were served")
+	}
+}
+
+func TestAResultThatContradictsItselfIsAnError(t *testing.T) {
+	c := &cobra.Command{Use: "walk"}
+	c.SetOut(t.Output())
+	err := new(measuring).finish(c, &result.Document{Figures: []result.Figure{{Name: "p50", Value: 5}}})
+	if err == nil || !strings.Contains(err.Error(), "outside its interval") {
+		t.Errorf("it ended with %v", err)
+	}
+}
