@@ -16,7 +16,11 @@ const (
 // A Lag knows how late this process itself has been of late: by how much a timer
 // of its own was. What comes late to a process that did not run is not the fault of
 // who sent it.
-type Lag struct{ looks [lagKept]atomic.Int64 }
+type Lag struct {
+	looks [lagKept]atomic.Int64
+	// due is when the look under way was, in nanoseconds of the clock; 0: there is none.
+	due atomic.Int64
+}
 
 // Run looks until ctx ends.
 func (l *Lag) Run(ctx context.Context) {
@@ -24,6 +28,7 @@ func (l *Lag) Run(ctx context.Context) {
 	defer t.Stop()
 	for i := 0; ; i++ {
 		due := time.Now().Add(lagEvery)
+		l.due.Store(due.UnixNano())
 		t.Reset(lagEvery)
 		select {
 		case <-t.C:
@@ -39,6 +44,9 @@ func (l *Lag) Run(ctx context.Context) {
 // Most is how late it was at most in the last two seconds and a little.
 func (l *Lag) Most() time.Duration {
 	most := int64(0)
+	if due := l.due.Load(); due > 0 {
+		most = time.Now().UnixNano() - due // it may be late still
+	}
 	for i := range l.looks {
 		most = max(most, l.looks[i].Load())
 	}

@@ -27,3 +27,11 @@ func TestTheLagIsTheWorstOfTheLastLooks(t *testing.T) {
 		t.Errorf("it is %v", got)
 	}
 }
+
+func TestALookThatIsStillLateCounts(t *testing.T) {
+	var l Lag
+	l.due.Store(time.Now().Add(-time.Hour).UnixNano())
+	if got := l.Most(); got < time.Hour {
+		t.Errorf("an hour late it is %v", got)
+	}
+}
