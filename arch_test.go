@@ -89,7 +89,7 @@ func rooms() map[string]room {
 		"cmd/internal/program":  {modules: []string{modCobra, "github.com/spf13/pflag"}},
 		"cmd/internal/ops":      {own: []string{"cmd/internal/program"}, modules: []string{modProm}},
 		"cmd/internal/runners":  {own: []string{"schema", "builtin", "workers", "workers/..."}},
-		"cmd/agentshim/early":   {not: []string{"errors", "fmt", "os", "strconv", "strings", "time"}}, // it is initialised first
+		"cmd/agentshim/early":   {not: []string{"errors", "fmt", "os", "strconv", "strings", "sync", "syscall", "time"}}, // it is initialised first
 		"cmd/agentshim/dialect": {own: []string{"schema", "cmd/agentshim/early"}, modules: []string{modJSON}},
 		"cmd/agentshim/install": {own: []string{"schema", "cmd/agentshim/install/...", "cmd/agentshim/probe"},
 			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // to exchange two files in one moment

@@ -206,7 +206,7 @@ func TestEarlyIsInitialisedFirst(t *testing.T) {
 	if ours < 0 {
 		t.Fatalf("it is not initialised at all:\n%s", &trace)
 	}
-	for _, slow := range []string{"github.com/nats-io/nats%2ego", "github.com/nats-io/nuid", "encoding/gob", "net/http"} {
+	for _, slow := range []string{"github.com/nats-io/nats%2ego", "github.com/nats-io/nuid", "encoding/gob", "net/http", "syscall", "internal/godebug"} {
 		if i := at(slow); i >= 0 && i < ours {
 			t.Errorf("%s is initialised before it; what does early import by now?", slow)
 		}

@@ -2,25 +2,33 @@
 
 package early
 
-import "syscall"
-
 // taken is what is done before the program begins: it is made while this package is initialised.
 var taken = begin()
 
-// maxArguments bounds the command lines that are read.
-const maxArguments = 16 << 10
+// maxArguments bounds the command lines and the environments that are read.
+const (
+	maxArguments   = 16 << 10
+	maxEnvironment = 256 << 10
+)
 
 // begin has the daemon answer, and ends the process if it does.
 func begin() (s Start) {
-	args, ok := commandLine()
+	args, ok := words("/proc/self/cmdline\x00", maxArguments)
 	if !ok || len(args) < 2 || args[1] != "hook" {
 		return s
 	}
 	c, understood := parse(args[1:])
 	clock := clock{began: monotonic() - min(age(), max(c.timeout, second)/4)}
 	defer func() { s.Elapsed = clock.elapsed() }()
-	where, found := look(&c, syscall.Environ())
-	if !understood || !found {
+	if !understood {
+		return s
+	}
+	environ, ok := words("/proc/self/environ\x00", maxEnvironment)
+	if !ok {
+		return s
+	}
+	where, found := look(&c, environ)
+	if !found {
 		return s
 	}
 	if c.agent == "" {
@@ -51,49 +59,59 @@ func begin() (s Start) {
 			put(2, []byte(a.stderr+"\n"))
 		}
 		l.send(written(), &clock, clock.elapsed()+second)
-		syscall.Exit(a.exit)
+		exit(a.exit)
 	}
-	syscall.Exit(1) // what it brought comes again
+	exit(1) // what it brought comes again
 	return s
 }
 
-// commandLine is the command line, which package os does not know yet.
-func commandLine() (args []string, ok bool) {
-	data, ok := file("/proc/self/cmdline", maxArguments)
+// words are those of a file in which a zero ends each: command line and environment,
+// which packages know only later. They are parts of one text: memory of a size that
+// was not asked for before is a page of its own.
+func words(path string, most int) (all []string, ok bool) {
+	data, ok := file(path, most)
 	if !ok {
 		return nil, false
 	}
+	text, n := string(data), 0
+	for _, c := range data {
+		if c == 0 {
+			n++
+		}
+	}
+	all = make([]string, 0, n)
 	start := 0
 	for i, c := range data {
 		if c == 0 {
-			args = append(args, string(data[start:i]))
+			all = append(all, text[start:i])
 			start = i + 1
 		}
 	}
-	return args, true
+	return all, true
 }
 
-// file reads a small file; one that is longer is none.
+// file reads a small file, whose path ends with a zero; one that is longer is none.
 func file(path string, most int) (data []byte, ok bool) {
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
+	fd, ok := openFile(path)
+	if !ok {
 		return nil, false
 	}
-	defer syscall.Close(fd)
-	data = make([]byte, most+1)
-	n := 0
-	for n < len(data) {
-		m, err := syscall.Read(fd, data[n:])
-		if err == syscall.EINTR {
+	defer closeFile(fd)
+	data = make([]byte, 0, min(most+1, 8<<10))
+	for len(data) <= most {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, errno := readNow(fd, data[len(data):cap(data)])
+		switch {
+		case errno == eintr:
 			continue
-		}
-		if err != nil {
+		case errno != 0:
 			return nil, false
+		case n == 0:
+			return data, true
 		}
-		if m == 0 {
-			return data[:n], true
-		}
-		n += m
+		data = data[:len(data)+n]
 	}
 	return nil, false
 }
@@ -112,11 +130,11 @@ func stdin(c *clock, until int64) (data []byte, slow, large, ok bool) {
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
 		}
-		n, err := syscall.Read(0, data[len(data):cap(data)])
+		n, errno := readFrom(0, data[len(data):cap(data)])
 		switch {
-		case again(err):
+		case again(errno):
 			continue
-		case err != nil:
+		case errno != 0:
 			return data, len(data) > 0, false, len(data) > 0 // what is gone, the program can not read again
 		case n == 0:
 			return data, false, false, true
@@ -130,12 +148,12 @@ func stdin(c *clock, until int64) (data []byte, slow, large, ok bool) {
 // put writes all of data.
 func put(fd int, data []byte) bool {
 	for len(data) > 0 {
-		n, err := syscall.Write(fd, data)
+		n, errno := writeTo(fd, data)
 		switch {
-		case again(err):
+		case again(errno):
 			wait(fd, pollOut, second)
 			continue
-		case err != nil:
+		case errno != 0:
 			return false
 		}
 		data = data[n:]
@@ -146,17 +164,10 @@ func put(fd int, data []byte) bool {
 // newID is a UUID of version 7: the time, and chance.
 func newID() (id string, ok bool) {
 	var b [16]byte
-	fd, err := syscall.Open("/dev/urandom", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
+	ms := read(clockReal) / millisecond
+	if ms == 0 || !chance(b[6:]) {
 		return "", false
 	}
-	n, err := syscall.Read(fd, b[6:])
-	_ = syscall.Close(fd)
-	var now syscall.Timeval
-	if err != nil || n != len(b)-6 || syscall.Gettimeofday(&now) != nil {
-		return "", false
-	}
-	ms := now.Sec*1000 + now.Usec/1000
 	for i := range 6 {
 		b[i] = byte(ms >> (8 * (5 - i)))
 	}

@@ -2,10 +2,7 @@
 
 package early
 
-import (
-	"syscall"
-	"unsafe"
-)
+import "unsafe"
 
 // A clock says how long the process has lived, in nanoseconds. Its runtime
 // began to wait when it started it, and on a busy machine that is a while before
@@ -16,6 +13,7 @@ func (c *clock) elapsed() int64 { return monotonic() - c.began }
 
 // The clocks of the system.
 const (
+	clockReal      = 0
 	clockMonotonic = 1
 	clockBoot      = 7
 )
@@ -23,17 +21,17 @@ const (
 func monotonic() int64 { return read(clockMonotonic) }
 
 func read(clock uintptr) int64 {
-	var t syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
+	var t moment
+	if _, _, errno := rawSyscall6(sysClockGettime, clock, uintptr(unsafe.Pointer(&t)), 0, 0, 0, 0); errno != 0 {
 		return 0
 	}
-	return t.Nano()
+	return t.sec*second + t.nsec
 }
 
 // age is how long ago the process was made; 0: nobody knows. Linux tells it in
 // hundredths of seconds, so that it is up to 10 ms too much.
 func age() int64 {
-	data, ok := file("/proc/self/stat", 4096)
+	data, ok := file("/proc/self/stat\x00", 4096)
 	if !ok {
 		return 0
 	}

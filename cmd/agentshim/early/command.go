@@ -116,11 +116,8 @@ func Environment() []string { return environment[:] }
 // look finds the way of a command by the environment.
 func look(c *command, environ []string) (s surroundings, ok bool) {
 	var runtimeDir, stateHome, home, state, socket string
-	for _, e := range environ {
-		name, value, _ := cut(e)
-		if value == "" {
-			continue
-		}
+	for i := len(environ) - 1; i >= 0; i-- { // of two for one name the first counts, as for the program
+		name, value, _ := cut(environ[i])
 		switch name {
 		case "XDG_RUNTIME_DIR":
 			runtimeDir = value
@@ -140,6 +137,9 @@ func look(c *command, environ []string) (s surroundings, ok bool) {
 			s.agent = value
 		case "HOOKFABRIC_LOG", "HOOKFABRIC_START", "HOOKFABRIC_TOKEN":
 		default:
+			if value == "" {
+				continue
+			}
 			if len(name) > 11 && name[:11] == "HOOKFABRIC_" {
 				return s, false // what it means is for the program to say
 			}

@@ -6,8 +6,9 @@
 // message takes. Go initialises a package as soon as all that it imports is
 // ready. This one imports next to nothing, so that its turn comes before
 // theirs: that is why it makes its calls to the system itself, has no package
-// of ours below it, and must not get one. A test holds that, and others hold
-// that what it says is what the daemon's own client would say.
+// below it, and must not get one: even package syscall is initialised after ten
+// others. A test holds that, and others hold that what it says is what the daemon's
+// own client would say.
 //
 // It takes only calls that it understands to the last word. Any other, and
 // every call that the daemon does not answer, is left to the program, with what

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -128,6 +129,32 @@ func TestAPathIsTakenOnlyInItsOneForm(t *testing.T) {
 	}
 }
 
+// What the system tells is what package os tells later.
+func TestCommandLineAndEnvironmentAreReadAsTheyAre(t *testing.T) {
+	args, ok := words("/proc/self/cmdline\x00", maxArguments)
+	if !ok || !slices.Equal(args, os.Args) {
+		t.Errorf("%q, %t, not %q", args, ok, os.Args)
+	}
+	if _, ok := words("/proc/self/cmdline\x00", 3); ok {
+		t.Error("what is too long is taken")
+	}
+	if _, ok := words("/proc/self/none\x00", maxArguments); ok {
+		t.Error("what is not there is taken")
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCommandLineAndEnvironmentAreReadAsTheyAre$")
+	if os.Getenv("EARLY_TEST") != "" {
+		environ, ok := words("/proc/self/environ\x00", maxEnvironment)
+		if !ok || !slices.Contains(environ, "EARLY_TEST=é b=c") || len(environ) != len(os.Environ()) {
+			t.Errorf("%q, %t, not %q", environ, ok, os.Environ())
+		}
+		return
+	}
+	c.Env = append(os.Environ(), "EARLY_TEST=é b=c")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestAnIDIsOneOfVersionSeven(t *testing.T) {
 	s, ok := newID()
 	id, err := uuid.Parse(s)
@@ -167,6 +194,8 @@ func TestTheEnvironmentSaysWhereTheDaemonIs(t *testing.T) {
 		"one of ours":                {[]string{"HOME=/h", "XDG_STATE_HOME=/s", "HOOKFABRIC_STATE=/o"}, "/o/agentshim.sock", true},
 		"one that is relative":       {[]string{"HOME=/h", "HOOKFABRIC_STATE=o"}, "o/agentshim.sock", false},
 		"one socket":                 {[]string{"HOME=/h", "HOOKFABRIC_SOCKET=/x/s"}, "/x/s", true},
+		"one folder twice":           {[]string{"HOME=/h", "HOOKFABRIC_STATE=/o", "HOOKFABRIC_STATE=/p"}, "/o/agentshim.sock", true},
+		"a folder, or none":          {[]string{"HOME=/h", "HOOKFABRIC_STATE=", "HOOKFABRIC_STATE=/p"}, "/h/.local/state/hookfabric/agentshim.sock", true},
 		"nothing":                    {nil, "", false},
 		"a time":                     {[]string{"HOME=/h", "HOOKFABRIC_TIMEOUT=1s"}, "", false},
 		"credentials somewhere else": {[]string{"HOME=/h", "HOOKFABRIC_CREDS=x"}, "/h/.local/state/hookfabric/agentshim.sock", false},

@@ -2,34 +2,22 @@
 
 package early
 
-import (
-	"syscall"
-	"unsafe"
-)
-
 // A line is a connection to the daemon.
 type line struct{ fd int }
 
 // dial reaches a daemon that is this user's or root's.
 func dial(socket string) (l line, ok bool) {
-	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
-	if err != nil {
+	if l.fd, ok = connect(socket); !ok {
 		return l, false
 	}
-	l.fd = fd
-	if err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: socket}); err != nil {
-		l.close()
-		return l, false
-	}
-	peer, err := syscall.GetsockoptUcred(fd, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	if err != nil || int(peer.Uid) != syscall.Geteuid() && peer.Uid != 0 {
+	if !friend(l.fd) {
 		l.close()
 		return l, false
 	}
 	return l, true
 }
 
-func (l line) close() { _ = syscall.Close(l.fd) }
+func (l line) close() { closeFile(l.fd) }
 
 // Why the daemon did not answer.
 const (
@@ -65,14 +53,14 @@ func (l line) ask(request []byte, c *clock, silence, deadline int64) (a answer, 
 // send sends a message.
 func (l line) send(data []byte, c *clock, until int64) bool {
 	for len(data) > 0 {
-		n, err := syscall.SendmsgN(l.fd, data, nil, nil, syscall.MSG_NOSIGNAL)
+		n, errno := sendNow(l.fd, data)
 		switch {
-		case again(err):
+		case again(errno):
 			if !wait(l.fd, pollOut, until-c.elapsed()) {
 				return false
 			}
 			continue
-		case err != nil:
+		case errno != 0:
 			return false
 		}
 		data = data[n:]
@@ -100,50 +88,17 @@ func (l line) read(n int, c *clock, until int64) (data []byte, ok bool) {
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
 		}
-		m, err := syscall.Read(l.fd, data[len(data):min(cap(data), n)])
+		m, errno := readNow(l.fd, data[len(data):min(cap(data), n)])
 		switch {
-		case again(err):
+		case again(errno):
 			if !wait(l.fd, pollIn, until-c.elapsed()) {
 				return nil, false
 			}
 			continue
-		case err != nil || m == 0:
+		case errno != 0 || m == 0:
 			return nil, false
 		}
 		data = data[:len(data)+m]
 	}
 	return data, true
-}
-
-// again reports whether a system call is to be made again, when it is ready.
-func again(err error) bool {
-	return err == syscall.EAGAIN || err == syscall.EINTR //nolint:errorlint // a system call returns the number itself, and package errors would come later
-}
-
-// What is waited for.
-const (
-	pollIn  = 1
-	pollOut = 4
-)
-
-// wait waits until a file is ready, for so many nanoseconds.
-func wait(fd int, events int16, left int64) bool {
-	end := monotonic() + left
-	for {
-		if left = end - monotonic(); left <= 0 {
-			return false
-		}
-		polled := struct {
-			fd              int32
-			events, revents int16
-		}{fd: int32(fd), events: events}
-		limit := syscall.NsecToTimespec(left)
-		n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&polled)), 1, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
-		switch {
-		case errno == 0 && n > 0:
-			return true
-		case errno != 0 && errno != syscall.EINTR:
-			return false
-		}
-	}
 }
