@@ -119,7 +119,12 @@ func saying(c *cobra.Command) func(flag string, do func()) {
 
 // runCommand runs a scenario from a file.
 func runCommand() *cobra.Command {
-	c := &cobra.Command{Use: "run FILE", Short: "Run the scenario in a YAML file", Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "run FILE", Short: "Run the scenario in a YAML file", Args: func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usage{errors.New("say which scenario: loadtest run FILE")}
+		}
+		return nil
+	}}
 	c.RunE = running(c, func(args []string) (*scenario.Scenario, error) {
 		body, err := os.ReadFile(args[0])
 		if err != nil {
@@ -134,6 +139,7 @@ func runCommand() *cobra.Command {
 func running(c *cobra.Command, read func(args []string) (*scenario.Scenario, error)) func(*cobra.Command, []string) error {
 	f := new(measuring)
 	f.outputs(c)
+	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 even if a budget is exceeded; a wrong answer fails all the same")
 	change := changing(c)
 	return func(c *cobra.Command, args []string) error {
 		s, err := read(args)

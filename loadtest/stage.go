@@ -38,7 +38,7 @@ func flags(c *cobra.Command) *measuring {
 	f.outputs(c)
 	c.Flags().IntVar(&f.reps, "reps", 0, "how often to measure everything (0: as often as its intervals need)")
 	c.Flags().BoolVar(&f.quick, "quick", false, "measure briefly: to see that it works, not to read the figures")
-	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 even if a budget is exceeded")
+	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 even if a budget is exceeded; a wrong answer fails all the same")
 	return f
 }
 
@@ -149,10 +149,16 @@ func (f *measuring) finish(c *cobra.Command, r outcome) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if !r.OK() && !f.noFail {
+	if !r.OK() && !f.forgives(r) {
 		return errBudget
 	}
 	return nil
+}
+
+// forgives reports whether r's budgets are not to be kept. A wrong answer is never forgiven.
+func (f *measuring) forgives(r outcome) bool {
+	d, ok := r.(documented)
+	return f.noFail && (!ok || !slices.ContainsFunc(d.Result().Checks, func(c result.Check) bool { return !c.OK() }))
 }
 
 // drawn writes the page and the pictures that were asked for.

@@ -56,3 +56,17 @@ func TestAResultThatContradictsItselfIsAnError(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 }
+
+func TestAWrongAnswerIsNeverForgiven(t *testing.T) {
+	slow := result.Document{Figures: []result.Figure{result.Figure{Low: 2, High: 3}.Within(1)}}
+	wrong := result.Document{Checks: []result.Check{{Seen: 1, Wrong: 1}}}
+	for _, noFail := range []bool{false, true} {
+		f := measuring{noFail: noFail}
+		if f.forgives(&wrong) {
+			t.Errorf("a wrong answer is forgiven with --no-fail=%v", noFail)
+		}
+		if f.forgives(&slow) != noFail {
+			t.Errorf("slowness is forgiven with --no-fail=%v", f.forgives(&slow))
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package saturate
+
+import (
+	"context"
+	"maps"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The test program is the processes, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "role" {
+		starts := roles.All()
+		maps.Copy(starts, fleet.Roles())
+		if err := proc.Serve(context.Background(), starts[os.Args[2]], os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestASearchOnARealFabric looks whether every answer is right at each load, and
+// whether all of them are told of, never how high the knee is.
+func TestASearchOnARealFabric(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether a fabric under growing load answers right stays untested")
+	}
+	s, err := scenario.Shipped(scenario.Saturate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Agents, s.Connections, s.Warm, s.Shares.Rewrite = 20, 2, 0, 0.3
+	second := schema.Duration(time.Second)
+	s.Knee.From, s.Knee.Most, s.Knee.Step = 40, 40, second
+	s.Knee.Floor, s.Knee.Answered = 10*second, 0.5 // a busy machine is no fault
+	d, err := Run(t.Context(), s, fleet.Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.OK() || len(d.Checks) == 0 {
+		t.Errorf("%+v", d.Checks)
+	}
+	if err := d.Sound(); err != nil {
+		t.Error(err)
+	}
+	if len(d.Tables[0].Rows) != firsts+1 || d.Figures[0].Value != 40 {
+		t.Errorf("%+v, %+v", d.Figures, d.Tables)
+	}
+}
