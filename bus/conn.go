@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"strings"
@@ -13,16 +14,29 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// How a connection keeps itself alive. A lost server is tried again for ever,
-// about every 200 to 400 ms, so that thousands of clients do not come back at
-// the same instant; a server that stopped answering is given up after 20 to 30 s.
+// How a connection keeps itself alive. A lost server is tried again for ever: first
+// about every 200 to 400 ms, as a restart takes no longer, and then less and less
+// often. Thousands of clients that come back at the same time need longer than one
+// attempt may take, and would keep the server busy with attempts that were given up.
+// A server that stopped answering is given up after 20 to 30 s.
 const (
-	reconnectWait   = 200 * time.Millisecond
-	reconnectJitter = 200 * time.Millisecond
-	tlsJitter       = 500 * time.Millisecond
-	pingEvery       = 10 * time.Second
-	dialTimeout     = 2 * time.Second
+	reconnectWait  = 200 * time.Millisecond
+	reconnectSoon  = 5 // attempts
+	reconnectLimit = 4 * time.Second
+	pingEvery      = 10 * time.Second
+	dialTimeout    = 2 * time.Second
 )
+
+// reconnectDelay is how long to wait after so many attempts at all servers: at
+// random, up to twice its least, so that clients do not come at the same instant.
+func reconnectDelay(attempts int) time.Duration {
+	least := reconnectWait
+	for ; attempts > reconnectSoon && least < reconnectLimit/2; attempts-- {
+		least = least * 3 / 2
+	}
+	least = min(least, reconnectLimit/2)
+	return least + rand.N(least)
+}
 
 // DefaultURL is where the broker of this machine listens.
 const DefaultURL = nats.DefaultURL
@@ -158,7 +172,7 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 	}
 	opts := []nats.Option{
 		nats.Name(name), nats.Timeout(timeout), nats.RetryOnFailedConnect(o.Retry),
-		nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectJitter, tlsJitter),
+		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay),
 		nats.ReconnectBufSize(-1), nats.ReconnectOnFlusherError(), nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2),
 		nats.SetCustomDialer(&gatheringDialer{net.Dialer{Timeout: timeout}}), nats.FlusherTimeout(0),
