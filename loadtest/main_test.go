@@ -219,8 +219,7 @@ func testScale(t *testing.T, parts []string) {
 		}
 	}
 	u := r.Units
-	if slices.Contains(parts, "hooks") && (u.LocalCall <= 0 || u.RemoteCall <= 0 || u.WorkerCall <= 0) ||
-		slices.Contains(parts, "units") && (u.Call <= 0 || u.Wire < 1024 || u.WorkerWire < 1024 || u.Writes <= 0) {
+	if slices.Contains(parts, "units") && (u.Call <= 0 || u.LocalCall <= 0 || u.RemoteCall <= 0 || u.WorkerCall <= 0 || u.Wire < 1024 || u.WorkerWire < 1024 || u.Writes <= 0) {
 		t.Errorf("units that can not be: %+v\n%s", u, out)
 	}
 }
@@ -281,5 +280,23 @@ func TestState(t *testing.T) {
 	}
 	if len(r.Failures) > 0 || len(r.Rows) == 0 || r.Others == nil || r.Others.Start <= 0 || r.Broadcast == nil || !r.Broadcast.OK() {
 		t.Errorf("a run that can not be: %+v", r)
+	}
+}
+
+// TestModel reckons with what a scale run wrote, and refuses what none wrote.
+func TestModel(t *testing.T) {
+	out, err := loadtest(t, "model", "--agents", "2000000", "--calls-per-minute", "3")
+	if err != nil || !strings.Contains(out, "2,000,000 agents") || !strings.Contains(out, "100,000 /s") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	file := filepath.Join(t.TempDir(), "other.json")
+	if err := os.WriteFile(file, []byte(`{"scenario":"bench"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadtest(t, "model", "--units", file); err == nil || exitCode(err) != 1 {
+		t.Errorf("the units of a bench gave %v", err)
+	}
+	if _, err := loadtest(t, "model", "--busy", "2"); err == nil || exitCode(err) != 2 {
+		t.Errorf("machines that are busier than they can be gave %v", err)
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 )
@@ -29,9 +32,9 @@ func (o *Options) agents(ctx context.Context, r *Report) error {
 		if err := s.crowd.Ask(ctx, roles.CrowdRequest{Open: min(shared, most) - 1}, nil); err != nil {
 			return err
 		}
-		t := result.Table{Title: "What agents take of the broker", Columns: []string{"agents", "connections", "heap for each further agent", "memory for each further agent", "series in /metrics"},
-			Note: "heap is what is in use after the garbage was collected, memory what the machine has given the process; the connections are there from the beginning"}
-		g := &growth{part: "agents", title: "Agents that ask in turn", of: "agents", note: fmt.Sprintf("%d callers; one hook inside the broker, and delivery", many)}
+		t := result.Table{Title: "What agents take of the broker", Columns: []string{"agents", "connections", "heap for each further agent", "series in /metrics"},
+			Note: "heap is what is in use after the garbage was collected; connections that are used for the first time are in it, too"}
+		g := &growth{part: "agents", title: "Agents that ask in turn", of: "agents", note: fmt.Sprintf("%d callers; one hook inside the broker, and delivery; up to %d agents have a connection each, more share so many: over few connections several messages travel in one read or write, which is what is cheaper at the first steps", many, shared)}
 		one := &series{}
 		g.all = []*series{one}
 		first, err := look(ctx, s.broker)
@@ -56,8 +59,31 @@ func (o *Options) agents(ctx context.Context, r *Report) error {
 		}
 		g.tell(r)
 		r.Tables = append(r.Tables, t)
-		return nil
+		r.Units.Cursor, r.Units.Seen, err = s.kept(ctx)
+		return err
 	})
+}
+
+// kept is how many bytes an agent takes in the buckets of cursors and of who was seen.
+func (s *stand) kept(ctx context.Context) (cursor, seen float64, err error) {
+	nc, err := bus.Connect(ctx, bus.Options{URL: s.nats, Name: "loadtest scale"})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return 0, 0, fmt.Errorf("looking at the buckets: %w", err)
+	}
+	for bucket, to := range map[string]*float64{"hook_sequences": &cursor, "hook_agents": &seen} {
+		stream, err := js.Stream(ctx, "KV_"+bucket)
+		if err != nil {
+			return 0, 0, fmt.Errorf("looking at the bucket %s: %w", bucket, err)
+		}
+		state := stream.CachedInfo().State
+		*to = float64(state.Bytes) / float64(max(state.Msgs, 1))
+	}
+	return cursor, seen, nil
 }
 
 // settled has every agent ask once and says what the broker takes then, next to what
@@ -73,6 +99,5 @@ func (s *stand) settled(ctx context.Context, q roles.CrowdRequest, before roles.
 		return nil, now, err
 	}
 	series, _, err := s.metrics(ctx)
-	each := func(a, b float64) string { return size((b - a) / float64(q.Agents-known)) }
-	return []string{grouped(q.Agents), grouped(q.Connections), each(float64(before.Heap), float64(now.Heap)), each(before.Resident, now.Resident), grouped(series)}, now, err
+	return []string{grouped(q.Agents), grouped(q.Connections), size((float64(now.Heap) - float64(before.Heap)) / float64(q.Agents-known)), grouped(series)}, now, err
 }

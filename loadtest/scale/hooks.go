@@ -39,8 +39,6 @@ func (o *Options) hooks(ctx context.Context, r *Report) error {
 		if err := o.repeated(ctx, g); err != nil {
 			return err
 		}
-		r.Units.LocalCall = in.median(0, broker)
-		r.Units.RemoteCall, r.Units.WorkerCall = of.median(0, broker), of.median(0, ofWorker)
 		g.tell(r)
 		return nil
 	})

@@ -38,17 +38,19 @@ func kinds() []kind {
 	warm := named{"asked before", roles.CrowdRequest{Tool: hit, Hooks: 1}}
 	cold := named{"a new tool each time", roles.CrowdRequest{Tool: hit, Hooks: 1, Fresh: roles.FreshTool}}
 	return []kind{
-		{"of all agents", global, []named{warm, cold}},
+		{"of all agents, by tools' names", func(n int) string { return global(n, "miss-%d|other-%d") }, []named{warm, cold}},
+		{"of all agents, by globs", func(n int) string { return global(n, "*miss-%d|*other-%d") }, []named{cold}},
 		{"one for each agent", ofAgents, []named{warm, cold,
 			{"a new agent each time", roles.CrowdRequest{Tool: hit, Fresh: roles.FreshAgent}}}},
 	}
 }
 
-// global is n hooks of all agents; the one in the middle is asked.
-func global(n int) string {
+// global is n hooks of all agents, with matchers of that form; the one in the middle
+// is asked.
+func global(n int, form string) string {
 	lines := make([]string, n)
 	for i := range lines {
-		lines[i] = hookYAML(fmt.Sprintf("h%d", i), fmt.Sprintf("miss-%d|other-%d-*", i, i), schema.DefaultPool)
+		lines[i] = hookYAML(fmt.Sprintf("h%d", i), fmt.Sprintf(form, i, i), schema.DefaultPool)
 	}
 	lines[n/2] = hookYAML("match", hit+"*", schema.DefaultPool)
 	return hooksYAML(lines)
@@ -69,16 +71,16 @@ func (o *Options) matchers(ctx context.Context, r *Report) (err error) {
 	var all stands
 	defer func() { err = errors.Join(err, all.stop()) }()
 	g := &growth{part: "matchers", title: "Hooks in the configuration, of which one matches", of: "hooks in the configuration",
-		note: "one caller; a plan is kept for each way in which agents are named, event and tool: what is asked before finds it, what is new has it made"}
+		note: "one caller; what was asked before finds its plan, what is new has it made: tools and agents are looked up by name, or by what globs begin with; these globs begin with a star, so that each is tried"}
 	t := result.Table{Title: "What a configuration takes", Columns: []string{"hooks", "file", "apply [95 %]", "broker's heap for each further hook", "series in /metrics", "a look at them takes"}}
-	for _, k := range kinds() {
+	for i, k := range kinds() {
 		of := make([]*series, len(k.asks))
-		for i, a := range k.asks {
-			of[i] = &series{name: k.name + ", " + a.name}
+		for j, a := range k.asks {
+			of[j] = &series{name: k.name + ", " + a.name}
 		}
 		var smallest facts
-		for i, n := range o.Matchers {
-			s, err := o.stand(ctx, fmt.Sprintf("matchers-%s-%d", k.name[:3], n), k.hooks(n))
+		for at, n := range o.Matchers {
+			s, err := o.stand(ctx, fmt.Sprintf("matchers-%d-%d", i, n), k.hooks(n))
 			if err != nil {
 				return err
 			}
@@ -94,7 +96,7 @@ func (o *Options) matchers(ctx context.Context, r *Report) (err error) {
 			if err != nil {
 				return err
 			}
-			if i == 0 {
+			if at == 0 {
 				smallest = f
 			}
 			t.Rows = append(t.Rows, f.row(k.name, n, o.Matchers[0], smallest))

@@ -17,7 +17,8 @@ const (
 	// filled, and each of the other agents gets so many of them.
 	fillers  = 64
 	perAgent = 20
-	// mostOwn is how many items may wait for one agent.
+	// mostOwn is how many items may wait for one agent; so that the last of them are
+	// not refused while others are on their way, a few less do.
 	mostOwn = 10_000
 	// notNow is the tool after which the agent's own items may come: never here.
 	notNow = "Never"
@@ -31,7 +32,7 @@ func (o *Options) pending(ctx context.Context, r *Report) (err error) {
 		note: fmt.Sprintf("one caller, and no call is given any: those of others never are, and the agent's own are for after another tool; of those at most %s may wait", grouped(mostOwn))}
 	others, own := &series{name: "for others"}, &series{name: "for the agent, not now"}
 	g.all = []*series{others, own}
-	t := result.Table{Title: "What items that wait take of the broker", Columns: []string{"items for others", "heap for each", "memory for each", "put into the queue", "a broker is ready again after"}}
+	t := result.Table{Title: "What items that wait take of the broker", Columns: []string{"items for others", "heap for each", "memory for each", "put into the queue", "broker's CPU for each", "a broker is ready again after"}}
 	for _, n := range o.Pending {
 		s, err := o.stand(ctx, fmt.Sprintf("pending-%d", n), "presets: [delivery]\n")
 		if err != nil {
@@ -86,21 +87,22 @@ func (s *stand) fill(ctx context.Context, n int, r *Report) ([]string, error) {
 	}
 	up := time.Since(began).Seconds()
 	if n <= mostOwn {
-		if _, err := s.put(ctx, state.Telling{Calls: n, Prefix: "mine-", Agents: 1, Matcher: notNow}); err != nil {
+		if _, err := s.put(ctx, state.Telling{Calls: min(n, mostOwn-fillers), Prefix: "mine-", Agents: 1, Matcher: notNow}); err != nil {
 			return nil, err
 		}
 	}
 	if n == 0 {
 		r.Units.Start = up
-		return []string{"0", "–", "–", "–", micros(up)}, nil
+		return []string{"0", "–", "–", "–", "–", micros(up)}, nil
 	}
 	each := func(a, b float64) float64 { return (b - a) / float64(n) }
 	heap := each(float64(before.Heap), float64(after.Heap))
+	r.Units.ItemCPU = after.Before.Since(before.After).CPU.Std().Seconds() / float64(n)
 	r.Units.Item, r.Units.ItemStart = heap, max(up-r.Units.Start, 0)/float64(n)
 	name := "pending: " + counted(n, "item", "items")
 	r.Figures = append(r.Figures, result.Figured(name+", heap of the broker for each", "B", result.Lower, []float64{heap}),
 		result.Figured(name+", a broker is ready again", "s", result.Lower, []float64{up}))
-	return []string{grouped(n), size(heap), size(each(before.Resident, after.Resident)), fmt.Sprintf("%.0f /s", rate), micros(up)}, nil
+	return []string{grouped(n), size(heap), size(each(before.Resident, after.Resident)), fmt.Sprintf("%.0f /s", rate), micros(r.Units.ItemCPU), micros(up)}, nil
 }
 
 // put puts items into the queue, and says how many per second that were.

@@ -47,9 +47,11 @@ func (o *Options) wires(ctx context.Context, s *stand, r *Report) error {
 }
 
 func (o *Options) counted(ctx context.Context, s *stand, r *Report, crew *proc.Crew, agents, workers *wire) error {
-	if _, err := crew.Start(ctx, roles.HookWorker, roles.WorkerConfig{NATS: workers.url(), Pool: remote}, nil); err != nil {
+	worker, err := crew.Start(ctx, roles.HookWorker, roles.WorkerConfig{NATS: workers.url(), Pool: remote}, nil)
+	if err != nil {
 		return err
 	}
+	s.worker = worker
 	crowd, err := crew.Start(ctx, roles.Crowd, roles.CrowdConfig{NATS: agents.url(), Prefix: "agent-"}, nil)
 	if err != nil {
 		return err
@@ -57,12 +59,17 @@ func (o *Options) counted(ctx context.Context, s *stand, r *Report, crew *proc.C
 	if err := crowd.Ask(ctx, roles.CrowdRequest{Open: 1}, nil); err != nil {
 		return err
 	}
-	t := result.Table{Title: "What one call takes", Columns: []string{"call", "on the wire to the agent", "on the wire to the worker", "broker's CPU with 16 callers"}, Note: "bytes of both directions, above TCP; an event of 1 KiB"}
+	t := result.Table{Title: "What one call takes", Columns: []string{"call", "on the wire to the agent", "on the wire to the worker", "broker's CPU", "worker's CPU"}, Note: "bytes of both directions, above TCP, of an event of 1 KiB; CPU time where 16 callers ask, as a busy fabric has it, and not one"}
+	u := &r.Units
 	for _, c := range []struct {
-		name, tool string
-		hooks      int
-		wire, more *float64
-	}{{"no hook matches", "none", 0, &r.Units.Wire, nil}, {"1 hook inside broker", "local", 1, nil, nil}, {"1 hook of a remote pool", remote, 1, nil, &r.Units.WorkerWire}} {
+		name, tool               string
+		hooks                    int
+		broker, worker, at, more *float64
+	}{
+		{"no hook matches", "none", 0, &u.Call, nil, &u.Wire, nil},
+		{"1 hook inside broker", "local", 1, &u.LocalCall, nil, nil, nil},
+		{"1 hook of a remote pool", remote, 1, &u.RemoteCall, &u.WorkerCall, nil, &u.WorkerWire},
+	} {
 		q := roles.CrowdRequest{Tool: c.tool, Hooks: c.hooks}
 		if err := crowd.Ask(ctx, q, nil); err != nil {
 			return err
@@ -82,13 +89,12 @@ func (o *Options) counted(ctx context.Context, s *stand, r *Report, crew *proc.C
 		if err != nil {
 			return err
 		}
-		if c.wire != nil {
-			*c.wire, r.Units.Call = toAgent, got.broker
+		for to, value := range map[*float64]float64{c.broker: got.broker, c.worker: got.worker, c.at: toAgent, c.more: toWorker} {
+			if to != nil {
+				*to = value
+			}
 		}
-		if c.more != nil {
-			*c.more = toWorker
-		}
-		t.Rows = append(t.Rows, []string{c.name, size(toAgent), size(toWorker), micros(got.broker)})
+		t.Rows = append(t.Rows, []string{c.name, size(toAgent), size(toWorker), micros(got.broker), micros(got.worker)})
 		r.Figures = append(r.Figures, result.Figured("units: "+c.name+", bytes on the wire to the agent", "B", result.Lower, []float64{toAgent}),
 			result.Figured("units: "+c.name+", broker's CPU with 16 callers", "s", result.Lower, []float64{got.broker}))
 	}
