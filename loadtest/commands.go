@@ -52,6 +52,7 @@ func commands() *cobra.Command {
 	root.AddCommand(
 		benchCommand(),
 		scaleCommand(),
+		modelCommand(),
 		crashCommand(),
 		stateCommand(),
 		shimCommand(),

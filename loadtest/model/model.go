@@ -1,0 +1,222 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hookfabric/hookfabric/loadtest/result"
+)
+
+// A Fleet is what a fabric is to bear. It is a guess that everybody has to replace
+// by what is known of his own agents; see [Default] for ours.
+type Fleet struct {
+	// Agents are those that are at work at the same time.
+	Agents float64
+	// CallsPerMinute is how many events one of them asks about.
+	CallsPerMinute float64
+	// Local and Remote are the parts of the calls with a hook inside the broker and
+	// with a hook of a remote pool; the rest matches no hook.
+	Local, Remote float64
+	// HookTime is the CPU time, in seconds, that a hook of a remote pool needs itself.
+	HookTime float64
+	// Injections is how many items one agent is sent in an hour, Pending how many wait
+	// for it on average.
+	Injections, Pending float64
+	// AgentsPerHost share a connection, by the daemon of their host.
+	AgentsPerHost float64
+	// Cores are those of the machine of one broker or worker, Busy which part of them
+	// is to be used at most. A broker that is alone uses all of them.
+	Cores, Busy float64
+	// Memory is what a broker may take of it, in bytes.
+	Memory float64
+}
+
+// Default is a million agents that each make a tool call in twenty seconds, before
+// and after which hooks are asked: most of them inside the broker or not at all.
+func Default() Fleet {
+	return Fleet{
+		Agents: 1_000_000, CallsPerMinute: 6, Local: 0.5, Remote: 0.2, HookTime: 0.001, Injections: 2, Pending: 0.1,
+		AgentsPerHost: 20, Cores: 8, Busy: 0.5, Memory: 1 << 30,
+	}
+}
+
+// Check says what is wrong with a fleet.
+func (f Fleet) Check() error {
+	switch {
+	case !(f.Agents > 0 && f.CallsPerMinute > 0 && f.AgentsPerHost >= 1 && f.Cores > 0 && f.Memory > 0):
+		return fmt.Errorf("agents, calls per minute, cores and memory must be more than 0, agents per host 1 or more")
+	case !(f.Busy > 0 && f.Busy <= 1):
+		return fmt.Errorf("the part of the processors that may be used is %v; write one above 0, up to 1", f.Busy)
+	case !(f.Local >= 0 && f.Remote >= 0 && f.Local+f.Remote <= 1):
+		return fmt.Errorf("the parts of calls with hooks inside the broker (%v) and of remote pools (%v) must be 0 or more, and together 1 at most", f.Local, f.Remote)
+	case !(f.HookTime >= 0 && f.Injections >= 0 && f.Pending >= 0):
+		return fmt.Errorf("times and numbers of items can not be below 0")
+	}
+	return nil
+}
+
+// Bounds of this release, which the model holds fleets against.
+const (
+	// mostItems wait in one fabric, and the cursors of its agents have so much room.
+	mostItems   = 1_000_000
+	cursorBytes = 256 << 20
+	// listedBytes is the room of the list of agents that were seen lately, and
+	// seenEvery how often each broker writes there of each agent, in seconds.
+	listedBytes = 16 << 20
+	seenEvery   = 120
+	// mostConnections is how many clients one NATS server takes unless it is told
+	// otherwise.
+	mostConnections = 64 << 10
+	// writesPerItem are those to the items' stream: it is put there, and it ends. With
+	// another stream, of the same rate, it is claimed, and acknowledged with the next
+	// claim or by itself.
+	writesPerItem = 2
+)
+
+// calls is how many events one agent asks about in a second.
+func (f Fleet) calls() float64 { return f.CallsPerMinute / 60 }
+
+// perCall is the broker's CPU time for a call of this mixture.
+func (f Fleet) perCall(u *Units) float64 {
+	return (1-f.Local-f.Remote)*u.Call + f.Local*u.LocalCall + f.Remote*u.RemoteCall
+}
+
+// items is how many of them one agent is sent in a second.
+func (f Fleet) items() float64 { return f.Injections / 3600 }
+
+// cpu is the broker's CPU time for one agent, in each second. That an item is claimed
+// is taken to be as dear as that it is put into the queue.
+func (f Fleet) cpu(u *Units) float64 { return f.calls()*f.perCall(u) + 2*f.items()*u.ItemCPU }
+
+// A Limit is what stops a single fabric from growing.
+type Limit struct {
+	// What is met, and at how many Agents.
+	What   string
+	Agents float64
+	// Sum shows the arithmetic, Then what is to be done about it.
+	Sum, Then string
+}
+
+// Limits are in the order in which they are met.
+func (f Fleet) Limits(u *Units) []Limit {
+	memory := u.Agent + f.Pending*u.Item
+	all := []Limit{
+		{
+			"the CPU of one broker", f.Cores * f.Busy / f.cpu(u),
+			fmt.Sprintf("%g cores × %g : %s for each agent and second", f.Cores, f.Busy, seconds(f.cpu(u))),
+			"more brokers: they share the events, and none needs to know which",
+		},
+		{
+			"the writes of the items' stream", f.Busy * u.Writes / (writesPerItem * f.items()),
+			fmt.Sprintf("%g × %s : (%d × %s for each agent)", f.Busy, rate(u.Writes), writesPerItem, rate(f.items())),
+			"faster disks, --sync, or fabrics of their own for parts of the agents",
+		},
+		{
+			"the memory of every broker, which mirrors what is known of all agents", f.Memory / 2 / memory,
+			fmt.Sprintf("%s : 2 : (%s + %g × %s for each agent)", bytes(f.Memory), bytes(u.Agent), f.Pending, bytes(u.Item)),
+			"a higher GOMEMLIMIT, then fabrics of their own",
+		},
+		{
+			"the room for agents' cursors", cursorBytes / u.Cursor,
+			fmt.Sprintf("%s : %s for each agent", bytes(cursorBytes), bytes(u.Cursor)),
+			"fabrics of their own for parts of the agents",
+		},
+		{
+			"the items that may wait", mostItems / f.Pending,
+			fmt.Sprintf("%s : %g for each agent", grouped(mostItems), f.Pending),
+			"fabrics of their own; above it the queue refuses, and says so",
+		},
+		{
+			"the list of agents that were seen lately", listedBytes / u.Seen,
+			fmt.Sprintf("%s : %s for each agent", bytes(listedBytes), bytes(u.Seen)),
+			"nothing: it forgets who was silent for the longest, and no call depends on it",
+		},
+		{
+			"the clients of one NATS server", mostConnections * f.AgentsPerHost,
+			fmt.Sprintf("%s × %g agents behind each", grouped(mostConnections), f.AgentsPerHost),
+			"more servers in the cluster, leaf nodes at the sites",
+		},
+	}
+	all = slices.DeleteFunc(all, func(l Limit) bool { return math.IsInf(l.Agents, 0) || math.IsNaN(l.Agents) })
+	slices.SortStableFunc(all, func(a, b Limit) int { return cmp.Compare(a.Agents, b.Agents) })
+	return all
+}
+
+// limits tells of them in a table.
+func (f Fleet) limits(u *Units) result.Table {
+	t := result.Table{
+		Title: "What a single fabric meets first", Columns: []string{"at agents", "what", "calculated as", "then"},
+		Note: "each by itself, were there no other; a fabric is the brokers that share one set of buckets",
+	}
+	for _, l := range f.Limits(u) {
+		t.Rows = append(t.Rows, []string{grouped(l.Agents), l.What, l.Sum, l.Then})
+	}
+	return t
+}
+
+// Cells is how many fabrics the agents need, each with the buckets of its own, so
+// that none meets a limit that more brokers do not move.
+func (f Fleet) Cells(u *Units) float64 {
+	n := 1.0
+	for _, agents := range []float64{
+		f.Busy * u.Writes / (writesPerItem * f.items()), f.Memory / 2 / (u.Agent + f.Pending*u.Item), cursorBytes / u.Cursor, mostItems / f.Pending,
+	} {
+		if agents > 0 && !math.IsInf(agents, 0) && !math.IsNaN(agents) {
+			n = max(n, math.Ceil(f.Agents/agents))
+		}
+	}
+	return n
+}
+
+// Document is the model in tables.
+func (f Fleet) Document(u *Units) *result.Document {
+	d := &result.Document{
+		Title:  fmt.Sprintf("%s agents, calculated from what one costs; nothing here was measured at that size", grouped(f.Agents)),
+		Tables: []result.Table{f.assumed(), f.needed(u), f.limits(u)},
+	}
+	if missing := u.missing(); len(missing) > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("the units lack %v, which are taken to cost nothing: run all parts of scale", missing))
+	}
+	return d
+}
+
+func (f Fleet) assumed() result.Table {
+	return result.Table{Title: "Assumed", Columns: []string{"what", "how much"}, Rows: [][]string{
+		{"agents at work at the same time", grouped(f.Agents)},
+		{"events that one asks about", fmt.Sprintf("%g in a minute", f.CallsPerMinute)},
+		{"of them with a hook inside the broker, of a remote pool", fmt.Sprintf("%g %%, %g %%", 100*f.Local, 100*f.Remote)},
+		{"CPU time that a hook of a remote pool needs itself", seconds(f.HookTime)},
+		{"items sent to one, waiting for one", fmt.Sprintf("%g in an hour, %g", f.Injections, f.Pending)},
+		{"agents that share a connection", fmt.Sprintf("%g", f.AgentsPerHost)},
+		{"a machine has, of which are used at most", fmt.Sprintf("%g cores, %g %%", f.Cores, 100*f.Busy)},
+		{"a broker may take", bytes(f.Memory) + " of memory"},
+	}}
+}
+
+// needed is what all agents together take.
+func (f Fleet) needed(u *Units) result.Table {
+	a, calls, core := f.Agents, f.Agents*f.calls(), f.Cores*f.Busy
+	cells, conns := f.Cells(u), f.Agents/f.AgentsPerHost
+	brokers := math.Ceil(a / cells * f.cpu(u) / core)
+	work := u.WorkerCall + f.HookTime
+	rows := [][]string{
+		{"events", rate(calls), fmt.Sprintf("%s × %g : 60 s", grouped(a), f.CallsPerMinute)},
+		{"brokers' CPU", cores(a * f.cpu(u)), fmt.Sprintf("%s × %s + 2 × %s × %s", rate(calls), seconds(f.perCall(u)), rate(a*f.items()), seconds(u.ItemCPU))},
+		{"workers' CPU", cores(calls * f.Remote * work), fmt.Sprintf("%s × %g × (%s + %s)", rate(calls), f.Remote, seconds(u.WorkerCall), seconds(f.HookTime))},
+		{"worker machines", grouped(math.Ceil(calls * f.Remote * work / core)), fmt.Sprintf("%s : (%g × %g)", cores(calls*f.Remote*work), f.Cores, f.Busy)},
+		{"to and from agents", bytes(calls*u.Wire) + "/s", fmt.Sprintf("%s × %s", rate(calls), bytes(u.Wire))},
+		{"to and from workers", bytes(calls*f.Remote*u.WorkerWire) + "/s", fmt.Sprintf("%s × %g × %s", rate(calls), f.Remote, bytes(u.WorkerWire))},
+		{"fabrics, with buckets of their own", grouped(cells), "the table below: what more brokers do not move"},
+		{"brokers in each of them", grouped(brokers), fmt.Sprintf("%s : (%g × %g)", cores(a/cells*f.cpu(u)), f.Cores, f.Busy)},
+		{"memory of each broker, twice what is held", bytes(2 * a / cells * (u.Agent + f.Pending*u.Item)), fmt.Sprintf("2 × %s × (%s + %g × %s)", grouped(a/cells), bytes(u.Agent), f.Pending, bytes(u.Item))},
+		{"connections in all, one for each host", grouped(conns), fmt.Sprintf("%s : %g", grouped(a), f.AgentsPerHost)},
+		{"memory of the servers for them", bytes(conns * u.Connection), fmt.Sprintf("%s × %s; one for each agent would take %s", grouped(conns), bytes(u.Connection), bytes(a*u.Connection))},
+		{"writes of each items' stream", rate(a / cells * f.items() * writesPerItem), fmt.Sprintf("%s × %s × %d; one takes %s", grouped(a/cells), rate(f.items()), writesPerItem, rate(u.Writes))},
+		{"writes of who was seen, in each fabric", rate(brokers * a / cells / seenEvery), fmt.Sprintf("%s brokers × %s : %d s, to memory", grouped(brokers), grouped(a/cells), seenEvery)},
+		{"CPU time until all are back after a fabric was restarted", seconds(conns / cells * u.Return), fmt.Sprintf("%s connections × %s, on all of its cores together", grouped(conns/cells), seconds(u.Return))},
+		{"a broker is ready again after", seconds(u.Start + a/cells*f.Pending*u.ItemStart), fmt.Sprintf("%s + %s items × %s", seconds(u.Start), grouped(a/cells*f.Pending), seconds(u.ItemStart))},
+	}
+	return result.Table{Title: "Needed", Columns: []string{"what", "how much", "calculated as"}, Rows: rows}
+}

@@ -1,0 +1,144 @@
+package model
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// simple are units that can be reckoned with in the head.
+func simple() Units {
+	return Units{
+		Call: 10e-6, LocalCall: 20e-6, RemoteCall: 40e-6, WorkerCall: 20e-6, Wire: 1024, WorkerWire: 2048,
+		Agent: 1024, Connection: 4096, Item: 2048, ItemCPU: 100e-6, Cursor: 256, Seen: 128, Writes: 1000,
+		Connect: 100e-6, Return: 200e-6, Start: 1, ItemStart: 1e-5,
+	}
+}
+
+func small() Fleet {
+	return Fleet{
+		Agents: 6000, CallsPerMinute: 10, Local: 0.5, Remote: 0.25, HookTime: 80e-6, Injections: 3.6, Pending: 1,
+		AgentsPerHost: 10, Cores: 4, Busy: 0.5, Memory: 1 << 30,
+	}
+}
+
+func TestWhatIsNeededIsTheSum(t *testing.T) {
+	u := simple()
+	d := small().Document(&u)
+	got := map[string]string{}
+	for _, row := range d.Tables[1].Rows {
+		got[row[0]] = row[1]
+	}
+	for what, want := range map[string]string{
+		"events": "1,000 /s", // 6000 × 10 : 60
+		// 1000 × (10 : 4 + 20 : 2 + 40 : 4) µs, and 6 items per second twice 100 µs
+		"brokers' CPU":                                             "0.0237 cores",
+		"workers' CPU":                                             "0.025 cores", // 250 × 100 µs
+		"worker machines":                                          "1",
+		"to and from agents":                                       "1000 KiB/s",
+		"to and from workers":                                      "500 KiB/s",
+		"fabrics, with buckets of their own":                       "1",
+		"brokers in each of them":                                  "1",
+		"memory of each broker, twice what is held":                "35.2 MiB", // 2 × 6000 × 3 KiB
+		"connections in all, one for each host":                    "600",
+		"memory of the servers for them":                           "2.34 MiB",
+		"writes of each items' stream":                             "12 /s",
+		"writes of who was seen, in each fabric":                   "50 /s",
+		"CPU time until all are back after a fabric was restarted": "120 ms",
+		"a broker is ready again after":                            "1.06 s",
+	} {
+		if got[what] != want {
+			t.Errorf("%s: %q where %q is due", what, got[what], want)
+		}
+	}
+	if len(d.Notes) > 0 {
+		t.Errorf("notes of units that are all there: %q", d.Notes)
+	}
+}
+
+func TestTheFirstLimitStandsFirst(t *testing.T) {
+	u := simple()
+	u.Writes = 0.01 // the slowest disk there is
+	all := small().Limits(&u)
+	if !strings.Contains(all[0].What, "writes") || !slices.IsSortedFunc(all, func(a, b Limit) int { return int(a.Agents - b.Agents) }) {
+		t.Errorf("the limits are %+v", all)
+	}
+	// 0.5 × 0.01 : (2 × 0.001) = 2.5 agents for each fabric
+	if got := small().Cells(&u); got != 2400 {
+		t.Errorf("%v fabrics are needed", got)
+	}
+}
+
+func TestWhatNobodyUsesIsNoLimit(t *testing.T) {
+	f, u := small(), simple()
+	f.Injections, f.Pending = 0, 0
+	for _, l := range f.Limits(&u) {
+		if strings.Contains(l.What, "items") {
+			t.Errorf("a fleet without items meets %+v", l)
+		}
+	}
+}
+
+// More of anything never takes less.
+func TestMoreTakesMore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, u := small(), simple()
+		f.Agents = rapid.Float64Range(1, 1e7).Draw(t, "agents")
+		f.Pending = rapid.Float64Range(0, 10).Draw(t, "pending")
+		f.Injections = rapid.Float64Range(0, 100).Draw(t, "injections")
+		more := f
+		more.Agents *= rapid.Float64Range(1, 100).Draw(t, "times")
+		cells := f.Cells(&u)
+		if more.Cells(&u) < cells || cells < 1 {
+			t.Fatalf("%v agents need %v fabrics, %v need %v", f.Agents, cells, more.Agents, more.Cells(&u))
+		}
+		for _, l := range f.Limits(&u) {
+			if l.Agents <= 0 {
+				t.Fatalf("a limit that can not be: %+v", l)
+			}
+		}
+	})
+}
+
+func TestUnitsThatAreMissingAreNamed(t *testing.T) {
+	u := simple()
+	u.Wire = 0
+	if d := small().Document(&u); len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "[wire]") {
+		t.Errorf("the notes are %q", d.Notes)
+	}
+	if m := Measured(); len(m.missing()) > 0 {
+		t.Errorf("what comes along lacks %v", m.missing())
+	}
+}
+
+func TestFleetsThatCanNotBe(t *testing.T) {
+	if err := Default().Check(); err != nil {
+		t.Error(err)
+	}
+	for i, change := range []func(*Fleet){
+		func(f *Fleet) { f.Agents = 0 }, func(f *Fleet) { f.CallsPerMinute = -1 }, func(f *Fleet) { f.AgentsPerHost = 0.5 },
+		func(f *Fleet) { f.Busy = 1.1 }, func(f *Fleet) { f.Local, f.Remote = 0.6, 0.6 }, func(f *Fleet) { f.Pending = -1 },
+	} {
+		f := Default()
+		change(&f)
+		if f.Check() == nil {
+			t.Errorf("number %d was taken: %+v", i, f)
+		}
+	}
+}
+
+func TestNumbersAreForPeople(t *testing.T) {
+	for want, got := range map[string]string{
+		"999": grouped(999), "1,000": grouped(1000), "1,234,567": grouped(1_234_567.8), "12.3 µs": seconds(12.3e-6), "1.5 s": seconds(1.5),
+		"120 s": seconds(120), "1.5 KiB": bytes(1536), "1000 KiB": bytes(1000 << 10), "0.5 /s": rate(0.5), "12,000 /s": rate(12_000),
+	} {
+		if got != want {
+			t.Errorf("%q where %q is due", got, want)
+		}
+	}
+	if s := cores(0.5); s != "0.5 cores" {
+		t.Error(s)
+	}
+}
