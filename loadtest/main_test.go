@@ -185,6 +185,7 @@ func TestScale(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether calls are answered right as things grow stays untested")
 	}
+	t.Parallel()
 	half := len(scale.Parts()) / 2
 	for _, parts := range [][]string{scale.Parts()[:half], scale.Parts()[half:]} {
 		t.Run(strings.Join(parts, ","), func(t *testing.T) {
