@@ -61,7 +61,7 @@ func commands() *cobra.Command {
 		shippedCommand("saturate", "Find the load up to which the fabric keeps up"),
 		shippedCommand("overload", "Offer twice of that, and look how the fabric comes back"),
 		chaosCommand(),
-		shippedCommand("soak", "Keep a fleet under one load for long, and look whether memory, goroutines or files grow"),
+		soakCommand(),
 		runCommand(),
 		compareCommand(),
 		roleCommand(),

@@ -108,6 +108,23 @@ func chaosCommand() *cobra.Command {
 	return c
 }
 
+// soakCommand is the shipped one, with faults if they are asked for.
+func soakCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "soak", Short: "Keep a fleet under one load for long, and look whether memory, goroutines or files grow", Args: noArgs,
+	}
+	wild := c.Flags().Bool("chaos", false, "have things go wrong at random meanwhile")
+	settle := c.Flags().Duration("settle", 0, "how often the processes collect their garbage, to see what is left (0: as often as its course needs)")
+	c.RunE = running(c, func([]string) (*scenario.Scenario, error) {
+		s, err := scenario.Shipped("soak")
+		if err == nil {
+			s.Soak = scenario.Soak{Settle: schema.Duration(*settle), Chaos: *wild}
+		}
+		return s, err
+	})
+	return c
+}
+
 // saying does what belongs to a flag if that was said.
 func saying(c *cobra.Command) func(flag string, do func()) {
 	return func(flag string, do func()) {

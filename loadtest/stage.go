@@ -116,8 +116,11 @@ func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (ou
 func typed(c *cobra.Command) string {
 	words := []string{c.CommandPath()}
 	c.Flags().Visit(func(f *pflag.Flag) {
-		word := "--" + f.Name
-		if value := f.Value.String(); f.Value.Type() != "bool" || value != "true" {
+		word, value := "--"+f.Name, f.Value.String()
+		if all, ok := f.Value.(pflag.SliceValue); ok {
+			value = strings.Join(all.GetSlice(), ",")
+		}
+		if f.Value.Type() != "bool" || value != "true" {
 			word += "=" + value
 		}
 		if strings.Contains(word, " ") {

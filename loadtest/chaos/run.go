@@ -24,22 +24,22 @@ func Run(ctx context.Context, asked *scenario.Scenario, st fleet.Stage) (*result
 	if err = errors.Join(err, x.Close()); err != nil {
 		return nil, err
 	}
-	return document(m)
-}
-
-// document is what the load showed, and what the faults did to it.
-func document(m *fleet.Measured) (*result.Document, error) {
 	d, err := m.Document()
 	if err != nil {
 		return nil, err
 	}
+	return d, Add(d, m)
+}
+
+// Add adds to what a load showed what its faults did to it.
+func Add(d *result.Document, m *fleet.Measured) error {
 	w, err := watch(m.Series, m.Done, m.Began, m.Scenario.For.Std())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	all, err := w.felt(m.Done)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.Title += fmt.Sprintf(", with %d faults, drawn by the seed %d", len(all), m.Scenario.Seed)
 	d.Figures = append(d.Figures, figures(all)...)
@@ -48,8 +48,8 @@ func document(m *fleet.Measured) (*result.Document, error) {
 	done.Seen, done.Least = int64(len(m.Done)), int64(max(len(m.Scenario.Faults), 1))
 	well, err := w.recovered(m.Done, m.Scenario.Quiet()/2)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.Checks = append(d.Checks, well)
-	return d, nil
+	return nil
 }

@@ -115,7 +115,7 @@ func TestTheSameSeedDrawsTheSameMembers(t *testing.T) {
 			}
 			return strings.Join(g.log, "\n")
 		}
-		if drawn(7) != drawn(7) {
+		if first := drawn(7); first != drawn(7) {
 			t.Error("two runs of one seed differ")
 		}
 		if drawn(7) == drawn(8) {

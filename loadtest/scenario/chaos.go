@@ -45,6 +45,9 @@ type Soak struct {
 	// Settle is how often the fabric's processes collect their garbage, so that what
 	// is left can be counted; 0: as often as a course of it needs.
 	Settle schema.Duration `json:"settle,omitzero"`
+	// Chaos has faults drawn, too. The fabric's processes are killed in the first part
+	// of the run only: what grows shows in those that live long.
+	Chaos bool `json:"chaos,omitzero"`
 }
 
 // Quiet is how long there are no faults in the end.
@@ -133,6 +136,9 @@ func (s *Scenario) checkSoak(say saying) {
 	if s.Fabric.Kind == field.External {
 		say("fabric", "write kind: local", "what processes take is only known of those that are started here, not of the fabric at %s", s.Fabric.NATS)
 	}
+	if s.Soak.Chaos {
+		s.checkChaos(say)
+	}
 	if s.Soak.Settle < 0 {
 		say("soak", "write settle: 5s", "garbage can not be collected every %v", s.Soak.Settle)
 	}
@@ -162,5 +168,5 @@ func words[W ~string](r *reader, path string, n *yaml.Node, to *[]W, known ...W)
 }
 
 func (r *reader) soak(n *yaml.Node, s *Soak) {
-	r.mapping("soak", n, keys{"settle": r.duration(&s.Settle)})
+	r.mapping("soak", n, keys{"settle": r.duration(&s.Settle), "chaos": r.truth(&s.Chaos)})
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/hookfabric/hookfabric/loadtest/chaos"
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
@@ -47,7 +48,7 @@ func quantities() (rss, heap, goroutines, files, threads quantity) {
 }
 
 // keeps reports whether a member knows of injections that were delivered.
-func keeps(member string) bool { return kindOf(member) != field.Worker }
+func keeps(member string) bool { return chaos.KindOf(member) != field.Worker }
 
 // A course is how a quantity of one member went.
 type course struct {

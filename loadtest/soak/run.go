@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hookfabric/hookfabric/loadtest/chaos"
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
@@ -18,6 +18,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 // settle is how often garbage is collected: sixty times in the second half of the
@@ -27,7 +28,8 @@ func settle(s *scenario.Scenario) time.Duration {
 }
 
 // Run puts up the fabric, has it under load, and says whether anything grew.
-func Run(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
+func Run(ctx context.Context, asked *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
+	s := disturbed(asked)
 	x, err := fleet.Open(ctx, s, st)
 	if err != nil {
 		return nil, err
@@ -40,6 +42,11 @@ func Run(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Doc
 	if err != nil {
 		return nil, err
 	}
+	if s.Soak.Chaos {
+		if err := chaos.Add(d, m); err != nil {
+			return nil, err
+		}
+	}
 	all := judged(m, left)
 	d.Checks = append(d.Checks, checks(all)...)
 	d.Tables = append(d.Tables, table(all))
@@ -47,6 +54,23 @@ func Run(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Doc
 	d.Plots = append(d.Plots, plots(left, m)...)
 	d.Notes = append(d.Notes, fmt.Sprintf("Every %v the fabric's processes collected their garbage, which their clients felt.", settle(s)))
 	return d, nil
+}
+
+// lives is in which part of a run processes of the fabric are killed.
+const lives = 0.4
+
+// disturbed is the scenario with the faults that are drawn for it.
+func disturbed(asked *scenario.Scenario) *scenario.Scenario {
+	s := *asked
+	if !s.Soak.Chaos {
+		return &s
+	}
+	until := schema.Duration(float64(s.For) * lives)
+	drawn := slices.DeleteFunc(chaos.Draw(&s), func(f faults.Fault) bool {
+		return f.Kind == faults.Kill && ofFabric(f.Member) && f.At > until
+	})
+	s.Faults = append(slices.Clone(s.Faults), drawn...)
+	return &s
 }
 
 // load has the load done, and the garbage collected meanwhile.
@@ -103,13 +127,7 @@ func settled(ctx context.Context, f *field.Field) ([]left, error) {
 
 // ofFabric reports whether a member is the fabric's, and not the scenario's.
 func ofFabric(member string) bool {
-	return slices.Contains([]string{field.Server, field.Broker, field.Worker}, kindOf(member))
-}
-
-// kindOf is what a member is, without its number.
-func kindOf(member string) string {
-	kind, _, _ := strings.Cut(member, "-")
-	return kind
+	return slices.Contains([]string{field.Server, field.Broker, field.Worker}, chaos.KindOf(member))
 }
 
 // judged is how all quantities of the fabric's processes went, each since the

@@ -116,6 +116,30 @@ func TestAProcessThatWasReplacedIsJudgedFromThenOn(t *testing.T) {
 	}
 }
 
+func TestProcessesThatAreToBeJudgedLiveLong(t *testing.T) {
+	s, err := scenario.Shipped(scenario.Soaking)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := disturbed(s).Faults; len(all) > 0 {
+		t.Errorf("nobody asked for %v", all)
+	}
+	s.For, s.Soak.Chaos = schema.Duration(time.Hour), true
+	killed := map[bool]int{} // by whether it is the fabric's
+	for _, f := range disturbed(s).Faults {
+		if f.Kind != faults.Kill {
+			continue
+		}
+		killed[ofFabric(f.Member)]++
+		if ofFabric(f.Member) && f.At > s.For*4/10 {
+			t.Errorf("%v at %v", f, f.At)
+		}
+	}
+	if killed[true] == 0 || killed[false] == 0 || len(s.Faults) > 0 {
+		t.Errorf("killed were %v", killed)
+	}
+}
+
 // TestAShortSoak looks whether everything that is to be judged is seen; whether it
 // grows is not to be told in so short a time.
 func TestAShortSoak(t *testing.T) {
