@@ -15,8 +15,10 @@ func (r Row) Figure(ratios []float64) result.Figure {
 		better = result.Higher
 	}
 	f := result.Figured(r.title(), "ratio", better, ratios)
-	f.Budget = r.Budget
-	return f
+	if r.Budget == nil {
+		return f
+	}
+	return f.Within(r.bound())
 }
 
 // title names the row's figure among those of all rows.

@@ -124,11 +124,19 @@ func (r Row) judged(e stats.Estimate) Row {
 	case r.Budget == nil:
 		r.OK = true
 	case r.Metric == throughput:
-		r.OK = r.High*max(r.slack, 1) >= *r.Budget
+		r.OK = r.High >= r.bound()
 	default:
-		r.OK = r.Low <= *r.Budget*max(r.slack, 1)
+		r.OK = r.Low <= r.bound()
 	}
 	return r
+}
+
+// bound is the row's budget with its slack.
+func (r Row) bound() float64 {
+	if r.Metric == throughput {
+		return *r.Budget / max(r.slack, 1)
+	}
+	return *r.Budget * max(r.slack, 1)
 }
 
 // Cell is the row's figures in a table for people.
