@@ -21,15 +21,29 @@ import (
 )
 
 // build builds a program of this module as it is released: static, without
-// what only debuggers read.
+// what only debuggers read, and copied to where it lies. What the linker wrote itself, page by
+// page, stays so in the system's memory, and costs a start a fifth more than the copies that
+// are installed.
 func build(ctx context.Context, dir, pkg string) (string, error) {
 	out := filepath.Join(dir, path.Base(pkg))
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, "github.com/hookfabric/hookfabric/"+pkg)
+	linked := out + ".linked"
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", linked, "github.com/hookfabric/hookfabric/"+pkg)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, said)
 	}
-	return out, nil
+	return out, copied(linked, out)
+}
+
+func copied(from, to string) error {
+	program, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, program, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("copying a program: %w", err)
+	}
+	return nil
 }
 
 // A contender is one program that is measured.

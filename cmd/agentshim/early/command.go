@@ -116,7 +116,8 @@ func Environment() []string { return environment[:] }
 // look finds the way of a command by the environment.
 func look(c *command, environ []string) (s surroundings, ok bool) {
 	var runtimeDir, stateHome, home, state, socket string
-	for i := len(environ) - 1; i >= 0; i-- { // of two for one name the first counts, as for the program
+	// Of two for one name the first counts, as for the program.
+	for i := len(environ) - 1; i >= 0; i-- { //nolint:modernize // package slices is initialised later
 		name, value, _ := cut(environ[i])
 		switch name {
 		case "XDG_RUNTIME_DIR":
