@@ -46,6 +46,8 @@ type DriverConfig struct {
 	Log    string `json:"log"`
 	Counts string `json:"counts"`
 	By     string `json:"by"`
+	// Tag is part of all agents' names.
+	Tag string `json:"tag"`
 	// First is the number of its first agent, Agents how many it has.
 	First  int `json:"first"`
 	Agents int `json:"agents"`
@@ -75,8 +77,9 @@ type Line struct {
 	Idle bool `json:"idle,omitzero"`
 }
 
-// agentName is the name of the agent of that number.
-func agentName(number int) string { return fmt.Sprintf("agent-%05d", number) }
+// agentName is the name of the agent of that number. The tag is another one in each
+// session: what an earlier one left in an external fabric is for nobody in this one.
+func agentName(tag string, number int) string { return fmt.Sprintf("agent-%s-%05d", tag, number) }
 
 // driver is one process of agents.
 type driver struct {
@@ -171,7 +174,7 @@ func (d *driver) dial(ctx context.Context, i int) (*client.Client, error) {
 func (d *driver) people(ctx context.Context) {
 	begin := time.Unix(0, d.Begin)
 	for i := range d.Agents {
-		name := agentName(d.First + i)
+		name := agentName(d.Tag, d.First+i)
 		c := d.clients[i%len(d.clients)]
 		a := &agent{
 			driver: d, name: name, c: c, reads: audit.NewRecipient(name, c, d.log), begin: begin,

@@ -145,7 +145,7 @@ func (r *run) driver(ctx context.Context, first, agents, connections int) (*faul
 	}
 	return r.field.Add(ctx, field.Member{Name: name, Role: Driver, Config: func(at field.At) any {
 		return DriverConfig{
-			NATS: at.NATS, Creds: r.field.Creds(), Log: log, Counts: counts, By: at.By, First: first, Agents: agents,
+			NATS: at.NATS, Creds: r.field.Creds(), Log: log, Counts: counts, By: at.By, Tag: r.tag, First: first, Agents: agents,
 			Connections: max(connections, 1), Scenario: *r.Scenario, Curve: r.curve,
 			Begin: r.begin.UnixNano(), Measured: r.Began.UnixNano(), Excused: r.Scenario.Excused(),
 			Again: !strings.HasSuffix(at.By, ".1"),
@@ -165,14 +165,14 @@ func (r *run) producer(ctx context.Context) error {
 	all := r.curve.Calls() * r.Scenario.Injections
 	agents := make([]string, int(min(float64(r.Scenario.Agents), math.Ceil(all/lanes))))
 	for i := range agents {
-		agents[i] = agentName(i)
+		agents[i] = agentName(r.tag, i)
 	}
 	each := int(math.Ceil(all / lanes / float64(len(agents))))
 	r.Told = each * len(agents) * len(audit.Sources())
 	until := r.begin.Add(time.Duration(float64(r.curve.Long()) * inTheLoad))
 	_, err = r.field.Add(ctx, field.Member{Name: name, Role: Producer, Config: func(at field.At) any {
 		return audit.ProducerConfig{
-			NATS: at.NATS, Creds: r.field.Creds(), Log: log, By: at.By, Producer: name, Agents: agents, Each: each,
+			NATS: at.NATS, Creds: r.field.Creds(), Log: log, By: at.By, Producer: name + "-" + r.tag, Agents: agents, Each: each,
 			Until: until.UnixNano(),
 		}
 	}})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -64,8 +65,9 @@ type Session struct {
 	Stage
 	field *field.Field
 	mix   mix
-	loads int // so far
-	names int // of drivers so far
+	tag   string // of its agents and producers
+	loads int    // so far
+	names int    // of drivers so far
 }
 
 // Open puts up the scenario's fabric, and waits until all of its hooks answer as they
@@ -85,7 +87,7 @@ func Open(ctx context.Context, s *scenario.Scenario, st Stage) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	x := &Session{Stage: st, field: f, mix: m}
+	x := &Session{Stage: st, field: f, mix: m, tag: strconv.FormatUint(uint64(rand.Uint32()), 36)}
 	if err := x.await(ctx, s); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
