@@ -18,9 +18,9 @@ const (
 	writeTime = time.Minute
 	// lastTime is how long a connection that is closed may take to write the rest.
 	lastTime = 250 * time.Millisecond
-	// probeEvery is how many writes are made as they come before it is tried again
-	// whether others have something to add.
-	probeEvery = 8
+	// aloneMost is how many writes are made as they come, at most, before it is tried
+	// again whether others have something to add.
+	aloneMost = 63
 )
 
 // gathered is a connection that writes what many goroutines say at once. The
@@ -43,12 +43,13 @@ type gathered struct {
 	writing bool // somebody is
 	closing bool
 	alone   int // so many writes are made by who has something to say
+	vain    int // so many it was when nobody had anything to add last; 0: somebody had
 }
 
 // gather begins to gather what is written to conn, once there is something to
 // gather: a program that asks once and ends writes as it comes.
 func gather(conn net.Conn, timeout time.Duration) *gathered {
-	g := &gathered{Conn: conn, timeout: timeout, ended: make(chan struct{}), alone: probeEvery}
+	g := &gathered{Conn: conn, timeout: timeout, ended: make(chan struct{}), alone: aloneMost}
 	g.change.L = &g.mu
 	go g.write()
 	return g
@@ -115,9 +116,12 @@ func (g *gathered) write() {
 		g.mu.Lock()
 		p := g.waiting
 		g.waiting, g.spare = g.spare[:0], nil
-		if len(p) == n {
-			g.alone = probeEvery // nobody had anything to add
+		if len(p) > n {
+			g.vain = 0
+		} else {
+			g.vain = min(2*g.vain+1, aloneMost) // nobody had anything to add
 		}
+		g.alone = g.vain
 		_ = g.out(p)
 		if cap(p) <= gatherKept {
 			g.spare = p[:0]

@@ -151,7 +151,7 @@ func TestOneWhoSpeaksAloneWritesAsItComes(t *testing.T) {
 			got <- string(p[:n])
 		}
 	}()
-	for i := range 3 * probeEvery { // some of them are handed to the writer, to see
+	for i := range 3 * aloneMost { // some of them are handed to the writer, to see
 		if _, err := fmt.Fprintf(g, "%d", i); err != nil {
 			t.Fatal(err)
 		}

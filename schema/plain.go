@@ -53,6 +53,21 @@ func (w *plainWriter) took(begin string, d Duration) {
 	}
 }
 
+// writeList appends what begins a member and then a list, if there is one.
+func writeList[T any](w *plainWriter, begin string, all []T, write func(*T, *plainWriter)) {
+	if all == nil {
+		return
+	}
+	w.raw(begin)
+	for i := range all {
+		if i > 0 {
+			w.raw(",")
+		}
+		write(&all[i], w)
+	}
+	w.raw("]")
+}
+
 // plainText reports whether s stands for itself inside quotes: visible ASCII
 // without quotes and backslashes.
 func plainText(s string) bool {
@@ -72,16 +87,7 @@ func (r *BatchReply) plain() ([]byte, bool) {
 	w.text(`{"worker":"`, r.Worker)
 	w.some(`,"status":"`, string(r.Status))
 	w.some(`,"error":"`, r.Error)
-	if r.Outcomes != nil {
-		w.raw(`,"outcomes":[`)
-		for i := range r.Outcomes {
-			if i > 0 {
-				w.raw(",")
-			}
-			r.Outcomes[i].write(w)
-		}
-		w.raw("]")
-	}
+	writeList(w, `,"outcomes":[`, r.Outcomes, (*Outcome).write)
 	w.raw("}")
 	return w.b, !w.fancy
 }
@@ -121,16 +127,7 @@ func (v *Verdict) plain() ([]byte, bool) {
 	if v.AutoApprove {
 		w.raw(`,"auto_approve":true`)
 	}
-	if v.ExecutedHooks != nil {
-		w.raw(`,"executed_hooks":[`)
-		for i := range v.ExecutedHooks {
-			if i > 0 {
-				w.raw(",")
-			}
-			v.ExecutedHooks[i].write(w)
-		}
-		w.raw("]")
-	}
+	writeList(w, `,"executed_hooks":[`, v.ExecutedHooks, (*ExecutedHook).write)
 	if v.ConfigVersion != 0 {
 		w.raw(`,"config_version":`)
 		w.b = strconv.AppendUint(w.b, v.ConfigVersion, 10)

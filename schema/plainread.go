@@ -100,8 +100,8 @@ func (r *plainReader) number() (n uint64) {
 	return n
 }
 
-// list reads the rest of a list that is not empty.
-func list[T any](r *plainReader, each func(*T, *plainReader)) []T {
+// readList reads the rest of a list that is not empty.
+func readList[T any](r *plainReader, each func(*T, *plainReader)) []T {
 	var zero T
 	all := make([]T, 0, 1+strings.Count(r.rest, `},{`))
 	for !r.fancy {
@@ -121,7 +121,7 @@ func (b *BatchReply) readPlain(data []byte) bool {
 	r.some(`,"status":"`, (*string)(&next.Status))
 	r.some(`,"error":"`, &next.Error)
 	if r.maybe(`,"outcomes":[`) {
-		next.Outcomes = list(r, (*Outcome).read)
+		next.Outcomes = readList(r, (*Outcome).read)
 	}
 	r.raw("}")
 	if r.ended() {
@@ -154,7 +154,7 @@ func (v *Verdict) readPlain(data []byte) bool {
 		next.AutoApprove = true
 	}
 	if r.maybe(`,"executed_hooks":[`) {
-		next.ExecutedHooks = list(r, (*ExecutedHook).read)
+		next.ExecutedHooks = readList(r, (*ExecutedHook).read)
 	}
 	if r.maybe(`,"config_version":`) {
 		next.ConfigVersion = r.number()
