@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -144,26 +145,23 @@ func (g *growth) figures() (all []result.Figure) {
 }
 
 // plots are how long a call takes, and how much of processors.
-func (g *growth) plots() []result.Plot {
-	x := result.Axis{Label: g.of, Log: true}
-	times := result.Plot{Title: g.title + ": how long a call takes", X: x, Y: result.Axis{Label: "a call takes", Unit: "s"}}
-	cpus := result.Plot{Title: g.title + ": CPU time of a call", X: x, Y: result.Axis{Label: "CPU time of a call", Unit: "s"}}
-	for _, s := range g.all {
-		times.Lines = append(times.Lines, s.line("p50", p50), s.line("p99", p99))
-		cpus.Lines = append(cpus.Lines, s.line("", sample.cpu))
+func (g *growth) plots() (all []result.Plot) {
+	for _, one := range []struct {
+		what string
+		of   func(sample) float64
+	}{{"half of all calls take up to", p50}, {"99 % of all calls take up to", p99}, {"CPU time of a call", sample.cpu}} {
+		p := result.Plot{Title: g.title + ": " + one.what, X: result.Axis{Label: g.of, Log: true}, Y: result.Axis{Label: one.what, Unit: "s"}}
+		for _, s := range g.all {
+			p.Lines = append(p.Lines, s.line(one.of))
+		}
+		all = append(all, p)
 	}
-	return []result.Plot{times, cpus}
+	return all
 }
 
 // line is one line of a plot. None at all has no place on a logarithmic axis.
-func (s *series) line(what string, of func(sample) float64) result.Line {
-	l := result.Line{Name: s.name}
-	switch {
-	case s.name == "":
-		l.Name = what
-	case what != "":
-		l.Name += ", " + what
-	}
+func (s *series) line(of func(sample) float64) result.Line {
+	l := result.Line{Name: cmp.Or(s.name, "a call")}
 	for i, st := range s.steps {
 		if st.many == 0 {
 			continue

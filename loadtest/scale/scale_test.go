@@ -67,12 +67,12 @@ func TestAGrowthIsToldInTablesFiguresAndPlots(t *testing.T) {
 	if names := figures(r.Figures); len(names) != 2*(3+2*2) || names["items: others, 10 items, p50 : the first"] != 1 {
 		t.Errorf("the figures are %v", names)
 	}
-	if len(r.Plots) != 2 || !r.Plots[0].X.Log || !cmp.Equal(r.Plots[0].Lines[0].X, []float64{10, 100}) {
+	if len(r.Plots) != 3 || !r.Plots[0].X.Log || !cmp.Equal(r.Plots[0].Lines[0].X, []float64{10, 100}) {
 		t.Errorf("no items have no place on a logarithmic axis: %+v", r.Plots)
 	}
 	for _, p := range r.Plots {
 		for _, l := range p.Lines {
-			if l.Name == "" && len(p.Lines) > 2 || len(l.X) != len(l.Y) || len(l.Low) != len(l.High) || len(l.Low) != len(l.Y) {
+			if l.Name == "" || len(l.X) != len(l.Y) || len(l.Low) != len(l.High) || len(l.Low) != len(l.Y) {
 				t.Errorf("%s: a line that can not be drawn: %+v", p.Title, l)
 			}
 		}
