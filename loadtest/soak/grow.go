@@ -44,7 +44,7 @@ const (
 
 func quantities() (rss, heap, goroutines, files, threads quantity) {
 	return quantity{"memory", "B", 0.03, 4 * mib, headroom * known}, quantity{"heap", "B", 0.03, 2 * mib, known},
-		quantity{"goroutines", "", 0.03, 5, 0}, quantity{"open files", "", 0.03, 5, 0}, quantity{"threads", "", 0.1, 5, 0}
+		quantity{"goroutines", "", 0.03, 50, 0}, quantity{"open files", "", 0.03, 10, 0}, quantity{"threads", "", 0.1, 10, 0}
 }
 
 // keeps reports whether a member knows of injections that were delivered.
