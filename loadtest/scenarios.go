@@ -108,17 +108,36 @@ func chaosCommand() *cobra.Command {
 	return c
 }
 
+// soaked soaks, at a part of the knee if that is what is asked for.
+func soaked(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
+	if s.Soak.OfKnee == 0 {
+		return soak.Run(ctx, s, st)
+	}
+	knee, err := saturate.Rate(ctx, s, st)
+	if err != nil {
+		return nil, err
+	}
+	s.Rate, s.Think = knee*s.Soak.OfKnee, 0
+	d, err := soak.Run(ctx, s, st)
+	if err != nil {
+		return nil, err
+	}
+	d.Notes = append(d.Notes, fmt.Sprintf("The fabric was found to keep up with %.0f uses of tools per second; the load is %.0f %% of that.", knee, s.Soak.OfKnee*100))
+	return d, nil
+}
+
 // soakCommand is the shipped one, with faults if they are asked for.
 func soakCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "soak", Short: "Keep a fleet under one load for long, and look whether memory, goroutines or files grow", Args: noArgs,
 	}
 	wild := c.Flags().Bool("chaos", false, "have things go wrong at random meanwhile")
+	part := c.Flags().Float64("of-knee", 0, "find the rate first that the fabric keeps up with, and use tools at this part of it, such as 0.7 (0: --rate says how often)")
 	settle := c.Flags().Duration("settle", 0, "how often the processes collect their garbage, to see what is left (0: as often as its course needs)")
 	c.RunE = running(c, func([]string) (*scenario.Scenario, error) {
 		s, err := scenario.Shipped("soak")
 		if err == nil {
-			s.Soak = scenario.Soak{Settle: schema.Duration(*settle), Chaos: *wild}
+			s.Soak = scenario.Soak{Settle: schema.Duration(*settle), Chaos: *wild, OfKnee: *part}
 		}
 		return s, err
 	})
@@ -187,7 +206,7 @@ func ran(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Doc
 	case scenario.Chaotic:
 		return chaos.Run(ctx, s, st)
 	case scenario.Soaking:
-		return soak.Run(ctx, s, st)
+		return soaked(ctx, s, st)
 	default:
 		return fleet.Run(ctx, s, st)
 	}

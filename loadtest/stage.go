@@ -126,7 +126,7 @@ func typed(c *cobra.Command) string {
 		if strings.Contains(word, " ") {
 			word = "'" + word + "'"
 		}
-		if !slices.Contains([]string{"json", "html", "svg", "log", "profiles", "metrics", "no-fail"}, f.Name) {
+		if !slices.Contains([]string{"json", "html", "svg", "log", "profiles", "metrics", "no-fail", "out"}, f.Name) {
 			words = append(words, word)
 		}
 	})

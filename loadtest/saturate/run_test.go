@@ -55,3 +55,22 @@ func TestASearchOnARealFabric(t *testing.T) {
 		t.Errorf("%+v, %+v", d.Figures, d.Tables)
 	}
 }
+
+// TestTheRateOfARunIsThatOfItsKnee has another run than a search ask for it.
+func TestTheRateOfARunIsThatOfItsKnee(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether a run finds the knee that it is to keep below stays untested")
+	}
+	s, err := scenario.Shipped(scenario.Soaking)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Agents, s.Connections, s.Warm = 20, 2, 0
+	second := schema.Duration(time.Second)
+	s.Knee.From, s.Knee.Most, s.Knee.Step = 40, 40, second
+	s.Knee.Floor, s.Knee.Answered = 10*second, 0.5 // a busy machine is no fault
+	rate, err := Rate(t.Context(), s, fleet.Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
+	if err != nil || rate != 40 || s.Kind != scenario.Soaking {
+		t.Errorf("the rate is %v, %v", rate, err)
+	}
+}

@@ -48,6 +48,9 @@ type Soak struct {
 	// Chaos has faults drawn, too. The fabric's processes are killed in the first part
 	// of the run only: what grows shows in those that live long.
 	Chaos bool `json:"chaos,omitzero"`
+	// OfKnee is which part the rate is of the one that the fabric keeps up with, which
+	// is found first; 0: the rate is said.
+	OfKnee float64 `json:"of_knee,omitzero"`
 }
 
 // Quiet is how long there are no faults in the end.
@@ -139,6 +142,12 @@ func (s *Scenario) checkSoak(say saying) {
 	if s.Soak.Chaos {
 		s.checkChaos(say)
 	}
+	if s.Soak.OfKnee < 0 || s.Soak.OfKnee > 1 {
+		say("soak", "write of_knee: 70%", "a soak can not be at %.4g %% of what the fabric keeps up with", s.Soak.OfKnee*100)
+	}
+	if s.Soak.OfKnee > 0 {
+		s.checkKnee(say)
+	}
 	if s.Soak.Settle < 0 {
 		say("soak", "write settle: 5s", "garbage can not be collected every %v", s.Soak.Settle)
 	}
@@ -168,5 +177,5 @@ func words[W ~string](r *reader, path string, n *yaml.Node, to *[]W, known ...W)
 }
 
 func (r *reader) soak(n *yaml.Node, s *Soak) {
-	r.mapping("soak", n, keys{"settle": r.duration(&s.Settle), "chaos": r.truth(&s.Chaos)})
+	r.mapping("soak", n, keys{"settle": r.duration(&s.Settle), "chaos": r.truth(&s.Chaos), "of_knee": r.share(&s.OfKnee)})
 }

@@ -61,6 +61,7 @@ func TestWhatNoChaosAndNoSoakCanBe(t *testing.T) {
 		"a network that is not":         {Fleet, func(s *Scenario) { s.Faults = []faults.Fault{{Kind: faults.Reset, Member: "broker-*"}} }, "can not be done to broker-1"},
 		"a soak too short":              {Soaking, func(s *Scenario) { s.For = schema.Duration(time.Second) }, "nothing shows"},
 		"a soak of a load that changes": {Soaking, func(s *Scenario) { s.Steps = s.Curve() }, "says nothing of what grows"},
+		"a soak beyond the knee":        {Soaking, func(s *Scenario) { s.Soak.OfKnee = 1.2 }, "120 %"},
 		"a soak of others' processes":   {Soaking, func(s *Scenario) { s.Fabric.Kind, s.Fabric.NATS = field.External, "nats://a:1" }, "only known of those"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +83,7 @@ func TestChaosIsRead(t *testing.T) {
 kind: chaos
 deadline: 30s
 chaos: {kinds: [kill, cut], members: ["worker-*", driver-1], together: 2, longest: 1s, pause: 500ms, quiet: 5s}
-soak: {settle: 3s}
+soak: {settle: 3s, chaos: true, of_knee: 70%}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ soak: {settle: 3s}
 	if d := cmp.Diff(want, s.Chaos); d != "" {
 		t.Error(d)
 	}
-	if s.Soak.Settle != seconds(3) {
+	if s.Soak != (Soak{Settle: seconds(3), Chaos: true, OfKnee: 0.7}) {
 		t.Errorf("%+v", s.Soak)
 	}
 	if _, err := Read("wild.yaml", []byte("kind: chaos\nchaos: {kinds: [kil]}\n")); err == nil || !strings.Contains(err.Error(), "wild.yaml:2:17") {
