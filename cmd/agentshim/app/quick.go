@@ -24,7 +24,7 @@ func Quick(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, 
 	if len(args) == 0 || args[0] != "hook" {
 		return 0, false
 	}
-	h := hook{stdin: stdin, stdout: stdout, stderr: stderr, context: program.Context}
+	h := hook{stdin: stdin, stdout: stdout, stderr: stderr, context: signalled}
 	f := pflag.NewFlagSet("hook", pflag.ContinueOnError)
 	f.Usage = func() {}
 	f.SetOutput(io.Discard)
@@ -39,6 +39,11 @@ func Quick(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, 
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	return h.run(context.Background()), true
 }
+
+// calm is how long nobody sends a hook a signal: runtimes do when its time is up.
+const calm = 50 * time.Millisecond
+
+func signalled() (context.Context, context.CancelFunc) { return program.ContextAfter(calm) }
 
 // take takes over what was done before the program began.
 func (h *hook) take(s early.Start) {

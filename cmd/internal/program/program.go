@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -147,6 +148,12 @@ func NoArgs(c *cobra.Command, args []string) error {
 // finish what is under way; a second signal ends the process at once.
 func Context() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
+	heed(cancel)
+	return ctx, cancel
+}
+
+// heed has a signal cancel, and a second one end the process.
+func heed(cancel context.CancelFunc) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -155,7 +162,22 @@ func Context() (context.Context, context.CancelFunc) {
 		<-signals
 		os.Exit(130)
 	}()
-	return ctx, cancel
+}
+
+// ContextAfter is Context for a process that as a rule ends sooner than anybody could
+// mean it by a signal. To listen for signals takes a thread of its own: that is
+// made only if the process still lives after d. A signal before ends it at once.
+func ContextAfter(d time.Duration) (context.Context, context.CancelFunc) {
+	return contextAfter(d, heed)
+}
+
+func contextAfter(d time.Duration, heed func(context.CancelFunc)) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	late := time.AfterFunc(d, func() { heed(cancel) })
+	return ctx, func() {
+		late.Stop()
+		cancel()
+	}
 }
 
 // memoryLimit is when the collector stops saving time and starts saving space.
