@@ -15,7 +15,7 @@ var options = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Determinist
 
 // Marshal encodes v in the fabric's JSON dialect.
 func Marshal(v any) ([]byte, error) {
-	if p, ok := v.(plainValue); ok {
+	if p := plainOf(v); p != nil {
 		if data, ok := p.plain(); ok {
 			return data, nil
 		}
@@ -26,7 +26,7 @@ func Marshal(v any) ([]byte, error) {
 // Unmarshal decodes data in the fabric's JSON dialect: unknown members are
 // ignored, duplicate ones refused.
 func Unmarshal(data []byte, v any) error {
-	if p, ok := v.(plainTarget); ok && p.readPlain(data) {
+	if p := plainOf(v); p != nil && p.readPlain(data) {
 		return nil
 	}
 	return json.Unmarshal(data, v, options)

@@ -9,10 +9,29 @@ import "strconv"
 // same as it reads, and everything that is not as plain is left to it. Tests
 // hold both to that.
 
-// A plainValue knows how to write itself, if it is plain.
+// A plainValue knows how to write and read itself, where it is plain.
 type plainValue interface {
 	// plain is the JSON of the value, and whether it is plain at all.
 	plain() ([]byte, bool)
+	// readPlain reads JSON as plain writes it, and reports whether it is that.
+	// Otherwise the value is as before.
+	readPlain(data []byte) bool
+}
+
+// plainOf is v as a plain value; nil: it is none. Types are named, because one
+// that embeds a verdict has its methods too, and more to write.
+func plainOf(v any) plainValue {
+	switch v := v.(type) {
+	case *BatchReply:
+		if v != nil {
+			return v
+		}
+	case *Verdict:
+		if v != nil {
+			return v
+		}
+	}
+	return nil
 }
 
 // plainWriter appends members, until something is not plain.
@@ -80,9 +99,6 @@ func plainText(s string) bool {
 }
 
 func (r *BatchReply) plain() ([]byte, bool) {
-	if r == nil {
-		return nil, false
-	}
 	w := newPlainWriter(len(r.Outcomes))
 	w.text(`{"worker":"`, r.Worker)
 	w.some(`,"status":"`, string(r.Status))
@@ -117,7 +133,7 @@ func (r *Result) write(w *plainWriter) {
 }
 
 func (v *Verdict) plain() ([]byte, bool) {
-	if v == nil || v.UpdatedInput != nil || v.UpdatedOutput != nil || v.Value != nil || v.Effects != nil ||
+	if v.UpdatedInput != nil || v.UpdatedOutput != nil || v.Value != nil || v.Effects != nil ||
 		v.Injections != nil || v.HookErrors != nil || v.Restart != nil || v.Terminate != nil || v.Workspaces != nil || v.Acked != nil {
 		return nil, false
 	}

@@ -116,7 +116,7 @@ func TestWhatMostCallsSayIsPlain(t *testing.T) {
 			t.Fatalf("%+v is not written as plain", v)
 		}
 		into := reflect.New(reflect.TypeOf(v).Elem()).Interface()
-		if !into.(plainTarget).readPlain(data) || !reflect.DeepEqual(into, v) {
+		if !into.(plainValue).readPlain(data) || !reflect.DeepEqual(into, v) {
 			t.Errorf("%s is not read as plain: %+v", data, into)
 		}
 	}
@@ -138,6 +138,28 @@ func TestReadingPlainKeepsWhatIsNotThere(t *testing.T) {
 	}
 	if err := json.Unmarshal(data, &want, options); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("it is %+v; the codec makes it %+v (%v)", got, want, err)
+	}
+}
+
+// TestWhatEmbedsAPlainValueIsWhole: types that embed a verdict have its methods.
+func TestWhatEmbedsAPlainValueIsWhole(t *testing.T) {
+	type answer struct {
+		EventID string `json:"event_id"`
+		*Verdict
+		Answered bool `json:"answered"`
+	}
+	const want = `{"event_id":"e","decision":"deny","answered":true}`
+	data, err := Marshal(&answer{EventID: "e", Verdict: &Verdict{Decision: Deny}, Answered: true})
+	if err != nil || string(data) != want {
+		t.Errorf("it is written %s (%v); want %s", data, err, want)
+	}
+	var back answer
+	if err := Unmarshal(data, &back); err != nil || !back.Answered || back.EventID != "e" || back.Decision != Deny {
+		t.Errorf("it is read as %+v (%v)", back, err)
+	}
+	var none *Verdict
+	if data, err := Marshal(none); err != nil || string(data) != "null" {
+		t.Errorf("no verdict is written %s (%v)", data, err)
 	}
 }
 

@@ -7,13 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// A plainTarget knows how to read itself from JSON as plain.go writes it.
-type plainTarget interface {
-	// readPlain reads the JSON, and reports whether it is plain. Otherwise the
-	// value is as before.
-	readPlain(data []byte) bool
-}
-
 // maxPlain bounds what is read here: what was read holds on to all of the text.
 const maxPlain = 16 << 10
 
