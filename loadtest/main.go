@@ -1,9 +1,16 @@
-// Command loadtest measures the fabric on the machine it runs on: what a call
-// costs next to a bare request-reply and to what people use instead (bench),
-// how throughput grows with workers (scale), what the queue of injections takes
-// (state), what a hook costs that starts once per call (shim), what the events of a
-// whole query cost (loop), and whether anything is lost when processes are killed
-// (crash). It needs nothing but itself (shim: and the go command): it runs as many processes of its own executable as
+// Command loadtest measures the fabric on the machine it runs on, and holds it to
+// what it promises while it does. Without a name it runs for less than a minute and
+// shows what matters most: a table, a picture and a page.
+//
+// Its runs have names: what a call costs next to a bare request-reply and to what
+// people use instead (bench), how that grows (scale), what the queue of injections
+// takes (state), what a hook costs that starts once per call (shim), what the events
+// of a whole query cost (loop). Many agents use tools at once (fleet), up to what the
+// fabric keeps up with (saturate) and beyond (overload), while things go wrong at
+// random (chaos), or for long (soak). Processes are killed, and nothing may be lost
+// (crash). What two runs showed is compared (compare).
+//
+// It needs nothing but itself (shim: and the go command): it runs as many processes of its own executable as
 // it needs, on free ports of the loopback interface, and ends them all.
 package main
 
