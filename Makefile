@@ -5,12 +5,13 @@ GO        ?= go
 TOOL      := $(GO) tool -modfile=tools.mod
 FUZZTIME  ?= 60s
 COUNT     ?= 20
+FIGURES   := loadtest/figures
 
 SHELL       := bash
 .SHELLFLAGS := -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz bench lint fix gen vuln clients verify full
+.PHONY: help build test race fuzz bench figures lint fix gen vuln clients verify full
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +34,16 @@ fuzz: ## fuzz every target for FUZZTIME (60s)
 
 bench: ## measure a call against what it could cost at least, and check the budgets
 	$(GO) run ./loadtest bench
+
+figures: ## measure all that BENCHMARKS.md shows (wants a machine that does nothing else)
+	@mkdir -p $(FIGURES); failed=(); \
+	for run in bench loop shim state scale saturate "run $(FIGURES)/faults.yaml" overload; do \
+		echo "=== $$run"; \
+		$(GO) run ./loadtest $$run --no-fail --json $(FIGURES)/$$(basename "$${run#run }" .yaml).json || failed+=("$$run"); \
+	done; \
+	find $(FIGURES) -name '*.json' -size +300k -exec echo "over 300 KiB, large for a repository:" {} \; ; \
+	$(GO) run ./loadtest tables $(FIGURES) --into BENCHMARKS.md || failed+=(tables); \
+	(($${#failed[@]} == 0)) || { printf 'FAILED: %s\n' "$${failed[@]}"; exit 1; }
 
 lint: ## run the linter
 	$(TOOL) golangci-lint run ./...
@@ -63,6 +74,11 @@ full: verify ## verify, and what takes longer or needs root
 	$(GO) run ./loadtest loop
 	$(GO) run ./loadtest scale
 	$(GO) run ./loadtest state
+	$(GO) run ./loadtest shim
+	$(GO) run ./loadtest saturate
+	$(GO) run ./loadtest overload
+	$(GO) run ./loadtest chaos
+	$(GO) run ./loadtest soak
 	$(GO) run ./loadtest crash
 	$(MAKE) clients
 	$(MAKE) vuln

@@ -64,6 +64,7 @@ func commands() *cobra.Command {
 		soakCommand(),
 		runCommand(),
 		compareCommand(),
+		tablesCommand(),
 		roleCommand(),
 	)
 	return root

@@ -19,7 +19,7 @@ func figures(d *result.Document) result.Table {
 		t.Columns = t.Columns[:3]
 	}
 	for _, f := range d.Figures {
-		row := []string{f.Name, value(f), interval(f), budget(f), kept(f)}
+		row := []string{f.Name, Value(f), Interval(f), Budget(f), kept(f)}
 		t.Rows = append(t.Rows, row[:len(t.Columns)])
 	}
 	return t

@@ -18,7 +18,7 @@ var page string
 // says so to the browser; it is light or dark as its reader's system is.
 func HTML(w io.Writer, docs ...*result.Document) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"figures": figures, "checks": checks, "circumstances": circumstances, "summary": summary,
+		"figures": figures, "checks": checks, "circumstances": circumstances, "summary": Summary,
 		"numeric": numbers, "bad": bad, "careful": careful, "picture": picture,
 	}).Parse(page)
 	if err != nil {

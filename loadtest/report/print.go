@@ -9,7 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-func value(f result.Figure) string { return units.Value(f.Value, f.Unit) }
+// Value is a figure with its unit.
+func Value(f result.Figure) string { return units.Value(f.Value, f.Unit) }
 
 // Print writes documents for a terminal.
 func Print(w io.Writer, docs ...*result.Document) error {
@@ -59,7 +60,7 @@ func printed(w *strings.Builder, d *result.Document) error {
 	for _, c := range circumstances(d) {
 		fmt.Fprintf(w, "%s: %s\n", c[0], c[1])
 	}
-	if s := summary(d); s != "" {
+	if s := Summary(d); s != "" {
 		fmt.Fprintln(w, s)
 	}
 	return nil

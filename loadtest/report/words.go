@@ -9,9 +9,9 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// interval is a figure's 95 % interval in its own unit, or nothing where no
+// Interval is a figure's 95 % interval in its own unit, or nothing where no
 // samples say how sure it is.
-func interval(f result.Figure) string {
+func Interval(f result.Figure) string {
 	if f.Low == f.High {
 		return ""
 	}
@@ -19,8 +19,8 @@ func interval(f result.Figure) string {
 	return fmt.Sprintf("[%s %s]", s.Number(f.Low), s.Number(f.High))
 }
 
-// budget is what a figure must keep to, in words.
-func budget(f result.Figure) string {
+// Budget is what a figure must keep to, in words.
+func Budget(f result.Figure) string {
 	if f.Budget == nil {
 		return ""
 	}
@@ -81,8 +81,8 @@ func circumstances(d *result.Document) [][2]string {
 	return all
 }
 
-// summary says in a sentence what a run came to.
-func summary(d *result.Document) string {
+// Summary says in a sentence what a run came to.
+func Summary(d *result.Document) string {
 	broken, over, judged := 0, 0, 0
 	for _, c := range d.Checks {
 		if !c.OK() {
