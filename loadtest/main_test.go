@@ -2,16 +2,20 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/crash"
 	"github.com/hookfabric/hookfabric/loadtest/loop"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/scale"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/loadtest/shim"
 	"github.com/hookfabric/hookfabric/loadtest/state"
 	"github.com/hookfabric/hookfabric/schema"
@@ -24,6 +28,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// Tests that run something for long run beside each other: they look at what is
+// answered, never at how fast, and much of their time they wait.
 
 // loadtest runs the command line and returns what it printed.
 func loadtest(t *testing.T, args ...string) (string, error) {
@@ -42,18 +49,20 @@ func TestItSaysWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bench", "scale", "state", "shim", "loop", "crash", "compare", "chaos", "soak"} {
+	for _, want := range []string{"bench", "scale", "model", "state", "shim", "loop", "fleet", "saturate", "overload", "chaos", "soak", "crash", "run", "compare"} {
 		if !strings.Contains(out, "\n  "+want+" ") {
 			t.Errorf("the usage lacks %q:\n%s", want, out)
 		}
 	}
 }
 
-// TestAloneItShowsWhatMattersMost looks whether all is there, never how fast it is.
+// TestAloneItShowsWhatMattersMost looks whether all is there and every row of its bench
+// was answered right, never how fast it is.
 func TestAloneItShowsWhatMattersMost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether the run without a name shows its table, its picture and its page stays untested")
 	}
+	t.Parallel()
 	dir := t.TempDir()
 	out, err := loadtest(t, "--for", "2s", "--out", dir)
 	if err != nil {
@@ -69,6 +78,7 @@ func TestAloneItShowsWhatMattersMost(t *testing.T) {
 			t.Errorf("%s has %d bytes, %v", file, len(body), err)
 		}
 	}
+	benched(t, filepath.Join(dir, "bench.json"))
 }
 
 func TestMistypedArgumentsAreUsageErrors(t *testing.T) {
@@ -85,6 +95,7 @@ func TestShim(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether the programs that shim measures answer right stays untested")
 	}
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "shim.json")
 	out, err := loadtest(t, "shim", "--quick", "--no-fail", "--json", file)
 	if err != nil {
@@ -108,19 +119,9 @@ func TestShim(t *testing.T) {
 	}
 }
 
-// TestBench looks whether every row is answered right, never how fast.
-func TestBench(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a dozen processes")
-	}
-	file := filepath.Join(t.TempDir(), "bench.json")
-	out, err := loadtest(t, "bench", "--quick", "--reps", "1", "--no-fail", "--json", file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(out, "8 hooks of a remote pool") {
-		t.Errorf("the table lacks a row:\n%s", out)
-	}
+// benched holds what the bench of the run without a name wrote.
+func benched(t *testing.T, file string) {
+	t.Helper()
 	body, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -128,6 +129,9 @@ func TestBench(t *testing.T) {
 	var r bench.Report
 	if err := schema.Unmarshal(body, &r); err != nil {
 		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(r.Rows, func(r bench.Row) bool { return r.Name == "8 hooks of a remote pool" }) {
+		t.Errorf("a row is lacking of %d", len(r.Rows))
 	}
 	for _, row := range r.Rows {
 		if row.Name == "" || row.Callers == 0 || row.Low > row.Ratio || row.Ratio > row.High {
@@ -147,6 +151,7 @@ func TestLoop(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: what the events of a query send to workers stays uncounted")
 	}
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "loop.json")
 	out, err := loadtest(t, "loop", "--quick", "--no-fail", "--json", file)
 	if err != nil {
@@ -185,6 +190,7 @@ func TestScale(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether calls are answered right as things grow stays untested")
 	}
+	t.Parallel()
 	testScale(t, scale.Parts()[:len(scale.Parts())/2])
 }
 
@@ -193,6 +199,7 @@ func TestScaleOfWhatIsKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether calls are answered right as what is kept grows stays untested")
 	}
+	t.Parallel()
 	testScale(t, scale.Parts()[len(scale.Parts())/2:])
 }
 
@@ -232,6 +239,7 @@ func TestCrash(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts ten processes, and kills them")
 	}
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "crash.json")
 	out, err := loadtest(t, "crash", "--for", "8s", "--agents", "20", "--injections", "1000", "--json", file)
 	t.Log(out)
@@ -262,6 +270,7 @@ func TestState(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts two dozen processes")
 	}
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state.json")
 	_, err := loadtest(t, "state", "--quick", "--no-fail", "--only", "speed,others,broadcast", "--json", file)
 	if err != nil {
@@ -282,6 +291,44 @@ func TestState(t *testing.T) {
 	}
 	if len(r.Failures) > 0 || len(r.Rows) == 0 || r.Others == nil || r.Others.Start <= 0 || r.Broadcast == nil || !r.Broadcast.OK() {
 		t.Errorf("a run that can not be: %+v", r)
+	}
+}
+
+// TestTheTablesOfAPageAreFilled puts what a run wrote into a page, and prints it.
+func TestTheTablesOfAPageAreFilled(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	knee := result.Document{Scenario: "saturate", Title: "the knee of a fabric"}
+	if err := errors.Join(write(at("saturate.json"), &knee), os.WriteFile(at("page.md"), []byte("<!-- figures: knee -->\n<!-- end -->\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadtest(t, "tables", dir, "--into", at("page.md")); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := os.ReadFile(at("page.md")); err != nil || !strings.Contains(string(page), "the knee of a fabric") {
+		t.Errorf("the page is %q, %v", page, err)
+	}
+	if out, err := loadtest(t, "tables", dir); err != nil || !strings.Contains(out, "## knee\n\nthe knee of a fabric") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if _, err := loadtest(t, "tables"); err == nil || exitCode(err) != 2 {
+		t.Errorf("tables of nothing gave %v", err)
+	}
+}
+
+// TestTheScenarioOfTheFiguresCanRun reads it; it takes ten minutes.
+func TestTheScenarioOfTheFiguresCanRun(t *testing.T) {
+	const file = "figures/faults.yaml"
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Read(file, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Name != "faults" || s.For.Std() != 10*time.Minute || s.Soak.OfKnee != 0.7 || len(s.Check()) > 0 {
+		t.Errorf("it is %+v: %v", s, s.Check())
 	}
 }
 
