@@ -91,6 +91,7 @@ type Aggregator struct {
 	dispatcher *dispatch.Dispatcher
 	feed       *feed
 	beats      callBeats
+	shedding   shedding
 	shadows    shadows
 	service    micro.Service
 
@@ -144,6 +145,7 @@ func Start(opt Options) (*Aggregator, error) {
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.beats.send = a.sendBeat
+	a.shedding = shedding{count: a.metrics.shed, log: opt.Logger}
 	a.startMemory()
 	a.crew = newCrew(a.ctx, opt.Calls, a.take, opt.Logger)
 	a.again = newCrew(a.ctx, max(1, opt.Calls/againShare), a.takeAgain, opt.Logger)

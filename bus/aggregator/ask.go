@@ -22,19 +22,24 @@ import (
 const againShare = 8
 
 // takeAgain judges an event that is asked once more.
-func (a *Aggregator) takeAgain(m *nats.Msg) {
+func (a *Aggregator) takeAgain(m *nats.Msg, arrived time.Time) {
 	m.Subject = strings.TrimSuffix(m.Subject, bus.AgainSuffix)
-	a.take(m)
+	a.take(m, arrived)
 }
 
-// take judges one event and answers.
-func (a *Aggregator) take(m *nats.Msg) {
-	arrived := time.Now()
+// take judges one event, which arrived then, and answers.
+func (a *Aggregator) take(m *nats.Msg, arrived time.Time) {
 	if m.Reply == "" {
 		return // nobody to answer: it was not asked, only published
 	}
+	now := time.Now()
 	req, err := bus.ParseEventMsg(m)
-	if !a.sure(arrived, &req) {
+	waited := now.Sub(arrived)
+	if stale(waited, &req) {
+		a.shedding.stale()
+		return // nobody waits for the answer any more
+	}
+	if !a.sure(now, &req) {
 		return // somebody else answers, or the shim's own policy does
 	}
 	act := a.active.Load()
@@ -53,11 +58,15 @@ func (a *Aggregator) take(m *nats.Msg) {
 		a.record(&req.Routing, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version}, arrived)
 		return
 	}
-	a.metrics.inFlight.Inc()
-	beat := a.beats.begin(m.Reply, arrived)
 	asked := &dispatch.Request{
 		Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body,
 	}
+	if overdue(waited, req.Left) {
+		a.shed(m, act, &shed{plan, asked, req.Acks, arrived})
+		return
+	}
+	a.metrics.inFlight.Inc()
+	beat := a.beats.begin(m.Reply, arrived)
 	v := a.judged(act, plan, asked)
 	a.remember(act, plan, asked, req.Acks, &v)
 	a.beats.end(beat)
@@ -131,6 +140,13 @@ func (a *Aggregator) refuse(m *nats.Msg, act *active, r schema.Routing, arrived 
 // allows shows when it is sent: to look for it before would take the connection's
 // lock once more for every verdict.
 func (a *Aggregator) answer(m *nats.Msg, act *active, r *schema.Routing, v *schema.Verdict, arrived time.Time) {
+	if a.tell(m, act, r, v) {
+		a.record(r, v, arrived)
+	}
+}
+
+// tell encodes a verdict and sends it, and reports whether it could be encoded.
+func (a *Aggregator) tell(m *nats.Msg, act *active, r *schema.Routing, v *schema.Verdict) bool {
 	data, err := a.encode(a.finish(v, &act.Config), r.Event, schema.MaxEvent)
 	if err == nil && a.reply(m, data) {
 		data, err = a.encode(v, r.Event, a.mostSent())
@@ -140,9 +156,9 @@ func (a *Aggregator) answer(m *nats.Msg, act *active, r *schema.Routing, v *sche
 	}
 	if err != nil {
 		a.opt.Logger.Error("verdict could not be encoded", "event_id", r.ID, "error", err)
-		return // the shim's own policy decides
+		return false // the shim's own policy decides
 	}
-	a.record(r, v, arrived)
+	return true
 }
 
 // reply sends a verdict, and reports whether it is too large for the server.
@@ -193,14 +209,19 @@ func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType, most int) ([]
 
 // record counts a verdict, logs what failed open, and puts it on the feed.
 func (a *Aggregator) record(r *schema.Routing, v *schema.Verdict, arrived time.Time) {
-	took := time.Since(arrived)
-	a.metrics.verdict(r.Event, v, took)
+	a.count(r, v, arrived)
 	for i := range v.ExecutedHooks {
 		if x := &v.ExecutedHooks[i]; x.Outcome != schema.OK {
 			a.opt.Logger.Warn("hook gave no answer", "hook", x.Hook, "outcome", x.Outcome, "decided", x.Decision,
 				"event", r.Event, "event_id", r.ID, "agent", r.Agent, "error", x.Error)
 		}
 	}
+}
+
+// count counts a verdict and puts it on the feed.
+func (a *Aggregator) count(r *schema.Routing, v *schema.Verdict, arrived time.Time) {
+	took := time.Since(arrived)
+	a.metrics.verdict(r.Event, v, took)
 	a.ledger.injected(r, v)
 	a.feed.verdict(r, v, took)
 }

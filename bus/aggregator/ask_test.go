@@ -118,7 +118,7 @@ func TestAboveItsBoundTheAggregatorLetsTheBusHoldEvents(t *testing.T) {
 		end := make(chan struct{})
 		f := startWith(t, aggregator.Options{Calls: 1}, library{"hangs": hangs(end)}, hook("hangs"))
 		first, second, third := f.send(event(schema.PreToolUse)), f.send(event(schema.PreToolUse)), f.send(event(schema.QueryEnd))
-		<-time.After(5 * time.Second)
+		<-time.After(400 * time.Millisecond)
 		if n := len(first.replies) + len(second.replies) + len(third.replies); n != 0 || f.agg.Status().InFlight != 1 {
 			t.Errorf("%d answers, %d under way", n, f.agg.Status().InFlight)
 		}

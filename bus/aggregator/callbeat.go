@@ -37,6 +37,11 @@ func (b *callBeats) begin(reply string, arrived time.Time) *callBeat {
 		b.timer = time.AfterFunc(schema.BeatEvery, b.beat)
 		b.armed = true
 	}
+	if first := b.all.next; first != &b.all && c.due.Before(first.due) {
+		c.insert(&b.all) // it had to wait until it was taken
+		b.arm()
+		return c
+	}
 	b.append(c)
 	if !b.armed {
 		b.arm()
@@ -85,8 +90,11 @@ func (b *callBeats) arm() {
 	b.timer.Reset(time.Until(b.all.next.due))
 }
 
-func (b *callBeats) append(c *callBeat) {
-	c.before, c.next = b.all.before, &b.all
+func (b *callBeats) append(c *callBeat) { c.insert(b.all.before) }
+
+// insert puts c behind another one.
+func (c *callBeat) insert(before *callBeat) {
+	c.before, c.next = before, before.next
 	c.before.next, c.next.before = c, c
 }
 

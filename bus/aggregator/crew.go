@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/semaphore"
@@ -22,8 +24,10 @@ const spare = 64
 // call's stack is deep and growing it anew costs a good part of a short call.
 type crew struct {
 	sub    *nats.Subscription
-	handle func(*nats.Msg)
+	handle func(m *nats.Msg, arrived time.Time)
 	log    *slog.Logger
+	tide   tide
+	taken  atomic.Int64        // how many messages it took from sub
 	ctx    context.Context     //nolint:containedctx // the crew's life
 	slots  chan struct{}       // bounds the goroutines
 	bytes  *semaphore.Weighted // bounds what the calls under way hold
@@ -33,7 +37,7 @@ type crew struct {
 }
 
 // newCrew makes a crew of at most size goroutines.
-func newCrew(ctx context.Context, size int, handle func(*nats.Msg), log *slog.Logger) *crew {
+func newCrew(ctx context.Context, size int, handle func(*nats.Msg, time.Time), log *slog.Logger) *crew {
 	return &crew{handle: handle, log: log, ctx: ctx, slots: make(chan struct{}, size), bytes: semaphore.NewWeighted(maxUnderWay)}
 }
 
@@ -41,28 +45,45 @@ func newCrew(ctx context.Context, size int, handle func(*nats.Msg), log *slog.Lo
 // copied once with a rewrite in it, and once for a worker.
 const maxUnderWay = 128 << 20
 
-// maxWaiting bounds the events that wait here, in bytes.
-const maxWaiting = 256 << 20
+// The events that wait here are bounded, in bytes, to a part of the memory that the
+// process keeps to: there are two crews, and what waits takes three times its bytes.
+const (
+	partWaiting = 16
+	minWaiting  = 32 << 20
+	maxWaiting  = 256 << 20
+)
+
+// waiting is that bound.
+func waiting() int {
+	return int(min(max(debug.SetMemoryLimit(-1)/partWaiting, minWaiting), maxWaiting))
+}
 
 // start begins to receive from sub.
 func (c *crew) start(sub *nats.Subscription) error {
-	if err := sub.SetPendingLimits(-1, maxWaiting); err != nil {
+	if err := sub.SetPendingLimits(-1, waiting()); err != nil {
 		return fmt.Errorf("bounding the events that wait: %w", err)
 	}
 	c.sub = sub
-	c.done.Go(c.serve)
+	c.tide.come, c.tide.waits = c.come, c.waits
+	c.more()
 	return nil
 }
 
-// serve receives and handles until there is nothing to receive any more.
+// more has another goroutine receive, if the crew may have another one. If not, the next
+// that has handled its message receives again: nobody is made who would only wait for that.
+func (c *crew) more() {
+	select {
+	case c.slots <- struct{}{}:
+		c.done.Go(c.serve)
+	default:
+	}
+}
+
+// serve receives and handles until there is nothing to receive any more, or enough
+// others wait for it.
 func (c *crew) serve() {
-	for {
-		c.slots <- struct{}{}
-		more := c.one()
-		<-c.slots
-		if !more || c.idle.Load() >= spare {
-			return
-		}
+	defer func() { <-c.slots }()
+	for c.one() && c.idle.Load() < spare {
 	}
 }
 
@@ -70,8 +91,12 @@ func (c *crew) serve() {
 func (c *crew) one() bool {
 	c.idle.Add(1)
 	m, err := c.sub.NextMsgWithContext(c.ctx)
+	if err == nil || errors.Is(err, nats.ErrNoResponders) {
+		c.taken.Add(1)
+	}
 	if c.idle.Add(-1) == 0 && err == nil {
-		c.done.Go(c.serve)
+		c.more()
+		c.tide.begin()
 	}
 	switch {
 	case errors.Is(err, nats.ErrSlowConsumer):
@@ -87,14 +112,43 @@ func (c *crew) one() bool {
 		}
 		return false
 	}
+	arrived := c.arrived()
 	if c.bytes.Acquire(c.ctx, int64(len(m.Data))) != nil {
 		return false // it stops; the shim asks somebody else
 	}
 	defer c.bytes.Release(int64(len(m.Data)))
 	c.busy.Add(1)
 	defer c.busy.Add(-1)
-	c.handle(m)
+	c.handle(m, arrived)
 	return true
+}
+
+// arrived is when the message that has just been taken had come, at the latest. Who
+// took one before it may not have counted that yet, but is still among the idle: those
+// are looked at first, so that it is taken for a later one rather than for an earlier.
+func (c *crew) arrived() time.Time {
+	idle := int64(c.idle.Load())
+	return c.tide.arrived(idle+c.taken.Load(), time.Now())
+}
+
+// come is how many messages have come: those that were taken are counted first, so
+// that one that is taken meanwhile is missing rather than counted twice.
+func (c *crew) come() int64 {
+	delivered, err := c.sub.Delivered()
+	pending, _, perr := c.sub.Pending()
+	if err != nil || perr != nil {
+		return 0 // the subscription is closed
+	}
+	return delivered + int64(pending)
+}
+
+// waits reports whether messages wait, or would have to.
+func (c *crew) waits() bool {
+	if c.idle.Load() == 0 {
+		return c.ctx.Err() == nil
+	}
+	pending, _, err := c.sub.Pending()
+	return err == nil && pending > 0
 }
 
 // drain receives nothing new, and waits until what came has been handled.
@@ -109,6 +163,7 @@ func (c *crew) drain(ctx context.Context) error {
 	go func() {
 		defer close(done)
 		c.done.Wait()
+		c.tide.end()
 	}()
 	select {
 	case <-done:

@@ -28,6 +28,7 @@ type metrics struct {
 	rewrites   *prometheus.CounterVec   // hook
 	unjudged   *prometheus.CounterVec   // decision
 	histories  *prometheus.CounterVec   // outcome
+	shed       *prometheus.CounterVec   // cause
 	shadow     prometheus.Counter
 	malformed  prometheus.Counter
 	dropped    prometheus.Counter
@@ -96,6 +97,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		rewrites:   counter("shadow_rewrites_total", "Calls that the shadow hook would have rewritten.", "hook"),
 		unjudged:   counter("unjudged_calls_total", "Calls that nobody judged, as shims handed them in, by what became of them. Alert on continue.", "decision"),
 		histories:  counter("history_parts_total", "Parts of conversations that agents' sides put into the store or asked for, by what came of that. Alert on refused.", "outcome"),
+		shed:       counter("shed_total", "Events that had waited too long to be given to their hooks, by why. Alert on this.", "cause"),
 		shadow:     counter("shadow_dropped_total", "Shadow hooks that did not run because too many were under way, or their pool was half full.").WithLabelValues(),
 		malformed:  counter("malformed_total", "Events that could not be judged as they were.").WithLabelValues(),
 		dropped:    counter("feed_dropped_total", "Feed records that were dropped because the feed was full.").WithLabelValues(),
@@ -106,6 +108,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	for _, d := range unjudgedDecisions() {
 		m.unjudged.WithLabelValues(d)
+	}
+	for _, cause := range shedCauses() {
+		m.shed.WithLabelValues(cause)
 	}
 	for _, result := range keptResults() {
 		m.histories.WithLabelValues(result)
@@ -119,7 +124,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.requests, m.duration, m.queue, m.hooks, m.outcomes, m.failOpen, m.failClosed,
-			m.batches, m.reruns, m.conditions, m.would, m.rewrites, m.unjudged, m.histories, m.shadow, m.malformed, m.dropped, m.inFlight, m.config)
+			m.batches, m.reruns, m.conditions, m.would, m.rewrites, m.unjudged, m.histories, m.shed, m.shadow, m.malformed, m.dropped, m.inFlight, m.config)
 	}
 	return m
 }

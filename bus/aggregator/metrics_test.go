@@ -44,6 +44,11 @@ func TestMetricsAreThereBeforeAnythingHappens(t *testing.T) {
 				}
 			}
 		}
+		for _, cause := range []string{"busy", "stale"} {
+			if n := f.value("shed_total", "cause="+cause); n != 0 {
+				t.Errorf("%s: %v", cause, n)
+			}
+		}
 		for _, name := range []string{"malformed_total", "feed_dropped_total", "shadow_dropped_total", "in_flight"} {
 			if n := f.value(name); n != 0 {
 				t.Errorf("%s: %v", name, n)

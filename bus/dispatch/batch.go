@@ -53,6 +53,10 @@ func (r *run) do(ctx context.Context) {
 			r.rest(schema.Errored, fmt.Sprintf("the dispatcher failed: %v", p))
 		}
 	}()
+	if why := r.call.req.Shed; why != "" {
+		r.rest(schema.Busy, why)
+		return
+	}
 	if r.call.req.Attempt > 1 && !r.batch.Idempotent {
 		r.rest(schema.Lost, "may have run when the call was asked first; it is not idempotent, so it is not run again")
 		return

@@ -79,6 +79,9 @@ type Request struct {
 	Deadline time.Time
 	// Body is the event's JSON.
 	Body []byte
+	// Shed is why no hook is asked, so that the failure policies decide as if all
+	// workers were busy; empty: they are asked.
+	Shed string
 }
 
 // A Dispatcher has plans run.
@@ -112,7 +115,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Requ
 		}
 	}
 	c.unread()
-	if len(p.Shadow) > 0 {
+	if len(p.Shadow) > 0 && r.Shed == "" {
 		c.startShadows(ctx)
 	}
 	return c.verdict

@@ -1,0 +1,96 @@
+package aggregator
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Where more events come than can be judged, those that wait grow older until each is
+// judged just after whoever asked has given up: all of the work is done, and none of it
+// for anybody. So the fabric gives up first: an event that has waited for so long that
+// its shim is about to ask again, or that half of its time is gone, is answered by the
+// failure policies of its hooks, which costs little, and one that nobody waits for any
+// more is not answered at all. What is left has the time that it needs.
+
+// The causes of that, as they are counted.
+const (
+	causeBusy  = "busy"  // the failure policies answered
+	causeStale = "stale" // whoever asked had given up
+)
+
+func shedCauses() []string { return []string{causeBusy, causeStale} }
+
+// silence is after how long without a sign of life a shim takes an aggregator for lost.
+const silence = schema.Missed * schema.BeatEvery
+
+// stale reports whether nobody waits any more for the answer to an event that has
+// waited for so long. It had no sign of life meanwhile: a shim asks once more then, and
+// after as long again it gives up.
+func stale(waited time.Duration, req *bus.EventRequest) bool {
+	patience := silence
+	if req.Attempt < 2 {
+		patience += silence
+	}
+	return waited > 0 && waited >= min(req.Left, patience)
+}
+
+// overdue reports whether an event that has waited for so long is not judged any more.
+func overdue(waited, left time.Duration) bool { return waited > min(left/2, beforeAgain) }
+
+// overloaded is what is said of each hook that was not asked.
+const overloaded = "the fabric has more to do than it can, and the call waited too long to be judged; try it again later, and add brokers or workers"
+
+// shed is an event that is not judged any more.
+type shed struct {
+	plan    *dispatch.Plan
+	req     *dispatch.Request
+	acks    []string
+	arrived time.Time
+}
+
+// shed answers an event by the failure policies of its hooks. Rounds count all the
+// same; what waits for the agent comes with one of its next events, because to hand it
+// over takes a write.
+func (a *Aggregator) shed(m *nats.Msg, act *active, s *shed) {
+	s.req.Shed, s.req.Mute = overloaded, true
+	v := a.judged(act, s.plan, s.req)
+	a.remember(act, s.plan, s.req, s.acks, &v)
+	if len(v.ExecutedHooks) > 0 {
+		a.shedding.busy()
+	}
+	if a.tell(m, act, &s.req.Routing, &v) {
+		a.count(&s.req.Routing, &v, s.arrived)
+	}
+}
+
+// shedding counts such events. Of thousands per second it does not log each.
+type shedding struct {
+	count  *prometheus.CounterVec
+	log    *slog.Logger
+	since  atomic.Int64 // how many were not logged yet
+	logged atomic.Int64 // when some were, as Unix time in nanoseconds
+}
+
+// logEvery is how often they are logged.
+const logEvery = 10 * time.Second
+
+func (s *shedding) busy()  { s.one(causeBusy) }
+func (s *shedding) stale() { s.one(causeStale) }
+
+func (s *shedding) one(cause string) {
+	s.count.WithLabelValues(cause).Inc()
+	s.since.Add(1)
+	now, last := time.Now().UnixNano(), s.logged.Load()
+	if now-last >= int64(logEvery) && s.logged.CompareAndSwap(last, now) {
+		s.log.Warn("events wait too long to be given to their hooks: the failure policies decide; add brokers or workers",
+			"events", s.since.Swap(0), "last_cause", cause)
+	}
+}
