@@ -42,11 +42,20 @@ func overviewFlags(c *cobra.Command) *overview {
 // run runs all of it. Wrong answers are a failure; what is slow in so short a time
 // on a machine that does other things as well is not.
 func (o *overview) run(c *cobra.Command) error {
+	load := o.load()
+	if wrong := load.Check(); len(wrong) > 0 {
+		return usage{errors.New(wrong[0].String())}
+	}
+	if o.out != "" {
+		if err := writableDir(o.out); err != nil {
+			return usage{err}
+		}
+	}
 	shown, err := live.Start(live.Options{Scenario: c.Name(), Progress: c.ErrOrStderr()})
 	if err != nil {
 		return err
 	}
-	quick, fleets, err := o.measured(c, shown)
+	quick, fleets, err := o.measured(c, shown, load)
 	if err = errors.Join(err, shown.Close()); err != nil {
 		return err
 	}
@@ -64,8 +73,15 @@ func (o *overview) run(c *cobra.Command) error {
 	return nil
 }
 
+// load is what the fleet does.
+func (o *overview) load() *scenario.Scenario {
+	load := scenario.Default()
+	load.For, load.Warm = schema.Duration(o.long), schema.Duration(max(min(load.Warm.Std(), o.long/4), 0))
+	return &load
+}
+
 // measured does both runs, one after the other.
-func (o *overview) measured(c *cobra.Command, shown *live.Run) (*bench.Report, *result.Document, error) {
+func (o *overview) measured(c *cobra.Command, shown *live.Run, load *scenario.Scenario) (*bench.Report, *result.Document, error) {
 	quick, err := o.acted(c, shown, func(s stage) (outcome, error) {
 		b := bench.Quick()
 		b.Dir, b.Crew, b.Progress = s.dir, s.crew, s.live
@@ -75,9 +91,7 @@ func (o *overview) measured(c *cobra.Command, shown *live.Run) (*bench.Report, *
 		return nil, nil, err
 	}
 	fleets, err := o.acted(c, shown, func(s stage) (outcome, error) {
-		load := scenario.Default()
-		load.For, load.Warm = schema.Duration(o.long), schema.Duration(min(load.Warm.Std(), o.long/4))
-		return fleet.Run(c.Context(), &load, fleet.Stage{Dir: s.dir, Crew: s.crew, Progress: s.live, Live: s.live})
+		return fleet.Run(c.Context(), load, fleet.Stage{Dir: s.dir, Crew: s.crew, Progress: s.live, Live: s.live})
 	})
 	if err != nil {
 		return nil, nil, err

@@ -72,6 +72,9 @@ type stage struct {
 // staged runs on a stage of its own and reports. When the run goes wrong it
 // adds what the children said.
 func (f *measuring) staged(c *cobra.Command, run func(stage) (outcome, error)) error {
+	if err := f.places(); err != nil {
+		return err
+	}
 	shown, err := live.Start(live.Options{Scenario: c.Name(), Progress: c.ErrOrStderr(), Metrics: f.metrics})
 	if errors.Is(err, live.ErrAddress) {
 		return usage{err}
@@ -100,6 +103,9 @@ func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (ou
 	defer log.Close()
 	facts, began := machine.Here(), time.Now() // before the run is itself the load
 	r, err := run(stage{dir: dir, live: shown, crew: &proc.Crew{Args: []string{"role", "--profiles", f.profiles}, Log: log}})
+	if err != nil && c.Context().Err() != nil {
+		return nil, err // somebody has ended it: nothing is to be found out
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, lastWords(log))
 	}

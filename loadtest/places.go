@@ -1,0 +1,53 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// places looks whether everything that is asked for can be written. It is asked
+// before a run: after ten minutes of measuring it is too late to hear of a name
+// that was mistyped.
+func (f *measuring) places() error {
+	var errs []error
+	for _, file := range []string{f.json, f.html} {
+		if file != "" {
+			errs = append(errs, writable(file))
+		}
+	}
+	if f.svg != "" {
+		errs = append(errs, writableDir(f.svg))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return usage{err}
+	}
+	return nil
+}
+
+// writable looks whether a file can be written, and leaves what is in it.
+func writable(file string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	created := err == nil
+	if errors.Is(err, fs.ErrExist) {
+		f, err = os.OpenFile(file, os.O_WRONLY, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("the report can not be written there: %w; name a file in a directory that is there", err)
+	}
+	err = f.Close()
+	if created {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
+}
+
+// writableDir makes a directory and looks whether files can be made in it.
+func writableDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("nothing can be written there: %w; name a directory, or one that can be made", err)
+	}
+	return writable(filepath.Join(dir, ".writable"))
+}
