@@ -140,7 +140,7 @@ func (o *oracle) after(c *call, a answer) {
 	ran := o.answered(c, a, chain)
 	if len(ran) > 0 && ran[0].Outcome == schema.OK {
 		fault := ""
-		if a.verdict.Decision != schema.Continue {
+		if a.verdict.Decision != schema.Continue || ran[0].Decision == schema.Deny {
 			fault = fmt.Sprintf("%s: %s: %s", c, a.verdict.Decision, a.verdict.Reason)
 		}
 		o.hold(seenAfter, fault)
@@ -204,7 +204,8 @@ func (o *oracle) decision(c *call, v *schema.Verdict, ran []schema.ExecutedHook)
 		return
 	}
 	asked := slices.ContainsFunc(ran, func(h schema.ExecutedHook) bool {
-		return h.Hook == guard && h.Outcome == schema.OK && h.Decision == schema.Allow
+		// That it ran is the fabric's own word; the nonce is its worker's.
+		return h.Hook == guard && h.Outcome == schema.OK && h.Decision == schema.Allow && h.Reason == c.nonce
 	})
 	o.hold(guardsAsked, faultIf(!denied && !asked, "%s: the verdict is %s, and the hooks were %v", c, v.Decision, ran))
 }

@@ -192,7 +192,7 @@ func TestTheOracleSeesWhatIsWrong(t *testing.T) {
 			spoil: func(v *schema.Verdict) { v.EventID = "other" },
 		},
 		"a guard that spoke of another call": {
-			class: remote, want: []string{ownVerdict},
+			class: remote, want: []string{ownVerdict, guardsAsked},
 			spoil: func(v *schema.Verdict) { v.ExecutedHooks[0].Reason = "other" },
 		},
 		"an answer after its deadline": {
@@ -271,6 +271,15 @@ func TestTheObserverSeesWhatIsWrong(t *testing.T) {
 	}
 	if got := seenBy(t, c, input, func(*schema.Event) {}); len(got) > 0 {
 		t.Errorf("of what is right, broken are %q", got)
+	}
+}
+
+func TestAnObserverWhoseWordIsLostIsHeard(t *testing.T) {
+	o, c := newOracle(time.Second, true), newCall(t, remote, false)
+	o.after(c, answer{event: "own", verdict: &schema.Verdict{EventID: "own", Decision: schema.Continue,
+		ExecutedHooks: []schema.ExecutedHook{{Hook: observer, Outcome: schema.OK, Decision: schema.Deny}}}})
+	if got := broken(o); !slices.Equal(got, []string{seenAfter}) {
+		t.Errorf("broken are %q", got)
 	}
 }
 
