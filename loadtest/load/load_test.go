@@ -172,6 +172,27 @@ func TestWhatExceedsTheBoundIsCountedAsHavingWaited(t *testing.T) {
 	})
 }
 
+// TestWhatWasDueAtTheEndIsNotLeftOut has a schedule end before it starts anything.
+func TestWhatWasDueAtTheEndIsNotLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		s, now := NewSchedule(10, false), time.Now()
+		var unsent []time.Duration
+		for _, d := range []time.Duration{-time.Second, 0, time.Second} {
+			s.Add(now.Add(d), func(due time.Time, sent bool) {
+				if !sent {
+					unsent = append(unsent, due.Sub(now))
+				}
+			})
+		}
+		s.Run(ctx)
+		if want := []time.Duration{-time.Second, 0}; !slices.Equal(unsent, want) || s.Left() != 1 {
+			t.Errorf("not sent were those due at %v, want %v, and %d are left", unsent, want, s.Left())
+		}
+	})
+}
+
 func TestATaskAddedEarlierIsDoneEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

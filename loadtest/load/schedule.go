@@ -66,19 +66,22 @@ func (s *Schedule) Left() int {
 // UnderWay is how many tasks were started and are not over.
 func (s *Schedule) UnderWay() int64 { return s.underWay.Load() }
 
-// Run starts tasks until ctx ends, and waits for those that it started.
+// Run starts tasks until ctx ends, and waits for those that it started. What was due
+// by then and was not started is not sent: it is counted, and not left out.
 func (s *Schedule) Run(ctx context.Context) {
 	defer s.work.Wait()
 	release := precision(s.Precise)
 	defer release()
 	for ctx.Err() == nil {
-		next, some := s.start(time.Now())
+		next, some := s.start(time.Now(), s.Most)
 		s.sleep(ctx, next, some)
 	}
+	s.start(time.Now(), 0)
 }
 
-// start starts all that is due, and says when the next task is.
-func (s *Schedule) start(now time.Time) (next time.Time, some bool) {
+// start starts all that is due, as long as fewer than most are under way, and says
+// when the next task is.
+func (s *Schedule) start(now time.Time, most int64) (next time.Time, some bool) {
 	for {
 		s.mu.Lock()
 		if len(s.tasks) == 0 || s.tasks[0].due.After(now) {
@@ -89,7 +92,7 @@ func (s *Schedule) start(now time.Time) (next time.Time, some bool) {
 			return next, some
 		}
 		t := heap.Pop(&s.tasks).(task)
-		sent := s.underWay.Load() < s.Most
+		sent := s.underWay.Load() < most
 		if sent {
 			s.underWay.Add(1)
 		}
