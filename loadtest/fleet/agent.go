@@ -125,12 +125,25 @@ func (a *agent) ask(ctx context.Context, c *call, e *schema.Event, counted *load
 	defer cancel()
 	v, err := a.c.Ask(ctx, e)
 	counted.Ended, counted.Failed = time.Now(), err != nil
+	took := counted.Ended.Sub(counted.Started)
+	if err != nil {
+		counted.Ended = waited(counted, a.Scenario.Deadline.Std())
+	}
 	a.recorder.Count(*counted)
 	if err != nil {
-		a.oracle.unanswered(c, err, counted.Ended.Sub(counted.Started))
+		a.oracle.unanswered(c, err, took)
 		return answer{}, false
 	}
-	return answer{event: e.EventID, verdict: v, took: counted.Ended.Sub(counted.Started)}, true
+	return answer{event: e.EventID, verdict: v, took: took}, true
+}
+
+// waited is until when a call counts as having waited that got no answer: until its
+// deadline, however soon it was known that none would come.
+func waited(c *load.Call, deadline time.Duration) time.Time {
+	if until := c.Due.Add(deadline); until.After(c.Ended) {
+		return until
+	}
+	return c.Ended
 }
 
 // look asks about a tool that no hook asks for, to take what waits for the agent.

@@ -18,7 +18,8 @@ type Call struct {
 	// Apart: how long it took is not the fabric's doing alone, so that it counts for
 	// its kind and for no other figure.
 	Apart bool
-	// Failed: there was no answer.
+	// Failed: there was no answer. It counts as one that waited until Ended, which must
+	// not be before its deadline: a call that failed at once would pass for a fast one.
 	Failed bool
 	// Unsent: it was not even started. It counts as one that waited until Ended.
 	Unsent bool
