@@ -20,10 +20,11 @@ func (p Problem) String() string { return p.Key + ": " + p.Message + "; " + p.Hi
 
 // The bounds of a scenario.
 const (
-	mostAgents = 1_000_000
-	leastLong  = time.Second
-	mostLong   = 7 * 24 * time.Hour
-	mostRate   = 1_000_000
+	mostAgents  = 1_000_000
+	mostDrivers = 200
+	leastLong   = time.Second
+	mostLong    = 7 * 24 * time.Hour
+	mostRate    = 1_000_000
 )
 
 // Check are all problems of the scenario.
@@ -58,10 +59,10 @@ func (s *Scenario) checkPeople(say saying) {
 	if s.Connections < 1 || s.Connections > s.Agents {
 		say("connections", fmt.Sprintf("write at least 1 and at most %d, one for each agent", max(s.Agents, 1)), "%d agents can not share %d connections", s.Agents, s.Connections)
 	}
-	if s.Drivers < 1 || s.Drivers > s.Connections {
-		say("drivers", fmt.Sprintf("write at least 1 and at most %d, one for each connection", max(s.Connections, 1)), "%d connections can not be spread over %d processes", s.Connections, s.Drivers)
+	if most := min(max(s.Connections, 1), mostDrivers); s.Drivers < 1 || s.Drivers > most {
+		say("drivers", fmt.Sprintf("write at least 1 and at most %d: each holds a connection, and is a process of this machine", most), "%d connections can not be spread over %d processes", s.Connections, s.Drivers)
 	}
-	if s.Injections < 0 || s.Injections > 10 {
+	if !(s.Injections >= 0 && s.Injections <= 10) {
 		say("injections", "write from 0 to 10: 0.1 is one for ten uses of a tool", "there can not be %v injections for each use of a tool", s.Injections)
 	}
 	if sum := s.Shares.Sum(); sum > 1.0000001 {
@@ -94,8 +95,12 @@ func (s *Scenario) checkLoad(say saying) {
 	case (s.Kind == Saturate || s.Kind == Overload) && s.Rate == 0: // it is searched for
 	case s.Rate == 0 && s.Think <= 0:
 		say("rate", "write rate: 300/s, or think: 500ms, or steps", "nothing says how often tools are used")
-	case s.PerSecond() > mostRate || s.PerSecond() < 0:
-		say("rate", "write at most a million per second", "tools can not be used %.4g times a second", s.PerSecond())
+	case s.Rate != 0 && !(s.Rate > 0 && s.Rate <= mostRate):
+		say("rate", "write more than nothing and at most a million per second", "tools can not be used %.4g times a second", s.Rate)
+	case s.PerSecond() > mostRate:
+		say("think", "have agents think for longer: they come to a million uses of tools per second at most", "tools can not be used %.4g times a second", s.PerSecond())
+	case s.Curve().Calls() < 1:
+		say("rate", "write a higher rate, or measure for longer", "in %v no tool is ever used", s.For)
 	}
 }
 
@@ -108,7 +113,7 @@ func (s *Scenario) checkSteps(say saying) {
 		if step.For <= 0 {
 			say(key, "write for: 10s", "a step takes some time, not %v", step.For)
 		}
-		if step.Rate < 0 || step.To < 0 || step.Rate > mostRate || step.To > mostRate {
+		if !(step.Rate >= 0 && step.Rate <= mostRate && step.To >= 0 && step.To <= mostRate) {
 			say(key, "write at most a million per second", "tools can not be used from %.4g to %.4g times a second", step.Rate, step.To)
 		}
 	}
