@@ -94,7 +94,8 @@ func load(ctx context.Context, s *scenario.Scenario, x *fleet.Session) (*fleet.M
 		}
 		return nil
 	})
-	return m, all, g.Wait()
+	err := g.Wait() // only then are both there
+	return m, all, err
 }
 
 // left is what a process holds when its garbage was collected.
