@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookfabric/hookfabric/loadtest/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/load"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 )
@@ -106,5 +108,41 @@ func TestAnOverloadIsTwiceTheKneeWithRestAround(t *testing.T) {
 	}
 	if want := 2000.0*60 + 500*(calm+restful).Seconds(); c.Calls() != want {
 		t.Errorf("%v calls, want %v", c.Calls(), want)
+	}
+}
+
+// TestTheFabricIsBackOnlyWhereCallsShowIt has one second after the overload slow, of
+// which nobody may believe that a later one without any calls is well.
+func TestTheFabricIsBackOnlyWhereCallsShowIt(t *testing.T) {
+	const end = 2 * time.Second
+	for name, c := range map[string]struct {
+		silent, slow int
+		want         float64
+	}{
+		"all is well at once":       {silent: -1, slow: -1},
+		"a slow second":             {silent: -1, slow: 4, want: 3},
+		"a second without calls":    {silent: 9, slow: 4, want: 8},
+		"nobody calls at the end":   {silent: 21, slow: -1, want: restful.Seconds()},
+		"no call before the end":    {silent: 1, slow: -1},
+		"a slow one before the end": {silent: -1, slow: 1},
+	} {
+		began := time.Unix(1000, 0)
+		r, m := load.NewRecorder(began), &fleet.Measured{Series: load.NewSeries()}
+		for n := range int((end + restful) / time.Second) {
+			took, due := time.Millisecond, began.Add(time.Duration(n)*time.Second)
+			if n == c.slow {
+				took = 3 * time.Second
+			}
+			if n != c.silent {
+				r.Count(load.Call{Kind: "x", Due: due, Started: due, Ended: due.Add(took)})
+			}
+		}
+		cut := r.Cut()
+		if err := m.Series.Take(&cut); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := recovery(m, end, 0.02); err != nil || got != c.want {
+			t.Errorf("%s: it was back after %v s, want %v, %v", name, got, c.want, err)
+		}
 	}
 }

@@ -105,10 +105,12 @@ func (x *site) judge(d *result.Document, m *fleet.Measured, long time.Duration) 
 	}
 	d.Figures = []result.Figure{
 		plain("recovery", "s", result.Lower, back).Within(backIn),
-		plain("memory of a broker at most", "B", result.Lower, memory(m)).Within(memoryMost),
 		plain("events answered while overloaded", "/s", result.Higher, float64(during.Answered)/long.Seconds()),
 		plain("p99 before", "s", result.Lower, before.Latency.At(0.99)),
 		plain("p99 while overloaded", "s", result.Lower, during.Latency.At(0.99)),
+	}
+	if most := memory(m); most > 0 {
+		d.Figures = append(d.Figures, plain("memory of a broker at most", "B", result.Lower, most).Within(memoryMost))
 	}
 	for i := range d.Plots {
 		d.Plots[i].Marks = append(d.Plots[i].Marks, result.Mark{X: calm.Seconds(), Until: (calm + long).Seconds(), Label: "overload"})
@@ -124,14 +126,15 @@ func recovery(m *fleet.Measured, end time.Duration, bound float64) (float64, err
 		if err != nil {
 			return 0, err
 		}
-		if k.Latency.At(0.99) > bound || k.Failed > 0 || k.Unsent > 0 {
+		// A second in which nothing was due shows nothing, least of all that all is well.
+		if k.Offered == 0 || k.Latency.At(0.99) > bound || k.Failed > 0 || k.Unsent > 0 {
 			return (at - end).Seconds(), nil
 		}
 	}
 	return 0, nil
 }
 
-// memory is the most that a broker had.
+// memory is the most that a broker had; 0: nobody knows, as it is not this program's.
 func memory(m *fleet.Measured) float64 {
 	most := uint64(0)
 	for _, s := range m.Samples {
