@@ -27,7 +27,11 @@ func (m *Measured) Document() (*result.Document, error) {
 		return nil, err
 	}
 	m.promises(d)
-	d.Tables = append(d.Tables, m.kinds(), m.processes())
+	kinds, err := m.kinds()
+	if err != nil {
+		return nil, err
+	}
+	d.Tables = append(d.Tables, kinds, m.processes())
 	if len(m.Failures) > 0 {
 		d.Tables = append(d.Tables, m.failures())
 	}
@@ -147,28 +151,40 @@ func (m *Measured) promises(d *result.Document) {
 			d.Check(name).Least = 1
 		}
 	}
+	d.Checks = append(d.Checks, m.offered())
 	if m.Told > 0 {
 		d.Checks = append(d.Checks, m.Findings.Checks(1)...)
 	}
 }
 
-// kinds is the table of what calls took, by what hooks they met.
-func (m *Measured) kinds() result.Table {
+// kinds is the table of what calls took, by what hooks they met, and of all calls
+// of the whole run: the figures are medians of stretches, which a stall in one of
+// them does not move.
+func (m *Measured) kinds() (result.Table, error) {
 	t := result.Table{
 		Title:   "Events by what they meet, from the moment that they were due",
 		Columns: []string{"", "due", "p50", "p99", "p99.9", "longest", "no answer", "not sent"},
-		Note:    "Not sent: too many were under way; each counts as one that waited until its deadline.",
+		Note: "No answer, and not sent as too many were under way: each counts as one that waited until its deadline. " +
+			"Here are the quantiles of the whole run; the figures are the medians of its stretches. The times of all leave out the slow hook's.",
 	}
-	all := m.Series.Kinds()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		k := all[name]
-		row := []string{name, strconv.FormatInt(k.Offered, 10)}
-		for _, q := range append(quantiles(), quantile{at: 1}) {
-			row = append(row, units.Value(k.Latency.At(q.at), "s"))
-		}
-		t.Rows = append(t.Rows, append(row, strconv.FormatInt(k.Failed, 10), strconv.FormatInt(k.Unsent, 10)))
+	all, err := m.Total(0, m.Scenario.For.Std())
+	if err != nil {
+		return t, err
 	}
-	return t
+	t.Rows = append(t.Rows, kindRow("all", &all))
+	kinds := m.Series.Kinds()
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		t.Rows = append(t.Rows, kindRow(name, kinds[name]))
+	}
+	return t, nil
+}
+
+func kindRow(name string, k *load.Kind) []string {
+	row := []string{name, strconv.FormatInt(k.Offered, 10)}
+	for _, q := range append(quantiles(), quantile{at: 1}) {
+		row = append(row, units.Value(k.Latency.At(q.at), "s"))
+	}
+	return append(row, strconv.FormatInt(k.Failed, 10), strconv.FormatInt(k.Unsent, 10))
 }
 
 // processes is the table of what the processes took while it was measured.
@@ -207,6 +223,10 @@ func (m *Measured) notes() []string {
 	}
 	if late > lateMost.Seconds() {
 		notes = append(notes, "The drivers themselves were late: part of what is measured is not the fabric's, but that of a machine with too much to do.")
+	}
+	if n := m.deadDrivers(); n > 0 {
+		notes = append(notes, fmt.Sprintf("Drivers were killed %d times. What one of them had counted in up to %v before, and what was due until another one was up, is in no figure and no check: %d uses of tools were counted of about %.0f.",
+			n, cutEvery, m.uses(), m.Scenario.Curve().Calls()))
 	}
 	if n := len(m.Waits); n > 0 {
 		at := func(q float64) string { return units.Value(m.Waits[min(int(q*float64(n)), n-1)].Seconds(), "s") }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -336,7 +337,20 @@ func (r *run) end(ctx context.Context) error {
 	if p := r.field.Member(field.Numbered(scenario.Producer, r.loads)); p != nil {
 		errs = append(errs, p.End())
 	}
-	return errors.Join(append(errs, r.read(), context.Cause(ctx))...)
+	return errors.Join(append(errs, r.read(), r.readable(), context.Cause(ctx))...)
+}
+
+// readable fails if more of the logs can not be read than was being written when
+// somebody was killed: then not all is known that was seen.
+func (r *run) readable() error {
+	torn := 0
+	for _, l := range slices.Concat(r.counts, r.logs) {
+		torn += l.Torn
+	}
+	if killed := len(r.field.Killed()); torn > killed*2 { // each writes two logs
+		return fmt.Errorf("%d lines of the logs in %s can not be read, and %d processes were killed: not all is known that was seen", torn, r.dir, killed)
+	}
+	return nil
 }
 
 // judge has the audit say what it found.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"testing"
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 		starts := roles.All()
 		maps.Copy(starts, Roles())
 		if err := proc.Serve(context.Background(), starts[os.Args[2]], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, os.Args[2]+":", err)
 			os.Exit(1)
 		}
 		return
@@ -45,7 +47,7 @@ func TestAFleet(t *testing.T) {
 		t.Skip("short: whether a fleet of agents gets right answers stays untested")
 	}
 	s := brief()
-	d, err := Run(t.Context(), s, Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
+	d, err := Run(t.Context(), s, Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}, Log: os.Stderr}, Progress: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +75,7 @@ func TestAFleetOfWhichProcessesDie(t *testing.T) {
 		{Kind: faults.Kill, Member: "worker-1", At: 2 * short, For: short},
 		{Kind: faults.Kill, Member: "driver-1", At: 3 * short, For: short},
 	}
-	d, err := Run(t.Context(), s, Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()})
+	d, err := Run(t.Context(), s, Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}, Log: os.Stderr}, Progress: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,74 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// counted is a load of ten seconds at a hundred calls per second of which so many
+// were counted, each with an answer to what follows.
+func counted(t *testing.T, calls int) *Measured {
+	t.Helper()
+	m := &Measured{Scenario: brief(), Series: load.NewSeries(), Began: time.Unix(1000, 0)}
+	m.Scenario.Rate, m.Scenario.For = 100, schema.Duration(10*time.Second)
+	r := load.NewRecorder(m.Began)
+	for i := range calls {
+		due := m.Began.Add(10 * time.Second * time.Duration(i) / time.Duration(calls))
+		took := time.Millisecond
+		if i%40 == 0 {
+			took = 2 * time.Second
+		}
+		for _, kind := range []string{string(inside), afterwards} {
+			r.Count(load.Call{Kind: kind, Due: due, Started: due, Ended: due.Add(took)})
+		}
+	}
+	cut := r.Cut()
+	if err := m.Series.Take(&cut); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestALoadThatWasTooSmallIsWrong(t *testing.T) {
+	killed := []faults.Done{{Fault: faults.Fault{Kind: faults.Kill, Member: "driver-2"}}}
+	other := []faults.Done{{Fault: faults.Fault{Kind: faults.Kill, Member: "worker-1"}}, {Fault: faults.Fault{Kind: faults.Stop, Member: "driver-1"}}}
+	for name, c := range map[string]struct {
+		calls int
+		law   load.Law
+		done  []faults.Done
+		want  bool
+	}{
+		"all of it":                                 {calls: 1000, law: load.Poisson, want: true},
+		"what chance leaves out":                    {calls: 850, law: load.Poisson, want: true},
+		"less than chance leaves out":               {calls: 780, law: load.Poisson},
+		"the same after others died":                {calls: 780, law: load.Poisson, done: other},
+		"the same after a driver died":              {calls: 780, law: load.Poisson, done: killed, want: true},
+		"one for each agent less, of even ones":     {calls: 980, law: load.Constant, want: true},
+		"two of each agent less, where all is even": {calls: 960, law: load.Constant},
+	} {
+		m := counted(t, c.calls)
+		m.Scenario.Arrivals, m.Done = c.law, c.done
+		if got := m.offered(); got.OK() != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if told := strings.Contains(strings.Join(m.notes(), " "), "Drivers were killed"); told != (m.deadDrivers() > 0) {
+			t.Errorf("%s: that drivers were killed is told: %v", name, told)
+		}
+	}
+}
+
+// TestAStallIsInTheTableOfTheWholeRun: the median of stretches does not show it.
+func TestAStallIsInTheTableOfTheWholeRun(t *testing.T) {
+	table, err := counted(t, 1000).kinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := table.Rows[0]; all[0] != "all" || all[1] != "2000" || !strings.HasPrefix(all[3], "2") || !strings.HasPrefix(all[5], "2") {
+		t.Errorf("the first row is %q", all)
+	}
+}
