@@ -83,6 +83,16 @@
 //     follow.go: what nodes hear of it; lease.go: who may answer by it.
 //  5. cmd/broker/app/follow.go and workers/follow.go: a node takes it over.
 //
+// # To follow one load test
+//
+//  1. loadtest/main.go: what there is to measure; loadtest/scenarios.go: which command runs what.
+//  2. loadtest/scenario/scenario.go: what many agents do; read.go: from YAML.
+//  3. loadtest/fleet/run.go: a fabric is put up, and agents; loadtest/field: its processes.
+//  4. loadtest/load/schedule.go: calls are begun when they are due; recorder.go: what came of them.
+//  5. loadtest/fleet/oracle.go: what must come of a call; loadtest/audit: of an injection.
+//  6. loadtest/faults/schedule.go: what goes wrong meanwhile.
+//  7. loadtest/result/result.go: what a run ends with; loadtest/report: what people see of it.
+//
 // What travels between processes is written down in schema/wire.md, with a
 // golden file for every message.
 package hookfabric

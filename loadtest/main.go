@@ -3,12 +3,13 @@
 // shows what matters most: a table, a picture and a page.
 //
 // Its runs have names: what a call costs next to a bare request-reply and to what
-// people use instead (bench), how that grows (scale), what the queue of injections
+// people use instead (bench), how that grows (scale) and what it comes to where nobody can
+// measure it (model), what the queue of injections
 // takes (state), what a hook costs that starts once per call (shim), what the events
 // of a whole query cost (loop). Many agents use tools at once (fleet), up to what the
 // fabric keeps up with (saturate) and beyond (overload), while things go wrong at
 // random (chaos), or for long (soak). Processes are killed, and nothing may be lost
-// (crash). What two runs showed is compared (compare).
+// (crash). Scenarios are files of YAML (run). What two runs showed is compared (compare).
 //
 // It needs nothing but itself (shim: and the go command): it runs as many processes of its own executable as
 // it needs, on free ports of the loopback interface, and ends them all.
