@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -34,7 +35,7 @@ func (c *Crew) Start(ctx context.Context, role string, config, facts any) (*Chil
 		return nil, fmt.Errorf("finding this program's own file: %w", err)
 	}
 	cmd := exec.Command(program, append(slices.Clone(c.Args), role)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr, cmd.Env = &syscall.SysProcAttr{Setpgid: true}, Environ()
 	if c.Log != nil {
 		cmd.Stderr = c.Log
 	}
@@ -47,6 +48,14 @@ func (c *Crew) Start(ctx context.Context, role string, config, facts any) (*Chil
 		return nil, fmt.Errorf("starting the role %s: %w", role, err)
 	}
 	return child, nil
+}
+
+// Environ is that of this process, without what configures the fabric: a load test
+// must never meet the fabric that whoever runs it uses, unless it is told to.
+func Environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "HOOKFABRIC_") || strings.HasPrefix(v, "XDG_RUNTIME_DIR=")
+	})
 }
 
 // Stop ends all children, the last started first, and waits for them.

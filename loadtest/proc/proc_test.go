@@ -31,6 +31,9 @@ func roles() map[string]Start {
 	return map[string]Start{
 		"echo":   Started(startEcho),
 		"broken": Started(func(context.Context, hello) (*Role, error) { return nil, errors.New("the port is taken") }),
+		"settings": Started(func(context.Context, hello) (*Role, error) {
+			return &Role{Facts: hello{os.Getenv("HOOKFABRIC_NATS") + os.Getenv("USUAL")}}, nil
+		}),
 		"stuck": Started(func(ctx context.Context, _ hello) (*Role, error) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
@@ -91,6 +94,15 @@ func TestAStartThatFailsSaysWhy(t *testing.T) {
 	_, err := crew(t).Start(t.Context(), "broken", hello{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "the port is taken") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestAChildDoesNotMeetTheFabricOfWhoeverRunsIt(t *testing.T) {
+	t.Setenv("HOOKFABRIC_NATS", "nats://fabric.example:4222")
+	t.Setenv("USUAL", "as ever")
+	var got hello
+	if _, err := crew(t).Start(t.Context(), "settings", hello{}, &got); err != nil || got.Name != "as ever" {
+		t.Errorf("it finds %q, %v", got.Name, err)
 	}
 }
 

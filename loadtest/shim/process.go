@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
 )
 
 // build builds a program of this module as it is released: static, without
@@ -111,7 +112,7 @@ func (s *session) once(ctx context.Context, c contender) (spent cost, err error)
 	}
 	var stdout, stderr bytes.Buffer
 	p := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
-	p.Env = environment()
+	p.Env = proc.Environ()
 	p.Stdin, p.Stdout, p.Stderr = r, &stdout, &stderr
 	began := time.Now()
 	err = p.Run()
@@ -134,16 +135,6 @@ func faults(p *os.ProcessState) int64 {
 }
 
 var errWrong = errors.New("this is not how a hook answers")
-
-// environment is that of this process, without what configures the fabric.
-func environment() (env []string) {
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "HOOKFABRIC_") && !strings.HasPrefix(v, "XDG_RUNTIME_DIR=") {
-			env = append(env, v)
-		}
-	}
-	return env
-}
 
 // listen answers whoever asks with a verdict.
 func listen(socket string) (io.Closer, error) {
@@ -182,7 +173,7 @@ func (s *session) startDaemon(ctx context.Context) (*daemonProcess, error) {
 		return nil, err
 	}
 	p := &daemonProcess{log: log, cmd: exec.Command(s.shim, "serve", "--nats", s.nats, "--state", s.dir, "--socket", s.socket, "--http", "")}
-	p.cmd.Env, p.cmd.Stderr = environment(), log
+	p.cmd.Env, p.cmd.Stderr = proc.Environ(), log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the daemon: %w", err), log.Close())
