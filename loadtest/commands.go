@@ -16,6 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/crash"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/loop"
+	"github.com/hookfabric/hookfabric/loadtest/notice"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scale"
@@ -57,6 +58,7 @@ func commands() *cobra.Command {
 		stateCommand(),
 		shimCommand(),
 		loopCommand(),
+		noticeCommand(),
 		shippedCommand("fleet", "Have many agents use tools at once, in an open loop, and check every answer"),
 		shippedCommand("saturate", "Find the load up to which the fabric keeps up"),
 		shippedCommand("overload", "Offer twice the load that the fabric keeps up with, and look how it comes back"),
@@ -106,6 +108,7 @@ func allRoles() map[string]proc.Start {
 	maps.Copy(all, crash.Roles())
 	maps.Copy(all, state.Roles())
 	maps.Copy(all, fleet.Roles())
+	maps.Copy(all, notice.Roles())
 	return all
 }
 

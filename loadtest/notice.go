@@ -1,0 +1,37 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/loadtest/notice"
+)
+
+func noticeCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "notice",
+		Short: "Measure how long nobody notices that a worker was killed or hangs, or that an aggregator was killed",
+		Args:  noArgs,
+	}
+	f := flags(c)
+	only := c.Flags().StringSlice("only", nil, "measure only these `LOSSES`: "+strings.Join(notice.Losses(), ", "))
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o := notice.Thorough()
+		if f.quick {
+			o = notice.Quick()
+		}
+		if f.reps > 0 {
+			o.Repetitions = f.reps
+		}
+		o.Only = *only
+		if err := o.Check(); err != nil {
+			return usage{err}
+		}
+		return f.staged(c, func(s stage) (outcome, error) {
+			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
+			return notice.Run(c.Context(), o)
+		})
+	}
+	return c
+}

@@ -1,0 +1,73 @@
+package notice
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// What must be so, however long it takes.
+const (
+	answered = "every call was answered by its hook"
+	guarded  = "no guarded call was let through"
+	begun    = "what was lost with a process began again in another one"
+)
+
+// judge adds to the document what a loss showed.
+func judge(d *result.Document, l loss, samples []sample) {
+	var took []float64
+	for _, s := range samples {
+		d.Check(begun).Seen++
+		if s.noticed > 0 {
+			took = append(took, s.noticed.Seconds())
+		} else {
+			d.Check(begun).Fail(l.title)
+		}
+		for _, a := range s.answers {
+			look(d, l, a)
+		}
+	}
+	for _, name := range []string{answered, guarded, begun} {
+		d.Check(name).Least = 1
+	}
+	if len(took) == 0 {
+		return
+	}
+	d.Figures = append(d.Figures, result.Figured("noticing "+l.title, "s", result.Lower, took).Within(l.budget.Seconds()))
+	if len(d.Tables) == 0 {
+		d.Tables = []result.Table{{Title: "How long nobody noticed", Columns: []string{"loss", "happened", "shortest", "longest", "budget"}}}
+	}
+	t := &d.Tables[0]
+	t.Rows = append(t.Rows, []string{
+		l.title, fmt.Sprint(len(samples)), units.Value(slices.Min(took), "s"), units.Value(slices.Max(took), "s"), units.Value(l.budget.Seconds(), "s"),
+	})
+}
+
+// look holds an answer against what it must be. The hook refuses, so that
+// whatever does not block was let through; and who refuses in its place, because
+// it is lost, gives another reason.
+func look(d *result.Document, l loss, a answer) {
+	d.Check(answered).Seen++
+	d.Check(guarded).Seen++
+	switch {
+	case a.err != nil:
+		d.Check(answered).Fail(fmt.Sprintf("%s: %v", l.title, a.err))
+	case a.verdict.Decision != schema.Deny:
+		d.Check(guarded).Fail(fmt.Sprintf("%s: %s, %q", l.title, a.verdict.Decision, a.verdict.HookErrors))
+	case a.verdict.Reason != refused:
+		d.Check(answered).Fail(fmt.Sprintf("%s: refused because of %q", l.title, a.verdict.Reason))
+	}
+}
+
+// notes are what a reader needs to know.
+func notes() []string {
+	return []string{
+		"Measured from just before the signal to the moment at which the hook began again, as the process tells that runs it then, by the clock of the same machine.",
+		fmt.Sprintf("Workers and aggregators give a sign of life every %v; %d of them that are missed are silence.", schema.BeatEvery, schema.Missed),
+		"Somebody is lost at a moment that is drawn, from when the hook began to a sign of life later.",
+		fmt.Sprintf("When an aggregator is lost %d calls are under way in two of them. What counts is when the last of those in the lost one began again.", together),
+	}
+}

@@ -1,0 +1,191 @@
+package notice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// pool is the workers', tool what calls are about.
+	pool = "notice"
+	tool = "Slow"
+	// asker is who calls.
+	asker = "loadtest notice"
+	// patience is how long a call, and what is waited for beside it, may take.
+	patience = 10 * time.Second
+	// again is how often it is looked whether all know each other.
+	again = 20 * time.Millisecond
+	// relaxed is how often servers sync to disk: nothing here waits for that.
+	relaxed = schema.Duration(time.Second)
+)
+
+// hooksYAML is the one hook: it may run twice, and a call that it could not judge
+// must not pass.
+func hooksYAML() string {
+	return fmt.Sprintf(`presets: []
+hooks:
+  PreToolUse:
+    - {name: slow, matcher: %s, type: builtin, handler: %s, pool: %s, idempotent: true, fail_closed: true, timeout: 8}
+`, tool, handler, pool)
+}
+
+// A stand is a fabric that is up, and who asks it.
+type stand struct {
+	field   *field.Field
+	client  *client.Client
+	nc      *nats.Conn
+	workers []*faults.Victim
+}
+
+// stand puts up the fabric that a loss is done to.
+func (o *Options) stand(ctx context.Context, l loss) (*stand, error) {
+	dir := filepath.Join(o.Dir, l.name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making a directory for %s: %w", l.name, err)
+	}
+	s := new(stand)
+	f, err := field.Open(ctx, field.Config{
+		Kind: field.Local, Brokers: l.brokers, Server: l.server, Hooks: hooksYAML(), Sync: relaxed,
+	}, field.Site{Dir: dir, Crew: o.Crew})
+	if err != nil {
+		return nil, err
+	}
+	s.field = f
+	if err := s.open(ctx, l.workers, schema.Duration(o.Takes)); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// open starts the workers, and connects.
+func (s *stand) open(ctx context.Context, workers int, takes schema.Duration) (err error) {
+	for i := range workers {
+		v, err := s.field.Add(ctx, field.Member{
+			Name: field.Numbered(field.Worker, i+1), Role: Worker,
+			Config: func(at field.At) any {
+				return WorkerConfig{NATS: at.NATS, Name: named(at.By), Takes: takes}
+			},
+		})
+		if err != nil {
+			return err
+		}
+		s.workers = append(s.workers, v)
+	}
+	url := s.field.URL(asker)
+	if s.nc, err = bus.Connect(ctx, bus.Options{URL: url, Name: asker}); err != nil {
+		return err
+	}
+	s.client, err = client.Connect(ctx, client.Options{URL: url, Name: asker})
+	return err
+}
+
+func (s *stand) close() error {
+	if s.client != nil {
+		s.client.Close()
+	}
+	if s.nc != nil {
+		s.nc.Close()
+	}
+	return s.field.Close()
+}
+
+// named is a process's name as a worker can have it: subjects take no dots in it.
+func named(by string) string { return strings.ReplaceAll(by, ".", "-") }
+
+// ready waits until a broker knows all workers that are up.
+func (s *stand) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no broker knew all workers within %v", patience))
+	defer cancel()
+	for {
+		var now schema.FabricStatus
+		err := roles.Control(ctx, s.nc, roles.Verb{Verb: "status"}, struct{}{}, &now)
+		if err == nil && s.complete(now) {
+			return nil
+		}
+		if !measure.Pause(ctx, again) {
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// complete reports whether all workers are there, and can run what is active.
+func (s *stand) complete(now schema.FabricStatus) bool {
+	var here []string
+	for _, p := range now.Pools {
+		for _, w := range p.Workers {
+			if p.Pool == pool && !w.Silent && slices.Contains(w.Versions, now.ConfigVersion) {
+				here = append(here, w.Worker)
+			}
+		}
+	}
+	return !slices.ContainsFunc(s.workers, func(v *faults.Victim) bool { return !slices.Contains(here, named(v.By())) })
+}
+
+// An answer is what came of a call.
+type answer struct {
+	verdict *schema.Verdict
+	err     error
+}
+
+// calls are calls under way.
+type calls struct {
+	events  []string
+	answers chan answer
+}
+
+// ask makes n calls at once. The fabric is asked as everybody asks it, so that
+// one that is lost is asked for again.
+func (s *stand) ask(ctx context.Context, n int) (*calls, error) {
+	c := &calls{answers: make(chan answer, n)}
+	for range n {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, fmt.Errorf("making an event's id: %w", err)
+		}
+		c.events = append(c.events, id.String())
+	}
+	for _, id := range c.events {
+		go func() {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			v, err := s.client.Ask(ctx, &schema.Event{
+				HookType: schema.PreToolUse, EventID: id, AgentID: "load", SessionID: "notice", Runtime: "generic",
+				ToolName: tool, ToolInput: []byte(`{}`),
+			})
+			c.answers <- answer{v, err}
+		}()
+	}
+	return c, nil
+}
+
+// all waits for all answers.
+func (c *calls) all() []answer {
+	var all []answer
+	for range c.events {
+		all = append(all, <-c.answers)
+	}
+	return all
+}
+
+// begun asks a worker for what began of the calls, when that is so many at least.
+func (c *calls) begun(ctx context.Context, worker *faults.Victim, want int) (all []Begin, err error) {
+	err = worker.Ask(ctx, Look{Events: c.events, Want: want, For: schema.Duration(patience)}, &all)
+	return all, err
+}

@@ -1,0 +1,148 @@
+package notice
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
+)
+
+// Worker is the role of a worker that tells when its hooks begin.
+const Worker = "notice-worker"
+
+// Roles are the roles of this package.
+func Roles() map[string]proc.Start { return map[string]proc.Start{Worker: proc.Started(startWorker)} }
+
+const (
+	// handler is the name of the one handler there is.
+	handler = "refuse"
+	// refused is the reason of what it refuses: no failure gives it.
+	refused = "refused by the hook itself"
+	// slots is how many hooks a worker runs at once: more than are ever under way.
+	slots = 64
+)
+
+// WorkerConfig is what such a worker is to be started with.
+type WorkerConfig struct {
+	NATS string `json:"nats"`
+	// Name is the worker's.
+	Name string `json:"name"`
+	// Takes is how long the hook takes.
+	Takes schema.Duration `json:"takes"`
+}
+
+// A Look asks a worker which hooks of some events have begun.
+type Look struct {
+	Events []string `json:"events"`
+	// Want is how many must have begun before it answers; 0: it answers at once.
+	Want int `json:"want"`
+	// For is how long it waits for them at most.
+	For schema.Duration `json:"for"`
+}
+
+// A Begin is that the hook began for an event.
+type Begin struct {
+	Event string `json:"event"`
+	// At is when, in nanoseconds since 1970.
+	At int64 `json:"at"`
+}
+
+// startWorker runs a worker of somebody's own, with its hook in Go.
+func startWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
+	b := &begins{takes: c.Takes.Std(), of: map[string][]int64{}, more: make(chan struct{})}
+	w := workers.New(workers.Options{
+		Name: c.Name, Pools: []string{pool}, Capacity: slots,
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: b},
+	})
+	nc, err := bus.Connect(ctx, bus.Options{URL: c.NATS, Name: workers.ConnectionPrefix + w.Name(), Retry: true})
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- workers.Run(ctx, nc, w) }()
+	return &proc.Role{Do: b.look, Close: func() error {
+		stop()
+		err := <-ended
+		nc.Close()
+		return err
+	}}, nil
+}
+
+// begins is the runner of the one handler, and its book.
+type begins struct {
+	takes time.Duration
+
+	mu   sync.Mutex         // guards what follows
+	of   map[string][]int64 // by event
+	more chan struct{}      // closed at the next one
+}
+
+// Load knows one name.
+func (b *begins) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
+	if h.Handler != handler {
+		return nil, fmt.Errorf("this program serves only the handler %q, not %q", handler, h.Handler)
+	}
+	return workers.HandlerFunc(b.refuse), nil
+}
+
+// Close has nothing to end.
+func (*begins) Close() error { return nil }
+
+// refuse writes down that it began, and takes its time.
+func (b *begins) refuse(ctx context.Context, e *schema.Event) (schema.Result, error) {
+	b.note(e.EventID, time.Now())
+	if !measure.Pause(ctx, b.takes) {
+		return schema.Result{}, context.Cause(ctx)
+	}
+	return schema.Denied(refused), nil
+}
+
+func (b *begins) note(event string, at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.of[event] = append(b.of[event], at.UnixNano())
+	close(b.more)
+	b.more = make(chan struct{})
+}
+
+// look answers a [Look] with what began, in the order of time.
+func (b *begins) look(ctx context.Context, line []byte) (any, error) {
+	var l Look
+	if err := schema.Unmarshal(line, &l); err != nil {
+		return nil, fmt.Errorf("the request to look: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.For.Std())
+	defer cancel()
+	for {
+		all, more := b.begun(l.Events)
+		if len(all) >= l.Want {
+			return all, nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return all, nil
+		}
+	}
+}
+
+// begun is what began of those events, and what is closed when there is more.
+func (b *begins) begun(events []string) (all []Begin, more <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, event := range events {
+		for _, at := range b.of[event] {
+			all = append(all, Begin{Event: event, At: at})
+		}
+	}
+	slices.SortFunc(all, func(a, b Begin) int { return int(a.At - b.At) })
+	return all, b.more
+}
