@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+	"html"
 	"strings"
 
 	"github.com/hookfabric/hookfabric/loadtest/result"
@@ -14,11 +16,7 @@ func Markdown(d *result.Document) string {
 		parts = append(parts, MarkdownTable(figures(d)))
 	}
 	for _, t := range d.Tables {
-		part := "**" + t.Title + "**\n\n" + MarkdownTable(t)
-		if t.Note != "" {
-			part += "\n" + t.Note + "\n"
-		}
-		parts = append(parts, part)
+		parts = append(parts, titled(t))
 	}
 	if len(d.Checks) > 0 {
 		parts = append(parts, MarkdownTable(checks(d)))
@@ -32,6 +30,22 @@ func Markdown(d *result.Document) string {
 		parts = append(parts, note+"\n")
 	}
 	return strings.Join(parts, "\n")
+}
+
+// long is how many rows a table may have that is not folded up.
+const long = 40
+
+// titled is a table with its title and its note. A long one is folded up, as it is
+// there to look things up.
+func titled(t result.Table) string {
+	body := MarkdownTable(t)
+	if t.Note != "" {
+		body += "\n" + t.Note + "\n"
+	}
+	if len(t.Rows) > long {
+		return fmt.Sprintf("<details><summary>%s (%d rows)</summary>\n\n%s\n</details>\n", html.EscapeString(t.Title), len(t.Rows), body)
+	}
+	return "**" + t.Title + "**\n\n" + body
 }
 
 // MarkdownTable is a table in Markdown, as wide as its widest row, without its
