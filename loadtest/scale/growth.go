@@ -118,12 +118,14 @@ func (s *series) median(i int, of func(sample) float64) float64 {
 	return stats.Median(s.values(i, of))
 }
 
-// ratios are a step's values by the first step's of the same repetition.
+// ratios are a step's values by the first step's of the same repetition. Where that
+// was too little to be seen there is none.
 func (s *series) ratios(i int, of func(sample) float64) []float64 {
-	all, first := s.values(i, of), s.values(0, of)
-	for n := range all {
+	var all []float64
+	first := s.values(0, of)
+	for n, v := range s.values(i, of) {
 		if first[n] > 0 {
-			all[n] /= first[n]
+			all = append(all, v/first[n])
 		}
 	}
 	return all
@@ -135,9 +137,16 @@ func (g *growth) figures() (all []result.Figure) {
 		for i := range s.steps {
 			name := g.part + ": " + s.label(i)
 			all = append(all, result.Figured(name+", CPU of a call", "s", result.Lower, s.values(i, sample.cpu)))
-			if i > 0 {
-				all = append(all, result.Figured(name+", p50 : the first", "ratio", result.Lower, s.ratios(i, p50)),
-					result.Figured(name+", CPU : the first", "ratio", result.Lower, s.ratios(i, sample.cpu)))
+			if i == 0 {
+				continue
+			}
+			for _, r := range []struct {
+				name string
+				of   func(sample) float64
+			}{{"p50", p50}, {"CPU", sample.cpu}} {
+				if ratios := s.ratios(i, r.of); len(ratios) > 0 {
+					all = append(all, result.Figured(name+", "+r.name+" : the first", "ratio", result.Lower, ratios))
+				}
 			}
 		}
 	}
@@ -189,6 +198,9 @@ func micros(seconds float64) string {
 
 // interval is a median with its interval, for people.
 func interval(samples []float64) string {
+	if len(samples) == 0 {
+		return "not seen"
+	}
 	e := stats.Estimated(samples)
 	return fmt.Sprintf("%.2f [%.2f %.2f]", e.Median, e.Low, e.High)
 }

@@ -34,6 +34,10 @@ func TestEveryStepIsDividedByTheFirstOfItsRepetition(t *testing.T) {
 	if got := s.ratios(1, sample.cpu); !near(got, []float64{2, 4}) {
 		t.Errorf("the CPU time of broker and worker grew by %v", got)
 	}
+	s.samples[0][1].broker = 0
+	if got := s.ratios(1, sample.cpu); len(got) != 1 || got[0] != 2 {
+		t.Errorf("by a first that was too little to be seen the CPU time grew by %v", got)
+	}
 	if got := s.ratios(0, p50); !near(got, []float64{1, 1}) {
 		t.Errorf("the first is %v of itself", got)
 	}
