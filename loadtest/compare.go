@@ -44,6 +44,10 @@ func compareCommand() *cobra.Command {
 			return err
 		}
 		found := compare.Compare(old, latest, percent/100)
+		if len(found.Changes)+len(found.Checks) == 0 {
+			return usage{fmt.Errorf("%s is of %s and %s of %s, and they have no figure and no check in common; name two runs of one scenario",
+				args[0], old.Scenario, args[1], latest.Scenario)}
+		}
 		shown := found.Document()
 		if err := report.Print(c.OutOrStdout(), shown); err != nil {
 			return err

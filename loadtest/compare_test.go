@@ -32,6 +32,13 @@ func TestCompareEndsAsItFound(t *testing.T) {
 	if body, err := os.ReadFile(page); err != nil || !strings.Contains(string(body), "Before: a run") {
 		t.Errorf("the page is %d bytes, %v", len(body), err)
 	}
+	other := filepath.Join(t.TempDir(), "other.json")
+	if err := write(other, &result.Document{Scenario: "soak"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadtest(t, "compare", fast, other); exitCode(err) != 2 || !strings.Contains(err.Error(), "no figure") {
+		t.Errorf("two runs that have nothing in common end with %v", err)
+	}
 	for _, args := range [][]string{{slow, fast}, {fast, fast}, {fast, slow, "--no-fail"}, {fast, slow, "--threshold", "150"}} {
 		if out, err := loadtest(t, append([]string{"compare"}, args...)...); err != nil {
 			t.Errorf("%q ends with %v:\n%s", args, err, out)
