@@ -143,9 +143,12 @@ func benchCommand() *cobra.Command {
 		if f.reps > 0 {
 			o.Repetitions = f.reps
 		}
+		o.Only, o.Slack = *only, *slack
+		if err := o.Check(); err != nil {
+			return usage{err}
+		}
 		return f.staged(c, func(s stage) (outcome, error) {
 			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
-			o.Only, o.Slack = *only, *slack
 			return bench.Run(c.Context(), o)
 		})
 	}

@@ -72,6 +72,9 @@ type stage struct {
 // staged runs on a stage of its own and reports. When the run goes wrong it
 // adds what the children said.
 func (f *measuring) staged(c *cobra.Command, run func(stage) (outcome, error)) error {
+	if f.reps < 0 {
+		return usage{fmt.Errorf("nothing can be measured %d times; write --reps 10, or leave it out", f.reps)}
+	}
 	if err := f.places(); err != nil {
 		return err
 	}

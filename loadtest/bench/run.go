@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/measure"
@@ -43,6 +44,14 @@ func Thorough() Options {
 // Quick are the options of a run that only looks whether everything answers right.
 func Quick() Options {
 	return Options{Repetitions: 2, Window: 50 * time.Millisecond, Warm: 10 * time.Millisecond}
+}
+
+// Check says what can not be measured.
+func (o Options) Check() error {
+	if len(chosen(o.Only)) == 1 && !strings.Contains(raw, o.Only) {
+		return fmt.Errorf("no row has %q in its name, and nothing would be held against its budget; write a part of a name such as %q", o.Only, inPool(1))
+	}
+	return nil
 }
 
 // Run starts all processes, measures every row in every repetition, ends the
