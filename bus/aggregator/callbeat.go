@@ -39,7 +39,9 @@ func (b *callBeats) begin(reply string, arrived time.Time) *callBeat {
 	}
 	if first := b.all.next; first != &b.all && c.due.Before(first.due) {
 		c.insert(&b.all) // it had to wait until it was taken
-		b.arm()
+		if first.due.After(time.Now()) {
+			b.arm() // if not, the timer has gone off
+		}
 		return c
 	}
 	b.append(c)
@@ -49,38 +51,53 @@ func (b *callBeats) begin(reply string, arrived time.Time) *callBeat {
 	return c
 }
 
-// end ends the beats of a call: none is sent from now on.
+// end ends the beats of a call: none is sent from now on, but one that is on its way.
 func (b *callBeats) end(c *callBeat) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.remove()
 }
 
-// beat sends the beats that are due. It lets go of the lock after each, so that
-// calls are not held up by many of them.
+// atOnce bounds how many beats are sent without a look at which are still due.
+const atOnce = 16
+
+// beat sends the beats that are due. It does not hold the lock meanwhile: where the
+// connection is in use every call would wait for that, first to begin and then to end.
 func (b *callBeats) beat() {
-	for b.one(time.Now()) {
+	var due [atOnce]string
+	for {
+		some := b.due(time.Now(), due[:0])
+		if len(some) == 0 {
+			return
+		}
+		for _, reply := range some {
+			b.send(reply)
+		}
 	}
 }
 
-// one sends the next beat, if it is due, and reports whether it was.
-func (b *callBeats) one(now time.Time) bool {
+// due are the next calls that are to hear a beat, as far as there is room for them in
+// some; if there are none, the timer will tell when that changes.
+func (b *callBeats) due(now time.Time, some []string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.all.next
-	switch {
-	case c == &b.all:
-		b.armed = false
-		return false
-	case now.Before(c.due):
-		b.arm()
-		return false
+	for len(some) < cap(some) {
+		c := b.all.next
+		if c == &b.all || now.Before(c.due) {
+			break
+		}
+		some = append(some, c.reply)
+		c.remove()
+		c.due = now.Add(schema.BeatEvery)
+		b.append(c)
 	}
-	b.send(c.reply)
-	c.remove()
-	c.due = now.Add(schema.BeatEvery)
-	b.append(c)
-	return true
+	if len(some) > 0 {
+		return some
+	}
+	if b.armed = b.all.next != &b.all; b.armed {
+		b.arm()
+	}
+	return nil
 }
 
 // arm has the timer go off when the next beat is due. The lock is held, as in
