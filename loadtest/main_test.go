@@ -56,6 +56,14 @@ func TestItSaysWhatThereIs(t *testing.T) {
 	}
 }
 
+func TestTheUsageSaysWhatAScenarioIsWithoutFlags(t *testing.T) {
+	for kind, want := range map[string]string{"fleet": "(default 300)", "saturate": "(default 5s)", "chaos": "(default 1m0s)"} {
+		if out, err := loadtest(t, kind, "--help"); err != nil || !strings.Contains(out, want) {
+			t.Errorf("the usage of %s lacks %q, %v:\n%s", kind, want, err, out)
+		}
+	}
+}
+
 // TestAloneItShowsWhatMattersMost looks whether all is there and every row of its bench
 // was answered right, never how fast it is.
 func TestAloneItShowsWhatMattersMost(t *testing.T) {

@@ -49,6 +49,28 @@ func changing(c *cobra.Command) *changes {
 	return f
 }
 
+// tell has the usage say what a scenario that comes along is without its flags. One
+// from a file is not known yet.
+func tell(c *cobra.Command, read func(args []string) (*scenario.Scenario, error)) {
+	if c.Name() == "run" {
+		return
+	}
+	s, err := read(nil)
+	if err != nil {
+		return // as the command will say
+	}
+	long := s.For
+	if s.Kind == scenario.Saturate {
+		long = s.Knee.Step
+	}
+	for flag, value := range map[string]any{
+		"for": long, "warm": s.Warm, "rate": s.Rate, "injections": s.Injections, "agents": s.Agents, "connections": s.Connections,
+		"drivers": s.Drivers, "brokers": s.Fabric.Brokers, "workers": s.Fabric.Workers,
+	} {
+		c.Flags().Lookup(flag).DefValue = fmt.Sprint(value)
+	}
+}
+
 // apply changes what was said on the command line, and nothing else.
 func (f *changes) apply(c *cobra.Command, s *scenario.Scenario) {
 	set := saying(c)
@@ -177,6 +199,7 @@ func running(c *cobra.Command, read func(args []string) (*scenario.Scenario, err
 	f.outputs(c)
 	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 even if a budget is exceeded; a wrong answer fails all the same")
 	change := changing(c)
+	tell(c, read)
 	return func(c *cobra.Command, args []string) error {
 		s, err := read(args)
 		if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -107,7 +108,8 @@ func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (ou
 	facts, began := machine.Here(), time.Now() // before the run is itself the load
 	r, err := run(stage{dir: dir, live: shown, crew: &proc.Crew{Args: []string{"role", "--profiles", f.profiles}, Log: log}})
 	if err != nil && c.Context().Err() != nil {
-		return nil, err // somebody has ended it: nothing is to be found out
+		// Somebody has ended it, and whatever failed then says nothing.
+		return nil, fmt.Errorf("%w: the run ended early, and no report is written of it", context.Cause(c.Context()))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, lastWords(log))

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,5 +70,30 @@ func TestAWrongAnswerIsNeverForgiven(t *testing.T) {
 		if f.forgives(&slow) != noFail {
 			t.Errorf("slowness is forgiven with --no-fail=%v", f.forgives(&slow))
 		}
+	}
+}
+
+func TestARunThatIsInterruptedSaysThatAndNothingElse(t *testing.T) {
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	c := &cobra.Command{Use: "walk", SilenceErrors: true, SilenceUsage: true}
+	f := flags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return f.staged(c, func(s stage) (outcome, error) {
+			if _, err := s.crew.Log.Write([]byte("a step\n")); err != nil {
+				t.Error(err)
+			}
+			interrupt(errors.New("a stop sign"))
+			return nil, errors.New("the walker fell")
+		})
+	}
+	page := filepath.Join(t.TempDir(), "walk.html")
+	c.SetErr(t.Output())
+	c.SetArgs([]string{"--html", page})
+	err := c.ExecuteContext(ctx)
+	if err == nil || !strings.HasPrefix(err.Error(), "a stop sign: ") || strings.Contains(err.Error(), "step") {
+		t.Errorf("it ended with %v", err)
+	}
+	if _, err := os.Stat(page); err == nil {
+		t.Error("there is a page that says nothing")
 	}
 }

@@ -158,7 +158,7 @@ func figures(all []felt) []result.Figure {
 
 // recovered is the check that, some time after the last fault, all is as before.
 func (w *watcher) recovered(done []faults.Done, within time.Duration) (result.Check, error) {
-	c := result.Check{Name: fmt.Sprintf("from %v after the last fault every call was answered", within), Least: 1}
+	c := result.Check{Name: fmt.Sprintf("from %s after the last fault every call was answered", units.Value(within.Seconds(), "s")), Least: 1}
 	over := 0.0
 	for _, d := range done {
 		over = max(over, d.Until.Add(within).Sub(w.began).Seconds())

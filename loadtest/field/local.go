@@ -129,9 +129,11 @@ func (f *Field) hookworker(_, url string) (role string, config any) {
 
 // freeAddress finds an address that nobody listens on, outside of the ports
 // that systems give to outgoing connections: one of those could take it while
-// the server is dead.
+// the server is dead. Load tests that run at the same time look from different
+// ports on, so that none takes that of another's dead server, and its clients.
 func freeAddress() (string, error) {
-	for port := firstPort; port < firstPort+portsAfterThat; port++ {
+	for i := range portsAfterThat {
+		port := firstPort + (os.Getpid()+i)%portsAfterThat
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue

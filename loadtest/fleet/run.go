@@ -325,7 +325,7 @@ func (r *run) progress(now time.Time) {
 	}
 	r.shown.load(r.Live, r.curve, now.Sub(r.begin))
 	fmt.Fprintf(r.Progress, "%v of %v: %d events answered, %d wrong, %d injections to hand over\n",
-		max(now.Sub(r.Began), 0).Round(time.Second), r.Scenario.For, calls, wrong, r.audit.Open())
+		min(max(now.Sub(r.Began), 0), r.Scenario.For.Std()).Round(time.Second), r.Scenario.For, calls, wrong, r.audit.Open())
 }
 
 // end ends the load's own processes.
