@@ -37,7 +37,7 @@ bench: ## measure a call against what it could cost at least, and check the budg
 
 figures: ## measure all that BENCHMARKS.md shows (wants a machine that does nothing else)
 	@mkdir -p $(FIGURES); failed=(); \
-	for run in bench loop shim state scale saturate "run $(FIGURES)/faults.yaml" overload; do \
+	for run in bench loop shim notice state scale saturate "run $(FIGURES)/faults.yaml" overload; do \
 		echo "=== $$run"; \
 		$(GO) run ./loadtest $$run --no-fail --json $(FIGURES)/$$(basename "$${run#run }" .yaml).json || failed+=("$$run"); \
 	done; \
@@ -75,6 +75,7 @@ full: verify ## verify, and what takes longer or needs root
 	$(GO) run ./loadtest scale
 	$(GO) run ./loadtest state
 	$(GO) run ./loadtest shim
+	$(GO) run ./loadtest notice
 	$(GO) run ./loadtest saturate
 	$(GO) run ./loadtest overload
 	$(GO) run ./loadtest chaos

@@ -6,10 +6,11 @@
 // people use instead (bench), how that grows (scale) and what it comes to where nobody can
 // measure it (model), what the queue of injections
 // takes (state), what a hook costs that starts once per call (shim), what the events
-// of a whole query cost (loop). Many agents use tools at once (fleet), up to what the
-// fabric keeps up with (saturate) and beyond (overload), while things go wrong at
-// random (chaos), or for long (soak). Processes are killed, and nothing may be lost
-// (crash). Scenarios are files of YAML (run). What two runs showed is compared (compare).
+// of a whole query cost (loop), how long nobody notices that somebody is lost (notice).
+// Many agents use tools at once (fleet), up to what the fabric keeps up with (saturate)
+// and beyond (overload), while things go wrong at random (chaos), or for long (soak).
+// Processes are killed, and nothing may be lost (crash). Scenarios are files of YAML
+// (run). What two runs showed is compared (compare).
 //
 // It needs nothing but itself (shim: and the go command): it runs as many processes of its own executable as
 // it needs, on free ports of the loopback interface, and ends them all.
