@@ -122,6 +122,15 @@ func (m *Measured) figures(d *result.Document) error {
 	for _, q := range quantiles() {
 		d.Figures = append(d.Figures, result.Figured(q.name, "s", result.Lower, samples[q.name]))
 	}
+	whole, err := m.Total(0, m.Scenario.For.Std())
+	if err != nil {
+		return err
+	}
+	// The medians do not move for a stall in one stretch of ten; these do. One
+	// sample says nothing of how sure it is, so that nobody judges by it.
+	for _, q := range quantiles()[1:] {
+		d.Figures = append(d.Figures, result.Figured(q.name+" of the whole run", "s", result.Neither, []float64{whole.Latency.At(q.at)}))
+	}
 	d.Figures = append(d.Figures, result.Figured("events answered", "/s", result.Higher, samples["answered"]))
 	if len(cpu) > 0 {
 		d.Figures = append(d.Figures, result.Figured("CPU time of the fabric per event", "s", result.Lower, cpu))

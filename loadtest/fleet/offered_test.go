@@ -1,12 +1,14 @@
 package fleet
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -64,9 +66,18 @@ func TestALoadThatWasTooSmallIsWrong(t *testing.T) {
 
 // TestAStallIsInTheTableOfTheWholeRun: the median of stretches does not show it.
 func TestAStallIsInTheTableOfTheWholeRun(t *testing.T) {
-	table, err := counted(t, 1000).kinds()
+	m := counted(t, 1000)
+	table, err := m.kinds()
 	if err != nil {
 		t.Fatal(err)
+	}
+	var d result.Document
+	if err := m.figures(&d); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(d.Figures, func(f result.Figure) bool { return f.Name == "p99 of the whole run" })
+	if i < 0 || d.Figures[i].Value < 1.9 {
+		t.Errorf("the figures are %+v", d.Figures)
 	}
 	if all := table.Rows[0]; all[0] != "all" || all[1] != "2000" || !strings.HasPrefix(all[3], "2") || !strings.HasPrefix(all[5], "2") {
 		t.Errorf("the first row is %q", all)
