@@ -50,9 +50,9 @@ type Wait struct {
 }
 
 // OK reports whether all that was asked for was accepted, no guarantee was
-// broken and no call got a verdict that must not be.
+// broken and no call got a verdict that must not be. Where nobody asked, nothing is proven.
 func (r *Report) OK() bool {
-	return r.Findings.OK() && r.Findings.Accepted >= r.Asked && r.Pending == 0 && r.Calls.Wrong == 0
+	return r.Findings.OK() && r.Findings.Accepted >= r.Asked && r.Pending == 0 && r.Calls.Asked > 0 && r.Calls.Wrong == 0
 }
 
 // Print writes r as a table for people, with the violations in words.

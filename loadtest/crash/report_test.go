@@ -11,7 +11,7 @@ import (
 
 func TestTheReport(t *testing.T) {
 	good := func() *Report {
-		return &Report{Asked: 2, Findings: audit.Findings{Accepted: 2, Delivered: 2, Excused: audit.Kind{Count: 1}}, Killed: map[string]int{"shim": 3}}
+		return &Report{Asked: 2, Findings: audit.Findings{Accepted: 2, Delivered: 2, Excused: audit.Kind{Count: 1}}, Calls: audit.Calls{Asked: 4}, Killed: map[string]int{"shim": 3}}
 	}
 	for name, c := range map[string]struct {
 		spoil func(*Report)
@@ -23,7 +23,8 @@ func TestTheReport(t *testing.T) {
 		"nor are injections that nobody took":   {func(r *Report) { r.Asked = 3 }, "of 3"},
 		"nor is what the fabric still holds":    {func(r *Report) { r.Pending = 1 }, "VIOLATION"},
 		"nor is a fabric that does not say":     {func(r *Report) { r.Pending = -1 }, "VIOLATION"},
-		"nor is a forbidden tool that was free": {func(r *Report) { r.Calls = audit.Calls{Wrong: 1, Why: "it passed"} }, "it passed"},
+		"nor is one in which nobody asked":      {func(r *Report) { r.Calls.Asked = 0 }, "calls"},
+		"nor is a forbidden tool that was free": {func(r *Report) { r.Calls = audit.Calls{Asked: 4, Wrong: 1, Why: "it passed"} }, "it passed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
