@@ -58,7 +58,7 @@ func (f *Field) running(ctx context.Context) (*schema.Config, error) {
 	defer nc.Close()
 	var a schema.ConfigAnswer
 	if err := roles.Control(ctx, nc, roles.Verb{Verb: "config"}, schema.ConfigRequest{Action: schema.ActionShow}, &a); err != nil {
-		return nil, fmt.Errorf("asking the fabric at %s what it runs: %w", f.url, err)
+		return nil, fmt.Errorf("asking the fabric at %s what it runs: %w; start a broker there, or name another server", f.url, err)
 	}
 	if a.Config == nil {
 		return &schema.Config{}, nil

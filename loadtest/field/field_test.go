@@ -233,3 +233,14 @@ func TestAnExternalFabricIsLeftAlone(t *testing.T) {
 		t.Errorf("the file to apply holds %q, %v", body, err)
 	}
 }
+
+func TestAServerWithoutAFabricSaysWhatToDo(t *testing.T) {
+	theirs := opened(t, Config{Kind: Local, Server: true})
+	if err := theirs.Member("broker-1").Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), Config{Kind: External, NATS: theirs.URL("anybody"), Hooks: hooks, Workers: 1}, site(t))
+	if err == nil || !strings.Contains(err.Error(), "start a broker there") {
+		t.Errorf("a server without a fabric gave %v", err)
+	}
+}

@@ -48,7 +48,7 @@ func Start(o Options) (*Run, error) {
 	}
 	ln, err := net.Listen("tcp", o.Metrics)
 	if err != nil {
-		return nil, fmt.Errorf("listening for whoever reads the metrics: %w", err)
+		return nil, fmt.Errorf("listening for whoever reads the metrics: %w; name another port, or 0 for any", err)
 	}
 	r.meters = newMeters(o.Scenario, time.Now())
 	mux := http.NewServeMux()
