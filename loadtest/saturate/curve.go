@@ -22,7 +22,7 @@ func (s *search) document(d *result.Document, knee, beyond float64) {
 	table := result.Table{
 		Title:   "Loads, in the order in which they were tried",
 		Columns: []string{"tools per second", "events due", "answered in time", "p50", "p99", "p99.9", "late by, p99", "kept up"},
-		Note: fmt.Sprintf("Kept up: %.4g %% answered in their time, and p99 at most %s. Late: how long after they were due the drivers began calls.",
+		Note: fmt.Sprintf("Kept up: %.4g %% answered in their time, and p99 at most %s; what was due just before and answered meanwhile counts, too. Late: how long after they were due the drivers began calls.",
 			s.scenario.Knee.Answered*100, units.Value(s.bound(), "s")),
 	}
 	for _, p := range s.points {

@@ -65,7 +65,8 @@ func (x *site) overload(ctx context.Context) (*result.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Title = fmt.Sprintf("%d agents on %d connections would use tools %.0f times a second for %v, which is too much", s.Agents, s.Connections, rate, long)
+	d.Title = fmt.Sprintf("%d agents on %d connections would use tools %.0f times a second for %v, and %.0f times before and after",
+		s.Agents, s.Connections, rate, long, rate*easy/much)
 	if err := x.judge(d, m, long); err != nil {
 		return nil, err
 	}
