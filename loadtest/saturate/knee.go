@@ -125,13 +125,18 @@ func (s *search) try(ctx context.Context, rate float64) (keeps bool, err error) 
 		if err != nil {
 			return false, err
 		}
-		p.keeps = p.answered() >= s.scenario.Knee.Answered && p.Latency.At(0.99) <= s.bound()
+		p.keeps = s.keeps(p.Kind)
 		s.points = append(s.points, p)
 		if p.keeps {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// keeps reports whether the fabric kept up with the calls.
+func (s *search) keeps(k load.Kind) bool {
+	return point{Kind: k}.answered() >= s.scenario.Knee.Answered && k.Latency.At(0.99) <= s.bound()
 }
 
 // site is a fabric that is searched.

@@ -101,6 +101,7 @@ func (x *site) judge(d *result.Document, m *fleet.Measured, long time.Duration) 
 	if err != nil {
 		return err
 	}
+	shown(d, probe.keeps(during))
 	plain := func(name, unit string, better result.Better, v float64) result.Figure {
 		return result.Figured(name, unit, better, []float64{v})
 	}
@@ -117,6 +118,15 @@ func (x *site) judge(d *result.Document, m *fleet.Measured, long time.Duration) 
 		d.Plots[i].Marks = append(d.Plots[i].Marks, result.Mark{X: calm.Seconds(), Until: (calm + long).Seconds(), Label: "overload"})
 	}
 	return nil
+}
+
+// shown says so if the load was not too much: one that the fabric keeps up with
+// shows nothing of what it does beyond.
+func shown(d *result.Document, keeps bool) {
+	if !keeps {
+		return
+	}
+	d.Notes = append(d.Notes, "CAREFUL: the fabric kept up with this load, so that nothing is shown of what it does with too much. Offer more with --rate, or leave that out to have the knee searched.")
 }
 
 // recovery is after how many seconds p99 is within its bound and stays there.
