@@ -22,13 +22,13 @@ import (
 const againShare = 8
 
 // takeAgain judges an event that is asked once more.
-func (a *Aggregator) takeAgain(m *nats.Msg, arrived time.Time) {
+func (a *Aggregator) takeAgain(c *crew, m *nats.Msg, arrived time.Time) {
 	m.Subject = strings.TrimSuffix(m.Subject, bus.AgainSuffix)
-	a.take(m, arrived)
+	a.take(c, m, arrived)
 }
 
-// take judges one event, which arrived then, and answers.
-func (a *Aggregator) take(m *nats.Msg, arrived time.Time) {
+// take judges one event, which a crew took and which arrived then, and answers.
+func (a *Aggregator) take(c *crew, m *nats.Msg, arrived time.Time) {
 	if m.Reply == "" {
 		return // nobody to answer: it was not asked, only published
 	}
@@ -59,7 +59,7 @@ func (a *Aggregator) take(m *nats.Msg, arrived time.Time) {
 		return
 	}
 	asked := &dispatch.Request{
-		Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body,
+		Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body, Waiting: c.wait,
 	}
 	if overdue(waited, req.Left) {
 		a.shed(m, act, &shed{plan, asked, req.Acks, arrived})

@@ -24,7 +24,7 @@ const spare = 64
 // call's stack is deep and growing it anew costs a good part of a short call.
 type crew struct {
 	sub    *nats.Subscription
-	handle func(m *nats.Msg, arrived time.Time)
+	handle func(c *crew, m *nats.Msg, arrived time.Time)
 	log    *slog.Logger
 	tide   tide
 	taken  atomic.Int64        // how many messages it took from sub
@@ -33,12 +33,16 @@ type crew struct {
 	bytes  *semaphore.Weighted // bounds what the calls under way hold
 	idle   atomic.Int32        // how many of them wait for a message
 	busy   atomic.Int32        // how many handle one
+	asleep atomic.Int32        // how many of those wait for workers
+	wait   func(int)           // counts them
 	done   sync.WaitGroup
 }
 
 // newCrew makes a crew of at most size goroutines.
-func newCrew(ctx context.Context, size int, handle func(*nats.Msg, time.Time), log *slog.Logger) *crew {
-	return &crew{handle: handle, log: log, ctx: ctx, slots: make(chan struct{}, size), bytes: semaphore.NewWeighted(maxUnderWay)}
+func newCrew(ctx context.Context, size int, handle func(*crew, *nats.Msg, time.Time), log *slog.Logger) *crew {
+	c := &crew{handle: handle, log: log, ctx: ctx, slots: make(chan struct{}, size), bytes: semaphore.NewWeighted(maxUnderWay)}
+	c.wait = c.waiting
+	return c
 }
 
 // maxUnderWay bounds the events that are being judged, in bytes. Each may be
@@ -69,9 +73,17 @@ func (c *crew) start(sub *nats.Subscription) error {
 	return nil
 }
 
+// most is how many goroutines of a crew may want a processor at once. What more could
+// do has to wait anyway: better where it can be seen how long it waits, and where it does
+// not hold up those who bring the messages in and the answers out.
+const most = 1024
+
 // more has another goroutine receive, if the crew may have another one. If not, the next
 // that has handled its message receives again: nobody is made who would only wait for that.
 func (c *crew) more() {
+	if c.busy.Load()-c.asleep.Load() >= most {
+		return
+	}
 	select {
 	case c.slots <- struct{}{}:
 		c.done.Go(c.serve)
@@ -94,6 +106,8 @@ func (c *crew) one() bool {
 	if err == nil || errors.Is(err, nats.ErrNoResponders) {
 		c.taken.Add(1)
 	}
+	c.busy.Add(1)
+	defer c.busy.Add(-1)
 	if c.idle.Add(-1) == 0 && err == nil {
 		c.more()
 		c.tide.begin()
@@ -117,10 +131,16 @@ func (c *crew) one() bool {
 		return false // it stops; the shim asks somebody else
 	}
 	defer c.bytes.Release(int64(len(m.Data)))
-	c.busy.Add(1)
-	defer c.busy.Add(-1)
-	c.handle(m, arrived)
+	c.handle(c, m, arrived)
 	return true
+}
+
+// waiting hears of calls that begin to wait for workers, and of those that go on:
+// another goroutine may have what they do not need meanwhile.
+func (c *crew) waiting(n int) {
+	if c.asleep.Add(int32(n)); n > 0 && c.idle.Load() == 0 {
+		c.more()
+	}
 }
 
 // arrived is when the message that has just been taken had come, at the latest. Who

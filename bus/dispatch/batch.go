@@ -168,6 +168,8 @@ func (r *run) waitTurn(ctx context.Context) (to choice, ok bool) {
 			w(r.batch.Pool, time.Since(start))
 		}
 	}()
+	r.call.req.waiting(1)
+	defer r.call.req.waiting(-1)
 	select {
 	case to = <-r.turn.got:
 		return to, true
@@ -224,6 +226,8 @@ func (r *run) ask(ctx context.Context, to choice, f *flight, b *schema.Batch) (a
 		a.err = errUnsent
 		return a
 	}
+	r.call.req.waiting(1)
+	defer r.call.req.waiting(-1)
 	a.reply, a.err = r.call.d.opt.Caller.Call(ctx, f.pool, to.worker, b)
 	return a
 }

@@ -82,6 +82,16 @@ type Request struct {
 	// Shed is why no hook is asked, so that the failure policies decide as if all
 	// workers were busy; empty: they are asked.
 	Shed string
+	// Waiting hears when the call begins to wait for workers, with 1, and when it goes
+	// on, with -1: meanwhile it needs no processor. Nil: nobody does.
+	Waiting func(int)
+}
+
+// waiting tells that.
+func (r *Request) waiting(n int) {
+	if r.Waiting != nil {
+		r.Waiting(n)
+	}
 }
 
 // A Dispatcher has plans run.
