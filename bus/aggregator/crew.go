@@ -73,7 +73,8 @@ func (c *crew) start(sub *nats.Subscription) error {
 	return nil
 }
 
-// most is how many goroutines of a crew may want a processor at once. What more could
+// most is how many goroutines of a crew may want a processor at once, or few more: those
+// that waited for a message may all get one. What more could
 // do has to wait anyway: better where it can be seen how long it waits, and where it does
 // not hold up those who bring the messages in and the answers out.
 const most = 1024

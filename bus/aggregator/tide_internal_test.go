@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,27 +12,48 @@ import (
 // river is messages that come and are taken, and a tide that watches them.
 type river struct {
 	tide
-	came  []time.Time // of each message
-	taken int
+	came       []time.Time // of each message
+	all, taken atomic.Int64
 }
 
 func newRiver() *river {
 	r := &river{}
-	r.come = func() int64 { return int64(len(r.came)) }
-	r.waits = func() bool { return len(r.came) > r.taken }
+	r.come = r.all.Load
+	r.waits = func() bool { return r.all.Load() > r.taken.Load() }
 	return r
+}
+
+// add has another message come.
+func (r *river) add() {
+	r.came = append(r.came, time.Now())
+	r.all.Add(1)
+}
+
+// marked is how many marks there are.
+func (r *river) marked() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.marks)
+}
+
+// looked reports whether there ever was one.
+func (r *river) looked() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.marks != nil
 }
 
 // take takes the next message and returns when it came and what the tide says of that.
 func (r *river) take() (truth, said time.Time) {
-	r.taken++
-	return r.came[r.taken-1], r.arrived(int64(r.taken), time.Now())
+	n := r.taken.Add(1)
+	return r.came[n-1], r.arrived(n, time.Now())
 }
 
 func TestATideKnowsWhenWhatWaitsHadCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRiver()
-		r.came = append(r.came, time.Now(), time.Now())
+		r.add()
+		r.add()
 		r.take()
 		r.begin()
 		<-time.After(5 * time.Second)
@@ -43,7 +65,7 @@ func TestATideKnowsWhenWhatWaitsHadCome(t *testing.T) {
 		if r.on.Load() {
 			t.Error("it is looked at though nothing waits")
 		}
-		r.came = append(r.came, time.Now())
+		r.add()
 		if _, said := r.take(); !said.Equal(time.Now()) {
 			t.Errorf("said %v of what did not wait", said)
 		}
@@ -51,8 +73,8 @@ func TestATideKnowsWhenWhatWaitsHadCome(t *testing.T) {
 		r.end()
 		r.begin()
 		<-time.After(2 * tideEvery)
-		if len(r.marks) > 0 {
-			t.Errorf("%v after its end", r.marks)
+		if n := r.marked(); n > 0 {
+			t.Errorf("%d marks after its end", n)
 		}
 	})
 }
@@ -75,7 +97,7 @@ func flood(steps []int) (wrong string) {
 	defer r.end()
 	for _, step := range steps {
 		for range step {
-			r.came = append(r.came, time.Now())
+			r.add()
 		}
 		if step < 0 {
 			<-time.After(time.Duration(-step) * time.Millisecond)
@@ -91,7 +113,7 @@ func flood(steps []int) (wrong string) {
 			return "it says more than the truth"
 		case said.After(time.Now()):
 			return "it says what is to come"
-		case watched && r.marks != nil && said.Sub(truth) > 2*tideEvery+40*time.Millisecond:
+		case watched && r.looked() && said.Sub(truth) > 2*tideEvery+40*time.Millisecond:
 			return "it says far too little: " + said.Sub(truth).String()
 		}
 	}
@@ -102,18 +124,18 @@ func TestATideForgetsTheOldestAndStaysTrue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRiver()
 		for range maxMarks + 100 {
-			r.came = append(r.came, time.Now())
+			r.add()
 			r.begin()
 			<-time.After(2 * tideEvery)
 		}
-		if len(r.marks) != maxMarks {
-			t.Fatalf("%d marks", len(r.marks))
+		if n := r.marked(); n != maxMarks {
+			t.Fatalf("%d marks", n)
 		}
 		before := time.Time{}
 		for r.waits() {
 			truth, said := r.take()
 			if said.Before(truth) || said.Before(before) {
-				t.Fatalf("message %d came at %v, and it says %v", r.taken, truth, said)
+				t.Fatalf("message %d came at %v, and it says %v", r.taken.Load(), truth, said)
 			}
 			before = said
 		}
