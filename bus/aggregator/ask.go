@@ -35,7 +35,7 @@ func (a *Aggregator) take(c *crew, m *nats.Msg, arrived time.Time) {
 	now := time.Now()
 	req, err := bus.ParseEventMsg(m)
 	waited := now.Sub(arrived)
-	if stale(waited, &req) {
+	if err == nil && stale(waited, &req) { // what can not be read does not say for how long it can wait
 		a.shedding.stale()
 		return // nobody waits for the answer any more
 	}

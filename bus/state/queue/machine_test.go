@@ -362,12 +362,11 @@ func (m *machine) ack(r *rapid.T) {
 	at := m.dying(r, n, queue.StepAckBegun, queue.StepAckStored, queue.StepEndBegun, queue.StepEndStored)
 	err := n.queue.Ack(m.t.Context(), name, []string{event})
 	synctest.Wait() // what comes after is done in the background
-	dead := m.after(r, n)
-	if err != nil && !dead {
-		r.Fatal(err)
-	}
 	if err == nil || at == queue.StepAckStored {
-		m.model.ack(a, []string{event})
+		m.model.ack(a, []string{event}) // before the node that follows ends what this one did not
+	}
+	if dead := m.after(r, n); err != nil && !dead {
+		r.Fatal(err)
 	}
 }
 
