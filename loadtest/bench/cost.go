@@ -65,7 +65,9 @@ func medianCosts(several []map[string]Cost) map[string]Cost {
 
 // total is what all processes take together.
 func total(costs map[string]Cost) (sum Cost) {
-	for _, c := range costs {
+	// In one order: sums of floats depend on it.
+	for _, name := range slices.Sorted(maps.Keys(costs)) {
+		c := costs[name]
 		sum.CPU += c.CPU
 		sum.Allocations += c.Allocations
 		sum.Bytes += c.Bytes

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/report"
@@ -128,13 +129,13 @@ func costs(dir string) (string, error) {
 // taken is the time of processors of one call: of all processes, and of those besides
 // the caller.
 func taken(costs map[string]bench.Cost) string {
-	all, others := 0.0, 0.0
+	// Sums of whole nanoseconds: those of seconds would depend on the order of the roles.
+	var all, others time.Duration
 	for role, c := range costs {
-		seconds := c.CPU.Std().Seconds()
-		all += seconds
+		all += c.CPU.Std()
 		if role != roles.Requester {
-			others += seconds
+			others += c.CPU.Std()
 		}
 	}
-	return fmt.Sprintf("%s (%s)", units.Value(all, "s"), units.Value(others, "s"))
+	return fmt.Sprintf("%s (%s)", units.Value(all.Seconds(), "s"), units.Value(others.Seconds(), "s"))
 }
