@@ -59,8 +59,8 @@ func (u *Units) missing() (names []string) {
 // machine, and for how to measure your own.
 func Measured() Units {
 	return Units{
-		Call: 15e-6, LocalCall: 21e-6, RemoteCall: 38e-6, WorkerCall: 16e-6, Wire: 1385, WorkerWire: 1570,
-		Agent: 2370, Connection: 47_800, Item: 1060, ItemCPU: 50e-6, Cursor: 126, Seen: 141, Writes: 2100,
-		Connect: 150e-6, Return: 460e-6, Start: 0.05, ItemStart: 12e-6,
+		Call: 18e-6, LocalCall: 22e-6, RemoteCall: 53e-6, WorkerCall: 20e-6, Wire: 1385, WorkerWire: 1570,
+		Agent: 2900, Connection: 42_400, Item: 1090, ItemCPU: 41e-6, Cursor: 126, Seen: 141, Writes: 4300,
+		Connect: 116e-6, Return: 264e-6, Start: 0.03, ItemStart: 5.2e-6,
 	}
 }
