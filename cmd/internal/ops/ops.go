@@ -33,6 +33,7 @@ func Serve(addr string, reg *prometheus.Registry, ready func() error, stack *pro
 	if err != nil {
 		return "", fmt.Errorf("listening for HTTP on %s: %w; choose another address with --http, or --http \"\" for none", addr, err)
 	}
+	reg.MustRegister(readiness(ready))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -54,6 +55,18 @@ func Serve(addr string, reg *prometheus.Registry, ready func() error, stack *pro
 		return err
 	})
 	return ln.Addr().String(), nil
+}
+
+// readiness is what /readyz says, for those who look at metrics.
+func readiness(ready func() error) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "hookfabric", Name: "ready", Help: "1 while /readyz says that the process is ready, else 0.",
+	}, func() float64 {
+		if ready() != nil {
+			return 0
+		}
+		return 1
+	})
 }
 
 func say(w http.ResponseWriter, code int, text string) {
