@@ -202,7 +202,7 @@ func conformance(t *testing.T, bin, url string) (lines []string) {
 }
 
 // freePort is an address on which nobody listens.
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
