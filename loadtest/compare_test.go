@@ -39,7 +39,13 @@ func TestCompareEndsAsItFound(t *testing.T) {
 	if _, err := loadtest(t, "compare", fast, other); exitCode(err) != 2 || !strings.Contains(err.Error(), "no figure") {
 		t.Errorf("two runs that have nothing in common end with %v", err)
 	}
-	for _, args := range [][]string{{slow, fast}, {fast, fast}, {fast, slow, "--no-fail"}, {fast, slow, "--threshold", "150"}} {
+	if out, err := loadtest(t, "compare", fast, fast, ":", slow); !errors.Is(err, errWorse) || !strings.Contains(out, "2 old and 1 new runs") {
+		t.Errorf("a slower run than two ends with %v:\n%s", err, out)
+	}
+	for _, args := range [][]string{
+		{slow, fast}, {fast, fast}, {fast, slow, "--no-fail"}, {fast, slow, "--threshold", "150"},
+		{fast, slow, ":", slow, fast}, {"--old", fast, "--old", slow, "--new", slow},
+	} {
 		if out, err := loadtest(t, append([]string{"compare"}, args...)...); err != nil {
 			t.Errorf("%q ends with %v:\n%s", args, err, out)
 		}
@@ -69,7 +75,10 @@ func TestCompareRefusesWhatIsNoRun(t *testing.T) {
 	if _, err := loadtest(t, "compare", run, filepath.Join(t.TempDir(), "none")); err == nil || exitCode(err) != 1 {
 		t.Errorf("of a missing file it says %v", err)
 	}
-	for _, args := range [][]string{{run}, {run, run, run}, {run, run, "--threshold", "-1"}, {run, run, "--threshold", "NaN"}} {
+	for _, args := range [][]string{
+		{}, {run}, {run, run, run}, {run, ":"}, {":", run}, {run, ":", run, ":", run}, {"--old", run}, {"--old", run, "--new", run, run},
+		{run, run, "--threshold", "-1"}, {run, run, "--threshold", "NaN"}, {run, run, "--html", filepath.Join(run, "page.html")},
+	} {
 		if _, err := loadtest(t, append([]string{"compare"}, args...)...); err == nil || exitCode(err) != 2 {
 			t.Errorf("%q gave %v", args, err)
 		}

@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
@@ -19,9 +20,11 @@ const (
 	Changed Verdict = "changed"
 )
 
-// A Change is one figure of both runs.
+// A Change is one figure of both sides.
 type Change struct {
 	Old, New result.Figure
+	// Runs: the samples are the figures of several runs, and not of stretches of one.
+	Runs bool
 	// Relative: Estimate is a ratio, new to old. Else some value is 0 or less, and
 	// it is a difference, new less old.
 	Relative bool
@@ -29,27 +32,36 @@ type Change struct {
 	Verdict  Verdict
 }
 
-// A Held is one check of both runs.
+// A Held is one check of both sides.
 type Held struct {
 	Old, New result.Check
 	Verdict  Verdict
 }
 
-// A Comparison is all that can be said of two runs.
+// A Comparison is all that can be said of some runs and of others.
 type Comparison struct {
-	Old, New *result.Document
+	// Old and New are the runs, at least one each.
+	Old, New []*result.Document
 	Changes  []Change
 	Checks   []Held
-	// OnlyOld and OnlyNew name the figures and checks that just one run has.
+	// OnlyOld and OnlyNew name the figures and checks that the runs of just one side have.
 	OnlyOld, OnlyNew []string
+	// Partly names the figures that some runs of a side have and others lack.
+	Partly []string
 	// Threshold is the part by which a figure must have changed to matter.
 	Threshold float64
 }
 
-// Compare holds the new run against the old one. Changes up to threshold, a
-// part of the figure (0.03 is 3 %), do not matter.
-func Compare(old, new *result.Document, threshold float64) *Comparison {
-	c := &Comparison{Old: old, New: new, Threshold: threshold}
+// Compare holds the new runs against the old ones, of which there must be one each at
+// least. Changes up to threshold, a part of the figure (0.03 is 3 %), do not matter.
+// How sure a change is says the spread from run to run; if there is one run on each
+// side, the spread within them.
+func Compare(olds, news []*result.Document, threshold float64) *Comparison {
+	c := &Comparison{Old: olds, New: news, Threshold: threshold}
+	old, new := olds[0], news[0]
+	if c.several() {
+		old, new = c.together(olds), c.together(news)
+	}
 	figures, checks := map[string]result.Figure{}, map[string]result.Check{}
 	for _, f := range old.Figures {
 		figures[f.Name] = f
@@ -64,7 +76,7 @@ func Compare(old, new *result.Document, threshold float64) *Comparison {
 			continue
 		}
 		delete(figures, f.Name)
-		c.Changes = append(c.Changes, changed(before, f, threshold))
+		c.Changes = append(c.Changes, changed(Change{Old: before, New: f, Runs: c.several()}, threshold))
 	}
 	for _, k := range new.Checks {
 		before, ok := checks[k.Name]
@@ -125,8 +137,9 @@ func held(old, new result.Check) Held {
 }
 
 // changed compares one figure.
-func changed(old, new result.Figure, threshold float64) Change {
-	c := Change{Old: old, New: new, Relative: positive(old) && positive(new)}
+func changed(c Change, threshold float64) Change {
+	old, new := c.Old, c.New
+	c.Relative = positive(old) && positive(new)
 	c.Estimate = c.estimate()
 	same := c.Estimate.Low <= 0 && 0 <= c.Estimate.High ||
 		math.Abs(c.Estimate.Median) <= threshold*max(math.Abs(old.Value), math.Abs(new.Value))
@@ -152,11 +165,15 @@ func changed(old, new result.Figure, threshold float64) Change {
 // sampled reports whether a figure has samples enough to draw from.
 func sampled(f result.Figure) bool { return len(f.Samples) >= 3 }
 
-// estimate is how much the figure changed, and how sure that is: from the
-// samples, or, where a run kept too few, from the ends of its interval.
+// estimate is how much the figure changed, and how sure that is: from several runs,
+// from the samples of one, or, where it kept too few, from the ends of its interval.
 func (c Change) estimate() stats.Estimate {
 	old, new := c.Old, c.New
 	switch enough := sampled(old) && sampled(new); {
+	case c.Runs && c.Relative:
+		return stats.RatioOfRuns(new.Samples, old.Samples)
+	case c.Runs:
+		return stats.OfRuns(new.Samples, old.Samples)
 	case enough && c.Relative:
 		return stats.Ratio(new.Samples, old.Samples)
 	case enough:
@@ -180,22 +197,31 @@ func positive(f result.Figure) bool {
 
 // bare reports whether nothing says how sure the change is.
 func (c Change) bare() bool {
-	return !(sampled(c.Old) && sampled(c.New)) && c.Old.Low == c.Old.High && c.New.Low == c.New.High
+	return !c.Runs && !(sampled(c.Old) && sampled(c.New)) && c.Old.Low == c.Old.High && c.New.Low == c.New.High
 }
 
 // differences says in sentences what else differs between the runs, and makes
 // figures differ that the code did not change.
 func (c *Comparison) differences() []string {
 	var notes []string
-	for _, d := range []struct{ what, old, new string }{
-		{"scenario", c.Old.Scenario, c.New.Scenario},
-		{"title", c.Old.Title, c.New.Title},
-		{"command", c.Old.Command, c.New.Command},
-		{"machine", where(c.Old), where(c.New)},
-		{"Go version", c.Old.Machine.Go, c.New.Machine.Go},
+	for _, d := range []struct {
+		what string
+		of   func(*result.Document) string
+	}{
+		{"scenario", func(d *result.Document) string { return d.Scenario }},
+		{"title", func(d *result.Document) string { return d.Title }},
+		{"command", func(d *result.Document) string { return d.Command }},
+		{"machine", where},
+		{"Go version", func(d *result.Document) string { return d.Machine.Go }},
 	} {
-		if d.old != d.new {
-			notes = append(notes, fmt.Sprintf("CAREFUL: the %s is not the same, %q before and %q now: figures may differ because of that alone.", d.what, d.old, d.new))
+		before, now := told(c.Old, d.of), told(c.New, d.of)
+		if before != now || len(distinct(c.Old, d.of)) > 1 {
+			notes = append(notes, fmt.Sprintf("CAREFUL: the %s is not the same, %s before and %s now: figures may differ because of that alone.", d.what, before, now))
+		}
+	}
+	for _, d := range slices.Concat(c.Old, c.New) {
+		if d.Interrupted != "" {
+			notes = append(notes, fmt.Sprintf("CAREFUL: the run of %s was interrupted: its figures are of its beginning.", d.Started.UTC().Format("2006-01-02 15:04:05 UTC")))
 		}
 	}
 	return notes

@@ -14,6 +14,9 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
+// one is a side of a comparison that is one run.
+func one(run *result.Document) []*result.Document { return []*result.Document{run} }
+
 // documents are runs with some figures, of whatever values.
 func documents() *rapid.Generator[*result.Document] {
 	return rapid.Custom(func(t *rapid.T) *result.Document {
@@ -31,7 +34,7 @@ func documents() *rapid.Generator[*result.Document] {
 func TestARunIsTheSameAsItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := documents().Draw(t, "run")
-		c := Compare(d, d, rapid.Float64Range(0, 0.1).Draw(t, "threshold"))
+		c := Compare(one(d), one(d), rapid.Float64Range(0, 0.1).Draw(t, "threshold"))
 		if n := len(d.Figures) + len(d.Checks); c.count(Same) != n || !c.OK() || len(c.OnlyOld)+len(c.OnlyNew)+len(c.differences()) > 0 {
 			t.Fatalf("%d of %d are the same: %+v", c.count(Same), n, c)
 		}
@@ -45,7 +48,7 @@ func TestTheOtherWayRoundBetterIsWorse(t *testing.T) {
 		for i := range min(len(a.Figures), len(b.Figures)) {
 			b.Figures[i].Better = a.Figures[i].Better
 		}
-		there, back := Compare(a, b, 0.03), Compare(b, a, 0.03)
+		there, back := Compare(one(a), one(b), 0.03), Compare(one(b), one(a), 0.03)
 		for i, one := range there.Changes {
 			if other := back.Changes[i]; other.Verdict != turned[one.Verdict] {
 				t.Fatalf("%s is %q, and %q the other way round", one.New.Name, one.Verdict, other.Verdict)
@@ -73,7 +76,7 @@ func TestAShiftIsFound(t *testing.T) {
 		if better == result.Higher {
 			want = Better
 		}
-		if got := Compare(run(samples), run(more), 0.03).Changes[0]; got.Verdict != want {
+		if got := Compare(one(run(samples)), one(run(more)), 0.03).Changes[0]; got.Verdict != want {
 			t.Fatalf("30 %% more are %+v", got)
 		}
 	})
@@ -100,7 +103,7 @@ func TestVerdicts(t *testing.T) {
 			result.Figure{Name: "f", Value: 2, Low: 1, High: 3}, result.Figure{Name: "f", Value: 3, Low: 2, High: 5}, Same},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := changed(c.old, c.new, 0.03); got.Verdict != c.want {
+			if got := changed(Change{Old: c.old, New: c.new}, 0.03); got.Verdict != c.want {
 				t.Errorf("the verdict is %q: %+v", got.Verdict, got)
 			}
 		})
@@ -119,7 +122,7 @@ func TestWhatIsSaid(t *testing.T) {
 		Figures: []result.Figure{result.Figured("p50", "s", result.Lower, []float64{0.002, 0.002, 0.002}), result.Figured("come", "s", result.Lower, []float64{1})},
 		Checks:  []result.Check{{Name: "denies are honoured", Seen: 9000, Wrong: 1}},
 	}
-	c := Compare(old, latest, 0.03)
+	c := Compare(one(old), one(latest), 0.03)
 	if c.OK() {
 		t.Error("nothing got worse")
 	}
@@ -129,13 +132,57 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 	for _, want := range []string{
 		"2 worse", "CAREFUL: the scenario", "CAREFUL: the machine", "CAREFUL: the Go version", "old run, and not compared: gone", "new run, and not compared: come",
-		"1 ms", "2 ms", "2 ×", "0.0 %", "9,000", "within 3 %",
+		"1 ms", "2 ms", "2 ×", "0.0 %", "9,000", "within 3 %", "how much one run differs from the next is not in them",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &b)
 		}
 	}
-	if empty := Compare(&result.Document{}, &result.Document{}, 0); !strings.Contains(strings.Join(empty.Document().Notes, ""), "nothing to compare") {
+	if empty := Compare(one(&result.Document{}), one(&result.Document{}), 0); !strings.Contains(strings.Join(empty.Document().Notes, ""), "nothing to compare") {
 		t.Errorf("of nothing it says %q", empty.Document().Notes)
+	}
+}
+
+// TestSeveralRunsAreJudgedByHowMuchTheyDiffer has runs that are each sure of themselves,
+// and differ from each other by more than the sides do.
+func TestSeveralRunsAreJudgedByHowMuchTheyDiffer(t *testing.T) {
+	run := func(p50 float64, wrong int64) *result.Document {
+		return &result.Document{
+			Figures: []result.Figure{result.Figured("p50", "s", result.Lower, []float64{p50, p50, p50, p50})},
+			Checks:  []result.Check{{Name: "all is well", Seen: 10, Wrong: wrong}},
+		}
+	}
+	for name, c := range map[string]struct {
+		old, new []*result.Document
+		want     Verdict
+	}{
+		"one each, sure of themselves":       {one(run(1, 0)), one(run(1.2, 0)), Worse},
+		"runs scatter by as much":            {[]*result.Document{run(1, 0), run(1.2, 0)}, []*result.Document{run(1.2, 0), run(1.1, 0)}, Same},
+		"and do not":                         {[]*result.Document{run(1, 0), run(1.001, 0)}, []*result.Document{run(1.2, 0), run(1.201, 0)}, Worse},
+		"one against several, far off":       {one(run(1, 0)), []*result.Document{run(2, 0), run(2.001, 0), run(2.002, 0)}, Worse},
+		"one against several that scatter":   {one(run(1, 0)), []*result.Document{run(1, 0), run(2, 0)}, Same},
+		"the other way round":                {[]*result.Document{run(1.2, 0), run(1.201, 0)}, []*result.Document{run(1, 0), run(1.001, 0)}, Better},
+		"a difference of what may be nought": {[]*result.Document{run(0, 0), run(0.1, 0)}, []*result.Document{run(9, 0), run(9.1, 0)}, Worse},
+	} {
+		got := Compare(c.old, c.new, 0.03)
+		if len(got.Changes) != 1 || got.Changes[0].Verdict != c.want || got.Checks[0].Verdict != Same {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if err := got.Document().Sound(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	other := run(1, 0)
+	other.Figures = append(other.Figures, result.Figured("p99", "s", result.Lower, []float64{1}))
+	other.Machine.CPUs, other.Interrupted = 64, "a stop sign"
+	got := Compare([]*result.Document{run(1, 0), other}, []*result.Document{run(1, 0), run(1, 1)}, 0.03)
+	said := strings.Join(got.Document().Notes, "\n")
+	for _, want := range []string{"2 old and 2 new runs", "Only in some runs of a side, and not compared: p99", "CAREFUL: the machine", "was interrupted"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q: %s", want, said)
+		}
+	}
+	if got.Checks[0].Verdict != Worse || got.Checks[0].New.Seen != 20 {
+		t.Errorf("a run that was wrong is %+v", got.Checks)
 	}
 }

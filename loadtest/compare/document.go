@@ -12,7 +12,7 @@ import (
 
 // Document is the comparison as something that can be printed and shown.
 func (c *Comparison) Document() *result.Document {
-	d := &result.Document{Scenario: "compare", Title: c.title(), Notes: c.differences()}
+	d := &result.Document{Scenario: "compare", Title: c.title(), Notes: append(c.differences(), c.spread())}
 	if len(c.Changes) > 0 {
 		d.Tables = append(d.Tables, c.figures())
 	}
@@ -29,28 +29,37 @@ func (c *Comparison) Document() *result.Document {
 		d.Notes = append(d.Notes, fmt.Sprintf("%d of the figures were measured once in each run: nothing says how sure their changes are, and only the threshold judges them.", bare))
 	}
 	for _, only := range []struct {
-		run   string
+		of    string
 		names []string
-	}{{"old", c.OnlyOld}, {"new", c.OnlyNew}} {
+	}{{"the old run", c.OnlyOld}, {"the new run", c.OnlyNew}, {"some runs of a side", c.Partly}} {
 		if len(only.names) > 0 {
-			d.Notes = append(d.Notes, fmt.Sprintf("Only in the %s run, and not compared: %s.", only.run, strings.Join(only.names, "; ")))
+			d.Notes = append(d.Notes, fmt.Sprintf("Only in %s, and not compared: %s.", only.of, strings.Join(only.names, "; ")))
 		}
 	}
 	if len(c.Changes)+len(c.Checks) == 0 {
-		d.Notes = append(d.Notes, "The two runs have no figure and no check in common: there was nothing to compare.")
+		d.Notes = append(d.Notes, "The runs have no figure and no check in common: there was nothing to compare.")
 	}
 	return d
 }
 
 func (c *Comparison) title() string {
-	return fmt.Sprintf("%s: %d worse, %d better, %d the same", c.New.Scenario, c.count(Worse), c.count(Better), c.count(Same))
+	return fmt.Sprintf("%s: %d worse, %d better, %d the same", c.New[0].Scenario, c.count(Worse), c.count(Better), c.count(Same))
+}
+
+// spread says what the intervals are made of.
+func (c *Comparison) spread() string {
+	if c.several() {
+		return fmt.Sprintf("%d old and %d new runs: the intervals come of how much these differ from each other (Student's, one spread for both sides). A figure is the mean of its runs, the geometric one where all are above 0.", len(c.Old), len(c.New))
+	}
+	return "One run on each side: the intervals come of the spread within each, and how much one run differs from the next is not in them. " +
+		"Runs that nothing changed between may differ by more. To have that judged, too, name several: compare OLD1 OLD2 : NEW1 NEW2."
 }
 
 // figures are the changes as a table, those first that got worse.
 func (c *Comparison) figures() result.Table {
 	t := result.Table{
 		Title: "figures", Columns: []string{"figure", "old", "new", "change", "95 % interval", "its width", "verdict"},
-		Note: fmt.Sprintf("The change is the new median ÷ the old one. It is the same if the interval holds 1, or if the change is within %s %%. "+
+		Note: fmt.Sprintf("The change is the new value ÷ the old one. It is the same if the interval holds 1, or if the change is within %s %%. "+
 			"A wide interval says little: repeat the runs.", units.Scale{Per: 1}.Number(100*c.Threshold)),
 	}
 	rank := func(v Verdict) int { return slices.Index([]Verdict{Worse, Better, Changed, Same}, v) }

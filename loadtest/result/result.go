@@ -17,6 +17,8 @@ type Document struct {
 	// Started is when, Took how long in seconds.
 	Started time.Time `json:"started"`
 	Took    float64   `json:"took"`
+	// Interrupted is what ended the run before it was over; empty: nothing did.
+	Interrupted string `json:"interrupted,omitzero"`
 	// Command is what was typed, without the flags that say where to write to.
 	Command string `json:"command,omitzero"`
 	// Machine is where it ran, and with what.
