@@ -13,17 +13,21 @@ import (
 // lateMost is how late, in seconds, drivers may begin calls without a word.
 const lateMost = 0.005
 
-// document adds what the search found.
-func (s *search) document(d *result.Document, knee, beyond float64) {
-	d.Figures = append(d.Figures, kneeFigure(knee, beyond))
+// document adds what the search found; early: it was not over.
+func (s *search) document(d *result.Document, early bool) {
+	var marks []result.Mark
+	if !early {
+		d.Figures = append(d.Figures, kneeFigure(s.knee, s.beyond))
+		marks = []result.Mark{{X: s.knee, Label: "knee"}}
+	}
 	var lines [3]result.Line
 	due, answered := result.Line{Name: "due"}, result.Line{Name: "answered"}
 	seconds := s.scenario.Knee.Step.Std().Seconds()
 	table := result.Table{
 		Title:   "Loads, in the order in which they were tried",
 		Columns: []string{"tools per second", "events due", "answered in time", "p50", "p99", "p99.9", "late by, p99", "kept up"},
-		Note: fmt.Sprintf("Kept up: %.4g %% answered in their time, and p99 at most %s; what was due just before and answered meanwhile counts, too. Late: how long after they were due the drivers began calls.",
-			s.scenario.Knee.Answered*100, units.Value(s.bound(), "s")),
+		Note: fmt.Sprintf("Kept up: %.4g %% answered in their time, and p99 at most %s; what was due just before and answered meanwhile counts, too. A rate counts as kept up with if %d of its loads show that before %d show the contrary. Late: how long after they were due the drivers began calls.",
+			s.scenario.Knee.Answered*100, units.Value(s.bound(), "s"), agree, agree),
 	}
 	for _, p := range s.points {
 		row := []string{strconv.Itoa(int(p.rate)), strconv.FormatInt(p.Offered, 10), fmt.Sprintf("%.1f %%", p.answered()*100)}
@@ -41,12 +45,11 @@ func (s *search) document(d *result.Document, knee, beyond float64) {
 		answered.X, answered.Y = append(answered.X, p.rate), append(answered.Y, float64(p.Answered)/seconds)
 	}
 	x := result.Axis{Label: "tools that agents would use", Unit: "/s"}
-	marks := []result.Mark{{X: knee, Label: "knee"}}
 	d.Tables = append(d.Tables, table)
 	d.Plots = append(d.Plots,
 		result.Plot{Title: "Throughput against latency", X: x, Y: result.Axis{Label: "latency", Unit: "s", Log: true}, Lines: lines[:], Marks: marks},
 		result.Plot{Title: "Events due and answered", X: x, Y: result.Axis{Label: "events", Unit: "/s"}, Lines: []result.Line{due, answered}, Marks: marks})
-	s.notes(d, beyond)
+	s.notes(d, early)
 }
 
 // kneeFigure is the knee. How sure it is says the lowest rate that was too much.
@@ -55,8 +58,13 @@ func kneeFigure(knee, beyond float64) result.Figure {
 }
 
 // notes say what a reader must know.
-func (s *search) notes(d *result.Document, beyond float64) {
-	if beyond == 0 {
+func (s *search) notes(d *result.Document, early bool) {
+	switch {
+	case early && s.beyond == 0:
+		d.Notes = append(d.Notes, fmt.Sprintf("The search was not over: the fabric kept up with %.0f tools per second, and more was not tried often enough.", s.knee))
+	case early:
+		d.Notes = append(d.Notes, fmt.Sprintf("The search was not over: the fabric kept up with %.0f tools per second and not with %.0f.", s.knee, s.beyond))
+	case s.beyond == 0:
 		d.Notes = append(d.Notes, "The fabric kept up with the highest rate that was to be tried: the knee is beyond it.")
 	}
 	if slices.ContainsFunc(s.points, func(p point) bool { return p.late > lateMost }) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
@@ -22,6 +23,12 @@ const (
 	near = 1.06
 	// firsts is how often the first rate is measured: all others are compared with it.
 	firsts = 3
+	// agree is how many measurements of a rate must say the same of it, of twice as many
+	// less one at most: one alone may be luck, or anybody else on the machine.
+	agree = 2
+	// breath is how long there is no load before each: what the one before left is over
+	// by then.
+	breath = time.Second
 )
 
 // A point is one rate and what came of it.
@@ -49,6 +56,9 @@ type search struct {
 	points  []point
 	// base is the p99 of the first rate, in seconds.
 	base float64
+	// knee is the highest rate so far that is kept up with, beyond the lowest that is
+	// not; 0: none is known yet.
+	knee, beyond float64
 }
 
 // bound is what p99 may be, in seconds.
@@ -58,26 +68,37 @@ func (s *search) bound() float64 {
 
 // run finds the highest rate that is kept up with, and the lowest that is not;
 // none is not if even the highest that may be tried is kept up with.
-func (s *search) run(ctx context.Context) (knee, beyond float64, err error) {
+func (s *search) run(ctx context.Context) error {
 	k := s.scenario.Knee
 	if err := s.first(ctx); err != nil {
-		return 0, 0, err
+		return err
 	}
-	knee = k.From
-	for {
-		rate := min(knee*faster, k.Most)
-		keeps, err := s.try(ctx, rate)
-		switch {
-		case err != nil:
-			return 0, 0, err
-		case !keeps:
-			return s.bisect(ctx, knee, rate)
-		case rate >= k.Most:
-			return rate, 0, nil
-		default:
-			knee = rate
+	s.knee = k.From
+	for s.beyond == 0 && s.knee < k.Most {
+		if err := s.step(ctx, min(s.knee*faster, k.Most)); err != nil {
+			return err
 		}
 	}
+	for s.beyond/s.knee > near {
+		if err := s.step(ctx, (s.knee+s.beyond)/2); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step narrows the gap by a rate in it.
+func (s *search) step(ctx context.Context, rate float64) error {
+	keeps, err := s.try(ctx, rate)
+	switch {
+	case err != nil:
+		return err
+	case keeps:
+		s.knee = rate
+	default:
+		s.beyond = rate
+	}
+	return nil
 }
 
 // first measures the first rate, and what p99 is then.
@@ -99,39 +120,19 @@ func (s *search) first(ctx context.Context) error {
 	return nil
 }
 
-// bisect narrows the gap.
-func (s *search) bisect(ctx context.Context, knee, beyond float64) (float64, float64, error) {
-	for beyond/knee > near {
-		rate := (knee + beyond) / 2
-		keeps, err := s.try(ctx, rate)
-		if err != nil {
-			return 0, 0, err
-		}
-		if keeps {
-			knee = rate
-		} else {
-			beyond = rate
-		}
-	}
-	return knee, beyond, nil
-}
-
-// try measures a rate. One that is too much is measured once more, as anybody else
-// on the machine may have been what was too much.
+// try measures a rate until so many measurements agree.
 func (s *search) try(ctx context.Context, rate float64) (keeps bool, err error) {
-	const tries = 2
-	for range tries {
+	said := map[bool]int{}
+	for said[true] < agree && said[false] < agree {
 		p, err := s.measure(ctx, rate)
 		if err != nil {
 			return false, err
 		}
 		p.keeps = s.keeps(p.Kind)
 		s.points = append(s.points, p)
-		if p.keeps {
-			return true, nil
-		}
+		said[p.keeps]++
 	}
-	return false, nil
+	return said[true] == agree, nil
 }
 
 // keeps reports whether the fabric kept up with the calls.
@@ -156,18 +157,23 @@ func open(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*site, err
 	return &site{session: x, scenario: s, stage: st}, nil
 }
 
-// knee finds it.
-func (x *site) knee(ctx context.Context) (s *search, knee, beyond float64, err error) {
-	s = &search{scenario: x.scenario, measure: x.measure}
-	knee, beyond, err = s.run(ctx)
-	return s, knee, beyond, err
+// knee finds it; where there is an error, what was known until then.
+func (x *site) knee(ctx context.Context) (*search, error) {
+	s := &search{scenario: x.scenario, measure: x.measure}
+	return s, s.run(ctx)
 }
 
-// measure has the fabric under a rate.
+// measure has the fabric under a rate, after a calm moment.
 func (x *site) measure(ctx context.Context, rate float64) (point, error) {
 	s := *x.scenario
+	if !measure.Pause(ctx, breath) {
+		return point{}, context.Cause(ctx)
+	}
 	s.Rate, s.Think, s.Steps, s.For = rate, 0, nil, s.Knee.Step
 	m, err := x.session.Load(ctx, &s)
+	if err == nil && m.Early {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return point{}, fmt.Errorf("at %.4g tools per second: %w", rate, err)
 	}
@@ -197,15 +203,17 @@ func (x *site) take(m *fleet.Measured) error {
 	return nil
 }
 
-// Run searches the knee of the scenario's fabric.
+// Run searches the knee of the scenario's fabric. Where ctx interrupts it the loads count
+// that were over, and there is no knee.
 func Run(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
 	began := time.Now()
 	x, err := open(ctx, s, st)
 	if err != nil {
 		return nil, err
 	}
-	found, knee, beyond, err := x.knee(ctx)
-	if err = errors.Join(err, x.session.Close()); err != nil {
+	found, err := x.knee(ctx)
+	early := err != nil && ctx.Err() != nil && found.knee > 0
+	if err = errors.Join(err, x.session.Close()); err != nil && !early {
 		return nil, err
 	}
 	d := &result.Document{
@@ -213,6 +221,6 @@ func Run(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Doc
 		Title: fmt.Sprintf("How many tools %d agents on %d connections can use per second: %d loads in %v", s.Agents, s.Connections,
 			len(found.points), time.Since(began).Round(time.Second)),
 	}
-	found.document(d, knee, beyond)
+	found.document(d, early)
 	return d, nil
 }

@@ -21,7 +21,9 @@ type fabric struct {
 	slow float64
 	// hiccups are rates at which it was disturbed, the first time.
 	hiccups map[int]bool
-	tried   []float64
+	// luck are rates that it keeps up with, the first time.
+	luck  map[int]bool
+	tried []float64
 }
 
 func (f *fabric) measure(_ context.Context, rate float64) (point, error) {
@@ -30,6 +32,10 @@ func (f *fabric) measure(_ context.Context, rate float64) (point, error) {
 	p.Offered = int64(rate)
 	p.Answered = int64(min(rate, f.capacity))
 	took := time.Millisecond
+	if f.luck[int(rate)] {
+		delete(f.luck, int(rate))
+		p.Answered = p.Offered
+	}
 	switch {
 	case f.hiccups[int(rate)]:
 		delete(f.hiccups, int(rate))
@@ -60,13 +66,14 @@ func TestTheKneeIsFound(t *testing.T) {
 		"not beyond what was to be tried":           {fabric{capacity: 1e6}, 10_000},
 		"at the first rate if that is just enough":  {fabric{capacity: 101}, 103},
 		"in spite of trouble at the very beginning": {fabric{capacity: 500, hiccups: map[int]bool{100: true}}, 500},
+		"and no luck makes it higher":               {fabric{capacity: 1234, luck: map[int]bool{1600: true, 1300: true}}, 1234},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := searching(&c.fabric)
-			knee, beyond, err := s.run(t.Context())
-			if err != nil {
+			if err := s.run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			knee, beyond := s.knee, s.beyond
 			if knee > c.knee*1.03 || knee < c.knee*0.93 {
 				t.Errorf("the knee is %v, want %v", knee, c.knee)
 			}
@@ -74,7 +81,7 @@ func TestTheKneeIsFound(t *testing.T) {
 				t.Errorf("beyond the knee %v is %v", knee, beyond)
 			}
 			var d result.Document
-			s.document(&d, knee, beyond)
+			s.document(&d, false)
 			if err := d.Sound(); err != nil {
 				t.Error(err)
 			}
@@ -86,7 +93,7 @@ func TestTheKneeIsFound(t *testing.T) {
 }
 
 func TestAFabricThatKeepsUpWithNothingHasNoKnee(t *testing.T) {
-	_, _, err := searching(&fabric{capacity: 7}).run(t.Context())
+	err := searching(&fabric{capacity: 7}).run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "does not even keep up with 100 tools per second: 7.0 % of the calls") {
 		t.Errorf("it is said: %v", err)
 	}
@@ -96,8 +103,28 @@ func TestAnErrorEndsTheSearch(t *testing.T) {
 	s := searching(&fabric{})
 	gone := errors.New("gone")
 	s.measure = func(context.Context, float64) (point, error) { return point{}, gone }
-	if _, _, err := s.run(t.Context()); !errors.Is(err, gone) {
+	if err := s.run(t.Context()); !errors.Is(err, gone) {
 		t.Errorf("it is said: %v", err)
+	}
+}
+
+// TestASearchThatIsInterruptedTellsOfItsLoads ends it at the rate of 400.
+func TestASearchThatIsInterruptedTellsOfItsLoads(t *testing.T) {
+	f := &fabric{capacity: 1e6}
+	s := searching(f)
+	s.measure = func(ctx context.Context, rate float64) (point, error) {
+		if rate == 400 {
+			return point{}, context.Canceled
+		}
+		return f.measure(ctx, rate)
+	}
+	if err := s.run(t.Context()); !errors.Is(err, context.Canceled) || s.knee != 200 || s.beyond != 0 {
+		t.Errorf("from %v to %v, %v", s.knee, s.beyond, err)
+	}
+	var d result.Document
+	s.document(&d, true)
+	if len(d.Figures) > 0 || len(d.Tables[0].Rows) != firsts+agree || !strings.Contains(d.Notes[0], "kept up with 200") {
+		t.Errorf("it is told as %+v", d)
 	}
 }
 

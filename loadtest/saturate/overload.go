@@ -46,12 +46,12 @@ func (x *site) overload(ctx context.Context) (*result.Document, error) {
 	var found result.Document
 	rate := s.Rate
 	if rate == 0 {
-		at, knee, beyond, err := x.knee(ctx)
+		at, err := x.knee(ctx)
 		if err != nil {
 			return nil, err
 		}
-		at.document(&found, knee, beyond)
-		rate = knee * much
+		at.document(&found, false)
+		rate = at.knee * much
 	}
 	long := s.For.Std()
 	s.Rate, s.Think, s.Steps = 0, 0, phases(rate, long)
@@ -67,6 +67,9 @@ func (x *site) overload(ctx context.Context) (*result.Document, error) {
 	}
 	d.Title = fmt.Sprintf("%d agents on %d connections would use tools %.0f times a second for %v, and %.0f times before and after",
 		s.Agents, s.Connections, rate, long, rate*easy/much)
+	if m.Early {
+		return d, nil // the load was not over, or what came after it
+	}
 	if err := x.judge(d, m, long); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func TestASearchOnARealFabric(t *testing.T) {
 	if err := d.Sound(); err != nil {
 		t.Error(err)
 	}
-	if len(d.Tables[0].Rows) != firsts+1 || d.Figures[0].Value != 40 {
+	if len(d.Tables[0].Rows) != firsts || d.Figures[0].Value != 40 {
 		t.Errorf("%+v, %+v", d.Figures, d.Tables)
 	}
 }
