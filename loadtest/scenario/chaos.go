@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -126,12 +127,39 @@ func (s *Scenario) checkChaos(say saying) {
 	}
 }
 
-// leastSoak is how long something must last that is to show what grows.
-const leastSoak = 5 * time.Second
+const (
+	// SoakPoints is how many points it takes to judge whether something grows: of the
+	// second half of a run, or of what is left of it after a kill.
+	SoakPoints = 8
+	// SoakLives is in which part of a run with chaos processes of the fabric are killed.
+	SoakLives = 0.4
+	// spare is how many points may be missing, as a collection takes its time.
+	spare = 2
+	// settles is how often garbage is collected if nobody says, but not more often than
+	// every settleLeast; sample is how often all else is looked at.
+	settles     = 120
+	settleLeast = 2 * time.Second
+	sample      = time.Second
+)
+
+// SettleEvery is how often the fabric's processes collect their garbage.
+func (s *Scenario) SettleEvery() time.Duration {
+	return cmp.Or(s.Soak.Settle.Std(), max(s.For.Std()/settles, settleLeast))
+}
+
+// LeastSoak is how long a soak must be to have points enough to judge.
+func (s *Scenario) LeastSoak() time.Duration {
+	long := 2 * (SoakPoints + spare) * max(cmp.Or(s.Soak.Settle.Std(), settleLeast), sample)
+	if s.Soak.Chaos {
+		long = time.Duration(float64(long)/(1-SoakLives)) + s.Chaos.Longest.Std()
+	}
+	return (long + time.Second - 1).Truncate(time.Second)
+}
 
 func (s *Scenario) checkSoak(say saying) {
-	if s.For.Std() < leastSoak {
-		say("for", fmt.Sprintf("write at least %v, and an hour to find a leak", leastSoak), "in %v nothing shows that grows", s.For)
+	if least := s.LeastSoak(); s.For.Std() < least {
+		say("for", fmt.Sprintf("write at least %v, and an hour to find a leak", least),
+			"in %v nothing shows that grows: garbage is collected every %v, and the second half of a run needs %d points", s.For, s.SettleEvery(), SoakPoints)
 	}
 	if len(s.Steps) > 0 {
 		say("steps", "write a rate instead", "a load that changes says nothing of what grows")

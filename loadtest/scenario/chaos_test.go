@@ -56,13 +56,15 @@ func TestWhatNoChaosAndNoSoakCanBe(t *testing.T) {
 		"brokers that are not ours": {Chaotic, func(s *Scenario) {
 			s.Fabric.Kind, s.Fabric.NATS, s.Chaos.Members = field.External, "nats://a:1", []string{"broker-1"}
 		}, "no member is called"},
-		"no rate":                       {Chaotic, func(s *Scenario) { s.Rate = 0 }, "how often tools are used"},
-		"a fault to nobody":             {Fleet, func(s *Scenario) { s.Faults = []faults.Fault{{Kind: faults.Kill, Member: "cat"}} }, "no member is called"},
-		"a network that is not":         {Fleet, func(s *Scenario) { s.Faults = []faults.Fault{{Kind: faults.Reset, Member: "broker-*"}} }, "can not be done to broker-1"},
-		"a soak too short":              {Soaking, func(s *Scenario) { s.For = schema.Duration(time.Second) }, "nothing shows"},
-		"a soak of a load that changes": {Soaking, func(s *Scenario) { s.Steps = s.Curve() }, "says nothing of what grows"},
-		"a soak beyond the knee":        {Soaking, func(s *Scenario) { s.Soak.OfKnee = 1.2 }, "120 %"},
-		"a soak of others' processes":   {Soaking, func(s *Scenario) { s.Fabric.Kind, s.Fabric.NATS = field.External, "nats://a:1" }, "only known of those"},
+		"no rate":                        {Chaotic, func(s *Scenario) { s.Rate = 0 }, "how often tools are used"},
+		"a fault to nobody":              {Fleet, func(s *Scenario) { s.Faults = []faults.Fault{{Kind: faults.Kill, Member: "cat"}} }, "no member is called"},
+		"a network that is not":          {Fleet, func(s *Scenario) { s.Faults = []faults.Fault{{Kind: faults.Reset, Member: "broker-*"}} }, "can not be done to broker-1"},
+		"a soak too short":               {Soaking, func(s *Scenario) { s.For = schema.Duration(12 * time.Second) }, "write at least 40s"},
+		"a soak too short with kills":    {Soaking, func(s *Scenario) { s.For, s.Soak.Chaos = schema.Duration(time.Minute), true }, "write at least 1m10s"},
+		"a soak that settles too seldom": {Soaking, func(s *Scenario) { s.For, s.Soak.Settle = seconds(60), seconds(4) }, "write at least 1m20s"},
+		"a soak of a load that changes":  {Soaking, func(s *Scenario) { s.Steps = s.Curve() }, "says nothing of what grows"},
+		"a soak beyond the knee":         {Soaking, func(s *Scenario) { s.Soak.OfKnee = 1.2 }, "120 %"},
+		"a soak of others' processes":    {Soaking, func(s *Scenario) { s.Fabric.Kind, s.Fabric.NATS = field.External, "nats://a:1" }, "only known of those"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := shipped(t, c.kind)

@@ -9,6 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
 )
 
@@ -17,8 +18,6 @@ const (
 	// a stretch, as what a collector takes and gives back from one second to the
 	// next is not independent.
 	bins = 60
-	// least is how many points it takes to judge.
-	least = 8
 )
 
 // A quantity is something that must not grow.
@@ -104,7 +103,7 @@ func binned(x, y []float64) (bx, by []float64) {
 func (g growth) allowed() float64 { return max(g.part*g.level, g.more) + g.told*g.quantity.told }
 
 // enough reports whether there was enough of it to judge.
-func (g growth) enough() bool { return g.points >= least }
+func (g growth) enough() bool { return g.points >= scenario.SoakPoints }
 
 // flat is false only if it surely grew by more than it may.
 func (g growth) flat() bool { return g.Low <= g.allowed() }

@@ -21,12 +21,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// settle is how often garbage is collected: sixty times in the second half of the
-// run, but not more often than once in two seconds, if nobody says.
-func settle(s *scenario.Scenario) time.Duration {
-	return cmp.Or(s.Soak.Settle.Std(), max(s.For.Std()/(2*bins), 2*time.Second))
-}
-
 // Run puts up the fabric, has it under load, and says whether anything grew.
 func Run(ctx context.Context, asked *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
 	s := disturbed(asked)
@@ -35,7 +29,7 @@ func Run(ctx context.Context, asked *scenario.Scenario, st fleet.Stage) (*result
 		return nil, err
 	}
 	m, left, err := load(ctx, s, x)
-	if err = errors.Join(err, x.Close()); err != nil {
+	if err = x.End(m, err); err != nil {
 		return nil, err
 	}
 	d, err := m.Document()
@@ -52,12 +46,9 @@ func Run(ctx context.Context, asked *scenario.Scenario, st fleet.Stage) (*result
 	d.Tables = append(d.Tables, table(all))
 	d.Figures = append(d.Figures, figures(all)...)
 	d.Plots = append(d.Plots, plots(left, m)...)
-	d.Notes = append(d.Notes, fmt.Sprintf("Every %v the fabric's processes collected their garbage, which their clients felt.", settle(s)))
+	d.Notes = append(d.Notes, fmt.Sprintf("Every %v the fabric's processes collected their garbage, which their clients felt.", s.SettleEvery()))
 	return d, nil
 }
-
-// lives is in which part of a run processes of the fabric are killed.
-const lives = 0.4
 
 // disturbed is the scenario with the faults that are drawn for it.
 func disturbed(asked *scenario.Scenario) *scenario.Scenario {
@@ -65,7 +56,7 @@ func disturbed(asked *scenario.Scenario) *scenario.Scenario {
 	if !s.Soak.Chaos {
 		return &s
 	}
-	until := schema.Duration(float64(s.For) * lives)
+	until := schema.Duration(float64(s.For) * scenario.SoakLives)
 	drawn := slices.DeleteFunc(chaos.Draw(&s), func(f faults.Fault) bool {
 		return f.Kind == faults.Kill && ofFabric(f.Member) && f.At > until
 	})
@@ -85,7 +76,7 @@ func load(ctx context.Context, s *scenario.Scenario, x *fleet.Session) (*fleet.M
 		return err
 	})
 	g.Go(func() error {
-		for measure.Pause(over, settle(s)) {
+		for measure.Pause(over, s.SettleEvery()) {
 			some, err := settled(over, x.Field())
 			if err != nil && over.Err() == nil {
 				return err
