@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,12 +38,13 @@ func modelCommand() *cobra.Command {
 		if err := f.Check(); err != nil {
 			return usage{err}
 		}
-		u, err := unitsOf(units)
+		u, origin, err := unitsOf(units)
 		if err != nil {
 			return err
 		}
 		d := f.Document(&u)
-		d.Scenario, d.Command = c.Name(), typed(c)
+		d.Scenario, d.Command, d.Started = c.Name(), typed(c), time.Now().UTC().Round(time.Millisecond)
+		d.Notes = append(d.Notes, origin)
 		if page != "" {
 			if err := writePage(page, d); err != nil {
 				return err
@@ -53,21 +55,22 @@ func modelCommand() *cobra.Command {
 	return c
 }
 
-// unitsOf are the units of a scale run's report; no file: those that come along.
-func unitsOf(file string) (model.Units, error) {
+// unitsOf are the units of a scale run's report; no file: those that come along. It
+// says where and when they were measured, too.
+func unitsOf(file string) (u model.Units, origin string, err error) {
 	if file == "" {
-		return model.Measured(), nil
+		return model.Measured(), model.Origin, nil
 	}
 	body, err := os.ReadFile(file)
 	if err != nil {
-		return model.Units{}, fmt.Errorf("reading what one of each costs: %w", err)
+		return u, "", fmt.Errorf("reading what one of each costs: %w", err)
 	}
 	var r scale.Report
 	if err := schema.Unmarshal(body, &r); err != nil {
-		return model.Units{}, fmt.Errorf("%s is no report of scale: %w", file, err)
+		return u, "", fmt.Errorf("%s is no report of scale: %w", file, err)
 	}
 	if r.Scenario != "scale" {
-		return model.Units{}, fmt.Errorf("%s is a report of %q; name one that scale wrote", file, r.Scenario)
+		return u, "", fmt.Errorf("%s is a report of %q; name one that scale wrote", file, r.Scenario)
 	}
-	return r.Units, nil
+	return r.Units, fmt.Sprintf("What one of each costs was measured on %s, on %s.", r.Started.UTC().Format("2006-01-02"), r.Machine), nil
 }

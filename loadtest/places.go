@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // places looks whether everything that is asked for can be written. It is asked
@@ -50,4 +53,19 @@ func writableDir(dir string) error {
 		return fmt.Errorf("nothing can be written there: %w; name a directory, or one that can be made", err)
 	}
 	return writable(filepath.Join(dir, ".writable"))
+}
+
+// loopback looks whether processes of this machine reach each other. Where they do not,
+// all of them would try for half a minute.
+func loopback(ctx context.Context) error {
+	const enough = 2 * time.Second
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		defer l.Close()
+		var c net.Conn
+		if c, err = (&net.Dialer{Timeout: enough}).DialContext(ctx, "tcp", l.Addr().String()); err == nil {
+			return c.Close()
+		}
+	}
+	return fmt.Errorf("the processes of a run talk to each other at 127.0.0.1, and can not on this machine: %w; bring the loopback interface up, with `ip link set lo up`", err)
 }

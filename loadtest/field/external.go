@@ -22,7 +22,7 @@ const askIn = 10 * time.Second
 // workers to it. It changes nothing there: whoever runs it decides what it runs.
 func (f *Field) openExternal(ctx context.Context) error {
 	f.url = f.config.NATS
-	running, err := f.running(ctx)
+	running, version, err := f.running(ctx)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (f *Field) openExternal(ctx context.Context) error {
 		return err
 	}
 	if len(lacking) > 0 {
-		return f.refuse(lacking)
+		return f.refuse(lacking, version)
 	}
 	f.host = plain(f.url)
 	return f.addWorkers(ctx)
@@ -47,23 +47,23 @@ func plain(server string) string {
 	return u.Host
 }
 
-// running is the fabric's active configuration.
-func (f *Field) running(ctx context.Context) (*schema.Config, error) {
+// running is the fabric's active configuration, and its version; 0: it has none.
+func (f *Field) running(ctx context.Context) (c *schema.Config, version uint64, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, askIn, fmt.Errorf("the fabric at %s did not say within %v what it runs", f.url, askIn))
 	defer cancel()
 	nc, err := bus.Connect(ctx, bus.Options{URL: f.url, Creds: f.config.Creds, Name: "loadtest field"})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer nc.Close()
 	var a schema.ConfigAnswer
 	if err := roles.Control(ctx, nc, roles.Verb{Verb: "config"}, schema.ConfigRequest{Action: schema.ActionShow}, &a); err != nil {
-		return nil, fmt.Errorf("asking the fabric at %s what it runs: %w; start a broker there, or name another server", f.url, err)
+		return nil, 0, fmt.Errorf("asking the fabric at %s what it runs: %w; start a broker there, or name another server", f.url, err)
 	}
 	if a.Config == nil {
-		return &schema.Config{}, nil
+		return &schema.Config{}, 0, nil
 	}
-	return a.Config, nil
+	return a.Config, a.Version, nil
 }
 
 // missing are the names of the hooks of a hooks.yaml that a fabric does not run,
@@ -95,8 +95,9 @@ func missing(hooks string, running *schema.Config) ([]string, error) {
 	return lacking, nil
 }
 
-// refuse writes out what the fabric would have to run, and says how.
-func (f *Field) refuse(lacking []string) error {
+// refuse writes out what the fabric would have to run, and says how, and how to go
+// back to the version that it runs now.
+func (f *Field) refuse(lacking []string, version uint64) error {
 	const enough = 5
 	file, err := os.CreateTemp("", "loadtest-hooks-*.yaml")
 	if err != nil {
@@ -110,6 +111,10 @@ func (f *Field) refuse(lacking []string) error {
 	if more := len(lacking) - enough; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("the fabric at %s does not run the hooks of this scenario: %s; nothing was changed there; run `broker apply %s --nats %s`, which replaces its configuration, and then this again",
-		f.url, names, file.Name(), f.url)
+	back := ""
+	if version > 0 {
+		back = fmt.Sprintf("; `broker config rollback %d --nats %s` brings back what it runs now", version, f.url)
+	}
+	return fmt.Errorf("the fabric at %s does not run the hooks of this scenario: %s; nothing was changed there; run `broker apply %s --nats %s`, which replaces its configuration, and then this again%s",
+		f.url, names, file.Name(), f.url, back)
 }

@@ -223,7 +223,7 @@ func TestAnExternalFabricIsLeftAlone(t *testing.T) {
 	}
 	mine.Hooks = strings.Replace(hooks, "timeout: 3", "timeout: 4", 1)
 	_, err = Open(t.Context(), mine, site(t))
-	if err == nil || !strings.Contains(err.Error(), "there; nothing was changed") {
+	if err == nil || !strings.Contains(err.Error(), "there; nothing was changed") || !strings.Contains(err.Error(), "`broker config rollback 1 --nats "+url+"`") {
 		t.Fatalf("a fabric with another hook gave %v", err)
 	}
 	_, file, _ := strings.Cut(err.Error(), "broker apply ")

@@ -72,8 +72,11 @@ func circumstances(d *result.Document) [][2]string {
 	add("scenario", d.Scenario)
 	add("command", d.Command)
 	if !d.Started.IsZero() {
-		took := time.Duration(d.Took * float64(time.Second)).Round(100 * time.Millisecond)
-		add("when", fmt.Sprintf("%s, for %v", d.Started.UTC().Format("2006-01-02 15:04:05 UTC"), took))
+		when := d.Started.UTC().Format("2006-01-02 15:04:05 UTC")
+		if d.Took > 0 {
+			when += fmt.Sprintf(", for %v", time.Duration(d.Took*float64(time.Second)).Round(100*time.Millisecond))
+		}
+		add("when", when)
 	}
 	if d.Machine.OS != "" {
 		add("machine", d.Machine.String())

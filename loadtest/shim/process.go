@@ -21,6 +21,25 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 )
 
+// module is where the programs come from that are measured.
+const module = "github.com/hookfabric/hookfabric/"
+
+// buildable looks whether the programs can be built here, as what the go command says
+// where they can not is of no help to who only wants to measure.
+func buildable(ctx context.Context) error {
+	if _, err := exec.LookPath("go"); err != nil {
+		return errors.New("shim builds the programs that it measures, and there is no go command in PATH; install Go, or add it to PATH")
+	}
+	c := exec.CommandContext(ctx, "go", "list", module+agentshim)
+	c.Env = append(os.Environ(), "GOPROXY=off")
+	if said, err := c.CombinedOutput(); err != nil && ctx.Err() == nil {
+		here, _ := os.Getwd()
+		first, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
+		return fmt.Errorf("shim builds the programs that it measures, and the go command does not find their source from %s (%s); run it inside the repository", here, first)
+	}
+	return context.Cause(ctx)
+}
+
 // build builds a program of this module as it is released: static, without
 // what only debuggers read, and copied to where it lies. What the linker wrote itself, page by
 // page, stays so in the system's memory, and costs a start a fifth more than the copies that
@@ -28,7 +47,7 @@ import (
 func build(ctx context.Context, dir, pkg string) (string, error) {
 	out := filepath.Join(dir, path.Base(pkg))
 	linked := out + ".linked"
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", linked, "github.com/hookfabric/hookfabric/"+pkg)
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", linked, module+pkg)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, said)

@@ -48,7 +48,7 @@ func Quick() Options { return Options{Repetitions: 1, Runs: 2, Calls: 500} }
 const parallel = 200
 
 // Run builds the programs, starts a broker and a daemon, and measures. A single
-// wrong answer is an error.
+// wrong answer is an error. Where ctx interrupts it the repetitions count that were over.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	r, err := run(ctx, o)
 	return r, errors.Join(err, o.Crew.Stop())
@@ -62,7 +62,12 @@ func run(ctx context.Context, o Options) (*Report, error) {
 	defer s.close()
 	samples := map[string][]sample{}
 	for i := range max(o.Repetitions, 1) {
-		if err := s.repetition(ctx, o.Runs, samples); err != nil {
+		// A repetition that is interrupted adds nothing.
+		err := s.repetition(ctx, o.Runs, samples)
+		if err != nil && ctx.Err() != nil && i > 0 {
+			break
+		}
+		if err != nil {
 			return nil, err
 		}
 		fmt.Fprintf(o.Progress, "repetition %d of %d\n", i+1, max(o.Repetitions, 1))
@@ -71,7 +76,11 @@ func run(ctx context.Context, o Options) (*Report, error) {
 	if r.Binary, err = size(s.shim); err != nil {
 		return nil, err
 	}
-	if r.Daemon, err = s.load(ctx, o.Calls); err != nil {
+	d, err := s.load(ctx, o.Calls)
+	switch {
+	case err == nil:
+		r.Daemon = d
+	case ctx.Err() == nil:
 		return nil, err
 	}
 	r.document()
@@ -146,8 +155,11 @@ type session struct {
 
 func open(ctx context.Context, o Options) (*session, error) {
 	s := &session{dir: o.Dir, socket: filepath.Join(o.Dir, "agentshim.sock")}
-	var err error
-	if s.shim, err = build(ctx, o.Dir, "cmd/agentshim"); err != nil {
+	err := buildable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.shim, err = build(ctx, o.Dir, agentshim); err != nil {
 		return nil, err
 	}
 	if s.base, err = build(ctx, o.Dir, "loadtest/shim/baseline"); err != nil {
@@ -175,6 +187,9 @@ func (s *session) close() {
 	s.daemon.stop()
 	_ = s.echo.Close()
 }
+
+// agentshim is the program that is measured.
+const agentshim = "cmd/agentshim"
 
 // dawdle is how long a process may take that should take milliseconds.
 const dawdle = 20 * time.Second
