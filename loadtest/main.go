@@ -23,12 +23,13 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run is main with an exit code: 0 all is within budget, 1 it is not or
-// something went wrong, 2 the arguments are.
+// run is main with an exit code: 0 all is within budget, 1 it is not, or
+// something went wrong or was interrupted, 2 the arguments are.
 func run(args []string) int {
 	// All programs of the fabric run like this: few collections, because
 	// events are short-lived, and a limit for the day they are not.
@@ -36,6 +37,9 @@ func run(args []string) int {
 	debug.SetMemoryLimit(1 << 30)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// A second signal ends the program at once. Who sends one to a process and to its
+	// group, as timeout does, means one.
+	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
 	root := commands()
 	root.SetArgs(args)
 	if err := root.ExecuteContext(ctx); err != nil {

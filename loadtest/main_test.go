@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -94,6 +95,48 @@ func TestMistypedArgumentsAreUsageErrors(t *testing.T) {
 		_, err := loadtest(t, args...)
 		if err == nil || exitCode(err) != 2 {
 			t.Errorf("%q gave %v", args, err)
+		}
+	}
+}
+
+// interrupter cancels when a text is written to it.
+type interrupter struct {
+	at   string
+	stop func()
+}
+
+func (i interrupter) Write(text []byte) (int, error) {
+	if strings.Contains(string(text), i.at) {
+		i.stop()
+	}
+	return len(text), nil
+}
+
+// TestAnInterruptedRunReportsWhatItHas ends each run when it says that it got so far.
+func TestAnInterruptedRunReportsWhatItHas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether interrupted runs report what they have stays untested")
+	}
+	t.Parallel()
+	for at, args := range map[string][]string{
+		"repetition 1 of 500":       {"bench", "--quick", "--reps", "500", "--only", "no hook matches"},
+		"embedded server: 2 of 500": {"notice", "--reps", "500", "--only", "crash"},
+	} {
+		ctx, stop := context.WithCancelCause(t.Context())
+		file := filepath.Join(t.TempDir(), "run.json")
+		c := commands()
+		c.SetArgs(append(args, "--json", file))
+		c.SetOut(t.Output())
+		c.SetErr(interrupter{at, func() { stop(errors.New("a stop sign")) }})
+		if err := c.ExecuteContext(ctx); !errors.Is(err, errInterrupted) || exitCode(err) != 1 {
+			t.Errorf("%s ends with %v", args[0], err)
+		}
+		d, err := result.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Interrupted != "a stop sign" || len(d.Figures) == 0 || !strings.HasPrefix(d.Notes[0], "CAREFUL: this run was interrupted (a stop sign)") {
+			t.Errorf("%s reports %+v", args[0], d)
 		}
 	}
 }

@@ -68,9 +68,9 @@ func (o *overview) run(c *cobra.Command) error {
 	}
 	fmt.Fprintf(c.OutOrStdout(), "\nAll of it, with its plots: %s\n", file)
 	if !fleets.OK() {
-		return errBudget
+		err = errBudget
 	}
-	return nil
+	return interrupted(c, err)
 }
 
 // load is what the fleet does.
@@ -80,7 +80,8 @@ func (o *overview) load() *scenario.Scenario {
 	return &load
 }
 
-// measured does both runs, one after the other.
+// measured does both runs, one after the other. Where the first is interrupted, or the
+// second before it shows anything, there are no agents in the second's document.
 func (o *overview) measured(c *cobra.Command, shown *live.Run, load *scenario.Scenario) (*bench.Report, *result.Document, error) {
 	quick, err := o.acted(c, shown, func(s stage) (outcome, error) {
 		b := bench.Quick()
@@ -90,15 +91,18 @@ func (o *overview) measured(c *cobra.Command, shown *live.Run, load *scenario.Sc
 	if err != nil {
 		return nil, nil, err
 	}
+	b := quick.(*bench.Report)
+	b.Scenario, b.Title = "bench", "What a call costs next to a bare request-reply, measured briefly"
 	fleets, err := o.acted(c, shown, func(s stage) (outcome, error) {
 		return fleet.Run(c.Context(), load, fleet.Stage{Dir: s.dir, Crew: s.crew, Progress: s.live, Live: s.live})
 	})
+	if err != nil && c.Context().Err() != nil {
+		return b, &result.Document{Scenario: "fleet", Title: "No agents: " + err.Error(), Machine: b.Machine}, nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	b, f := quick.(*bench.Report), fleets.(*result.Document)
-	b.Scenario, b.Title = "bench", "What a call costs next to a bare request-reply, measured briefly"
-	return b, f, nil
+	return b, fleets.(*result.Document), nil
 }
 
 // written writes the page and the figures, and says where the page is.
@@ -125,6 +129,11 @@ func (o *overview) print(w io.Writer, quick *bench.Report, fleets *result.Docume
 		Title: "What a call costs, and how a fleet of agents fares", Machine: fleets.Machine, Started: quick.Started,
 		Took: quick.Took + fleets.Took, Scenario: "overview", Command: fleets.Command,
 		Tables: []result.Table{costs(quick), fared(fleets)}, Checks: fleets.Checks,
+	}
+	for _, of := range []*result.Document{quick.Result(), fleets} {
+		if of.Interrupted != "" {
+			d.Notes = append(d.Notes, of.Notes[0])
+		}
 	}
 	if err := report.Print(w, d); err != nil {
 		return err

@@ -53,6 +53,9 @@ func (f *measuring) outputs(c *cobra.Command) {
 	c.Flags().StringVar(&f.profiles, "profiles", "", "write a CPU profile of each process into `DIR`")
 }
 
+// errInterrupted is a run that somebody ended, and of which there is a report.
+var errInterrupted = errors.New("the report is of what was measured until then")
+
 // outcome is what every run ends with: a [result.Document], or what embeds one.
 type outcome interface{ OK() bool }
 
@@ -90,11 +93,24 @@ func (f *measuring) staged(c *cobra.Command, run func(stage) (outcome, error)) e
 	if err = errors.Join(err, shown.Close()); err != nil {
 		return err
 	}
-	return f.finish(c, r)
+	return interrupted(c, f.finish(c, r))
 }
 
-// acted runs and fills in what all results have in common.
+// interrupted is how a command ends, if somebody did end it: with that error, as what
+// its figures come to is another run's.
+func interrupted(c *cobra.Command, err error) error {
+	if c.Context().Err() == nil || err != nil && !errors.Is(err, errBudget) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", context.Cause(c.Context()), errInterrupted)
+}
+
+// acted runs and fills in what all results have in common. What is interrupted returns
+// what it has until then, or an error if that is nothing.
 func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (outcome, error)) (outcome, error) {
+	if err := loopback(c.Context()); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "loadtest-")
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for the run: %w", err)
@@ -106,10 +122,13 @@ func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (ou
 	}
 	defer log.Close()
 	facts, began := machine.Here(), time.Now() // before the run is itself the load
+	defer context.AfterFunc(c.Context(), func() {
+		fmt.Fprintf(shown, "%v: ending what runs, and reporting what there is; another signal ends this at once\n", context.Cause(c.Context()))
+	})()
 	r, err := run(stage{dir: dir, live: shown, crew: &proc.Crew{Args: []string{"role", "--profiles", f.profiles}, Log: log}})
 	if err != nil && c.Context().Err() != nil {
 		// Somebody has ended it, and whatever failed then says nothing.
-		return nil, fmt.Errorf("%w: the run ended early, and no report is written of it", context.Cause(c.Context()))
+		return nil, fmt.Errorf("%w: the run ended before there was anything to report", context.Cause(c.Context()))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, lastWords(log))
@@ -118,6 +137,10 @@ func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (ou
 		d := r.Result()
 		d.Scenario, d.Title = cmp.Or(d.Scenario, c.Name()), cmp.Or(d.Title, c.Short)
 		d.Started, d.Took, d.Machine, d.Command = began.UTC().Round(time.Millisecond), time.Since(began).Seconds(), facts, typed(c)
+		if c.Context().Err() != nil {
+			d.Interrupted = context.Cause(c.Context()).Error()
+			d.Notes = append([]string{fmt.Sprintf("CAREFUL: this run was interrupted (%s): all that is here is of the first %.1f s of it, and less sure than it was to be.", d.Interrupted, d.Took)}, d.Notes...)
+		}
 	}
 	return r, nil
 }

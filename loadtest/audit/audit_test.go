@@ -262,3 +262,39 @@ func TestAJournalOutlivesItsWriters(t *testing.T) {
 		t.Errorf("the file is %q, %v", whole, err)
 	}
 }
+
+// TestLogsThatEndEarlySayNothingOfWhatWasUnderWay has one item accepted and not handed
+// over, one handed over and not accepted, and one twice, which is wrong whatever follows.
+func TestLogsThatEndEarlySayNothingOfWhatWasUnderWay(t *testing.T) {
+	f := audited(receipt(1, 5), handed("s1", "e1", 2), receipt(3, 7), handed("s1", "e2", 3), handed("s1", "e3", 3)).Judge(nil)
+	if got := found(f); got != "1 lost, 1 unknown, 1 duplicated" && got != "1 lost, 1 duplicated, 1 unknown" {
+		t.Errorf("it found %s", got)
+	}
+	f.Early = true
+	if got := found(f); got != "1 duplicated" {
+		t.Errorf("of logs that end early it found %s", got)
+	}
+	for _, c := range f.Checks(0) {
+		if c.Name == lostNothing || c.Name == knownOnly {
+			t.Errorf("there is the check that %s", c.Name)
+		}
+	}
+}
+
+func TestWhoMayStillBeOwedSomething(t *testing.T) {
+	a := audited(receipt(1, 5), handed("s1", "e1", 1))
+	if got := a.Unsure(map[string]bool{"s2": true}); len(got) > 0 {
+		t.Errorf("nobody was killed that had %q", got)
+	}
+	if got := a.Unsure(map[string]bool{"s1": true}); !slices.Equal(got, []string{"ann"}) {
+		t.Errorf("unsure are %q", got)
+	}
+	a.Take(acked("s1", "e1"))
+	if got := a.Unsure(map[string]bool{"s1": true}); len(got) > 0 {
+		t.Errorf("what was acknowledged is unsure: %q", got)
+	}
+	a.Take(handed("s2", "e2", 1))
+	if got := a.Unsure(map[string]bool{"s1": true, "s2": true}); len(got) != 1 {
+		t.Errorf("whoever had it last and was killed is sure: %q", got)
+	}
+}

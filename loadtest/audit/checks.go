@@ -23,9 +23,12 @@ func (f *Findings) Checks(least int64) []result.Check {
 		return result.Check{Name: name, Seen: seen, Least: least, Wrong: int64(k.Count), Examples: k.Examples}
 	}
 	delivered := int64(f.Delivered)
-	return []result.Check{
-		of(lostNothing, f.Lost, seen), of(onceOnly, f.Duplicated, delivered), of(inOrder, f.Disordered, delivered),
-		of(knownOnly, f.Unknown, delivered), of(rightAgent, f.Misdelivered, delivered),
+	all := []result.Check{
+		of(onceOnly, f.Duplicated, delivered), of(inOrder, f.Disordered, delivered), of(rightAgent, f.Misdelivered, delivered),
 		of(oneReceipt, f.Contradictory, seen), of(nothingRefuse, f.Refused, seen),
 	}
+	if !f.Early {
+		all = append([]result.Check{of(lostNothing, f.Lost, seen), of(knownOnly, f.Unknown, delivered)}, all...)
+	}
+	return all
 }

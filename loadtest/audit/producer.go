@@ -158,7 +158,9 @@ func (p *producer) send(ctx context.Context, item Item) error {
 	to, request := roles.Verb{Verb: schema.VerbInject, Agent: item.Agent}, item.request()
 	for try := 1; ; try++ {
 		var receipt schema.Receipt
-		err := p.once(ctx, to, request, &receipt)
+		// A producer that ends waits for the receipt all the same: else the item may be
+		// handed over, and no log says that it was accepted.
+		err := p.once(context.WithoutCancel(ctx), to, request, &receipt)
 		if err == nil {
 			return p.log.Write(Entry{Receipt: &Receipt{
 				Item: item, Sequence: receipt.Sequence, Duplicate: receipt.Duplicate, Tries: try,

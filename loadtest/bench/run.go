@@ -55,7 +55,8 @@ func (o Options) Check() error {
 }
 
 // Run starts all processes, measures every row in every repetition, ends the
-// processes and judges the figures. A single wrong answer is an error.
+// processes and judges the figures. A single wrong answer is an error. Where ctx
+// interrupts it the repetitions count that were over.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	s, err := open(ctx, o.Crew, o.Dir)
 	if err != nil {
@@ -84,6 +85,9 @@ func repeated(ctx context.Context, s *session, o Options) (map[string][]sample, 
 	began := time.Now()
 	for i := range max(o.Repetitions, 1) {
 		one, err := repetition(ctx, s, all, o)
+		if err != nil && ctx.Err() != nil && i > 0 {
+			break
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -21,7 +20,7 @@ func Run(ctx context.Context, asked *scenario.Scenario, st fleet.Stage) (*result
 		return nil, err
 	}
 	m, err := x.Load(ctx, &s)
-	if err = errors.Join(err, x.Close()); err != nil {
+	if err = x.End(m, err); err != nil {
 		return nil, err
 	}
 	d, err := m.Document()
@@ -46,6 +45,11 @@ func Add(d *result.Document, m *fleet.Measured) error {
 	d.Tables = append(d.Tables, w.table(all))
 	done := d.Check("the faults were done")
 	done.Seen, done.Least = int64(len(m.Done)), int64(max(len(m.Scenario.Faults), 1))
+	if m.Early {
+		// Some were still to be done, and the time after the last one was still to come.
+		done.Least = 0
+		return nil
+	}
 	well, err := w.recovered(m.Done, m.Scenario.Quiet()/2)
 	if err != nil {
 		return err

@@ -68,8 +68,12 @@ func (r *Report) Print(w io.Writer) error {
 		row(v.Name, v.Kind.Count, "%s", verdict(v.Kind.Count == 0))
 	}
 	row("twice, by a killed shim", f.Excused.Count, "allowed")
-	row("not handed over in time", r.Overdue, "of %v after the load's end", draining)
-	row("still pending in the end", r.Pending, "%s", verdict(r.Pending == 0))
+	if f.Early {
+		row("not handed over yet", f.Lost.Count, "when the run was interrupted")
+	} else {
+		row("not handed over in time", r.Overdue, "of %v after the load's end", draining)
+		row("still pending in the end", r.Pending, "%s", verdict(r.Pending == 0))
+	}
 	row("calls", int(r.Calls.Asked), "%d without a verdict, longest %v", r.Calls.Unanswered, r.Calls.Longest)
 	row("wrong verdicts", int(r.Calls.Wrong), "%s %s", verdict(r.Calls.Wrong == 0), r.Calls.Why)
 	row("log lines cut by a kill", r.Torn, "")
@@ -95,8 +99,11 @@ func (r *Report) circumstances() string {
 	for _, kind := range slices.Sorted(maps.Keys(r.Killed)) {
 		killed = append(killed, fmt.Sprintf("%d × %s", r.Killed[kind], kind))
 	}
-	return fmt.Sprintf("%d agents for %v, killed in the first %v of it: %s; all handed over %v after its end; %v",
-		r.Agents, r.For, r.Faults, strings.Join(killed, ", "), r.Drained, r.Machine)
+	end := fmt.Sprintf("all handed over %v after its end", r.Drained)
+	if r.Findings.Early {
+		end = "interrupted before its end"
+	}
+	return fmt.Sprintf("%d agents for %v, killed in the first %v of it: %s; %s; %v", r.Agents, r.For, r.Faults, strings.Join(killed, ", "), end, r.Machine)
 }
 
 // violations are the examples of what was found, one a line.

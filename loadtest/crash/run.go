@@ -65,7 +65,8 @@ func (o *Options) Check() error {
 func (o *Options) faults() time.Duration { return max(o.For-lease, o.For/3) }
 
 // Run does all of it: start, load and faults, the end of the faults, waiting
-// until all was handed over, a last kill of the broker, the audit.
+// until all was handed over, a last kill of the broker, the audit. Where ctx interrupts
+// it the audit is of what was logged until then.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -74,8 +75,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report, err := r.run(ctx)
-	if err = errors.Join(err, r.stop()); err != nil {
+	report := &Report{Agents: o.Agents, For: schema.Duration(o.For), Faults: schema.Duration(o.faults())}
+	err = r.run(ctx, report)
+	report.Findings.Early = err != nil && ctx.Err() != nil
+	if err = errors.Join(err, r.stop()); err != nil && !report.Findings.Early {
 		return nil, err
 	}
 	r.judge(report)
@@ -93,10 +96,9 @@ type run struct {
 	all   int // injections
 }
 
-// run is the run itself; what it returns is without the audit's findings.
-func (r *run) run(ctx context.Context) (*Report, error) {
+// run is the run itself; what it reports is without the audit's findings.
+func (r *run) run(ctx context.Context, report *Report) error {
 	schedule := &faults.Schedule{Faults: r.kills(r.field.Members()), For: r.faults()}
-	report := &Report{Agents: r.Agents, For: schema.Duration(r.For), Faults: schema.Duration(r.faults())}
 	g, together := errgroup.WithContext(ctx)
 	over := make(chan struct{})
 	g.Go(func() error {
@@ -109,9 +111,9 @@ func (r *run) run(ctx context.Context) (*Report, error) {
 		return r.loaded(together, report)
 	})
 	if err := g.Wait(); err != nil {
-		return nil, err
+		return err
 	}
-	return report, r.last(ctx, report)
+	return r.last(ctx, report)
 }
 
 // loaded waits for the load's end, and then until all was handed over or the
@@ -184,7 +186,9 @@ func (r *run) stop() error {
 // judge fills in what the audit found.
 func (r *run) judge(to *Report) {
 	to.Killed, to.Calls = r.killed(), r.audit.Calls()
+	early := to.Findings.Early
 	to.Findings = r.audit.Judge(r.field.Killed())
+	to.Findings.Early = early
 	to.Asked = r.all
 	if w := r.audit.Waits(); len(w) > 0 {
 		to.Wait = Wait{P50: at(w, 0.5), P99: at(w, 0.99), Most: at(w, 1)}

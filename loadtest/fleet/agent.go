@@ -106,8 +106,12 @@ func (a *agent) used(ctx context.Context, c *call, input jsontext.Value, counted
 	a.noted(a.reads.Acknowledged())
 }
 
-// unsent counts a call that waited all its time and was not sent.
+// unsent counts a call that waited all its time and was not sent. One that still had
+// some when the driver ended is not counted: nobody knows what would have come of it.
 func (a *agent) unsent(c *call, counted load.Call) {
+	if a.ending.Load() && time.Since(counted.Due) < a.Scenario.Deadline.Std() {
+		return
+	}
 	counted.Unsent, counted.Ended = true, counted.Due.Add(a.Scenario.Deadline.Std())
 	a.recorder.Count(counted)
 	a.oracle.unsent(c)
@@ -121,13 +125,18 @@ func (a *agent) ask(ctx context.Context, c *call, e *schema.Event, counted *load
 		return answer{}, false
 	}
 	e.EventID, e.AgentID, e.SessionID, e.Timestamp = id.String(), a.name, "s-"+a.name, counted.Started
-	ctx, cancel := context.WithTimeout(ctx, a.Scenario.Deadline.Std())
+	deadline := a.Scenario.Deadline.Std()
+	within, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	v, err := a.c.Ask(ctx, e)
+	v, err := a.c.Ask(within, e)
 	counted.Ended, counted.Failed = time.Now(), err != nil
 	took := counted.Ended.Sub(counted.Started)
+	if err != nil && ctx.Err() != nil && took < deadline {
+		a.oracle.cutOff()
+		return answer{}, false
+	}
 	if err != nil {
-		counted.Ended = waited(counted, a.Scenario.Deadline.Std())
+		counted.Ended = waited(counted, deadline)
 	}
 	a.recorder.Count(*counted)
 	if err != nil {

@@ -242,6 +242,15 @@ func (m *Measured) notes() []string {
 		notes = append(notes, fmt.Sprintf("%d injections were handed over %s after their receipt at p50, %s at p99 and %s at most: they wait for the next event of their agent.",
 			m.Findings.Delivered, at(0.5), at(0.99), at(1)))
 	}
+	if m.Early {
+		notes = append(notes, fmt.Sprintf("The load was interrupted after %v; %d injections were still on their way, and nobody waited for them.", m.Scenario.For, m.Findings.Lost.Count))
+	}
+	if m.left.agents > 0 {
+		notes = append(notes, m.left.String())
+	}
+	if m.ending != nil {
+		notes = append(notes, fmt.Sprintf("While the processes were ended something went wrong, which may be due to the interruption: %v", m.ending))
+	}
 	if n := m.Findings.Excused.Count; n > 0 {
 		notes = append(notes, fmt.Sprintf("%d injections came twice, as the process was killed that had been handed them and had not acknowledged them: that is allowed.", n))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,6 +37,8 @@ const (
 	dialEvery = 50 * time.Millisecond
 	// flushIn is how long a driver that is told to end takes to acknowledge.
 	flushIn = 5 * time.Second
+	// settleIn is how long its calls may take then that are under way.
+	settleIn = 3 * time.Second
 )
 
 // DriverConfig is what a driver is to be started with.
@@ -92,8 +95,11 @@ type driver struct {
 	agents   []*agent
 	log      *audit.Journal
 	counts   *audit.Journal
-	stop     context.CancelFunc
-	work     sync.WaitGroup
+	// rest ends the beginning of calls, and stop all that is under way.
+	rest, stop context.CancelFunc
+	work       sync.WaitGroup
+	// ending is set when no call begins any more.
+	ending atomic.Bool
 
 	mu      sync.Mutex // guards failure
 	failure error
@@ -119,7 +125,9 @@ func startDriver(ctx context.Context, c DriverConfig) (*proc.Role, error) {
 	d.oracle.lag = lag.Most
 	d.work.Go(func() { lag.Run(ctx) })
 	d.people(ctx)
-	d.work.Go(func() { d.schedule.Run(ctx) })
+	begins, rest := context.WithCancel(ctx)
+	d.rest = rest
+	d.work.Go(func() { d.schedule.Run(begins); d.stop() })
 	d.work.Go(func() { d.write(ctx) })
 	return &proc.Role{Do: d.sweep, Close: d.close}, nil
 }
@@ -241,10 +249,14 @@ func (d *driver) sweep(ctx context.Context, line []byte) (any, error) {
 	return nil, g.Wait()
 }
 
-// close ends all calls and writes down what is left.
+// close ends all calls and writes down what is left. Those under way have a moment to
+// end by themselves: after a load that was interrupted they are as good as any.
 func (d *driver) close() error {
-	d.stop()
+	d.ending.Store(true)
+	d.rest()
+	late := time.AfterFunc(settleIn, d.stop)
 	d.work.Wait()
+	late.Stop()
 	d.cut()
 	return errors.Join(d.failure, d.end())
 }

@@ -111,6 +111,14 @@ func (o *oracle) unsent(c *call) {
 	o.fail(allAnswered, "calls that were not sent", fmt.Sprintf("%s: too many calls were under way", c))
 }
 
+// cutOff counts a call that the end of its driver cut off within its deadline: that
+// is nobody's fault, and the call is in no figure.
+func (o *oracle) cutOff() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.failures["calls that the end of the run cut off"]++
+}
+
 func (c *call) String() string { return fmt.Sprintf("%s %s (%s)", c.class, c.tool.Name, c.nonce) }
 
 // An answer is a verdict on an event.

@@ -55,7 +55,11 @@ type Measured struct {
 	Samples []Sample
 	// Done are the faults.
 	Done []faults.Done
+	// Early: the load was interrupted, and the scenario is only as long as it was until then.
+	Early bool
 
+	ending error // what went wrong while an early load was ended
+	left   left
 	checks result.Document
 }
 
@@ -82,7 +86,7 @@ type run struct {
 }
 
 // Load has the fabric under the scenario's load. The scenario's fabric is not looked at: it is
-// the session's.
+// the session's. Of a load that ctx interrupts it returns what was measured until then.
 func (x *Session) Load(ctx context.Context, s *scenario.Scenario) (*Measured, error) {
 	x.loads++
 	r := &run{
@@ -214,12 +218,19 @@ func (r *run) all(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		defer close(over)
-		return r.follow(together)
+		if err := r.follow(together); err != nil {
+			return err
+		}
+		return r.collect(together)
 	})
-	if err := g.Wait(); err != nil {
+	err := g.Wait()
+	if err != nil && ctx.Err() != nil {
+		return r.early(ctx)
+	}
+	if err != nil {
 		return err
 	}
-	return r.end(ctx)
+	return r.end()
 }
 
 // follow reads the logs until the load is over, and then until all was handed
@@ -329,7 +340,7 @@ func (r *run) progress(now time.Time) {
 }
 
 // end ends the load's own processes.
-func (r *run) end(ctx context.Context) error {
+func (r *run) end() error {
 	var errs []error
 	for _, d := range r.drivers {
 		errs = append(errs, d.End())
@@ -337,7 +348,7 @@ func (r *run) end(ctx context.Context) error {
 	if p := r.field.Member(field.Numbered(scenario.Producer, r.loads)); p != nil {
 		errs = append(errs, p.End())
 	}
-	return errors.Join(append(errs, r.read(), r.readable(), context.Cause(ctx))...)
+	return errors.Join(append(errs, r.read(), r.readable())...)
 }
 
 // readable fails if more of the logs can not be read than was being written when
@@ -356,6 +367,11 @@ func (r *run) readable() error {
 // judge has the audit say what it found.
 func (r *run) judge() {
 	r.Findings, r.Waits = r.audit.Judge(r.field.Killed()), r.audit.Waits()
+	if r.Early {
+		r.Findings.Early = true
+		r.leaves(append(r.audit.Waiting(), r.audit.Unsure(r.field.Killed())...))
+		return
+	}
 	if late := r.Told - r.audit.Settled(); late > 0 {
 		r.Findings.Lost.Add("%d of %d injections were never put into the queue", late, r.Told)
 	}

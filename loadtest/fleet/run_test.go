@@ -2,14 +2,18 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
@@ -81,5 +85,51 @@ func TestAFleetOfWhichProcessesDie(t *testing.T) {
 	}
 	if !d.OK() || len(d.Plots[0].Marks) != 2 {
 		t.Errorf("%+v, marks %+v", d.Checks, d.Plots[0].Marks)
+	}
+}
+
+// TestAFleetThatIsInterrupted ends it as soon as two seconds were counted, with a worker
+// that is stopped at that moment. What was measured until then must be right, and no call
+// that was under way anybody's fault.
+func TestAFleetThatIsInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether an interrupted run says what was measured stays untested")
+	}
+	s, dir := brief(), t.TempDir()
+	s.For, s.Fabric.Workers = schema.Duration(time.Minute), 2
+	s.Faults = []faults.Fault{{Kind: faults.Stop, Member: "worker-1", At: schema.Duration(time.Second), For: schema.Duration(time.Minute)}}
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	go func() {
+		for measure.Pause(ctx, 20*time.Millisecond) {
+			if counts, _ := os.ReadFile(filepath.Join(dir, "load-1", "driver-1.counts")); strings.Contains(string(counts), `"second":2,`) {
+				interrupt(errors.New("a stop sign"))
+			}
+		}
+	}()
+	d, err := Run(ctx, s, Stage{Dir: dir, Crew: &proc.Crew{Args: []string{"role"}, Log: os.Stderr}, Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range d.Checks {
+		if c.Wrong > 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	if err := d.Sound(); err != nil {
+		t.Error(err)
+	}
+	if d.Figures[0].Value <= 0 || len(d.Plots[0].Marks) != 1 || !strings.Contains(strings.Join(d.Notes, "\n"), "The load was interrupted after ") {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestAFleetThatIsInterruptedAtOnceHasNothingToSay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether a run that was interrupted at once says so stays untested")
+	}
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupt(errors.New("a stop sign"))
+	if _, err := Run(ctx, brief(), Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()}); err == nil || !strings.Contains(err.Error(), "a stop sign") {
+		t.Errorf("it is said: %v", err)
 	}
 }

@@ -54,7 +54,7 @@ func Run(ctx context.Context, s *scenario.Scenario, st Stage) (*result.Document,
 		return nil, err
 	}
 	m, err := x.Load(ctx, s)
-	if err = errors.Join(err, x.Close()); err != nil {
+	if err = x.End(m, err); err != nil {
 		return nil, err
 	}
 	return m.Document()

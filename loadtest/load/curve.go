@@ -75,6 +75,23 @@ func (c Curve) Calls() float64 {
 	return all
 }
 
+// Until is the beginning of the curve, so long at most.
+func (c Curve) Until(long time.Duration) Curve {
+	var first Curve
+	for _, s := range c {
+		if long <= 0 {
+			break
+		}
+		if s.For.Std() > long {
+			s.To = s.Rate + s.slope()*long.Seconds()
+			s.For = schema.Duration(long)
+		}
+		first = append(first, s)
+		long -= s.For.Std()
+	}
+	return first
+}
+
 // When is the moment, from the beginning, at which so many calls were due; not ok:
 // so many never are.
 func (c Curve) When(calls float64) (moment time.Duration, ok bool) {

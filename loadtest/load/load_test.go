@@ -71,6 +71,17 @@ func TestTheSameSeedIsTheSameMoments(t *testing.T) {
 	}
 }
 
+// TestTheBeginningOfACurveIsTheCurve compares the calls of both.
+func TestTheBeginningOfACurveIsTheCurve(t *testing.T) {
+	c := Curve{{For: schema.Duration(10 * time.Second), Rate: 10, To: 30}, {For: schema.Duration(5 * time.Second), Rate: 4, To: 4}}
+	for long, calls := range map[time.Duration]float64{0: 0, 5 * time.Second: 75, 10 * time.Second: 200, 12 * time.Second: 208, time.Minute: 220} {
+		first := c.Until(long)
+		if first.Long() != min(long, c.Long()) || math.Abs(first.Calls()-calls) > 1e-9 {
+			t.Errorf("in the first %v there are %v calls in %v, want %v", long, first.Calls(), first.Long(), calls)
+		}
+	}
+}
+
 func TestTheRateAtAMoment(t *testing.T) {
 	c := Curve{{For: schema.Duration(10 * time.Second), Rate: 100, To: 200}, {For: schema.Duration(time.Second), Rate: 50, To: 50}}
 	for moment, want := range map[time.Duration]float64{-1: 0, 0: 100, 5 * time.Second: 150, 10 * time.Second: 50, 11 * time.Second: 0} {

@@ -71,10 +71,10 @@ func (c cell) of(s sample) float64 {
 }
 
 // judged turns samples, one per repetition and contender, and the counted
-// messages into a report.
+// messages, nil if nobody counted, into a report.
 func judged(o Options, samples map[string][]sample, counted map[string]int) *Report {
 	r := &Report{
-		Events: roles.QueryEvents, Repetitions: max(o.Repetitions, 1),
+		Events: roles.QueryEvents, Repetitions: len(samples[contenders()[0].title()]),
 		Window: schema.Duration(o.Window), Warm: schema.Duration(o.Warm),
 	}
 	for _, c := range contenders() {
@@ -84,7 +84,9 @@ func judged(o Options, samples map[string][]sample, counted map[string]int) *Rep
 		if c == bare {
 			continue
 		}
-		r.Messages = append(r.Messages, Messages{c.title(), counted[c.title()], c.messages, counted[c.title()] == c.messages})
+		if counted != nil {
+			r.Messages = append(r.Messages, Messages{c.title(), counted[c.title()], c.messages, counted[c.title()] == c.messages})
+		}
 		for _, cell := range cells() {
 			row, ratios := c.row(cell, mine, samples[bare.title()])
 			r.Rows, r.Figures = append(r.Rows, row), append(r.Figures, row.Figure(ratios))
@@ -122,13 +124,17 @@ func absolute(name string, samples []sample) Absolute {
 func (r *Report) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(t, "a query of %d events, ratio to as many bare request-replies [95 %%]\tp50, 1 caller\tp50, %d callers\tthroughput, %d callers\tmessages to workers\n", r.Events, many, many)
-	each := len(cells())
-	for i, m := range r.Messages {
-		fmt.Fprint(t, m.Name)
-		for _, row := range r.Rows[each*i : each*(i+1)] {
+	i := 0
+	for rows := range slices.Chunk(r.Rows, len(cells())) {
+		fmt.Fprint(t, rows[0].Name)
+		for _, row := range rows {
 			fmt.Fprintf(t, "\t%s", row.Cell())
 		}
-		fmt.Fprintf(t, "\t%d of %d\n", m.PerQuery, m.Due)
+		if i < len(r.Messages) {
+			fmt.Fprintf(t, "\t%d of %d", r.Messages[i].PerQuery, r.Messages[i].Due)
+		}
+		fmt.Fprintln(t)
+		i++
 	}
 	fmt.Fprintf(t, "\nabsolute, median of a query\tp50, 1 caller\tp50, %d callers\tthroughput, %d callers\n", many, many)
 	for _, a := range r.Absolute {

@@ -40,7 +40,8 @@ func Quick() Options {
 
 // Run starts all processes, measures every row in every repetition, counts the
 // messages of one query of each, ends the processes and judges the figures. A
-// single wrong answer is an error.
+// single wrong answer is an error. Where ctx interrupts it the repetitions count that
+// were over, and no messages are counted.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	samples, counted, err := run(ctx, o)
 	if err = errors.Join(err, o.Crew.Stop()); err != nil {
@@ -67,6 +68,9 @@ func run(ctx context.Context, o Options) (map[string][]sample, map[string]int, e
 	samples := map[string][]sample{}
 	for i := range max(o.Repetitions, 1) {
 		one, err := s.repetition(ctx, all, o)
+		if err != nil && ctx.Err() != nil && i > 0 {
+			return samples, nil, nil
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -76,6 +80,9 @@ func run(ctx context.Context, o Options) (map[string][]sample, map[string]int, e
 		fmt.Fprintf(o.Progress, "repetition %d of %d\n", i+1, max(o.Repetitions, 1))
 	}
 	counted, err := s.messages(ctx, o, url)
+	if err != nil && ctx.Err() != nil {
+		return samples, nil, nil
+	}
 	return samples, counted, err
 }
 

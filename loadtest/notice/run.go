@@ -54,7 +54,8 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Run has all losses happen, one after the other, each in a fabric of its own.
+// Run has all losses happen, one after the other, each in a fabric of its own. Where
+// ctx interrupts it those count that had happened.
 func Run(ctx context.Context, o Options) (*result.Document, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -65,6 +66,12 @@ func Run(ctx context.Context, o Options) (*result.Document, error) {
 			continue
 		}
 		samples, err := o.lose(ctx, l)
+		if ctx.Err() != nil && len(samples) > 0 {
+			judge(d, l, samples)
+		}
+		if ctx.Err() != nil && len(d.Figures) > 0 {
+			break
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.title, err)
 		}
@@ -74,7 +81,7 @@ func Run(ctx context.Context, o Options) (*result.Document, error) {
 	return d, nil
 }
 
-// lose has a loss happen as often as it should.
+// lose has a loss happen as often as it should, or as ctx lets it.
 func (o *Options) lose(ctx context.Context, l loss) (samples []sample, err error) {
 	s, err := o.stand(ctx, l)
 	if err != nil {
@@ -83,11 +90,11 @@ func (o *Options) lose(ctx context.Context, l loss) (samples []sample, err error
 	defer func() { err = errors.Join(err, s.close()) }()
 	for n := range max(o.Repetitions, 1) {
 		if err := s.ready(ctx); err != nil {
-			return nil, err
+			return samples, err
 		}
 		got, err := l.happen(s, ctx)
 		if err != nil {
-			return nil, err
+			return samples, err
 		}
 		samples = append(samples, got)
 		fmt.Fprintf(o.Progress, "%s: %d of %d\n", l.title, n+1, max(o.Repetitions, 1))

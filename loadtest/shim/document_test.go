@@ -6,7 +6,7 @@ func TestTheReportAsADocument(t *testing.T) {
 	three := func(took float64) []sample { return []sample{{took: took}, {took: took}, {took: took}} }
 	samples := map[string][]sample{baseline: three(1), direct: three(2), byDaemon: three(3), versioned: three(1)}
 	r := judged(Options{Repetitions: 3}, samples)
-	r.Binary = 5 << 20
+	r.Binary, r.Daemon.Calls = 5<<20, 1
 	r.document()
 	if err := r.Sound(); err != nil {
 		t.Fatal(err)
@@ -19,5 +19,9 @@ func TestTheReportAsADocument(t *testing.T) {
 	}
 	if len(r.Tables) != 2 || len(r.Tables[0].Rows) != 4 {
 		t.Errorf("the tables are %+v", r.Tables)
+	}
+	r.Daemon = Daemon{}
+	if r.document(); len(r.Tables) != 1 {
+		t.Errorf("of a daemon that was not measured there are the tables %+v", r.Tables)
 	}
 }

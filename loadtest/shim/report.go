@@ -22,7 +22,7 @@ type Report struct {
 	Absolute []Absolute `json:"absolute"`
 	// Binary is the size of agentshim in bytes.
 	Binary int64 `json:"binary_bytes"`
-	// Daemon is what the daemon takes.
+	// Daemon is what the daemon takes; without calls it was not measured.
 	Daemon Daemon `json:"daemon"`
 	// Repetitions and Runs are how it was measured.
 	Repetitions int `json:"repetitions"`
@@ -53,7 +53,7 @@ const (
 
 // judged turns samples, one per repetition and program, into a report.
 func judged(o Options, samples map[string][]sample) *Report {
-	r := &Report{Repetitions: max(o.Repetitions, 1), Runs: max(o.Runs, 1)}
+	r := &Report{Repetitions: len(samples[baseline]), Runs: max(o.Runs, 1)}
 	limit := func(v float64) *float64 { return &v }
 	for _, row := range []bench.Row{
 		{Name: byDaemon, Budget: limit(byANeighbour)}, {Name: direct, Budget: limit(directly)}, {Name: versioned}, {Name: inPython},
@@ -100,9 +100,11 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	d := r.Daemon
 	fmt.Fprintf(t, "\nthe program\t%.1f MiB\n", mib(r.Binary))
-	fmt.Fprintf(t, "the daemon, %d hooks at once\tall answered after %v\n", d.Parallel, d.Together)
-	fmt.Fprintf(t, "the daemon, %d calls\t%.0f/s, p50 %v, p99 %v; memory %.1f MiB before, %.1f MiB after\n",
-		d.Calls, d.PerSecond, d.P50, d.P99, mib(d.Before), mib(d.After))
+	if d.Calls > 0 {
+		fmt.Fprintf(t, "the daemon, %d hooks at once\tall answered after %v\n", d.Parallel, d.Together)
+		fmt.Fprintf(t, "the daemon, %d calls\t%.0f/s, p50 %v, p99 %v; memory %.1f MiB before, %.1f MiB after\n",
+			d.Calls, d.PerSecond, d.P50, d.P99, mib(d.Before), mib(d.After))
+	}
 	fmt.Fprintf(t, "\n%d repetitions of %d runs; %v\n", r.Repetitions, r.Runs, r.Machine)
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("printing the report: %w", err)

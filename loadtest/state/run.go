@@ -83,7 +83,8 @@ func (o *Options) Check() error {
 }
 
 // Run measures all parts, one after the other. A single wrong answer ends its
-// part; the figures of the others still count.
+// part; the figures of the others still count, and where ctx interrupts it those
+// of the parts that were over.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -94,11 +95,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, p.name) {
 			continue
 		}
-		tried++
 		err := p.run(&o, ctx, r)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && tried == 0 {
 			return nil, context.Cause(ctx)
 		}
+		if ctx.Err() != nil {
+			break
+		}
+		tried++
 		if err != nil {
 			r.Failures = append(r.Failures, fmt.Sprintf("%s: %v", p.name, err))
 			o.say("%s: %v", p.name, err)

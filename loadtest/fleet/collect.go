@@ -1,0 +1,99 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// collectEvery is how often it is tried, and collecting how long: until the lease of
+	// whoever was killed last has ended, and some more.
+	collectEvery = time.Second
+	collecting   = lease + lease/3
+)
+
+// left is what a load may have left in a fabric that is not this program's.
+type left struct {
+	agents   int
+	url, tag string
+}
+
+func (l left) String() string {
+	return fmt.Sprintf("CAREFUL: the fabric at %s may still hold injections for %d agents of this run, whose names begin with agent-%s: `broker pending --nats %s` lists them.",
+		l.url, l.agents, l.tag, l.url)
+}
+
+// leaves notes the agents for which an external fabric may still hold something.
+func (r *run) leaves(agents []string) {
+	if r.Scenario.Fabric.Kind == field.External && len(agents) > 0 {
+		r.left = left{agents: len(agents), url: r.field.URL(""), tag: r.tag}
+	}
+}
+
+// collect has the agents take what an external fabric still holds for them, as it will
+// be there when this program is gone: what processes had taken along that were killed.
+// Nobody else would ever take it, as no other run has agents of these names.
+func (r *run) collect(ctx context.Context) error {
+	if r.Scenario.Fabric.Kind != field.External {
+		return nil
+	}
+	agents := r.audit.Unsure(r.field.Killed())
+	if len(agents) == 0 {
+		return nil
+	}
+	nc, err := bus.Connect(ctx, bus.Options{URL: r.field.URL(""), Creds: r.field.Creds(), Name: "loadtest fleet"})
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	for end := time.Now().Add(collecting); ; {
+		items, held, err := holds(ctx, nc, agents)
+		if err != nil {
+			return err
+		}
+		if len(held) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			r.leaves(held)
+			return nil
+		}
+		fmt.Fprintf(r.Progress, "%d injections of killed processes are still to be collected for %d agents\n", items, len(held))
+		if err := r.sweep(ctx, held); err != nil {
+			return err
+		}
+		if !measure.Pause(ctx, collectEvery) {
+			return context.Cause(ctx)
+		}
+		if err := r.read(); err != nil {
+			return err
+		}
+		agents = held
+	}
+}
+
+// holds asks a fabric for how many of the agents it holds something, and how much.
+func holds(ctx context.Context, nc *nats.Conn, agents []string) (items int, held []string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lease, fmt.Errorf("the fabric did not say within %v what is pending", lease))
+	defer cancel()
+	for _, agent := range agents {
+		var a schema.PendingAnswer
+		if err := roles.Control(ctx, nc, roles.Verb{Verb: schema.VerbPending, Agent: agent}, schema.PendingRequest{Limit: 1}, &a); err != nil {
+			return 0, nil, fmt.Errorf("asking what is pending for %s: %w", agent, err)
+		}
+		if a.Total > 0 {
+			items += a.Total
+			held = append(held, agent)
+		}
+	}
+	return items, held, nil
+}
