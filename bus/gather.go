@@ -1,8 +1,12 @@
 package bus
 
 import (
+	"errors"
+	"fmt"
 	"net"
+	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,8 +14,13 @@ import (
 )
 
 const (
-	// gatherMost is how much may wait to be written before those who write wait too.
-	gatherMost = 1 << 20
+	// gatherMost is how much may wait to be written before those who write wait too, and
+	// gatherLimit how much may wait for a server elsewhere that takes nothing.
+	gatherMost  = 1 << 20
+	gatherLimit = 64 << 20
+	// writeSoon is how long they wait for a server elsewhere: a call must end by its
+	// deadline whatever that server does, and nobody else can speak meanwhile.
+	writeSoon = 20 * time.Millisecond
 	// gatherKept bounds the room that is kept for what comes next.
 	gatherKept = 256 << 10
 	// writeTime is how long one write to a server elsewhere may take.
@@ -42,8 +51,9 @@ type gathered struct {
 	err     error
 	writing bool // somebody is
 	closing bool
-	alone   int // so many writes are made by who has something to say
-	vain    int // so many it was when nobody had anything to add last; 0: somebody had
+	stuck   bool // somebody waited for room in vain
+	alone   int  // so many writes are made by who has something to say
+	vain    int  // so many it was when nobody had anything to add last; 0: somebody had
 }
 
 // gather begins to gather what is written to conn, once there is something to
@@ -55,27 +65,50 @@ func gather(conn net.Conn, timeout time.Duration) *gathered {
 	return g
 }
 
+// errClogged: the server takes nothing, and no more can wait for it.
+var errClogged = fmt.Errorf("%d MiB wait to be sent, and the server takes nothing", gatherLimit>>20)
+
 // Write takes p over. It waits only while very much is to be written already.
 func (g *gathered) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for g.err == nil && !g.closing && len(g.waiting) > gatherMost {
-		g.change.Wait()
-	}
+	g.room()
 	switch {
+	case g.err == nil && g.timeout > 0 && len(g.waiting)+len(p) > gatherLimit:
+		g.fail(errClogged)
+		return 0, g.err
 	case g.err != nil:
 		return 0, g.err
 	case g.closing:
 		return 0, net.ErrClosed
 	case g.alone > 0 && len(g.waiting) == 0 && !g.writing:
 		g.alone--
-		return len(p), g.out(p)
+		return len(p), g.out(p, min(g.timeout, writeSoon))
 	}
 	if len(g.waiting) == 0 {
 		g.change.Broadcast()
 	}
 	g.waiting = append(g.waiting, p...)
 	return len(p), nil
+}
+
+// room waits until there is some, but not for long for a server elsewhere.
+func (g *gathered) room() {
+	if len(g.waiting) <= gatherMost || g.stuck {
+		return
+	}
+	if g.timeout > 0 {
+		t := time.AfterFunc(writeSoon, func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.stuck = true
+			g.change.Broadcast()
+		})
+		defer t.Stop()
+	}
+	for g.err == nil && !g.closing && !g.stuck && len(g.waiting) > gatherMost {
+		g.change.Wait()
+	}
 }
 
 // SetWriteDeadline does nothing: each write has the same time.
@@ -122,31 +155,43 @@ func (g *gathered) write() {
 			g.vain = min(2*g.vain+1, aloneMost) // nobody had anything to add
 		}
 		g.alone = g.vain
-		_ = g.out(p)
+		if g.out(p, g.timeout) == nil && len(g.waiting) <= gatherMost {
+			g.stuck = false
+		}
 		if cap(p) <= gatherKept {
 			g.spare = p[:0]
 		}
 	}
 }
 
-// out writes p, without the lock that is held. One at a time does.
-func (g *gathered) out(p []byte) error {
-	if g.timeout > 0 && !g.closing {
-		_ = g.Conn.SetWriteDeadline(time.Now().Add(g.timeout)) // the write will say it
+// out writes p within that time, without the lock that is held. One at a time does. What
+// can not be written by who has something to say waits.
+func (g *gathered) out(p []byte, within time.Duration) error {
+	if within > 0 && !g.closing {
+		_ = g.Conn.SetWriteDeadline(time.Now().Add(within)) // the write will say it
 	}
 	g.writing = true
 	g.mu.Unlock()
-	_, err := g.Conn.Write(p)
+	n, err := g.Conn.Write(p)
 	g.mu.Lock()
 	g.writing = false
+	if within < g.timeout && errors.Is(err, os.ErrDeadlineExceeded) {
+		g.waiting, g.alone, err = slices.Concat(p[n:], g.waiting), 0, nil
+	}
 	if err != nil {
-		g.err = err
-		_ = g.Conn.Close() // whoever reads finds out, and connects anew
+		g.fail(err)
 	}
 	if err != nil || g.closing || len(g.waiting) > 0 || len(p) > gatherMost {
 		g.change.Broadcast()
 	}
 	return err
+}
+
+// fail ends the connection: whoever reads finds out, and connects anew.
+func (g *gathered) fail(err error) {
+	g.err = err
+	_ = g.Conn.Close()
+	g.change.Broadcast()
 }
 
 // gatheringDialer makes connections that gather what is written.

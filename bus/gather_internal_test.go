@@ -92,26 +92,84 @@ func TestWhatCanNotBeWrittenIsSaid(t *testing.T) {
 	})
 }
 
-func TestAPeerThatDoesNotRead(t *testing.T) {
+// deaf is a connection whose peer does not read, yet.
+func deaf(t *testing.T, timeout time.Duration) (g *gathered, peer net.Conn) {
+	here, peer := net.Pipe()
+	g = gather(here, timeout)
+	t.Cleanup(func() { _ = g.Close() })
+	return g, peer
+}
+
+func TestWhoSpeaksToAPeerThatDoesNotReadGoesOnSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		here, _ := net.Pipe()
-		g := gathering(here, time.Minute)
+		g, peer := deaf(t, time.Minute)
+		much := bytes.Repeat([]byte("0123456789"), gatherMost/10+1)
+		var want []byte
+		for n := range 10 {
+			p := append(fmt.Appendf(nil, "%d ", n), much...)
+			want = append(want, p...)
+			if _, err := g.Write(p); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		// The first finds out that nobody reads, and the next that there is no room.
+		if took := time.Since(began); took > 2*writeSoon {
+			t.Errorf("to say all that took %v", took)
+		}
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(peer, got); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("when the peer reads something else comes: %v", err)
+		}
+		synctest.Wait()
+		if g.stuck || len(g.waiting) > 0 {
+			t.Error("it is taken for stuck, though all was read")
+		}
+	})
+}
+
+func TestAPeerThatNeverReadsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		g, _ := deaf(t, time.Minute)
+		if _, err := g.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if _, err := g.Write([]byte("x")); err == nil {
+			t.Errorf("after %v more is taken", time.Since(began))
+		}
+		g, _ = deaf(t, time.Minute)
+		much, taken := make([]byte, gatherMost), 0
+		var err error
+		for err == nil && taken <= 2*gatherLimit {
+			_, err = g.Write(much)
+			taken += len(much)
+		}
+		if !errors.Is(err, errClogged) || taken > gatherLimit+4*gatherMost {
+			t.Errorf("%d bytes were taken: %v", taken, err)
+		}
+	})
+}
+
+func TestASlowPeerInThisProcessIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		g, peer := deaf(t, 0)
+		g.alone = 0
 		much := make([]byte, gatherMost+1)
-		for range 2 {
+		time.AfterFunc(time.Hour, func() { _, _ = io.Copy(io.Discard, peer) })
+		for range 3 { // one is being written, one waits, and one has no room
 			if _, err := g.Write(much); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
-		if took := time.Since(began); took != 0 {
-			t.Errorf("taking over took %v", took)
+		if took := time.Since(began); took != time.Hour {
+			t.Errorf("that took %v", took)
 		}
-		_, err := g.Write([]byte("x"))
-		if took := time.Since(began); took != time.Minute || err == nil {
-			t.Errorf("what has no room was refused after %v by %v", took, err)
-		}
-		_ = g.Close()
 	})
 }
 
