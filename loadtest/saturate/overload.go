@@ -104,12 +104,13 @@ func (x *site) judge(d *result.Document, m *fleet.Measured, long time.Duration) 
 	if err != nil {
 		return err
 	}
-	shown(d, probe.keeps(during))
+	keeps := probe.keeps(during)
+	shown(d, keeps)
 	plain := func(name, unit string, better result.Better, v float64) result.Figure {
 		return result.Figured(name, unit, better, []float64{v})
 	}
 	d.Figures = []result.Figure{
-		plain("recovery", "s", result.Lower, back).Within(backIn),
+		recovered(back, keeps),
 		plain("events answered while overloaded", "/s", result.Higher, float64(during.Answered)/long.Seconds()),
 		plain("p99 before", "s", result.Lower, before.Latency.At(0.99)),
 		plain("p99 while overloaded", "s", result.Lower, during.Latency.At(0.99)),
@@ -130,6 +131,16 @@ func shown(d *result.Document, keeps bool) {
 		return
 	}
 	d.Notes = append(d.Notes, "CAREFUL: the fabric kept up with this load, so that nothing is shown of what it does with too much. Offer more with --rate, or leave that out to have the knee searched.")
+}
+
+// recovered is the figure of a recovery. From a load that the fabric kept up with there
+// was none: what was slow afterwards had another reason.
+func recovered(after float64, keeps bool) result.Figure {
+	f := result.Figured("recovery", "s", result.Lower, []float64{after})
+	if keeps {
+		return f
+	}
+	return f.Within(backIn)
 }
 
 // recovery is after how many seconds p99 is within its bound and stays there.

@@ -34,3 +34,11 @@ func TestALoadThatIsNotTooMuchIsCalledSo(t *testing.T) {
 		}
 	}
 }
+
+func TestARecoveryIsBoundedOnlyWhereThereWasAnOverload(t *testing.T) {
+	for keeps, over := range map[bool]bool{true: false, false: true} {
+		if got := !recovered(backIn+1, keeps).OK(); got != over {
+			t.Errorf("the load was kept up with: %t, and a long recovery is over its bound: %t", keeps, got)
+		}
+	}
+}
