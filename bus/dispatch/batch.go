@@ -71,6 +71,7 @@ func (r *run) do(ctx context.Context) {
 		w(r.batch.Pool, len(r.hooks))
 	}
 	r.until = now.Add(r.budget(left))
+	r.turn.until = r.until
 	for len(r.hooks) > 0 && r.step(ctx) {
 	}
 }

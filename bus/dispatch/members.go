@@ -30,6 +30,9 @@ var (
 	errUnsent = errors.New("the worker left")
 
 	errQueueFull = errors.New("the pool's queue is full")
+
+	// errQueueLong: to wait would be in vain.
+	errQueueLong = errors.New("the pool's queue is too long for it to be asked in time")
 )
 
 // silentAfter is when a worker that has not beaten counts as silent, goneAfter
@@ -59,6 +62,16 @@ type Members struct {
 type pool struct {
 	members []*member
 	waiting []*turn // by ticket
+	done    int64   // how many batches came back
+	rush    Rush
+}
+
+// look notes what became free, if somebody waits for that.
+func (p *pool) look() {
+	p.done++
+	if n := len(p.waiting); n > 0 {
+		p.rush.Look(time.Now(), p.done, n)
+	}
 }
 
 // member is one worker as this process sees it.
@@ -152,7 +165,9 @@ func (m *Members) give(w *member, version uint64, said schema.Status) {
 	default:
 		w.unfit = true
 	}
-	m.pool(w.pool).serve()
+	p := m.pool(w.pool)
+	p.look()
+	p.serve()
 }
 
 // other reports whether the pool has a live worker besides those named.

@@ -14,6 +14,8 @@ type turn struct {
 	local   bool     // the worker in this process would do, too
 	aside   bool     // nobody waits for it: half of a worker's slots are not for it
 	freed   uint64   // how many of its slots had become free when it was full
+	// until is when it must be over; zero: that is not known.
+	until time.Time
 	// ticket is its place; 0: it has not waited yet. A call that has to wait
 	// again keeps its place.
 	ticket uint64
@@ -25,7 +27,7 @@ type turn struct {
 // take finds the least loaded worker for t, or the pool's first contact; the
 // local worker if that is worth to be tried again. It reports whether t has to
 // wait instead, because all are full or silent, and fails with ErrNoWorker if
-// all workers but those that t can not use are gone, or with errQueueFull.
+// all workers but those that t can not use are gone, or with errQueueFull or errQueueLong.
 func (m *Members) take(poolName string, t *turn) (to choice, wait bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,6 +85,11 @@ func (m *Members) enqueue(p *pool, t *turn) error {
 		if len(p.waiting) >= m.queue {
 			return errQueueFull
 		}
+		now := time.Now()
+		p.rush.Look(now, p.done, len(p.waiting))
+		if !t.until.IsZero() && !p.rush.InTime(0, t.until.Sub(now), len(p.waiting)) {
+			return errQueueLong
+		}
 		m.tickets++
 		t.ticket, t.got = m.tickets, make(chan choice, 1)
 	}
@@ -115,6 +122,7 @@ func (m *Members) Freed(poolName string) {
 	defer m.mu.Unlock()
 	m.freed.Add(1)
 	if p := m.pools[poolName]; p != nil {
+		p.look()
 		p.wakeLocal()
 	}
 }
