@@ -92,6 +92,7 @@ type Aggregator struct {
 	feed       *feed
 	beats      callBeats
 	shedding   shedding
+	failures   failures
 	shadows    shadows
 	service    micro.Service
 
@@ -146,9 +147,16 @@ func Start(opt Options) (*Aggregator, error) {
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.beats.send = a.sendBeat
 	a.shedding = shedding{count: a.metrics.shed, log: opt.Logger}
+	a.failures.log = opt.Logger
 	a.startMemory()
 	a.crew = newCrew(a.ctx, opt.Calls, a.take, opt.Logger)
 	a.again = newCrew(a.ctx, max(1, opt.Calls/againShare), a.takeAgain, opt.Logger)
+	for _, c := range []*crew{a.crew, a.again} {
+		c.lobby.ready, c.lobby.greet = func() bool { return a.fresh(time.Now()) }, a.greet
+	}
+	if opt.Registerer != nil {
+		opt.Registerer.MustRegister(waitingGauge(&a.crew.lobby, &a.again.lobby))
+	}
 	var err error
 	if a.caller, err = newCaller(opt.Work, a.late); err != nil {
 		return nil, err
@@ -312,6 +320,7 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 		defer a.ending.Unlock()
 		a.stop()
 	}()
+	defer a.failures.end()
 	if err := errors.Join(a.crew.drain(ctx), a.again.drain(ctx)); err != nil {
 		return err
 	}

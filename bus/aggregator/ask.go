@@ -22,56 +22,64 @@ import (
 const againShare = 8
 
 // takeAgain judges an event that is asked once more.
-func (a *Aggregator) takeAgain(c *crew, m *nats.Msg, arrived time.Time) {
-	m.Subject = strings.TrimSuffix(m.Subject, bus.AgainSuffix)
-	a.take(c, m, arrived)
+func (a *Aggregator) takeAgain(c *crew, e arrival) (judged bool) {
+	e.msg.Subject = strings.TrimSuffix(e.msg.Subject, bus.AgainSuffix)
+	return a.take(c, e)
 }
 
-// take judges one event, which a crew took and which arrived then, and answers.
-func (a *Aggregator) take(c *crew, m *nats.Msg, arrived time.Time) {
+// take judges one event, which a crew took, and answers. It reports whether it was judged,
+// and not sent away.
+func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
+	m, arrived := e.msg, e.at
 	if m.Reply == "" {
-		return // nobody to answer: it was not asked, only published
+		return false // nobody to answer: it was not asked, only published
 	}
 	now := time.Now()
 	req, err := bus.ParseEventMsg(m)
 	waited := now.Sub(arrived)
-	if err == nil && stale(waited, &req) { // what can not be read does not say for how long it can wait
+	if err == nil && stale(waited, &req, e.beat != nil) { // what can not be read does not say for how long it can wait
+		a.beats.end(e.beat)
 		a.shedding.stale()
-		return // nobody waits for the answer any more
+		return false // nobody waits for the answer any more
 	}
-	if !a.sure(now, &req) {
-		return // somebody else answers, or the shim's own policy does
+	if !a.sure(now, &req, &e) {
+		return false // somebody else answers, or the shim's own policy does
 	}
 	act := a.active.Load()
-	if err != nil {
-		a.refuse(m, act, req.Routing, arrived, err)
-		return
+	if err == nil {
+		err = consistent(&req.Routing, req.Body)
 	}
-	if err := consistent(&req.Routing, req.Body); err != nil {
+	if err != nil {
+		a.beats.end(e.beat)
 		a.refuse(m, act, req.Routing, arrived, err)
-		return
+		return false
 	}
 	a.seen(&req.Routing, req.Body)
 	plan := act.Plan(req.Agent, req.Event, req.Tool)
 	if plan.Empty() && !a.minds(act, plan, &req) {
+		a.beats.end(e.beat)
 		a.reply(m, act.nothing)
 		a.record(&req.Routing, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version}, arrived)
-		return
+		return true
 	}
 	asked := &dispatch.Request{
 		Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body, Waiting: c.wait,
 	}
-	if overdue(waited, req.Left) {
+	if e.late || overdue(waited, req.Left, e.beat != nil) {
+		a.beats.end(e.beat)
 		a.shed(m, act, &shed{plan, asked, req.Acks, arrived})
-		return
+		return false
 	}
 	a.metrics.inFlight.Inc()
-	beat := a.beats.begin(m.Reply, arrived)
+	if e.beat == nil {
+		e.beat = a.beats.begin(m.Reply, arrived)
+	}
 	v := a.judged(act, plan, asked)
 	a.remember(act, plan, asked, req.Acks, &v)
-	a.beats.end(beat)
+	a.beats.end(e.beat)
 	a.metrics.inFlight.Dec()
 	a.answer(m, act, &req.Routing, &v, arrived)
+	return true
 }
 
 // beforeAgain is how long a call that was asked for the first time may wait for
@@ -82,12 +90,14 @@ const beforeAgain = (schema.Missed - 1) * schema.BeatEvery
 // sure reports whether the active configuration is known to be that. Where it
 // has to be asked for, the call waits without a sign of life, so that it may go
 // to another broker meanwhile.
-func (a *Aggregator) sure(now time.Time, req *bus.EventRequest) bool {
+func (a *Aggregator) sure(now time.Time, req *bus.EventRequest, e *arrival) bool {
+	if a.fresh(now) {
+		return true
+	}
+	a.beats.end(e.beat)
+	e.beat = nil
 	if a.unfit.Load() {
 		return false
-	}
-	if a.opt.Lease == nil || a.opt.Lease.Fresh(now) {
-		return true
 	}
 	limit := req.Left
 	if req.Attempt < 2 {
@@ -96,6 +106,11 @@ func (a *Aggregator) sure(now time.Time, req *bus.EventRequest) bool {
 	ctx, cancel := context.WithTimeout(a.ctx, limit)
 	defer cancel()
 	return a.opt.Lease.Wait(ctx) == nil
+}
+
+// fresh reports whether the active configuration is known to be that, without asking.
+func (a *Aggregator) fresh(now time.Time) bool {
+	return !a.unfit.Load() && (a.opt.Lease == nil || a.opt.Lease.Fresh(now))
 }
 
 // dispatch is the dispatcher with a net under it: whatever breaks, a guarded
@@ -212,8 +227,7 @@ func (a *Aggregator) record(r *schema.Routing, v *schema.Verdict, arrived time.T
 	a.count(r, v, arrived)
 	for i := range v.ExecutedHooks {
 		if x := &v.ExecutedHooks[i]; x.Outcome != schema.OK {
-			a.opt.Logger.Warn("hook gave no answer", "hook", x.Hook, "outcome", x.Outcome, "decided", x.Decision,
-				"event", r.Event, "event_id", r.ID, "agent", r.Agent, "error", x.Error)
+			a.failures.note(r, x)
 		}
 	}
 }

@@ -85,6 +85,6 @@ func benchmarkNothing(b *testing.B, s *embedded.Server, m Memory) {
 	msg.Reply = "nobody"
 	b.ReportAllocs()
 	for b.Loop() {
-		a.take(a.crew, msg, time.Now())
+		a.take(a.crew, arrival{msg: msg, at: time.Now()})
 	}
 }

@@ -52,7 +52,11 @@ func (b *callBeats) begin(reply string, arrived time.Time) *callBeat {
 }
 
 // end ends the beats of a call: none is sent from now on, but one that is on its way.
+// A call that is nil has none.
 func (b *callBeats) end(c *callBeat) {
+	if c == nil {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.remove()

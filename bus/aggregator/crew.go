@@ -23,11 +23,15 @@ const spare = 64
 // else is always there to receive the next. The goroutines stay, because a
 // call's stack is deep and growing it anew costs a good part of a short call.
 type crew struct {
-	sub    *nats.Subscription
-	handle func(c *crew, m *nats.Msg, arrived time.Time)
+	sub *nats.Subscription
+	// handle does with a message what is to be done, and reports whether that was to
+	// judge it.
+	handle func(c *crew, e arrival) (judged bool)
 	log    *slog.Logger
 	tide   tide
-	taken  atomic.Int64        // how many messages it took from sub
+	lobby  lobby
+	judged atomic.Int64        // how many messages were
+	taken  atomic.Int64        // how many messages were taken from sub
 	ctx    context.Context     //nolint:containedctx // the crew's life
 	slots  chan struct{}       // bounds the goroutines
 	bytes  *semaphore.Weighted // bounds what the calls under way hold
@@ -38,8 +42,20 @@ type crew struct {
 	done   sync.WaitGroup
 }
 
+// An arrival is a message that came.
+type arrival struct {
+	msg *nats.Msg
+	at  time.Time // when it had come, at the latest
+	// beat is the sign of life of one that waited in the lobby; nil: it did not.
+	beat *callBeat
+	// until is until when it may wait there.
+	until time.Time
+	// late: it would not be judged in time.
+	late bool
+}
+
 // newCrew makes a crew of at most size goroutines.
-func newCrew(ctx context.Context, size int, handle func(*crew, *nats.Msg, time.Time), log *slog.Logger) *crew {
+func newCrew(ctx context.Context, size int, handle func(*crew, arrival) bool, log *slog.Logger) *crew {
 	c := &crew{handle: handle, log: log, ctx: ctx, slots: make(chan struct{}, size), bytes: semaphore.NewWeighted(maxUnderWay)}
 	c.wait = c.waiting
 	return c
@@ -67,8 +83,8 @@ func (c *crew) start(sub *nats.Subscription) error {
 	if err := sub.SetPendingLimits(-1, waiting()); err != nil {
 		return fmt.Errorf("bounding the events that wait: %w", err)
 	}
-	c.sub = sub
-	c.tide.come, c.tide.waits = c.come, c.waits
+	c.sub, c.lobby.most = sub, waiting()/partLobby
+	c.tide.come, c.tide.waits, c.tide.then = c.come, c.waits, c.gather
 	c.more()
 	return nil
 }
@@ -100,19 +116,49 @@ func (c *crew) serve() {
 	}
 }
 
-// one receives and handles one message and reports whether to go on.
+// one takes one message, of those that wait the first, handles it and reports whether
+// to go on.
 func (c *crew) one() bool {
-	c.idle.Add(1)
+	e, waited := c.guest()
+	var err error
+	if !waited {
+		e.msg, err = c.receive()
+	}
+	c.busy.Add(1)
+	defer c.busy.Add(-1)
+	if !waited && c.idle.Add(-1) == 0 && err == nil {
+		c.tide.begin()
+		c.more()
+	}
+	switch {
+	case err != nil:
+		return c.goesOn(err)
+	case waited:
+		c.more()
+	default:
+		e.at = c.arrived()
+	}
+	if c.bytes.Acquire(c.ctx, int64(len(e.msg.Data))) != nil {
+		return false // it stops; the shim asks somebody else
+	}
+	defer c.bytes.Release(int64(len(e.msg.Data)))
+	if c.handle(c, e) {
+		c.judged.Add(1)
+	}
+	return true
+}
+
+// receive waits for the next message.
+func (c *crew) receive() (*nats.Msg, error) {
 	m, err := c.sub.NextMsgWithContext(c.ctx)
 	if err == nil || errors.Is(err, nats.ErrNoResponders) {
 		c.taken.Add(1)
 	}
-	c.busy.Add(1)
-	defer c.busy.Add(-1)
-	if c.idle.Add(-1) == 0 && err == nil {
-		c.more()
-		c.tide.begin()
-	}
+	return m, err
+}
+
+// goesOn says why no message was received, and reports whether others may be.
+func (c *crew) goesOn(err error) bool {
 	switch {
 	case errors.Is(err, nats.ErrSlowConsumer):
 		c.log.Error("events were lost: more came than can wait; add brokers, or look for agents that run away")
@@ -121,19 +167,10 @@ func (c *crew) one() bool {
 		// Somebody sent an event that looks like the server's "nobody is there".
 		c.log.Warn("an event that names a status instead of headers can not be answered")
 		return true
-	case err != nil:
-		if c.sub.IsValid() && c.ctx.Err() == nil {
-			c.log.Error("no events can be taken any more; restart the broker", "error", err)
-		}
-		return false
+	case c.sub.IsValid() && c.ctx.Err() == nil:
+		c.log.Error("no events can be taken any more; restart the broker", "error", err)
 	}
-	arrived := c.arrived()
-	if c.bytes.Acquire(c.ctx, int64(len(m.Data))) != nil {
-		return false // it stops; the shim asks somebody else
-	}
-	defer c.bytes.Release(int64(len(m.Data)))
-	c.handle(c, m, arrived)
-	return true
+	return false
 }
 
 // waiting hears of calls that begin to wait for workers, and of those that go on:
@@ -165,7 +202,7 @@ func (c *crew) come() int64 {
 
 // waits reports whether messages wait, or would have to.
 func (c *crew) waits() bool {
-	if c.idle.Load() == 0 {
+	if c.idle.Load() == 0 || c.lobby.open.Load() {
 		return c.ctx.Err() == nil
 	}
 	pending, _, err := c.sub.Pending()

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/hookfabric/hookfabric/bus/bustest"
 )
 
@@ -23,9 +21,10 @@ func crewed(t *testing.T, size, messages int, handle func(*crew)) {
 		t.Fatal(err)
 	}
 	handled := make(chan struct{}, messages)
-	c := newCrew(t.Context(), size, func(c *crew, _ *nats.Msg, _ time.Time) {
+	c := newCrew(t.Context(), size, func(c *crew, _ arrival) bool {
 		handle(c)
 		handled <- struct{}{}
+		return true
 	}, slog.New(slog.DiscardHandler))
 	if err := c.start(sub); err != nil {
 		t.Fatal(err)

@@ -150,6 +150,9 @@ type asking struct {
 	replies chan reply
 	mu      sync.Mutex
 	beats   []time.Duration
+	// ended is when the answer came, if somebody has noted that, and refused what it was.
+	ended   time.Duration
+	refused bool
 }
 
 // send sends m and listens to everything that is said about it.

@@ -97,7 +97,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		rewrites:   counter("shadow_rewrites_total", "Calls that the shadow hook would have rewritten.", "hook"),
 		unjudged:   counter("unjudged_calls_total", "Calls that nobody judged, as shims handed them in, by what became of them. Alert on continue.", "decision"),
 		histories:  counter("history_parts_total", "Parts of conversations that agents' sides put into the store or asked for, by what came of that. Alert on refused.", "outcome"),
-		shed:       counter("shed_total", "Events that had waited too long to be given to their hooks, by why. Alert on this.", "cause"),
+		shed:       counter("shed_total", "Events that waited, or would have, for too long to be given to their hooks, by why. Alert on this.", "cause"),
 		shadow:     counter("shadow_dropped_total", "Shadow hooks that did not run because too many were under way, or their pool was half full.").WithLabelValues(),
 		malformed:  counter("malformed_total", "Events that could not be judged as they were.").WithLabelValues(),
 		dropped:    counter("feed_dropped_total", "Feed records that were dropped because the feed was full.").WithLabelValues(),

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,10 +16,11 @@ import (
 
 // Where more events come than can be judged, those that wait grow older until each is
 // judged just after whoever asked has given up: all of the work is done, and none of it
-// for anybody. So the fabric gives up first: an event that has waited for so long that
-// its shim is about to ask again, or that half of its time is gone, is answered by the
-// failure policies of its hooks, which costs little, and one that nobody waits for any
-// more is not answered at all. What is left has the time that it needs.
+// for anybody. So the fabric gives up first: an event that will not be judged in half of
+// its time, or has waited unheard until its shim is about to ask again, is answered by
+// the failure policies of its hooks, which costs little, and one that nobody waits for
+// any more is not answered at all. What is left has the time that it needs. Where they
+// wait, and what tells a burst from an overload, is in lobby.go and [dispatch.Rush].
 
 // The causes of that, as they are counted.
 const (
@@ -32,21 +34,46 @@ func shedCauses() []string { return []string{causeBusy, causeStale} }
 const silence = schema.Missed * schema.BeatEvery
 
 // stale reports whether nobody waits any more for the answer to an event that has
-// waited for so long. It had no sign of life meanwhile: a shim asks once more then, and
-// after as long again it gives up.
-func stale(waited time.Duration, req *bus.EventRequest) bool {
-	patience := silence
-	if req.Attempt < 2 {
-		patience += silence
+// waited for so long. Unless it had signs of life meanwhile (told), a shim asks once more
+// then, and after as long again it gives up.
+func stale(waited time.Duration, req *bus.EventRequest, told bool) bool {
+	patience := req.Left
+	if !told {
+		patience = min(patience, silence)
+		if req.Attempt < 2 {
+			patience = min(req.Left, 2*silence)
+		}
 	}
-	return waited > 0 && waited >= min(req.Left, patience)
+	return waited > 0 && waited >= patience
 }
 
 // overdue reports whether an event that has waited for so long is not judged any more.
-func overdue(waited, left time.Duration) bool { return waited > min(left/2, beforeAgain) }
+func overdue(waited, left time.Duration, told bool) bool {
+	return waited > left/2 || !told && waited > beforeAgain
+}
+
+// greet reports whether an event waits in the lobby. If not, it is answered at once: no
+// hook is asked about it, or it is late.
+func (a *Aggregator) greet(l *lobby, e *arrival) (stays bool) {
+	e.late = true
+	e.msg.Subject = strings.TrimSuffix(e.msg.Subject, bus.AgainSuffix)
+	req, err := bus.ParseEventMsg(e.msg)
+	waited := l.now.Sub(e.at)
+	if err != nil || e.msg.Reply == "" || stale(waited, &req, false) || overdue(waited, req.Left, false) {
+		return false
+	}
+	act := a.active.Load()
+	plan := act.Plan(req.Agent, req.Event, req.Tool)
+	if plan.Empty() && !a.minds(act, plan, &req) || l.full(len(e.msg.Data)) || !l.inTime(e.at, req.Left) {
+		return false
+	}
+	e.late, e.until = false, e.at.Add(req.Left/2)
+	e.beat = a.beats.begin(e.msg.Reply, e.at)
+	return true
+}
 
 // overloaded is what is said of each hook that was not asked.
-const overloaded = "the fabric has more to do than it can, and the call waited too long to be judged; try it again later, and add brokers or workers"
+const overloaded = "the fabric has more to do than it can, and the call could not be judged in time; try it again later, and add brokers or workers"
 
 // shed is an event that is not judged any more.
 type shed struct {

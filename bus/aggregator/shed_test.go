@@ -53,6 +53,7 @@ func hear(t *testing.T, all []*asking, within time.Duration) (h heard) {
 		if after > within {
 			t.Errorf("an answer after %v", after)
 		}
+		a.ended, a.refused = after, v.Decision == schema.Deny
 		switch {
 		case len(v.ExecutedHooks) != 1:
 			t.Fatalf("%+v", v)
@@ -129,6 +130,103 @@ func TestABurstThatClearsInTimeIsJudged(t *testing.T) {
 			if n := f.value("shed_total", "cause="+cause); n != 0 {
 				t.Errorf("%s: %v", cause, n)
 			}
+		}
+	})
+}
+
+// A burst that takes longer than a shim waits in silence is judged as long as its calls
+// have the time, and hears that somebody lives meanwhile.
+func TestALongBurstIsJudgedIfItsCallsHaveTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := narrow(t, failClosed)
+		const long = 4 * time.Second
+		var all []*asking
+		for range int(long / works * slots) {
+			all = append(all, f.send(left(30*time.Second)))
+		}
+		if h := hear(t, all, long+works); h.judged != len(all) {
+			t.Errorf("%+v of %d", h, len(all))
+		}
+		for _, a := range all {
+			last := time.Duration(0)
+			for _, at := range append(a.beats, a.ended) {
+				if at-last > 2*schema.BeatEvery {
+					t.Fatalf("nothing came from %v to %v", last, at)
+				}
+				last = at
+			}
+			if len(a.beats) > int(long/schema.BeatEvery)+1 {
+				t.Errorf("%d beats", len(a.beats))
+			}
+		}
+		if n := f.value("shed_total", "cause=busy") + f.value("shed_total", "cause=stale"); n != 0 {
+			t.Errorf("%v were sent away", n)
+		}
+	})
+}
+
+func TestWhatWillNotBeJudgedInTimeIsRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := narrow(t, failClosed)
+		const patience = 8 * time.Second
+		can := int(patience / 2 / works * slots)
+		var all []*asking
+		for range 5 * can {
+			all = append(all, f.send(left(patience)))
+		}
+		h := hear(t, all, patience)
+		if h.unanswered > 0 || h.judged < can*9/10 {
+			t.Errorf("%+v, and %d can be judged in half of their time", h, can)
+		}
+		for _, a := range all {
+			if a.refused && a.ended > time.Second {
+				t.Fatalf("it was refused after %v", a.ended)
+			}
+		}
+	})
+}
+
+// However long calls may wait: in an overload that does not end they would only wait, and
+// all that come after its end, too.
+func TestInALongOverloadNobodyWaitsForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := narrow(t, failClosed)
+		const long = 30 * time.Second
+		var all []*asking
+		for start := time.Now(); time.Since(start) < long; {
+			all = append(all, f.send(left(time.Minute)))
+			<-time.After(works / slots / 2)
+		}
+		<-time.After(time.Second)
+		if v, after := f.send(left(time.Minute)).verdict(); after != works {
+			t.Errorf("a second after the load a call takes %v: %+v", after, v)
+		}
+		h := hear(t, all, time.Minute)
+		if can := int(long / works * slots); h.judged < can*95/100 || h.judged+h.refused != len(all) {
+			t.Errorf("%+v of %d, of which %d can be judged", h, len(all), can)
+		}
+		for _, a := range all[len(all)/2:] {
+			if a.ended > time.Second {
+				t.Fatalf("one took %v", a.ended)
+			}
+		}
+	})
+}
+
+func TestWhoWaitsWhileNothingIsDoneIsRefusedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := func(ctx context.Context, _ *schema.Event) (schema.Result, error) {
+			<-ctx.Done()
+			return schema.Result{}, ctx.Err()
+		}
+		f := startWith(t, aggregator.Options{Calls: slots}, library{"guard": stuck}, hook("guard", failClosed))
+		for range slots {
+			f.send(left(time.Minute))
+		}
+		<-time.After(time.Second)
+		v, after := f.send(left(8 * time.Second)).verdict()
+		if v.Decision != schema.Deny || after < 4*time.Second || after > 4500*time.Millisecond {
+			t.Errorf("%v after %v: %s", v.Decision, after, v.Reason)
 		}
 	})
 }

@@ -23,8 +23,12 @@ type tide struct {
 	// whether some may wait.
 	come  func() int64
 	waits func() bool
+	// then is done after each look while some may wait, and reports whether there is
+	// more to do at once; nil: nothing is.
+	then func() (more bool)
 
 	on    atomic.Bool // it is looked at
+	under sync.Mutex  // held by a look
 	mu    sync.Mutex  // guards what follows
 	timer *time.Timer
 	marks []mark // a ring, with growing counts
@@ -58,6 +62,8 @@ func (t *tide) begin() {
 
 // end ends that for good.
 func (t *tide) end() {
+	t.under.Lock() // until a look that is under way is over
+	defer t.under.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true
@@ -68,17 +74,35 @@ func (t *tide) end() {
 
 // look makes a mark.
 func (t *tide) look() {
+	t.under.Lock()
+	defer t.under.Unlock()
 	come := t.come()
 	now := time.Now() // later than the count: who was counted had come
+	if !t.goesOn(now, come) {
+		return
+	}
+	next := tideEvery
+	if t.then != nil && t.then() {
+		next = 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ended {
+		t.timer.Reset(next)
+	}
+}
+
+// goesOn makes a mark while messages wait, and else forgets all of them.
+func (t *tide) goesOn(now time.Time, come int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.waits() || t.ended {
 		t.marks, t.first = t.marks[:0], 0
 		t.on.Store(false)
-		return
+		return false
 	}
 	t.mark(now, come)
-	t.timer.Reset(tideEvery)
+	return true
 }
 
 // mark takes down that so many had come by then. The lock is held.
