@@ -59,7 +59,7 @@ func (p *policy) load() {
 	if p.fabric == "" {
 		return
 	}
-	if p.kept, p.faulty = p.state.Policy(p.fabric); p.kept == nil && p.faulty == nil {
+	if p.kept, p.faulty = p.state.Unproven(p.fabric); p.kept == nil && p.faulty == nil {
 		p.faulty = fmt.Errorf("the policy of the fabric %s is gone from the folder %s", p.fabric, p.state)
 	}
 }
@@ -135,6 +135,11 @@ func (p *policy) rule(e *schema.Event) ruling {
 		p.loaded = false // another shim may know it by now
 	}
 	p.load()
+	if p.kept != nil {
+		if err := p.kept.Prove(); err != nil {
+			p.kept, p.faulty = nil, err
+		}
+	}
 	r := ruling{fabric: p.fabric}
 	if rules := p.about(e.HookType); rules != nil {
 		r.guard = rules.Guard(callOf(e))

@@ -2,6 +2,8 @@ package judge_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,6 +121,55 @@ func TestAForgedPolicyIsNotTakenOver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever can write into the folder of shims can have calls refused, and none pass.
+func TestAKeptPolicyThatSomebodyChangedLetsNothingPass(t *testing.T) {
+	for name, c := range map[string]struct {
+		digest func(signature, key, document string) string // nil: it stays
+		says   string
+		heals  bool // at the next call that the fabric answers
+	}{
+		"its digest, too": {digestOf, "not signed by the key", false},
+		"not its digest":  {nil, "not what a shim wrote", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			within(t, func(w *world) {
+				w.becomes(7, guarding("Bash"))
+				w.wants("Read", schema.None, "")
+				path := w.file("f-1/policy")
+				head, document, _ := strings.Cut(w.read(path), "\n")
+				parts := strings.Fields(head)
+				document = strings.Replace(document, "Bash", "Bush", 1)
+				if c.digest != nil {
+					parts[2] = c.digest(parts[0], parts[1], document)
+				}
+				w.write(path, strings.Join(parts, " ")+"\n"+document)
+				w.gone()
+				w.wants("Read", schema.Deny, c.says)
+				w.wants("Bash", schema.Deny, c.says)
+				w.back()
+				w.wants("Read", schema.None, "")
+				w.gone()
+				if c.heals {
+					w.wants("Bash", schema.Deny, "version 7")
+				} else {
+					w.wants("Bash", schema.Deny, c.says)
+				}
+			})
+		})
+	}
+}
+
+// digestOf is the digest in the file of a policy.
+func digestOf(signature, key, document string) string {
+	h := sha256.New()
+	for _, part := range []string{signature, key} {
+		raw, _ := base64.StdEncoding.DecodeString(part)
+		h.Write(raw)
+	}
+	h.Write([]byte(document))
+	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
 func answer(w *world) *schema.PolicyAnswer {
