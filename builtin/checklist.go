@@ -9,7 +9,7 @@ const checklistTool = "submit_checklist"
 
 // Observes reports whether the output of tool can change what the hook chooses.
 func (m *midStream) Observes(tool string) bool {
-	return m.Defer && m.BeforeChecklist && lastPart(tool) == checklistTool
+	return m.Defer && m.BeforeChecklist && schema.ToolPart(tool) == checklistTool
 }
 
 // Observe notes in p that a checklist was accepted for the answer that the

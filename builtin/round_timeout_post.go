@@ -94,7 +94,7 @@ func graceOf(grace schema.Duration, tools string) string {
 // toolList names tools as a sentence does; none are the default ones.
 func toolList(tools []string) string {
 	if len(tools) == 0 {
-		tools = defaultTerminal()
+		tools = schema.TerminalTools()
 	}
 	quoted := make([]string, len(tools))
 	for i, t := range tools {

@@ -15,9 +15,6 @@ const (
 	secondNotice = 3
 )
 
-// defaultTerminal are the tools that end a round.
-func defaultTerminal() []string { return []string{"vote", "new_answer"} }
-
 // gateOptions are the options of "round_timeout_pre".
 type gateOptions struct {
 	// TerminalTools are the tools that pass always, by the last part of their
@@ -36,7 +33,7 @@ func newRoundTimeoutPre(h schema.Hook) (any, error) {
 	case err != nil:
 		return nil, err
 	case o.TerminalTools == nil:
-		o.TerminalTools = defaultTerminal()
+		o.TerminalTools = schema.TerminalTools()
 	case len(o.TerminalTools) == 0 || slices.Contains(o.TerminalTools, ""):
 		return nil, fmt.Errorf("the option \"terminal_tools\" of %q names no tool; name those that end a round, or leave the option out for %s", h.Handler, toolList(nil))
 	}
@@ -48,7 +45,7 @@ func (g *roundTimeoutPre) Terminal() []string { return slices.Clone(g.terminal) 
 
 // Passes reports whether tool ends the round, and is never refused.
 func (g *roundTimeoutPre) Passes(tool string) bool {
-	return slices.Contains(g.terminal, tool) || slices.Contains(g.terminal, lastPart(tool))
+	return schema.IsTerminal(tool, g.terminal)
 }
 
 // Refuse is the refusal of tool, which says what is allowed instead.
@@ -72,13 +69,4 @@ func (g *roundTimeoutPre) Refuse(tool string, r *schema.Round) schema.Result {
 		lines = append(lines, fmt.Sprintf("%d calls in a row were refused; after %d the run is ended.", r.Denials, maxDenials))
 	}
 	return schema.Denied(strings.Join(lines, "\n"))
-}
-
-// lastPart is a tool's own name, without the server that it belongs to, in
-// whichever way runtimes put the two together.
-func lastPart(tool string) string {
-	if i := strings.LastIndex(tool, "__"); i >= 0 {
-		tool = tool[i+2:]
-	}
-	return tool[strings.LastIndexAny(tool, "./:")+1:]
 }

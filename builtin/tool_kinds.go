@@ -89,7 +89,7 @@ func serversName(e *schema.Event) string {
 			return args.Tool
 		}
 	}
-	return lastPart(e.ToolName)
+	return schema.ToolPart(e.ToolName)
 }
 
 // serverTool is what is known of a tool of some server, whose name may stand

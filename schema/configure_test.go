@@ -59,7 +59,8 @@ func configuring() map[string]any {
 			Pending: map[string]int{schema.SourceHuman: 3}, OldestPending: took(4.5e6), BlockedRounds: 1,
 			Agents:     []schema.AgentStatus{{Agent: "claude-1", Session: "1", Runtime: "claude", Version: "2.1.329", Host: "dev-7", Silent: took(9e6), Ended: true}},
 			AgentsSeen: 1, AgentsCrowded: true,
-			Brokers: []schema.BrokerStatus{{Broker: "b1", ConfigVersion: 7, Candidate: &schema.Candidate{Version: 8}}, {Broker: "b2", ConfigVersion: 7}},
+			Frozen:  frozen(),
+			Brokers: []schema.BrokerStatus{{Broker: "b1", ConfigVersion: 7, Candidate: &schema.Candidate{Version: 8}, FreezeVersion: 3}, {Broker: "b2", ConfigVersion: 7}},
 			Shadow: []schema.ShadowStatus{{Hook: "new-policy", Counts: []schema.ShadowCount{
 				{Decided: schema.Continue, Would: schema.Deny, Count: 12, Last: eventID, Reason: "writes outside the workspace"},
 			}}},

@@ -91,6 +91,8 @@ type FabricStatus struct {
 	OldestPending Duration `json:"oldest_pending,omitzero"`
 	// BlockedRounds counts the agents that may only use terminal tools.
 	BlockedRounds int `json:"blocked_rounds,omitzero"`
+	// Frozen are the freezes that stand, as this broker knows them.
+	Frozen []Freeze `json:"frozen,omitzero"`
 	// Agents are those that were seen lately, if the request asks for them, and
 	// AgentsSeen is how many there are, listed or not.
 	Agents     []AgentStatus `json:"agents,omitzero"`
@@ -111,6 +113,8 @@ type BrokerStatus struct {
 	ConfigVersion uint64 `json:"config_version"`
 	// Candidate is the version that is to become active, once it has it ready.
 	Candidate *Candidate `json:"candidate,omitzero"`
+	// FreezeVersion is the version of the freezes that it goes by.
+	FreezeVersion uint64 `json:"freeze_version,omitzero"`
 }
 
 // ShadowStatus is how often a shadow hook would have changed the verdict.

@@ -21,6 +21,7 @@ func policing() map[string]any {
 		"policy.answer": signed("0199f3c1-6d1f"),
 		"policy.document": &schema.Policy{
 			Fabric: fabric, ConfigVersion: 7, Coarse: true, Hooks: document().Hooks, Overrides: []schema.Override{{Agent: "agent1", Event: schema.PreToolUse}},
+			FreezeVersion: 3, Freezes: frozen(), Terminal: schema.TerminalTools(),
 		},
 		"keep":          &schema.KeepRequest{Data: []byte(`{"role":"user","content":"Fix the parser."}` + "\n")},
 		"keep.ask":      &schema.KeepRequest{Digest: object("c4").Digest, Size: 65611},

@@ -39,6 +39,7 @@ func wireExamples() map[string]any {
 	maps.Copy(all, configuring())
 	maps.Copy(all, queueing())
 	maps.Copy(all, policing())
+	maps.Copy(all, freezing())
 	return all
 }
 

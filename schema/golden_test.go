@@ -93,7 +93,7 @@ func TestEveryFieldAppearsInSomeGoldenFile(t *testing.T) {
 		schema.InjectRequest{}, schema.Receipt{}, schema.PendingRequest{}, schema.PendingAnswer{}, schema.PendingItem{}, schema.Scope{},
 		schema.WithdrawRequest{}, schema.WithdrawAnswer{}, schema.AckRequest{}, schema.DrainRequest{}, schema.DrainAnswer{}, schema.FetchRequest{},
 		schema.FetchAnswer{}, schema.AnswerRequest{}, schema.ModeRequest{}, schema.RoundRequest{}, schema.Round{},
-		schema.SubagentResult{}, schema.BackgroundResult{},
+		schema.SubagentResult{}, schema.BackgroundResult{}, schema.Freeze{}, schema.FreezeRequest{}, schema.FreezeAnswer{}, schema.FreezeChange{},
 	} {
 		for f := range fields(reflect.TypeOf(v)) {
 			if !members[f] {

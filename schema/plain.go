@@ -148,6 +148,13 @@ func (v *Verdict) plain() ([]byte, bool) {
 		w.raw(`,"config_version":`)
 		w.b = strconv.AppendUint(w.b, v.ConfigVersion, 10)
 	}
+	if v.Frozen {
+		w.raw(`,"frozen":true`)
+	}
+	if v.FreezeVersion != 0 {
+		w.raw(`,"freeze_version":`)
+		w.b = strconv.AppendUint(w.b, v.FreezeVersion, 10)
+	}
 	w.some(`,"fabric":"`, v.Fabric)
 	w.raw("}")
 	return w.b, !w.fancy

@@ -60,6 +60,7 @@ func genVerdict(t *rapid.T) *Verdict {
 		Decision: Decision(plainTexts().Draw(t, "decision")), Reason: plainTexts().Draw(t, "reason"), AutoApprove: rapid.Bool().Draw(t, "auto"),
 		UpdatedInput: seldom(t, "input"), ExecutedHooks: rapid.SliceOfN(rapid.Custom(genExecuted), 0, 4).Draw(t, "executed"),
 		ConfigVersion: rapid.Uint64Range(0, 3).Draw(t, "version"), Fabric: plainTexts().Draw(t, "fabric"),
+		Frozen: rapid.Bool().Draw(t, "frozen"), FreezeVersion: rapid.Uint64Range(0, 3).Draw(t, "freeze version"),
 	}
 	if rapid.IntRange(0, 20).Draw(t, "acked") == 0 {
 		v.Acked = []string{"e"}

@@ -152,6 +152,12 @@ func (v *Verdict) readPlain(data []byte) bool {
 	if r.maybe(`,"config_version":`) {
 		next.ConfigVersion = r.number()
 	}
+	if r.maybe(`,"frozen":true`) {
+		next.Frozen = true
+	}
+	if r.maybe(`,"freeze_version":`) {
+		next.FreezeVersion = r.number()
+	}
 	r.some(`,"fabric":"`, &next.Fabric)
 	r.raw("}")
 	if r.ended() {

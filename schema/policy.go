@@ -26,6 +26,12 @@ type Policy struct {
 	Hooks []PolicyHook `json:"hooks"`
 	// Overrides are the events whose global hooks some agents drop.
 	Overrides []Override `json:"overrides,omitzero"`
+	// FreezeVersion counts how often agents were frozen or thawed, Freezes are those
+	// that stand, and Terminal the tools that pass all the same. What a freeze
+	// refuses is refused whatever the hooks are.
+	FreezeVersion uint64   `json:"freeze_version,omitzero"`
+	Freezes       []Freeze `json:"freezes,omitzero"`
+	Terminal      []string `json:"terminal,omitzero"`
 }
 
 // A PolicyHook is what of a hook decides at which calls it is asked, and what

@@ -30,6 +30,10 @@ type Record struct {
 	// Lost counts such calls of the agent that its machine forgot, because there
 	// were too many; the record is about no event then.
 	Lost int `json:"lost,omitzero"`
+	// Frozen: no hook refused the call, but a freeze of its agent.
+	Frozen bool `json:"frozen,omitzero"`
+	// Freeze: the record is about no event, but that somebody froze or thawed agents.
+	Freeze *FreezeChange `json:"freeze,omitzero"`
 	// Expired: the record is about no event, but about an item that waited for too
 	// long and is gone.
 	Expired *PendingItem `json:"expired,omitzero"`
@@ -67,7 +71,7 @@ func RecordOf(r *Routing, v *Verdict, took time.Duration) *Record {
 		Time: time.Now().UTC(), EventID: r.ID, Event: r.Event, Agent: r.Agent, Session: r.Session, Tool: r.Tool,
 		Decision: v.Decision, Reason: v.Reason, Rewritten: v.Rewritten(r.Event) != nil,
 		ExecutedHooks: v.ExecutedHooks, HookErrors: v.HookErrors, ConfigVersion: v.ConfigVersion,
-		Took: Duration(took),
+		Frozen: v.Frozen, Took: Duration(took),
 	}
 	for _, in := range v.Injections {
 		rec.Injections = append(rec.Injections, InjectionRecord{

@@ -42,6 +42,11 @@ type Verdict struct {
 	Acked []string `json:"acked,omitzero"`
 	// ConfigVersion is the version of the configuration that judged.
 	ConfigVersion uint64 `json:"config_version,omitzero"`
+	// Frozen: no hook refused the call, but a [Freeze] of its agent.
+	Frozen bool `json:"frozen,omitzero"`
+	// FreezeVersion counts how often agents were frozen or thawed; absent: never. Who
+	// knows another one asks for the policy.
+	FreezeVersion uint64 `json:"freeze_version,omitzero"`
 	// Fabric is the id of the fabric that judged; shims keep their state by it.
 	Fabric string `json:"fabric,omitzero"`
 }

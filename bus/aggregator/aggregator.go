@@ -42,6 +42,11 @@ type Options struct {
 	Lease Lease
 	// Conditions compiles `when`; nil refuses conditions.
 	Conditions func(expr string) (dispatch.Condition, error)
+	// Freezes are whose tool calls are refused until further notice; nil: nobody's, and
+	// nobody can be frozen here. Froze hears which version of them this broker goes by,
+	// and must not block; nil: nobody does.
+	Freezes Freezes
+	Froze   func(version uint64)
 	// Trouble is why the broker can not do all of what it is for, which its status
 	// says; nil: it can.
 	Trouble func() error
@@ -108,6 +113,8 @@ type Aggregator struct {
 	keeping     *semaphore.Weighted // held by those of them that bring parts of conversations, too
 	allowed     allowance           // of parts of conversations
 	policies    policies
+	frozen      atomic.Pointer[frozen] // nil: nobody ever was
+	freezes     chan struct{}          // held by each request to freeze or thaw
 
 	active   atomic.Pointer[active]
 	prepared atomic.Pointer[active] // what may become active
@@ -132,8 +139,10 @@ type Aggregator struct {
 // that most calls get.
 type active struct {
 	*dispatch.Snapshot
-	nothing []byte   // the encoded verdict of a call that no hook matches
+	nothing []byte   // the encoded verdict of a call that no hook matches, while nobody was ever frozen
 	stages  []staged // by hook
+	// terminalTools pass when all others are refused.
+	terminalTools []string
 }
 
 // Start begins to listen. Before the first Activate no event is taken.
@@ -142,7 +151,7 @@ func Start(opt Options) (*Aggregator, error) {
 	a := &Aggregator{
 		opt: opt, metrics: newMetrics(opt.Registerer),
 		members: dispatch.NewMembers(opt.Queue), started: time.Now(),
-		turn: make(chan struct{}, 1), asked: make(chan struct{}, maxAsked),
+		turn: make(chan struct{}, 1), asked: make(chan struct{}, maxAsked), freezes: make(chan struct{}, maxFreezing),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.beats.send = a.sendBeat
@@ -170,6 +179,9 @@ func Start(opt Options) (*Aggregator, error) {
 	}
 	a.dispatcher = dispatch.New(work)
 	a.members.Expect()
+	if opt.Freezes != nil {
+		opt.Freezes.Use(a.froze)
+	}
 	if err := a.listen(); err != nil {
 		a.stop()
 		return nil, err
@@ -260,6 +272,7 @@ func (a *Aggregator) prepare(cfg schema.Config) (*active, error) {
 		return nil, fmt.Errorf("encoding the empty verdict: %w", err)
 	}
 	p := &active{Snapshot: snap, nothing: nothing, stages: a.makeStages(&cfg)}
+	p.terminalTools = terminalTools(p.stages)
 	a.prepared.Store(p)
 	return p, nil
 }

@@ -55,10 +55,13 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 		return false
 	}
 	a.seen(&req.Routing, req.Body)
+	if a.refusesFrozen(act, &req, e) {
+		return false
+	}
 	plan := act.Plan(req.Agent, req.Event, req.Tool)
 	if plan.Empty() && !a.minds(act, plan, &req) {
 		a.beats.end(e.beat)
-		a.reply(m, act.nothing)
+		a.reply(m, a.nothing(act))
 		a.record(&req.Routing, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version}, arrived)
 		return true
 	}
@@ -76,6 +79,7 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	}
 	v := a.judged(act, plan, asked)
 	a.remember(act, plan, asked, req.Acks, &v)
+	a.overtaken(act, &req.Routing, &v)
 	a.beats.end(e.beat)
 	a.metrics.inFlight.Dec()
 	a.answer(m, act, &req.Routing, &v, arrived)
@@ -192,6 +196,9 @@ func (a *Aggregator) finish(v *schema.Verdict, cfg *schema.Config) *schema.Verdi
 	}
 	// A fabric that was made anew has another id than the one this began with.
 	v.ConfigVersion, v.Fabric = cfg.Version, cmp.Or(cfg.Fabric, a.opt.Fabric)
+	if f := a.frozen.Load(); f != nil {
+		v.FreezeVersion = f.Version
+	}
 	return v
 }
 
@@ -212,7 +219,7 @@ func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType, most int) ([]
 	said := (&schema.Result{Decision: v.Decision, Reason: v.Reason}).Trimmed()
 	small := schema.Verdict{
 		Decision: said.Decision, Reason: said.Reason, HookErrors: []string{why},
-		ConfigVersion: v.ConfigVersion, Fabric: v.Fabric,
+		ConfigVersion: v.ConfigVersion, Fabric: v.Fabric, Frozen: v.Frozen, FreezeVersion: v.FreezeVersion,
 	}
 	// A stop is nothing without its value, which does not fit.
 	if b := t.Blocking(); b != schema.None && (!t.Terminal(v.Decision) || v.Decision == schema.Stop) {

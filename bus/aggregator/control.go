@@ -183,6 +183,8 @@ func (a *Aggregator) verb(r micro.Request) (any, error) {
 			err = a.notLate()
 		}
 		return deferred(func(ctx context.Context) (any, error) { return a.Hooks(ctx, agent, &req) }), err
+	case verb == schema.VerbFreeze || verb == schema.VerbThaw:
+		return a.freezing(verb, agent, r)
 	}
 	if v, ok := a.verbs[verb]; ok {
 		return a.memorised(v, verb, agent, r)
@@ -241,6 +243,9 @@ func (a *Aggregator) Status() schema.FabricStatus {
 		})
 	}
 	a.remembered(&s)
+	if f := a.frozen.Load(); f != nil {
+		s.Frozen = f.Freezes
+	}
 	if a.unfit.Load() {
 		s.Trouble = "the active configuration can not be used by this broker, which answers nothing until there is another one; its log says why"
 	} else if err := a.opt.Trouble(); err != nil {

@@ -65,6 +65,18 @@ func (f *feed) unjudged(u *schema.Unjudged) {
 	f.put(&schema.Routing{Agent: u.Agent}, func() *schema.Record { return schema.UnjudgedRecord(u) })
 }
 
+// all puts on the feed what is about no agent in particular.
+func (f *feed) all(rec *schema.Record) {
+	if !f.interest(bus.FeedOfAll) {
+		return
+	}
+	select {
+	case f.records <- rec:
+	default:
+		f.dropped.Inc()
+	}
+}
+
 func (f *feed) put(r *schema.Routing, make func() *schema.Record) {
 	subject, err := bus.FeedSubject(r.Agent)
 	if err != nil || !f.interest(subject) {

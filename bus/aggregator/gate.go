@@ -10,9 +10,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// judged has the hooks of a plan say what they think, up to the gate that refuses
-// the call, if there is one.
+// judged is what the hooks of a plan say, unless the agent was frozen meanwhile.
 func (a *Aggregator) judged(act *active, plan *dispatch.Plan, req *dispatch.Request) schema.Verdict {
+	v := a.gated(act, plan, req)
+	a.overtaken(act, &req.Routing, &v)
+	return v
+}
+
+// gated has the hooks of a plan say what they think, up to the gate that refuses
+// the call, if there is one.
+func (a *Aggregator) gated(act *active, plan *dispatch.Plan, req *dispatch.Request) schema.Verdict {
 	if len(plan.Gates) > 0 {
 		r := refusing{round: a.round(req.Agent)}
 		for _, r.gate = range plan.Gates {

@@ -32,6 +32,8 @@ type metrics struct {
 	shadow     prometheus.Counter
 	malformed  prometheus.Counter
 	dropped    prometheus.Counter
+	frozen     *prometheus.GaugeVec   // scope
+	refusals   *prometheus.CounterVec // when
 	inFlight   prometheus.Gauge
 	config     prometheus.Gauge
 
@@ -101,11 +103,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		shadow:     counter("shadow_dropped_total", "Shadow hooks that did not run because too many were under way, or their pool was half full.").WithLabelValues(),
 		malformed:  counter("malformed_total", "Events that could not be judged as they were.").WithLabelValues(),
 		dropped:    counter("feed_dropped_total", "Feed records that were dropped because the feed was full.").WithLabelValues(),
+		refusals:   counter("freeze_refusals_total", "Tool calls that were refused because their agent is frozen: when they were asked about, or under way.", "when"),
 		inFlight:   gauge("in_flight", "Events under way in this aggregator."),
 		config:     gauge("config_version", "The active version of the configuration; 0: none."),
 		events:     make(map[schema.EventType]*eventMetrics),
 		byHook:     make(map[string]*hookMetrics),
 	}
+	m.startFrozen()
 	for _, d := range unjudgedDecisions() {
 		m.unjudged.WithLabelValues(d)
 	}
@@ -124,7 +128,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.requests, m.duration, m.queue, m.hooks, m.outcomes, m.failOpen, m.failClosed,
-			m.batches, m.reruns, m.conditions, m.would, m.rewrites, m.unjudged, m.histories, m.shed, m.shadow, m.malformed, m.dropped, m.inFlight, m.config)
+			m.batches, m.reruns, m.conditions, m.would, m.rewrites, m.unjudged, m.histories, m.shed, m.shadow, m.malformed, m.dropped, m.frozen, m.refusals, m.inFlight, m.config)
 	}
 	return m
 }

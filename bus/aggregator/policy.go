@@ -14,6 +14,7 @@ import (
 type policies struct {
 	mu     sync.Mutex // guards what follows, and is held while one is made
 	of     *active
+	frozen *frozen
 	signer *guard.Signer
 	made   schema.PolicyAnswer
 }
@@ -36,18 +37,18 @@ func (a *Aggregator) policy(ctx context.Context, agent string, req *schema.Polic
 	if act == nil {
 		return nil, unavailable("there is no configuration yet")
 	}
-	answer, signer, err := a.policies.get(ctx, a, act)
+	answer, signer, err := a.policies.get(ctx, a, act, a.frozen.Load())
 	if err == nil && req.Nonce != "" {
 		signer.Freshen(&answer, req.Nonce)
 	}
 	return &answer, err
 }
 
-// get is the policy of a version, and who signs it.
-func (p *policies) get(ctx context.Context, a *Aggregator, act *active) (schema.PolicyAnswer, *guard.Signer, error) {
+// get is the policy of a version with what is frozen, and who signs it.
+func (p *policies) get(ctx context.Context, a *Aggregator, act *active, f *frozen) (schema.PolicyAnswer, *guard.Signer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.of == act {
+	if p.of == act && p.frozen == f {
 		return p.made, p.signer, nil
 	}
 	if a.opt.Configs == nil {
@@ -65,13 +66,17 @@ func (p *policies) get(ctx context.Context, a *Aggregator, act *active) (schema.
 	if cfg.Fabric == "" {
 		cfg.Fabric = a.opt.Fabric
 	}
-	policy, document, err := guard.Document(&cfg)
+	var z guard.Frozen
+	if f != nil {
+		z = guard.Frozen{Version: f.Version, Freezes: f.Freezes, Terminal: act.terminalTools}
+	}
+	policy, document, err := guard.DocumentFrozen(&cfg, z)
 	if err != nil {
 		return schema.PolicyAnswer{}, nil, fmt.Errorf("config version %d: %w", cfg.Version, err)
 	}
 	if policy.Coarse {
 		a.opt.Logger.Warn("what fail-closed hooks guard is too much for shims to keep; while nobody answers them they refuse more than that", "version", cfg.Version)
 	}
-	p.of, p.signer, p.made = act, signer, signer.Sign(document)
+	p.of, p.frozen, p.signer, p.made = act, f, signer, signer.Sign(document)
 	return p.made, p.signer, nil
 }

@@ -90,6 +90,7 @@ func (a *Aggregator) shed(m *nats.Msg, act *active, s *shed) {
 	s.req.Shed, s.req.Mute = overloaded, true
 	v := a.judged(act, s.plan, s.req)
 	a.remember(act, s.plan, s.req, s.acks, &v)
+	a.overtaken(act, &s.req.Routing, &v)
 	if len(v.ExecutedHooks) > 0 {
 		a.shedding.busy()
 	}

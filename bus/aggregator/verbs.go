@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/hookfabric/hookfabric/bus/state/freezes"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
@@ -62,7 +63,7 @@ func verbs() map[string]verb {
 func verbNames() []string {
 	return []string{schema.VerbInject, schema.VerbPending, schema.VerbWithdraw, schema.VerbAck, schema.VerbDrain,
 		schema.VerbFetch, schema.VerbAnswer, schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound,
-		schema.VerbPolicy, schema.VerbRecord, schema.VerbKeep}
+		schema.VerbPolicy, schema.VerbRecord, schema.VerbKeep, schema.VerbFreeze, schema.VerbThaw}
 }
 
 // reading reads a request before it is served.
@@ -140,15 +141,15 @@ func coded(err error) error {
 	}
 	code := schema.CodeInternal
 	switch {
-	case is(queue.ErrInvalid, rounds.ErrInvalid, sessions.ErrInvalid, objects.ErrTooLarge, objects.ErrInvalid):
+	case is(queue.ErrInvalid, rounds.ErrInvalid, freezes.ErrInvalid, freezes.ErrFull, sessions.ErrInvalid, objects.ErrTooLarge, objects.ErrInvalid):
 		code = schema.CodeBadRequest
-	case is(queue.ErrNotFound, rounds.ErrNone, objects.ErrNotFound):
+	case is(queue.ErrNotFound, rounds.ErrNone, freezes.ErrNotFrozen, objects.ErrNotFound):
 		code = schema.CodeNotFound
 	case is(sessions.ErrTaken):
 		code = schema.CodeConflict
 	case is(queue.ErrTooOld):
 		code = schema.CodeTooOld
-	case is(queue.ErrFull, queue.ErrUnavailable, rounds.ErrUnavailable, sessions.ErrUnavailable, objects.ErrUnavailable, objects.ErrFull, unjudged.ErrUnavailable,
+	case is(queue.ErrFull, queue.ErrUnavailable, rounds.ErrUnavailable, freezes.ErrUnavailable, sessions.ErrUnavailable, objects.ErrUnavailable, objects.ErrFull, unjudged.ErrUnavailable,
 		context.DeadlineExceeded, context.Canceled):
 		code = schema.CodeUnavailable
 	}

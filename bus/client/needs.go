@@ -58,16 +58,31 @@ func (c *Client) Guard(e *schema.Event) *schema.PolicyHook {
 	return c.needs.known.rules.Guard(guard.Call{Agent: e.AgentID, Event: e.HookType, Tool: e.ToolName})
 }
 
+// Frozen is the freeze of which is known, as of [Client.Guard], that it refuses an
+// event, and the tools that pass it; nil: none is known.
+func (c *Client) Frozen(e *schema.Event) (z *schema.Freeze, terminal []string) {
+	c.needs.mu.Lock()
+	defer c.needs.mu.Unlock()
+	k := c.needs.known
+	if k == nil {
+		return nil, nil
+	}
+	return k.freezes.Refuses(guard.Call{Agent: e.AgentID, Event: e.HookType, Tool: e.ToolName}, k.terminal), k.terminal
+}
+
 // known is what a policy says.
 type known struct {
 	origin
-	rules *guard.Rules
+	rules    *guard.Rules
+	freezes  *guard.Freezes
+	terminal []string
 }
 
 // origin is where a verdict or a policy came from.
 type origin struct {
 	fabric  string
 	version uint64
+	freeze  uint64
 }
 
 // needs are what a client knows of the fabric's policy. The zero needs know nothing.
@@ -94,7 +109,7 @@ func (n *needs) heard(c *Client, v *schema.Verdict) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.seen = origin{v.Fabric, v.ConfigVersion}
+	n.seen = origin{v.Fabric, v.ConfigVersion, v.FreezeVersion}
 	if n.known != nil && n.stale() {
 		n.ask(c)
 	}
@@ -189,5 +204,9 @@ func (n *needs) open(answer *schema.PolicyAnswer) (*known, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the policy of config version %d can not be used: %w", p.ConfigVersion, err)
 	}
-	return &known{origin{p.Fabric, p.ConfigVersion}, rules}, nil
+	freezes, err := guard.CompileFreezes(p.Freezes)
+	if err != nil {
+		return nil, fmt.Errorf("the policy of config version %d can not be used: %w", p.ConfigVersion, err)
+	}
+	return &known{origin{p.Fabric, p.ConfigVersion, p.FreezeVersion}, rules, freezes, p.Terminal}, nil
 }

@@ -20,6 +20,8 @@ const (
 	renewEvery = 3 * time.Second
 	// renewFor bounds one renewal.
 	renewFor = 4 * time.Second
+	// alsoFor bounds what is confirmed beside the configuration.
+	alsoFor = time.Second
 	// renewAgain is how soon it is renewed again when that did not work, and
 	// renewSoon how soon when somebody waits for it.
 	renewAgain = 500 * time.Millisecond
@@ -47,9 +49,10 @@ type Lease struct {
 	// unstored: the last write of the lease did not work.
 	unstored atomic.Bool
 
-	mu    sync.Mutex    // guards node and round
+	mu    sync.Mutex    // guards what follows
 	node  Node          // what is to be said
 	round chan struct{} // closed when the renewal that is on or comes next is over
+	also  []func(context.Context) error
 }
 
 // Lease takes a lease for a broker and keeps it until [Lease.Close]. Somebody
@@ -78,6 +81,26 @@ func (l *Lease) Report(active uint64, candidate *schema.Candidate) {
 	if !same {
 		l.poke()
 	}
+}
+
+// Froze says at once which version of what is frozen the broker goes by.
+func (l *Lease) Froze(version uint64) {
+	l.mu.Lock()
+	same := l.node.Freeze == version
+	l.node.Freeze = version
+	l.mu.Unlock()
+	if !same {
+		l.poke()
+	}
+}
+
+// Also has each renewal confirm something else after the configuration, so that a
+// broker that was cut off knows it before it answers again. Where that can not be had
+// soon, the broker goes on with what it knows.
+func (l *Lease) Also(confirm func(context.Context) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.also = append(l.also, confirm)
 }
 
 // freshness is an end by both clocks of the machine: the steady one stands
@@ -178,7 +201,7 @@ func (l *Lease) renew(ctx context.Context) error {
 	if _, answered := errors.AsType[*jetstream.APIError](said); said != nil && !answered {
 		return said
 	}
-	if err := l.configs.Confirm(ctx); err != nil {
+	if err := l.confirm(ctx); err != nil {
 		return errors.Join(said, err)
 	}
 	if said != nil {
@@ -186,6 +209,24 @@ func (l *Lease) renew(ctx context.Context) error {
 		return said
 	}
 	l.extend(start.Add(freshFor))
+	return nil
+}
+
+// confirm reads from the leaders what the broker must know.
+func (l *Lease) confirm(ctx context.Context) error {
+	l.mu.Lock()
+	also := l.also
+	l.mu.Unlock()
+	if err := l.configs.Confirm(ctx); err != nil {
+		return err
+	}
+	for _, confirm := range also {
+		ctx, cancel := context.WithTimeout(ctx, alsoFor)
+		if err := confirm(ctx); err != nil {
+			l.configs.log.Warn("going on with what is known", "error", err)
+		}
+		cancel()
+	}
 	return nil
 }
 

@@ -34,6 +34,8 @@ type Node struct {
 	Active uint64 `json:"active"`
 	// Candidate is what it says of the proposed version; nil: nothing yet.
 	Candidate *schema.Candidate `json:"candidate,omitzero"`
+	// Freeze is the version of what is frozen that it goes by.
+	Freeze uint64 `json:"freeze,omitzero"`
 }
 
 // nodeKey is the key of a broker's lease.

@@ -55,7 +55,11 @@ type Fabric struct {
 	// the hooks of its policy, which Signer signs; nil: the fabric has no policy.
 	Version uint64
 	Guards  []schema.PolicyHook
-	Signer  *guard.Signer
+	// FreezeVersion is the version of what is frozen that verdicts name, and Freezes are
+	// those of the policy. They refuse nothing here.
+	FreezeVersion uint64
+	Freezes       []schema.Freeze
+	Signer        *guard.Signer
 	// Answer is asked about each control request before it is served; true: it
 	// was answered, or its answer is to be lost. nil: all are served.
 	Answer func(verb string, m *nats.Msg) bool
@@ -135,7 +139,7 @@ func (f *Fabric) Judge(q bus.EventRequest) *schema.Verdict {
 	f.Lock()
 	defer f.Unlock()
 	f.Asked = append(f.Asked, q)
-	v := &schema.Verdict{Decision: schema.Continue, Fabric: f.ID, ConfigVersion: f.Version, Workspaces: f.Workspaces, Restart: f.Restart}
+	v := &schema.Verdict{Decision: schema.Continue, Fabric: f.ID, ConfigVersion: f.Version, FreezeVersion: f.FreezeVersion, Workspaces: f.Workspaces, Restart: f.Restart}
 	if !f.Deaf {
 		f.done(q.Acks)
 	}

@@ -20,7 +20,11 @@ func Signer(of byte) *guard.Signer {
 
 // Policy is the answer to the question for the policy. The caller holds the lock.
 func (f *Fabric) Policy(nonce string) (*schema.PolicyAnswer, error) {
-	document, err := schema.Marshal(&schema.Policy{Fabric: f.ID, ConfigVersion: f.Version, Hooks: f.Guards})
+	p := schema.Policy{Fabric: f.ID, ConfigVersion: f.Version, Hooks: f.Guards, FreezeVersion: f.FreezeVersion, Freezes: f.Freezes}
+	if len(f.Freezes) > 0 {
+		p.Terminal = schema.TerminalTools()
+	}
+	document, err := schema.Marshal(&p)
 	if err != nil {
 		return nil, err
 	}

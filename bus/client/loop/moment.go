@@ -314,6 +314,10 @@ func readMessage(old schema.Message, data jsontext.Value) (schema.Message, error
 // guard nobody may allow in its place.
 func (m *moment) unjudged(err error) *schema.Verdict {
 	v := &schema.Verdict{HookErrors: []string{fmt.Sprintf("nobody judged: %v", err)}}
+	if z, terminal := m.run.loop.opt.Fabric.Frozen(&m.event); z != nil {
+		v.Decision, v.Frozen, v.Reason = m.event.HookType.Blocking(), true, z.Refusal(m.event.ToolName, terminal)
+		return v
+	}
 	why := "the agent does nothing unjudged"
 	if m.run.loop.opt.Unreachable == Allow {
 		h := m.run.loop.opt.Fabric.Guard(&m.event)

@@ -31,6 +31,9 @@ type policy struct {
 	kept   *kept.Policy // nil: nothing that can be used is
 	faulty error        // why not, where something is there
 	rules  map[schema.EventType]*guard.Rules
+	// frozen are the freezes of the policy of, the last one that was looked at.
+	frozen *guard.Freezes
+	of     *kept.Policy
 	// seen is what a verdict came from last.
 	seen origin
 }
@@ -39,6 +42,7 @@ type policy struct {
 type origin struct {
 	fabric  string
 	version uint64
+	freeze  uint64 // the version of what is frozen
 }
 
 // load reads what is kept, once. The caller holds the lock.
@@ -123,6 +127,8 @@ type ruling struct {
 	// policy is what is known; nil: nothing, and faulty is why, if something is there.
 	policy *kept.Policy
 	faulty error
+	// freeze refuses the call, whatever guards it; nil: none does.
+	freeze *schema.Freeze
 	// guard is the hook that guards the call; nil: none does.
 	guard *schema.PolicyHook
 }
@@ -144,8 +150,34 @@ func (p *policy) rule(e *schema.Event) ruling {
 	if rules := p.about(e.HookType); rules != nil {
 		r.guard = rules.Guard(callOf(e))
 	}
+	r.freeze = p.freezes().Refuses(callOf(e), p.terminal())
 	r.policy, r.faulty = p.kept, p.faulty
 	return r
+}
+
+// freezes are those of what is kept; nil: nobody is frozen.
+func (p *policy) freezes() *guard.Freezes {
+	switch {
+	case p.kept == nil:
+		return nil
+	case p.of == p.kept:
+		return p.frozen
+	}
+	frozen, err := guard.CompileFreezes(p.kept.Freezes)
+	if err != nil {
+		p.kept, p.faulty = nil, fmt.Errorf("the policy of config version %d can not be used: %w", p.kept.ConfigVersion, err)
+		return nil
+	}
+	p.frozen, p.of = frozen, p.kept
+	return frozen
+}
+
+// terminal are the tools that pass a freeze.
+func (p *policy) terminal() []string {
+	if p.kept == nil {
+		return nil
+	}
+	return p.kept.Terminal
 }
 
 // heard takes in where a verdict came from, and reports whether the policy is to
@@ -155,13 +187,14 @@ func (p *policy) heard(v *schema.Verdict) bool {
 	defer p.mu.Unlock()
 	p.load()
 	if v.Fabric != "" {
-		p.seen = origin{v.Fabric, v.ConfigVersion}
+		p.seen = origin{v.Fabric, v.ConfigVersion, v.FreezeVersion}
 	}
 	return p.stale()
 }
 
 func (p *policy) stale() bool {
-	return p.seen.fabric != "" && (p.kept == nil || !p.noted || p.fabric != p.seen.fabric || p.kept.ConfigVersion != p.seen.version)
+	return p.seen.fabric != "" && (p.kept == nil || !p.noted || p.fabric != p.seen.fabric ||
+		p.kept.ConfigVersion != p.seen.version || p.kept.FreezeVersion != p.seen.freeze)
 }
 
 // firstFor bounds how long a first verdict waits for the policy.
@@ -199,7 +232,7 @@ func (p *policy) fetch(ctx context.Context, line *client.Client) error {
 	if err != nil {
 		return err
 	}
-	k, err := p.state.Accept(kept.Offer{Fabric: seen.fabric, URLs: p.places, Answer: answer, Nonce: nonce})
+	k, err := p.state.Accept(kept.Offer{Fabric: seen.fabric, URLs: p.places, Answer: answer, Nonce: nonce, Freeze: seen.freeze})
 	if k == nil {
 		return fmt.Errorf("the policy of the fabric %s is not taken over, and the one before stays: %w", seen.fabric, err)
 	}
@@ -207,7 +240,7 @@ func (p *policy) fetch(ctx context.Context, line *client.Client) error {
 	defer p.mu.Unlock()
 	p.fabric, p.noted, p.kept, p.faulty, p.rules = seen.fabric, true, k, nil, nil
 	if p.seen.fabric == seen.fabric {
-		p.seen.version = k.ConfigVersion // a verdict of a version that is not active any more asks for nothing
+		p.seen.version, p.seen.freeze = k.ConfigVersion, k.FreezeVersion // a verdict of a version that is not active any more asks for nothing
 	}
 	if err != nil {
 		return fmt.Errorf("the policy of the fabric %s can not be kept for the next shim: %w", seen.fabric, err)
@@ -219,7 +252,7 @@ func (p *policy) fetch(ctx context.Context, line *client.Client) error {
 // to be said, unlike one that did not come in time.
 func refused(err error) bool {
 	_, said := errors.AsType[*schema.ControlError](err)
-	return !said && !errors.Is(err, client.ErrUnanswered) && !errors.Is(err, client.ErrUnreachable)
+	return !said && !errors.Is(err, kept.ErrBehind) && !errors.Is(err, client.ErrUnanswered) && !errors.Is(err, client.ErrUnreachable)
 }
 
 // decide is the verdict on a call that nobody judged, by what it was decided, and
@@ -228,6 +261,11 @@ func (r *ruling) decide(q *Question, cause error) (v *schema.Verdict, by, also s
 	v = &schema.Verdict{EventID: q.Event.EventID, HookErrors: []string{cause.Error()}}
 	blocking := q.Event.HookType.Blocking()
 	switch {
+	case r.freeze != nil:
+		v.Decision, v.Frozen = blocking, true
+		v.Reason = fmt.Sprintf("%s\nWhether they were thawed since %s can not be found out: %s. %s Cause: %v", r.freeze.Refusal(q.Event.ToolName, r.policy.Terminal),
+			r.policy.Since.UTC().Format(time.RFC3339), unreached(cause), remedy, cause)
+		return v, fmt.Sprintf("%s were frozen when the fabric was heard of last", r.freeze.Whose()), ""
 	case r.guard != nil:
 		known := fmt.Sprintf("policy of config version %d, known since %s", r.policy.ConfigVersion, r.policy.Since.UTC().Format(time.RFC3339))
 		reason := fmt.Sprintf("%s, and the fail-closed hook %s guards this call (%s). %s Cause: %v", unreached(cause), r.guard.Hook, known, remedy, cause)

@@ -36,6 +36,9 @@ var (
 	// ErrOlder says that it is of an older version than the one that is kept, and
 	// that nobody vouches for it.
 	ErrOlder = errors.New("the policy is older than the one that is kept, and is not signed as the one that is active now")
+	// ErrBehind says that whoever answered has not heard yet of the last freeze or thaw,
+	// of which a verdict told.
+	ErrBehind = errors.New("the policy is from before the last freeze or thaw")
 	// ErrOtherFabric says that it is another fabric's.
 	ErrOtherFabric = errors.New("the policy is another fabric's")
 )
@@ -157,6 +160,8 @@ type Offer struct {
 	Answer *schema.PolicyAnswer
 	// Nonce is what was sent with the question.
 	Nonce string
+	// Freeze is the version of what is frozen that a verdict told last.
+	Freeze uint64
 }
 
 // Accept keeps a policy and notes who was reached. The key of the first is the
@@ -222,6 +227,10 @@ func (f Folder) believe(dir string, o *Offer) (*Policy, error) {
 		return nil, err
 	case before != nil && p.ConfigVersion < before.ConfigVersion && !guard.Fresh(o.Answer, o.Nonce):
 		return nil, fmt.Errorf("%w: it is of version %d, and %d is kept", ErrOlder, p.ConfigVersion, before.ConfigVersion)
+	case before != nil && p.FreezeVersion < before.FreezeVersion && !guard.Fresh(o.Answer, o.Nonce):
+		return nil, fmt.Errorf("%w: its freezes are of version %d, and %d is kept", ErrOlder, p.FreezeVersion, before.FreezeVersion)
+	case p.FreezeVersion < o.Freeze:
+		return nil, fmt.Errorf("%w: its freezes are of version %d, and %d was heard of", ErrBehind, p.FreezeVersion, o.Freeze)
 	}
 	since := time.Now()
 	if before != nil && same(dir, o) {

@@ -290,6 +290,7 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 	opt := aggregator.Options{
 		Events: b.events, Work: b.work, Fabric: b.configs.FabricID(),
 		Node: b.name, Configs: b.configs, Trouble: b.trouble,
+		Freezes: b.memory.freezes, Froze: b.lease.Froze,
 		Conditions: compiler.Compile, Memory: b.memory.use(), Stages: stage, Ledger: b.memory.ledger,
 		Registerer: b.reg, Logger: b.log,
 	}

@@ -46,7 +46,7 @@ func root() *cobra.Command {
 		serveFlags(c, opt)
 	}
 	cmd.AddCommand(sub, checkCommand(), applyCommand(), configCommand(), statusCommand(),
-		injectCommand(), pendingCommand(), withdrawCommand(), answerCommand(), roundCommand(), versionCommand())
+		injectCommand(), pendingCommand(), withdrawCommand(), answerCommand(), roundCommand(), freezeCommand(), thawCommand(), versionCommand())
 	return cmd
 }
 

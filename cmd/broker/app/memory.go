@@ -9,6 +9,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/builtin"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/state/freezes"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
@@ -26,6 +27,7 @@ type memory struct {
 	sessions *sessions.Sessions
 	queue    *queue.Queue
 	unjudged *unjudged.Calls
+	freezes  *freezes.Freezes
 	// histories are parts of conversations; nil: there was no room for them.
 	histories *objects.Objects
 }
@@ -44,7 +46,7 @@ func (b *Broker) openMemory(ctx context.Context) error {
 	for _, part := range []struct {
 		name string
 		open func(context.Context, jetstream.JetStream) (func(context.Context) error, error)
-	}{{"objects", b.openObjects}, {"rounds", b.openRounds}, {"sessions", b.openSessions}, {"unjudged calls", b.openUnjudged}, {"queue", b.openQueue}, {"histories", b.openHistories}} {
+	}{{"objects", b.openObjects}, {"rounds", b.openRounds}, {"sessions", b.openSessions}, {"unjudged calls", b.openUnjudged}, {"queue", b.openQueue}, {"freezes", b.openFreezes}, {"histories", b.openHistories}} {
 		stop, err := part.open(ctx, js)
 		if err != nil {
 			return err
@@ -90,6 +92,16 @@ func (b *Broker) openUnjudged(ctx context.Context, js jetstream.JetStream) (stop
 	return func(context.Context) error { return nil }, err
 }
 
+// openFreezes makes this broker know what is frozen, and look at each renewal of its
+// lease whether it missed something.
+func (b *Broker) openFreezes(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
+	if b.memory.freezes, err = freezes.Open(ctx, js, freezes.Options{Logger: b.log}); err != nil {
+		return nil, err
+	}
+	b.lease.Also(b.memory.freezes.Confirm)
+	return func(context.Context) error { b.memory.freezes.Close(); return nil }, nil
+}
+
 func (b *Broker) openQueue(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
 	m := &b.memory
 	m.queue, err = queue.Open(ctx, js, queue.Options{Room: b.room(), Finish: m.finish, Watch: m.ledger.Queue(), Logger: b.log})
@@ -126,12 +138,12 @@ func (m *memory) ready() error {
 	if err := m.queue.Ready(); err != nil {
 		return err
 	}
-	return m.rounds.Ready()
+	return errors.Join(m.rounds.Ready(), m.freezes.Ready())
 }
 
 // unstored is why something of it was not stored last; nil: all of it was.
 func (m *memory) unstored() error {
-	return errors.Join(m.queue.Unstored(), m.rounds.Unstored(), m.sessions.Unstored(), m.objects.Unstored(), m.unjudged.Unstored())
+	return errors.Join(m.queue.Unstored(), m.rounds.Unstored(), m.sessions.Unstored(), m.objects.Unstored(), m.unjudged.Unstored(), m.freezes.Unstored())
 }
 
 // anew forgets what was not stored before the server was mended.
@@ -141,6 +153,7 @@ func (m *memory) anew() {
 	m.sessions.Anew()
 	m.objects.Anew()
 	m.unjudged.Anew()
+	m.freezes.Anew()
 }
 
 // use is the memory as the aggregator uses it.

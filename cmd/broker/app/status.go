@@ -81,8 +81,9 @@ func printStatus(w io.Writer, st *schema.FabricStatus) error {
 	fmt.Fprintf(w, "fabric   %s, %s\nrelease  %s\nconfig   version %d, %d hooks\ncalls    %d under way\n",
 		st.Fabric, ready, st.Version, st.ConfigVersion, st.Hooks, st.InFlight)
 	printMemory(w, st)
+	printFrozen(w, st.Frozen)
 	for _, b := range st.Brokers {
-		fmt.Fprintf(w, "broker   %s, version %d%s\n", b.Broker, b.ConfigVersion, candidateState(b.Candidate))
+		fmt.Fprintf(w, "broker   %s, version %d%s%s\n", b.Broker, b.ConfigVersion, candidateState(b.Candidate), freezeState(&b, st))
 	}
 	for _, name := range slices.Sorted(maps.Keys(st.LoadErrors)) {
 		fmt.Fprintf(w, "DENIED   hook %q can not be loaded: %s\n", name, st.LoadErrors[name])
@@ -130,6 +131,16 @@ func candidateState(c *schema.Candidate) string {
 		return fmt.Sprintf("; of version %d it can not load %d handlers", c.Version, len(c.LoadErrors))
 	}
 	return fmt.Sprintf("; version %d is loaded", c.Version)
+}
+
+// freezeState says that a broker goes by older freezes than another one.
+func freezeState(b *schema.BrokerStatus, st *schema.FabricStatus) string {
+	for _, other := range st.Brokers {
+		if other.FreezeVersion > b.FreezeVersion {
+			return "; it DOES NOT GO BY the newest freeze or thaw yet"
+		}
+	}
+	return ""
 }
 
 // newestOf lists the newest versions of a worker, and how many more there are.

@@ -1,0 +1,166 @@
+package aggregator
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/bus/state/freezes"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/guard"
+)
+
+// An operator may freeze agents: every call of a tool is refused then, but of those that
+// only end a round. A freeze is no hook. It comes before all of them, whatever the
+// configuration says, and nothing that fails lets a call pass it. Calls that are under way
+// when it comes are refused when they would be answered. Other events are not touched:
+// an agent that can use no tool may still come to an end.
+
+// Freezes is what is used of a [freezes.Freezes].
+type Freezes interface {
+	// Use hears what is frozen, at once and whenever it changes.
+	Use(use func(*freezes.State))
+	Now() *freezes.State
+	Freeze(ctx context.Context, z schema.Freeze) (freezes.Change, error)
+	Thaw(ctx context.Context, agents string) (freezes.Change, error)
+}
+
+// frozen is what is frozen, in the form in which calls are refused by it.
+type frozen struct {
+	*freezes.State
+
+	refuse *guard.Freezes // nil: nothing is
+	// nothing is the encoded verdict of a call that no hook matches, with the version
+	// of what is frozen; nil: nobody needed it yet.
+	nothing atomic.Pointer[emptied]
+}
+
+// emptied is an empty verdict of a configuration.
+type emptied struct {
+	of   *active
+	data []byte
+}
+
+// froze takes over what is frozen from now on.
+func (a *Aggregator) froze(s *freezes.State) {
+	before := a.frozen.Load()
+	if before == nil && s.Version == 0 {
+		return // nothing ever was
+	}
+	refuse, err := guard.CompileFreezes(s.Freezes)
+	if err != nil {
+		a.opt.Logger.Error("what is frozen can not be used; what was known stays", "version", s.Version, "error", err)
+		return
+	}
+	a.frozen.Store(&frozen{State: s, refuse: refuse})
+	a.metrics.froze(s.Freezes)
+	a.tellFrozen(before, s)
+	if a.opt.Froze != nil {
+		a.opt.Froze(s.Version)
+	}
+}
+
+// tellFrozen logs what was frozen and what was thawed.
+func (a *Aggregator) tellFrozen(before *frozen, s *freezes.State) {
+	var old []schema.Freeze
+	if before != nil {
+		old = before.Freezes
+	}
+	among := func(all []schema.Freeze, z schema.Freeze) bool {
+		return slices.ContainsFunc(all, func(o schema.Freeze) bool { return o.Agents == z.Agents && o.Since.Equal(z.Since) })
+	}
+	for _, z := range s.Freezes {
+		if !among(old, z) {
+			a.opt.Logger.Warn("tool calls are frozen", "agents", z.Agents, "by", z.By, "reason", z.Reason, "since", z.Since)
+		}
+	}
+	for _, z := range old {
+		if !among(s.Freezes, z) {
+			a.opt.Logger.Warn("tool calls are not frozen any more", "agents", z.Agents, "since", z.Since)
+		}
+	}
+}
+
+// frozenBy is the freeze that refuses a call; nil: none does. It is asked at every
+// event: while nothing is frozen it costs one load.
+func (a *Aggregator) frozenBy(act *active, r *schema.Routing) *schema.Freeze {
+	f := a.frozen.Load()
+	if f == nil || f.refuse == nil {
+		return nil
+	}
+	return f.refuse.Refuses(guard.Call{Agent: r.Agent, Event: r.Event, Tool: r.Tool}, act.terminalTools)
+}
+
+// refusesFrozen answers a call whose agent is frozen, and reports whether it is. What
+// the event acknowledges counts all the same.
+func (a *Aggregator) refusesFrozen(act *active, req *bus.EventRequest, e arrival) bool {
+	z := a.frozenBy(act, &req.Routing)
+	if z == nil {
+		return false
+	}
+	a.beats.end(e.beat)
+	v := schema.Verdict{Decision: schema.Deny, Reason: z.Refusal(req.Tool, act.terminalTools), Frozen: true}
+	a.metrics.refusedFrozen(frozenAsked)
+	asked := &dispatch.Request{
+		Routing: req.Routing, Attempt: req.Attempt, Deadline: e.at.Add(req.Left), Body: req.Body,
+	}
+	a.remember(act, act.Plan(req.Agent, req.Event, req.Tool), asked, req.Acks, &v)
+	a.answer(e.msg, act, &req.Routing, &v, e.at)
+	return true
+}
+
+// overtaken refuses a call whose agent was frozen while it was judged, unless it does
+// not pass anyway. What waits for the agent and was taken along comes again.
+func (a *Aggregator) overtaken(act *active, r *schema.Routing, v *schema.Verdict) {
+	z := a.frozenBy(act, r)
+	if z == nil || r.Event.Terminal(v.Decision) {
+		return
+	}
+	a.metrics.refusedFrozen(frozenUnderWay)
+	*v = schema.Verdict{
+		Decision: schema.Deny, Reason: z.Refusal(r.Tool, act.terminalTools), Frozen: true,
+		ExecutedHooks: v.ExecutedHooks, HookErrors: v.HookErrors, Acked: v.Acked, Terminate: v.Terminate,
+	}
+}
+
+// nothing is the encoded verdict of a call that no hook matches.
+func (a *Aggregator) nothing(act *active) []byte {
+	f := a.frozen.Load()
+	if f == nil {
+		return act.nothing
+	}
+	if n := f.nothing.Load(); n != nil && n.of == act {
+		return n.data
+	}
+	v := a.finish(&schema.Verdict{}, &act.Config)
+	v.FreezeVersion = f.Version
+	data, err := schema.Marshal(v)
+	if err != nil {
+		a.opt.Logger.Error("the empty verdict could not be encoded", "error", err)
+		return act.nothing
+	}
+	f.nothing.Store(&emptied{act, data})
+	return data
+}
+
+// terminalTools are the tools that pass a freeze: those that the gates of a
+// configuration let pass, whoever's they are, or else the usual ones.
+func terminalTools(stages []staged) (all []string) {
+	for i := range stages {
+		t, ok := stages[i].gate.(Terminator)
+		if !ok {
+			continue
+		}
+		for _, tool := range t.Terminal() {
+			if !slices.Contains(all, tool) {
+				all = append(all, tool)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return schema.TerminalTools()
+	}
+	return all
+}

@@ -1,0 +1,46 @@
+package aggregator
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Whom freezes are about, as the gauge tells it.
+const (
+	frozenAll    = "all"    // everybody: 1 or 0
+	frozenAgents = "agents" // some agents: how many freezes stand
+)
+
+// When a call was refused because of a freeze.
+const (
+	frozenAsked    = "asked"
+	frozenUnderWay = "under_way"
+)
+
+// startFrozen makes the series about freezes, all at zero.
+func (m *metrics) startFrozen() {
+	m.frozen = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "hookfabric", Name: "frozen",
+		Help: "Freezes that stand, by whom they are about: all agents (1 or 0), or some."}, []string{"scope"})
+	for _, when := range []string{frozenAsked, frozenUnderWay} {
+		m.refusals.WithLabelValues(when)
+	}
+	m.froze(nil)
+}
+
+// froze shows how many freezes stand.
+func (m *metrics) froze(all []schema.Freeze) {
+	everybody, some := 0, 0
+	for i := range all {
+		if all[i].Agents == schema.AllAgents {
+			everybody++
+		} else {
+			some++
+		}
+	}
+	m.frozen.WithLabelValues(frozenAll).Set(float64(everybody))
+	m.frozen.WithLabelValues(frozenAgents).Set(float64(some))
+}
+
+// refusedFrozen counts a call that a freeze refused.
+func (m *metrics) refusedFrozen(when string) { m.refusals.WithLabelValues(when).Inc() }

@@ -1,0 +1,145 @@
+package aggregator
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/bus/state/freezes"
+	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// freezeTime is how long a request waits until every broker goes by what it asked
+	// for, unless it says otherwise: longer than the lease of a broker that died.
+	freezeTime = 20 * time.Second
+	// maxFreezeTime is how long it may wait at most.
+	maxFreezeTime = 5 * time.Minute
+	// maxFreezing bounds such requests under way. They have slots of their own: no other
+	// request may keep one from being served.
+	maxFreezing = 64
+)
+
+// freezing answers a request to freeze agents, or to thaw them.
+func (a *Aggregator) freezing(verb, agent string, r micro.Request) (any, error) {
+	var req schema.FreezeRequest
+	if err := readRequest(r, &req); err != nil {
+		return nil, err
+	}
+	switch {
+	case agent != "":
+		return nil, badRequest("the request names whom it is about; ask on hook.v1.ctl.%s._", verb)
+	case a.opt.Freezes == nil:
+		return nil, unavailable("this broker can freeze nobody")
+	case req.Within < 0 || req.Within.Std() > maxFreezeTime:
+		return nil, badRequest("within is %s; at most %s are possible", req.Within, maxFreezeTime)
+	case verb == schema.VerbFreeze && req.Agents == "":
+		return a.listFrozen(), nil
+	}
+	if err := a.notLate(); err != nil {
+		return nil, err
+	}
+	select {
+	case a.freezes <- struct{}{}:
+	default:
+		return nil, unavailable("too many requests to freeze or thaw are under way already; try again")
+	}
+	return memorising(func(ctx context.Context) (any, error) {
+		defer func() { <-a.freezes }()
+		answer, err := a.Freeze(ctx, verb, &req)
+		return answer, coded(err)
+	}), nil
+}
+
+func (a *Aggregator) listFrozen() *schema.FreezeAnswer {
+	s := a.opt.Freezes.Now()
+	return &schema.FreezeAnswer{Frozen: some(s.Freezes), Version: s.Version}
+}
+
+// some is a list that is there, also when nothing is in it.
+func some(all []schema.Freeze) []schema.Freeze {
+	if all == nil {
+		return []schema.Freeze{}
+	}
+	return all
+}
+
+// Freeze freezes agents, or thaws them, and waits until every broker goes by it.
+func (a *Aggregator) Freeze(ctx context.Context, verb string, req *schema.FreezeRequest) (*schema.FreezeAnswer, error) {
+	began := time.Now()
+	within := req.Within.Std()
+	if within == 0 {
+		within = freezeTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var change freezes.Change
+	var err error
+	if verb == schema.VerbThaw {
+		change, err = a.opt.Freezes.Thaw(ctx, req.Agents)
+	} else {
+		change, err = a.opt.Freezes.Freeze(ctx, schema.Freeze{Agents: req.Agents, Reason: req.Reason, By: req.By})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if change.Changed {
+		a.changed(verb, req, &change)
+	}
+	answer := &schema.FreezeAnswer{
+		Changed: change.Changed, Freeze: &change.Freeze, Frozen: some(change.State.Freezes), Version: change.State.Version,
+	}
+	a.confirmed(ctx, answer)
+	answer.Took = schema.Duration(time.Since(began))
+	return answer, nil
+}
+
+// changed tells who froze or thawed what, and why.
+func (a *Aggregator) changed(verb string, req *schema.FreezeRequest, c *freezes.Change) {
+	done := &schema.FreezeChange{Action: verb, Agents: c.Freeze.Agents, Reason: req.Reason, By: req.By, Version: c.State.Version}
+	if verb == schema.VerbThaw {
+		done.Since = c.Freeze.Since
+	}
+	a.opt.Logger.Warn("somebody froze or thawed agents here", "action", verb, "agents", done.Agents, "by", done.By, "reason", done.Reason)
+	a.feed.all(schema.FreezeRecord(done))
+}
+
+// confirmed waits until all brokers go by a version of what is frozen, or ctx ends, and
+// adds to the answer who does.
+func (a *Aggregator) confirmed(ctx context.Context, answer *schema.FreezeAnswer) {
+	answer.Confirmed = []string{a.opt.Node} // it went by it when it was stored
+	for a.opt.Configs != nil {
+		nodes, err := a.opt.Configs.Nodes(ctx)
+		switch {
+		case err == nil:
+			answer.Confirmed, answer.Missing = a.goBy(answer.Version, nodes)
+			answer.Trouble = ""
+		case ctx.Err() == nil || len(answer.Missing) == 0:
+			answer.Trouble = err.Error()
+		}
+		if err == nil && len(answer.Missing) == 0 || kv.Rest(ctx, lookEvery) != nil {
+			return
+		}
+	}
+}
+
+// goBy sorts the brokers by whether they say that they go by a version. This one does,
+// whether it has said so or not.
+func (a *Aggregator) goBy(version uint64, nodes []state.Node) (confirmed, missing []string) {
+	confirmed = []string{a.opt.Node}
+	for _, n := range nodes {
+		switch {
+		case n.ID == a.opt.Node:
+		case n.Freeze >= version:
+			confirmed = append(confirmed, n.ID)
+		default:
+			missing = append(missing, n.ID)
+		}
+	}
+	slices.Sort(confirmed)
+	return confirmed, missing
+}

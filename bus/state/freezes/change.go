@@ -1,0 +1,155 @@
+package freezes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/match"
+)
+
+// A Change is what came of a request.
+type Change struct {
+	// Freeze is the one that stands now, or that has ended.
+	Freeze schema.Freeze
+	// Changed: it was not so before.
+	Changed bool
+	// State is what is frozen now; it is known here.
+	State *State
+	// unsure: nobody answered an earlier attempt, which may have gone through.
+	unsure bool
+}
+
+// Freeze has a freeze stand from now on. Where one of the same pattern stands, that
+// one stays as it is.
+func (f *Freezes) Freeze(ctx context.Context, z schema.Freeze) (Change, error) {
+	if err := check(&z); err != nil {
+		return Change{}, err
+	}
+	z.Since = time.Now().UTC().Round(0)
+	return f.change(ctx, func(all []schema.Freeze, c *Change) ([]schema.Freeze, error) {
+		if i := named(all, z.Agents); i >= 0 {
+			// It is this one if nobody answered an attempt that went through.
+			c.Freeze, c.Changed = all[i], c.unsure && all[i].Since.Equal(z.Since) && all[i].By == z.By
+			return nil, nil
+		}
+		if len(all) >= schema.MaxFreezes {
+			return nil, fmt.Errorf("%w: %d stand already; thaw some, or freeze a pattern that means many agents", ErrFull, len(all))
+		}
+		c.Freeze, c.Changed = z, true
+		return append(slices.Clone(all), z), nil
+	})
+}
+
+// Thaw ends the freeze of exactly that pattern.
+func (f *Freezes) Thaw(ctx context.Context, agents string) (Change, error) {
+	var ended *schema.Freeze
+	return f.change(ctx, func(all []schema.Freeze, c *Change) ([]schema.Freeze, error) {
+		i := named(all, agents)
+		if i < 0 && c.unsure && ended != nil {
+			c.Freeze, c.Changed = *ended, true
+			return nil, nil
+		}
+		if i < 0 {
+			return nil, fmt.Errorf("%w: %s", ErrNotFrozen, standing(agents, all))
+		}
+		ended = &all[i]
+		c.Freeze, c.Changed = all[i], true
+		return slices.Delete(slices.Clone(all), i, i+1), nil
+	})
+}
+
+func named(all []schema.Freeze, agents string) int {
+	return slices.IndexFunc(all, func(z schema.Freeze) bool { return z.Agents == agents })
+}
+
+// standing says what stands, where a pattern is not among it.
+func standing(agents string, all []schema.Freeze) string {
+	const most = 10
+	said := fmt.Sprintf("there is no freeze of %q", agents)
+	if len(all) == 0 {
+		return said + ", nor of anybody else"
+	}
+	var names []string
+	for _, z := range all[:min(len(all), most)] {
+		names = append(names, fmt.Sprintf("%q", z.Agents))
+	}
+	said += "; what stands are those of " + strings.Join(names, ", ")
+	if more := len(all) - most; more > 0 {
+		said += fmt.Sprintf(" and %d more", more)
+	}
+	return said
+}
+
+// check says what is wrong with a freeze.
+func check(z *schema.Freeze) error {
+	z.Agents = strings.TrimSpace(z.Agents)
+	switch {
+	case z.Agents == "":
+		return fmt.Errorf("%w: it is not said whose calls are to be refused; name the agents by a pattern, %s for all", ErrInvalid, schema.AllAgents)
+	case len(z.Reason) > schema.MaxFreezeReason:
+		return fmt.Errorf("%w: the reason has %d bytes; at most %d are kept", ErrInvalid, len(z.Reason), schema.MaxFreezeReason)
+	case len(z.By) > schema.MaxFreezeBy:
+		return fmt.Errorf("%w: who asks has %d bytes; at most %d are kept", ErrInvalid, len(z.By), schema.MaxFreezeBy)
+	}
+	if _, err := match.Compile(z.Agents); err != nil {
+		return fmt.Errorf("%w: agents: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// change makes a new state of the leader's and writes it if nothing came between,
+// else again. A nil list changes nothing.
+func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change) ([]schema.Freeze, error)) (c Change, err error) {
+	err = kv.Retry(ctx, func(ctx context.Context) (bool, error) {
+		before, err := f.last(ctx)
+		if err != nil {
+			return false, err
+		}
+		c = Change{State: before, unsure: c.unsure}
+		next, err := make(before.Freezes, &c)
+		if err != nil || next == nil {
+			return err == nil, err
+		}
+		c.State, err = f.write(ctx, before.Version, next)
+		c.unsure = c.unsure || err != nil
+		return c.State != nil, err
+	})
+	switch {
+	case err == nil:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.take(c.State)
+		return c, nil
+	case errors.Is(err, ErrNotFrozen), errors.Is(err, ErrFull), errors.Is(err, ErrInvalid):
+		return Change{}, err
+	}
+	if c.unsure {
+		return Change{}, fmt.Errorf("%w, so that it is not known whether it was stored: %w", ErrUnavailable, err)
+	}
+	return Change{}, fmt.Errorf("%w, and nothing was stored: %w", ErrUnavailable, err)
+}
+
+// write stores a state in the place of that revision; nil: another one stands there.
+func (f *Freezes) write(ctx context.Context, last uint64, all []schema.Freeze) (*State, error) {
+	data, err := schema.Marshal(&stored{all})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	case len(data) > schema.MaxFrozen:
+		return nil, fmt.Errorf("%w: together they have %d bytes, of which %d are possible; thaw some, or freeze a pattern that means many agents", ErrFull, len(data), schema.MaxFrozen)
+	}
+	revision, err := f.bucket.Write(ctx, kv.Write{Key: key, Value: data, Last: last})
+	if kv.Refused(err) {
+		return nil, nil //nolint:nilnil // documented above
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &State{Version: revision, Freezes: some(all)}, nil
+}

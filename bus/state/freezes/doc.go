@@ -1,0 +1,7 @@
+// Package freezes keeps whose tool calls are refused until further notice: one key of
+// one bucket, changed by compare-and-set only, so that of two operators at once none
+// undoes what the other did. Every broker mirrors it in memory and goes on with what
+// it knows while the bucket can not be reached.
+//
+// Everything here is safe for many goroutines and many processes.
+package freezes

@@ -1,0 +1,209 @@
+package freezes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Bucket holds the freezes, all under one key.
+const Bucket = "hook_freezes"
+
+const (
+	key = "freezes"
+	// history is how many earlier states the bucket keeps, to look at.
+	history = 8
+	// maxBytes is the bucket's room, and maxRecord bounds one state.
+	maxBytes  = 1 << 20
+	maxRecord = 2 * schema.MaxFrozen
+	// behindFor is how long the mirror may be behind and still be ready.
+	behindFor = 3 * time.Second
+	// backwards is how long a leader must say older things than are known before that
+	// is believed: one that was cut off does so until it notices, a fabric that came
+	// back from a copy does so for ever.
+	backwards = 15 * time.Second
+)
+
+// Errors are sentences that may be shown to whoever asked.
+var (
+	// ErrInvalid: the request makes no sense.
+	ErrInvalid = errors.New("this can not be frozen")
+	// ErrFull: there are too many freezes.
+	ErrFull = errors.New("there are too many freezes")
+	// ErrNotFrozen: what is to be thawed is not frozen.
+	ErrNotFrozen = errors.New("this is not frozen")
+	// ErrUnavailable: the state could be neither read nor written in time.
+	ErrUnavailable = errors.New("the freezes can not be reached now")
+)
+
+// A State is what is frozen at one moment. It is never changed, only replaced.
+type State struct {
+	// Version is the revision of the key; 0: nothing was ever frozen.
+	Version uint64
+	// Freezes are those that stand, in the order in which they came.
+	Freezes []schema.Freeze
+}
+
+// stored is a state in the bucket.
+type stored struct {
+	Freezes []schema.Freeze `json:"freezes"`
+}
+
+// Options say how freezes are kept.
+type Options struct {
+	// Replicas of the bucket, if it is made now; 0 is 1.
+	Replicas int
+	// Logger hears of what can wait; nil is silence.
+	Logger *slog.Logger
+}
+
+// Freezes are those of a fabric.
+type Freezes struct {
+	log    *slog.Logger
+	bucket *kv.Bucket
+	mirror *kv.Mirror
+	// now is what is known. It is replaced with the lock held.
+	now atomic.Pointer[State]
+
+	mu  sync.Mutex // guards what follows, and the order in which use is called
+	use func(*State)
+	// older is since when leaders say older things than are known; zero: they do not.
+	older time.Time
+}
+
+// Open makes the bucket, or opens the one that is there. It returns when this process
+// knows what is frozen, and follows that until [Freezes.Close].
+func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Freezes, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	b, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
+		Bucket: Bucket, Description: "whose tool calls the hook fabric refuses until further notice", Replicas: max(o.Replicas, 1),
+		Storage: jetstream.FileStorage, History: history, MaxBytes: maxBytes, MaxValueSize: maxRecord,
+	}, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := &Freezes{log: o.Logger, bucket: b, use: func(*State) {}}
+	f.now.Store(&State{})
+	if f.mirror, err = b.Follow(ctx, kv.MirrorOptions{Apply: f.apply, Logger: o.Logger}); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Close stops following.
+func (f *Freezes) Close() { f.mirror.Close() }
+
+// Now is what is frozen, as far as it is known here. It asks nobody.
+func (f *Freezes) Now() *State { return f.now.Load() }
+
+// Use has use called with what is frozen now, and again whenever that changes, one
+// call after the other. It must neither block nor call the Freezes.
+func (f *Freezes) Use(use func(*State)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.use = use
+	use(f.now.Load())
+}
+
+// Ready returns nil if the mirror follows the bucket, or what is wrong.
+func (f *Freezes) Ready() error {
+	if lag := f.mirror.Lag(); lag >= behindFor {
+		return fmt.Errorf("what is known of frozen agents is %v old", lag.Round(time.Second))
+	}
+	return nil
+}
+
+// Unstored returns why nothing was stored of what was written last; nil: it was.
+func (f *Freezes) Unstored() error { return f.bucket.Unstored() }
+
+// Anew forgets that: the server was mended.
+func (f *Freezes) Anew() { f.bucket.Anew() }
+
+// apply takes over what the bucket holds.
+func (f *Freezes) apply(e kv.Entry) {
+	if e.Key != key {
+		return
+	}
+	s, err := read(e)
+	if err != nil {
+		f.log.Error("what is frozen can not be read; what was known stays", "bucket", Bucket, "revision", e.Revision, "error", err)
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.take(s)
+}
+
+// take replaces what is known by something newer. The caller holds the lock.
+func (f *Freezes) take(s *State) {
+	if s.Version > f.now.Load().Version {
+		f.now.Store(s)
+		f.use(s)
+	}
+}
+
+// Confirm reads from the leader what is frozen. When it returns nil, all that was
+// frozen or thawed when it was called is known here.
+func (f *Freezes) Confirm(ctx context.Context) error {
+	s, err := f.last(ctx)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch known := f.now.Load(); {
+	case s.Version >= known.Version:
+		f.older = time.Time{}
+		f.take(s)
+	case f.older.IsZero():
+		f.older = time.Now()
+	case time.Since(f.older) > backwards:
+		f.log.Warn("what is frozen went back to an earlier state; was the data directory copied back?", "version", s.Version, "known", known.Version)
+		f.older = time.Time{}
+		f.now.Store(s)
+		f.use(s)
+	}
+	return nil
+}
+
+// last is what the leader says.
+func (f *Freezes) last(ctx context.Context) (*State, error) {
+	e, err := f.bucket.Last(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("reading what is frozen: %w", err)
+	}
+	return read(e)
+}
+
+// some is a list, and nil if nothing is in it.
+func some(all []schema.Freeze) []schema.Freeze {
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// read reads what is stored; a key that was deleted holds nothing.
+func read(e kv.Entry) (*State, error) {
+	s := &State{Version: e.Revision}
+	if len(e.Value) == 0 {
+		return s, nil
+	}
+	var in stored
+	if err := schema.Unmarshal(e.Value, &in); err != nil {
+		return nil, fmt.Errorf("the key %s of the bucket %s can not be read; was it written by a newer release? %w", key, Bucket, err)
+	}
+	s.Freezes = some(in.Freezes)
+	return s, nil
+}

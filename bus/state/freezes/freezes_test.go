@@ -1,0 +1,260 @@
+package freezes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/state/freezes"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestMain(m *testing.M) { bustest.Main(m) }
+
+func open(t *testing.T, js jetstream.JetStream) *freezes.Freezes {
+	t.Helper()
+	f, err := freezes.Open(t.Context(), js, freezes.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+// standing are the patterns that are frozen, as f knows it.
+func standing(f *freezes.Freezes) string {
+	var all []string
+	for _, z := range f.Now().Freezes {
+		all = append(all, z.Agents)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestAFreezeIsKnownEverywhereAndStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		here, there := open(t, js), open(t, js)
+		var heard []string
+		var mu sync.Mutex
+		there.Use(func(s *freezes.State) {
+			mu.Lock()
+			defer mu.Unlock()
+			heard = append(heard, fmt.Sprint(len(s.Freezes)))
+		})
+		done, err := here.Freeze(t.Context(), schema.Freeze{Agents: " scout-* ", Reason: "odd", By: "me"})
+		if err != nil || !done.Changed || done.Freeze.Agents != "scout-*" || done.State.Version == 0 || done.Freeze.Since.IsZero() {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		if standing(here) != "scout-*" {
+			t.Error("who asked does not know it at once")
+		}
+		synctest.Wait() // no time passes
+		if standing(there) != "scout-*" {
+			t.Errorf("there: %q", standing(there))
+		}
+		if again, err := there.Freeze(t.Context(), schema.Freeze{Agents: "scout-*", Reason: "another"}); err != nil || again.Changed || again.Freeze != done.Freeze {
+			t.Errorf("%+v, %v", again, err)
+		}
+		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: schema.AllAgents}); err != nil {
+			t.Fatal(err)
+		}
+		later := open(t, js)
+		if standing(later) != "scout-* *" {
+			t.Errorf("after a restart: %q", standing(later))
+		}
+		ended, err := later.Thaw(t.Context(), "scout-*")
+		if err != nil || !ended.Changed || ended.Freeze != done.Freeze || len(ended.State.Freezes) != 1 {
+			t.Errorf("%+v, %v", ended, err)
+		}
+		synctest.Wait()
+		if standing(here) != "*" || standing(there) != "*" {
+			t.Errorf("%q, %q", standing(here), standing(there))
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if got := strings.Join(heard, " "); got != "0 1 2 1" {
+			t.Errorf("heard of %s", got)
+		}
+	})
+}
+
+func TestWhatIsNotFrozenIsNotThawed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, bustest.JetStream(t, bustest.Start(t)))
+		if _, err := f.Thaw(t.Context(), "a"); !errors.Is(err, freezes.ErrNotFrozen) || !strings.Contains(err.Error(), "nor of anybody else") {
+			t.Error(err)
+		}
+		if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: "a*"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Thaw(t.Context(), "a1"); !errors.Is(err, freezes.ErrNotFrozen) || !strings.Contains(err.Error(), `"a*"`) {
+			t.Error(err)
+		}
+		if standing(f) != "a*" {
+			t.Error(standing(f))
+		}
+	})
+}
+
+// Two operators at once undo nothing of each other.
+func TestManyAtOnceLoseNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		all := []*freezes.Freezes{open(t, js), open(t, js), open(t, js)}
+		var ops sync.WaitGroup
+		var mu sync.Mutex
+		changed := map[string]int{}
+		do := func(f *freezes.Freezes, agents string, thaw bool) {
+			ops.Go(func() {
+				var c freezes.Change
+				var err error
+				if thaw {
+					c, err = f.Thaw(t.Context(), agents)
+				} else {
+					c, err = f.Freeze(t.Context(), schema.Freeze{Agents: agents, By: "me"})
+				}
+				if err != nil && !(thaw && errors.Is(err, freezes.ErrNotFrozen)) {
+					t.Errorf("%s: %v", agents, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if c.Changed {
+					changed[fmt.Sprint(agents, thaw)]++
+				}
+			})
+		}
+		for i := range 5 {
+			for _, f := range all {
+				do(f, fmt.Sprint("agent-", i), false)
+			}
+		}
+		ops.Wait()
+		for i := range 2 {
+			for _, f := range all {
+				do(f, fmt.Sprint("agent-", i), true)
+			}
+			do(all[0], fmt.Sprint("more-", i), false)
+		}
+		ops.Wait()
+		synctest.Wait()
+		for _, f := range all {
+			if n := len(f.Now().Freezes); n != 5 || strings.Contains(standing(f), "agent-0") {
+				t.Errorf("%d stand: %s", n, standing(f))
+			}
+		}
+		for what, n := range changed {
+			if n != 1 {
+				t.Errorf("%s was changed %d times", what, n)
+			}
+		}
+		if len(changed) != 9 {
+			t.Errorf("%v", changed)
+		}
+	})
+}
+
+func TestWhatMakesNoSenseIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, bustest.JetStream(t, bustest.Start(t)))
+		for name, z := range map[string]schema.Freeze{
+			"nobody": {}, "no pattern": {Agents: "a["}, "a regular expression": {Agents: "a.*(b)"},
+			"a long reason": {Agents: "a", Reason: strings.Repeat("r", schema.MaxFreezeReason+1)}, "a long name": {Agents: "a", By: strings.Repeat("b", schema.MaxFreezeBy+1)},
+		} {
+			if _, err := f.Freeze(t.Context(), z); !errors.Is(err, freezes.ErrInvalid) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for i := range schema.MaxFreezes {
+			if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: fmt.Sprint("a", i)}); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: "one more"}); !errors.Is(err, freezes.ErrFull) {
+			t.Error(err)
+		}
+		if n := len(f.Now().Freezes); n != schema.MaxFreezes {
+			t.Errorf("%d stand", n)
+		}
+	})
+}
+
+func TestLongOnesAreRefusedBeforeShimsCouldNotKeepThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, bustest.JetStream(t, bustest.Start(t)))
+		for i := 0; ; i++ {
+			_, err := f.Freeze(t.Context(), schema.Freeze{Agents: fmt.Sprint("a", i), Reason: strings.Repeat("r", schema.MaxFreezeReason)})
+			if errors.Is(err, freezes.ErrFull) && i > 10 && i < schema.MaxFreezes {
+				return
+			}
+			if err != nil {
+				t.Fatal(i, err)
+			}
+		}
+	})
+}
+
+// Where nothing can be stored nothing is frozen, and who asked is told.
+func TestWithoutAServerWhatIsKnownStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nc := bustest.Connect(t, bustest.Start(t), "broker")
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := open(t, js)
+		if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, err := f.Freeze(ctx, schema.Freeze{Agents: "b"}); !errors.Is(err, freezes.ErrUnavailable) {
+			t.Error(err)
+		}
+		if err := f.Confirm(ctx); err == nil {
+			t.Error("it was confirmed by nobody")
+		}
+		<-time.After(5 * time.Second)
+		if standing(f) != "a" || f.Ready() == nil {
+			t.Errorf("%q, %v", standing(f), f.Ready())
+		}
+	})
+}
+
+// Who missed a change is told by the leader.
+func TestConfirmReadsWhatWasMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		here, deaf := open(t, js), open(t, js)
+		deaf.Close() // it hears of nothing any more
+		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if standing(deaf) != "" {
+			t.Fatal("it is not deaf")
+		}
+		if err := deaf.Confirm(t.Context()); err != nil || standing(deaf) != "a" {
+			t.Errorf("%q, %v", standing(deaf), err)
+		}
+		store, err := js.KeyValue(t.Context(), freezes.Bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Put(t.Context(), "freezes", []byte(`[]`)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := here.Confirm(t.Context()); err == nil || standing(here) != "a" {
+			t.Errorf("what can not be read took something's place: %q, %v", standing(here), err)
+		}
+	})
+}

@@ -1,0 +1,227 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// freezeTime is how long every broker may take to go by a freeze: longer than the
+	// lease of one that died a moment ago.
+	freezeTime = 20 * time.Second
+	// freezeMargin is what the answer may take beyond that.
+	freezeMargin = 2 * time.Second
+)
+
+// freezing is one call of `broker freeze` or `broker thaw`.
+type freezing struct {
+	remote
+	verb      string
+	agent     string
+	all, list bool
+	within    time.Duration
+	req       schema.FreezeRequest
+	asJSON    bool
+}
+
+// freezeCommand refuses agents' tool calls until further notice.
+func freezeCommand() *cobra.Command {
+	k := freezing{verb: schema.VerbFreeze}
+	c := &cobra.Command{
+		Use: "freeze (--agent G | --all | --list)", Short: "Refuse every tool call of some agents, or of all, until they are thawed",
+		Long: "freeze has every broker refuse all tool calls of the agents, at once and whatever the hooks are, but of\n" +
+			"tools that only end a round (vote and new_answer, or what terminal_tools of round_timeout_pre says). Calls\n" +
+			"that are under way are refused, too. It lasts over restarts, until 'broker thaw'. Shims that nobody\n" +
+			"answers go by what they heard last. Agents still think, and may end their turns.\n\n" +
+			"  broker freeze --all --reason 'wrong deployment, ask Ops'\n" +
+			"  broker freeze --agent 'scout-*'\n" +
+			"  broker freeze --list\n\n" +
+			"The command ends when every broker goes by it, and says how long that took; with 1 if one does not.",
+		Args: program.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return k.run(c) },
+	}
+	k.flags(c)
+	c.Flags().BoolVar(&k.list, "list", false, "change nothing: list who is frozen")
+	program.Apart(c, "agent", "all", "list")
+	return c
+}
+
+// thawCommand ends that.
+func thawCommand() *cobra.Command {
+	k := freezing{verb: schema.VerbThaw}
+	c := &cobra.Command{
+		Use: "thaw (--agent G | --all)", Short: "End a freeze: the hooks decide about tool calls again",
+		Long: "thaw ends the freeze of exactly that pattern, as 'broker freeze --list' shows it: --all ends what\n" +
+			"'freeze --all' began, and agents that are frozen by a pattern of their own stay frozen.",
+		Args: program.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return k.run(c) },
+	}
+	k.flags(c)
+	program.Apart(c, "agent", "all")
+	return c
+}
+
+func (k *freezing) flags(c *cobra.Command) {
+	k.remote.flags(c)
+	f := c.Flags()
+	f.StringVar(&k.agent, "agent", "", "the agents, by a glob, alternatives with |")
+	f.BoolVar(&k.all, "all", false, "all agents")
+	f.StringVar(&k.req.Reason, "reason", "", "why: agents and the record are told")
+	f.StringVar(&k.req.By, "by", "", "who says so (default user@host)")
+	f.DurationVar(&k.within, "timeout", freezeTime, "how long every broker may take to go by it")
+	f.BoolVar(&k.asJSON, "json", false, "print JSON")
+}
+
+// check refuses a command line that can not work, and reads the flags into the request.
+func (k *freezing) check() error {
+	switch {
+	case k.within <= 0:
+		return program.UsageError("--timeout is %s; it must be longer than nothing", k.within)
+	case k.list:
+		return nil
+	case k.all:
+		k.req.Agents = schema.AllAgents
+	case strings.TrimSpace(k.agent) == "":
+		return program.UsageError("it is not said whose tool calls; write --agent G or --all")
+	default:
+		k.req.Agents = strings.TrimSpace(k.agent)
+	}
+	k.req.Within = schema.Duration(k.within)
+	if k.req.By == "" {
+		k.req.By = whoAmI()
+	}
+	return nil
+}
+
+// whoAmI is whoever runs the command, as far as the machine says it.
+func whoAmI() string {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, _ := os.Hostname()
+	who := name + "@" + host
+	return strings.ToValidUTF8(who[:min(len(who), schema.MaxFreezeBy)], "")
+}
+
+func (k *freezing) run(c *cobra.Command) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	k.wait = k.within + freezeMargin
+	k.slow = func() { fmt.Fprintln(c.ErrOrStderr(), "waiting until every broker goes by it…") }
+	var answer schema.FreezeAnswer
+	if err := k.ask(c.Context(), k.verb, "", &k.req, &answer); err != nil {
+		return k.unknown(err)
+	}
+	var err error
+	switch {
+	case k.asJSON:
+		err = printJSON(c.OutOrStdout(), answer)
+	case k.list:
+		return printFreezes(c.OutOrStdout(), answer.Frozen)
+	default:
+		err = k.print(c.OutOrStdout(), &answer)
+	}
+	if k.list || err != nil {
+		return err
+	}
+	return behind(&answer, k.within)
+}
+
+// unknown adds to an error what may have come of the request all the same.
+func (k *freezing) unknown(err error) error {
+	n, unanswered := errors.AsType[*noAnswer](err)
+	switch {
+	case k.list:
+		return err
+	case unanswered && n.received() || errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w; it is not known whether it was stored: say it again, which does no harm, or look with 'broker freeze --list'", err)
+	case unanswered:
+		return fmt.Errorf("%w; nothing was changed", err)
+	}
+	return err
+}
+
+// print says what came of it.
+func (k *freezing) print(w io.Writer, a *schema.FreezeAnswer) error {
+	done := "frozen: "
+	switch {
+	case k.verb == schema.VerbThaw:
+		done = "thawed: "
+	case !a.Changed:
+		done = "frozen before, and nothing was changed: "
+	}
+	fmt.Fprintf(w, "%s%s\n", done, describe(a.Freeze))
+	if k.verb == schema.VerbThaw {
+		for i := range a.Frozen {
+			fmt.Fprintf(w, "still frozen: %s\n", describe(&a.Frozen[i]))
+		}
+	}
+	if len(a.Missing) > 0 || a.Trouble != "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s by it, after %s\n", brokersGo(len(a.Confirmed)), a.Took.Std().Round(time.Millisecond))
+	return err
+}
+
+func brokersGo(n int) string {
+	if n == 1 {
+		return "1 broker goes"
+	}
+	return fmt.Sprintf("all %d brokers go", n)
+}
+
+// describe says whose freeze it is, who made it, when and why.
+func describe(z *schema.Freeze) string {
+	text := z.Whose() + ", since " + z.Since.UTC().Format(time.RFC3339)
+	if z.By != "" {
+		text += ", by " + word(z.By)
+	}
+	if z.Reason != "" {
+		text += ": " + z.Reason
+	}
+	return text
+}
+
+// behind is an error if some broker does not go by it.
+func behind(a *schema.FreezeAnswer, within time.Duration) error {
+	switch {
+	case a.Trouble != "":
+		return fmt.Errorf("it is stored, but it can not be found out which brokers go by it (%d do): %s", len(a.Confirmed), a.Trouble)
+	case len(a.Missing) > 0:
+		return fmt.Errorf("it is stored, and %d of %d brokers go by it; after %s these have not said so: %s. Say it again to wait for them, or stop them",
+			len(a.Confirmed), len(a.Confirmed)+len(a.Missing), within, strings.Join(a.Missing, ", "))
+	}
+	return nil
+}
+
+// printFreezes lists who is frozen.
+func printFreezes(w io.Writer, all []schema.Freeze) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "nobody is frozen")
+		return err
+	}
+	for i := range all {
+		if _, err := fmt.Fprintln(w, describe(&all[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printFrozen says in a status who is frozen, if anybody is.
+func printFrozen(w io.Writer, all []schema.Freeze) {
+	for i := range all {
+		fmt.Fprintf(w, "FROZEN   %s\n", describe(&all[i]))
+	}
+}

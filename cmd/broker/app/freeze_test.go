@@ -1,0 +1,48 @@
+package app_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+func TestFreezeAndThaw(t *testing.T) {
+	s := newCounter(t)
+	z := schema.Freeze{Agents: "scout-*", Reason: "odd", By: "ops", Since: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
+	done := schema.FreezeAnswer{Changed: true, Freeze: &z, Frozen: []schema.Freeze{z}, Version: 3, Confirmed: []string{"b1", "b2"}, Took: schema.Duration(23400 * time.Microsecond)}
+	late, lost := done, done
+	late.Confirmed, late.Missing = []string{"b1"}, []string{"b2"}
+	lost.Confirmed, lost.Trouble = []string{"b1"}, "reading the leases: timeout"
+	thawed := done
+	thawed.Frozen = []schema.Freeze{{Agents: schema.AllAgents, Since: z.Since}}
+	const line = `agents "scout-*", since 2026-11-21T03:00:00Z, by ops: odd` + "\n"
+	asked := []string{`freeze._ {"agents":"scout-*","reason":"odd","by":"ops","within":"20s"}`}
+	freeze := []string{"freeze", "--agent", "scout-*", "--reason", "odd", "--by", "ops"}
+	s.hold(t, []saying{
+		{"a freeze says how long it took", freeze, "", map[string]any{"freeze._": done}, closing{0, "frozen: " + line + "all 2 brokers go by it, after 23ms\n", "", asked}},
+		{"a broker that does not go by it is named", freeze, "", map[string]any{"freeze._": late}, closing{1, "frozen: " + line,
+			"broker: it is stored, and 1 of 2 brokers go by it; after 20s these have not said so: b2. Say it again to wait for them, or stop them\n", asked}},
+		{"that it is not known who goes by it is said", freeze, "", map[string]any{"freeze._": lost}, closing{1, "frozen: " + line,
+			"broker: it is stored, but it can not be found out which brokers go by it (1 do): reading the leases: timeout\n", asked}},
+		{"what could not be stored is said", freeze, "", map[string]any{"freeze._": &schema.ControlError{Code: schema.CodeUnavailable, Message: "nothing was stored"}},
+			closing{1, "", "broker: nothing was stored\n", asked}},
+		{"a thaw says who is still frozen", []string{"thaw", "--agent", "scout-*", "--by", "ops", "--timeout", "3s"}, "", map[string]any{"thaw._": thawed},
+			closing{0, "thawed: " + line + "still frozen: all agents, since 2026-11-21T03:00:00Z\nall 2 brokers go by it, after 23ms\n", "", []string{`thaw._ {"agents":"scout-*","by":"ops","within":"3s"}`}}},
+		{"a list asks for nothing else", []string{"freeze", "--list"}, "", map[string]any{"freeze._": schema.FreezeAnswer{Frozen: []schema.Freeze{z}}}, closing{0, line, "", []string{`freeze._ {}`}}},
+		{"nobody is frozen", []string{"freeze", "--list"}, "", map[string]any{"freeze._": schema.FreezeAnswer{Frozen: []schema.Freeze{}}}, closing{0, "nobody is frozen\n", "", []string{`freeze._ {}`}}},
+		{"whose calls must be said", []string{"thaw"}, "", nil, closing{2, "", "broker: it is not said whose tool calls; write --agent G or --all\n", nil}},
+		{"so must some time", []string{"freeze", "--all", "--timeout", "0s"}, "", nil, closing{2, "", "broker: --timeout is 0s; it must be longer than nothing\n", nil}},
+	})
+}
+
+// An operator hears whether a freeze that nobody confirmed may stand all the same.
+func TestAFreezeThatNobodyAnswers(t *testing.T) {
+	s := newCounter(t)
+	s.nc.Close()
+	got := s.run(nil, "", "freeze", "--all")
+	if got.Code != 1 || !strings.Contains(got.Stderr, "nothing was changed") {
+		t.Errorf("%+v", got)
+	}
+}
