@@ -59,13 +59,15 @@ func rooms() map[string]room {
 		"bus/dispatch/model/contract": {own: []string{"schema"}, not: touching},
 
 		// Touching the world: the bus.
-		"bus":           {own: []string{"schema"}, modules: []string{modNATS}},
-		"bus/client":    {own: []string{"schema", "schema/guard", "bus", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
+		"bus":           {own: []string{"schema", "bus/certs"}, modules: []string{modNATS}},
+		"bus/certs":     {},
+		"bus/certs/...": {own: []string{"bus/certs"}},
+		"bus/client":    {own: []string{"schema", "schema/guard", "bus", "bus/certs", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
 		"bus/snapshot":  {modules: []string{"golang.org/x/sys"}},
 		"bus/state":     {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/state/kv":  {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/state/...": {own: []string{"schema", "schema/match", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
-		"bus/embedded":  {own: []string{"schema", "bus"}, modules: []string{modNATS, modServer, "golang.org/x/crypto"}},
+		"bus/embedded":  {own: []string{"schema", "bus", "bus/certs"}, modules: []string{modNATS, modServer, "golang.org/x/crypto"}},
 		"bus/bustest":   {own: []string{"bus", "bus/embedded"}, modules: []string{modNATS, modServer}},
 		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "bus", "bus/dispatch", "bus/state", "bus/state/..."},
 			modules: []string{modNATS, modNUID, modProm, modJSON, modSync, modUUID}},
@@ -86,23 +88,23 @@ func rooms() map[string]room {
 		"builtin":            {own: []string{"schema", "workers"}, modules: []string{modJSON}},
 
 		// Programs: flags and wiring.
-		"cmd/internal/program":  {modules: []string{modCobra, "github.com/spf13/pflag"}},
-		"cmd/internal/ops":      {own: []string{"cmd/internal/program"}, modules: []string{modProm}},
+		"cmd/internal/program":  {own: []string{"bus/certs"}, modules: []string{modCobra, "github.com/spf13/pflag"}},
+		"cmd/internal/ops":      {own: []string{"bus/certs", "cmd/internal/program"}, modules: []string{modProm}},
 		"cmd/internal/runners":  {own: []string{"schema", "builtin", "workers", "workers/..."}},
 		"cmd/agentshim/early":   {not: []string{"errors", "fmt", "os", "strconv", "strings", "sync", "syscall", "time"}}, // it is initialised first
 		"cmd/agentshim/dialect": {own: []string{"schema", "cmd/agentshim/early"}, modules: []string{modJSON}},
-		"cmd/agentshim/install": {own: []string{"schema", "cmd/agentshim/install/...", "cmd/agentshim/probe"},
+		"cmd/agentshim/install": {own: []string{"schema", "bus/certs", "cmd/agentshim/install/...", "cmd/agentshim/probe"},
 			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // to exchange two files in one moment
 		"cmd/agentshim/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
-		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "bus", "bus/client", "bus/client/render", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/program"},
+		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "bus", "bus/certs", "bus/client", "bus/client/render", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
-			own: []string{"schema", "schema/hooksyaml", "bus", "bus/aggregator", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
+			own: []string{"schema", "schema/hooksyaml", "bus", "bus/aggregator", "bus/certs", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
 				"bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
-			modules: []string{modCobra, modNATS, modNUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
+			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
 		"cmd/hookworker/...": {
-			own:     []string{"schema", "bus", "workers", "cmd/hookworker/...", "cmd/internal/..."},
+			own:     []string{"schema", "bus", "bus/certs", "workers", "cmd/hookworker/...", "cmd/internal/..."},
 			modules: []string{modCobra, modNATS, modProm, modUUID},
 		},
 		"loadtest/...": {

@@ -8,10 +8,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus/certs"
 )
 
 // How a connection keeps itself alive. A lost server is tried again for ever: first
@@ -52,6 +55,9 @@ type Options struct {
 	Creds string
 	// User and Password identify the client; an empty User is nobody.
 	User, Password string
+	// TLS is whom the client trusts and what it shows; none: a server whose URL is
+	// tls:// must have a certificate that the system trusts.
+	TLS certs.Files
 	// InProcess is a server in this process; nil connects over the network.
 	InProcess nats.InProcessConnProvider
 	// Retry makes Connect return although no server is there yet: the
@@ -65,6 +71,9 @@ type Options struct {
 	// OnState is called, never twice at the same time, whenever the connection
 	// is made or lost; nil is nobody. It must not block.
 	OnState func(connected bool)
+	// OnLeaving is called when the server says that it will stop soon, so that who
+	// has nothing under way can go to another one; nil is nobody. It must not block.
+	OnLeaving func(*nats.Conn)
 }
 
 // Connect connects to NATS. Whatever happens to the server later, the
@@ -76,13 +85,12 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("connecting to NATS: %w", context.Cause(ctx))
 	}
-	where := o.where()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	nc, err := attempt(ctx, o.url(), o.natsOptions(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("can not connect to NATS at %s: %w; start a broker there or name another server", where, err)
+		return nil, o.unreached(err)
 	}
 	return nc, nil
 }
@@ -140,7 +148,10 @@ func (o *Options) check() error {
 			return fmt.Errorf("%q is no URL of a NATS server; write one such as %s", RedactURL(s), DefaultURL)
 		}
 	}
-	return nil
+	if o.InProcess != nil {
+		return nil
+	}
+	return o.TLS.Check()
 }
 
 // RedactURL returns s, one URL or several separated by commas, without the
@@ -189,7 +200,7 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 	if o.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(gatheringServer{o.InProcess}))
 	}
-	return append(opts, o.watch(name)...)
+	return slices.Concat(opts, o.secured(), o.watch(name))
 }
 
 // Drain stops taking messages, lets handlers finish what is there, sends what

@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 )
@@ -19,7 +20,18 @@ func (o *Options) watch(name string) []nats.Option {
 	if state == nil {
 		state = func(bool) {}
 	}
+	leaving := o.OnLeaving
+	if leaving == nil {
+		leaving = func(*nats.Conn) {}
+	}
+	var refused lastRefusal
 	return []nats.Option{
+		nats.LameDuckModeHandler(leaving),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			if advice := o.advice(err); advice != "" && refused.differs(advice) {
+				log.Error("NATS can not be reached again; trying on", "error", err, "advice", advice)
+			}
+		}),
 		nats.ConnectHandler(func(nc *nats.Conn) {
 			log.Debug("connected to NATS", "server", nc.ConnectedUrlRedacted())
 			state(true)
@@ -29,15 +41,27 @@ func (o *Options) watch(name string) []nats.Option {
 			state(true)
 		}),
 		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
-			if nc.IsClosed() || nc.IsDraining() {
+			switch {
+			case nc.IsClosed() || nc.IsDraining():
 				log.Debug("the NATS connection is closed")
-			} else {
+			case err == nil: // it left by itself
+				log.Info("going to another NATS server, as this one stops", "server", nc.ConnectedUrlRedacted())
+			default:
 				log.Warn("the NATS connection is lost; trying again until it is back", "error", err)
 			}
 			state(false)
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { report(log, sub, err) }),
 	}
+}
+
+// A lastRefusal is what was said last of attempts that failed, so that each reason
+// is said once and not at every attempt.
+type lastRefusal struct{ said atomic.Pointer[string] }
+
+func (l *lastRefusal) differs(advice string) bool {
+	before := l.said.Swap(&advice)
+	return before == nil || *before != advice
 }
 
 // report logs what NATS says outside of any call.

@@ -27,6 +27,7 @@ func configuring() map[string]any {
 			Pool: "default", Worker: "w1", Capacity: 64, Versions: []uint64{6, 7, 8},
 			Candidate: &schema.Candidate{Version: 8, Error: "the version can not be read", LoadErrors: map[string]string{"lint": problems[0].Error}},
 		},
+		"beat.moving": &schema.Beat{Pool: "default", Worker: "w1", Capacity: 64, Moving: true, Versions: []uint64{8}},
 		"config.registered": &schema.Config{
 			Version: 8, Presets: []string{}, Hooks: []schema.Hook{review}, Overrides: overrides,
 			Python: schema.PythonHosts{Interpreter: "./venv/bin/python", Hosts: 4, Memory: 512 << 20, Recycle: 10000},

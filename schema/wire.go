@@ -145,6 +145,9 @@ type Beat struct {
 	Capacity int `json:"capacity"`
 	// Draining workers take no new batches.
 	Draining bool `json:"draining,omitzero"`
+	// Moving workers take none either, but do again in a moment: their server stops,
+	// and they go to another one. That their connection closes is no news.
+	Moving bool `json:"moving,omitzero"`
 	// Batches are in hand, with the outcomes that are already there.
 	Batches []BatchProgress `json:"batches,omitzero"`
 	// Versions are the config versions held.

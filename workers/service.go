@@ -33,6 +33,7 @@ type Service struct {
 	under    int           // batches that are not answered yet
 	draining bool          // no batch is taken any more
 	answered chan struct{} // closed when draining and nothing is under way
+	idle     chan struct{} // closed when moving and nothing is under way; nil: it does not move
 }
 
 // Attach puts w on the bus. It takes batches from now on; load a configuration
@@ -55,6 +56,7 @@ func Attach(nc *nats.Conn, w *Worker) (*Service, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.done.Go(func() { s.beat(ctx) })
+	w.leaving.Store(func(nc *nats.Conn) { s.beside(func() { s.move(ctx, nc) }) })
 	return s, nil
 }
 
@@ -97,9 +99,9 @@ func (s *Service) take(pool string, m *nats.Msg) {
 		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusMalformed, Error: err.Error()})
 		return
 	}
-	switch {
-	case !s.enter():
-		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusDraining})
+	switch refused := s.enter(); {
+	case refused != "":
+		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: refused})
 	case !s.w.acquire():
 		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusBusy})
 		s.leave()
@@ -111,14 +113,18 @@ func (s *Service) take(pool string, m *nats.Msg) {
 	}
 }
 
-// enter counts a batch that is to be answered, unless none is taken any more.
-func (s *Service) enter() bool {
+// enter counts a batch that is to be answered, unless none is taken, or none now.
+func (s *Service) enter() (refused schema.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.draining {
-		s.under++
+	switch {
+	case s.draining:
+		return schema.StatusDraining
+	case s.w.moving.Load():
+		return schema.StatusBusy
 	}
-	return !s.draining
+	s.under++
+	return ""
 }
 
 // leave counts a batch as answered.
@@ -127,6 +133,10 @@ func (s *Service) leave() {
 	defer s.mu.Unlock()
 	if s.under--; s.draining && s.under == 0 {
 		close(s.answered)
+	}
+	if s.under == 0 && s.idle != nil {
+		close(s.idle)
+		s.idle = nil
 	}
 }
 

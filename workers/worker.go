@@ -59,6 +59,8 @@ type Worker struct {
 	loads    sync.WaitGroup // versions that are loaded beside the active one
 
 	draining atomic.Bool
+	moving   atomic.Bool  // see Leave
+	leaving  atomic.Value // of func(*nats.Conn): what Leave does once the worker is on the bus
 
 	parts     partStore
 	histories *semaphore.Weighted // held by the bytes of conversations
@@ -156,7 +158,7 @@ func (w *Worker) Name() string { return w.opt.Name }
 func (w *Worker) Beat(pool string) *schema.Beat {
 	b := &schema.Beat{
 		Pool: pool, Worker: w.opt.Name,
-		InFlight: len(w.slots), Capacity: w.opt.Capacity, Draining: w.draining.Load(),
+		InFlight: len(w.slots), Capacity: w.opt.Capacity, Draining: w.draining.Load(), Moving: w.moving.Load(),
 	}
 	versions := *w.versions.Load()
 	b.Versions = slices.Sorted(maps.Keys(versions))

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -44,6 +45,9 @@ type Options struct {
 	URL string
 	// Creds is a NATS credentials file; empty: none.
 	Creds string
+	// TLS is which servers are trusted, and what is shown to them; none: those that
+	// the system trusts, and nothing.
+	TLS certs.Files
 	// Name of the connection, for operators; empty: "hookfabric-client".
 	Name string
 	// InProcess connects to a server in this process instead of URL.
@@ -84,6 +88,8 @@ type Client struct {
 	connected chan struct{}   // closed while connected
 	lost      chan struct{}   // closed when the connection is lost
 	lostAt    time.Time       // when it was lost last
+	held      chan struct{}   // closed when calls may begin again; nil: they may
+	idle      chan struct{}   // closed when no call is under way; nil: nobody waits for that
 }
 
 // Connect reaches the bus. It returns an error if that fails before ctx ends;
@@ -106,8 +112,8 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 	close(c.connected)
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	nc, err := bus.Connect(ctx, bus.Options{
-		URL: opt.URL, Creds: opt.Creds, Name: opt.Name, InProcess: opt.InProcess,
-		Logger: opt.Logger, OnState: c.state,
+		URL: opt.URL, Creds: opt.Creds, TLS: opt.TLS, Name: opt.Name, InProcess: opt.InProcess,
+		Logger: opt.Logger, OnState: c.state, OnLeaving: c.leaving,
 	})
 	if err != nil {
 		c.end()
@@ -244,14 +250,8 @@ func (c *Client) run(ctx context.Context, a *ask) (*schema.Verdict, error) {
 		a.until = deadline
 	}
 	a.end = a.until.Add(-schema.Margin(a.until.Sub(now)) / 2)
-	c.mu.Lock()
-	c.waiting[a.token] = a
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.waiting, a.token)
-		c.mu.Unlock()
-	}()
+	c.begin(ctx, a)
+	defer c.ended(a)
 	a.acks = c.ledger.riders(a.routing.Agent)
 	v, err := a.wait(ctx)
 	if err == nil {

@@ -80,6 +80,8 @@ type member struct {
 	beat     time.Time
 	capacity int
 	draining bool
+	// moving: it goes to another server, and nothing is sent to it meanwhile.
+	moving   bool
 	versions []uint64
 	failed   map[string]string // handlers it could not load, by hook
 	// candidate is what it says of the version that may become active.
@@ -124,16 +126,20 @@ func (m *Members) Beat(b *schema.Beat) {
 	}
 	w.beat, w.asleep, w.unfit, w.lacks = time.Now(), false, false, 0
 	w.capacity, w.draining, w.versions, w.failed = b.Capacity, b.Draining, b.Versions, b.LoadErrors
-	w.candidate = b.Candidate
+	w.candidate, w.moving = b.Candidate, b.Moving
 	w.others = max(0, b.InFlight-w.mine)
 	m.progress(b)
 	p.serve()
 }
 
-// Gone records that a worker is dead: its calls end now.
+// Gone records that a worker is dead: its calls end now. One that said that it moves
+// is not: its silence will tell.
 func (m *Members) Gone(worker string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.moves(worker) {
+		return
+	}
 	for _, p := range m.pools {
 		p.members = slices.DeleteFunc(p.members, func(w *member) bool { return w.id == worker })
 		p.release()
@@ -143,6 +149,16 @@ func (m *Members) Gone(worker string) {
 			f.lose(ErrGone)
 		}
 	}
+}
+
+// moves reports whether a worker said that it goes to another server.
+func (m *Members) moves(worker string) bool {
+	for _, p := range m.pools {
+		if w := p.find(worker); w != nil && w.moving {
+			return true
+		}
+	}
+	return false
 }
 
 // A choice is where a batch goes. The zero choice is the pool's first contact.
@@ -264,6 +280,8 @@ func (p *pool) hasSleepers(not []string) bool {
 }
 
 // takes reports whether the worker would take a batch now.
-func (w *member) takes() bool { return !w.asleep && !w.draining && !w.unfit && w.free() > 0 }
+func (w *member) takes() bool {
+	return !w.asleep && !w.draining && !w.moving && !w.unfit && w.free() > 0
+}
 
 func (w *member) free() int { return w.capacity - w.mine - w.others }

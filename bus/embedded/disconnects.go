@@ -17,10 +17,15 @@ type clientLeft struct {
 		Name string `json:"name"`
 		Kind string `json:"kind"`
 	} `json:"client"`
+	Reason string `json:"reason"`
 }
 
-// WatchDisconnects calls gone with the name of every client that the server
-// loses, a few milliseconds after it did, until ctx ends. It returns when it
+// serverStops is the reason of clients that are sent away by a server that stops:
+// they live, and go to another one.
+const serverStops = "Server Shutdown"
+
+// WatchDisconnects calls gone with the name of every client that a server of the
+// cluster loses while it goes on itself, a few milliseconds after it did, until ctx ends. It returns when it
 // watches. nc must be a connection to the system account: see
 // [Server.ConnectSystem]. gone is called from one goroutine.
 func WatchDisconnects(ctx context.Context, nc *nats.Conn, gone func(clientName string)) error {
@@ -46,7 +51,7 @@ func WatchDisconnects(ctx context.Context, nc *nats.Conn, gone func(clientName s
 // had none, was no client, or the event can not be read.
 func whoLeft(data []byte) string {
 	var e clientLeft
-	if err := schema.Unmarshal(data, &e); err != nil || e.Client.Kind != "Client" {
+	if err := schema.Unmarshal(data, &e); err != nil || e.Client.Kind != "Client" || e.Reason == serverStops {
 		return ""
 	}
 	return e.Client.Name

@@ -12,23 +12,40 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// listenAddress splits a loopback address. An empty one is nowhere.
-func listenAddress(s string) (host string, port int, err error) {
-	if s == "" {
+// clientAddress splits the address for clients. One that other machines can reach
+// takes credentials and TLS. An empty one is nowhere.
+func (o *Options) clientAddress() (host string, port int, err error) {
+	if o.Listen == "" {
 		return "", 0, nil
 	}
+	if host, port, err = splitAddress(o.Listen, "127.0.0.1:4222"); err != nil || loopback(host) || o.TLS.Shows() && o.authenticates() {
+		return host, port, err
+	}
+	return "", 0, fmt.Errorf("listening on %q lets other machines in, which takes credentials and TLS: "+
+		"`broker creds init --data %s` makes the fabric ask who they are, and --tls-cert and --tls-key name the server's certificate; "+
+		"or write a loopback address such as 127.0.0.1:4222", o.Listen, o.Dir)
+}
+
+// addresses are all that the server listens on.
+func (o *Options) addresses() (all []string) {
+	if o.Listen != "" {
+		all = append(all, o.Listen)
+	}
+	if o.Cluster != nil && o.Cluster.Listen != "" {
+		all = append(all, o.Cluster.Listen)
+	}
+	return all
+}
+
+// splitAddress splits an address; another one shows how it is written.
+func splitAddress(s, such string) (host string, port int, err error) {
 	host, p, err := net.SplitHostPort(s)
 	if err != nil {
-		return "", 0, fmt.Errorf("%q is no address to listen on; write one such as 127.0.0.1:4222", s)
+		return "", 0, fmt.Errorf("%q is no address to listen on; write one such as %s", s, such)
 	}
 	n, err := strconv.ParseUint(p, 10, 16)
 	if err != nil {
-		return "", 0, fmt.Errorf("%q has the port %q; write a number from 0 to 65535, such as 127.0.0.1:4222", s, p)
-	}
-	if !loopback(host) {
-		return "", 0, fmt.Errorf("listening on %q would let other machines in, which needs authentication and TLS; "+
-			"this version can do neither, so write a loopback address such as 127.0.0.1:%s, "+
-			"or use a NATS deployment that is set up for it", s, p)
+		return "", 0, fmt.Errorf("%q has the port %q; write a number from 0 to 65535, such as %s", s, p, such)
 	}
 	if n == 0 {
 		return host, server.RANDOM_PORT, nil
@@ -59,3 +76,6 @@ func checkFree(ctx context.Context, addr string) error {
 	}
 	return fmt.Errorf("can not listen on %s: %w", addr, err)
 }
+
+// authenticates reports whether clients have to say who they are.
+func (o *Options) authenticates() bool { return false }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -37,9 +38,16 @@ const (
 type Options struct {
 	// Dir is the server's own data directory; it is made if it is not there.
 	Dir string
-	// Listen is a loopback address such as 127.0.0.1:4222, with port 0 for any
-	// free one; empty listens to nobody outside this process.
+	// Listen is an address such as 127.0.0.1:4222, with port 0 for any free one;
+	// empty listens to nobody outside this process. One that other machines can
+	// reach takes credentials and TLS.
 	Listen string
+	// TLS is the certificate that is shown to clients, and the authorities of those
+	// that they must show; none: clients speak without TLS.
+	TLS certs.Files
+	// Cluster has the server be one of several that keep everything together; nil: it
+	// is on its own.
+	Cluster *Cluster
 	// MaxMemory bounds the streams in memory; 0 is [DefaultMaxMemory].
 	MaxMemory int64
 	// MaxStore bounds the streams on disk; 0 is [DefaultMaxStore]. It is
@@ -61,13 +69,14 @@ type Server struct {
 	jetStream server.JetStreamConfig
 	password  string
 	listens   bool
+	cluster   *Cluster // nil: the server is on its own
 }
 
 // Start runs a server and returns when it is ready. What is wrong with the
 // directory or the address is said in a sentence. Until ctx ends it waits for
 // a large store to be read.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	host, port, err := listenAddress(o.Listen)
+	host, port, err := o.clientAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -87,17 +96,23 @@ func start(ctx context.Context, o Options, host string, port int, lock *dirLock)
 	if err != nil {
 		return nil, err
 	}
-	if o.Listen != "" {
-		if err := checkFree(ctx, o.Listen); err != nil {
+	for _, addr := range o.addresses() {
+		if err := checkFree(ctx, addr); err != nil {
 			return nil, err
 		}
 	}
-	s := &Server{dir: o.Dir, lock: lock, password: rand.Text(), listens: o.Listen != ""}
+	s := &Server{dir: o.Dir, lock: lock, password: rand.Text(), listens: o.Listen != "", cluster: o.Cluster}
 	opts, err := s.serverOptions(o, room)
 	if err != nil {
 		return nil, err
 	}
 	opts.Host, opts.Port = host, port
+	if err := errors.Join(o.secure(opts), o.join(opts)); err != nil {
+		return nil, err
+	}
+	if opts.ServerName, err = o.identify(); err != nil {
+		return nil, err
+	}
 	s.jetStream = server.JetStreamConfig{
 		StoreDir: opts.StoreDir, MaxMemory: opts.JetStreamMaxMemory, MaxStore: opts.JetStreamMaxStore,
 		SyncAlways: opts.SyncAlways, SyncInterval: opts.SyncInterval, Strict: !opts.NoJetStreamStrict,
@@ -146,7 +161,7 @@ func (s *Server) serverOptions(o Options, room int64) (*server.Options, error) {
 		return nil, err
 	}
 	return &server.Options{
-		ServerName: "hookfabric", DontListen: o.Listen == "", NoSigs: true,
+		DontListen: o.Listen == "", NoSigs: true,
 		DisableJetStreamBanner: true,
 		MaxPayload:             schema.MaxPayload, MaxPending: maxPending,
 		WriteDeadline: writeDeadline, PingInterval: pingEvery, MaxPingsOut: 2,
@@ -205,11 +220,15 @@ func (s *Server) ClientURL() string {
 
 // Close stops the server, waits until everything is on disk and releases the
 // data directory. When ctx ends first, the directory stays locked until the
-// process ends.
+// process ends. One of a cluster first hands over what it leads, and has its clients
+// go to the others.
 func (s *Server) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		if s.cluster != nil {
+			s.nats.LameDuckShutdown()
+		}
 		s.nats.Shutdown()
 		s.nats.WaitForShutdown()
 	}()

@@ -111,6 +111,7 @@ func TestTheEventIsTheServers(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ data, want string }{
 		"a client":      {string(data), "w"},
+		"a stop":        {`{"client":{"name":"w","kind":"Client"},"reason":"` + server.ServerShutdown.String() + `"}`, ""},
 		"a leaf node":   {`{"client":{"name":"w","kind":"Leafnode"}}`, ""},
 		"no name":       {`{"client":{"kind":"Client"}}`, ""},
 		"not even JSON": {`{`, ""},
@@ -192,10 +193,10 @@ func TestStartRefuses(t *testing.T) {
 	}{
 		"no directory":            {embedded.Options{}, "needs a data directory"},
 		"a file as the directory": {embedded.Options{Dir: file}, "can not be made"},
-		"all interfaces":          {embedded.Options{Dir: "x", Listen: "0.0.0.0:4222"}, "authentication and TLS"},
-		"no host":                 {embedded.Options{Dir: "x", Listen: ":4222"}, "authentication and TLS"},
-		"IPv6 for everybody":      {embedded.Options{Dir: "x", Listen: "[::]:4222"}, "authentication and TLS"},
-		"a host name":             {embedded.Options{Dir: "x", Listen: "example.org:4222"}, "authentication and TLS"},
+		"all interfaces":          {embedded.Options{Dir: "x", Listen: "0.0.0.0:4222"}, "credentials and TLS"},
+		"no host":                 {embedded.Options{Dir: "x", Listen: ":4222"}, "credentials and TLS"},
+		"IPv6 for everybody":      {embedded.Options{Dir: "x", Listen: "[::]:4222"}, "credentials and TLS"},
+		"a host name":             {embedded.Options{Dir: "x", Listen: "example.org:4222"}, "credentials and TLS"},
 		"no port":                 {embedded.Options{Dir: "x", Listen: "127.0.0.1"}, "such as 127.0.0.1:4222"},
 		"a port that is a word":   {embedded.Options{Dir: "x", Listen: "127.0.0.1:nats"}, "write a number"},
 		"a port beyond all":       {embedded.Options{Dir: "x", Listen: "127.0.0.1:70000"}, "write a number"},

@@ -55,8 +55,7 @@ var errUnreadable = errors.New("can not be read")
 
 // ConfigOptions say how the configuration is kept.
 type ConfigOptions struct {
-	// Replicas of the bucket, if it is made now; 0 is 1. A bucket that is
-	// there keeps its own.
+	// Replicas of the bucket; one that is there gets more, but never less; 0 is 1.
 	Replicas int
 	// Logger hears of what can wait; nil is silence.
 	Logger *slog.Logger
@@ -134,28 +133,36 @@ func (c *Configs) FabricID() string { return *c.fabric.Load() }
 
 // ensureFabric returns the fabric's id. Of all who come at once, one makes it.
 func (c *Configs) ensureFabric(ctx context.Context) (string, error) {
-	id := uuid.NewString()
-	for i := range kv.Attempts {
-		e, err := c.kv.Get(ctx, fabricKey)
-		if err == nil {
-			return string(e.Value()), nil
+	id, mine := "", uuid.NewString()
+	err := kv.Retry(ctx, func(ctx context.Context) (bool, error) {
+		e, err := c.bucket.Last(ctx, fabricKey)
+		if err != nil {
+			return false, err
 		}
-		if !errors.Is(err, jetstream.ErrKeyNotFound) {
-			return "", fmt.Errorf("reading the fabric's id: %w", err)
+		if e.Revision > 0 && e.Kind == kv.Put {
+			id = string(e.Value)
+			return true, nil
 		}
-		if _, err = c.kv.Update(ctx, fabricKey, []byte(id), 0); err == nil {
-			return id, nil
+		if id = mine; e.Revision > 0 {
+			return true, errNoFabric
 		}
-		if !kv.Refused(err) {
-			return "", fmt.Errorf("making the fabric's id: %w", err)
+		_, err = c.bucket.Write(ctx, kv.Write{Key: fabricKey, Value: []byte(id)})
+		if kv.Refused(err) {
+			return false, nil // somebody else makes it
 		}
-		if err := kv.Again(ctx, i); err != nil {
-			return "", fmt.Errorf("making the fabric's id: %w", err)
-		}
+		return err == nil, err
+	})
+	switch {
+	case errors.Is(err, errNoFabric):
+		return "", fmt.Errorf("%w; delete the whole bucket to start a new fabric", err)
+	case err != nil:
+		return "", fmt.Errorf("reading or making the fabric's id: %w", err)
 	}
-	return "", fmt.Errorf("the fabric's id can be neither read nor made; somebody deleted the key %s of the bucket %s: delete the whole bucket to start a new fabric",
-		fabricKey, ConfigBucket)
+	return id, nil
 }
+
+// errNoFabric says that the fabric's id was taken away.
+var errNoFabric = fmt.Errorf("the fabric's id can be neither read nor made: somebody deleted the key %s of the bucket %s", fabricKey, ConfigBucket)
 
 func versionKey(n uint64) string { return "v." + strconv.FormatUint(n, 10) }
 

@@ -30,6 +30,8 @@ type Node struct {
 	// Embedded: the NATS server runs in its process, so that its leases end
 	// with the process that has the data directory.
 	Embedded bool `json:"embedded,omitzero"`
+	// Server is the name of that server in its cluster; empty: it is in none.
+	Server string `json:"server,omitzero"`
 	// Active is the version that it answers with; 0: none yet.
 	Active uint64 `json:"active"`
 	// Candidate is what it says of the proposed version; nil: nothing yet.

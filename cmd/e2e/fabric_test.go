@@ -38,7 +38,12 @@ func startBrokerWith(t testing.TB, env []string, args ...string) *brokerProcess 
 	if !slices.Contains(args, "--data") && !slices.Contains(args, "--nats") {
 		args = append(args, "--data", t.TempDir())
 	}
-	p := startWith(t, env, "broker", slices.Concat(anyPort, args)...)
+	return ready(t, startWith(t, env, "broker", slices.Concat(anyPort, args)...))
+}
+
+// ready waits until a broker is ready.
+func ready(t testing.TB, p *process) *brokerProcess {
+	t.Helper()
 	b := &brokerProcess{process: p}
 	b.url = p.mustSay(t, 0, `(?m)^  bus +(nats://\S+)$`)[1]
 	b.http = p.mustSay(t, 0, `(?m)^  http +(http://\S+) `)[1]

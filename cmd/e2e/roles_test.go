@@ -65,17 +65,18 @@ func goHooks(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.
 		return 2
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	nc, err := bus.Connect(ctx, bus.Options{URL: *url, Name: workers.ConnectionPrefix + *name, Logger: log})
+	w := workers.New(workers.Options{
+		Name: *name, Pools: []string{*pool}, Logger: log,
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: goRunner{}},
+	})
+	nc, err := bus.Connect(ctx, bus.Options{URL: *url, Name: workers.ConnectionPrefix + *name, Logger: log, OnLeaving: w.Leave})
 	if err != nil {
 		fmt.Fprintln(stderr, "gohooks:", err)
 		return 1
 	}
 	defer nc.Close()
 	fmt.Fprintln(stdout, "connected")
-	err = workers.Run(ctx, nc, workers.New(workers.Options{
-		Name: *name, Pools: []string{*pool}, Logger: log,
-		Runners: map[schema.Kind]workers.Runner{schema.Builtin: goRunner{}},
-	}))
+	err = workers.Run(ctx, nc, w)
 	if err != nil {
 		fmt.Fprintln(stderr, "gohooks:", err)
 		return 1

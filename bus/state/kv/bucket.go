@@ -34,7 +34,7 @@ func At(js jetstream.JetStream, name string) *Bucket {
 }
 
 // Open makes the bucket, or opens the one that is there, which keeps its own
-// limits. It waits for a JetStream that is still starting. Where the server has
+// limits; only if c.Replicas is more than it has, more are made. It waits for a JetStream that is still starting. Where the server has
 // no room for c.MaxBytes, half of it will do, and so on down to least; 0: nothing
 // less will do.
 func Open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig, least int64) (*Bucket, error) {
@@ -53,7 +53,7 @@ func Open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfi
 		}
 		b := At(js, c.Bucket)
 		b.store, b.maxBytes = store, s.Config().MaxBytes
-		return b, nil
+		return b, Grow(ctx, js, b.stream, c.Replicas)
 	})
 }
 
@@ -90,6 +90,25 @@ func open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfi
 		}
 		c.MaxBytes /= 2
 	}
+}
+
+// Grow has a stream kept on so many servers, if it is on fewer. That it is there
+// already takes no change; it never shrinks, since that loses what others rely on.
+func Grow(ctx context.Context, js jetstream.JetStream, stream string, replicas int) error {
+	if replicas <= 1 {
+		return nil
+	}
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return err
+	}
+	c := s.CachedInfo().Config
+	if c.Replicas >= replicas {
+		return nil
+	}
+	c.Replicas = replicas
+	_, err = js.UpdateStream(ctx, c)
+	return err
 }
 
 // Share is how much a bucket takes that is made: most, or one of so many parts of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,6 +28,10 @@ const (
 	// that of too little memory for one that is kept there.
 	codeNoRoom   jetstream.ErrorCode = 10047
 	codeNoMemory jetstream.ErrorCode = 10028
+	// codeNoPeers is that of too few servers in a cluster for all the replicas, or of
+	// too few that have room for one, which the description says.
+	codeNoPeers jetstream.ErrorCode = 10005
+	noStorage                       = "insufficient storage"
 )
 
 // ErrContended says that a compare-and-set was lost again and again.
@@ -89,10 +94,10 @@ func Refused(err error) bool {
 }
 
 // Passing reports whether err is one of a JetStream that is still starting,
-// or electing a leader.
+// electing a leader, or waiting for servers.
 func Passing(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
-		return api.Code == 503 && api.ErrorCode != codeStoreFull
+		return api.Code == 503 && api.ErrorCode != codeStoreFull || api.ErrorCode == codeNoPeers && !NoRoom(err)
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, jetstream.ErrNoStreamResponse)
@@ -102,7 +107,8 @@ func Passing(err error) bool {
 // memory, left for a new bucket.
 func NoRoom(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && (api.ErrorCode == codeNoRoom || api.ErrorCode == codeNoMemory)
+	return ok && (api.ErrorCode == codeNoRoom || api.ErrorCode == codeNoMemory ||
+		api.ErrorCode == codeNoPeers && strings.Contains(api.Description, noStorage))
 }
 
 // Patiently calls try, each time for a bounded while, until it works, its

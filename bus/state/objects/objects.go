@@ -57,7 +57,7 @@ var (
 type Options struct {
 	// Bucket is the store: [Bucket], also if it is empty, or [Histories].
 	Bucket string
-	// Replicas of the store, if it is made now; 0 is 1.
+	// Replicas of the store; one that is there gets more, but never less; 0 is 1.
 	Replicas int
 	// Room is how much the server may store of everything together, of which buckets
 	// that are made take their share; 0: plenty.

@@ -46,6 +46,9 @@ func planOf(bucket string) plan {
 func (p plan) open(ctx context.Context, js jetstream.JetStream, o Options) error {
 	// Opened first: to create it would ask for its room a second time.
 	_, err := js.ObjectStore(ctx, p.bucket)
+	if err == nil {
+		return kv.Grow(ctx, js, p.stream(), o.Replicas)
+	}
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
 		return err
 	}

@@ -50,7 +50,7 @@ var (
 
 // Options say how rounds are kept.
 type Options struct {
-	// Replicas of the bucket, if it is made now; 0 is 1.
+	// Replicas of the bucket; one that is there gets more, but never less; 0 is 1.
 	Replicas int
 	// Room is how much the server may store of everything together, of which buckets
 	// that are made take their share; 0: plenty.

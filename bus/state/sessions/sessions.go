@@ -49,7 +49,7 @@ var (
 
 // Options say how sessions are kept.
 type Options struct {
-	// Replicas of the buckets, if they are made now; 0 is 1.
+	// Replicas of the buckets; those that are there get more, but never less; 0 is 1.
 	Replicas int
 	// Room is how much the server may store of everything together, of which buckets
 	// that are made take their share; 0: plenty.

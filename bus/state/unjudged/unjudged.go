@@ -39,6 +39,8 @@ var ErrUnavailable = errors.New("what nobody judged can not be recorded now")
 
 // Options say how the calls are kept.
 type Options struct {
+	// Replicas of the bucket; one that is there gets more, but never less; 0 is 1.
+	Replicas int
 	// Room is how much the server may store of everything together, of which a
 	// bucket that is made takes its share; 0: plenty.
 	Room int64
@@ -50,7 +52,7 @@ type Calls struct{ bucket *kv.Bucket }
 // Open makes the bucket, or opens the one that is there.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Calls, error) {
 	b, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
-		Bucket: Bucket, Description: "the calls of the hook fabric's agents that nobody judged", Replicas: 1,
+		Bucket: Bucket, Description: "the calls of the hook fabric's agents that nobody judged", Replicas: max(o.Replicas, 1),
 		Storage: jetstream.FileStorage, History: 1, TTL: keptFor, MaxBytes: kv.Share(o.Room, 64, maxBytes, minBytes), MaxValueSize: maxValue,
 	}, minBytes)
 	if err != nil {

@@ -35,7 +35,7 @@ func doctorCommand(code *int) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report := doctor.Examine(c.Context(), doctor.Options{Runtimes: runtimes, Machine: m, NATS: l.nats, Creds: l.creds, State: l.state,
+			report := doctor.Examine(c.Context(), doctor.Options{Runtimes: runtimes, Machine: m, NATS: l.nats, Creds: l.creds, TLS: l.tls, State: l.state,
 				Socket: daemon.Place{State: l.state, At: socket}.Socket(),
 				Noted: func(runtime, version string) {
 					if !install.Foreign(l.state) {

@@ -53,6 +53,7 @@ func installCommand() *cobra.Command {
 	f.StringVar(&h.Agent, "agent", "", "the agent's id; default: what each event says")
 	f.StringVar(&h.NATS, "nats", "", "the fabric's NATS URL; the hooks do not use the machine's daemon then")
 	f.StringVar(&h.Creds, "creds", "", "credentials file")
+	program.TLSFlags(f, &h.TLS)
 	f.StringVar(&h.State, "state", "", "folder for what the agent's next shim must know")
 	f.DurationVar(&h.Timeout, "timeout", time.Minute, "how long the runtime waits; the shim answers before that")
 	f.StringVar(&h.Unreachable, "unreachable", "", "what to do with tool calls and prompts that nobody judged: deny or allow")
@@ -248,6 +249,7 @@ func (in *installing) note() {
 // are found from every folder.
 func (in *installing) fromCommandLine(c *cobra.Command) (err error) {
 	for name, value := range map[string]*string{"agent": &in.Hook.Agent, "nats": &in.Hook.NATS, "creds": &in.Hook.Creds,
+		"tls-ca": &in.Hook.TLS.CA, "tls-cert": &in.Hook.TLS.Cert, "tls-key": &in.Hook.TLS.Key,
 		"state": &in.Hook.State, "unreachable": &in.Hook.Unreachable, "http": &in.Hook.URL, "shim": &in.Hook.Shim} {
 		if !program.Explicit(c.Flags(), name) {
 			*value = ""
@@ -256,7 +258,7 @@ func (in *installing) fromCommandLine(c *cobra.Command) (err error) {
 	if !program.Explicit(c.Flags(), "timeout") {
 		in.Hook.Timeout = 0 // as long as it is by default
 	}
-	for _, path := range []*string{&in.Hook.Creds, &in.Hook.State} {
+	for _, path := range []*string{&in.Hook.Creds, &in.Hook.State, &in.Hook.TLS.CA, &in.Hook.TLS.Cert, &in.Hook.TLS.Key} {
 		if *path == "" {
 			continue
 		}

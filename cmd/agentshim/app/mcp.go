@@ -52,7 +52,7 @@ func mcpCommand(code *int) *cobra.Command {
 			if err := p.check(args); err != nil {
 				return err
 			}
-			p.direct = program.Explicit(c.Flags(), "nats") || program.Explicit(c.Flags(), "creds")
+			p.direct = program.Explicit(c.Flags(), "nats") || program.Explicit(c.Flags(), "creds") || program.ExplicitTLS(c.Flags())
 			ended, err := p.run(c.Context(), c, args)
 			*code = ended
 			return err

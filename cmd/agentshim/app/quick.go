@@ -94,7 +94,7 @@ func (h *hook) flags(f *pflag.FlagSet) {
 // ask notes whether a daemon may be asked, and about which fabric: whoever names
 // one on the command line means that one, and nobody in between.
 func (h *hook) ask(f *pflag.FlagSet) {
-	if program.Explicit(f, "nats") || program.Explicit(f, "creds") {
+	if program.Explicit(f, "nats") || program.Explicit(f, "creds") || program.ExplicitTLS(f) {
 		return
 	}
 	if h.managed && !program.Explicit(f, "socket") {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/install"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/probe"
 	"github.com/hookfabric/hookfabric/schema"
@@ -30,6 +31,8 @@ type Options struct {
 	Machine  install.Machine
 	// NATS and Creds reach the fabric, State is the shims' folder, Socket the daemon's.
 	NATS, Creds, State, Socket string
+	// TLS is whom to trust there, and what to show.
+	TLS certs.Files
 	// Noted hears the version of a runtime that was found; nil: nobody does.
 	Noted func(runtime, version string)
 }

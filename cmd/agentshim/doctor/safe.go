@@ -33,7 +33,8 @@ func (o *Options) safe(l *Layer, h *install.Owned) error {
 	if !sameProgram(h.Command[0], self) {
 		return fmt.Errorf("the project's hook starts %s, which is not this agentshim; if you trust it, run its own doctor", h.Command[0])
 	}
-	for flag, mine := range map[string]string{"--nats": o.NATS, "--creds": o.Creds, "--state": o.State} {
+	for flag, mine := range map[string]string{"--nats": o.NATS, "--creds": o.Creds, "--state": o.State,
+		"--tls-ca": o.TLS.CA, "--tls-cert": o.TLS.Cert, "--tls-key": o.TLS.Key} {
 		for i, word := range h.Command {
 			name, value, joined := strings.Cut(word, "=")
 			if !joined && i+1 < len(h.Command) {

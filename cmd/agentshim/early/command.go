@@ -136,7 +136,8 @@ func look(c *command, environ []string) (s surroundings, ok bool) {
 			s.creds = value
 		case "HOOKFABRIC_AGENT":
 			s.agent = value
-		case "HOOKFABRIC_LOG", "HOOKFABRIC_START", "HOOKFABRIC_TOKEN":
+		case "HOOKFABRIC_LOG", "HOOKFABRIC_START", "HOOKFABRIC_TOKEN",
+			"HOOKFABRIC_TLS_CA", "HOOKFABRIC_TLS_CERT", "HOOKFABRIC_TLS_KEY": // the daemon has its own
 		default:
 			if value == "" {
 				continue

@@ -35,10 +35,10 @@ func (h *Hook) check(t *runtime) error {
 		return fmt.Errorf("--timeout is %s; write one from 2s to 1h", h.Timeout)
 	case h.URL != "" && !t.http:
 		return fmt.Errorf("%s takes no hooks over HTTP here; install without --http", t.label)
-	case h.URL != "" && (h.NATS != "" || h.Creds != "" || h.State != ""):
-		return errors.New("with --http it is the daemon that knows the bus; give --nats, --creds and --state to 'agentshim serve'")
+	case h.URL != "" && (h.NATS != "" || h.Creds != "" || h.State != "" || !h.TLS.Empty()):
+		return errors.New("with --http it is the daemon that knows the bus; give --nats, --creds, --tls-… and --state to 'agentshim serve'")
 	}
-	for name, path := range map[string]string{"--creds": h.Creds, "--state": h.State} {
+	for name, path := range map[string]string{"--creds": h.Creds, "--state": h.State, "--tls-ca": h.TLS.CA, "--tls-cert": h.TLS.Cert, "--tls-key": h.TLS.Key} {
 		if path != "" && !filepath.IsAbs(path) {
 			return fmt.Errorf("%s is %q; write an absolute path, since agents start in many folders", name, path)
 		}
@@ -68,7 +68,8 @@ func loopback(host string) bool {
 func (r *Request) arguments(e event) []string {
 	h := &r.Hook
 	args := []string{"hook", "--runtime", r.Runtime, "--event", e.name, "--timeout", strconv.Itoa(e.seconds(h)) + "s"}
-	for _, f := range [][2]string{{"--agent", h.Agent}, {"--nats", h.NATS}, {"--creds", h.Creds}, {"--state", h.State}, {"--unreachable", h.Unreachable}} {
+	for _, f := range [][2]string{{"--agent", h.Agent}, {"--nats", h.NATS}, {"--creds", h.Creds}, {"--tls-ca", h.TLS.CA}, {"--tls-cert", h.TLS.Cert},
+		{"--tls-key", h.TLS.Key}, {"--state", h.State}, {"--unreachable", h.Unreachable}} {
 		if f[1] != "" {
 			args = append(args, f[0], f[1])
 		}

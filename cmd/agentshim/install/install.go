@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/probe"
 )
 
@@ -57,6 +58,8 @@ type Hook struct {
 	// Agent, NATS, Creds, State and Unreachable are flags of `agentshim hook`; empty ones
 	// are left out.
 	Agent, NATS, Creds, State, Unreachable string
+	// TLS are flags of it, too.
+	TLS certs.Files
 	// Timeout is how long the runtime waits.
 	Timeout time.Duration
 	// URL is the daemon's, for runtimes that ask it themselves; empty: they start

@@ -50,11 +50,10 @@ func (r *Request) settings() ([]byte, error) {
 	if h.NATS != "" {
 		s.Args, s.Daemon = append(s.Args, "--nats", h.NATS), false
 	}
-	if h.Creds != "" {
-		s.Args = append(s.Args, "--creds", h.Creds)
-	}
-	if h.Unreachable != "" {
-		s.Args = append(s.Args, "--unreachable", h.Unreachable)
+	for _, f := range [][2]string{{"--creds", h.Creds}, {"--tls-ca", h.TLS.CA}, {"--tls-cert", h.TLS.Cert}, {"--tls-key", h.TLS.Key}, {"--unreachable", h.Unreachable}} {
+		if f[1] != "" {
+			s.Args = append(s.Args, f[0], f[1])
+		}
 	}
 	if r.Scope == Managed {
 		s.Args = append(s.Args, "--managed")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
 )
@@ -20,6 +21,8 @@ import (
 type Link struct {
 	// URL and Creds are the bus and the credentials file; Name is the connection's.
 	URL, Creds, Name string
+	// TLS is whom the shim trusts, and what it shows.
+	TLS certs.Files
 	// Unnamed: whoever asks named no fabric. URL is a guess then, where no daemon
 	// serves, and what is known of the fabric that the daemon reached counts.
 	Unnamed bool
@@ -68,7 +71,7 @@ func (l *Link) dial(ctx context.Context) (*client.Client, error) { return l.dial
 
 func (l *Link) dialIn(ctx context.Context, workspaces string) (*client.Client, error) {
 	return client.Connect(ctx, client.Options{
-		URL: l.URL, Creds: l.Creds, Name: l.Name, InProcess: l.InProcess, Workspaces: workspaces, Logger: slog.New(slog.DiscardHandler),
+		URL: l.URL, Creds: l.Creds, TLS: l.TLS, Name: l.Name, InProcess: l.InProcess, Workspaces: workspaces, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state"
@@ -48,6 +49,15 @@ type Options struct {
 	NATS string
 	// Creds is a credentials file for NATS.
 	Creds string
+	// TLS is the certificate that the embedded server shows, and whose it demands of
+	// clients; with NATS, what this broker shows and whom it trusts there. It is also
+	// that of HTTP, where other machines can reach that.
+	TLS certs.Files
+	// Cluster has the embedded server be one of several; its zero value: it is not.
+	Cluster Cluster
+	// Replicas is on how many servers everything is kept; 0: on three where that many
+	// are named of the cluster, else on one.
+	Replicas int
 	// NoWorker leaves the pool "default" to other processes.
 	NoWorker bool
 	// Sync is how often the embedded server syncs to disk; 0: at every write.
@@ -80,8 +90,8 @@ type Broker struct {
 	service      *workers.Service
 	agg          *aggregator.Aggregator
 
-	// HTTPAddr is where health checks and metrics are; empty: nowhere.
-	HTTPAddr string
+	// HTTPURL is where health checks and metrics are; empty: nowhere.
+	HTTPURL string
 }
 
 // undoTime is how long it may take to undo a start that failed.
@@ -138,7 +148,7 @@ func (b *Broker) Close(ctx context.Context) error {
 func (b *Broker) startHTTP(context.Context) (err error) {
 	b.state.Store(&starting)
 	if b.opt.HTTP != "" {
-		b.HTTPAddr, err = ops.Serve(b.opt.HTTP, b.reg, b.Ready, &b.stack)
+		b.HTTPURL, err = ops.Serve(ops.Options{Addr: b.opt.HTTP, TLS: b.opt.TLS, Registry: b.reg, Ready: b.Ready, Logger: b.log}, &b.stack)
 	}
 	return err
 }
@@ -157,7 +167,7 @@ func (b *Broker) Connect(ctx context.Context, opt bus.Options) (*nats.Conn, erro
 	if b.server != nil {
 		return b.server.Connect(ctx, opt)
 	}
-	opt.URL, opt.Creds = b.opt.NATS, b.opt.Creds
+	opt.URL, opt.Creds, opt.TLS = b.opt.NATS, b.opt.Creds, b.opt.TLS
 	return bus.Connect(ctx, opt)
 }
 
@@ -199,20 +209,19 @@ func (b *Broker) startBus(ctx context.Context) error {
 	if b.opt.NATS != "" {
 		return nil
 	}
-	if b.opt.Listen != "" {
-		if err := program.Loopback(b.opt.Listen); err != nil {
-			return err
-		}
+	cluster, err := b.opt.Cluster.read()
+	if err != nil {
+		return err
 	}
 	srv, err := embedded.Start(ctx, embedded.Options{
-		Dir: b.opt.Data, Listen: b.opt.Listen, SyncInterval: b.opt.Sync, Logger: b.log,
+		Dir: b.opt.Data, Listen: b.opt.Listen, TLS: b.opt.TLS, Cluster: cluster, SyncInterval: b.opt.Sync, Logger: b.log,
 	})
 	if err != nil {
 		return err
 	}
 	b.server = srv
 	b.stack.Push("embedded server", srv.Close)
-	return nil
+	return b.joinCluster(ctx)
 }
 
 // connect makes two connections: large events on one must not delay beats on
@@ -297,9 +306,9 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 	if b.worker != nil {
 		opt.Local = b.worker
 	}
-	if b.server == nil {
-		// Nobody is cut off from a server in the own process, and what that can not
-		// store nobody else can either.
+	if b.shares() {
+		// Nobody is cut off from a server in the own process that is on its own, and what
+		// that can not store nobody else can either.
 		opt.Lease = b.lease
 	}
 	if b.server != nil {

@@ -42,17 +42,20 @@ func (b *Broker) openState(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reaching JetStream: %w", err)
 	}
-	b.configs, err = state.OpenConfigs(ctx, js, state.ConfigOptions{Logger: b.log})
+	if err := b.awaitReplicas(ctx, js); err != nil {
+		return err
+	}
+	b.configs, err = state.OpenConfigs(ctx, js, state.ConfigOptions{Replicas: b.replicas(), Logger: b.log})
 	if err != nil {
 		return err
 	}
 	if b.server != nil {
 		// Who had this data directory before is dead, or the server had not started.
-		if err := b.configs.Forget(ctx, func(n state.Node) bool { return n.Embedded }); err != nil {
+		if err := b.configs.Forget(ctx, func(n state.Node) bool { return n.Embedded && n.Server == b.serverName() }); err != nil {
 			return err
 		}
 	}
-	if b.lease, err = b.configs.Lease(state.Node{ID: b.name, Embedded: b.server != nil}); err != nil {
+	if b.lease, err = b.configs.Lease(state.Node{ID: b.name, Embedded: b.server != nil, Server: b.serverName()}); err != nil {
 		return err
 	}
 	b.stack.Push("lease", b.lease.Close)

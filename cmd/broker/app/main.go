@@ -59,6 +59,11 @@ func serveFlags(c *cobra.Command, opt *Options) {
 	f.StringVar(&opt.HTTP, "http", "127.0.0.1:8480", "address of /healthz, /readyz and /metrics; empty for none")
 	f.StringVar(&opt.NATS, "nats", "", "use this NATS deployment instead of the embedded server")
 	f.StringVar(&opt.Creds, "creds", "", "credentials file for --nats")
+	f.StringVar(&opt.TLS.Cert, "tls-cert", "", "PEM file of the certificate to show: to those who connect, at --http where other machines can reach it, and to --nats")
+	f.StringVar(&opt.TLS.Key, "tls-key", "", "PEM file of its key")
+	f.StringVar(&opt.TLS.CA, "tls-ca", "", "PEM file of authorities: who connects must show a certificate of one of them; with --nats, the servers that are trusted")
+	opt.Cluster.flags(f)
+	f.IntVar(&opt.Replicas, "replicas", 0, "on how many brokers of the cluster everything is kept: 1, 3 or 5; more are made at once, fewer never; 0: 3 in a cluster of 3 or more, else 1")
 	f.BoolVar(&opt.NoWorker, "no-worker", false, "leave the pool \"default\" to hookworkers")
 	f.DurationVar(&opt.Sync, "sync", 0, "how often the embedded server syncs to disk; 0: at every write")
 	f.StringSliceVar(&opt.ReadyPools, "ready-pools", nil, "pools that must have a worker before /readyz says ready")
@@ -71,6 +76,9 @@ func serve(c *cobra.Command, opt *Options) error {
 	}
 	if opt.NATS != "" && c.Flags().Changed("listen") {
 		log.Warn("--listen is not used: it is for the embedded server, and --nats or HOOKFABRIC_NATS names another one", "nats", bus.RedactURL(opt.NATS))
+	}
+	if opt.Replicas < 0 || opt.Replicas > 5 || opt.Replicas > 1 && opt.Replicas%2 == 0 {
+		return program.UsageError("--replicas is %d; write 1, 3 or 5", opt.Replicas)
 	}
 	opt.Logger = log
 	reload, stop := hangups()
@@ -94,8 +102,8 @@ func banner(w io.Writer, b *Broker) {
 	st := b.Status()
 	fmt.Fprintf(w, "hookfabric broker %s is ready\n", schema.Release)
 	fmt.Fprintf(w, "  bus     %s\n", b.URL())
-	if b.HTTPAddr != "" {
-		fmt.Fprintf(w, "  http    http://%s  (/healthz /readyz /metrics)\n", b.HTTPAddr)
+	if b.HTTPURL != "" {
+		fmt.Fprintf(w, "  http    %s  (/healthz /readyz /metrics)\n", b.HTTPURL)
 	}
 	if b.server != nil {
 		fmt.Fprintf(w, "  data    %s\n", b.opt.Data)
@@ -109,8 +117,8 @@ func banner(w io.Writer, b *Broker) {
 	fmt.Fprintf(w, "  echo '{\"hook_type\":\"PreToolUse\",\"agent_id\":\"demo\",\"tool_name\":\"Bash\",\"tool_input\":{\"command\":\"ls\"}}' | %s hook --runtime generic%s\n",
 		sibling("agentshim"), flag)
 	fmt.Fprintf(w, "  %s status%s\n", sibling("broker"), flag)
-	if b.HTTPAddr != "" {
-		fmt.Fprintf(w, "  curl -s http://%s/metrics | grep hookfabric_requests_total\n", b.HTTPAddr)
+	if b.HTTPURL != "" {
+		fmt.Fprintf(w, "  curl -s %s/metrics | grep hookfabric_requests_total\n", b.HTTPURL)
 	}
 }
 

@@ -57,14 +57,14 @@ func (b *Broker) openMemory(ctx context.Context) error {
 }
 
 func (b *Broker) openObjects(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.objects, err = objects.Open(ctx, js, objects.Options{Room: b.room(), Logger: b.log})
+	b.memory.objects, err = objects.Open(ctx, js, objects.Options{Replicas: b.replicas(), Room: b.room(), Logger: b.log})
 	return func(context.Context) error { return b.memory.objects.Close() }, err
 }
 
 // openHistories makes the store of conversations. Where there is no room for it,
 // hooks that need a long one fail, and all others go on.
 func (b *Broker) openHistories(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	o := objects.Options{Bucket: objects.Histories, Room: b.room(), Logger: b.log}
+	o := objects.Options{Bucket: objects.Histories, Replicas: b.replicas(), Room: b.room(), Logger: b.log}
 	if b.memory.histories, err = objects.Open(ctx, js, o); err != nil && ctx.Err() == nil {
 		b.log.Warn("no conversations are kept, and hooks that need one longer than an event carries will fail", "error", err)
 		b.memory.histories, err = nil, nil
@@ -78,17 +78,17 @@ func (b *Broker) openHistories(ctx context.Context, js jetstream.JetStream) (sto
 }
 
 func (b *Broker) openRounds(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.rounds, err = rounds.Open(ctx, js, rounds.Options{Room: b.room(), Conflict: b.memory.ledger.Conflict, Logger: b.log})
+	b.memory.rounds, err = rounds.Open(ctx, js, rounds.Options{Replicas: b.replicas(), Room: b.room(), Conflict: b.memory.ledger.Conflict, Logger: b.log})
 	return func(ctx context.Context) error { return b.memory.rounds.Close(ctx) }, err
 }
 
 func (b *Broker) openSessions(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.sessions, err = sessions.Open(ctx, js, sessions.Options{Room: b.room(), Logger: b.log})
+	b.memory.sessions, err = sessions.Open(ctx, js, sessions.Options{Replicas: b.replicas(), Room: b.room(), Logger: b.log})
 	return func(ctx context.Context) error { return b.memory.sessions.Close(ctx) }, err
 }
 
 func (b *Broker) openUnjudged(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.unjudged, err = unjudged.Open(ctx, js, unjudged.Options{Room: b.room()})
+	b.memory.unjudged, err = unjudged.Open(ctx, js, unjudged.Options{Replicas: b.replicas(), Room: b.room()})
 	return func(context.Context) error { return nil }, err
 }
 
@@ -104,7 +104,7 @@ func (b *Broker) openFreezes(ctx context.Context, js jetstream.JetStream) (stop 
 
 func (b *Broker) openQueue(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
 	m := &b.memory
-	m.queue, err = queue.Open(ctx, js, queue.Options{Room: b.room(), Finish: m.finish, Watch: m.ledger.Queue(), Logger: b.log})
+	m.queue, err = queue.Open(ctx, js, queue.Options{Replicas: b.replicas(), Room: b.room(), Finish: m.finish, Watch: m.ledger.Queue(), Logger: b.log})
 	return func(ctx context.Context) error { return m.queue.Close(ctx) }, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -25,6 +26,7 @@ const slowAfter = time.Second
 // remote is where an operator's command finds the fabric.
 type remote struct {
 	url, creds string
+	tls        certs.Files
 	// wait is how long an answer may take; 0: askTime.
 	wait time.Duration
 	// slow is called once when an answer takes long; nil: nobody is told.
@@ -34,6 +36,7 @@ type remote struct {
 func (r *remote) flags(c *cobra.Command) {
 	c.Flags().StringVar(&r.url, "nats", nats.DefaultURL, "the fabric's NATS URL")
 	c.Flags().StringVar(&r.creds, "creds", "", "credentials file")
+	program.TLSFlags(c.Flags(), &r.tls)
 }
 
 // patient adds the flag by which whoever asks says how long to wait for an
@@ -66,7 +69,7 @@ type about struct{ verb, agent string }
 
 // connect connects to the fabric's NATS. The verb is why, for operators.
 func (r *remote) connect(ctx context.Context, verb string) (*nats.Conn, error) {
-	return bus.Connect(ctx, bus.Options{URL: r.url, Creds: r.creds, Name: "broker-" + verb})
+	return bus.Connect(ctx, bus.Options{URL: r.url, Creds: r.creds, TLS: r.tls, Name: "broker-" + verb})
 }
 
 // askOn is ask on a connection that is there.

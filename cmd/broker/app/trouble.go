@@ -25,7 +25,7 @@ func (b *Broker) trouble() error {
 			return fmt.Errorf("%w: %w", errForgetful, err)
 		}
 		return nil
-	case b.server != nil:
+	case !b.shares():
 		return errNotStored
 	}
 	return errCutOff
@@ -60,11 +60,18 @@ func (b *Broker) watchStore(ctx context.Context) {
 			b.log.Error("the broker is in trouble", "error", now)
 		case now == nil && last != nil:
 			b.log.Info("the broker is out of trouble")
-		case now != nil && b.server != nil && (!b.lease.Stored() || errors.Is(now, errForgetful)):
+		case now != nil && b.mendable() && (!b.lease.Stored() || errors.Is(now, errForgetful)):
 			b.mend()
 		}
 		last = now
 	}
+}
+
+// mendable reports whether it may help to start the store again. In a cluster it is
+// only where this server's own is off: what can not be stored there may just have no
+// leader, and who starts again is one less to elect it.
+func (b *Broker) mendable() bool {
+	return b.server != nil && (!b.server.Clustered() || !b.server.Stores())
 }
 
 // mend brings JetStream back, if there is room for it.

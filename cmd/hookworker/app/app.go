@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/cmd/internal/ops"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/cmd/internal/runners"
@@ -28,6 +29,7 @@ type options struct {
 	nats, creds, name, hooks, http string
 	pools                          []string
 	concurrency                    int
+	tls                            certs.Files
 }
 
 // Main runs the worker's command line until it is done or ctx ends, and
@@ -46,6 +48,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	f := c.Flags()
 	f.StringVar(&opt.nats, "nats", nats.DefaultURL, "the fabric's NATS URL")
 	f.StringVar(&opt.creds, "creds", "", "credentials file")
+	program.TLSFlags(f, &opt.tls)
 	f.StringSliceVar(&opt.pools, "pool", []string{schema.DefaultPool}, "a pool to serve; may be given several times")
 	f.StringVar(&opt.hooks, "hooks", "", "directory of programs and modules")
 	f.IntVar(&opt.concurrency, "concurrency", 64, "how many batches run at once")
@@ -78,8 +81,9 @@ func run(c *cobra.Command, opt *options) (err error) {
 	})
 	reg.MustRegister(w, connected)
 	nc, err := bus.Connect(c.Context(), bus.Options{
-		URL: opt.nats, Creds: opt.creds, Name: workers.ConnectionPrefix + w.Name(), Logger: log,
-		OnState: func(up bool) { connected.Set(map[bool]float64{true: 1}[up]) },
+		URL: opt.nats, Creds: opt.creds, TLS: opt.tls, Name: workers.ConnectionPrefix + w.Name(), Logger: log,
+		OnLeaving: w.Leave,
+		OnState:   func(up bool) { connected.Set(map[bool]float64{true: 1}[up]) },
 	})
 	if err != nil {
 		return err
@@ -87,11 +91,11 @@ func run(c *cobra.Command, opt *options) (err error) {
 	connected.Set(1)
 	stack.Push("connection", func(ctx context.Context) error { return bus.Drain(ctx, nc) })
 	if opt.http != "" {
-		addr, err := ops.Serve(opt.http, reg, func() error { return ready(nc, w) }, &stack)
+		url, err := ops.Serve(ops.Options{Addr: opt.http, TLS: opt.tls, Registry: reg, Ready: func() error { return ready(nc, w) }, Logger: log}, &stack)
 		if err != nil {
 			return err
 		}
-		log.Info("serving health checks and metrics", "address", addr)
+		log.Info("serving health checks and metrics", "url", url)
 	}
 	log.Info("serving", "worker", w.Name(), "pools", opt.pools, "bus", bus.RedactURL(opt.nats))
 	return workers.Run(c.Context(), nc, w)

@@ -3,8 +3,10 @@ package ops
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
@@ -23,27 +26,60 @@ func Registry() *prometheus.Registry {
 	return reg
 }
 
-// Serve serves /healthz, /readyz and /metrics on addr until stopped. It
-// returns the address it listens on.
-func Serve(addr string, reg *prometheus.Registry, ready func() error, stack *program.Stack) (string, error) {
-	if err := program.Loopback(addr); err != nil {
+// Options say where operators find a process, and what they find.
+type Options struct {
+	// Addr is HOST:PORT. One that other machines can reach is served with TLS, one on
+	// loopback without.
+	Addr string
+	// TLS is the certificate for that; nobody has to show one.
+	TLS certs.Files
+	// Registry has the metrics.
+	Registry *prometheus.Registry
+	// Ready is what /readyz says: nil, or what is missing.
+	Ready func() error
+	// Logger hears of certificates that change; nil is silence.
+	Logger *slog.Logger
+}
+
+// listen returns what to serve on, and the scheme of its URLs.
+func (o *Options) listen() (ln net.Listener, scheme string, err error) {
+	encrypted, err := program.Secured(o.Addr, o.TLS.Shows())
+	if err != nil {
+		return nil, "", err
+	}
+	var conf *tls.Config
+	if encrypted {
+		if conf, err = (certs.Files{Cert: o.TLS.Cert, Key: o.TLS.Key}).Server(o.Logger); err != nil {
+			return nil, "", err
+		}
+	}
+	if ln, err = net.Listen("tcp", o.Addr); err != nil {
+		return nil, "", fmt.Errorf("listening for HTTP on %s: %w; choose another address with --http, or --http \"\" for none", o.Addr, err)
+	}
+	if encrypted {
+		return tls.NewListener(ln, conf), "https", nil
+	}
+	return ln, "http", nil
+}
+
+// Serve serves /healthz, /readyz and /metrics until stopped. It returns the URL
+// where that is.
+func Serve(o Options, stack *program.Stack) (string, error) {
+	ln, scheme, err := o.listen()
+	if err != nil {
 		return "", err
 	}
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return "", fmt.Errorf("listening for HTTP on %s: %w; choose another address with --http, or --http \"\" for none", addr, err)
-	}
-	reg.MustRegister(readiness(ready))
+	o.Registry.MustRegister(readiness(o.Ready))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := ready(); err != nil {
+		if err := o.Ready(); err != nil {
 			say(w, http.StatusServiceUnavailable, err.Error()+"\n")
 			return
 		}
 		say(w, http.StatusOK, "ready\n")
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{}))
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ln) }()
@@ -54,7 +90,7 @@ func Serve(addr string, reg *prometheus.Registry, ready func() error, stack *pro
 		}
 		return err
 	})
-	return ln.Addr().String(), nil
+	return scheme + "://" + ln.Addr().String(), nil
 }
 
 // readiness is what /readyz says, for those who look at metrics.

@@ -2,16 +2,35 @@ package program
 
 import "net"
 
-// Loopback refuses an address that other machines can reach: that takes
-// authentication and TLS.
+// Loopback refuses an address that other machines can reach, for what never leaves
+// this one.
 func Loopback(addr string) error {
+	loopback, err := onLoopback(addr)
+	if err != nil || loopback {
+		return err
+	}
+	return UsageError("%s can be reached from other machines; listen on 127.0.0.1, or ::1: agents of this machine alone may ask here", addr)
+}
+
+// Secured refuses an address that other machines can reach unless what is said
+// there is encrypted. It reports whether it has to be.
+func Secured(addr string, certified bool) (encrypted bool, err error) {
+	loopback, err := onLoopback(addr)
+	switch {
+	case err != nil || loopback:
+		return false, err
+	case certified:
+		return true, nil
+	}
+	return false, UsageError("%s can be reached from other machines, which takes TLS; "+
+		"name a certificate with --tls-cert and its key with --tls-key, or listen on 127.0.0.1", addr)
+}
+
+func onLoopback(addr string) (bool, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return UsageError("the address %q is not HOST:PORT: %w", addr, err)
+		return false, UsageError("the address %q is not HOST:PORT: %w", addr, err)
 	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return UsageError("%s can be reached from other machines, which takes authentication and TLS; "+
-		"listen on 127.0.0.1 and use --nats with a NATS deployment that has both", addr)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback(), nil
 }

@@ -1,0 +1,77 @@
+package certs
+
+import (
+	"log/slog"
+	"os"
+	"sync"
+)
+
+// A followed value is what some files say, as of now or as of when they last made
+// sense.
+type followed[T any] struct {
+	paths []string
+	read  func() (T, error)
+	log   *slog.Logger
+
+	mu    sync.Mutex    // guards what follows
+	seen  []os.FileInfo // the files that value, or the last fault, came from
+	value T
+}
+
+// follow reads a value for the first time. It must make sense then.
+func follow[T any](paths []string, read func() (T, error), log *slog.Logger) (*followed[T], error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	f := &followed[T]{paths: paths, read: read, log: log, seen: stats(paths)}
+	var err error
+	f.value, err = read()
+	return f, err
+}
+
+// get is the value. It looks at the files each time: that costs little beside the
+// handshake it is for, and no watcher has to be kept alive.
+func (f *followed[T]) get() T {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := stats(f.paths)
+	if same(now, f.seen) {
+		return f.value
+	}
+	f.seen = now
+	value, err := f.read()
+	if err != nil {
+		f.log.Error("certificates changed and can not be used; the ones from before are, until the files change again", "error", err)
+		return f.value
+	}
+	f.value = value
+	f.log.Info("certificates changed, and are used from now on", "files", f.paths)
+	return f.value
+}
+
+// stats are the files as they are; nil for one that is not there.
+func stats(paths []string) []os.FileInfo {
+	all := make([]os.FileInfo, len(paths))
+	for i, p := range paths {
+		if info, err := os.Stat(p); err == nil {
+			all[i] = info
+		}
+	}
+	return all
+}
+
+// same reports whether no file became another one.
+func same(a, b []os.FileInfo) bool {
+	for i := range a {
+		if a[i] == nil || b[i] == nil {
+			if a[i] != nil || b[i] != nil {
+				return false
+			}
+			continue
+		}
+		if !os.SameFile(a[i], b[i]) || a[i].Size() != b[i].Size() || !a[i].ModTime().Equal(b[i].ModTime()) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,256 @@
+package embedded
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/certs"
+)
+
+// A Cluster says with which other servers one is one.
+type Cluster struct {
+	// Name is the cluster's, the same on all of its servers.
+	Name string
+	// Server is this one's name, unique in the cluster; empty: the one that the data
+	// directory has, or a new one.
+	Server string
+	// Listen is the address for the other servers. One that other machines can reach
+	// takes TLS, and certificates of the authorities in CA.
+	Listen string
+	// Routes are the addresses at which the others listen, as HOST:PORT or URLs; this
+	// server's own may be among them.
+	Routes []string
+	// Secret lets the others in who have it, too; empty: everybody who can connect.
+	Secret string
+	// CA holds the authorities of the other servers' certificates; empty: those of
+	// [Options.TLS].
+	CA string
+}
+
+const (
+	// suchRoute shows how addresses of servers are written.
+	suchRoute = "127.0.0.1:6222"
+	// routeUser is the name that servers give each other with the secret.
+	routeUser = "route"
+	// minSecret is how long a secret must be.
+	minSecret = 16
+	// ldmGrace is how long clients may take to go elsewhere when the server stops,
+	// and ldmTime when the last of them is dropped.
+	ldmGrace = 3 * time.Second
+	ldmTime  = 5 * time.Second
+)
+
+// join makes the server one of a cluster.
+func (o *Options) join(opts *server.Options) error {
+	c := o.Cluster
+	if c == nil {
+		return nil
+	}
+	host, port, err := o.routeAddress()
+	if err != nil {
+		return err
+	}
+	opts.Cluster = server.ClusterOpts{Name: c.Name, Host: host, Port: port}
+	opts.LameDuckGracePeriod, opts.LameDuckDuration = ldmGrace, ldmTime
+	if err := o.secureRoutes(&opts.Cluster); err != nil {
+		return err
+	}
+	var user *url.Userinfo
+	if c.Secret != "" {
+		if len(c.Secret) < minSecret {
+			return fmt.Errorf("the secret of the cluster %s has %d characters; write a file with at least %d", c.Name, len(c.Secret), minSecret)
+		}
+		// Servers keep no plain passwords, and long ones not at all.
+		sum := sha256.Sum256([]byte(c.Secret))
+		password := hex.EncodeToString(sum[:])
+		if opts.Cluster.Password, err = hash(password); err != nil {
+			return err
+		}
+		opts.Cluster.Username, user = routeUser, url.UserPassword(routeUser, password)
+	}
+	routes, err := c.routes()
+	if err != nil {
+		return err
+	}
+	for _, r := range routes {
+		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", User: user, Host: r})
+	}
+	return nil
+}
+
+// routeAddress splits the address for the other servers.
+func (o *Options) routeAddress() (host string, port int, err error) {
+	c := o.Cluster
+	switch {
+	case strings.Trim(c.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" || c.Name == "" || len(c.Name) > 64:
+		return "", 0, fmt.Errorf("the cluster's name is %q; write letters, digits, - and _, at most 64", c.Name)
+	case c.Listen == "":
+		return "", 0, fmt.Errorf("the other servers of the cluster %s can not reach this one; say where it listens for them with --cluster-listen, such as %s", c.Name, suchRoute)
+	case len(c.Routes) == 0:
+		return "", 0, fmt.Errorf("nobody else is named of the cluster %s; name the addresses of its servers with --routes, such as %s,…", c.Name, suchRoute)
+	case o.Listen == "":
+		return "", 0, fmt.Errorf("a server of the cluster %s takes clients, too; say where with --listen", c.Name)
+	}
+	if host, port, err = splitAddress(c.Listen, suchRoute); err != nil || loopback(host) {
+		return host, port, err
+	}
+	if !o.TLS.Shows() || o.routeCA() == "" {
+		return "", 0, fmt.Errorf("listening on %q for servers lets other machines in, which takes TLS: --tls-cert and --tls-key name this server's certificate, "+
+			"and --cluster-tls-ca or --tls-ca the authority of the others'; or write a loopback address such as %s", c.Listen, suchRoute)
+	}
+	return host, port, nil
+}
+
+func (o *Options) routeCA() string {
+	if o.Cluster.CA != "" {
+		return o.Cluster.CA
+	}
+	return o.TLS.CA
+}
+
+// secureRoutes has servers show each other certificates, if there are any.
+func (o *Options) secureRoutes(opts *server.ClusterOpts) error {
+	files := certs.Files{CA: o.routeCA(), Cert: o.TLS.Cert, Key: o.TLS.Key}
+	if !files.Shows() || files.CA == "" {
+		return nil
+	}
+	conf, err := files.Server(newLogger(o.Logger).log)
+	if err != nil {
+		return err
+	}
+	opts.TLSConfig, opts.TLSTimeout = conf, tlsTimeout.Seconds()
+	return nil
+}
+
+// routes are the hosts and ports of all servers that are named.
+func (c *Cluster) routes() ([]string, error) {
+	var all []string
+	for _, r := range c.Routes {
+		host := strings.TrimSpace(r)
+		if scheme, rest, ok := strings.Cut(host, "://"); ok {
+			if host = strings.TrimSuffix(rest, "/"); scheme != "nats-route" && scheme != "nats" && scheme != "tls" {
+				return nil, fmt.Errorf("the route %s begins with %s://; write nats-route://HOST:PORT", bus.RedactURL(r), scheme)
+			}
+		}
+		if strings.Contains(host, "@") {
+			return nil, fmt.Errorf("the route %s has a password in it, which others can see; put it into a file and name that with --cluster-secret", bus.RedactURL(r))
+		}
+		if _, _, err := splitAddress(host, suchRoute); err != nil {
+			return nil, fmt.Errorf("the route %w", err)
+		}
+		if !slices.Contains(all, host) {
+			all = append(all, host)
+		}
+	}
+	return all, nil
+}
+
+// others are the routes but this server's own, as far as that can be told.
+func (c *Cluster) others() []string {
+	all, _ := c.routes() // looked at before
+	return slices.DeleteFunc(all, func(r string) bool { return r == c.Listen })
+}
+
+// Size is how many servers the cluster has, by what is named of it.
+func (c *Cluster) Size() int {
+	all, _ := c.routes()
+	return max(len(all), len(c.others())+1)
+}
+
+// How it is waited for a cluster.
+const (
+	lookForLeader = 50 * time.Millisecond
+	sayEvery      = 3 * time.Second
+	dialRoute     = 500 * time.Millisecond
+)
+
+// Await returns when the server's cluster has a leader that this server follows, so
+// that things can be stored, and at least so many servers are there. Every few
+// seconds it says whom it waits for. Without a cluster there is nothing to wait for.
+func (s *Server) Await(ctx context.Context, least int, say func(waiting string)) error {
+	if s.cluster == nil {
+		return nil
+	}
+	look := time.NewTicker(lookForLeader)
+	defer look.Stop()
+	said := time.Now()
+	for !s.led() || len(s.nats.ActivePeers()) < least {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", s.missing(context.WithoutCancel(ctx), least), context.Cause(ctx))
+		}
+		if time.Since(said) > sayEvery {
+			say(s.missing(ctx, least))
+			said = time.Now()
+		}
+	}
+	return nil
+}
+
+// led reports whether the servers agree on a leader, and this one is up to date.
+func (s *Server) led() bool {
+	info, err := s.nats.Jsz(nil)
+	return err == nil && info.Meta != nil && info.Meta.Leader != "" && s.nats.JetStreamIsCurrent()
+}
+
+// missing says whom a server waits for.
+func (s *Server) missing(ctx context.Context, least int) string {
+	others := s.cluster.others()
+	var absent []string
+	for _, r := range others {
+		if !answers(ctx, r) {
+			absent = append(absent, r)
+		}
+	}
+	what := fmt.Sprintf("waiting for at least %d of the %d servers of the cluster %s", max(least, s.cluster.Size()/2+1), s.cluster.Size(), s.cluster.Name)
+	switch {
+	case len(absent) > 0:
+		return fmt.Sprintf("%s: nobody answers at %s; start the brokers there, or correct --routes", what, strings.Join(absent, ", "))
+	case s.nats.NumRoutes() == 0:
+		return fmt.Sprintf("%s: somebody answers at %s and lets nobody in; are --cluster-name, --cluster-secret and the certificates the same there?", what, strings.Join(others, ", "))
+	}
+	return what + ": they are there, and have not agreed on a leader yet"
+}
+
+func answers(ctx context.Context, address string) bool {
+	d := net.Dialer{Timeout: dialRoute}
+	c, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
+// Name is the server's name; that of one in a cluster is unique there.
+func (s *Server) Name() string { return s.nats.Name() }
+
+// Members is how many servers there are, by what is named of the cluster.
+func (s *Server) Members() int {
+	if s.cluster == nil {
+		return 1
+	}
+	return s.cluster.Size()
+}
+
+// Clustered reports whether the server is one of several.
+func (s *Server) Clustered() bool { return s.cluster != nil }
+
+// Stores reports whether the server's own part of JetStream runs, whatever the
+// others do.
+func (s *Server) Stores() bool { return s.nats.JetStreamEnabled() }
+
+// errAlone says that a server keeps to itself, or not, for good.
+var errAlone = errors.New("state is not carried over between one server and a cluster")

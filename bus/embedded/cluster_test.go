@@ -1,0 +1,234 @@
+package embedded_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/certs"
+	"github.com/hookfabric/hookfabric/bus/certs/certstest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+)
+
+// addresses finds loopback addresses that nobody listens on.
+func addresses(t *testing.T, n int) (all []string) {
+	t.Helper()
+	for range n {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		all = append(all, l.Addr().String())
+	}
+	return all
+}
+
+// member are the options of one server of a cluster.
+func member(t *testing.T, routes []string, i int) embedded.Options {
+	return embedded.Options{
+		Dir: t.TempDir(), Listen: "127.0.0.1:0", SyncInterval: time.Minute,
+		Cluster: &embedded.Cluster{Name: "c", Server: fmt.Sprint("n", i), Listen: routes[i], Routes: routes},
+	}
+}
+
+// startAll starts servers that wait for each other.
+func startAll(t *testing.T, all []embedded.Options) []*embedded.Server {
+	t.Helper()
+	servers := make([]*embedded.Server, len(all))
+	for i, o := range all {
+		s, err := embedded.Start(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers[i] = s
+	}
+	t.Cleanup(func() {
+		var ends sync.WaitGroup
+		for _, s := range servers {
+			ends.Go(func() { _ = s.Close(context.Background()) })
+		}
+		ends.Wait()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, s := range servers {
+		if err := s.Await(ctx, len(all), func(waiting string) { t.Log(waiting) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return servers
+}
+
+// Three servers keep one bucket, tell each other of clients that are lost, and know
+// what is listened to elsewhere.
+func TestServersAreOneCluster(t *testing.T) {
+	ca := certstest.New(t, "ours")
+	routes := addresses(t, 3)
+	var all []embedded.Options
+	for i := range routes {
+		o := member(t, routes, i)
+		o.TLS, o.Cluster.CA, o.Cluster.Secret = ca.Issue(t, o.Cluster.Server), ca.File, "a secret that is long enough"
+		all = append(all, o)
+	}
+	servers := startAll(t, all)
+	js, err := jetstream.New(bustest.Connect(t, servers[0], "writer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "b", Replicas: 3}); err != nil {
+		t.Fatal(err)
+	}
+	sys, err := servers[0].ConnectSystem(t.Context(), bus.Options{Name: "system"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Close()
+	gone := make(chan string, 10)
+	if err := embedded.WatchDisconnects(t.Context(), sys, func(name string) { gone <- name }); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := bus.Connect(t.Context(), bus.Options{URL: servers[1].ClientURL(), TLS: certs.Files{CA: ca.File}, Name: "worker 1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.SubscribeSync("somewhere"); err != nil {
+		t.Fatal(err)
+	}
+	if err := flush(t, nc); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the others know the subscription", func() bool { return servers[2].Interest("somewhere") })
+	nc.Close()
+	if name := <-gone; name != "worker 1" {
+		t.Errorf("%q is gone", name)
+	}
+}
+
+// A server without the secret is not let in, and says what may be wrong.
+func TestAStrangerIsNotLetIn(t *testing.T) {
+	routes := addresses(t, 2)
+	one, two := member(t, routes, 0), member(t, routes, 1)
+	one.Cluster.Secret, two.Cluster.Secret = "the secret of the cluster", "another secret entirely"
+	for _, o := range []embedded.Options{one, two} {
+		s, err := embedded.Start(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close(context.Background()) }()
+		if o.Cluster.Server == "n1" {
+			wantError(t, waits(t, s), "lets nobody in; are --cluster-name, --cluster-secret")
+			continue
+		}
+		wantError(t, waits(t, s), "nobody answers at "+routes[1])
+	}
+}
+
+// waits is what a server says that waits for others in vain.
+func waits(t *testing.T, s *embedded.Server) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := s.Await(ctx, 0, func(string) {})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it does not wait: %v", err)
+	}
+	return err
+}
+
+// A data directory stays with its server, and with its cluster.
+func TestADirectoryIsOneServers(t *testing.T) {
+	routes := addresses(t, 2)
+	o := member(t, routes, 0)
+	o.Cluster.Server = ""
+	begin := func(o embedded.Options) (string, error) {
+		s, err := embedded.Start(t.Context(), o)
+		if err != nil {
+			return "", err
+		}
+		return s.Name(), s.Close(context.Background())
+	}
+	first, err := begin(o)
+	if err != nil || first == "" {
+		t.Fatal(first, err)
+	}
+	if again, err := begin(o); err != nil || again != first {
+		t.Errorf("it is called %q, and was %q: %v", again, first, err)
+	}
+	alone := embedded.Options{Dir: o.Dir, Listen: "127.0.0.1:0"}
+	_, err = begin(alone)
+	wantError(t, err, "is of a server of the cluster c")
+	for field, want := range map[string]string{"other": "is of the server " + first, "": "is of a server of the cluster c, not d"} {
+		wrong := o
+		cluster := *o.Cluster
+		wrong.Cluster = &cluster
+		if cluster.Server = field; field == "" {
+			cluster.Name = "d"
+		}
+		_, err = begin(wrong)
+		wantError(t, err, want)
+	}
+	own := embedded.Options{Dir: t.TempDir(), SyncInterval: time.Minute}
+	s, err := embedded.Start(t.Context(), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s)
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.Dir = own.Dir
+	_, err = begin(o)
+	wantError(t, err, "is of a server on its own")
+}
+
+func TestAClusterThatCanNotBeIsSaid(t *testing.T) {
+	for want, change := range map[string]func(*embedded.Options){
+		"write letters, digits":       func(o *embedded.Options) { o.Cluster.Name = "a b" },
+		"--cluster-listen":            func(o *embedded.Options) { o.Cluster.Listen = "" },
+		"--routes":                    func(o *embedded.Options) { o.Cluster.Routes = nil },
+		"takes clients, too":          func(o *embedded.Options) { o.Listen = "" },
+		"begins with http://":         func(o *embedded.Options) { o.Cluster.Routes = []string{"http://h:1"} },
+		"--cluster-secret":            func(o *embedded.Options) { o.Cluster.Routes = []string{"nats-route://u:p@h:1"} },
+		"no address to listen on":     func(o *embedded.Options) { o.Cluster.Routes = []string{"h"} },
+		"has 5 characters":            func(o *embedded.Options) { o.Cluster.Secret = "short" },
+		"which takes TLS":             func(o *embedded.Options) { o.Cluster.Listen = "0.0.0.0:6222" },
+		"without spaces and wildcard": func(o *embedded.Options) { o.Cluster.Server = "a *" },
+	} {
+		o := member(t, []string{"127.0.0.1:0", "127.0.0.1:1"}, 0)
+		change(&o)
+		s, err := embedded.Start(t.Context(), o)
+		if err == nil {
+			_ = s.Close(context.Background())
+		}
+		wantError(t, err, want)
+		if err != nil && strings.Contains(err.Error(), "u:p") {
+			t.Errorf("the password is told: %v", err)
+		}
+	}
+}
+
+// until looks again and again until something is so.
+func until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(20 * time.Second)
+	defer late.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}

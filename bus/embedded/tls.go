@@ -1,0 +1,29 @@
+package embedded
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// tlsTimeout is how long a handshake may take: many clients come back at once.
+const tlsTimeout = 5 * time.Second
+
+// secure has the server show its certificate to clients, and look at theirs. What
+// connects in this process passes no network and shows none.
+func (o *Options) secure(opts *server.Options) error {
+	if o.TLS.Empty() {
+		return nil
+	}
+	if !o.TLS.Shows() {
+		return fmt.Errorf("clients are to show a certificate of %s, and the server has none to show; name it with --tls-cert and its key with --tls-key", o.TLS.CA)
+	}
+	conf, err := o.TLS.Server(newLogger(o.Logger).log)
+	if err != nil {
+		return err
+	}
+	opts.TLSConfig, opts.TLSTimeout = conf, tlsTimeout.Seconds()
+	opts.TLSVerify = o.TLS.CA != ""
+	return nil
+}

@@ -1,0 +1,132 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/pflag"
+
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
+)
+
+// A Cluster is what the command line says of the cluster of embedded servers. The
+// zero Cluster is none.
+type Cluster struct {
+	// Name is the cluster's, Server this server's in it.
+	Name, Server string
+	// Listen is the address for the other servers, Routes are theirs.
+	Listen string
+	Routes []string
+	// Secret is a file with what lets servers in, CA one with the authorities of their
+	// certificates.
+	Secret, CA string
+}
+
+func (c *Cluster) flags(f *pflag.FlagSet) {
+	f.StringVar(&c.Name, "cluster-name", "", "name of the cluster of brokers that keep everything together; empty: this one is on its own")
+	f.StringVar(&c.Listen, "cluster-listen", "", "address for the other brokers of the cluster")
+	f.StringSliceVar(&c.Routes, "routes", nil, "addresses of the brokers of the cluster for each other: nats-route://HOST:PORT,…")
+	f.StringVar(&c.Secret, "cluster-secret", "", "file with the secret that lets brokers into the cluster")
+	f.StringVar(&c.CA, "cluster-tls-ca", "", "PEM file of the authorities of the other brokers' certificates; default: --tls-ca")
+	f.StringVar(&c.Server, "name", "", "this broker's name in the cluster; default: a new one, which its data directory keeps")
+}
+
+// mostSecret is how long the file of a secret may be.
+const mostSecret = 4096
+
+// read is the cluster as the server takes it; nil: there is none.
+func (c *Cluster) read() (*embedded.Cluster, error) {
+	if c.Name == "" {
+		if c.Listen != "" || len(c.Routes) > 0 || c.Secret != "" {
+			return nil, program.UsageError("--cluster-listen, --routes and --cluster-secret are for a broker of a cluster; name that with --cluster-name")
+		}
+		return nil, nil //nolint:nilnil // no cluster is what most brokers are in
+	}
+	e := &embedded.Cluster{Name: c.Name, Server: c.Server, Listen: c.Listen, Routes: c.Routes, CA: c.CA}
+	if c.Secret == "" {
+		return e, nil
+	}
+	info, err := os.Stat(c.Secret)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the secret of the cluster can not be read: %w", err)
+	case info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeType == 0:
+		return nil, fmt.Errorf("the secret of the cluster in %s can be read by others; run 'chmod 600 %s'", c.Secret, c.Secret)
+	case info.Size() > mostSecret:
+		return nil, fmt.Errorf("the secret of the cluster in %s has %d bytes; write at most %d", c.Secret, info.Size(), mostSecret)
+	}
+	secret, err := os.ReadFile(c.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("the secret of the cluster can not be read: %w", err)
+	}
+	if e.Secret = strings.TrimSpace(string(secret)); e.Secret == "" {
+		return nil, fmt.Errorf("the secret of the cluster in %s is empty; write one, such as 'openssl rand -hex 32' prints", c.Secret)
+	}
+	return e, nil
+}
+
+// joinCluster waits until the cluster can store.
+func (b *Broker) joinCluster(ctx context.Context) error {
+	if !b.server.Clustered() {
+		return nil
+	}
+	b.log.Info("joining the cluster", "cluster", b.opt.Cluster.Name, "name", b.server.Name(), "routes", b.opt.Cluster.Routes)
+	return b.awaitServers(ctx, 0)
+}
+
+// awaitServers waits for the leader of the cluster, and for so many servers.
+func (b *Broker) awaitServers(ctx context.Context, least int) error {
+	defer b.state.Store(b.state.Load())
+	err := b.server.Await(ctx, least, func(waiting string) {
+		b.state.Store(&waiting)
+		b.log.Warn(waiting)
+	})
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("it was stopped while %w", err)
+	}
+	return err
+}
+
+// awaitReplicas waits, where the fabric is to be made, for as many servers as are to
+// keep it: more than half of them is enough only for what is there.
+func (b *Broker) awaitReplicas(ctx context.Context, js jetstream.JetStream) error {
+	if b.server == nil || !b.server.Clustered() {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	if _, err := js.KeyValue(asking, state.ConfigBucket); !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return nil // it is there, or whoever opens it finds out
+	}
+	return b.awaitServers(ctx, b.replicas())
+}
+
+// shares reports whether others store together with this broker, so that it can be
+// cut off from them.
+func (b *Broker) shares() bool { return b.server == nil || b.server.Clustered() }
+
+// serverName is the embedded server's in its cluster; empty: it is in none.
+func (b *Broker) serverName() string {
+	if b.server == nil || !b.server.Clustered() {
+		return ""
+	}
+	return b.server.Name()
+}
+
+// replicas is on how many servers everything is kept.
+func (b *Broker) replicas() int {
+	switch {
+	case b.opt.Replicas > 0:
+		return b.opt.Replicas
+	case b.server != nil && b.server.Clustered() && b.server.Members() >= 3:
+		return 3
+	}
+	return 1
+}

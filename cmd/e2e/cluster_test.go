@@ -1,0 +1,259 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A cluster is three brokers that keep everything together, and two workers.
+type cluster struct {
+	brokers [3]*brokerProcess
+	args    [3][]string
+	url     string // of all of them
+}
+
+// startCluster starts one, with hooks that wait.
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	dir := t.TempDir()
+	secret := write(t, dir, "secret", "the servers of this cluster know it\n")
+	ports := freePorts(t, 6)
+	routes, listen, urls := ports[:3], ports[3:], []string{}
+	c := &cluster{}
+	config := goKind.config(t, dir)
+	var started [3]*process
+	for i := range c.brokers {
+		urls = append(urls, "nats://"+listen[i])
+		c.args[i] = []string{"--listen", listen[i], "--data", t.TempDir(), "--config", config, "--name", fmt.Sprint("b", i),
+			"--cluster-name", "test", "--cluster-listen", routes[i], "--cluster-secret", secret, "--routes", "nats-route://" + strings.Join(routes, ",nats-route://")}
+		started[i] = start(t, "broker", append([]string{"--http", "127.0.0.1:0"}, c.args[i]...)...)
+	}
+	for i, p := range started { // none is ready before another one is there
+		c.brokers[i] = ready(t, p)
+	}
+	c.url = strings.Join(urls, ",")
+	for i := range 2 {
+		goKind.worker(t, c.url, fmt.Sprint("w", i), dir)
+	}
+	c.settled(t)
+	return c
+}
+
+// freePorts finds addresses that nobody listens on, and that differ.
+func freePorts(t *testing.T, n int) (all []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		all = append(all, l.Addr().String())
+	}
+	return all
+}
+
+// settled waits until every broker is ready and knows both workers.
+func (c *cluster) settled(t *testing.T) {
+	t.Helper()
+	for _, b := range c.brokers {
+		nc := connect(t, b.url)
+		awaitWorkers(t, nc, "w0", "w1")
+		if err := eventually("the broker is ready", func() bool {
+			code, _, err := fetch(b.http + "/readyz")
+			return err == nil && code == http.StatusOK
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// loads asks through clients of all brokers.
+func (c *cluster) loads(t *testing.T) (all []*load) {
+	for range c.brokers {
+		all = append(all, startLoad(t, dial(t, c.url)))
+	}
+	return all
+}
+
+// finished are the calls of all loads.
+func finished(all []*load) (calls []called) {
+	for _, l := range all {
+		calls = append(calls, l.finish()...)
+	}
+	return calls
+}
+
+// A teller says something to an agent again and again, each until it is accepted.
+type teller struct {
+	stop     context.CancelFunc
+	done     sync.WaitGroup
+	accepted map[string]bool // by key; read only once done
+	// longest is how long one thing was not accepted, answer how long one request took.
+	longest, answer time.Duration
+}
+
+// startTeller tells until finish.
+func startTeller(t *testing.T, url string) *teller {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	s := &teller{stop: stop, accepted: map[string]bool{}}
+	nc := connect(t, url)
+	s.done.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for n := uint64(1); ctx.Err() == nil; n++ {
+			s.tell(t, nc, n)
+			<-tick.C
+		}
+	})
+	t.Cleanup(func() { stop(); s.done.Wait() })
+	return s
+}
+
+// tell repeats one request until it is accepted.
+func (s *teller) tell(t *testing.T, nc *nats.Conn, n uint64) {
+	began := time.Now()
+	request := schema.InjectRequest{Content: fmt.Sprint("number ", n), Producer: "teller", Number: n}
+	for time.Since(began) < patience {
+		var receipt schema.Receipt
+		asked := time.Now()
+		err := control(nc, "inject", "listener", request, &receipt)
+		s.answer = max(s.answer, time.Since(asked))
+		if err == nil {
+			s.accepted[receipt.Key] = true
+			s.longest = max(s.longest, time.Since(began))
+			return
+		}
+	}
+	t.Errorf("number %d was not accepted within %v", n, patience)
+}
+
+// check fails the test if something that was accepted is not there.
+func (s *teller) check(t *testing.T, url string) {
+	t.Helper()
+	s.stop()
+	s.done.Wait()
+	nc := connect(t, url)
+	var pending schema.PendingAnswer
+	if err := control(nc, "pending", "listener", schema.PendingRequest{Limit: 10_000}, &pending); err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range pending.Items {
+		delete(s.accepted, it.Key)
+	}
+	if len(s.accepted) > 0 {
+		t.Errorf("%d accepted injections of %d are lost", len(s.accepted), pending.Total)
+	}
+	t.Logf("%d injections accepted; the longest wait for one %v, for an answer %v", pending.Total, s.longest.Round(time.Millisecond), s.answer.Round(time.Millisecond))
+	if s.answer > 11*time.Second {
+		t.Errorf("an answer took %v; without a leader it is refused after 10 s", s.answer)
+	}
+}
+
+// control makes a control request about an agent.
+func control(nc *nats.Conn, verb, agent string, request, answer any) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	subject, err := bus.ControlSubject(verb, agent)
+	if err != nil {
+		return err
+	}
+	data, err := schema.Marshal(request)
+	if err != nil {
+		return err
+	}
+	m, err := nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data})
+	if err != nil {
+		return err
+	}
+	if said := m.Header.Get(schema.HeaderServiceError); said != "" {
+		return fmt.Errorf("refused: %s", said)
+	}
+	return schema.Unmarshal(m.Data, answer)
+}
+
+// TestKilledClusterBrokers kills each broker of a cluster under load and starts it
+// again: calls are answered in time, no fail-closed one is let through, and nothing
+// that was accepted is lost.
+func TestKilledClusterBrokers(t *testing.T) {
+	c := startCluster(t)
+	victims := c.brokers[:1]
+	if long() {
+		victims = c.brokers[:]
+	}
+	for i := range victims {
+		loads, tells := c.loads(t), startTeller(t, c.url)
+		for _, l := range loads {
+			l.more(t, 100)
+		}
+		at := time.Now()
+		c.brokers[i].must(t, syscall.SIGKILL)
+		if _, err := c.brokers[i].wait(); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range loads {
+			l.more(t, 300)
+		}
+		down := time.Since(at)
+		c.brokers[i] = startBroker(t, c.args[i]...)
+		for _, l := range loads {
+			l.more(t, 200)
+		}
+		s := count(finished(loads))
+		t.Logf("broker %d was killed, and gone for %v: %v", i, down.Round(time.Millisecond), s)
+		s.checkNeverAllowed(t)
+		if n := len(s.failed); n > 0 {
+			t.Errorf("%d calls got no verdict, the first: %v", n, s.failed[0].err)
+		}
+		if s.slowest.took >= deadline {
+			t.Errorf("a call took %v, longer than its deadline", s.slowest.took)
+		}
+		c.settled(t)
+		tells.check(t, c.url)
+	}
+}
+
+// TestRollingRestart stops and starts one broker of a cluster after the other under
+// load. No call may notice.
+func TestRollingRestart(t *testing.T) {
+	c := startCluster(t)
+	loads, tells := c.loads(t), startTeller(t, c.url)
+	for i := range c.brokers {
+		for _, l := range loads {
+			l.more(t, 100)
+		}
+		began := time.Now()
+		c.brokers[i].must(t, syscall.SIGTERM)
+		if code, err := c.brokers[i].wait(); err != nil || code != 0 {
+			t.Fatalf("the broker ended with %d, %v:\n%s", code, err, c.brokers[i].said)
+		}
+		stopped := time.Since(began)
+		c.brokers[i] = startBroker(t, c.args[i]...)
+		t.Logf("broker %d stopped within %v and was ready again after %v", i, stopped.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+		c.settled(t)
+	}
+	s := count(finished(loads))
+	t.Logf("all: %v", s)
+	s.check(t)
+	for tool, outcomes := range s.outcomes {
+		for outcome, n := range outcomes {
+			if outcome != schema.OK {
+				t.Errorf("%d hooks of %s calls ended with %s", n, tool, outcome)
+			}
+		}
+	}
+	tells.check(t, c.url)
+}
