@@ -35,8 +35,10 @@ const (
 	sweepers = 32
 	// dialEvery is how often a driver looks for a broker that is not there.
 	dialEvery = 50 * time.Millisecond
-	// flushIn is how long a driver that is told to end takes to acknowledge.
-	flushIn = 5 * time.Second
+	// flushIn is how long a driver that is told to end takes to acknowledge, and
+	// flushAgain how long it waits until it tries that again.
+	flushIn    = 5 * time.Second
+	flushAgain = 100 * time.Millisecond
 	// settleIn is how long its calls may take then that are under way.
 	settleIn = 3 * time.Second
 )
@@ -257,19 +259,35 @@ func (d *driver) close() error {
 	late := time.AfterFunc(settleIn, d.stop)
 	d.work.Wait()
 	late.Stop()
+	d.flush()
 	d.cut()
 	return errors.Join(d.failure, d.end())
 }
 
-// end acknowledges what was handed over and closes what is open.
-func (d *driver) end() error {
+// flush acknowledges what was handed over, again and again until there is no time left:
+// a disk that is busy for a moment is no reason to give up. What is not acknowledged
+// then is counted, and breaks no promise: it would come again.
+func (d *driver) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushIn)
 	defer cancel()
+	var all sync.WaitGroup
+	for _, c := range d.clients {
+		all.Go(func() {
+			for err := c.Flush(ctx); err != nil; err = c.Flush(ctx) {
+				if !measure.Pause(ctx, flushAgain) {
+					d.oracle.unacknowledged()
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// end closes what is open.
+func (d *driver) end() error {
 	var errs []error
 	for _, c := range d.clients {
-		if err := c.Flush(ctx); err != nil && !d.Excused {
-			errs = append(errs, err)
-		}
 		c.Close()
 	}
 	for _, j := range []*audit.Journal{d.log, d.counts} {

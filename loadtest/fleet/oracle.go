@@ -119,6 +119,14 @@ func (o *oracle) cutOff() {
 	o.failures["calls that the end of the run cut off"]++
 }
 
+// unacknowledged counts a connection of which the end of its driver was not told what
+// had become of its acknowledgements.
+func (o *oracle) unacknowledged() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.failures["connections whose last acknowledgements were not answered"]++
+}
+
 func (c *call) String() string { return fmt.Sprintf("%s %s (%s)", c.class, c.tool.Name, c.nonce) }
 
 // An answer is a verdict on an event.

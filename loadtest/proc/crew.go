@@ -202,14 +202,23 @@ func (c *Child) Stop() error {
 	_ = c.in.Close() // it may have ended, and closed the pipe, by itself
 	late := time.NewTimer(2 * grace)
 	defer late.Stop()
-	for {
+	var said error
+	for lines := c.lines; ; {
 		select {
 		case <-c.ended:
+			for line := range c.lines { // closed, but not empty
+				said = decoded(line, nil)
+			}
 			if c.failure != nil {
-				return fmt.Errorf("the role %s ended badly: %w", c.role, c.failure)
+				return fmt.Errorf("the role %s ended badly: %w", c.role, errors.Join(c.failure, said))
 			}
 			return nil
-		case <-c.lines: // an answer that nobody waits for any more
+		case line, ok := <-lines: // an answer that nobody waits for any more, or why it ends badly
+			if !ok {
+				lines = nil
+				continue
+			}
+			said = decoded(line, nil)
 		case <-late.C:
 			return errors.Join(fmt.Errorf("the role %s did not end and was killed", c.role), c.kill())
 		}

@@ -34,6 +34,9 @@ func roles() map[string]Start {
 		"settings": Started(func(context.Context, hello) (*Role, error) {
 			return &Role{Facts: hello{os.Getenv("HOOKFABRIC_NATS") + os.Getenv("USUAL")}}, nil
 		}),
+		"sulky": Started(func(context.Context, hello) (*Role, error) {
+			return &Role{Close: func() error { return errors.New("the door is jammed") }}, nil
+		}),
 		"stuck": Started(func(ctx context.Context, _ hello) (*Role, error) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
@@ -93,6 +96,16 @@ func TestAChildAnswersInOrder(t *testing.T) {
 func TestAStartThatFailsSaysWhy(t *testing.T) {
 	_, err := crew(t).Start(t.Context(), "broken", hello{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "the port is taken") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestAChildThatEndsBadlySaysWhy(t *testing.T) {
+	child, err := crew(t).Start(t.Context(), "sulky", hello{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Stop(); err == nil || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(err.Error(), "the door is jammed") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -68,8 +68,12 @@ func Serve(ctx context.Context, start Start, in io.Reader, out io.Writer) error 
 			break
 		}
 	}
-	if role.Close != nil {
-		err = errors.Join(err, role.Close())
+	if role.Close == nil {
+		return err
+	}
+	if failed := role.Close(); failed != nil {
+		// A last line that nobody asked for: the parent says why its child ended badly.
+		err = errors.Join(err, failed, answer(out, nil, failed))
 	}
 	return err
 }
