@@ -93,6 +93,7 @@ func (o *overview) measured(c *cobra.Command, shown *live.Run, load *scenario.Sc
 	}
 	b := quick.(*bench.Report)
 	b.Scenario, b.Title = "bench", "What a call costs next to a bare request-reply, measured briefly"
+	b.Notes = append(b.Notes, "Measured for seconds, on a machine that may do other things as well: whether budgets are kept, `loadtest bench` says, which takes minutes.")
 	fleets, err := o.acted(c, shown, func(s stage) (outcome, error) {
 		return fleet.Run(c.Context(), load, fleet.Stage{Dir: s.dir, Crew: s.crew, Progress: s.live, Live: s.live})
 	})

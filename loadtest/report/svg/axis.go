@@ -146,7 +146,7 @@ func (a *axis) name(of result.Axis, at []float64) {
 		}
 		a.ticks = append(a.ticks, tick{v, text})
 	}
-	a.caption = captioned(of.Label, unit, "log")
+	a.caption = captioned(of.Label, unit, "logarithmic, not from zero")
 }
 
 // logScale is the scale of one value on a logarithmic axis, where powers of ten

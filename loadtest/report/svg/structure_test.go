@@ -66,8 +66,8 @@ func TestAxesSayWhatTheyAre(t *testing.T) {
 		"rates per second":                           {result.Axis{Label: "calls", Unit: "/s"}, 10, 90, "calls (/s)", "0"},
 		"bare numbers have no unit":                  {result.Axis{Label: "agents"}, 1, 4, "agents", "0"},
 		"what is below zero is shown with zero":      {result.Axis{Label: "growth", Unit: "B"}, -4096, -1024, "growth (KiB)", "-4"},
-		"a logarithm says so":                        {result.Axis{Label: "took", Unit: "s", Log: true}, 0.001, 0.2, "took (ms, log)", "1"},
-		"and its units where there are several":      {result.Axis{Label: "took", Unit: "s", Log: true}, 0.0001, 9, "took (µs to s, log)", "100 µs"},
+		"a logarithm says so":                        {result.Axis{Label: "took", Unit: "s", Log: true}, 0.001, 0.2, "took (ms, logarithmic, not from zero)", "1"},
+		"and its units where there are several":      {result.Axis{Label: "took", Unit: "s", Log: true}, 0.0001, 9, "took (µs to s, logarithmic, not from zero)", "100 µs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var e extent
