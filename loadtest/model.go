@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -61,7 +62,13 @@ func unitsOf(file string) (u model.Units, origin string, err error) {
 	if file == "" {
 		return model.Measured(), model.Origin, nil
 	}
-	body, err := os.ReadFile(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return u, "", fmt.Errorf("reading what one of each costs: %w", err)
+	}
+	defer f.Close()
+	const most = 64 << 20 // many times what scale writes
+	body, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil {
 		return u, "", fmt.Errorf("reading what one of each costs: %w", err)
 	}

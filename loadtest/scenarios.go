@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -184,11 +183,7 @@ func runCommand() *cobra.Command {
 		return nil
 	}}
 	c.RunE = running(c, func(args []string) (*scenario.Scenario, error) {
-		body, err := os.ReadFile(args[0])
-		if err != nil {
-			return nil, fmt.Errorf("reading the scenario: %w", err)
-		}
-		return scenario.Read(args[0], body)
+		return scenario.ReadFile(args[0])
 	})
 	return c
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -64,6 +65,21 @@ func Read(file string, body []byte) (*Scenario, error) {
 	return &s, nil
 }
 
+// ReadFile reads the scenario in a file. Of one that is too long no more is read than
+// says so.
+func ReadFile(file string) (*Scenario, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the scenario: %w", err)
+	}
+	defer f.Close()
+	body, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the scenario: %w", err)
+	}
+	return Read(file, body)
+}
+
 // reader reads one file.
 type reader struct {
 	file   string
@@ -102,7 +118,7 @@ func (r *reader) place(key string, root *yaml.Node) *yaml.Node {
 func (r *reader) parse(body []byte) *yaml.Node {
 	top := &yaml.Node{Line: 1, Column: 1}
 	if len(body) > mostBytes {
-		r.fault(top, fmt.Sprintf("the file has %d bytes", len(body)), fmt.Sprintf("a scenario has at most %d", mostBytes))
+		r.fault(top, "the file is too long", fmt.Sprintf("a scenario has at most %d bytes", mostBytes))
 		return nil
 	}
 	loader, err := yaml.NewLoader(strings.NewReader(string(body)))

@@ -131,7 +131,7 @@ func TestWhatAFileCanNotSay(t *testing.T) {
 		"a fault of nobody": {"faults: [{kind: kill}]", `f.yaml:1:10: the fault names no member`},
 		"a fault too late":  {"faults: [{kind: kill, member: x, at: 1h}]", `f.yaml:1:10: the fault is at 1h0m0s, when the run is over; write at: less than 30s`},
 		"a knee of nothing": {"kind: saturate\nknee: {from: 5, most: 2}", `f.yaml:2:7: rates can not be tried from 5/s to 2/s`},
-		"much text":         {"#" + strings.Repeat("x", mostBytes), `f.yaml:1:1: the file has 1048577 bytes; a scenario has at most 1048576`},
+		"much text":         {"#" + strings.Repeat("x", mostBytes), `f.yaml:1:1: the file is too long; a scenario has at most 1048576`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Read("f.yaml", []byte(c.text))
