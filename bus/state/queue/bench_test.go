@@ -120,6 +120,15 @@ func BenchmarkClaimAndAck(b *testing.B) {
 	}
 }
 
+// heap is what of the heap is in use.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // what the first one freed of pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
 func BenchmarkOpen(b *testing.B) {
 	s := bustest.Start(b)
 	if err := open(b, s, queue.Options{}).Close(b.Context()); err != nil { // it made the buckets

@@ -3,8 +3,8 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -76,7 +76,11 @@ func (q *Queue) endItems() {
 
 // endDone ends the agent's items that are done and still in the bucket.
 func (q *Queue) endDone(a *agent) {
-	for _, e := range q.index.waiting(a.scope) {
+	waiting := q.index.waiting(a.scope)
+	if k := a.cursor.Load(); len(waiting) > 0 {
+		q.foretell(q.life, slices.DeleteFunc(slices.Clone(waiting), func(e *entry) bool { return !k.done(e) }))
+	}
+	for _, e := range waiting {
 		k := a.cursor.Load()
 		if !k.done(e) {
 			continue
@@ -121,12 +125,9 @@ func (q *Queue) endItem(ctx context.Context, e *entry, state schema.ItemState) (
 	if err := q.steps([]Step{StepEndBegun}); err != nil {
 		return false, err
 	}
-	key, ttl := e.item.Key, q.o.Dedup
-	if strings.HasPrefix(key[strings.LastIndexByte(key, '.')+1:], nameless) {
-		ttl = min(ttl, madeUpFor)
-	}
+	key := e.item.Key
 	revision, err := q.items.Write(ctx, kv.Write{
-		Key: key, Last: e.seq(), Purge: true, TTL: ttl,
+		Key: key, Last: e.seq(), Purge: true, TTL: q.keptFor(key),
 		Header: nats.Header{headerState: {string(state)}, headerSequence: {strconv.FormatUint(e.seq(), 10)}, headerBy: {q.id}},
 	})
 	here := err == nil

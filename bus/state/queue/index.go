@@ -268,6 +268,13 @@ func (x *index) advance(revision uint64) {
 	}
 }
 
+// size is how many items are known.
+func (x *index) size() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.bySeq)
+}
+
 // get returns the item with the key, or nil.
 func (x *index) get(key string) *entry {
 	x.mu.RLock()

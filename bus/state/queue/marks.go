@@ -196,6 +196,7 @@ func (q *Queue) sweepMarks() {
 		return
 	}
 	q.marked = now
+	q.sayKept()
 	if err := q.raiseAll(q.life, now); err != nil && q.life.Err() == nil {
 		q.log.Info("the mark of a producer could not be written; trying again", "error", err)
 		q.marked = time.Time{}

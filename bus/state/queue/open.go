@@ -54,10 +54,13 @@ type Queue struct {
 	suspects     suspects
 	// marked is when the marks were looked at last; only the sweep does.
 	marked time.Time
-	stop   context.CancelCauseFunc
-	life   context.Context //nolint:containedctx // what runs in the background lives as long as the queue
-	work   sync.WaitGroup
-	closed atomic.Bool
+	// saidKept is for how long ends are remembered, as was said last; only the sweep
+	// looks.
+	saidKept time.Duration
+	stop     context.CancelCauseFunc
+	life     context.Context //nolint:containedctx // what runs in the background lives as long as the queue
+	work     sync.WaitGroup
+	closed   atomic.Bool
 }
 
 // A follower is a bucket and its mirror.
@@ -137,6 +140,9 @@ func (o *Options) complete() error {
 	}
 	if o.MaxItems == 0 {
 		o.MaxItems = 1_000_000
+	}
+	if o.MaxEnds == 0 {
+		o.MaxEnds = 1_000_000
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -56,6 +56,10 @@ type Options struct {
 	MaxPerScope int
 	// MaxItems bounds what waits altogether; 0: 1,000,000.
 	MaxItems int
+	// MaxEnds bounds how many ends are remembered: when there are half as many, those of
+	// numbered items are for a shorter time than Dedup, and then their producers' marks
+	// say that they were; 0: 1,000,000.
+	MaxEnds int
 	// Finish is called when an agent's own item was acknowledged, before its end is
 	// written: until it returns nil the item is kept, and Finish is called again,
 	// after a crash too. nil: there is nothing more to do.
