@@ -3,7 +3,7 @@ package main
 func fleet() dashboard {
 	return dashboard{
 		name: "fleet", title: "Fleet", about: "Whether agents are judged, how fast, and what passes unjudged.",
-		rows: []row{fleetNow(), fleetVerdicts(), fleetLatency(), fleetFailures(), fleetOverload()},
+		rows: []row{fleetNow(), fleetVerdicts(), fleetLatency(), fleetFailures(), fleetOverload(), fleetFrozen()},
 	}
 }
 
@@ -62,9 +62,21 @@ func fleetFailures() row {
 // fleetOverload is what was not judged as it should be.
 func fleetOverload() row {
 	return row{"Too much, and nonsense", []panel{
+		{title: "Waiting", about: "Events that wait because more came than can be judged at once.", unit: number, stack: true,
+			queries: one("sum by (instance) (hookfabric_waiting)", "{{instance}}")},
 		{title: "Waited too long", about: "Events that were not given to their hooks any more: busy were answered by failure policies, stale by nobody.", unit: perSecond, stack: true,
 			queries: one(rate("hookfabric_shed_total", "cause"), "{{cause}}")},
 		{title: "Malformed", about: "Events that could not be judged as they were.", unit: perSecond,
 			queries: one(rate("hookfabric_malformed_total", ""), "malformed")},
+	}}
+}
+
+// fleetFrozen is what operators have stopped.
+func fleetFrozen() row {
+	return row{"Frozen", []panel{
+		{title: "Freezes that stand", about: "Of all agents (1 or 0), and of some (how many). Every broker knows all of them.", unit: number,
+			queries: one("max by (scope) (hookfabric_frozen)", "{{scope}}")},
+		{title: "Refused by a freeze", about: "Tool calls that a freeze refused: when they were asked, or while their hooks were being asked.", unit: perSecond, stack: true,
+			queries: one(rate("hookfabric_freeze_refusals_total", "when"), "{{when}}")},
 	}}
 }
