@@ -48,6 +48,7 @@ func rooms() map[string]room {
 		"schema":                    {modules: []string{modJSON}, not: touching},
 		"schema/match":              {modules: []string{"github.com/gobwas/glob"}, not: touching},
 		"schema/guard":              {own: []string{"schema", "schema/match"}, not: touching},
+		"schema/redact":             {own: []string{"schema", "schema/match"}, modules: []string{modJSON}, not: touching},
 		"schema/hooksyaml":          {own: []string{"schema", "schema/match"}, modules: []string{"go.yaml.in/yaml/v4"}, not: touching},
 		"schema/internal/schemagen": {own: []string{"schema"}, modules: []string{modJSON, "github.com/google/jsonschema-go"}},
 
@@ -66,7 +67,7 @@ func rooms() map[string]room {
 		"bus/snapshot":  {modules: []string{"golang.org/x/sys"}},
 		"bus/state":     {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/state/kv":  {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
-		"bus/state/...": {own: []string{"schema", "schema/match", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
+		"bus/state/...": {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
 		"bus/embedded":  {own: []string{"schema", "bus", "bus/certs"}, modules: []string{modNATS, modServer, "golang.org/x/crypto"}},
 		"bus/bustest":   {own: []string{"bus", "bus/embedded"}, modules: []string{modNATS, modServer}},
 		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "bus", "bus/dispatch", "bus/state", "bus/state/..."},
@@ -85,7 +86,7 @@ func rooms() map[string]room {
 		"workers/...":   {own: []string{"schema", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// What a runner's answers come to is judged as the fabric judges it.
 		"workers/runnertest": {own: []string{"schema", "workers", "bus/dispatch"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
-		"builtin":            {own: []string{"schema", "workers"}, modules: []string{modJSON}},
+		"builtin":            {own: []string{"schema", "schema/redact", "workers"}, modules: []string{modJSON}},
 
 		// Programs: flags and wiring.
 		"cmd/internal/program":  {own: []string{"bus/certs"}, modules: []string{modCobra, "github.com/spf13/pflag"}},
@@ -99,7 +100,7 @@ func rooms() map[string]room {
 		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "bus", "bus/certs", "bus/client", "bus/client/render", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
-			own: []string{"schema", "schema/hooksyaml", "bus", "bus/aggregator", "bus/certs", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
+			own: []string{"schema", "schema/hooksyaml", "schema/redact", "bus", "bus/aggregator", "bus/certs", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
 				"bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
@@ -108,7 +109,7 @@ func rooms() map[string]room {
 			modules: []string{modCobra, modNATS, modProm, modUUID},
 		},
 		"loadtest/...": {
-			own: []string{"schema", "schema/hooksyaml", "bus", "bus/client", "bus/client/loop", "workers", "cmd/agentshim/daemon", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
+			own: []string{"schema", "schema/hooksyaml", "bus", "bus/client", "bus/client/loop", "bus/state/record", "workers", "cmd/agentshim/daemon", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modServer, modUUID, modJSON, "golang.org/x/sync", "golang.org/x/sys",
 				"github.com/HdrHistogram/hdrhistogram-go", "go.yaml.in/yaml/v4", modProm},
 		},

@@ -20,7 +20,7 @@
 //	├──────────────────────────────────────────────────────────────────────────┤
 //	│ bus/aggregator   builtin ─▶ workers (builtins, command, python, webhook) │
 //	│ bus/embedded     bus/client: loop, llm ─▶ render; ─▶ bus/snapshot        │
-//	│ bus/state: configuration; queue, rounds, sessions, objects ─▶ kv         │
+//	│ bus/state: configuration; queue, rounds, sessions, objects, record ─▶ kv │
 //	│ bus: subjects, headers, connections                                      │
 //	└───────────────────────────────────┬──────────────────────────────────────┘
 //	 thinking                           ▼
@@ -82,6 +82,13 @@
 //  4. bus/state/propose.go, activate.go: the versions and the one pointer to them;
 //     follow.go: what nodes hear of it; lease.go: who may answer by it.
 //  5. cmd/broker/app/follow.go and workers/follow.go: a node takes it over.
+//
+// # To follow one line of the record
+//
+//  1. schema/record.go: what is told of a verdict; bus/aggregator/feed.go: it is told.
+//  2. bus/state/record/writer.go: it waits to be written; encode.go: it becomes a line;
+//     publish.go: and part of a message that the stream has.
+//  3. bus/state/record/read.go: it is read; cmd/broker/app/feed.go: somebody sees it.
 //
 // # To follow one load test
 //

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/redact"
 	"github.com/hookfabric/hookfabric/workers"
 )
 
@@ -95,7 +96,7 @@ func (a *auditLog) Handle(_ context.Context, e *schema.Event) (schema.Result, er
 		PromptBytes: len(e.Prompt), ErrorBytes: len(e.Error),
 	}
 	if a.content {
-		line.ToolInput = redacted(e.ToolInput)
+		line.ToolInput = redact.Value(e.ToolInput)
 	}
 	b, err := schema.Marshal(&line)
 	if err != nil {

@@ -123,12 +123,12 @@ func TestSecretsAreNotWritten(t *testing.T) {
 		}
 	}
 	long := event(schema.PreToolUse)
-	long.ToolInput = jsontext.Value(`{"content":"` + strings.Repeat("x", 3*maxAuditText) + `"}`)
+	long.ToolInput = jsontext.Value(`{"content":"` + strings.Repeat("x", 3*16<<10) + `"}`)
 	handle(t, h, long)
 	long.ToolInput = jsontext.Value(`{"no":"JSON`)
 	handle(t, h, long)
 	all := lines(t, path)
-	if text := all[len(all)-2]["tool_input"].(map[string]any)["content"].(string); len(text) > maxAuditText+20 || !strings.HasSuffix(text, "… [cut]") {
+	if text := all[len(all)-2]["tool_input"].(map[string]any)["content"].(string); len(text) > 16<<10+20 || !strings.HasSuffix(text, "… [cut]") {
 		t.Errorf("%d bytes of a long text are kept", len(text))
 	}
 	if in, ok := all[len(all)-1]["tool_input"]; ok {

@@ -17,6 +17,8 @@ const (
 	ControlWildcard = "hook.v1.ctl.*.*"
 	// FeedsWildcard is the record of every verdict.
 	FeedsWildcard = "hook.v1.feed.*"
+	// RecordsWildcard is what all brokers write down of the feed.
+	RecordsWildcard = "hook.v1.record.*"
 	// FeedOfAll is the record of what is about no agent in particular.
 	FeedOfAll = "hook.v1.feed._"
 )
@@ -40,6 +42,7 @@ const (
 	beatPrefix    = "hook.v1.beat."
 	controlPrefix = "hook.v1.ctl."
 	feedPrefix    = "hook.v1.feed."
+	recordPrefix  = "hook.v1.record."
 )
 
 // nobody is the place of the agent in control subjects that are about none.
@@ -157,6 +160,27 @@ func FeedSubject(agent string) (string, error) {
 		return "", fmt.Errorf("agent: %w", err)
 	}
 	return feedPrefix + tok, nil
+}
+
+// RecordSubject is where a broker publishes what is written down of its verdicts.
+func RecordSubject(broker string) (string, error) {
+	tok, err := Token(broker)
+	if err != nil {
+		return "", fmt.Errorf("broker: %w", err)
+	}
+	return recordPrefix + tok, nil
+}
+
+// ParseRecordSubject returns whose records were published on subj.
+func ParseRecordSubject(subj string) (broker string, err error) {
+	tok, ok := strings.CutPrefix(subj, recordPrefix)
+	if !ok {
+		return "", fmt.Errorf("subject %q does not have the form hook.v1.record.<broker>", subj)
+	}
+	if broker, err = ParseToken(tok); err != nil {
+		return "", fmt.Errorf("subject %q: broker: %w", subj, err)
+	}
+	return broker, nil
 }
 
 func poolSubject(prefix, pool, worker string) (string, error) {

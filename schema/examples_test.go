@@ -28,6 +28,7 @@ func wireExamples() map[string]any {
 		"feed.verdict":  record(postToolUse, delivered(), 1840),
 		"feed.aside":    aside(),
 		"feed.expired":  expired(),
+		"records.line":  kept(),
 		"status":        status(),
 	}
 	for t, e := range events() {
@@ -226,6 +227,19 @@ func beat() *schema.Beat {
 func record(r schema.Routing, v *schema.Verdict, microseconds float64) *schema.Record {
 	rec := schema.RecordOf(&r, v, took(microseconds).Std())
 	rec.Time = time.Date(2026, 11, 21, 10, 0, 0, 251840e3, time.UTC)
+	return rec
+}
+
+// kept is a record as it is written down, of a fabric that keeps the content, too.
+func kept() *schema.Record {
+	rec := record(preToolUse, &schema.Verdict{
+		Decision: schema.Deny, Reason: "the fabric has more to do than it can", ConfigVersion: 7,
+		ExecutedHooks: []schema.ExecutedHook{{Hook: "no-destructive-shell", Decision: schema.Deny, Outcome: schema.Busy}},
+	}, 510_000)
+	rec.Attempt, rec.Failed, rec.Shed, rec.Malformed = 2, schema.FailedClosed, true, true
+	rec.Runtime, rec.Host, rec.Broker, rec.ToolKind = "claude", "build-7", "node-a-17-x3k9", "shell"
+	rec.InputHash = "sha256-44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+	rec.Content, rec.Cut = jsontext.Value(`{"tool_input":{"command":"curl -u me:[removed] https://example.org"}}`), []string{"tool_output"}
 	return rec
 }
 

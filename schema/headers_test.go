@@ -19,6 +19,7 @@ var required = map[string][]string{
 	"event":         {schema.HeaderID, schema.HeaderLeft},
 	"batch":         {schema.HeaderBatch, schema.HeaderConfig, schema.HeaderHooks, schema.HeaderAgent, schema.HeaderEvent, schema.HeaderID, schema.HeaderLeft},
 	"call-beat":     {schema.HeaderBeat},
+	"records":       {schema.HeaderNumber},
 	"control-error": {schema.HeaderServiceError, schema.HeaderServiceErrorCode},
 }
 
@@ -50,7 +51,7 @@ func checkHeader(t *testing.T, name, value string) {
 	switch name {
 	case schema.HeaderLeft:
 		_, err = time.ParseDuration(value)
-	case schema.HeaderAttempt, schema.HeaderConfig:
+	case schema.HeaderAttempt, schema.HeaderConfig, schema.HeaderNumber, schema.HeaderDropped:
 		_, err = strconv.ParseUint(value, 10, 64)
 	case schema.HeaderEvent:
 		_, err = schema.ParseEventType(value)

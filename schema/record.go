@@ -1,16 +1,34 @@
 package schema
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // A Record is what the feed tells about one verdict: who, what, which hooks
-// and what they decided, and no content of tools, prompts or injections.
+// and what they decided, and no content of tools, prompts or injections. The
+// record that is kept says more of it, down to Content.
 type Record struct {
-	Time          time.Time         `json:"time"`
-	EventID       string            `json:"event_id,omitzero"`
-	Event         EventType         `json:"event,omitzero"`
-	Agent         string            `json:"agent,omitzero"`
-	Session       string            `json:"session,omitzero"`
-	Tool          string            `json:"tool,omitzero"`
+	Time    time.Time `json:"time"`
+	EventID string    `json:"event_id,omitzero"`
+	// Attempt counts how often the event was asked; 0: once.
+	Attempt int       `json:"attempt,omitzero"`
+	Event   EventType `json:"event,omitzero"`
+	Agent   string    `json:"agent,omitzero"`
+	Session string    `json:"session,omitzero"`
+	// Runtime is the agent's runtime, Host the name of its machine if it is known,
+	// Broker who judged. Only what is kept says these.
+	Runtime string `json:"runtime,omitzero"`
+	Host    string `json:"host,omitzero"`
+	Broker  string `json:"broker,omitzero"`
+	Tool    string `json:"tool,omitzero"`
+	// ToolKind is the tool's kind, alike in all runtimes. Only what is kept says it.
+	ToolKind string `json:"tool_kind,omitzero"`
+	// InputHash is the SHA-256 of the canonical form (RFC 8785) of what the hooks were
+	// asked about, before any rewrite: the tool's input, or the prompt. Only what is
+	// kept says it.
+	InputHash     string            `json:"input_hash,omitzero"`
 	Decision      Decision          `json:"decision,omitzero"`
 	Reason        string            `json:"reason,omitzero"`
 	Rewritten     bool              `json:"rewritten,omitzero"`
@@ -19,6 +37,13 @@ type Record struct {
 	HookErrors    []string          `json:"hook_errors,omitzero"`
 	ConfigVersion uint64            `json:"config_version,omitzero"`
 	Took          Duration          `json:"took,omitzero"`
+	// Failed: a hook did not answer as it should, and that refused the call ("closed")
+	// or was taken as no opinion ("open").
+	Failed Failure `json:"failed,omitzero"`
+	// Shed: the event had waited too long to be judged; the hooks' failure policies
+	// answered. Malformed: it could not be judged as it was.
+	Shed      bool `json:"shed,omitzero"`
+	Malformed bool `json:"malformed,omitzero"`
 	// Aside: the record is about hooks whose answers are not in the verdict,
 	// shadow hooks or such that ran beside the one that ended the chain.
 	Aside bool `json:"aside,omitzero"`
@@ -37,6 +62,35 @@ type Record struct {
 	// Expired: the record is about no event, but about an item that waited for too
 	// long and is gone.
 	Expired *PendingItem `json:"expired,omitzero"`
+	// Content is what was asked about, and what the hooks made of it, without what
+	// looks like a secret. It is there only where the record is to keep it.
+	Content jsontext.Value `json:"content,omitzero"`
+	// Cut names what was left out of a record because it was too large.
+	Cut []string `json:"cut,omitzero"`
+}
+
+// Failure says what the failure of a hook meant for a call; empty: none failed.
+type Failure string
+
+// What a failure may mean.
+const (
+	FailedOpen   Failure = "open"
+	FailedClosed Failure = "closed"
+)
+
+// Failed is what failures of hooks meant for the call at t. One that refused it is
+// told before those that were taken as no opinion.
+func (v *Verdict) Failed(t EventType) (f Failure) {
+	for i := range v.ExecutedHooks {
+		switch x := &v.ExecutedHooks[i]; {
+		case x.Outcome == OK || x.Mode == Shadow:
+		case t.Terminal(x.Decision):
+			return FailedClosed
+		default:
+			f = FailedOpen
+		}
+	}
+	return f
 }
 
 // An InjectionRecord is an injection without its content.

@@ -39,6 +39,10 @@ const (
 	HeaderEvent = "Hook-Event"
 	// HeaderBeat marks a message on a reply subject that says "still at work".
 	HeaderBeat = "Hook-Beat"
+	// HeaderNumber counts a broker's messages with records, from 1; HeaderDropped is
+	// how many records it had to drop before this message.
+	HeaderNumber  = "Hook-Number"
+	HeaderDropped = "Hook-Dropped"
 )
 
 // The sizes that every peer keeps to. What is larger is refused with a

@@ -56,6 +56,8 @@ type Options struct {
 	Calls int
 	// Interest reports whether somebody listens on a subject; nil: always.
 	Interest func(subject string) bool
+	// Recorder writes down what is told on the feed; nil: nobody does.
+	Recorder Recorder
 	// Memory is what is remembered of agents.
 	Memory Memory
 	// Stages makes the hooks that run in this process; nil: none can be made.

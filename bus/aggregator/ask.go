@@ -62,7 +62,7 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	if plan.Empty() && !a.minds(act, plan, &req) {
 		a.beats.end(e.beat)
 		a.reply(m, a.nothing(act))
-		a.record(&req.Routing, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version}, arrived)
+		a.record(&closed{Routing: &req.Routing, msg: m, arrived: arrived}, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version})
 		return true
 	}
 	asked := &dispatch.Request{
@@ -144,15 +144,23 @@ func (a *Aggregator) refuse(m *nats.Msg, act *active, r schema.Routing, arrived 
 	agent, t, subjErr := bus.ParseEventSubject(m.Subject)
 	if subjErr != nil {
 		a.opt.Logger.Warn("event on a subject that names no event", "subject", m.Subject, "error", subjErr)
-		a.answer(m, act, &r, &schema.Verdict{
+		a.answerMalformed(&closed{Routing: &r, msg: m, arrived: arrived}, act, &schema.Verdict{
 			Decision: schema.Deny, Reason: subjErr.Error(), HookErrors: []string{subjErr.Error()},
-		}, arrived)
+		})
 		return
 	}
 	r.Agent, r.Event = agent, t
 	v := dispatch.Malformed(t, act.Guards(agent, t, r.Tool), err)
 	a.opt.Logger.Warn("malformed event", "agent", agent, "event", t, "error", err)
-	a.answer(m, act, &r, &v, arrived)
+	a.answerMalformed(&closed{Routing: &r, msg: m, arrived: arrived}, act, &v)
+}
+
+// answerMalformed answers an event that can not be judged, and has that told.
+func (a *Aggregator) answerMalformed(t *closed, act *active, v *schema.Verdict) {
+	t.malformed = true
+	if a.tell(t.msg, act, t.Routing, v) {
+		a.record(t, v)
+	}
 }
 
 // answer encodes a verdict and sends it. That a server takes less than the contract
@@ -160,7 +168,7 @@ func (a *Aggregator) refuse(m *nats.Msg, act *active, r schema.Routing, arrived 
 // lock once more for every verdict.
 func (a *Aggregator) answer(m *nats.Msg, act *active, r *schema.Routing, v *schema.Verdict, arrived time.Time) {
 	if a.tell(m, act, r, v) {
-		a.record(r, v, arrived)
+		a.record(&closed{Routing: r, msg: m, arrived: arrived}, v)
 	}
 }
 
@@ -230,21 +238,21 @@ func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType, most int) ([]
 }
 
 // record counts a verdict, logs what failed open, and puts it on the feed.
-func (a *Aggregator) record(r *schema.Routing, v *schema.Verdict, arrived time.Time) {
-	a.count(r, v, arrived)
+func (a *Aggregator) record(t *closed, v *schema.Verdict) {
+	a.count(t, v)
 	for i := range v.ExecutedHooks {
 		if x := &v.ExecutedHooks[i]; x.Outcome != schema.OK {
-			a.failures.note(r, x)
+			a.failures.note(t.Routing, x)
 		}
 	}
 }
 
 // count counts a verdict and puts it on the feed.
-func (a *Aggregator) count(r *schema.Routing, v *schema.Verdict, arrived time.Time) {
-	took := time.Since(arrived)
-	a.metrics.verdict(r.Event, v, took)
-	a.ledger.injected(r, v)
-	a.feed.verdict(r, v, took)
+func (a *Aggregator) count(t *closed, v *schema.Verdict) {
+	took := time.Since(t.arrived)
+	a.metrics.verdict(t.Event, v, took)
+	a.ledger.injected(t.Routing, v)
+	a.feed.verdict(t, v, took)
 }
 
 // aside counts what is not in a verdict: the answers of hooks that ran beside

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -17,14 +19,22 @@ import (
 const feedDepth = 4096
 
 // feed publishes one record per verdict, off the path: a slow feed loses
-// records, which is counted, and never holds a verdict back.
+// records, which is counted, and never holds a verdict back. The same records are
+// written down, where that is wanted.
 type feed struct {
 	nc       *nats.Conn
 	interest func(string) bool
+	recorder Recorder // nil: nothing is written down
 	records  chan *schema.Record
 	expired  <-chan *schema.Item
 	dropped  prometheus.Counter
 	log      *slog.Logger
+}
+
+// A Recorder writes down what the feed tells. Put never waits, and may drop what it
+// has no room for.
+type Recorder interface {
+	Put(e record.Entry)
 }
 
 func newFeed(opt Options, dropped prometheus.Counter) *feed {
@@ -32,19 +42,40 @@ func newFeed(opt Options, dropped prometheus.Counter) *feed {
 		opt.Interest = func(string) bool { return true }
 	}
 	return &feed{
-		nc: opt.Work, interest: opt.Interest, dropped: dropped, log: opt.Logger,
+		nc: opt.Work, interest: opt.Interest, recorder: opt.Recorder, dropped: dropped, log: opt.Logger,
 		records: make(chan *schema.Record, feedDepth), expired: opt.Ledger.expired,
 	}
 }
 
+// closed is an event that was answered, as it is told of afterwards.
+type closed struct {
+	*schema.Routing
+	msg             *nats.Msg
+	arrived         time.Time
+	shed, malformed bool
+}
+
+// attempt is how often the event was asked; 0: once.
+func (t *closed) attempt() int {
+	if n, err := strconv.Atoi(t.msg.Header.Get(schema.HeaderAttempt)); err == nil && n > 1 && n <= bus.MaxAttempt {
+		return n
+	}
+	return 0
+}
+
 // verdict puts a verdict on the feed.
-func (f *feed) verdict(r *schema.Routing, v *schema.Verdict, took time.Duration) {
-	f.put(r, func() *schema.Record { return schema.RecordOf(r, v, took) })
+func (f *feed) verdict(t *closed, v *schema.Verdict, took time.Duration) {
+	e := record.Entry{Body: t.msg.Data, Input: v.UpdatedInput, Output: v.UpdatedOutput, Value: v.Value}
+	f.put(t.Routing, e, func() *schema.Record {
+		rec := schema.RecordOf(t.Routing, v, took)
+		rec.Attempt, rec.Failed, rec.Shed, rec.Malformed = t.attempt(), v.Failed(t.Event), t.shed, t.malformed
+		return rec
+	})
 }
 
 // aside puts what is not in a verdict on the feed.
 func (f *feed) aside(r *schema.Routing, part *schema.Verdict) {
-	f.put(r, func() *schema.Record {
+	f.put(r, record.Entry{}, func() *schema.Record {
 		rec := schema.RecordOf(r, part, 0)
 		rec.Aside = true
 		return rec
@@ -53,7 +84,7 @@ func (f *feed) aside(r *schema.Routing, part *schema.Verdict) {
 
 // shadowed puts on the feed what came of a shadow hook, and what would have.
 func (f *feed) shadowed(r *schema.Routing, s *dispatch.Shadowed) {
-	f.put(r, func() *schema.Record {
+	f.put(r, record.Entry{}, func() *schema.Record {
 		rec := schema.RecordOf(r, &s.Part, 0)
 		rec.Aside, rec.Would = true, s.Would
 		return rec
@@ -62,11 +93,14 @@ func (f *feed) shadowed(r *schema.Routing, s *dispatch.Shadowed) {
 
 // unjudged puts on the feed that a shim decided about a call that nobody judged.
 func (f *feed) unjudged(u *schema.Unjudged) {
-	f.put(&schema.Routing{Agent: u.Agent}, func() *schema.Record { return schema.UnjudgedRecord(u) })
+	f.put(&schema.Routing{Agent: u.Agent}, record.Entry{}, func() *schema.Record { return schema.UnjudgedRecord(u) })
 }
 
 // all puts on the feed what is about no agent in particular.
 func (f *feed) all(rec *schema.Record) {
+	if f.recorder != nil {
+		f.recorder.Put(record.Entry{Record: rec})
+	}
 	if !f.interest(bus.FeedOfAll) {
 		return
 	}
@@ -77,13 +111,22 @@ func (f *feed) all(rec *schema.Record) {
 	}
 }
 
-func (f *feed) put(r *schema.Routing, make func() *schema.Record) {
+// put makes a record if anybody wants it: who listens, or who writes it down.
+func (f *feed) put(r *schema.Routing, e record.Entry, make func() *schema.Record) {
 	subject, err := bus.FeedSubject(r.Agent)
-	if err != nil || !f.interest(subject) {
+	heard := err == nil && f.interest(subject)
+	if !heard && f.recorder == nil {
+		return
+	}
+	e.Record = make()
+	if f.recorder != nil {
+		f.recorder.Put(e)
+	}
+	if !heard {
 		return
 	}
 	select {
-	case f.records <- make():
+	case f.records <- e.Record:
 	default:
 		f.dropped.Inc()
 	}
@@ -101,7 +144,11 @@ func (f *feed) run(ctx context.Context) {
 		case r := <-f.records:
 			f.publish(r)
 		case it := <-f.expired:
-			f.publish(schema.ExpiredRecord(it))
+			r := schema.ExpiredRecord(it)
+			if f.recorder != nil {
+				f.recorder.Put(record.Entry{Record: r})
+			}
+			f.publish(r)
 		}
 	}
 }

@@ -82,7 +82,12 @@ func start(t *testing.T, lib library, hooks ...schema.Hook) *fabric {
 
 func startWith(t *testing.T, opt aggregator.Options, lib library, hooks ...schema.Hook) *fabric {
 	t.Helper()
-	s := bustest.Start(t)
+	return startOn(t, bustest.Start(t), opt, lib, hooks...)
+}
+
+// startOn is startWith on a server that others use, too.
+func startOn(t *testing.T, s *embedded.Server, opt aggregator.Options, lib library, hooks ...schema.Hook) *fabric {
+	t.Helper()
 	f := &fabric{t: t, server: s, shim: bustest.Connect(t, s, "shim"), reg: prometheus.NewPedanticRegistry()}
 	f.local = workers.New(workers.Options{
 		Name: "local", Pools: []string{schema.DefaultPool}, Capacity: 4, Logger: slog.New(slog.DiscardHandler),

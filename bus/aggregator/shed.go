@@ -95,7 +95,7 @@ func (a *Aggregator) shed(m *nats.Msg, act *active, s *shed) {
 		a.shedding.busy()
 	}
 	if a.tell(m, act, &s.req.Routing, &v) {
-		a.count(&s.req.Routing, &v, s.arrived)
+		a.count(&closed{Routing: &s.req.Routing, msg: m, arrived: s.arrived, shed: true}, &v)
 	}
 }
 

@@ -33,6 +33,10 @@ type Window struct {
 	Warm schema.Duration `json:"warm"`
 	// Long is the window itself.
 	Long schema.Duration `json:"long"`
+	// Rate is how many calls a second all callers together begin, at even distances,
+	// as long as they are answered soon enough for that; 0: each begins its next one
+	// at once.
+	Rate float64 `json:"rate,omitzero"`
 }
 
 // Figures are what a window showed.
@@ -65,7 +69,11 @@ func Run(ctx context.Context, w Window, call Call) (Figures, error) {
 	from := time.Now().Add(w.Warm.Std())
 	until := from.Add(w.Long.Std())
 	g, ctx := errgroup.WithContext(ctx)
-	for _, c := range callers {
+	for i, c := range callers {
+		if w.Rate > 0 {
+			c.every = time.Duration(float64(w.Callers) / w.Rate * float64(time.Second))
+			c.due = time.Now().Add(c.every * time.Duration(i) / time.Duration(w.Callers))
+		}
 		g.Go(func() error { return c.loop(ctx, call, from, until) })
 	}
 	if err := g.Wait(); err != nil {
@@ -173,12 +181,29 @@ type caller struct {
 	took  *hdrhistogram.Histogram
 	last  time.Time // when its last counted call ended
 	asked int64     // all calls, counted or not
+	// every is how far apart its calls begin; 0: each follows the one before. due is
+	// when the next one does.
+	every time.Duration
+	due   time.Time
+}
+
+// paced waits until the next call is due, and says when it begins.
+func (c *caller) paced(ctx context.Context, start time.Time) time.Time {
+	if c.every == 0 {
+		return start
+	}
+	if left := c.due.Sub(start); left > 0 {
+		Pause(ctx, left)
+	}
+	c.due = c.due.Add(c.every)
+	return time.Now()
 }
 
 // loop asks until the window ends, and on until one call was counted: a window
 // that is shorter than a call, on a busy machine, becomes as long as that.
 func (c *caller) loop(ctx context.Context, call Call, from, until time.Time) error {
 	for start := time.Now(); start.Before(until) || c.last.IsZero(); {
+		start = c.paced(ctx, start)
 		if err := once(ctx, call); err != nil {
 			return err
 		}

@@ -41,6 +41,26 @@ func TestRunCountsWhatWasInsideTheWindow(t *testing.T) {
 	})
 }
 
+func TestARateSpacesCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := Window{Callers: 8, Long: schema.Duration(time.Second), Rate: 400}
+		got, err := Run(t.Context(), w, after(time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Calls < 392 || got.Calls > 400 || got.P50.Std().Round(10*time.Microsecond) != time.Millisecond {
+			t.Errorf("400 calls a second of 1 ms came to %d calls, half of them within %v", got.Calls, got.P50)
+		}
+		slow, err := Run(t.Context(), w, after(50*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slow.Calls != 8*20 {
+			t.Errorf("8 callers of 50 ms made %d calls in a second", slow.Calls)
+		}
+	})
+}
+
 func TestTogetherTellsHowLongEachTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got, err := Together(t.Context(), 1000, func(ctx context.Context, i int) error {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,6 +34,21 @@ type BrokerConfig struct {
 	NATS string `json:"nats,omitzero"`
 	// Sync is how often it syncs to disk; 0: at every write.
 	Sync schema.Duration `json:"sync,omitzero"`
+	// Record is what it writes down of verdicts; empty: what a broker does unless told
+	// otherwise. RecordBytes is how much of that is kept; empty: likewise.
+	Record      string `json:"record,omitzero"`
+	RecordBytes string `json:"record_bytes,omitzero"`
+}
+
+// recording are the flags about the record.
+func (c *BrokerConfig) recording() (flags []string) {
+	if c.Record != "" {
+		flags = append(flags, "--record", c.Record)
+	}
+	if c.RecordBytes != "" {
+		flags = append(flags, "--record-bytes", c.RecordBytes)
+	}
+	return flags
 }
 
 // WorkerConfig is what a hookworker is to be started with.
@@ -62,7 +78,8 @@ func startBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 		url = "nats://" + listen
 		where = []string{"--data", c.Data, "--listen", listen, "--sync", c.Sync.Std().String()}
 	}
-	role := run(ctx, broker.Main, append([]string{"serve", "--config", c.Hooks, "--http", web}, where...)...)
+	args := slices.Concat([]string{"serve", "--config", c.Hooks, "--http", web}, where, c.recording())
+	role := run(ctx, broker.Main, args...)
 	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
 		return nil, errors.Join(err, role.close())
 	}

@@ -285,3 +285,15 @@ func (s *Sessions) Agents(ctx context.Context) ([]Agent, error) {
 		}
 	}
 }
+
+// Known is what is known here of an agent, without asking anybody; the zero Agent:
+// nothing is.
+func (s *Sessions) Known(agent string) Agent {
+	p := s.presence
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k := p.known[agent]; k != nil {
+		return k.agent
+	}
+	return Agent{}
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/cmd/internal/ops"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/cmd/internal/runners"
@@ -64,6 +65,9 @@ type Options struct {
 	Sync time.Duration
 	// ReadyPools must have a worker before the broker says that it is ready.
 	ReadyPools []string
+	// Record says what is written down of verdicts; the zero value keeps who was
+	// asked what and how it was decided, for a week.
+	Record RecordOptions
 	// Logger; nil: slog's default.
 	Logger *slog.Logger
 }
@@ -81,6 +85,7 @@ type Broker struct {
 	events, work *nats.Conn
 	configs      *state.Configs
 	memory       memory
+	record       *record.Writer // nil: nothing is written down
 	lease        *state.Lease
 	unfollow     context.CancelFunc
 	followed     chan error // the end of following the configuration
@@ -110,12 +115,15 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 			err = errors.Join(err, b.stack.Stop(undoing))
 		}
 	}()
+	if _, err := opt.Record.rules(); err != nil {
+		return nil, err
+	}
 	reloads := b.reloads()
 	file, err := b.readConfig()
 	if err != nil {
 		return nil, err
 	}
-	steps := []func(context.Context) error{b.startHTTP, b.startBus, b.connect, b.openState, b.openMemory, b.startWorker, b.startAggregator}
+	steps := []func(context.Context) error{b.startHTTP, b.startBus, b.connect, b.openState, b.openMemory, b.startRecord, b.startWorker, b.startAggregator}
 	for _, start := range steps {
 		if err := start(ctx); err != nil {
 			return nil, err
@@ -313,6 +321,9 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 	}
 	if b.server != nil {
 		opt.Interest = b.server.Interest
+	}
+	if b.record != nil {
+		opt.Recorder = b.record
 	}
 	if b.agg, err = aggregator.Start(opt); err != nil {
 		return err

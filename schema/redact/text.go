@@ -1,4 +1,4 @@
-package builtin
+package redact
 
 import (
 	"regexp"
@@ -9,11 +9,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// removed stands in the place of a secret.
-const removed = "[removed]"
+// Removed stands in the place of a secret.
+const Removed = "[removed]"
 
-// maxAuditText is how much of one string of an input is kept, in bytes.
-const maxAuditText = 16 << 10
+// maxText is how much of one string is kept, in bytes.
+const maxText = 16 << 10
 
 // secretText finds what has the form of a secret wherever it stands. secretPair
 // finds what follows a word such as password: in text, on command lines and in
@@ -29,9 +29,9 @@ var (
 	secretURL  = regexp.MustCompile(`(\b[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@`)
 )
 
-// redacted is a tool's input without what looks like a secret: members that are
-// called like one, and text that has the form of one. What is no JSON is left out.
-func redacted(input jsontext.Value) jsontext.Value {
+// Value is a JSON value without what looks like a secret: members that are called
+// like one, and text that has the form of one. What is no JSON is left out.
+func Value(input jsontext.Value) jsontext.Value {
 	var doc any
 	if len(input) == 0 || schema.Unmarshal(input, &doc) != nil {
 		return nil
@@ -47,13 +47,13 @@ func redacted(input jsontext.Value) jsontext.Value {
 func cleaned(v any) any {
 	switch v := v.(type) {
 	case string:
-		return cleanText(v)
+		return Text(v)
 	case []any:
 		secret := false // the word before says what this one is
 		for i := range v {
 			word, _ := v[i].(string)
 			if secret {
-				v[i] = removed
+				v[i] = Removed
 			} else {
 				v[i] = cleaned(v[i])
 			}
@@ -64,7 +64,7 @@ func cleaned(v any) any {
 		keyed, _ := v["key"].(string)
 		for name, value := range v {
 			if secretName(name) || name == "value" && (secretName(named) || secretName(keyed)) {
-				v[name] = removed
+				v[name] = Removed
 			} else {
 				v[name] = cleaned(value)
 			}
@@ -73,16 +73,16 @@ func cleaned(v any) any {
 	return v
 }
 
-// cleanText is s without secrets, and not longer than what is kept.
-func cleanText(s string) string {
+// Text is s without secrets, and not longer than what is kept.
+func Text(s string) string {
 	// What is beyond the bound by far need not be looked through, and no secret
 	// that begins within the bound ends there.
-	s = s[:min(len(s), 2*maxAuditText)]
-	s = secretText.ReplaceAllString(s, removed)
-	s = secretPair.ReplaceAllString(s, "${1}"+removed)
-	s = secretURL.ReplaceAllString(s, "${1}"+removed+"@")
-	if len(s) > maxAuditText {
-		return strings.ToValidUTF8(s[:maxAuditText], "") + "… [cut]"
+	s = s[:min(len(s), 2*maxText)]
+	s = secretText.ReplaceAllString(s, Removed)
+	s = secretPair.ReplaceAllString(s, "${1}"+Removed)
+	s = secretURL.ReplaceAllString(s, "${1}"+Removed+"@")
+	if len(s) > maxText {
+		return strings.ToValidUTF8(s[:maxText], "") + "… [cut]"
 	}
 	return strings.ToValidUTF8(s, "")
 }

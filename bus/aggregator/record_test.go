@@ -1,0 +1,176 @@
+package aggregator_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/state/record"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// notebook is a recorder that keeps everything.
+type notebook struct {
+	mu  sync.Mutex
+	all []record.Entry
+}
+
+func (n *notebook) Put(e record.Entry) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, e)
+}
+
+func (n *notebook) entries() []record.Entry {
+	synctest.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all
+}
+
+// What is written down says of each verdict what the feed says, and brings the event
+// as it was asked.
+func TestEveryVerdictIsHandedToTheRecorder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notes := new(notebook)
+		silent := func(string) bool { return false } // nobody listens to the feed
+		lib := library{"rewrites": says(schema.Result{UpdatedInput: []byte(`{"command":"true"}`)}), "breaks": func(context.Context, *schema.Event) (schema.Result, error) {
+			return schema.Result{}, fmt.Errorf("broken")
+		}}
+		f := startWith(t, aggregator.Options{Recorder: notes, Interest: silent}, lib,
+			hook("rewrites", matching("Bash")), hook("breaks", matching("Edit"), failClosed), hook("open", matching("Edit"), func(h *schema.Hook) { h.Handler = "breaks" }))
+		first := event(schema.PreToolUse)
+		f.ask(first)
+		again := event(schema.PreToolUse)
+		again.Subject += ".again"
+		again.Header.Set(schema.HeaderAttempt, "2")
+		f.ask(again)
+		f.ask(event(schema.QueryEnd)) // no hook matches
+		broken := event(schema.PreToolUse)
+		broken.Data = []byte(`{"tool_name":"Other"}`)
+		f.ask(broken)
+		edit := event(schema.PreToolUse)
+		edit.Header.Set(schema.HeaderTool, "Edit")
+		edit.Data = []byte(`{"tool_name":"Edit"}`)
+		f.ask(edit)
+		var got []schema.Record
+		all := notes.entries()
+		for _, e := range all {
+			got = append(got, *e.Record)
+		}
+		ignore := cmpopts.IgnoreFields(schema.Record{}, "Time", "Took", "Reason", "ExecutedHooks", "HookErrors")
+		common := schema.Record{EventID: eventID, Event: schema.PreToolUse, Agent: "a", Session: "s", Tool: "Bash", ConfigVersion: 1}
+		one, two, none, malformed, failed := common, common, common, common, common
+		one.Decision, one.Rewritten = schema.Continue, true
+		two.Decision, two.Attempt, two.Failed = schema.Continue, 2, schema.FailedOpen // its hook is not one that may run twice
+		none.Event, none.Tool, none.Decision = schema.QueryEnd, "", schema.Continue
+		malformed.Decision, malformed.Malformed = schema.Deny, true
+		failed.Tool, failed.Decision, failed.Failed = "Edit", schema.Deny, schema.FailedClosed
+		if diff := cmp.Diff([]schema.Record{one, two, none, malformed, failed}, got, ignore); diff != "" {
+			t.Fatal(diff)
+		}
+		if string(all[0].Body) != string(first.Data) || string(all[0].Input) != `{"command":"true"}` {
+			t.Errorf("%s, %s", all[0].Body, all[0].Input)
+		}
+	})
+}
+
+func TestAVerdictWithoutEnoughTimeIsRecordedAsShed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notes := new(notebook)
+		block := make(chan struct{})
+		lib := library{"waits": func(context.Context, *schema.Event) (schema.Result, error) {
+			<-block
+			return schema.Result{}, nil
+		}}
+		f := startWith(t, aggregator.Options{Recorder: notes, Calls: 1}, lib, hook("waits"))
+		first := f.send(event(schema.PreToolUse))
+		second := f.send(event(schema.PreToolUse))
+		<-time.After(600 * time.Millisecond)
+		close(block)
+		first.verdict()
+		second.verdict()
+		shed := 0
+		for _, e := range notes.entries() {
+			if e.Record.Shed {
+				shed++
+			}
+		}
+		if shed != 1 {
+			t.Errorf("%d records are about a verdict that was shed", shed)
+		}
+	})
+}
+
+// Two brokers share the events of many agents. Whoever reads the record while they do
+// finds each verdict once.
+func TestTwoBrokersRecordEachVerdictOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lib := library{"no": says(schema.Denied("no"))}
+		s := bustest.Start(t)
+		var closing []func()
+		brokers := make([]*fabric, 2)
+		for i := range brokers {
+			w, err := record.Start(bustest.JetStream(t, s), record.Options{Broker: fmt.Sprint("b", i)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			brokers[i] = startOn(t, s, aggregator.Options{Recorder: w}, lib, hook("no", matching("Bash")))
+			closing = append(closing, func() {
+				if err := brokers[i].agg.Drain(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := w.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		const n = 1000
+		var all []*asking
+		for i := range n {
+			m := event(schema.PreToolUse)
+			m.Header.Set(schema.HeaderID, fmt.Sprintf("0199f3c1-6d1f-7e8a-9b2c-%012d", i))
+			m.Subject = fmt.Sprintf("hook.v1.event.agent-%d.PreToolUse", i%50)
+			all = append(all, brokers[0].send(m))
+		}
+		for _, a := range all {
+			if v, _ := a.verdict(); v.Decision != schema.Deny {
+				t.Fatalf("%+v", v)
+			}
+		}
+		for _, stop := range closing {
+			stop()
+		}
+		seen, by := map[string]int{}, map[string]int{}
+		err := record.Read(t.Context(), bustest.JetStream(t, s), record.Span{}, func(b *record.Batch) error {
+			for _, line := range b.Lines {
+				var rec schema.Record
+				if err := schema.Unmarshal(line, &rec); err != nil {
+					return err
+				}
+				seen[rec.EventID]++
+				by[rec.Broker]++
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id, times := range seen {
+			if times != 1 {
+				t.Errorf("%s is there %d times", id, times)
+			}
+		}
+		if len(seen) != n || len(by) != 2 {
+			t.Errorf("%d verdicts of %d are there, by %v", len(seen), n, by)
+		}
+	})
+}

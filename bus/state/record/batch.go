@@ -1,0 +1,98 @@
+package record
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The bounds of a message with records. One record may be as large as a message:
+// together they stay below what NATS servers take unless told otherwise, 1 MiB.
+const (
+	maxLines  = 256
+	maxBytes  = 256 << 10
+	maxRecord = 256 << 10
+	// flushEvery is how long a message waits to be filled.
+	flushEvery = 200 * time.Millisecond
+)
+
+// batch is a message that is being filled.
+type batch struct {
+	data   []byte
+	lines  int
+	number uint64
+	// dropped is how many records were dropped before it.
+	dropped uint64
+}
+
+// takes reports whether a line of so many bytes fits into b, which has at most so
+// many unless it is one line.
+func (b *batch) takes(n, most int) bool {
+	return b.lines == 0 || b.lines < maxLines && len(b.data)+n+1 <= most
+}
+
+func (b *batch) add(line []byte) {
+	if b.data == nil {
+		b.data = make([]byte, 0, maxBytes/4)
+	}
+	b.data = append(append(b.data, line...), '\n')
+	b.lines++
+}
+
+// message is b as it travels.
+func (b *batch) message(subject string) *nats.Msg {
+	m := &nats.Msg{Subject: subject, Data: b.data, Header: nats.Header{schema.HeaderNumber: {strconv.FormatUint(b.number, 10)}}}
+	if b.dropped > 0 {
+		m.Header.Set(schema.HeaderDropped, strconv.FormatUint(b.dropped, 10))
+	}
+	return m
+}
+
+// A Batch is a message with records, as it is read.
+type Batch struct {
+	// Broker wrote it. Number counts its messages, from 1.
+	Broker string
+	Number uint64
+	// Dropped is how many records the broker had to drop before this message.
+	Dropped uint64
+	// Sequence is the message's place in the stream, Stored when that was, by the
+	// server's clock.
+	Sequence uint64
+	Stored   time.Time
+	// Gone is how many messages before this one are not there any more, although they
+	// should have been read: the stream had no room for them, or they became too old.
+	Gone uint64
+	// Lines are the records, each as JSON.
+	Lines [][]byte
+}
+
+// parse reads a message of the stream.
+func parse(m jetstream.Msg) (*Batch, error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return nil, fmt.Errorf("a message of the stream %s says nothing of itself: %w", Name, err)
+	}
+	b := &Batch{Sequence: meta.Sequence.Stream, Stored: meta.Timestamp}
+	if b.Broker, err = bus.ParseRecordSubject(m.Subject()); err != nil {
+		return nil, err
+	}
+	if b.Number, err = strconv.ParseUint(m.Headers().Get(schema.HeaderNumber), 10, 64); err != nil {
+		return nil, fmt.Errorf("message %d of the stream %s has no number: %w", b.Sequence, Name, err)
+	}
+	if v := m.Headers().Get(schema.HeaderDropped); v != "" {
+		if b.Dropped, err = strconv.ParseUint(v, 10, 64); err != nil {
+			return nil, fmt.Errorf("message %d of the stream %s: %s: %w", b.Sequence, Name, schema.HeaderDropped, err)
+		}
+	}
+	for line := range bytes.Lines(m.Data()) {
+		b.Lines = append(b.Lines, bytes.TrimSuffix(line, []byte("\n")))
+	}
+	return b, nil
+}

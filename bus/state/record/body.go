@@ -1,0 +1,119 @@
+package record
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// body is what is looked at of an event's JSON, each member as it came; nil: it is
+// not there, or can not be read.
+type body struct {
+	runtime, kind, labels             jsontext.Value
+	input, output, prompt             jsontext.Value
+	message, response, failure, facts jsontext.Value
+}
+
+// member is where a member of an event is to be kept; nil: nowhere.
+func (b *body) member(name string) *jsontext.Value {
+	switch name {
+	case "runtime":
+		return &b.runtime
+	case "tool_kind":
+		return &b.kind
+	case "labels":
+		return &b.labels
+	case "tool_input":
+		return &b.input
+	case "tool_output":
+		return &b.output
+	case "prompt":
+		return &b.prompt
+	case "message":
+		return &b.message
+	case "response":
+		return &b.response
+	case "error":
+		return &b.failure
+	case "tool_args":
+		return &b.facts
+	}
+	return nil
+}
+
+// scan reads the members of an event, without making anything of them.
+func scan(data []byte) (b body) {
+	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
+		return b
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return b
+		}
+		at := b.member(name.String())
+		value, err := dec.ReadValue()
+		if err != nil {
+			return b
+		}
+		if at != nil && *at == nil && value.Kind() != 'n' {
+			end := dec.InputOffset()
+			*at = data[end-int64(len(value)) : end : end]
+		}
+	}
+	return b
+}
+
+// maxName bounds names that the agent's side chose.
+const maxName = 256
+
+// text is a string's text, on the short side.
+func (*body) text(v jsontext.Value) string {
+	var s string
+	if v.Kind() != '"' || schema.Unmarshal(v, &s) != nil {
+		return ""
+	}
+	return s[:min(len(s), maxName)]
+}
+
+// host is the machine that the event's labels name.
+func (b *body) host() string {
+	if !bytes.Contains(b.labels, []byte(`"`+schema.LabelHost+`"`)) {
+		return ""
+	}
+	var labels map[string]string
+	if schema.Unmarshal(b.labels, &labels) != nil {
+		return ""
+	}
+	host := labels[schema.LabelHost]
+	return host[:min(len(host), maxName)]
+}
+
+// subject is what the hooks were asked about.
+func (b *body) subject() jsontext.Value {
+	if b.input != nil {
+		return b.input
+	}
+	return b.prompt
+}
+
+// document is the content of an event and of its verdict, as a document of its own.
+func (b *body) document(e *Entry) map[string]any {
+	doc := make(map[string]any)
+	for _, m := range []struct {
+		name  string
+		value jsontext.Value
+	}{
+		{"tool_input", b.input}, {"tool_output", b.output}, {"tool_args", b.facts}, {"prompt", b.prompt}, {"message", b.message}, {"response", b.response},
+		{"error", b.failure}, {"updated_input", e.Input}, {"updated_output", e.Output}, {"value", e.Value},
+	} {
+		var v any
+		if len(m.value) > 0 && schema.Unmarshal(m.value, &v) == nil {
+			doc[m.name] = v
+		}
+	}
+	return doc
+}

@@ -1,0 +1,74 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// feedTime is when a verdict was given, as it stands on a line.
+const feedTime = "2006-01-02T15:04:05.000Z"
+
+// feedLine is a record on one line for people, whatever is in it.
+func feedLine(rec *schema.Record) string {
+	columns := []string{
+		rec.Time.UTC().Format(feedTime), fmt.Sprintf("%-8s", feedDecision(rec)), fmt.Sprintf("%-10s", rec.Event),
+		fmt.Sprintf("%-12s", word(rec.Agent)), fmt.Sprintf("%-6s", word(rec.Tool)),
+	}
+	columns = append(columns, feedDetails(rec)...)
+	return strings.TrimRight(strings.Join(columns, " "), " ")
+}
+
+// feedDecision is what came of a call, or what else the record is about.
+func feedDecision(rec *schema.Record) string {
+	switch {
+	case rec.Expired != nil:
+		return "expired"
+	case rec.Lost > 0:
+		return "lost"
+	case rec.Aside && rec.Would != "":
+		return "shadow"
+	case rec.Aside:
+		return "aside"
+	}
+	return cmp.Or(string(rec.Decision), string(schema.Continue))
+}
+
+// feedDetails are what is not the same on every line.
+func feedDetails(rec *schema.Record) (all []string) {
+	add := func(when bool, format string, args ...any) {
+		if when {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	add(rec.Took > 0, "%s", rec.Took.Std().Round(10*time.Microsecond))
+	if it := rec.Expired; it != nil {
+		add(true, "%s from %s for %s, %d bytes", it.Key, word(it.Source), forWhom(it.Scope), it.Length)
+	}
+	add(rec.Lost > 0, "%d calls that nobody judged and nobody remembers", rec.Lost)
+	add(rec.Reason != "", "%s", quoted(rec.Reason))
+	add(rec.Would != "", "would have been %s", rec.Would)
+	add(rec.Unjudged && rec.Lost == 0, "decided by the shim: no broker answered")
+	add(rec.Shed, "shed")
+	add(rec.Malformed, "malformed")
+	add(rec.Failed != "", "failed-%s", rec.Failed)
+	add(rec.Attempt > 1, "attempt-%d", rec.Attempt)
+	add(rec.Rewritten, "rewritten")
+	add(len(rec.Injections) > 0, "injections:%d", len(rec.Injections))
+	for i := range rec.ExecutedHooks {
+		x := &rec.ExecutedHooks[i]
+		came := string(x.Outcome)
+		if x.Outcome == schema.OK {
+			came = cmp.Or(string(x.Decision), "ok")
+		}
+		add(true, "%s:%s", word(x.Hook), came)
+	}
+	if len(rec.HookErrors) > 0 {
+		add(true, "error: %s", quoted(rec.HookErrors[0]))
+		add(len(rec.HookErrors) > 1, "and %d more", len(rec.HookErrors)-1)
+	}
+	return all
+}

@@ -1,0 +1,109 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/state/record"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// flushed is for how long a record waits at most until it is written.
+const flushed = 200 * time.Millisecond
+
+// What must be so.
+const (
+	complete = "each call is in the record once"
+	bounded  = "the stream keeps to its limit"
+	newest   = "what the stream keeps is the newest, without a gap"
+	silent   = "nothing was dropped"
+	nothing  = "where no record is wanted there is none"
+)
+
+// look reads what a broker wrote, and holds it against the calls.
+func (s *stand) look(ctx context.Context, d *result.Document) error {
+	nc, err := bus.Connect(ctx, bus.Options{URL: s.url, Name: "loadtest record"})
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return fmt.Errorf("using JetStream: %w", err)
+	}
+	if s.name == off {
+		_, err := record.Look(ctx, js)
+		c := d.Check(nothing)
+		if c.Seen++; !errors.Is(err, record.ErrNone) {
+			c.Fail(fmt.Sprintf("%s: %v", s.name, err))
+		}
+		return nil
+	}
+	seen, dropped, numbers := map[string]int{}, uint64(0), []uint64{}
+	err = record.Read(ctx, js, record.Span{}, func(b *record.Batch) error {
+		dropped += b.Dropped
+		numbers = append(numbers, b.Number)
+		for _, line := range b.Lines {
+			var rec schema.Record
+			if err := schema.Unmarshal(line, &rec); err != nil {
+				return fmt.Errorf("a record can not be read: %w", err)
+			}
+			seen[rec.EventID]++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.judge(d, seen, dropped)
+	return s.size(ctx, d, js, numbers)
+}
+
+// judge holds the records of a broker against its calls.
+func (s *stand) judge(d *result.Document, seen map[string]int, dropped uint64) {
+	c := d.Check(silent)
+	if c.Seen++; dropped > 0 {
+		c.Fail(fmt.Sprintf("%s: %d records", s.name, dropped))
+	}
+	if s.bytes != "" {
+		return // most are gone, as they should be
+	}
+	c = d.Check(complete)
+	c.Seen += s.asked
+	if int64(len(seen)) != s.asked {
+		c.Fail(fmt.Sprintf("%s: %d calls, and %d in the record", s.name, s.asked, len(seen)))
+	}
+	for id, n := range seen {
+		if n != 1 {
+			c.Fail(fmt.Sprintf("%s: %s is there %d times", s.name, id, n))
+		}
+	}
+}
+
+// size looks at how much the stream of a broker holds, and whether that is what came last.
+func (s *stand) size(ctx context.Context, d *result.Document, js jetstream.JetStream, numbers []uint64) error {
+	stream, err := js.Stream(ctx, record.Name)
+	if err != nil {
+		return fmt.Errorf("asking for the stream: %w", err)
+	}
+	is := stream.CachedInfo()
+	limit := uint64(record.DefaultBytes)
+	if s.bytes != "" {
+		limit = kept
+	}
+	c := d.Check(bounded)
+	if c.Seen++; is.State.Bytes > limit {
+		c.Fail(fmt.Sprintf("%s: %d bytes", s.name, is.State.Bytes))
+	}
+	c = d.Check(newest)
+	if c.Seen++; len(numbers) == 0 || int(numbers[len(numbers)-1]-numbers[0]) != len(numbers)-1 || is.State.LastSeq != numbers[len(numbers)-1] {
+		c.Fail(fmt.Sprintf("%s: %d messages, the last of %d", s.name, len(numbers), is.State.LastSeq))
+	}
+	return nil
+}
