@@ -65,6 +65,12 @@ func processSays() row {
 	return row{"What is said", []panel{
 		{title: "Feed records left out", about: "Records of verdicts that were dropped because the feed was full.", unit: perSecond,
 			queries: one(rate("hookfabric_feed_dropped_total"+chosen, "instance"), "{{instance}}")},
+		{title: "Records written", about: "Records of verdicts that the stream hook_record has.", unit: perSecond,
+			queries: one(rate("hookfabric_record_written_total"+chosen, "instance"), "{{instance}}")},
+		{title: "Records left out", about: "Records of verdicts that were not written down, by why.", unit: perSecond,
+			queries: one(rate("hookfabric_record_dropped_total"+chosen, "instance, cause"), "{{instance}} {{cause}}")},
+		{title: "Records waiting", about: "Records of verdicts that wait to be written.", unit: number,
+			queries: one("hookfabric_record_waiting"+chosen, "{{instance}}")},
 		{title: "Pauses of the collector, longest", about: "The longest stop of a process by its garbage collector.", unit: seconds,
 			queries: one(`max by (job, instance) (go_gc_duration_seconds{instance=~"$instance",quantile="1"})`, "{{job}} {{instance}}")},
 	}}
