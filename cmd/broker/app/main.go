@@ -66,7 +66,7 @@ func serveFlags(c *cobra.Command, opt *Options) {
 	f.IntVar(&opt.Replicas, "replicas", 0, "on how many brokers of the cluster everything is kept: 1, 3 or 5; more are made at once, fewer never; 0: 3 in a cluster of 3 or more, else 1")
 	f.BoolVar(&opt.NoWorker, "no-worker", false, "leave the pool \"default\" to hookworkers")
 	f.DurationVar(&opt.Sync, "sync", 0, "how often the embedded server syncs to disk; 0: at every write")
-	opt.Record.flags(f)
+	opt.Record.flags(c)
 	f.StringSliceVar(&opt.ReadyPools, "ready-pools", nil, "pools that must have a worker before /readyz says ready")
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
@@ -34,7 +34,8 @@ type RecordOptions struct {
 	Redact []string
 }
 
-func (o *RecordOptions) flags(f *pflag.FlagSet) {
+func (o *RecordOptions) flags(c *cobra.Command) {
+	f := c.Flags()
 	f.StringVar(&o.Mode, "record", RecordFacts, "what is written down of verdicts, for 'broker feed': facts, content (what was asked about, too) or off")
 	program.DurationVar(f, &o.Age, "record-age", record.DefaultAge, "for how long it is kept")
 	program.BytesVar(f, &o.Bytes, "record-bytes", 0, "how much of it is kept; 0: 1GiB, or an eighth of the disk's room if that is less")
