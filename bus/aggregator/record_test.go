@@ -83,29 +83,26 @@ func TestEveryVerdictIsHandedToTheRecorder(t *testing.T) {
 	})
 }
 
-func TestAVerdictWithoutEnoughTimeIsRecordedAsShed(t *testing.T) {
+func TestAVerdictOfAnEventThatWasNotJudgedIsRecordedAsShed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notes := new(notebook)
-		block := make(chan struct{})
-		lib := library{"waits": func(context.Context, *schema.Event) (schema.Result, error) {
-			<-block
-			return schema.Result{}, nil
-		}}
-		f := startWith(t, aggregator.Options{Recorder: notes, Calls: 1}, lib, hook("waits"))
-		first := f.send(event(schema.PreToolUse))
-		second := f.send(event(schema.PreToolUse))
-		<-time.After(600 * time.Millisecond)
-		close(block)
-		first.verdict()
-		second.verdict()
+		f := narrowWith(t, aggregator.Options{Recorder: notes}, failClosed)
+		var all []*asking
+		for range 50 * slots {
+			all = append(all, f.send(left(2*time.Second)))
+		}
+		h := hear(t, all, 2*time.Second)
 		shed := 0
 		for _, e := range notes.entries() {
 			if e.Record.Shed {
 				shed++
 			}
+			if e.Record.Shed != (e.Record.Failed == schema.FailedClosed) {
+				t.Errorf("%+v", e.Record)
+			}
 		}
-		if shed != 1 {
-			t.Errorf("%d records are about a verdict that was shed", shed)
+		if shed == 0 || shed != h.refused {
+			t.Errorf("%d records are about a verdict that was shed, and %+v", shed, h)
 		}
 	})
 }

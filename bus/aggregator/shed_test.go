@@ -23,11 +23,17 @@ const (
 // narrow is a fabric that judges slots calls per works, and no more.
 func narrow(t *testing.T, change ...func(*schema.Hook)) *fabric {
 	t.Helper()
+	return narrowWith(t, aggregator.Options{}, change...)
+}
+
+func narrowWith(t *testing.T, opt aggregator.Options, change ...func(*schema.Hook)) *fabric {
+	t.Helper()
+	opt.Calls = slots
 	slow := func(context.Context, *schema.Event) (schema.Result, error) {
 		<-time.After(works)
 		return schema.Allowed(), nil
 	}
-	return startWith(t, aggregator.Options{Calls: slots}, library{"guard": slow}, hook("guard", change...))
+	return startWith(t, opt, library{"guard": slow}, hook("guard", change...))
 }
 
 // left is a question whose shim waits for so long.
