@@ -27,6 +27,8 @@ func feedDecision(rec *schema.Record) string {
 	switch {
 	case rec.Expired != nil:
 		return "expired"
+	case rec.Freeze != nil:
+		return rec.Freeze.Action
 	case rec.Lost > 0:
 		return "lost"
 	case rec.Aside && rec.Would != "":
@@ -48,10 +50,14 @@ func feedDetails(rec *schema.Record) (all []string) {
 	if it := rec.Expired; it != nil {
 		add(true, "%s from %s for %s, %d bytes", it.Key, word(it.Source), forWhom(it.Scope), it.Length)
 	}
+	if z := rec.Freeze; z != nil {
+		add(true, "of %s by %s %s", word(z.Agents), word(z.By), quoted(z.Reason))
+	}
 	add(rec.Lost > 0, "%d calls that nobody judged and nobody remembers", rec.Lost)
 	add(rec.Reason != "", "%s", quoted(rec.Reason))
 	add(rec.Would != "", "would have been %s", rec.Would)
 	add(rec.Unjudged && rec.Lost == 0, "decided by the shim: no broker answered")
+	add(rec.Frozen, "frozen")
 	add(rec.Shed, "shed")
 	add(rec.Malformed, "malformed")
 	add(rec.Failed != "", "failed-%s", rec.Failed)
