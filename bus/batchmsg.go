@@ -10,21 +10,46 @@ import (
 
 // BatchMsg is the request to run b on subject, a [RunSubject] or a
 // [FirstContactSubject]: everything but the event's body travels as headers.
-func BatchMsg(subject string, b *schema.Batch) *nats.Msg { return new(Envelope).Batch(subject, b) }
+func BatchMsg(subject string, b *schema.Batch) *nats.Msg {
+	return new(Envelope).Batch(subject, b).Msg()
+}
 
 // Batch is [BatchMsg] in the envelope.
-func (e *Envelope) Batch(subject string, b *schema.Batch) *nats.Msg {
+func (e *Envelope) Batch(subject string, b *schema.Batch) *Message {
 	e.begin()
 	e.text(schema.HeaderBatch, b.Batch)
-	e.set(schema.HeaderConfig, e.configOf(b))
-	e.set(schema.HeaderHooks, joinHooks(b.Hooks))
+	e.config(b)
+	e.hooks(b.Hooks)
 	e.text(schema.HeaderAgent, b.Agent)
 	e.set(schema.HeaderEvent, string(b.Event))
 	e.set(schema.HeaderID, b.ID)
 	e.text(schema.HeaderTool, b.Tool)
 	e.text(schema.HeaderSession, b.Session)
-	e.set(schema.HeaderLeft, b.Left.String())
+	e.left(b.Left)
 	return e.message(subject, b.Body)
+}
+
+// config writes the config version of b, and behind a blank whose it is.
+func (e *Envelope) config(b *schema.Batch) {
+	e.name(schema.HeaderConfig)
+	e.header = strconv.AppendUint(e.header, b.Version, 10)
+	if b.Fabric != "" {
+		e.header = append(e.header, ' ')
+		e.value(b.Fabric)
+	}
+	e.end()
+}
+
+// hooks lists a batch's hooks.
+func (e *Envelope) hooks(hooks []int) {
+	e.name(schema.HeaderHooks)
+	for i, h := range hooks {
+		if i > 0 {
+			e.header = append(e.header, ',')
+		}
+		e.header = strconv.AppendInt(e.header, int64(h), 10)
+	}
+	e.end()
 }
 
 // ParseBatchMsg reads a batch. A fault is a sentence; the batch then holds
@@ -73,18 +98,6 @@ func (r *reader) config() (version uint64, fabric string) {
 		r.fault("the header %s is %.64q; send the config version, a number, and behind a blank the fabric's id", schema.HeaderConfig, v)
 	}
 	return n, fabric
-}
-
-func joinHooks(hooks []int) string {
-	var room [64]byte
-	b := room[:0]
-	for i, h := range hooks {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(h), 10)
-	}
-	return string(b)
 }
 
 // hooks returns the batch's hooks: indexes that only grow, because they are in

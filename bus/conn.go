@@ -186,7 +186,7 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay),
 		nats.ReconnectBufSize(-1), nats.ReconnectOnFlusherError(), nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2),
-		nats.SetCustomDialer(&gatheringDialer{net.Dialer{Timeout: timeout}}), nats.FlusherTimeout(0),
+		nats.SetCustomDialer(&gatheringDialer{dialer: net.Dialer{Timeout: timeout}}), nats.FlusherTimeout(0),
 	}
 	if o.NoEcho {
 		opts = append(opts, nats.NoEcho())
@@ -198,7 +198,7 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 		opts = append(opts, nats.UserInfo(o.User, o.Password))
 	}
 	if o.InProcess != nil {
-		opts = append(opts, nats.InProcessServer(gatheringServer{o.InProcess}))
+		opts = append(opts, nats.InProcessServer(&gatheringServer{server: o.InProcess}))
 	}
 	return slices.Concat(opts, o.secured(), o.watch(name))
 }

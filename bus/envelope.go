@@ -1,64 +1,66 @@
 package bus
 
 import (
-	"strconv"
+	"strings"
 	"sync"
 
-	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go"
 )
 
-// maxHeaders is the most headers that a message of ours has.
-const maxHeaders = 10
+const (
+	// headerLine begins a block of headers, headerEnd ends each line of it.
+	headerLine = "NATS/1.0\r\n"
+	headerEnd  = "\r\n"
+	// headerKept bounds the room that is kept for the next message's headers.
+	headerKept = 4 << 10
+)
+
+// A Message is what is to be published, with its headers as they are written: a
+// map of them would be made to be written once.
+type Message struct {
+	Subject, Reply string
+	// Header is a whole block of headers; empty: there are none.
+	Header []byte
+	Data   []byte
+}
+
+// Msg is the message in the client's own form.
+func (m *Message) Msg() *nats.Msg {
+	msg := &nats.Msg{Subject: m.Subject, Reply: m.Reply, Data: m.Data}
+	if len(m.Header) > 0 {
+		msg.Header, _ = nats.DecodeHeadersMsg(m.Header) // it is whole
+	}
+	return msg
+}
 
 // An Envelope makes messages one after the other, each in the room of the one
-// before: most have the same headers, and their values alone are written anew.
-// A message is good until the next one is made; what was published is copied by
-// then. It must not be copied, and is for one goroutine.
+// before. A message is good until the next one is made; what was published is
+// copied by then. It must not be copied, and is for one goroutine.
 type Envelope struct {
-	msg    nats.Msg
-	header nats.Header
-	// values are what the header's slices point to, names whose they are; so many
-	// of them are written.
-	values  [maxHeaders]string
-	names   []string
-	written int
-	// config is the text that was made last of a config version.
-	config struct {
-		version uint64
-		fabric  string
-		text    string
-	}
+	msg    Message
+	header []byte
 }
 
 // begin begins the next message.
-func (e *Envelope) begin() {
-	if e.header == nil {
-		e.header, e.names = make(nats.Header, maxHeaders), make([]string, 0, maxHeaders)
+func (e *Envelope) begin() { e.header = append(e.header[:0], headerLine...) }
+
+// name begins a header and end ends it; its value is appended in between.
+func (e *Envelope) name(name string) { e.header = append(append(e.header, name...), ": "...) }
+func (e *Envelope) end()             { e.header = append(e.header, headerEnd...) }
+
+// value appends s as it is, but for what would end the line.
+func (e *Envelope) value(s string) {
+	if strings.IndexByte(s, '\n') >= 0 || strings.IndexByte(s, '\r') >= 0 {
+		s = strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
 	}
-	e.written = 0
+	e.header = append(e.header, s...)
 }
 
-// set writes a value that is known to be safe.
+// set writes a header whose value is known to be safe.
 func (e *Envelope) set(name, value string) {
-	i := e.written
-	if i < len(e.names) && e.names[i] != name {
-		e.cut(i)
-	}
-	if i == len(e.names) {
-		e.names = append(e.names, name)
-		e.header[name] = e.values[i : i+1 : i+1]
-	}
-	e.values[i] = value
-	e.written++
-}
-
-// cut takes out the headers from the i-th on.
-func (e *Envelope) cut(i int) {
-	for _, name := range e.names[i:] {
-		delete(e.header, name)
-	}
-	e.names = e.names[:i]
+	e.name(name)
+	e.value(value)
+	e.end()
 }
 
 // text writes a name of somebody else's choice; an empty one is left out.
@@ -69,22 +71,10 @@ func (e *Envelope) text(name, value string) {
 }
 
 // message is what was written, as a message.
-func (e *Envelope) message(subject string, body []byte) *nats.Msg {
-	e.cut(e.written)
-	e.msg = nats.Msg{Subject: subject, Header: e.header, Data: body}
+func (e *Envelope) message(subject string, body []byte) *Message {
+	e.end()
+	e.msg = Message{Subject: subject, Header: e.header, Data: body}
 	return &e.msg
-}
-
-// configOf is the config version of b, and behind a blank whose it is.
-func (e *Envelope) configOf(b *schema.Batch) string {
-	c := &e.config
-	if c.text == "" || c.version != b.Version || c.fabric != b.Fabric {
-		c.version, c.fabric, c.text = b.Version, b.Fabric, strconv.FormatUint(b.Version, 10)
-		if b.Fabric != "" {
-			c.text += " " + b.Fabric
-		}
-	}
-	return c.text
 }
 
 // Envelopes are kept to be used again. The zero Envelopes are empty and good.
@@ -98,9 +88,12 @@ func (p *Envelopes) Take() *Envelope {
 	return new(Envelope)
 }
 
-// Put takes one back. It holds on to none of what its last message carried.
+// Put takes one back. It holds on to nothing of its last message but the room
+// that the headers took, if that was not much.
 func (p *Envelopes) Put(e *Envelope) {
-	e.msg = nats.Msg{}
-	e.values = [maxHeaders]string{}
+	e.msg = Message{}
+	if cap(e.header) > headerKept {
+		e.header = nil
+	}
 	p.spare.Put(e)
 }

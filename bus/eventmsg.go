@@ -29,17 +29,19 @@ type EventRequest struct {
 // [EventSubject] of r. It takes at most [MaxAcks] acks and a body of at most
 // [schema.MaxEvent] bytes; [ParseEventMsg] refuses more.
 func EventMsg(subject string, r schema.Routing, attempt int, left time.Duration, acks []string, body []byte) *nats.Msg {
-	return new(Envelope).Event(subject, r, attempt, left, acks, body)
+	return new(Envelope).Event(subject, r, attempt, left, acks, body).Msg()
 }
 
 // Event is [EventMsg] in the envelope.
-func (e *Envelope) Event(subject string, r schema.Routing, attempt int, left time.Duration, acks []string, body []byte) *nats.Msg {
+func (e *Envelope) Event(subject string, r schema.Routing, attempt int, left time.Duration, acks []string, body []byte) *Message {
 	e.begin()
 	e.set(schema.HeaderID, r.ID)
-	e.set(schema.HeaderAttempt, strconv.Itoa(attempt))
+	e.name(schema.HeaderAttempt)
+	e.header = strconv.AppendInt(e.header, int64(attempt), 10)
+	e.end()
 	e.text(schema.HeaderTool, r.Tool)
 	e.text(schema.HeaderSession, r.Session)
-	e.set(schema.HeaderLeft, left.String())
+	e.left(left)
 	if r.Mute {
 		e.set(schema.HeaderDeliver, schema.DeliverNone)
 	}
@@ -47,6 +49,13 @@ func (e *Envelope) Event(subject string, r schema.Routing, attempt int, left tim
 		e.set(schema.HeaderAck, strings.Join(acks, ","))
 	}
 	return e.message(subject, body)
+}
+
+// left writes the time left.
+func (e *Envelope) left(left time.Duration) {
+	e.name(schema.HeaderLeft)
+	e.header = append(e.header, left.String()...)
+	e.end()
 }
 
 // ParseEventMsg reads a question. A fault is a sentence; the request then

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -32,10 +34,9 @@ const (
 	aloneMost = 63
 )
 
-// gathered is a connection that writes what many goroutines say at once. The
-// client wakes its flusher at the first message, which then runs before anybody
-// else can add to it; and a write takes longer than all the rest of a call's way
-// through this process. So Write only takes over, and a goroutine of the
+// gathered is a connection that writes what many goroutines say at once: a write
+// takes longer than all the rest of a call's way through this process. Write, and
+// publish for those who have an [Outlet], only take over, and a goroutine of the
 // connection's own writes, after it has let those run who are ready to. A failure
 // shows at the next Write, or by the connection being closed. Where that was in
 // vain, because there is only one who speaks, the next writes are made as they come.
@@ -47,11 +48,15 @@ type gathered struct {
 	mu      sync.Mutex // guards what follows
 	change  sync.Cond
 	waiting []byte // to be written
+	said    int    // how often something was added to it
 	spare   []byte // room for what waits next
+	own     []byte // room for a message that is written by who has it
 	err     error
 	writing bool // somebody is
 	closing bool
 	stuck   bool // somebody waited for room in vain
+	begun   bool // something was written
+	bare    bool // it began in words of NATS: nothing else is wrapped around them
 	alone   int  // so many writes are made by who has something to say
 	vain    int  // so many it was when nobody had anything to add last; 0: somebody had
 }
@@ -68,28 +73,81 @@ func gather(conn net.Conn, timeout time.Duration) *gathered {
 // errClogged: the server takes nothing, and no more can wait for it.
 var errClogged = fmt.Errorf("%d MiB wait to be sent, and the server takes nothing", gatherLimit>>20)
 
+// connect begins what a client says first, if nothing is wrapped around it.
+const connect = "CONNECT "
+
 // Write takes p over. It waits only while very much is to be written already.
 func (g *gathered) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.room()
-	switch {
-	case g.err == nil && g.timeout > 0 && len(g.waiting)+len(p) > gatherLimit:
-		g.fail(errClogged)
-		return 0, g.err
-	case g.err != nil:
-		return 0, g.err
-	case g.closing:
-		return 0, net.ErrClosed
-	case g.alone > 0 && len(g.waiting) == 0 && !g.writing:
-		g.alone--
+	if !g.begun {
+		g.begun, g.bare = true, bytes.HasPrefix(p, []byte(connect))
+	}
+	if err := g.admit(len(p)); err != nil {
+		return 0, err
+	}
+	if g.asItComes() {
 		return len(p), g.out(p, min(g.timeout, writeSoon))
 	}
+	g.waken()
+	g.waiting = append(g.waiting, p...)
+	g.said++
+	return len(p), nil
+}
+
+// errWrapped says that what is written to a connection is not what its peer reads.
+var errWrapped = errors.New("the connection is not a bare one")
+
+// publish is Write for a message that no client has written down.
+func (g *gathered) publish(m *Message) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.bare {
+		return errWrapped
+	}
+	if err := g.admit(len(m.Header) + len(m.Data)); err != nil {
+		return err
+	}
+	if g.asItComes() {
+		p := m.write(g.own[:0])
+		if g.own = p[:0]; cap(p) > gatherKept {
+			g.own = nil
+		}
+		return g.out(p, min(g.timeout, writeSoon))
+	}
+	g.waken()
+	g.waiting = m.write(g.waiting)
+	g.said++
+	return nil
+}
+
+// admit waits for room, and says why nothing that is so long can be written. The
+// lock is held, as in what follows.
+func (g *gathered) admit(size int) error {
+	g.room()
+	switch {
+	case g.err == nil && g.timeout > 0 && len(g.waiting)+size > gatherLimit:
+		g.fail(errClogged)
+	case g.err == nil && g.closing:
+		return net.ErrClosed
+	}
+	return g.err
+}
+
+// asItComes reports whether who has something to say writes it.
+func (g *gathered) asItComes() bool {
+	if g.alone == 0 || len(g.waiting) > 0 || g.writing {
+		return false
+	}
+	g.alone--
+	return true
+}
+
+// waken tells the goroutine that writes that there will be something.
+func (g *gathered) waken() {
 	if len(g.waiting) == 0 {
 		g.change.Broadcast()
 	}
-	g.waiting = append(g.waiting, p...)
-	return len(p), nil
 }
 
 // room waits until there is some, but not for long for a server elsewhere.
@@ -140,8 +198,7 @@ func (g *gathered) write() {
 		for g.writing || len(g.waiting) == 0 && !g.closing {
 			g.change.Wait()
 		}
-		n := len(g.waiting)
-		if n == 0 {
+		if len(g.waiting) == 0 {
 			return
 		}
 		g.mu.Unlock()
@@ -149,12 +206,12 @@ func (g *gathered) write() {
 		g.mu.Lock()
 		p := g.waiting
 		g.waiting, g.spare = g.spare[:0], nil
-		if len(p) > n {
+		if g.said > 1 {
 			g.vain = 0
 		} else {
 			g.vain = min(2*g.vain+1, aloneMost) // nobody had anything to add
 		}
-		g.alone = g.vain
+		g.said, g.alone = 0, g.vain
 		if g.out(p, g.timeout) == nil && len(g.waiting) <= gatherMost {
 			g.stuck = false
 		}
@@ -194,8 +251,20 @@ func (g *gathered) fail(err error) {
 	g.change.Broadcast()
 }
 
+// A lastGathered knows the connection that was made last.
+type lastGathered struct{ conn atomic.Pointer[gathered] }
+
+func (l *lastGathered) gather(conn net.Conn, timeout time.Duration) net.Conn {
+	g := gather(conn, timeout)
+	l.conn.Store(g)
+	return g
+}
+
 // gatheringDialer makes connections that gather what is written.
-type gatheringDialer struct{ dialer net.Dialer }
+type gatheringDialer struct {
+	dialer net.Dialer
+	last   lastGathered
+}
 
 // Dial connects over the network.
 func (d *gatheringDialer) Dial(network, address string) (net.Conn, error) {
@@ -203,18 +272,21 @@ func (d *gatheringDialer) Dial(network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gather(conn, writeTime), nil
+	return d.last.gather(conn, writeTime), nil
 }
 
 // gatheringServer is a server in this process to which it is gathered.
-type gatheringServer struct{ server nats.InProcessConnProvider }
+type gatheringServer struct {
+	server nats.InProcessConnProvider
+	last   lastGathered
+}
 
 // InProcessConn connects in this process. That takes what it is given: there is no
 // time limit for each write, which would cost a timer.
-func (s gatheringServer) InProcessConn() (net.Conn, error) {
+func (s *gatheringServer) InProcessConn() (net.Conn, error) {
 	conn, err := s.server.InProcessConn()
 	if err != nil {
 		return nil, err
 	}
-	return gather(conn, 0), nil
+	return s.last.gather(conn, 0), nil
 }

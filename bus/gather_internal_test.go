@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,10 +33,17 @@ func gathering(conn net.Conn, timeout time.Duration) *gathered {
 }
 
 func TestWhatIsGatheredArrivesWhole(t *testing.T) {
+	for name, alone := range map[string]int{"from the start": 0, "after some that were written as they came": aloneMost} {
+		t.Run(name, func(t *testing.T) { arrivesWhole(t, alone) })
+	}
+}
+
+func arrivesWhole(t *testing.T, alone int) {
 	const writers, lines = 16, 200
 	here, there := net.Pipe()
 	under := &counted{Conn: here}
 	g := gathering(under, time.Minute)
+	g.alone = alone
 	got := make(chan []byte)
 	go func() {
 		all, _ := io.ReadAll(there)
@@ -70,6 +78,80 @@ func TestWhatIsGatheredArrivesWhole(t *testing.T) {
 	}
 	if n := under.writes.Load(); n >= writers*lines/2 {
 		t.Errorf("%d lines took %d writes", writers*lines, n)
+	}
+}
+
+// TestMessagesAreWrittenBetweenOthers holds messages that are published past the
+// client to be whole, among what the client writes, and each in its place among
+// those of who published it.
+func TestMessagesAreWrittenBetweenOthers(t *testing.T) {
+	const writers, each = 8, 200
+	here, there := net.Pipe()
+	g := gather(here, time.Minute)
+	got := make(chan []byte)
+	go func() {
+		all, _ := io.ReadAll(there)
+		got <- all
+	}()
+	if err := g.publish(&Message{Subject: "s"}); !errors.Is(err, errWrapped) {
+		t.Fatalf("before the client said anything a message gave %v", err)
+	}
+	if _, err := io.WriteString(g, connect+"{}\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for i := range each {
+				m := &Message{Subject: "s", Data: fmt.Append(nil, w, " ", i)}
+				var err error
+				if i%2 == 0 {
+					err = g.publish(m)
+				} else {
+					_, err = g.Write(m.write(nil))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next, lines := map[int]int{}, strings.Split(string(<-got), "\r\n")
+	for at := 1; at+1 < len(lines); at += 2 {
+		var size, w, i int
+		if _, err := fmt.Sscanf(lines[at], "PUB s %d", &size); err != nil || size != len(lines[at+1]) {
+			t.Fatalf("%q comes before %q", lines[at], lines[at+1])
+		}
+		if _, err := fmt.Sscanf(lines[at+1], "%d %d", &w, &i); err != nil || next[w] != i {
+			t.Fatalf("the message %q comes where %d of %d is due: %v", lines[at+1], next[w], w, err)
+		}
+		next[w]++
+	}
+	for w := range writers {
+		if next[w] != each {
+			t.Errorf("%d messages of %d came", next[w], w)
+		}
+	}
+}
+
+// TestNothingIsWrittenInsideOfAWrapping: where something is wrapped around what the
+// client says, such as TLS, nobody else can say anything.
+func TestNothingIsWrittenInsideOfAWrapping(t *testing.T) {
+	here, there := net.Pipe()
+	g := gather(here, time.Minute)
+	defer g.Close()
+	go func() { _, _ = io.Copy(io.Discard, there) }()
+	for _, said := range []string{"\x16\x03\x01", connect + "{}\r\n"} {
+		if _, err := io.WriteString(g, said); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.publish(&Message{Subject: "s"}); !errors.Is(err, errWrapped) {
+			t.Errorf("after %q a message gave %v", said, err)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ const ConnectionPrefix = "worker:"
 type Service struct {
 	w     *Worker
 	nc    *nats.Conn
+	out   *bus.Outlet // on nc
 	face  micro.Service
 	first []subscription // first contact of its pools
 	own   []subscription // its own subjects
@@ -39,7 +40,7 @@ type Service struct {
 // Attach puts w on the bus. It takes batches from now on; load a configuration
 // first, or it answers that it has none.
 func Attach(nc *nats.Conn, w *Worker) (*Service, error) {
-	s := &Service{w: w, nc: nc, answered: make(chan struct{})}
+	s := &Service{w: w, nc: nc, out: bus.NewOutlet(nc), answered: make(chan struct{})}
 	if err := s.subscribe(); err != nil {
 		s.unsubscribe()
 		return nil, err
@@ -168,11 +169,11 @@ func (s *Service) run(pool string, m *nats.Msg, b *schema.Batch) {
 func (s *Service) reply(m *nats.Msg, r schema.BatchReply) {
 	data, err := schema.Marshal(&r)
 	if err == nil {
-		err = s.nc.Publish(m.Reply, data)
+		err = s.out.Publish(&bus.Message{Subject: m.Reply, Data: data})
 	}
 	if errors.Is(err, nats.ErrMaxPayload) {
 		if data, err = schema.Marshal(trimmed(r, s.nc.MaxPayload())); err == nil {
-			err = s.nc.Publish(m.Reply, data)
+			err = s.out.Publish(&bus.Message{Subject: m.Reply, Data: data})
 		}
 	}
 	if err != nil {

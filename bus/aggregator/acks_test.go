@@ -75,6 +75,7 @@ func TestAcknowledgementsOfOneAgentAreWrittenTogether(t *testing.T) {
 		f := remembering(t, m, library{})
 		m.slow = true
 		f.ask(with(event(schema.PreToolUse), id(1000), 1, id(0)))
+		synctest.Wait() // it is being written
 		for i := 1; i < 50; i++ {
 			f.ask(with(event(schema.PreToolUse), id(1000+i), 1, id(i)))
 		}

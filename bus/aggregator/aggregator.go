@@ -97,6 +97,7 @@ type Aggregator struct {
 	caller     *caller
 	dispatcher *dispatch.Dispatcher
 	feed       *feed
+	answers    *bus.Outlet // on Events
 	beats      callBeats
 	shedding   shedding
 	failures   failures
@@ -152,7 +153,7 @@ func Start(opt Options) (*Aggregator, error) {
 	opt = withDefaults(opt)
 	a := &Aggregator{
 		opt: opt, metrics: newMetrics(opt.Registerer),
-		members: dispatch.NewMembers(opt.Queue), started: time.Now(),
+		members: dispatch.NewMembers(opt.Queue), answers: bus.NewOutlet(opt.Events), started: time.Now(),
 		turn: make(chan struct{}, 1), asked: make(chan struct{}, maxAsked), freezes: make(chan struct{}, maxFreezing),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())

@@ -190,7 +190,7 @@ func (a *Aggregator) tell(m *nats.Msg, act *active, r *schema.Routing, v *schema
 
 // reply sends a verdict, and reports whether it is too large for the server.
 func (a *Aggregator) reply(m *nats.Msg, data []byte) (tooLarge bool) {
-	err := a.opt.Events.Publish(m.Reply, data)
+	err := a.answers.Publish(&bus.Message{Subject: m.Reply, Data: data})
 	if tooLarge = errors.Is(err, nats.ErrMaxPayload); err != nil && !tooLarge {
 		a.opt.Logger.Warn("verdict could not be sent", "error", err)
 	}

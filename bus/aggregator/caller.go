@@ -30,7 +30,7 @@ const maxRoutes = 4096
 // caller asks workers over the bus. It keeps one inbox for all calls, because
 // the connection's own request would drop an answer that comes late unseen.
 type caller struct {
-	nc    *nats.Conn
+	out   *bus.Outlet
 	inbox string // with a trailing dot
 	sub   *nats.Subscription
 	next  atomic.Uint64
@@ -51,7 +51,7 @@ var _ dispatch.Caller = (*caller)(nil)
 
 func newCaller(nc *nats.Conn, late func(*schema.Batch)) (*caller, error) {
 	c := &caller{
-		nc: nc, inbox: nc.NewInbox() + ".", late: late, replies: make(chan *nats.Msg, unsorted),
+		out: bus.NewOutlet(nc), inbox: nc.NewInbox() + ".", late: late, replies: make(chan *nats.Msg, unsorted),
 		routes: make(map[route]string), waiting: make(map[string]chan *nats.Msg), forgotten: make(map[string]*schema.Batch),
 	}
 	sub, err := nc.ChanSubscribe(c.inbox+"*", c.replies)
@@ -108,7 +108,7 @@ func (c *caller) publish(subject, reply string, b *schema.Batch) error {
 	defer c.envelopes.Put(e)
 	m := e.Batch(subject, b)
 	m.Reply = reply
-	return c.nc.PublishMsg(m)
+	return c.out.Publish(m)
 }
 
 // sort hands out what has come by now.

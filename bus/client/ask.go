@@ -155,7 +155,7 @@ func (a *ask) send() error {
 	defer a.c.envelopes.Put(e)
 	m := e.Event(subject, a.routing, a.attempt+1, left-schema.Margin(left), a.acks, a.body)
 	m.Reply = a.c.inbox + a.token
-	err := a.c.nc.PublishMsg(m)
+	err := a.c.out.Publish(m)
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return fmt.Errorf("%w: %d bytes, and the server takes messages of at most %d", ErrTooLarge, len(a.body), a.c.nc.MaxPayload())

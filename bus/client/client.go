@@ -64,6 +64,7 @@ type Options struct {
 // A Client asks the fabric over one connection.
 type Client struct {
 	nc      *nats.Conn
+	out     *bus.Outlet // on nc
 	timeout time.Duration
 	inbox   string // with a trailing dot
 	next    atomic.Uint64
@@ -119,7 +120,7 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 		c.end()
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	c.nc, c.inbox = nc, nc.NewInbox()+"."
+	c.nc, c.out, c.inbox = nc, bus.NewOutlet(nc), nc.NewInbox()+"."
 	if _, err := nc.Subscribe(c.inbox+"*", c.reply); err != nil {
 		c.end()
 		nc.Close()
