@@ -72,9 +72,10 @@ func (r *run) add(o *schema.Outcome) {
 	if len(r.trail) == 0 {
 		r.trail = make([]schema.ExecutedHook, 1) // a hook that was asked twice
 	}
-	v := settle(r.hook(o.Hook), o, r.trail[:0:1])
+	r.parts = append(r.parts, part{hook: o.Hook})
+	p := &r.parts[len(r.parts)-1]
+	p.kind = settle(r.hook(o.Hook), o, r.trail[:0:1], &p.verdict)
 	r.trail = r.trail[1:]
-	r.parts = append(r.parts, part{o.Hook, v.ExecutedHooks[0].Outcome, v})
 }
 
 // carry puts what the hooks so far rewrote into the body, so that those that

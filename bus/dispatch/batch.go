@@ -110,7 +110,8 @@ func (r *run) tryLocal(ctx context.Context) (again, ok bool) {
 		return false, false
 	}
 	r.turn.freed = r.members().freed.Load()
-	reply, ok := r.call.d.opt.Local.Try(ctx, r.wire())
+	b := r.wire()
+	reply, ok := r.call.d.opt.Local.Try(ctx, &b)
 	if !ok {
 		return false, false
 	}
@@ -186,12 +187,11 @@ func (r *run) waitTurn(ctx context.Context) (to choice, ok bool) {
 func (r *run) send(ctx context.Context, to choice) bool {
 	asking, stop := context.WithDeadline(ctx, r.until)
 	defer stop()
-	b := r.wire()
 	f := &flight{
-		batch: b.Batch, pool: r.batch.Pool, worker: to.worker,
+		wire: r.wire(), pool: r.batch.Pool, worker: to.worker,
 		idempotent: r.batch.Idempotent, spare: r.local(), stop: stop,
 	}
-	a := r.ask(asking, to, f, b)
+	a := r.ask(asking, to, f)
 	if a.err == nil {
 		return r.took(ctx, to, a.reply)
 	}
@@ -215,12 +215,12 @@ type asked struct {
 }
 
 // ask calls one worker. Whatever becomes of the call, its slot is given back.
-func (r *run) ask(ctx context.Context, to choice, f *flight, b *schema.Batch) (a asked) {
+func (r *run) ask(ctx context.Context, to choice, f *flight) (a asked) {
 	m := r.members()
 	defer func() {
 		a.worker, a.finished = m.land(f)
 		if to.member != nil {
-			m.give(to.member, b.Version, a.reply.Status)
+			m.give(to.member, f.wire.Version, a.reply.Status)
 		}
 	}()
 	if !m.launch(f, to.member) {
@@ -229,13 +229,13 @@ func (r *run) ask(ctx context.Context, to choice, f *flight, b *schema.Batch) (a
 	}
 	r.call.req.waiting(1)
 	defer r.call.req.waiting(-1)
-	a.reply, a.err = r.call.d.opt.Caller.Call(ctx, f.pool, to.worker, b)
+	a.reply, a.err = r.call.d.opt.Caller.Call(ctx, f.pool, to.worker, &f.wire)
 	return a
 }
 
 // wire is the batch as workers get it, with the time that is left now.
-func (r *run) wire() *schema.Batch {
-	return &schema.Batch{
+func (r *run) wire() schema.Batch {
+	return schema.Batch{
 		Routing: r.call.req.Routing,
 		Batch:   r.call.d.opt.NewID(),
 		Version: r.call.snap.Config.Version,

@@ -166,7 +166,7 @@ type call struct {
 // wave runs batches side by side and folds what they came to, in registration
 // order. It reports whether the chain goes on.
 func (c *call) wave(ctx context.Context, w Wave) bool {
-	runs := make([]*run, 0, len(w))
+	runs := make([]run, 0, len(w)) // all in one place, which they keep
 	for i := range w {
 		b := &w[i]
 		hooks := b.Hooks
@@ -174,13 +174,14 @@ func (c *call) wave(ctx context.Context, w Wave) bool {
 			hooks = c.holding(b.Hooks, c.until)
 		}
 		if len(hooks) > 0 {
-			runs = append(runs, &run{call: c, batch: b, hooks: hooks, body: c.view.body})
+			runs = append(runs, run{call: c, batch: b, hooks: hooks, body: c.view.body})
 		}
 	}
 	if len(runs) == 0 {
 		return true
 	}
-	for _, r := range runs[1:] {
+	for i := range runs[1:] {
+		r := &runs[1+i]
 		r.done = make(chan struct{})
 		go func() {
 			defer close(r.done)
@@ -188,11 +189,11 @@ func (c *call) wave(ctx context.Context, w Wave) bool {
 		}()
 	}
 	runs[0].do(ctx)
-	for i, r := range runs {
+	for i := range runs {
 		if i > 0 {
-			<-r.done
+			<-runs[i].done
 		}
-		if !c.fold(r) {
+		if !c.fold(&runs[i]) {
 			c.abandon(runs[i+1:])
 			return false
 		}
@@ -227,8 +228,9 @@ func (c *call) end(v schema.Verdict) {
 
 // abandon lets batches that ran beside the one that ended the chain finish, and
 // reports what they came to. Nobody waits for them.
-func (c *call) abandon(runs []*run) {
-	for _, r := range runs {
+func (c *call) abandon(runs []run) {
+	for i := range runs {
+		r := &runs[i]
 		go c.d.guarded(func() {
 			<-r.done
 			c.aside(r.parts)

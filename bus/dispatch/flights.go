@@ -9,7 +9,7 @@ import (
 
 // flight is a batch that some worker has in hand.
 type flight struct {
-	batch      string
+	wire       schema.Batch // as the worker gets it
 	pool       string
 	worker     string // empty until known: first contact
 	idempotent bool
@@ -35,7 +35,7 @@ func (m *Members) launch(f *flight, to *member) bool {
 	}
 	f.sent = time.Now()
 	f.heard = f.sent
-	m.flights[f.batch] = f
+	m.flights[f.wire.Batch] = f
 	return true
 }
 
@@ -52,7 +52,7 @@ func (f *flight) lose(why error) {
 func (m *Members) land(f *flight) (worker string, outcomes []schema.Outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.flights, f.batch)
+	delete(m.flights, f.wire.Batch)
 	return f.worker, f.outcomes
 }
 

@@ -80,11 +80,11 @@ func TestABatchIsNotSentToAWorkerThatLeftSinceItWasChosen(t *testing.T) {
 	m.hear("a", 1)
 	to, _, _ := m.take("p", &turn{version: 1})
 	m.Gone("a")
-	if m.launch(&flight{batch: "1", pool: "p", worker: "a"}, to.member) {
+	if m.launch(&flight{wire: schema.Batch{Batch: "1"}, pool: "p", worker: "a"}, to.member) {
 		t.Error("it is sent to a worker that is gone")
 	}
 	m.hear("a", 1) // it is back, and knows nothing of that
-	if m.launch(&flight{batch: "2", pool: "p", worker: "a"}, to.member) {
+	if m.launch(&flight{wire: schema.Batch{Batch: "2"}, pool: "p", worker: "a"}, to.member) {
 		t.Error("it is sent on the slot of the one before")
 	}
 	if len(m.flights) > 0 {

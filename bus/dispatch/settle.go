@@ -12,12 +12,15 @@ import (
 // of the verdict. Workers settle to know where a chain ends, the aggregator to
 // fold: it is the same code, and it trusts no worker's judgement.
 func Settle(h *schema.Hook, o *schema.Outcome) schema.Verdict {
-	return settle(h, o, make([]schema.ExecutedHook, 0, 1))
+	var v schema.Verdict
+	settle(h, o, make([]schema.ExecutedHook, 0, 1), &v)
+	return v
 }
 
-// settle is Settle with the trail appended to the given room.
-func settle(h *schema.Hook, o *schema.Outcome, trail []schema.ExecutedHook) schema.Verdict {
-	s := settling{hook: h, kind: o.Kind}
+// settle is Settle into an empty verdict, with the trail appended to the given
+// room. It returns the kind of the outcome by now.
+func settle(h *schema.Hook, o *schema.Outcome, trail []schema.ExecutedHook, out *schema.Verdict) schema.OutcomeKind {
+	s := settling{hook: h, kind: o.Kind, out: out}
 	switch s.kind {
 	case "":
 		s.kind = schema.OK
@@ -43,7 +46,7 @@ func settle(h *schema.Hook, o *schema.Outcome, trail []schema.ExecutedHook) sche
 		Hook: h.Name, Decision: s.out.Decision, Reason: s.out.Reason, Outcome: s.kind,
 		Duration: o.Took, Worker: o.Worker, Mode: h.Mode, Error: s.failure,
 	})
-	return s.out
+	return s.kind
 }
 
 // Goes reports whether o, at a glance, is a result that lets the chain go on
@@ -75,7 +78,7 @@ var saying = map[schema.OutcomeKind]string{
 type settling struct {
 	hook *schema.Hook
 	kind schema.OutcomeKind
-	out  schema.Verdict
+	out  *schema.Verdict
 	// failure is the first thing that went wrong.
 	failure string
 }
