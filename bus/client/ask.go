@@ -24,11 +24,11 @@ const (
 
 // ask is one event on its way to a verdict.
 type ask struct {
+	*line
 	c       *Client
 	routing schema.Routing
 	event   schema.Event
 	subject string
-	token   string
 	body    []byte
 	acks    []string // events that it acknowledges on its way
 	// workspaces is the folder for those of other agents; empty: nowhere.
@@ -37,8 +37,6 @@ type ask struct {
 	history func() []schema.Message
 	// parts are those of the conversation that the event names.
 	parts   []schema.Object
-	answers chan *nats.Msg
-	beats   chan struct{}
 	attempt int
 	until   time.Time // when whoever asked gives up
 	end     time.Time // when this call does, so that there is time to say so
@@ -154,7 +152,7 @@ func (a *ask) send() error {
 	e := a.c.envelopes.Take()
 	defer a.c.envelopes.Put(e)
 	m := e.Event(subject, a.routing, a.attempt+1, left-schema.Margin(left), a.acks, a.body)
-	m.Reply = a.c.inbox + a.token
+	m.Reply = a.line.reply
 	err := a.c.out.Publish(m)
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -171,8 +169,8 @@ func (a *ask) send() error {
 func (a *ask) listen(ctx context.Context, lost chan struct{}) (*nats.Msg, error) {
 	a.missed = 0
 	due := a.next()
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
+	silence := a.expect(due)
+	defer a.silence.Stop()
 	for {
 		var why error
 		select {
@@ -180,7 +178,7 @@ func (a *ask) listen(ctx context.Context, lost chan struct{}) (*nats.Msg, error)
 			return m, nil
 		case <-a.beats:
 			a.missed = 0
-		case <-timer.C:
+		case <-silence:
 			why = a.silent(due)
 		case <-lost:
 			why = errDisconnected
@@ -198,7 +196,7 @@ func (a *ask) listen(ctx context.Context, lost chan struct{}) (*nats.Msg, error)
 			}
 		}
 		due = a.next()
-		timer.Reset(time.Until(due))
+		silence = a.expect(due)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,10 +30,6 @@ var (
 	// ErrInvalid: the event is not one that can be asked about.
 	ErrInvalid = errors.New("the event can not be asked about")
 )
-
-// answersKept bounds the answers that wait to be compared: one of the first
-// attempt, and one of every aggregator that heard the second.
-const answersKept = 16
 
 // DefaultTimeout is how long Ask waits when its context has no deadline.
 const DefaultTimeout = 60 * time.Second
@@ -73,6 +68,7 @@ type Client struct {
 	log     *slog.Logger
 
 	envelopes bus.Envelopes
+	lines     sync.Pool // of *line, that nobody uses
 
 	ledger     *ledger
 	needs      needs  // which hooks need the conversation
@@ -252,10 +248,11 @@ func (c *Client) run(ctx context.Context, a *ask) (*schema.Verdict, error) {
 	}
 	a.end = a.until.Add(-schema.Margin(a.until.Sub(now)) / 2)
 	c.begin(ctx, a)
-	defer c.ended(a)
+	answered := false
+	defer func() { c.ended(a, answered) }()
 	a.acks = c.ledger.riders(a.routing.Agent)
 	v, err := a.wait(ctx)
-	if err == nil {
+	if answered = err == nil; answered {
 		c.heard(a, v)
 		c.receive(ctx, a, v)
 	}
@@ -284,8 +281,7 @@ func (c *Client) prepare(e *schema.Event, how []AskOption) (*ask, error) {
 		return nil, fmt.Errorf("%w: agent_id: %w", ErrInvalid, err)
 	}
 	a := &ask{
-		c: c, workspaces: c.workspaces, subject: subject, event: event, token: strconv.FormatUint(c.next.Add(1), 36),
-		answers: make(chan *nats.Msg, answersKept), beats: make(chan struct{}, 1),
+		c: c, workspaces: c.workspaces, subject: subject, event: event, line: c.line(),
 		routing: schema.Routing{
 			Event: event.HookType, Agent: event.AgentID, Session: event.SessionID,
 			Tool: event.ToolName, ID: event.EventID, Mute: event.Mute,

@@ -39,7 +39,7 @@ func TestOfTwoAnswersTheOneThatBlocksCounts(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			a := &ask{c: &Client{}, attempt: c.attempt, routing: schema.Routing{Event: c.event}, answers: make(chan *nats.Msg, 4)}
+			a := &ask{line: &line{answers: make(chan *nats.Msg, 4)}, c: &Client{}, attempt: c.attempt, routing: schema.Routing{Event: c.event}}
 			a.answers <- &nats.Msg{Header: nats.Header{"Status": {"503"}}}
 			a.answers <- &nats.Msg{Data: []byte(c.second)}
 			v, err := a.verdict(&nats.Msg{Data: []byte(c.first)})
@@ -82,7 +82,7 @@ func TestAnAnswerCountsBeforeAnyReasonToStopWaiting(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 100 { // select picks at random
-			a := &ask{c: &Client{closed: gone}, answers: make(chan *nats.Msg, 1), end: time.Now()}
+			a := &ask{line: &line{answers: make(chan *nats.Msg, 1)}, c: &Client{closed: gone}, end: time.Now()}
 			a.answers <- &nats.Msg{Data: []byte("{}")}
 			if _, err := a.listen(ctx, gone); err != nil {
 				t.Fatal(err)

@@ -92,7 +92,8 @@ func (c *Client) begin(ctx context.Context, a *ask) {
 }
 
 // ended counts a call as no longer under way.
-func (c *Client) ended(a *ask) {
+func (c *Client) ended(a *ask, answered bool) {
+	defer c.leave(a, answered) // nobody finds it by its token any more
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if delete(c.waiting, a.token); len(c.waiting) == 0 && c.idle != nil {

@@ -1,0 +1,55 @@
+package client
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// answersKept bounds the answers that wait to be compared: one of the first
+// attempt, and one of every aggregator that heard the second.
+const answersKept = 16
+
+// A line is where what is said to one call comes in. A call that was asked once, and
+// answered, leaves its line to another one: nothing more is said on it but a beat that
+// was on its way, which is no harm. Servers know their way to subjects that they have
+// seen before. On any other line an answer may come late, so that it is not used again.
+type line struct {
+	reply   string // its subject, which ends with the token
+	token   string
+	answers chan *nats.Msg
+	beats   chan struct{}
+	// silence goes off when the next sign of life is overdue; nil: nobody waited yet.
+	silence *time.Timer
+}
+
+// line is one that nobody else uses.
+func (c *Client) line() *line {
+	if l, ok := c.lines.Get().(*line); ok {
+		select {
+		case <-l.beats:
+		default:
+		}
+		return l
+	}
+	token := strconv.FormatUint(c.next.Add(1), 36)
+	return &line{token: token, reply: c.inbox + token, answers: make(chan *nats.Msg, answersKept), beats: make(chan struct{}, 1)}
+}
+
+// leave leaves the line of a call that ended to others, if nothing can come on it.
+func (c *Client) leave(a *ask, answered bool) {
+	if answered && a.attempt == 1 {
+		c.lines.Put(a.line)
+	}
+}
+
+// expect begins to wait for the next sign of life, until then.
+func (l *line) expect(due time.Time) (silence <-chan time.Time) {
+	if l.silence == nil {
+		l.silence = time.NewTimer(time.Until(due))
+	} else {
+		l.silence.Reset(time.Until(due))
+	}
+	return l.silence.C
+}
