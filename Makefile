@@ -76,6 +76,7 @@ full: verify ## verify, and what takes longer or needs root
 	$(GO) run ./loadtest state
 	$(GO) run ./loadtest shim
 	$(GO) run ./loadtest notice
+	$(GO) run ./loadtest freeze
 	$(GO) run ./loadtest saturate
 	$(GO) run ./loadtest overload
 	$(GO) run ./loadtest chaos

@@ -59,6 +59,7 @@ func commands() *cobra.Command {
 		shimCommand(),
 		loopCommand(),
 		noticeCommand(),
+		freezeCommand(),
 		recordCommand(),
 		shippedCommand("fleet", "Have many agents use tools at once, in an open loop, and check every answer"),
 		shippedCommand("saturate", "Find the load up to which the fabric keeps up"),

@@ -6,7 +6,8 @@
 // people use instead (bench), how that grows (scale) and what it comes to where nobody can
 // measure it (model), what the queue of injections
 // takes (state), what a hook costs that starts once per call (shim), what the events
-// of a whole query cost (loop), how long nobody notices that somebody is lost (notice), what it costs that
+// of a whole query cost (loop), how long nobody notices that somebody is lost (notice), how long it takes
+// until a freeze has reached everybody (freeze), what it costs that
 // verdicts are written down (record).
 // Many agents use tools at once (fleet), up to what the fabric keeps up with (saturate)
 // and beyond (overload), while things go wrong at random (chaos), or for long (soak).
