@@ -98,7 +98,7 @@ func (o *overview) measured(c *cobra.Command, shown *live.Run, load *scenario.Sc
 		return fleet.Run(c.Context(), load, fleet.Stage{Dir: s.dir, Crew: s.crew, Progress: s.live, Live: s.live})
 	})
 	if err != nil && c.Context().Err() != nil {
-		return b, &result.Document{Scenario: "fleet", Title: "No agents: " + err.Error(), Machine: b.Machine}, nil
+		return b, &result.Document{Scenario: "fleet", Title: "No agents: " + err.Error(), Machine: b.Machine}, nil //nolint:nilerr // the document says it
 	}
 	if err != nil {
 		return nil, nil, err

@@ -96,11 +96,12 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			continue
 		}
 		err := p.run(&o, ctx, r)
-		if ctx.Err() != nil && tried == 0 {
+		switch {
+		case ctx.Err() != nil && tried == 0:
 			return nil, context.Cause(ctx)
-		}
-		if ctx.Err() != nil {
-			break
+		case ctx.Err() != nil:
+			r.document(tried)
+			return r, nil //nolint:nilerr // of a part that was interrupted it says nothing
 		}
 		tried++
 		if err != nil {
