@@ -136,7 +136,7 @@ func benchCommand() *cobra.Command {
 	}
 	f := flags(c)
 	only := c.Flags().String("only", "", "measure only the rows with `TEXT` in their names, and the bare request-reply")
-	slack := c.Flags().Float64("slack", 1, "call a row over budget only if it is by this `FACTOR`: for short runs, and machines with other work")
+	slack := slackFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := bench.Thorough()
 		if f.quick {
@@ -155,6 +155,11 @@ func benchCommand() *cobra.Command {
 		})
 	}
 	return c
+}
+
+// slackFlag is for commands whose figures have budgets.
+func slackFlag(c *cobra.Command) *float64 {
+	return c.Flags().Float64("slack", 1, "call a row over budget only if it is by this `FACTOR`: for short runs, and machines with other work")
 }
 
 func scaleCommand() *cobra.Command {
@@ -218,6 +223,7 @@ func stateCommand() *cobra.Command {
 	}
 	f := flags(c)
 	only := c.Flags().StringSlice("only", nil, "measure only these `PARTS`: "+strings.Join(state.Parts(), ", "))
+	slack := slackFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := state.Thorough()
 		if f.quick {
@@ -226,7 +232,7 @@ func stateCommand() *cobra.Command {
 		if f.reps > 0 {
 			o.Repetitions = f.reps
 		}
-		o.Only = *only
+		o.Only, o.Slack = *only, *slack
 		if err := o.Check(); err != nil {
 			return usage{err}
 		}
@@ -245,6 +251,7 @@ func shimCommand() *cobra.Command {
 		Args:  noArgs,
 	}
 	f := flags(c)
+	slack := slackFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := shim.Thorough()
 		if f.quick {
@@ -253,6 +260,7 @@ func shimCommand() *cobra.Command {
 		if f.reps > 0 {
 			o.Repetitions = f.reps
 		}
+		o.Slack = *slack
 		return f.staged(c, func(s stage) (outcome, error) {
 			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
 			return shim.Run(c.Context(), o)

@@ -16,6 +16,7 @@ func noticeCommand() *cobra.Command {
 	}
 	f := flags(c)
 	only := c.Flags().StringSlice("only", nil, "measure only these `LOSSES`: "+strings.Join(notice.Losses(), ", "))
+	slack := slackFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := notice.Thorough()
 		if f.quick {
@@ -24,7 +25,7 @@ func noticeCommand() *cobra.Command {
 		if f.reps > 0 {
 			o.Repetitions = f.reps
 		}
-		o.Only = *only
+		o.Only, o.Slack = *only, *slack
 		if err := o.Check(); err != nil {
 			return usage{err}
 		}

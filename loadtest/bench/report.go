@@ -75,7 +75,7 @@ func judged(o Options, samples map[string][]sample) *Report {
 				continue // throughputs do not add up
 			}
 			ratios := l.ratios(c, samples)
-			row := Row{Name: l.name, Callers: c.callers, Metric: c.metric, slack: o.Slack}.limited(l.limits[i]).Judged(ratios)
+			row := Row{Name: l.name, Callers: c.callers, Metric: c.metric}.Slackened(o.Slack).limited(l.limits[i]).Judged(ratios)
 			r.Rows, r.Figures = append(r.Rows, row), append(r.Figures, row.Figure(ratios))
 		}
 	}
@@ -128,6 +128,12 @@ func (r Row) judged(e stats.Estimate) Row {
 	default:
 		r.OK = r.Low <= r.bound()
 	}
+	return r
+}
+
+// Slackened is the row over its budget only if it is by this factor; below 1: by any.
+func (r Row) Slackened(by float64) Row {
+	r.slack = by
 	return r
 }
 

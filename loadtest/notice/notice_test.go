@@ -84,7 +84,7 @@ func TestALossIsJudged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := new(result.Document)
-			judge(d, losses()[0], []sample{c.of})
+			new(Options).judge(d, losses()[0], []sample{c.of})
 			for _, check := range d.Checks {
 				if check.OK() != (check.Name != c.broken && check.Seen > 0) {
 					t.Errorf("%+v", check)

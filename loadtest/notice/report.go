@@ -17,7 +17,7 @@ const (
 )
 
 // judge adds to the document what a loss showed.
-func judge(d *result.Document, l loss, samples []sample) {
+func (o *Options) judge(d *result.Document, l loss, samples []sample) {
 	var took []float64
 	for _, s := range samples {
 		d.Check(begun).Seen++
@@ -30,19 +30,20 @@ func judge(d *result.Document, l loss, samples []sample) {
 			look(d, l, a)
 		}
 	}
+	budget := l.budget.Seconds() * max(o.Slack, 1)
 	for _, name := range []string{answered, guarded, begun} {
 		d.Check(name).Least = 1
 	}
 	if len(took) == 0 {
 		return
 	}
-	d.Figures = append(d.Figures, result.Figured("noticing "+l.title, "s", result.Lower, took).Within(l.budget.Seconds()))
+	d.Figures = append(d.Figures, result.Figured("noticing "+l.title, "s", result.Lower, took).Within(budget))
 	if len(d.Tables) == 0 {
 		d.Tables = []result.Table{{Title: "How long nobody noticed", Columns: []string{"loss", "happened", "shortest", "longest", "budget"}}}
 	}
 	t := &d.Tables[0]
 	t.Rows = append(t.Rows, []string{
-		l.title, fmt.Sprint(len(samples)), units.Value(slices.Min(took), "s"), units.Value(slices.Max(took), "s"), units.Value(l.budget.Seconds(), "s"),
+		l.title, fmt.Sprint(len(samples)), units.Value(slices.Min(took), "s"), units.Value(slices.Max(took), "s"), units.Value(budget, "s"),
 	})
 }
 

@@ -21,6 +21,9 @@ type Options struct {
 	Takes time.Duration
 	// Only limits the run to these losses; none: all of them.
 	Only []string
+	// Slack is by what factor a budget may be exceeded, for short runs and busy
+	// machines; below 1: not at all.
+	Slack float64
 	// Dir is an empty directory for what the processes keep.
 	Dir string
 	// Crew says how processes are started.
@@ -67,7 +70,7 @@ func Run(ctx context.Context, o Options) (*result.Document, error) {
 		}
 		samples, err := o.lose(ctx, l)
 		if ctx.Err() != nil && len(samples) > 0 {
-			judge(d, l, samples)
+			o.judge(d, l, samples)
 		}
 		if ctx.Err() != nil && len(d.Figures) > 0 {
 			break
@@ -75,7 +78,7 @@ func Run(ctx context.Context, o Options) (*result.Document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.title, err)
 		}
-		judge(d, l, samples)
+		o.judge(d, l, samples)
 	}
 	d.Notes = notes()
 	return d, nil

@@ -67,6 +67,7 @@ func judged(o Options, samples map[string][]sample) *Report {
 			ratios[i] = s.took / samples[baseline][i].took
 		}
 		row.Callers, row.Metric = 1, "p50"
+		row = row.Slackened(o.Slack)
 		r.Rows, r.Figures = append(r.Rows, row.Judged(ratios)), append(r.Figures, row.Figure(ratios))
 	}
 	for _, name := range []string{baseline, byDaemon, direct, versioned, inPython} {

@@ -30,6 +30,9 @@ type Options struct {
 	Runs int
 	// Calls is how many calls the daemon takes before its memory is looked at.
 	Calls int
+	// Slack is by what factor a budget may be exceeded, for short runs and busy
+	// machines; below 1: not at all.
+	Slack float64
 	// Dir is an empty directory for what the processes keep.
 	Dir string
 	// Crew starts the broker.

@@ -119,7 +119,7 @@ func (o *Options) compared(ctx context.Context, r *Report, full, empty *site) er
 		limit := othersBudget
 		r.ratio(bench.Row{
 			Name: fmt.Sprintf("%d items pending for others", r.Others.Items), Callers: callers, Metric: "p50", Budget: &limit,
-		}, ratios)
+		}.Slackened(o.Slack), ratios)
 		r.Others.With = append(r.Others.With, legible(stats.Median(with)))
 		r.Others.Without = append(r.Others.Without, legible(stats.Median(without)))
 	}

@@ -25,6 +25,9 @@ type Options struct {
 	Waiting, Crowd, Kills int
 	// Only limits what is measured to these parts; none: all of them.
 	Only []string
+	// Slack is by what factor a budget may be exceeded, for short runs and busy
+	// machines; below 1: not at all.
+	Slack float64
 	// Dir is an empty directory for what the processes keep.
 	Dir string
 	// Crew says how processes are started.
