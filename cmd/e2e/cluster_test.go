@@ -2,9 +2,12 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
@@ -80,6 +84,25 @@ func (c *cluster) settled(t *testing.T) {
 	}
 }
 
+// leads is the broker whose server has the last word on what waits for agents: what
+// is told while nobody has it must wait.
+func (c *cluster) leads(t *testing.T) int {
+	t.Helper()
+	js, err := jetstream.New(connect(t, c.url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := js.Stream(t.Context(), "KV_hook_injections")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.Index([]string{"b0", "b1", "b2"}, st.CachedInfo().Cluster.Leader)
+	if n := st.CachedInfo().Config.Replicas; at < 0 || n != 3 {
+		t.Fatalf("it is kept %d times, and led by %q", n, st.CachedInfo().Cluster.Leader)
+	}
+	return at
+}
+
 // loads asks through clients of all brokers.
 func (c *cluster) loads(t *testing.T) (all []*load) {
 	for range c.brokers {
@@ -101,9 +124,15 @@ type teller struct {
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 	accepted map[string]bool // by key; read only once done
-	// longest is how long one thing was not accepted, answer how long one request took.
+	// longest is how long one thing was not accepted, answer how long one request took
+	// that was answered. lost counts those that were not: whoever had them was killed.
 	longest, answer time.Duration
+	lost            int
 }
+
+// refusedIn is when a request to store something is refused at the latest, with a
+// second for a machine that does much else.
+const refusedIn = 11 * time.Second
 
 // startTeller tells until finish.
 func startTeller(t *testing.T, url string) *teller {
@@ -127,45 +156,55 @@ func startTeller(t *testing.T, url string) *teller {
 func (s *teller) tell(t *testing.T, nc *nats.Conn, n uint64) {
 	began := time.Now()
 	request := schema.InjectRequest{Content: fmt.Sprint("number ", n), Producer: "teller", Number: n}
-	for time.Since(began) < patience {
+	for time.Since(began) < 2*patience {
 		var receipt schema.Receipt
 		asked := time.Now()
 		err := control(nc, "inject", "listener", request, &receipt)
-		s.answer = max(s.answer, time.Since(asked))
+		if errors.Is(err, context.DeadlineExceeded) {
+			s.lost++
+		} else {
+			s.answer = max(s.answer, time.Since(asked))
+		}
 		if err == nil {
 			s.accepted[receipt.Key] = true
 			s.longest = max(s.longest, time.Since(began))
 			return
 		}
 	}
-	t.Errorf("number %d was not accepted within %v", n, patience)
+	t.Errorf("number %d was not accepted within %v", n, 2*patience)
 }
 
-// check fails the test if something that was accepted is not there.
-func (s *teller) check(t *testing.T, url string) {
+// check fails the test if something that was accepted is not there, or if more
+// requests were not answered than may be lost.
+func (s *teller) check(t *testing.T, url string, lost int) {
 	t.Helper()
 	s.stop()
 	s.done.Wait()
 	nc := connect(t, url)
 	var pending schema.PendingAnswer
-	if err := control(nc, "pending", "listener", schema.PendingRequest{Limit: 10_000}, &pending); err != nil {
-		t.Fatal(err)
+	// Another broker than the one that accepted the last hears of it a moment later.
+	err := eventually("all that was accepted waits", func() bool {
+		if err := control(nc, "pending", "listener", schema.PendingRequest{Limit: 10_000}, &pending); err != nil {
+			return false
+		}
+		for _, it := range pending.Items {
+			delete(s.accepted, it.Key)
+		}
+		return len(s.accepted) == 0
+	})
+	if err != nil {
+		t.Errorf("%v: %v are lost", err, slices.Sorted(maps.Keys(s.accepted)))
 	}
-	for _, it := range pending.Items {
-		delete(s.accepted, it.Key)
-	}
-	if len(s.accepted) > 0 {
-		t.Errorf("%d accepted injections of %d are lost", len(s.accepted), pending.Total)
-	}
-	t.Logf("%d injections accepted; the longest wait for one %v, for an answer %v", pending.Total, s.longest.Round(time.Millisecond), s.answer.Round(time.Millisecond))
-	if s.answer > 11*time.Second {
-		t.Errorf("an answer took %v; without a leader it is refused after 10 s", s.answer)
+	t.Logf("%d injections accepted; the longest wait for one %v, for an answer %v; %d requests without one", pending.Total,
+		s.longest.Round(time.Millisecond), s.answer.Round(time.Millisecond), s.lost)
+	if s.lost > lost {
+		t.Errorf("%d requests were not answered within %v", s.lost, refusedIn)
 	}
 }
 
 // control makes a control request about an agent.
 func control(nc *nats.Conn, verb, agent string, request, answer any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), refusedIn)
 	defer cancel()
 	subject, err := bus.ControlSubject(verb, agent)
 	if err != nil {
@@ -190,11 +229,11 @@ func control(nc *nats.Conn, verb, agent string, request, answer any) error {
 // that was accepted is lost.
 func TestKilledClusterBrokers(t *testing.T) {
 	c := startCluster(t)
-	victims := c.brokers[:1]
+	victims := []int{c.leads(t)}
 	if long() {
-		victims = c.brokers[:]
+		victims = []int{victims[0], (victims[0] + 1) % 3, (victims[0] + 2) % 3}
 	}
-	for i := range victims {
+	for _, i := range victims {
 		loads, tells := c.loads(t), startTeller(t, c.url)
 		for _, l := range loads {
 			l.more(t, 100)
@@ -222,7 +261,7 @@ func TestKilledClusterBrokers(t *testing.T) {
 			t.Errorf("a call took %v, longer than its deadline", s.slowest.took)
 		}
 		c.settled(t)
-		tells.check(t, c.url)
+		tells.check(t, c.url, 1)
 	}
 }
 
@@ -255,5 +294,5 @@ func TestRollingRestart(t *testing.T) {
 			}
 		}
 	}
-	tells.check(t, c.url)
+	tells.check(t, c.url, 0)
 }
