@@ -45,7 +45,7 @@ func (o *Options) watch(name string) []nats.Option {
 			case nc.IsClosed() || nc.IsDraining():
 				log.Debug("the NATS connection is closed")
 			case err == nil: // it left by itself
-				log.Info("going to another NATS server, as this one stops", "server", nc.ConnectedUrlRedacted())
+				log.Info("going to another NATS server, as this one stops")
 			default:
 				log.Warn("the NATS connection is lost; trying again until it is back", "error", err)
 			}

@@ -72,6 +72,27 @@ func (f Files) Roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
+// Client is how a client knows servers, and shows its own certificate if it has one.
+func (f Files) Client() (*tls.Config, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	var err error
+	if f.CA != "" {
+		if conf.RootCAs, err = f.Roots(); err != nil {
+			return nil, err
+		}
+	}
+	if f.Shows() {
+		if _, err := f.Pair(); err != nil {
+			return nil, err
+		}
+		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := f.Pair()
+			return &pair, err
+		}
+	}
+	return conf, nil
+}
+
 // Server is how a server shows its certificate, and whose it demands: it follows
 // the files as they change. Files that became faulty change nothing, which the
 // logger hears; nil is silence.

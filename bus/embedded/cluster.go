@@ -177,26 +177,41 @@ const (
 
 // Await returns when the server's cluster has a leader that this server follows, so
 // that things can be stored, and at least so many servers are there. Every few
-// seconds it says whom it waits for. Without a cluster there is nothing to wait for.
+// seconds it says whom it waits for. A leaf waits for its hub; a server on its own has
+// nothing to wait for.
 func (s *Server) Await(ctx context.Context, least int, say func(waiting string)) error {
-	if s.cluster == nil {
+	there, missing := s.expected(least)
+	if there == nil {
 		return nil
 	}
 	look := time.NewTicker(lookForLeader)
 	defer look.Stop()
 	said := time.Now()
-	for !s.led() || len(s.nats.ActivePeers()) < least {
+	for !there() {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", s.missing(context.WithoutCancel(ctx), least), context.Cause(ctx))
+			return fmt.Errorf("%s: %w", missing(context.WithoutCancel(ctx)), context.Cause(ctx))
 		}
 		if time.Since(said) > sayEvery {
-			say(s.missing(ctx, least))
+			say(missing(ctx))
 			said = time.Now()
 		}
 	}
 	return nil
+}
+
+// expected are whether those are there without whom the server can do nothing, and who
+// is missing; nil: it needs nobody.
+func (s *Server) expected(least int) (there func() bool, missing func(context.Context) string) {
+	switch {
+	case s.IsLeaf():
+		return s.joined, s.noHub
+	case s.cluster == nil:
+		return nil, nil
+	}
+	return func() bool { return s.led() && len(s.nats.ActivePeers()) >= least },
+		func(ctx context.Context) string { return s.missing(ctx, least) }
 }
 
 // led reports whether the servers agree on a leader, and this one is up to date.

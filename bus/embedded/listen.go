@@ -21,9 +21,14 @@ func (o *Options) clientAddress() (host string, port int, err error) {
 	if host, port, err = splitAddress(o.Listen, "127.0.0.1:4222"); err != nil || loopback(host) || o.TLS.Shows() && o.authenticates() {
 		return host, port, err
 	}
-	return "", 0, fmt.Errorf("listening on %q lets other machines in, which takes credentials and TLS: "+
+	return "", 0, o.unsafe(o.Listen, "127.0.0.1:4222")
+}
+
+// unsafe says what it takes to listen where other machines can reach it.
+func (o *Options) unsafe(address, such string) error {
+	return fmt.Errorf("listening on %q lets other machines in, which takes credentials and TLS: "+
 		"`broker creds init --data %s` makes the fabric ask who they are, and --tls-cert and --tls-key name the server's certificate; "+
-		"or write a loopback address such as 127.0.0.1:4222", o.Listen, o.Dir)
+		"or write a loopback address such as %s", address, o.Dir, such)
 }
 
 // addresses are all that the server listens on.
@@ -33,6 +38,9 @@ func (o *Options) addresses() (all []string) {
 	}
 	if o.Cluster != nil && o.Cluster.Listen != "" {
 		all = append(all, o.Cluster.Listen)
+	}
+	if o.Leaf != nil && o.Leaf.Listen != "" {
+		all = append(all, o.Leaf.Listen)
 	}
 	return all
 }

@@ -48,6 +48,8 @@ type Options struct {
 	// Cluster has the server be one of several that keep everything together; nil: it
 	// is on its own.
 	Cluster *Cluster
+	// Leaf has the server take leaves, or be one; nil: neither.
+	Leaf *Leaf
 	// MaxMemory bounds the streams in memory; 0 is [DefaultMaxMemory].
 	MaxMemory int64
 	// MaxStore bounds the streams on disk; 0 is [DefaultMaxStore]. It is
@@ -70,6 +72,7 @@ type Server struct {
 	password  string
 	listens   bool
 	cluster   *Cluster // nil: the server is on its own
+	leaf      *Leaf    // nil: it neither takes leaves nor is one
 }
 
 // Start runs a server and returns when it is ready. What is wrong with the
@@ -101,17 +104,20 @@ func start(ctx context.Context, o Options, host string, port int, lock *dirLock)
 			return nil, err
 		}
 	}
-	s := &Server{dir: o.Dir, lock: lock, password: rand.Text(), listens: o.Listen != "", cluster: o.Cluster}
+	s := &Server{dir: o.Dir, lock: lock, password: rand.Text(), listens: o.Listen != "", cluster: o.Cluster, leaf: o.Leaf}
 	opts, err := s.serverOptions(o, room)
 	if err != nil {
 		return nil, err
 	}
 	opts.Host, opts.Port = host, port
-	if err := errors.Join(o.secure(opts), o.join(opts)); err != nil {
+	if err := errors.Join(o.secure(opts), o.join(opts), o.branch(opts)); err != nil {
 		return nil, err
 	}
 	if opts.ServerName, err = o.identify(); err != nil {
 		return nil, err
+	}
+	if s.IsLeaf() {
+		opts.ServerName = leafName()
 	}
 	s.jetStream = server.JetStreamConfig{
 		StoreDir: opts.StoreDir, MaxMemory: opts.JetStreamMaxMemory, MaxStore: opts.JetStreamMaxStore,
@@ -142,7 +148,7 @@ func (s *Server) run(ctx context.Context, o Options) error {
 	if err == nil && !s.nats.ReadyForConnections(startTimeout) {
 		err = fmt.Errorf("it was not ready after %v", startTimeout)
 	}
-	if err == nil && !s.nats.JetStreamEnabled() {
+	if err == nil && !s.IsLeaf() && !s.nats.JetStreamEnabled() {
 		err = errors.New("JetStream could not be started")
 	}
 	if err != nil {

@@ -121,6 +121,7 @@ func finished(all []*load) (calls []called) {
 
 // A teller says something to an agent again and again, each until it is accepted.
 type teller struct {
+	agent    string
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 	accepted map[string]bool // by key; read only once done
@@ -134,14 +135,27 @@ type teller struct {
 // second for a machine that does much else.
 const refusedIn = 11 * time.Second
 
-// startTeller tells until finish.
-func startTeller(t *testing.T, url string) *teller {
+// tellers are how many tell at the same time: not all of their requests are at the
+// broker that dies.
+const tellers = 4
+
+// startTellers has some tell until each is checked.
+func startTellers(t *testing.T, url string) (all []*teller) {
+	t.Helper()
+	for i := range tellers {
+		all = append(all, startTeller(t, url, fmt.Sprint("listener", i)))
+	}
+	return all
+}
+
+// startTeller tells an agent until check.
+func startTeller(t *testing.T, url, agent string) *teller {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	s := &teller{stop: stop, accepted: map[string]bool{}}
+	s := &teller{agent: agent, stop: stop, accepted: map[string]bool{}}
 	nc := connect(t, url)
 	s.done.Go(func() {
-		tick := time.NewTicker(10 * time.Millisecond)
+		tick := time.NewTicker(25 * time.Millisecond)
 		defer tick.Stop()
 		for n := uint64(1); ctx.Err() == nil; n++ {
 			s.tell(t, nc, n)
@@ -159,7 +173,7 @@ func (s *teller) tell(t *testing.T, nc *nats.Conn, n uint64) {
 	for time.Since(began) < 2*patience {
 		var receipt schema.Receipt
 		asked := time.Now()
-		err := control(nc, "inject", "listener", request, &receipt)
+		err := control(nc, "inject", s.agent, request, &receipt)
 		if errors.Is(err, context.DeadlineExceeded) {
 			s.lost++
 		} else {
@@ -184,7 +198,7 @@ func (s *teller) check(t *testing.T, url string, lost int) {
 	var pending schema.PendingAnswer
 	// Another broker than the one that accepted the last hears of it a moment later.
 	err := eventually("all that was accepted waits", func() bool {
-		if err := control(nc, "pending", "listener", schema.PendingRequest{Limit: 10_000}, &pending); err != nil {
+		if err := control(nc, "pending", s.agent, schema.PendingRequest{Limit: 10_000}, &pending); err != nil {
 			return false
 		}
 		for _, it := range pending.Items {
@@ -234,7 +248,7 @@ func TestKilledClusterBrokers(t *testing.T) {
 		victims = []int{victims[0], (victims[0] + 1) % 3, (victims[0] + 2) % 3}
 	}
 	for _, i := range victims {
-		loads, tells := c.loads(t), startTeller(t, c.url)
+		loads, tells := c.loads(t), startTellers(t, c.url)
 		for _, l := range loads {
 			l.more(t, 100)
 		}
@@ -261,7 +275,9 @@ func TestKilledClusterBrokers(t *testing.T) {
 			t.Errorf("a call took %v, longer than its deadline", s.slowest.took)
 		}
 		c.settled(t)
-		tells.check(t, c.url, 1)
+		for _, s := range tells {
+			s.check(t, c.url, 1)
+		}
 	}
 }
 
@@ -269,7 +285,7 @@ func TestKilledClusterBrokers(t *testing.T) {
 // load. No call may notice.
 func TestRollingRestart(t *testing.T) {
 	c := startCluster(t)
-	loads, tells := c.loads(t), startTeller(t, c.url)
+	loads, tells := c.loads(t), startTellers(t, c.url)
 	for i := range c.brokers {
 		for _, l := range loads {
 			l.more(t, 100)
@@ -294,5 +310,7 @@ func TestRollingRestart(t *testing.T) {
 			}
 		}
 	}
-	tells.check(t, c.url, 0)
+	for _, s := range tells {
+		s.check(t, c.url, 0)
+	}
 }

@@ -56,6 +56,8 @@ type Options struct {
 	TLS certs.Files
 	// Cluster has the embedded server be one of several; its zero value: it is not.
 	Cluster Cluster
+	// Leaf has the embedded server take leaves, or be one of a hub; its zero value: neither.
+	Leaf embedded.Leaf
 	// Replicas is on how many servers everything is kept; 0: on three where that many
 	// are named of the cluster, else on one.
 	Replicas int
@@ -222,7 +224,7 @@ func (b *Broker) startBus(ctx context.Context) error {
 		return err
 	}
 	srv, err := embedded.Start(ctx, embedded.Options{
-		Dir: b.opt.Data, Listen: b.opt.Listen, TLS: b.opt.TLS, Cluster: cluster, SyncInterval: b.opt.Sync, Logger: b.log,
+		Dir: b.opt.Data, Listen: b.opt.Listen, TLS: b.opt.TLS, Cluster: cluster, Leaf: b.leaf(), SyncInterval: b.opt.Sync, Logger: b.log,
 	})
 	if err != nil {
 		return err

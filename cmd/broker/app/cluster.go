@@ -29,12 +29,14 @@ type Cluster struct {
 	Secret, CA string
 }
 
-func (c *Cluster) flags(f *pflag.FlagSet) {
+func clusterFlags(f *pflag.FlagSet, c *Cluster, l *embedded.Leaf) {
 	f.StringVar(&c.Name, "cluster-name", "", "name of the cluster of brokers that keep everything together; empty: this one is on its own")
 	f.StringVar(&c.Listen, "cluster-listen", "", "address for the other brokers of the cluster")
 	f.StringSliceVar(&c.Routes, "routes", nil, "addresses of the brokers of the cluster for each other: nats-route://HOST:PORT,…")
 	f.StringVar(&c.Secret, "cluster-secret", "", "file with the secret that lets brokers into the cluster")
-	f.StringVar(&c.CA, "cluster-tls-ca", "", "PEM file of the authorities of the other brokers' certificates; default: --tls-ca")
+	f.StringVar(&c.CA, "cluster-tls-ca", "", "PEM file of the authorities of the other brokers' certificates, in the cluster and of the hub; default: in the cluster --tls-ca, else those that the system trusts")
+	f.StringVar(&l.Listen, "leaf-listen", "", "address for brokers of other sites that join this one")
+	f.StringSliceVar(&l.Remotes, "leaf-remotes", nil, "join the brokers that listen for leaves at these addresses, and keep nothing here: nats-leaf://HOST:PORT,…")
 	f.StringVar(&c.Server, "name", "", "this broker's name in the cluster; default: a new one, which its data directory keeps")
 }
 
@@ -74,8 +76,11 @@ func (c *Cluster) read() (*embedded.Cluster, error) {
 
 // joinCluster waits until the cluster can store.
 func (b *Broker) joinCluster(ctx context.Context) error {
+	if b.server.IsLeaf() {
+		b.log.Info("joining the hub", "remotes", b.opt.Leaf.Remotes)
+	}
 	if !b.server.Clustered() {
-		return nil
+		return b.awaitServers(ctx, 0)
 	}
 	b.log.Info("joining the cluster", "cluster", b.opt.Cluster.Name, "name", b.server.Name(), "routes", b.opt.Cluster.Routes)
 	return b.awaitServers(ctx, 0)
@@ -108,9 +113,13 @@ func (b *Broker) awaitReplicas(ctx context.Context, js jetstream.JetStream) erro
 	return b.awaitServers(ctx, b.replicas())
 }
 
-// shares reports whether others store together with this broker, so that it can be
-// cut off from them.
-func (b *Broker) shares() bool { return b.server == nil || b.server.Clustered() }
+// stores reports whether what is stored lies in this broker's own data directory, if
+// others have it, too.
+func (b *Broker) stores() bool { return b.server != nil && !b.server.IsLeaf() }
+
+// shares reports whether others store together with this broker, or for it, so that it
+// can be cut off from them.
+func (b *Broker) shares() bool { return !b.stores() || b.server.Clustered() }
 
 // serverName is the embedded server's in its cluster; empty: it is in none.
 func (b *Broker) serverName() string {
@@ -129,4 +138,11 @@ func (b *Broker) replicas() int {
 		return 3
 	}
 	return 1
+}
+
+// leaf is what the command line says of leaves, as the server takes it.
+func (b *Broker) leaf() *embedded.Leaf {
+	l := b.opt.Leaf
+	l.Creds, l.CA = b.opt.Creds, b.opt.Cluster.CA
+	return &l
 }

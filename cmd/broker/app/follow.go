@@ -49,13 +49,13 @@ func (b *Broker) openState(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.server != nil {
+	if b.stores() {
 		// Who had this data directory before is dead, or the server had not started.
 		if err := b.configs.Forget(ctx, func(n state.Node) bool { return n.Embedded && n.Server == b.serverName() }); err != nil {
 			return err
 		}
 	}
-	if b.lease, err = b.configs.Lease(state.Node{ID: b.name, Embedded: b.server != nil, Server: b.serverName()}); err != nil {
+	if b.lease, err = b.configs.Lease(state.Node{ID: b.name, Embedded: b.stores(), Server: b.serverName()}); err != nil {
 		return err
 	}
 	b.stack.Push("lease", b.lease.Close)

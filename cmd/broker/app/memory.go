@@ -110,7 +110,7 @@ func (b *Broker) openQueue(ctx context.Context, js jetstream.JetStream) (stop fu
 
 // room is how much can be stored; 0: a deployment of somebody else's knows.
 func (b *Broker) room() int64 {
-	if b.server == nil {
+	if !b.stores() {
 		return 0
 	}
 	return b.server.Room()

@@ -71,7 +71,7 @@ func (b *Broker) watchStore(ctx context.Context) {
 // only where this server's own is off: what can not be stored there may just have no
 // leader, and who starts again is one less to elect it.
 func (b *Broker) mendable() bool {
-	return b.server != nil && (!b.server.Clustered() || !b.server.Stores())
+	return b.stores() && (!b.server.Clustered() || !b.server.Stores())
 }
 
 // mend brings JetStream back, if there is room for it.

@@ -1,0 +1,73 @@
+package embedded_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/certs/certstest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+)
+
+// Who is at a leaf is answered by the hub, and stores there, over TLS.
+func TestALeafIsAPartOfItsHub(t *testing.T) {
+	ca := certstest.New(t, "ours")
+	at := addresses(t, 1)[0]
+	hub := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0", TLS: ca.Issue(t, "hub"), Leaf: &embedded.Leaf{Listen: at}})
+	leaf := bustest.StartWith(t, embedded.Options{Leaf: &embedded.Leaf{Remotes: []string{"tls://" + at}, CA: ca.File}})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := leaf.Await(ctx, 0, func(waiting string) { t.Log(waiting) }); err != nil {
+		t.Fatal(err)
+	}
+	nc := bustest.Connect(t, hub, "responder")
+	if _, err := nc.Subscribe("question", func(m *nats.Msg) { _ = m.Respond([]byte("answer")) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := flush(t, nc); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the leaf knows who answers", func() bool { return leaf.Interest("question") })
+	asker := bustest.Connect(t, leaf, "asker")
+	if m, err := asker.RequestWithContext(ctx, "question", nil); err != nil || string(m.Data) != "answer" {
+		t.Errorf("at the leaf the answer is %v, %v", m, err)
+	}
+	put(t, hub)
+	js, err := jetstream.New(asker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.KeyValue(ctx, "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := kv.Get(ctx, "k"); err != nil || string(e.Value()) != "v" {
+		t.Errorf("at the leaf the key is %v, %v", e, err)
+	}
+}
+
+func TestALeafSaysWhyItWaits(t *testing.T) {
+	nobody := addresses(t, 1)[0]
+	other := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	for remote, want := range map[string]string{
+		nobody:            "nobody answers; start a broker with --leaf-listen there",
+		other.ClientURL(): "lets nobody in",
+	} {
+		leaf := bustest.StartWith(t, embedded.Options{Leaf: &embedded.Leaf{Remotes: []string{remote}}})
+		wantError(t, waits(t, leaf), want)
+	}
+	for remote, want := range map[string]string{
+		"http://h:1":          "write nats-leaf://HOST:PORT",
+		"nats-leaf://u:p@h:1": "name a credentials file",
+		"h":                   "no address to listen on",
+	} {
+		_, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), Leaf: &embedded.Leaf{Remotes: []string{remote}}})
+		wantError(t, err, want)
+	}
+	_, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), Leaf: &embedded.Leaf{Listen: "0.0.0.0:0"}})
+	wantError(t, err, "broker creds init")
+}
