@@ -25,7 +25,7 @@ const (
 	expireEvery = 100 * time.Millisecond
 	// partLobby is which part of what may wait for a crew may wait in its lobby, and
 	// perGuest is what one takes besides its body.
-	partLobby = 4
+	partLobby = 2
 	perGuest  = 1 << 10
 )
 
