@@ -69,6 +69,7 @@ type Client struct {
 
 	envelopes bus.Envelopes
 	lines     sync.Pool // of *line, that nobody uses
+	breath    breath
 
 	ledger     *ledger
 	needs      needs  // which hooks need the conversation
@@ -250,8 +251,10 @@ func (c *Client) run(ctx context.Context, a *ask) (*schema.Verdict, error) {
 	c.begin(ctx, a)
 	answered := false
 	defer func() { c.ended(a, answered) }()
+	c.breath.take(ctx, a.end.Sub(now))
 	a.acks = c.ledger.riders(a.routing.Agent)
 	v, err := a.wait(ctx)
+	c.breath.after(err)
 	if answered = err == nil; answered {
 		c.heard(a, v)
 		c.receive(ctx, a, v)
