@@ -198,6 +198,34 @@ func benched(t *testing.T, file string) {
 
 // TestLoop looks whether all queries are answered right, never how fast, and
 // what they send to workers: nothing for a hook whose when is false.
+func TestRecord(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: what brokers write down stays uncounted")
+	}
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "record.json")
+	out, err := loadtest(t, "record", "--quick", "--no-fail", "--json", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d result.Document
+	if err := schema.Unmarshal(body, &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range d.Checks {
+		if !c.OK() {
+			t.Errorf("%+v\n%s", c, out)
+		}
+	}
+	if len(d.Checks) != 5 || len(d.Figures) != 6 {
+		t.Errorf("%d checks, %d figures:\n%s", len(d.Checks), len(d.Figures), out)
+	}
+}
+
 func TestLoop(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: what the events of a query send to workers stays uncounted")

@@ -39,7 +39,7 @@ type Options struct {
 
 // Thorough are the options of a run whose figures are meant to be read.
 func Thorough() Options {
-	return Options{Repetitions: 10, Window: 1500 * time.Millisecond, Warm: 100 * time.Millisecond, Rate: DefaultRate}
+	return Options{Repetitions: 8, Window: time.Second, Warm: 100 * time.Millisecond, Rate: DefaultRate}
 }
 
 // Quick are the options of a run that only looks whether everything is written.

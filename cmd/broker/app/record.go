@@ -80,7 +80,7 @@ func (b *Broker) startRecord(context.Context) error {
 	}
 	b.record, err = record.Start(js, record.Options{
 		Broker: b.name, Content: b.opt.Record.Mode == RecordContent, Rules: rules,
-		Limits:  record.Limits{Age: b.opt.Record.Age, Bytes: b.opt.Record.Bytes, Room: b.room()},
+		Limits:  record.Limits{Age: b.opt.Record.Age, Bytes: b.opt.Record.Bytes, Room: b.room(), Replicas: b.replicas()},
 		Host:    func(agent string) string { return b.memory.sessions.Known(agent).Host },
 		Written: func(n int) { written.Add(float64(n)) },
 		Dropped: func(c record.Cause, n int) { dropped.WithLabelValues(string(c)).Add(float64(n)) },
