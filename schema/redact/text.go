@@ -100,7 +100,7 @@ func Text(s string) string {
 // textMarks and pairMarks are what stands in whatever secretText and secretPair find.
 // Most texts have none of it, and to look for that takes a hundredth of the time.
 func textMarks() []string {
-	return []string{"PRIVATE KEY", "AKIA", "ASIA", "gh", "glpat-", "xox", "sk-", "AIza", "k_live_", "npm_", "eyJ"}
+	return []string{"PRIVATE KEY", "AKIA", "ASIA", "gh", "github_pat_", "glpat-", "xox", "sk-", "AIza", "k_live_", "npm_", "eyJ"}
 }
 
 func pairMarks() []string {

@@ -10,7 +10,7 @@
 //
 // One message may hold 256 lines or 256 KiB, and waits 200 ms at most to be filled:
 // the embedded server syncs each message to the disk before it acknowledges it, which
-// no disk does for each verdict. So a broker that is killed loses what it judged in
+// no disk does for each verdict (BenchmarkStore compares that with other ways). So a broker that is killed loses what it judged in
 // its last 200 ms, and what was on its way; one that is stopped loses nothing.
 //
 // [Read] goes through what is kept in its order and then follows what comes, both on

@@ -166,7 +166,7 @@ func (r *reader) idle(ctx context.Context) (done bool, err error) {
 	case errors.Is(err, ErrNone):
 		return true, err
 	case err != nil:
-		return false, nil //nolint:nilerr // the connection is lost, or nobody leads: it is waited for
+		return false, nil // the connection is lost, or nobody leads: it is waited for
 	case st.First.IsZero():
 		return r.caughtUp()
 	}
