@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,7 +74,7 @@ func TestWhatPassesAFreezeIsSeen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, wrong := new(result.Document), right
-			wrong.calls = append(wrong.calls[:len(wrong.calls):len(wrong.calls)], c.more)
+			wrong.calls = append(slices.Clip(wrong.calls), c.more)
 			judge(d, refused, &wrong, true)
 			for _, check := range d.Checks {
 				if check.OK() != (check.Name != c.broken) {

@@ -95,7 +95,7 @@ func (b *Broker) openUnjudged(ctx context.Context, js jetstream.JetStream) (stop
 // openFreezes makes this broker know what is frozen, and look at each renewal of its
 // lease whether it missed something.
 func (b *Broker) openFreezes(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	if b.memory.freezes, err = freezes.Open(ctx, js, freezes.Options{Logger: b.log}); err != nil {
+	if b.memory.freezes, err = freezes.Open(ctx, js, freezes.Options{Replicas: b.replicas(), Logger: b.log}); err != nil {
 		return nil, err
 	}
 	b.lease.Also(b.memory.freezes.Confirm)
