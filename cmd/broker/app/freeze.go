@@ -22,6 +22,10 @@ const (
 	freezeTime = 20 * time.Second
 	// freezeMargin is what the answer may take beyond that.
 	freezeMargin = 2 * time.Second
+	// insistAfter is how long nobody may answer before the request is made once more,
+	// and insistences how often it is made.
+	insistAfter = 1500 * time.Millisecond
+	insistences = 4
 )
 
 // freezing is one call of `broker freeze` or `broker thaw`.
@@ -118,9 +122,8 @@ func (k *freezing) run(c *cobra.Command) error {
 		return err
 	}
 	k.wait = k.within + freezeMargin
-	k.slow = func() { fmt.Fprintln(c.ErrOrStderr(), "waiting until every broker goes by it…") }
 	var answer schema.FreezeAnswer
-	if err := k.ask(c.Context(), k.verb, "", &k.req, &answer); err != nil {
+	if err := k.insist(c.Context(), &answer); err != nil {
 		return k.unknown(err)
 	}
 	var err error
@@ -136,6 +139,49 @@ func (k *freezing) run(c *cobra.Command) error {
 		return err
 	}
 	return behind(&answer, k.within)
+}
+
+// insist asks, and asks again while nobody answers: a broker that stands still may have
+// got the request, and another one gets the next. To freeze twice does no harm. That
+// there is nothing to thaw any more says only that an earlier request did it.
+func (k *freezing) insist(ctx context.Context, answer *schema.FreezeAnswer) error {
+	ctx, cancel := k.bounded(ctx)
+	defer cancel()
+	nc, err := k.connect(ctx, k.verb)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	type result struct {
+		answer schema.FreezeAnswer
+		err    error
+	}
+	results := make(chan result, insistences)
+	again := time.NewTicker(insistAfter)
+	defer again.Stop()
+	for asked, pending, began := 0, 0, time.Now(); ; {
+		if left := k.within - time.Since(began); asked == 0 || asked < insistences && left > 0 {
+			req := k.req
+			if asked > 0 {
+				req.Within = schema.Duration(min(left, req.Within.Std()))
+			}
+			asked, pending = asked+1, pending+1
+			go func() {
+				r := result{}
+				r.err = k.askOn(ctx, nc, about{k.verb, ""}, &req, &r.answer)
+				results <- r
+			}()
+		}
+		select {
+		case r := <-results:
+			refused, ok := errors.AsType[*schema.ControlError](r.err)
+			if pending--; pending == 0 || !ok || refused.Code != schema.CodeNotFound {
+				*answer = r.answer
+				return r.err
+			}
+		case <-again.C:
+		}
+	}
 }
 
 // unknown adds to an error what may have come of the request all the same.
