@@ -288,3 +288,26 @@ func TestNoWorkerIsChosenBeyondItsCapacity(t *testing.T) {
 		}
 	})
 }
+
+// A worker that goes to another server is no dead one: calls wait for it, and its
+// closed connection ends none.
+func TestAWorkerThatMovesIsWaitedFor(t *testing.T) {
+	m := NewMembers(10)
+	m.hear("a", 1)
+	m.Beat(&schema.Beat{Pool: "p", Worker: "a", Capacity: 1, Moving: true, Versions: []uint64{1}})
+	c := waiting(t, m)
+	m.Gone("a")
+	select {
+	case got := <-c.got:
+		t.Fatalf("while it moves the call got %+v", got)
+	default:
+	}
+	m.hear("a", 1)
+	if got := <-c.got; got.worker != "a" {
+		t.Errorf("when it is back the call got %+v", got)
+	}
+	m.Gone("a")
+	if len(m.Pools()[0].Workers) != 0 {
+		t.Error("once it is back it can not die any more")
+	}
+}

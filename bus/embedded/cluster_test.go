@@ -17,6 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/bus/certs/certstest"
 	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 )
 
 // addresses finds loopback addresses that nobody listens on.
@@ -85,8 +86,14 @@ func TestServersAreOneCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "b", Replicas: 3}); err != nil {
-		t.Fatal(err)
+	for _, step := range [][2]int{{1, 1}, {3, 3}, {1, 3}} { // more are made, and never less
+		if _, err := kv.Open(t.Context(), js, jetstream.KeyValueConfig{Bucket: "b", Replicas: step[0]}, 0); err != nil {
+			t.Fatal(err)
+		}
+		s, err := js.Stream(t.Context(), "KV_b")
+		if err != nil || s.CachedInfo().Config.Replicas != step[1] {
+			t.Fatalf("with %d replicas: %+v, %v", step[0], s, err)
+		}
 	}
 	sys, err := servers[0].ConnectSystem(t.Context(), bus.Options{Name: "system"})
 	if err != nil {
