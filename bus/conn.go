@@ -55,6 +55,14 @@ type Options struct {
 	Creds string
 	// User and Password identify the client; an empty User is nobody.
 	User, Password string
+	// JWT and Seed are a user's credentials without a file; an empty JWT is none.
+	JWT, Seed string
+	// Role is what credentials to ask for where the bus asks who connects; empty is
+	// "operator".
+	Role string
+	// OnDenied is told each time that the bus does not permit what was tried; nil is
+	// nobody. It must not block.
+	OnDenied func(error)
 	// TLS is whom the client trusts and what it shows; none: a server whose URL is
 	// tls:// must have a certificate that the system trusts.
 	TLS certs.Files
@@ -88,8 +96,15 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	nc, err := attempt(ctx, o.url(), o.natsOptions(ctx))
+	who, err := o.identify()
 	if err != nil {
+		return nil, err
+	}
+	nc, err := attempt(ctx, o.url(), append(o.natsOptions(ctx), who...))
+	if err != nil {
+		if refused := o.refused(err, o.where()); refused != nil {
+			return nil, refused
+		}
 		return nil, o.unreached(err)
 	}
 	return nc, nil
@@ -190,12 +205,6 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 	}
 	if o.NoEcho {
 		opts = append(opts, nats.NoEcho())
-	}
-	if o.Creds != "" {
-		opts = append(opts, nats.UserCredentials(o.Creds))
-	}
-	if o.User != "" {
-		opts = append(opts, nats.UserInfo(o.User, o.Password))
 	}
 	if o.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(&gatheringServer{server: o.InProcess}))

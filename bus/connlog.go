@@ -51,7 +51,12 @@ func (o *Options) watch(name string) []nats.Option {
 			}
 			state(false)
 		}),
-		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { report(log, sub, err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			report(log, sub, err)
+			if o.OnDenied != nil && errors.Is(err, nats.ErrPermissionViolation) {
+				o.OnDenied(err)
+			}
+		}),
 	}
 }
 

@@ -19,6 +19,9 @@ const (
 	FeedsWildcard = "hook.v1.feed.*"
 	// RecordsWildcard is what all brokers write down of the feed.
 	RecordsWildcard = "hook.v1.record.*"
+	// ConfigChanged is where whoever changed the configuration says so, without a
+	// word of what it is now.
+	ConfigChanged = "hook.v1.config"
 	// FeedOfAll is the record of what is about no agent in particular.
 	FeedOfAll = "hook.v1.feed._"
 )

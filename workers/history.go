@@ -159,7 +159,7 @@ func storeOn(nc *nats.Conn, w *Worker) func(ctx context.Context) (Parts, error) 
 		if err != nil {
 			return nil, err
 		}
-		store, err := objects.OpenExisting(ctx, js, objects.Options{Bucket: objects.Histories, Logger: w.opt.Logger})
+		store, err := objects.OpenExisting(ctx, js, objects.Options{Bucket: objects.Histories, ReadOnly: true, Logger: w.opt.Logger})
 		if err != nil {
 			return nil, err // and not a nil of another type
 		}

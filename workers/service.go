@@ -95,6 +95,9 @@ func (s *Service) unsubscribe() {
 // take receives one batch. Without a free slot it says so at once, so that the
 // aggregator can ask another worker.
 func (s *Service) take(pool string, m *nats.Msg) {
+	if !bus.IsInbox(m.Reply) {
+		return // nobody to answer: it was not asked, only published
+	}
 	b, err := bus.ParseBatchMsg(m)
 	if err != nil {
 		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusMalformed, Error: err.Error()})

@@ -31,8 +31,8 @@ func (a *Aggregator) takeAgain(c *crew, e arrival) (judged bool) {
 // and not sent away.
 func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	m, arrived := e.msg, e.at
-	if m.Reply == "" {
-		return false // nobody to answer: it was not asked, only published
+	if !bus.IsInbox(m.Reply) {
+		return false // nobody to answer: it was not asked, only published, or to have this broker say something elsewhere
 	}
 	now := time.Now()
 	req, err := bus.ParseEventMsg(m)

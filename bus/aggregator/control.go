@@ -64,6 +64,12 @@ const maxAsked = 64
 // serve answers one control request, before it returns: micro demands it. What
 // takes its time is answered on the request's reply subject when it is done.
 func (a *Aggregator) serve(r micro.Request) {
+	if !bus.IsInbox(r.Reply()) {
+		// What comes without an inbox was not asked: it may be an answer, of the server or of a broker,
+		// that somebody had sent here to have something done that he may not do himself.
+		a.opt.Logger.Debug("a control request that can not be answered is not served", "subject", r.Subject())
+		return
+	}
 	answer, err := a.verb(r)
 	if later, ok := answer.(memorising); ok && err == nil {
 		a.finally(r, deferred(later))

@@ -95,7 +95,7 @@ func (a *ask) once(ctx context.Context) (*nats.Msg, error) {
 	case err == nil && len(m.Data) == 0:
 		a.attempt-- // nobody has it: this was no attempt
 		return nil, errNobody
-	case errors.Is(err, errClosed):
+	case errors.Is(err, errClosed), errors.Is(err, ErrDenied):
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case err != nil && !errors.Is(err, errSilent) && !errors.Is(err, errDisconnected):
 		return nil, fmt.Errorf("%w: %w", ErrUnanswered, err)
@@ -180,6 +180,7 @@ func (a *ask) listen(ctx context.Context, lost chan struct{}) (*nats.Msg, error)
 			a.missed = 0
 		case <-silence:
 			why = a.silent(due)
+		case why = <-a.denied:
 		case <-lost:
 			why = errDisconnected
 		case <-a.c.closed:

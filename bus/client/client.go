@@ -80,14 +80,16 @@ type Client struct {
 	end        context.CancelFunc
 	background sync.WaitGroup
 
-	mu        sync.Mutex      // guards what follows
-	acking    bool            // the acker runs
-	waiting   map[string]*ask // by the last token of the reply subject
-	connected chan struct{}   // closed while connected
-	lost      chan struct{}   // closed when the connection is lost
-	lostAt    time.Time       // when it was lost last
-	held      chan struct{}   // closed when calls may begin again; nil: they may
-	idle      chan struct{}   // closed when no call is under way; nil: nobody waits for that
+	mu      sync.Mutex      // guards what follows
+	acking  bool            // the acker runs
+	waiting map[string]*ask // by the last token of the reply subject
+	// controlling are the control requests under way.
+	controlling map[*controlling]struct{}
+	connected   chan struct{} // closed while connected
+	lost        chan struct{} // closed when the connection is lost
+	lostAt      time.Time     // when it was lost last
+	held        chan struct{} // closed when calls may begin again; nil: they may
+	idle        chan struct{} // closed when no call is under way; nil: nobody waits for that
 }
 
 // Connect reaches the bus. It returns an error if that fails before ctx ends;
@@ -104,14 +106,14 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 	}
 	c := &Client{
 		log: opt.Logger, ledger: newLedger(), workspaces: opt.Workspaces, wake: make(chan struct{}, 1),
-		timeout: opt.Timeout, waiting: make(map[string]*ask), closed: make(chan struct{}),
+		timeout: opt.Timeout, waiting: make(map[string]*ask), controlling: make(map[*controlling]struct{}), closed: make(chan struct{}),
 		connected: make(chan struct{}), lost: make(chan struct{}),
 	}
 	close(c.connected)
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	nc, err := bus.Connect(ctx, bus.Options{
-		URL: opt.URL, Creds: opt.Creds, TLS: opt.TLS, Name: opt.Name, InProcess: opt.InProcess,
-		Logger: opt.Logger, OnState: c.state, OnLeaving: c.leaving,
+		URL: opt.URL, Creds: opt.Creds, TLS: opt.TLS, Role: "agent", Name: opt.Name, InProcess: opt.InProcess,
+		Logger: opt.Logger, OnState: c.state, OnLeaving: c.leaving, OnDenied: c.denied,
 	})
 	if err != nil {
 		c.end()

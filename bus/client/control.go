@@ -36,8 +36,12 @@ func (c *Client) control(ctx context.Context, verb, agent string, request, answe
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
+	ctx, heeded := c.heeding(ctx, subject)
+	defer heeded()
 	m, err := c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data})
 	switch {
+	case err != nil && errors.Is(context.Cause(ctx), ErrDenied):
+		return context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fmt.Errorf("%w: %w", ErrUnanswered, err)
 	case err != nil:

@@ -20,6 +20,7 @@ type line struct {
 	token   string
 	answers chan *nats.Msg
 	beats   chan struct{}
+	denied  chan error // the bus does not permit what was asked
 	// silence goes off when the next sign of life is overdue; nil: nobody waited yet.
 	silence *time.Timer
 }
@@ -31,10 +32,14 @@ func (c *Client) line() *line {
 		case <-l.beats:
 		default:
 		}
+		select {
+		case <-l.denied:
+		default:
+		}
 		return l
 	}
 	token := strconv.FormatUint(c.next.Add(1), 36)
-	return &line{token: token, reply: c.inbox + token, answers: make(chan *nats.Msg, answersKept), beats: make(chan struct{}, 1)}
+	return &line{token: token, reply: c.inbox + token, answers: make(chan *nats.Msg, answersKept), beats: make(chan struct{}, 1), denied: make(chan error, 1)}
 }
 
 // leave leaves the line of a call that ended to others, if nothing can come on it.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
@@ -66,6 +67,8 @@ func (c *Configs) set(ctx context.Context, p pointer, revision uint64) (bool, er
 	if kv.Refused(err) {
 		return false, nil
 	}
+	// Whoever does not hear it looks by itself after a while.
+	_ = c.js.Conn().Publish(bus.ConfigChanged, nil)
 	return err == nil, err
 }
 

@@ -17,8 +17,8 @@ import (
 
 // ConfigBucket is the bucket of the configuration. Its keys are `current`,
 // which names the active version and the proposed one, `v.<n>`, the versions,
-// `node.<id>`, the leases of the brokers, `fabric`, the fabric's id, and `seed`, what
-// its brokers sign by.
+// `node.<id>`, the leases of the brokers, and `fabric`, the fabric's id. Workers read
+// all of it, so there is nothing secret in it.
 const ConfigBucket = "hook_config"
 
 // The bounds of the configuration's bucket.
@@ -68,7 +68,11 @@ type Configs struct {
 	bucket *kv.Bucket
 	kv     jetstream.KeyValue
 	log    *slog.Logger
-	fabric atomic.Pointer[string]
+	// readOnly: this process may read the bucket and nothing else.
+	readOnly bool
+	replicas int
+	keys     atomic.Pointer[kv.Bucket] // see Seed; nil: it was not opened yet
+	fabric   atomic.Pointer[string]
 	// watched says that a Watch is on, which takes the questions of Confirm.
 	watched   atomic.Bool
 	questions chan chan<- error
@@ -90,7 +94,9 @@ func OpenConfigs(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (
 	return c, nil
 }
 
-// OpenForRead opens the bucket that a broker makes, and waits until one has.
+// OpenForRead opens the bucket that a broker makes, and waits until one has. It
+// reads, and leaves nothing on the server, not even a consumer: who follows the
+// configuration need not be allowed more.
 func OpenForRead(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (*Configs, error) {
 	absent := func(err error) bool {
 		return kv.Passing(err) || errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrKeyNotFound)
@@ -101,6 +107,7 @@ func OpenForRead(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (
 			return nil, err
 		}
 		c := newConfigs(js, kv.At(js, ConfigBucket), store, o)
+		c.readOnly = true
 		e, err := store.Get(ctx, fabricKey)
 		if err != nil {
 			return nil, err
@@ -124,7 +131,7 @@ func newConfigs(js jetstream.JetStream, b *kv.Bucket, store jetstream.KeyValue, 
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Configs{js: js, bucket: b, kv: store, log: log, questions: make(chan chan<- error)}
+	return &Configs{js: js, bucket: b, kv: store, log: log, replicas: max(o.Replicas, 1), questions: make(chan chan<- error)}
 }
 
 // FabricID is the id of the fabric, a UUID made with its buckets: a new data

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Brokers that start together sign by one key, and so do those that come later.
@@ -47,7 +48,7 @@ func TestASeedThatWasDeletedIsMadeAnew(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		one, err := c.Seed(t.Context())
-		store, kerr := js.KeyValue(t.Context(), state.ConfigBucket)
+		store, kerr := js.KeyValue(t.Context(), state.KeyBucket)
 		if err := errors.Join(err, kerr); err != nil {
 			t.Fatal(err)
 		}
@@ -63,6 +64,37 @@ func TestASeedThatWasDeletedIsMadeAnew(t *testing.T) {
 		}
 		if _, err := c.Seed(t.Context()); err == nil {
 			t.Error("five bytes are a seed")
+		}
+	})
+}
+
+// What an earlier release kept where workers can read it counts on, elsewhere.
+func TestASeedThatWorkersCouldReadIsMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		c := open(t, js)
+		old := bytes.Repeat([]byte{7}, 32)
+		put(t, js, "seed", string(old))
+		for range 2 {
+			if seed, err := c.Seed(t.Context()); err != nil || !bytes.Equal(seed, old) {
+				t.Fatalf("%x, %v", seed, err)
+			}
+		}
+		store, err := js.KeyValue(t.Context(), state.ConfigBucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Get(t.Context(), "seed"); !errors.Is(err, jetstream.ErrKeyNotFound) {
+			t.Errorf("it is still there: %v", err)
+		}
+		history, err := store.History(t.Context(), "seed")
+		for _, e := range history {
+			if len(e.Value()) > 0 {
+				t.Error("an earlier revision of it is still there")
+			}
+		}
+		if err != nil {
+			t.Error(err)
 		}
 	})
 }

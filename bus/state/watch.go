@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go"
@@ -74,6 +75,8 @@ func (c *Configs) Watch(ctx context.Context, use func(Update)) error {
 			answer <- w.err
 		case e, open := <-w.updates:
 			w.heard(ctx, e, open)
+		case <-w.told:
+			w.look(ctx)
 		case <-w.again.C:
 			w.look(ctx)
 		}
@@ -107,6 +110,10 @@ type watcher struct {
 	follower follower
 	keys     jetstream.KeyWatcher
 	updates  <-chan jetstream.KeyValueEntry
+	// listening has brokers' word that something changed come to told, in the place of
+	// keys where nothing may be left on the server.
+	listening *nats.Subscription
+	told      chan struct{}
 	// tried is when the bucket was last asked to be watched.
 	tried time.Time
 	// again ends when it is time to look although nobody said so.
@@ -117,23 +124,46 @@ type watcher struct {
 
 // start watches the bucket if that is not so, but does not try all the time.
 func (w *watcher) start(ctx context.Context) {
-	if w.keys != nil || ctx.Err() != nil || time.Since(w.tried) < lookAgain {
+	if w.keys != nil || w.listening != nil || ctx.Err() != nil || time.Since(w.tried) < lookAgain {
 		return
 	}
 	w.tried = time.Now()
-	keys, err := w.configs.kv.Watch(ctx, currentKey)
+	var keys jetstream.KeyWatcher
+	var err error
+	if w.configs.readOnly {
+		err = w.listen()
+	} else {
+		keys, err = w.configs.kv.Watch(ctx, currentKey)
+	}
 	if err != nil {
 		w.configs.log.Warn("the configuration is not watched, only looked at now and then", "error", err)
 		return
 	}
-	w.keys, w.updates = keys, keys.Updates()
+	if w.keys = keys; keys != nil {
+		w.updates = keys.Updates()
+	}
+}
+
+// listen has brokers tell when they changed something.
+func (w *watcher) listen() (err error) {
+	w.told = make(chan struct{}, 1)
+	w.listening, err = w.configs.js.Conn().Subscribe(bus.ConfigChanged, func(*nats.Msg) {
+		select {
+		case w.told <- struct{}{}:
+		default: // it is looked at anyway
+		}
+	})
+	return err
 }
 
 func (w *watcher) stop() {
 	if w.keys != nil {
 		_ = w.keys.Stop()
 	}
-	w.keys, w.updates = nil, nil
+	if w.listening != nil {
+		_ = w.listening.Unsubscribe() // the connection may be closed already
+	}
+	w.keys, w.updates, w.listening = nil, nil, nil
 }
 
 // heard looks because somebody said that the pointer changed; a nil entry only

@@ -1,0 +1,151 @@
+package bus
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// ErrRefused says that the bus does not take whoever connects for somebody who may.
+var ErrRefused = errors.New("the bus refuses this connection")
+
+// inboxPrefix begins every inbox that is somebody's own; his public key follows.
+const inboxPrefix = "_INBOX_"
+
+// InboxOf is what the inboxes of the user with the public key begin with, without the
+// dot behind it. Nobody else may listen there.
+func InboxOf(key string) string { return inboxPrefix + key }
+
+// IsInbox reports whether an answer may be sent to subject. Whoever asks names the
+// subject of the answer, and the one who answers may publish more than he does: an
+// answer on the subject of a request would be a request, in the name of a broker.
+func IsInbox(subject string) bool {
+	// The others are what the server makes of an inbox between accounts and between clusters.
+	return strings.HasPrefix(subject, "_INBOX") || strings.HasPrefix(subject, "_R_.") || strings.HasPrefix(subject, "_GR_.")
+}
+
+// maxCreds bounds a credentials file.
+const maxCreds = 64 << 10
+
+// claims are what is read of a user's credentials. Only the server checks them.
+type claims struct {
+	Key     string `json:"sub"`
+	Name    string `json:"name"`
+	Expires int64  `json:"exp"`
+	NATS    struct {
+		Subscribe struct {
+			Allow []string `json:"allow"`
+		} `json:"sub"`
+	} `json:"nats"`
+}
+
+// readClaims reads whose credentials are in a file.
+func readClaims(file string) (claims, error) {
+	var c claims
+	info, err := os.Stat(file)
+	if err == nil && info.Size() > maxCreds {
+		err = fmt.Errorf("it has %d bytes", info.Size())
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return c, fmt.Errorf("the credentials file %s can not be read: %w; name the one that `broker creds add` wrote", file, err)
+	}
+	token, err := nkeys.ParseDecoratedJWT(data)
+	if err == nil {
+		c, err = parseClaims(token)
+	}
+	if err != nil {
+		return c, fmt.Errorf("%s holds no credentials of a user: %w; name the file that `broker creds add` wrote", file, err)
+	}
+	return c, nil
+}
+
+func parseClaims(token string) (c claims, err error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return c, errors.New("there is no JWT in it")
+	}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err == nil {
+		err = schema.Unmarshal(body, &c)
+	}
+	if err == nil && !nkeys.IsValidPublicUserKey(c.Key) {
+		err = errors.New("it names no user's key")
+	}
+	return c, err
+}
+
+// inbox is the user's own inbox, if he may listen there; empty: the usual ones.
+// Credentials of a NATS deployment that others set up may know nothing of it.
+func (c *claims) inbox() string {
+	own := InboxOf(c.Key)
+	for _, subject := range c.NATS.Subscribe.Allow {
+		if subject == own+".>" {
+			return own
+		}
+	}
+	return ""
+}
+
+// identify are the options that say who connects.
+func (o *Options) identify() ([]nats.Option, error) {
+	var opts []nats.Option
+	if o.Creds != "" {
+		c, err := readClaims(o.Creds)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, nats.UserCredentials(o.Creds))
+		if own := c.inbox(); own != "" {
+			opts = append(opts, nats.CustomInboxPrefix(own))
+		}
+	}
+	if o.User != "" {
+		opts = append(opts, nats.UserInfo(o.User, o.Password))
+	}
+	if o.JWT != "" {
+		opts = append(opts, nats.UserJWTAndSeed(o.JWT, o.Seed))
+	}
+	return opts, nil
+}
+
+// refused is what to say where the bus does not take the connection for somebody
+// who may; nil: it was something else.
+func (o *Options) refused(err error, where string) error {
+	if !unwelcome(err) {
+		return nil
+	}
+	role := o.Role
+	if role == "" {
+		role = "operator"
+	}
+	if o.Creds == "" {
+		return fmt.Errorf("%w at %s: this fabric asks who you are; make a file with `broker creds add %s NAME` and name it with --creds or HOOKFABRIC_CREDS: %w",
+			ErrRefused, where, role, err)
+	}
+	if c, cerr := readClaims(o.Creds); cerr == nil && c.Expires > 0 && time.Now().Unix() >= c.Expires {
+		return fmt.Errorf("%w at %s: the credentials of %s in %s expired at %s; make new ones with `broker creds add %s NAME`: %w",
+			ErrRefused, where, c.Name, o.Creds, time.Unix(c.Expires, 0).UTC().Format(time.RFC3339), role, err)
+	}
+	return fmt.Errorf("%w at %s: it does not take the credentials in %s; they were revoked, or are of another fabric: `broker creds list` tells, and `broker creds add %s NAME` makes new ones: %w",
+		ErrRefused, where, o.Creds, role, err)
+}
+
+// unwelcome reports whether the bus refuses whoever connects. While a connection is
+// being made the client library knows the error of one of these refusals only, and
+// hands on the words of the others.
+func unwelcome(err error) bool {
+	said := strings.ToLower(err.Error())
+	return errors.Is(err, nats.ErrAuthorization) || strings.Contains(said, nats.AUTHENTICATION_EXPIRED_ERR) || strings.Contains(said, nats.AUTHENTICATION_REVOKED_ERR)
+}
