@@ -30,6 +30,8 @@ type room struct {
 const (
 	modNATS   = "github.com/nats-io/nats.go"
 	modServer = "github.com/nats-io/nats-server/v2"
+	modNKeys  = "github.com/nats-io/nkeys"
+	modJWT    = "github.com/nats-io/jwt/v2"
 	modNUID   = "github.com/nats-io/nuid"
 	modSync   = "golang.org/x/sync"
 	modProm   = "github.com/prometheus/client_golang"
@@ -60,16 +62,19 @@ func rooms() map[string]room {
 		"bus/dispatch/model/contract": {own: []string{"schema"}, not: touching},
 
 		// Touching the world: the bus.
-		"bus":           {own: []string{"schema", "bus/certs"}, modules: []string{modNATS}},
-		"bus/certs":     {},
-		"bus/certs/...": {own: []string{"bus/certs"}},
-		"bus/client":    {own: []string{"schema", "schema/guard", "bus", "bus/certs", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
-		"bus/snapshot":  {modules: []string{"golang.org/x/sys"}},
-		"bus/state":     {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
-		"bus/state/kv":  {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
-		"bus/state/...": {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
-		"bus/embedded":  {own: []string{"schema", "bus", "bus/certs"}, modules: []string{modNATS, modServer, "golang.org/x/crypto"}},
-		"bus/bustest":   {own: []string{"bus", "bus/embedded"}, modules: []string{modNATS, modServer}},
+		"bus": {own: []string{"schema", "bus/certs"}, modules: []string{modNATS, modNKeys}},
+		// Who may do what is data; only the realm below it keeps keys.
+		"bus/access":       {own: []string{"schema", "bus"}, not: touching},
+		"bus/access/realm": {own: []string{"schema", "bus", "bus/access"}, modules: []string{modNKeys, modJWT}},
+		"bus/certs":        {},
+		"bus/certs/...":    {own: []string{"bus/certs"}},
+		"bus/client":       {own: []string{"schema", "schema/guard", "bus", "bus/certs", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
+		"bus/snapshot":     {modules: []string{"golang.org/x/sys"}},
+		"bus/state":        {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
+		"bus/state/kv":     {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
+		"bus/state/...":    {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
+		"bus/embedded":     {own: []string{"schema", "bus", "bus/access", "bus/access/realm", "bus/certs"}, modules: []string{modNATS, modServer, modJWT, "golang.org/x/crypto"}},
+		"bus/bustest":      {own: []string{"bus", "bus/embedded"}, modules: []string{modNATS, modServer}},
 		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "bus", "bus/dispatch", "bus/state", "bus/state/..."},
 			modules: []string{modNATS, modNUID, modProm, modJSON, modSync, modUUID}},
 		"bus/client/render":     {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
@@ -100,7 +105,7 @@ func rooms() map[string]room {
 		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "bus", "bus/certs", "bus/client", "bus/client/render", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
-			own: []string{"schema", "schema/hooksyaml", "schema/redact", "bus", "bus/aggregator", "bus/certs", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
+			own: []string{"schema", "schema/hooksyaml", "schema/redact", "bus", "bus/access", "bus/access/realm", "bus/aggregator", "bus/certs", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
 				"bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},

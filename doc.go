@@ -21,6 +21,7 @@
 //	│ bus/aggregator   builtin ─▶ workers (builtins, command, python, webhook) │
 //	│ bus/embedded     bus/client: loop, llm ─▶ render; ─▶ bus/snapshot        │
 //	│ bus/state: configuration; queue, rounds, sessions, objects, record ─▶ kv │
+//	│ bus/access (who may do what) ─▶ realm (keys, credentials)                │
 //	│ bus: subjects, headers, connections                                      │
 //	└───────────────────────────────────┬──────────────────────────────────────┘
 //	 thinking                           ▼

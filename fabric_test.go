@@ -46,9 +46,23 @@ type fabric struct {
 // start starts a broker from the text of a hooks.yaml.
 func start(t *testing.T, yaml string, programs ...program) *fabric {
 	t.Helper()
+	f := &fabric{t: t, dir: t.TempDir(), log: newLogbook()}
+	f.start(yaml, programs...)
+	var err error
+	f.client, err = client.Connect(t.Context(), client.Options{InProcess: f.broker, Timeout: 5 * time.Minute, Logger: slog.New(f.log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.client.Close)
+	return f
+}
+
+// start is the part of start that whoever has no client yet needs, too.
+func (f *fabric) start(yaml string, programs ...program) {
+	t := f.t
+	t.Helper()
 	runtime.GC() // timers that another bubble left in a pool must not be met in this one
 	runtime.GC()
-	f := &fabric{t: t, dir: t.TempDir(), log: newLogbook()}
 	for _, p := range programs {
 		f.write(p.name, p.text, 0o700)
 	}
@@ -68,12 +82,6 @@ func start(t *testing.T, yaml string, programs ...program) *fabric {
 		}
 		bustest.Settle()
 	})
-	f.client, err = client.Connect(t.Context(), client.Options{InProcess: f.broker, Timeout: 5 * time.Minute, Logger: slog.New(f.log)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(f.client.Close)
-	return f
 }
 
 // program is a file beside the hooks.yaml.
@@ -130,7 +138,11 @@ func (f *fabric) offerIn(pool, name string, hs handlers) *nats.Conn {
 	for name, h := range hs {
 		all[name] = h
 	}
-	nc := f.connect(workers.ConnectionPrefix + name)
+	return f.serveOn(f.connect(workers.ConnectionPrefix+name), pool, all)
+}
+
+// serveOn has a program serve a pool on its connection, until the test ends.
+func (f *fabric) serveOn(nc *nats.Conn, pool string, all map[string]workers.Handler) *nats.Conn {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -39,7 +39,7 @@ func readDoc(t *testing.T, file string) string {
 
 // TestReadme does what the README says, in its order, with real processes.
 func TestReadme(t *testing.T) {
-	r := &reading{t: t, dir: t.TempDir(), state: t.TempDir()}
+	r := &reading{t: t, dir: t.TempDir(), state: t.TempDir(), tmp: t.TempDir()}
 	blocks := docBlocks(readDoc(t, "README.md"))
 	for i, b := range blocks {
 		switch {
@@ -75,6 +75,7 @@ func installed(program string) bool {
 type reading struct {
 	t      *testing.T
 	dir    string
+	tmp    string
 	state  string // where shims and their daemon keep theirs
 	nats   string // where the broker of the moment is
 	http   string
@@ -93,7 +94,7 @@ func (r *reading) environ(more ...string) []string {
 func (r *reading) run(script string) string {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), "sh", "-ec", script)
-	cmd.Env = r.environ("HOOKFABRIC_NATS=" + r.nats)
+	cmd.Env = r.environ("HOOKFABRIC_NATS="+r.nats, "HOOKFABRIC_DATA="+r.dir, "TMPDIR="+r.tmp)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -101,7 +101,7 @@ func TestServersAreOneCluster(t *testing.T) {
 	}
 	defer sys.Close()
 	gone := make(chan string, 10)
-	if err := embedded.WatchDisconnects(t.Context(), sys, func(name string) { gone <- name }); err != nil {
+	if err := servers[0].WatchDisconnects(t.Context(), sys, func(name string) { gone <- name }); err != nil {
 		t.Fatal(err)
 	}
 	nc, err := bus.Connect(t.Context(), bus.Options{URL: servers[1].ClientURL(), TLS: certs.Files{CA: ca.File}, Name: "worker 1"})

@@ -84,6 +84,3 @@ func checkFree(ctx context.Context, addr string) error {
 	}
 	return fmt.Errorf("can not listen on %s: %w", addr, err)
 }
-
-// authenticates reports whether clients have to say who they are.
-func (o *Options) authenticates() bool { return false }

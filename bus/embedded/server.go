@@ -55,6 +55,13 @@ type Options struct {
 	// MaxStore bounds the streams on disk; 0 is [DefaultMaxStore]. It is
 	// lowered to what the disk can hold.
 	MaxStore int64
+	// Auth is the folder of a realm (bus/access/realm): everybody has to say who
+	// they are, and may do what their credentials are for. Empty: nobody has to, and
+	// everybody may do all.
+	Auth string
+	// Tenant is whose connections [Server.Connect] makes; empty: the default one's. It
+	// needs Auth.
+	Tenant string
 	// SyncInterval is how often written data is forced onto the disk; 0 is
 	// always, before it is acknowledged.
 	SyncInterval time.Duration
@@ -73,6 +80,9 @@ type Server struct {
 	listens   bool
 	cluster   *Cluster // nil: the server is on its own
 	leaf      *Leaf    // nil: it neither takes leaves nor is one
+	auth      *auth    // nil: nobody has to say who they are
+	// account is where Connect connects to.
+	account *server.Account
 }
 
 // Start runs a server and returns when it is ready. What is wrong with the
@@ -105,6 +115,9 @@ func start(ctx context.Context, o Options, host string, port int, lock *dirLock)
 		}
 	}
 	s := &Server{dir: o.Dir, lock: lock, password: rand.Text(), listens: o.Listen != "", cluster: o.Cluster, leaf: o.Leaf}
+	if s.auth, err = openAuth(o); err != nil {
+		return nil, err
+	}
 	opts, err := s.serverOptions(o, room)
 	if err != nil {
 		return nil, err
@@ -118,6 +131,12 @@ func start(ctx context.Context, o Options, host string, port int, lock *dirLock)
 	}
 	if s.IsLeaf() {
 		opts.ServerName = leafName()
+	}
+	if s.auth != nil {
+		s.auth.demand(opts)
+		if err := s.auth.adopt(opts.StoreDir, o.Cluster != nil); err != nil {
+			return nil, err
+		}
 	}
 	s.jetStream = server.JetStreamConfig{
 		StoreDir: opts.StoreDir, MaxMemory: opts.JetStreamMaxMemory, MaxStore: opts.JetStreamMaxStore,
@@ -151,13 +170,27 @@ func (s *Server) run(ctx context.Context, o Options) error {
 	if err == nil && !s.IsLeaf() && !s.nats.JetStreamEnabled() {
 		err = errors.New("JetStream could not be started")
 	}
+	if err == nil {
+		err = s.open()
+	}
 	if err != nil {
-		s.nats.Shutdown()
-		s.nats.WaitForShutdown()
+		s.shutdown()
 		<-started
 		return fmt.Errorf("the embedded NATS server on %s did not start: %w", o.Dir, err)
 	}
 	return nil
+}
+
+// open finds the account that this process connects to.
+func (s *Server) open() (err error) {
+	if s.auth == nil {
+		s.account = s.nats.GlobalAccount()
+		return nil
+	}
+	if err = s.auth.begin(s.nats); err == nil {
+		s.account, err = s.nats.LookupAccount(s.auth.tenant.Key)
+	}
+	return err
 }
 
 func (s *Server) serverOptions(o Options, room int64) (*server.Options, error) {
@@ -199,21 +232,35 @@ func hash(password string) (string, error) {
 // InProcessConn makes a Server what [bus.Options] take as a server in this process.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn() }
 
-// Connect connects in process, as an ordinary client. The options' URL is not used.
+// Connect connects in process, as an ordinary client that may do everything in its
+// tenant, unless the options say who it is. Their URL is not used.
 func (s *Server) Connect(ctx context.Context, o bus.Options) (*nats.Conn, error) {
 	o.InProcess = s
+	if s.auth != nil {
+		o = as(o, s.auth.user)
+	}
 	return bus.Connect(ctx, o)
 }
 
 // ConnectSystem connects in process to the system account, where the server
 // tells of its clients' lives. Nobody outside this process can.
 func (s *Server) ConnectSystem(ctx context.Context, o bus.Options) (*nats.Conn, error) {
-	o.InProcess, o.User, o.Password = s, systemUser, s.password
+	o.InProcess = s
+	if s.auth != nil {
+		o.JWT, o.Seed = s.auth.system.JWT, s.auth.system.Seed
+	} else {
+		o.User, o.Password = systemUser, s.password
+	}
 	return bus.Connect(ctx, o)
 }
 
-// Room is how much its streams may hold on disk.
-func (s *Server) Room() int64 { return s.jetStream.MaxStore }
+// Room is how much the streams of its tenant may hold on disk.
+func (s *Server) Room() int64 {
+	if s.auth != nil && s.auth.tenant.Limits.Disk > 0 {
+		return min(s.jetStream.MaxStore, s.auth.tenant.Limits.Disk)
+	}
+	return s.jetStream.MaxStore
+}
 
 // ClientURL is where clients outside this process connect; empty if it does
 // not listen.
@@ -222,6 +269,15 @@ func (s *Server) ClientURL() string {
 		return ""
 	}
 	return s.nats.ClientURL()
+}
+
+// shutdown stops what runs.
+func (s *Server) shutdown() {
+	if s.auth != nil {
+		s.auth.end()
+	}
+	s.nats.Shutdown()
+	s.nats.WaitForShutdown()
 }
 
 // Close stops the server, waits until everything is on disk and releases the
@@ -235,8 +291,7 @@ func (s *Server) Close(ctx context.Context) error {
 		if s.cluster != nil {
 			s.nats.LameDuckShutdown()
 		}
-		s.nats.Shutdown()
-		s.nats.WaitForShutdown()
+		s.shutdown()
 	}()
 	select {
 	case <-done:

@@ -81,7 +81,7 @@ func TestLostClientsAreNoticed(t *testing.T) {
 		defer sys.Close()
 		gone := make(chan string, 10)
 		ctx, stop := context.WithCancel(t.Context())
-		if err := embedded.WatchDisconnects(ctx, sys, func(name string) { gone <- name }); err != nil {
+		if err := s.WatchDisconnects(ctx, sys, func(name string) { gone <- name }); err != nil {
 			t.Fatal(err)
 		}
 		worker, err := s.Connect(t.Context(), bus.Options{Name: "worker 1"})
@@ -116,7 +116,7 @@ func TestTheEventIsTheServers(t *testing.T) {
 		"no name":       {`{"client":{"kind":"Client"}}`, ""},
 		"not even JSON": {`{`, ""},
 	} {
-		if got := embedded.WhoLeft([]byte(c.data)); got != c.want {
+		if got := embedded.WhoLeft([]byte(c.data), nil); got != c.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

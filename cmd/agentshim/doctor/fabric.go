@@ -55,7 +55,7 @@ func reach(ctx context.Context, o *Options, r *Report) *fabric {
 
 // status connects, and listens to what is said of the doctor's own calls.
 func (f *fabric) status(ctx context.Context, o *Options) (st schema.FabricStatus, err error) {
-	if f.nc, err = bus.Connect(ctx, bus.Options{URL: o.NATS, Creds: o.Creds, TLS: o.TLS, Name: "agentshim-doctor"}); err != nil {
+	if f.nc, err = bus.Connect(ctx, bus.Options{URL: o.NATS, Creds: o.Creds, TLS: o.TLS, Role: "host", Name: "agentshim-doctor"}); err != nil {
 		return st, err
 	}
 	feed, err := bus.FeedSubject(Agent)

@@ -109,7 +109,7 @@ func (k *answering) pack(ctx context.Context, nc *nats.Conn, stderr io.Writer) (
 		w.CloseWithError(err)
 		done <- packed{left, err}
 	}()
-	o, err := store(ctx, nc, r)
+	o, err := k.store(ctx, nc, r)
 	r.CloseWithError(err) // whoever still packs has nobody to write to
 	p := <-done
 	if p.err != nil && !(err != nil && errors.Is(p.err, err)) {

@@ -16,12 +16,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/access"
+	"github.com/hookfabric/hookfabric/bus/access/realm"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/bus/state/record"
+	"github.com/hookfabric/hookfabric/cmd/broker/creds"
 	"github.com/hookfabric/hookfabric/cmd/internal/ops"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/cmd/internal/runners"
@@ -61,6 +64,9 @@ type Options struct {
 	// Replicas is on how many servers everything is kept; 0: on three where that many
 	// are named of the cluster, else on one.
 	Replicas int
+	// Tenant is whose events are answered, where everybody has to say who they are;
+	// empty: the default tenant's. It says nothing with NATS, where Creds do.
+	Tenant string
 	// NoWorker leaves the pool "default" to other processes.
 	NoWorker bool
 	// Sync is how often the embedded server syncs to disk; 0: at every write.
@@ -178,6 +184,7 @@ func (b *Broker) Connect(ctx context.Context, opt bus.Options) (*nats.Conn, erro
 		return b.server.Connect(ctx, opt)
 	}
 	opt.URL, opt.Creds, opt.TLS = b.opt.NATS, b.opt.Creds, b.opt.TLS
+	opt.Role = string(access.Broker)
 	return bus.Connect(ctx, opt)
 }
 
@@ -225,6 +232,7 @@ func (b *Broker) startBus(ctx context.Context) error {
 	}
 	srv, err := embedded.Start(ctx, embedded.Options{
 		Dir: b.opt.Data, Listen: b.opt.Listen, TLS: b.opt.TLS, Cluster: cluster, Leaf: b.leaf(), SyncInterval: b.opt.Sync, Logger: b.log,
+		Auth: b.realm(), Tenant: b.opt.Tenant,
 	})
 	if err != nil {
 		return err
@@ -232,6 +240,14 @@ func (b *Broker) startBus(ctx context.Context) error {
 	b.server = srv
 	b.stack.Push("embedded server", srv.Close)
 	return b.joinCluster(ctx)
+}
+
+// realm is the folder that says who may use the embedded server; empty: everybody.
+func (b *Broker) realm() string {
+	if dir := creds.Folder(b.opt.Data); realm.Exists(dir) {
+		return dir
+	}
+	return ""
 }
 
 // connect makes two connections: large events on one must not delay beats on
@@ -345,7 +361,7 @@ func (b *Broker) watchDisconnects(ctx context.Context) error {
 		return err
 	}
 	b.stack.Push("system connection", func(context.Context) error { sys.Close(); return nil })
-	return embedded.WatchDisconnects(ctx, sys, func(client string) {
+	return b.server.WatchDisconnects(ctx, sys, func(client string) {
 		if worker, ok := strings.CutPrefix(client, workers.ConnectionPrefix); ok {
 			b.agg.Gone(worker)
 		}

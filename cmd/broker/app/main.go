@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/cmd/broker/creds"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -46,7 +47,7 @@ func root() *cobra.Command {
 		serveFlags(c, opt)
 	}
 	cmd.AddCommand(sub, checkCommand(), applyCommand(), configCommand(), statusCommand(),
-		injectCommand(), pendingCommand(), withdrawCommand(), answerCommand(), roundCommand(), freezeCommand(), thawCommand(), feedCommand(), versionCommand())
+		injectCommand(), pendingCommand(), withdrawCommand(), answerCommand(), roundCommand(), freezeCommand(), thawCommand(), feedCommand(), creds.Command(DefaultData()), versionCommand())
 	return cmd
 }
 
@@ -64,6 +65,7 @@ func serveFlags(c *cobra.Command, opt *Options) {
 	f.StringVar(&opt.TLS.CA, "tls-ca", "", "PEM file of authorities: who connects must show a certificate of one of them; with --nats, the servers that are trusted")
 	clusterFlags(f, &opt.Cluster, &opt.Leaf)
 	f.IntVar(&opt.Replicas, "replicas", 0, "on how many brokers of the cluster everything is kept: 1, 3 or 5; more are made at once, fewer never; 0: 3 in a cluster of 3 or more, else 1")
+	f.StringVar(&opt.Tenant, "tenant", "", "serve this tenant of those that 'broker creds' made (default: the one called default)")
 	f.BoolVar(&opt.NoWorker, "no-worker", false, "leave the pool \"default\" to hookworkers")
 	f.DurationVar(&opt.Sync, "sync", 0, "how often the embedded server syncs to disk; 0: at every write")
 	opt.Record.flags(c)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -31,6 +32,8 @@ type remote struct {
 	wait time.Duration
 	// slow is called once when an answer takes long; nil: nobody is told.
 	slow func()
+	// refuse ends what is under way when the bus does not permit it; nil: nothing is.
+	refuse atomic.Pointer[context.CancelCauseFunc]
 }
 
 func (r *remote) flags(c *cobra.Command) {
@@ -69,7 +72,41 @@ type about struct{ verb, agent string }
 
 // connect connects to the fabric's NATS. The verb is why, for operators.
 func (r *remote) connect(ctx context.Context, verb string) (*nats.Conn, error) {
-	return bus.Connect(ctx, bus.Options{URL: r.url, Creds: r.creds, TLS: r.tls, Name: "broker-" + verb})
+	return bus.Connect(ctx, bus.Options{URL: r.url, Creds: r.creds, TLS: r.tls, Name: "broker-" + verb, OnDenied: func(err error) {
+		if refuse := r.refuse.Load(); refuse != nil {
+			(*refuse)(&notPermitted{creds: r.creds, err: err})
+		}
+	}})
+}
+
+// heeding is a context that ends when the bus does not permit what is done in it: it
+// would not be answered.
+func (r *remote) heeding(ctx context.Context) (context.Context, func()) {
+	ctx, refuse := context.WithCancelCause(ctx)
+	r.refuse.Store(&refuse)
+	return ctx, func() {
+		r.refuse.Store(nil)
+		refuse(nil)
+	}
+}
+
+// A notPermitted is what the bus does not let these credentials do.
+type notPermitted struct {
+	creds string
+	err   error
+}
+
+func (e *notPermitted) Error() string {
+	return fmt.Sprintf("the credentials in %s are not for that: %v; an operator's are, which `broker creds add operator NAME` makes", e.creds, e.err)
+}
+func (e *notPermitted) Unwrap() error { return e.err }
+
+// denied is that the bus did not permit what was done in ctx; nil: it was permitted.
+func denied(ctx context.Context) error {
+	if e, ok := errors.AsType[*notPermitted](context.Cause(ctx)); ok {
+		return e
+	}
+	return nil
 }
 
 // askOn is ask on a connection that is there.
@@ -97,8 +134,13 @@ func (r *remote) request(ctx context.Context, nc *nats.Conn, msg *nats.Msg, answ
 		return fmt.Errorf("the request has %d bytes, and the NATS server at %s takes at most %d in one message; raise its max_payload",
 			len(msg.Data), bus.RedactURL(r.url), most)
 	}
+	ctx, heeded := r.heeding(ctx)
+	defer heeded()
 	m, err := r.patiently(func() (*nats.Msg, error) { return nc.RequestMsgWithContext(ctx, msg) })
 	if err != nil {
+		if refused := denied(ctx); refused != nil {
+			return refused
+		}
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}

@@ -71,7 +71,7 @@ func (r *remote) fit(ctx context.Context, nc *nats.Conn, text string) (string, *
 	if len(text) <= maxInline && int64(len(encoded)) <= min(schema.MaxEvent, nc.MaxPayload()-room) {
 		return text, nil, nil
 	}
-	o, err := store(ctx, nc, strings.NewReader(text))
+	o, err := r.store(ctx, nc, strings.NewReader(text))
 	if err != nil {
 		return "", nil, fmt.Errorf("storing the text, which is too long for a message: %w", err)
 	}
@@ -79,7 +79,9 @@ func (r *remote) fit(ctx context.Context, nc *nats.Conn, text string) (string, *
 }
 
 // store puts content into the fabric's object store.
-func store(ctx context.Context, nc *nats.Conn, content io.Reader) (schema.Object, error) {
+func (r *remote) store(ctx context.Context, nc *nats.Conn, content io.Reader) (schema.Object, error) {
+	ctx, heeded := r.heeding(ctx)
+	defer heeded()
 	ctx, cancel := context.WithTimeoutCause(ctx, storeTime, fmt.Errorf("it took longer than %s", storeTime))
 	defer cancel()
 	js, err := jetstream.New(nc)
@@ -87,9 +89,15 @@ func store(ctx context.Context, nc *nats.Conn, content io.Reader) (schema.Object
 		return schema.Object{}, fmt.Errorf("using JetStream: %w", err)
 	}
 	kept, err := objects.OpenExisting(ctx, js, objects.Options{})
+	if refused := denied(ctx); refused != nil {
+		err = refused
+	}
 	if err != nil {
 		return schema.Object{}, err
 	}
 	o, err := kept.Put(ctx, content)
+	if refused := denied(ctx); refused != nil {
+		err = refused
+	}
 	return o, errors.Join(err, kept.Close())
 }

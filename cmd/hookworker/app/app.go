@@ -81,7 +81,7 @@ func run(c *cobra.Command, opt *options) (err error) {
 	})
 	reg.MustRegister(w, connected)
 	nc, err := bus.Connect(c.Context(), bus.Options{
-		URL: opt.nats, Creds: opt.creds, TLS: opt.tls, Name: workers.ConnectionPrefix + w.Name(), Logger: log,
+		URL: opt.nats, Creds: opt.creds, TLS: opt.tls, Role: "worker", Name: workers.ConnectionPrefix + w.Name(), Logger: log,
 		OnLeaving: w.Leave,
 		OnState:   func(up bool) { connected.Set(map[bool]float64{true: 1}[up]) },
 	})

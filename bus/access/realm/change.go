@@ -1,0 +1,218 @@
+package realm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nkeys"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/access"
+)
+
+// Init makes a realm in dir, with the default tenant and no credentials.
+func Init(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(filepath.Join(dir, seedsName), 0o700); err != nil {
+		return fmt.Errorf("the folder %s can not be made: %w", dir, err)
+	}
+	// A folder that was there may be open to others.
+	if err := errors.Join(os.Chmod(dir, 0o700), os.Chmod(filepath.Join(dir, seedsName), 0o700)); err != nil {
+		return fmt.Errorf("the folder %s can not be kept from others: %w", dir, err)
+	}
+	return locked(ctx, dir, func() error {
+		if Exists(dir) {
+			return fmt.Errorf("%s is there already, and whoever has credentials of it would be locked out; `broker creds list` shows them", filepath.Join(dir, fileName))
+		}
+		r := &Realm{dir: dir}
+		if err := r.found(); err != nil {
+			return err
+		}
+		if err := r.addTenant(DefaultTenant, Limits{}); err != nil {
+			return err
+		}
+		return r.write()
+	})
+}
+
+// found makes the operator and the system account.
+func (r *Realm) found() (err error) {
+	if r.Operator.Key, err = r.newKey(nkeys.CreateOperator); err != nil {
+		return err
+	}
+	if r.System.Key, err = r.newKey(nkeys.CreateAccount); err != nil {
+		return err
+	}
+	by, err := r.signer(r.Operator)
+	if err != nil {
+		return err
+	}
+	defer by.Wipe()
+	c := jwt.NewOperatorClaims(r.Operator.Key)
+	c.Name, c.SystemAccount = "hookfabric", r.System.Key
+	if r.Operator.JWT, err = c.Encode(by); err != nil {
+		return fmt.Errorf("signing the operator's claims: %w", err)
+	}
+	system := jwt.NewAccountClaims(r.System.Key)
+	system.Name = "system"
+	return r.signAccount(&r.System, system)
+}
+
+// newKey makes a key, and writes down the private one.
+func (r *Realm) newKey(create func() (nkeys.KeyPair, error)) (string, error) {
+	pair, err := create()
+	if err != nil {
+		return "", fmt.Errorf("making a key: %w", err)
+	}
+	defer pair.Wipe()
+	key, err := pair.PublicKey()
+	if err != nil {
+		return "", err
+	}
+	seed, err := pair.Seed()
+	if err != nil {
+		return "", err
+	}
+	defer clear(seed)
+	return key, WriteFile(seedPath(r.dir, key), seed)
+}
+
+// AddTenant makes a tenant.
+func AddTenant(ctx context.Context, dir, name string, l Limits) error {
+	if _, err := bus.Token(name); err != nil {
+		return err
+	}
+	if l.Connections < 0 || l.Subscriptions < 0 || l.Disk < 0 || l.Memory < 0 {
+		return errors.New("a limit is below nothing; write 0 for no bound but the server's own")
+	}
+	return change(ctx, dir, func(r *Realm) error {
+		if _, err := r.Tenant(name); err == nil {
+			return fmt.Errorf("the tenant %s is there already", name)
+		}
+		return r.addTenant(name, l)
+	})
+}
+
+func (r *Realm) addTenant(name string, l Limits) (err error) {
+	t := Tenant{Name: name, Limits: l}
+	if t.Key, err = r.newKey(nkeys.CreateAccount); err != nil {
+		return err
+	}
+	if err := r.signTenant(&t); err != nil {
+		return err
+	}
+	r.Tenants = append(r.Tenants, t)
+	return nil
+}
+
+// An Issue is what credentials to make.
+type Issue struct {
+	// Name is what they are called; it is an agent's id if they are an agent's.
+	Name string
+	// Tenant is whose they are; empty: the default one's.
+	Tenant string
+	Grant  access.Grant
+	// For is how long they are good; 0: for ever.
+	For time.Duration
+}
+
+// Add makes credentials and has keep put them where they belong. Where that fails
+// they are revoked, as somebody may have seen them.
+func Add(ctx context.Context, dir string, i Issue, keep func(creds []byte) error) (User, error) {
+	if i.Tenant == "" {
+		i.Tenant = DefaultTenant
+	}
+	if _, err := bus.Token(i.Name); err != nil {
+		return User{}, err
+	}
+	if err := i.Grant.Check(); err != nil {
+		return User{}, err
+	}
+	if i.For < 0 {
+		return User{}, fmt.Errorf("they would have expired %s ago; write a longer --ttl", -i.For)
+	}
+	var made *signed
+	u := User{Name: i.Name, Role: i.Grant.Role, Tenant: i.Tenant, Agents: i.Grant.Agents, Pools: i.Grant.Pools}
+	err := change(ctx, dir, func(r *Realm) (err error) {
+		made, err = r.add(&u, i.For)
+		return err
+	})
+	if err != nil {
+		return User{}, err
+	}
+	creds, err := jwt.FormatUserConfig(made.token, made.seed)
+	if err == nil {
+		err = keep(creds)
+	}
+	clear(creds)
+	clear(made.seed)
+	if err != nil {
+		_, rerr := Revoke(ctx, dir, u.Tenant, u.Name)
+		return User{}, errors.Join(err, rerr)
+	}
+	return u, nil
+}
+
+// add signs a user and takes him down.
+func (r *Realm) add(u *User, good time.Duration) (*signed, error) {
+	t, err := r.Tenant(u.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC().Truncate(time.Second) // as claims say it
+	if before := r.user(u.Tenant, u.Name); before != nil && !before.Ended(now) {
+		return nil, fmt.Errorf("%s has credentials already, as %s; choose another name, or take those away with `broker creds revoke %s`", u.Name, before.Role, u.Name)
+	}
+	u.Issued = now
+	if good > 0 {
+		u.Expires = now.Add(good)
+	}
+	made, err := r.sign(t.Identity, u.Name, u.Grant(), u.Expires)
+	if err != nil {
+		return nil, err
+	}
+	u.Key = made.key
+	r.Users = append([]User{*u}, r.Users...) // before the one of the same name that ended
+	r.tidy(now)
+	return made, nil
+}
+
+// rememberFor is how long it is listed that credentials expired.
+const rememberFor = 30 * 24 * time.Hour
+
+// tidy forgets what nobody needs to know any more: credentials that expired long ago,
+// revoked or not, let nobody in.
+func (r *Realm) tidy(now time.Time) {
+	r.Users = slices.DeleteFunc(r.Users, func(u User) bool {
+		return !u.Expires.IsZero() && now.Sub(u.Expires) > rememberFor
+	})
+}
+
+// Revoke takes credentials away. A server that follows the folder closes their
+// connections.
+func Revoke(ctx context.Context, dir, tenant, name string) (u User, err error) {
+	if tenant == "" {
+		tenant = DefaultTenant
+	}
+	err = change(ctx, dir, func(r *Realm) error {
+		t, err := r.Tenant(tenant)
+		if err != nil {
+			return err
+		}
+		found := r.user(tenant, name)
+		if found == nil {
+			return fmt.Errorf("%w: nobody called %.64q has credentials of the tenant %s; `broker creds list` shows who has", ErrNotFound, name, tenant)
+		}
+		if found.Revoked.IsZero() {
+			found.Revoked = time.Now().UTC().Truncate(time.Second)
+		}
+		u = *found
+		return r.signTenant(t)
+	})
+	return u, err
+}

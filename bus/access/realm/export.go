@@ -1,0 +1,42 @@
+package realm
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// ServerConfig is the part of a nats-server's configuration by which it asks who
+// everybody is, and takes the credentials of this realm. There is nothing secret
+// in it. Such a server does not follow the folder: when a tenant was added or
+// credentials were revoked, it needs the new part and a reload.
+func (r *Realm) ServerConfig() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Written by 'broker creds export': who may use the fabric. Include it in the configuration of
+# every nats-server of the deployment, and write it anew and reload them (nats-server --signal
+# reload) when a tenant was added or credentials were revoked.
+operator: %s
+system_account: %s
+max_payload: %d
+jetstream: {}
+resolver: MEMORY
+resolver_preload: {
+  # system
+  %s: %s
+`, r.Operator.JWT, r.System.Key, schema.MaxPayload, r.System.Key, r.System.JWT)
+	for i := range r.Tenants {
+		t := &r.Tenants[i]
+		fmt.Fprintf(&b, "  # tenant %s\n  %s: %s\n", strings.ToValidUTF8(strings.Map(onOneLine, t.Name), "?"), t.Key, t.JWT)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// onOneLine keeps a name in its comment.
+func onOneLine(c rune) rune {
+	if c < ' ' || c == 0x7f {
+		return '?'
+	}
+	return c
+}

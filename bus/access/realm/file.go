@@ -1,0 +1,110 @@
+package realm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// lockTime is how long another change may take, lockAgain how often it is looked.
+	lockTime  = 10 * time.Second
+	lockAgain = 20 * time.Millisecond
+)
+
+// locked does something while nobody else changes the folder.
+func locked(ctx context.Context, dir string, do func() error) (err error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("the folder %s can not be changed: %w", dir, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }() // which lets go of the lock
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	again := time.NewTicker(lockAgain)
+	defer again.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return do()
+		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+			return fmt.Errorf("the folder %s can not be locked: %w; put it on a local disk", dir, err)
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the folder %s is being changed by another process: %w; try again", dir, context.Cause(ctx))
+		}
+	}
+}
+
+// change reads the realm, changes it and writes it, while nobody else does.
+func change(ctx context.Context, dir string, do func(*Realm) error) error {
+	if _, err := Read(dir); err != nil {
+		return err // before a lock's file is made where there is nothing
+	}
+	return locked(ctx, dir, func() error {
+		r, err := Read(dir)
+		if err == nil {
+			err = do(r)
+		}
+		if err != nil {
+			return err
+		}
+		return r.write()
+	})
+}
+
+// write puts the realm into the place of the one before, if it is sound.
+func (r *Realm) write() error {
+	if err := r.sound(); err != nil {
+		return err
+	}
+	data, err := schema.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return WriteFile(filepath.Join(r.dir, fileName), append(data, '\n'))
+}
+
+// WriteFile writes a file that only its owner may read, whole or not at all, in
+// the place of the one that was there.
+func WriteFile(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
+	if err != nil {
+		return fmt.Errorf("%s can not be written: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+			err = fmt.Errorf("%s can not be written: %w", path, err)
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir has the names in a folder on disk, too.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

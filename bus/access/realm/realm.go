@@ -1,0 +1,233 @@
+package realm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nkeys"
+
+	"github.com/hookfabric/hookfabric/bus/access"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// DefaultTenant is the tenant that is always there.
+const DefaultTenant = "default"
+
+// The files of the folder.
+const (
+	fileName  = "realm.json"
+	seedsName = "seeds"
+	lockName  = "lock"
+)
+
+// maxFile bounds the realm's file.
+const maxFile = 64 << 20
+
+// Errors that callers tell apart.
+var (
+	// ErrNone: there is no realm in the folder.
+	ErrNone = errors.New("nobody has to say who they are here")
+	// ErrNotFound: there is no such name.
+	ErrNotFound = errors.New("there is no such name")
+)
+
+// An Identity is a key and what its owner, or the one above him, says of it.
+type Identity struct {
+	// Key is the public key.
+	Key string `json:"key"`
+	// JWT are the signed claims.
+	JWT string `json:"jwt"`
+}
+
+// A Tenant is a NATS account.
+type Tenant struct {
+	Identity
+	Name   string `json:"name"`
+	Limits Limits `json:"limits"`
+}
+
+// Limits bound what a tenant takes of a server. Zero means no bound but the
+// server's own.
+type Limits struct {
+	// Connections and Subscriptions are at a time.
+	Connections   int64 `json:"connections,omitzero"`
+	Subscriptions int64 `json:"subscriptions,omitzero"`
+	// Disk and Memory are what its streams may take, in bytes.
+	Disk   int64 `json:"disk,omitzero"`
+	Memory int64 `json:"memory,omitzero"`
+}
+
+// A User is who got credentials.
+type User struct {
+	Name   string      `json:"name"`
+	Role   access.Role `json:"role"`
+	Tenant string      `json:"tenant"`
+	// Key is the public key.
+	Key    string   `json:"key"`
+	Agents []string `json:"agents,omitzero"`
+	Pools  []string `json:"pools,omitzero"`
+	// Issued is when, Expires until when, and Revoked since when not any more; zero:
+	// for ever, and not at all.
+	Issued  time.Time `json:"issued"`
+	Expires time.Time `json:"expires,omitzero"`
+	Revoked time.Time `json:"revoked,omitzero"`
+}
+
+// Grant is what the user's credentials are for.
+func (u *User) Grant() access.Grant {
+	return access.Grant{Role: u.Role, Agents: u.Agents, Pools: u.Pools}
+}
+
+// Ended reports whether the credentials are good for nothing any more.
+func (u *User) Ended(now time.Time) bool {
+	return !u.Revoked.IsZero() || !u.Expires.IsZero() && !now.Before(u.Expires)
+}
+
+// A Realm is what a folder held when it was read. It does not change: what changes
+// something returns nothing of it, and whoever wants to see that reads again.
+type Realm struct {
+	Operator Identity `json:"operator"`
+	// System is the account in which servers tell of their clients.
+	System  Identity `json:"system"`
+	Tenants []Tenant `json:"tenants"`
+	Users   []User   `json:"users"`
+
+	dir string
+}
+
+// Exists reports whether there is a realm in dir, be it readable or not: who can
+// not read it must not take it for none.
+func Exists(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, fileName))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Read reads the realm in dir, or [ErrNone].
+func Read(dir string) (*Realm, error) {
+	path := filepath.Join(dir, fileName)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: there is no %s; begin with `broker creds init`", ErrNone, path)
+	}
+	if err == nil && info.Size() > maxFile {
+		err = fmt.Errorf("it has %d bytes", info.Size())
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	r := &Realm{dir: dir}
+	if err == nil {
+		err = schema.Unmarshal(data, r)
+	}
+	if err == nil {
+		err = r.sound()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s can not be used: %w; put back a copy of the folder %s, or begin anew with another data directory", path, err, dir)
+	}
+	return r, nil
+}
+
+// sound checks all claims: that they are signed by whom they should be.
+func (r *Realm) sound() error {
+	op, err := jwt.DecodeOperatorClaims(r.Operator.JWT)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the operator's claims: %w", err)
+	case op.Subject != r.Operator.Key || op.Issuer != op.Subject || op.SystemAccount != r.System.Key:
+		return errors.New("the operator's claims are another's")
+	}
+	if err := r.accountSound(&r.System); err != nil {
+		return fmt.Errorf("the system account: %w", err)
+	}
+	for i := range r.Tenants {
+		if err := r.accountSound(&r.Tenants[i].Identity); err != nil {
+			return fmt.Errorf("the tenant %s: %w", r.Tenants[i].Name, err)
+		}
+	}
+	if _, err := r.Tenant(DefaultTenant); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (r *Realm) accountSound(id *Identity) error {
+	c, err := jwt.DecodeAccountClaims(id.JWT)
+	if err == nil && (c.Subject != id.Key || c.Issuer != r.Operator.Key) {
+		err = errors.New("its claims are another's")
+	}
+	return err
+}
+
+// Tenant finds a tenant; empty is the default one.
+func (r *Realm) Tenant(name string) (*Tenant, error) {
+	if name == "" {
+		name = DefaultTenant
+	}
+	i := slices.IndexFunc(r.Tenants, func(t Tenant) bool { return t.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: the tenant %.64q; `broker creds tenant add %s` makes it", ErrNotFound, name, name)
+	}
+	return &r.Tenants[i], nil
+}
+
+// user finds the last credentials that were issued for a name.
+func (r *Realm) user(tenant, name string) *User {
+	i := slices.IndexFunc(r.Users, func(u User) bool { return u.Tenant == tenant && u.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.Users[i]
+}
+
+// signer is the private key of an identity.
+func (r *Realm) signer(id Identity) (nkeys.KeyPair, error) {
+	path := seedPath(r.dir, id.Key)
+	seed, err := os.ReadFile(path)
+	var pair nkeys.KeyPair
+	if err == nil {
+		pair, err = nkeys.FromSeed(seed)
+		clear(seed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the private key %s can not be used: %w", path, err)
+	}
+	if key, err := pair.PublicKey(); err != nil || key != id.Key {
+		return nil, fmt.Errorf("the private key %s is another's", path)
+	}
+	return pair, nil
+}
+
+func seedPath(dir, key string) string { return filepath.Join(dir, seedsName, key+".seed") }
+
+// A Credential is a user that lives as long as the process that made it.
+type Credential struct{ JWT, Seed string }
+
+// Internal makes credentials for the server's own process: everything in the
+// tenant, or with system, in the system account. They are written nowhere.
+func (r *Realm) Internal(tenant, name string, system bool) (Credential, error) {
+	account := r.System
+	if !system {
+		t, err := r.Tenant(tenant)
+		if err != nil {
+			return Credential{}, err
+		}
+		account = t.Identity
+	}
+	made, err := r.sign(account, name, access.Grant{Role: access.Broker}, time.Time{})
+	if err != nil {
+		return Credential{}, err
+	}
+	return Credential{JWT: made.token, Seed: string(made.seed)}, nil
+}
+
+// Stat tells of the file of the realm in dir: when that is another one, the realm
+// has changed.
+func Stat(dir string) (fs.FileInfo, error) { return os.Stat(filepath.Join(dir, fileName)) }

@@ -1,0 +1,332 @@
+package embedded_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/access"
+	"github.com/hookfabric/hookfabric/bus/access/realm"
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+)
+
+// newRealm makes a realm in a folder of its own.
+func newRealm(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "auth")
+	if err := realm.Init(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// credentials makes some, in a file.
+func credentials(t *testing.T, dir string, i realm.Issue) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), i.Name+".creds")
+	if _, err := realm.Add(t.Context(), dir, i, func(creds []byte) error { return os.WriteFile(file, creds, 0o600) }); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func operator(name, tenant string) realm.Issue {
+	return realm.Issue{Name: name, Tenant: tenant, Grant: access.Grant{Role: access.Broker}}
+}
+
+// within is a context in which everything that is waited for comes, if it does.
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestWhoDoesNotSayWhoTheyAreIsRefused(t *testing.T) {
+	dir := newRealm(t)
+	s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0", Auth: dir})
+	other := credentials(t, newRealm(t), operator("other", ""))
+	junk := filepath.Join(t.TempDir(), "junk")
+	if err := os.WriteFile(junk, []byte("junk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		o    bus.Options
+		want string
+	}{
+		"nobody":                   {bus.Options{}, "this fabric asks who you are; make a file with `broker creds add operator NAME` and name it with --creds or HOOKFABRIC_CREDS"},
+		"nobody, for a worker":     {bus.Options{Role: "worker"}, "`broker creds add worker NAME`"},
+		"the system's usual user":  {bus.Options{User: "system", Password: "guess"}, "asks who you are"},
+		"another fabric's":         {bus.Options{Creds: other}, "revoked, or are of another fabric"},
+		"a file that is not there": {bus.Options{Creds: junk + "2"}, "can not be read"},
+		"a file that is none":      {bus.Options{Creds: junk}, "holds no credentials of a user"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.o.URL = s.ClientURL()
+			nc, err := bus.Connect(within(t), c.o)
+			if err == nil {
+				nc.Close()
+			}
+			wantError(t, err, c.want)
+		})
+	}
+	nc, err := bus.Connect(within(t), bus.Options{URL: s.ClientURL(), Creds: credentials(t, dir, operator("b", ""))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+}
+
+// TestRevokedCredentialsEnd on a server that runs, also of who is connected by them.
+func TestRevokedCredentialsEnd(t *testing.T) {
+	dir := newRealm(t)
+	s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0", Auth: dir})
+	file := credentials(t, dir, operator("b", "")) // made after the start, and good at once
+	lost := make(chan bool, 10)
+	o := bus.Options{URL: s.ClientURL(), Creds: file, OnState: func(up bool) {
+		if !up {
+			lost <- true
+		}
+	}}
+	nc, err := bus.Connect(within(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	stays, err := bus.Connect(within(t), bus.Options{URL: s.ClientURL(), Creds: credentials(t, dir, operator("c", ""))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stays.Close()
+	if _, err := realm.Revoke(t.Context(), dir, "", "b"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lost:
+	case <-within(t).Done():
+		t.Fatal("it is connected although it was revoked")
+	}
+	o.OnState = nil
+	_, err = bus.Connect(within(t), o)
+	wantError(t, err, "revoked, or are of another fabric")
+	if err := stays.FlushWithContext(within(t)); err != nil || stays.Stats().Reconnects > 0 {
+		t.Errorf("somebody else was cut off, too: %v", err)
+	}
+	// The name may have others, and after a restart the old ones are as little worth.
+	nc2, err := bus.Connect(within(t), bus.Options{URL: s.ClientURL(), Creds: credentials(t, dir, operator("b", ""))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc2.Close()
+	again := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0", Auth: dir})
+	o.URL = again.ClientURL()
+	_, err = bus.Connect(within(t), o)
+	wantError(t, err, "revoked, or are of another fabric")
+}
+
+func TestExpiredCredentialsEnd(t *testing.T) {
+	dir := newRealm(t)
+	s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0", Auth: dir})
+	i := operator("short", "")
+	i.For = 2 * time.Second // as claims say it in seconds
+	lost := make(chan bool, 10)
+	o := bus.Options{URL: s.ClientURL(), Creds: credentials(t, dir, i), OnState: func(up bool) {
+		if !up {
+			lost <- true
+		}
+	}}
+	nc, err := bus.Connect(within(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	select {
+	case <-lost:
+	case <-within(t).Done():
+		t.Fatal("it is connected although it has expired")
+	}
+	for ctx := within(t); ; { // claims say it in seconds, the last of which is still good
+		again, err := bus.Connect(ctx, bus.Options{URL: o.URL, Creds: o.Creds})
+		if err != nil {
+			wantError(t, err, "expired at")
+			return
+		}
+		again.Close()
+	}
+}
+
+// TestTenantsSeeNothingOfEachOther, and a tenant that is made while the server runs is there.
+func TestTenantsSeeNothingOfEachOther(t *testing.T) {
+	dir := newRealm(t)
+	s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0", Auth: dir})
+	if err := realm.AddTenant(t.Context(), dir, "blue", realm.Limits{Connections: 2, Disk: 64 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	var red, blue *nats.Conn
+	file := credentials(t, dir, operator("b", "blue"))
+	for blue == nil { // the server looks twice a second
+		var err error
+		if blue, err = bus.Connect(within(t), bus.Options{URL: s.ClientURL(), Creds: file}); err != nil && !errors.Is(err, bus.ErrRefused) {
+			t.Fatal(err)
+		}
+	}
+	defer blue.Close()
+	red, err := s.Connect(within(t), bus.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer red.Close()
+	heard, err := blue.SubscribeSync(">")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for nc, bucket := range map[*nats.Conn]string{red: "of-red", blue: "of-blue"} {
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.CreateKeyValue(within(t), jetstream.KeyValueConfig{Bucket: bucket, MaxBytes: 1 << 20}); err != nil {
+			t.Fatal(err)
+		}
+		for name := range js.KeyValueStoreNames(within(t)).Name() {
+			if name != bucket {
+				t.Errorf("whoever made %s sees %s", bucket, name)
+			}
+		}
+	}
+	if s.Interest("anything") {
+		t.Error("the server takes another tenant's interest for its own's")
+	}
+	if err := errors.Join(red.Publish("hook.v1.event.a.PreToolUse", []byte("secret")), red.FlushWithContext(within(t)), blue.FlushWithContext(within(t))); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		n, _, err := heard.Pending()
+		if err != nil || n == 0 {
+			break
+		}
+		if m, err := heard.NextMsgWithContext(within(t)); err == nil && string(m.Data) == "secret" {
+			t.Error("a tenant hears another one")
+		}
+	}
+	js, err := jetstream.New(blue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateKeyValue(within(t), jetstream.KeyValueConfig{Bucket: "large", MaxBytes: 128 << 20}); err == nil {
+		t.Error("a tenant stores more than it may")
+	}
+	second, err := bus.Connect(within(t), bus.Options{URL: s.ClientURL(), Creds: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if _, err := bus.Connect(within(t), bus.Options{URL: s.ClientURL(), Creds: file}); err == nil {
+		t.Error("a tenant has more connections than it may")
+	}
+}
+
+// TestWhatWasThereBelongsToTheTenant when a fabric begins to ask who everybody is.
+func TestWhatWasThereBelongsToTheTenant(t *testing.T) {
+	data, dir := t.TempDir(), newRealm(t)
+	before, err := embedded.Start(t.Context(), embedded.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, before)
+	if err := before.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s, err := embedded.Start(t.Context(), embedded.Options{Dir: data, Auth: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		js, err := jetstream.New(bustest.Connect(t, s, "reader"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kv, err := js.KeyValue(within(t), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := kv.Get(within(t), "k"); err != nil || string(e.Value()) != "v" {
+			t.Errorf("%v, %v", e, err)
+		}
+		if err := s.Mend(); err != nil {
+			t.Error(err)
+		}
+		if e, err := kv.Get(within(t), "k"); err != nil || string(e.Value()) != "v" {
+			t.Errorf("after JetStream was started again: %v, %v", e, err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestOnlyWorkersAreMissed: a name alone takes no worker down.
+func TestOnlyWorkersAreMissed(t *testing.T) {
+	dir := newRealm(t)
+	if err := realm.AddTenant(t.Context(), dir, "blue", realm.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	s := bustest.StartWith(t, embedded.Options{Auth: dir})
+	sys, err := s.ConnectSystem(within(t), bus.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Close()
+	gone := make(chan string, 10)
+	if err := s.WatchDisconnects(t.Context(), sys, func(name string) { gone <- name }); err != nil {
+		t.Fatal(err)
+	}
+	worker := realm.Issue{Grant: access.Grant{Role: access.Worker, Pools: []string{"p"}}}
+	for _, c := range []struct {
+		called string
+		issue  realm.Issue
+	}{
+		{"worker:liar", realm.Issue{Name: "a", Grant: access.Grant{Role: access.Agent, Agents: []string{"a"}}}},
+		{"worker:foreign", realm.Issue{Name: "w", Tenant: "blue", Grant: worker.Grant}},
+		{"worker:real", realm.Issue{Name: "w", Grant: worker.Grant}},
+	} {
+		nc, err := bus.Connect(within(t), bus.Options{InProcess: s, Name: c.called, Creds: credentials(t, dir, c.issue)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+	}
+	if name := <-gone; name != "worker:real" {
+		t.Errorf("%s is gone", name)
+	}
+}
+
+func TestStartsThatCanNotAsk(t *testing.T) {
+	junk := newRealm(t)
+	if err := os.WriteFile(filepath.Join(junk, "realm.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		o    embedded.Options
+		want string
+	}{
+		"a tenant that is not there": {embedded.Options{Auth: newRealm(t), Tenant: "blue"}, "`broker creds tenant add blue` makes it"},
+		"a tenant of nobody":         {embedded.Options{Tenant: "blue"}, "`broker creds init`"},
+		"a realm that is none":       {embedded.Options{Auth: junk}, "can not be used"},
+		"other machines without TLS": {embedded.Options{Auth: newRealm(t), Listen: "0.0.0.0:4222"}, "--tls-cert and --tls-key"},
+		"no realm":                   {embedded.Options{Auth: t.TempDir()}, "begin with `broker creds init`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.o.Dir = t.TempDir()
+			_, err := embedded.Start(t.Context(), c.o)
+			wantError(t, err, c.want)
+		})
+	}
+}

@@ -1,0 +1,3 @@
+// Package creds is `broker creds`: who may use a fabric. It changes the realm
+// beside a broker's data (bus/access/realm), which a running broker follows.
+package creds
