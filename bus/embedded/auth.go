@@ -89,6 +89,9 @@ func (a *auth) demand(opts *server.Options) {
 	for _, r := range opts.LeafNode.Remotes {
 		r.LocalAccount = a.tenant.Key
 	}
+	if opts.JsAccDefaultDomain != nil {
+		opts.JsAccDefaultDomain[a.tenant.Key] = ""
+	}
 }
 
 // globalStreams is where a server keeps the streams of those who have no account.
