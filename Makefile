@@ -26,7 +26,7 @@ race: ## run all tests under the race detector (needs a C compiler)
 	$(GO) test -race ./...
 
 fuzz: ## fuzz every target for FUZZTIME (60s)
-	@$(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ {t[++n] = $$1} /^ok/ {for (i = 1; i <= n; i++) print $$2, t[i]; n = 0}' | \
+	@grep -rlE --include='*_test.go' '^func Fuzz[A-Z]' . | xargs -n1 dirname | sort -u | xargs $(GO) test -list '^Fuzz' | awk '/^Fuzz/ {t[++n] = $$1} /^ok/ {for (i = 1; i <= n; i++) print $$2, t[i]; n = 0}' | \
 	while read -r package target; do \
 		echo "$$target in $$package"; \
 		$(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$package" || exit 1; \
@@ -67,7 +67,7 @@ verify: ## all that must hold before a change is taken
 	.ci/run
 
 full: verify ## verify, and what takes longer or needs root
-	$(GO) test -race -count=$(COUNT) ./bus/... ./workers/...
+	$(GO) test -race -count=$(COUNT) -timeout=60m ./bus/... ./workers/...
 	HOOKFABRIC_LONG=1 $(GO) test -count=1 -timeout=60m ./...
 	$(MAKE) fuzz
 	$(GO) run ./loadtest bench
