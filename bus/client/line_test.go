@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +16,11 @@ import (
 func TestALateAnswerIsForNoOtherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
+		var mu sync.Mutex // guards late: the two subscriptions have goroutines of their own
 		var late []*question
 		f.serve(func(q *question) {
+			mu.Lock()
+			defer mu.Unlock()
 			switch n := len(f.questions()); {
 			case n <= 4:
 				late = append(late, q) // two calls that nobody answers
