@@ -106,7 +106,9 @@ func TestTheFeedGoesOnWhenItsBrokerIsBack(t *testing.T) {
 	for range 2 {
 		more := asks(t, c, 5, "Edit")
 		want = append(want, more...)
-		feed.mustSay(t, 0, more[4])
+		for _, id := range more {
+			feed.mustSay(t, 0, id)
+		}
 		b.must(t, syscall.SIGKILL)
 		if _, err := b.wait(); err != nil {
 			t.Fatal(err)
