@@ -34,6 +34,7 @@ func understands(t testing.TB, where string, words []string) {
 	args := append(slices.Clone(words[1:]), "--help")
 	if code := run(t.Context(), args, strings.NewReader(""), &out, &stderr); code != 0 {
 		t.Errorf("%s: %s: %s", where, strings.Join(words, " "), stderr.String())
+		return
 	}
 	if sub := words[min(1, len(words)-1)]; filepath.Base(words[0]) == "broker" && len(words) > 1 && sub[0] != '-' && !strings.Contains(out.String(), "broker "+sub) {
 		t.Errorf("%s: broker has no command %q", where, sub)
