@@ -192,14 +192,17 @@ func (a *auth) look(s *server.Server) error {
 // take has the server know what is said of a tenant now. It closes the connections
 // of those whose credentials are revoked.
 func (a *auth) take(s *server.Server, t *realm.Tenant) error {
-	if before, err := a.known.Tenant(t.Name); err == nil && before.JWT == t.JWT {
+	before, unknown := a.known.Tenant(t.Name)
+	if unknown == nil && before.JWT == t.JWT {
 		return nil
 	}
 	claims, err := jwt.DecodeAccountClaims(t.JWT)
 	if err != nil {
 		return err
 	}
-	if err := a.resolver.Store(t.Key, t.JWT); err != nil {
+	if err := a.resolver.Store(t.Key, t.JWT); err != nil || unknown != nil {
+		// Its first client has the server fetch it. To do that here as well could be at the
+		// same moment, and two that make one account's store get in each other's way.
 		return err
 	}
 	account, err := s.LookupAccount(t.Key)
