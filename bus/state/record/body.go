@@ -45,7 +45,7 @@ func (b *body) member(name string) *jsontext.Value {
 
 // scan reads the members of an event, without making anything of them.
 func scan(data []byte) (b body) {
-	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
 		return b
 	}
