@@ -28,7 +28,9 @@ const unsorted = 1 << 15
 const maxRoutes = 4096
 
 // caller asks workers over the bus. It keeps one inbox for all calls, because
-// the connection's own request would drop an answer that comes late unseen.
+// the connection's own request would drop an answer that comes late unseen. No two
+// calls have the same reply subject: a worker of somebody else's making may answer
+// twice, and what it says the second time must not be taken for another one's answer.
 type caller struct {
 	out   *bus.Outlet
 	inbox string // with a trailing dot
@@ -37,23 +39,14 @@ type caller struct {
 	late  func(b *schema.Batch)
 	// replies are what came and was not sorted yet.
 	replies chan *nats.Msg
-	// envelopes and lines are used again: those of calls that have ended.
+	// envelopes and answers are used again: those of calls that have ended.
 	envelopes bus.Envelopes
-	lines     sync.Pool // of *line
+	answers   sync.Pool // of chan *nats.Msg, empty and with room for one
 
 	mu        sync.Mutex
-	routes    map[route]string         // subjects, made once
-	waiting   map[string]*line         // by the token
-	forgotten map[string]*schema.Batch // calls that were given up; bounded
-}
-
-// A line is where the answer to one call comes in. There is one answer at most: a call
-// that got it leaves its line to another one, to whose subject servers know their way
-// already. On any other line an answer may come late, so that it is not used again.
-type line struct {
-	reply  string // its subject, which ends with the token
-	token  string
-	answer chan *nats.Msg // has room for one
+	routes    map[route]string          // subjects, made once
+	waiting   map[string]chan *nats.Msg // by the last token of the reply subject
+	forgotten map[string]*schema.Batch  // calls that were given up; bounded
 }
 
 var _ dispatch.Caller = (*caller)(nil)
@@ -61,7 +54,7 @@ var _ dispatch.Caller = (*caller)(nil)
 func newCaller(nc *nats.Conn, late func(*schema.Batch)) (*caller, error) {
 	c := &caller{
 		out: bus.NewOutlet(nc), inbox: nc.NewInbox() + ".", late: late, replies: make(chan *nats.Msg, unsorted),
-		routes: make(map[route]string), waiting: make(map[string]*line), forgotten: make(map[string]*schema.Batch),
+		routes: make(map[route]string), waiting: make(map[string]chan *nats.Msg), forgotten: make(map[string]*schema.Batch),
 	}
 	sub, err := nc.ChanSubscribe(c.inbox+"*", c.replies)
 	if err != nil {
@@ -73,51 +66,40 @@ func newCaller(nc *nats.Conn, late func(*schema.Batch)) (*caller, error) {
 
 // Call sends b to a worker, or to whoever serves the pool, and waits.
 func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch) (schema.BatchReply, error) {
-	l := c.line()
+	reply := c.inbox + strconv.FormatUint(c.next.Add(1), 36)
+	token := reply[len(c.inbox):]
+	answer, ok := c.answers.Get().(chan *nats.Msg)
+	if !ok {
+		answer = make(chan *nats.Msg, 1)
+	}
+	defer c.answers.Put(answer) // nobody has it any more, whatever came of the call
 	c.mu.Lock()
 	subject, err := c.subject(route{pool, worker})
 	if err == nil {
-		c.waiting[l.token] = l
+		c.waiting[token] = answer
 	}
 	c.mu.Unlock()
 	if err != nil {
 		return schema.BatchReply{}, err
 	}
-	if err := c.publish(subject, l.reply, b); err != nil {
-		c.forget(l, nil)
+	if err := c.publish(subject, reply, b); err != nil {
+		if !c.forget(token, nil) {
+			<-answer // nobody can have answered; the next call must not find it
+		}
 		return schema.BatchReply{}, fmt.Errorf("sending the batch: %w", err)
 	}
-	m, err := c.wait(ctx, l, b)
-	if err != nil {
-		return schema.BatchReply{}, err
-	}
-	c.lines.Put(l)
-	return decodeReply(m)
-}
-
-// line is one that nobody else uses.
-func (c *caller) line() *line {
-	if l, ok := c.lines.Get().(*line); ok {
-		return l
-	}
-	token := strconv.FormatUint(c.next.Add(1), 36)
-	return &line{reply: c.inbox + token, token: token, answer: make(chan *nats.Msg, 1)}
-}
-
-// wait waits for the answer, and for those of others meanwhile.
-func (c *caller) wait(ctx context.Context, l *line, b *schema.Batch) (*nats.Msg, error) {
 	for {
 		select {
-		case m := <-l.answer:
-			return m, nil
+		case m := <-answer:
+			return decodeReply(m)
 		case m := <-c.replies:
 			c.reply(m)
 		case <-ctx.Done():
 			c.sort() // an answer that is here counts before any reason to stop waiting
-			if !c.forget(l, b) {
-				return <-l.answer, nil
+			if !c.forget(token, b) {
+				return decodeReply(<-answer)
 			}
-			return nil, context.Cause(ctx)
+			return schema.BatchReply{}, context.Cause(ctx)
 		}
 	}
 }
@@ -184,20 +166,20 @@ func (c *caller) dropRoutes(worker string) {
 
 // forget ends a call without an answer, and reports whether there is none: one
 // may just be on its way to the call. b is remembered to count a late one.
-func (c *caller) forget(l *line, b *schema.Batch) bool {
+func (c *caller) forget(token string, b *schema.Batch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waiting[l.token] == nil {
+	if c.waiting[token] == nil {
 		return false
 	}
-	delete(c.waiting, l.token)
+	delete(c.waiting, token)
 	if b == nil {
 		return true
 	}
 	if len(c.forgotten) >= maxForgotten {
 		clear(c.forgotten)
 	}
-	c.forgotten[l.token] = &schema.Batch{Version: b.Version, Hooks: b.Hooks} // not its body, which may be large
+	c.forgotten[token] = &schema.Batch{Version: b.Version, Hooks: b.Hooks} // not its body, which may be large
 	return true
 }
 
@@ -208,14 +190,14 @@ func (c *caller) forget(l *line, b *schema.Batch) bool {
 func (c *caller) reply(m *nats.Msg) {
 	token := strings.TrimPrefix(m.Subject, c.inbox)
 	c.mu.Lock()
-	l := c.waiting[token]
+	answer, ok := c.waiting[token]
 	delete(c.waiting, token)
 	given := c.forgotten[token]
 	delete(c.forgotten, token)
 	c.mu.Unlock()
 	switch {
-	case l != nil:
-		l.answer <- m
+	case ok:
+		answer <- m
 	case given != nil && len(m.Data) > 0:
 		c.late(given)
 	}

@@ -70,24 +70,3 @@ func TestALateAnswerIsForNoOtherCall(t *testing.T) {
 		t.Errorf("%d answers of %d were counted as late", given, len(old))
 	}
 }
-
-func TestCallsThatWereAnsweredLeaveTheirSubjects(t *testing.T) {
-	bustest.PlainOnly(t, "what is kept to be used again, some of which the detector drops")
-	c, batches := calling(t, nil)
-	subjects := map[string]bool{}
-	for range 50 {
-		answered := make(chan string)
-		go func() { who, _ := call(t.Context(), c); answered <- who }()
-		m := <-batches
-		subjects[m.Reply] = true
-		if err := m.Respond([]byte(`{"worker":"w"}`)); err != nil {
-			t.Fatal(err)
-		}
-		if who := <-answered; who != "w" {
-			t.Fatalf("a call got the answer of %q", who)
-		}
-	}
-	if len(subjects) > 25 {
-		t.Errorf("50 calls one after the other took %d subjects", len(subjects))
-	}
-}
