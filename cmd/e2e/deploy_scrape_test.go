@@ -47,7 +47,7 @@ func startMetered(t testing.TB) *metered {
 	w.worker = startWith(t, nil, "hookworker", "--nats", w.broker.url, "--pool", "heavy", "--name", "w1", "--http", "127.0.0.1:0")
 	w.scraped = map[string]string{
 		"hookfabric-broker": w.broker.http,
-		"hookfabric-worker": "http://" + w.worker.mustSay(t, 0, `health checks and metrics" (?:address=|url=http://)(\S+)`)[1],
+		"hookfabric-worker": "http://" + w.worker.mustSay(t, 0, `health checks and metrics" url=http://(\S+)`)[1],
 	}
 	w.client = dial(t, w.broker.url)
 	awaitWorkers(t, connect(t, w.broker.url), "w1")

@@ -38,7 +38,7 @@ func junkRaw() []junk {
 
 // hpub is a question with headers as they are given.
 func hpub(header, body string) string {
-	return fmt.Sprintf("HPUB hook.v1.event.junk.PreToolUse answers.here %d %d\r\n%s%s\r\n", len(header), len(header)+len(body), header, body)
+	return fmt.Sprintf("HPUB hook.v1.event.junk.PreToolUse _INBOX.here %d %d\r\n%s%s\r\n", len(header), len(header)+len(body), header, body)
 }
 
 // raw sends bytes to the bus and returns what comes back: an error, or a verdict.
@@ -51,7 +51,7 @@ func (f *junkFabric) raw(t testing.TB, bytes string) string {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	// A server that has heard enough closes the connection while we write.
-	_, _ = conn.Write([]byte("CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nSUB answers.here 1\r\n" + bytes))
+	_, _ = conn.Write([]byte("CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nSUB _INBOX.here 1\r\n" + bytes))
 	said := bufio.NewReader(conn)
 	for {
 		line, err := said.ReadString('\n')

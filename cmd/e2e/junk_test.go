@@ -65,7 +65,7 @@ func startJunkFabric(t testing.TB) *junkFabric {
 	env := []string{"HOOKFABRIC_LOG=debug", "GOGC=25"}
 	f.broker = startBrokerWith(t, env, "--config", write(t, f.dir, "hooks.yaml", junkHooks))
 	f.worker = startWith(t, env, "hookworker", "--nats", f.broker.url, "--pool", "crew", "--name", "w1", "--http", "127.0.0.1:0")
-	f.workerHTTP = "http://" + f.worker.mustSay(t, 0, `health checks and metrics" address=(\S+)`)[1]
+	f.workerHTTP = f.worker.mustSay(t, 0, `health checks and metrics" url=(\S+)`)[1]
 	f.nc, f.client = connect(t, f.broker.url), dial(t, f.broker.url)
 	awaitWorkers(t, f.nc, "w1")
 	return f

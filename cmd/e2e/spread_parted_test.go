@@ -72,7 +72,7 @@ func (x *exchange) next(within time.Duration) *nats.Msg {
 func startParted(t testing.TB) *parted {
 	t.Helper()
 	s := startSpread(t, 1, 2)
-	p := &parted{spread: s, wire: startWire(t, strings.TrimPrefix(s.url, "nats://")), calls: s.exchange(t, "test.calls"), changes: s.exchange(t, "test.changes")}
+	p := &parted{spread: s, wire: startWire(t, strings.TrimPrefix(s.url, "nats://")), calls: s.exchange(t, "_INBOX.calls"), changes: s.exchange(t, "_INBOX.changes")}
 	p.lost = startBroker(t, "--nats", "nats://"+p.wire.listener.Addr().String())
 	p.awaitWorkers(t)
 	return p
