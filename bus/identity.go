@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,11 +90,8 @@ func parseClaims(token string) (c claims, err error) {
 // inbox is the user's own inbox, if he may listen there; empty: the usual ones.
 // Credentials of a NATS deployment that others set up may know nothing of it.
 func (c *claims) inbox() string {
-	own := InboxOf(c.Key)
-	for _, subject := range c.NATS.Subscribe.Allow {
-		if subject == own+".>" {
-			return own
-		}
+	if own := InboxOf(c.Key); slices.Contains(c.NATS.Subscribe.Allow, own+".>") {
+		return own
 	}
 	return ""
 }

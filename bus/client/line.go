@@ -28,18 +28,20 @@ type line struct {
 // line is one that nobody else uses.
 func (c *Client) line() *line {
 	if l, ok := c.lines.Get().(*line); ok {
-		select {
-		case <-l.beats:
-		default:
-		}
-		select {
-		case <-l.denied:
-		default:
-		}
+		empty(l.beats)
+		empty(l.denied)
 		return l
 	}
 	token := strconv.FormatUint(c.next.Add(1), 36)
 	return &line{token: token, reply: c.inbox + token, answers: make(chan *nats.Msg, answersKept), beats: make(chan struct{}, 1), denied: make(chan error, 1)}
+}
+
+// empty takes out what the call before left in a channel of one.
+func empty[T any](c chan T) {
+	select {
+	case <-c:
+	default:
+	}
 }
 
 // leave leaves the line of a call that ended to others, if nothing can come on it.
