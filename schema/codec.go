@@ -15,6 +15,9 @@ var options = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Determinist
 
 // Marshal encodes v in the fabric's JSON dialect.
 func Marshal(v any) ([]byte, error) {
+	if r, ok := v.(*Record); ok && r != nil {
+		return AppendRecord(nil, r)
+	}
 	if p := plainOf(v); p != nil {
 		if data, ok := p.plain(); ok {
 			return data, nil

@@ -140,17 +140,10 @@ func (v *Verdict) plain() ([]byte, bool) {
 	w := newPlainWriter(len(v.ExecutedHooks))
 	w.text(`{"decision":"`, string(v.Decision))
 	w.some(`,"reason":"`, v.Reason)
-	if v.AutoApprove {
-		w.raw(`,"auto_approve":true`)
-	}
+	w.mark(`,"auto_approve":true`, v.AutoApprove)
 	writeList(w, `,"executed_hooks":[`, v.ExecutedHooks, (*ExecutedHook).write)
-	if v.ConfigVersion != 0 {
-		w.raw(`,"config_version":`)
-		w.b = strconv.AppendUint(w.b, v.ConfigVersion, 10)
-	}
-	if v.Frozen {
-		w.raw(`,"frozen":true`)
-	}
+	w.version(v.ConfigVersion)
+	w.mark(`,"frozen":true`, v.Frozen)
 	if v.FreezeVersion != 0 {
 		w.raw(`,"freeze_version":`)
 		w.b = strconv.AppendUint(w.b, v.FreezeVersion, 10)
