@@ -14,6 +14,8 @@ type body struct {
 	runtime, kind, labels             jsontext.Value
 	input, output, prompt             jsontext.Value
 	message, response, failure, facts jsontext.Value
+	// fitInput and fitPrompt: that value is in its canonical form; false: it may be.
+	fitInput, fitPrompt bool
 }
 
 // member is where a member of an event is to be kept; nil: nowhere.
@@ -44,7 +46,15 @@ func (b *body) member(name string) *jsontext.Value {
 }
 
 // scan reads the members of an event, without making anything of them.
-func scan(data []byte) (b body) {
+func scan(data []byte) body {
+	if b, ok := plainScan(data); ok {
+		return b
+	}
+	return fullScan(data)
+}
+
+// fullScan is scan for whatever may come: it reads as far as there is JSON.
+func fullScan(data []byte) (b body) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
 		return b
@@ -71,7 +81,15 @@ func scan(data []byte) (b body) {
 const maxName = 256
 
 // text is a string's text, on the short side.
-func (*body) text(v jsontext.Value) string {
+func (b *body) text(v jsontext.Value) string {
+	if len(v) <= maxName && ascii(v) && len(v) > 1 && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
+		return string(v[1 : len(v)-1])
+	}
+	return b.decoded(v)
+}
+
+// decoded is text for whatever a string may have in it.
+func (*body) decoded(v jsontext.Value) string {
 	var s string
 	if v.Kind() != '"' || schema.Unmarshal(v, &s) != nil {
 		return ""
@@ -92,12 +110,13 @@ func (b *body) host() string {
 	return host[:min(len(host), maxName)]
 }
 
-// subject is what the hooks were asked about.
-func (b *body) subject() jsontext.Value {
+// subject is what the hooks were asked about, and whether it is surely in its
+// canonical form.
+func (b *body) subject() (v jsontext.Value, canonical bool) {
 	if b.input != nil {
-		return b.input
+		return b.input, b.fitInput
 	}
-	return b.prompt
+	return b.prompt, b.fitPrompt
 }
 
 // document is the content of an event and of its verdict, as a document of its own.

@@ -19,7 +19,9 @@ const hashPrefix = "sha256-"
 // encoder makes lines of entries. It is of one goroutine.
 type encoder struct {
 	o       *Options
-	scratch []byte // for canonical forms
+	scratch []byte        // for canonical forms
+	rec     schema.Record // the record that is being written
+	out     []byte        // its line
 }
 
 func newEncoder(o *Options) *encoder {
@@ -29,9 +31,15 @@ func newEncoder(o *Options) *encoder {
 	return &encoder{o: o}
 }
 
-// line is the line of an entry, when the server's clock is that far ahead of ours.
+// spare is how much room is kept for the next record.
+const spare = 1 << 20
+
+// line is the line of an entry, when the server's clock is that far ahead of ours. It
+// is good until the next one.
 func (c *encoder) line(e *Entry, ahead time.Duration) ([]byte, error) {
-	rec := *e.Record
+	rec := &c.rec
+	*rec = *e.Record
+	defer func() { c.rec = schema.Record{} }() // what it holds is not kept for the next one
 	rec.Broker = c.o.Broker
 	if !rec.Unjudged { // that is the time of a shim
 		rec.Time = rec.Time.Add(ahead)
@@ -45,11 +53,14 @@ func (c *encoder) line(e *Entry, ahead time.Duration) ([]byte, error) {
 	if rec.Host == "" && c.o.Host != nil && rec.Agent != "" {
 		rec.Host = c.o.Host(rec.Agent)
 	}
-	c.redact(&rec, e, &b)
-	data, err := schema.Marshal(&rec)
+	c.redact(rec, e, &b)
+	data, err := schema.AppendRecord(c.out[:0], rec)
 	if err == nil && len(data) > maxRecord {
-		trim(&rec)
-		data, err = schema.Marshal(&rec)
+		trim(rec)
+		data, err = schema.AppendRecord(data[:0], rec)
+	}
+	if c.out = data; cap(data) > spare {
+		c.out = nil
 	}
 	if err == nil && len(data) > maxRecord {
 		err = fmt.Errorf("it has %d bytes without its lists; at most %d are kept", len(data), maxRecord)
@@ -75,22 +86,27 @@ func trim(rec *schema.Record) {
 }
 
 // hash is the SHA-256 of the canonical form of a value; empty: there is none, or it
-// can not be read.
-func (c *encoder) hash(v jsontext.Value) string {
+// can not be read. What is canonical is so as it is.
+func (c *encoder) hash(v jsontext.Value, canonical bool) string {
 	if len(v) == 0 {
 		return ""
 	}
-	const spare = 1 << 20 // what is kept for the next one
-	canonical, err := jsontext.AppendFormat(c.scratch[:0], v, jsontext.AllowInvalidUTF8(true), jsontext.ReorderRawObjects(true),
-		jsontext.CanonicalizeRawInts(true), jsontext.CanonicalizeRawFloats(true))
-	if err != nil {
-		return ""
+	form := []byte(v)
+	if !canonical {
+		var err error
+		form, err = jsontext.AppendFormat(c.scratch[:0], v, jsontext.AllowInvalidUTF8(true), jsontext.ReorderRawObjects(true),
+			jsontext.CanonicalizeRawInts(true), jsontext.CanonicalizeRawFloats(true))
+		if err != nil {
+			return ""
+		}
+		if c.scratch = form; cap(form) > spare {
+			c.scratch = nil
+		}
 	}
-	if c.scratch = canonical; cap(canonical) > spare {
-		c.scratch = nil
-	}
-	sum := sha256.Sum256(canonical)
-	return hashPrefix + hex.EncodeToString(sum[:])
+	sum := sha256.Sum256(form)
+	var text [len(hashPrefix) + 2*sha256.Size]byte
+	hex.Encode(text[copy(text[:], hashPrefix):], sum[:])
+	return string(text[:])
 }
 
 // redact takes out of what is told what looks like a secret, and what stands where
