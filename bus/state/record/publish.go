@@ -41,6 +41,7 @@ func (w *Writer) publish() {
 			continue
 		}
 		w.o.Written(b.lines)
+		w.keep(b)
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	maxWaiting      = 8192
 	maxWaitingBytes = 32 << 20
 	maxBatches      = 64
+	// maxEmpty is how many messages' room is kept.
+	maxEmpty = 2
 	// closeFor bounds how long a stop waits for a stream that takes nothing.
 	closeFor = 5 * time.Second
 )
@@ -54,6 +56,7 @@ type Writer struct {
 	wake    chan struct{} // there is something to encode
 	flush   *time.Timer   // wakes when the oldest entry has waited long enough
 	batches chan *batch
+	empty   chan []byte // room of messages that the stream has, for the next ones
 	closing chan struct{}
 	ended   chan struct{}
 	life    context.Context //nolint:containedctx // of the writing, not of one request
@@ -84,7 +87,7 @@ func Start(js jetstream.JetStream, o Options) (*Writer, error) {
 	}
 	w := &Writer{
 		o: o, js: js, subject: subject, encoder: newEncoder(&o),
-		wake: make(chan struct{}, 1), batches: make(chan *batch, maxBatches), closing: make(chan struct{}), ended: make(chan struct{}),
+		wake: make(chan struct{}, 1), batches: make(chan *batch, maxBatches), empty: make(chan []byte, maxEmpty), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	w.flush = time.AfterFunc(flushEvery, w.rouse)
 	w.flush.Stop()
@@ -169,12 +172,11 @@ func (w *Writer) take(room []Entry) []Entry {
 // fill puts entries into messages, and hands those on. It waits while too many wait to
 // be published, and entries wait in front of it meanwhile.
 func (w *Writer) fill(entries []Entry, number *uint64) {
-	b := new(batch)
+	b := &batch{data: w.room()}
 	send := func() {
 		*number++
 		b.number = *number
 		w.batches <- b
-		b = new(batch)
 	}
 	ahead, most := time.Until(w.clock.Now()), min(maxBytes, int(w.js.Conn().MaxPayload())/2)
 	for i := range entries {
@@ -186,11 +188,35 @@ func (w *Writer) fill(entries []Entry, number *uint64) {
 			continue
 		case !b.takes(len(line), most):
 			send()
+			b = &batch{data: w.room()}
 		}
 		b.add(line)
 	}
-	if b.lines > 0 {
-		send()
+	if b.lines == 0 {
+		w.keep(b)
+		return
+	}
+	send()
+}
+
+// room is room for a message.
+func (w *Writer) room() []byte {
+	select {
+	case data := <-w.empty:
+		return data
+	default:
+		return nil
+	}
+}
+
+// keep keeps the room of a message that nobody has any more.
+func (w *Writer) keep(b *batch) {
+	if cap(b.data) == 0 || cap(b.data) > maxBytes+maxBytes/2 {
+		return
+	}
+	select {
+	case w.empty <- b.data[:0]:
+	default:
 	}
 }
 
