@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/bustest"
@@ -47,20 +48,24 @@ func TestEveryVerdictIsHandedToTheRecorder(t *testing.T) {
 		}}
 		f := startWith(t, aggregator.Options{Recorder: notes, Interest: silent}, lib,
 			hook("rewrites", matching("Bash")), hook("breaks", matching("Edit"), failClosed), hook("open", matching("Edit"), func(h *schema.Hook) { h.Handler = "breaks" }))
+		inTurn := func(m *nats.Msg) {
+			f.ask(m)
+			synctest.Wait() // an answer goes out before its record is put
+		}
 		first := event(schema.PreToolUse)
-		f.ask(first)
+		inTurn(first)
 		again := event(schema.PreToolUse)
 		again.Subject += ".again"
 		again.Header.Set(schema.HeaderAttempt, "2")
-		f.ask(again)
-		f.ask(event(schema.QueryEnd)) // no hook matches
+		inTurn(again)
+		inTurn(event(schema.QueryEnd)) // no hook matches
 		broken := event(schema.PreToolUse)
 		broken.Data = []byte(`{"tool_name":"Other"}`)
-		f.ask(broken)
+		inTurn(broken)
 		edit := event(schema.PreToolUse)
 		edit.Header.Set(schema.HeaderTool, "Edit")
 		edit.Data = []byte(`{"tool_name":"Edit"}`)
-		f.ask(edit)
+		inTurn(edit)
 		var got []schema.Record
 		all := notes.entries()
 		for _, e := range all {
