@@ -32,7 +32,9 @@ func (a *Aggregator) takeAgain(c *crew, e arrival) (judged bool) {
 func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	m, arrived := e.msg, e.at
 	if !bus.IsInbox(m.Reply) {
-		return false // nobody to answer: it was not asked, only published, or to have this broker say something elsewhere
+		// Nobody to answer: it was not asked, only published, or to have this broker say something elsewhere.
+		a.opt.Logger.Debug("an event that can not be answered is not judged: its reply subject is no inbox", "subject", m.Subject)
+		return false
 	}
 	now := time.Now()
 	req, err := bus.ParseEventMsg(m)

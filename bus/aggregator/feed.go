@@ -98,17 +98,7 @@ func (f *feed) unjudged(u *schema.Unjudged) {
 
 // all puts on the feed what is about no agent in particular.
 func (f *feed) all(rec *schema.Record) {
-	if f.recorder != nil {
-		f.recorder.Put(record.Entry{Record: rec})
-	}
-	if !f.interest(bus.FeedOfAll) {
-		return
-	}
-	select {
-	case f.records <- rec:
-	default:
-		f.dropped.Inc()
-	}
+	f.tell(record.Entry{Record: rec}, f.interest(bus.FeedOfAll))
 }
 
 // put makes a record if anybody wants it: who listens, or who writes it down.
@@ -119,6 +109,11 @@ func (f *feed) put(r *schema.Routing, e record.Entry, make func() *schema.Record
 		return
 	}
 	e.Record = make()
+	f.tell(e, heard)
+}
+
+// tell hands a record to who writes it down, and to who listens, if anybody does.
+func (f *feed) tell(e record.Entry, heard bool) {
 	if f.recorder != nil {
 		f.recorder.Put(e)
 	}
