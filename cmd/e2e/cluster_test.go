@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -127,8 +128,10 @@ type teller struct {
 	accepted map[string]bool // by key; read only once done
 	// longest is how long one thing was not accepted, answer how long one request took
 	// that was answered. lost counts those that were not: whoever had them was killed.
+	// cut counts those whose answer could not come, as the connection was dropped.
 	longest, answer time.Duration
-	lost            int
+	lost, cut       int
+	asking          atomic.Pointer[context.CancelFunc] // ends the request under way
 }
 
 // refusedIn is when a request to store something is refused at the latest, with a
@@ -153,7 +156,11 @@ func startTeller(t *testing.T, url, agent string) *teller {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	s := &teller{agent: agent, stop: stop, accepted: map[string]bool{}}
-	nc := connect(t, url)
+	nc, err := bus.Connect(t.Context(), bus.Options{URL: url, Name: "teller", OnState: s.connected})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
 	s.done.Go(func() {
 		tick := time.NewTicker(25 * time.Millisecond)
 		defer tick.Stop()
@@ -166,6 +173,14 @@ func startTeller(t *testing.T, url, agent string) *teller {
 	return s
 }
 
+// connected hears of the connection's life. An answer that was on its way when it
+// broke does not come.
+func (s *teller) connected(is bool) {
+	if stop := s.asking.Load(); !is && stop != nil {
+		(*stop)()
+	}
+}
+
 // tell repeats one request until it is accepted.
 func (s *teller) tell(t *testing.T, nc *nats.Conn, n uint64) {
 	began := time.Now()
@@ -173,10 +188,16 @@ func (s *teller) tell(t *testing.T, nc *nats.Conn, n uint64) {
 	for time.Since(began) < 2*patience {
 		var receipt schema.Receipt
 		asked := time.Now()
-		err := control(nc, "inject", s.agent, request, &receipt)
-		if errors.Is(err, context.DeadlineExceeded) {
+		ctx, stop := context.WithTimeout(context.Background(), refusedIn)
+		s.asking.Store(&stop)
+		err := controlWithin(ctx, nc, "inject", s.agent, request, &receipt)
+		stop()
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
 			s.lost++
-		} else {
+		case errors.Is(err, context.Canceled):
+			s.cut++
+		default:
 			s.answer = max(s.answer, time.Since(asked))
 		}
 		if err == nil {
@@ -209,8 +230,8 @@ func (s *teller) check(t *testing.T, url string, lost int) {
 	if err != nil {
 		t.Errorf("%v: %v are lost", err, slices.Sorted(maps.Keys(s.accepted)))
 	}
-	t.Logf("%d injections accepted; the longest wait for one %v, for an answer %v; %d requests without one", pending.Total,
-		s.longest.Round(time.Millisecond), s.answer.Round(time.Millisecond), s.lost)
+	t.Logf("%d injections accepted; the longest wait for one %v, for an answer %v; %d requests without one, and %d more whose connection broke", pending.Total,
+		s.longest.Round(time.Millisecond), s.answer.Round(time.Millisecond), s.lost, s.cut)
 	if s.lost > lost {
 		t.Errorf("%d requests were not answered within %v", s.lost, refusedIn)
 	}
@@ -220,6 +241,11 @@ func (s *teller) check(t *testing.T, url string, lost int) {
 func control(nc *nats.Conn, verb, agent string, request, answer any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), refusedIn)
 	defer cancel()
+	return controlWithin(ctx, nc, verb, agent, request, answer)
+}
+
+// controlWithin makes one as long as ctx lasts.
+func controlWithin(ctx context.Context, nc *nats.Conn, verb, agent string, request, answer any) error {
 	subject, err := bus.ControlSubject(verb, agent)
 	if err != nil {
 		return err
