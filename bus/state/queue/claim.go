@@ -48,6 +48,9 @@ func (q *Queue) Claim(ctx context.Context, c *Claim) (Claimed, error) {
 			cl.giveBack(err)
 			return Claimed{}, err
 		}
+		if a.cursor.Load().Since == 0 {
+			q.writeSoon(a) // the claim had nothing to write, and so did not say that the agent is there
+		}
 		return cl.result(), nil
 	}
 }
@@ -329,16 +332,16 @@ func (q *Queue) writeSeen() {
 	for {
 		select {
 		case a := <-q.seen:
-			q.writeSince(a)
+			_ = q.writeSince(q.life, a)
 		case <-q.life.Done():
 			return
 		}
 	}
 }
 
-func (q *Queue) writeSince(a *agent) {
+func (q *Queue) writeSince(ctx context.Context, a *agent) error {
 	defer a.due.Store(false)
-	ctx, cancel := context.WithTimeout(q.life, kv.TryFor)
+	ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
 	defer cancel()
 	err := q.change(ctx, a, false, "", func(k *known, v *view) (*plan, error) {
 		if k.Since > 0 && q.clock.Age(k.created) < freshFor {
@@ -353,6 +356,18 @@ func (q *Queue) writeSince(a *agent) {
 		q.log.Info("it could not be stored that an agent was seen; trying again when it is seen again", "agent", a.name, "error", err)
 		_ = kv.Pause(q.life, 100*time.Millisecond)
 	}
+	return err
+}
+
+// writeUnsaid writes the cursors of agents that were seen of which that is stored
+// nowhere: what is for many would pass them by wherever they are seen next.
+func (q *Queue) writeUnsaid(ctx context.Context) (err error) {
+	q.agents.each(func(a *agent) {
+		if err == nil && a.first.Load() > 0 && a.cursor.Load().Since == 0 {
+			err = q.writeSince(ctx, a)
+		}
+	})
+	return err
 }
 
 // Last is the sequence of the newest item that the mirror knows.

@@ -182,14 +182,21 @@ func (q *Queue) end() {
 	q.stop(errClosed)
 	q.work.Wait()
 	if q.o.Step == nil && q.items.mirror != nil && q.cursors.mirror != nil {
-		// Who may stop for long says what ended before; a test's process that died says
-		// nothing. What can not be said is lost with the window only.
-		_ = q.raiseAll(context.Background(), q.clock.Now())
+		q.sayRest() // a test's process that died says nothing
 	}
 	for _, f := range []follower{q.items, q.cursors} {
 		if f.mirror != nil {
 			f.mirror.Close()
 		}
+	}
+}
+
+// sayRest writes what else is said in the background: who was seen, and what ended,
+// since who stops may do so for long.
+func (q *Queue) sayRest() {
+	ctx := context.Background()
+	if err := errors.Join(q.writeUnsaid(ctx), q.raiseAll(ctx, q.clock.Now())); err != nil {
+		q.log.Warn("who was seen last, or what ended last, could not be stored when the queue was closed", "error", err)
 	}
 }
 

@@ -76,3 +76,32 @@ func TestWhoIsSeenWhileSomethingWaitsIsWrittenDownAllTheSame(t *testing.T) {
 		}
 	})
 }
+
+// Whoever saw an agent may die right after: what is for many is for the agent as well,
+// whichever node sees it next.
+func TestWhoWasSeenIsKnownElsewhereAtOnce(t *testing.T) {
+	for name, how := range map[string]struct {
+		ask func(*testing.T, *queue.Queue)
+		o   queue.Options
+	}{
+		"what waits does not fit, and the node dies": {
+			ask: func(t *testing.T, q *queue.Queue) { takes(t, claim(t, q, "e1")); synctest.Wait() },
+			o:   queue.Options{Step: func(queue.Step) error { return nil }}, // it says nothing when it is closed
+		},
+		"the node is stopped before a claim": {ask: func(_ *testing.T, q *queue.Queue) { q.Seen("a", "s") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded.Server) {
+				q, other := open(t, s, how.o), open(t, s, queue.Options{})
+				enqueue(t, q, item(1, matcher("Other")))
+				how.ask(t, q)
+				if err := q.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				enqueue(t, other, item(2, forSession))
+				takes(t, claim(t, other, "e2"), "text 2")
+			})
+		})
+	}
+}
