@@ -1,19 +1,15 @@
 package sessions
 
 import (
-	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
@@ -25,10 +21,12 @@ const (
 	maxKnown   = 100_000
 	// maxField bounds what an agent says of itself.
 	maxField = 256
-	// nearlyFull is how much is left of a bucket that has no room for one more.
-	nearlyFull = 8 << 10
 	// warnEvery is how often the same trouble is spoken of.
 	warnEvery = time.Minute
+	// storeTries is how often an agent is tried to be written that others write, too.
+	storeTries = 5
+	// clockFor is how long the server's time is told by what was heard of it.
+	clockFor = 5 * time.Minute
 )
 
 // A presence writes down who was seen, in the background.
@@ -38,6 +36,10 @@ type presence struct {
 	waiting chan string
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
+	// clock tells the server's time, which was heard of last at that time; only the
+	// writing looks.
+	clock kv.Clock
+	heard time.Time
 
 	mu    sync.Mutex // guards known, all that is in it, and the rest
 	known map[string]*seen
@@ -52,8 +54,8 @@ type seen struct {
 	agent Agent
 	// changed: it is not what was written last. queued: it waits to be written.
 	changed, queued bool
-	// at is when the agent was seen, written when that was last written. Both are
-	// of this machine's clock, and only tell how long ago that is.
+	// at is when the agent was seen, written when that was last written, by this broker
+	// or another. Both are of this machine's clock, and only tell how long ago that is.
 	at, written time.Time
 }
 
@@ -176,46 +178,73 @@ func (p *presence) write(ctx context.Context, agent string) {
 	a := k.agent
 	k.queued, k.changed = false, false
 	p.mu.Unlock()
-	err := p.store(ctx, a)
+	age, err := p.store(ctx, a)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
-		k.written = time.Now()
+		k.written = time.Now().Add(-age)
 		return
 	}
 	k.changed = true
-	if ctx.Err() == nil && time.Since(p.warned) >= warnEvery {
+	// Who is written by others all the time is listed, and what is new of it can wait.
+	if ctx.Err() == nil && !errors.Is(err, kv.ErrContended) && time.Since(p.warned) >= warnEvery {
 		p.warned = time.Now()
 		p.log.Warn("that agents were seen could not be written, of whom this is one; trying again at their next calls", "agent", agent, "error", err)
 	}
 }
 
 // store merges what is known here with what other brokers know, who may have
-// heard more.
-func (p *presence) store(ctx context.Context, a Agent) error {
+// heard more. If one of them wrote just that lately, that will do: age is how long
+// ago.
+func (p *presence) store(ctx context.Context, a Agent) (age time.Duration, err error) {
 	key, err := bus.Token(a.Agent)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for range 3 {
+	if err := p.hear(ctx); err != nil {
+		return 0, err
+	}
+	for i := range storeTries {
 		e, err := p.bucket.Last(ctx, key)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		var stored Agent
 		if e.Revision > 0 && e.Kind == kv.Put {
 			// What can not be read is written over.
 			_ = schema.Unmarshal(e.Value, &stored)
 		}
-		data, err := schema.Marshal(stored.with(a))
+		merged := stored.with(a)
+		if age := p.clock.Age(e.Created); merged == stored && age < writeEvery {
+			return age, nil
+		}
+		data, err := schema.Marshal(merged)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if _, err = p.bucket.Write(ctx, kv.Write{Key: key, Value: data, Last: e.Revision}); !kv.Refused(err) {
-			return err
+			return 0, err
+		}
+		if err := kv.Again(ctx, i); err != nil {
+			return 0, err
 		}
 	}
-	return kv.ErrContended
+	return 0, kv.ErrContended
+}
+
+// hear asks the server for its time, if that is due.
+func (p *presence) hear(ctx context.Context) error {
+	sent := time.Now()
+	if !p.heard.IsZero() && sent.Sub(p.heard) < clockFor {
+		return nil
+	}
+	info, err := p.bucket.Info(ctx)
+	if err != nil {
+		return err
+	}
+	p.heard = sent
+	p.clock.Heard(info.Now, sent, time.Since(sent))
+	return nil
 }
 
 // with is what is stored of an agent with what is known here. When it was seen
@@ -224,66 +253,6 @@ func (a Agent) with(known Agent) Agent {
 	a = overlay(a, known)
 	a.Agent, a.LastSeen = known.Agent, time.Time{}
 	return a
-}
-
-// Lately lists the agents of a host that were seen lately, or of all hosts: first
-// who is silent for the longest, last whose sessions ended. crowded: there was no
-// room for all, so that who was silent for the longest may be missing.
-func (s *Sessions) Lately(ctx context.Context, host string) (all []schema.AgentStatus, crowded bool, err error) {
-	bucket := s.presence.bucket
-	info, err := bucket.Info(ctx)
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	agents, err := s.Agents(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	all = make([]schema.AgentStatus, 0, len(agents))
-	for _, a := range agents {
-		if host == "" || a.Host == host {
-			all = append(all, schema.AgentStatus{Agent: a.Agent, Session: a.Session, Runtime: a.Runtime, Version: a.Version, Host: a.Host, Ended: a.Ended,
-				Silent: schema.Duration(max(info.Now.Sub(a.LastSeen), 0))})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b schema.AgentStatus) int {
-		if a.Ended != b.Ended {
-			return map[bool]int{false: -1, true: 1}[a.Ended]
-		}
-		return cmp.Compare(b.Silent, a.Silent)
-	})
-	room := bucket.MaxBytes()
-	return all, room > 0 && info.Bytes > room-nearlyFull, nil
-}
-
-// Agents lists the agents that were seen lately. That is written every two
-// minutes, and when an agent begins a session.
-func (s *Sessions) Agents(ctx context.Context) ([]Agent, error) {
-	w, err := s.presence.bucket.Store().WatchAll(ctx, jetstream.IgnoreDeletes())
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	defer func() { _ = w.Stop() }()
-	// What is written meanwhile comes twice.
-	all := map[string]Agent{}
-	for {
-		select {
-		case e, open := <-w.Updates():
-			if !open {
-				return nil, fmt.Errorf("%w: the listing was cut off", ErrUnavailable)
-			}
-			if e == nil {
-				return slices.SortedFunc(maps.Values(all), func(a, b Agent) int { return cmp.Compare(a.Agent, b.Agent) }), nil
-			}
-			var a Agent
-			if err := schema.Unmarshal(e.Value(), &a); err == nil && a.Agent != "" {
-				a.LastSeen = e.Created()
-				all[a.Agent] = a
-			}
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
-		}
-	}
 }
 
 // Known is what is known here of an agent, without asking anybody; the zero Agent:

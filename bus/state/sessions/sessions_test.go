@@ -256,6 +256,27 @@ func TestAnAgentIsWrittenNowAndThen(t *testing.T) {
 	})
 }
 
+// TestAnAgentOfManyBrokersIsWrittenAsOften has several brokers see the same agent, at the
+// same moment and later.
+func TestAnAgentOfManyBrokersIsWrittenAsOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := bustest.Start(t)
+		var brokers []*sessions.Sessions
+		for range 8 {
+			brokers = append(brokers, open(t, bustest.JetStream(t, srv)))
+		}
+		for range 40 { // for ten minutes
+			for _, b := range brokers {
+				b.Seen("a", "s")
+			}
+			<-time.After(15 * time.Second)
+		}
+		if n := written(t, bustest.JetStream(t, srv)); n < 5 || n > 6 {
+			t.Errorf("written %d times", n)
+		}
+	})
+}
+
 // TestACrowdIsWritten has more agents seen at once than may wait to be written.
 func TestACrowdIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
