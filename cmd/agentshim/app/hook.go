@@ -123,7 +123,7 @@ func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 		defer j.Close()
 		r.Told()
 		if r.Verdict != nil {
-			j.Handed(ctx, r.Verdict, min(ackTime, time.Until(h.began.Add(h.timeout))/2))
+			j.Handed(ctx, r.Verdict, min(j.HandTime(ackTime), time.Until(h.began.Add(h.timeout))/2))
 		}
 	})
 	h.at("acknowledged")

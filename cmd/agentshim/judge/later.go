@@ -32,6 +32,7 @@ const (
 type later struct {
 	mu     sync.Mutex // guards what follows
 	busy   bool
+	again  bool      // while it was busy it was heard that the policy is another one
 	looked time.Time // when the record was looked at
 	failed time.Time // when something did not work
 	work   sync.WaitGroup
@@ -52,6 +53,7 @@ func (j *Judge) behind(line *client.Client, stale bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	look := now.Sub(l.looked) > lookEvery
+	l.again = l.again || l.busy && stale
 	if l.busy || !stale && !look || now.Sub(l.failed) < pauseFor || l.ctx.Err() != nil {
 		return
 	}
@@ -60,14 +62,26 @@ func (j *Judge) behind(line *client.Client, stale bool) {
 		l.looked = now
 	}
 	l.work.Go(func() {
-		err := errBroke
-		j.calmly(func() { err = j.catchUp(line) })()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.busy = false; err != nil {
-			l.failed, l.looked = time.Now(), time.Time{}
+		for {
+			err := errBroke
+			j.calmly(func() { err = j.catchUp(line) })()
+			if l.done(err) {
+				return
+			}
 		}
 	})
+}
+
+// done reports whether that was all that could wait.
+func (l *later) done(err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	again := l.again && err == nil
+	l.busy, l.again = again, false
+	if err != nil {
+		l.failed, l.looked = time.Now(), time.Time{}
+	}
+	return !again
 }
 
 var errBroke = errors.New("it broke")

@@ -197,16 +197,31 @@ func (p *policy) stale() bool {
 		p.kept.ConfigVersion != p.seen.version || p.kept.FreezeVersion != p.seen.freeze)
 }
 
-// firstFor bounds how long a first verdict waits for the policy.
+// firstFor bounds how long a first verdict waits for the policy, or a process that
+// ends after it.
 const firstFor = time.Second
+
+// HandTime is how long Handed may take, which is usual as a rule: longer while no
+// policy is known at all, as the fabric may be gone at the next call.
+func (j *Judge) HandTime(usual time.Duration) time.Duration {
+	if j.link.State == "" || j.policy.known() {
+		return usual
+	}
+	return max(usual, firstFor)
+}
+
+// known reports whether there is a policy for when nobody answers.
+func (p *policy) known() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.load()
+	return p.kept != nil
+}
 
 // first holds a verdict back while no policy is known at all, until it was asked
 // for: the fabric may be gone at the next call, and what it guards must not pass then.
 func (p *policy) first(ctx context.Context) {
-	p.mu.Lock()
-	known := p.kept != nil
-	p.mu.Unlock()
-	if known {
+	if p.known() {
 		return
 	}
 	timer := time.NewTimer(firstFor)

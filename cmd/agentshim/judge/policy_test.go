@@ -327,6 +327,29 @@ func TestTheFirstVerdictComesWithThePolicy(t *testing.T) {
 	})
 }
 
+// Who ends after a call waits for its first policy, as nothing would be known at the
+// next call else, and for a later one no longer than for all the rest.
+func TestTheFirstShimEndsWithThePolicy(t *testing.T) {
+	within(t, func(w *world) {
+		takes := 500 * time.Millisecond
+		w.Answer = func(verb string, _ *nats.Msg) bool {
+			if verb == schema.VerbPolicy {
+				<-time.After(takes)
+			}
+			return false
+		}
+		w.asks(calls("Read"))
+		w.becomes(8)
+		began := time.Now()
+		w.asks(calls("Read"))
+		if took := time.Since(began); took >= takes {
+			t.Errorf("a shim that knew a policy waited %v for the next one", took)
+		}
+		w.gone()
+		w.wants("Bash", schema.Deny, "policy of config version 7")
+	})
+}
+
 // What one shim learns, another that was there before knows as well.
 func TestAPolicyThatCameLaterCounts(t *testing.T) {
 	within(t, func(w *world) {
