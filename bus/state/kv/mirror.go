@@ -17,6 +17,12 @@ const (
 	quietFor = 250 * time.Millisecond
 	// soonFor is the same where somebody waits for it.
 	soonFor = 20 * time.Millisecond
+	// lookFor bounds the question to the leader: one that is asked while a leader leaves
+	// may never be answered, and the next leader knows nothing of it.
+	lookFor = 2 * checkEvery
+	// readFor bounds how long what was missed is read one by one before the bucket is
+	// watched anew, which brings the rest at once.
+	readFor = time.Second
 	// lostFor is after what time without a check that worked a mirror is behind.
 	lostFor = 3 * checkEvery
 	// mostMissed bounds how many revisions are read one by one before the bucket is
@@ -264,29 +270,37 @@ func (m *Mirror) catchUp(ctx context.Context, revision uint64) error {
 		return fmt.Errorf("waiting for what was stored last: %w", context.Cause(ctx))
 	}
 	defer func() { <-m.repair }()
+	reached := false // the leader is known to know the revision
 	for range mostMissed {
 		at := m.Revision()
 		if at >= revision {
 			return nil
 		}
 		e, err := m.bucket.Next(ctx, at+1)
-		if err != nil {
+		switch {
+		case err != nil:
 			return fmt.Errorf("reading what was missed: %w", err)
-		}
-		if e.Revision == 0 {
+		case e.Revision > 0:
+			m.apply(e)
+		case reached:
+			m.skip(revision)
+			return nil
+		default:
+			// Who answered that there is nothing may have been another leader, which did not
+			// know of it. What is skipped is never told: only who is asked after that can say so.
 			if err := m.bucket.Reached(ctx, revision); err != nil {
 				return err
 			}
-			m.skip(revision)
-			return nil
+			reached = true
 		}
-		m.apply(e)
 	}
 	return nil
 }
 
 // look asks the leader how far it is.
 func (m *Mirror) look(ctx context.Context) (Info, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	defer cancel()
 	known, sent := m.Revision(), time.Now()
 	info, err := m.bucket.Info(ctx)
 	if err != nil {
@@ -346,25 +360,33 @@ func (m *Mirror) check(ctx context.Context) error {
 	m.mu.Lock()
 	f, before := m.feed, m.position
 	m.mu.Unlock()
-	if f.dead(m.bucket.js.Conn()) {
-		return m.watch(ctx)
+	if !f.dead(m.bucket.js.Conn()) {
+		if before >= info.Last {
+			return nil
+		}
+		if err := Rest(ctx, quietFor); err != nil {
+			return err
+		}
+		if now := m.Revision(); now > before {
+			m.settled(info.Last)
+			return nil // slow, but not silent
+		}
+		m.log.Info("a watcher was silent; reading what it missed", "revision", before, "last", info.Last)
 	}
-	if before >= info.Last {
-		return nil
+	// A watcher can not always be made where what it would tell can be read.
+	return errors.Join(m.read(ctx, info.Last), m.watch(ctx))
+}
+
+// read is [Mirror.catchUp] for a short while.
+func (m *Mirror) read(ctx context.Context, last uint64) error {
+	short, cancel := context.WithTimeout(ctx, readFor)
+	defer cancel()
+	err := m.catchUp(short, last)
+	if err != nil && short.Err() != nil && ctx.Err() == nil {
+		err = nil // there is much
 	}
-	if err := Rest(ctx, quietFor); err != nil {
-		return err
-	}
-	if now := m.Revision(); now > before {
-		m.settled(info.Last)
-		return nil // slow, but not silent
-	}
-	m.log.Info("a watcher was silent; reading what it missed", "revision", before, "last", info.Last)
-	if err := m.catchUp(ctx, info.Last); err != nil {
-		return err
-	}
-	m.settled(info.Last)
-	return m.watch(ctx)
+	m.settled(last)
+	return err
 }
 
 // settled notes that the mirror is not behind if it has reached the revision.

@@ -1,0 +1,90 @@
+package kv_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// relayed is where a relay takes the requests to JetStream.
+const relayed = "RELAY.API"
+
+// A relay hands on what is asked of JetStream, but for what it is told to keep back.
+type relay struct {
+	keeps atomic.Pointer[func(asked *nats.Msg) bool]
+}
+
+// behind returns a JetStream that is asked by way of a relay.
+func behind(t *testing.T, direct jetstream.JetStream) (jetstream.JetStream, *relay) {
+	t.Helper()
+	nc, r := direct.Conn(), new(relay)
+	sub, err := nc.Subscribe(relayed+".>", func(m *nats.Msg) {
+		if keeps := r.keeps.Load(); keeps != nil && (*keeps)(m) {
+			return
+		}
+		on := *m
+		on.Subject = jetstream.DefaultAPIPrefix + strings.TrimPrefix(m.Subject, relayed+".")
+		_ = nc.PublishMsg(&on)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sub.Unsubscribe() })
+	js, err := jetstream.NewWithAPIPrefix(nc, relayed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js, r
+}
+
+// A leader that leaves, and the one that comes, keep answers back, or say what is not so
+// any more. Whatever it is: what was stored is told soon.
+func TestAMirrorTellsWhatWasStoredWhileLeadersChange(t *testing.T) {
+	first := func(verb string) func(*nats.Msg) bool {
+		asked := false
+		return func(m *nats.Msg) bool {
+			before := asked
+			asked = asked || strings.Contains(m.Subject, verb)
+			return asked && !before
+		}
+	}
+	for name, keeps := range map[string]func(*nats.Msg) bool{
+		"a question is never answered": first("STREAM.INFO"),
+		"nobody makes watchers":        func(m *nats.Msg) bool { return strings.Contains(m.Subject, "CONSUMER.CREATE") },
+		"one that left says that there is nothing": func() func(*nats.Msg) bool {
+			is := first("STREAM.MSG.GET")
+			return func(m *nats.Msg) bool {
+				if !is(m) {
+					return false
+				}
+				_ = m.Respond([]byte(`{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`))
+				return true
+			}
+		}(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				js, b := bucket(t)
+				far, r := behind(t, js)
+				_, l := follow(t, kv.At(far, bucketName), nil)
+				silence(t, js)
+				r.keeps.Store(&keeps)
+				var want []string
+				for _, one := range []string{"1 a x", "2 b x", "3 c x"} {
+					write(t, b, kv.Write{Key: one[2:3], Value: []byte("x")})
+					want = append(want, one)
+					<-time.After(4500 * time.Millisecond)
+					l.holds(t, want...)
+				}
+				bustest.Settle()
+			})
+		})
+	}
+}
