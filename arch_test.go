@@ -73,6 +73,7 @@ func rooms() map[string]room {
 		"bus/state":        {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/state/kv":     {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/state/...":    {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
+		"bus/state/record": {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modJSON, "github.com/klauspost/compress"}},
 		"bus/embedded":     {own: []string{"schema", "bus", "bus/access", "bus/access/realm", "bus/certs"}, modules: []string{modNATS, modServer, modJWT, "golang.org/x/crypto"}},
 		"bus/bustest":      {own: []string{"bus", "bus/embedded"}, modules: []string{modNATS, modServer}},
 		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "bus", "bus/dispatch", "bus/state", "bus/state/..."},

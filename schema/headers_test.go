@@ -59,6 +59,10 @@ func checkHeader(t *testing.T, name, value string) {
 		if value != "1" {
 			err = fmt.Errorf("%q is not 1", value)
 		}
+	case schema.HeaderEncoding:
+		if value != schema.SnappyFramed {
+			err = fmt.Errorf("%q is not %s", value, schema.SnappyFramed)
+		}
 	case schema.HeaderID, schema.HeaderTool, schema.HeaderSession, schema.HeaderAck, schema.HeaderBatch, schema.HeaderHooks,
 		schema.HeaderAgent, schema.HeaderServiceError, schema.HeaderServiceErrorCode:
 	default:

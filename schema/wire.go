@@ -10,6 +10,9 @@ import (
 // DeliverNone is the only value of [HeaderDeliver].
 const DeliverNone = "none"
 
+// SnappyFramed is the value of [HeaderEncoding] for data in Snappy's framing format.
+const SnappyFramed = "x-snappy-framed"
+
 // The headers of the wire. Every duration is a Go duration such as "1.5s".
 const (
 	// HeaderID is the event's UUIDv7.
@@ -43,6 +46,9 @@ const (
 	// how many records it had to drop before this message.
 	HeaderNumber  = "Hook-Number"
 	HeaderDropped = "Hook-Dropped"
+	// HeaderEncoding says how the records of a message are packed: as [SnappyFramed],
+	// or, where it is absent, not at all.
+	HeaderEncoding = "Hook-Encoding"
 )
 
 // The sizes that every peer keeps to. What is larger is refused with a

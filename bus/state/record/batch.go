@@ -13,42 +13,20 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The bounds of a message with records. One record may be as large as a message:
-// together they stay below what NATS servers take unless told otherwise, 1 MiB.
-const (
-	maxLines  = 256
-	maxBytes  = 256 << 10
-	maxRecord = 256 << 10
-	// flushEvery is how long a message waits to be filled.
-	flushEvery = 200 * time.Millisecond
-)
-
-// batch is a message that is being filled.
+// batch is a message that is to be published.
 type batch struct {
-	data   []byte
+	data   []byte // its lines, packed
 	lines  int
 	number uint64
 	// dropped is how many records were dropped before it.
 	dropped uint64
 }
 
-// takes reports whether a line of so many bytes fits into b, which has at most so
-// many unless it is one line.
-func (b *batch) takes(n, most int) bool {
-	return b.lines == 0 || b.lines < maxLines && len(b.data)+n+1 <= most
-}
-
-func (b *batch) add(line []byte) {
-	if b.data == nil {
-		b.data = make([]byte, 0, maxBytes/4)
-	}
-	b.data = append(append(b.data, line...), '\n')
-	b.lines++
-}
-
 // message is b as it travels.
 func (b *batch) message(subject string) *nats.Msg {
-	m := &nats.Msg{Subject: subject, Data: b.data, Header: nats.Header{schema.HeaderNumber: {strconv.FormatUint(b.number, 10)}}}
+	m := &nats.Msg{Subject: subject, Data: b.data, Header: nats.Header{
+		schema.HeaderNumber: {strconv.FormatUint(b.number, 10)}, schema.HeaderEncoding: {schema.SnappyFramed},
+	}}
 	if b.dropped > 0 {
 		m.Header.Set(schema.HeaderDropped, strconv.FormatUint(b.dropped, 10))
 	}
@@ -91,7 +69,11 @@ func parse(m jetstream.Msg) (*Batch, error) {
 			return nil, fmt.Errorf("message %d of the stream %s: %s: %w", b.Sequence, Name, schema.HeaderDropped, err)
 		}
 	}
-	for line := range bytes.Lines(m.Data()) {
+	lines, err := unpacked(m.Headers().Get(schema.HeaderEncoding), m.Data())
+	if err != nil {
+		return nil, fmt.Errorf("message %d of the stream %s: %w", b.Sequence, Name, err)
+	}
+	for line := range bytes.Lines(lines) {
 		b.Lines = append(b.Lines, bytes.TrimSuffix(line, []byte("\n")))
 	}
 	return b, nil

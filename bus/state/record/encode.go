@@ -34,8 +34,8 @@ func newEncoder(o *Options) *encoder {
 // spare is how much room is kept for the next record.
 const spare = 1 << 20
 
-// line is the line of an entry, when the server's clock is that far ahead of ours. It
-// is good until the next one.
+// line is the line of an entry, with its line feed, when the server's clock is that far
+// ahead of ours. It is good until the next one.
 func (c *encoder) line(e *Entry, ahead time.Duration) ([]byte, error) {
 	rec := &c.rec
 	*rec = *e.Record
@@ -59,11 +59,12 @@ func (c *encoder) line(e *Entry, ahead time.Duration) ([]byte, error) {
 		trim(rec)
 		data, err = schema.AppendRecord(data[:0], rec)
 	}
-	if c.out = data; cap(data) > spare {
-		c.out = nil
-	}
 	if err == nil && len(data) > maxRecord {
 		err = fmt.Errorf("it has %d bytes without its lists; at most %d are kept", len(data), maxRecord)
+	}
+	data = append(data, '\n')
+	if c.out = data; cap(data) > spare {
+		c.out = nil
 	}
 	return data, err
 }

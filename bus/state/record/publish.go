@@ -35,7 +35,9 @@ func (w *Writer) publish() {
 	p.prepare()
 	for b := range w.batches {
 		b.dropped = w.lost.Swap(0)
-		if cause := p.store(b); cause != "" {
+		cause := p.store(b)
+		w.taken.Add(-int64(b.lines))
+		if cause != "" {
 			w.lost.Add(b.dropped) // nobody was told
 			w.drop(cause, b.lines)
 			continue

@@ -71,7 +71,7 @@ func verdict(n int) record.Entry {
 	if n%10 == 3 {
 		rec.Decision, rec.Reason = schema.Deny, "no"
 	}
-	return record.Entry{Record: rec, Body: []byte(`{"runtime":"claude","tool_kind":"shell","tool_input":{"command":"ls"}}`)}
+	return record.Entry{Record: rec, Body: fmt.Appendf(nil, `{"runtime":"claude","tool_kind":"shell","tool_input":{"command":"ls %d"}}`, n)}
 }
 
 // history is all that is kept.
@@ -119,7 +119,7 @@ func TestManyRecordsAreFewMessages(t *testing.T) {
 		if !slices.Equal(ids, numbered(0, n)) {
 			t.Errorf("%d records: %v…", len(ids), ids[:min(len(ids), 20)])
 		}
-		if len(batches) < 8 || len(batches) > 20 {
+		if len(batches) < 2 || len(batches) > 5 {
 			t.Errorf("%d messages", len(batches))
 		}
 		if written, dropped := c.all(); written != n || dropped != 0 || w.Waiting() != 0 {
@@ -205,7 +205,7 @@ func TestABlockedWriterHoldsNobodyUpAndCountsWhatItDrops(t *testing.T) {
 		if written != 0 || dropped != c.of(record.Full) || dropped == 0 || dropped > n-8192 {
 			t.Errorf("blocked: %d written, %d dropped, %d of them because it was full", written, dropped, c.of(record.Full))
 		}
-		if waits := w.Waiting(); waits == 0 || waits > 8192+70*256 {
+		if waits := w.Waiting(); waits == 0 || waits > 2*8192+35*1024 {
 			t.Errorf("%d wait", waits)
 		}
 		if err := js.DeleteStream(t.Context(), "other"); err != nil {
@@ -246,100 +246,6 @@ func TestAStopDoesNotWaitForAStreamThatTakesNothing(t *testing.T) {
 		}
 		if n := c.of(record.Stopped); n != 300 {
 			t.Errorf("%d are counted", n)
-		}
-	})
-}
-
-func TestTheStreamKeepsToItsBytes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := bustest.Start(t)
-		w, c := write(t, s, record.Options{Limits: record.Limits{Bytes: record.MinBytes}})
-		const n = 20_000 // more than four times as much
-		for i := range n {
-			w.Put(verdict(i))
-			if i%500 == 0 {
-				<-time.After(time.Second)
-			}
-		}
-		<-time.After(time.Second)
-		is := info(t, s)
-		if written, dropped := c.all(); written != n || dropped != 0 || is.State.Bytes > record.MinBytes || is.State.Bytes < record.MinBytes/2 {
-			t.Errorf("%d written, %d dropped; the stream has %d bytes", written, dropped, is.State.Bytes)
-		}
-		_, ids := history(t, s, record.Span{})
-		if len(ids) == 0 || len(ids) > n/2 || !slices.Equal(ids, numbered(n-len(ids), n)) {
-			t.Errorf("%d records are kept, and not the newest", len(ids))
-		}
-		if st, err := record.Look(t.Context(), bustest.JetStream(t, s)); err != nil || !st.Lost || st.First.IsZero() {
-			t.Errorf("%+v, %v", st, err)
-		}
-	})
-}
-
-func TestTheStreamKeepsToItsAge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := bustest.Start(t)
-		w, _ := write(t, s, record.Options{Limits: record.Limits{Age: record.MinAge}})
-		w.Put(verdict(0))
-		<-time.After(50 * time.Second)
-		w.Put(verdict(1))
-		<-time.After(time.Second)
-		if _, ids := history(t, s, record.Span{}); !slices.Equal(ids, []string{"0", "1"}) {
-			t.Errorf("%v", ids)
-		}
-		<-time.After(2 * time.Minute)
-		if st, err := record.Look(t.Context(), bustest.JetStream(t, s)); err != nil || !st.Lost || !st.First.IsZero() {
-			t.Errorf("%+v, %v", st, err)
-		}
-		if _, ids := history(t, s, record.Span{}); len(ids) != 0 {
-			t.Errorf("%v", ids)
-		}
-	})
-}
-
-func info(t *testing.T, s *embedded.Server) *jetstream.StreamInfo {
-	t.Helper()
-	stream, err := bustest.JetStream(t, s).Stream(t.Context(), record.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return stream.CachedInfo()
-}
-
-// Who starts with other limits changes what is kept; nobody can delete records.
-func TestTheLimitsOfWhoStartedLastCount(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := bustest.Start(t)
-		write(t, s, record.Options{})
-		first := info(t, s).Config
-		if first.MaxAge != record.DefaultAge || first.MaxBytes != record.DefaultBytes || !first.DenyDelete || !first.DenyPurge {
-			t.Errorf("%+v", first)
-		}
-		write(t, s, record.Options{Broker: "b2", Limits: record.Limits{Age: time.Hour, Bytes: 4 << 20}})
-		if c := info(t, s).Config; c.MaxAge != time.Hour || c.MaxBytes != 4<<20 {
-			t.Errorf("%+v", c)
-		}
-		stream, err := bustest.JetStream(t, s).Stream(t.Context(), record.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.Purge(t.Context()); err == nil {
-			t.Error("it was purged")
-		}
-	})
-}
-
-// Where the disk is small the stream is, too.
-func TestTheStreamTakesItsShareOfTheRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := bustest.StartWith(t, embedded.Options{MaxStore: 64 << 20})
-		write(t, s, record.Options{Limits: record.Limits{Room: s.Room()}})
-		if c := info(t, s).Config; c.MaxBytes != 8<<20 {
-			t.Errorf("it takes %d bytes", c.MaxBytes)
-		}
-		write(t, s, record.Options{Broker: "b2", Limits: record.Limits{Bytes: 1 << 30}})
-		if c := info(t, s).Config; c.MaxBytes != 8<<20 {
-			t.Errorf("with more than there is it takes %d bytes", c.MaxBytes)
 		}
 	})
 }

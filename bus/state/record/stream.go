@@ -55,7 +55,7 @@ func (l Limits) config() jetstream.StreamConfig {
 	}
 	return jetstream.StreamConfig{
 		Name: Name, Description: "what the hook fabric decided", Subjects: []string{bus.RecordsWildcard},
-		Storage: jetstream.FileStorage, Compression: jetstream.S2Compression, Replicas: max(l.Replicas, 1),
+		Storage: jetstream.FileStorage, Replicas: max(l.Replicas, 1),
 		Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld, MaxAge: age, MaxBytes: bytes, MaxMsgSize: maxMessage,
 		Duplicates: min(repeatFor, age), DenyDelete: true, DenyPurge: true,
 	}
@@ -81,10 +81,11 @@ func open(ctx context.Context, js jetstream.JetStream, l Limits) (*jetstream.Str
 	}
 	is := s.CachedInfo()
 	have := is.Config
-	if have.MaxAge == want.MaxAge && have.MaxBytes == want.MaxBytes && have.Replicas == want.Replicas {
+	if have.MaxAge == want.MaxAge && have.MaxBytes == want.MaxBytes && have.Replicas == want.Replicas && have.Compression == want.Compression {
 		return is, nil
 	}
 	have.MaxAge, have.MaxBytes, have.Replicas, have.Duplicates = want.MaxAge, want.MaxBytes, want.Replicas, want.Duplicates
+	have.Compression = want.Compression // messages are packed: a server that packs blocks of them once more writes everything twice
 	s, err = js.UpdateStream(ctx, have)
 	if kv.NoRoom(err) {
 		return is, nil // it goes on with what it has

@@ -18,7 +18,12 @@ import (
 const (
 	maxWaiting      = 8192
 	maxWaitingBytes = 32 << 20
-	maxBatches      = 64
+	maxBatches      = 32
+	// flushEvery is how long a message waits to be filled.
+	flushEvery = 200 * time.Millisecond
+	// encodeEvery is how many entries wait until lines are made of them: so few that
+	// what they are about is still at hand for the processor.
+	encodeEvery = 64
 	// maxEmpty is how many messages' room is kept.
 	maxEmpty = 2
 	// closeFor bounds how long a stop waits for a stream that takes nothing.
@@ -54,7 +59,8 @@ type Writer struct {
 	encoder *encoder
 
 	wake    chan struct{} // there is something to encode
-	flush   *time.Timer   // wakes when the oldest entry has waited long enough
+	due     chan struct{} // the oldest entry has waited long enough
+	flush   *time.Timer   // says so
 	batches chan *batch
 	empty   chan []byte // room of messages that the stream has, for the next ones
 	closing chan struct{}
@@ -62,10 +68,12 @@ type Writer struct {
 	life    context.Context //nolint:containedctx // of the writing, not of one request
 	stop    context.CancelFunc
 	lost    atomic.Uint64 // records that were dropped, and no message has said so
+	taken   atomic.Int64  // records that were taken to be encoded, and are not stored
 
 	mu      sync.Mutex // guards what follows
 	waiting []Entry
 	bytes   int
+	armed   bool // flush will say that something is due
 	closed  bool
 }
 
@@ -87,9 +95,9 @@ func Start(js jetstream.JetStream, o Options) (*Writer, error) {
 	}
 	w := &Writer{
 		o: o, js: js, subject: subject, encoder: newEncoder(&o),
-		wake: make(chan struct{}, 1), batches: make(chan *batch, maxBatches), empty: make(chan []byte, maxEmpty), closing: make(chan struct{}), ended: make(chan struct{}),
+		wake: make(chan struct{}, 1), due: make(chan struct{}, 1), batches: make(chan *batch, maxBatches), empty: make(chan []byte, maxEmpty), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
-	w.flush = time.AfterFunc(flushEvery, w.rouse)
+	w.flush = time.AfterFunc(flushEvery, func() { tick(w.due) })
 	w.flush.Stop()
 	w.life, w.stop = context.WithCancel(context.Background())
 	go w.encode()
@@ -111,26 +119,28 @@ func (w *Writer) Put(e Entry) {
 	}
 	w.waiting = append(w.waiting, e)
 	w.bytes += size
-	n := len(w.waiting)
+	n, first := len(w.waiting), !w.armed
+	w.armed = true
 	w.mu.Unlock()
-	switch n {
-	case 1:
+	if first {
 		w.flush.Reset(flushEvery)
-	case maxLines:
-		w.rouse()
+	}
+	if n == encodeEvery {
+		tick(w.wake)
 	}
 }
 
-// Waiting is how many entries wait to be put into messages.
+// Waiting is how many entries were put that the stream does not have yet.
 func (w *Writer) Waiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.waiting) + maxLines*len(w.batches)
+	return len(w.waiting) + int(w.taken.Load())
 }
 
-func (w *Writer) rouse() {
+// tick says something that need not be said twice.
+func tick(c chan struct{}) {
 	select {
-	case w.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -145,58 +155,64 @@ func (w *Writer) drop(cause Cause, n int) {
 // encode fills messages until the writer is closed.
 func (w *Writer) encode() {
 	defer close(w.batches)
-	var spare []Entry
+	p, spare := newPage(), []Entry(nil)
 	number := uint64(0)
+	send := func() {
+		if p.lines > 0 {
+			number++
+			b := &batch{lines: p.lines, number: number}
+			b.data = p.tear(w.room())
+			w.batches <- b
+		}
+	}
 	for more := true; more; {
+		due := false
 		select {
 		case <-w.wake:
+		case <-w.due:
+			due = true
 		case <-w.closing:
-			more = false
+			due, more = true, false
 		}
-		taken := w.take(spare[:0])
-		w.fill(taken, &number)
+		taken := w.take(spare[:0], due)
+		w.fill(p, taken, send)
 		clear(taken) // what they hold is not kept for the next ones
 		spare = taken
+		if due {
+			send()
+		}
 	}
 }
 
-// take takes what waits, and leaves room.
-func (w *Writer) take(room []Entry) []Entry {
+// take takes what waits, and leaves room. If that is because something is due, it will
+// all be sent.
+func (w *Writer) take(room []Entry, due bool) []Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	taken := w.waiting
 	w.waiting, w.bytes = room, 0
+	w.taken.Add(int64(len(taken)))
+	w.armed = w.armed && !due
 	return taken
 }
 
-// fill puts entries into messages, and hands those on. It waits while too many wait to
-// be published, and entries wait in front of it meanwhile.
-func (w *Writer) fill(entries []Entry, number *uint64) {
-	b := &batch{data: w.room()}
-	send := func() {
-		*number++
-		b.number = *number
-		w.batches <- b
-	}
+// fill puts entries on a page, and sends it whenever it is full. It waits while too
+// many wait to be published, and entries wait in front of it meanwhile.
+func (w *Writer) fill(p *page, entries []Entry, send func()) {
 	ahead, most := time.Until(w.clock.Now()), min(maxBytes, int(w.js.Conn().MaxPayload())/2)
 	for i := range entries {
 		line, err := w.encoder.line(&entries[i], ahead)
-		switch {
-		case err != nil:
+		if err != nil {
 			w.o.Logger.Warn("a record can not be written", "event_id", entries[i].Record.EventID, "error", err)
+			w.taken.Add(-1)
 			w.drop(Large, 1)
 			continue
-		case !b.takes(len(line), most):
-			send()
-			b = &batch{data: w.room()}
 		}
-		b.add(line)
+		if !p.takes(len(line), most) {
+			send()
+		}
+		p.add(line)
 	}
-	if b.lines == 0 {
-		w.keep(b)
-		return
-	}
-	send()
 }
 
 // room is room for a message.
