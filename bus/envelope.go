@@ -5,14 +5,18 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 const (
 	// headerLine begins a block of headers, headerEnd ends each line of it.
 	headerLine = "NATS/1.0\r\n"
 	headerEnd  = "\r\n"
-	// headerKept bounds the room that is kept for the next message's headers.
+	// headerKept bounds the room that is kept for the next message's headers, and
+	// bodyKept that for its body.
 	headerKept = 4 << 10
+	bodyKept   = 16 << 10
 )
 
 // A Message is what is to be published, with its headers as they are written: a
@@ -39,6 +43,16 @@ func (m *Message) Msg() *nats.Msg {
 type Envelope struct {
 	msg    Message
 	header []byte
+	body   []byte
+}
+
+// JSON encodes v in the fabric's dialect, as the body of the next message.
+func (e *Envelope) JSON(v any) (data []byte, err error) {
+	data, err = schema.AppendJSON(e.body[:0], v)
+	if err == nil {
+		e.body = data
+	}
+	return data, err
 }
 
 // begin begins the next message.
@@ -89,11 +103,14 @@ func (p *Envelopes) Take() *Envelope {
 }
 
 // Put takes one back. It holds on to nothing of its last message but the room
-// that the headers took, if that was not much.
+// that the headers and the body took, if that was not much.
 func (p *Envelopes) Put(e *Envelope) {
 	e.msg = Message{}
 	if cap(e.header) > headerKept {
 		e.header = nil
+	}
+	if cap(e.body) > bodyKept {
+		e.body = nil
 	}
 	p.spare.Put(e)
 }

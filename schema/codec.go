@@ -14,16 +14,23 @@ import (
 var options = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 
 // Marshal encodes v in the fabric's JSON dialect.
-func Marshal(v any) ([]byte, error) {
+func Marshal(v any) ([]byte, error) { return AppendJSON(nil, v) }
+
+// AppendJSON is [Marshal] behind what is in b already.
+func AppendJSON(b []byte, v any) ([]byte, error) {
 	if r, ok := v.(*Record); ok && r != nil {
-		return AppendRecord(nil, r)
+		return AppendRecord(b, r)
 	}
 	if p := plainOf(v); p != nil {
-		if data, ok := p.plain(); ok {
+		if data, ok := p.appendPlain(b); ok {
 			return data, nil
 		}
 	}
-	return json.Marshal(v, options)
+	data, err := json.Marshal(v, options)
+	if b == nil || err != nil {
+		return data, err
+	}
+	return append(b, data...), nil
 }
 
 // Unmarshal decodes data in the fabric's JSON dialect: unknown members are

@@ -1,6 +1,9 @@
 package schema
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // Most replies and verdicts say nothing but who was asked and what was decided.
 // Those are written here, and read in plainread.go, without reflection, which
@@ -11,10 +14,11 @@ import "strconv"
 
 // A plainValue knows how to write and read itself, where it is plain.
 type plainValue interface {
-	// plain is the JSON of the value, and whether it is plain at all.
-	plain() ([]byte, bool)
-	// readPlain reads JSON as plain writes it, and reports whether it is that.
-	// Otherwise the value is as before.
+	// appendPlain appends the JSON of the value to b, and reports whether it is plain
+	// at all.
+	appendPlain(b []byte) ([]byte, bool)
+	// readPlain reads JSON as appendPlain writes it, and reports whether it is that.
+	// Otherwise the value is as before, but for what lies in the room of its lists.
 	readPlain(data []byte) bool
 }
 
@@ -40,9 +44,9 @@ type plainWriter struct {
 	fancy bool
 }
 
-// newPlainWriter has room for so many outcomes, if they are short.
-func newPlainWriter(outcomes int) *plainWriter {
-	return &plainWriter{b: make([]byte, 0, 128+160*outcomes)}
+// plainWriterTo appends to b, with room for so many outcomes, if they are short.
+func plainWriterTo(b []byte, outcomes int) *plainWriter {
+	return &plainWriter{b: slices.Grow(b, 128+160*outcomes)}
 }
 
 // raw appends what is JSON already.
@@ -98,8 +102,8 @@ func plainText(s string) bool {
 	return true
 }
 
-func (r *BatchReply) plain() ([]byte, bool) {
-	w := newPlainWriter(len(r.Outcomes))
+func (r *BatchReply) appendPlain(b []byte) ([]byte, bool) {
+	w := plainWriterTo(b, len(r.Outcomes))
 	w.text(`{"worker":"`, r.Worker)
 	w.some(`,"status":"`, string(r.Status))
 	w.some(`,"error":"`, r.Error)
@@ -132,12 +136,12 @@ func (r *Result) write(w *plainWriter) {
 	}
 }
 
-func (v *Verdict) plain() ([]byte, bool) {
+func (v *Verdict) appendPlain(b []byte) ([]byte, bool) {
 	if v.UpdatedInput != nil || v.UpdatedOutput != nil || v.Value != nil || v.Effects != nil ||
 		v.Injections != nil || v.HookErrors != nil || v.Restart != nil || v.Terminate != nil || v.Workspaces != nil || v.Acked != nil {
-		return nil, false
+		return b, false
 	}
-	w := newPlainWriter(len(v.ExecutedHooks))
+	w := plainWriterTo(b, len(v.ExecutedHooks))
 	w.text(`{"decision":"`, string(v.Decision))
 	w.some(`,"reason":"`, v.Reason)
 	w.mark(`,"auto_approve":true`, v.AutoApprove)

@@ -112,7 +112,7 @@ func TestWhatMostCallsSayIsPlain(t *testing.T) {
 		{Hook: "b", Decision: Deny, Reason: "no such luck", Outcome: OK},
 	}}
 	for _, v := range []plainValue{reply, verdict} {
-		data, ok := v.plain()
+		data, ok := v.appendPlain(nil)
 		if !ok {
 			t.Fatalf("%+v is not written as plain", v)
 		}
@@ -121,7 +121,7 @@ func TestWhatMostCallsSayIsPlain(t *testing.T) {
 			t.Errorf("%s is not read as plain: %+v", data, into)
 		}
 	}
-	data, _ := reply.plain()
+	data, _ := reply.appendPlain(nil)
 	if n := testing.AllocsPerRun(100, func() { _, _ = Marshal(reply) }); n > 1 {
 		t.Errorf("writing a reply takes %v allocations; it is one text", n)
 	}

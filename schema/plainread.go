@@ -2,6 +2,7 @@ package schema
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -93,10 +94,10 @@ func (r *plainReader) number() (n uint64) {
 	return n
 }
 
-// readList reads the rest of a list that is not empty.
-func readList[T any](r *plainReader, each func(*T, *plainReader)) []T {
+// readList reads the rest of a list that is not empty, into that room if it is enough.
+func readList[T any](r *plainReader, room []T, each func(*T, *plainReader)) []T {
 	var zero T
-	all := make([]T, 0, 1+strings.Count(r.rest, `},{`))
+	all := slices.Grow(room[:0], 1+strings.Count(r.rest, `},{`))
 	for !r.fancy {
 		all = append(all, zero)
 		each(&all[len(all)-1], r)
@@ -114,7 +115,7 @@ func (b *BatchReply) readPlain(data []byte) bool {
 	r.some(`,"status":"`, (*string)(&next.Status))
 	r.some(`,"error":"`, &next.Error)
 	if r.maybe(`,"outcomes":[`) {
-		next.Outcomes = readList(r, (*Outcome).read)
+		next.Outcomes = readList(r, next.Outcomes, (*Outcome).read)
 	}
 	r.raw("}")
 	if r.ended() {
@@ -147,7 +148,7 @@ func (v *Verdict) readPlain(data []byte) bool {
 		next.AutoApprove = true
 	}
 	if r.maybe(`,"executed_hooks":[`) {
-		next.ExecutedHooks = readList(r, (*ExecutedHook).read)
+		next.ExecutedHooks = readList(r, next.ExecutedHooks, (*ExecutedHook).read)
 	}
 	if r.maybe(`,"config_version":`) {
 		next.ConfigVersion = r.number()

@@ -117,6 +117,9 @@ type Batch struct {
 	Left time.Duration
 	// Body is the event's JSON as the hooks before left it.
 	Body []byte
+	// Room does not travel: it is where whoever runs the batch, or reads the reply to
+	// it, may put the outcomes. Nil: into memory of their own.
+	Room []Outcome
 }
 
 // Status says what a worker did with a batch.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +41,7 @@ func (w *Worker) run(ctx context.Context, b *schema.Batch, p *progress) schema.B
 	j := &job{w: w, batch: b, progress: p, until: time.Now().Add(b.Left - schema.Margin(b.Left))}
 	reply := schema.BatchReply{Worker: w.opt.Name}
 	if reply.Status, reply.Error = j.prepare(); reply.Status == schema.StatusOK {
-		j.outcomes = make([]schema.Outcome, 0, len(b.Hooks))
+		j.outcomes = slices.Grow(b.Room[:0], len(b.Hooks))
 		j.hooks(ctx)
 		reply.Outcomes = j.outcomes
 	}

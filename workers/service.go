@@ -29,6 +29,9 @@ type Service struct {
 	own   []subscription // its own subjects
 	stop  context.CancelFunc
 	done  sync.WaitGroup
+	// envelopes and rooms are used again: those of batches that were answered.
+	envelopes bus.Envelopes
+	rooms     sync.Pool // of *outcomes, empty
 
 	mu       sync.Mutex    // guards what follows
 	under    int           // batches that are not answered yet
@@ -36,6 +39,11 @@ type Service struct {
 	answered chan struct{} // closed when draining and nothing is under way
 	idle     chan struct{} // closed when moving and nothing is under way; nil: it does not move
 }
+
+// outcomes are where those of one batch lie, and maxRoom bounds how many are kept room for.
+type outcomes struct{ list []schema.Outcome }
+
+const maxRoom = 64
 
 // Attach puts w on the bus. It takes batches from now on; load a configuration
 // first, or it answers that it has none.
@@ -110,7 +118,7 @@ func (s *Service) take(pool string, m *nats.Msg) {
 		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusBusy})
 		s.leave()
 	case s.w.inline(b):
-		s.reply(m, s.w.run(context.Background(), b, nil))
+		s.answer(m, b, nil)
 		s.leave()
 	default:
 		go s.run(pool, m, b)
@@ -163,19 +171,39 @@ func (s *Service) run(pool string, m *nats.Msg, b *schema.Batch) {
 	s.w.batches[b.Batch] = p
 	s.w.mu.Unlock()
 	defer s.leave()
-	s.reply(m, s.w.run(context.Background(), b, p))
-	s.w.mu.Lock()
-	delete(s.w.batches, b.Batch)
-	s.w.mu.Unlock()
+	s.answer(m, b, p)
+}
+
+// answer runs a batch in a slot that is taken and replies. Its outcomes lie where those
+// of others did before: nobody has them any more once they are sent.
+func (s *Service) answer(m *nats.Msg, b *schema.Batch, p *progress) {
+	room, ok := s.rooms.Get().(*outcomes)
+	if !ok {
+		room = new(outcomes)
+	}
+	b.Room = room.list
+	r := s.w.run(context.Background(), b, p)
+	s.reply(m, r)
+	if p != nil {
+		s.w.mu.Lock()
+		delete(s.w.batches, b.Batch)
+		s.w.mu.Unlock()
+	}
+	if clear(r.Outcomes); cap(r.Outcomes) <= maxRoom {
+		room.list = r.Outcomes
+		s.rooms.Put(room)
+	}
 }
 
 func (s *Service) reply(m *nats.Msg, r schema.BatchReply) {
-	data, err := schema.Marshal(&r)
+	e := s.envelopes.Take()
+	defer s.envelopes.Put(e)
+	data, err := e.JSON(&r)
 	if err == nil {
 		err = s.out.Publish(&bus.Message{Subject: m.Reply, Data: data})
 	}
 	if errors.Is(err, nats.ErrMaxPayload) {
-		if data, err = schema.Marshal(trimmed(r, s.nc.MaxPayload())); err == nil {
+		if data, err = e.JSON(trimmed(r, s.nc.MaxPayload())); err == nil {
 			err = s.out.Publish(&bus.Message{Subject: m.Reply, Data: data})
 		}
 	}

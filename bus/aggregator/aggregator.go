@@ -97,7 +97,8 @@ type Aggregator struct {
 	caller     *caller
 	dispatcher *dispatch.Dispatcher
 	feed       *feed
-	answers    *bus.Outlet // on Events
+	answers    *bus.Outlet   // on Events
+	envelopes  bus.Envelopes // of verdicts
 	beats      callBeats
 	shedding   shedding
 	failures   failures

@@ -176,9 +176,11 @@ func (a *Aggregator) answer(m *nats.Msg, act *active, r *schema.Routing, v *sche
 
 // tell encodes a verdict and sends it, and reports whether it could be encoded.
 func (a *Aggregator) tell(m *nats.Msg, act *active, r *schema.Routing, v *schema.Verdict) bool {
-	data, err := a.encode(a.finish(v, &act.Config), r.Event, schema.MaxEvent)
+	e := a.envelopes.Take()
+	defer a.envelopes.Put(e)
+	data, err := a.encode(e, a.finish(v, &act.Config), r.Event, schema.MaxEvent)
 	if err == nil && a.reply(m, data) {
-		data, err = a.encode(v, r.Event, a.mostSent())
+		data, err = a.encode(e, v, r.Event, a.mostSent())
 		if err == nil {
 			a.reply(m, data)
 		}
@@ -220,8 +222,8 @@ func (a *Aggregator) mostSent() int {
 
 // encode encodes a verdict in at most so many bytes. One that is larger is a
 // failure of the hooks that made it so: where they could have blocked, they do.
-func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType, most int) ([]byte, error) {
-	data, err := schema.Marshal(v)
+func (a *Aggregator) encode(e *bus.Envelope, v *schema.Verdict, t schema.EventType, most int) ([]byte, error) {
+	data, err := e.JSON(v)
 	if err != nil || len(data) <= most {
 		return data, err
 	}
@@ -236,7 +238,7 @@ func (a *Aggregator) encode(v *schema.Verdict, t schema.EventType, most int) ([]
 		small.Decision, small.Reason = b, why
 	}
 	*v = small
-	return schema.Marshal(v)
+	return e.JSON(v)
 }
 
 // record counts a verdict, logs what failed open, and puts it on the feed.

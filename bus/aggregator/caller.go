@@ -91,13 +91,13 @@ func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch)
 	for {
 		select {
 		case m := <-answer:
-			return decodeReply(m)
+			return decodeReply(m, b.Room)
 		case m := <-c.replies:
 			c.reply(m)
 		case <-ctx.Done():
 			c.sort() // an answer that is here counts before any reason to stop waiting
 			if !c.forget(token, b) {
-				return decodeReply(<-answer)
+				return decodeReply(<-answer, b.Room)
 			}
 			return schema.BatchReply{}, context.Cause(ctx)
 		}
@@ -125,7 +125,9 @@ func (c *caller) sort() {
 	}
 }
 
-func decodeReply(m *nats.Msg) (r schema.BatchReply, err error) {
+// decodeReply reads a reply, its outcomes into that room.
+func decodeReply(m *nats.Msg, room []schema.Outcome) (r schema.BatchReply, err error) {
+	r.Outcomes = room[:0]
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
 		return r, dispatch.ErrNoWorker
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
@@ -45,7 +46,7 @@ func TestADenyWithALongReasonFitsASmallServer(t *testing.T) {
 	a := &Aggregator{opt: Options{Events: nc, Logger: slog.New(slog.DiscardHandler)}}
 	for _, d := range []schema.Decision{schema.Deny, schema.Stop, schema.Allow} {
 		v := &schema.Verdict{Decision: d, Reason: strings.Repeat("x", 1<<20-100), Value: []byte(`"` + strings.Repeat("y", 1<<10) + `"`)}
-		data, err := a.encode(v, schema.PreToolUse, a.mostSent())
+		data, err := a.encode(new(bus.Envelope), v, schema.PreToolUse, a.mostSent())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,7 @@ func TestWhatIsHandedOverFitsASmallServer(t *testing.T) {
 	all := []handed{{Handout: schema.Handout{Injections: []schema.Injection{{Content: strings.Repeat("\x1b", 1<<20)}, {Content: "short"}}}}}
 	d.shorten(all)
 	v := &schema.Verdict{Injections: all[0].Injections}
-	if _, err := a.encode(v, schema.PostToolUse, a.mostSent()); err != nil || len(v.Injections) != 2 || v.Injections[1].Content != "short" {
+	if _, err := a.encode(new(bus.Envelope), v, schema.PostToolUse, a.mostSent()); err != nil || len(v.Injections) != 2 || v.Injections[1].Content != "short" {
 		t.Errorf("%q, %v", v.HookErrors, err)
 	}
 	if d.room.content < minHanded || d.room.content > d.room.whole || d.room.whole >= 1<<20 {

@@ -65,10 +65,6 @@ func (r *run) keep(outcomes []schema.Outcome, worker string) bool {
 
 // add settles one outcome.
 func (r *run) add(o *schema.Outcome) {
-	if r.parts == nil {
-		n := len(r.hooks)
-		r.parts, r.trail = make([]part, 0, n), make([]schema.ExecutedHook, n)
-	}
 	if len(r.trail) == 0 {
 		r.trail = make([]schema.ExecutedHook, 1) // a hook that was asked twice
 	}

@@ -20,6 +20,8 @@ type run struct {
 	body  []byte
 	done  chan struct{}
 
+	// room is where all of it lies that comes of the batch.
+	room *room
 	// parts are the settled outcomes, in registration order.
 	parts []part
 	// trail is room for the lines that the next parts leave in the trail.
@@ -53,6 +55,7 @@ func (r *run) do(ctx context.Context) {
 			r.rest(schema.Errored, fmt.Sprintf("the dispatcher failed: %v", p))
 		}
 	}()
+	r.enter()
 	if why := r.call.req.Shed; why != "" {
 		r.rest(schema.Busy, why)
 		return
@@ -74,6 +77,18 @@ func (r *run) do(ctx context.Context) {
 	r.turn.until = r.until
 	for len(r.hooks) > 0 && r.step(ctx) {
 	}
+}
+
+// enter takes a room for what comes of the batch.
+func (r *run) enter() {
+	r.room = r.call.d.rooms.take(len(r.hooks))
+	r.parts, r.trail = r.room.parts[:0], r.room.trail
+}
+
+// leave gives the room back. Nobody may have anything any more that lies in it.
+func (r *run) leave() {
+	r.call.d.rooms.put(r.room)
+	r.room, r.parts, r.trail = nil, nil, nil
 }
 
 // budget is how long the batch may take in all: its hooks' own deadlines with
@@ -243,5 +258,6 @@ func (r *run) wire() schema.Batch {
 		Hooks:   r.hooks,
 		Left:    time.Until(r.until),
 		Body:    r.body,
+		Room:    r.room.outcomes,
 	}
 }

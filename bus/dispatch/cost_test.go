@@ -46,7 +46,7 @@ func TestWhatACallAllocates(t *testing.T) {
 		if v.Decision != schema.Allow || len(v.ExecutedHooks) != hooks {
 			t.Fatalf("the verdict is %+v", v)
 		}
-		if n > 11 {
+		if n > 9 {
 			t.Errorf("a call of %d hooks of one pool makes %v objects", hooks, n)
 		}
 	}

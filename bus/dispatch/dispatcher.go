@@ -98,6 +98,7 @@ func (r *Request) waiting(n int) {
 type Dispatcher struct {
 	opt     Options
 	shadows chan struct{}
+	rooms   rooms
 }
 
 // New makes a Dispatcher.
@@ -205,14 +206,18 @@ func (c *call) wave(ctx context.Context, w Wave) bool {
 // goes on.
 func (c *call) fold(r *run) bool {
 	c.verdict.ExecutedHooks = slices.Grow(c.verdict.ExecutedHooks, len(r.parts))
+	kept := c.keep(r.parts...)
 	for i := range r.parts {
 		if c.req.Event.Terminal(c.verdict.Decision) {
 			c.aside(r.parts[i:])
+			kept = true
 			break
 		}
 		fold(c.req.Event, &c.verdict, &r.parts[i].verdict)
 	}
-	c.keep(r.parts...)
+	if !kept {
+		r.leave()
+	}
 	if r.refusal != nil {
 		c.end(*r.refusal)
 		return false

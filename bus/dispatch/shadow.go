@@ -140,15 +140,17 @@ func (c *call) before(hook int) int {
 }
 
 // keep remembers the parts of the verdict, if some shadow hook will be held
-// against them.
-func (c *call) keep(parts ...part) {
+// against them, and reports whether it did.
+func (c *call) keep(parts ...part) bool {
 	switch {
 	case len(c.plan.Shadow) == 0:
+		return false
 	case c.parts == nil:
 		c.parts = slices.Clip(parts) // nobody changes them any more
 	default:
 		c.parts = append(c.parts, parts...)
 	}
+	return true
 }
 
 // last is the place of what is said behind all hooks.
