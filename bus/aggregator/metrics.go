@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,10 +44,16 @@ type metrics struct {
 	// thousands of hooks that takes a while, in which calls are counted all the same.
 	configuring sync.Mutex
 
-	// mu guards what follows: maps that are never changed but replaced.
+	// active are the series of the configuration. They are never changed but replaced,
+	// under mu: who makes a series of a hook meanwhile holds it for reading.
 	mu     sync.RWMutex
-	byHook map[string]*hookMetrics // bounded by the configuration
-	byPool map[string]*poolMetrics // bounded by the configuration
+	active atomic.Pointer[series]
+}
+
+// series are those of a configuration, by the names of its hooks and of their pools.
+type series struct {
+	hooks map[string]*hookMetrics
+	pools map[string]*poolMetrics
 }
 
 // poolMetrics are the series of one pool, resolved once.
@@ -107,8 +114,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		inFlight:   gauge("in_flight", "Events under way in this aggregator."),
 		config:     gauge("config_version", "The active version of the configuration; 0: none."),
 		events:     make(map[schema.EventType]*eventMetrics),
-		byHook:     make(map[string]*hookMetrics),
 	}
+	m.active.Store(new(series))
 	m.startFrozen()
 	for _, d := range unjudgedDecisions() {
 		m.unjudged.WithLabelValues(d)
@@ -154,15 +161,14 @@ func (m *metrics) configure(cfg *schema.Config) {
 		}
 	}
 	m.mu.Lock()
-	hooksBefore, poolsBefore := m.byHook, m.byPool
-	m.byHook, m.byPool = hooks, pools
+	before := m.active.Swap(&series{hooks, pools})
 	m.mu.Unlock()
-	for name, of := range hooksBefore {
+	for name, of := range before.hooks {
 		if hooks[name] == nil {
 			m.drop(name, of)
 		}
 	}
-	for pool := range poolsBefore {
+	for pool := range before.pools {
 		if pools[pool] == nil {
 			m.queue.DeleteLabelValues(pool)
 			m.batches.DeleteLabelValues(pool)
@@ -214,7 +220,7 @@ func (m *metrics) dropShadow(name string, of *hookMetrics) {
 func (m *metrics) shadowed(s *dispatch.Shadowed) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if m.byHook[s.Hook.Name] == nil {
+	if m.forHook(s.Hook.Name) == nil {
 		return // its configuration is not active any more
 	}
 	m.would.WithLabelValues(s.Hook.Name, string(s.Decided), string(s.Would)).Inc()
@@ -241,11 +247,7 @@ func (m *metrics) hook(name string) *hookMetrics {
 	return h
 }
 
-func (m *metrics) forPool(name string) *poolMetrics {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.byPool[name]
-}
+func (m *metrics) forPool(name string) *poolMetrics { return m.active.Load().pools[name] }
 
 // batch counts a batch of so many hooks.
 func (m *metrics) batch(pool string, hooks int) {
@@ -261,11 +263,7 @@ func (m *metrics) queued(pool string, waited time.Duration) {
 	}
 }
 
-func (m *metrics) forHook(name string) *hookMetrics {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.byHook[name]
-}
+func (m *metrics) forHook(name string) *hookMetrics { return m.active.Load().hooks[name] }
 
 // verdict counts one answered event.
 func (m *metrics) verdict(t schema.EventType, v *schema.Verdict, took time.Duration) {
