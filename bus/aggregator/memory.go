@@ -48,6 +48,7 @@ type Writer interface {
 	Hold(ctx context.Context, agent string, events []string) error
 	Note(ctx context.Context, agent string, change func(*schema.Peers)) error
 	Withdraw(ctx context.Context, key string) (schema.WithdrawAnswer, error)
+	Current(ctx context.Context) error
 }
 
 // Rounds is what is used of a [rounds.Rounds].

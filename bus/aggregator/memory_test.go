@@ -183,6 +183,8 @@ func (m *memory) Withdraw(ctx context.Context, key string) (schema.WithdrawAnswe
 	return schema.WithdrawAnswer{}, fmt.Errorf("%w: %s", queue.ErrNotFound, key)
 }
 
+func (m *memory) Current(ctx context.Context) error { return m.called(ctx, "current") }
+
 func (m *memory) Pending(string, int) schema.PendingAnswer {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -172,8 +172,12 @@ func (a *Aggregator) queue() (Queue, error) {
 	return a.opt.Memory.Queue, nil
 }
 
-// pending lists what waits.
-func (a *Aggregator) pending(_ context.Context, agent string, req *schema.PendingRequest) (*schema.PendingAnswer, error) {
+// currentFor bounds how long a listing waits for what other brokers accepted.
+const currentFor = time.Second
+
+// pending lists what waits, whoever accepted it. Where nobody can say whether that is all,
+// it is what this broker knows.
+func (a *Aggregator) pending(ctx context.Context, agent string, req *schema.PendingRequest) (*schema.PendingAnswer, error) {
 	q, err := a.queue()
 	if err != nil {
 		return nil, err
@@ -184,6 +188,11 @@ func (a *Aggregator) pending(_ context.Context, agent string, req *schema.Pendin
 		return nil, badRequest("limit is %d; at most %d items are listed", req.Limit, most)
 	case req.Limit == 0:
 		req.Limit = usual
+	}
+	ctx, cancel := context.WithTimeout(ctx, currentFor)
+	defer cancel()
+	if err := q.Current(ctx); err != nil {
+		a.opt.Logger.Info("what waits is listed as this broker knows it; another one may have accepted more", "error", err)
 	}
 	answer := q.Pending(agent, req.Limit)
 	return &answer, nil

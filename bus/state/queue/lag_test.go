@@ -60,6 +60,20 @@ func TestWhatAnotherNodeAcceptedFirstGoesOutFirst(t *testing.T) {
 	})
 }
 
+func TestWhoHeardNothingKnowsAllOnceItAsks(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q, deaf, silence := silenced(t, s, queue.ItemBucket)
+		silence()
+		enqueue(t, q, item(1))
+		if waits := pending(deaf); len(waits) > 0 {
+			t.Errorf("it is not deaf: %v", waits)
+		}
+		if err := deaf.Current(t.Context()); err != nil || len(pending(deaf)) != 1 {
+			t.Errorf("%v wait, %v", pending(deaf), err)
+		}
+	})
+}
+
 func TestWhoKnowsLessOfTheItemsDoesNotTakeWhatIsDoneForDue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q, deaf, silence := silenced(t, s, queue.ItemBucket)

@@ -1,11 +1,28 @@
 package queue
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
+
+// Current returns when all is known here that was stored anywhere when it was called:
+// what is accepted elsewhere is heard of a moment later, and seconds later where a leader
+// leaves.
+func (q *Queue) Current(ctx context.Context) error {
+	for _, f := range []follower{q.items, q.cursors} {
+		info, err := f.Info(ctx)
+		if err != nil {
+			return unavailable(err)
+		}
+		if err := f.mirror.Reach(ctx, info.Last); err != nil {
+			return unavailable(err)
+		}
+	}
+	return nil
+}
 
 // Pending lists what waits, for one agent and all it is part of, or altogether.
 func (q *Queue) Pending(agent string, limit int) schema.PendingAnswer {
