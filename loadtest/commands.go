@@ -31,6 +31,9 @@ var errBudget = errors.New("a budget was exceeded, or a guarantee broken; the ta
 type usage struct{ error }
 
 func exitCode(err error) int {
+	if e, ok := errors.AsType[ended](err); ok {
+		return e.code
+	}
 	if _, ok := errors.AsType[usage](err); ok {
 		return 2
 	}
@@ -60,6 +63,7 @@ func commands() *cobra.Command {
 		loopCommand(),
 		noticeCommand(),
 		freezeCommand(),
+		clusterCommand(),
 		recordCommand(),
 		shippedCommand("fleet", "Have many agents use tools at once, in an open loop, and check every answer"),
 		shippedCommand("saturate", "Find the load up to which the fabric keeps up"),

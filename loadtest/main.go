@@ -20,6 +20,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -45,7 +46,9 @@ func run(args []string) int {
 	root := commands()
 	root.SetArgs(args)
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "loadtest:", err)
+		if _, said := errors.AsType[ended](err); !said {
+			fmt.Fprintln(os.Stderr, "loadtest:", err)
+		}
 		return exitCode(err)
 	}
 	return 0

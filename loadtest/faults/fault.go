@@ -28,16 +28,38 @@ const (
 	Cut Kind = "cut"
 	// Reset closes all connections of the member at once.
 	Reset Kind = "reset"
+	// Restart ends the process in order, and starts the next one.
+	Restart Kind = "restart"
+	// Part has nothing get through between the member and its peers, the other brokers
+	// of a cluster; whoever else talks with it does not notice.
+	Part Kind = "part"
+	// Mute has nothing get through to the peers that the member says, and Deafen nothing
+	// to it that they say.
+	Mute   Kind = "mute"
+	Deafen Kind = "deafen"
 )
 
-// Kinds are all kinds of faults.
+// Kinds are the kinds of faults that can be done to any member.
 func Kinds() []Kind { return []Kind{Kill, Stop, Delay, Slow, Cut, Reset} }
+
+// Clustered are those that can be done to a broker of a cluster.
+func Clustered() []Kind { return []Kind{Kill, Stop, Restart, Part, Mute, Deafen} }
+
+func kinds() []Kind {
+	all := append(Kinds(), Clustered()...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// OnWire reports whether the fault is one of the network between peers, so that it
+// needs a [Wire].
+func (k Kind) OnWire() bool { return k == Part || k == Mute || k == Deafen }
 
 // OnLink reports whether the fault is one of the network, so that it needs a [Link].
 func (k Kind) OnLink() bool { return k == Delay || k == Slow || k == Cut || k == Reset }
 
 // lasts reports whether the fault takes a time that somebody has to say.
-func (k Kind) lasts() bool { return k != Kill && k != Reset }
+func (k Kind) lasts() bool { return k != Kill && k != Restart && k != Reset }
 
 // A Fault is something that is done to members of a field.
 type Fault struct {
@@ -78,7 +100,7 @@ func (f Fault) String() string {
 func (f Fault) Check(members []string) []string {
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	if !slices.Contains(Kinds(), f.Kind) {
+	if !slices.Contains(kinds(), f.Kind) {
 		say("there is no fault of the kind %q; write one of %v", f.Kind, Kinds())
 	}
 	if f.Member == "" {
@@ -95,7 +117,7 @@ func (f Fault) checkTimes() (wrong []string) {
 	if f.At < 0 || f.Every < 0 || f.For < 0 {
 		wrong = append(wrong, fmt.Sprintf("a fault's times can not be negative, as are at: %v, every: %v, for: %v", f.At, f.Every, f.For))
 	}
-	if f.Kind.lasts() && f.For == 0 && slices.Contains(Kinds(), f.Kind) {
+	if f.Kind.lasts() && f.For == 0 && slices.Contains(kinds(), f.Kind) {
 		wrong = append(wrong, fmt.Sprintf("a fault of the kind %s ends some time: write for: how long it lasts", f.Kind))
 	}
 	if f.Kind == Reset && f.For != 0 {

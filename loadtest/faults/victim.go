@@ -21,6 +21,15 @@ const (
 // ErrKilled is why a request to a victim got no answer that was killed meanwhile.
 var ErrKilled = errors.New("it was killed")
 
+// A Wire joins a member with its peers, and with nobody else.
+type Wire interface {
+	// Part has nothing get through to the peers that the member says, or nothing that
+	// they say to it.
+	Part(says, hears bool) error
+	// Join ends that.
+	Join() error
+}
+
 // A Spec says what a victim is.
 type Spec struct {
 	// Name is who it is, in all its lives.
@@ -32,11 +41,13 @@ type Spec struct {
 	Facts any
 	// Link is the network in front of it; nil: it has none that can be touched.
 	Link *Link
-	// Like is a crew whose arguments and log its processes get.
+	// Wire is what joins it with its peers; nil: that can not be touched.
+	Wire Wire
+	// Like is a crew that its processes are started like.
 	Like *proc.Crew
 	// Lost is told when a process ended by itself; nil: nobody is.
 	Lost func(error)
-	// Ending is told of each process before it is killed; nil: nobody is.
+	// Ending is told of each process before it is killed or restarted; nil: nobody is.
 	Ending func(pid int)
 }
 
@@ -96,7 +107,7 @@ func (v *Victim) Start(ctx context.Context) error {
 		if try > 0 {
 			v.begin()
 		}
-		crew := &proc.Crew{Args: v.Like.Args, Log: v.Like.Log}
+		crew := v.Like.Like()
 		child, err := crew.Start(ctx, v.Role, v.Config(v.By()), v.Facts)
 		if err == nil {
 			v.up(crew, child)
@@ -208,12 +219,26 @@ func (v *Victim) Suffer(ctx context.Context, f Fault) error {
 	if f.Kind.OnLink() {
 		return v.sufferLink(ctx, f)
 	}
+	if f.Kind.OnWire() {
+		return v.sufferWire(ctx, f)
+	}
 	switch f.Kind {
 	case Kill:
 		if err := v.Kill(); err != nil {
 			return err
 		}
 		if !measure.Pause(ctx, f.away()) {
+			return context.Cause(ctx)
+		}
+		return v.Start(ctx)
+	case Restart:
+		if v.Ending != nil {
+			v.Ending(v.Pid())
+		}
+		if err := v.End(); err != nil {
+			return err
+		}
+		if !measure.Pause(ctx, f.For.Std()) {
 			return context.Cause(ctx)
 		}
 		return v.Start(ctx)
@@ -240,4 +265,15 @@ func (v *Victim) sufferLink(ctx context.Context, f Fault) error {
 	defer v.Link.Set(Conditions{})
 	measure.Pause(ctx, f.For.Std())
 	return nil
+}
+
+func (v *Victim) sufferWire(ctx context.Context, f Fault) error {
+	if v.Wire == nil {
+		return fmt.Errorf("%s can not be cut off from its peers: it is on no host of its own", v.Name)
+	}
+	err := v.Wire.Part(f.Kind != Deafen, f.Kind != Mute)
+	if err == nil {
+		measure.Pause(ctx, f.For.Std())
+	}
+	return errors.Join(err, v.Wire.Join())
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/lan"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -42,6 +43,11 @@ type Config struct {
 	Hooks string
 	// Pool is what hookworkers serve; empty: "default".
 	Pool string
+	// Cluster has each broker have a server in itself, which keep everything together;
+	// Lan is the hosts that they are on, one for each, so that they can be cut off from
+	// each other; nil: all are on this one.
+	Cluster bool
+	Lan     *lan.Lan
 	// Links puts a network that can fail before the server, one for each worker,
 	// broker without a server of its own and process of the scenario.
 	Links bool
@@ -158,16 +164,21 @@ func (f *Field) Add(ctx context.Context, m Member) (*faults.Victim, error) {
 
 // start starts a member.
 func (f *Field) start(ctx context.Context, m Member, link *faults.Link) (*faults.Victim, error) {
+	v := f.member(m, faults.Spec{Link: link, Like: f.site.Crew})
+	return v, v.Start(ctx)
+}
+
+// member adds a member that is not up yet, of which the spec says what is special.
+func (f *Field) member(m Member, s faults.Spec) *faults.Victim {
 	url := f.URL(m.Name)
-	v := faults.NewVictim(faults.Spec{
-		Name: m.Name, Role: m.Role, Facts: m.Facts, Link: link, Like: f.site.Crew, Lost: f.lose,
-		Config: func(by string) any { return m.Config(At{By: by, NATS: url}) },
-		Ending: func(pid int) { f.spend(m.Name, pid) },
-	})
+	s.Name, s.Role, s.Facts, s.Lost = m.Name, m.Role, m.Facts, f.lose
+	s.Config = func(by string) any { return m.Config(At{By: by, NATS: url}) }
+	s.Ending = func(pid int) { f.spend(m.Name, pid) }
+	v := faults.NewVictim(s)
 	f.mu.Lock()
 	f.members = append(f.members, v)
 	f.mu.Unlock()
-	return v, v.Start(ctx)
+	return v
 }
 
 // link is the network of a member that gets one.
@@ -261,6 +272,9 @@ func (f *Field) Check(fault faults.Fault) []string {
 	for _, name := range faults.Matching(fault.Member, members) {
 		if fault.Kind.OnLink() && f.Member(name).Link == nil {
 			wrong = append(wrong, fmt.Sprintf("%v: %s has no network of its own that could fail", fault, name))
+		}
+		if fault.Kind.OnWire() && f.Member(name).Wire == nil {
+			wrong = append(wrong, fmt.Sprintf("%v: %s is no broker of a cluster on a host of its own", fault, name))
 		}
 	}
 	return wrong

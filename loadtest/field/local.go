@@ -33,6 +33,9 @@ func (f *Field) openLocal(ctx context.Context) error {
 	if err := f.write(); err != nil {
 		return err
 	}
+	if f.config.Cluster {
+		return f.openCluster(ctx)
+	}
 	host, err := freeAddress()
 	if err != nil {
 		return err
@@ -132,13 +135,25 @@ func (f *Field) hookworker(_, url string) (role string, config any) {
 // the server is dead. Load tests that run at the same time look from different
 // ports on, so that none takes that of another's dead server, and its clients.
 func freeAddress() (string, error) {
+	all, err := freeAddresses(1)
+	if err != nil {
+		return "", err
+	}
+	return all[0], nil
+}
+
+// freeAddresses finds some, all of which are held until all are found.
+func freeAddresses(n int) (all []string, err error) {
 	for i := range portsAfterThat {
 		port := firstPort + (os.Getpid()+i)%portsAfterThat
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue
 		}
-		return l.Addr().String(), l.Close()
+		defer l.Close()
+		if all = append(all, l.Addr().String()); len(all) == n {
+			return all, nil
+		}
 	}
-	return "", fmt.Errorf("no port from %d to %d is free", firstPort, firstPort+portsAfterThat-1)
+	return nil, fmt.Errorf("of the ports from %d to %d fewer than %d are free", firstPort, firstPort+portsAfterThat-1, n)
 }

@@ -207,12 +207,10 @@ func (r *run) all(ctx context.Context) error {
 	g, together := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.field.Watch(together, over) })
 	g.Go(func() error {
-		if len(r.Scenario.Faults) == 0 || !measure.Pause(together, time.Until(r.Began)) {
+		if !measure.Pause(together, time.Until(r.Began)) {
 			return nil
 		}
-		schedule := faults.Schedule{Faults: r.Scenario.Faults, Seed: r.Scenario.Seed, For: r.Scenario.For.Std(),
-			Noted: func(d faults.Done) { r.Live.Fault(string(d.Fault.Kind)) }}
-		done, err := schedule.Run(together, r.field)
+		done, err := r.script()(together, r.Began)
 		r.Done = done
 		return err
 	})
@@ -231,6 +229,18 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	return r.end()
+}
+
+// script is what goes wrong.
+func (r *run) script() func(context.Context, time.Time) ([]faults.Done, error) {
+	if r.Script != nil {
+		return r.Script
+	}
+	return func(ctx context.Context, _ time.Time) ([]faults.Done, error) {
+		schedule := faults.Schedule{Faults: r.Scenario.Faults, Seed: r.Scenario.Seed, For: r.Scenario.For.Std(),
+			Noted: func(d faults.Done) { r.Live.Fault(string(d.Fault.Kind)) }}
+		return schedule.Run(ctx, r.field)
+	}
 }
 
 // follow reads the logs until the load is over, and then until all was handed

@@ -15,6 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/audit"
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/lan"
 	"github.com/hookfabric/hookfabric/loadtest/live"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
@@ -44,6 +45,8 @@ type Stage struct {
 	Progress io.Writer
 	// Live shows the load while it lasts; nil: nobody looks.
 	Live *live.Run
+	// Lan is the hosts of a cluster; nil: its brokers are all on this one.
+	Lan *lan.Lan
 }
 
 // Run puts up the scenario's fabric, has it under the scenario's load, and says what came
@@ -63,6 +66,10 @@ func Run(ctx context.Context, s *scenario.Scenario, st Stage) (*result.Document,
 // A Session is a fabric that one load after the other can be put on.
 type Session struct {
 	Stage
+	// Script does what is to go wrong in a load that began then, and says what it was;
+	// nil: the scenario's faults are done at their times. It has as long as the load.
+	Script func(ctx context.Context, began time.Time) ([]faults.Done, error)
+
 	field *field.Field
 	mix   mix
 	tag   string // of its agents and producers
@@ -79,7 +86,7 @@ func Open(ctx context.Context, s *scenario.Scenario, st Stage) (*Session, error)
 	}
 	f, err := field.Open(ctx, field.Config{
 		Kind: s.Fabric.Kind, NATS: s.Fabric.NATS, Creds: s.Fabric.Creds, Brokers: s.Fabric.Brokers, Workers: s.Fabric.Workers,
-		Server: s.Fabric.Server, Sync: s.Fabric.Sync, Hooks: m.hooksYAML(), Links: onLinks(s.Faults),
+		Server: s.Fabric.Server, Cluster: s.Fabric.Cluster, Lan: st.Lan, Sync: s.Fabric.Sync, Hooks: m.hooksYAML(), Links: onLinks(s.Faults),
 		Worker: func(_, url string) (string, any) {
 			return Worker, WorkerConfig{NATS: url, Creds: s.Fabric.Creds, Slots: s.Fabric.Slots}
 		},

@@ -23,6 +23,8 @@ type Crew struct {
 	Args []string
 	// Log takes what the children say on standard error; nil: nobody listens.
 	Log *os.File
+	// Within starts what it is given somewhere else, as on another host; nil: here.
+	Within func(start func() error) error
 
 	children []*Child
 }
@@ -39,7 +41,7 @@ func (c *Crew) Start(ctx context.Context, role string, config, facts any) (*Chil
 	if c.Log != nil {
 		cmd.Stderr = c.Log
 	}
-	child, err := started(cmd, role)
+	child, err := c.started(cmd, role)
 	if err != nil {
 		return nil, fmt.Errorf("starting the role %s: %w", role, err)
 	}
@@ -81,7 +83,10 @@ type Child struct {
 	killed atomic.Bool
 }
 
-func started(cmd *exec.Cmd, role string) (*Child, error) {
+// Like is a crew without children whose processes are started like those of this one.
+func (c *Crew) Like() *Crew { return &Crew{Args: c.Args, Log: c.Log, Within: c.Within} }
+
+func (c *Crew) started(cmd *exec.Cmd, role string) (*Child, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -90,12 +95,16 @@ func started(cmd *exec.Cmd, role string) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	start := cmd.Start
+	if c.Within != nil {
+		start = func() error { return c.Within(cmd.Start) }
+	}
+	if err := start(); err != nil {
 		return nil, err
 	}
-	c := &Child{role: role, cmd: cmd, in: in, lines: make(chan []byte, 1), ended: make(chan struct{})}
-	go c.follow(out)
-	return c, nil
+	child := &Child{role: role, cmd: cmd, in: in, lines: make(chan []byte, 1), ended: make(chan struct{})}
+	go child.follow(out)
+	return child, nil
 }
 
 // follow hands on the child's lines and reaps it when they end.

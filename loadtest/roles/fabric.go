@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	broker "github.com/hookfabric/hookfabric/cmd/broker/app"
@@ -38,6 +39,25 @@ type BrokerConfig struct {
 	// otherwise. RecordBytes is how much of that is kept; empty: likewise.
 	Record      string `json:"record,omitzero"`
 	RecordBytes string `json:"record_bytes,omitzero"`
+	// Cluster is which one it is in; nil: in none.
+	Cluster *ClusterConfig `json:"cluster,omitzero"`
+}
+
+// ClusterConfig says of a broker which cluster it is in.
+type ClusterConfig struct {
+	// Server is its name there.
+	Server string `json:"server"`
+	// Listen is where it listens for the others, and Routes are all of their addresses.
+	Listen string   `json:"listen"`
+	Routes []string `json:"routes"`
+}
+
+// flags are those that have a broker join.
+func (c *ClusterConfig) flags() []string {
+	if c == nil {
+		return nil
+	}
+	return []string{"--cluster-name", "loadtest", "--name", c.Server, "--cluster-listen", c.Listen, "--routes", strings.Join(c.Routes, ",")}
 }
 
 // recording are the flags about the record.
@@ -78,7 +98,7 @@ func startBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 		url = "nats://" + listen
 		where = []string{"--data", c.Data, "--listen", listen, "--sync", c.Sync.Std().String()}
 	}
-	args := slices.Concat([]string{"serve", "--config", c.Hooks, "--http", web}, where, c.recording())
+	args := slices.Concat([]string{"serve", "--config", c.Hooks, "--http", web}, where, c.recording(), c.Cluster.flags())
 	role := run(ctx, broker.Main, args...)
 	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
 		return nil, errors.Join(err, role.close())

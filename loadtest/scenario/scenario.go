@@ -80,6 +80,8 @@ type Fabric struct {
 	Slots int `json:"slots"`
 	// Server has the brokers use a NATS server that is a process of its own.
 	Server bool `json:"server,omitzero"`
+	// Cluster has the brokers be one, with a server in each.
+	Cluster bool `json:"cluster,omitzero"`
 	// Sync is how often the server syncs to disk; 0: at every write.
 	Sync schema.Duration `json:"sync,omitzero"`
 }

@@ -1,0 +1,199 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// calm is how long nothing is wrong before a part's first step, and after each.
+	calm = 2 * time.Second
+	// back is how long a step may take beside the fault itself: a broker ends in order
+	// and comes up, and all have everything again.
+	back = 10 * time.Second
+	// quiet is how long a part goes on after its last step.
+	quiet = 6 * time.Second
+	// behindFor is how long a broker is cut off while agents are frozen: until after its
+	// lease has lapsed, on which the freeze waits.
+	behindFor = 25 * time.Second
+)
+
+// A step is a fault, and what was so when it began.
+type step struct {
+	faults.Done
+	// leads is how many streams its broker led, of so many, and items whether that was
+	// the one of injections.
+	leads, of int
+	items     bool
+}
+
+// A change is a configuration that was applied.
+type change struct {
+	asked, active time.Time
+	version       uint64
+	tries         int
+}
+
+// steps are the faults of a part.
+func (r *run) steps(p string) (all []faults.Fault) {
+	kinds := map[string][]faults.Kind{
+		kill: {faults.Kill}, stop: {faults.Stop}, part: {faults.Part}, oneWay: {faults.Mute, faults.Deafen}, rolling: {faults.Restart},
+	}[p]
+	for _, k := range kinds {
+		for n := range Brokers {
+			f := faults.Fault{Kind: k, Member: field.Numbered(field.Broker, n+1), For: schema.Duration(r.Away)}
+			if k == faults.Restart {
+				f.For = 0
+			}
+			if all = append(all, f); !r.All && k != faults.Restart {
+				all[len(all)-1].Member = "" // who leads then
+				break
+			}
+		}
+	}
+	return all
+}
+
+// long is how long a part may take.
+func (r *run) long(p string) time.Duration {
+	all := quiet + calm
+	if p == freeze {
+		return all + calm + behindFor + back
+	}
+	for _, f := range r.steps(p) {
+		all += f.For.Std() + back
+	}
+	if p == rolling {
+		all += Brokers * back // once more, with configurations
+	}
+	return all
+}
+
+// script is what is done in a part.
+func (r *run) script(ctx context.Context, one *shown) error {
+	if !measure.Pause(ctx, calm) {
+		return nil
+	}
+	if one.part == freeze {
+		return r.freezes(ctx, one)
+	}
+	if err := r.eachStep(ctx, one); err != nil || one.part != rolling {
+		return err
+	}
+	over, stop := context.WithCancel(ctx)
+	g, together := errgroup.WithContext(ctx)
+	g.Go(func() error { return r.changes(together, over, one) })
+	g.Go(func() error { defer stop(); return r.eachStep(together, one) })
+	return g.Wait()
+}
+
+// eachStep does a part's faults, one when all is well after the other.
+func (r *run) eachStep(ctx context.Context, one *shown) error {
+	for _, f := range r.steps(one.part) {
+		s, err := r.start(ctx, f)
+		if err != nil {
+			return err
+		}
+		if err := r.do(ctx, &s); err != nil {
+			return err
+		}
+		one.steps = append(one.steps, s)
+		if err := r.settled(ctx, settleIn); err != nil || !measure.Pause(ctx, calm) {
+			return err
+		}
+	}
+	return nil
+}
+
+// start is a step that begins, with whoever leads then if nobody is named.
+func (r *run) start(ctx context.Context, f faults.Fault) (step, error) {
+	by, leader, err := r.led(ctx)
+	if err != nil {
+		return step{}, fmt.Errorf("looking who leads: %w", err)
+	}
+	if f.Member == "" {
+		f.Member = leader
+	}
+	s := step{Done: faults.Done{Fault: f}, leads: by[f.Member], items: leader == f.Member}
+	for _, n := range by {
+		s.of += n
+	}
+	return s, nil
+}
+
+// do does a step's fault.
+func (r *run) do(ctx context.Context, s *step) error {
+	fmt.Fprintf(r.Progress, "%v, which leads %d of %d streams\n", s.Fault, s.leads, s.of)
+	s.From = time.Now()
+	err := r.x.Field().Fault(ctx, s.Fault)
+	s.Until = time.Now()
+	r.Live.Fault(string(s.Fault.Kind))
+	return err
+}
+
+const (
+	// changeEvery is how long nothing changes after a configuration became active.
+	changeEvery = time.Second
+	// changeIn is how long one request may take: brokers give themselves a minute.
+	changeIn = 70 * time.Second
+)
+
+// changes applies one configuration after the other until over, each until it is active.
+func (r *run) changes(ctx, over context.Context, one *shown) error {
+	text, err := os.ReadFile(filepath.Join(r.Dir, "hooks.yaml"))
+	if err != nil {
+		return fmt.Errorf("reading the configuration: %w", err)
+	}
+	for n := 1; measure.Pause(over, changeEvery); n++ {
+		c := change{asked: time.Now()}
+		req := schema.ConfigRequest{Action: schema.ActionApply, File: "hooks.yaml", Dir: r.Dir, Source: changed(string(text), n)}
+		for c.version == 0 && ctx.Err() == nil {
+			c.tries++
+			if c.version, err = r.apply(ctx, &req); err != nil && !measure.Pause(ctx, lookAgain) {
+				return fmt.Errorf("applying configuration %d: %w", n, err)
+			}
+		}
+		c.active = time.Now()
+		one.changes = append(one.changes, c)
+	}
+	return nil
+}
+
+// changed is a configuration with a hook that nobody meets, another one each time.
+func changed(text string, n int) string {
+	return strings.Replace(text, "hooks:\n", fmt.Sprintf("hooks:\n  SessionEnd:\n    - {name: change-%d, type: builtin, handler: allow}\n", n), 1)
+}
+
+// apply is one request. One that is lost with its broker is asked again.
+func (r *run) apply(ctx context.Context, req *schema.ConfigRequest) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, changeIn)
+	defer cancel()
+	var a schema.ConfigAnswer
+	if err := roles.Control(ctx, r.nc, roles.Verb{Verb: "config"}, req, &a); err != nil {
+		return 0, err
+	}
+	if a.Refused {
+		return 0, fmt.Errorf("it was refused: %v", a.Problems)
+	}
+	return a.Version, nil
+}
+
+// done are the steps as marks, with the configurations.
+func (one *shown) done() (all []faults.Done) {
+	for _, s := range one.steps {
+		all = append(all, s.Done)
+	}
+	return all
+}

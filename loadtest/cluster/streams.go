@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+)
+
+const (
+	// items is the stream of what waits for agents.
+	items = "KV_hook_injections"
+	// settleIn is how long it may take until all brokers have everything again.
+	settleIn = 30 * time.Second
+	// lookAgain is how often that is looked at, and lookIn how long one look may take.
+	lookAgain = 250 * time.Millisecond
+	lookIn    = 2 * time.Second
+)
+
+// led says how many streams each broker leads, by its name.
+func (r *run) led(ctx context.Context) (by map[string]int, leader string, err error) {
+	by = map[string]int{}
+	err = r.streams(ctx, func(info *jetstream.StreamInfo) {
+		by[info.Cluster.Leader]++
+		if info.Config.Name == items {
+			leader = info.Cluster.Leader
+		}
+	})
+	if err == nil && leader == "" {
+		err = fmt.Errorf("nobody leads %s", items)
+	}
+	return by, leader, err
+}
+
+// settled waits until all brokers have all streams, and know that.
+func (r *run) settled(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not all brokers had everything again within %v", within))
+	defer cancel()
+	for {
+		why := r.unsettled(ctx)
+		if why == nil {
+			return nil
+		}
+		if !measure.Pause(ctx, lookAgain) {
+			return fmt.Errorf("%w: %w", context.Cause(ctx), why)
+		}
+	}
+}
+
+// unsettled is a stream that is not everywhere; nil: there is none.
+func (r *run) unsettled(ctx context.Context) error {
+	n, behind := 0, []string(nil)
+	err := r.streams(ctx, func(info *jetstream.StreamInfo) {
+		n++
+		if !current(info) {
+			behind = append(behind, info.Config.Name)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		return errors.New("there are no streams")
+	case len(behind) > 0:
+		return fmt.Errorf("%s: not everywhere", strings.Join(behind, ", "))
+	}
+	return nil
+}
+
+func current(info *jetstream.StreamInfo) bool {
+	if info.Cluster.Leader == "" || len(info.Cluster.Replicas) != Brokers-1 {
+		return false
+	}
+	for _, r := range info.Cluster.Replicas {
+		if !r.Current || r.Offline {
+			return false
+		}
+	}
+	return true
+}
+
+// streams looks at all of them.
+func (r *run) streams(ctx context.Context, look func(*jetstream.StreamInfo)) error {
+	ctx, cancel := context.WithTimeout(ctx, lookIn)
+	defer cancel()
+	js, err := jetstream.New(r.nc)
+	if err != nil {
+		return err
+	}
+	all := js.ListStreams(ctx)
+	for info := range all.Info() {
+		if info.Cluster == nil {
+			return fmt.Errorf("%s is on no cluster", info.Config.Name)
+		}
+		look(info)
+	}
+	return all.Err()
+}
+
+// number is that of a broker, counted from 1.
+func number(broker string) int {
+	for n := range Brokers {
+		if field.Numbered(field.Broker, n+1) == broker {
+			return n + 1
+		}
+	}
+	return 0
+}

@@ -1,0 +1,123 @@
+package field
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookfabric/hookfabric/loadtest/faults"
+	"github.com/hookfabric/hookfabric/loadtest/lan"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
+)
+
+// The ports of a broker on a host of its own, for clients and for its peers.
+const (
+	clientPort = 4222
+	routePort  = 6222
+)
+
+// peer is where a broker of a cluster listens.
+type peer struct {
+	listen, route string
+	host          *lan.Host // nil: this one
+}
+
+// peers are as many as there are brokers.
+func (f *Field) peers() (all []peer, err error) {
+	n := max(f.config.Brokers, 1)
+	if f.config.Lan != nil {
+		for _, h := range f.config.Lan.Hosts()[:n] {
+			all = append(all, peer{listen: fmt.Sprintf("%s:%d", h.Addr(), clientPort), route: fmt.Sprintf("%s:%d", h.Addr(), routePort), host: h})
+		}
+		return all, nil
+	}
+	addresses, err := freeAddresses(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		all = append(all, peer{listen: addresses[i], route: addresses[n+i]})
+	}
+	return all, nil
+}
+
+// openCluster starts the brokers, none of which is ready before others are there, and
+// then the workers.
+func (f *Field) openCluster(ctx context.Context) error {
+	peers, err := f.peers()
+	if err != nil {
+		return err
+	}
+	var urls, routes []string
+	for _, p := range peers {
+		urls, routes = append(urls, "nats://"+p.listen), append(routes, "nats-route://"+p.route)
+	}
+	f.url = strings.Join(urls, ",")
+	g, starting := errgroup.WithContext(ctx)
+	for i, p := range peers {
+		name := Numbered(Broker, i+1)
+		c := roles.BrokerConfig{
+			Hooks: f.hooks, Data: filepath.Join(f.site.Dir, name), Listen: p.listen, Sync: f.config.Sync,
+			Cluster: &roles.ClusterConfig{Server: name, Listen: p.route, Routes: routes},
+		}
+		s := faults.Spec{Like: f.site.Crew}
+		if p.host != nil {
+			s.Like = f.site.Crew.Like()
+			s.Like.Within, s.Wire = p.host.In, wire{p.host, peers}
+		}
+		v := f.member(Member{Name: name, Role: roles.Broker, Config: func(at At) any {
+			if at.By != first(name) {
+				c.Hooks = "" // whatever is active by then: the file may be older
+			}
+			return c
+		}}, s)
+		g.Go(func() error { return v.Start(starting) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return f.addWorkers(ctx)
+}
+
+// first is the name of a member's first process.
+func first(member string) string { return member + ".1" }
+
+// Peer is where the broker of that number of a cluster listens for clients, counted
+// from 1.
+func (f *Field) Peer(n int) string { return strings.Split(f.url, ",")[n-1] }
+
+// wire joins a host with those of its peers.
+type wire struct {
+	host  *lan.Host
+	peers []peer
+}
+
+func (w wire) Part(says, hears bool) error {
+	return w.each(func(other *lan.Host) (err error) {
+		if says {
+			err = w.host.Lose(other)
+		}
+		if hears {
+			err = errors.Join(err, other.Lose(w.host))
+		}
+		return err
+	})
+}
+
+func (w wire) Join() error {
+	return w.each(func(other *lan.Host) error { return errors.Join(w.host.Reach(other), other.Reach(w.host)) })
+}
+
+func (w wire) each(do func(other *lan.Host) error) error {
+	var errs []error
+	for _, p := range w.peers {
+		if p.host != w.host {
+			errs = append(errs, do(p.host))
+		}
+	}
+	return errors.Join(errs...)
+}
