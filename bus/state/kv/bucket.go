@@ -38,7 +38,7 @@ func At(js jetstream.JetStream, name string) *Bucket {
 // no room for c.MaxBytes, half of it will do, and so on down to least; 0: nothing
 // less will do.
 func Open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig, least int64) (*Bucket, error) {
-	return Patiently(ctx, "opening the bucket "+c.Bucket, Passing, func(ctx context.Context) (*Bucket, error) {
+	return Patiently(ctx, "opening the bucket "+c.Bucket, Opening, func(ctx context.Context) (*Bucket, error) {
 		store, err := open(ctx, js, c, least)
 		if err != nil {
 			return nil, err

@@ -34,8 +34,9 @@ const (
 	noStorage                       = "insufficient storage"
 )
 
-// ErrContended says that a compare-and-set was lost again and again.
-var ErrContended = errors.New("others changed it all the time; try again")
+// ErrContended says that a compare-and-set was lost again and again: to others, or as a
+// leader that is cut off refuses all further ones of a key.
+var ErrContended = errors.New("others changed it all the time, or its leader is cut off; try again")
 
 // Pause waits a random while of up to most, so that a crowd spreads out.
 func Pause(ctx context.Context, most time.Duration) error {
@@ -101,6 +102,12 @@ func Passing(err error) bool {
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, jetstream.ErrNoStreamResponse)
+}
+
+// Opening is [Passing] while something is opened that is made where it is missing: a
+// leader of a cluster may say that it is not there when others have made it already.
+func Opening(err error) bool {
+	return Passing(err) || errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound)
 }
 
 // NoRoom reports whether err says that the server has too little storage, or

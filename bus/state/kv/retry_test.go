@@ -42,6 +42,13 @@ func TestWhatPasses(t *testing.T) {
 	}
 }
 
+func TestWhatOthersMadePassesWhileItIsOpened(t *testing.T) {
+	unknown := &jetstream.APIError{Code: 404, ErrorCode: jetstream.JSErrCodeStreamNotFound}
+	if !Opening(fmt.Errorf("x: %w", unknown)) || !Opening(jetstream.ErrBucketNotFound) || Passing(unknown) || Opening(errors.New("x")) {
+		t.Error("a stream that a leader does not know yet is waited for, while it is opened, and nothing else")
+	}
+}
+
 func TestTheLeadersAnswer(t *testing.T) {
 	header := base64.StdEncoding.EncodeToString([]byte("NATS/1.0\r\nNats-Marker-Reason: MaxAge\r\n\r\n"))
 	for name, c := range map[string]struct {

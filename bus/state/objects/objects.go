@@ -102,7 +102,7 @@ func (s *Objects) Anew() { s.store.stored.Anew() }
 // Open makes the store, or opens the one that is there.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Objects, error) {
 	p := planOf(o.Bucket)
-	_, err := kv.Patiently(ctx, "opening the object store "+p.bucket, kv.Passing, func(ctx context.Context) (struct{}, error) {
+	_, err := kv.Patiently(ctx, "opening the object store "+p.bucket, kv.Opening, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, p.open(ctx, js, o)
 	})
 	if err != nil {
