@@ -77,6 +77,7 @@ full: verify ## verify, and what takes longer or needs root
 	$(GO) run ./loadtest shim
 	$(GO) run ./loadtest notice
 	$(GO) run ./loadtest freeze
+	$(GO) run ./loadtest cluster
 	$(GO) run ./loadtest saturate
 	$(GO) run ./loadtest overload
 	$(GO) run ./loadtest chaos

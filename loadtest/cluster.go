@@ -80,4 +80,3 @@ func apart(c *cobra.Command) error {
 	}
 	return err
 }
-

@@ -11,7 +11,8 @@
 // verdicts are written down (record).
 // Many agents use tools at once (fleet), up to what the fabric keeps up with (saturate)
 // and beyond (overload), while things go wrong at random (chaos), or for long (soak).
-// Processes are killed, and nothing may be lost (crash). Scenarios are files of YAML
+// Processes are killed, and nothing may be lost (crash). Brokers that are one are killed, stopped and
+// cut off from each other (cluster). Scenarios are files of YAML
 // (run). What two runs showed is compared (compare).
 //
 // It needs nothing but itself (shim: and the go command): it runs as many processes of its own executable as

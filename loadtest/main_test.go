@@ -50,7 +50,7 @@ func TestItSaysWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bench", "scale", "model", "state", "shim", "loop", "notice", "freeze", "record", "fleet", "saturate", "overload", "chaos", "soak", "crash", "run", "compare"} {
+	for _, want := range []string{"bench", "scale", "model", "state", "shim", "loop", "notice", "freeze", "record", "cluster", "fleet", "saturate", "overload", "chaos", "soak", "crash", "run", "compare"} {
 		if !strings.Contains(out, "\n  "+want+" ") {
 			t.Errorf("the usage lacks %q:\n%s", want, out)
 		}
@@ -91,7 +91,7 @@ func TestAloneItShowsWhatMattersMost(t *testing.T) {
 }
 
 func TestMistypedArgumentsAreUsageErrors(t *testing.T) {
-	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "--only", "no such row"}, {"bench", "--reps", "-1"}, {"bench", "all"}, {"bank"}, {"--fast"}, {"role", "king"}, {"bench", "--metrics", "0.0.0.0:9900"}, {"bench", "--metrics", "here"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"chaos", "--kinds", "flood"}, {"chaos", "--members", "cat"}, {"soak", "--for", "1s"}, {"run"}, {"run", "gone.yaml"}, {"run", "/dev/zero"}, {"fleet", "--agents", "0"}, {"overload", "--connections", "900"}, {"state", "--only", "weather"}, {"scale", "--only", "weather"}, {"notice", "--only", "weather"}, {"freeze", "--shims", "0"}, {"record", "--rate", "0"}} {
+	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "--only", "no such row"}, {"bench", "--reps", "-1"}, {"bench", "all"}, {"bank"}, {"--fast"}, {"role", "king"}, {"bench", "--metrics", "0.0.0.0:9900"}, {"bench", "--metrics", "here"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"chaos", "--kinds", "flood"}, {"chaos", "--members", "cat"}, {"soak", "--for", "1s"}, {"run"}, {"run", "gone.yaml"}, {"run", "/dev/zero"}, {"fleet", "--agents", "0"}, {"overload", "--connections", "900"}, {"state", "--only", "weather"}, {"scale", "--only", "weather"}, {"notice", "--only", "weather"}, {"freeze", "--shims", "0"}, {"cluster", "--only", "weather"}, {"cluster", "--away", "1m"}, {"record", "--rate", "0"}} {
 		_, err := loadtest(t, args...)
 		if err == nil || exitCode(err) != 2 {
 			t.Errorf("%q gave %v", args, err)

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -60,7 +59,8 @@ func (r *run) probe(ctx context.Context) (*prober, error) {
 	for n := range Brokers {
 		c, err := client.Connect(ctx, client.Options{URL: r.x.Field().Peer(n + 1), Name: "loadtest probe"})
 		if err != nil {
-			return nil, errors.Join(err, p.close())
+			p.close()
+			return nil, err
 		}
 		p.clients = append(p.clients, c)
 	}
@@ -93,13 +93,12 @@ func (p *prober) ask(ctx context.Context, c *client.Client, broker int) {
 	p.probes = append(p.probes, one)
 }
 
-func (p *prober) close() error {
+func (p *prober) close() {
 	p.stop()
 	p.work.Wait()
 	for _, c := range p.clients {
 		c.Close()
 	}
-	return nil
 }
 
 // freezes cuts the leader off, has somebody freeze agents elsewhere meanwhile, and lets
@@ -129,7 +128,7 @@ func (r *run) freezes(ctx context.Context, one *shown) error {
 		err = r.settled(ctx, settleIn)
 	}
 	measure.Pause(ctx, calm)
-	_ = p.close()
+	p.close()
 	f.probes, one.freeze = p.probes, f
 	if err != nil {
 		return err
@@ -153,6 +152,7 @@ func (r *run) freeze(ctx context.Context, verb string, f *frozen) error {
 		if err == nil || !measure.Pause(ctx, lookAgain) {
 			break
 		}
+		fmt.Fprintf(r.Progress, "%s after %v: %v\n", verb, time.Since(f.asked), err)
 	}
 	f.answered, f.confirmed, f.missing = time.Now(), len(a.Confirmed), a.Missing
 	if err != nil {

@@ -34,6 +34,8 @@ const (
 	part    = "part"
 	oneWay  = "one-way"
 	freeze  = "freeze"
+	// brief is a kill and a cut, as tests do it.
+	brief = "brief"
 )
 
 // Parts are the names of all parts, in their order.
@@ -71,7 +73,7 @@ func Quick() Options { return Options{Rate: 60, Away: 5 * time.Second} }
 // Check says what is wrong with the options.
 func (o *Options) Check() error {
 	for _, p := range o.Only {
-		if !slices.Contains(Parts(), p) {
+		if p != brief && !slices.Contains(Parts(), p) {
 			return fmt.Errorf("there is no part %q; write some of %s", p, strings.Join(Parts(), ", "))
 		}
 	}
@@ -149,8 +151,8 @@ func (o *Options) scenario() *scenario.Scenario {
 
 // parts are those that can be done, of those that are asked for.
 func (r *run) parts() (all []string) {
-	for _, p := range Parts() {
-		if len(r.Only) > 0 && !slices.Contains(r.Only, p) || r.Lan == nil && cuts(p) {
+	for _, p := range append(Parts(), brief) {
+		if p == brief && !slices.Contains(r.Only, brief) || len(r.Only) > 0 && !slices.Contains(r.Only, p) || r.Lan == nil && cuts(p) {
 			continue
 		}
 		all = append(all, p)
@@ -159,7 +161,7 @@ func (r *run) parts() (all []string) {
 }
 
 // cuts reports whether brokers are cut off in a part.
-func cuts(p string) bool { return p == part || p == oneWay || p == freeze }
+func cuts(p string) bool { return p == part || p == oneWay || p == freeze || p == brief }
 
 // play has the fabric under load while one part is done.
 func (r *run) play(ctx context.Context, common *scenario.Scenario, p string) (*shown, error) {
@@ -179,11 +181,11 @@ func (r *run) play(ctx context.Context, common *scenario.Scenario, p string) (*s
 		err := r.script(ctx, one)
 		return one.done(), err
 	}
-	one.measured, err = r.x.Load(ctx, &s)
-	if err != nil {
-		return nil, errors.Join(err, t.close())
+	defer t.close()
+	if one.measured, err = r.x.Load(ctx, &s); err != nil {
+		return nil, err
 	}
 	one.attempts = t.attempts()
 	one.accepted, one.lost, err = t.check(ctx, r.nc)
-	return one, errors.Join(err, t.close())
+	return one, err
 }

@@ -20,11 +20,12 @@ import (
 const (
 	// calm is how long nothing is wrong before a part's first step, and after each.
 	calm = 2 * time.Second
-	// back is how long a step may take beside the fault itself: a broker ends in order
-	// and comes up, and all have everything again.
-	back = 10 * time.Second
+	// up is how long it may take beside a fault that a broker ends in order and comes up,
+	// and back that all have everything again.
+	up   = 6 * time.Second
+	back = 4 * time.Second
 	// quiet is how long a part goes on after its last step.
-	quiet = 6 * time.Second
+	quiet = 4 * time.Second
 	// behindFor is how long a broker is cut off while agents are frozen: until after its
 	// lease has lapsed, on which the freeze waits.
 	behindFor = 25 * time.Second
@@ -50,6 +51,7 @@ type change struct {
 func (r *run) steps(p string) (all []faults.Fault) {
 	kinds := map[string][]faults.Kind{
 		kill: {faults.Kill}, stop: {faults.Stop}, part: {faults.Part}, oneWay: {faults.Mute, faults.Deafen}, rolling: {faults.Restart},
+		brief: {faults.Kill, faults.Part},
 	}[p]
 	for _, k := range kinds {
 		for n := range Brokers {
@@ -73,10 +75,12 @@ func (r *run) long(p string) time.Duration {
 		return all + calm + behindFor + back
 	}
 	for _, f := range r.steps(p) {
-		all += f.For.Std() + back
+		if all += f.For.Std() + calm + back; f.Kind == faults.Kill || f.Kind == faults.Restart {
+			all += up
+		}
 	}
 	if p == rolling {
-		all += Brokers * back // once more, with configurations
+		all += Brokers * (up + calm + back) // once more, with configurations
 	}
 	return all
 }

@@ -62,7 +62,8 @@ func (r *run) tell(ctx context.Context, p string) (*tellers, error) {
 		nc, err := nats.Connect(r.x.Field().Peer(broker), nats.Name("loadtest teller"), nats.MaxReconnects(-1),
 			nats.ReconnectWait(tellEvery), nats.ReconnectBufSize(-1), nats.IgnoreDiscoveredServers(), nats.RetryOnFailedConnect(true))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("connecting to broker %d: %w", broker, err), t.close())
+			t.close()
+			return nil, fmt.Errorf("connecting to broker %d: %w", broker, err)
 		}
 		t.all = append(t.all, &teller{broker: broker, agent: fmt.Sprintf("told-%s-%d", p, i), nc: nc, accepted: map[string]bool{}})
 	}
@@ -83,12 +84,11 @@ func (t *tellers) end() {
 	t.work.Wait()
 }
 
-func (t *tellers) close() error {
+func (t *tellers) close() {
 	t.end()
 	for _, one := range t.all {
 		one.nc.Close()
 	}
-	return nil
 }
 
 // attempts are those of all, by when they were answered.

@@ -111,7 +111,9 @@ func (h *Host) In(do func() error) error {
 
 // Lose has all that the host sends to another get lost on the way, until [Host.Reach].
 func (h *Host) Lose(to *Host) error {
-	return h.In(func() error { return ip("neigh replace " + to.addr + " lladdr " + nobody + " dev " + card + " nud permanent") })
+	return h.In(func() error {
+		return ip("neigh replace " + to.addr + " lladdr " + nobody + " dev " + card + " nud permanent")
+	})
 }
 
 // Reach ends what [Host.Lose] began, if it did.
