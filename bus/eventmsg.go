@@ -51,6 +51,15 @@ func (e *Envelope) Event(subject string, r schema.Routing, attempt int, left tim
 	return e.message(subject, body)
 }
 
+// RetryAfter is a block of headers that says when an event may be asked about again.
+func RetryAfter(wait time.Duration) []byte {
+	e := Envelope{}
+	e.begin()
+	e.set(schema.HeaderRetryAfter, wait.String())
+	e.end()
+	return e.header
+}
+
 // left writes the time left.
 func (e *Envelope) left(left time.Duration) {
 	e.name(schema.HeaderLeft)

@@ -61,6 +61,7 @@ func configuring() map[string]any {
 			Agents:     []schema.AgentStatus{{Agent: "claude-1", Session: "1", Runtime: "claude", Version: "2.1.329", Host: "dev-7", Silent: took(9e6), Ended: true}},
 			AgentsSeen: 1, AgentsCrowded: true,
 			Frozen:  frozen(),
+			Limited: []schema.LimitedStatus{{Name: "claude-1", Limit: "rate", Refused: 4711, Since: took(48e6), Last: took(2e6)}},
 			Brokers: []schema.BrokerStatus{{Broker: "b1", ConfigVersion: 7, Candidate: &schema.Candidate{Version: 8}, FreezeVersion: 3}, {Broker: "b2", ConfigVersion: 7}},
 			Shadow: []schema.ShadowStatus{{Hook: "new-policy", Counts: []schema.ShadowCount{
 				{Decided: schema.Continue, Would: schema.Deny, Count: 12, Last: eventID, Reason: "writes outside the workspace"},

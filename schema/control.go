@@ -24,6 +24,8 @@ type ControlError struct {
 	Code string `json:"code"`
 	// Message is a sentence for people.
 	Message string `json:"message"`
+	// RetryAfter is when the same request may be served; 0: nobody knows.
+	RetryAfter Duration `json:"retry_after,omitzero"`
 }
 
 func (e *ControlError) Error() string { return e.Message }
@@ -93,6 +95,9 @@ type FabricStatus struct {
 	BlockedRounds int `json:"blocked_rounds,omitzero"`
 	// Frozen are the freezes that stand, as this broker knows them.
 	Frozen []Freeze `json:"frozen,omitzero"`
+	// Limited are those that asked the broker for more than one agent may take, in the
+	// last minute, first who did most often; at most 64.
+	Limited []LimitedStatus `json:"limited,omitzero"`
 	// Agents are those that were seen lately, if the request asks for them, and
 	// AgentsSeen is how many there are, listed or not.
 	Agents     []AgentStatus `json:"agents,omitzero"`
@@ -104,6 +109,19 @@ type FabricStatus struct {
 	Brokers []BrokerStatus `json:"brokers,omitzero"`
 	// Shadow is what shadow hooks would have changed, if that was asked for.
 	Shadow []ShadowStatus `json:"shadow,omitzero"`
+}
+
+// A LimitedStatus is an agent, or a producer, that was over a limit.
+type LimitedStatus struct {
+	Name string `json:"name"`
+	// Limit is "rate" (events a second), "calls" (calls under way) or "requests" (control
+	// requests, of it or about it).
+	Limit string `json:"limit"`
+	// Refused is how much was not judged, or not served, since it began to be so.
+	Refused int `json:"refused"`
+	// Since is how long ago that was, Last how long ago the last time.
+	Since Duration `json:"since"`
+	Last  Duration `json:"last"`
 }
 
 // BrokerStatus is what a broker says of itself.

@@ -25,11 +25,14 @@ func wireExamples() map[string]any {
 		"beat":          beat(),
 		"config":        config(),
 		"control-error": &schema.ControlError{Code: schema.CodeUnavailable, Message: `the verb "inject" is not served by this version`},
-		"feed.verdict":  record(postToolUse, delivered(), 1840),
-		"feed.aside":    aside(),
-		"feed.expired":  expired(),
-		"records.line":  kept(),
-		"status":        status(),
+		"control-error.limited": &schema.ControlError{
+			Code: schema.CodeUnavailable, Message: `there are more than 200 requests a second of the agent "agent1"`, RetryAfter: took(5000),
+		},
+		"feed.verdict": record(postToolUse, delivered(), 1840),
+		"feed.aside":   aside(),
+		"feed.expired": expired(),
+		"records.line": kept(),
+		"status":       status(),
 	}
 	for t, e := range events() {
 		all["event."+string(t)] = e

@@ -49,7 +49,7 @@ func checkHeader(t *testing.T, name, value string) {
 	t.Helper()
 	var err error
 	switch name {
-	case schema.HeaderLeft:
+	case schema.HeaderLeft, schema.HeaderRetryAfter:
 		_, err = time.ParseDuration(value)
 	case schema.HeaderAttempt, schema.HeaderConfig, schema.HeaderNumber, schema.HeaderDropped:
 		_, err = strconv.ParseUint(value, 10, 64)

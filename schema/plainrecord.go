@@ -52,6 +52,7 @@ func (r *Record) writeMarks(w *plainWriter) {
 	w.some(`,"failed":"`, string(r.Failed))
 	w.mark(`,"shed":true`, r.Shed)
 	w.mark(`,"malformed":true`, r.Malformed)
+	w.some(`,"limited":"`, r.Limited)
 	w.mark(`,"aside":true`, r.Aside)
 	w.some(`,"would":"`, string(r.Would))
 	w.mark(`,"unjudged":true`, r.Unjudged)

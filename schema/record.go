@@ -44,6 +44,9 @@ type Record struct {
 	// answered. Malformed: it could not be judged as it was.
 	Shed      bool `json:"shed,omitzero"`
 	Malformed bool `json:"malformed,omitzero"`
+	// Limited is the limit that the agent was over, so that the event was not judged:
+	// "rate" or "calls"; empty: none. Such an event is shed, too.
+	Limited string `json:"limited,omitzero"`
 	// Aside: the record is about hooks whose answers are not in the verdict,
 	// shadow hooks or such that ran beside the one that ended the chain.
 	Aside bool `json:"aside,omitzero"`

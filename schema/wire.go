@@ -42,6 +42,9 @@ const (
 	HeaderEvent = "Hook-Event"
 	// HeaderBeat marks a message on a reply subject that says "still at work".
 	HeaderBeat = "Hook-Beat"
+	// HeaderRetryAfter is, in an answer that refused something because its agent asks too
+	// often, when it may be asked again.
+	HeaderRetryAfter = "Hook-Retry-After"
 	// HeaderNumber counts a broker's messages with records, from 1; HeaderDropped is
 	// how many records it had to drop before this message.
 	HeaderNumber  = "Hook-Number"

@@ -18,7 +18,7 @@ func TestTheContractNamesEveryWord(t *testing.T) {
 	words := []string{
 		schema.HeaderID, schema.HeaderAttempt, schema.HeaderTool, schema.HeaderSession, schema.HeaderLeft, schema.HeaderAck,
 		schema.HeaderBatch, schema.HeaderConfig, schema.HeaderHooks, schema.HeaderAgent, schema.HeaderEvent, schema.HeaderBeat,
-		schema.HeaderServiceError, schema.HeaderServiceErrorCode, schema.HeaderNumber, schema.HeaderDropped, schema.HeaderEncoding, schema.SnappyFramed, string(schema.ToolResult), string(schema.UserMessage),
+		schema.HeaderServiceError, schema.HeaderServiceErrorCode, schema.HeaderNumber, schema.HeaderDropped, schema.HeaderRetryAfter, schema.HeaderEncoding, schema.SnappyFramed, string(schema.ToolResult), string(schema.UserMessage),
 		string(schema.StatusBusy), string(schema.StatusStale), string(schema.StatusDraining), string(schema.StatusMismatch), string(schema.StatusMalformed),
 		schema.CodeBadRequest, schema.CodeNotFound, schema.CodeConflict, schema.CodeTooOld, schema.CodeUnavailable, schema.CodeInternal,
 	}
@@ -31,7 +31,7 @@ func TestTheContractNamesEveryWord(t *testing.T) {
 	for _, v := range []any{
 		schema.Event{}, schema.Result{}, schema.Verdict{}, schema.Restart{}, schema.Terminate{}, schema.Workspace{}, schema.Object{}, schema.ExecutedHook{}, schema.Injection{}, schema.BatchReply{}, schema.Outcome{},
 		schema.Beat{}, schema.Candidate{}, schema.ConfigRequest{}, schema.ConfigAnswer{}, schema.Problem{}, schema.VersionInfo{},
-		schema.HooksRequest{}, schema.HooksAnswer{}, schema.StatusRequest{}, schema.BrokerStatus{}, schema.ShadowStatus{}, schema.ShadowCount{},
+		schema.HooksRequest{}, schema.HooksAnswer{}, schema.StatusRequest{}, schema.BrokerStatus{}, schema.LimitedStatus{}, schema.ShadowStatus{}, schema.ShadowCount{},
 		schema.InjectRequest{}, schema.Receipt{}, schema.PendingRequest{}, schema.PendingAnswer{}, schema.PendingItem{}, schema.Scope{},
 		schema.WithdrawRequest{}, schema.WithdrawAnswer{}, schema.AckRequest{}, schema.DrainRequest{}, schema.DrainAnswer{}, schema.FetchRequest{},
 		schema.FetchAnswer{}, schema.AnswerRequest{}, schema.AnswerReceipt{}, schema.ModeRequest{}, schema.RoundRequest{}, schema.Round{},

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
@@ -54,6 +55,8 @@ type Options struct {
 	Queue int
 	// Calls bounds the events under way; above that the bus holds them; 0: 8192.
 	Calls int
+	// PerAgent bounds what one agent takes of that; the zero Limits: nothing does.
+	PerAgent fair.Limits
 	// Interest reports whether somebody listens on a subject; nil: always.
 	Interest func(subject string) bool
 	// Recorder writes down what is told on the feed; nil: nobody does.
@@ -101,6 +104,7 @@ type Aggregator struct {
 	envelopes  bus.Envelopes // of verdicts
 	beats      callBeats
 	shedding   shedding
+	limits     limits
 	failures   failures
 	shadows    shadows
 	service    micro.Service
@@ -160,6 +164,7 @@ func Start(opt Options) (*Aggregator, error) {
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.beats.send = a.sendBeat
 	a.shedding = shedding{count: a.metrics.shed, log: opt.Logger}
+	a.limits = newLimits(opt.PerAgent, a.metrics.limited, opt.Logger)
 	a.failures.log = opt.Logger
 	a.startMemory()
 	a.crew = newCrew(a.ctx, opt.Calls, a.take, opt.Logger)

@@ -31,6 +31,7 @@ func (a *Aggregator) takeAgain(c *crew, e arrival) (judged bool) {
 // and not sent away.
 func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	m, arrived := e.msg, e.at
+	defer a.limits.leave(&e.toll)
 	if !bus.IsInbox(m.Reply) {
 		// Nobody to answer: it was not asked, only published, or to have this broker say something elsewhere.
 		a.opt.Logger.Debug("an event that can not be answered is not judged: its reply subject is no inbox", "subject", m.Subject)
@@ -48,6 +49,7 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 		return false // somebody else answers, or the shim's own policy does
 	}
 	act := a.active.Load()
+	within := a.limits.enter(&e.toll, req.Agent, now) // whatever is wrong with it
 	if err == nil {
 		err = consistent(&req.Routing, req.Body)
 	}
@@ -63,16 +65,17 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	plan := act.Plan(req.Agent, req.Event, req.Tool)
 	if plan.Empty() && !a.minds(act, plan, &req) {
 		a.beats.end(e.beat)
-		a.reply(m, a.nothing(act))
-		a.record(&closed{Routing: &req.Routing, msg: m, arrived: arrived}, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version})
+		t := &closed{Routing: &req.Routing, msg: m, arrived: arrived}
+		a.reply(t, a.nothing(act))
+		a.record(t, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version})
 		return true
 	}
 	asked := &dispatch.Request{
 		Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body, Waiting: c.wait,
 	}
-	if e.late || overdue(waited, req.Left, e.beat != nil) {
+	if !within || e.late || overdue(waited, req.Left, e.beat != nil) {
 		a.beats.end(e.beat)
-		a.shed(m, act, &shed{plan, asked, req.Acks, arrived})
+		a.shed(m, act, &shed{plan, asked, req.Acks, arrived, e.toll})
 		return false
 	}
 	a.metrics.inFlight.Inc()
@@ -160,7 +163,7 @@ func (a *Aggregator) refuse(m *nats.Msg, act *active, r schema.Routing, arrived 
 // answerMalformed answers an event that can not be judged, and has that told.
 func (a *Aggregator) answerMalformed(t *closed, act *active, v *schema.Verdict) {
 	t.malformed = true
-	if a.tell(t.msg, act, t.Routing, v) {
+	if a.tell(t, act, v) {
 		a.record(t, v)
 	}
 }
@@ -169,32 +172,37 @@ func (a *Aggregator) answerMalformed(t *closed, act *active, v *schema.Verdict) 
 // allows shows when it is sent: to look for it before would take the connection's
 // lock once more for every verdict.
 func (a *Aggregator) answer(m *nats.Msg, act *active, r *schema.Routing, v *schema.Verdict, arrived time.Time) {
-	if a.tell(m, act, r, v) {
-		a.record(&closed{Routing: r, msg: m, arrived: arrived}, v)
+	t := &closed{Routing: r, msg: m, arrived: arrived}
+	if a.tell(t, act, v) {
+		a.record(t, v)
 	}
 }
 
 // tell encodes a verdict and sends it, and reports whether it could be encoded.
-func (a *Aggregator) tell(m *nats.Msg, act *active, r *schema.Routing, v *schema.Verdict) bool {
+func (a *Aggregator) tell(t *closed, act *active, v *schema.Verdict) bool {
 	e := a.envelopes.Take()
 	defer a.envelopes.Put(e)
-	data, err := a.encode(e, a.finish(v, &act.Config), r.Event, schema.MaxEvent)
-	if err == nil && a.reply(m, data) {
-		data, err = a.encode(e, v, r.Event, a.mostSent())
+	data, err := a.encode(e, a.finish(v, &act.Config), t.Event, schema.MaxEvent)
+	if err == nil && a.reply(t, data) {
+		data, err = a.encode(e, v, t.Event, a.mostSent())
 		if err == nil {
-			a.reply(m, data)
+			a.reply(t, data)
 		}
 	}
 	if err != nil {
-		a.opt.Logger.Error("verdict could not be encoded", "event_id", r.ID, "error", err)
+		a.opt.Logger.Error("verdict could not be encoded", "event_id", t.ID, "error", err)
 		return false // the shim's own policy decides
 	}
 	return true
 }
 
 // reply sends a verdict, and reports whether it is too large for the server.
-func (a *Aggregator) reply(m *nats.Msg, data []byte) (tooLarge bool) {
-	err := a.answers.Publish(&bus.Message{Subject: m.Reply, Data: data})
+func (a *Aggregator) reply(t *closed, data []byte) (tooLarge bool) {
+	answer := bus.Message{Subject: t.msg.Reply, Data: data}
+	if t.wait > 0 {
+		answer.Header = bus.RetryAfter(t.wait)
+	}
+	err := a.answers.Publish(&answer)
 	if tooLarge = errors.Is(err, nats.ErrMaxPayload); err != nil && !tooLarge {
 		a.opt.Logger.Warn("verdict could not be sent", "error", err)
 	}

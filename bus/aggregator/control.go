@@ -100,10 +100,14 @@ func (r replier) Respond(data []byte, _ ...micro.RespondOpt) error {
 	return r.nc.Publish(r.reply, data)
 }
 
-func (r replier) Error(code, description string, data []byte, _ ...micro.RespondOpt) error {
-	return r.nc.PublishMsg(&nats.Msg{Subject: r.reply, Data: data, Header: nats.Header{
+func (r replier) Error(code, description string, data []byte, opts ...micro.RespondOpt) error {
+	m := &nats.Msg{Subject: r.reply, Data: data, Header: nats.Header{
 		schema.HeaderServiceError: {description}, schema.HeaderServiceErrorCode: {code},
-	}})
+	}}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return r.nc.PublishMsg(m)
 }
 
 // deferred is the answer to a control request that takes its time.
@@ -230,7 +234,15 @@ func respondError(r responder, err error) error {
 	if err != nil {
 		return fmt.Errorf("encoding the error: %w", err)
 	}
+	if ce.RetryAfter > 0 {
+		return r.Error(ce.Code, ce.Message, data, retryAfter(ce.RetryAfter))
+	}
 	return r.Error(ce.Code, ce.Message, data)
+}
+
+// retryAfter adds to a reply when the request may be made again.
+func retryAfter(wait schema.Duration) micro.RespondOpt {
+	return func(m *nats.Msg) { m.Header.Set(schema.HeaderRetryAfter, wait.String()) }
 }
 
 // Status tells how this aggregator sees the fabric.
@@ -252,6 +264,7 @@ func (a *Aggregator) Status() schema.FabricStatus {
 	if f := a.frozen.Load(); f != nil {
 		s.Frozen = f.Freezes
 	}
+	s.Limited = a.limits.list()
 	if a.unfit.Load() {
 		s.Trouble = "the active configuration can not be used by this broker, which answers nothing until there is another one; its log says why"
 	} else if err := a.opt.Trouble(); err != nil {

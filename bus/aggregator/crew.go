@@ -52,6 +52,7 @@ type arrival struct {
 	until time.Time
 	// late: it would not be judged in time.
 	late bool
+	toll toll
 }
 
 // newCrew makes a crew of at most size goroutines.

@@ -53,6 +53,8 @@ type closed struct {
 	msg             *nats.Msg
 	arrived         time.Time
 	shed, malformed bool
+	limited         string        // the limit that the agent was over
+	wait            time.Duration // until it would not be; 0: nobody knows
 }
 
 // attempt is how often the event was asked; 0: once.
@@ -68,7 +70,7 @@ func (f *feed) verdict(t *closed, v *schema.Verdict, took time.Duration) {
 	e := record.Entry{Body: t.msg.Data, Input: v.UpdatedInput, Output: v.UpdatedOutput, Value: v.Value}
 	f.put(t.Routing, e, func() *schema.Record {
 		rec := schema.RecordOf(t.Routing, v, took)
-		rec.Attempt, rec.Failed, rec.Shed, rec.Malformed = t.attempt(), v.Failed(t.Event), t.shed, t.malformed
+		rec.Attempt, rec.Failed, rec.Shed, rec.Malformed, rec.Limited = t.attempt(), v.Failed(t.Event), t.shed, t.malformed, t.limited
 		return rec
 	})
 }

@@ -29,6 +29,13 @@ func (a *Aggregator) inject(ctx context.Context, agent string, req *schema.Injec
 	if err != nil {
 		return nil, err
 	}
+	if agent == "" {
+		done, err := a.limits.request(kindProducer, it.Producer)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	if err := a.sayable(ctx, it.Object); err != nil {
 		return nil, err
 	}

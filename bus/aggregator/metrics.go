@@ -30,6 +30,7 @@ type metrics struct {
 	unjudged   *prometheus.CounterVec   // decision
 	histories  *prometheus.CounterVec   // outcome
 	shed       *prometheus.CounterVec   // cause
+	limited    *prometheus.CounterVec   // limit
 	shadow     prometheus.Counter
 	malformed  prometheus.Counter
 	dropped    prometheus.Counter
@@ -107,6 +108,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		unjudged:   counter("unjudged_calls_total", "Calls that nobody judged, as shims handed them in, by what became of them. Alert on continue.", "decision"),
 		histories:  counter("history_parts_total", "Parts of conversations that agents' sides put into the store or asked for, by what came of that. Alert on refused.", "outcome"),
 		shed:       counter("shed_total", "Events that waited, or would have, for too long to be given to their hooks, by why. Alert on this.", "cause"),
+		limited:    counter("limited_total", "Events that were not given to their hooks, and control requests that were refused, because one agent asked for more than one may take, by which limit.", "limit"),
 		shadow:     counter("shadow_dropped_total", "Shadow hooks that did not run because too many were under way, or their pool was half full.").WithLabelValues(),
 		malformed:  counter("malformed_total", "Events that could not be judged as they were.").WithLabelValues(),
 		dropped:    counter("feed_dropped_total", "Feed records that were dropped because the feed was full.").WithLabelValues(),
@@ -123,6 +125,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, cause := range shedCauses() {
 		m.shed.WithLabelValues(cause)
 	}
+	for _, limit := range limitNames() {
+		m.limited.WithLabelValues(limit)
+	}
 	for _, result := range keptResults() {
 		m.histories.WithLabelValues(result)
 	}
@@ -135,7 +140,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.requests, m.duration, m.queue, m.hooks, m.outcomes, m.failOpen, m.failClosed,
-			m.batches, m.reruns, m.conditions, m.would, m.rewrites, m.unjudged, m.histories, m.shed, m.shadow, m.malformed, m.dropped, m.frozen, m.refusals, m.inFlight, m.config)
+			m.batches, m.reruns, m.conditions, m.would, m.rewrites, m.unjudged, m.histories, m.shed, m.limited, m.shadow, m.malformed, m.dropped, m.frozen, m.refusals, m.inFlight, m.config)
 	}
 	return m
 }

@@ -67,6 +67,9 @@ func (a *Aggregator) greet(l *lobby, e *arrival) (stays bool) {
 	if plan.Empty() && !a.minds(act, plan, &req) || l.full(len(e.msg.Data)) || !l.inTime(e.at, req.Left) {
 		return false
 	}
+	if !a.limits.enter(&e.toll, req.Agent, l.now) {
+		return false // an agent that runs away takes nobody's place here
+	}
 	e.late, e.until = false, e.at.Add(req.Left/2)
 	e.beat = a.beats.begin(e.msg.Reply, e.at)
 	return true
@@ -81,21 +84,34 @@ type shed struct {
 	req     *dispatch.Request
 	acks    []string
 	arrived time.Time
+	toll    toll
+}
+
+// why is what is said of each hook that was not asked.
+func (s *shed) why(l *limits) string {
+	if s.toll.over != "" {
+		return l.refusal(s.req.Agent, s.toll)
+	}
+	return overloaded
 }
 
 // shed answers an event by the failure policies of its hooks. Rounds count all the
 // same; what waits for the agent comes with one of its next events, because to hand it
 // over takes a write.
 func (a *Aggregator) shed(m *nats.Msg, act *active, s *shed) {
-	s.req.Shed, s.req.Mute = overloaded, true
+	s.req.Shed, s.req.Mute = s.why(&a.limits), true
 	v := a.judged(act, s.plan, s.req)
 	a.remember(act, s.plan, s.req, s.acks, &v)
 	a.overtaken(act, &s.req.Routing, &v)
-	if len(v.ExecutedHooks) > 0 {
+	switch over := s.toll.over; {
+	case over != "":
+		a.limits.refused(s.req.Agent, over)
+	case len(v.ExecutedHooks) > 0:
 		a.shedding.busy()
 	}
-	if a.tell(m, act, &s.req.Routing, &v) {
-		a.count(&closed{Routing: &s.req.Routing, msg: m, arrived: s.arrived, shed: true}, &v)
+	t := &closed{Routing: &s.req.Routing, msg: m, arrived: s.arrived, shed: true, limited: s.toll.over, wait: roundUp(s.toll.wait)}
+	if a.tell(t, act, &v) {
+		a.count(t, &v)
 	}
 }
 

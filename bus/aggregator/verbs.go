@@ -37,22 +37,24 @@ type verb struct {
 	agent bool
 	// changes: it changes something, so that it must not be done long after it was asked.
 	changes bool
-	serve   func(a *Aggregator, ctx context.Context, agent string, data []byte) (any, error)
+	// others: it is not the agent itself that asks.
+	others bool
+	serve  func(a *Aggregator, ctx context.Context, agent string, data []byte) (any, error)
 }
 
 // verbs are those requests by their names.
 func verbs() map[string]verb {
 	return map[string]verb{
-		schema.VerbInject:     {changes: true, serve: reading((*Aggregator).inject)},
-		schema.VerbPending:    {serve: reading((*Aggregator).pending)},
-		schema.VerbWithdraw:   {changes: true, serve: reading((*Aggregator).withdrawItem)},
+		schema.VerbInject:     {changes: true, others: true, serve: reading((*Aggregator).inject)},
+		schema.VerbPending:    {others: true, serve: reading((*Aggregator).pending)},
+		schema.VerbWithdraw:   {changes: true, others: true, serve: reading((*Aggregator).withdrawItem)},
 		schema.VerbAck:        {agent: true, serve: reading((*Aggregator).ack)},
 		schema.VerbDrain:      {agent: true, changes: true, serve: reading((*Aggregator).drain)},
 		schema.VerbFetch:      {agent: true, serve: reading((*Aggregator).fetch)},
 		schema.VerbAnswer:     {agent: true, changes: true, serve: reading((*Aggregator).answerOf)},
-		schema.VerbMode:       {agent: true, changes: true, serve: reading((*Aggregator).mode)},
+		schema.VerbMode:       {agent: true, changes: true, others: true, serve: reading((*Aggregator).mode)},
 		schema.VerbCheckpoint: {agent: true, changes: true, serve: reading((*Aggregator).checkpoint)},
-		schema.VerbRound:      {agent: true, changes: true, serve: reading((*Aggregator).roundOf)},
+		schema.VerbRound:      {agent: true, changes: true, others: true, serve: reading((*Aggregator).roundOf)},
 		schema.VerbPolicy:     {serve: reading((*Aggregator).policy)},
 		schema.VerbRecord:     {agent: true, serve: reading((*Aggregator).recordUnjudged)},
 		schema.VerbKeep:       {agent: true, serve: reading((*Aggregator).keepPart)},
@@ -92,11 +94,17 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 	}
 	data := r.Data()
 	size := int64(max(len(data), verbShare))
-	release, err := a.admit(name, size)
+	done, err := a.limits.requestOf(&v, agent)
 	if err != nil {
 		return nil, err
 	}
+	release, err := a.admit(name, size)
+	if err != nil {
+		done()
+		return nil, err
+	}
 	return memorising(func(ctx context.Context) (any, error) {
+		defer done()
 		defer release()
 		ctx, cancel := context.WithTimeout(ctx, verbTime)
 		defer cancel()

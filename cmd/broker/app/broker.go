@@ -19,6 +19,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/access"
 	"github.com/hookfabric/hookfabric/bus/access/realm"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
 	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/bus/embedded"
@@ -69,6 +70,8 @@ type Options struct {
 	Tenant string
 	// NoWorker leaves the pool "default" to other processes.
 	NoWorker bool
+	// PerAgent bounds what one agent takes of this broker; the zero Limits: nothing does.
+	PerAgent fair.Limits
 	// Sync is how often the embedded server syncs to disk; 0: at every write.
 	Sync time.Duration
 	// ReadyPools must have a worker before the broker says that it is ready.
@@ -124,6 +127,9 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 		}
 	}()
 	if _, err := opt.Record.rules(); err != nil {
+		return nil, err
+	}
+	if err := opt.PerAgent.Check(); err != nil {
 		return nil, err
 	}
 	reloads := b.reloads()
@@ -327,7 +333,7 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 		Node: b.name, Configs: b.configs, Trouble: b.trouble,
 		Freezes: b.memory.freezes, Froze: b.lease.Froze,
 		Conditions: compiler.Compile, Memory: b.memory.use(), Stages: stage, Ledger: b.memory.ledger,
-		Registerer: b.reg, Logger: b.log,
+		PerAgent: b.opt.PerAgent, Registerer: b.reg, Logger: b.log,
 	}
 	if b.worker != nil {
 		opt.Local = b.worker

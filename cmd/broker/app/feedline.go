@@ -59,6 +59,7 @@ func feedDetails(rec *schema.Record) (all []string) {
 	add(rec.Unjudged && rec.Lost == 0, "decided by the shim: no broker answered")
 	add(rec.Frozen, "frozen")
 	add(rec.Shed, "shed")
+	add(rec.Limited != "", "over-its-%s", rec.Limited)
 	add(rec.Malformed, "malformed")
 	add(rec.Failed != "", "failed-%s", rec.Failed)
 	add(rec.Attempt > 1, "attempt-%d", rec.Attempt)

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
 	"github.com/hookfabric/hookfabric/cmd/broker/creds"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
@@ -68,8 +70,22 @@ func serveFlags(c *cobra.Command, opt *Options) {
 	f.StringVar(&opt.Tenant, "tenant", "", "serve this tenant of those that 'broker creds' made (default: the one called default)")
 	f.BoolVar(&opt.NoWorker, "no-worker", false, "leave the pool \"default\" to hookworkers")
 	f.DurationVar(&opt.Sync, "sync", 0, "how often the embedded server syncs to disk; 0: at every write")
+	perAgentFlags(f, &opt.PerAgent)
 	opt.Record.flags(c)
 	f.StringSliceVar(&opt.ReadyPools, "ready-pools", nil, "pools that must have a worker before /readyz says ready")
+}
+
+// usualAgentCalls is how many calls one agent may have under way: far more than one
+// that works as it should, and an eighth of what a broker has under way.
+const usualAgentCalls = 1024
+
+// perAgentFlags are those that bound what one agent takes. There is no usual rate: an
+// event over it is not judged, and how many are too many only those can say who know
+// their agents.
+func perAgentFlags(f *pflag.FlagSet, l *fair.Limits) {
+	f.Float64Var(&l.Rate, "agent-rate", 0, "how many events a second this broker judges for one agent; what is over that goes by the failure policies; 0: any number")
+	f.IntVar(&l.Burst, "agent-burst", 0, "how many may come at once before --agent-rate counts; 0: what comes in two seconds, at least 20")
+	f.IntVar(&l.Calls, "agent-calls", usualAgentCalls, "how many calls of one agent this broker has under way; what is over that goes by the failure policies; 0: any number")
 }
 
 func serve(c *cobra.Command, opt *Options) error {
@@ -82,6 +98,9 @@ func serve(c *cobra.Command, opt *Options) error {
 	}
 	if opt.Replicas < 0 || opt.Replicas > 5 || opt.Replicas > 1 && opt.Replicas%2 == 0 {
 		return program.UsageError("--replicas is %d; write 1, 3 or 5", opt.Replicas)
+	}
+	if err := opt.PerAgent.Check(); err != nil {
+		return program.UsageError("%v", err)
 	}
 	opt.Logger = log
 	reload, stop := hangups()

@@ -344,13 +344,17 @@ func TestStatusSaysWhatWaits(t *testing.T) {
 	s := newCounter(t)
 	st := schema.FabricStatus{Fabric: "f", Ready: true, Pending: map[string]int{"peer": 2, "human": 1, "other": 0},
 		OldestPending: schema.Duration(90 * time.Minute), BlockedRounds: 3}
+	for i := range 12 {
+		st.Limited = append(st.Limited, schema.LimitedStatus{Name: "claude 1", Limit: "calls", Refused: 12 - i, Since: schema.Duration(90 * time.Second)})
+	}
 	got := s.run(map[string]any{"status._": st}, "", "status")
-	const want = "calls    0 under way\npending  3: human 1, peer 2; oldest 1h30m\nrounds   3 over: only tools that end them pass\n"
-	if got.Code != 0 || !strings.Contains(got.Stdout, want) {
+	const want = "calls    0 under way\npending  3: human 1, peer 2; oldest 1h30m\nrounds   3 over: only tools that end them pass\n" +
+		"LIMITED  \"claude 1\" asks for too many calls under way: 12 refused since 1m30s ago, the last 0s ago\n"
+	if got.Code != 0 || !strings.Contains(got.Stdout, want) || strings.Count(got.Stdout, "LIMITED") != 11 || !strings.Contains(got.Stdout, "LIMITED  2 more; --json lists them\n") {
 		t.Errorf("%+v", got)
 	}
 	got = s.run(map[string]any{"status._": schema.FabricStatus{Pending: map[string]int{"human": 0}}}, "", "status")
-	if strings.Contains(got.Stdout, "pending") || strings.Contains(got.Stdout, "rounds") {
+	if strings.Contains(got.Stdout, "pending") || strings.Contains(got.Stdout, "rounds") || strings.Contains(got.Stdout, "LIMITED") {
 		t.Errorf("%+v", got)
 	}
 }

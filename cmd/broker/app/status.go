@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -82,6 +83,7 @@ func printStatus(w io.Writer, st *schema.FabricStatus) error {
 		st.Fabric, ready, st.Version, st.ConfigVersion, st.Hooks, st.InFlight)
 	printMemory(w, st)
 	printFrozen(w, st.Frozen)
+	printLimited(w, st.Limited)
 	for _, b := range st.Brokers {
 		fmt.Fprintf(w, "broker   %s, version %d%s%s\n", b.Broker, b.ConfigVersion, candidateState(b.Candidate), freezeState(&b, st))
 	}
@@ -117,6 +119,19 @@ func printMemory(w io.Writer, st *schema.FabricStatus) {
 	}
 	if st.BlockedRounds > 0 {
 		fmt.Fprintf(w, "rounds   %d over: only tools that end them pass\n", st.BlockedRounds)
+	}
+}
+
+// printLimited says who asked this broker for more than one agent may take.
+func printLimited(w io.Writer, all []schema.LimitedStatus) {
+	const most = 10
+	over := map[string]string{"rate": "events a second", "calls": "calls under way", "requests": "control requests"}
+	for _, l := range all[:min(len(all), most)] {
+		fmt.Fprintf(w, "LIMITED  %s asks for too many %s: %d refused since %s ago, the last %s ago\n",
+			word(l.Name), cmp.Or(over[l.Limit], l.Limit), l.Refused, rough(l.Since), rough(l.Last))
+	}
+	if more := len(all) - most; more > 0 {
+		fmt.Fprintf(w, "LIMITED  %d more; --json lists them\n", more)
 	}
 }
 

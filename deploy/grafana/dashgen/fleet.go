@@ -66,6 +66,8 @@ func fleetOverload() row {
 			queries: one("sum by (instance) (hookfabric_waiting)", "{{instance}}")},
 		{title: "Waited too long", about: "Events that were not given to their hooks any more: busy were answered by failure policies, stale by nobody.", unit: perSecond, stack: true,
 			queries: one(rate("hookfabric_shed_total", "cause"), "{{cause}}")},
+		{title: "One agent too many", about: "What was not judged, or not served, because one agent asked for more than one may take: broker status and the feed say who.", unit: perSecond, stack: true,
+			queries: one(rate("hookfabric_limited_total", "limit"), "{{limit}}")},
 		{title: "Malformed", about: "Events that could not be judged as they were.", unit: perSecond,
 			queries: one(rate("hookfabric_malformed_total", ""), "malformed")},
 	}}

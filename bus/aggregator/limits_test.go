@@ -1,0 +1,288 @@
+package aggregator_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// of is a question of another agent, which waits for so long.
+func of(agent string, left time.Duration) *nats.Msg {
+	r := schema.Routing{Event: schema.PreToolUse, Agent: agent, Session: "s", ID: eventID, Tool: "Bash"}
+	return bus.EventMsg("hook.v1.event."+agent+".PreToolUse", r, 1, left, nil, []byte(`{"hook_type":"PreToolUse","tool_name":"Bash","tool_input":{}}`))
+}
+
+// came is what came of the questions of some agents: each was judged, or refused because
+// of a limit.
+type came struct{ judged, limited int }
+
+// outcomes looks at the answers to all, which name the flag that raises the limit.
+func outcomes(t *testing.T, all []*asking, flag string) (c came) {
+	t.Helper()
+	for _, a := range all {
+		v, _ := a.verdict()
+		switch x := v.ExecutedHooks; {
+		case len(x) == 1 && x[0].Outcome == schema.OK && v.Decision == schema.Allow:
+			c.judged++
+		case len(x) == 1 && x[0].Outcome == schema.Busy && v.Decision == schema.Deny && strings.Contains(v.Reason, flag):
+			c.limited++
+		default:
+			t.Fatalf("%+v", v)
+		}
+	}
+	return c
+}
+
+// One agent asks fifty times as often as it may, beside twenty that are quiet, in a fabric
+// that could judge a third of that. Those hear nothing of it.
+func TestAnAgentThatRunsAwayLeavesTheOthersTheirs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rate, burst, long = 2, 4, 8
+		f := narrowWith(t, aggregator.Options{PerAgent: fair.Limits{Rate: rate, Burst: burst}}, failClosed)
+		var wild, quiet []*asking
+		for i := range long * 100 {
+			wild = append(wild, f.send(of("wild", 20*time.Second)))
+			if i%5 == 0 {
+				quiet = append(quiet, f.send(of(fmt.Sprint("quiet", i/5%20), 20*time.Second)))
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+		if c := outcomes(t, quiet, ""); c.judged != len(quiet) {
+			t.Errorf("the quiet ones: %+v of %d", c, len(quiet))
+		}
+		c := outcomes(t, wild, `"wild" asks about more than the 2 events a second`)
+		if most := burst + rate*long; c.judged > most || c.judged < most-2 || c.limited != len(wild)-c.judged {
+			t.Errorf("the wild one: %+v of %d; %d may pass", c, len(wild), most)
+		}
+		if n := f.value("limited_total", "limit=rate"); n != float64(c.limited) {
+			t.Errorf("%v counted, %d were over", n, c.limited)
+		}
+		if n := f.value("shed_total", "cause=busy") + f.value("shed_total", "cause=stale"); n != 0 {
+			t.Errorf("%v were shed", n)
+		}
+		if l := f.agg.Status().Limited; len(l) != 1 || l[0].Name != "wild" || l[0].Limit != "rate" || l[0].Refused != c.limited || l[0].Last.Std() > time.Second {
+			t.Errorf("status: %+v", l)
+		}
+		<-after1m()
+		if l := f.agg.Status().Limited; l != nil {
+			t.Errorf("a minute after that: %+v", l)
+		}
+	})
+}
+
+// One agent has more calls under way than it may, and each takes for ever. The others are
+// judged, and so is it, as soon as one of its own has ended.
+func TestAnAgentHasOnlySoManyCallsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		defer close(hold)
+		lib := library{"guard": func(_ context.Context, e *schema.Event) (schema.Result, error) {
+			if e.AgentID == "wild" {
+				<-hold
+			}
+			return schema.Allowed(), nil
+		}}
+		f := startWith(t, aggregator.Options{Calls: 8, PerAgent: fair.Limits{Calls: 3}}, lib, hook("guard", failClosed))
+		var wild, quiet []*asking
+		for i := range 100 {
+			wild = append(wild, f.send(of("wild", 10*time.Second)))
+			quiet = append(quiet, f.send(of(fmt.Sprint("quiet", i), 10*time.Second)))
+		}
+		if c := outcomes(t, quiet, ""); c.judged != len(quiet) {
+			t.Errorf("the quiet ones: %+v", c)
+		}
+		if c := outcomes(t, wild[3:], "has 3 calls under way"); c.limited != 97 {
+			t.Errorf("the wild one: %+v", c)
+		}
+		for range 3 {
+			hold <- struct{}{}
+		}
+		if c := outcomes(t, wild[:3], ""); c.judged != 3 {
+			t.Errorf("those under way: %+v", c)
+		}
+		again := f.send(of("wild", 10*time.Second))
+		hold <- struct{}{}
+		if c := outcomes(t, []*asking{again}, ""); c.judged != 1 {
+			t.Errorf("after they ended: %+v", c)
+		}
+	})
+}
+
+// once is a limit that one event is within.
+func once() aggregator.Options {
+	return aggregator.Options{PerAgent: fair.Limits{Rate: 0.5, Burst: 1}}
+}
+
+func TestAnAnswerOverALimitSaysWhenToAskAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startWith(t, once(), library{"x": says(schema.Allowed())}, hook("x", failClosed))
+		f.ask(event(schema.PreToolUse))
+		m := <-f.send(event(schema.PreToolUse)).replies
+		wait, err := time.ParseDuration(m.Header.Get(schema.HeaderRetryAfter))
+		if err != nil || wait != 2*time.Second || !strings.Contains(string(m.Data), "try it again in 2s") {
+			t.Fatalf("%v %s (%v)", m.Header, m.Data, err)
+		}
+		<-time.After(wait)
+		want(t, f.ask(event(schema.PreToolUse)), schema.Allow, "x:ok")
+	})
+}
+
+// What is over a limit is not judged, and so nothing more is let through than without
+// any worker: what would be refused then is refused, whoever refuses it.
+func TestNothingIsLetThroughBecauseOfALimit(t *testing.T) {
+	forged := event(schema.PreToolUse)
+	forged.Data = []byte(`{"hook_type":"PreToolUse","tool_name":"Read","tool_input":{}}`)
+	for name, c := range map[string]struct {
+		hooks []schema.Hook
+		ask   *nats.Msg
+		want  schema.Decision
+		trail string
+	}{
+		"a guarded call":            {[]schema.Hook{hook("x", failClosed)}, event(schema.PreToolUse), schema.Deny, "x:busy"},
+		"one that fails open":       {[]schema.Hook{hook("x")}, event(schema.PreToolUse), schema.Continue, "x:busy"},
+		"one guarded by the second": {[]schema.Hook{hook("x"), hook("y", failClosed)}, event(schema.PreToolUse), schema.Deny, "x:busy y:busy"},
+		"a guarded answer":          {[]schema.Hook{hook("x", failClosed, at(schema.BeforeFinalResponse))}, event(schema.BeforeFinalResponse), schema.Fail, "x:busy"},
+		"one that nobody judges":    {nil, event(schema.PreToolUse), schema.Continue, ""},
+		"one with a forged tool":    {[]schema.Hook{hook("x")}, forged, schema.Deny, ""},
+		"one after a tool":          {[]schema.Hook{hook("x", failClosed, at(schema.PostToolUse))}, event(schema.PostToolUse), schema.Continue, "x:busy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := startWith(t, once(), library{"x": says(schema.Allowed()), "y": says(schema.Allowed())}, c.hooks...)
+				f.ask(event(schema.SessionStart))
+				want(t, f.ask(c.ask), c.want, c.trail)
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := freezable(t, once(), library{"x": says(schema.Allowed())}, hook("x"))
+		f.frozen("freeze._", `{"agents":"*"}`)
+		for range 3 {
+			if v := f.ask(event(schema.PreToolUse)); !v.Frozen || v.Decision != schema.Deny {
+				t.Errorf("a frozen agent over its limit: %+v", v)
+			}
+		}
+	})
+}
+
+// Who asks a second time is counted, too: else whoever says so would not be bounded.
+func TestSecondQuestionsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startWith(t, once(), library{"x": says(schema.Allowed())}, hook("x", failClosed, idempotent))
+		f.ask(event(schema.PreToolUse))
+		again := event(schema.PreToolUse)
+		again.Subject += bus.AgainSuffix
+		again.Header.Set(schema.HeaderAttempt, "2")
+		want(t, f.ask(again), schema.Deny, "x:busy")
+	})
+}
+
+func TestTheFeedTellsWhoIsOverALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startWith(t, once(), library{"x": says(schema.Allowed())}, hook("x", failClosed))
+		feed := make(chan *nats.Msg, 10)
+		if _, err := f.shim.ChanSubscribe("hook.v1.feed.a", feed); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for _, want := range []string{"", "rate"} {
+			f.ask(event(schema.PreToolUse))
+			var rec schema.Record
+			if err := schema.Unmarshal((<-feed).Data, &rec); err != nil || rec.Limited != want || rec.Shed != (want != "") {
+				t.Errorf("%+v (%v); want %q", rec, err, want)
+			}
+		}
+	})
+}
+
+// However often agents are over a limit, and however many: the log has a few lines.
+func TestTheLogOfLimitsIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		opt := once()
+		opt.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		f := startWith(t, opt, library{"x": says(schema.Allowed())}, hook("x", failClosed))
+		lines := func() int {
+			synctest.Wait()
+			return strings.Count(log.String(), "asks for more than one may take")
+		}
+		for range 50 {
+			f.ask(event(schema.PreToolUse))
+		}
+		if n := lines(); n != 1 || !strings.Contains(log.String(), "agent=a limit=rate") {
+			t.Errorf("%d lines of one agent:\n%s", n, &log)
+		}
+		for i := range 100 {
+			for range 2 {
+				f.ask(of(fmt.Sprint("made-up-", i), time.Minute))
+			}
+		}
+		if n := lines(); n != 10 {
+			t.Errorf("%d lines of many agents within 10 s", n)
+		}
+		if n := len(f.agg.Status().Limited); n != 64 {
+			t.Errorf("the status lists %d", n)
+		}
+	})
+}
+
+func TestControlRequestsAreBoundedByWhomTheyAreOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		opt := once()
+		opt.Memory = m.all()
+		f := startWith(t, opt, library{})
+		for request, others := range map[string][]string{
+			`ack.a {"events":[]}`:                                {`inject.a {"content":"x"}`, `ack.b {"events":[]}`},
+			`fetch.c {"digest":"none"}`:                          {`inject.c {"content":"x"}`},
+			`inject.d {"content":"x"}`:                           {`ack.d {"events":[]}`, `inject.e {"content":"x"}`},
+			`inject._ {"content":"x","all":true,"producer":"p"}`: {`inject._ {"content":"x","all":true}`, `inject.p {"content":"x"}`},
+		} {
+			ask := func(request string) *schema.ControlError {
+				subject, body, _ := strings.Cut(request, " ")
+				_, failed := f.request(subject, body)
+				return failed
+			}
+			var over *schema.ControlError
+			n := 0
+			for over == nil || over.RetryAfter == 0 {
+				if over = ask(request); n > 100 {
+					t.Fatalf("%s: %d are served at once", request, n)
+				}
+				n++
+			}
+			if n != 11 || over.Code != schema.CodeUnavailable || over.RetryAfter.Std() != 200*time.Millisecond || !strings.Contains(over.Message, "--agent-rate") {
+				t.Errorf("%s: the %dth: %+v", request, n, over)
+			}
+			for _, other := range others {
+				if failed := ask(other); failed != nil && failed.RetryAfter > 0 {
+					t.Errorf("after too many of %s, %s: %v", request, other, failed)
+				}
+			}
+			<-time.After(over.RetryAfter.Std())
+			if failed := ask(request); failed != nil && failed.RetryAfter > 0 {
+				t.Errorf("%s after the time that was said: %v", request, failed)
+			}
+		}
+		if n := f.value("limited_total", "limit=requests"); n != 4 {
+			t.Errorf("%v counted", n)
+		}
+		for range 20 {
+			if _, failed := f.request("status._", "{}"); failed != nil {
+				t.Fatal(failed)
+			}
+		}
+	})
+}
