@@ -103,7 +103,7 @@ func TestSeriesFollowTheConfigurationAndNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		known := []string{"event", "decision", "pool", "hook", "outcome", "cause", "source", "scope", "when"}
+		known := []string{"event", "decision", "pool", "hook", "outcome", "cause", "source", "scope", "when", "limit"}
 		for _, family := range families {
 			for _, series := range family.GetMetric() {
 				for _, l := range series.GetLabel() {
