@@ -162,10 +162,17 @@ func (w *watched) check(t testing.TB, says map[uint64]sight) {
 		t.Errorf("a call was judged %s", old)
 	}
 	for s, n := range w.sights {
-		if s != says[s.version] {
+		if !s.of(says[s.version]) {
 			t.Errorf("%d verdicts are not what version %d says:\ngot  %+v\nwant %+v", n, s.version, s, says[s.version])
 		}
 	}
+}
+
+// of reports whether it is what a version says, which fails closed: a hook whose pool
+// is too busy, as it may be on a machine that does much else, denies.
+func (s sight) of(want sight) bool {
+	until, busy := strings.CutSuffix(s.hooks, ":busy")
+	return s == want || busy && s.decision == want.decision && strings.HasPrefix(want.hooks, until+":ok")
 }
 
 // String is the figures in one line.
