@@ -39,6 +39,8 @@ type auth struct {
 	known *realm.Realm
 	said  string // what is wrong with the one that is there now
 
+	gossip *gossip // nil: the server is on its own
+
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
@@ -126,21 +128,28 @@ func (a *auth) adopt(storeDir string, cluster bool) error {
 }
 
 // begin has the server know the tenants, and follows the realm until end.
-func (a *auth) begin(s *server.Server) error {
+func (a *auth) begin(s *Server) error {
 	for _, t := range a.known.Tenants {
-		if _, err := s.LookupAccount(t.Key); err != nil {
+		if _, err := s.nats.LookupAccount(t.Key); err != nil {
 			return fmt.Errorf("the tenant %s: %w", t.Name, err)
 		}
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop = stop
-	a.done.Go(func() { a.follow(ctx, s) })
+	if s.Clustered() {
+		var err error
+		if a.gossip, err = startGossip(ctx, s); err != nil {
+			return err
+		}
+	}
+	a.done.Go(func() { a.follow(ctx, s.nats) })
 	return nil
 }
 
 func (a *auth) end() {
 	a.stop()
 	a.done.Wait()
+	a.gossip.end()
 }
 
 // follow takes over what changes.
@@ -152,6 +161,7 @@ func (a *auth) follow(ctx context.Context, s *server.Server) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-a.gossip.heard():
 		}
 		err := a.look(s)
 		if err != nil && err.Error() != a.said {
@@ -161,6 +171,7 @@ func (a *auth) follow(ctx context.Context, s *server.Server) {
 		if err != nil {
 			a.said = err.Error()
 		}
+		a.gossip.tell(a.known)
 	}
 }
 

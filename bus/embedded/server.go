@@ -187,7 +187,7 @@ func (s *Server) open() (err error) {
 		s.account = s.nats.GlobalAccount()
 		return nil
 	}
-	if err = s.auth.begin(s.nats); err == nil {
+	if err = s.auth.begin(s); err == nil {
 		s.account, err = s.nats.LookupAccount(s.auth.tenant.Key)
 	}
 	return err

@@ -188,13 +188,15 @@ const rememberFor = 30 * 24 * time.Hour
 // tidy forgets what nobody needs to know any more: credentials that expired long ago,
 // revoked or not, let nobody in.
 func (r *Realm) tidy(now time.Time) {
-	r.Users = slices.DeleteFunc(r.Users, func(u User) bool {
-		return !u.Expires.IsZero() && now.Sub(u.Expires) > rememberFor
-	})
+	r.Users = slices.DeleteFunc(r.Users, func(u User) bool { return u.forgotten(now) })
 }
 
-// Revoke takes credentials away. A server that follows the folder closes their
-// connections.
+func (u *User) forgotten(now time.Time) bool {
+	return !u.Expires.IsZero() && now.Sub(u.Expires) > rememberFor
+}
+
+// Revoke takes the credentials of a name away. A server that follows the folder closes
+// their connections.
 func Revoke(ctx context.Context, dir, tenant, name string) (u User, err error) {
 	if tenant == "" {
 		tenant = DefaultTenant
@@ -208,11 +210,20 @@ func Revoke(ctx context.Context, dir, tenant, name string) (u User, err error) {
 		if found == nil {
 			return fmt.Errorf("%w: nobody called %.64q has credentials of the tenant %s; `broker creds list` shows who has", ErrNotFound, name, tenant)
 		}
-		if found.Revoked.IsZero() {
-			found.Revoked = time.Now().UTC().Truncate(time.Second)
-		}
+		r.revoke(tenant, name)
 		u = *found
 		return r.signTenant(t)
 	})
 	return u, err
+}
+
+// revoke takes all credentials of a name away: two servers may have given it some at the
+// same time.
+func (r *Realm) revoke(tenant, name string) {
+	now := time.Now().UTC().Truncate(time.Second)
+	for i := range r.Users {
+		if u := &r.Users[i]; u.Tenant == tenant && u.Name == name && u.Revoked.IsZero() {
+			u.Revoked = now
+		}
+	}
 }

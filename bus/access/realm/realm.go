@@ -196,6 +196,9 @@ func (r *Realm) signer(id Identity) (nkeys.KeyPair, error) {
 		pair, err = nkeys.FromSeed(seed)
 		clear(seed)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the private key %s is not here; do that on the server on which the tenant was made, or copy the key from there: %w", path, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the private key %s can not be used: %w", path, err)
 	}
