@@ -211,7 +211,7 @@ func (a *auth) take(s *server.Server, t *realm.Tenant) error {
 	if err != nil {
 		return err
 	}
-	if err := a.resolver.Store(t.Key, t.JWT); err != nil || unknown != nil {
+	if err := a.resolver.Store(t.Key, t.JWT); err != nil || !fetched(s, t.Key) {
 		// Its first client has the server fetch it. To do that here as well could be at the
 		// same moment, and two that make one account's store get in each other's way.
 		return err
@@ -223,6 +223,13 @@ func (a *auth) take(s *server.Server, t *realm.Tenant) error {
 	s.UpdateAccountClaims(account, claims)
 	a.log.Info("who may use the fabric changed", "tenant", t.Name)
 	return nil
+}
+
+// fetched reports whether the server knows what is said of a tenant, of which another
+// server of the cluster may have told no more than the name.
+func fetched(s *server.Server, key string) bool {
+	info, err := s.Accountz(&server.AccountzOptions{Account: key})
+	return err == nil && info.Account != nil && info.Account.Complete && !info.Account.Expired
 }
 
 // as has a connection of this process say who it is, unless it does.

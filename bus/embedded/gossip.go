@@ -132,7 +132,7 @@ func (g *gossip) hear(ctx context.Context, m *nats.Msg) {
 	}
 	news, err := g.take(ctx, s.Server)
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, nats.ErrNoResponders): // this server stops, or that one
+	case errors.Is(err, context.Canceled), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrNoResponders): // this server stops, or that one
 	case err != nil && err.Error() != g.said:
 		g.log.Error("another server of the cluster knows something else of who may use the fabric, and that can not be taken over; what is known here counts here", "server", s.Server, "error", err)
 	}

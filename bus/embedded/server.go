@@ -280,6 +280,14 @@ func (s *Server) shutdown() {
 	s.nats.WaitForShutdown()
 }
 
+// hush ends what this server tells the others of its realm: a connection of its own
+// must not look for another server while this one stops.
+func (s *Server) hush() {
+	if s.auth != nil {
+		s.auth.gossip.end()
+	}
+}
+
 // Close stops the server, waits until everything is on disk and releases the
 // data directory. When ctx ends first, the directory stays locked until the
 // process ends. One of a cluster first hands over what it leads, and has its clients
@@ -289,6 +297,7 @@ func (s *Server) Close(ctx context.Context) error {
 	go func() {
 		defer close(done)
 		if s.cluster != nil {
+			s.hush()
 			s.nats.LameDuckShutdown()
 		}
 		s.shutdown()

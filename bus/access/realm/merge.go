@@ -68,9 +68,6 @@ func Take(ctx context.Context, dir string, public []byte) (news bool, err error)
 			return nil
 		}
 		news = true
-		if err := mine.signTenants(); err != nil {
-			return err
-		}
 		return mine.write()
 	})
 	return news, err
@@ -90,6 +87,8 @@ func (r *Realm) merge(theirs *Realm) error {
 			return fmt.Errorf("there are two tenants called %s, made on two servers: their keys are %s and %s; make one of them anew under another name, in a copy of that folder", t.Name, known.Key, t.Key)
 		}
 	}
+	r.tidy(time.Now())
+	before := r.revocations()
 	for _, u := range theirs.Users {
 		i := slices.IndexFunc(r.Users, func(o User) bool { return o.Key == u.Key })
 		if i < 0 {
@@ -103,6 +102,31 @@ func (r *Realm) merge(theirs *Realm) error {
 		return cmp.Or(b.Issued.Compare(a.Issued), a.Revoked.Compare(b.Revoked))
 	})
 	r.tidy(time.Now())
+	return r.signChanged(before)
+}
+
+// revocations are how many there are of each tenant. They never get fewer by a merge.
+func (r *Realm) revocations() map[string]int {
+	n := map[string]int{}
+	for i := range r.Users {
+		if !r.Users[i].Revoked.IsZero() {
+			n[r.Users[i].Tenant]++
+		}
+	}
+	return n
+}
+
+// signChanged has the operator sign what is known now of the tenants of whom it is
+// something else than before.
+func (r *Realm) signChanged(before map[string]int) error {
+	now := r.revocations()
+	for i := range r.Tenants {
+		if t := &r.Tenants[i]; now[t.Name] != before[t.Name] {
+			if err := r.signTenant(t); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -112,14 +136,4 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// signTenants has the operator sign what is known of all tenants now.
-func (r *Realm) signTenants() error {
-	for i := range r.Tenants {
-		if err := r.signTenant(&r.Tenants[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -100,10 +100,20 @@ func (r *Realm) signTenant(t *Tenant) error {
 	}
 	for i := range r.Users {
 		if u := &r.Users[i]; u.Tenant == t.Name && !u.Revoked.IsZero() {
-			c.RevokeAt(u.Key, u.Revoked)
+			c.RevokeAt(u.Key, u.revokedFrom())
 		}
 	}
 	return r.signAccount(&t.Identity, c)
+}
+
+// revokedFrom is a time at which the only claims of the user's key were there already,
+// also where the clock of the machine that revoked him is behind that of the one that
+// made them.
+func (u *User) revokedFrom() time.Time {
+	if made := u.Issued.Add(time.Minute); u.Revoked.Before(made) {
+		return made
+	}
+	return u.Revoked
 }
 
 func (r *Realm) signAccount(id *Identity, c *jwt.AccountClaims) error {

@@ -1,0 +1,217 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/access"
+	"github.com/hookfabric/hookfabric/bus/access/realm"
+	"github.com/hookfabric/hookfabric/bus/certs"
+	"github.com/hookfabric/hookfabric/bus/certs/certstest"
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/cmd/broker/app"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Several brokers in which everybody has to say who they are.
+
+// denying is a configuration by which every call of Bash is refused.
+const denying = `{hooks: {PreToolUse: [{name: no, type: builtin, handler: deny, matcher: Bash}]}}`
+
+// patient is a context for what takes as long as it takes.
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// freeAddresses finds addresses that nobody listens on, and that differ.
+func freeAddresses(t *testing.T, n int) (all []string) {
+	t.Helper()
+	for range n {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		all = append(all, l.Addr().String())
+	}
+	return all
+}
+
+// startBrokers starts brokers that wait for each other, until the test ends.
+func startBrokers(t *testing.T, all ...app.Options) []*app.Broker {
+	t.Helper()
+	brokers := make([]*app.Broker, len(all))
+	var starts errgroup.Group
+	for i, o := range all {
+		o.Sync, o.Logger = time.Minute, slog.New(slog.DiscardHandler)
+		starts.Go(func() (err error) { brokers[i], err = app.New(patient(t), o); return err })
+	}
+	err := starts.Wait()
+	t.Cleanup(func() {
+		var stops errgroup.Group
+		for _, b := range slices.DeleteFunc(brokers, func(b *app.Broker) bool { return b == nil }) {
+			stops.Go(func() error { return b.Close(context.Background()) })
+		}
+		if err := stops.Wait(); err != nil {
+			t.Log(err) // one of them is the last, and has nobody to hand over to
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return brokers
+}
+
+// newRealm makes a realm beside a broker's data in dir.
+func newRealm(t *testing.T, dir string) (folder string) {
+	t.Helper()
+	folder = filepath.Join(dir, "auth")
+	if err := realm.Init(t.Context(), folder); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// issued makes credentials, and returns their file.
+func issued(t *testing.T, folder string, i realm.Issue) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), i.Name+".creds")
+	if _, err := realm.Add(t.Context(), folder, i, func(c []byte) error { return os.WriteFile(file, c, 0o600) }); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func forAgent(name string) realm.Issue {
+	return realm.Issue{Name: name, Grant: access.Grant{Role: access.Agent, Agents: []string{name}}}
+}
+
+// judged asks about a call of an agent, with credentials, at a broker.
+func judged(t *testing.T, o client.Options, agent string) (*schema.Verdict, error) {
+	t.Helper()
+	o.Timeout = 30 * time.Second
+	c, err := client.Connect(patient(t), o)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Ask(patient(t), &schema.Event{HookType: schema.PreToolUse, AgentID: agent, ToolName: "Bash", ToolInput: []byte(`{}`)})
+}
+
+// letInSoon waits until a broker lets somebody in by these credentials.
+func letInSoon(t *testing.T, o bus.Options) *nats.Conn {
+	t.Helper()
+	for ctx := patient(t); ; {
+		nc, err := bus.Connect(ctx, o)
+		if err == nil {
+			t.Cleanup(nc.Close)
+			return nc
+		}
+		if !errors.Is(err, bus.ErrRefused) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refusedSoon waits until a broker lets nobody in by these credentials.
+func refusedSoon(t *testing.T, o bus.Options) {
+	t.Helper()
+	for ctx := patient(t); ; {
+		nc, err := bus.Connect(ctx, o)
+		switch {
+		case errors.Is(err, bus.ErrRefused):
+			return
+		case ctx.Err() != nil:
+			t.Fatalf("%s lets in who was revoked: %v", o.URL, err)
+		case err == nil:
+			nc.Close()
+		}
+	}
+}
+
+// TestAClusterAsksWhoYouAre: each broker has a folder of its own, and what is changed in
+// one counts at all.
+func TestAClusterAsksWhoYouAre(t *testing.T) {
+	dirs, ca := []string{t.TempDir(), t.TempDir(), t.TempDir()}, certstest.New(t, "ours")
+	folder := newRealm(t, dirs[0])
+	alice := issued(t, folder, forAgent("alice"))
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := errors.Join(os.WriteFile(secret, []byte("a secret that is long enough"), 0o600), os.WriteFile(secret+".yaml", []byte(denying), 0o600),
+		os.CopyFS(filepath.Join(dirs[1], "auth"), os.DirFS(folder)), os.CopyFS(filepath.Join(dirs[2], "auth"), os.DirFS(folder))); err != nil {
+		t.Fatal(err)
+	}
+	routes := freeAddresses(t, 3)
+	var all []app.Options
+	for i, dir := range dirs {
+		name := fmt.Sprint("b", i)
+		all = append(all, app.Options{Data: dir, Listen: "127.0.0.1:0", Config: secret + ".yaml", TLS: ca.Issue(t, name),
+			Cluster: app.Cluster{Name: "c", Server: name, Listen: routes[i], Routes: routes, Secret: secret, CA: ca.File}})
+	}
+	brokers := startBrokers(t, all...)
+	trust := certs.Files{CA: ca.File}
+
+	// What was made in one folder while they run is good at all of them.
+	if err := realm.AddTenant(t.Context(), folder, "blue", realm.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	bob := issued(t, folder, forAgent("bob"))
+	blue := issued(t, folder, realm.Issue{Name: "b", Tenant: "blue", Grant: access.Grant{Role: access.Broker}})
+	for _, b := range brokers {
+		nc := letInSoon(t, bus.Options{URL: b.URL(), Creds: blue, TLS: trust})
+		sub, err := nc.SubscribeSync("hook.>")
+		if err == nil {
+			err = nc.FlushWithContext(patient(t))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			err := nc.FlushWithContext(patient(t))
+			if n, _, perr := sub.Pending(); err != nil || perr != nil || n > 0 {
+				t.Errorf("another tenant hears %d messages, %v, %v", n, err, perr)
+			}
+		}()
+	}
+	for _, b := range brokers {
+		for agent, file := range map[string]string{"alice": alice, "bob": bob} {
+			v, err := judged(t, client.Options{URL: b.URL(), Creds: file, TLS: trust}, agent)
+			if err != nil || v.Decision != schema.Deny || len(v.ExecutedHooks) != 1 {
+				t.Errorf("%s at %s: %+v, %v", agent, b.URL(), v, err)
+			}
+		}
+		if _, err := judged(t, client.Options{URL: b.URL(), Creds: alice, TLS: trust}, "bob"); !errors.Is(err, client.ErrDenied) {
+			t.Errorf("alice asks for bob at %s: %v", b.URL(), err)
+		}
+	}
+	// Who is revoked in a folder is refused by all, and stays so in all folders.
+	if _, err := realm.Revoke(t.Context(), filepath.Join(dirs[1], "auth"), "", "alice"); err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range brokers {
+		refusedSoon(t, bus.Options{URL: b.URL(), Creds: alice, TLS: trust})
+		r, err := realm.Read(filepath.Join(dirs[i], "auth"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(r.Users, func(u realm.User) bool { return u.Name == "alice" && !u.Revoked.IsZero() }) {
+			t.Errorf("the folder of %s does not know it: %+v", b.URL(), r.Users)
+		}
+		if v, err := judged(t, client.Options{URL: b.URL(), Creds: bob, TLS: trust}, "bob"); err != nil || v.Decision != schema.Deny {
+			t.Errorf("bob at %s: %+v, %v", b.URL(), v, err)
+		}
+	}
+}
