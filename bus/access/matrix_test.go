@@ -37,7 +37,7 @@ func publishing() []string {
 		"$JS.API.STREAM.UPDATE.KV_hook_config", "$JS.API.STREAM.PURGE.KV_hook_config", "$JS.API.STREAM.MSG.DELETE.KV_hook_config",
 		"$JS.API.STREAM.SNAPSHOT.KV_hook_injections", "$JS.API.CONSUMER.CREATE.KV_hook_config.c.$KV.hook_config.current",
 		"$JS.API.CONSUMER.CREATE.KV_hook_injections", "$JS.API.CONSUMER.DURABLE.CREATE.KV_hook_injections.d",
-		"$JS.API.CONSUMER.CREATE.hook_record.c", "$JS.API.STREAM.DELETE.hook_record", "$JS.API.STREAM.PURGE.hook_record",
+		"$JS.API.CONSUMER.CREATE.hook_record.c", "$JS.API.CONSUMER.MSG.NEXT.hook_record.c", "$JS.API.DIRECT.GET.hook_record", "$JS.API.STREAM.DELETE.hook_record", "$JS.API.STREAM.PURGE.hook_record",
 		"$JS.API.DIRECT.GET.KV_hook_config.$KV.hook_config.current", "$JS.API.DIRECT.GET.KV_hook_keys.$KV.hook_keys.seed",
 		"$JS.API.DIRECT.GET.KV_hook_injections.$KV.hook_injections.a-a.operator.1",
 	}
@@ -123,7 +123,8 @@ func matrix() map[string]row {
 			grant: access.Grant{Role: access.Operator},
 			publish: slices.Concat(controls("a b c _", verbs()...), []string{"$SRV.PING", "$SRV.PING.hookfabric-aggregator", "$O.hook_objects.C.x",
 				"$JS.API.STREAM.INFO.OBJ_hook_objects", "$JS.API.STREAM.MSG.GET.OBJ_hook_objects",
-				"$JS.API.STREAM.INFO.hook_record", "$JS.API.STREAM.MSG.GET.hook_record", "$JS.API.CONSUMER.CREATE.hook_record.c"}),
+				"$JS.API.STREAM.INFO.hook_record", "$JS.API.STREAM.MSG.GET.hook_record", "$JS.API.CONSUMER.CREATE.hook_record.c",
+				"$JS.API.CONSUMER.MSG.NEXT.hook_record.c", "$JS.API.DIRECT.GET.hook_record"}),
 			subscribe: append(slices.Clone(own), "hook.v1.feed.a", "hook.v1.feed.b", "hook.v1.feed._", "hook.v1.feed.*"),
 		},
 		"a broker": {grant: access.Grant{Role: access.Broker}, all: true},

@@ -145,30 +145,29 @@ func Add(ctx context.Context, dir string, i Issue, keep func(creds []byte) error
 	if err != nil {
 		return User{}, err
 	}
-	creds, err := jwt.FormatUserConfig(made.token, made.seed)
-	if err == nil {
-		err = keep(creds)
-	}
-	clear(creds)
-	clear(made.seed)
-	if err != nil {
-		_, rerr := Revoke(ctx, dir, u.Tenant, u.Name)
-		return User{}, errors.Join(err, rerr)
+	if err := made.hand(keep); err != nil {
+		return User{}, errors.Join(err, revokeKey(ctx, dir, u.Tenant, u.Key))
 	}
 	return u, nil
 }
 
-// add signs a user and takes him down.
+// add signs a user who has no credentials, and takes him down.
 func (r *Realm) add(u *User, good time.Duration) (*signed, error) {
+	if before := r.user(u.Tenant, u.Name); before != nil && !before.Ended(time.Now()) {
+		return nil, fmt.Errorf("%s has credentials already, as %s; choose another name, take those away with `broker creds revoke %s`, or make new ones for the same with `broker creds renew %s`",
+			u.Name, before.Role, u.Name, u.Name)
+	}
+	return r.issue(u, good)
+}
+
+// issue signs a user and takes him down.
+func (r *Realm) issue(u *User, good time.Duration) (*signed, error) {
 	t, err := r.Tenant(u.Tenant)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now().UTC().Truncate(time.Second) // as claims say it
-	if before := r.user(u.Tenant, u.Name); before != nil && !before.Ended(now) {
-		return nil, fmt.Errorf("%s has credentials already, as %s; choose another name, or take those away with `broker creds revoke %s`", u.Name, before.Role, u.Name)
-	}
-	u.Issued = now
+	u.Issued, u.Expires = now, time.Time{}
 	if good > 0 {
 		u.Expires = now.Add(good)
 	}
@@ -208,21 +207,25 @@ func Revoke(ctx context.Context, dir, tenant, name string) (u User, err error) {
 		}
 		found := r.user(tenant, name)
 		if found == nil {
-			return fmt.Errorf("%w: nobody called %.64q has credentials of the tenant %s; `broker creds list` shows who has", ErrNotFound, name, tenant)
+			return nobody(tenant, name)
 		}
-		r.revoke(tenant, name)
+		// All of them: two servers may have given the name some at the same time.
+		r.revoke(func(u *User) bool { return u.Tenant == tenant && u.Name == name })
 		u = *found
 		return r.signTenant(t)
 	})
 	return u, err
 }
 
-// revoke takes all credentials of a name away: two servers may have given it some at the
-// same time.
-func (r *Realm) revoke(tenant, name string) {
+func nobody(tenant, name string) error {
+	return fmt.Errorf("%w: nobody called %.64q has credentials of the tenant %s; `broker creds list` shows who has", ErrNotFound, name, tenant)
+}
+
+// revoke takes the credentials of those users away.
+func (r *Realm) revoke(which func(*User) bool) {
 	now := time.Now().UTC().Truncate(time.Second)
 	for i := range r.Users {
-		if u := &r.Users[i]; u.Tenant == tenant && u.Name == name && u.Revoked.IsZero() {
+		if u := &r.Users[i]; which(u) && u.Revoked.IsZero() {
 			u.Revoked = now
 		}
 	}

@@ -178,13 +178,20 @@ func (r *Realm) Tenant(name string) (*Tenant, error) {
 	return &r.Tenants[i], nil
 }
 
-// user finds the last credentials that were issued for a name.
-func (r *Realm) user(tenant, name string) *User {
-	i := slices.IndexFunc(r.Users, func(u User) bool { return u.Tenant == tenant && u.Name == name })
-	if i < 0 {
-		return nil
+// user finds the last credentials that were issued for a name, of those that were not
+// revoked if there are any.
+func (r *Realm) user(tenant, name string) (last *User) {
+	for i := range r.Users {
+		u := &r.Users[i]
+		switch {
+		case u.Tenant != tenant || u.Name != name:
+		case u.Revoked.IsZero():
+			return u
+		case last == nil:
+			last = u
+		}
 	}
-	return &r.Users[i]
+	return last
 }
 
 // signer is the private key of an identity.

@@ -22,6 +22,17 @@ type signed struct {
 	seed       []byte
 }
 
+// hand has keep put the credentials where they belong, and forgets the private key.
+func (s *signed) hand(keep func(creds []byte) error) error {
+	creds, err := jwt.FormatUserConfig(s.token, s.seed)
+	if err == nil {
+		err = keep(creds)
+	}
+	clear(creds)
+	clear(s.seed)
+	return err
+}
+
 // sign makes a user of an account.
 func (r *Realm) sign(account Identity, name string, g access.Grant, expires time.Time) (*signed, error) {
 	by, err := r.signer(account)

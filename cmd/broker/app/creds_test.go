@@ -60,6 +60,7 @@ func TestCreds(t *testing.T) {
 	k.says("acts for EVERY agent", 0, "creds", "add", "host", "h", "--agents", "*")
 	k.says("the tenant blue is there", 0, "creds", "tenant", "add", "blue")
 	k.says("agent of the tenant blue", 0, "creds", "add", "agent", "alice/1", "--tenant", "blue")
+	k.says("good until 2", 0, "creds", "renew", "w")
 	k.says("is revoked", 0, "creds", "revoke", "w")
 	k.says("revoked", 0, "creds", "list")
 	info, err := os.Stat(filepath.Join(k.dir, "alice=2F1.creds"))
@@ -118,6 +119,7 @@ func TestCredsThatMakeNoSense(t *testing.T) {
 	k.says("is there already", 1, "creds", "tenant", "add", "default")
 	k.says("below nothing", 1, "creds", "tenant", "add", "t", "--max-disk", "-1")
 	k.says("nobody called", 1, "creds", "revoke", "x")
+	k.says("nobody called", 1, "creds", "renew", "x")
 	k.says("the name is missing", 2, "creds", "revoke")
 	if err := os.WriteFile("mine.creds", []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)

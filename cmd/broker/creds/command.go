@@ -33,7 +33,7 @@ func Command(data string) *cobra.Command {
 			"and revoked by itself.",
 		Args: program.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(initCommand(data), addCommand(data), listCommand(data), revokeCommand(data), tenantCommand(data), exportCommand(data))
+	c.AddCommand(initCommand(data), addCommand(data), listCommand(data), renewCommand(data), revokeCommand(data), tenantCommand(data), exportCommand(data))
 	return c
 }
 

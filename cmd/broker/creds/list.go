@@ -29,7 +29,7 @@ type tenant struct {
 
 type user struct {
 	realm.User `json:",inline"`
-	// State is good, expired or revoked.
+	// State is good, expiring (good, and not for much longer), expired or revoked.
 	State string `json:"state"`
 }
 
@@ -46,6 +46,7 @@ func listCommand(data string) *cobra.Command {
 			}
 			l := list(r, only, time.Now())
 			if !asJSON {
+				warn(c.ErrOrStderr(), l)
 				return show(c.OutOrStdout(), l)
 			}
 			data, err := schema.Marshal(l)
@@ -88,8 +89,19 @@ func state(u *realm.User, now time.Time) string {
 		return "revoked"
 	case u.Ended(now):
 		return "expired"
+	case u.Soon(now):
+		return "expiring"
 	}
 	return "good"
+}
+
+// warn says whose credentials end soon, and what to do about it.
+func warn(w io.Writer, l listing) {
+	for i := range l.Users {
+		if u := &l.Users[i]; u.State == "expiring" {
+			fmt.Fprintf(w, "the credentials of %s expire at %s; make new ones with: broker creds renew %s --tenant %s\n", u.Name, u.Expires.Format(time.RFC3339), u.Name, u.Tenant)
+		}
+	}
 }
 
 func show(w io.Writer, l listing) error {

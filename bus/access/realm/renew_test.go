@@ -1,0 +1,73 @@
+package realm_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/access/realm"
+)
+
+func TestRenewedCredentialsTakeThePlaceOfOldOnes(t *testing.T) {
+	dir := made(t)
+	i := agent("alice")
+	i.For = 48 * time.Hour
+	old, err := realm.Add(t.Context(), dir, i, nowhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("the disk is full")
+	if _, err := realm.Renew(t.Context(), dir, "", "alice", nil, func([]byte) error { return full }); !errors.Is(err, full) {
+		t.Errorf("%v", err)
+	}
+	if r := read(t, dir); len(r.Users) != 2 || r.Users[0].Revoked.IsZero() || !r.Users[1].Revoked.IsZero() {
+		t.Fatalf("what could not be kept took the old ones away: %+v", r.Users)
+	}
+	next, err := realm.Renew(t.Context(), dir, "", "alice", nil, nowhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.Key == old.Key || next.Role != old.Role || next.Agents[0] != "alice" || next.Expires.Sub(next.Issued) != i.For {
+		t.Errorf("%+v", next)
+	}
+	for _, u := range read(t, dir).Users {
+		if u.Revoked.IsZero() != (u.Key == next.Key) {
+			t.Errorf("%+v", u)
+		}
+	}
+	if forever, err := realm.Renew(t.Context(), dir, "", "alice", new(time.Duration), nowhere); err != nil || !forever.Expires.IsZero() {
+		t.Errorf("%+v, %v", forever, err)
+	}
+	if _, err := realm.Revoke(t.Context(), dir, "", "alice"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = realm.Renew(t.Context(), dir, "", "alice", nil, nowhere)
+	refused(t, err, "were revoked; `broker creds add agent alice`")
+	_, err = realm.Renew(t.Context(), dir, "", "bob", nil, nowhere)
+	refused(t, err, "nobody called")
+}
+
+func TestWhatExpiresSoon(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		lasts, left time.Duration
+		want        bool
+	}{
+		"never":                          {0, 0, false},
+		"a month, half of which is left": {30 * 24 * time.Hour, 15 * 24 * time.Hour, false},
+		"a month, five days left":        {30 * 24 * time.Hour, 5 * 24 * time.Hour, true},
+		"a year, two weeks left":         {365 * 24 * time.Hour, 14 * 24 * time.Hour, false},
+		"an hour, just made":             {time.Hour, time.Hour, false},
+		"an hour, ten minutes left":      {time.Hour, 10 * time.Minute, true},
+		"over":                           {time.Hour, -time.Minute, false},
+	} {
+		u := realm.User{}
+		if c.lasts > 0 {
+			u.Expires = now.Add(c.left)
+			u.Issued = u.Expires.Add(-c.lasts)
+		}
+		if got := u.Soon(now); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
