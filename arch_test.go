@@ -47,7 +47,8 @@ func rooms() map[string]room {
 	touching := []string{"net", "net/http", "os", "os/exec"}
 	return map[string]room{
 		// Words: pure data.
-		"schema":                    {modules: []string{modJSON}, not: touching},
+		"schema":                    {own: []string{"schema/trace"}, modules: []string{modJSON}, not: touching},
+		"schema/trace":              {not: touching},
 		"schema/match":              {modules: []string{"github.com/gobwas/glob"}, not: touching},
 		"schema/guard":              {own: []string{"schema", "schema/match"}, not: touching},
 		"schema/redact":             {own: []string{"schema", "schema/match"}, modules: []string{modJSON}, not: touching},
@@ -55,20 +56,21 @@ func rooms() map[string]room {
 		"schema/internal/schemagen": {own: []string{"schema"}, modules: []string{modJSON, "github.com/google/jsonschema-go"}},
 
 		// Thinking: pure apart from waiting. The model must not know what it judges.
-		"bus/dispatch":                {own: []string{"schema", "schema/guard"}, modules: []string{modJSON}, not: touching},
+		"bus/dispatch":                {own: []string{"schema", "schema/guard", "schema/trace"}, modules: []string{modJSON}, not: touching},
 		"bus/dispatch/cond":           {own: []string{"schema", "bus/dispatch"}, modules: []string{"cel.dev/cel-go", modJSON}, not: touching},
 		"bus/dispatch/model":          {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
 		"bus/dispatch/model/gen":      {own: []string{"schema", "bus/dispatch/model"}, modules: []string{modJSON, "pgregory.net/rapid"}},
 		"bus/dispatch/model/contract": {own: []string{"schema"}, not: touching},
 
 		// Touching the world: the bus.
-		"bus": {own: []string{"schema", "bus/certs"}, modules: []string{modNATS, modNKeys}},
+		"bus": {own: []string{"schema", "schema/trace", "bus/certs"}, modules: []string{modNATS, modNKeys}},
 		// Who may do what is data; only the realm below it keeps keys.
 		"bus/access":       {own: []string{"schema", "bus"}, not: touching},
 		"bus/access/realm": {own: []string{"schema", "bus", "bus/access"}, modules: []string{modNKeys, modJWT}},
 		"bus/certs":        {},
+		"bus/otlp":         {own: []string{"schema", "schema/trace", "bus/certs"}},
 		"bus/certs/...":    {own: []string{"bus/certs"}},
-		"bus/client":       {own: []string{"schema", "schema/guard", "bus", "bus/certs", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
+		"bus/client":       {own: []string{"schema", "schema/guard", "schema/trace", "bus", "bus/certs", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
 		"bus/snapshot":     {modules: []string{"golang.org/x/sys"}},
 		"bus/state":        {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/state/kv":     {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
@@ -76,7 +78,7 @@ func rooms() map[string]room {
 		"bus/state/record": {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modJSON, "github.com/klauspost/compress"}},
 		"bus/embedded":     {own: []string{"schema", "bus", "bus/access", "bus/access/realm", "bus/certs"}, modules: []string{modNATS, modServer, modJWT, "golang.org/x/crypto"}},
 		"bus/bustest":      {own: []string{"bus", "bus/embedded"}, modules: []string{modNATS, modServer}},
-		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "bus", "bus/aggregator/fair", "bus/dispatch", "bus/state", "bus/state/..."},
+		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "schema/trace", "bus", "bus/aggregator/fair", "bus/dispatch", "bus/state", "bus/state/..."},
 			modules: []string{modNATS, modNUID, modProm, modJSON, modSync, modUUID}},
 		"bus/aggregator/fair":   {not: touching},
 		"bus/client/render":     {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
@@ -88,31 +90,31 @@ func rooms() map[string]room {
 		"bus/client/typescript": {},
 
 		// Touching the world: workers and what they run.
-		"workers":       {own: []string{"schema", "bus", "bus/dispatch", "bus/state", "bus/state/objects"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
+		"workers":       {own: []string{"schema", "schema/trace", "bus", "bus/dispatch", "bus/state", "bus/state/objects"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
 		"workers/child": {modules: []string{"golang.org/x/sys"}},
-		"workers/...":   {own: []string{"schema", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
+		"workers/...":   {own: []string{"schema", "schema/trace", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// What a runner's answers come to is judged as the fabric judges it.
 		"workers/runnertest": {own: []string{"schema", "workers", "bus/dispatch"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		"builtin":            {own: []string{"schema", "schema/redact", "workers"}, modules: []string{modJSON}},
 
 		// Programs: flags and wiring.
 		"cmd/internal/program":  {own: []string{"bus/certs"}, modules: []string{modCobra, "github.com/spf13/pflag"}},
-		"cmd/internal/ops":      {own: []string{"bus/certs", "cmd/internal/program"}, modules: []string{modProm}},
+		"cmd/internal/ops":      {own: []string{"schema/trace", "bus/certs", "bus/otlp", "cmd/internal/program"}, modules: []string{modProm}},
 		"cmd/internal/runners":  {own: []string{"schema", "builtin", "workers", "workers/..."}},
 		"cmd/agentshim/early":   {not: []string{"errors", "fmt", "os", "strconv", "strings", "sync", "syscall", "time"}}, // it is initialised first
 		"cmd/agentshim/dialect": {own: []string{"schema", "cmd/agentshim/early"}, modules: []string{modJSON}},
 		"cmd/agentshim/install": {own: []string{"schema", "bus/certs", "cmd/agentshim/install/...", "cmd/agentshim/probe"},
 			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // to exchange two files in one moment
 		"cmd/agentshim/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
-		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "bus", "bus/certs", "bus/client", "bus/client/render", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/program"},
+		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/certs", "bus/client", "bus/otlp", "bus/client/render", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
-			own: []string{"schema", "schema/hooksyaml", "schema/redact", "bus", "bus/access", "bus/access/realm", "bus/aggregator", "bus/aggregator/fair", "bus/certs", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
+			own: []string{"schema", "schema/hooksyaml", "schema/redact", "schema/trace", "bus", "bus/access", "bus/access/realm", "bus/aggregator", "bus/aggregator/fair", "bus/certs", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
 				"bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
 		"cmd/hookworker/...": {
-			own:     []string{"schema", "bus", "bus/certs", "workers", "cmd/hookworker/...", "cmd/internal/..."},
+			own:     []string{"schema", "schema/trace", "bus", "bus/certs", "workers", "cmd/hookworker/...", "cmd/internal/..."},
 			modules: []string{modCobra, modNATS, modProm, modUUID},
 		},
 		"loadtest/...": {

@@ -26,6 +26,7 @@ func (e *Envelope) Batch(subject string, b *schema.Batch) *Message {
 	e.text(schema.HeaderTool, b.Tool)
 	e.text(schema.HeaderSession, b.Session)
 	e.left(b.Left)
+	e.trace(b.Trace)
 	return e.message(subject, b.Body)
 }
 
@@ -59,7 +60,7 @@ func ParseBatchMsg(m *nats.Msg) (*schema.Batch, error) {
 	b := &schema.Batch{
 		Routing: schema.Routing{
 			Event: in.eventType(), Agent: in.agent(), ID: in.eventID(),
-			Tool: in.text(schema.HeaderTool), Session: in.text(schema.HeaderSession),
+			Tool: in.text(schema.HeaderTool), Session: in.text(schema.HeaderSession), Trace: in.trace(),
 		},
 		Hooks: in.hooks(), Left: in.left(), Body: m.Data,
 	}

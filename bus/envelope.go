@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 const (
@@ -81,6 +82,19 @@ func (e *Envelope) set(name, value string) {
 func (e *Envelope) text(name, value string) {
 	if value != "" {
 		e.set(name, escapeValue(value))
+	}
+}
+
+// trace writes the place in a trace that the message comes from; nil: none.
+func (e *Envelope) trace(c *trace.Context) {
+	if c == nil {
+		return
+	}
+	e.name(schema.HeaderTraceparent)
+	e.header = c.AppendParent(e.header)
+	e.end()
+	if c.State != "" {
+		e.set(schema.HeaderTracestate, c.State)
 	}
 }
 

@@ -48,6 +48,7 @@ func (e *Envelope) Event(subject string, r schema.Routing, attempt int, left tim
 	if len(acks) > 0 {
 		e.set(schema.HeaderAck, strings.Join(acks, ","))
 	}
+	e.trace(r.Trace)
 	return e.message(subject, body)
 }
 
@@ -78,6 +79,7 @@ func ParseEventMsg(m *nats.Msg) (EventRequest, error) {
 		Routing: schema.Routing{
 			Event: event, Agent: agent, ID: in.eventID(),
 			Tool: in.text(schema.HeaderTool), Session: in.text(schema.HeaderSession), Mute: in.mute(),
+			Trace: in.trace(),
 		},
 		Attempt: in.attempt(), Left: in.left(), Acks: in.acks(),
 		Body: m.Data, Reply: m.Reply,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/nats-io/nats.go"
 )
 
@@ -166,6 +167,19 @@ func (r *reader) left() time.Duration {
 		return d
 	}
 	return 0
+}
+
+// trace is the place in a trace that the message comes from; nil: none. Nothing is
+// decided by it, so that junk there is no fault of the message.
+func (r *reader) trace() *trace.Context {
+	parent, state := r.header[schema.HeaderTraceparent], r.header[schema.HeaderTracestate]
+	switch {
+	case len(parent) != 1:
+		return nil
+	case len(state) != 1:
+		return trace.Parse(parent[0], "")
+	}
+	return trace.Parse(parent[0], state[0])
 }
 
 // canonicalUUID returns s in lower case if it is a UUID with its four hyphens.

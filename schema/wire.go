@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // DeliverNone is the only value of [HeaderDeliver].
@@ -52,6 +54,10 @@ const (
 	// HeaderEncoding says how the records of a message are packed: as [SnappyFramed],
 	// or, where it is absent, not at all.
 	HeaderEncoding = "Hook-Encoding"
+	// HeaderTraceparent and HeaderTracestate are the place in a trace that the message
+	// comes from, as W3C Trace Context writes it; absent where nobody traces.
+	HeaderTraceparent = "traceparent"
+	HeaderTracestate  = "tracestate"
 )
 
 // The sizes that every peer keeps to. What is larger is refused with a
@@ -100,6 +106,8 @@ type Routing struct {
 	// Mute: the answer can not tell the agent anything, so that nothing that waits
 	// for it is taken along.
 	Mute bool
+	// Trace is the place in a trace that it comes from; nil: none.
+	Trace *trace.Context
 }
 
 // A Batch asks one worker to run some hooks of one config version for one

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // maxReply is what the answers of one batch may come to together, so that the
@@ -34,17 +35,21 @@ type job struct {
 	handlers sync.WaitGroup
 	left     atomic.Bool // some handler was not waited for
 	history  history
+	span     *trace.Span // nil: nobody traces here
 }
 
 // run runs a batch in a slot that is already taken, and gives the slot back.
 func (w *Worker) run(ctx context.Context, b *schema.Batch, p *progress) schema.BatchReply {
 	j := &job{w: w, batch: b, progress: p, until: time.Now().Add(b.Left - schema.Margin(b.Left))}
+	j.traced()
 	reply := schema.BatchReply{Worker: w.opt.Name}
 	if reply.Status, reply.Error = j.prepare(); reply.Status == schema.StatusOK {
 		j.outcomes = slices.Grow(b.Room[:0], len(b.Hooks))
 		j.hooks(ctx)
 		reply.Outcomes = j.outcomes
 	}
+	j.span.Text(trace.Outcome, string(reply.Status))
+	j.span.Done()
 	j.release()
 	return reply
 }
@@ -165,7 +170,12 @@ func (j *job) one(ctx context.Context, i int, e *schema.Event) (o schema.Outcome
 	l := &j.v.hooks[i]
 	start := time.Now()
 	o.Hook = i
-	defer func() { o.Took = schema.Duration(time.Since(start)) }()
+	span := j.asked(l.hook)
+	ctx = trace.With(ctx, span.Or(j.batch.Trace))
+	defer func() {
+		o.Took = schema.Duration(time.Since(start))
+		answers(span, &o)
+	}()
 	if l.err != nil {
 		o.Kind, o.Error = schema.LoadError, "its handler can not be loaded: "+l.err.Error()
 		return o

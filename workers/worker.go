@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // Options are what a Worker needs.
@@ -40,6 +41,9 @@ type Options struct {
 	Parts Parts
 	// Freed is told that a slot became free; nil: nobody needs to know.
 	Freed func()
+	// Tracer begins spans; nil: nobody traces here. Handlers find their place in a
+	// trace in their context by [trace.From] all the same.
+	Tracer *trace.Tracer
 	// Logger; nil: slog's default.
 	Logger *slog.Logger
 }

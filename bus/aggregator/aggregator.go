@@ -20,6 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // Options are what an Aggregator needs.
@@ -67,6 +68,8 @@ type Options struct {
 	Stages Stages
 	// Ledger counts what happens in the memory; nil: one is made.
 	Ledger *Ledger
+	// Tracer begins spans; nil: nobody traces.
+	Tracer *trace.Tracer
 	// Registerer takes the metrics; nil: nobody sees them.
 	Registerer prometheus.Registerer
 	// Logger; nil: slog's default.

@@ -15,6 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // againShare is which part of the calls under way may be asked again: who is
@@ -50,11 +51,14 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	}
 	act := a.active.Load()
 	within := a.limits.enter(&e.toll, req.Agent, now) // whatever is wrong with it
+	e.span = a.traced(&req, arrived)
+	defer e.span.Done()
 	if err == nil {
 		err = consistent(&req.Routing, req.Body)
 	}
 	if err != nil {
 		a.beats.end(e.beat)
+		e.span.Fail("malformed event")
 		a.refuse(m, act, req.Routing, arrived, err)
 		return false
 	}
@@ -62,16 +66,19 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	if a.refusesFrozen(act, &req, e) {
 		return false
 	}
+	planning := e.span.Child(trace.Internal, "plan", "")
 	plan := act.Plan(req.Agent, req.Event, req.Tool)
+	planning.Done()
 	if plan.Empty() && !a.minds(act, plan, &req) {
 		a.beats.end(e.beat)
-		t := &closed{Routing: &req.Routing, msg: m, arrived: arrived}
+		t, v := &closed{Routing: &req.Routing, msg: m, arrived: arrived}, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version}
+		decided(e.span, act, req.Event, v)
 		a.reply(t, a.nothing(act))
-		a.record(t, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version})
+		a.record(t, v)
 		return true
 	}
 	asked := &dispatch.Request{
-		Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body, Waiting: c.wait,
+		Routing: req.Routing, Attempt: req.Attempt, Deadline: arrived.Add(req.Left), Body: req.Body, Span: e.span, Waiting: c.wait,
 	}
 	if !within || e.late || overdue(waited, req.Left, e.beat != nil) {
 		a.beats.end(e.beat)
@@ -87,6 +94,7 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	a.overtaken(act, &req.Routing, &v)
 	a.beats.end(e.beat)
 	a.metrics.inFlight.Dec()
+	decided(e.span, act, req.Event, &v)
 	a.answer(m, act, &req.Routing, &v, arrived)
 	return true
 }

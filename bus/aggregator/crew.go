@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // spare is how many goroutines of a crew wait for the next event; more are
@@ -53,6 +55,8 @@ type arrival struct {
 	// late: it would not be judged in time.
 	late bool
 	toll toll
+	// span is what is told of it to those who follow traces; nil: nobody does.
+	span *trace.Span
 }
 
 // newCrew makes a crew of at most size goroutines.

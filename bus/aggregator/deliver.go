@@ -11,6 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // delivery is one handing over of what waits for an agent: a claim, and what the
@@ -60,8 +61,12 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 	if claim.Asked {
 		claim.Choose = nothing
 	}
+	span := req.Span.Child(trace.Internal, "deliver", "")
+	defer span.Done()
 	claimed, err := q.Claim(ctx, claim)
+	span.Number(trace.Injections, int64(len(claimed.Items)))
 	if err != nil {
+		span.Fail("what waits for the agent could not be taken along")
 		a.ledger.cut.Inc()
 		a.unreachable.begun(err)
 		d.tell(v, nil)

@@ -107,6 +107,7 @@ func (a *Aggregator) refusesFrozen(act *active, req *bus.EventRequest, e arrival
 		Routing: req.Routing, Attempt: req.Attempt, Deadline: e.at.Add(req.Left), Body: req.Body,
 	}
 	a.remember(act, act.Plan(req.Agent, req.Event, req.Tool), asked, req.Acks, &v)
+	decided(e.span, act, req.Event, &v)
 	a.answer(e.msg, act, &req.Routing, &v, e.at)
 	return true
 }

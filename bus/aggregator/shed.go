@@ -109,6 +109,7 @@ func (a *Aggregator) shed(m *nats.Msg, act *active, s *shed) {
 	case len(v.ExecutedHooks) > 0:
 		a.shedding.busy()
 	}
+	decided(s.req.Span, act, s.req.Event, &v)
 	t := &closed{Routing: &s.req.Routing, msg: m, arrived: s.arrived, shed: true, limited: s.toll.over, wait: roundUp(s.toll.wait)}
 	if a.tell(t, act, &v) {
 		a.count(t, &v)

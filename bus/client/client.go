@@ -16,6 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // Why nobody judged. Errors of Ask wrap one of them.
@@ -52,6 +53,9 @@ type Options struct {
 	// Workspaces is the folder in which the workspaces of other agents are
 	// unpacked, below temp_workspaces; empty: nowhere, and what names them says so.
 	Workspaces string
+	// Trace is the place in a trace that a context is at, for programs that have another
+	// library for traces, nil being none; a nil Trace: [trace.From].
+	Trace func(ctx context.Context) *trace.Context
 	// Logger; nil: slog's default.
 	Logger *slog.Logger
 }
@@ -61,6 +65,7 @@ type Client struct {
 	nc      *nats.Conn
 	out     *bus.Outlet // on nc
 	timeout time.Duration
+	trace   func(context.Context) *trace.Context
 	inbox   string // with a trailing dot
 	next    atomic.Uint64
 	closed  chan struct{} // closed by Close
@@ -101,11 +106,14 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 	if opt.Name == "" {
 		opt.Name = "hookfabric-client"
 	}
+	if opt.Trace == nil {
+		opt.Trace = trace.From
+	}
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
 	}
 	c := &Client{
-		log: opt.Logger, ledger: newLedger(), workspaces: opt.Workspaces, wake: make(chan struct{}, 1),
+		trace: opt.Trace, log: opt.Logger, ledger: newLedger(), workspaces: opt.Workspaces, wake: make(chan struct{}, 1),
 		timeout: opt.Timeout, waiting: make(map[string]*ask), controlling: make(map[*controlling]struct{}), closed: make(chan struct{}),
 		connected: make(chan struct{}), lost: make(chan struct{}),
 	}
@@ -244,6 +252,7 @@ func (c *Client) run(ctx context.Context, a *ask) (*schema.Verdict, error) {
 	if len(a.body) > schema.MaxEvent {
 		return nil, fmt.Errorf("%w: %d bytes; at most %d", ErrTooLarge, len(a.body), schema.MaxEvent)
 	}
+	a.routing.Trace = c.trace(ctx)
 	now := time.Now()
 	a.until = now.Add(c.timeout)
 	if deadline, ok := ctx.Deadline(); ok {

@@ -126,10 +126,12 @@ func (r *run) tryLocal(ctx context.Context) (again, ok bool) {
 	}
 	r.turn.freed = r.members().freed.Load()
 	b := r.wire()
+	span := r.span(&b)
 	reply, ok := r.call.d.opt.Local.Try(ctx, &b)
 	if !ok {
-		return false, false
+		return false, false // nobody was asked, so that nothing is told
 	}
+	replied(span, &reply, nil)
 	r.noLocal = reply.Status != schema.StatusOK
 	return r.took(ctx, choice{local: true}, reply), true
 }
@@ -206,7 +208,9 @@ func (r *run) send(ctx context.Context, to choice) bool {
 		wire: r.wire(), pool: r.batch.Pool, worker: to.worker,
 		idempotent: r.batch.Idempotent, spare: r.local(), stop: stop,
 	}
+	span := r.span(&f.wire)
 	a := r.ask(asking, to, f)
+	replied(span, &a.reply, a.err)
 	if a.err == nil {
 		return r.took(ctx, to, a.reply)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // A Caller asks a worker to run a batch and waits for its reply, until ctx
@@ -82,6 +83,8 @@ type Request struct {
 	// Shed is why no hook is asked, so that the failure policies decide as if all
 	// workers were busy; empty: they are asked.
 	Shed string
+	// Span is what is told of the call to those who follow traces; nil: nobody does.
+	Span *trace.Span
 	// Waiting hears when the call begins to wait for workers, with 1, and when it goes
 	// on, with -1: meanwhile it needs no processor. Nil: nobody does.
 	Waiting func(int)
@@ -172,7 +175,10 @@ func (c *call) wave(ctx context.Context, w Wave) bool {
 		b := &w[i]
 		hooks := b.Hooks
 		if b.Conditional {
+			span := c.req.Span.Child(trace.Internal, "when", "")
 			hooks = c.holding(b.Hooks, c.until)
+			span.Number(trace.Hooks, int64(len(hooks)))
+			span.Done()
 		}
 		if len(hooks) > 0 {
 			runs = append(runs, run{call: c, batch: b, hooks: hooks, body: c.view.body})
@@ -205,6 +211,7 @@ func (c *call) wave(ctx context.Context, w Wave) bool {
 // fold adds a batch's outcomes to the verdict and reports whether the chain
 // goes on.
 func (c *call) fold(r *run) bool {
+	defer c.req.Span.Child(trace.Internal, "fold", "").Done()
 	c.verdict.ExecutedHooks = slices.Grow(c.verdict.ExecutedHooks, len(r.parts))
 	kept := c.keep(r.parts...)
 	for i := range r.parts {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/hookfabric/hookfabric/workers/child"
 )
 
@@ -24,13 +25,20 @@ func newEnviron(all, names []string) (environ, error) {
 
 // isFact reports whether the event decides what name is.
 func isFact(name string) bool {
-	return slices.ContainsFunc(facts(new(schema.Event)), func(f fact) bool { return f.name == name }) || name == projectDir
+	return slices.ContainsFunc(facts(new(schema.Event)), func(f fact) bool { return f.name == name }) ||
+		slices.Contains([]string{projectDir, traceParent, traceState}, name)
 }
 
-// projectDir is where scripts for Claude Code find the agent's folder.
-const projectDir = "CLAUDE_PROJECT_DIR"
+const (
+	// projectDir is where scripts for Claude Code find the agent's folder.
+	projectDir = "CLAUDE_PROJECT_DIR"
+	// traceParent and traceState are where programs find their place in a trace, as
+	// OpenTelemetry has it for variables.
+	traceParent = "TRACEPARENT"
+	traceState  = "TRACESTATE"
+)
 
-// fact is a variable that comes from the event.
+// fact is a variable that comes from the event, or with it.
 type fact struct{ name, value string }
 
 func facts(e *schema.Event) []fact {
@@ -49,11 +57,17 @@ func facts(e *schema.Event) []fact {
 	}
 }
 
-// of is the whole environment of a call about e.
-func (v environ) of(e *schema.Event) []string {
+// of is the whole environment of a call about e, at a place in a trace; nil: at none.
+func (v environ) of(e *schema.Event, c *trace.Context) []string {
 	fs := facts(e)
 	if e.Cwd != "" {
 		fs = append(fs, fact{projectDir, e.Cwd})
+	}
+	if c != nil {
+		fs = append(fs, fact{traceParent, c.Parent()})
+		if c.State != "" {
+			fs = append(fs, fact{traceState, c.State})
+		}
 	}
 	env := make([]string, len(v), len(v)+len(fs))
 	copy(env, v)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/hookfabric/hookfabric/workers/child"
 )
 
@@ -37,7 +38,7 @@ func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, e
 	defer cancel(nil)
 	defer context.AfterFunc(h.runner.life, func() { cancel(context.Cause(h.runner.life)) })()
 
-	p, err := start(ctx, h, h.env.of(e))
+	p, err := start(ctx, h, h.env.of(e, trace.From(ctx)))
 	if err != nil {
 		return schema.Result{}, fmt.Errorf("%q could not be started: %w", h.name, err)
 	}

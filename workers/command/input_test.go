@@ -63,7 +63,7 @@ func TestTheEnvironmentHoldsTheFactsAndWhatTheHookNames(t *testing.T) {
 	}
 	e := runnertest.Event("Bash")
 	e.OrchestratorID = ""
-	got := env.of(e)
+	got := env.of(e, nil)
 	slices.Sort(got)
 	want := []string{
 		"CLAUDE_PROJECT_DIR=/home/dev/project", "EMPTY=",

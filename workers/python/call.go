@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/hookfabric/hookfabric/workers"
 )
 
@@ -87,7 +88,7 @@ func (h *host) call(ctx context.Context, c *call) (answer, error) {
 	h.mu.Lock()
 	h.called = true
 	h.mu.Unlock()
-	number, got, err := h.send(within, calling(c.function, c.event)...)
+	number, got, err := h.send(within, calling(c.function, c.event, trace.From(ctx))...)
 	if err != nil {
 		return answer{}, err
 	}

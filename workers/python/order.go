@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // The Python side. It travels to each host through its pipe, so that there are
@@ -41,9 +43,15 @@ type loading struct {
 	Handler string `json:"handler"`
 }
 
-// calling is the request to call a function about an event.
-func calling(f *function, event []byte) [][]byte {
+// calling is the request to call a function about an event, at a place in a trace;
+// nil: at none.
+func calling(f *function, event []byte, c *trace.Context) [][]byte {
 	head := strconv.AppendUint([]byte(`{"call":`), uint64(f.number), 10)
+	if c != nil {
+		head = c.AppendParent(append(head, `,"trace":["`...))
+		state, _ := jsontext.AppendQuote([]byte(`",`), c.State) // of ASCII only
+		head = append(append(head, state...), ']')
+	}
 	return [][]byte{append(head, `,"event":`...), event, []byte("}")}
 }
 

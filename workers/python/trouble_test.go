@@ -129,7 +129,7 @@ func TestACoroutineThatIsCancelledBeforeItsFirstStepSaysSo(t *testing.T) {
 	at.waiting[100] = got
 	at.mu.Unlock()
 	// In one piece, so that the host has read both before its event loop turns.
-	both := append(frame(100, calling(h.function, event)...), frame(100, []byte(cancelling))...)
+	both := append(frame(100, calling(h.function, event, nil)...), frame(100, []byte(cancelling))...)
 	if err := at.write(runnertest.Patience, both); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // handler is a hook whose server can be asked.
@@ -85,6 +86,12 @@ func (h *handler) request(ctx context.Context, e *schema.Event) (*http.Request, 
 	req.Header = h.header.Clone()
 	req.Header[schema.HeaderID] = []string{e.EventID}
 	req.Header[schema.HeaderEvent] = []string{string(e.HookType)}
+	if c := trace.From(ctx); c != nil {
+		req.Header.Set(schema.HeaderTraceparent, c.Parent())
+		if c.State != "" {
+			req.Header.Set(schema.HeaderTracestate, c.State)
+		}
+	}
 	if h.key != nil {
 		sign(req.Header, body, h.key, time.Now())
 	}

@@ -86,6 +86,8 @@ func reserved(key string) string {
 		return "take it out: it belongs to the connection, which the worker looks after"
 	case "Proxy-Authorization", "Proxy-Authenticate":
 		return "take it out: no proxy is used"
+	case "Traceparent", "Tracestate":
+		return "take it out: the worker sends it with calls that are traced"
 	case "Idempotency-Key", "X-Idempotency-Key":
 		return "take it out, and let the server read " + schema.HeaderID + ", which is the same when a hook runs again"
 	}

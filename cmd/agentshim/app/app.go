@@ -15,6 +15,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
+// service is what the shim calls itself to those who follow traces.
+const service = "agentshim"
+
 // Main runs the shim's command line and returns the exit code. [Quick] goes
 // before it where the program has little time.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

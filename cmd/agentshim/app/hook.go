@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/otlp"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
@@ -19,6 +21,9 @@ import (
 
 // finishTime is how long a process lives at most after its answer.
 const finishTime = time.Second
+
+// spanTime is how long its collector may take of that.
+const spanTime = 250 * time.Millisecond
 
 // hook is one call of `agentshim hook`.
 type hook struct {
@@ -106,7 +111,13 @@ func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 	defer cancel()
 	l := h.judgeLink("agentshim-"+h.Runtime, h.stderr)
 	l.Unnamed = h.daemon != "" && h.natsWanted == ""
+	spans := h.spans()
+	l.Tracer = spans.Tracer()
 	j := judge.New(l)
+	end := func() {
+		j.Close()
+		spans.CloseIn(spanTime)
+	}
 	x := exchange.Exchange{Settings: h.Settings, Asker: j, Stderr: h.stderr}
 	if h.state != "" {
 		x.Shelf = kept.Folder(h.state)
@@ -115,12 +126,12 @@ func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 	r := x.Run(ctx, payload, unread)
 	h.at("received")
 	if !h.write(r.Answer) {
-		h.finish(j.Close)
+		h.finish(end)
 		return program.Failed
 	}
 	h.at("written")
 	h.finish(func() {
-		defer j.Close()
+		defer end()
 		r.Told()
 		if r.Verdict != nil {
 			j.Handed(ctx, r.Verdict, min(j.HandTime(ackTime), time.Until(h.began.Add(h.timeout))/2))
@@ -128,6 +139,16 @@ func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 	})
 	h.at("acknowledged")
 	return r.Exit
+}
+
+// spans hands the spans of this process on; nil: nobody traces here. The variables that
+// set it are often the runtime's own, so that whatever is wrong with them is no matter of
+// its hooks, and stderr may be what the agent reads.
+func (h *hook) spans() *otlp.Exporter {
+	if h.managed {
+		return nil // whoever the agent is could send them elsewhere
+	}
+	return otlp.FromEnvironment(service, slog.New(slog.DiscardHandler))
 }
 
 // finish does what is left to be done now that the runtime has its answer. It

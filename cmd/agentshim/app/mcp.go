@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookfabric/hookfabric/bus/otlp"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/channel"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
@@ -107,6 +109,9 @@ func (p *proxy) run(ctx context.Context, c *cobra.Command, args []string) (code 
 	judge.MakeWorkspaces(p.workspaces)
 	l := p.judgeLink("agentshim-mcp", stderr)
 	l.Unnamed = !p.direct
+	spans := otlp.FromEnvironment(service, slog.New(slog.NewTextHandler(stderr, nil)))
+	l.Tracer = spans.Tracer()
+	defer spans.CloseIn(finishTime)
 	j := judge.NewResident(l)
 	defer j.Close()
 	guard := p.guard(p.asker(j), stderr)

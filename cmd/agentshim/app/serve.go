@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookfabric/hookfabric/bus/otlp"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
@@ -84,6 +85,9 @@ func (s *serve) run(ctx context.Context) (err error) {
 	defer free()
 	l := s.judgeLink("agentshim-daemon", s.stderr)
 	l.Unnamed = true // so are those whom it serves
+	spans := otlp.FromEnvironment(service, s.log)
+	l.Tracer = spans.Tracer()
+	defer spans.CloseIn(finishing)
 	s.judge = judge.NewResident(l)
 	defer s.judge.Close()
 	token, err := place.MakeToken()

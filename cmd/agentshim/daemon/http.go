@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/client/render"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/early"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -131,7 +132,7 @@ type door struct {
 func (s *Server) open(w http.ResponseWriter, r *http.Request, runtime string) (d door, ok bool) {
 	q := r.URL.Query()
 	settings, err := s.settings(&Request{Runtime: runtime, Event: r.PathValue("event"), Agent: q.Get("agent"),
-		Unreachable: q.Get("unreachable"), Workspaces: q.Get("workspaces"), EventID: r.Header.Get(idHeader)})
+		Unreachable: q.Get("unreachable"), Workspaces: q.Get("workspaces"), EventID: r.Header.Get(idHeader), Env: placeIn(r.Header)})
 	if err != nil {
 		fault(w, http.StatusNotFound, err.Error())
 		return d, false
@@ -156,6 +157,19 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, runtime string) (d
 	_ = control.SetWriteDeadline(time.Now().Add(min(d.left, longest) + patience))
 	s.read(w, r, &d)
 	return d, true
+}
+
+// placeIn is the environment that a request brings: the place in a trace that it comes from.
+func placeIn(h http.Header) func(name string) string {
+	return func(name string) string {
+		switch name {
+		case early.TraceParent:
+			return h.Get(schema.HeaderTraceparent)
+		case early.TraceState:
+			return h.Get(schema.HeaderTracestate)
+		}
+		return ""
+	}
 }
 
 // read reads the body. That of an event may have a conversation with it, if it

@@ -106,9 +106,16 @@ type surroundings struct {
 	env                 []string // name, value, name, value…
 }
 
-// environment lists the variables that dialects may look at.
+// environment lists the variables that dialects and exchanges may look at.
 var environment = [...]string{"CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ATTENDED", "GEMINI_CWD", "GEMINI_PROJECT_DIR",
-	"CURSOR_VERSION", "CURSOR_PROJECT_DIR", "COPILOT_CLI", "COPILOT_CLI_BINARY_VERSION", "COPILOT_PROJECT_DIR", "CODEX_HOME", "QWEN_CODE_AGENT_ID"}
+	"CURSOR_VERSION", "CURSOR_PROJECT_DIR", "COPILOT_CLI", "COPILOT_CLI_BINARY_VERSION", "COPILOT_PROJECT_DIR", "CODEX_HOME", "QWEN_CODE_AGENT_ID",
+	TraceParent, TraceState}
+
+// The variables in which a runtime hands on its place in a trace.
+const (
+	TraceParent = "TRACEPARENT"
+	TraceState  = "TRACESTATE"
+)
 
 // Environment is that list. It is here because here it is needed first.
 func Environment() []string { return environment[:] }

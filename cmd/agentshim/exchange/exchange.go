@@ -16,8 +16,10 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/early"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // Settings are what a command line or a URL says about an exchange.
@@ -116,6 +118,9 @@ func (r *Reply) Told() {
 // alone, as one that can not be read; and when that breaks as well, by what the
 // command line says.
 func (x *Exchange) Run(ctx context.Context, payload []byte, unread error) Reply {
+	if x.Env != nil { // the runtime may follow a trace itself
+		ctx = trace.With(ctx, trace.Parse(x.Env(early.TraceParent), x.Env(early.TraceState)))
+	}
 	r, broke := attempt(func() Reply { return x.run(ctx, payload, unread) })
 	if broke == nil {
 		return r

@@ -14,6 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // A Link is how a shim reaches the fabric, and where it keeps what the next one
@@ -30,6 +31,8 @@ type Link struct {
 	InProcess nats.InProcessConnProvider
 	// State is the folder of what is kept; empty: nothing is.
 	State string
+	// Tracer begins spans; nil: nobody traces here.
+	Tracer *trace.Tracer
 	// Stderr hears what people should know.
 	Stderr io.Writer
 }

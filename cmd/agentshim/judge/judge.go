@@ -19,6 +19,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // The words of --unreachable.
@@ -96,7 +97,10 @@ func NewResident(link Link) *Judge {
 // Ask gets a call judged before ctx ends: where nobody answers, by what is known
 // of the fabric's policy, and where nothing is, by q.Unreachable. What nobody
 // judged is recorded, and handed in when somebody answers again.
-func (j *Judge) Ask(ctx context.Context, q Question) Judgement {
+func (j *Judge) Ask(ctx context.Context, q Question) (said Judgement) {
+	span, asked := j.traced(ctx, q.Event), q.Event.HookType
+	ctx = trace.With(ctx, span.Or(nil))
+	defer func() { answered(span, asked, &said) }()
 	e := *q.Event
 	q.Event = &e
 	v, err := j.askInTime(ctx, q)

@@ -30,6 +30,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/cmd/internal/runners"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/hookfabric/hookfabric/workers"
 )
 
@@ -98,6 +99,7 @@ type Broker struct {
 	memory       memory
 	record       *record.Writer // nil: nothing is written down
 	lease        *state.Lease
+	tracer       *trace.Tracer // nil: nobody traces
 	unfollow     context.CancelFunc
 	followed     chan error // the end of following the configuration
 	reports      latest     // what is said of it
@@ -132,6 +134,7 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 	if err := opt.PerAgent.Check(); err != nil {
 		return nil, err
 	}
+	b.tracer = ops.Tracing("hookfabric-broker", b.reg, b.log, &b.stack)
 	reloads := b.reloads()
 	file, err := b.readConfig()
 	if err != nil {
@@ -296,7 +299,7 @@ func (b *Broker) startWorker(context.Context) error {
 	}
 	b.worker = workers.New(workers.Options{
 		Name: b.name, Pools: []string{schema.DefaultPool}, Parts: b.memory.parts(),
-		Runners: runners.New(b.log), Inline: runners.Inline(), Logger: b.log,
+		Runners: runners.New(b.log), Inline: runners.Inline(), Tracer: b.tracer, Logger: b.log,
 		Freed: func() {
 			if b.agg != nil {
 				b.agg.Members().Freed(schema.DefaultPool)
@@ -333,7 +336,7 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 		Node: b.name, Configs: b.configs, Trouble: b.trouble,
 		Freezes: b.memory.freezes, Froze: b.lease.Froze,
 		Conditions: compiler.Compile, Memory: b.memory.use(), Stages: stage, Ledger: b.memory.ledger,
-		PerAgent: b.opt.PerAgent, Registerer: b.reg, Logger: b.log,
+		PerAgent: b.opt.PerAgent, Tracer: b.tracer, Registerer: b.reg, Logger: b.log,
 	}
 	if b.worker != nil {
 		opt.Local = b.worker

@@ -21,6 +21,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/cmd/internal/runners"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/hookfabric/hookfabric/workers"
 )
 
@@ -65,10 +66,6 @@ func run(c *cobra.Command, opt *options) (err error) {
 	if opt.concurrency < 1 {
 		return program.UsageError("--concurrency is %d; it must be at least 1", opt.concurrency)
 	}
-	w, err := newWorker(opt, log)
-	if err != nil {
-		return err
-	}
 	var stack program.Stack
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), 10*time.Second)
@@ -76,6 +73,10 @@ func run(c *cobra.Command, opt *options) (err error) {
 		err = errors.Join(err, stack.Stop(ctx))
 	}()
 	reg := ops.Registry()
+	w, err := newWorker(opt, ops.Tracing("hookworker", reg, log, &stack), log)
+	if err != nil {
+		return err
+	}
 	connected := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "hookfabric", Name: "connected", Help: "1 while the connection to the bus stands.",
 	})
@@ -101,7 +102,7 @@ func run(c *cobra.Command, opt *options) (err error) {
 	return workers.Run(c.Context(), nc, w)
 }
 
-func newWorker(opt *options, log *slog.Logger) (*workers.Worker, error) {
+func newWorker(opt *options, tracer *trace.Tracer, log *slog.Logger) (*workers.Worker, error) {
 	if opt.name == "" {
 		id, err := uuid.NewV7()
 		if err != nil {
@@ -111,7 +112,7 @@ func newWorker(opt *options, log *slog.Logger) (*workers.Worker, error) {
 	}
 	w := workers.Options{
 		Name: opt.name, Pools: opt.pools, Capacity: opt.concurrency,
-		Runners: runners.New(log), Inline: runners.Inline(), Logger: log,
+		Runners: runners.New(log), Inline: runners.Inline(), Tracer: tracer, Logger: log,
 	}
 	if opt.hooks != "" {
 		w.Dirs = []string{opt.hooks}

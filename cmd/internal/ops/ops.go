@@ -16,7 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/hookfabric/hookfabric/bus/certs"
+	"github.com/hookfabric/hookfabric/bus/otlp"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // Registry is a metrics registry with the process's own facts.
@@ -24,6 +26,22 @@ func Registry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return reg
+}
+
+// Tracing starts what the environment asks for of traces, nil being nothing, and counts
+// what becomes of its spans; whatever starts after it ends before it.
+func Tracing(service string, reg prometheus.Registerer, log *slog.Logger, stack *program.Stack) *trace.Tracer {
+	spans := otlp.FromEnvironment(service, log)
+	counter := func(name, help string, count func() uint64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "hookfabric", Name: name, Help: help},
+			func() float64 { return float64(count()) })
+	}
+	reg.MustRegister(
+		counter("spans_total", "Spans of traces that a collector took.", spans.Sent),
+		counter("spans_dropped_total", "Spans of traces that nobody took, because the collector did not, or because too many waited for it.", spans.Dropped),
+	)
+	stack.Push("traces", func(ctx context.Context) error { spans.Close(ctx); return nil })
+	return spans.Tracer()
 }
 
 // Options say where operators find a process, and what they find.

@@ -57,9 +57,12 @@ class HookEvent(Mapping):
     assistant_message at AfterLLMCall and BeforeFinalResponse, each None elsewhere;
     flags, {} if there are none; and history, a list of messages, for hooks that
     need it. The fields of those are attributes, too.
+
+    traceparent and tracestate are its place in a trace, as W3C Trace Context writes
+    it, for spans of the hook's own; None where nobody traces.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_history")
+    __slots__ = ("__dict__", "__weakref__", "_history", "_trace")
 
     event_id = ""
     runtime = tool_kind = tool_args = tool_use_id = history_ref = cwd = native = None
@@ -114,6 +117,14 @@ class HookEvent(Mapping):
         from hookfabric import _loop
 
         return _loop.current_of(self)
+
+    @property
+    def traceparent(self):
+        return getattr(self, "_trace", (None, None))[0]
+
+    @property
+    def tracestate(self):
+        return getattr(self, "_trace", (None, None))[1] or None
 
     @property
     def flags(self):

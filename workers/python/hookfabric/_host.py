@@ -155,7 +155,10 @@ class Host:
         try:
             order = decode(body.decode())
             if "call" in order:
-                self.call(number, order["call"], self.event(**order["event"]))
+                event = self.event(**order["event"])
+                if "trace" in order:
+                    event._trace = order["trace"]
+                self.call(number, order["call"], event)
             elif "cancel" in order:
                 task = self.tasks.get(number)
                 if self.ready.pop(number, None):

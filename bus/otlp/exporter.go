@@ -1,0 +1,277 @@
+// Package otlp hands spans to a collector, by OpenTelemetry's protocol over HTTP.
+// It is set by OpenTelemetry's own variables: see [Read].
+//
+// Nobody waits for it. Spans wait in a queue with an end; what does not fit there, and
+// what no collector takes, is dropped and counted, and said in the log when that
+// begins and when it is over.
+package otlp
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema/trace"
+)
+
+const (
+	// tries is how often a batch is sent to a collector that is not there or has too
+	// much to do, each time after twice the wait.
+	tries = 3
+	// maxResponse bounds what is read of a response, so that the connection is used again.
+	maxResponse = 64 << 10
+)
+
+// firstWait is how long it waits before it sends a batch once more.
+const firstWait = time.Second
+
+// An Exporter hands spans to a collector. A nil one has no tracer, and nothing to end.
+type Exporter struct {
+	set    Settings
+	client *http.Client
+	log    *slog.Logger
+	queue  chan *trace.Span
+
+	sent, dropped atomic.Uint64
+	ending        chan struct{} // closed when what waits is to go out now
+	end           sync.Once
+	done          chan struct{}
+	life          context.Context //nolint:containedctx // of the requests under way
+	cut           context.CancelFunc
+
+	// What has been said; only its own goroutine knows.
+	told    uint64
+	failing bool
+}
+
+// FromEnvironment starts what the process's environment asks for; nil: nothing. What is
+// wrong there is logged, and nobody traces: those variables are often meant for others,
+// and no call must fail for them.
+func FromEnvironment(service string, log *slog.Logger) *Exporter {
+	x, err := start(os.Getenv, service, log)
+	if err != nil {
+		log.Warn("nothing is traced: the environment can not be followed", "error", err)
+	}
+	return x
+}
+
+func start(env func(string) string, service string, log *slog.Logger) (*Exporter, error) {
+	set, err := Read(env, service)
+	if err != nil || set.URL == "" {
+		return nil, err
+	}
+	return New(set, log)
+}
+
+// New starts an exporter.
+func New(set Settings, log *slog.Logger) (*Exporter, error) {
+	conf, err := set.TLS.Client()
+	if err != nil {
+		return nil, fmt.Errorf("the certificates for the collector: %w", err)
+	}
+	x := &Exporter{
+		set: set, log: log, queue: make(chan *trace.Span, set.Queue), ending: make(chan struct{}), done: make(chan struct{}),
+		client: &http.Client{
+			Timeout:   set.Timeout,
+			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: conf, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute},
+			// Headers are for the collector, and for nobody that it names.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+	x.life, x.cut = context.WithCancel(context.Background())
+	go x.run()
+	return x, nil
+}
+
+// Tracer begins the spans of this process.
+func (x *Exporter) Tracer() *trace.Tracer {
+	if x == nil {
+		return nil
+	}
+	return &trace.Tracer{Sink: x, Sample: x.set.Sample}
+}
+
+// Take puts a span into the queue, or drops it.
+func (x *Exporter) Take(s *trace.Span) {
+	select {
+	case x.queue <- s:
+	default:
+		x.dropped.Add(1)
+	}
+}
+
+// Sent is how many spans a collector took.
+func (x *Exporter) Sent() uint64 {
+	if x == nil {
+		return 0
+	}
+	return x.sent.Load()
+}
+
+// Dropped is how many spans nobody took.
+func (x *Exporter) Dropped() uint64 {
+	if x == nil {
+		return 0
+	}
+	return x.dropped.Load()
+}
+
+// Close sends what waits, until ctx ends. No span is taken afterwards.
+func (x *Exporter) Close(ctx context.Context) {
+	if x == nil {
+		return
+	}
+	x.end.Do(func() { close(x.ending) })
+	select {
+	case <-x.done:
+	case <-ctx.Done():
+	}
+	x.cut()
+	<-x.done
+	x.client.CloseIdleConnections()
+}
+
+// CloseIn is [Exporter.Close] with so much time.
+func (x *Exporter) CloseIn(d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	x.Close(ctx)
+}
+
+// run sends batch after batch.
+func (x *Exporter) run() {
+	defer close(x.done)
+	batch := make([]*trace.Span, 0, x.set.Batch)
+	for {
+		batch = x.gather(batch[:0])
+		if len(batch) == 0 {
+			return
+		}
+		x.tell(x.send(encode(x.set.Resource, batch), len(batch)))
+		clear(batch)
+	}
+}
+
+// gather waits for the next batch; an empty one: there will be none.
+func (x *Exporter) gather(batch []*trace.Span) []*trace.Span {
+	ending := x.ending
+	var full <-chan time.Time
+	for len(batch) < cap(batch) {
+		if ending == nil {
+			select {
+			case s := <-x.queue:
+				batch = append(batch, s)
+				continue
+			default:
+				return batch
+			}
+		}
+		select {
+		case s := <-x.queue:
+			if batch = append(batch, s); full == nil {
+				timer := time.NewTimer(x.set.Delay)
+				defer timer.Stop()
+				full = timer.C
+			}
+		case <-full:
+			return batch
+		case <-ending:
+			ending = nil
+		}
+	}
+	return batch
+}
+
+// errLater marks what may be sent again.
+var errLater = errors.New("it may be sent again")
+
+// send hands a batch over, and counts what became of its spans.
+func (x *Exporter) send(body []byte, spans int) (err error) {
+	wait := firstWait
+	for try := 1; ; try++ {
+		if err = x.post(body); err == nil {
+			x.sent.Add(uint64(spans))
+			return nil
+		}
+		if try == tries || !errors.Is(err, errLater) || !x.rest(wait) {
+			x.dropped.Add(uint64(spans))
+			return err
+		}
+		wait *= 2
+	}
+}
+
+// rest waits, unless there is no time for that any more.
+func (x *Exporter) rest(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-x.ending:
+		return false
+	}
+}
+
+// post makes one request. Its errors hold neither the URL nor the headers, which
+// may hold secrets.
+func (x *Exporter) post(body []byte) error {
+	header := x.set.Header.Clone()
+	if x.set.Gzip {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, _ = w.Write(body) // a buffer takes everything
+		_ = w.Close()
+		body = b.Bytes()
+		header.Set("Content-Encoding", "gzip")
+	}
+	req, err := http.NewRequestWithContext(x.life, http.MethodPost, x.set.URL, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("the endpoint is no URL that can be asked")
+	}
+	req.Header = header
+	resp, err := x.client.Do(req)
+	if err != nil {
+		if named, ok := errors.AsType[*url.Error](err); ok {
+			err = named.Err
+		}
+		return fmt.Errorf("the collector can not be reached: %w (%w)", err, errLater)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponse)) // only for the connection
+	switch code := resp.StatusCode; {
+	case code/100 == 2:
+		return nil
+	case code == http.StatusTooManyRequests, code == http.StatusBadGateway, code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout:
+		return fmt.Errorf("the collector answers %d (%w)", code, errLater)
+	default:
+		return fmt.Errorf("the collector answers %d; see that the endpoint is one of OTLP over HTTP, mostly on port 4318, and the headers are those that it wants", code)
+	}
+}
+
+// tell says that spans are dropped, once, and that they are taken again.
+func (x *Exporter) tell(err error) {
+	dropped := x.dropped.Load()
+	switch lost := dropped - x.told; {
+	case lost > 0 && !x.failing:
+		why := "more came than could be sent; raise " + envQueue + ", or sample fewer traces"
+		if err != nil {
+			why = err.Error()
+		}
+		x.log.Warn("spans are dropped; this is said once until they are taken again", "spans", lost, "error", why)
+	case lost == 0 && x.failing:
+		x.log.Info("spans are taken again", "dropped", dropped)
+	}
+	x.failing = dropped > x.told
+	x.told = dropped
+}

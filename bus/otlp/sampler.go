@@ -1,0 +1,59 @@
+package otlp
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/schema/trace"
+)
+
+// sampler is what OTEL_TRACES_SAMPLER asks for. A parent's word counts unless it says
+// otherwise, so that a trace is kept whole or not at all.
+func (r *reading) sampler() trace.Sampler {
+	name := r.env(envSampler)
+	if name == "" {
+		name = "parentbased_always_on"
+	}
+	root, parents := strings.CutPrefix(name, "parentbased_")
+	var share float64
+	switch root {
+	case "always_on":
+		share = 1
+	case "always_off":
+	case "traceidratio":
+		share = r.share()
+	default:
+		r.fault("%s is %.40q; write always_on, always_off or traceidratio, each also with parentbased_ before it", envSampler, name)
+	}
+	chosen := ratio(share)
+	if !parents {
+		return chosen
+	}
+	return func(parent *trace.Context, id [16]byte) bool {
+		if parent != nil {
+			return parent.Sampled()
+		}
+		return chosen(nil, id)
+	}
+}
+
+// share is the part of the traces to keep.
+func (r *reading) share() float64 {
+	v := r.env(envSampleArg)
+	if v == "" {
+		return 1
+	}
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil || !(f >= 0 && f <= 1) {
+		r.fault("%s is %.40q; write a number from 0 to 1, such as 0.01", envSampleArg, v)
+	}
+	return f
+}
+
+// ratio keeps that part of all traces. The id decides, so that all who have the same
+// share keep the same ones.
+func ratio(share float64) trace.Sampler {
+	below := uint64(share * (1 << 63))
+	return func(_ *trace.Context, id [16]byte) bool { return binary.BigEndian.Uint64(id[8:])>>1 < below }
+}
