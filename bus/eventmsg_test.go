@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/nats-io/nats.go"
 )
 
@@ -17,7 +18,8 @@ const (
 )
 
 func someRouting() schema.Routing {
-	return schema.Routing{Event: schema.PreToolUse, Agent: "agent.1", Session: "s 1", Tool: "Bash\n%é ", ID: someID}
+	return schema.Routing{Event: schema.PreToolUse, Agent: "agent.1", Session: "s 1", Tool: "Bash\n%é ", ID: someID,
+		Trace: trace.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")}
 }
 
 // eventRouting is that of an event, whose answer can not tell the agent anything.
@@ -56,6 +58,23 @@ func TestEventMsgLeavesOutWhatIsNotThere(t *testing.T) {
 	want := nats.Header{"Hook-Id": {someID}, "Hook-Attempt": {"1"}, "Hook-Left": {"1s"}}
 	if d := cmp.Diff(want, m.Header); d != "" {
 		t.Error(d)
+	}
+}
+
+// A trace is for those who look on: no event fails for what is said of it.
+func TestJunkForATraceIsNoFault(t *testing.T) {
+	for name, junk := range map[string]nats.Header{
+		"no traceparent": {schema.HeaderTraceparent: {"00-1-2-3"}},
+		"two":            {schema.HeaderTraceparent: {someRouting().Trace.Parent(), someRouting().Trace.Parent()}},
+		"a state alone":  {schema.HeaderTracestate: {"vendor=1"}},
+	} {
+		m := someEventMsg(t)
+		delete(m.Header, schema.HeaderTraceparent)
+		delete(m.Header, schema.HeaderTracestate)
+		maps.Copy(m.Header, junk)
+		if got, err := ParseEventMsg(m); err != nil || got.Trace != nil {
+			t.Errorf("%s: it is at %+v, %v", name, got.Trace, err)
+		}
 	}
 }
 

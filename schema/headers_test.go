@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // required are the headers that a message of each kind can not do without.
@@ -65,6 +66,10 @@ func checkHeader(t *testing.T, name, value string) {
 		}
 	case schema.HeaderID, schema.HeaderTool, schema.HeaderSession, schema.HeaderAck, schema.HeaderBatch, schema.HeaderHooks,
 		schema.HeaderAgent, schema.HeaderServiceError, schema.HeaderServiceErrorCode:
+	case schema.HeaderTraceparent, schema.HeaderTracestate:
+		if name == schema.HeaderTraceparent && trace.Parse(value, "") == nil {
+			err = fmt.Errorf("%q is no traceparent", value)
+		}
 	default:
 		err = fmt.Errorf("no constant has this name")
 	}

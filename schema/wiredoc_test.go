@@ -19,6 +19,7 @@ func TestTheContractNamesEveryWord(t *testing.T) {
 		schema.HeaderID, schema.HeaderAttempt, schema.HeaderTool, schema.HeaderSession, schema.HeaderLeft, schema.HeaderAck,
 		schema.HeaderBatch, schema.HeaderConfig, schema.HeaderHooks, schema.HeaderAgent, schema.HeaderEvent, schema.HeaderBeat,
 		schema.HeaderServiceError, schema.HeaderServiceErrorCode, schema.HeaderNumber, schema.HeaderDropped, schema.HeaderRetryAfter, schema.HeaderEncoding, schema.SnappyFramed, string(schema.ToolResult), string(schema.UserMessage),
+		schema.HeaderTraceparent, schema.HeaderTracestate,
 		string(schema.StatusBusy), string(schema.StatusStale), string(schema.StatusDraining), string(schema.StatusMismatch), string(schema.StatusMalformed),
 		schema.CodeBadRequest, schema.CodeNotFound, schema.CodeConflict, schema.CodeTooOld, schema.CodeUnavailable, schema.CodeInternal,
 	}

@@ -1,0 +1,177 @@
+package otlp
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	collector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookfabric/hookfabric/schema/trace"
+)
+
+// A fake is a collector in place of the network, and the log of who sends to it.
+type fake struct {
+	answer func(*http.Request) (int, error)
+	asked  int
+	spans  []string
+	log    bytes.Buffer
+	mu     sync.Mutex // guards log
+}
+
+func (f *fake) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.log.Write(b)
+}
+
+func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.asked++
+	code, err := f.answer(r)
+	if err != nil {
+		return nil, err
+	}
+	if code == http.StatusOK {
+		var body io.Reader = r.Body
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			if body, err = gzip.NewReader(body); err != nil {
+				return nil, err
+			}
+		}
+		data, err := io.ReadAll(body)
+		var req collector.ExportTraceServiceRequest
+		if err = errors.Join(err, proto.Unmarshal(data, &req)); err != nil {
+			return nil, err
+		}
+		for _, s := range req.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans() {
+			f.spans = append(f.spans, s.GetName())
+		}
+	}
+	return &http.Response{StatusCode: code, Body: http.NoBody}, nil
+}
+
+// exporter sends to f by the settings that these variables make.
+func (f *fake) exporter(t *testing.T, env ...string) *Exporter {
+	t.Helper()
+	x, err := start(environment(append(env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://user:secret@h:1", "OTEL_EXPORTER_OTLP_HEADERS=key=secret")...),
+		"s", slog.New(slog.NewTextHandler(f, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.client.Transport = f // no span is there yet
+	return x
+}
+
+func tell(x *Exporter, names ...string) {
+	for _, n := range names {
+		x.Tracer().Start(nil, trace.Server, n, "").Done()
+	}
+}
+
+func always(code int) func(*http.Request) (int, error) {
+	return func(*http.Request) (int, error) { return code, nil }
+}
+
+func TestSpansGoOutTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: always(http.StatusOK)}
+		x := f.exporter(t, "OTEL_EXPORTER_OTLP_COMPRESSION=gzip")
+		tell(x, "a", "b")
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if f.asked > 0 {
+			t.Error("they do not wait for others")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if f.asked != 1 || strings.Join(f.spans, " ") != "a b" || x.Sent() != 2 {
+			t.Errorf("after %d requests the collector has %v, and %d are counted", f.asked, f.spans, x.Sent())
+		}
+		tell(x, "c")
+		x.CloseIn(time.Second)
+		if strings.Join(f.spans, " ") != "a b c" || x.Dropped() != 0 {
+			t.Errorf("at the end it has %v, and %d were dropped", f.spans, x.Dropped())
+		}
+	})
+}
+
+// A collector that is away holds nobody up. What it misses is counted, and said once.
+func TestACollectorThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: func(*http.Request) (int, error) { return 0, errors.New("connection refused") }}
+		x := f.exporter(t, "OTEL_BSP_MAX_QUEUE_SIZE=2")
+		for range 5 {
+			tell(x, "a", "b", "c", "d")
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		if x.Sent() != 0 || x.Dropped() < 10 || x.Dropped() > 20 {
+			t.Errorf("of 20 spans %d were sent and %d dropped", x.Sent(), x.Dropped())
+		}
+		f.answer = always(http.StatusOK)
+		tell(x, "e")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		x.CloseIn(time.Second)
+		said := f.log.String()
+		if strings.Count(said, "spans are dropped") != 1 || strings.Count(said, "spans are taken again") != 1 ||
+			!strings.Contains(said, "connection refused") || strings.Contains(said, "secret") {
+			t.Errorf("it said:\n%s", said)
+		}
+	})
+}
+
+func TestABusyCollectorIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		f.answer = func(*http.Request) (int, error) {
+			if f.asked < 3 {
+				return http.StatusServiceUnavailable, nil
+			}
+			return http.StatusOK, nil
+		}
+		x := f.exporter(t)
+		tell(x, "a")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		x.CloseIn(time.Second)
+		if f.asked != 3 || x.Sent() != 1 || x.Dropped() != 0 {
+			t.Errorf("asked %d times it took %d and missed %d", f.asked, x.Sent(), x.Dropped())
+		}
+	})
+}
+
+func TestACollectorThatRefusesIsNotAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: always(http.StatusMovedPermanently)} // it would take the headers elsewhere
+		x := f.exporter(t)
+		tell(x, "a")
+		x.CloseIn(time.Second)
+		if f.asked != 1 || x.Dropped() != 1 || !strings.Contains(f.log.String(), "the collector answers 301; see that the endpoint") {
+			t.Errorf("asked %d times it missed %d, and this was said:\n%s", f.asked, x.Dropped(), &f.log)
+		}
+	})
+}
+
+// The end does not wait for a collector that says nothing.
+func TestTheEndIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: func(r *http.Request) (int, error) { <-r.Context().Done(); return 0, r.Context().Err() }}
+		x := f.exporter(t)
+		tell(x, "a")
+		began := time.Now()
+		x.CloseIn(250 * time.Millisecond)
+		if took := time.Since(began); took > 300*time.Millisecond || x.Dropped() != 1 {
+			t.Errorf("it took %v, and %d spans are counted as dropped", took, x.Dropped())
+		}
+	})
+}
