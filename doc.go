@@ -20,6 +20,7 @@
 //	├──────────────────────────────────────────────────────────────────────────┤
 //	│ bus/aggregator   builtin ─▶ workers (builtins, command, python, webhook) │
 //	│ bus/embedded     bus/client: loop, llm ─▶ render; ─▶ bus/snapshot        │
+//	│ bus/otlp (spans go to a collector)                                       │
 //	│ bus/state: configuration; queue, rounds, sessions, objects, record ─▶ kv │
 //	│ bus/access (who may do what) ─▶ realm (keys, credentials)                │
 //	│ bus: subjects, headers, connections                                      │
@@ -33,6 +34,7 @@
 //	┌──────────────────────────────────────────────────────────────────────────┐
 //	│ schema: events, hooks, results, outcomes, verdicts, messages             │
 //	│ schema/match: the one matcher      schema/hooksyaml: reads hooks.yaml    │
+//	│ schema/trace: places in traces, spans                                    │
 //	└──────────────────────────────────────────────────────────────────────────┘
 //
 // # To follow one event

@@ -77,6 +77,12 @@ func tell(x *Exporter, names ...string) {
 	}
 }
 
+// pass lets time pass, and what is due then be done.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
 func always(code int) func(*http.Request) (int, error) {
 	return func(*http.Request) (int, error) { return code, nil }
 }
@@ -86,13 +92,11 @@ func TestSpansGoOutTogether(t *testing.T) {
 		f := &fake{answer: always(http.StatusOK)}
 		x := f.exporter(t, "OTEL_EXPORTER_OTLP_COMPRESSION=gzip")
 		tell(x, "a", "b")
-		time.Sleep(4 * time.Second)
-		synctest.Wait()
+		pass(4 * time.Second)
 		if f.asked > 0 {
 			t.Error("they do not wait for others")
 		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
+		pass(2 * time.Second)
 		if f.asked != 1 || strings.Join(f.spans, " ") != "a b" || x.Sent() != 2 {
 			t.Errorf("after %d requests the collector has %v, and %d are counted", f.asked, f.spans, x.Sent())
 		}
@@ -111,16 +115,14 @@ func TestACollectorThatIsAway(t *testing.T) {
 		x := f.exporter(t, "OTEL_BSP_MAX_QUEUE_SIZE=2")
 		for range 5 {
 			tell(x, "a", "b", "c", "d")
-			time.Sleep(time.Minute)
-			synctest.Wait()
+			pass(time.Minute)
 		}
 		if x.Sent() != 0 || x.Dropped() < 10 || x.Dropped() > 20 {
 			t.Errorf("of 20 spans %d were sent and %d dropped", x.Sent(), x.Dropped())
 		}
 		f.answer = always(http.StatusOK)
 		tell(x, "e")
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		x.CloseIn(time.Second)
 		said := f.log.String()
 		if strings.Count(said, "spans are dropped") != 1 || strings.Count(said, "spans are taken again") != 1 ||
@@ -141,8 +143,7 @@ func TestABusyCollectorIsAskedAgain(t *testing.T) {
 		}
 		x := f.exporter(t)
 		tell(x, "a")
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		x.CloseIn(time.Second)
 		if f.asked != 3 || x.Sent() != 1 || x.Dropped() != 0 {
 			t.Errorf("asked %d times it took %d and missed %d", f.asked, x.Sent(), x.Dropped())

@@ -10,7 +10,8 @@
 // MASSGEN_SESSION_ID, MASSGEN_AGENT_ID and MASSGEN_ORCHESTRATOR_ID, each again
 // with HOOK_ for MASSGEN_ (the first also as HOOK_TYPE), always set, if need be
 // to nothing; CLAUDE_PROJECT_DIR, the agent's working directory, if that is
-// known (the agent says so: run nothing that lies there); PATH, HOME and LANG of the worker; what the hook's `env:` names; and
+// known (the agent says so: run nothing that lies there); TRACEPARENT and TRACESTATE, where
+// the call is traced; PATH, HOME and LANG of the worker; what the hook's `env:` names; and
 // nothing else. Values over 4 KiB are cut there, and a NUL byte becomes U+FFFD:
 // a policy reads what it judges from the standard input. It runs in the folder
 // in which relative handlers are looked up first, never in the agent's: that

@@ -56,8 +56,9 @@ func TestWhatIsNotUTF8ReachesAProgramAsUTF8(t *testing.T) {
 func TestTheEnvironmentHoldsTheFactsAndWhatTheHookNames(t *testing.T) {
 	worker := []string{
 		"PATH=/bin", "HOME=/root", "LANG=C", "SECRET=1", "TOKEN=a=b", "MASSGEN_TOOL_NAME=forged", "CLAUDE_PROJECT_DIR=forged", "EMPTY=",
+		"TRACEPARENT=forged", "TRACESTATE=forged",
 	}
-	env, err := newEnviron(worker, []string{"TOKEN", "UNSET", "EMPTY", "MASSGEN_TOOL_NAME", "CLAUDE_PROJECT_DIR"})
+	env, err := newEnviron(worker, []string{"TOKEN", "UNSET", "EMPTY", "MASSGEN_TOOL_NAME", "CLAUDE_PROJECT_DIR", "TRACEPARENT", "TRACESTATE"})
 	if err != nil {
 		t.Fatal(err)
 	}

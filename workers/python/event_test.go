@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
@@ -138,5 +139,23 @@ func TestTheLargestEventIsSeenWhole(t *testing.T) {
 	e.ToolInput = jsontext.Value(`{"command":"` + text + text + `"}`)
 	if _, err := handle(t, h, e); err == nil || !strings.Contains(err.Error(), "a hook gets at most") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestAFunctionFindsItsPlaceInATrace(t *testing.T) {
+	h := load(t, newRunner(t, Options{}), hookOf("shapes.place"), schema.PythonHosts{})
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for name, c := range map[string]struct {
+		at   *trace.Context
+		want string
+	}{
+		"one with a state": {trace.Parse(parent, `vendor="1"`), parent + ` vendor="1"`},
+		"one without":      {trace.Parse(parent, ""), parent + " None"},
+		"none":             {nil, "None None"},
+	} {
+		res, err := h.Handle(trace.With(t.Context(), c.at), whole())
+		if err != nil || res.Reason != c.want {
+			t.Errorf("%s: the function is at %q, %v; not at %q", name, res.Reason, err, c.want)
+		}
 	}
 }

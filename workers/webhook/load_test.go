@@ -51,6 +51,7 @@ func TestLoadErrorsSayWhatToWriteInstead(t *testing.T) {
 		"chunks":                {with("transfer-encoding", "chunked"), []string{"belongs to the connection"}},
 		"an expectation":        {with("Expect", "100-continue"), []string{"belongs to the connection"}},
 		"a proxy's password":    {with("Proxy-Authorization", "Basic geheim"), []string{"no proxy is used"}},
+		"a place in a trace":    {with("traceparent", "geheim"), []string{"the worker sends it with calls that are traced"}},
 		"a key to repeat":       {with("Idempotency-Key", "geheim"), []string{"read Hook-Id"}},
 		"another of those":      {with("x-idempotency-key", "geheim"), []string{"read Hook-Id"}},
 		"the fabric's own":      {with("Hook-Signature", "v1=geheim"), []string{"begins with neither Hook- nor"}},

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/hookfabric/hookfabric/workers"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
@@ -33,7 +34,8 @@ func TestARequestHoldsTheEventAndWhatTheHookSays(t *testing.T) {
 	hook.Headers = map[string]string{"authorization": "Bearer ${POLICY_TOKEN}", "X-Team": " platform ", "X-Price": "$$5 ${A}${B}", "User-Agent": "mine"}
 	h := load(t, quiet("POLICY_TOKEN=t0ken", "A=${B}", "B=$$"), hook)
 	e := runnertest.Event("Bash")
-	if _, err := h.Handle(t.Context(), e); err != nil {
+	place := trace.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")
+	if _, err := h.Handle(trace.With(t.Context(), place), e); err != nil {
 		t.Fatal(err)
 	}
 	want, err := schema.Marshal(e)
@@ -45,7 +47,7 @@ func TestARequestHoldsTheEventAndWhatTheHookSays(t *testing.T) {
 	}
 	if diff := cmp.Diff(http.Header{
 		"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"mine"}, "Content-Length": header["Content-Length"],
-		"Hook-Id": {e.EventID}, "Hook-Event": {"PreToolUse"},
+		"Hook-Id": {e.EventID}, "Hook-Event": {"PreToolUse"}, "Traceparent": {place.Parent()}, "Tracestate": {"vendor=1"},
 		"Authorization": {"Bearer t0ken"}, "X-Team": {"platform"}, "X-Price": {"$5 ${B}$$"},
 	}, header); diff != "" {
 		t.Errorf("the headers differ (-want +got):\n%s", diff)

@@ -71,6 +71,10 @@ func processSays() row {
 			queries: one(rate("hookfabric_record_dropped_total"+chosen, "instance, cause"), "{{instance}} {{cause}}")},
 		{title: "Records waiting", about: "Records of verdicts that wait to be written.", unit: number,
 			queries: one("hookfabric_record_waiting"+chosen, "{{instance}}")},
+		{title: "Spans sent", about: "Spans of traces that a collector took; none where nobody traces.", unit: perSecond,
+			queries: one(rate("hookfabric_spans_total"+chosen, "job, instance"), "{{job}} {{instance}}")},
+		{title: "Spans left out", about: "Spans of traces that no collector took, or that too many others waited before.", unit: perSecond,
+			queries: one(rate("hookfabric_spans_dropped_total"+chosen, "job, instance"), "{{job}} {{instance}}")},
 		{title: "Pauses of the collector, longest", about: "The longest stop of a process by its garbage collector.", unit: seconds,
 			queries: one(`max by (job, instance) (go_gc_duration_seconds{instance=~"$instance",quantile="1"})`, "{{job}} {{instance}}")},
 	}}

@@ -35,3 +35,7 @@ def made_by_hand(event):
     assert HookEvent().tool_input == {} and HookEvent().labels == {} and HookEvent().native is None
     assert HookEvent(HookType.POST_TOOL_USE).hook_type == "PostToolUse"
     return {"updated_input": {"tool": made.tool_name}}
+
+
+def place(event):
+    return {"decision": "deny", "reason": "%s %s" % (event.traceparent, event.tracestate)}
