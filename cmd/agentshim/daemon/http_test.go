@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
 // web is a daemon's HTTP endpoint.
@@ -201,6 +202,24 @@ func TestALoopWithoutANameSaysWhatItHas(t *testing.T) {
 		t.Errorf("it has %v", w.handed)
 	}
 	w.mu.Unlock()
+}
+
+// A loop that follows a trace has its calls judged in it.
+func TestALoopsTraceGoesOn(t *testing.T) {
+	var at *trace.Context
+	b := &bench{says: func(ctx context.Context, _ judge.Question) judge.Judgement {
+		at = trace.From(ctx)
+		return judge.Judgement{Verdict: &schema.Verdict{}}
+	}}
+	want := trace.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")
+	w := atHTTP(t, b)
+	w.post("/v1/events/PreToolUse", denied, func(r *http.Request) {
+		r.Header.Set(schema.HeaderTraceparent, want.Parent())
+		r.Header.Set(schema.HeaderTracestate, want.State)
+	})
+	if at == nil || *at != *want {
+		t.Errorf("it is judged at %+v, not at %+v", at, want)
+	}
 }
 
 // Whoever hung up does not have the answer, however well it was written.
