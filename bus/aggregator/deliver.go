@@ -91,7 +91,7 @@ func nothing(*schema.Peers, []*schema.Item) []*schema.Item { return nil }
 // broker that has not heard of that yet.
 func (a *Aggregator) brings(r *schema.Routing, attempt int) bool {
 	q := a.opt.Memory.Queue
-	return attempt > 1 || q.Due(r.Agent, r.Session) || q.Holds(r.Agent, r.ID)
+	return attempt > 1 || q.Due(r.Agent, r.Session, r.Tool) || q.Holds(r.Agent, r.ID)
 }
 
 // choose has the stages choose of what is due: each of what those before it left.

@@ -30,8 +30,8 @@ type Queue interface {
 
 // Reader is the part of a [Queue] that costs no round trip.
 type Reader interface {
-	Seen(agent, session string)
-	Due(agent, session string) bool
+	Seen(agent, session, tool string)
+	Due(agent, session, tool string) bool
 	Holds(agent, event string) bool
 	Peers(agent string) schema.Peers
 	Pending(agent string, limit int) schema.PendingAnswer
@@ -105,7 +105,7 @@ func (a *Aggregator) budgeted(deadline time.Time) (context.Context, context.Canc
 // when its session starts or ends.
 func (a *Aggregator) seen(r *schema.Routing, body []byte) {
 	if a.opt.Memory.Queue != nil {
-		a.opt.Memory.Queue.Seen(r.Agent, r.Session)
+		a.opt.Memory.Queue.Seen(r.Agent, r.Session, r.Tool)
 	}
 	if a.opt.Memory.Sessions == nil {
 		return

@@ -90,9 +90,9 @@ func (m *memory) put(it *schema.Item) {
 	m.items = append(m.items, it)
 }
 
-func (m *memory) Seen(agent, session string) {}
+func (m *memory) Seen(_, _, _ string) {}
 
-func (m *memory) Due(agent, _ string) bool {
+func (m *memory) Due(agent, _, _ string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return agent == "a" && len(m.items) > 0

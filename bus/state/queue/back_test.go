@@ -47,7 +47,7 @@ func forgetful(t *testing.T, s *embedded.Server) (*queue.Queue, *lossy) {
 		}
 	})
 	enqueue(t, q, item(1))
-	q.Seen("a", "")
+	q.Seen("a", "", "")
 	synctest.Wait()
 	return q, js
 }

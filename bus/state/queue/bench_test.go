@@ -46,11 +46,28 @@ func BenchmarkNothingDue(b *testing.B) {
 			open(b, s, queue.Options{})
 			fill(b, s, others)
 			q := open(b, s, queue.Options{})
-			q.Seen("a", "s")
+			q.Seen("a", "s", "")
 			b.ReportAllocs()
 			for b.Loop() {
-				q.Seen("a", "s")
-				if q.Due("a", "s") {
+				q.Seen("a", "s", "")
+				if q.Due("a", "s", "") {
+					b.Fatal("something is due")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkNothingFits(b *testing.B) {
+	for _, own := range []int{1, 10_000} {
+		b.Run(fmt.Sprint("own=", own), func(b *testing.B) {
+			q := open(b, bustest.Start(b), queue.Options{})
+			for n := range uint64(own) {
+				enqueue(b, q, item(n+1, matcher("Other|Another")))
+			}
+			for b.Loop() {
+				q.Seen("a", "s", "T")
+				if q.Due("a", "s", "T") {
 					b.Fatal("something is due")
 				}
 			}
@@ -104,7 +121,7 @@ func BenchmarkClaimAndAck(b *testing.B) {
 	for name, every := range syncs() {
 		b.Run("sync="+name, func(b *testing.B) {
 			q := open(b, synced(b, every), queue.Options{})
-			q.Seen("a", "s")
+			q.Seen("a", "s", "")
 			n := 0
 			for b.Loop() {
 				b.StopTimer()

@@ -28,7 +28,9 @@ func (q *Queue) Claim(ctx context.Context, c *Claim) (Claimed, error) {
 	if err != nil {
 		return Claimed{}, invalid("the agent: %w", err)
 	}
-	q.see(a, c.Session)
+	if q.see(a, c.Session) {
+		q.writeLater(a)
+	}
 	acks, unknown := a.unsettled(c.Acks)
 	unknown = unknown || c.Asked && a.cursor.Load().of(c.ID) == nil
 	cl := claim{
@@ -287,15 +289,22 @@ func (q *Queue) Peers(agent string) schema.Peers {
 	return schema.Peers{}
 }
 
-// Seen notes that an agent is there. Its cursor starts when it is first seen.
-// It costs no round trip.
-func (q *Queue) Seen(agent, session string) {
-	if a, err := q.agents.get(agent); err == nil {
-		q.see(a, session)
+// Seen notes that an agent is there, which calls the tool, or none. Its cursor starts
+// when it is first seen. It costs no round trip.
+func (q *Queue) Seen(agent, session, tool string) {
+	a, err := q.agents.get(agent)
+	if err != nil || !q.see(a, session) {
+		return
 	}
+	if q.Due(agent, session, tool) {
+		q.writeLater(a)
+		return
+	}
+	q.writeSoon(a)
 }
 
-func (q *Queue) see(a *agent, session string) {
+// see notes it, and reports whether the cursor is to be written.
+func (q *Queue) see(a *agent, session string) bool {
 	if old := a.session.Load(); session != "" && (old == nil || old.name != session) {
 		a.session.Store(&sessionOf{name: session, scope: a.scopeOf(session)})
 	}
@@ -303,20 +312,16 @@ func (q *Queue) see(a *agent, session string) {
 	if k.Since == 0 && a.first.Load() == 0 {
 		a.first.CompareAndSwap(0, q.Last()+1)
 	}
-	if k.Since > 0 && (k.created.IsZero() || q.clock.Age(k.created) < freshFor) || !a.due.CompareAndSwap(false, true) {
-		return
-	}
-	if q.Due(a.name, session) {
-		// A claim follows, which says so in its own write, and waits for no other one.
-		time.AfterFunc(claimFor, func() { q.writeSoon(a) })
-		return
-	}
-	q.writeSoon(a)
+	return (k.Since == 0 || !k.created.IsZero() && q.clock.Age(k.created) >= freshFor) && a.due.CompareAndSwap(false, true)
 }
 
 // claimFor is how long a claim may take to follow when an agent was seen for which
 // something waits.
 const claimFor = 50 * time.Millisecond
+
+// writeLater has the cursor of an agent written that was seen, unless a claim follows
+// that says so in its own write, and then waits for no other one.
+func (q *Queue) writeLater(a *agent) { time.AfterFunc(claimFor, func() { q.writeSoon(a) }) }
 
 // writeSoon has the cursor of an agent written that was seen.
 func (q *Queue) writeSoon(a *agent) {

@@ -2,9 +2,9 @@ package queue
 
 import "time"
 
-// Due reports whether a claim could find something. It costs no round trip and
-// may be wrong in saying yes.
-func (q *Queue) Due(agent, session string) bool {
+// Due reports whether a claim could find something after a call of the tool, or at a
+// moment without one. It costs no round trip and may be wrong in saying yes.
+func (q *Queue) Due(agent, session, tool string) bool {
 	a, err := q.agents.get(agent)
 	if err != nil {
 		return false
@@ -12,13 +12,13 @@ func (q *Queue) Due(agent, session string) bool {
 	k := a.cursor.Load()
 	q.index.mu.RLock()
 	defer q.index.mu.RUnlock()
-	if q.index.first(a.scope, k, a, k.AckedTo+1) {
+	if q.index.first(a.scope, k, a, k.AckedTo+1, tool) {
 		return true
 	}
-	if q.index.first(allScope, k, a, k.AckedTo+1) {
+	if q.index.first(allScope, k, a, k.AckedTo+1, tool) {
 		return true
 	}
-	return q.index.first(a.scopeOf(session), k, a, 1)
+	return q.index.first(a.scopeOf(session), k, a, 1, tool)
 }
 
 // Holds reports whether items went out with the event that were not acknowledged,
@@ -30,9 +30,9 @@ func (q *Queue) Holds(agent, event string) bool {
 
 // first reports whether the line holds, from that sequence on, something that
 // the agent may still get. The caller holds the lock.
-func (x *index) first(scope string, k *known, a *agent, from uint64) bool {
+func (x *index) first(scope string, k *known, a *agent, from uint64, tool string) bool {
 	l := x.lines[scope]
-	if l == nil {
+	if l == nil || !l.fits(tool) {
 		return false
 	}
 	i, _ := l.find(from)

@@ -78,7 +78,7 @@ func TestWhoWasCutOffForLongDoesNotDeliverWhatEndedMeanwhile(t *testing.T) {
 		enqueue(t, q, item(1, matcher("Other"))) // does not fit, and so keeps the cursor from moving past what follows
 		enqueue(t, q, item(2, nameless))
 		enqueue(t, q, item(3, nameless, forSession))
-		q.Seen("a", "s")
+		q.Seen("a", "s", "")
 		synctest.Wait()
 		c.set(true)
 		takes(t, claim(t, q, "e1"), "text 2")
@@ -132,7 +132,7 @@ func TestAQueueWhoseItemsWereMadeAnewIsNotReady(t *testing.T) {
 func TestCursorsDoNotTakeNewItemsForThoseOfADeletedBucket(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q := open(t, s, queue.Options{})
-		q.Seen("a", "s")
+		q.Seen("a", "s", "")
 		for n := range uint64(10) {
 			enqueue(t, q, item(n+1))
 		}

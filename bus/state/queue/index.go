@@ -48,9 +48,11 @@ func (e *entry) scope() string { return e.item.Key[:strings.IndexByte(e.item.Key
 
 // fits reports whether the item may go out after a call of the tool, which is
 // empty at moments without one; any: at any moment.
-func (e *entry) fits(tool string, any bool) bool {
-	return e.match == nil || any || tool != "" && e.match.Match(tool)
-}
+func (e *entry) fits(tool string, any bool) bool { return any || fits(e.match, tool) }
+
+// fits reports whether what is picked by m, nil by nothing, may go out after a call of
+// the tool.
+func fits(m *match.Matcher, tool string) bool { return m == nil || tool != "" && m.Match(tool) }
 
 // over reports whether it waited for too long at that time of the server's.
 func (e *entry) over(now time.Time) bool {
@@ -63,8 +65,40 @@ func (e *entry) deadline() time.Time { return e.item.Accepted.Add(time.Duration(
 // A line is what waits for one agent, one session, or all, in order.
 type line struct {
 	items []*entry
+	// matches counts the items by what picks their tools. There are few of those, however
+	// many items wait: who calls another tool need not look at each.
+	matches map[*match.Matcher]int
 	// coming counts items that are being written.
 	coming int
+}
+
+// add puts an item in its place.
+func (l *line) add(e *entry) {
+	i, _ := l.find(e.seq())
+	l.items = slices.Insert(l.items, i, e)
+	l.matches[e.match]++
+}
+
+// remove takes an item out, if it is there.
+func (l *line) remove(e *entry) {
+	i, found := l.find(e.seq())
+	if !found {
+		return
+	}
+	l.items = slices.Delete(l.items, i, i+1)
+	if l.matches[e.match]--; l.matches[e.match] == 0 {
+		delete(l.matches, e.match)
+	}
+}
+
+// fits reports whether an item of the line may go out after a call of the tool.
+func (l *line) fits(tool string) bool {
+	for m := range l.matches {
+		if fits(m, tool) {
+			return true
+		}
+	}
+	return false
 }
 
 // find is where the item with the sequence is, or would be.
@@ -118,9 +152,7 @@ func (x *index) put(it *schema.Item) *entry {
 		x.remove(old) // somebody wrote over it
 	}
 	e := x.entry(it)
-	l := x.line(e.scope())
-	i, _ := l.find(e.seq())
-	l.items = slices.Insert(l.items, i, e)
+	x.line(e.scope()).add(e)
 	x.bySeq[e.seq()], x.byKey[it.Key] = e, e
 	x.sources[it.Source]++
 	x.newest = max(x.newest, e.seq())
@@ -199,7 +231,7 @@ func withoutTexts(it *schema.Item) schema.Item {
 func (x *index) line(scope string) *line {
 	l := x.lines[scope]
 	if l == nil {
-		l = new(line)
+		l = &line{matches: make(map[*match.Matcher]int)}
 		x.lines[scope] = l
 	}
 	return l
@@ -226,9 +258,7 @@ func (x *index) end(key string, revision uint64, ahead bool) {
 func (x *index) remove(e *entry) {
 	scope := e.scope()
 	l := x.lines[scope]
-	if i, found := l.find(e.seq()); found {
-		l.items = slices.Delete(l.items, i, i+1)
-	}
+	l.remove(e)
 	x.sweepLine(scope, l)
 	delete(x.bySeq, e.seq())
 	delete(x.doubts, e.seq())

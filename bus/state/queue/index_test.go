@@ -33,3 +33,23 @@ func TestTheIndexBelievesWhatIsNewest(t *testing.T) {
 		t.Errorf("what is gone is kept: %+v", x)
 	}
 }
+
+func TestALineKnowsWhatItsItemsFit(t *testing.T) {
+	x := newIndex()
+	items := []*schema.Item{
+		{Key: "a-a.p.1", Sequence: 1, Matcher: "X*"}, {Key: "a-a.p.2", Sequence: 2, Matcher: "X*"}, {Key: "a-a.p.3", Sequence: 3},
+	}
+	for _, it := range items {
+		x.put(it)
+	}
+	l := x.lines["a-a"]
+	for i, c := range []struct{ other, fitting, none bool }{{true, true, true}, {false, true, false}, {false, true, false}} {
+		if l.fits("Y") != c.other || l.fits("X1") != c.fitting || l.fits("") != c.none {
+			t.Errorf("after %d ends: another tool %v, a fitting one %v, none %v", i, l.fits("Y"), l.fits("X1"), l.fits(""))
+		}
+		x.end(items[len(items)-1-i].Key, uint64(10+i), false)
+	}
+	if len(l.matches) > 0 || l.fits("X1") {
+		t.Errorf("an empty line fits %v", l.matches)
+	}
+}

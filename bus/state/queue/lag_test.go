@@ -94,7 +94,7 @@ func TestWhoKnowsLessOfTheItemsDoesNotTakeWhatIsDoneForDue(t *testing.T) {
 func TestWhoKnowsLessOfTheCursorLosesAndDecidesAnew(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q, deaf, silence := silenced(t, s, queue.CursorBucket)
-		q.Seen("a", "s")
+		q.Seen("a", "s", "")
 		for n := range uint64(3) {
 			enqueue(t, q, item(n+1, source(fmt.Sprint("s", n))))
 		}
@@ -118,7 +118,7 @@ func TestWhoKnowsLessOfTheCursorLosesAndDecidesAnew(t *testing.T) {
 func TestASecondAttemptElsewhereGetsTheSameThoughNothingWasHeardThereYet(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		deaf := open(t, s, queue.Options{})
-		deaf.Seen("a", "s")
+		deaf.Seen("a", "s", "")
 		synctest.Wait()
 		var silence []func()
 		for _, bucket := range []string{queue.ItemBucket, queue.CursorBucket} {

@@ -128,7 +128,7 @@ func TestAnItemGoesFromQueuedToLeasedToDelivered(t *testing.T) {
 		if d := cmp.Diff(schema.Receipt{Key: "a-a.p.1", Sequence: r.Sequence, State: schema.Queued}, r); d != "" || r.Sequence == 0 {
 			t.Error(d)
 		}
-		if d := cmp.Diff([]string{"a-a.p.1 queued "}, pending(q)); d != "" || !q.Due("a", "") {
+		if d := cmp.Diff([]string{"a-a.p.1 queued "}, pending(q)); d != "" || !q.Due("a", "", "") {
 			t.Error(d)
 		}
 		takes(t, claim(t, q, "e1"), "text 1")
@@ -137,7 +137,7 @@ func TestAnItemGoesFromQueuedToLeasedToDelivered(t *testing.T) {
 		}
 		takes(t, claim(t, q, "e2"))
 		ack(t, q, "e1")
-		if d := cmp.Diff([]string(nil), pending(q)); d != "" || q.Due("a", "") {
+		if d := cmp.Diff([]string(nil), pending(q)); d != "" || q.Due("a", "", "") {
 			t.Error(d)
 		}
 		synctest.Wait()

@@ -106,7 +106,7 @@ func TestWhatWasNotAcknowledgedGoesOutAgainInOrder(t *testing.T) {
 		<-time.After(queue.LeaseFor - time.Second)
 		takes(t, claim(t, q, "e2"))
 		<-time.After(time.Second)
-		if !q.Due("a", "") {
+		if !q.Due("a", "", "") {
 			t.Error("nothing is due after the lease")
 		}
 		takes(t, claim(t, q, "e3"), "text 1", "text 2", "text 3")
@@ -181,7 +181,7 @@ func revisions(t *testing.T, s *embedded.Server) uint64 {
 func TestAClaimIsOneWriteWhateverItTakesAndAcknowledges(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q := open(t, s, queue.Options{})
-		q.Seen("a", "s")
+		q.Seen("a", "s", "")
 		synctest.Wait()
 		for n := range uint64(20) {
 			enqueue(t, q, item(n+1, source(fmt.Sprint("source", n%3))))
@@ -212,12 +212,12 @@ func TestNothingDueCostsNoRoundTrip(t *testing.T) {
 		}
 		defer q.Close(context.Background())
 		enqueue(t, q, item(1, func(it *schema.Item) { it.Scope.Agent = "other" }))
-		q.Seen("a", "s")
+		q.Seen("a", "s", "")
 		synctest.Wait()
 		before := js.Conn().Stats().OutMsgs
 		for i := range 100 {
-			q.Seen("a", "s")
-			if q.Due("a", "s") {
+			q.Seen("a", "s", "")
+			if q.Due("a", "s", "") {
 				t.Fatal("something is due")
 			}
 			takes(t, claim(t, q, fmt.Sprint("e", i)))
@@ -233,8 +233,8 @@ func TestNothingDueCostsNoRoundTrip(t *testing.T) {
 func TestABroadcastIsStoredOnceAndReachesThoseKnownThen(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
-		q.Seen("a", "s")
-		q.Seen("b", "s")
+		q.Seen("a", "s", "")
+		q.Seen("b", "s", "")
 		synctest.Wait()
 		enqueue(t, q, item(1, forAll))
 		enqueue(t, q, item(2, forSession))
@@ -246,7 +246,7 @@ func TestABroadcastIsStoredOnceAndReachesThoseKnownThen(t *testing.T) {
 		takes(t, claim(t, other, "e3", as("late")), "text 3")
 		ack(t, q, "e1")
 		takes(t, claim(t, other, "e4"))
-		if q.Due("a", "s") || other.Due("c", "other") != true {
+		if q.Due("a", "s", "") || other.Due("c", "other", "") != true {
 			t.Error("who has got all is due for more, or a late one for nothing")
 		}
 		p := q.Pending("", 0)
@@ -276,7 +276,7 @@ func TestOnlyWhatIsForOneAgentMakesTheOldest(t *testing.T) {
 func TestAnAgentMayChangeItsSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q := open(t, s, queue.Options{})
-		q.Seen("a", "s")
+		q.Seen("a", "s", "")
 		other := func(it *schema.Item) { it.Scope = schema.Scope{Session: "other"} }
 		enqueue(t, q, item(1, other))
 		enqueue(t, q, item(2, forSession))
@@ -304,7 +304,7 @@ func TestAnItemExpiresButNotWhileItIsLeased(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		var d, d2 diary
 		q, other := open(t, s, queue.Options{Watch: d.watch()}), open(t, s, queue.Options{Watch: d2.watch()})
-		q.Seen("a", "s")
+		q.Seen("a", "s", "")
 		synctest.Wait()
 		enqueue(t, q, item(1, expiry(10*time.Second), source("one")))
 		enqueue(t, q, item(2, expiry(10*time.Second), source("two"), matcher("None")))
@@ -358,7 +358,7 @@ func TestWhatIsForManyExpiresByDefault(t *testing.T) {
 func TestWithdrawing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
-		q.Seen("a", "s")
+		q.Seen("a", "s", "")
 		synctest.Wait()
 		withdraw := func(key string) string {
 			t.Helper()

@@ -67,7 +67,7 @@ func TestWhatWasDeliveredWhileItWasWithdrawnIsNotCalledWithdrawn(t *testing.T) {
 
 func TestAnAgentIsForgottenWithItsCursor(t *testing.T) {
 	inside(t, func(t *testing.T, q *Queue) {
-		q.Seen("a", "")
+		q.Seen("a", "", "")
 		synctest.Wait()
 		if q.agents.find("a") == nil {
 			t.Fatal("it is not known")

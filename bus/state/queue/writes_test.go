@@ -40,7 +40,7 @@ func TestAHandingOverIsOneWriteHoweverMuchItIs(t *testing.T) {
 					enqueue(t, q, item(uint64(i+1)))
 				}
 				synctest.Wait()
-				q.Seen("a", "s")
+				q.Seen("a", "s", "")
 				synctest.Wait()
 				asked := js.Conn().Stats().OutMsgs
 				got := claim(t, q, "e1")
@@ -69,7 +69,7 @@ func TestWhoIsSeenWhileSomethingWaitsIsWrittenDownAllTheSame(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q, js := open(t, s, queue.Options{}), bustest.JetStream(t, s)
 		enqueue(t, q, item(1))
-		q.Seen("a", "s")
+		q.Seen("a", "s", "")
 		<-time.After(100 * time.Millisecond)
 		if all := written(t, js, queue.CursorBucket); all != 1 {
 			t.Errorf("%d writes of the cursor", all)
@@ -88,7 +88,7 @@ func TestWhoWasSeenIsKnownElsewhereAtOnce(t *testing.T) {
 			ask: func(t *testing.T, q *queue.Queue) { takes(t, claim(t, q, "e1")); synctest.Wait() },
 			o:   queue.Options{Step: func(queue.Step) error { return nil }}, // it says nothing when it is closed
 		},
-		"the node is stopped before a claim": {ask: func(_ *testing.T, q *queue.Queue) { q.Seen("a", "s") }},
+		"the node is stopped before a claim": {ask: func(_ *testing.T, q *queue.Queue) { q.Seen("a", "s", "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded.Server) {
