@@ -159,13 +159,12 @@ func (c *Cluster) routes() ([]string, error) {
 // others are the routes but this server's own, as far as that can be told.
 func (c *Cluster) others() []string {
 	all, _ := c.routes() // looked at before
-	return slices.DeleteFunc(all, func(r string) bool { return r == c.Listen })
+	return slices.DeleteFunc(all, c.own)
 }
 
 // Size is how many servers the cluster has, by what is named of it.
 func (c *Cluster) Size() int {
-	all, _ := c.routes()
-	return max(len(all), len(c.others())+1)
+	return len(c.others()) + 1
 }
 
 // How it is waited for a cluster.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -236,6 +237,30 @@ func until(t *testing.T, what string, so func() bool) {
 		case <-tick.C:
 		case <-late.C:
 			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+func TestAServerKnowsItsOwnRoute(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		listen string
+		routes []string
+		want   int
+	}{
+		"the address that it listens on":                   {"198.51.100.1:6222", []string{"198.51.100.1:6222", "nats-route://198.51.100.2:6222", "198.51.100.3:6222"}, 3},
+		"it is not named":                                  {"198.51.100.1:6222", []string{"198.51.100.2:6222", "198.51.100.3:6222"}, 3},
+		"an address of the machine, and it listens on all": {"0.0.0.0:6222", []string{"127.0.0.1:6222", "198.51.100.2:6222", "198.51.100.3:6222"}, 3},
+		"a name of the address that it listens on":         {"127.0.0.1:6222", []string{"localhost:6222", "198.51.100.2:6222", "198.51.100.3:6222"}, 3},
+		"the name of the machine in its domain":            {"[::]:6222", []string{name + ".peers.svc:6222", "198.51.100.2:6222", "198.51.100.3:6222"}, 3},
+		"others on the same machine have other ports":      {"0.0.0.0:6222", []string{"127.0.0.1:6222", "127.0.0.1:6223", "127.0.0.1:6224"}, 3},
+		"a name that begins like the machine's":            {"[::]:6222", []string{name + "2.invalid:6222", "198.51.100.2:6222"}, 3},
+	} {
+		if got := (&embedded.Cluster{Name: "c", Listen: c.listen, Routes: c.routes}).Size(); got != c.want {
+			t.Errorf("%s: there are %d servers, want %d", what, got, c.want)
 		}
 	}
 }
