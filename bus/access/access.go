@@ -33,6 +33,21 @@ const (
 // Roles are all of them.
 func Roles() []Role { return []Role{Agent, Host, Worker, Operator, Orchestrator, Broker} }
 
+// Connections is how many connections one server lets be open at a time by one of the
+// role's credentials; 0: any number. They are many more than any that work as they should
+// need: each call of a runtime is one, where no daemon is beside it.
+func (r Role) Connections() int {
+	switch r {
+	case Agent:
+		return 256
+	case Operator, Orchestrator:
+		return 1024
+	case Host, Worker:
+		return 4096
+	}
+	return 0
+}
+
 // Everyone in the place of an agent's name means all agents, also those to come.
 const Everyone = "*"
 

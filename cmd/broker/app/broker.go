@@ -359,8 +359,8 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 	return b.watchDisconnects(ctx)
 }
 
-// watchDisconnects listens for workers' connections that close: a crash is
-// noticed at once. Only the embedded server gives the rights to hear it.
+// watchDisconnects listens for workers' connections that close, so that a crash is
+// noticed at once, and for credentials by which too many connect. Only the embedded server gives the rights to hear it.
 func (b *Broker) watchDisconnects(ctx context.Context) error {
 	if b.server == nil {
 		return nil
@@ -370,6 +370,9 @@ func (b *Broker) watchDisconnects(ctx context.Context) error {
 		return err
 	}
 	b.stack.Push("system connection", func(context.Context) error { sys.Close(); return nil })
+	if err := b.server.BoundConnections(ctx, sys, b.log); err != nil {
+		return err
+	}
 	return b.server.WatchDisconnects(ctx, sys, func(client string) {
 		if worker, ok := strings.CutPrefix(client, workers.ConnectionPrefix); ok {
 			b.agg.Gone(worker)
