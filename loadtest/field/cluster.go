@@ -61,7 +61,7 @@ func (f *Field) openCluster(ctx context.Context) error {
 	for i, p := range peers {
 		name := Numbered(Broker, i+1)
 		c := roles.BrokerConfig{
-			Hooks: f.hooks, Data: filepath.Join(f.site.Dir, name), Listen: p.listen, Sync: f.config.Sync,
+			Hooks: f.hooks, Data: filepath.Join(f.site.Dir, name), Listen: p.listen, Sync: f.config.Sync, AgentRate: f.config.AgentRate,
 			Cluster: &roles.ClusterConfig{Server: name, Listen: p.route, Routes: routes},
 		}
 		s := faults.Spec{Like: f.site.Crew}

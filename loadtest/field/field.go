@@ -51,6 +51,8 @@ type Config struct {
 	// Links puts a network that can fail before the server, one for each worker,
 	// broker without a server of its own and process of the scenario.
 	Links bool
+	// AgentRate is how many events a second a broker judges for one agent; 0: any number.
+	AgentRate float64
 	// Sync is how often the server syncs to disk; 0: at every write.
 	Sync schema.Duration
 	// Worker says what a worker is, given its name and its server's URL; nil: a hookworker.

@@ -84,7 +84,7 @@ func (f *Field) addServer(ctx context.Context) error {
 func (f *Field) addBrokers(ctx context.Context) error {
 	for i := range max(f.config.Brokers, 1) {
 		m := Member{Name: Numbered(Broker, i+1), Role: roles.Broker, Config: func(at At) any {
-			return roles.BrokerConfig{Hooks: f.hooks, NATS: at.NATS}
+			return roles.BrokerConfig{Hooks: f.hooks, NATS: at.NATS, AgentRate: f.config.AgentRate}
 		}}
 		if i > 0 || f.config.Server {
 			if _, err := f.Add(ctx, m); err != nil {
@@ -92,7 +92,7 @@ func (f *Field) addBrokers(ctx context.Context) error {
 			}
 			continue
 		}
-		c := roles.BrokerConfig{Hooks: f.hooks, Data: filepath.Join(f.site.Dir, "data"), Listen: f.host, Sync: f.config.Sync}
+		c := roles.BrokerConfig{Hooks: f.hooks, Data: filepath.Join(f.site.Dir, "data"), Listen: f.host, Sync: f.config.Sync, AgentRate: f.config.AgentRate}
 		m.Config = func(At) any { return c }
 		if _, err := f.start(ctx, m, nil); err != nil {
 			return err

@@ -41,6 +41,9 @@ func (m *Measured) Document() (*result.Document, error) {
 	}
 	d.Plots = plots
 	d.Notes = m.notes()
+	if said := runaway(m.Scenario); said != "" {
+		d.Notes = append(d.Notes, said)
+	}
 	return d, nil
 }
 
@@ -153,7 +156,7 @@ func (m *Measured) promises(d *result.Document) {
 	least := map[string]bool{
 		deniesHonoured: s.Deny > 0, noneElse: s.Deny < 1, guardsAsked: true, inputsRight: s.Rewrite > 0, trailsRight: true,
 		ownVerdict: true, inTime: true, waitsEnd: true, seenAfter: s.Sum() < 1 || s.Rewrite > 0,
-		allAnswered: !m.Scenario.Excused(), hooksAnswered: !m.Scenario.Excused(),
+		allAnswered: !m.Scenario.Excused(), hooksAnswered: !m.Scenario.Excused(), limitKept: m.Scenario.Runaway.Agents > 0,
 	}
 	for _, name := range slices.Sorted(maps.Keys(least)) {
 		if least[name] {

@@ -95,6 +95,7 @@ type driver struct {
 	schedule *load.Schedule
 	clients  []*client.Client
 	agents   []*agent
+	wild     []*wild
 	log      *audit.Journal
 	counts   *audit.Journal
 	// rest ends the beginning of calls, and stop all that is under way.
@@ -127,6 +128,7 @@ func startDriver(ctx context.Context, c DriverConfig) (*proc.Role, error) {
 	d.oracle.lag = lag.Most
 	d.work.Go(func() { lag.Run(ctx) })
 	d.people(ctx)
+	d.runaways(ctx)
 	begins, rest := context.WithCancel(ctx)
 	d.rest = rest
 	d.work.Go(func() { d.schedule.Run(begins); d.stop() })
@@ -260,6 +262,7 @@ func (d *driver) close() error {
 	d.work.Wait()
 	late.Stop()
 	d.flush()
+	d.limits()
 	d.cut()
 	return errors.Join(d.failure, d.end())
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -325,6 +326,51 @@ func TestAnAnswerIsNotLateForAProcessThatDidNotRun(t *testing.T) {
 		o.before(c, answer{event: "own", verdict: right(t, c), took: time.Second + 50*time.Millisecond})
 		if got := broken(o); len(got) != want {
 			t.Errorf("with a lag of %v broken are %q", lag, got)
+		}
+	}
+}
+
+// Of an agent that runs away a call may be refused, and must not pass unjudged.
+func TestCallsOfAnAgentThatRunsAway(t *testing.T) {
+	c := newCall(t, remote, false)
+	over := schema.ExecutedHook{Hook: guard, Decision: schema.Deny, Outcome: schema.Busy, Error: "have an operator raise --agent-rate of the brokers"}
+	for name, x := range map[string]struct {
+		verdict *schema.Verdict
+		limited bool
+		broken  []string
+	}{
+		"one that is judged":         {right(t, c), false, nil},
+		"one over the limit":         {&schema.Verdict{Decision: schema.Deny, Reason: "guard gave no answer", ExecutedHooks: []schema.ExecutedHook{over}}, true, nil},
+		"one that passes over it":    {&schema.Verdict{Decision: schema.Continue, ExecutedHooks: []schema.ExecutedHook{over}}, true, []string{guardsAsked}},
+		"one that no hook was asked": {&schema.Verdict{Decision: schema.Continue}, false, []string{guardsAsked}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOracle(time.Second, false)
+			if got := o.runaway(c, x.verdict); got != x.limited {
+				t.Errorf("over the limit: %v", got)
+			}
+			if got := broken(o); !slices.Equal(got, x.broken) {
+				t.Errorf("%q, want %q", got, x.broken)
+			}
+		})
+	}
+}
+
+func TestAnAgentThatIsJudgedTooOftenIsAFault(t *testing.T) {
+	for _, x := range []struct {
+		judged, limited int64
+		broken          []string
+	}{{20, 900, nil}, {20, 0, []string{limitKept}}, {500, 500, []string{limitKept}}, {0, 0, nil}} {
+		d := &driver{oracle: newOracle(time.Second, false)}
+		d.Scenario.Runaway = scenario.Runaway{Agents: 1, Limit: 10, Times: 50}
+		w := &wild{agent: &agent{name: "wild"}}
+		w.judged.Store(x.judged)
+		w.limited.Store(x.limited)
+		w.first.Store(time.Now().UnixNano())
+		d.wild = append(d.wild, w)
+		d.limits()
+		if got := broken(d.oracle); !slices.Equal(got, x.broken) {
+			t.Errorf("%+v: %q", x, got)
 		}
 	}
 }

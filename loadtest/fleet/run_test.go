@@ -66,6 +66,27 @@ func TestAFleet(t *testing.T) {
 	}
 }
 
+// TestAFleetBesideOneThatRunsAway has one agent ask fifty times as often as it may. All
+// others are judged, as ever.
+func TestAFleetBesideOneThatRunsAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether a fleet of agents bears one that runs away stays untested")
+	}
+	s := brief()
+	s.Rate, s.Injections, s.Drivers = 20, 0, 1
+	s.Runaway = scenario.Runaway{Agents: 1, Limit: 10, Times: 50}
+	if wrong := s.Check(); len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	d, err := Run(t.Context(), s, Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}, Log: os.Stderr}, Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.OK() || d.Check(limitKept).Seen != 1 {
+		t.Errorf("%+v", d.Checks)
+	}
+}
+
 // TestAFleetOfWhichProcessesDie has a worker and a driver killed.
 func TestAFleetOfWhichProcessesDie(t *testing.T) {
 	if testing.Short() {

@@ -86,7 +86,7 @@ func Open(ctx context.Context, s *scenario.Scenario, st Stage) (*Session, error)
 	}
 	f, err := field.Open(ctx, field.Config{
 		Kind: s.Fabric.Kind, NATS: s.Fabric.NATS, Creds: s.Fabric.Creds, Brokers: s.Fabric.Brokers, Workers: s.Fabric.Workers,
-		Server: s.Fabric.Server, Cluster: s.Fabric.Cluster, Lan: st.Lan, Sync: s.Fabric.Sync, Hooks: m.hooksYAML(), Links: onLinks(s.Faults),
+		Server: s.Fabric.Server, Cluster: s.Fabric.Cluster, Lan: st.Lan, Sync: s.Fabric.Sync, Hooks: m.hooksYAML(), AgentRate: s.Runaway.Rate(), Links: onLinks(s.Faults),
 		Worker: func(_, url string) (string, any) {
 			return Worker, WorkerConfig{NATS: url, Creds: s.Fabric.Creds, Slots: s.Fabric.Slots}
 		},

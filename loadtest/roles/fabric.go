@@ -39,6 +39,8 @@ type BrokerConfig struct {
 	// otherwise. RecordBytes is how much of that is kept; empty: likewise.
 	Record      string `json:"record,omitzero"`
 	RecordBytes string `json:"record_bytes,omitzero"`
+	// AgentRate is how many events a second it judges for one agent; 0: any number.
+	AgentRate float64 `json:"agent_rate,omitzero"`
 	// Cluster is which one it is in; nil: in none.
 	Cluster *ClusterConfig `json:"cluster,omitzero"`
 }
@@ -58,6 +60,14 @@ func (c *ClusterConfig) flags() []string {
 		return nil
 	}
 	return []string{"--cluster-name", "loadtest", "--name", c.Server, "--cluster-listen", c.Listen, "--routes", strings.Join(c.Routes, ",")}
+}
+
+// limits are the flags about single agents.
+func (c *BrokerConfig) limits() []string {
+	if c.AgentRate == 0 {
+		return nil
+	}
+	return []string{"--agent-rate", strconv.FormatFloat(c.AgentRate, 'f', -1, 64)}
 }
 
 // recording are the flags about the record.
@@ -98,7 +108,7 @@ func startBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 		url = "nats://" + listen
 		where = []string{"--data", c.Data, "--listen", listen, "--sync", c.Sync.Std().String()}
 	}
-	args := slices.Concat([]string{"serve", "--config", c.Hooks, "--http", web}, where, c.recording(), c.Cluster.flags())
+	args := slices.Concat([]string{"serve", "--config", c.Hooks, "--http", web}, where, c.limits(), c.recording(), c.Cluster.flags())
 	role := run(ctx, broker.Main, args...)
 	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
 		return nil, errors.Join(err, role.close())

@@ -37,6 +37,7 @@ func (s *Scenario) Check() []Problem {
 	s.checkLoad(say)
 	s.checkFabric(say)
 	s.checkFaults(say)
+	s.checkRunaway(say)
 	switch s.Kind {
 	case Chaotic:
 		s.checkChaos(say)

@@ -30,6 +30,7 @@ func (r *reader) scenario(root *yaml.Node, s *Scenario) {
 		"tool_time":  r.duration(&s.ToolTime),
 		"shares":     func(n *yaml.Node) { r.shares(n, &s.Shares) },
 		"injections": r.number(&s.Injections),
+		"runaway":    func(n *yaml.Node) { r.runaway(n, &s.Runaway) },
 		"in_flight":  whole(r, &s.InFlight),
 		"faults": func(n *yaml.Node) {
 			r.list("faults", n, func(path string, n *yaml.Node) { r.oneFault(path, n, &s.Faults) })
@@ -90,6 +91,11 @@ func (r *reader) shares(n *yaml.Node, s *Shares) {
 		"deny": r.share(&s.Deny), "rewrite": r.share(&s.Rewrite), "unmatched": r.share(&s.Unmatched),
 		"inside": r.share(&s.Inside), "slow": r.share(&s.Slow),
 	})
+}
+
+func (r *reader) runaway(n *yaml.Node, a *Runaway) {
+	a.Times = usualTimes
+	r.mapping("runaway", n, keys{"agents": whole(r, &a.Agents), "limit": r.rate(&a.Limit), "times": r.number(&a.Times)})
 }
 
 func (r *reader) oneFault(path string, n *yaml.Node, to *[]faults.Fault) {

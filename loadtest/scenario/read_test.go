@@ -110,6 +110,8 @@ func TestWhatAFileCanNotSay(t *testing.T) {
 		"an endless rate":   {"rate: inf", `f.yaml:1:7: "inf" is not what is due here`},
 		"a share of more":   {"shares: {deny: 120%}", `f.yaml:1:16: "120%" is more than all of them; write a share from 0% to 100%`},
 		"shares of more":    {"shares: {deny: 60%, rewrite: 60%}", `f.yaml:1:9: the shares come to 172 % of all calls; take some away`},
+		"a low limit":       {"runaway: {agents: 1, limit: 2}", `f.yaml:1:10: the others ask 3 times a second each, and with a limit of 2 would be refused, too; write a higher limit`},
+		"runaways in vain":  {"runaway: {agents: 1, limit: 20, times: 1}", `f.yaml:1:10: 1 agents can not ask 1 times as often`},
 		"a mapping":         {"shares: 5%", `f.yaml:1:9: this is "5%" where a mapping is due; write some of deny, inside,`},
 		"another word":      {"arrivals: uniform", `f.yaml:1:11: "uniform" is none of the words for this; write poisson or constant`},
 		"another kind":      {"kind: fleets", `f.yaml:1:7: "fleets" is none of the words for this; write fleet or saturate or overload`},

@@ -57,6 +57,8 @@ type Scenario struct {
 	Shares   Shares          `json:"shares"`
 	// Injections is how many texts are told to agents for each use of a tool.
 	Injections float64 `json:"injections"`
+	// Runaway has some agents more ask without end.
+	Runaway Runaway `json:"runaway,omitzero"`
 	// InFlight bounds the calls that one driver has under way.
 	InFlight int `json:"in_flight"`
 	// Faults are done meanwhile, at their times since measuring began.

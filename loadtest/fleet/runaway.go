@@ -1,0 +1,127 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// limitKept is a promise about agents that run away. That all others are judged is what
+// the other promises say.
+const limitKept = "agents that ran away were refused what is over their limit, and nothing else"
+
+// A wild agent asks without end whether it may use a guarded tool. Its calls are in no
+// figure: only what comes of them is looked at.
+type wild struct {
+	*agent
+	every time.Duration
+	until time.Time
+	// judged and limited are how many of its calls were.
+	judged, limited atomic.Int64
+	first           atomic.Int64 // when its first call began, as Unix time in nanoseconds
+}
+
+// runaways has agents run away, as long as the load lasts.
+func (d *driver) runaways(ctx context.Context) {
+	r := d.Scenario.Runaway
+	if d.First > 0 || d.Again {
+		return // the first driver does it
+	}
+	begin := time.Unix(0, d.Begin)
+	for i := range r.Agents {
+		w := &wild{every: time.Duration(float64(time.Second) / (r.Limit * r.Times)), until: begin.Add(d.Curve.Long())}
+		w.agent = &agent{
+			driver: d, name: fmt.Sprintf("wild-%s-%d", d.Tag, i), c: d.clients[i%len(d.clients)],
+			random: rand.New(rand.NewPCG(d.Scenario.Seed, math.MaxUint64-uint64(i))),
+		}
+		d.wild = append(d.wild, w)
+		w.again(ctx, begin)
+	}
+}
+
+// again has the next call begin, and the one after it.
+func (w *wild) again(ctx context.Context, due time.Time) {
+	if due.After(w.until) {
+		return
+	}
+	c := w.mix.fill(&call{class: remote}, w.random, w.random.Uint64()&^1)
+	w.schedule.Add(due, func(due time.Time, sent bool) {
+		w.again(ctx, due.Add(w.every))
+		if sent {
+			w.call(ctx, c)
+		}
+	})
+}
+
+// call asks once.
+func (w *wild) call(ctx context.Context, c *call) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		w.noted(err)
+		return
+	}
+	began := time.Now()
+	w.first.CompareAndSwap(0, began.UnixNano())
+	e := c.before()
+	e.EventID, e.AgentID, e.SessionID, e.Timestamp = id.String(), w.name, "s-"+w.name, began
+	within, cancel := context.WithTimeout(ctx, w.Scenario.Deadline.Std())
+	defer cancel()
+	v, err := w.c.Ask(within, e)
+	if err != nil {
+		return // it may have been killed, or cut off, with all others
+	}
+	if w.oracle.runaway(c, v) {
+		w.limited.Add(1)
+	} else {
+		w.judged.Add(1)
+	}
+}
+
+// runaway judges a verdict on a call of an agent that ran away, and reports whether it was
+// refused because of the limit.
+func (o *oracle) runaway(c *call, v *schema.Verdict) (limited bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ran := slices.DeleteFunc(slices.Clone(v.ExecutedHooks), func(h schema.ExecutedHook) bool { return slices.Contains(stages(), h.Hook) })
+	limited = slices.ContainsFunc(ran, func(h schema.ExecutedHook) bool {
+		return h.Hook == guard && h.Outcome == schema.Busy && strings.Contains(h.Error, "--agent-rate")
+	})
+	o.decision(c, v, ran)
+	return limited
+}
+
+// limits holds what came of all calls of agents that ran away against their limit.
+func (d *driver) limits() {
+	for _, w := range d.wild {
+		judged, limited := w.judged.Load(), w.limited.Load()
+		if judged+limited == 0 {
+			continue // it never came so far
+		}
+		r, brokers := d.Scenario.Runaway, max(1, d.Scenario.Fabric.Brokers)
+		took := time.Since(time.Unix(0, w.first.Load())).Seconds()
+		most := float64(brokers) * (float64(r.Burst()) + r.Limit*took)
+		d.oracle.mu.Lock()
+		d.oracle.hold(limitKept, faultIf(float64(judged) > most || limited == 0,
+			"%s asked %d times in %.1f s: %d were judged and %d refused, and at most %.0f may be judged", w.name, judged+limited, took, judged, limited, most))
+		d.oracle.mu.Unlock()
+	}
+}
+
+// runaway says how many agents ran away, if any did.
+func runaway(s *scenario.Scenario) string {
+	if s.Runaway.Agents == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Beside them %d agents ran away: each asked %v times as often as the %v events a second that a broker judged for one agent. Their calls are in no figure.",
+		s.Runaway.Agents, s.Runaway.Times, s.Runaway.Limit)
+}
