@@ -104,6 +104,7 @@ func (o *Options) identify() ([]nats.Option, error) {
 		if err != nil {
 			return nil, err
 		}
+		o.warnOpen()
 		opts = append(opts, nats.UserCredentials(o.Creds))
 		if own := c.inbox(); own != "" {
 			opts = append(opts, nats.CustomInboxPrefix(own))
@@ -116,6 +117,15 @@ func (o *Options) identify() ([]nats.Option, error) {
 		opts = append(opts, nats.UserJWTAndSeed(o.JWT, o.Seed))
 	}
 	return opts, nil
+}
+
+// warnOpen says that everybody on this machine can be whoever has the credentials. A
+// group may read them: that is how containers are handed secrets.
+func (o *Options) warnOpen() {
+	info, err := os.Stat(o.Creds)
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 && o.Logger != nil {
+		o.Logger.Warn("everybody on this machine can read the credentials, and be who they are for", "file", o.Creds, "advice", "chmod 600 "+o.Creds)
+	}
 }
 
 // refused is what to say where the bus does not take the connection for somebody
@@ -136,8 +146,12 @@ func (o *Options) refused(err error, where string) error {
 		return fmt.Errorf("%w at %s: the credentials of %s in %s expired at %s; make new ones with `broker creds add %s NAME`: %w",
 			ErrRefused, where, c.Name, o.Creds, time.Unix(c.Expires, 0).UTC().Format(time.RFC3339), role, err)
 	}
-	return fmt.Errorf("%w at %s: it does not take the credentials in %s; they were revoked, or are of another fabric: `broker creds list` tells, and `broker creds add %s NAME` makes new ones: %w",
-		ErrRefused, where, o.Creds, role, err)
+	clock := ""
+	if c, cerr := readClaims(o.Creds); cerr == nil && c.Expires > 0 {
+		clock = fmt.Sprintf(" (or expired at %s, if the clock of this machine is behind)", time.Unix(c.Expires, 0).UTC().Format(time.RFC3339))
+	}
+	return fmt.Errorf("%w at %s: it does not take the credentials in %s; they were revoked, or are of another fabric%s: `broker creds list` tells, and `broker creds add %s NAME` makes new ones: %w",
+		ErrRefused, where, o.Creds, clock, role, err)
 }
 
 // unwelcome reports whether the bus refuses whoever connects. While a connection is

@@ -92,7 +92,10 @@ func (a *auth) demand(opts *server.Options) {
 		r.LocalAccount = a.tenant.Key
 	}
 	if opts.JsAccDefaultDomain != nil {
-		opts.JsAccDefaultDomain[a.tenant.Key] = ""
+		delete(opts.JsAccDefaultDomain, globalAccount) // which the server does not take beside tenants
+		for _, t := range a.known.Tenants {
+			opts.JsAccDefaultDomain[t.Key] = ""
+		}
 	}
 }
 

@@ -1,10 +1,13 @@
 package embedded_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -328,5 +331,26 @@ func TestStartsThatCanNotAsk(t *testing.T) {
 			_, err := embedded.Start(t.Context(), c.o)
 			wantError(t, err, c.want)
 		})
+	}
+}
+
+// TestCredentialsThatEverybodyCanReadAreSaid, and taken all the same.
+func TestCredentialsThatEverybodyCanReadAreSaid(t *testing.T) {
+	dir := newRealm(t)
+	s := bustest.StartWith(t, embedded.Options{Auth: dir})
+	file := credentials(t, dir, operator("b", ""))
+	for mode, want := range map[os.FileMode]bool{0o600: false, 0o440: false, 0o644: true} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		nc, err := bus.Connect(within(t), bus.Options{InProcess: s, Creds: file, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+		if strings.Contains(said.String(), "chmod 600 "+file) != want {
+			t.Errorf("of a file with the mode %v it is said: %s", mode, &said)
+		}
 	}
 }

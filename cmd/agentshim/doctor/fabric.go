@@ -55,7 +55,13 @@ func reach(ctx context.Context, o *Options, r *Report) *fabric {
 
 // status connects, and listens to what is said of the doctor's own calls.
 func (f *fabric) status(ctx context.Context, o *Options) (st schema.FabricStatus, err error) {
-	if f.nc, err = bus.Connect(ctx, bus.Options{URL: o.NATS, Creds: o.Creds, TLS: o.TLS, Role: "host", Name: "agentshim-doctor"}); err != nil {
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+	f.nc, err = bus.Connect(ctx, bus.Options{URL: o.NATS, Creds: o.Creds, TLS: o.TLS, Role: "operator", Name: "agentshim-doctor", OnDenied: func(err error) {
+		refuse(fmt.Errorf("the credentials in %s do not permit to ask what the fabric says of itself, so that this is not known: %w; "+
+			"an operator's do, which `broker creds add operator NAME` makes: name them with --creds", o.Creds, err))
+	}})
+	if err != nil {
 		return st, err
 	}
 	feed, err := bus.FeedSubject(Agent)
@@ -77,6 +83,8 @@ func (f *fabric) status(ctx context.Context, o *Options) (st schema.FabricStatus
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return st, errors.New("the bus is there, but no broker is; start one, or ask who runs it")
+	case err != nil && errors.Is(context.Cause(ctx), nats.ErrPermissionViolation):
+		return st, context.Cause(ctx)
 	case err != nil:
 		return st, fmt.Errorf("no broker answers: %w", err)
 	case m.Header.Get(schema.HeaderServiceError) != "":

@@ -1,0 +1,73 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/access"
+	"github.com/hookfabric/hookfabric/bus/access/realm"
+	"github.com/hookfabric/hookfabric/bus/certs/certstest"
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/cmd/broker/app"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// TestASiteAsksWhoYouAre: a site has a realm of its own, and no key of the hub's but the
+// credentials of its broker. Its agents are judged by the hub's configuration, may do no
+// more there than their credentials are for, and are judged again when the hub is back.
+func TestASiteAsksWhoYouAre(t *testing.T) {
+	hubDir, siteDir, ca, at := t.TempDir(), t.TempDir(), certstest.New(t, "ours"), freeAddresses(t, 1)[0]
+	hubFolder, siteFolder := newRealm(t, hubDir), newRealm(t, siteDir)
+	config := filepath.Join(t.TempDir(), "hooks.yaml")
+	if err := os.WriteFile(config, []byte(denying), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hub := app.Options{Data: hubDir, Listen: "127.0.0.1:0", Config: config, TLS: ca.Issue(t, "hub"), Leaf: embedded.Leaf{Listen: at},
+		Sync: time.Minute, Logger: slog.New(slog.DiscardHandler)}
+	first, err := app.New(patient(t), hub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := false
+	defer func() {
+		if !closed {
+			_ = first.Close(context.Background())
+		}
+	}()
+	site := startBrokers(t, app.Options{Data: siteDir, Listen: "127.0.0.1:0", NoWorker: true, Leaf: embedded.Leaf{Remotes: []string{"tls://" + at}},
+		Cluster: app.Cluster{CA: ca.File}, Creds: issued(t, hubFolder, realm.Issue{Name: "site", Grant: access.Grant{Role: access.Broker}})})[0]
+	alice := client.Options{URL: site.URL(), Creds: issued(t, siteFolder, forAgent("alice"))}
+	asked := func(when string) {
+		t.Helper()
+		for ctx := patient(t); ; { // what was known of workers may be of before
+			v, err := judged(t, alice, "alice")
+			if err == nil && v.Decision == schema.Deny && len(v.ExecutedHooks) == 1 && v.ExecutedHooks[0].Outcome == schema.OK {
+				return
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("%s alice gets %+v, %v", when, v, err)
+			}
+		}
+	}
+	asked("at first")
+	if _, err := judged(t, alice, "bob"); !errors.Is(err, client.ErrDenied) {
+		t.Errorf("alice asks for bob: %v", err)
+	}
+	stranger := client.Options{URL: site.URL(), Creds: issued(t, hubFolder, forAgent("carol"))}
+	if _, err := judged(t, stranger, "carol"); !errors.Is(err, bus.ErrRefused) {
+		t.Errorf("credentials of the hub are taken at the site: %v", err)
+	}
+	if err := first.Close(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	closed = true
+	startBrokers(t, hub)
+	asked("when the hub is back")
+}
