@@ -109,6 +109,7 @@ type Aggregator struct {
 	shedding   shedding
 	limits     limits
 	failures   failures
+	mute       mute
 	shadows    shadows
 	service    micro.Service
 

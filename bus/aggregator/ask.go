@@ -35,7 +35,8 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	defer a.limits.leave(&e.toll)
 	if !bus.IsInbox(m.Reply) {
 		// Nobody to answer: it was not asked, only published, or to have this broker say something elsewhere.
-		a.opt.Logger.Debug("an event that can not be answered is not judged: its reply subject is no inbox", "subject", m.Subject)
+		a.metrics.malformed.Inc()
+		a.unheard(m.Subject, m.Reply)
 		return false
 	}
 	now := time.Now()

@@ -67,7 +67,7 @@ func (a *Aggregator) serve(r micro.Request) {
 	if !bus.IsInbox(r.Reply()) {
 		// What comes without an inbox was not asked: it may be an answer, of the server or of a broker,
 		// that somebody had sent here to have something done that he may not do himself.
-		a.opt.Logger.Debug("a control request that can not be answered is not served", "subject", r.Subject())
+		a.unheard(r.Subject(), r.Reply())
 		return
 	}
 	answer, err := a.verb(r)

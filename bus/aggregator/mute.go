@@ -1,0 +1,29 @@
+package aggregator
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// mute is how it is told of requests that name a subject for their answer which is no
+// inbox (bus.IsInbox). They are not answered, for the answer might be a request of
+// somebody else; whoever asks so by mistake, with an inbox prefix of his own, waits in vain
+// and can not be told there. One in a while is logged: whoever likes can send any number.
+type mute struct{ logged atomic.Int64 }
+
+// unheard logs such a request, unless one was a short while ago.
+func (a *Aggregator) unheard(subject, reply string) {
+	if reply == "" {
+		return // only published: nobody waits
+	}
+	now := time.Now().UnixNano()
+	last := a.mute.logged.Load()
+	if last != 0 && now-last < int64(logEvery) || !a.mute.logged.CompareAndSwap(last, now) {
+		return
+	}
+	a.opt.Logger.Warn("a request is not answered: the subject for its answer is no inbox; its client has to have an inbox prefix that begins with _INBOX",
+		"subject", subject, "reply", reply[:min(len(reply), maxLoggedReply)])
+}
+
+// maxLoggedReply bounds what is logged of a subject that anybody may choose.
+const maxLoggedReply = 200
