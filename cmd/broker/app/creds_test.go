@@ -157,7 +157,10 @@ func TestCommandsSayWhoTheyAre(t *testing.T) {
 	const notFor = "are not for that"
 	k.says(notFor, 1, "inject", "--agent", "bob", "--creds", "orc.creds", "hello")
 	k.says(notFor, 1, "inject", "--all", "--creds", "orc.creds", "hello")
-	k.says(notFor, 1, "status", "--creds", "alice.creds")
+	for _, args := range [][]string{{"status"}, {"feed"}, {"feed", "--follow"}, {"freeze", "--all"}, {"freeze", "--list"}, {"thaw", "--all"}} {
+		k.says(notFor, 1, append(args, "--creds", "alice.creds")...)
+		k.says(asks, 1, args...)
+	}
 	k.says(notFor, 1, "inject", "--agent", "alice", "--creds", "orc.creds", strings.Repeat("long ", 100_000))
 	k.says("queued for agent alice", 0, "inject", "--agent", "alice", "--creds", "olga.creds", strings.Repeat("long ", 100_000))
 	k.run(0, "creds", "revoke", "gone")

@@ -142,8 +142,12 @@ func (f *feed) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
 	}
-	st, err := record.Look(connecting, js)
+	looking, heeded := f.heeding(connecting)
+	st, err := record.Look(looking, js)
+	heeded()
 	switch {
+	case err != nil && denied(looking) != nil:
+		return denied(looking)
 	case errors.Is(err, record.ErrNone) && f.follow:
 		fmt.Fprintf(f.say, "%v: its brokers run with --record off, or none has been started yet; what comes is shown\n", err)
 		return f.listen(ctx, nc)
