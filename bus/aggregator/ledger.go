@@ -127,7 +127,7 @@ func (l *Ledger) injected(r *schema.Routing, v *schema.Verdict) {
 type gauges struct {
 	queue Queue
 
-	pending, oldest, lag *prometheus.Desc
+	pending, oldest, lag, remembered *prometheus.Desc
 }
 
 func newGauges(q Queue) *gauges {
@@ -136,6 +136,8 @@ func newGauges(q Queue) *gauges {
 		pending: prometheus.NewDesc("hookfabric_injections_pending", "Items that wait for agents.", []string{"source"}, nil),
 		oldest:  prometheus.NewDesc("hookfabric_injections_oldest_pending_seconds", "How long the oldest of them has waited.", nil, nil),
 		lag:     prometheus.NewDesc("hookfabric_mirror_lag_seconds", "How long this broker's copy of the queue has been behind; 0: it is not.", nil, nil),
+		remembered: prometheus.NewDesc("hookfabric_injections_remembered_seconds",
+			"For how long the end of a numbered item is remembered now, so that a repeat is a duplicate and not too old.", nil, nil),
 	}
 }
 
@@ -144,6 +146,7 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 	to <- g.pending
 	to <- g.oldest
 	to <- g.lag
+	to <- g.remembered
 }
 
 // Collect looks them up.
@@ -155,6 +158,7 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	}
 	to <- prometheus.MustNewConstMetric(g.oldest, prometheus.GaugeValue, st.Oldest.Seconds())
 	to <- prometheus.MustNewConstMetric(g.lag, prometheus.GaugeValue, st.Lag.Seconds())
+	to <- prometheus.MustNewConstMetric(g.remembered, prometheus.GaugeValue, st.Remembered.Seconds())
 }
 
 // bounded are sums by source, of which the free words are one.

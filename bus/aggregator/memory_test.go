@@ -202,7 +202,7 @@ func (m *memory) Last() uint64 {
 func (m *memory) Stats() queue.Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	st := queue.Stats{Pending: map[string]int{}, Oldest: 3 * time.Second, Lag: time.Second}
+	st := queue.Stats{Pending: map[string]int{}, Oldest: 3 * time.Second, Lag: time.Second, Remembered: time.Hour}
 	for _, it := range m.items {
 		st.Pending[it.Source]++
 	}

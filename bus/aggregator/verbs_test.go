@@ -272,8 +272,8 @@ func TestStatusAndMetricsTellWhatWaits(t *testing.T) {
 				t.Errorf("%s: %v", source, n)
 			}
 		}
-		if f.value("injections_oldest_pending_seconds") != 3 || f.value("mirror_lag_seconds") != 1 {
-			t.Error("the age or the lag is wrong")
+		if f.value("injections_oldest_pending_seconds") != 3 || f.value("mirror_lag_seconds") != 1 || f.value("injections_remembered_seconds") != 3600 {
+			t.Error("the age, the lag or the memory is wrong")
 		}
 	})
 }

@@ -60,7 +60,13 @@ func TestWhereVeryManyEndTheirMarksRememberThem(t *testing.T) {
 					o.Step = func(queue.Step) error { return nil } // it says nothing when it is closed
 				}
 				q := open(t, s, o)
+				if all := q.Stats().Remembered; all != queue.DefaultDedup {
+					t.Errorf("few ends are remembered for %v", all)
+				}
 				delivered(t, q, 1, 40)
+				if less := q.Stats().Remembered; less >= queue.DefaultDedup {
+					t.Errorf("very many ends are remembered for %v", less)
+				}
 				for n := uint64(1); n <= 40; n++ {
 					if got := becomes(t, q, n); got != "duplicate" {
 						t.Errorf("soon after its end %d is %s", n, got)

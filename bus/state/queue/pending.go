@@ -107,7 +107,7 @@ func (q *Queue) Names(agent, session, digest string) bool {
 
 // Stats are for metrics.
 func (q *Queue) Stats() Stats {
-	s := Stats{Pending: q.index.bySource(), Lag: q.lag()}
+	s := Stats{Pending: q.index.bySource(), Lag: q.lag(), Remembered: q.kept()}
 	if at := q.index.oldest(); !at.IsZero() {
 		s.Oldest = q.clock.Age(at)
 	}

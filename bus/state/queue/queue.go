@@ -132,4 +132,6 @@ type Stats struct {
 	Oldest time.Duration
 	// Lag is how long the mirror has been behind; 0: it is not.
 	Lag time.Duration
+	// Remembered is for how long the end of a numbered item is remembered now.
+	Remembered time.Duration
 }

@@ -28,6 +28,8 @@ func itemsEnded() row {
 			queries: one(rate("hookfabric_injections_expired_total", "source"), "{{source}}")},
 		{title: "Twice", about: "Repeats of items that were accepted before, and items that went out again because nobody acknowledged them.", unit: perSecond,
 			queries: []query{{rate("hookfabric_injections_duplicates_total", ""), "said twice"}, {rate("hookfabric_injections_redelivered_total", ""), "went out again"}}},
+		{title: "Repeats are recognised for", about: "24 hours; less where very many items end. A repeat that comes later is refused as too old: it is never accepted twice.", unit: seconds,
+			queries: one("min(hookfabric_injections_remembered_seconds)", "numbered items")},
 	}}
 }
 
