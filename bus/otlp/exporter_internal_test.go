@@ -21,20 +21,38 @@ import (
 
 // A fake is a collector in place of the network, and the log of who sends to it.
 type fake struct {
+	mu     sync.Mutex // guards all but the log, which has its own
 	answer func(*http.Request) (int, error)
 	asked  int
 	spans  []string
-	log    bytes.Buffer
-	mu     sync.Mutex // guards log
+
+	writing sync.Mutex // guards the log
+	log     bytes.Buffer
+}
+
+// has is what it was asked, and what it took.
+func (f *fake) has() (asked int, spans string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked, strings.Join(f.spans, " ")
+}
+
+// answers is how it answers from now on.
+func (f *fake) answers(how func(*http.Request) (int, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer = how
 }
 
 func (f *fake) Write(b []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.writing.Lock()
+	defer f.writing.Unlock()
 	return f.log.Write(b)
 }
 
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.asked++
 	code, err := f.answer(r)
 	if err != nil {
@@ -93,17 +111,17 @@ func TestSpansGoOutTogether(t *testing.T) {
 		x := f.exporter(t, "OTEL_EXPORTER_OTLP_COMPRESSION=gzip")
 		tell(x, "a", "b")
 		pass(4 * time.Second)
-		if f.asked > 0 {
+		if asked, _ := f.has(); asked > 0 {
 			t.Error("they do not wait for others")
 		}
 		pass(2 * time.Second)
-		if f.asked != 1 || strings.Join(f.spans, " ") != "a b" || x.Sent() != 2 {
-			t.Errorf("after %d requests the collector has %v, and %d are counted", f.asked, f.spans, x.Sent())
+		if asked, spans := f.has(); asked != 1 || spans != "a b" || x.Sent() != 2 {
+			t.Errorf("after %d requests the collector has %q, and %d are counted", asked, spans, x.Sent())
 		}
 		tell(x, "c")
 		x.CloseIn(time.Second)
-		if strings.Join(f.spans, " ") != "a b c" || x.Dropped() != 0 {
-			t.Errorf("at the end it has %v, and %d were dropped", f.spans, x.Dropped())
+		if _, spans := f.has(); spans != "a b c" || x.Dropped() != 0 {
+			t.Errorf("at the end it has %q, and %d were dropped", spans, x.Dropped())
 		}
 	})
 }
@@ -120,7 +138,7 @@ func TestACollectorThatIsAway(t *testing.T) {
 		if x.Sent() != 0 || x.Dropped() < 10 || x.Dropped() > 20 {
 			t.Errorf("of 20 spans %d were sent and %d dropped", x.Sent(), x.Dropped())
 		}
-		f.answer = always(http.StatusOK)
+		f.answers(always(http.StatusOK))
 		tell(x, "e")
 		pass(time.Minute)
 		x.CloseIn(time.Second)
