@@ -82,9 +82,11 @@ func benchmarkNothing(b *testing.B, s *embedded.Server, m Memory) {
 	}
 	r := schema.Routing{Event: schema.PostToolUse, Agent: "a", Session: "s", Tool: "Bash", ID: "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182"}
 	msg := bus.EventMsg(subject, r, 1, time.Minute, nil, []byte(`{"tool_name":"Bash"}`))
-	msg.Reply = "nobody"
+	msg.Reply = "_INBOX.nobody"
 	b.ReportAllocs()
 	for b.Loop() {
-		a.take(a.crew, arrival{msg: msg, at: time.Now()})
+		if !a.take(a.crew, arrival{msg: msg, at: time.Now()}) {
+			b.Fatal("it was not judged")
+		}
 	}
 }
