@@ -102,8 +102,16 @@ func (o *Options) routeAddress() (host string, port int, err error) {
 	case o.Listen == "":
 		return "", 0, fmt.Errorf("a server of the cluster %s takes clients, too; say where with --listen", c.Name)
 	}
-	if host, port, err = splitAddress(c.Listen, suchRoute); err != nil || loopback(host) {
+	if host, port, err = splitAddress(c.Listen, suchRoute); err != nil {
 		return host, port, err
+	}
+	if c.Secret == "" && (o.authenticates() || !loopback(host)) {
+		// Another server speaks for everybody. Certificates are shown by agents and workers, too.
+		return "", 0, fmt.Errorf("whoever reaches %q could join the cluster %s as a server and speak for everybody; write a secret into a file that only its servers can read, "+
+			"such as that of openssl rand -hex 32, and name it with --cluster-secret", c.Listen, c.Name)
+	}
+	if loopback(host) {
+		return host, port, nil
 	}
 	if !o.TLS.Shows() || o.routeCA() == "" {
 		return "", 0, fmt.Errorf("listening on %q for servers lets other machines in, which takes TLS: --tls-cert and --tls-key name this server's certificate, "+

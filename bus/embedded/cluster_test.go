@@ -201,15 +201,18 @@ func TestADirectoryIsOneServers(t *testing.T) {
 
 func TestAClusterThatCanNotBeIsSaid(t *testing.T) {
 	for want, change := range map[string]func(*embedded.Options){
-		"write letters, digits":       func(o *embedded.Options) { o.Cluster.Name = "a b" },
-		"--cluster-listen":            func(o *embedded.Options) { o.Cluster.Listen = "" },
-		"--routes":                    func(o *embedded.Options) { o.Cluster.Routes = nil },
-		"takes clients, too":          func(o *embedded.Options) { o.Listen = "" },
-		"begins with http://":         func(o *embedded.Options) { o.Cluster.Routes = []string{"http://h:1"} },
-		"--cluster-secret":            func(o *embedded.Options) { o.Cluster.Routes = []string{"nats-route://u:p@h:1"} },
-		"no address to listen on":     func(o *embedded.Options) { o.Cluster.Routes = []string{"h"} },
-		"has 5 characters":            func(o *embedded.Options) { o.Cluster.Secret = "short" },
-		"which takes TLS":             func(o *embedded.Options) { o.Cluster.Listen = "0.0.0.0:6222" },
+		"write letters, digits":   func(o *embedded.Options) { o.Cluster.Name = "a b" },
+		"--cluster-listen":        func(o *embedded.Options) { o.Cluster.Listen = "" },
+		"--routes":                func(o *embedded.Options) { o.Cluster.Routes = nil },
+		"takes clients, too":      func(o *embedded.Options) { o.Listen = "" },
+		"begins with http://":     func(o *embedded.Options) { o.Cluster.Routes = []string{"http://h:1"} },
+		"--cluster-secret":        func(o *embedded.Options) { o.Cluster.Routes = []string{"nats-route://u:p@h:1"} },
+		"no address to listen on": func(o *embedded.Options) { o.Cluster.Routes = []string{"h"} },
+		"has 5 characters":        func(o *embedded.Options) { o.Cluster.Secret = "short" },
+		"could join the cluster":  func(o *embedded.Options) { o.Cluster.Listen = "0.0.0.0:6222" },
+		"which takes TLS": func(o *embedded.Options) {
+			o.Cluster.Listen, o.Cluster.Secret = "0.0.0.0:6222", "a secret that is long enough"
+		},
 		"without spaces and wildcard": func(o *embedded.Options) { o.Cluster.Server = "a *" },
 	} {
 		o := member(t, []string{"127.0.0.1:0", "127.0.0.1:1"}, 0)
