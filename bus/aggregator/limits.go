@@ -17,9 +17,9 @@ import (
 
 // One agent that runs away must not take what the others need. So a broker may bound how
 // many events a second it judges for one agent, and how many of its calls are under way.
-// What is over that is answered like an event that there is no time for: by the failure
-// policies of its hooks, which costs little, and lets no guarded call through. Requests
-// about what is remembered are bounded likewise, and refused.
+// What is over that is answered like an event that there is no time for, which costs
+// little, but refused if any hook would have judged it: an agent gets past no hook by
+// asking for much. Requests about what is remembered are bounded likewise.
 //
 // Each broker counts what comes to it.
 

@@ -151,7 +151,7 @@ func TestNothingIsLetThroughBecauseOfALimit(t *testing.T) {
 		trail string
 	}{
 		"a guarded call":            {[]schema.Hook{hook("x", failClosed)}, event(schema.PreToolUse), schema.Deny, "x:busy"},
-		"one that fails open":       {[]schema.Hook{hook("x")}, event(schema.PreToolUse), schema.Continue, "x:busy"},
+		"one that fails open":       {[]schema.Hook{hook("x")}, event(schema.PreToolUse), schema.Deny, "x:busy"},
 		"one guarded by the second": {[]schema.Hook{hook("x"), hook("y", failClosed)}, event(schema.PreToolUse), schema.Deny, "x:busy y:busy"},
 		"a guarded answer":          {[]schema.Hook{hook("x", failClosed, at(schema.BeforeFinalResponse))}, event(schema.BeforeFinalResponse), schema.Fail, "x:busy"},
 		"one that nobody judges":    {nil, event(schema.PreToolUse), schema.Continue, ""},

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -101,6 +102,9 @@ func (s *shed) why(l *limits) string {
 func (a *Aggregator) shed(m *nats.Msg, act *active, s *shed) {
 	s.req.Shed, s.req.Mute = s.why(&a.limits), true
 	v := a.judged(act, s.plan, s.req)
+	if s.toll.over != "" {
+		unpassed(&v, s.req.Event, s.req.Shed)
+	}
 	a.remember(act, s.plan, s.req, s.acks, &v)
 	a.overtaken(act, &s.req.Routing, &v)
 	switch over := s.toll.over; {
@@ -113,6 +117,19 @@ func (a *Aggregator) shed(m *nats.Msg, act *active, s *shed) {
 	t := &closed{Routing: &s.req.Routing, msg: m, arrived: s.arrived, shed: true, limited: s.toll.over, wait: roundUp(s.toll.wait)}
 	if a.tell(t, act, &v) {
 		a.count(t, &v)
+	}
+}
+
+// unpassed refuses a call that some hook would have judged, if it is over its agent's
+// limit: an agent must not get past a hook by asking for much, even if the hook's policy
+// forgives what the fabric fails at.
+func unpassed(v *schema.Verdict, t schema.EventType, why string) {
+	d := t.Blocking()
+	if d == schema.None || t.Terminal(v.Decision) {
+		return
+	}
+	if slices.ContainsFunc(v.ExecutedHooks, func(h schema.ExecutedHook) bool { return h.Outcome == schema.Busy }) {
+		v.Decision, v.Reason, v.AutoApprove = d, why, false
 	}
 }
 

@@ -83,9 +83,9 @@ const usualAgentCalls = 1024
 // event over it is not judged, and how many are too many only those can say who know
 // their agents.
 func perAgentFlags(f *pflag.FlagSet, l *fair.Limits) {
-	f.Float64Var(&l.Rate, "agent-rate", 0, "how many events a second this broker judges for one agent; what is over that goes by the failure policies; 0: any number")
+	f.Float64Var(&l.Rate, "agent-rate", 0, "how many events a second this broker judges for one agent; what is over that is refused if a hook would have judged it; 0: any number")
 	f.IntVar(&l.Burst, "agent-burst", 0, "how many may come at once before --agent-rate counts; 0: what comes in two seconds, at least 20")
-	f.IntVar(&l.Calls, "agent-calls", usualAgentCalls, "how many calls of one agent this broker has under way; what is over that goes by the failure policies; 0: any number")
+	f.IntVar(&l.Calls, "agent-calls", usualAgentCalls, "how many calls of one agent this broker has under way; what is over that is refused if a hook would have judged it; 0: any number")
 }
 
 func serve(c *cobra.Command, opt *Options) error {
