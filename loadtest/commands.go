@@ -140,6 +140,7 @@ func benchCommand() *cobra.Command {
 	}
 	f := flags(c)
 	only := c.Flags().String("only", "", "measure only the rows with `TEXT` in their names, and the bare request-reply")
+	record := c.Flags().String("record", "facts", "what the broker writes down of verdicts: facts, content or off")
 	slack := slackFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := bench.Thorough()
@@ -149,7 +150,7 @@ func benchCommand() *cobra.Command {
 		if f.reps > 0 {
 			o.Repetitions = f.reps
 		}
-		o.Only, o.Slack = *only, *slack
+		o.Only, o.Slack, o.Record = *only, *slack, *record
 		if err := o.Check(); err != nil {
 			return usage{err}
 		}

@@ -28,6 +28,9 @@ type Options struct {
 	Slack float64
 	// Only limits the rows to those with it in their names; empty: all of them.
 	Only string
+	// Record is what the broker writes down of verdicts: facts, content or off; empty:
+	// what it does unless told otherwise.
+	Record string
 	// Dir is an empty directory for what the processes keep.
 	Dir string
 	// Crew starts the processes.
@@ -48,6 +51,9 @@ func Quick() Options {
 
 // Check says what can not be measured.
 func (o Options) Check() error {
+	if !slices.Contains([]string{"", "facts", "content", "off"}, o.Record) {
+		return fmt.Errorf("the record is %q; write facts, content or off", o.Record)
+	}
 	if len(chosen(o.Only)) == 1 && !strings.Contains(raw, o.Only) {
 		return fmt.Errorf("no row has %q in its name, and nothing would be held against its budget; write a part of a name such as %q", o.Only, inPool(1))
 	}
@@ -58,7 +64,7 @@ func (o Options) Check() error {
 // processes and judges the figures. A single wrong answer is an error. Where ctx
 // interrupts it the repetitions count that were over.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	s, err := open(ctx, o.Crew, o.Dir)
+	s, err := open(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -26,20 +26,20 @@ type answerer struct {
 }
 
 // open starts all processes. A session that was not opened is closed already.
-func open(ctx context.Context, crew *proc.Crew, dir string) (*session, error) {
-	s := &session{crew: crew}
-	if err := s.start(ctx, dir); err != nil {
-		return nil, errors.Join(err, crew.Stop())
+func open(ctx context.Context, o Options) (*session, error) {
+	s := &session{crew: o.Crew}
+	if err := s.start(ctx, o); err != nil {
+		return nil, errors.Join(err, o.Crew.Stop())
 	}
 	return s, nil
 }
 
-func (s *session) start(ctx context.Context, dir string) error {
-	hooks := filepath.Join(dir, "hooks.yaml")
+func (s *session) start(ctx context.Context, o Options) error {
+	hooks := filepath.Join(o.Dir, "hooks.yaml")
 	if err := os.WriteFile(hooks, []byte(hooksYAML()), 0o600); err != nil {
 		return fmt.Errorf("writing the configuration: %w", err)
 	}
-	broker, err := s.add(ctx, roles.Broker, roles.BrokerConfig{Hooks: hooks, Data: filepath.Join(dir, "data")})
+	broker, err := s.add(ctx, roles.Broker, roles.BrokerConfig{Hooks: hooks, Data: filepath.Join(o.Dir, "data"), Record: o.Record})
 	if err != nil {
 		return err
 	}

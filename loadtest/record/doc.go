@@ -1,4 +1,5 @@
 // Package record measures what calls cost where verdicts are written down: the same
-// calls, at the same rate, of brokers that keep no record, the facts, and the content,
-// in turns. Then it reads the records, and counts them against the calls.
+// calls, of brokers that keep no record, the facts, and the content, in turns; at a rate
+// that leaves processors idle, and as many as the machine bears. Then it reads the
+// records, and counts them against the calls.
 package record

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,9 +16,8 @@ func stood(p50 map[string]float64) (all []*stand) {
 		if took == 0 {
 			took = 0.001
 		}
-		for range 10 {
-			s.samples = append(s.samples, sample{p50: took, p99: 2 * took, cpu: took / 10, rate: 2000})
-		}
+		one := sample{p50: took, p99: 2 * took, cpu: took / 10, rate: 2000}
+		s.steady, s.busy = slices.Repeat([]sample{one}, 10), slices.Repeat([]sample{{p50: took / 5, p99: took, cpu: took / 20, rate: 20 / took}}, 10)
 		all = append(all, s)
 	}
 	return all
@@ -47,8 +47,30 @@ func TestOnlyWhatTheFactsCostIsJudged(t *testing.T) {
 		if d.OK() != c.want {
 			t.Errorf("%s: %t, %+v", name, d.OK(), d.Figures)
 		}
-		if len(d.Figures) != 6 || len(d.Tables[0].Rows) != len(modes()) {
-			t.Errorf("%s: %d figures, %d rows", name, len(d.Figures), len(d.Tables[0].Rows))
+		if len(d.Figures) != 12 || len(d.Tables) != 2 || len(d.Tables[0].Rows) != len(modes()) {
+			t.Errorf("%s: %d figures, %d tables, %d rows", name, len(d.Figures), len(d.Tables), len(d.Tables[0].Rows))
+		}
+	}
+}
+
+func TestEachLoadHasFiguresOfItsOwn(t *testing.T) {
+	d := good()
+	stands := stood(nil)
+	for i := range stands[1].busy {
+		stands[1].busy[i].rate /= 2
+	}
+	judge(d, stands, DefaultRate)
+	got := map[string]float64{}
+	for _, f := range d.Figures {
+		got[f.Name] = f.Value
+	}
+	for name, want := range map[string]float64{
+		"throughput with the facts : no record, 16 callers flat out":        0.5,
+		"throughput with the content, too : no record, 16 callers flat out": 1,
+		"p50 with the facts : no record, 2000 times a second":               1,
+	} {
+		if v, ok := got[name]; !ok || v != want {
+			t.Errorf("%s is %v; want %v", name, v, want)
 		}
 	}
 }

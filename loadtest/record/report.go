@@ -8,39 +8,64 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/stats"
 )
 
-// budget is what the facts may cost: of the time of half of the calls.
+// budget is what the facts may cost: of the time of half of the calls, at the rate.
 const budget = 1.05
+
+// A load is one of the two ways in which brokers are asked.
+type load struct {
+	// title is of its table, suffix of its figures.
+	title, suffix string
+	of            func(*stand) []sample
+}
+
+func loads(rate float64) (steady, busy load) {
+	return load{fmt.Sprintf("What a call of %d hooks takes, %.0f times a second", steadyHooks, rate), fmt.Sprintf(", %.0f times a second", rate), func(s *stand) []sample { return s.steady }},
+		load{fmt.Sprintf("What a call of %d hooks takes, %d callers flat out", busyHooks, flatOut), fmt.Sprintf(", %d callers flat out", flatOut), func(s *stand) []sample { return s.busy }}
+}
 
 // judge makes figures of what was measured: each window against that of the broker
 // without a record in the same round.
 func judge(d *result.Document, stands []*stand, rate float64) {
-	table := result.Table{Title: "What a call takes", Columns: []string{"record", "calls", "p50", "p99", "CPU of the broker per call", "calls per second"}}
-	base := stands[0]
-	for _, s := range stands {
-		table.Rows = append(table.Rows, []string{
-			s.name, fmt.Sprint(s.asked), units.Value(median(s, latency), "s"), units.Value(median(s, tail), "s"),
-			units.Value(median(s, cpu), "s"), fmt.Sprintf("%.0f", median(s, pace)),
-		})
-		if s == base || s.bytes != "" {
+	steady, busy := loads(rate)
+	d.Tables = []result.Table{steady.table(stands), busy.table(stands)}
+	for _, s := range stands[1:] {
+		if s.bytes != "" {
 			continue
 		}
-		p50 := result.Figured("p50 with "+s.name+" : "+base.name, "ratio", result.Lower, ratios(s, base, latency))
+		p50 := steady.ratio("p50", s, stands[0], result.Lower, latency)
 		if s.name == facts {
 			p50 = p50.Within(budget)
 		}
 		d.Figures = append(d.Figures, p50,
-			result.Figured("CPU of the broker per call with "+s.name+" : "+base.name, "ratio", result.Lower, ratios(s, base, cpu)),
-			result.Figured("CPU of the broker per call with "+s.name+", added", "s", result.Lower, added(s, base, cpu)))
+			steady.ratio("CPU of the broker per call", s, stands[0], result.Lower, cpu), steady.added(s, stands[0]),
+			busy.ratio("throughput", s, stands[0], result.Higher, pace), busy.ratio("p50", s, stands[0], result.Lower, latency), busy.added(s, stands[0]))
 	}
-	d.Tables = []result.Table{table}
 	for _, name := range []string{complete, bounded, newest, silent, nothing} {
 		d.Check(name).Least = 1
 	}
 	d.Notes = []string{
-		fmt.Sprintf("Each broker is asked %.0f times a second, with three hooks inside it; one after the other, in an order that is drawn for each repetition.", rate),
-		"A call is answered before it is written down: what writing takes of the processor shows in its time only where the processor is busy with it.",
+		"Each broker has the hooks inside it. One is asked after the other, in an order that is drawn for each repetition, and compared with the one without a record in the same repetition.",
+		"A call is answered before it is written down: what writing takes of the processors shows in its time only where they are busy. The budget is for the rate; flat out callers, broker and record share what processors there are.",
 		"The CPU of the broker is all of it, off the path of calls too: making lines, hashing inputs, and the embedded server's writing to the disk.",
 	}
+}
+
+// table is what each broker showed.
+func (l load) table(stands []*stand) result.Table {
+	t := result.Table{Title: l.title, Columns: []string{"record", "p50", "p99", "CPU of the broker per call", "calls per second"}}
+	for _, s := range stands {
+		middle := func(of func(sample) float64) float64 {
+			var all []float64
+			for _, x := range l.of(s) {
+				all = append(all, of(x))
+			}
+			return stats.Median(all)
+		}
+		t.Rows = append(t.Rows, []string{
+			s.name, units.Value(middle(latency), "s"), units.Value(middle(tail), "s"), units.Value(middle(cpu), "s"), fmt.Sprintf("%.0f", middle(pace)),
+		})
+	}
+	return t
 }
 
 func latency(s sample) float64 { return s.p50 }
@@ -48,26 +73,20 @@ func tail(s sample) float64    { return s.p99 }
 func cpu(s sample) float64     { return s.cpu }
 func pace(s sample) float64    { return s.rate }
 
-func median(s *stand, of func(sample) float64) float64 {
+// ratio compares two brokers, repetition by repetition.
+func (l load) ratio(what string, s, base *stand, better result.Better, of func(sample) float64) result.Figure {
 	var all []float64
-	for _, x := range s.samples {
-		all = append(all, of(x))
+	for i, x := range l.of(s) {
+		all = append(all, of(x)/of(l.of(base)[i]))
 	}
-	return stats.Median(all)
+	return result.Figured(what+" with "+s.name+" : "+base.name+l.suffix, "ratio", better, all)
 }
 
-// ratios are those of two brokers, repetition by repetition.
-func ratios(s, base *stand, of func(sample) float64) (all []float64) {
-	for i := range s.samples {
-		all = append(all, of(s.samples[i])/of(base.samples[i]))
+// added is what one broker takes of processors more than another one.
+func (l load) added(s, base *stand) result.Figure {
+	var all []float64
+	for i, x := range l.of(s) {
+		all = append(all, x.cpu-l.of(base)[i].cpu)
 	}
-	return all
-}
-
-// added is what one broker takes more than another one.
-func added(s, base *stand, of func(sample) float64) (all []float64) {
-	for i := range s.samples {
-		all = append(all, of(s.samples[i])-of(base.samples[i]))
-	}
-	return all
+	return result.Figured("CPU of the broker per call, added by "+s.name+l.suffix, "s", result.Lower, all)
 }

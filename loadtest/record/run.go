@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/measure"
@@ -27,7 +28,7 @@ type Options struct {
 	// Window is how long one figure is measured, Warm how long before that the callers
 	// already ask.
 	Window, Warm time.Duration
-	// Rate is how many verdicts a second there are.
+	// Rate is how many verdicts a second there are, but where callers ask flat out.
 	Rate float64
 	// Dir is an empty directory for what the processes keep.
 	Dir string
@@ -39,7 +40,7 @@ type Options struct {
 
 // Thorough are the options of a run whose figures are meant to be read.
 func Thorough() Options {
-	return Options{Repetitions: 8, Window: time.Second, Warm: 100 * time.Millisecond, Rate: DefaultRate}
+	return Options{Repetitions: 10, Window: time.Second, Warm: 100 * time.Millisecond, Rate: DefaultRate}
 }
 
 // Quick are the options of a run that only looks whether everything is written.
@@ -56,21 +57,35 @@ func (o *Options) Check() error {
 }
 
 const (
-	// callers is how many calls may be under way: far more than there are at once.
-	callers = 32
-	// tool is what the calls are about.
-	tool = "Recorded"
+	// steadyCallers is how many calls may be under way at the rate: far more than there
+	// are at once. flatOut callers ask again as soon as they are answered.
+	steadyCallers = 32
+	flatOut       = 16
+	// steadyHooks and busyHooks are how many hooks there are in the one and in the other.
+	steadyHooks = 3
+	busyHooks   = 8
+	// steadyTool and busyTool are what the calls are about.
+	steadyTool = "Recorded"
+	busyTool   = "Often"
+	// flatOutShare is which part of a window callers ask flat out: there are as many
+	// calls in it, and no more records than can wait.
+	flatOutShare = 4
 	// kept is how much one broker's record may hold, so little that it is full soon.
-	kept      = 1 << 20
-	keptFlag  = "1MiB"
-	hooksYAML = `presets: []
-hooks:
-  PreToolUse:
-    - {name: first, matcher: Recorded, type: builtin, handler: allow}
-    - {name: second, matcher: Recorded, type: builtin, handler: allow}
-    - {name: third, matcher: Recorded, type: builtin, handler: allow}
-`
+	kept     = 1 << 20
+	keptFlag = "1MiB"
 )
+
+// hooksYAML is the configuration of all brokers.
+func hooksYAML() string {
+	var b strings.Builder
+	b.WriteString("presets: []\nhooks:\n  PreToolUse:\n")
+	for tool, n := range map[string]int{steadyTool: steadyHooks, busyTool: busyHooks} {
+		for i := range n {
+			fmt.Fprintf(&b, "    - {name: %s-%d, matcher: %s, type: builtin, handler: allow}\n", tool, i+1, tool)
+		}
+	}
+	return b.String()
+}
 
 // mode is one way of writing down.
 type mode struct {
@@ -95,7 +110,7 @@ type stand struct {
 	url               string
 	broker, requester *proc.Child
 	asked             int64
-	samples           []sample
+	steady, busy      []sample
 }
 
 // sample is what one window showed.
@@ -125,7 +140,7 @@ func run(ctx context.Context, o Options) (*result.Document, error) {
 		return nil, err
 	}
 	for _, s := range stands {
-		s.samples = nil
+		s.steady, s.busy = nil, nil
 	}
 	for i := range max(o.Repetitions, 1) {
 		if err := o.round(ctx, stands); err != nil {
@@ -148,7 +163,7 @@ func (o *Options) start(ctx context.Context, m mode, dir string) (*stand, error)
 		return nil, fmt.Errorf("making a directory for a broker: %w", err)
 	}
 	hooks := filepath.Join(dir, "hooks.yaml")
-	if err := os.WriteFile(hooks, []byte(hooksYAML), 0o600); err != nil {
+	if err := os.WriteFile(hooks, []byte(hooksYAML()), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration: %w", err)
 	}
 	s := &stand{mode: m}
@@ -173,23 +188,35 @@ func (o *Options) round(ctx context.Context, stands []*stand) error {
 	return nil
 }
 
+// measure measures a broker at the rate, and flat out.
 func (s *stand) measure(ctx context.Context, o *Options) error {
-	var before, after roles.Settled
-	var f measure.Figures
-	q := roles.Request{
-		Target: roles.Target{Way: roles.Fabric, Tool: tool, Hooks: 3},
-		Window: measure.Window{Callers: callers, Warm: schema.Duration(o.Warm), Long: schema.Duration(o.Window), Rate: o.Rate},
-	}
-	// What was put last is written within the window that is measured.
-	err := errors.Join(s.broker.Ask(ctx, struct{}{}, &before), s.requester.Ask(ctx, q, &f))
-	measure.Pause(ctx, 2*flushed)
-	if err = errors.Join(err, s.broker.Ask(ctx, struct{}{}, &after)); err != nil {
+	steady, err := s.window(ctx, roles.Request{
+		Target: roles.Target{Way: roles.Fabric, Tool: steadyTool, Hooks: steadyHooks},
+		Window: measure.Window{Callers: steadyCallers, Warm: schema.Duration(o.Warm), Long: schema.Duration(o.Window), Rate: o.Rate},
+	})
+	if err != nil {
 		return err
 	}
+	busy, err := s.window(ctx, roles.Request{
+		Target: roles.Target{Way: roles.Fabric, Tool: busyTool, Hooks: busyHooks},
+		Window: measure.Window{Callers: flatOut, Warm: schema.Duration(o.Warm / flatOutShare), Long: schema.Duration(o.Window / flatOutShare)},
+	})
+	s.steady, s.busy = append(s.steady, steady), append(s.busy, busy)
+	return err
+}
+
+// window measures a broker once. What was put last is written within that.
+func (s *stand) window(ctx context.Context, q roles.Request) (sample, error) {
+	var before, after roles.Settled
+	var f measure.Figures
+	err := errors.Join(s.broker.Ask(ctx, struct{}{}, &before), s.requester.Ask(ctx, q, &f))
+	measure.Pause(ctx, flushed*3/2)
+	if err = errors.Join(err, s.broker.Ask(ctx, struct{}{}, &after)); err != nil {
+		return sample{}, err
+	}
 	s.asked += f.Asked
-	s.samples = append(s.samples, sample{
+	return sample{
 		p50: f.P50.Std().Seconds(), p99: f.P99.Std().Seconds(), rate: f.PerSecond,
 		cpu: after.Before.Since(before.After).CPU.Std().Seconds() / float64(max(f.Asked, 1)),
-	})
-	return nil
+	}, nil
 }

@@ -25,6 +25,7 @@ func views() map[string]func(dir string) (string, error) {
 		"costs":    costs,
 		"over":     over,
 		"loop":     whole("loop"),
+		"record":   whole("record"),
 		"notice":   whole("notice"),
 		"state":    whole("state"),
 		"growth":   whole("scale"),
@@ -36,7 +37,7 @@ func views() map[string]func(dir string) (string, error) {
 
 // files are the runs whose files are looked for, in the order in which they are told of.
 func files() []string {
-	return []string{"bench", "loop", "shim", "notice", "state", "scale", "saturate", "faults", "overload"}
+	return []string{"bench", "record", "loop", "shim", "notice", "state", "scale", "saturate", "faults", "overload"}
 }
 
 // ratios is what views read of the reports of bench, shim and state besides their documents.
