@@ -67,35 +67,38 @@ func (t *closed) attempt() int {
 
 // verdict puts a verdict on the feed.
 func (f *feed) verdict(t *closed, v *schema.Verdict, took time.Duration) {
-	e := record.Entry{Body: t.msg.Data, Input: v.UpdatedInput, Output: v.UpdatedOutput, Value: v.Value}
-	f.put(t.Routing, e, func() *schema.Record {
-		rec := schema.RecordOf(t.Routing, v, took)
-		rec.Attempt, rec.Failed, rec.Shed, rec.Malformed, rec.Limited = t.attempt(), v.Failed(t.Event), t.shed, t.malformed, t.limited
-		return rec
-	})
+	heard, wanted := f.wanted(t.Agent)
+	if !wanted {
+		return
+	}
+	rec := schema.RecordOf(t.Routing, v, took)
+	rec.Attempt, rec.Failed, rec.Shed, rec.Malformed, rec.Limited = t.attempt(), v.Failed(t.Event), t.shed, t.malformed, t.limited
+	f.tell(record.Entry{Record: rec, Body: t.msg.Data, Input: v.UpdatedInput, Output: v.UpdatedOutput, Value: v.Value}, heard)
 }
 
 // aside puts what is not in a verdict on the feed.
 func (f *feed) aside(r *schema.Routing, part *schema.Verdict) {
-	f.put(r, record.Entry{}, func() *schema.Record {
+	if heard, wanted := f.wanted(r.Agent); wanted {
 		rec := schema.RecordOf(r, part, 0)
 		rec.Aside = true
-		return rec
-	})
+		f.tell(record.Entry{Record: rec}, heard)
+	}
 }
 
 // shadowed puts on the feed what came of a shadow hook, and what would have.
 func (f *feed) shadowed(r *schema.Routing, s *dispatch.Shadowed) {
-	f.put(r, record.Entry{}, func() *schema.Record {
+	if heard, wanted := f.wanted(r.Agent); wanted {
 		rec := schema.RecordOf(r, &s.Part, 0)
 		rec.Aside, rec.Would = true, s.Would
-		return rec
-	})
+		f.tell(record.Entry{Record: rec}, heard)
+	}
 }
 
 // unjudged puts on the feed that a shim decided about a call that nobody judged.
 func (f *feed) unjudged(u *schema.Unjudged) {
-	f.put(&schema.Routing{Agent: u.Agent}, record.Entry{}, func() *schema.Record { return schema.UnjudgedRecord(u) })
+	if heard, wanted := f.wanted(u.Agent); wanted {
+		f.tell(record.Entry{Record: schema.UnjudgedRecord(u)}, heard)
+	}
 }
 
 // all puts on the feed what is about no agent in particular.
@@ -103,15 +106,12 @@ func (f *feed) all(rec *schema.Record) {
 	f.tell(record.Entry{Record: rec}, f.interest(bus.FeedOfAll))
 }
 
-// put makes a record if anybody wants it: who listens, or who writes it down.
-func (f *feed) put(r *schema.Routing, e record.Entry, make func() *schema.Record) {
-	subject, err := bus.FeedSubject(r.Agent)
-	heard := err == nil && f.interest(subject)
-	if !heard && f.recorder == nil {
-		return
-	}
-	e.Record = make()
-	f.tell(e, heard)
+// wanted reports whether anybody wants a record about an agent: who listens (heard), or
+// who writes it down.
+func (f *feed) wanted(agent string) (heard, wanted bool) {
+	subject, err := bus.FeedSubject(agent)
+	heard = err == nil && f.interest(subject)
+	return heard, heard || f.recorder != nil
 }
 
 // tell hands a record to who writes it down, and to who listens, if anybody does.

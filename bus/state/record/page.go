@@ -80,7 +80,8 @@ func unpacked(encoding string, data []byte) ([]byte, error) {
 		return nil, fmt.Errorf("it is packed as %q, which this version can not read; use that of the broker", encoding)
 	}
 	const most = maxPlain + maxRecord
-	lines, err := io.ReadAll(io.LimitReader(s2.NewReader(bytes.NewReader(data)), most+1))
+	blocks := s2.NewReader(bytes.NewReader(data), s2.ReaderMaxBlockSize(maxBlock))
+	lines, err := io.ReadAll(io.LimitReader(blocks, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("unpacking it: %w", err)
 	}
