@@ -134,7 +134,9 @@ func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 		defer end()
 		r.Told()
 		if r.Verdict != nil {
-			j.Handed(ctx, r.Verdict, min(j.HandTime(ackTime), time.Until(h.began.Add(h.timeout))/2))
+			left := time.Until(h.began.Add(h.timeout)) / 2
+			j.Handed(ctx, r.Verdict, min(ackTime, left))
+			j.Learn(ctx, left)
 		}
 	})
 	h.at("acknowledged")

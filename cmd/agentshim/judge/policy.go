@@ -201,13 +201,16 @@ func (p *policy) stale() bool {
 // ends after it.
 const firstFor = time.Second
 
-// HandTime is how long Handed may take, which is usual as a rule: longer while no
-// policy is known at all, as the fabric may be gone at the next call.
-func (j *Judge) HandTime(usual time.Duration) time.Duration {
-	if j.link.State == "" || j.policy.known() {
-		return usual
+// Learn has a process that ends stay, though no longer than left, until a policy is
+// known: the fabric may be gone at the next call.
+func (j *Judge) Learn(ctx context.Context, left time.Duration) {
+	line := j.connected()
+	if j.link.State == "" || line == nil || j.policy.known() {
+		return
 	}
-	return max(usual, firstFor)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(firstFor, left))
+	defer cancel()
+	j.calmly(func() { _ = j.takeOver(ctx, line) })()
 }
 
 // known reports whether there is a policy for when nobody answers.

@@ -114,7 +114,8 @@ func (w *world) asks(q judge.Question) (judge.Judgement, string) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
 	defer cancel()
 	got := j.Ask(ctx, q)
-	j.Handed(ctx, got.Verdict, j.HandTime(100*time.Millisecond))
+	j.Handed(ctx, got.Verdict, 100*time.Millisecond)
+	j.Learn(ctx, time.Minute)
 	return got, to.String()
 }
 
