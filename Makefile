@@ -68,6 +68,7 @@ verify: ## all that must hold before a change is taken
 
 full: verify ## verify, and what takes longer or needs root
 	$(GO) test -race -count=$(COUNT) -timeout=60m ./bus/... ./workers/...
+	$(GO) test -race -timeout=60m -skip='^TestReadme$$' .
 	HOOKFABRIC_LONG=1 $(GO) test -count=1 -timeout=60m ./...
 	$(MAKE) fuzz
 	$(GO) run ./loadtest bench

@@ -121,13 +121,6 @@ func TestWhatMostCallsSayIsPlain(t *testing.T) {
 			t.Errorf("%s is not read as plain: %+v", data, into)
 		}
 	}
-	data, _ := reply.appendPlain(nil)
-	if n := testing.AllocsPerRun(100, func() { _, _ = Marshal(reply) }); n > 1 {
-		t.Errorf("writing a reply takes %v allocations; it is one text", n)
-	}
-	if n := testing.AllocsPerRun(100, func() { _ = Unmarshal(data, new(BatchReply)) }); n > 4 {
-		t.Errorf("reading a reply takes %v allocations; it is a text, its reader, a list and the reply", n)
-	}
 }
 
 // TestReadingPlainKeepsWhatIsNotThere: the codec merges into what it is given.
