@@ -316,6 +316,7 @@ func (x *loopExample) inPython(t *testing.T, url string, env []string, more ...s
 // TestLoopExamples has the same five hooks in Go and in Python, in the agent's
 // process and on workers, and looks at what the model was sent.
 func TestLoopExamples(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3: the examples of agent loops stay untried")
 	}

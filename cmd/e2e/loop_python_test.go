@@ -30,6 +30,7 @@ type pythonQuery struct {
 // An agent in Python asks a real daemon about everything, and goes on by the shim when
 // that is killed. What comes for it when its answer is there already is read, and read once.
 func TestPythonLoop(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3: agents' loops in Python stay untried with a real fabric")
 	}
