@@ -103,7 +103,6 @@ func inHand(st *schema.FabricStatus, name string) int {
 
 // TestKilledAndStoppedWorkers takes one of two workers away under load.
 func TestKilledAndStoppedWorkers(t *testing.T) {
-	t.Parallel()
 	for _, tc := range []struct {
 		kind    kind
 		ownNATS bool

@@ -90,6 +90,7 @@ func TestExamplesDoWhatTheySay(t *testing.T) {
 	t.Parallel()
 	for _, file := range examples(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			t.Parallel()
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

@@ -321,6 +321,7 @@ func TestLoopExamples(t *testing.T) {
 		t.Skip("there is no python3: the examples of agent loops stay untried")
 	}
 	t.Run("in process", func(t *testing.T) {
+		t.Parallel()
 		f := loopFabric(t, true)
 		f.daemon()
 		for _, x := range loopExamples() {
@@ -334,6 +335,7 @@ func TestLoopExamples(t *testing.T) {
 	})
 	for name, inGo := range map[string]bool{"on a worker in Go": true, "on a worker in Python": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := loopFabric(t, inGo)
 			f.daemon()
 			fabric := dial(t, f.url)

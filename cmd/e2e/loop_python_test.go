@@ -49,6 +49,7 @@ func TestPythonLoop(t *testing.T) {
 				Error: "no-such-shim"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			dir, err := filepath.Abs("testdata/loop")
 			if err != nil {
 				t.Fatal(err)
