@@ -20,8 +20,9 @@ const (
 	// maxFreezeTime is how long it may wait at most.
 	maxFreezeTime = 5 * time.Minute
 	// maxFreezing bounds such requests under way. They have slots of their own: no other
-	// request may keep one from being served.
-	maxFreezing = 64
+	// request may keep one from being served. Who asks does so many times over while a
+	// broker is waited for.
+	maxFreezing = 512
 )
 
 // freezing answers a request to freeze agents, or to thaw them.

@@ -129,18 +129,23 @@ func (b *Bucket) Store() jetstream.KeyValue { return b.store }
 func (b *Bucket) MaxBytes() int64 { return max(b.maxBytes, 0) }
 
 // DiscardOld has the bucket make room when it is full, by taking the keys away
-// that were written the longest ago. It refuses writes otherwise.
+// that were written the longest ago. It refuses writes otherwise. A cluster does not
+// answer all of several brokers that change it at one moment: who heard nothing looks
+// again, and finds it changed.
 func (b *Bucket) DiscardOld(ctx context.Context) error {
-	s, err := b.js.Stream(ctx, b.stream)
-	if err != nil {
-		return err
-	}
-	c := s.CachedInfo().Config
-	if c.Discard == jetstream.DiscardOld {
-		return nil
-	}
-	c.Discard = jetstream.DiscardOld
-	_, err = b.js.UpdateStream(ctx, c)
+	_, err := Patiently(ctx, "changing the bucket "+b.stream, Opening, func(ctx context.Context) (struct{}, error) {
+		s, err := b.js.Stream(ctx, b.stream)
+		if err != nil {
+			return struct{}{}, err
+		}
+		c := s.CachedInfo().Config
+		if c.Discard == jetstream.DiscardOld {
+			return struct{}{}, nil
+		}
+		c.Discard = jetstream.DiscardOld
+		_, err = b.js.UpdateStream(ctx, c)
+		return struct{}{}, err
+	})
 	return err
 }
 

@@ -23,9 +23,10 @@ const (
 	// freezeMargin is what the answer may take beyond that.
 	freezeMargin = 2 * time.Second
 	// insistAfter is how long nobody may answer before the request is made once more,
-	// and insistences how often it is made.
-	insistAfter = 1500 * time.Millisecond
-	insistences = 4
+	// and insistences how often it is made. Each time the server picks one of the brokers: where
+	// one of two stands still, all of so many come to it once in 65,536 times.
+	insistAfter = 200 * time.Millisecond
+	insistences = 16
 )
 
 // freezing is one call of `broker freeze` or `broker thaw`.
@@ -143,7 +144,8 @@ func (k *freezing) run(c *cobra.Command) error {
 
 // insist asks, and asks again while nobody answers: a broker that stands still may have
 // got the request, and another one gets the next. To freeze twice does no harm. That
-// there is nothing to thaw any more says only that an earlier request did it.
+// there is nothing to thaw any more says only that an earlier request did it, and that a
+// broker can not do it just now says nothing of the others.
 func (k *freezing) insist(ctx context.Context, answer *schema.FreezeAnswer) error {
 	ctx, cancel := k.bounded(ctx)
 	defer cancel()
@@ -175,7 +177,8 @@ func (k *freezing) insist(ctx context.Context, answer *schema.FreezeAnswer) erro
 		select {
 		case r := <-results:
 			refused, ok := errors.AsType[*schema.ControlError](r.err)
-			if pending--; pending == 0 || !ok || refused.Code != schema.CodeNotFound {
+			others := ok && (refused.Code == schema.CodeNotFound || refused.Code == schema.CodeUnavailable)
+			if pending--; pending == 0 || !others {
 				*answer = r.answer
 				return r.err
 			}
