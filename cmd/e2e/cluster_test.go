@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -34,7 +34,7 @@ func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	dir := t.TempDir()
 	secret := write(t, dir, "secret", "the servers of this cluster know it\n")
-	ports := freePorts(t, 6)
+	ports := bustest.FreeAddresses(t, 6)
 	routes, listen, urls := ports[:3], ports[3:], []string{}
 	c := &cluster{}
 	config := goKind.config(t, dir)
@@ -54,20 +54,6 @@ func startCluster(t *testing.T) *cluster {
 	}
 	c.settled(t)
 	return c
-}
-
-// freePorts finds addresses that nobody listens on, and that differ.
-func freePorts(t *testing.T, n int) (all []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		all = append(all, l.Addr().String())
-	}
-	return all
 }
 
 // settled waits until every broker is ready and knows both workers.

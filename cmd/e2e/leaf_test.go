@@ -3,13 +3,14 @@ package e2e_test
 import (
 	"testing"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // TestLeaf has a shim at another site ask: the site's broker judges by what the hub
 // has stored, with the hub's workers, and what is told there is stored at the hub.
 func TestLeaf(t *testing.T) {
-	dir, at := t.TempDir(), freePorts(t, 1)[0]
+	dir, at := t.TempDir(), bustest.FreeAddresses(t, 1)[0]
 	hub := startBroker(t, "--leaf-listen", at, "--config", goKind.config(t, dir))
 	goKind.worker(t, hub.url, "w0", dir)
 	awaitWorkers(t, connect(t, hub.url), "w0")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/access"
 	"github.com/hookfabric/hookfabric/bus/access/realm"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/bus/certs/certstest"
 	"github.com/hookfabric/hookfabric/bus/client"
@@ -38,19 +38,6 @@ func patient(t *testing.T) context.Context {
 }
 
 // freeAddresses finds addresses that nobody listens on, and that differ.
-func freeAddresses(t *testing.T, n int) (all []string) {
-	t.Helper()
-	for range n {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		all = append(all, l.Addr().String())
-	}
-	return all
-}
-
 // startBrokers starts brokers that wait for each other, until the test ends.
 func startBrokers(t *testing.T, all ...app.Options) []*app.Broker {
 	t.Helper()
@@ -154,7 +141,7 @@ func TestAClusterAsksWhoYouAre(t *testing.T) {
 		os.CopyFS(filepath.Join(dirs[1], "auth"), os.DirFS(folder)), os.CopyFS(filepath.Join(dirs[2], "auth"), os.DirFS(folder))); err != nil {
 		t.Fatal(err)
 	}
-	routes := freeAddresses(t, 3)
+	routes := bustest.FreeAddresses(t, 3)
 	var all []app.Options
 	for i, dir := range dirs {
 		name := fmt.Sprint("b", i)

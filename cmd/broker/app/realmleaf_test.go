@@ -12,6 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/access"
 	"github.com/hookfabric/hookfabric/bus/access/realm"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/certs/certstest"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/bus/embedded"
@@ -23,7 +24,7 @@ import (
 // credentials of its broker. Its agents are judged by the hub's configuration, may do no
 // more there than their credentials are for, and are judged again when the hub is back.
 func TestASiteAsksWhoYouAre(t *testing.T) {
-	hubDir, siteDir, ca, at := t.TempDir(), t.TempDir(), certstest.New(t, "ours"), freeAddresses(t, 1)[0]
+	hubDir, siteDir, ca, at := t.TempDir(), t.TempDir(), certstest.New(t, "ours"), bustest.FreeAddresses(t, 1)[0]
 	hubFolder, siteFolder := newRealm(t, hubDir), newRealm(t, siteDir)
 	config := filepath.Join(t.TempDir(), "hooks.yaml")
 	if err := os.WriteFile(config, []byte(denying), 0o600); err != nil {
