@@ -3,7 +3,8 @@
 //
 // Nobody waits for it. Spans wait in a queue with an end; what does not fit there, and
 // what no collector takes, is dropped and counted, and said in the log when that
-// begins and when it is over.
+// begins and when it is over. A collector that takes requests and rejects some of their
+// spans says why in its answer: that is said at most once a minute.
 package otlp
 
 import (
@@ -28,8 +29,11 @@ const (
 	// tries is how often a batch is sent to a collector that is not there or has too
 	// much to do, each time after twice the wait.
 	tries = 3
-	// maxResponse bounds what is read of a response, so that the connection is used again.
+	// maxResponse bounds what is read of a response, which says what was rejected, and
+	// after which the connection is used again.
 	maxResponse = 64 << 10
+	// complainEvery is how often it is said at most that a collector rejects spans.
+	complainEvery = time.Minute
 )
 
 // firstWait is how long it waits before it sends a batch once more.
@@ -52,6 +56,9 @@ type Exporter struct {
 	// What has been said; only its own goroutine knows.
 	told    uint64
 	failing bool
+	// What was rejected since that was last said, and when it was.
+	rejected   uint64
+	complained time.Time
 }
 
 // FromEnvironment starts what the process's environment asks for; nil: nothing. What is
@@ -199,8 +206,9 @@ var errLater = errors.New("it may be sent again")
 func (x *Exporter) send(body []byte, spans int) (err error) {
 	wait := firstWait
 	for try := 1; ; try++ {
-		if err = x.post(body); err == nil {
-			x.sent.Add(uint64(spans))
+		var said answer
+		if said, err = x.post(body); err == nil {
+			x.taken(said, uint64(spans))
 			return nil
 		}
 		if try == tries || !errors.Is(err, errLater) || !x.rest(wait) {
@@ -208,6 +216,20 @@ func (x *Exporter) send(body []byte, spans int) (err error) {
 			return err
 		}
 		wait *= 2
+	}
+}
+
+// taken counts the spans of a batch that a collector took, all but those that it says it
+// rejected: whoever looks for a trace there must be able to find out why it has holes.
+func (x *Exporter) taken(said answer, spans uint64) {
+	rejected := min(said.rejected, spans)
+	x.sent.Add(spans - rejected)
+	x.dropped.Add(rejected)
+	x.told += rejected // here, and not as something that could not be sent
+	x.rejected += rejected
+	if now := time.Now(); (rejected > 0 || said.why != "") && now.Sub(x.complained) >= complainEvery {
+		x.log.Warn("the collector took spans and complains; this is said once a minute at most", "rejected", x.rejected, "why", trace.Fit(said.why))
+		x.rejected, x.complained = 0, now
 	}
 }
 
@@ -225,7 +247,7 @@ func (x *Exporter) rest(d time.Duration) bool {
 
 // post makes one request. Its errors hold neither the URL nor the headers, which
 // may hold secrets.
-func (x *Exporter) post(body []byte) error {
+func (x *Exporter) post(body []byte) (said answer, err error) {
 	header := x.set.Header.Clone()
 	if x.set.Gzip {
 		var b bytes.Buffer
@@ -237,7 +259,7 @@ func (x *Exporter) post(body []byte) error {
 	}
 	req, err := http.NewRequestWithContext(x.life, http.MethodPost, x.set.URL, bytes.NewReader(body))
 	if err != nil {
-		return errors.New("the endpoint is no URL that can be asked")
+		return said, errors.New("the endpoint is no URL that can be asked")
 	}
 	req.Header = header
 	resp, err := x.client.Do(req)
@@ -245,17 +267,17 @@ func (x *Exporter) post(body []byte) error {
 		if named, ok := errors.AsType[*url.Error](err); ok {
 			err = named.Err
 		}
-		return fmt.Errorf("the collector can not be reached: %w (%w)", err, errLater)
+		return said, fmt.Errorf("the collector can not be reached: %w (%w)", err, errLater)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponse)) // only for the connection
+	read, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse)) // one that is cut off says nothing
 	switch code := resp.StatusCode; {
 	case code/100 == 2:
-		return nil
+		return readAnswer(read), nil
 	case code == http.StatusTooManyRequests, code == http.StatusBadGateway, code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout:
-		return fmt.Errorf("the collector answers %d (%w)", code, errLater)
+		return said, fmt.Errorf("the collector answers %d (%w)", code, errLater)
 	default:
-		return fmt.Errorf("the collector answers %d; see that the endpoint is one of OTLP over HTTP, mostly on port 4318, and the headers are those that it wants", code)
+		return said, fmt.Errorf("the collector answers %d; see that the endpoint is one of OTLP over HTTP, mostly on port 4318, and the headers are those that it wants", code)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 type fake struct {
 	mu     sync.Mutex // guards all but the log, which has its own
 	answer func(*http.Request) (int, error)
+	says   *collector.ExportTracePartialSuccess // where it takes what it gets; nil: nothing
 	asked  int
 	spans  []string
 
@@ -74,7 +75,15 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 			f.spans = append(f.spans, s.GetName())
 		}
 	}
-	return &http.Response{StatusCode: code, Body: http.NoBody}, nil
+	body, err := proto.Marshal(&collector.ExportTraceServiceResponse{PartialSuccess: f.says})
+	return &http.Response{StatusCode: code, Body: io.NopCloser(bytes.NewReader(body))}, err
+}
+
+// objects is how it goes on: it takes what it gets, and says that of it.
+func (f *fake) objects(rejected int64, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.says = &collector.ExportTracePartialSuccess{RejectedSpans: rejected, ErrorMessage: why}
 }
 
 // exporter sends to f by the settings that these variables make.
@@ -146,6 +155,69 @@ func TestACollectorThatIsAway(t *testing.T) {
 		if strings.Count(said, "spans are dropped") != 1 || strings.Count(said, "spans are taken again") != 1 ||
 			!strings.Contains(said, "connection refused") || strings.Contains(said, "secret") {
 			t.Errorf("it said:\n%s", said)
+		}
+	})
+}
+
+// What a collector takes and rejects is counted as dropped, and said once a minute at most.
+func TestACollectorThatRejectsSpans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: always(http.StatusOK)}
+		x := f.exporter(t)
+		f.objects(1, "span names are too long")
+		for range 8 { // in 80 s: now, and after a minute
+			tell(x, "a", "b")
+			pass(10 * time.Second)
+		}
+		if x.Sent() != 8 || x.Dropped() != 8 {
+			t.Errorf("%d are counted as taken and %d as dropped, not 8 and 8", x.Sent(), x.Dropped())
+		}
+		said := f.log.String()
+		if strings.Count(said, "level=WARN") != 2 || strings.Count(said, `why="span names are too long"`) != 2 ||
+			!strings.Contains(said, "rejected=1 ") || !strings.Contains(said, "rejected=6 ") {
+			t.Errorf("it said:\n%s", said)
+		}
+		f.objects(1000, "") // more than it got
+		tell(x, "a", "b")
+		pass(time.Minute)
+		f.objects(0, "names of services are missing")
+		tell(x, "a", "b")
+		pass(time.Minute)
+		if x.Sent() != 10 || x.Dropped() != 10 || !strings.Contains(f.log.String(), `rejected=3 why="names of services are missing"`) {
+			t.Errorf("%d are counted as taken and %d as dropped, not 10 and 10; it said:\n%s", x.Sent(), x.Dropped(), &f.log)
+		}
+		x.CloseIn(time.Second)
+	})
+}
+
+// zeros are a response without an end.
+type zeros struct{ read int }
+
+func (z *zeros) Read(b []byte) (int, error) {
+	clear(b)
+	z.read += len(b)
+	return len(b), nil
+}
+
+func (*zeros) Close() error { return nil }
+
+// tripper is a transport that is a function.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestAResponseWithoutAnEndIsNotReadToIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := new(zeros)
+		f := new(fake)
+		x := f.exporter(t)
+		x.client.Transport = tripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
+		})
+		tell(x, "a")
+		x.CloseIn(time.Second)
+		if body.read > 2*maxResponse || x.Sent() != 1 || x.Dropped() != 0 {
+			t.Errorf("%d bytes of it were read; %d spans count as taken, %d as dropped", body.read, x.Sent(), x.Dropped())
 		}
 	})
 }

@@ -38,7 +38,7 @@ func Tracing(service string, reg prometheus.Registerer, log *slog.Logger, stack 
 	}
 	reg.MustRegister(
 		counter("spans_total", "Spans of traces that a collector took.", spans.Sent),
-		counter("spans_dropped_total", "Spans of traces that nobody took, because the collector did not, or because too many waited for it.", spans.Dropped),
+		counter("spans_dropped_total", "Spans of traces that nobody took, because the collector did not or rejected them, or because too many waited for it.", spans.Dropped),
 	)
 	stack.Push("traces", func(ctx context.Context) error { spans.Close(ctx); return nil })
 	return spans.Tracer()
