@@ -95,7 +95,7 @@ func rooms() map[string]room {
 		"workers/...":   {own: []string{"schema", "schema/trace", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// What a runner's answers come to is judged as the fabric judges it.
 		"workers/runnertest": {own: []string{"schema", "workers", "bus/dispatch"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
-		"builtin":            {own: []string{"schema", "schema/redact", "workers"}, modules: []string{modJSON}},
+		"builtin":            {own: []string{"schema", "schema/redact", "schema/trace", "workers"}, modules: []string{modJSON}},
 
 		// Programs: flags and wiring.
 		"cmd/internal/program":  {own: []string{"bus/certs"}, modules: []string{modCobra, "github.com/spf13/pflag"}},

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/hookfabric/hookfabric/workers"
 )
 
@@ -28,8 +29,12 @@ func newLog(logger *slog.Logger) workers.Factory {
 			return nil, err
 		}
 		return workers.HandlerFunc(func(ctx context.Context, e *schema.Event) (schema.Result, error) {
-			logger.LogAttrs(ctx, level, "hook event", slog.String("hook", h.Name), slog.String("event", string(e.HookType)),
+			facts := append(make([]slog.Attr, 0, 6), slog.String("hook", h.Name), slog.String("event", string(e.HookType)),
 				slog.String("agent", e.AgentID), slog.String("tool", e.ToolName), slog.String("event_id", e.EventID))
+			if id := trace.From(ctx).ID(); id != "" {
+				facts = append(facts, slog.String("trace_id", id))
+			}
+			logger.LogAttrs(ctx, level, "hook event", facts...)
 			return schema.Result{}, nil
 		}), nil
 	}

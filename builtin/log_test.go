@@ -7,9 +7,10 @@ import (
 	"testing"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-func logged(t *testing.T, options map[string]any) string {
+func logged(t *testing.T, options map[string]any, at *trace.Context) string {
 	t.Helper()
 	var out bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -17,7 +18,7 @@ func logged(t *testing.T, options map[string]any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := h.Handle(t.Context(), event(schema.PostToolUse))
+	got, err := h.Handle(trace.With(t.Context(), at), event(schema.PostToolUse))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,20 +27,24 @@ func logged(t *testing.T, options map[string]any) string {
 }
 
 func TestLogSaysWhoAndWhatButNoContent(t *testing.T) {
-	line := logged(t, nil)
+	line := logged(t, nil, nil)
 	for _, want := range []string{"level=INFO", "hook=test", "event=PostToolUse", "agent=agent-1", "tool=Bash", "event_id=event-1"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %q", want, line)
 		}
 	}
-	if strings.Contains(line, "secret") || strings.Count(line, "\n") != 1 {
+	if strings.Contains(line, "secret") || strings.Contains(line, "trace_id") || strings.Count(line, "\n") != 1 {
 		t.Errorf("logged %q", line)
+	}
+	at := trace.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "")
+	if line := logged(t, nil, at); !strings.Contains(line, " trace_id=4bf92f3577b34da6a3ce929d0e0e4736\n") {
+		t.Errorf("in a trace, logged %q", line)
 	}
 }
 
 func TestLogHasTheLevelItIsGiven(t *testing.T) {
 	for name, want := range map[string]string{"debug": "DEBUG", "info": "INFO", "warn": "WARN", "error": "ERROR", "": "INFO"} {
-		if line := logged(t, map[string]any{"level": name}); !strings.Contains(line, "level="+want) {
+		if line := logged(t, map[string]any{"level": name}, nil); !strings.Contains(line, "level="+want) {
 			t.Errorf("at level %q: %q", name, line)
 		}
 	}

@@ -240,6 +240,7 @@ func kept() *schema.Record {
 		ExecutedHooks: []schema.ExecutedHook{{Hook: "no-destructive-shell", Decision: schema.Deny, Outcome: schema.Busy}},
 	}, 510_000)
 	rec.Attempt, rec.Failed, rec.Shed, rec.Malformed = 2, schema.FailedClosed, true, true
+	rec.TraceID = "0af7651916cd43dd8448eb211c80319c"
 	rec.Runtime, rec.Host, rec.Broker, rec.ToolKind = "claude", "build-7", "node-a-17-x3k9", "shell"
 	rec.InputHash = "sha256-44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
 	rec.Content, rec.Cut = jsontext.Value(`{"tool_input":{"command":"curl -u me:[removed] https://example.org"}}`), []string{"tool_output"}

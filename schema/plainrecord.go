@@ -25,6 +25,7 @@ func (r *Record) write(w *plainWriter) {
 	}
 	w.time(`{"time":"`, r.Time)
 	w.some(`,"event_id":"`, r.EventID)
+	w.some(`,"trace_id":"`, r.TraceID)
 	w.number(`,"attempt":`, int64(r.Attempt))
 	w.some(`,"event":"`, string(r.Event))
 	w.some(`,"agent":"`, r.Agent)

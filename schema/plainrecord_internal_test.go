@@ -30,7 +30,7 @@ func genRecord(t *rapid.T) *Record {
 	text := func(what string) string { return texts.Draw(t, what) }
 	is := func(what string) bool { return rapid.IntRange(0, 4).Draw(t, what) == 0 }
 	r := &Record{
-		Time: genTime(t), EventID: text("id"), Attempt: rapid.IntRange(0, 3).Draw(t, "attempt"), Event: EventType(text("event")),
+		Time: genTime(t), EventID: text("id"), TraceID: text("trace"), Attempt: rapid.IntRange(0, 3).Draw(t, "attempt"), Event: EventType(text("event")),
 		Agent: text("agent"), Session: text("session"), Runtime: text("runtime"), Host: text("host"), Broker: text("broker"), Tool: text("tool"),
 		ToolKind: text("kind"), InputHash: text("hash"), Decision: Decision(text("decision")), Reason: text("reason"), Rewritten: is("rewritten"),
 		ConfigVersion: rapid.Uint64Range(0, 3).Draw(t, "version"), Took: durations().Draw(t, "took"), Failed: Failure(text("failed")),
@@ -81,7 +81,7 @@ func TestRecordsAreWrittenAsTheCodecWritesThem(t *testing.T) {
 func TestMostRecordsArePlain(t *testing.T) {
 	hooks := []ExecutedHook{{Hook: "a", Decision: Deny, Reason: "no such luck", Outcome: OK, Duration: 1500, Worker: "host-1", Mode: Enforce}, {Hook: "b", Outcome: Errored, Error: "e"}}
 	full := &Record{
-		Time: time.Date(2026, 11, 21, 10, 0, 0, 250_000_000, time.UTC), EventID: "id", Attempt: 2, Event: PreToolUse, Agent: "a", Session: "s", Runtime: "claude", Host: "h",
+		Time: time.Date(2026, 11, 21, 10, 0, 0, 250_000_000, time.UTC), EventID: "id", TraceID: "0af7651916cd43dd", Attempt: 2, Event: PreToolUse, Agent: "a", Session: "s", Runtime: "claude", Host: "h",
 		Broker: "b", Tool: "Bash", ToolKind: "shell", InputHash: "sha256-0", Decision: Deny, Reason: "no such luck", Rewritten: true,
 		Injections:    []InjectionRecord{{Hook: "a", Source: "ci", Strategy: ToolResult, Length: 3, Sequence: 4}, {Source: "ci"}, {}},
 		ExecutedHooks: hooks, HookErrors: []string{"one", "two"}, ConfigVersion: 7, Took: Duration(time.Millisecond), Failed: FailedClosed,

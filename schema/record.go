@@ -12,6 +12,8 @@ import (
 type Record struct {
 	Time    time.Time `json:"time"`
 	EventID string    `json:"event_id,omitzero"`
+	// TraceID is the trace that the event is in; empty: nobody keeps one.
+	TraceID string `json:"trace_id,omitzero"`
 	// Attempt counts how often the event was asked; 0: once.
 	Attempt int       `json:"attempt,omitzero"`
 	Event   EventType `json:"event,omitzero"`
@@ -125,7 +127,7 @@ func UnjudgedRecord(u *Unjudged) *Record {
 // RecordOf is the record of a verdict.
 func RecordOf(r *Routing, v *Verdict, took time.Duration) *Record {
 	rec := &Record{
-		Time: time.Now().UTC(), EventID: r.ID, Event: r.Event, Agent: r.Agent, Session: r.Session, Tool: r.Tool,
+		Time: time.Now().UTC(), EventID: r.ID, TraceID: r.Trace.ID(), Event: r.Event, Agent: r.Agent, Session: r.Session, Tool: r.Tool,
 		Decision: v.Decision, Reason: v.Reason, Rewritten: v.Rewritten(r.Event) != nil,
 		ExecutedHooks: v.ExecutedHooks, HookErrors: v.HookErrors, ConfigVersion: v.ConfigVersion,
 		Frozen: v.Frozen, Took: Duration(took),

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
@@ -230,7 +231,7 @@ func (j *job) finish(o schema.Outcome, l *loaded, a answered) schema.Outcome {
 		if _, gone := errors.AsType[*UnloadedError](a.err); gone {
 			o.Kind = schema.LoadError
 		}
-		log := j.w.opt.Logger.With("hook", l.hook.Name, "event_id", j.batch.ID, "error", a.err)
+		log := bus.InTrace(j.w.opt.Logger, j.span.Or(j.batch.Trace)).With("hook", l.hook.Name, "event_id", j.batch.ID, "error", a.err)
 		if a.stack != "" {
 			log = log.With("stack", a.stack)
 		}

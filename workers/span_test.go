@@ -1,8 +1,11 @@
 package workers_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,8 +26,10 @@ func TestHandlersFindTheirPlaceInATrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var at *trace.Context
 			var all spans
+			var log bytes.Buffer
 			opt := workers.Options{
-				Name: "w", Pools: []string{"p"}, Inline: []schema.Kind{schema.Builtin},
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				Name:   "w", Pools: []string{"p"}, Inline: []schema.Kind{schema.Builtin},
 				Runners: map[schema.Kind]workers.Runner{schema.Builtin: loads(func(schema.Hook) (workers.Handler, error) {
 					return workers.HandlerFunc(func(ctx context.Context, _ *schema.Event) (schema.Result, error) {
 						at = trace.From(ctx)
@@ -45,6 +50,9 @@ func TestHandlersFindTheirPlaceInATrace(t *testing.T) {
 			})
 			if err := w.Close(); err != nil {
 				t.Error(err)
+			}
+			if !strings.Contains(log.String(), `msg="hook failed" trace_id=`+from.ID()) {
+				t.Errorf("the log says %q", &log)
 			}
 			if !traces {
 				if at != from || len(all) > 0 {

@@ -136,7 +136,7 @@ func (a *Aggregator) fresh(now time.Time) bool {
 func (a *Aggregator) dispatch(act *active, plan *dispatch.Plan, req *dispatch.Request) (v schema.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.opt.Logger.Error("the aggregator panicked", "event_id", req.ID, "panic", p, "stack", string(debug.Stack()))
+			bus.InTrace(a.opt.Logger, req.Trace).Error("the aggregator panicked", "event_id", req.ID, "panic", p, "stack", string(debug.Stack()))
 			v = schema.Verdict{HookErrors: []string{fmt.Sprintf("the aggregator failed: %v", p)}}
 			if plan.Guarded {
 				v.Decision, v.Reason = req.Event.Blocking(), "the aggregator failed, and a fail-closed hook guards this call"
@@ -165,7 +165,7 @@ func (a *Aggregator) refuse(m *nats.Msg, act *active, r schema.Routing, arrived 
 	}
 	r.Agent, r.Event = agent, t
 	v := dispatch.Malformed(t, act.Guards(agent, t, r.Tool), err)
-	a.opt.Logger.Warn("malformed event", "agent", agent, "event", t, "error", err)
+	bus.InTrace(a.opt.Logger, r.Trace).Warn("malformed event", "agent", agent, "event", t, "error", err)
 	a.answerMalformed(&closed{Routing: &r, msg: m, arrived: arrived}, act, &v)
 }
 
@@ -199,7 +199,7 @@ func (a *Aggregator) tell(t *closed, act *active, v *schema.Verdict) bool {
 		}
 	}
 	if err != nil {
-		a.opt.Logger.Error("verdict could not be encoded", "event_id", t.ID, "error", err)
+		bus.InTrace(a.opt.Logger, t.Trace).Error("verdict could not be encoded", "event_id", t.ID, "error", err)
 		return false // the shim's own policy decides
 	}
 	return true

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
@@ -140,7 +141,7 @@ func (d *delivery) chosen(hook int, p *schema.Peers, due []*schema.Item) (items 
 }
 
 func (d *delivery) panicked(hook int, r any) {
-	d.agg.opt.Logger.Error("a stage panicked", "hook", d.name(hook), "agent", d.to.Agent, "event_id", d.to.ID, "panic", r, "stack", string(debug.Stack()))
+	bus.InTrace(d.agg.opt.Logger, d.to.Trace).Error("a stage panicked", "hook", d.name(hook), "agent", d.to.Agent, "event_id", d.to.ID, "panic", r, "stack", string(debug.Stack()))
 	d.fault(hook, schema.Errored, fmt.Sprintf("it panicked: %v", r))
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -38,7 +39,7 @@ type failed struct {
 // note logs a failure, or counts it.
 func (f *failures) note(r *schema.Routing, x *schema.ExecutedHook) {
 	if f.first(failure{x.Hook, x.Outcome, x.Decision}, x.Error) {
-		f.log.Warn("hook gave no answer", "hook", x.Hook, "outcome", x.Outcome, "decided", x.Decision,
+		bus.InTrace(f.log, r.Trace).Warn("hook gave no answer", "hook", x.Hook, "outcome", x.Outcome, "decided", x.Decision,
 			"event", r.Event, "event_id", r.ID, "agent", r.Agent, "error", x.Error)
 	}
 }

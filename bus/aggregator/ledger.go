@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -117,7 +118,7 @@ func (l *Ledger) injected(r *schema.Routing, v *schema.Verdict) {
 		if in.Sequence == 0 {
 			continue
 		}
-		l.log.Info("[INJECTION]", "agent", r.Agent, "source", in.Source, "strategy", in.Strategy, "length", in.Length(),
+		bus.InTrace(l.log, r.Trace).Info("[INJECTION]", "agent", r.Agent, "source", in.Source, "strategy", in.Strategy, "length", in.Length(),
 			"sequence", in.Sequence, "event_id", r.ID)
 		l.log.Debug("[INJECTION] content", "sequence", in.Sequence, "content", in.Content)
 	}

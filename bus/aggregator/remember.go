@@ -52,7 +52,7 @@ func (a *Aggregator) minds(act *active, plan *dispatch.Plan, req *bus.EventReque
 func (a *Aggregator) remember(act *active, plan *dispatch.Plan, req *dispatch.Request, acks []string, v *schema.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.opt.Logger.Error("delivering panicked", "event_id", req.ID, "agent", req.Agent, "panic", p, "stack", string(debug.Stack()))
+			bus.InTrace(a.opt.Logger, req.Trace).Error("delivering panicked", "event_id", req.ID, "agent", req.Agent, "panic", p, "stack", string(debug.Stack()))
 			v.HookErrors = append(v.HookErrors, fmt.Sprintf("what waits for the agent could not be handed over: %v", p))
 		}
 	}()

@@ -4,6 +4,7 @@ import (
 	"sort"
 	"unicode/utf8"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -91,7 +92,7 @@ func (d *delivery) shorten(all []handed) {
 			*text = upTo(*text, most-1-len(tooLong)) + tooLong
 		}
 	}
-	d.agg.opt.Logger.Warn("what an agent was to be told is longer than what can be sent, and was cut", "agent", d.to.Agent, "event_id", d.to.ID)
+	bus.InTrace(d.agg.opt.Logger, d.to.Trace).Warn("what an agent was to be told is longer than what can be sent, and was cut", "agent", d.to.Agent, "event_id", d.to.ID)
 }
 
 // upTo is the part from the start of a text that is at most so long as JSON.

@@ -144,6 +144,12 @@ func TestOneCallIsOneTrace(t *testing.T) {
 	if said := b.said.String() + w.said.String(); strings.Contains(said, "secret") {
 		t.Errorf("a secret stands in the log:\n%s", said)
 	}
+	if err := eventually("the feed says which trace it was", func() bool {
+		stdout, _, _ := told(t, "feed", "--nats", b.url)
+		return strings.HasSuffix(stdout, " trace:4bf92f3577b34da6a3ce929d0e0e4736\n")
+	}); err != nil {
+		t.Error(err)
+	}
 	_, metrics, err := fetch(b.http + "/metrics")
 	if err != nil || !strings.Contains(metrics, "hookfabric_spans_dropped_total 0\n") || strings.Contains(metrics, "hookfabric_spans_total 0\n") {
 		t.Errorf("the broker does not count its spans: %v", err)

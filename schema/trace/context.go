@@ -44,6 +44,15 @@ type Context struct {
 // Sampled reports whether whoever began the trace keeps its spans.
 func (c *Context) Sampled() bool { return c.Flags&sampled != 0 }
 
+// ID is the trace's id, as collectors show it, for whoever looks it up there. It is
+// empty where nobody traces, and where the trace is not kept.
+func (c *Context) ID() string {
+	if c == nil || !c.Sampled() {
+		return ""
+	}
+	return hex.EncodeToString(c.Trace[:])
+}
+
 // Parse reads a traceparent and a tracestate. They come from outside: what is no
 // traceparent is nil, as if there were none, and a tracestate that can not be handed on
 // is left out.

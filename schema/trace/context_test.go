@@ -74,3 +74,19 @@ func TestAContextKeepsItsPlace(t *testing.T) {
 		t.Errorf("it is at %+v, not at %+v", got, want)
 	}
 }
+
+// Where to look is said only where there is something to find.
+func TestTheIDOfATrace(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   *trace.Context
+		want string
+	}{
+		"one that is kept":     {trace.Parse(parent, ""), "4bf92f3577b34da6a3ce929d0e0e4736"},
+		"one that is not kept": {trace.Parse(parent[:53]+"00", ""), ""},
+		"none":                 {nil, ""},
+	} {
+		if got := c.at.ID(); got != c.want {
+			t.Errorf("%s: %q, not %q", name, got, c.want)
+		}
+	}
+}

@@ -77,5 +77,6 @@ func feedDetails(rec *schema.Record) (all []string) {
 		add(true, "error: %s", quoted(rec.HookErrors[0]))
 		add(len(rec.HookErrors) > 1, "and %d more", len(rec.HookErrors)-1)
 	}
+	add(rec.TraceID != "", "trace:%s", word(rec.TraceID))
 	return all
 }
