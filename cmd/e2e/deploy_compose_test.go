@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const dockerFolder = deployed + "docker/"
@@ -93,9 +95,28 @@ func TestTheCompositionIsSound(t *testing.T) {
 				t.Errorf("%s is open to other machines at %s", name, p)
 			}
 		}
+		checkHealth(t, name, &s)
 		if s.ours() {
 			checkComposed(t, name, &s)
 		}
+	}
+}
+
+// checkHealth has somebody look whether a service that runs for long is well, and nobody
+// whether one that comes to its end is: it has no time to be.
+func checkHealth(t *testing.T, name string, s *composed) {
+	t.Helper()
+	h, serves := &s.Health, s.Restart == "unless-stopped"
+	if serves == h.Disable {
+		t.Errorf("%s is restarted %q, and that its health is not looked at is %t", name, s.Restart, h.Disable)
+	}
+	if !serves {
+		return
+	}
+	every, err := time.ParseDuration(h.Interval)
+	within, err2 := time.ParseDuration(h.Timeout)
+	if err := errors.Join(err, err2); err != nil || len(h.Test) < 2 || h.Test[0] != "CMD" || within >= every || h.Start == "" {
+		t.Errorf("%s has the health check %+v, not one that runs a command, which ends before the next one begins: %v", name, *h, err)
 	}
 }
 
@@ -255,6 +276,13 @@ func TestTheCompositionStarts(t *testing.T) {
 	for _, name := range []string{"worker-default", "worker-heavy"} {
 		s := c.Services[name]
 		start(t, "hookworker", here.words(name, s.Command)...).mustSay(t, 0, `msg=serving`)
+		check := here.words(name, s.Health.Test[1:])
+		if err := eventually("the health check of "+name+" finds it well", func() bool {
+			code, err := start(t, check[0], check[1:]...).wait()
+			return err == nil && code == 0
+		}); err != nil {
+			t.Error(err)
+		}
 	}
 	health := here.words("broker-1", c.Services["broker-1"].Health.Test[2:])
 	said := ""
@@ -317,6 +345,8 @@ func (h *here) word(service, word string) string {
 	for name, address := range h.address {
 		pairs = append(pairs, name, address)
 	}
+	// On loopback HTTP is without TLS.
+	pairs = append(pairs, "https://localhost:8480", "http://"+h.address[service+":8480"])
 	for _, port := range []string{"4222", "6222", "8480"} {
 		pairs = append(pairs, "0.0.0.0:"+port, h.address[service+":"+port], "localhost:"+port, h.address[service+":"+port])
 	}

@@ -26,6 +26,7 @@ func guide(t testing.TB) string {
 // where they listen.
 func TestTheGuideIsRight(t *testing.T) {
 	text := guide(t)
+	namesCommands(t, "deploy/README.md", text, helpOfAll(t))
 	commands := 0
 	for _, b := range bookBlock.FindAllStringSubmatch(text, -1) {
 		for line := range strings.Lines(strings.ReplaceAll(b[2], "\\\n", " ")) {

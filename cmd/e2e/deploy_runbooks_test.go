@@ -49,7 +49,7 @@ func books(t testing.TB) map[string]string {
 // There is one runbook for each alert. It says what the alert means, what to look
 // at with commands that there are, what to do, and how one knows that it is over.
 func TestRunbooks(t *testing.T) {
-	all, named := books(t), alerts(t)
+	all, named, help := books(t), alerts(t), helpOfAll(t)
 	for name, text := range all {
 		if !slices.Contains(named, name) {
 			t.Errorf("the runbook %s is of no alert", name)
@@ -66,6 +66,7 @@ func TestRunbooks(t *testing.T) {
 				t.Errorf("the runbook %s: %v", name, err)
 			}
 		}
+		namesCommands(t, "the runbook "+name, text, help)
 		commands := 0
 		for _, b := range bookBlock.FindAllStringSubmatch(text, -1) {
 			switch b[1] {

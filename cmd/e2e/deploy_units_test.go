@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 )
 
 const unitFolder = deployed + "systemd/"
@@ -88,6 +90,34 @@ func TestUnitsAreWhatTheProgramsTake(t *testing.T) {
 	}
 }
 
+// The daemon understands its unit, and listens where hooks look.
+func TestTheDaemonsUnitsAreWhatItTakes(t *testing.T) {
+	socket, service := readUnit(t, "agentshim.socket"), readUnit(t, "agentshim.service")
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/1")
+	at := strings.ReplaceAll(socket.one(t, "Socket.ListenStream"), "%t", "/run/user/1")
+	if want := (daemon.Place{State: "/state"}).Socket(); at != want {
+		t.Errorf("it listens at %s, and hooks look at %s", at, want)
+	}
+	if mode := socket.one(t, "Socket.SocketMode"); mode != "0600" {
+		t.Errorf("the socket's mode is %s", mode)
+	}
+	words := daemonWords(t)
+	if understands(t, "agentshim.service", words); words[0] != "agentshim" || words[1] != "serve" {
+		t.Errorf("it runs %q", words)
+	}
+	for _, key := range []string{"NoNewPrivileges", "RestrictAddressFamilies", "SystemCallFilter", "UMask"} {
+		if len(service["Service."+key]) == 0 {
+			t.Errorf("the service says nothing of %s", key)
+		}
+	}
+}
+
+// daemonWords are what the daemon's unit runs.
+func daemonWords(t testing.TB) []string {
+	t.Helper()
+	return strings.Fields(strings.ReplaceAll(readUnit(t, "agentshim.service").one(t, "Service.ExecStart"), "%h/.local/bin/", ""))
+}
+
 // stopTimes is the longest that a program gives itself to stop.
 func stopTimes(t testing.TB) (most time.Duration) {
 	t.Helper()
@@ -107,6 +137,33 @@ func stopTimes(t testing.TB) (most time.Duration) {
 		most = max(most, d)
 	}
 	return most
+}
+
+// systemd takes the daemon's units.
+func TestSystemdTakesTheDaemonsUnits(t *testing.T) {
+	path, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("NOT TRIED: there is no systemd-analyze here, so that systemd takes the daemon's units stays untested")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	dir := t.TempDir()
+	for _, name := range []string{"agentshim.socket", "agentshim.service"} {
+		text, err := os.ReadFile(unitFolder + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The program has to be there for it.
+		file := write(t, dir, name, strings.ReplaceAll(string(text), "%h/.local/bin/agentshim", "/bin/true"))
+		if err := os.Chmod(file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify := exec.CommandContext(ctx, path, "verify", "--user", filepath.Join(dir, "agentshim.service"))
+	verify.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir)
+	if out, err := verify.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // systemd takes the units, and finds them as tight as a program that runs others' can be.

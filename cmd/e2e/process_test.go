@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,6 +29,11 @@ type process struct {
 
 // launch starts one of the commands.
 func launch(dir string, env []string, name string, args ...string) (*process, error) {
+	return launchHolding(nil, dir, env, name, args...)
+}
+
+// launchHolding is launch for a command that finds these files open, from the descriptor 3 on.
+func launchHolding(files []*os.File, dir string, env []string, name string, args ...string) (*process, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return nil, err
@@ -38,9 +44,9 @@ func launch(dir string, env []string, name string, args ...string) (*process, er
 	}
 	defer r.Close()
 	p := &process{name: name, cmd: exec.Command(path, args...), said: newJournal(), ended: make(chan struct{}), line: w}
-	p.cmd.Dir, p.cmd.Env = dir, append(env, lifelineVar+"=3")
+	p.cmd.Dir, p.cmd.Env = dir, append(env, lifelineVar+"="+strconv.Itoa(3+len(files)))
 	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
-	p.cmd.ExtraFiles = []*os.File{r}
+	p.cmd.ExtraFiles = append(slices.Clone(files), r)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {
@@ -74,7 +80,13 @@ func start(t testing.TB, name string, args ...string) *process {
 // startWith is start with variables of the environment.
 func startWith(t testing.TB, env []string, name string, args ...string) *process {
 	t.Helper()
-	p, err := launch(t.TempDir(), append(cleaned(os.Environ()), env...), name, args...)
+	return startHolding(t, nil, env, name, args...)
+}
+
+// startHolding is startWith for a command that finds files open.
+func startHolding(t testing.TB, files []*os.File, env []string, name string, args ...string) *process {
+	t.Helper()
+	p, err := launchHolding(files, t.TempDir(), append(cleaned(os.Environ()), env...), name, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

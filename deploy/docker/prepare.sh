@@ -33,6 +33,8 @@ certificate() {
 		basicConstraints=critical,CA:FALSE
 		keyUsage=critical,digitalSignature
 		extendedKeyUsage=serverAuth,clientAuth
+		subjectKeyIdentifier=hash
+		authorityKeyIdentifier=keyid
 		subjectAltName=DNS:$2,DNS:localhost,IP:127.0.0.1
 	END
 	openssl x509 -req -in "$file.csr" -CA "$authority.pem" -CAkey "$authority.key" -CAcreateserial \
