@@ -84,7 +84,7 @@ func (f *comparing) run(c *cobra.Command) error {
 		return err
 	}
 	found := compare.Compare(old, latest, f.percent/100)
-	if len(found.Changes)+len(found.Checks) == 0 {
+	if !found.Common() {
 		return usage{fmt.Errorf("%s is of %s and %s of %s, and they have no figure and no check in common; name runs of one scenario",
 			strings.Join(f.old, ", "), old[0].Scenario, strings.Join(f.new, ", "), latest[0].Scenario)}
 	}

@@ -12,12 +12,14 @@ import (
 // A Verdict says what became of a figure.
 type Verdict string
 
-// Every figure gets one of them; Changed is for those that are not judged.
+// Every figure and check gets one of them. Changed is for figures that are not judged,
+// Untested for checks that one side, or both, did not put to the test.
 const (
-	Same    Verdict = "same"
-	Better  Verdict = "better"
-	Worse   Verdict = "worse"
-	Changed Verdict = "changed"
+	Same     Verdict = "same"
+	Better   Verdict = "better"
+	Worse    Verdict = "worse"
+	Changed  Verdict = "changed"
+	Untested Verdict = "not tested"
 )
 
 // A Change is one figure of both sides.
@@ -32,19 +34,14 @@ type Change struct {
 	Verdict  Verdict
 }
 
-// A Held is one check of both sides.
-type Held struct {
-	Old, New result.Check
-	Verdict  Verdict
-}
-
 // A Comparison is all that can be said of some runs and of others.
 type Comparison struct {
 	// Old and New are the runs, at least one each.
 	Old, New []*result.Document
 	Changes  []Change
-	Checks   []Held
-	// OnlyOld and OnlyNew name the figures and checks that the runs of just one side have.
+	// Checks are those of either side.
+	Checks []Held
+	// OnlyOld and OnlyNew name the figures that the runs of just one side have.
 	OnlyOld, OnlyNew []string
 	// Partly names the figures that some runs of a side have and others lack.
 	Partly []string
@@ -62,12 +59,9 @@ func Compare(olds, news []*result.Document, threshold float64) *Comparison {
 	if c.several() {
 		old, new = c.together(olds), c.together(news)
 	}
-	figures, checks := map[string]result.Figure{}, map[string]result.Check{}
+	figures := map[string]result.Figure{}
 	for _, f := range old.Figures {
 		figures[f.Name] = f
-	}
-	for _, k := range old.Checks {
-		checks[k.Name] = k
 	}
 	for _, f := range new.Figures {
 		before, ok := figures[f.Name]
@@ -78,31 +72,18 @@ func Compare(olds, news []*result.Document, threshold float64) *Comparison {
 		delete(figures, f.Name)
 		c.Changes = append(c.Changes, changed(Change{Old: before, New: f, Runs: c.several()}, threshold))
 	}
-	for _, k := range new.Checks {
-		before, ok := checks[k.Name]
-		if !ok {
-			c.OnlyNew = append(c.OnlyNew, k.Name)
-			continue
+	for _, f := range old.Figures {
+		if _, left := figures[f.Name]; left {
+			c.OnlyOld = append(c.OnlyOld, f.Name)
 		}
-		delete(checks, k.Name)
-		c.Checks = append(c.Checks, held(before, k))
 	}
-	c.OnlyOld = append(rest(old.Figures, figures, figureName), rest(old.Checks, checks, checkName)...)
+	c.Checks = held(olds, news)
 	return c
 }
 
-func figureName(f result.Figure) string { return f.Name }
-func checkName(c result.Check) string   { return c.Name }
-
-// rest names, in their order, those that were left.
-func rest[T any](all []T, left map[string]T, name func(T) string) []string {
-	var names []string
-	for _, one := range all {
-		if _, ok := left[name(one)]; ok {
-			names = append(names, name(one))
-		}
-	}
-	return names
+// Common reports whether the sides have anything in common: else there was nothing to compare.
+func (c *Comparison) Common() bool {
+	return len(c.Changes) > 0 || slices.ContainsFunc(c.Checks, func(h Held) bool { return h.Old.Runs > 0 && h.New.Runs > 0 })
 }
 
 // OK reports whether nothing got worse.
@@ -122,18 +103,6 @@ func (c *Comparison) count(v Verdict) int {
 		}
 	}
 	return n
-}
-
-// held compares one check.
-func held(old, new result.Check) Held {
-	h := Held{Old: old, New: new, Verdict: Same}
-	switch {
-	case old.OK() && !new.OK():
-		h.Verdict = Worse
-	case !old.OK() && new.OK():
-		h.Verdict = Better
-	}
-	return h
 }
 
 // changed compares one figure.

@@ -36,14 +36,18 @@ func (c *Comparison) Document() *result.Document {
 			d.Notes = append(d.Notes, fmt.Sprintf("Only in %s, and not compared: %s.", only.of, strings.Join(only.names, "; ")))
 		}
 	}
-	if len(c.Changes)+len(c.Checks) == 0 {
+	if !c.Common() {
 		d.Notes = append(d.Notes, "The runs have no figure and no check in common: there was nothing to compare.")
 	}
 	return d
 }
 
 func (c *Comparison) title() string {
-	return fmt.Sprintf("%s: %d worse, %d better, %d the same", c.New[0].Scenario, c.count(Worse), c.count(Better), c.count(Same))
+	title := fmt.Sprintf("%s: %d worse, %d better, %d the same", c.New[0].Scenario, c.count(Worse), c.count(Better), c.count(Same))
+	if n := c.count(Untested); n > 0 {
+		title += fmt.Sprintf(", %d not tested in one of them", n)
+	}
+	return title
 }
 
 // spread says what the intervals are made of.
@@ -62,16 +66,19 @@ func (c *Comparison) figures() result.Table {
 		Note: fmt.Sprintf("The change is the new value ÷ the old one. It is the same if the interval holds 1, or if the change is within %s %%. "+
 			"A wide interval says little: repeat the runs.", units.Scale{Per: 1}.Number(100*c.Threshold)),
 	}
-	rank := func(v Verdict) int { return slices.Index([]Verdict{Worse, Better, Changed, Same}, v) }
-	sorted := slices.Clone(c.Changes)
-	slices.SortStableFunc(sorted, func(a, b Change) int { return cmp.Compare(rank(a.Verdict), rank(b.Verdict)) })
-	for _, one := range sorted {
+	for _, one := range inOrder(c.Changes, func(c Change) Verdict { return c.Verdict }) {
 		change, interval, width := one.words()
 		t.Rows = append(t.Rows, []string{
 			one.New.Name, units.Value(one.Old.Value, one.Old.Unit), units.Value(one.New.Value, one.New.Unit), change, interval, width, string(one.Verdict),
 		})
 	}
 	return t
+}
+
+// inOrder are all of them, those first that a reader must see.
+func inOrder[T any](all []T, verdict func(T) Verdict) []T {
+	rank := func(v Verdict) int { return slices.Index([]Verdict{Worse, Untested, Better, Changed, Same}, v) }
+	return slices.SortedStableFunc(slices.Values(all), func(a, b T) int { return cmp.Compare(rank(verdict(a)), rank(verdict(b))) })
 }
 
 // words are the change, its interval and the interval's width.
@@ -89,14 +96,37 @@ func (c Change) words() (change, interval, width string) {
 	return sign + s.Value(e.Median), fmt.Sprintf("[%s %s]", s.Number(e.Low), s.Number(e.High)), s.Value(e.High - e.Low)
 }
 
+// checks are the promises as a table, those first that are not as they were.
 func (c *Comparison) checks() result.Table {
 	t := result.Table{Title: "checks", Columns: []string{"check", "seen before", "wrong before", "seen now", "wrong now", "verdict"}}
-	for _, h := range c.Checks {
-		row := []string{h.New.Name}
-		for _, n := range []int64{h.Old.Seen, h.Old.Wrong, h.New.Seen, h.New.Wrong} {
-			row = append(row, units.Thousands(fmt.Sprint(n)))
+	for _, h := range inOrder(c.Checks, func(h Held) Verdict { return h.Verdict }) {
+		row := []string{h.Name}
+		for _, s := range []Side{h.Old, h.New} {
+			if s.Runs == 0 {
+				row = append(row, "–", "–")
+				continue
+			}
+			row = append(row, units.Thousands(fmt.Sprint(s.Seen)), units.Thousands(fmt.Sprint(s.Wrong)))
 		}
-		t.Rows = append(t.Rows, append(row, string(h.Verdict)))
+		t.Rows = append(t.Rows, append(row, h.words()))
+	}
+	if c.count(Untested) > 0 {
+		t.Note = "Not tested: the runs of a side do not have the check (–), or nothing in them was at stake. Such a promise is neither kept nor broken there."
 	}
 	return t
+}
+
+// words are the verdict on a check, and where nothing is known of it.
+func (h Held) words() string {
+	switch {
+	case h.Verdict == Worse && h.New.Wrong == 0:
+		return string(Worse) + ": not put to the test"
+	case h.Verdict != Untested:
+		return string(h.Verdict)
+	case h.Old.tested():
+		return string(Untested) + " now"
+	case h.New.tested():
+		return string(Untested) + " before"
+	}
+	return string(Untested)
 }

@@ -13,7 +13,7 @@ import (
 func (c *Comparison) several() bool { return len(c.Old)+len(c.New) > 2 }
 
 // together is what the runs of one side come to: the figures that all of them have,
-// each run a sample, and all that their checks saw.
+// each run a sample.
 func (c *Comparison) together(runs []*result.Document) *result.Document {
 	all, seen := &result.Document{}, map[string]bool{}
 	for _, run := range runs {
@@ -29,11 +29,6 @@ func (c *Comparison) together(runs []*result.Document) *result.Document {
 			}
 			f.Value, f.Low, f.High, f.Samples = stats.Mean(values), slices.Min(values), slices.Max(values), values
 			all.Figures = append(all.Figures, f)
-		}
-		for _, c := range run.Checks {
-			to := all.Check(c.Name)
-			to.Add(c)
-			to.Least += c.Least
 		}
 	}
 	return all

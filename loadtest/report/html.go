@@ -52,7 +52,7 @@ func careful(note string) bool { return strings.HasPrefix(note, "CAREFUL") }
 
 // bad reports whether a cell says that something is wrong.
 func bad(cell string) bool {
-	for _, word := range []string{"VIOLATION", "OVER BUDGET", "NOT TESTED", "worse"} {
+	for _, word := range []string{"VIOLATION", "OVER BUDGET", "NOT TESTED", "worse", "not tested"} {
 		if strings.HasPrefix(cell, word) {
 			return true
 		}
