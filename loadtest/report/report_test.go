@@ -43,6 +43,26 @@ func document() *result.Document {
 	}
 }
 
+func TestAnIntervalIsLegible(t *testing.T) {
+	for want, f := range map[string]result.Figure{
+		"[2 4]":            {Unit: "s", Value: 0.003, Low: 0.002, High: 0.004},
+		"[153 1,245]":      {Unit: "s", Value: 0.294, Low: 0.153, High: 1.245},
+		"[0 s 1.76 s]":     {Unit: "s", Value: 0, Low: 0, High: 1.76},
+		"[-20 ms 0 s]":     {Unit: "s", Value: 0, Low: -0.020, High: 0},
+		"[1 µs 200 ms]":    {Unit: "s", Value: 2e-6, Low: 1e-6, High: 0.2},
+		"[-126 87.6]":      {Unit: "B", Value: -7.97 * 1024, Low: -126 * 1024, High: 87.6 * 1024},
+		"[12 B 3 GiB]":     {Unit: "B", Value: 100, Low: 12, High: 3 << 30},
+		"[5,490 5,652]":    {Unit: "/s", Value: 5566, Low: 5490, High: 5652},
+		"[0.900 1.10]":     {Unit: "ratio", Value: 1, Low: 0.9, High: 1.1},
+		"[45,000 210,000]": {Unit: "/s", Value: 100_000, Low: 45_000, High: 210_000},
+		"":                 {Unit: "s", Value: 3, Low: 3, High: 3},
+	} {
+		if got := Interval(f); got != want {
+			t.Errorf("of %+v it is %q, want %q", f, got, want)
+		}
+	}
+}
+
 func TestPrint(t *testing.T) {
 	var b bytes.Buffer
 	if err := Print(&b, document(), &result.Document{Title: "another"}); err != nil {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -9,13 +10,19 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// Interval is a figure's 95 % interval in its own unit, or nothing where no
-// samples say how sure it is.
+// Interval is a figure's 95 % interval in the scale of its value, or nothing where no
+// samples say how sure it is. Ends that are of another size than the value, as of one
+// that is nothing most of the time, have their own scales.
 func Interval(f result.Figure) string {
+	const legible = 10_000
 	if f.Low == f.High {
 		return ""
 	}
-	s := units.For(f.Unit, f.Value)
+	most := max(math.Abs(f.Low), math.Abs(f.High))
+	s, ends := units.For(f.Unit, f.Value), units.For(f.Unit, most)
+	if f.Value == 0 || ends.Per > s.Per && most >= legible*s.Per {
+		return fmt.Sprintf("[%s %s]", units.Value(f.Low, f.Unit), units.Value(f.High, f.Unit))
+	}
 	return fmt.Sprintf("[%s %s]", s.Number(f.Low), s.Number(f.High))
 }
 
