@@ -16,6 +16,8 @@ type Audit struct {
 	items map[Item]*life
 	// order is what each agent was handed of a source, for the first time, in order.
 	order map[stream][]Item
+	// accepted is how many items of each lane were.
+	accepted map[lane]int
 	// acked are the handovers that their shim knew to be acknowledged, by process
 	// and event.
 	acked map[handover]bool
@@ -30,6 +32,8 @@ type Audit struct {
 // life is what the logs say of an item.
 type life struct {
 	accepted bool
+	// turn counts the items of its lane that were accepted until then, and itself.
+	turn     int
 	sequence uint64
 	at       int64     // when the first receipt was logged
 	handed   *handover // the newest; nil: there was none
@@ -38,6 +42,15 @@ type life struct {
 
 // stream is what keeps its order.
 type stream struct{ agent, source string }
+
+// lane is what one producer sends item by item, each when it has the receipt of the one
+// before: of these the order is known without the fabric's own word for it.
+type lane struct {
+	stream
+	producer string
+}
+
+func (i Item) lane() lane { return lane{stream{i.Agent, i.Source}, i.Producer} }
 
 // handover is one event's injections, handed over by one process.
 type handover struct{ by, agent, event string }
@@ -65,7 +78,7 @@ func (k *Kind) Add(format string, args ...any) {
 
 // New is an audit that has seen nothing.
 func New() *Audit {
-	return &Audit{items: map[Item]*life{}, order: map[stream][]Item{}, acked: map[handover]bool{}}
+	return &Audit{items: map[Item]*life{}, order: map[stream][]Item{}, accepted: map[lane]int{}, acked: map[handover]bool{}}
 }
 
 // Take reads one entry.
@@ -113,7 +126,8 @@ func (a *Audit) receipt(e Entry) {
 	}
 	switch {
 	case !l.accepted:
-		l.accepted, l.sequence, l.at = true, r.Sequence, e.At
+		a.accepted[r.Item.lane()]++
+		l.accepted, l.turn, l.sequence, l.at = true, a.accepted[r.Item.lane()], r.Sequence, e.At
 	case !r.Duplicate:
 		a.contradictions.Add("%v was accepted twice, as %d and as %d", r.Item, l.sequence, r.Sequence)
 	case r.Sequence != 0 && l.sequence != 0 && r.Sequence != l.sequence:
@@ -289,21 +303,41 @@ func (a *Audit) judgeRepeat(f *Findings, r repeat, killed map[string]bool) {
 	}
 }
 
-// judgeOrder compares what was handed over with the sequences of the receipts.
-// An item whose sequence nobody was told is no witness.
+// judgeOrder compares what was handed over with the order in which it was accepted: as
+// each producer saw it, of its own items, and by the sequences of the receipts, of all. An
+// item that was not accepted has no place, and one whose sequence nobody was told none
+// among other producers' items.
 func (a *Audit) judgeOrder(f *Findings, s stream, items []Item) {
-	var last Item
-	var highest uint64
+	var highest place
+	turns := map[string]place{}
 	for _, i := range items {
-		n := a.items[i].sequence
-		switch {
-		case n == 0:
-		case n < highest:
-			f.Disordered.Add("%s of %s was handed over after %s of it: %v as %d after %v as %d", ordinal(i.Number), s.source, ordinal(last.Number), i, n, last, highest)
-		default:
-			last, highest = i, n
+		l := a.items[i]
+		if !l.accepted {
+			continue
 		}
+		before, at := turns[i.Producer], place{i, uint64(l.turn)}
+		switch {
+		case at.n < before.n:
+			f.Disordered.Add("%s of %s was handed over after %s of it, and had its receipt before: %v after %v", ordinal(i.Number), s.source, ordinal(before.Number), i, before.Item)
+		case l.sequence != 0 && l.sequence < highest.n:
+			f.Disordered.Add("%s of %s was handed over after %s of it: %v as %d after %v as %d", ordinal(i.Number), s.source, ordinal(highest.Number), i, l.sequence, highest.Item, highest.n)
+		}
+		turns[i.Producer] = later(before, at)
+		highest = later(highest, place{i, l.sequence})
 	}
+}
+
+// place is an item and where it is in an order.
+type place struct {
+	Item
+	n uint64
+}
+
+func later(a, b place) place {
+	if b.n >= a.n {
+		return b
+	}
+	return a
 }
 
 // Waits are how long the items were on their way, from the receipt to the

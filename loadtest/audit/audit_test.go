@@ -36,6 +36,18 @@ func handed(by, event string, numbers ...uint64) Entry {
 	return Entry{By: by, At: 2, Handed: h}
 }
 
+// byAnother has an entry be of another producer's item.
+func byAnother(e Entry) Entry {
+	if e.Receipt != nil {
+		e.Receipt.Item.Producer = "q"
+		return e
+	}
+	for i := range e.Handed.Items {
+		e.Handed.Items[i].Producer = "q"
+	}
+	return e
+}
+
 func acked(by string, events ...string) Entry { return Entry{By: by, Acked: events} }
 
 func audited(entries ...Entry) *Audit {
@@ -118,7 +130,22 @@ func TestTheAudit(t *testing.T) {
 			entries: []Entry{receipt(1, 5), receipt(2, 6), handed("s1", "e1", 2, 1)},
 			want:    "1 disordered",
 		},
-		"the order is that of the sequences, not of the numbers": {
+		"it is also if the fabric says that it was accepted later": {
+			entries: []Entry{receipt(1, 6), receipt(2, 5), handed("s1", "e1", 2), handed("s1", "e2", 1)},
+			want:    "1 disordered",
+		},
+		"and if it does not say where anything was": {
+			entries: []Entry{receipt(1, 0), receipt(2, 0), receipt(3, 0), handed("s1", "e1", 2, 3), handed("s1", "e2", 1)},
+			want:    "1 disordered",
+		},
+		"among the items of two producers the sequences decide": {
+			entries: []Entry{receipt(1, 6), byAnother(receipt(1, 5)), handed("s1", "e1", 1), byAnother(handed("s1", "e2", 1))},
+			want:    "1 disordered",
+		},
+		"which may have had their receipts in any order": {
+			entries: []Entry{receipt(1, 6), byAnother(receipt(1, 5)), byAnother(handed("s1", "e2", 1)), handed("s1", "e1", 1)},
+		},
+		"the order is that of the receipts, not of the numbers": {
 			entries: []Entry{receipt(2, 5), receipt(1, 6), handed("s1", "e1", 2, 1)},
 		},
 		"other sources have an order of their own": {
