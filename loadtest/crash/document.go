@@ -23,6 +23,11 @@ func (r *Report) document() {
 		last := &r.Checks[len(r.Checks)-1]
 		last.Examples = append(last.Examples, r.Calls.Why)
 	}
+	logs := result.Check{Name: "all that was logged can be read, but for what somebody was killed in the middle of", Seen: 1}
+	if !r.legible() {
+		logs.Fail(fmt.Sprintf("%d lines can not", r.Torn))
+	}
+	r.Checks = append(r.Checks, logs)
 	for _, f := range []struct {
 		name string
 		took schema.Duration

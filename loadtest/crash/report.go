@@ -52,8 +52,12 @@ type Wait struct {
 // OK reports whether all that was asked for was accepted, no guarantee was
 // broken and no call got a verdict that must not be. Where nobody asked, nothing is proven.
 func (r *Report) OK() bool {
-	return r.Findings.OK() && r.Findings.Accepted >= r.Asked && r.Pending == 0 && r.Calls.Asked > 0 && r.Calls.Wrong == 0
+	return r.Findings.OK() && r.Findings.Accepted >= r.Asked && r.Pending == 0 && r.Calls.Asked > 0 && r.Calls.Wrong == 0 && r.legible()
 }
+
+// legible reports whether no more of the logs is torn than who was killed can have been
+// writing: else not all is known that was seen.
+func (r *Report) legible() bool { return r.Torn <= r.Killed[shimRole]+r.Killed[producerRole] }
 
 // Print writes r as a table for people, with the violations in words.
 func (r *Report) Print(w io.Writer) error {
@@ -76,7 +80,7 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	row("calls", int(r.Calls.Asked), "%d without a verdict, longest %v", r.Calls.Unanswered, r.Calls.Longest)
 	row("wrong verdicts", int(r.Calls.Wrong), "%s %s", verdict(r.Calls.Wrong == 0), r.Calls.Why)
-	row("log lines cut by a kill", r.Torn, "")
+	row("log lines cut by a kill", r.Torn, "%s", verdict(r.legible()))
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("printing the report: %w", err)
 	}
