@@ -34,8 +34,8 @@ type Window struct {
 	// Long is the window itself.
 	Long schema.Duration `json:"long"`
 	// Rate is how many calls a second all callers together begin, at even distances,
-	// as long as they are answered soon enough for that; 0: each begins its next one
-	// at once.
+	// as long as they are answered soon enough for that: what a call waits for the one
+	// before is in its own time. 0: each begins its next one at once.
 	Rate float64 `json:"rate,omitzero"`
 }
 
@@ -187,16 +187,20 @@ type caller struct {
 	due   time.Time
 }
 
-// paced waits until the next call is due, and says when it begins.
+// paced waits until the next call is due, and says since when it counts: since it was
+// due, if the one before had not ended by then, or else since the timer, whose own
+// lateness is nobody's answer.
 func (c *caller) paced(ctx context.Context, start time.Time) time.Time {
 	if c.every == 0 {
 		return start
 	}
-	if left := c.due.Sub(start); left > 0 {
+	due := c.due
+	c.due = due.Add(c.every)
+	if left := due.Sub(start); left > 0 {
 		Pause(ctx, left)
+		return time.Now()
 	}
-	c.due = c.due.Add(c.every)
-	return time.Now()
+	return due
 }
 
 // loop asks until the window ends, and on until one call was counted: a window
@@ -220,9 +224,9 @@ func (c *caller) loop(ctx context.Context, call Call, from, until time.Time) err
 	return nil
 }
 
-// record counts a call.
+// record counts a call; what was due longer ago than can be counted counts as that.
 func (c *caller) record(took time.Duration) error {
-	if err := c.took.RecordValue(int64(took)); err != nil {
+	if err := c.took.RecordValue(int64(min(took, 2*patience))); err != nil {
 		return fmt.Errorf("a call took %v: %w", took, err)
 	}
 	return nil

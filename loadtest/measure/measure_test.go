@@ -55,8 +55,33 @@ func TestARateSpacesCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if slow.P50.Std() < 200*time.Millisecond {
+			t.Errorf("calls of 50 ms that are due every 20 ms take %v, as if they had not waited for each other", slow.P50)
+		}
 		if slow.Calls < 8*19 || slow.Calls > 8*20 {
 			t.Errorf("8 callers of 50 ms made %d calls in a second", slow.Calls)
+		}
+	})
+}
+
+// TestAStallIsPaidForByWhatWasDueInIt has one call of each caller take half a second, in
+// which as many were due as in every other one.
+func TestAStallIsPaidForByWhatWasDueInIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		stalled := func(ctx context.Context) error {
+			stall := began.Add(500 * time.Millisecond)
+			if left := time.Until(stall); left > 0 {
+				return after(left)(ctx)
+			}
+			return after(time.Millisecond)(ctx)
+		}
+		got, err := Run(t.Context(), Window{Callers: 4, Long: schema.Duration(time.Second), Rate: 400}, stalled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Most.Std() < 490*time.Millisecond || got.P50.Std() < time.Millisecond || got.P99.Std() < 450*time.Millisecond {
+			t.Errorf("calls that were due in a stall of half a second, of a second, came to %+v", got)
 		}
 	})
 }
