@@ -72,11 +72,14 @@ func TestWhatGrowsIsFound(t *testing.T) {
 
 func TestWhatIsKnownOfInjectionsMayGrow(t *testing.T) {
 	c := went(60*mib, 60*mib)
-	if g := c.judged(0, 20); !g.flat() || g.allowed() < 20*300*headroom*known*0.9 {
-		t.Errorf("with six thousand injections it may grow by %v: %v", g.allowed(), g)
+	if g := c.judged(0, 100); !g.flat() || g.allowed() < 100*300*headroom*known*0.9 {
+		t.Errorf("with thirty thousand injections it may grow by %v: %v", g.allowed(), g)
+	}
+	if g := c.judged(0, 10); g.flat() {
+		t.Errorf("three thousand injections are no reason for %v", g)
 	}
 	c.member = "worker-1"
-	if g := c.judged(0, 20); g.flat() {
+	if g := c.judged(0, 100); g.flat() {
 		t.Errorf("a worker knows of no injections: %v", g)
 	}
 }
