@@ -143,7 +143,7 @@ func (a *agent) ask(ctx context.Context, c *call, e *schema.Event, counted *load
 		a.oracle.unanswered(c, err, took)
 		return answer{}, false
 	}
-	return answer{event: e.EventID, verdict: v, took: took}, true
+	return answer{verdict: v, took: took}, true
 }
 
 // waited is until when a call counts as having waited that got no answer: until its

@@ -115,7 +115,9 @@ func (m *Measured) figures(d *result.Document) error {
 	samples := map[string][]float64{}
 	for _, p := range pieces {
 		for _, q := range quantiles() {
-			samples[q.name] = append(samples[q.name], p.Latency.At(q.at))
+			if p.Latency.Count() > 0 { // a stretch in which nothing was due says nothing of how long it takes
+				samples[q.name] = append(samples[q.name], p.Latency.At(q.at))
+			}
 		}
 		samples["answered"] = append(samples["answered"], float64(p.Answered)/p.long)
 		if p.cpu > 0 && p.Answered > 0 {
@@ -153,9 +155,11 @@ func quantiles() []quantile { return []quantile{{"p50", 0.5}, {"p99", 0.99}, {"p
 // been at stake.
 func (m *Measured) promises(d *result.Document) {
 	s := m.Scenario.Shares
+	const rounding = 1e-9
+	guarded := s.Sum() < 1-rounding || s.Deny > 0 || s.Rewrite > 0 // what is in no share is guarded
 	least := map[string]bool{
-		deniesHonoured: s.Deny > 0, noneElse: s.Deny < 1, guardsAsked: true, inputsRight: s.Rewrite > 0, trailsRight: true,
-		ownVerdict: true, inTime: true, waitsEnd: true, seenAfter: s.Sum() < 1 || s.Rewrite > 0,
+		deniesHonoured: s.Deny > 0, noneElse: s.Deny < 1, guardsAsked: guarded, inputsRight: s.Rewrite > 0, trailsRight: true,
+		ownVerdict: guarded || s.Slow > 0, inTime: true, waitsEnd: true, seenAfter: s.Sum() < 1-rounding || s.Rewrite > 0,
 		allAnswered: !m.Scenario.Excused(), hooksAnswered: !m.Scenario.Excused(), limitKept: m.Scenario.Runaway.Agents > 0,
 	}
 	for _, name := range slices.Sorted(maps.Keys(least)) {

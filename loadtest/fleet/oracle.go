@@ -21,7 +21,7 @@ const (
 	guardsAsked    = "no guarded call passed without its guard"
 	inputsRight    = "every rewrite was what its chain of hooks makes of the input"
 	trailsRight    = "the hooks that ran were the right ones, in their order"
-	ownVerdict     = "every verdict was that of its own call"
+	ownVerdict     = "every verdict that says whose it is was that of its own call"
 	inTime         = "no answer came after its deadline"
 	waitsEnd       = "no call waited beyond its deadline"
 	seenAfter      = "hooks after the tool saw its input and its output as they were"
@@ -131,7 +131,6 @@ func (c *call) String() string { return fmt.Sprintf("%s %s (%s)", c.class, c.too
 
 // An answer is a verdict on an event.
 type answer struct {
-	event   string
 	verdict *schema.Verdict
 	took    time.Duration
 }
@@ -174,7 +173,6 @@ func (o *oracle) answered(c *call, a answer, chain []string) (ran []schema.Execu
 	late := o.late(a.took)
 	o.hold(waitsEnd, faultIf(late, "%s: it took %v", c, a.took))
 	o.hold(inTime, faultIf(late, "%s: the answer came after %v", c, a.took))
-	own := faultIf(v.EventID != a.event, "%s: a verdict on %s instead of %s", c, v.EventID, a.event)
 	var names []string
 	for _, h := range v.ExecutedHooks {
 		if slices.Contains(stages(), h.Hook) {
@@ -189,11 +187,11 @@ func (o *oracle) answered(c *call, a answer, chain []string) (ran []schema.Execu
 		if !o.excused {
 			o.hold(hooksAnswered, "")
 		}
-		if (h.Hook == guard || h.Hook == slowHook) && h.Reason != c.nonce {
-			own = fmt.Sprintf("%s: %s answered for %q", c, h.Hook, h.Reason)
+		if h.Hook == guard || h.Hook == slowHook {
+			// Of other verdicts nothing says whose they are: the event's id does not travel.
+			o.hold(ownVerdict, faultIf(h.Reason != c.nonce, "%s: %s answered for %q", c, h.Hook, h.Reason))
 		}
 	}
-	o.hold(ownVerdict, own)
 	if v.Decision == schema.Deny && len(names) > 0 && len(names) < len(chain) {
 		chain = chain[:len(names)] // who denies ends the chain
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -31,7 +32,7 @@ func newCall(t *testing.T, k class, deny bool) *call {
 // right is the verdict that must come of a call.
 func right(t *testing.T, c *call) *schema.Verdict {
 	t.Helper()
-	v := &schema.Verdict{EventID: "own", Decision: schema.Continue}
+	v := &schema.Verdict{Decision: schema.Continue}
 	for _, name := range c.class.chain() {
 		h := schema.ExecutedHook{Hook: name, Outcome: schema.OK}
 		switch {
@@ -84,7 +85,7 @@ func TestTheOracleIsContentWithWhatIsRight(t *testing.T) {
 			}
 			o := newOracle(time.Second, false)
 			c := newCall(t, k, deny)
-			o.before(c, answer{event: "own", verdict: right(t, c), took: time.Millisecond})
+			o.before(c, answer{verdict: right(t, c), took: time.Millisecond})
 			if wrong := broken(o); len(wrong) > 0 {
 				t.Errorf("%s: %q", c, wrong)
 			}
@@ -188,9 +189,9 @@ func TestTheOracleSeesWhatIsWrong(t *testing.T) {
 				v.ExecutedHooks = []schema.ExecutedHook{{Hook: schema.HumanInput, Outcome: schema.OK}}
 			},
 		},
-		"a verdict on another event": {
-			class: inside, want: []string{ownVerdict},
-			spoil: func(v *schema.Verdict) { v.EventID = "other" },
+		"a slow hook that spoke of another call": {
+			class: slow, want: []string{ownVerdict},
+			spoil: func(v *schema.Verdict) { v.ExecutedHooks[0].Reason = "other" },
 		},
 		"a guard that spoke of another call": {
 			class: remote, want: []string{ownVerdict, guardsAsked},
@@ -205,12 +206,25 @@ func TestTheOracleSeesWhatIsWrong(t *testing.T) {
 			o, one := newOracle(time.Second, c.excused), newCall(t, c.class, c.deny)
 			v := right(t, one)
 			c.spoil(v)
-			o.before(one, answer{event: "own", verdict: v, took: c.took})
+			o.before(one, answer{verdict: v, took: c.took})
 			slices.Sort(c.want)
 			if got := broken(o); !slices.Equal(got, c.want) {
 				t.Errorf("broken are %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestAPromiseIsNotHeldWhereNothingWouldShowThatItIsBroken: what a check has seen must be
+// what it could have found wrong.
+func TestAPromiseIsNotHeldWhereNothingWouldShowThatItIsBroken(t *testing.T) {
+	for k, want := range map[class]int64{unmatched: 0, inside: 0, refused: 0, remote: 1, rewritten: 1, slow: 1} {
+		o, c := newOracle(time.Second, false), newCall(t, k, k == refused)
+		o.before(c, answer{verdict: right(t, c)})
+		checks := result.Document{Checks: o.cut().Checks}
+		if got := checks.Check(ownVerdict).Seen; got != want {
+			t.Errorf("whose a verdict on %s is was seen %d times", k, got)
+		}
 	}
 }
 
@@ -241,7 +255,7 @@ func seenBy(t *testing.T, c *call, input jsontext.Value, spoil func(e *schema.Ev
 		r.Decision = schema.Continue
 	}
 	o := newOracle(time.Second, false)
-	o.after(c, answer{event: "own", verdict: &schema.Verdict{EventID: "own", Decision: r.Decision, Reason: r.Reason,
+	o.after(c, answer{verdict: &schema.Verdict{Decision: r.Decision, Reason: r.Reason,
 		ExecutedHooks: []schema.ExecutedHook{{Hook: observer, Outcome: schema.OK}}}})
 	return broken(o)
 }
@@ -277,7 +291,7 @@ func TestTheObserverSeesWhatIsWrong(t *testing.T) {
 
 func TestAnObserverWhoseWordIsLostIsHeard(t *testing.T) {
 	o, c := newOracle(time.Second, true), newCall(t, remote, false)
-	o.after(c, answer{event: "own", verdict: &schema.Verdict{EventID: "own", Decision: schema.Continue,
+	o.after(c, answer{verdict: &schema.Verdict{Decision: schema.Continue,
 		ExecutedHooks: []schema.ExecutedHook{{Hook: observer, Outcome: schema.OK, Decision: schema.Deny}}}})
 	if got := broken(o); !slices.Equal(got, []string{seenAfter}) {
 		t.Errorf("broken are %q", got)
@@ -323,7 +337,7 @@ func TestAnAnswerIsNotLateForAProcessThatDidNotRun(t *testing.T) {
 	for lag, want := range map[time.Duration]int{50 * time.Millisecond: 0, 49 * time.Millisecond: 2} {
 		o, c := newOracle(time.Second, true), newCall(t, unmatched, false)
 		o.lag = func() time.Duration { return lag }
-		o.before(c, answer{event: "own", verdict: right(t, c), took: time.Second + 50*time.Millisecond})
+		o.before(c, answer{verdict: right(t, c), took: time.Second + 50*time.Millisecond})
 		if got := broken(o); len(got) != want {
 			t.Errorf("with a lag of %v broken are %q", lag, got)
 		}

@@ -362,14 +362,19 @@ func (r *run) end() error {
 }
 
 // readable fails if more of the logs can not be read than was being written when
-// somebody was killed: then not all is known that was seen.
+// somebody was killed who writes one: then not all is known that was seen.
 func (r *run) readable() error {
-	torn := 0
+	torn, killed := 0, 0
 	for _, l := range slices.Concat(r.counts, r.logs) {
 		torn += l.Torn
 	}
-	if killed := len(r.field.Killed()); torn > killed*2 { // each writes two logs
-		return fmt.Errorf("%d lines of the logs in %s can not be read, and %d processes were killed: not all is known that was seen", torn, r.dir, killed)
+	for by := range r.field.Killed() {
+		if own(by) {
+			killed++
+		}
+	}
+	if torn > killed*2 { // a driver writes two logs
+		return fmt.Errorf("%d lines of the logs in %s can not be read, and %d processes were killed that write them: not all is known that was seen", torn, r.dir, killed)
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func (x *Session) probe(ctx context.Context, c *client.Client, o *oracle, one *c
 	if err != nil {
 		return err
 	}
-	o.before(one, answer{event: e.EventID, verdict: v, took: time.Since(began)})
+	o.before(one, answer{verdict: v, took: time.Since(began)})
 	for _, check := range o.cut().Checks {
 		if check.Wrong > 0 {
 			return errors.New(check.Examples[0])
