@@ -171,6 +171,9 @@ func (x *site) measure(ctx context.Context, rate float64) (point, error) {
 	}
 	s.Rate, s.Think, s.Steps, s.For = rate, 0, nil, s.Knee.Step
 	m, err := x.session.Load(ctx, &s)
+	if err == nil {
+		err = x.take(m) // of a load that was interrupted, too: a wrong answer is one
+	}
 	if err == nil && m.Early {
 		err = context.Cause(ctx)
 	}
@@ -179,9 +182,6 @@ func (x *site) measure(ctx context.Context, rate float64) (point, error) {
 	}
 	p := point{rate: rate, late: m.Series.Late.At(0.99)}
 	if p.Kind, err = m.Total(0, s.For.Std()); err != nil {
-		return point{}, err
-	}
-	if err := x.take(m); err != nil {
 		return point{}, err
 	}
 	fmt.Fprintf(x.stage.Progress, "%.0f/s: %.1f %% answered in time, p50 %s, p99 %s\n", rate, p.answered()*100,

@@ -106,22 +106,48 @@ func (x *site) judge(d *result.Document, m *fleet.Measured, long time.Duration) 
 	}
 	keeps := probe.keeps(during)
 	shown(d, keeps)
-	plain := func(name, unit string, better result.Better, v float64) result.Figure {
-		return result.Figured(name, unit, better, []float64{v})
+	_, earlier, err := stretched(m, 0, calm)
+	if err != nil {
+		return err
+	}
+	rates, p99s, err := stretched(m, calm, calm+long)
+	if err != nil {
+		return err
 	}
 	d.Figures = []result.Figure{
 		recovered(back, keeps),
-		plain("events answered while overloaded", "/s", result.Higher, float64(during.Answered)/long.Seconds()),
-		plain("p99 before", "s", result.Lower, before.Latency.At(0.99)),
-		plain("p99 while overloaded", "s", result.Lower, during.Latency.At(0.99)),
+		result.Figured("events answered while overloaded", "/s", result.Higher, rates),
+		result.Figured("p99 before", "s", result.Lower, earlier),
+		result.Figured("p99 while overloaded", "s", result.Lower, p99s),
 	}
 	if most := memory(m); most > 0 {
-		d.Figures = append(d.Figures, plain("memory of a broker at most", "B", result.Lower, most).Within(memoryMost))
+		d.Figures = append(d.Figures, result.Figured("memory of a broker at most", "B", result.Lower, []float64{most}).Within(memoryMost))
 	}
 	for i := range d.Plots {
 		d.Plots[i].Marks = append(d.Plots[i].Marks, result.Mark{X: calm.Seconds(), Until: (calm + long).Seconds(), Label: "overload"})
 	}
 	return nil
+}
+
+// stretched are the events answered per second, and p99, of each of some stretches of a
+// load, in whole seconds: what another run is compared with needs to say how sure it is.
+func stretched(m *fleet.Measured, from, until time.Duration) (rates, p99s []float64, err error) {
+	const most = 10
+	seconds := int((until - from) / time.Second)
+	n := min(most, seconds)
+	for i := range n {
+		first, last := seconds*i/n, seconds*(i+1)/n
+		begin, end := from+time.Duration(first)*time.Second, from+time.Duration(last)*time.Second
+		k, err := m.Total(begin, end)
+		if err != nil {
+			return nil, nil, err
+		}
+		rates = append(rates, float64(k.Answered)/(end-begin).Seconds())
+		if k.Latency.Count() > 0 {
+			p99s = append(p99s, k.Latency.At(0.99))
+		}
+	}
+	return rates, p99s, nil
 }
 
 // shown says so if the load was not too much: one that the fabric keeps up with

@@ -1,10 +1,12 @@
 package saturate
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hookfabric/hookfabric/loadtest/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/load"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
@@ -40,5 +42,48 @@ func TestARecoveryIsBoundedOnlyWhereThereWasAnOverload(t *testing.T) {
 		if got := !recovered(backIn+1, keeps).OK(); got != over {
 			t.Errorf("the load was kept up with: %t, and a long recovery is over its bound: %t", keeps, got)
 		}
+	}
+}
+
+// TestStretchesAreWholeAndAllOfIt has each second answer as many calls as it has a number,
+// each of which takes as many milliseconds.
+func TestStretchesAreWholeAndAllOfIt(t *testing.T) {
+	m := &fleet.Measured{Series: load.NewSeries()}
+	for second := range 30 {
+		one := load.Second{Second: second, Kind: "inside", Offered: int64(second), Answered: int64(second)}
+		for range second {
+			one.Latency.Record(time.Duration(second) * time.Millisecond)
+		}
+		if err := m.Series.Take(&load.Cut{Seconds: []load.Second{one}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		from, until   time.Duration
+		rates, first  float64 // all of them together, and the first one
+		stretches     int
+		p99, latest99 float64
+	}{
+		{5 * time.Second, 25 * time.Second, 145, 5.5, 10, 0.006, 0.024},
+		{5 * time.Second, 8 * time.Second, 18, 5, 3, 0.005, 0.007},
+		{5 * time.Second, 17 * time.Second, 0, 5, 10, 0.005, 0.016},
+	} {
+		rates, p99s, err := stretched(m, c.from, c.until)
+		if err != nil || len(rates) != c.stretches || len(p99s) != c.stretches {
+			t.Fatalf("from %v until %v there are %v and %v, %v", c.from, c.until, rates, p99s, err)
+		}
+		sum := 0.0
+		for _, r := range rates {
+			sum += r
+		}
+		if c.rates > 0 && math.Abs(sum-c.rates) > 1e-9 || math.Abs(rates[0]-c.first) > 1e-9 {
+			t.Errorf("from %v until %v events came at %v", c.from, c.until, rates)
+		}
+		if math.Abs(p99s[0]-c.p99) > 1e-5 || math.Abs(p99s[len(p99s)-1]-c.latest99) > 1e-4 {
+			t.Errorf("from %v until %v p99 is %v", c.from, c.until, p99s)
+		}
+	}
+	if _, p99s, err := stretched(m, 0, 2*time.Second); err != nil || len(p99s) != 1 {
+		t.Errorf("a second without calls has a p99: %v, %v", p99s, err)
 	}
 }
