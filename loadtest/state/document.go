@@ -15,8 +15,10 @@ func (r *Report) ratio(row bench.Row, ratios []float64) {
 // The promises that the parts are held against.
 const (
 	measured    = "every part could be measured"
+	onceGiven   = "a call that is given items is one write, whatever their number"
 	oneWrite    = "a broadcast is one write, and reaches every agent once"
 	nothingLost = "no item is lost and no call unanswered when a leader is killed"
+	onceEach    = "no item comes twice when a leader is killed"
 )
 
 // document fills in what others read of the report of so many parts.
@@ -25,6 +27,13 @@ func (r *Report) document(parts int64) {
 	check.Seen = parts
 	for _, f := range r.Failures {
 		check.Fail(f)
+	}
+	for _, g := range r.Given {
+		check := r.Check(onceGiven)
+		check.Seen, check.Least = check.Seen+int64(g.Calls), 1
+		if !g.OK() {
+			check.Fail(fmt.Sprintf("%d calls that were given %d items each took %d writes", g.Calls, g.Items, g.Writes))
+		}
 	}
 	if b := r.Broadcast; b != nil {
 		check := r.Check(oneWrite)
@@ -36,9 +45,15 @@ func (r *Report) document(parts int64) {
 	for i, l := range r.Leaderless {
 		check := r.Check(nothingLost)
 		check.Seen++
-		if !l.OK() {
-			check.Fail(fmt.Sprintf("kill %d: %d of %d items handed over; unanswered: %d calls of the idle, %d of those for whom something waits",
-				i+1, l.Delivered, l.Accepted, l.Idle.Unanswered, l.Due.Unanswered))
+		if l.Lost > 0 || l.Idle.Unanswered > 0 || l.Due.Unanswered > 0 {
+			check.Fail(fmt.Sprintf("kill %d: %d of %d items lost; unanswered: %d calls of the idle, %d of those for whom something waits",
+				i+1, l.Lost, l.Accepted, l.Idle.Unanswered, l.Due.Unanswered))
+		}
+		check = r.Check(onceEach)
+		check.Seen += int64(l.Delivered)
+		check.Least = 1
+		for range l.Again {
+			check.Fail(fmt.Sprintf("kill %d: one of %d", i+1, l.Delivered))
 		}
 	}
 	r.Tables = r.tables()

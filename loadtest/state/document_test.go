@@ -14,8 +14,10 @@ func TestTheChecksJudgeAsTheReport(t *testing.T) {
 	}{
 		"a run in which all was well is fine":   {func(*Report) {}, true},
 		"a part that was not measured is not":   {func(r *Report) { r.Failures = []string{"speed: it rained"} }, false},
+		"nor is a call of two writes":           {func(r *Report) { r.Given[1].Writes++ }, false},
 		"nor is a broadcast of two writes":      {func(r *Report) { r.Broadcast.Writes = 2 }, false},
-		"nor is an item that a kill took along": {func(r *Report) { r.Leaderless[1].Delivered-- }, false},
+		"nor is an item that a kill took along": {func(r *Report) { r.Leaderless[1].Lost++ }, false},
+		"nor is one that came twice":            {func(r *Report) { r.Leaderless[1].Again++ }, false},
 		"nor is a call that nobody answered":    {func(r *Report) { r.Leaderless[0].Idle.Unanswered = 1 }, false},
 		"nor is a ratio over its budget": {func(r *Report) {
 			limit := 1.1
@@ -24,6 +26,7 @@ func TestTheChecksJudgeAsTheReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Report{
+				Given:     []*Given{{Items: 1, Calls: 9, Writes: 9}, {Items: 8, Calls: 9, Writes: 9}},
 				Broadcast: &Broadcast{Agents: 3, Writes: 1, Reached: 3}, Others: &Others{},
 				Leaderless: []*Leaderless{{Accepted: 2, Delivered: 2}, {Accepted: 2, Delivered: 2}}, Speed: []Speed{{Site: "here"}},
 			}
@@ -32,7 +35,7 @@ func TestTheChecksJudgeAsTheReport(t *testing.T) {
 			if err := r.Sound(); err != nil || r.OK() != c.want || r.Document.OK() != c.want {
 				t.Errorf("the report says %v, its checks %+v, %v", r.OK(), r.Checks, err)
 			}
-			if len(r.Checks) != 3 || r.Checks[0].Seen != 4 || r.Checks[2].Seen != 2 || len(r.Tables) != 3 {
+			if len(r.Checks) != 5 || r.Checks[0].Seen != 4 || r.Checks[1].Seen != 18 || r.Checks[3].Seen != 2 || len(r.Tables) != 3 {
 				t.Errorf("there are the checks %+v and %d tables", r.Checks, len(r.Tables))
 			}
 		})

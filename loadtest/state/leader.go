@@ -46,15 +46,21 @@ type Leaderless struct {
 	Calm Calls `json:"calm"`
 	Idle Calls `json:"idle"`
 	Due  Calls `json:"due"`
-	// Accepted items were handed over: Delivered of them. Attempts that were
-	// refused may have been accepted all the same.
+	// Accepted items were said to be in the queue, Delivered ones handed over. There may
+	// be more of these: attempts that were refused may have been accepted all the same.
 	Accepted  int `json:"accepted"`
 	Delivered int `json:"delivered"`
+	// Lost were accepted and not handed over; Again were handed over once more.
+	Lost  int `json:"lost,omitzero"`
+	Again int `json:"again,omitzero"`
+
+	accepted  []uint64
+	delivered map[uint64]int
 }
 
-// OK reports whether no accepted item was lost and all calls were answered.
+// OK reports whether no accepted item was lost or came twice, and all calls were answered.
 func (l *Leaderless) OK() bool {
-	return l.Delivered >= l.Accepted && l.Idle.Unanswered == 0 && l.Due.Unanswered == 0
+	return l.Lost == 0 && l.Again == 0 && l.Idle.Unanswered == 0 && l.Due.Unanswered == 0
 }
 
 // Calls are how long tool calls took.
@@ -201,19 +207,17 @@ func (l *Leaderless) judge(killed time.Time, enqueued, idle, due []Attempt) {
 	}
 	storm := after(enqueued, func(Attempt) bool { return true })
 	l.NoEnqueue = schema.Duration(storm.Round(time.Millisecond))
-	l.NoDelivery = schema.Duration(after(due, func(a Attempt) bool { return a.Items > 0 }).Round(time.Millisecond))
+	l.NoDelivery = schema.Duration(after(due, func(a Attempt) bool { return len(a.Items) > 0 }).Round(time.Millisecond))
 	for _, a := range enqueued {
 		if a.Error == "" {
-			l.Accepted++
+			l.accepted = append(l.accepted, a.Items...)
 			continue
 		}
 		l.Refused++
 		l.Why = a.Error
 		l.RefusedAfter = max(l.RefusedAfter, legible(float64(a.Took)))
 	}
-	for _, a := range due {
-		l.Delivered += a.Items
-	}
+	l.take(due)
 	in := func(all []Attempt, from, to time.Time) Calls {
 		return summed(slices.DeleteFunc(slices.Clone(all), func(a Attempt) bool {
 			return a.ended().Before(from) || time.Unix(0, a.At).After(to)
@@ -222,6 +226,28 @@ func (l *Leaderless) judge(killed time.Time, enqueued, idle, due []Attempt) {
 	l.Calm = in(idle, time.Time{}, killed)
 	l.Idle = in(idle, killed, killed.Add(storm))
 	l.Due = in(due, killed, killed.Add(storm))
+}
+
+// take notes what attempts brought, item by item: a second one of the same does not make
+// up for another that is lost.
+func (l *Leaderless) take(all []Attempt) {
+	if l.delivered == nil {
+		l.delivered = map[uint64]int{}
+	}
+	for _, a := range all {
+		for _, item := range a.Items {
+			l.delivered[item]++
+		}
+	}
+	l.Accepted, l.Delivered, l.Lost, l.Again = len(l.accepted), len(l.delivered), 0, 0
+	for _, item := range l.accepted {
+		if l.delivered[item] == 0 {
+			l.Lost++
+		}
+	}
+	for _, n := range l.delivered {
+		l.Again += n - 1
+	}
 }
 
 // summed are the quantiles of attempts.
@@ -250,15 +276,13 @@ const restFor = 45 * time.Second
 
 // rest takes what was not handed over while the watch was on.
 func (s *site) rest(ctx context.Context, t *proc.Child, prefix string, l *Leaderless) error {
-	for end := time.Now().Add(restFor); l.Delivered < l.Accepted && time.Now().Before(end); {
+	for end := time.Now().Add(restFor); l.Lost > 0 && time.Now().Before(end); {
 		var more []Attempt
 		q := Telling{Do: ask, Prefix: prefix + "due-", Items: -1, For: schema.Duration(settling)}
 		if err := t.Ask(ctx, q, &more); err != nil {
 			return err
 		}
-		for _, a := range more {
-			l.Delivered += a.Items
-		}
+		l.take(more)
 	}
 	return nil
 }

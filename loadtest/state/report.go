@@ -21,6 +21,8 @@ type Report struct {
 	Speed []Speed `json:"speed,omitzero"`
 	// Others is what items cost that wait for others.
 	Others *Others `json:"others,omitzero"`
+	// Given is what calls wrote that were given items.
+	Given []*Given `json:"given,omitzero"`
 	// Broadcast is what one item for all agents came to.
 	Broadcast *Broadcast `json:"broadcast,omitzero"`
 	// Leaderless is what happened after each kill of a leader.
@@ -35,6 +37,7 @@ type Report struct {
 // OK reports whether every budget was kept, and every promise.
 func (r *Report) OK() bool {
 	return len(r.Failures) == 0 && !slices.ContainsFunc(r.Rows, func(r bench.Row) bool { return !r.OK }) &&
+		!slices.ContainsFunc(r.Given, func(g *Given) bool { return !g.OK() }) &&
 		(r.Broadcast == nil || r.Broadcast.OK()) &&
 		!slices.ContainsFunc(r.Leaderless, func(l *Leaderless) bool { return !l.OK() })
 }
@@ -51,6 +54,9 @@ func (r *Report) Print(w io.Writer) error {
 	r.printRows(t)
 	if r.Others != nil {
 		r.Others.write(t)
+	}
+	for _, g := range r.Given {
+		fmt.Fprintf(t, "\n%d calls that are given %d items each\t%d writes\t%s\n", g.Calls, g.Items, g.Writes, verdict(g.OK()))
 	}
 	if b := r.Broadcast; b != nil {
 		fmt.Fprintf(t, "\na broadcast to %d agents\t%d writes, %d bytes, %d agents given it after %d calls of each\t%s\n",
@@ -142,5 +148,5 @@ func (l *Leaderless) write(w io.Writer, n int) {
 	}{{"calls before", l.Calm}, {"calls meanwhile, nothing waits", l.Idle}, {"calls meanwhile, something does", l.Due}} {
 		fmt.Fprintf(w, "  %s\t%d, %d unanswered, p50 %v, p99 %v, at most %v\n", c.name, c.calls.Count, c.calls.Unanswered, c.calls.P50, c.calls.P99, c.calls.Most)
 	}
-	fmt.Fprintf(w, "  accepted, handed over\t%d, %d\n", l.Accepted, l.Delivered)
+	fmt.Fprintf(w, "  accepted, handed over, lost, handed over again\t%d, %d, %d, %d\n", l.Accepted, l.Delivered, l.Lost, l.Again)
 }

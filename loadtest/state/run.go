@@ -61,6 +61,7 @@ func parts() []part {
 	return []part{
 		{"speed", (*Options).speed},
 		{"others", (*Options).others},
+		{"given", (*Options).given},
 		{"broadcast", (*Options).broadcast},
 		{"leaderless", (*Options).leaderless},
 	}

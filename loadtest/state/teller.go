@@ -30,6 +30,8 @@ const (
 	// request says, and is late if it brings none of them: calls go on without what
 	// can not be read in time. It acknowledges what it brings with a later one.
 	ask = "ask"
+	// take is ask, and keeps to itself that it handed anything over.
+	take = "take"
 	// askAndAck acknowledges at once and waits until that is known.
 	askAndAck = "ask-and-ack"
 	// broadcast puts one item into the queue that is for all agents.
@@ -137,7 +139,7 @@ func (t *teller) do(ctx context.Context, line []byte) (any, error) {
 		return nil, fmt.Errorf("the request to measure: %w", err)
 	}
 	if q.For > 0 {
-		return watch(ctx, q.For.Std(), func(ctx context.Context) (int, error) { return t.attempt(ctx, q) }), nil
+		return watch(ctx, q.For.Std(), func(ctx context.Context) ([]uint64, error) { return t.attempt(ctx, q) }), nil
 	}
 	call, err := t.call(q)
 	if err != nil {
@@ -164,10 +166,16 @@ func (t *teller) call(q Telling) (func(ctx context.Context, i int) error, error)
 	name := func(i int) string { return fmt.Sprintf("%s%d", q.Prefix, i%agents) }
 	switch q.Do {
 	case Enqueue:
-		return func(ctx context.Context, i int) error { return t.enqueue(ctx, name(i), q.Matcher) }, nil
+		return func(ctx context.Context, i int) error {
+			_, err := t.enqueue(ctx, name(i), q.Matcher)
+			return err
+		}, nil
 	case broadcast:
-		return func(ctx context.Context, _ int) error { return t.inject(ctx, "", schema.InjectRequest{All: true}) }, nil
-	case ask, askAndAck:
+		return func(ctx context.Context, _ int) error {
+			_, err := t.inject(ctx, "", schema.InjectRequest{All: true})
+			return err
+		}, nil
+	case ask, take, askAndAck:
 		return func(ctx context.Context, i int) error {
 			_, err := t.ask(ctx, name(i), q)
 			return err
@@ -185,10 +193,14 @@ func (t *teller) call(q Telling) (func(ctx context.Context, i int) error, error)
 }
 
 // attempt is one call of a watch.
-func (t *teller) attempt(ctx context.Context, q Telling) (items int, err error) {
+func (t *teller) attempt(ctx context.Context, q Telling) (items []uint64, err error) {
 	agent := q.Prefix + "0"
 	if q.Do == Enqueue {
-		return 0, t.enqueue(ctx, agent, q.Matcher)
+		sequence, err := t.enqueue(ctx, agent, q.Matcher)
+		if err != nil {
+			return nil, err
+		}
+		return []uint64{sequence}, nil
 	}
 	return t.ask(ctx, agent, q)
 }
@@ -197,42 +209,42 @@ func (t *teller) attempt(ctx context.Context, q Telling) (items int, err error) 
 const text = "Please look at the failing test of the parser before you go on: it is the one that reads an empty file. " +
 	"The others are known, and somebody else looks after them."
 
-// enqueue puts an item for the agent into the queue.
-func (t *teller) enqueue(ctx context.Context, agent, matcher string) error {
+// enqueue puts an item for the agent into the queue, and says at which place.
+func (t *teller) enqueue(ctx context.Context, agent, matcher string) (sequence uint64, err error) {
 	return t.inject(ctx, agent, schema.InjectRequest{Matcher: matcher})
 }
 
 // inject sends a request with a number of its own.
-func (t *teller) inject(ctx context.Context, agent string, r schema.InjectRequest) error {
+func (t *teller) inject(ctx context.Context, agent string, r schema.InjectRequest) (sequence uint64, err error) {
 	r.Content, r.Producer, r.Number = text, t.name, t.number.Add(1)
 	var receipt schema.Receipt
 	if err := roles.Control(ctx, t.nc, roles.Verb{Verb: schema.VerbInject, Agent: agent}, r, &receipt); err != nil {
-		return err
+		return 0, err
 	}
-	if receipt.Duplicate || receipt.State != schema.Queued {
-		return fmt.Errorf("a new item is said to be %+v", receipt)
+	if receipt.Duplicate || receipt.State != schema.Queued || receipt.Sequence == 0 {
+		return 0, fmt.Errorf("a new item is said to be %+v", receipt)
 	}
-	return nil
+	return receipt.Sequence, nil
 }
 
 // ask asks about one tool call of the agent, hands over what that brings and
-// says how many items that were.
-func (t *teller) ask(ctx context.Context, agent string, q Telling) (items int, err error) {
+// says which items that were.
+func (t *teller) ask(ctx context.Context, agent string, q Telling) (items []uint64, err error) {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return 0, fmt.Errorf("making an event's id: %w", err)
+		return nil, fmt.Errorf("making an event's id: %w", err)
 	}
 	v, err := t.c.Ask(ctx, &schema.Event{
 		HookType: schema.PostToolUse, EventID: id.String(), AgentID: agent, SessionID: "s-" + agent, Runtime: "generic",
 		Timestamp: time.Now().UTC(), ToolName: "Bash", ToolInput: []byte(`{"command":"make test"}`), ToolOutput: []byte(t.output),
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	items = count(v)
-	all := items
+	items = brought(v)
+	all := len(items)
 	if q.Once {
-		all = t.note(agent, items)
+		all = t.note(agent, all)
 	}
 	if all < q.Items {
 		t.late.Add(1)
@@ -240,10 +252,12 @@ func (t *teller) ask(ctx context.Context, agent string, q Telling) (items int, e
 	if q.Items >= 0 && all > q.Items {
 		return items, fmt.Errorf("%s was given %d items where %d waited", agent, all, q.Items)
 	}
-	if q.Do == askAndAck {
+	switch q.Do {
+	case askAndAck:
 		return items, t.c.Ack(ctx, agent, v.EventID)
+	case ask:
+		t.c.Handed(v.EventID)
 	}
-	t.c.Handed(v.EventID)
 	return items, nil
 }
 
@@ -255,16 +269,15 @@ func (t *teller) note(agent string, items int) int {
 	return t.given[agent]
 }
 
-// count is how many items a verdict brings.
-func count(v *schema.Verdict) int {
-	n := 0
+// brought are the items that a verdict brings.
+func brought(v *schema.Verdict) (items []uint64) {
 	for _, in := range v.Injections {
 		switch {
 		case len(in.Sequences) > 0:
-			n += len(in.Sequences)
+			items = append(items, in.Sequences...)
 		case in.Sequence > 0:
-			n++
+			items = append(items, in.Sequence)
 		}
 	}
-	return n
+	return items
 }

@@ -20,8 +20,8 @@ type Attempt struct {
 	// At is when it began, in nanoseconds of this machine's clock.
 	At   int64           `json:"at"`
 	Took schema.Duration `json:"took"`
-	// Items is how many it brought.
-	Items int `json:"items,omitzero"`
+	// Items are those that it brought, or put into the queue, by their places in that.
+	Items []uint64 `json:"items,omitzero"`
 	// Error is why it failed; empty: it did not.
 	Error string `json:"error,omitzero"`
 }
@@ -30,7 +30,7 @@ type Attempt struct {
 func (a Attempt) ended() time.Time { return time.Unix(0, a.At).Add(a.Took.Std()) }
 
 // watch makes one attempt after the other for so long, whatever comes of them.
-func watch(ctx context.Context, long time.Duration, try func(ctx context.Context) (items int, err error)) []Attempt {
+func watch(ctx context.Context, long time.Duration, try func(ctx context.Context) (items []uint64, err error)) []Attempt {
 	var all []Attempt
 	for end := time.Now().Add(long); time.Now().Before(end) && measure.Pause(ctx, watchEvery); {
 		began := time.Now()
