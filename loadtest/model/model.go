@@ -69,6 +69,16 @@ const (
 	// mostConnections is how many clients one NATS server takes unless it is told
 	// otherwise.
 	mostConnections = 64 << 10
+	// mostEnds is how many ends of items are remembered for a day; where there are more it
+	// is for an hour. endBytes is what a broker and the server in it hold of each, as the
+	// ten minutes of faults in BENCHMARKS.md showed it.
+	mostEnds = 500_000
+	endBytes = 245
+	day      = 24 * 3600
+	// recordBytes is what a verdict takes of the record, packed, and recordRoom what the
+	// record has unless it is told otherwise.
+	recordBytes = 150
+	recordRoom  = 1 << 30
 	// writesPerItem are those to the items' stream: it is put there, and it ends. With
 	// another stream, of the same rate, it is claimed, and acknowledged with the next
 	// claim or by itself.
@@ -78,9 +88,10 @@ const (
 // calls is how many events one agent asks about in a second.
 func (f Fleet) calls() float64 { return f.CallsPerMinute / 60 }
 
-// perCall is the broker's CPU time for a call of this mixture.
+// perCall is the broker's CPU time for a call of this mixture. What many connections add
+// to a call of one hook inside the broker they are taken to add to every call.
 func (f Fleet) perCall(u *Units) float64 {
-	return (1-f.Local-f.Remote)*u.Call + f.Local*u.LocalCall + f.Remote*u.RemoteCall
+	return (1-f.Local-f.Remote)*u.Call + f.Local*u.LocalCall + f.Remote*u.RemoteCall + max(u.FleetCall-u.LocalCall, 0)
 }
 
 // items is how many of them one agent is sent in a second.
@@ -89,6 +100,23 @@ func (f Fleet) items() float64 { return f.Injections / 3600 }
 // cpu is the broker's CPU time for one agent, in each second. That an item is claimed
 // is taken to be as dear as that it is put into the queue.
 func (f Fleet) cpu(u *Units) float64 { return f.calls()*f.perCall(u) + 2*f.items()*u.ItemCPU }
+
+// held is what a broker holds of one agent, in bytes.
+func (f Fleet) held(u *Units) float64 { return u.Agent + f.Pending*u.Item }
+
+// ends is what a broker holds of the items that so many agents were delivered, in bytes.
+func (f Fleet) ends(agents float64) float64 {
+	return endBytes * min(mostEnds, agents*f.items()*day)
+}
+
+// most is how many agents a broker's memory bears, half of which is garbage to come.
+func (f Fleet) most(u *Units) float64 {
+	room := f.Memory / 2
+	if few := room / (f.held(u) + endBytes*f.items()*day); few*f.items()*day <= mostEnds {
+		return few
+	}
+	return (room - endBytes*mostEnds) / f.held(u)
+}
 
 // A Limit is what stops a single fabric from growing.
 type Limit struct {
@@ -101,7 +129,6 @@ type Limit struct {
 
 // Limits are in the order in which they are met.
 func (f Fleet) Limits(u *Units) []Limit {
-	memory := u.Agent + f.Pending*u.Item
 	all := []Limit{
 		{
 			"the CPU of one broker", f.Cores * f.Busy / f.cpu(u),
@@ -114,8 +141,8 @@ func (f Fleet) Limits(u *Units) []Limit {
 			"faster disks, --sync, or fabrics of their own for parts of the agents",
 		},
 		{
-			"the memory of every broker, which mirrors what is known of all agents", f.Memory / 2 / memory,
-			fmt.Sprintf("%s : 2 : (%s + %g × %s for each agent)", bytes(f.Memory), bytes(u.Agent), f.Pending, bytes(u.Item)),
+			"the memory of every broker, which mirrors what is known of all agents", f.most(u),
+			fmt.Sprintf("(%s : 2 − %s for ends of items) : (%s + %g × %s for each agent)", bytes(f.Memory), bytes(f.ends(f.most(u))), bytes(u.Agent), f.Pending, bytes(u.Item)),
 			"a higher GOMEMLIMIT, then fabrics of their own",
 		},
 		{
@@ -127,6 +154,11 @@ func (f Fleet) Limits(u *Units) []Limit {
 			"the items that may wait", mostItems / f.Pending,
 			fmt.Sprintf("%s : %g for each agent", grouped(mostItems), f.Pending),
 			"fabrics of their own; above it the queue refuses, and says so",
+		},
+		{
+			"the ends of items that are remembered for a day", mostEnds / (f.items() * day),
+			fmt.Sprintf("%s : %g for each agent", grouped(mostEnds), f.items()*day),
+			"nothing: they are remembered for an hour, at last for ten minutes; a producer's repeat after that is refused as too old",
 		},
 		{
 			"the list of agents that were seen lately", listedBytes / u.Seen,
@@ -161,7 +193,7 @@ func (f Fleet) limits(u *Units) result.Table {
 func (f Fleet) Cells(u *Units) float64 {
 	n := 1.0
 	for _, agents := range []float64{
-		f.Busy * u.Writes / (writesPerItem * f.items()), f.Memory / 2 / (u.Agent + f.Pending*u.Item), cursorBytes / u.Cursor, mostItems / f.Pending,
+		f.Busy * u.Writes / (writesPerItem * f.items()), f.most(u), cursorBytes / u.Cursor, mostItems / f.Pending,
 	} {
 		if agents > 0 && !math.IsInf(agents, 0) && !math.IsNaN(agents) {
 			n = max(n, math.Ceil(f.Agents/agents))
@@ -210,10 +242,11 @@ func (f Fleet) needed(u *Units) result.Table {
 		{"to and from workers", bytes(calls*f.Remote*u.WorkerWire) + "/s", fmt.Sprintf("%s × %g × %s", rate(calls), f.Remote, bytes(u.WorkerWire))},
 		{"fabrics, with buckets of their own", grouped(cells), "the table below: what more brokers do not move"},
 		{"brokers in each of them", grouped(brokers), fmt.Sprintf("%s : (%g × %g)", cores(a/cells*f.cpu(u)), f.Cores, f.Busy)},
-		{"memory of each broker, twice what is held", bytes(2 * a / cells * (u.Agent + f.Pending*u.Item)), fmt.Sprintf("2 × %s × (%s + %g × %s)", grouped(a/cells), bytes(u.Agent), f.Pending, bytes(u.Item))},
+		{"memory of each broker, twice what is held", bytes(2 * (a/cells*f.held(u) + f.ends(a/cells))), fmt.Sprintf("2 × (%s × (%s + %g × %s) + %s for ends of items)", grouped(a/cells), bytes(u.Agent), f.Pending, bytes(u.Item), bytes(f.ends(a/cells)))},
 		{"connections in all, one for each host", grouped(conns), fmt.Sprintf("%s : %g", grouped(a), f.AgentsPerHost)},
 		{"memory of the servers for them", bytes(conns * u.Connection), fmt.Sprintf("%s × %s; one for each agent would take %s", grouped(conns), bytes(u.Connection), bytes(a*u.Connection))},
 		{"writes of each items' stream", rate(a / cells * f.items() * writesPerItem), fmt.Sprintf("%s × %s × %d; one takes %s", grouped(a/cells), rate(f.items()), writesPerItem, rate(u.Writes))},
+		{"record of verdicts, in each fabric", bytes(calls/cells*recordBytes) + "/s", fmt.Sprintf("%s × %d B; %s of it reaches back %s", rate(calls/cells), recordBytes, bytes(recordRoom), seconds(recordRoom/(calls/cells*recordBytes)))},
 		{"writes of who was seen, in each fabric", rate(brokers * a / cells / seenEvery), fmt.Sprintf("%s brokers × %s : %d s, to memory", grouped(brokers), grouped(a/cells), seenEvery)},
 		{"CPU time until all are back after a fabric was restarted", seconds(conns / cells * u.Return), fmt.Sprintf("%s connections × %s, on all of its cores together", grouped(conns/cells), seconds(u.Return))},
 		{"a broker is ready again after", seconds(u.Start + a/cells*f.Pending*u.ItemStart), fmt.Sprintf("%s + %s items × %s", seconds(u.Start), grouped(a/cells*f.Pending), seconds(u.ItemStart))},

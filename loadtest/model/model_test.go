@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,7 @@ import (
 // simple are units that can be reckoned with in the head.
 func simple() Units {
 	return Units{
-		Call: 10e-6, LocalCall: 20e-6, RemoteCall: 40e-6, WorkerCall: 20e-6, Wire: 1024, WorkerWire: 2048,
+		Call: 10e-6, LocalCall: 20e-6, RemoteCall: 40e-6, WorkerCall: 20e-6, FleetCall: 20e-6, Wire: 1024, WorkerWire: 2048,
 		Agent: 1024, Connection: 4096, Item: 2048, ItemCPU: 100e-6, Cursor: 256, Seen: 128, Writes: 1000,
 		Connect: 100e-6, Return: 200e-6, Start: 1, ItemStart: 1e-5,
 	}
@@ -34,17 +35,19 @@ func TestWhatIsNeededIsTheSum(t *testing.T) {
 	for what, want := range map[string]string{
 		"events": "1,000 /s", // 6000 × 10 : 60
 		// 1000 × (10 : 4 + 20 : 2 + 40 : 4) µs, and 6 items per second twice 100 µs
-		"brokers' CPU":                                             "0.0237 cores",
-		"workers' CPU":                                             "0.025 cores", // 250 × 100 µs
-		"worker machines":                                          "1",
-		"to and from agents":                                       "1000 KiB/s",
-		"to and from workers":                                      "500 KiB/s",
-		"fabrics, with buckets of their own":                       "1",
-		"brokers in each of them":                                  "1",
-		"memory of each broker, twice what is held":                "35.2 MiB", // 2 × 6000 × 3 KiB
+		"brokers' CPU":                       "0.0237 cores",
+		"workers' CPU":                       "0.025 cores", // 250 × 100 µs
+		"worker machines":                    "1",
+		"to and from agents":                 "1000 KiB/s",
+		"to and from workers":                "500 KiB/s",
+		"fabrics, with buckets of their own": "1",
+		"brokers in each of them":            "1",
+		// 2 × 6000 × 3 KiB, and of a day's 518,400 items as many ends as are kept: 500,000 × 245 B
+		"memory of each broker, twice what is held":                "269 MiB",
 		"connections in all, one for each host":                    "600",
 		"memory of the servers for them":                           "2.34 MiB",
 		"writes of each items' stream":                             "12 /s",
+		"record of verdicts, in each fabric":                       "146 KiB/s", // 1000 × 150 B
 		"writes of who was seen, in each fabric":                   "50 /s",
 		"CPU time until all are back after a fabric was restarted": "120 ms",
 		"a broker is ready again after":                            "1.06 s",
@@ -69,6 +72,32 @@ func TestTheFirstLimitStandsFirst(t *testing.T) {
 	if got := small().Cells(&u); got != 2400 {
 		t.Errorf("%v fabrics are needed", got)
 	}
+}
+
+func TestManyConnectionsMakeEveryCallDearer(t *testing.T) {
+	u, f := simple(), small()
+	before := f.perCall(&u)
+	u.FleetCall = 50e-6
+	if more := f.perCall(&u) - before; math.Abs(more-30e-6) > 1e-12 {
+		t.Errorf("a call that takes 30 µs more where agents are many takes %v s more", more)
+	}
+	if u.FleetCall = 0; f.perCall(&u) != before {
+		t.Errorf("what was not measured changes a call from %v to %v s", before, f.perCall(&u))
+	}
+}
+
+// TestTheMemoryOfABrokerIsFull looks whether as many agents as a broker bears fill it,
+// where few items end and where more do than are remembered.
+func TestTheMemoryOfABrokerIsFull(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, u := small(), simple()
+		f.Injections = rapid.Float64Range(0, 100).Draw(t, "injections")
+		f.Memory = rapid.Float64Range(1<<29, 1<<36).Draw(t, "memory")
+		most := f.most(&u)
+		if full := 2 * (most*f.held(&u) + f.ends(most)); math.Abs(full/f.Memory-1) > 1e-9 {
+			t.Fatalf("%v agents take %v B of %v", most, full, f.Memory)
+		}
+	})
 }
 
 func TestWhatNobodyUsesIsNoLimit(t *testing.T) {

@@ -10,6 +10,9 @@ type Units struct {
 	LocalCall  float64 `json:"local_call,omitzero"`
 	RemoteCall float64 `json:"remote_call,omitzero"`
 	WorkerCall float64 `json:"worker_call,omitzero"`
+	// FleetCall is LocalCall where thousands of agents ask over hundreds of connections,
+	// and may be delivered something: each message is then read and written by itself.
+	FleetCall float64 `json:"fleet_call,omitzero"`
 	// Wire is what a call takes on the wire between agent and broker, WorkerWire what
 	// a hook of a remote pool adds between broker and worker, in bytes.
 	Wire       float64 `json:"wire,omitzero"`
@@ -44,7 +47,7 @@ func (u *Units) missing() (names []string) {
 		name  string
 		value float64
 	}{
-		{"call", u.Call}, {"local_call", u.LocalCall}, {"remote_call", u.RemoteCall}, {"worker_call", u.WorkerCall}, {"wire", u.Wire},
+		{"call", u.Call}, {"local_call", u.LocalCall}, {"remote_call", u.RemoteCall}, {"worker_call", u.WorkerCall}, {"fleet_call", u.FleetCall}, {"wire", u.Wire},
 		{"worker_wire", u.WorkerWire}, {"agent", u.Agent}, {"connection", u.Connection}, {"item", u.Item}, {"item_cpu", u.ItemCPU},
 		{"cursor", u.Cursor}, {"seen", u.Seen}, {"writes", u.Writes}, {"return", u.Return}, {"start", u.Start}, {"item_start", u.ItemStart},
 	} {
@@ -62,7 +65,7 @@ const Origin = "What one of each costs was measured on 2026-11-22, on linux/amd6
 // machine, and for how to measure your own.
 func Measured() Units {
 	return Units{
-		Call: 18e-6, LocalCall: 22e-6, RemoteCall: 53e-6, WorkerCall: 20e-6, Wire: 1385, WorkerWire: 1570,
+		Call: 18e-6, LocalCall: 22e-6, RemoteCall: 53e-6, WorkerCall: 20e-6, FleetCall: 41e-6, Wire: 1385, WorkerWire: 1570,
 		Agent: 2900, Connection: 42_400, Item: 1090, ItemCPU: 41e-6, Cursor: 126, Seen: 141, Writes: 4300,
 		Connect: 116e-6, Return: 264e-6, Start: 0.03, ItemStart: 5.2e-6,
 	}

@@ -58,6 +58,7 @@ func (o *Options) agents(ctx context.Context, r *Report) error {
 			return err
 		}
 		g.tell(r)
+		r.Units.FleetCall = one.median(len(one.steps)-1, broker)
 		r.Tables = append(r.Tables, t)
 		r.Units.Cursor, r.Units.Seen, err = s.kept(ctx)
 		return err
