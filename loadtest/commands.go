@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"time"
 
@@ -164,7 +165,27 @@ func benchCommand() *cobra.Command {
 
 // slackFlag is for commands whose figures have budgets.
 func slackFlag(c *cobra.Command) *float64 {
-	return c.Flags().Float64("slack", 1, "call a row over budget only if it is by this `FACTOR`: for short runs, and machines with other work")
+	f := factor(1)
+	c.Flags().Var(&f, "slack", "call a row over budget only if it is by this `FACTOR`: for short runs, and machines with other work")
+	return (*float64)(&f)
+}
+
+// A factor is the value of a flag, 1 or more.
+type factor float64
+
+func (f *factor) String() string { return strconv.FormatFloat(float64(*f), 'g', -1, 64) }
+
+// Type is what the usage would call it by itself.
+func (f *factor) Type() string { return "factor" }
+
+// Set refuses what would judge nothing, or everything.
+func (f *factor) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 1 && v <= 1000) {
+		return errors.New("a factor is a number from 1 to 1000, such as 1.5")
+	}
+	*f = factor(v)
+	return nil
 }
 
 func scaleCommand() *cobra.Command {

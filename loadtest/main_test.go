@@ -91,7 +91,7 @@ func TestAloneItShowsWhatMattersMost(t *testing.T) {
 }
 
 func TestMistypedArgumentsAreUsageErrors(t *testing.T) {
-	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "--only", "no such row"}, {"bench", "--reps", "-1"}, {"bench", "--record", "all"}, {"bench", "all"}, {"bank"}, {"--fast"}, {"role", "king"}, {"bench", "--metrics", "0.0.0.0:9900"}, {"bench", "--metrics", "here"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"chaos", "--kinds", "flood"}, {"chaos", "--members", "cat"}, {"soak", "--for", "1s"}, {"run"}, {"run", "gone.yaml"}, {"run", "/dev/zero"}, {"fleet", "--agents", "0"}, {"overload", "--connections", "900"}, {"state", "--only", "weather"}, {"scale", "--only", "weather"}, {"notice", "--only", "weather"}, {"freeze", "--shims", "0"}, {"cluster", "--only", "weather"}, {"cluster", "--away", "1m"}, {"record", "--rate", "0"}} {
+	for _, args := range [][]string{{"bench", "--fast"}, {"bench", "--only", "no such row"}, {"bench", "--reps", "-1"}, {"bench", "--slack", "0.5"}, {"state", "--slack", "NaN"}, {"shim", "--slack", "much"}, {"bench", "--log", "/no/such/dir/log"}, {"crash", "--profiles", "/dev/null/profiles"}, {"--log", "/no/such/dir/log"}, {"bench", "--record", "all"}, {"bench", "all"}, {"bank"}, {"--fast"}, {"role", "king"}, {"bench", "--metrics", "0.0.0.0:9900"}, {"bench", "--metrics", "here"}, {"crash", "--for", "1ms"}, {"crash", "--agents", "0"}, {"crash", "--kill", "cat"}, {"chaos", "--kinds", "flood"}, {"chaos", "--members", "cat"}, {"soak", "--for", "1s"}, {"run"}, {"run", "gone.yaml"}, {"run", "/dev/zero"}, {"fleet", "--agents", "0"}, {"overload", "--connections", "900"}, {"state", "--only", "weather"}, {"scale", "--only", "weather"}, {"notice", "--only", "weather"}, {"freeze", "--shims", "0"}, {"cluster", "--only", "weather"}, {"cluster", "--away", "1m"}, {"record", "--rate", "0"}} {
 		_, err := loadtest(t, args...)
 		if err == nil || exitCode(err) != 2 {
 			t.Errorf("%q gave %v", args, err)
@@ -310,6 +310,9 @@ func testScale(t *testing.T, parts []string) {
 	if slices.Contains(parts, "units") && (u.Call <= 0 || u.LocalCall <= 0 || u.RemoteCall <= 0 || u.WorkerCall <= 0 || u.Wire < 1024 || u.WorkerWire < 1024 || u.Writes <= 0) {
 		t.Errorf("units that can not be: %+v\n%s", u, out)
 	}
+	if slices.Contains(parts, "agents") && (u.FleetCall <= 0 || u.Agent <= 0) {
+		t.Errorf("units of agents that can not be: %+v\n%s", u, out)
+	}
 }
 
 // TestCrash is the short form of a run that belongs on a machine of its own.
@@ -351,7 +354,7 @@ func TestState(t *testing.T) {
 	}
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state.json")
-	_, err := loadtest(t, "state", "--quick", "--no-fail", "--only", "speed,others,broadcast", "--json", file)
+	_, err := loadtest(t, "state", "--quick", "--no-fail", "--only", "speed,others,given,broadcast", "--json", file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +371,7 @@ func TestState(t *testing.T) {
 			t.Errorf("a figure that can not be: %+v", s)
 		}
 	}
-	if len(r.Failures) > 0 || len(r.Rows) == 0 || r.Others == nil || r.Others.Start <= 0 || r.Broadcast == nil || !r.Broadcast.OK() {
+	if len(r.Failures) > 0 || len(r.Rows) == 0 || r.Others == nil || r.Others.Start <= 0 || len(r.Given) != 2 || r.Broadcast == nil || !r.Broadcast.OK() {
 		t.Errorf("a run that can not be: %+v", r)
 	}
 }

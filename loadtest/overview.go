@@ -51,6 +51,9 @@ func (o *overview) run(c *cobra.Command) error {
 			return usage{err}
 		}
 	}
+	if err := o.places(); err != nil {
+		return err
+	}
 	shown, err := live.Start(live.Options{Scenario: c.Name(), Progress: c.ErrOrStderr()})
 	if err != nil {
 		return err

@@ -16,13 +16,15 @@ import (
 // that was mistyped.
 func (f *measuring) places() error {
 	var errs []error
-	for _, file := range []string{f.json, f.html} {
+	for _, file := range []string{f.json, f.html, f.log} {
 		if file != "" {
 			errs = append(errs, writable(file))
 		}
 	}
-	if f.svg != "" {
-		errs = append(errs, writableDir(f.svg))
+	for _, dir := range []string{f.svg, f.profiles} {
+		if dir != "" {
+			errs = append(errs, writableDir(dir))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return usage{err}
@@ -38,7 +40,7 @@ func writable(file string) error {
 		f, err = os.OpenFile(file, os.O_WRONLY, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("the report can not be written there: %w; name a file in a directory that is there", err)
+		return fmt.Errorf("nothing can be written there: %w; name a file in a directory that is there", err)
 	}
 	err = f.Close()
 	if created {
