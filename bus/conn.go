@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -20,7 +19,8 @@ import (
 // How a connection keeps itself alive. A lost server is tried again for ever: first
 // about every 200 to 400 ms, as a restart takes no longer, and then less and less
 // often. Thousands of clients that come back at the same time need longer than one
-// attempt may take, and would keep the server busy with attempts that were given up.
+// attempt may take at first, and would keep the server busy with attempts that were given
+// up: who was not served in time has more of it at the next attempt.
 // A server that stopped answering is given up after 20 to 30 s.
 const (
 	reconnectWait  = 200 * time.Millisecond
@@ -28,6 +28,7 @@ const (
 	reconnectLimit = 4 * time.Second
 	pingEvery      = 10 * time.Second
 	dialTimeout    = 2 * time.Second
+	dialLimit      = 16 * time.Second
 )
 
 // reconnectDelay is how long to wait after so many attempts at all servers: at
@@ -189,6 +190,9 @@ func RedactURL(s string) string {
 
 func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 	timeout := dialTimeout
+	if o.InProcess != nil {
+		timeout = dialLimit // there is no other server to go to
+	}
 	if end, ok := ctx.Deadline(); ok {
 		timeout = max(min(timeout, time.Until(end)), time.Millisecond)
 	}
@@ -201,7 +205,7 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay),
 		nats.ReconnectBufSize(-1), nats.ReconnectOnFlusherError(), nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2),
-		nats.SetCustomDialer(&gatheringDialer{dialer: net.Dialer{Timeout: timeout}}), nats.FlusherTimeout(0),
+		nats.SetCustomDialer(&gatheringDialer{patience: patience{least: timeout}}), nats.FlusherTimeout(0),
 	}
 	if o.NoEcho {
 		opts = append(opts, nats.NoEcho())

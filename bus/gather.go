@@ -44,6 +44,8 @@ type gathered struct {
 	net.Conn
 	timeout time.Duration // of one write; 0: none
 	ended   chan struct{} // closed when nothing is written any more
+	// greeting is what the client and the server say first; nil: it takes no time.
+	greeting *greeting
 
 	mu      sync.Mutex // guards what follows
 	change  sync.Cond
@@ -172,8 +174,14 @@ func (g *gathered) room() {
 // SetWriteDeadline does nothing: each write has the same time.
 func (g *gathered) SetWriteDeadline(time.Time) error { return nil }
 
-// SetDeadline is for reading alone.
-func (g *gathered) SetDeadline(t time.Time) error { return g.SetReadDeadline(t) }
+// SetDeadline is for reading alone. A client sets one for what it and the server say
+// first, which has the time that servers need lately.
+func (g *gathered) SetDeadline(t time.Time) error {
+	if g.greeting != nil {
+		t = g.greeting.deadline(t)
+	}
+	return g.SetReadDeadline(t)
+}
 
 // Close writes the rest, which takes no time unless the peer does not read, and
 // closes the connection.
@@ -254,25 +262,26 @@ func (g *gathered) fail(err error) {
 // A lastGathered knows the connection that was made last.
 type lastGathered struct{ conn atomic.Pointer[gathered] }
 
-func (l *lastGathered) gather(conn net.Conn, timeout time.Duration) net.Conn {
+func (l *lastGathered) gather(conn net.Conn, timeout time.Duration, first *greeting) net.Conn {
 	g := gather(conn, timeout)
+	g.greeting = first
 	l.conn.Store(g)
 	return g
 }
 
 // gatheringDialer makes connections that gather what is written.
 type gatheringDialer struct {
-	dialer net.Dialer
-	last   lastGathered
+	patience patience
+	last     lastGathered
 }
 
 // Dial connects over the network.
 func (d *gatheringDialer) Dial(network, address string) (net.Conn, error) {
-	conn, err := d.dialer.Dial(network, address)
+	conn, err := d.patience.dial(network, address)
 	if err != nil {
 		return nil, err
 	}
-	return d.last.gather(conn, writeTime), nil
+	return d.last.gather(conn, writeTime, &greeting{patience: &d.patience}), nil
 }
 
 // gatheringServer is a server in this process to which it is gathered.
@@ -288,5 +297,5 @@ func (s *gatheringServer) InProcessConn() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.last.gather(conn, 0), nil
+	return s.last.gather(conn, 0, nil), nil
 }

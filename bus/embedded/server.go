@@ -203,7 +203,7 @@ func (s *Server) serverOptions(o Options, room int64) (*server.Options, error) {
 		DontListen: o.Listen == "", NoSigs: true,
 		DisableJetStreamBanner: true,
 		MaxPayload:             schema.MaxPayload, MaxPending: maxPending,
-		WriteDeadline: writeDeadline, PingInterval: pingEvery, MaxPingsOut: 2,
+		WriteDeadline: writeDeadline, PingInterval: pingEvery, MaxPingsOut: 2, AuthTimeout: greetTime.Seconds(),
 		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"),
 		JetStreamMaxMemory: orDefault(o.MaxMemory, DefaultMaxMemory),
 		JetStreamMaxStore:  min(orDefault(o.MaxStore, DefaultMaxStore), room),

@@ -7,8 +7,13 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// tlsTimeout is how long a handshake may take: many clients come back at once.
-const tlsTimeout = 5 * time.Second
+const (
+	// tlsTimeout is how long a handshake may take among servers.
+	tlsTimeout = 5 * time.Second
+	// greetTime is how long it may take until a client has said who it is, the handshake
+	// included: where very many come back at once it takes as long as they wait at most.
+	greetTime = 16 * time.Second
+)
 
 // secure has the server show its certificate to clients, and look at theirs. What
 // connects in this process passes no network and shows none.
@@ -23,7 +28,7 @@ func (o *Options) secure(opts *server.Options) error {
 	if err != nil {
 		return err
 	}
-	opts.TLSConfig, opts.TLSTimeout = conf, tlsTimeout.Seconds()
+	opts.TLSConfig, opts.TLSTimeout = conf, greetTime.Seconds()
 	opts.TLSVerify = o.TLS.CA != ""
 	return nil
 }

@@ -1,0 +1,67 @@
+package bus
+
+import (
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// A patience is how long an attempt to connect may take: least, and each time that this
+// was not enough twice as long, up to [dialLimit]. Who finds another server that answers
+// is not kept long by one that stands still; and where all clients of a server come back
+// to it at once and each gives up before its turn has come, the server does all of the
+// work for nobody, again and again, unless they give it the time that it needs.
+type patience struct {
+	least time.Duration
+	vain  atomic.Int32 // how many attempts in a row took too long
+}
+
+// now is how long the next attempt may take.
+func (p *patience) now() time.Duration {
+	d := p.least
+	for range p.vain.Load() {
+		if d >= dialLimit {
+			return dialLimit
+		}
+		d *= 2
+	}
+	return d
+}
+
+// ended says that an attempt came to its end, and whether it took too long.
+func (p *patience) ended(late bool) {
+	if late {
+		p.vain.Add(1)
+		return
+	}
+	p.vain.Store(0)
+}
+
+// dial makes a connection that nothing was said on.
+func (p *patience) dial(network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: p.now()}).Dial(network, address)
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		p.ended(true) // else only the greeting tells
+	}
+	return conn, err
+}
+
+// A greeting is what a client and a server say before the connection is of use.
+type greeting struct {
+	patience *patience
+	until    time.Time // when it will have taken too long; zero: it is over
+}
+
+// deadline is what takes the place of the deadline that the client sets for it.
+func (g *greeting) deadline(t time.Time) time.Time {
+	switch {
+	case !t.IsZero():
+		t = time.Now().Add(g.patience.now())
+		g.until = t
+	case !g.until.IsZero():
+		g.patience.ended(!time.Now().Before(g.until))
+		g.until = t
+	}
+	return t
+}
