@@ -1,6 +1,11 @@
 package embedded
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
 
 // Mend starts JetStream anew on what is on disk. The server does not get over a
 // disk that was full by itself: a stream that could not write once refuses to
@@ -16,6 +21,17 @@ func (s *Server) Mend() error {
 	cfg := s.jetStream // the server writes into what it is given
 	if err := s.nats.EnableJetStream(&cfg); err != nil {
 		return fmt.Errorf("starting JetStream on %s again: %w", s.dir, err)
+	}
+	return nil
+}
+
+// Broken is what the server knows that keeps it from storing; nil: nothing. It does not
+// say so to whoever writes: to them it is as silent as one that has much to do.
+func (s *Server) Broken() error {
+	for _, e := range s.nats.Healthz(&server.HealthzOptions{Details: true}).Errors {
+		if e.Type == server.HealthzErrorJetStream || e.Type == server.HealthzErrorStream {
+			return errors.New(e.Error)
+		}
 	}
 	return nil
 }

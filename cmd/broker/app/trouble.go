@@ -7,8 +7,14 @@ import (
 	"time"
 )
 
-// lookAtStore is how often it is looked whether configurations can be stored.
-const lookAtStore = 5 * time.Second
+const (
+	// lookAtStore is how often it is looked whether configurations can be stored.
+	lookAtStore = 5 * time.Second
+	// silentFor is for how long a store that runs must have answered nothing before it is
+	// started again. Where thousands come back at once it may just be slow, and to start it
+	// again then makes it slower.
+	silentFor = time.Minute
+)
 
 // What it means when JetStream takes no writes.
 var (
@@ -48,6 +54,7 @@ func (b *Broker) watchStore(ctx context.Context) {
 	tick := time.NewTicker(lookAtStore)
 	defer tick.Stop()
 	var last error
+	var since time.Time // the trouble, or the last attempt to end it
 	for {
 		select {
 		case <-ctx.Done():
@@ -58,20 +65,33 @@ func (b *Broker) watchStore(ctx context.Context) {
 		switch {
 		case now != nil && last == nil:
 			b.log.Error("the broker is in trouble", "error", now)
+			since = time.Now()
 		case now == nil && last != nil:
 			b.log.Info("the broker is out of trouble")
-		case now != nil && b.mendable() && (!b.lease.Stored() || errors.Is(now, errForgetful)):
+		case now != nil && b.mendable(time.Since(since)):
 			b.mend()
+			since = time.Now()
 		}
 		last = now
 	}
 }
 
-// mendable reports whether it may help to start the store again. In a cluster it is
-// only where this server's own is off: what can not be stored there may just have no
-// leader, and who starts again is one less to elect it.
-func (b *Broker) mendable() bool {
-	return b.stores() && (!b.server.Clustered() || !b.server.Stores())
+// mendable reports whether it may help to start the store again, with which there is
+// trouble for so long.
+func (b *Broker) mendable(trouble time.Duration) bool {
+	if !b.stores() {
+		return false
+	}
+	silent := !b.lease.Stored() || b.memory.unstored() != nil
+	return helps(!b.server.Stores(), b.server.Clustered(), b.server.Broken() != nil, silent && trouble >= silentFor)
+}
+
+// helps reports whether a store is to be started again: it is off, or knows that it can
+// not write, or is silent for long. In a cluster it is only where this server's own is off:
+// what can not be stored there may just have no leader, and who starts again is one less
+// to elect it.
+func helps(off, clustered, broken, silent bool) bool {
+	return off || !clustered && (broken || silent)
 }
 
 // mend brings JetStream back, if there is room for it.
