@@ -14,13 +14,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The shape of the load that a growing pool is given: more than all of its workers
-// can take.
+// The shape of the load that a growing pool is given: a little more than all of its
+// workers can take.
 const (
-	// callers is the offered concurrency.
-	callers = 64
 	// slots is how many hooks a worker runs at once.
 	slots = 8
+	// queued is how many callers there are besides those that the workers take. Where
+	// more wait for as long as a window lasts, that is an overload, and where the machine
+	// has a stall then the broker rightly turns calls away.
+	queued = 8
 	// wait is how long each hook waits, burn how much of a processor it needs instead.
 	wait = 20 * time.Millisecond
 	burn = 2 * time.Millisecond
@@ -48,7 +50,7 @@ func (o *Options) workers(ctx context.Context, r *Report) error {
 	hooks := hooksYAML([]string{fmt.Sprintf("    - {name: waits, matcher: wait, type: builtin, handler: %s, pool: %s}\n", roles.WaitHandler, pool)})
 	return o.with(ctx, "workers", hooks, func(s *stand) error {
 		t := result.Table{Title: "Workers of one pool", Columns: []string{"workers", "per second", "of ideal", "p50", "p99", "ratio to 1 worker [95 %]"},
-			Note: fmt.Sprintf("%d callers, of which each worker takes %d at once; ideal is what waiting alone would let through; hooks that compute are bounded by the %d processors, on which everybody else runs, too", callers, slots, r.Machine.CPUs)}
+			Note: fmt.Sprintf("each worker takes %d calls at once, and there are %d callers more; ideal is what waiting alone would let through; hooks that compute are bounded by the %d processors, on which everybody else runs, too", slots, queued, r.Machine.CPUs)}
 		p := result.Plot{Title: "Throughput by workers of one pool", X: result.Axis{Label: "workers", Log: true}, Y: result.Axis{Label: "calls", Unit: "/s"}}
 		for _, l := range []labour{{name: fmt.Sprintf("hooks that wait %v", wait), waiter: waiter{takes: wait}}, {name: fmt.Sprintf("hooks that compute for %v", burn), waiter: waiter{burn, true}}} {
 			rates, samples, err := o.grown(ctx, s, l)
@@ -94,7 +96,7 @@ func (o *Options) growPool(ctx context.Context, s *stand, l labour, tell func(i 
 		if err := s.ready(ctx, q); err != nil {
 			return err
 		}
-		q.Window = measure.Window{Callers: callers, Warm: schema.Duration(met), Long: schema.Duration(max(2*o.Window, 10*wait))}
+		q.Window = measure.Window{Callers: want*slots + queued, Warm: schema.Duration(met), Long: schema.Duration(max(2*o.Window, 10*wait))}
 		got, err := s.ask(ctx, q)
 		if err != nil {
 			return fmt.Errorf("with %d workers: %w", want, err)
@@ -114,7 +116,7 @@ func ratios(rates [][]float64, i int) []float64 {
 }
 
 // ideal is what so many workers could do per second if nothing but the wait took time.
-func ideal(workers int) float64 { return float64(min(workers*slots, callers)) / wait.Seconds() }
+func ideal(workers int) float64 { return float64(workers*slots) / wait.Seconds() }
 
 func (l labour) rows(steps []int, rates [][]float64, last []measure.Figures) (rows [][]string) {
 	for i, n := range steps {
