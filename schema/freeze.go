@@ -49,8 +49,12 @@ type FreezeRequest struct {
 	// Reason says why, By who.
 	Reason string `json:"reason,omitzero"`
 	By     string `json:"by,omitzero"`
-	// Within is how long to wait at most until every broker goes by it; absent: 10 s.
+	// Within is how long to wait at most until every broker goes by it; absent: 20 s.
 	Within Duration `json:"within,omitzero"`
+	// Version is that of what is frozen, as the asker knows it. Where something was frozen or
+	// thawed since, nothing is changed: a request that comes late, because the broker that got it
+	// stood still, undoes nothing that was done meanwhile. Absent: it counts whenever it comes.
+	Version *uint64 `json:"version,omitzero"`
 }
 
 // A FreezeAnswer says what came of a [FreezeRequest].

@@ -23,8 +23,9 @@ type Freezes interface {
 	// Use hears what is frozen, at once and whenever it changes.
 	Use(use func(*freezes.State))
 	Now() *freezes.State
-	Freeze(ctx context.Context, z schema.Freeze) (freezes.Change, error)
-	Thaw(ctx context.Context, agents string) (freezes.Change, error)
+	// Freeze and Thaw change that, if it has the version that the asker knows; nil: whatever it has.
+	Freeze(ctx context.Context, z schema.Freeze, known *uint64) (freezes.Change, error)
+	Thaw(ctx context.Context, agents string, known *uint64) (freezes.Change, error)
 }
 
 // frozen is what is frozen, in the form in which calls are refused by it.

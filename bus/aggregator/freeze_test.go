@@ -248,6 +248,8 @@ func TestFreezesThatMakeNoSenseAreRefused(t *testing.T) {
 			`thaw._ {}`:                              {schema.CodeNotFound, "no freeze"},
 			`thaw._ {"agents":"a"}`:                  {schema.CodeNotFound, "no freeze of \"a\""},
 			`thaw.a {"agents":"a"}`:                  {schema.CodeBadRequest, "hook.v1.ctl.thaw._"},
+			`freeze._ {"agents":"a","version":1}`:    {schema.CodeConflict, "the request is about version 1"},
+			`freeze._ {"agents":"a","version":-1}`:   {schema.CodeBadRequest, "can not be read"},
 		} {
 			subject, body, _ := strings.Cut(request, " ")
 			if _, failed := f.request(subject, body); failed == nil || failed.Code != want[0] || !strings.Contains(failed.Message, want[1]) {

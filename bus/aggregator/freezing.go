@@ -81,9 +81,9 @@ func (a *Aggregator) Freeze(ctx context.Context, verb string, req *schema.Freeze
 	var change freezes.Change
 	var err error
 	if verb == schema.VerbThaw {
-		change, err = a.opt.Freezes.Thaw(ctx, req.Agents)
+		change, err = a.opt.Freezes.Thaw(ctx, req.Agents, req.Version)
 	} else {
-		change, err = a.opt.Freezes.Freeze(ctx, schema.Freeze{Agents: req.Agents, Reason: req.Reason, By: req.By})
+		change, err = a.opt.Freezes.Freeze(ctx, schema.Freeze{Agents: req.Agents, Reason: req.Reason, By: req.By}, req.Version)
 	}
 	if err != nil {
 		return nil, err

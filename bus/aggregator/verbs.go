@@ -153,7 +153,7 @@ func coded(err error) error {
 		code = schema.CodeBadRequest
 	case is(queue.ErrNotFound, rounds.ErrNone, freezes.ErrNotFrozen, objects.ErrNotFound):
 		code = schema.CodeNotFound
-	case is(sessions.ErrTaken):
+	case is(sessions.ErrTaken, freezes.ErrMoved):
 		code = schema.CodeConflict
 	case is(queue.ErrTooOld):
 		code = schema.CodeTooOld

@@ -26,8 +26,9 @@ type Change struct {
 }
 
 // Freeze has a freeze stand from now on. Where one of the same pattern stands, that
-// one stays as it is.
-func (f *Freezes) Freeze(ctx context.Context, z schema.Freeze) (Change, error) {
+// one stays as it is. It counts only while what is frozen has the version that the asker
+// knows; nil: whatever it has.
+func (f *Freezes) Freeze(ctx context.Context, z schema.Freeze, known *uint64) (Change, error) {
 	if err := check(&z); err != nil {
 		return Change{}, err
 	}
@@ -38,6 +39,9 @@ func (f *Freezes) Freeze(ctx context.Context, z schema.Freeze) (Change, error) {
 			c.Freeze, c.Changed = all[i], c.unsure && all[i].Since.Equal(z.Since) && all[i].By == z.By
 			return nil, nil
 		}
+		if err := c.moved(known); err != nil {
+			return nil, err
+		}
 		if len(all) >= schema.MaxFreezes {
 			return nil, fmt.Errorf("%w: %d stand already; thaw some, or freeze a pattern that means many agents", ErrFull, len(all))
 		}
@@ -46,22 +50,36 @@ func (f *Freezes) Freeze(ctx context.Context, z schema.Freeze) (Change, error) {
 	})
 }
 
-// Thaw ends the freeze of exactly that pattern.
-func (f *Freezes) Thaw(ctx context.Context, agents string) (Change, error) {
+// Thaw ends the freeze of exactly that pattern. It counts only while what is frozen has
+// the version that the asker knows; nil: whatever it has.
+func (f *Freezes) Thaw(ctx context.Context, agents string, known *uint64) (Change, error) {
 	var ended *schema.Freeze
 	return f.change(ctx, func(all []schema.Freeze, c *Change) ([]schema.Freeze, error) {
 		i := named(all, agents)
-		if i < 0 && c.unsure && ended != nil {
+		if c.unsure && ended != nil && (i < 0 || !all[i].Since.Equal(ended.Since)) {
+			// It was this one if nobody answered an attempt that went through. What stands now came later.
 			c.Freeze, c.Changed = *ended, true
 			return nil, nil
 		}
 		if i < 0 {
 			return nil, fmt.Errorf("%w: %s", ErrNotFrozen, standing(agents, all))
 		}
+		if err := c.moved(known); err != nil {
+			return nil, err
+		}
 		ended = &all[i]
 		c.Freeze, c.Changed = all[i], true
 		return slices.Delete(slices.Clone(all), i, i+1), nil
 	})
+}
+
+// moved refuses a change of another state than the one that is there.
+func (c *Change) moved(known *uint64) error {
+	if known == nil || *known == c.State.Version {
+		return nil
+	}
+	return fmt.Errorf("%w: what is frozen has the version %d, and the request is about version %d; nothing was changed, look who is frozen and ask again",
+		ErrMoved, c.State.Version, *known)
 }
 
 func named(all []schema.Freeze, agents string) int {
@@ -126,7 +144,7 @@ func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change
 		defer f.mu.Unlock()
 		f.take(c.State)
 		return c, nil
-	case errors.Is(err, ErrNotFrozen), errors.Is(err, ErrFull), errors.Is(err, ErrInvalid):
+	case errors.Is(err, ErrNotFrozen), errors.Is(err, ErrFull), errors.Is(err, ErrInvalid), errors.Is(err, ErrMoved):
 		return Change{}, err
 	}
 	if c.unsure {

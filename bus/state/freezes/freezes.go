@@ -41,6 +41,8 @@ var (
 	ErrFull = errors.New("there are too many freezes")
 	// ErrNotFrozen: what is to be thawed is not frozen.
 	ErrNotFrozen = errors.New("this is not frozen")
+	// ErrMoved: something was frozen or thawed since the version that the request is about.
+	ErrMoved = errors.New("something was frozen or thawed meanwhile")
 	// ErrUnavailable: the state could be neither read nor written in time.
 	ErrUnavailable = errors.New("the freezes can not be reached now")
 )

@@ -49,7 +49,7 @@ func TestAFreezeIsKnownEverywhereAndStays(t *testing.T) {
 			defer mu.Unlock()
 			heard = append(heard, fmt.Sprint(len(s.Freezes)))
 		})
-		done, err := here.Freeze(t.Context(), schema.Freeze{Agents: " scout-* ", Reason: "odd", By: "me"})
+		done, err := here.Freeze(t.Context(), schema.Freeze{Agents: " scout-* ", Reason: "odd", By: "me"}, nil)
 		if err != nil || !done.Changed || done.Freeze.Agents != "scout-*" || done.State.Version == 0 || done.Freeze.Since.IsZero() {
 			t.Fatalf("%+v, %v", done, err)
 		}
@@ -60,17 +60,17 @@ func TestAFreezeIsKnownEverywhereAndStays(t *testing.T) {
 		if standing(there) != "scout-*" {
 			t.Errorf("there: %q", standing(there))
 		}
-		if again, err := there.Freeze(t.Context(), schema.Freeze{Agents: "scout-*", Reason: "another"}); err != nil || again.Changed || again.Freeze != done.Freeze {
+		if again, err := there.Freeze(t.Context(), schema.Freeze{Agents: "scout-*", Reason: "another"}, nil); err != nil || again.Changed || again.Freeze != done.Freeze {
 			t.Errorf("%+v, %v", again, err)
 		}
-		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: schema.AllAgents}); err != nil {
+		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: schema.AllAgents}, nil); err != nil {
 			t.Fatal(err)
 		}
 		later := open(t, js)
 		if standing(later) != "scout-* *" {
 			t.Errorf("after a restart: %q", standing(later))
 		}
-		ended, err := later.Thaw(t.Context(), "scout-*")
+		ended, err := later.Thaw(t.Context(), "scout-*", nil)
 		if err != nil || !ended.Changed || ended.Freeze != done.Freeze || len(ended.State.Freezes) != 1 {
 			t.Errorf("%+v, %v", ended, err)
 		}
@@ -89,17 +89,50 @@ func TestAFreezeIsKnownEverywhereAndStays(t *testing.T) {
 func TestWhatIsNotFrozenIsNotThawed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := open(t, bustest.JetStream(t, bustest.Start(t)))
-		if _, err := f.Thaw(t.Context(), "a"); !errors.Is(err, freezes.ErrNotFrozen) || !strings.Contains(err.Error(), "nor of anybody else") {
+		if _, err := f.Thaw(t.Context(), "a", nil); !errors.Is(err, freezes.ErrNotFrozen) || !strings.Contains(err.Error(), "nor of anybody else") {
 			t.Error(err)
 		}
-		if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: "a*"}); err != nil {
+		if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: "a*"}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Thaw(t.Context(), "a1"); !errors.Is(err, freezes.ErrNotFrozen) || !strings.Contains(err.Error(), `"a*"`) {
+		if _, err := f.Thaw(t.Context(), "a1", nil); !errors.Is(err, freezes.ErrNotFrozen) || !strings.Contains(err.Error(), `"a*"`) {
 			t.Error(err)
 		}
 		if standing(f) != "a*" {
 			t.Error(standing(f))
+		}
+	})
+}
+
+// A request of then undoes nothing of now, but does no harm where what it wants is so.
+func TestWhatWasMeantForAnotherStateChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, bustest.JetStream(t, bustest.Start(t)))
+		must := func(c freezes.Change, err error) uint64 {
+			t.Helper()
+			if err != nil || !c.Changed {
+				t.Fatalf("%+v, %v", c, err)
+			}
+			return c.State.Version
+		}
+		never := uint64(0)
+		first := must(f.Freeze(t.Context(), schema.Freeze{Agents: "a"}, &never))
+		if c, err := f.Freeze(t.Context(), schema.Freeze{Agents: "a"}, &never); err != nil || c.Changed || c.State.Version != first {
+			t.Errorf("frozen already: %+v, %v", c, err)
+		}
+		thawed := must(f.Thaw(t.Context(), "a", &first))
+		if _, err := f.Thaw(t.Context(), "a", &first); !errors.Is(err, freezes.ErrNotFrozen) {
+			t.Errorf("thawed already: %v", err)
+		}
+		if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: "a"}, &never); !errors.Is(err, freezes.ErrMoved) {
+			t.Errorf("a freeze of then: %v", err)
+		}
+		again := must(f.Freeze(t.Context(), schema.Freeze{Agents: "a"}, &thawed))
+		if _, err := f.Thaw(t.Context(), "a", &first); !errors.Is(err, freezes.ErrMoved) || !strings.Contains(err.Error(), fmt.Sprintf("version %d, and the request is about version %d", again, first)) {
+			t.Errorf("a thaw of then: %v", err)
+		}
+		if standing(f) != "a" || f.Now().Version != again {
+			t.Errorf("%q, version %d", standing(f), f.Now().Version)
 		}
 	})
 }
@@ -117,9 +150,9 @@ func TestManyAtOnceLoseNothing(t *testing.T) {
 				var c freezes.Change
 				var err error
 				if thaw {
-					c, err = f.Thaw(t.Context(), agents)
+					c, err = f.Thaw(t.Context(), agents, nil)
 				} else {
-					c, err = f.Freeze(t.Context(), schema.Freeze{Agents: agents, By: "me"})
+					c, err = f.Freeze(t.Context(), schema.Freeze{Agents: agents, By: "me"}, nil)
 				}
 				if err != nil && !(thaw && errors.Is(err, freezes.ErrNotFrozen)) {
 					t.Errorf("%s: %v", agents, err)
@@ -168,16 +201,16 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 			"nobody": {}, "no pattern": {Agents: "a["}, "a regular expression": {Agents: "a.*(b)"},
 			"a long reason": {Agents: "a", Reason: strings.Repeat("r", schema.MaxFreezeReason+1)}, "a long name": {Agents: "a", By: strings.Repeat("b", schema.MaxFreezeBy+1)},
 		} {
-			if _, err := f.Freeze(t.Context(), z); !errors.Is(err, freezes.ErrInvalid) {
+			if _, err := f.Freeze(t.Context(), z, nil); !errors.Is(err, freezes.ErrInvalid) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		for i := range schema.MaxFreezes {
-			if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: fmt.Sprint("a", i)}); err != nil {
+			if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: fmt.Sprint("a", i)}, nil); err != nil {
 				t.Fatal(i, err)
 			}
 		}
-		if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: "one more"}); !errors.Is(err, freezes.ErrFull) {
+		if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: "one more"}, nil); !errors.Is(err, freezes.ErrFull) {
 			t.Error(err)
 		}
 		if n := len(f.Now().Freezes); n != schema.MaxFreezes {
@@ -190,7 +223,7 @@ func TestLongOnesAreRefusedBeforeShimsCouldNotKeepThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := open(t, bustest.JetStream(t, bustest.Start(t)))
 		for i := 0; ; i++ {
-			_, err := f.Freeze(t.Context(), schema.Freeze{Agents: fmt.Sprint("a", i), Reason: strings.Repeat("r", schema.MaxFreezeReason)})
+			_, err := f.Freeze(t.Context(), schema.Freeze{Agents: fmt.Sprint("a", i), Reason: strings.Repeat("r", schema.MaxFreezeReason)}, nil)
 			if errors.Is(err, freezes.ErrFull) && i > 10 && i < schema.MaxFreezes {
 				return
 			}
@@ -210,13 +243,13 @@ func TestWithoutAServerWhatIsKnownStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := open(t, js)
-		if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: "a"}); err != nil {
+		if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: "a"}, nil); err != nil {
 			t.Fatal(err)
 		}
 		nc.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := f.Freeze(ctx, schema.Freeze{Agents: "b"}); !errors.Is(err, freezes.ErrUnavailable) {
+		if _, err := f.Freeze(ctx, schema.Freeze{Agents: "b"}, nil); !errors.Is(err, freezes.ErrUnavailable) {
 			t.Error(err)
 		}
 		if err := f.Confirm(ctx); err == nil {
@@ -235,7 +268,7 @@ func TestConfirmReadsWhatWasMissed(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		here, deaf := open(t, js), open(t, js)
 		deaf.Close() // it hears of nothing any more
-		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: "a"}); err != nil {
+		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: "a"}, nil); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -7,11 +7,14 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -36,6 +39,7 @@ type freezing struct {
 	agent     string
 	all, list bool
 	within    time.Duration
+	began     time.Time // when it was first asked
 	req       schema.FreezeRequest
 	asJSON    bool
 }
@@ -125,7 +129,7 @@ func (k *freezing) run(c *cobra.Command) error {
 	k.wait = k.within + freezeMargin
 	var answer schema.FreezeAnswer
 	if err := k.insist(c.Context(), &answer); err != nil {
-		return k.unknown(err)
+		return err
 	}
 	var err error
 	switch {
@@ -142,10 +146,9 @@ func (k *freezing) run(c *cobra.Command) error {
 	return behind(&answer, k.within)
 }
 
-// insist asks, and asks again while nobody answers: a broker that stands still may have
-// got the request, and another one gets the next. To freeze twice does no harm. That
-// there is nothing to thaw any more says only that an earlier request did it, and that a
-// broker can not do it just now says nothing of the others.
+// insist looks what is frozen and has that changed, if it is still so when a broker gets to
+// it: one that stands still may do so long after another one answered. Where somebody else
+// was faster it looks again.
 func (k *freezing) insist(ctx context.Context, answer *schema.FreezeAnswer) error {
 	ctx, cancel := k.bounded(ctx)
 	defer cancel()
@@ -154,6 +157,50 @@ func (k *freezing) insist(ctx context.Context, answer *schema.FreezeAnswer) erro
 		return err
 	}
 	defer nc.Close()
+	k.began = time.Now()
+	var first schema.FreezeAnswer
+	for i := 0; ; i++ {
+		var now schema.FreezeAnswer
+		err := k.repeat(ctx, nc, about{schema.VerbFreeze, ""}, schema.FreezeRequest{}, &now)
+		switch {
+		case k.list:
+			*answer = now
+			return err
+		case err != nil:
+			return fmt.Errorf("%w; nothing was changed", err)
+		case i == 0:
+			first = now
+		}
+		if k.verb == schema.VerbThaw && !slices.Equal(named(first.Frozen, k.req.Agents), named(now.Frozen, k.req.Agents)) {
+			return fmt.Errorf("somebody else froze or thawed %q meanwhile; look with 'broker freeze --list', and say it again if it is to be thawed", k.req.Agents)
+		}
+		req := k.req
+		req.Version = &now.Version
+		err = k.repeat(ctx, nc, about{k.verb, ""}, req, answer)
+		if moved, ok := errors.AsType[*schema.ControlError](err); !ok || moved.Code != schema.CodeConflict {
+			return k.unknown(err)
+		}
+		if kv.Again(ctx, i) != nil {
+			return err
+		}
+	}
+}
+
+// named are the freezes of exactly that pattern: one or none.
+func named(all []schema.Freeze, agents string) (these []schema.Freeze) {
+	for _, z := range all {
+		if z.Agents == agents {
+			these = append(these, z)
+		}
+	}
+	return these
+}
+
+// repeat asks, and asks again while nobody answers: a broker that stands still may have
+// got the request, and another one gets the next. To freeze twice does no harm. That
+// there is nothing to thaw any more says only that an earlier request did it, and that a
+// broker can not do it just now says nothing of the others.
+func (k *freezing) repeat(ctx context.Context, nc *nats.Conn, what about, req schema.FreezeRequest, answer *schema.FreezeAnswer) error {
 	type result struct {
 		answer schema.FreezeAnswer
 		err    error
@@ -161,18 +208,18 @@ func (k *freezing) insist(ctx context.Context, answer *schema.FreezeAnswer) erro
 	results := make(chan result, insistences)
 	again := time.NewTicker(insistAfter)
 	defer again.Stop()
-	for asked, pending, began := 0, 0, time.Now(); ; {
-		if left := k.within - time.Since(began); asked == 0 || asked < insistences && left > 0 {
-			req := k.req
-			if asked > 0 {
-				req.Within = schema.Duration(min(left, req.Within.Std()))
+	for asked, pending := 0, 0; ; {
+		spent := time.Since(k.began)
+		if asked == 0 || asked < insistences && spent < k.within {
+			if spent >= freezeMargin/2 && req.Within > 0 {
+				req.Within = schema.Duration(max(k.within-spent, insistAfter))
 			}
 			asked, pending = asked+1, pending+1
-			go func() {
+			go func(req schema.FreezeRequest) {
 				r := result{}
-				r.err = k.askOn(ctx, nc, about{k.verb, ""}, &req, &r.answer)
+				r.err = k.askOn(ctx, nc, what, &req, &r.answer)
 				results <- r
-			}()
+			}(req)
 		}
 		select {
 		case r := <-results:
@@ -191,8 +238,6 @@ func (k *freezing) insist(ctx context.Context, answer *schema.FreezeAnswer) erro
 func (k *freezing) unknown(err error) error {
 	n, unanswered := errors.AsType[*noAnswer](err)
 	switch {
-	case k.list:
-		return err
 	case unanswered && n.received() || errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w; it is not known whether it was stored: say it again, which does no harm, or look with 'broker freeze --list'", err)
 	case unanswered:

@@ -18,7 +18,13 @@ func TestFreezeAndThaw(t *testing.T) {
 	thawed := done
 	thawed.Frozen = []schema.Freeze{{Agents: schema.AllAgents, Since: z.Since}}
 	const line = `agents "scout-*", since 2026-11-21T03:00:00Z, by ops: odd` + "\n"
-	asked := []string{`freeze._ {"agents":"scout-*","reason":"odd","by":"ops","within":"20s"}`}
+	asked := []string{`freeze._ {}`, `freeze._ {"agents":"scout-*","reason":"odd","by":"ops","within":"20s","version":3}`}
+	full := func(request string) any {
+		if request == "{}" {
+			return done
+		}
+		return &schema.ControlError{Code: schema.CodeUnavailable, Message: "nothing was stored"}
+	}
 	freeze := []string{"freeze", "--agent", "scout-*", "--reason", "odd", "--by", "ops"}
 	s.hold(t, []saying{
 		{"a freeze says how long it took", freeze, "", map[string]any{"freeze._": done}, closing{0, "frozen: " + line + "all 2 brokers go by it, after 23ms\n", "", asked}},
@@ -26,10 +32,10 @@ func TestFreezeAndThaw(t *testing.T) {
 			"broker: it is stored, and 1 of 2 brokers go by it; after 20s these have not said so: b2. Say it again to wait for them, or stop them\n", asked}},
 		{"that it is not known who goes by it is said", freeze, "", map[string]any{"freeze._": lost}, closing{1, "frozen: " + line,
 			"broker: it is stored, but it can not be found out which brokers go by it (1 do): reading the leases: timeout\n", asked}},
-		{"what could not be stored is said", freeze, "", map[string]any{"freeze._": &schema.ControlError{Code: schema.CodeUnavailable, Message: "nothing was stored"}},
+		{"what could not be stored is said", freeze, "", map[string]any{"freeze._": full},
 			closing{1, "", "broker: nothing was stored\n", asked}},
-		{"a thaw says who is still frozen", []string{"thaw", "--agent", "scout-*", "--by", "ops", "--timeout", "3s"}, "", map[string]any{"thaw._": thawed},
-			closing{0, "thawed: " + line + "still frozen: all agents, since 2026-11-21T03:00:00Z\nall 2 brokers go by it, after 23ms\n", "", []string{`thaw._ {"agents":"scout-*","by":"ops","within":"3s"}`}}},
+		{"a thaw says who is still frozen", []string{"thaw", "--agent", "scout-*", "--by", "ops", "--timeout", "3s"}, "", map[string]any{"freeze._": done, "thaw._": thawed},
+			closing{0, "thawed: " + line + "still frozen: all agents, since 2026-11-21T03:00:00Z\nall 2 brokers go by it, after 23ms\n", "", []string{`freeze._ {}`, `thaw._ {"agents":"scout-*","by":"ops","within":"3s","version":3}`}}},
 		{"a list asks for nothing else", []string{"freeze", "--list"}, "", map[string]any{"freeze._": schema.FreezeAnswer{Frozen: []schema.Freeze{z}}}, closing{0, line, "", []string{`freeze._ {}`}}},
 		{"nobody is frozen", []string{"freeze", "--list"}, "", map[string]any{"freeze._": schema.FreezeAnswer{Frozen: []schema.Freeze{}}}, closing{0, "nobody is frozen\n", "", []string{`freeze._ {}`}}},
 		{"whose calls must be said", []string{"thaw"}, "", nil, closing{2, "", "broker: it is not said whose tool calls; write --agent G or --all\n", nil}},
@@ -45,4 +51,37 @@ func TestAFreezeThatNobodyAnswers(t *testing.T) {
 	if got.Code != 1 || !strings.Contains(got.Stderr, "nothing was changed") {
 		t.Errorf("%+v", got)
 	}
+}
+
+// Where somebody else was faster, it is looked what is so now. What is thawed is what stood
+// when it was asked for, and no freeze that came later.
+func TestWhoeverIsOvertakenLooksAgain(t *testing.T) {
+	s := newCounter(t)
+	z := schema.Freeze{Agents: "a", Since: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
+	newer := z
+	newer.Since = z.Since.Add(time.Second)
+	// looks answers with one list after the other, and is at the version of the last.
+	version, last := uint64(0), uint64(0)
+	looks := func(lists ...schema.Freeze) func(string) any {
+		version, last = 0, uint64(len(lists))
+		return func(string) any {
+			version++
+			return schema.FreezeAnswer{Frozen: lists[version-1 : version], Version: version}
+		}
+	}
+	thaws := func(string) any {
+		if version < last {
+			return &schema.ControlError{Code: schema.CodeConflict, Message: "moved"}
+		}
+		return schema.FreezeAnswer{Changed: true, Freeze: &z, Version: version + 1, Confirmed: []string{"b1"}}
+	}
+	thaw := []string{"thaw", "--agent", "a", "--by", "ops", "--timeout", "3s"}
+	s.hold(t, []saying{{"others were thawed", thaw, "", map[string]any{"freeze._": looks(z, z), "thaw._": thaws}, closing{
+		0, "thawed: agents \"a\", since 2026-11-21T03:00:00Z\n1 broker goes by it, after 0s\n", "",
+		[]string{`freeze._ {}`, `thaw._ {"agents":"a","by":"ops","within":"3s","version":1}`, `freeze._ {}`, `thaw._ {"agents":"a","by":"ops","within":"3s","version":2}`},
+	}}})
+	s.hold(t, []saying{{"it was frozen anew", thaw, "", map[string]any{"freeze._": looks(z, newer), "thaw._": thaws}, closing{
+		1, "", "broker: somebody else froze or thawed \"a\" meanwhile; look with 'broker freeze --list', and say it again if it is to be thawed\n",
+		[]string{`freeze._ {}`, `thaw._ {"agents":"a","by":"ops","within":"3s","version":1}`, `freeze._ {}`},
+	}}})
 }

@@ -58,6 +58,9 @@ func (s *counter) serve(m *nats.Msg) {
 	if !ok {
 		answer = &schema.ControlError{Code: schema.CodeNotFound, Message: "nothing is laid out for " + subject}
 	}
+	if by, ok := answer.(func(request string) any); ok {
+		answer = by(string(m.Data))
+	}
 	reply := nats.NewMsg(m.Reply)
 	if e, ok := answer.(*schema.ControlError); ok {
 		reply.Header.Set(schema.HeaderServiceError, e.Message)
