@@ -194,6 +194,9 @@ func Start(opt Options) (*Aggregator, error) {
 	a.members.Expect()
 	if opt.Freezes != nil {
 		opt.Freezes.Use(a.froze)
+		if opt.Registerer != nil {
+			opt.Registerer.MustRegister(a.freezeGauges()...)
+		}
 	}
 	if err := a.listen(); err != nil {
 		a.stop()

@@ -23,6 +23,8 @@ type Freezes interface {
 	// Use hears what is frozen, at once and whenever it changes.
 	Use(use func(*freezes.State))
 	Now() *freezes.State
+	// Unreadable is why what is stored is not what is known; nil: it is.
+	Unreadable() error
 	// Freeze and Thaw change that, if it has the version that the asker knows; nil: whatever it has.
 	Freeze(ctx context.Context, z schema.Freeze, known *uint64) (freezes.Change, error)
 	Thaw(ctx context.Context, agents string, known *uint64) (freezes.Change, error)

@@ -28,6 +28,28 @@ func (m *metrics) startFrozen() {
 	m.froze(nil)
 }
 
+// freezeGauges say which version of what is frozen calls are answered by, and whether that is
+// what is stored.
+func (a *Aggregator) freezeGauges() []prometheus.Collector {
+	version := prometheus.GaugeOpts{Namespace: "hookfabric", Name: "freeze_version", Help: "The version of what is frozen that calls are answered by; 0: nothing was ever frozen."}
+	unreadable := prometheus.GaugeOpts{Namespace: "hookfabric", Name: "freezes_unreadable",
+		Help: "1 while what is stored of freezes can not be read, so that what was known before counts, else 0. Alert on this."}
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(version, func() float64 {
+			if f := a.frozen.Load(); f != nil {
+				return float64(f.Version)
+			}
+			return 0
+		}),
+		prometheus.NewGaugeFunc(unreadable, func() float64 {
+			if a.opt.Freezes.Unreadable() != nil {
+				return 1
+			}
+			return 0
+		}),
+	}
+}
+
 // froze shows how many freezes stand.
 func (m *metrics) froze(all []schema.Freeze) {
 	everybody, some := 0, 0

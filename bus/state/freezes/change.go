@@ -10,7 +10,6 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
-	"github.com/hookfabric/hookfabric/schema/match"
 )
 
 // A Change is what came of a request.
@@ -108,15 +107,13 @@ func standing(agents string, all []schema.Freeze) string {
 func check(z *schema.Freeze) error {
 	z.Agents = strings.TrimSpace(z.Agents)
 	switch {
-	case z.Agents == "":
-		return fmt.Errorf("%w: it is not said whose calls are to be refused; name the agents by a pattern, %s for all", ErrInvalid, schema.AllAgents)
 	case len(z.Reason) > schema.MaxFreezeReason:
 		return fmt.Errorf("%w: the reason has %d bytes; at most %d are kept", ErrInvalid, len(z.Reason), schema.MaxFreezeReason)
 	case len(z.By) > schema.MaxFreezeBy:
 		return fmt.Errorf("%w: who asks has %d bytes; at most %d are kept", ErrInvalid, len(z.By), schema.MaxFreezeBy)
 	}
-	if _, err := match.Compile(z.Agents); err != nil {
-		return fmt.Errorf("%w: agents: %w", ErrInvalid, err)
+	if err := checkAgents(z.Agents); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return nil
 }
@@ -125,7 +122,11 @@ func check(z *schema.Freeze) error {
 // else again. A nil list changes nothing.
 func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change) ([]schema.Freeze, error)) (c Change, err error) {
 	err = kv.Retry(ctx, func(ctx context.Context) (bool, error) {
-		before, err := f.last(ctx)
+		e, err := f.bucket.Last(ctx, key)
+		if err != nil {
+			return false, fmt.Errorf("reading what is frozen: %w", err)
+		}
+		before, err := read(e)
 		if err != nil {
 			return false, err
 		}

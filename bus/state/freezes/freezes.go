@@ -43,6 +43,8 @@ var (
 	ErrNotFrozen = errors.New("this is not frozen")
 	// ErrMoved: something was frozen or thawed since the version that the request is about.
 	ErrMoved = errors.New("something was frozen or thawed meanwhile")
+	// ErrUnreadable: what is stored is no list of freezes.
+	ErrUnreadable = errors.New("what is frozen can not be read")
 	// ErrUnavailable: the state could be neither read nor written in time.
 	ErrUnavailable = errors.New("the freezes can not be reached now")
 )
@@ -53,11 +55,6 @@ type State struct {
 	Version uint64
 	// Freezes are those that stand, in the order in which they came.
 	Freezes []schema.Freeze
-}
-
-// stored is a state in the bucket.
-type stored struct {
-	Freezes []schema.Freeze `json:"freezes"`
 }
 
 // Options say how freezes are kept.
@@ -75,6 +72,9 @@ type Freezes struct {
 	mirror *kv.Mirror
 	// now is what is known. It is replaced with the lock held.
 	now atomic.Pointer[State]
+	// unread is what was stored after that and can not be read; nil: nothing was. It is
+	// replaced with the lock held, too.
+	unread atomic.Pointer[unread]
 
 	mu  sync.Mutex // guards what follows, and the order in which use is called
 	use func(*State)
@@ -83,7 +83,8 @@ type Freezes struct {
 }
 
 // Open makes the bucket, or opens the one that is there. It returns when this process
-// knows what is frozen, and follows that until [Freezes.Close].
+// knows what is frozen, and follows that until [Freezes.Close]. Where it can not be read
+// the state before counts, if the bucket still has that; else it is an error.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Freezes, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -98,6 +99,10 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Freezes, err
 	f := &Freezes{log: o.Logger, bucket: b, use: func(*State) {}}
 	f.now.Store(&State{})
 	if f.mirror, err = b.Follow(ctx, kv.MirrorOptions{Apply: f.apply, Logger: o.Logger}); err != nil {
+		return nil, err
+	}
+	if err := f.Unreadable(); err != nil && f.Now().Version == 0 {
+		f.Close()
 		return nil, err
 	}
 	return f, nil
@@ -137,14 +142,11 @@ func (f *Freezes) apply(e kv.Entry) {
 	if e.Key != key {
 		return
 	}
-	s, err := read(e)
-	if err != nil {
-		f.log.Error("what is frozen can not be read; what was known stays", "bucket", Bucket, "revision", e.Revision, "error", err)
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.take(s)
+	if s, err := f.reads(e); err == nil {
+		f.take(s)
+	}
 }
 
 // take replaces what is known by something newer. The caller holds the lock.
@@ -152,18 +154,25 @@ func (f *Freezes) take(s *State) {
 	if s.Version > f.now.Load().Version {
 		f.now.Store(s)
 		f.use(s)
+		if u := f.unread.Load(); u != nil && u.revision < s.Version {
+			f.unread.Store(nil)
+		}
 	}
 }
 
 // Confirm reads from the leader what is frozen. When it returns nil, all that was
 // frozen or thawed when it was called is known here.
 func (f *Freezes) Confirm(ctx context.Context) error {
-	s, err := f.last(ctx)
+	e, err := f.bucket.Last(ctx, key)
 	if err != nil {
-		return err
+		return fmt.Errorf("reading what is frozen: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	s, err := f.reads(e)
+	if err != nil {
+		return err
+	}
 	switch known := f.now.Load(); {
 	case s.Version >= known.Version:
 		f.older = time.Time{}
@@ -173,39 +182,9 @@ func (f *Freezes) Confirm(ctx context.Context) error {
 	case time.Since(f.older) > backwards:
 		f.log.Warn("what is frozen went back to an earlier state; was the data directory copied back?", "version", s.Version, "known", known.Version)
 		f.older = time.Time{}
+		f.unread.Store(nil)
 		f.now.Store(s)
 		f.use(s)
 	}
 	return nil
-}
-
-// last is what the leader says.
-func (f *Freezes) last(ctx context.Context) (*State, error) {
-	e, err := f.bucket.Last(ctx, key)
-	if err != nil {
-		return nil, fmt.Errorf("reading what is frozen: %w", err)
-	}
-	return read(e)
-}
-
-// some is a list, and nil if nothing is in it.
-func some(all []schema.Freeze) []schema.Freeze {
-	if len(all) == 0 {
-		return nil
-	}
-	return all
-}
-
-// read reads what is stored; a key that was deleted holds nothing.
-func read(e kv.Entry) (*State, error) {
-	s := &State{Version: e.Revision}
-	if len(e.Value) == 0 {
-		return s, nil
-	}
-	var in stored
-	if err := schema.Unmarshal(e.Value, &in); err != nil {
-		return nil, fmt.Errorf("the key %s of the bucket %s can not be read; was it written by a newer release? %w", key, Bucket, err)
-	}
-	s.Freezes = some(in.Freezes)
-	return s, nil
 }

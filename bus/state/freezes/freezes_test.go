@@ -282,12 +282,48 @@ func TestConfirmReadsWhatWasMissed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Put(t.Context(), "freezes", []byte(`[]`)); err != nil {
+		for _, junk := range []string{"", "[]", "{}", `{"freezes":null}`} {
+			if _, err := store.Put(t.Context(), "freezes", []byte(junk)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if err := here.Unreadable(); !errors.Is(err, freezes.ErrUnreadable) || standing(here) != "a" {
+				t.Errorf("%q took something's place: %q, %v", junk, standing(here), err)
+			}
+			if err := here.Confirm(t.Context()); !errors.Is(err, freezes.ErrUnreadable) || standing(here) != "a" {
+				t.Errorf("%q took something's place: %q, %v", junk, standing(here), err)
+			}
+		}
+		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: "b"}, nil); !errors.Is(err, freezes.ErrUnavailable) || !strings.Contains(err.Error(), "delete the key, which thaws everybody") {
+			t.Errorf("a freeze on top of it: %v", err)
+		}
+		if later := open(t, js); standing(later) != "a" || later.Unreadable() == nil {
+			t.Errorf("after a restart: %q, %v", standing(later), later.Unreadable())
+		}
+		if err := store.Delete(t.Context(), "freezes"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if err := here.Confirm(t.Context()); err == nil || standing(here) != "a" {
-			t.Errorf("what can not be read took something's place: %q, %v", standing(here), err)
+		if here.Unreadable() != nil || standing(here) != "" || here.Confirm(t.Context()) != nil {
+			t.Errorf("deleted: %q, %v", standing(here), here.Unreadable())
+		}
+	})
+}
+
+// Who knows of nothing before it does not begin with nobody frozen.
+func TestNobodyStartsOnWhatCanNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		open(t, js).Close()
+		store, err := js.KeyValue(t.Context(), freezes.Bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Put(t.Context(), "freezes", nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := freezes.Open(t.Context(), js, freezes.Options{}); !errors.Is(err, freezes.ErrUnreadable) {
+			t.Error(err)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func (b *Broker) trouble() error {
 		if err := b.memory.unstored(); err != nil {
 			return fmt.Errorf("%w: %w", errForgetful, err)
 		}
-		return nil
+		return b.memory.freezes.Unreadable()
 	case !b.shares():
 		return errNotStored
 	}

@@ -78,6 +78,10 @@ func fleetFrozen() row {
 	return row{"Frozen", []panel{
 		{title: "Freezes that stand", about: "Of all agents (1 or 0), and of some (how many). Every broker knows all of them.", unit: number,
 			queries: one("max by (scope) (hookfabric_frozen)", "{{scope}}")},
+		{title: "Versions of what is frozen", about: "Which one each broker goes by. Lines that stay apart mean that one has not heard of the last.", unit: number,
+			queries: one("hookfabric_freeze_version", "{{instance}}")},
+		{title: "Freezes that can not be read", about: "1: the broker goes by what it knew before.", unit: number,
+			queries: one("hookfabric_freezes_unreadable", "{{instance}}")},
 		{title: "Refused by a freeze", about: "Tool calls that a freeze refused: when they were asked, or while their hooks were being asked.", unit: perSecond, stack: true,
 			queries: one(rate("hookfabric_freeze_refusals_total", "when"), "{{when}}")},
 	}}

@@ -1,0 +1,100 @@
+package freezes
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/match"
+)
+
+// stored is a state in the bucket.
+type stored struct {
+	Freezes []schema.Freeze `json:"freezes"`
+}
+
+// unread is a revision that can not be read.
+type unread struct {
+	revision uint64
+	err      error
+}
+
+// Unreadable is why what the bucket holds is not what is known here; nil: it is. What
+// was known before counts until it can be read again.
+func (f *Freezes) Unreadable() error {
+	if u := f.unread.Load(); u != nil {
+		return u.err
+	}
+	return nil
+}
+
+// reads reads what the bucket holds. If that can not be read it is told, once, and what
+// was known stays. The caller holds the lock.
+func (f *Freezes) reads(e kv.Entry) (*State, error) {
+	s, err := read(e)
+	if err == nil || e.Revision <= f.now.Load().Version {
+		return s, err
+	}
+	if u := f.unread.Load(); u == nil || u.revision != e.Revision {
+		f.log.Error("what is frozen can not be read; what was known stays", "bucket", Bucket, "revision", e.Revision, "error", err)
+		f.unread.Store(&unread{e.Revision, err})
+	}
+	return nil, err
+}
+
+// read reads what is stored. A key that was never written, or that somebody deleted, holds
+// nothing. Whatever else is no list of freezes is refused: to take it for an empty one would
+// thaw everybody.
+func read(e kv.Entry) (*State, error) {
+	s := &State{Version: e.Revision}
+	if e.Revision == 0 || e.Kind == kv.Deleted {
+		return s, nil
+	}
+	in, err := list(e)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the key %s of the bucket %s, revision %d: %w; write an earlier revision of it again, or delete the key, which thaws everybody",
+			ErrUnreadable, key, Bucket, e.Revision, err)
+	}
+	s.Freezes = some(in)
+	return s, nil
+}
+
+// list is the list that a revision holds.
+func list(e kv.Entry) ([]schema.Freeze, error) {
+	if e.Kind == kv.Lapsed {
+		return nil, errors.New("its time was up, and freezes stand until they are thawed: the bucket must keep its keys for ever")
+	}
+	var in stored
+	if err := schema.Unmarshal(e.Value, &in); err != nil {
+		return nil, fmt.Errorf("it is not of this release's form: %w", err)
+	}
+	if in.Freezes == nil {
+		return nil, errors.New("it has no list of freezes")
+	}
+	for i := range in.Freezes {
+		if err := checkAgents(in.Freezes[i].Agents); err != nil {
+			return nil, fmt.Errorf("the freeze %d of it: %w", i+1, err)
+		}
+	}
+	return in.Freezes, nil
+}
+
+// checkAgents says what is wrong with whose calls a freeze is to refuse.
+func checkAgents(agents string) error {
+	if agents == "" {
+		return fmt.Errorf("it is not said whose calls are to be refused; name the agents by a pattern, %s for all", schema.AllAgents)
+	}
+	if _, err := match.Compile(agents); err != nil {
+		return fmt.Errorf("agents: %w", err)
+	}
+	return nil
+}
+
+// some is a list, and nil if nothing is in it.
+func some(all []schema.Freeze) []schema.Freeze {
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
