@@ -33,6 +33,17 @@ func IsInbox(subject string) bool {
 	return strings.HasPrefix(subject, "_INBOX") || strings.HasPrefix(subject, "_R_.") || strings.HasPrefix(subject, "_GR_.")
 }
 
+// InboxName is the part of an inbox's subject that all inboxes of a user begin with, or where
+// nobody has to say who he is those of a connection.
+func InboxName(subject string) string {
+	name, rest, _ := strings.Cut(subject, ".")
+	if strings.HasPrefix(name, inboxPrefix) && len(name) > len(inboxPrefix) {
+		return name
+	}
+	of, _, _ := strings.Cut(rest, ".")
+	return name + "." + of
+}
+
 // maxCreds bounds a credentials file.
 const maxCreds = 64 << 10
 

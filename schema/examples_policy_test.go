@@ -30,6 +30,7 @@ func policing() map[string]any {
 		"record.answer": &schema.RecordAnswer{Fabric: fabric, Known: 1},
 		"feed.unjudged": schema.UnjudgedRecord(&refused),
 		"feed.lost":     schema.UnjudgedRecord(&lost),
+		"feed.limited":  limited(),
 	}
 }
 
@@ -55,4 +56,11 @@ func signed(nonce string) *schema.PolicyAnswer {
 	a := s.Sign(data)
 	s.Freshen(&a, nonce)
 	return &a
+}
+
+// limited are the events over a limit that have no record of their own.
+func limited() *schema.Record {
+	rec := schema.LimitedRecord("agent1", "rate", 4711)
+	rec.Time = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	return rec
 }

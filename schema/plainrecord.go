@@ -54,6 +54,7 @@ func (r *Record) writeMarks(w *plainWriter) {
 	w.mark(`,"shed":true`, r.Shed)
 	w.mark(`,"malformed":true`, r.Malformed)
 	w.some(`,"limited":"`, r.Limited)
+	w.number(`,"more":`, int64(r.More))
 	w.mark(`,"aside":true`, r.Aside)
 	w.some(`,"would":"`, string(r.Would))
 	w.mark(`,"unjudged":true`, r.Unjudged)

@@ -34,7 +34,7 @@ func genRecord(t *rapid.T) *Record {
 		Agent: text("agent"), Session: text("session"), Runtime: text("runtime"), Host: text("host"), Broker: text("broker"), Tool: text("tool"),
 		ToolKind: text("kind"), InputHash: text("hash"), Decision: Decision(text("decision")), Reason: text("reason"), Rewritten: is("rewritten"),
 		ConfigVersion: rapid.Uint64Range(0, 3).Draw(t, "version"), Took: durations().Draw(t, "took"), Failed: Failure(text("failed")),
-		Shed: is("shed"), Malformed: is("malformed"), Limited: text("limited"), Aside: is("aside"), Would: Decision(text("would")), Unjudged: is("unjudged"),
+		Shed: is("shed"), Malformed: is("malformed"), Limited: text("limited"), More: rapid.IntRange(-1, 3).Draw(t, "more"), Aside: is("aside"), Would: Decision(text("would")), Unjudged: is("unjudged"),
 		Lost: rapid.IntRange(-1, 3).Draw(t, "lost"), Frozen: is("frozen"), Content: seldom(t, "content"),
 	}
 	if is("injections") {

@@ -49,6 +49,10 @@ type Record struct {
 	// Limited is the limit that the agent was over, so that the event was not judged:
 	// "rate" or "calls"; empty: none. Such an event is shed, too.
 	Limited string `json:"limited,omitzero"`
+	// More counts further events of the agent that were over that limit within about a
+	// second, and of which nothing else is told; the record is about no event then. Without an
+	// agent they are of several.
+	More int `json:"more,omitzero"`
 	// Aside: the record is about hooks whose answers are not in the verdict,
 	// shadow hooks or such that ran beside the one that ended the chain.
 	Aside bool `json:"aside,omitzero"`
@@ -122,6 +126,11 @@ func UnjudgedRecord(u *Unjudged) *Record {
 		Time: u.Time, EventID: u.EventID, Event: u.Event, Agent: u.Agent, Session: u.Session, Tool: u.Tool,
 		Decision: u.Decision, Reason: u.Why, ConfigVersion: u.ConfigVersion, Unjudged: true, Lost: u.Lost,
 	}
+}
+
+// LimitedRecord is the record of so many events of an agent that were over a limit.
+func LimitedRecord(agent, limit string, more int) *Record {
+	return &Record{Time: time.Now().UTC(), Agent: agent, Limited: limit, More: more}
 }
 
 // RecordOf is the record of a verdict.

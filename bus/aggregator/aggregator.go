@@ -110,6 +110,7 @@ type Aggregator struct {
 	limits     limits
 	failures   failures
 	mute       mute
+	malformed  sparing
 	shadows    shadows
 	service    micro.Service
 
@@ -350,6 +351,7 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 		a.stop()
 	}()
 	defer a.failures.end()
+	defer a.tellRests(true)
 	if err := errors.Join(a.crew.drain(ctx), a.again.drain(ctx)); err != nil {
 		return err
 	}

@@ -54,13 +54,18 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	within := a.limits.enter(&e.toll, req.Agent, now) // whatever is wrong with it
 	e.span = a.traced(&req, arrived)
 	defer e.span.Done()
-	if err == nil {
-		err = consistent(&req.Routing, req.Body)
+	if err == nil && !plain(&req.Routing, req.Body) {
+		switch {
+		case within:
+			err = consistent(&req.Routing, req.Body)
+		case req.Event.Blocking() != schema.None: // else nothing is let through
+			err = errUnread
+		}
 	}
 	if err != nil {
 		a.beats.end(e.beat)
 		e.span.Fail("malformed event")
-		a.refuse(m, act, req.Routing, arrived, err)
+		a.refuse(&e, act, req.Routing, err)
 		return false
 	}
 	a.seen(&req.Routing, req.Body)
@@ -152,28 +157,38 @@ func (a *Aggregator) sendBeat(reply string) {
 	_ = a.opt.Events.PublishMsg(&nats.Msg{Subject: reply, Header: nats.Header{schema.HeaderBeat: {"1"}}})
 }
 
-// refuse answers an event that can not be judged as it is.
-func (a *Aggregator) refuse(m *nats.Msg, act *active, r schema.Routing, arrived time.Time, err error) {
-	a.metrics.malformed.Inc()
-	agent, t, subjErr := bus.ParseEventSubject(m.Subject)
-	if subjErr != nil {
-		a.opt.Logger.Warn("event on a subject that names no event", "subject", m.Subject, "error", subjErr)
-		a.answerMalformed(&closed{Routing: &r, msg: m, arrived: arrived}, act, &schema.Verdict{
-			Decision: schema.Deny, Reason: subjErr.Error(), HookErrors: []string{subjErr.Error()},
-		})
-		return
-	}
-	r.Agent, r.Event = agent, t
-	v := dispatch.Malformed(t, act.Guards(agent, t, r.Tool), err)
-	bus.InTrace(a.opt.Logger, r.Trace).Warn("malformed event", "agent", agent, "event", t, "error", err)
-	a.answerMalformed(&closed{Routing: &r, msg: m, arrived: arrived}, act, &v)
-}
+// errUnread: the agent of an event is over its limit, and it would take more than a glance to
+// know whether the event is what its headers say.
+var errUnread = errors.New("the event was not read")
 
-// answerMalformed answers an event that can not be judged, and has that told.
-func (a *Aggregator) answerMalformed(t *closed, act *active, v *schema.Verdict) {
-	t.malformed = true
-	if a.tell(t, act, v) {
-		a.record(t, v)
+// refuse answers an event that can not be judged as it is. One whose agent is over its limit
+// costs no more than any other that is.
+func (a *Aggregator) refuse(e *arrival, act *active, r schema.Routing, err error) {
+	agent, event, subjErr := bus.ParseEventSubject(e.msg.Subject)
+	t := &closed{Routing: &r, msg: e.msg, arrived: e.at, malformed: !errors.Is(err, errUnread), limited: e.toll.over, wait: roundUp(e.toll.wait)}
+	if t.malformed {
+		a.metrics.malformed.Inc()
+	}
+	if subjErr == nil {
+		r.Agent, r.Event = agent, event
+	}
+	if t.limited != "" {
+		t.shed, t.untold = true, !a.limits.refused(r.Agent, t.limited)
+	} else if more, ok := a.malformed.line(time.Now()); ok {
+		bus.InTrace(a.opt.Logger, r.Trace).Warn("malformed event", "agent", r.Agent, "event", r.Event, "subject", e.msg.Subject, "error", err, "more_before", more)
+	}
+	var v schema.Verdict
+	switch {
+	case subjErr != nil:
+		v = schema.Verdict{Decision: schema.Deny, Reason: subjErr.Error(), HookErrors: []string{subjErr.Error()}}
+	case !t.malformed:
+		why := a.limits.refusal(agent, e.toll)
+		v = schema.Verdict{Decision: event.Blocking(), Reason: why, HookErrors: []string{why}}
+	default:
+		v = dispatch.Malformed(event, act.Guards(agent, event, r.Tool), err)
+	}
+	if a.tell(t, act, &v) {
+		a.record(t, &v)
 	}
 }
 
@@ -271,9 +286,11 @@ func (a *Aggregator) record(t *closed, v *schema.Verdict) {
 // count counts a verdict and puts it on the feed.
 func (a *Aggregator) count(t *closed, v *schema.Verdict) {
 	took := time.Since(t.arrived)
-	a.metrics.verdict(t.Event, v, took)
+	a.metrics.verdict(t, v, took)
 	a.ledger.injected(t.Routing, v)
-	a.feed.verdict(t, v, took)
+	if !t.untold {
+		a.feed.verdict(t, v, took)
+	}
 }
 
 // aside counts what is not in a verdict: the answers of hooks that ran beside
@@ -307,29 +324,32 @@ var (
 	escaped = []byte(`\u00`)
 )
 
-// consistent reports whether the body names the tool that the header names.
-// The body is not decoded for that: where its only mention of a tool's name is
-// the header's, it is the header's; only otherwise, and where escapes could
-// hide a mention or a quote could end the name, it is read. Workers, who read it anyway, check again.
-func consistent(r *schema.Routing, body []byte) error {
+// plain reports whether it shows without decoding the body that it names the tool that
+// the header names: where its only mention of a tool's name is the header's, it is the
+// header's; otherwise, and where escapes could hide a mention or a quote could end the
+// name, it has to be read.
+func plain(r *schema.Routing, body []byte) bool {
 	mentions := bytes.Count(body, toolName)
 	if mentions < 2 && (bytes.Contains(body, escaped) || strings.ContainsAny(r.Tool, `"\`)) {
 		mentions = 2
 	}
 	switch mentions {
 	case 0:
-		if r.Tool == "" && !r.Event.HasTool() {
-			return nil
-		}
+		return r.Tool == "" && !r.Event.HasTool()
 	case 1:
 		rest := bytes.TrimLeft(body[bytes.Index(body, toolName)+len(toolName):], " \t\r\n")
 		if len(rest) > 1 && rest[0] == ':' {
 			rest = bytes.TrimLeft(rest[1:], " \t\r\n")
-			if n := len(r.Tool); len(rest) > n+1 && rest[0] == '"' && rest[n+1] == '"' && string(rest[1:n+1]) == r.Tool {
-				return nil
-			}
+			n := len(r.Tool)
+			return len(rest) > n+1 && rest[0] == '"' && rest[n+1] == '"' && string(rest[1:n+1]) == r.Tool
 		}
 	}
+	return false
+}
+
+// consistent says what is wrong if the body does not name the tool that the header
+// names, which is not plain. Workers, who read it anyway, check again.
+func consistent(r *schema.Routing, body []byte) error {
 	_, err := schema.DecodeEvent(body, *r)
 	if err == nil && r.Tool == "" && r.Event.HasTool() {
 		return errNoTool

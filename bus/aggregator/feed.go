@@ -54,6 +54,7 @@ type closed struct {
 	arrived         time.Time
 	shed, malformed bool
 	limited         string        // the limit that the agent was over
+	untold          bool          // it is one of many such, of which only the number is told
 	wait            time.Duration // until it would not be; 0: nobody knows
 }
 
@@ -65,6 +66,10 @@ func (t *closed) attempt() int {
 	return 0
 }
 
+// stopped reports whether the limit that the agent was over refused the call: no hook's
+// failure was taken as no opinion then.
+func (t *closed) stopped(v *schema.Verdict) bool { return t.limited != "" && t.Event.Terminal(v.Decision) }
+
 // verdict puts a verdict on the feed.
 func (f *feed) verdict(t *closed, v *schema.Verdict, took time.Duration) {
 	heard, wanted := f.wanted(t.Agent)
@@ -73,6 +78,9 @@ func (f *feed) verdict(t *closed, v *schema.Verdict, took time.Duration) {
 	}
 	rec := schema.RecordOf(t.Routing, v, took)
 	rec.Attempt, rec.Failed, rec.Shed, rec.Malformed, rec.Limited = t.attempt(), v.Failed(t.Event), t.shed, t.malformed, t.limited
+	if rec.Failed == schema.FailedOpen && t.stopped(v) {
+		rec.Failed = ""
+	}
 	f.tell(record.Entry{Record: rec, Body: t.msg.Data, Input: v.UpdatedInput, Output: v.UpdatedOutput, Value: v.Value}, heard)
 }
 
@@ -98,6 +106,16 @@ func (f *feed) shadowed(r *schema.Routing, s *dispatch.Shadowed) {
 func (f *feed) unjudged(u *schema.Unjudged) {
 	if heard, wanted := f.wanted(u.Agent); wanted {
 		f.tell(record.Entry{Record: schema.UnjudgedRecord(u)}, heard)
+	}
+}
+
+// rest puts on the feed how many events were over a limit and have no record.
+func (f *feed) rest(r rest) {
+	rec := schema.LimitedRecord(r.name, r.limit, r.more)
+	if r.name == "" {
+		f.all(rec)
+	} else if heard, wanted := f.wanted(r.name); wanted {
+		f.tell(record.Entry{Record: rec}, heard)
 	}
 }
 

@@ -74,6 +74,7 @@ func (a *Aggregator) tick() {
 		case <-t.C:
 			a.members.Tick(tickEvery)
 			a.caller.sort() // late answers, when nobody waits for any
+			a.tellRests(false)
 		}
 	}
 }

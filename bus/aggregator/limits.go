@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -38,6 +39,7 @@ const (
 	kindOwn                  // its control requests
 	kindAbout                // those that others make about it
 	kindProducer             // those of a producer about no agent in particular
+	kindInbox                // those of whoever hears the answer on an inbox
 )
 
 const (
@@ -66,6 +68,11 @@ type limits struct {
 	// over are those that were over a limit lately. It is touched only when something is
 	// refused.
 	over map[overLimit]*overTimes
+	// others are the events without a record of those that are told of no more, by limit.
+	others map[string]*rests
+	// recorded bounds how many events have a record in each recordEvery, which began then.
+	recorded int
+	second   time.Time
 	// lines bounds how many agents are logged in each stretch of logEvery, which began then.
 	lines int
 	began time.Time
@@ -76,8 +83,10 @@ type overLimit struct{ name, limit string }
 
 // overTimes is how often, and when.
 type overTimes struct {
+	rests
+
 	refused             int
-	first, last, logged time.Time
+	since, last, logged time.Time
 }
 
 // maxLimitLines is how many agents are logged in one stretch of logEvery.
@@ -93,7 +102,7 @@ func newLimits(of fair.Limits, count *prometheus.CounterVec, log *slog.Logger) l
 	}
 	return limits{
 		of: of, events: fair.NewTable(of), requests: fair.NewTable(requests), count: count, log: log,
-		over: make(map[overLimit]*overTimes),
+		over: make(map[overLimit]*overTimes), others: make(map[string]*rests),
 	}
 }
 
@@ -163,7 +172,7 @@ func (l *limits) request(kind byte, name string) (done func(), err error) {
 		return func() { l.requests.Leave(key) }, nil
 	}
 	l.refused(name, limitRequests)
-	whose := map[byte]string{kindOwn: "of the agent", kindAbout: "about the agent", kindProducer: "of the producer"}[kind]
+	whose := map[byte]string{kindOwn: "of the agent", kindAbout: "about the agent", kindProducer: "of the producer", kindInbox: "with answers on the inbox"}[kind]
 	if v == fair.OverCalls {
 		return nil, unavailable(fmt.Sprintf("too many requests %s %.80q are under way at one broker; try again when one is answered, "+
 			"or raise --agent-calls of the brokers: there may be one for each %d calls", whose, name, requestCalls))
@@ -174,9 +183,12 @@ func (l *limits) request(kind byte, name string) (done func(), err error) {
 }
 
 // requestOf is request for a verb on the subject of an agent. What is about no agent in
-// particular is the operators' and is not bounded, but what they put into the queue.
-func (l *limits) requestOf(v *verb, agent string) (done func(), err error) {
+// particular is the operators' and is not bounded, but what they put into the queue; what
+// anybody may ask is counted by who is answered.
+func (l *limits) requestOf(v *verb, agent, reply string) (done func(), err error) {
 	switch {
+	case v.anybody:
+		return l.request(kindInbox, bus.InboxName(reply))
 	case agent == "":
 		return func() {}, nil
 	case v.others:
@@ -186,8 +198,8 @@ func (l *limits) requestOf(v *verb, agent string) (done func(), err error) {
 }
 
 // refused counts what was refused because somebody is over a limit, and logs that at most
-// once in a while for each of them, and for so many.
-func (l *limits) refused(name, limit string) {
+// once in a while for each of them, and for so many. It reports whether an event has a record.
+func (l *limits) refused(name, limit string) (recorded bool) {
 	l.count.WithLabelValues(limit).Inc()
 	now := time.Now()
 	l.mu.Lock()
@@ -195,12 +207,16 @@ func (l *limits) refused(name, limit string) {
 	o.refused++
 	o.last = now
 	told := l.tells(o, now)
+	if limit != limitRequests { // which have no records
+		recorded = l.first(&o.rests, now)
+	}
 	n := o.refused
 	l.mu.Unlock()
 	if told {
 		l.log.Warn("an agent asks for more than one may take: what is over that is not judged, or not served; look what it does, or raise the limit",
 			"agent", name, "limit", limit, "refused", n)
 	}
+	return recorded
 }
 
 // times is how often somebody was over a limit. Where there is no room, whoever was not
@@ -208,7 +224,7 @@ func (l *limits) refused(name, limit string) {
 func (l *limits) times(who overLimit, now time.Time) *overTimes {
 	if o := l.over[who]; o != nil {
 		if now.Sub(o.last) > limitTold {
-			o.first, o.refused = now, 0 // it had come to an end
+			o.since, o.refused = now, 0 // it had come to an end
 		}
 		return o
 	}
@@ -219,9 +235,10 @@ func (l *limits) times(who overLimit, now time.Time) *overTimes {
 				oldest = other
 			}
 		}
+		l.forgotten(oldest.limit, &l.over[oldest].rests, now)
 		delete(l.over, oldest)
 	}
-	o := &overTimes{first: now}
+	o := &overTimes{since: now}
 	l.over[who] = o
 	return o
 }
@@ -251,7 +268,7 @@ func (l *limits) list() (all []schema.LimitedStatus) {
 		if silent := now.Sub(o.last); silent < limitTold {
 			all = append(all, schema.LimitedStatus{
 				Name: who.name, Limit: who.limit, Refused: o.refused,
-				Since: schema.Duration(now.Sub(o.first)), Last: schema.Duration(silent),
+				Since: schema.Duration(now.Sub(o.since)), Last: schema.Duration(silent),
 			})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -282,6 +283,176 @@ func TestControlRequestsAreBoundedByWhomTheyAreOf(t *testing.T) {
 		for range 20 {
 			if _, failed := f.request("status._", "{}"); failed != nil {
 				t.Fatal(failed)
+			}
+		}
+	})
+}
+
+// recorded are the records that the feed has so far.
+func recorded(t *testing.T, feed <-chan *nats.Msg) (events []schema.Record, more map[string]int) {
+	t.Helper()
+	synctest.Wait()
+	more = make(map[string]int)
+	for {
+		select {
+		case m := <-feed:
+			var rec schema.Record
+			if err := schema.Unmarshal(m.Data, &rec); err != nil {
+				t.Fatal(err)
+			}
+			if rec.More > 0 {
+				more[rec.Agent] += rec.More
+			} else {
+				events = append(events, rec)
+			}
+		default:
+			return events, more
+		}
+	}
+}
+
+// Whoever is over a limit thousands of times has a few records, and all are counted.
+func TestEventsOverALimitHaveFewRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startWith(t, once(), library{"x": says(schema.Allowed())}, hook("x", failClosed))
+		feed := make(chan *nats.Msg, 10_000)
+		if _, err := f.shim.ChanSubscribe(bus.FeedsWildcard, feed); err != nil {
+			t.Fatal(err)
+		}
+		const asked, long = 100, 5
+		spoilt := event(schema.PreToolUse)
+		spoilt.Header.Set(schema.HeaderAttempt, "twice")
+		for range long {
+			for i := range asked {
+				if i%2 == 0 {
+					f.ask(event(schema.PreToolUse))
+				} else {
+					f.ask(spoilt)
+				}
+			}
+			<-time.After(time.Second)
+		}
+		<-time.After(2 * time.Second)
+		events, more := recorded(t, feed)
+		over := 0
+		for _, rec := range events {
+			if rec.Limited == "rate" {
+				over++
+			}
+		}
+		limited := int(f.value("limited_total", "limit=rate"))
+		if over < long || over > long+1 || over+more["a"] != limited || len(events)-over+limited != asked*long || len(more) != 1 {
+			t.Errorf("%d records of events over it and %v more; %d were over it", over, more, limited)
+		}
+		// Many at once do not have more than so many, and are counted, too.
+		for i := range 300 {
+			for range 3 {
+				f.ask(of(fmt.Sprint("made-up-", i), time.Minute))
+			}
+		}
+		<-time.After(2 * time.Second)
+		events, more = recorded(t, feed)
+		over, sum := 0, 0
+		for _, rec := range events {
+			if rec.Limited != "" {
+				over++
+			}
+		}
+		for _, n := range more {
+			sum += n
+		}
+		if over != 64 || over+sum != 600 || more[""] == 0 {
+			t.Errorf("%d records, and %d more; 600 were over it: %v", over, sum, more)
+		}
+	})
+}
+
+// What can not be judged as it is counts, and is refused unread once there is too much.
+func TestMalformedEventsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		opt := once()
+		opt.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		f := startWith(t, opt, library{"x": says(schema.Allowed())}, hook("x"))
+		unclear := event(schema.PreToolUse)
+		unclear.Data = []byte(`{"hook_type":"PreToolUse","tool_name":"Bash","tool_input":{"command":"grep tool_name","tool_name":"x"}}`)
+		want(t, f.ask(unclear), schema.Allow, "x:ok")
+		for range 50 {
+			v := f.ask(unclear)
+			want(t, v, schema.Deny, "")
+			if !strings.Contains(v.Reason, "--agent-rate") {
+				t.Fatalf("%+v", v)
+			}
+		}
+		none := event(schema.PreToolUse)
+		none.Header.Del(schema.HeaderID)
+		for range 50 {
+			f.ask(none)
+		}
+		if n, m := f.value("limited_total", "limit=rate"), f.value("malformed_total"); n != 100 || m != 50 {
+			t.Errorf("%v were over the limit, %v malformed", n, m)
+		}
+		if n := strings.Count(log.String(), "malformed event"); n != 0 {
+			t.Errorf("%d lines of malformed events that are over a limit", n)
+		}
+		for i := range 50 {
+			m := of(fmt.Sprint("agent", i), time.Minute)
+			m.Header.Del(schema.HeaderID)
+			f.ask(m)
+		}
+		if n := strings.Count(log.String(), "malformed event"); n != 10 {
+			t.Errorf("%d lines of malformed events of many agents", n)
+		}
+		<-after1m()
+		m := of("another", time.Minute)
+		m.Header.Del(schema.HeaderID)
+		f.ask(m)
+		synctest.Wait()
+		if !strings.Contains(log.String(), "more_before=40") {
+			t.Errorf("it does not say how many more there were:\n%s", &log)
+		}
+	})
+}
+
+// A call that the limit refused did not pass, whatever its hooks' policies are.
+func TestNothingFailsOpenThatALimitRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startWith(t, once(), library{"x": says(schema.Allowed()), "y": says(schema.Result{})}, hook("x"), hook("y", at(schema.PostToolUse)))
+		feed := make(chan *nats.Msg, 10)
+		if _, err := f.shim.ChanSubscribe("hook.v1.feed.a", feed); err != nil {
+			t.Fatal(err)
+		}
+		f.ask(event(schema.SessionStart))
+		want(t, f.ask(event(schema.PreToolUse)), schema.Deny, "x:busy")
+		if n := f.value("fail_open_total", "cause=busy", "hook=x"); n != 0 {
+			t.Errorf("%v failed open", n)
+		}
+		want(t, f.ask(event(schema.PostToolUse)), schema.Continue, "y:busy")
+		if n := f.value("fail_open_total", "cause=busy", "hook=y"); n != 1 {
+			t.Errorf("%v passed unjudged", n)
+		}
+		events, _ := recorded(t, feed)
+		limited := slices.IndexFunc(events, func(rec schema.Record) bool { return rec.Limited != "" })
+		if len(events) != 2 || limited < 0 || events[limited].Event != schema.PreToolUse || events[limited].Failed != "" {
+			t.Errorf("%+v", events)
+		}
+	})
+}
+
+// The policy is asked for by anybody, and bounded by who hears it.
+func TestRequestsForThePolicyAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startWith(t, once(), library{"x": says(schema.Allowed())}, hook("x"))
+		for n := 1; ; n++ {
+			_, failed := f.request("policy._", "{}")
+			if failed != nil && failed.RetryAfter > 0 {
+				if n != 11 || !strings.Contains(failed.Message, "with answers on the inbox") {
+					t.Errorf("the %dth: %v", n, failed)
+				}
+				return
+			}
+			if n > 100 {
+				t.Fatalf("%d are served at once", n)
 			}
 		}
 	})

@@ -271,8 +271,8 @@ func (m *metrics) queued(pool string, waited time.Duration) {
 func (m *metrics) forHook(name string) *hookMetrics { return m.active.Load().hooks[name] }
 
 // verdict counts one answered event.
-func (m *metrics) verdict(t schema.EventType, v *schema.Verdict, took time.Duration) {
-	e := m.events[t]
+func (m *metrics) verdict(t *closed, v *schema.Verdict, took time.Duration) {
+	e := m.events[t.Event]
 	if e == nil {
 		return
 	}
@@ -285,8 +285,10 @@ func (m *metrics) verdict(t schema.EventType, v *schema.Verdict, took time.Durat
 		h := m.executed(x)
 		switch {
 		case h == nil || x.Outcome == schema.OK:
-		case t.Terminal(x.Decision):
+		case t.Event.Terminal(x.Decision):
 			h.closed[x.Outcome].Inc()
+		case t.stopped(v):
+			// its agent was over a limit, which is counted as that
 		default:
 			h.open[x.Outcome].Inc()
 		}

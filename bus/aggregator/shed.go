@@ -107,14 +107,14 @@ func (a *Aggregator) shed(m *nats.Msg, act *active, s *shed) {
 	}
 	a.remember(act, s.plan, s.req, s.acks, &v)
 	a.overtaken(act, &s.req.Routing, &v)
-	switch over := s.toll.over; {
-	case over != "":
-		a.limits.refused(s.req.Agent, over)
+	t := &closed{Routing: &s.req.Routing, msg: m, arrived: s.arrived, shed: true, limited: s.toll.over, wait: roundUp(s.toll.wait)}
+	switch {
+	case t.limited != "":
+		t.untold = !a.limits.refused(t.Agent, t.limited)
 	case len(v.ExecutedHooks) > 0:
 		a.shedding.busy()
 	}
 	decided(s.req.Span, act, s.req.Event, &v)
-	t := &closed{Routing: &s.req.Routing, msg: m, arrived: s.arrived, shed: true, limited: s.toll.over, wait: roundUp(s.toll.wait)}
 	if a.tell(t, act, &v) {
 		a.count(t, &v)
 	}

@@ -39,7 +39,9 @@ type verb struct {
 	changes bool
 	// others: it is not the agent itself that asks.
 	others bool
-	serve  func(a *Aggregator, ctx context.Context, agent string, data []byte) (any, error)
+	// anybody: it is about nobody in particular, and all agents' sides ask it.
+	anybody bool
+	serve   func(a *Aggregator, ctx context.Context, agent string, data []byte) (any, error)
 }
 
 // verbs are those requests by their names.
@@ -55,7 +57,7 @@ func verbs() map[string]verb {
 		schema.VerbMode:       {agent: true, changes: true, others: true, serve: reading((*Aggregator).mode)},
 		schema.VerbCheckpoint: {agent: true, changes: true, serve: reading((*Aggregator).checkpoint)},
 		schema.VerbRound:      {agent: true, changes: true, others: true, serve: reading((*Aggregator).roundOf)},
-		schema.VerbPolicy:     {serve: reading((*Aggregator).policy)},
+		schema.VerbPolicy:     {anybody: true, serve: reading((*Aggregator).policy)},
 		schema.VerbRecord:     {agent: true, serve: reading((*Aggregator).recordUnjudged)},
 		schema.VerbKeep:       {agent: true, serve: reading((*Aggregator).keepPart)},
 	}
@@ -94,7 +96,7 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 	}
 	data := r.Data()
 	size := int64(max(len(data), verbShare))
-	done, err := a.limits.requestOf(&v, agent)
+	done, err := a.limits.requestOf(&v, agent, r.Reply())
 	if err != nil {
 		return nil, err
 	}

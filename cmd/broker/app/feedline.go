@@ -31,6 +31,8 @@ func feedDecision(rec *schema.Record) string {
 		return rec.Freeze.Action
 	case rec.Lost > 0:
 		return "lost"
+	case rec.More > 0:
+		return "limited"
 	case rec.Aside && rec.Would != "":
 		return "shadow"
 	case rec.Aside:
@@ -54,6 +56,7 @@ func feedDetails(rec *schema.Record) (all []string) {
 		add(true, "of %s by %s %s", word(z.Agents), word(z.By), quoted(z.Reason))
 	}
 	add(rec.Lost > 0, "%d calls that nobody judged and nobody remembers", rec.Lost)
+	add(rec.More > 0, "%d more events that were not judged", rec.More)
 	add(rec.Reason != "", "%s", quoted(rec.Reason))
 	add(rec.Would != "", "would have been %s", rec.Would)
 	add(rec.Unjudged && rec.Lost == 0, "decided by the shim: no broker answered")
