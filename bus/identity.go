@@ -51,6 +51,7 @@ const maxCreds = 64 << 10
 type claims struct {
 	Key     string `json:"sub"`
 	Name    string `json:"name"`
+	Issued  int64  `json:"iat"`
 	Expires int64  `json:"exp"`
 	NATS    struct {
 		Subscribe struct {
@@ -81,6 +82,19 @@ func readClaims(file string) (claims, error) {
 		return c, fmt.Errorf("%s holds no credentials of a user: %w; name the file that `broker creds add` wrote", file, err)
 	}
 	return c, nil
+}
+
+// CredsTimes are when the credentials in a file were made and when they expire; zero: never,
+// or no file is named.
+func CredsTimes(file string) (made, end time.Time, err error) {
+	if file == "" {
+		return made, end, nil
+	}
+	c, err := readClaims(file)
+	if err != nil || c.Expires == 0 {
+		return made, end, err
+	}
+	return time.Unix(c.Issued, 0), time.Unix(c.Expires, 0), nil
 }
 
 func parseClaims(token string) (c claims, err error) {

@@ -68,7 +68,9 @@ func (t *closed) attempt() int {
 
 // stopped reports whether the limit that the agent was over refused the call: no hook's
 // failure was taken as no opinion then.
-func (t *closed) stopped(v *schema.Verdict) bool { return t.limited != "" && t.Event.Terminal(v.Decision) }
+func (t *closed) stopped(v *schema.Verdict) bool {
+	return t.limited != "" && t.Event.Terminal(v.Decision)
+}
 
 // verdict puts a verdict on the feed.
 func (f *feed) verdict(t *closed, v *schema.Verdict, took time.Duration) {

@@ -2,9 +2,12 @@ package realm_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/access/realm"
 )
 
@@ -69,5 +72,31 @@ func TestWhatExpiresSoon(t *testing.T) {
 		if got := u.Soon(now); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// Whoever connects by credentials can see when they were made and when they end.
+func TestCredentialsSayWhenTheyEnd(t *testing.T) {
+	dir, file := made(t), filepath.Join(t.TempDir(), "alice.creds")
+	for _, lasts := range []time.Duration{48 * time.Hour, 0} {
+		i := agent("alice")
+		i.For = lasts
+		u, err := realm.Add(t.Context(), dir, i, func(creds []byte) error { return os.WriteFile(file, creds, 0o600) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, end, err := bus.CredsTimes(file)
+		if err != nil || !end.Equal(u.Expires.Truncate(time.Second)) || lasts > 0 && end.Sub(at).Round(time.Minute) != lasts {
+			t.Errorf("%v: %v to %v, %v; want %v", lasts, at, end, err, u.Expires)
+		}
+		if _, err := realm.Revoke(t.Context(), dir, "", "alice"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, end, err := bus.CredsTimes(""); err != nil || !end.IsZero() {
+		t.Errorf("of no file: %v, %v", end, err)
+	}
+	if _, _, err := bus.CredsTimes(file + ".not"); err == nil {
+		t.Error("of a file that is not there")
 	}
 }

@@ -59,6 +59,9 @@ type Options struct {
 	// clients; with NATS, what this broker shows and whom it trusts there. It is also
 	// that of HTTP, where other machines can reach that.
 	TLS certs.Files
+	// HTTPClients is a file of authorities: who asks HTTP must show a certificate of one of
+	// them; empty: nobody has to.
+	HTTPClients string
 	// Cluster has the embedded server be one of several; its zero value: it is not.
 	Cluster Cluster
 	// Leaf has the embedded server take leaves, or be one of a hub; its zero value: neither.
@@ -173,7 +176,7 @@ func (b *Broker) Close(ctx context.Context) error {
 func (b *Broker) startHTTP(context.Context) (err error) {
 	b.state.Store(&starting)
 	if b.opt.HTTP != "" {
-		b.HTTPURL, err = ops.Serve(ops.Options{Addr: b.opt.HTTP, TLS: b.opt.TLS, Registry: b.reg, Ready: b.Ready, Logger: b.log}, &b.stack)
+		b.HTTPURL, err = ops.Serve(ops.Options{Addr: b.opt.HTTP, TLS: b.opt.TLS, ClientCA: b.opt.HTTPClients, Registry: b.reg, Ready: b.Ready, Logger: b.log}, &b.stack)
 	}
 	return err
 }
@@ -266,6 +269,7 @@ func (b *Broker) connect(ctx context.Context) (err error) {
 		Namespace: "hookfabric", Name: "connected", Help: "1 while the connection to the bus stands.",
 	}, []string{"connection"})
 	b.reg.MustRegister(connected)
+	b.reg.MustRegister(ops.Credentials(func() (made, end time.Time, err error) { return bus.CredsTimes(b.opt.Creds) })...)
 	open := func(name string) (*nats.Conn, error) {
 		gauge := connected.WithLabelValues(name)
 		nc, err := b.Connect(ctx, bus.Options{Name: "broker-" + name, OnState: gaugeState(gauge)})

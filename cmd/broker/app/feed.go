@@ -25,6 +25,9 @@ const feedSince = "1h"
 // maxFeedLimit bounds the records that are held back to show the last ones.
 const maxFeedLimit = 100_000
 
+// toldDepth bounds the records that wait to be shown while nothing is kept.
+const toldDepth = 1 << 12
+
 // feed is what an operator wants to see of the record.
 type feed struct {
 	remote
@@ -250,15 +253,21 @@ func (f *feed) print(text string) error {
 // listen shows what is told while nothing is kept.
 func (f *feed) listen(ctx context.Context, nc *nats.Conn) error {
 	f.caughtUp = true
-	told := make(chan *nats.Msg, 1<<12)
-	if _, err := nc.ChanSubscribe(bus.FeedsWildcard, told); err != nil {
+	told := make(chan *nats.Msg, toldDepth)
+	sub, err := nc.ChanSubscribe(bus.FeedsWildcard, told)
+	if err != nil {
 		return fmt.Errorf("listening to the feed: %w", err)
 	}
+	missed := 0
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case m := <-told:
+			if n, err := sub.Dropped(); err == nil && n > missed {
+				fmt.Fprintf(f.say, "%d records were dropped before they could be shown: more come than can be written here; ask for fewer, or have the brokers keep them (--record)\n", n-missed)
+				missed = n
+			}
 			rec, err := f.filter.Pick(m.Data, time.Now())
 			if err != nil {
 				fmt.Fprintf(f.say, "%s: %v\n", m.Subject, err)

@@ -53,7 +53,7 @@ func feedDetails(rec *schema.Record) (all []string) {
 		add(true, "%s from %s for %s, %d bytes", it.Key, word(it.Source), forWhom(it.Scope), it.Length)
 	}
 	if z := rec.Freeze; z != nil {
-		add(true, "of %s by %s %s", word(z.Agents), word(z.By), quoted(z.Reason))
+		add(true, "of %s said to be by %s %s", word(z.Agents), word(z.By), quoted(z.Reason))
 	}
 	add(rec.Lost > 0, "%d calls that nobody judged and nobody remembers", rec.Lost)
 	add(rec.More > 0, "%d more events that were not judged", rec.More)

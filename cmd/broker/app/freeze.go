@@ -49,7 +49,7 @@ func freezeCommand() *cobra.Command {
 	k := freezing{verb: schema.VerbFreeze}
 	c := &cobra.Command{
 		Use: "freeze (--agent G | --all | --list)", Short: "Refuse every tool call of some agents, or of all, until they are thawed",
-		Long: "freeze has every broker refuse all tool calls of the agents, at once and whatever the hooks are, but of\n" +
+		Long: "freeze has every broker refuse all tool calls of the agents, within a second and whatever the hooks are, but of\n" +
 			"tools that only end a round (vote and new_answer, or what terminal_tools of round_timeout_pre says). Calls\n" +
 			"that are under way are refused, too. It lasts over restarts, until 'broker thaw'. Shims that nobody\n" +
 			"answers go by what they heard last. Agents still think, and may end their turns.\n\n" +
@@ -85,7 +85,7 @@ func (k *freezing) flags(c *cobra.Command) {
 	f.StringVar(&k.agent, "agent", "", "the agents, by a glob, alternatives with |")
 	f.BoolVar(&k.all, "all", false, "all agents")
 	f.StringVar(&k.req.Reason, "reason", "", "why: agents and the record are told")
-	f.StringVar(&k.req.By, "by", "", "who says so (default user@host)")
+	f.StringVar(&k.req.By, "by", "", "who says so, which nobody checks (default user@host)")
 	f.DurationVar(&k.within, "timeout", freezeTime, "how long every broker may take to go by it")
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 }
@@ -279,7 +279,7 @@ func brokersGo(n int) string {
 func describe(z *schema.Freeze) string {
 	text := z.Whose() + ", since " + z.Since.UTC().Format(time.RFC3339)
 	if z.By != "" {
-		text += ", by " + word(z.By)
+		text += ", said to be by " + word(z.By)
 	}
 	if z.Reason != "" {
 		text += ": " + z.Reason

@@ -17,7 +17,7 @@ func TestFreezeAndThaw(t *testing.T) {
 	lost.Confirmed, lost.Trouble = []string{"b1"}, "reading the leases: timeout"
 	thawed := done
 	thawed.Frozen = []schema.Freeze{{Agents: schema.AllAgents, Since: z.Since}}
-	const line = `agents "scout-*", since 2026-11-21T03:00:00Z, by ops: odd` + "\n"
+	const line = `agents "scout-*", since 2026-11-21T03:00:00Z, said to be by ops: odd` + "\n"
 	asked := []string{`freeze._ {}`, `freeze._ {"agents":"scout-*","reason":"odd","by":"ops","within":"20s","version":3}`}
 	full := func(request string) any {
 		if request == "{}" {

@@ -65,6 +65,7 @@ func serveFlags(c *cobra.Command, opt *Options) {
 	f.StringVar(&opt.TLS.Cert, "tls-cert", "", "PEM file of the certificate to show: to those who connect, at --http where other machines can reach it, and to --nats")
 	f.StringVar(&opt.TLS.Key, "tls-key", "", "PEM file of its key")
 	f.StringVar(&opt.TLS.CA, "tls-ca", "", "PEM file of authorities: who connects must show a certificate of one of them; with --nats, the servers that are trusted")
+	program.HTTPAuthoritiesFlag(f, &opt.HTTPClients)
 	clusterFlags(f, &opt.Cluster, &opt.Leaf)
 	f.IntVar(&opt.Replicas, "replicas", 0, "on how many brokers of the cluster everything is kept: 1, 3 or 5; more are made at once, fewer never; 0: 3 in a cluster of 3 or more, else 1")
 	f.StringVar(&opt.Tenant, "tenant", "", "serve this tenant of those that 'broker creds' made (default: the one called default)")

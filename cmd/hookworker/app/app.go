@@ -27,10 +27,11 @@ import (
 
 // options are the command's flags.
 type options struct {
-	nats, creds, name, hooks, http string
-	pools                          []string
-	concurrency                    int
-	tls                            certs.Files
+	nats, creds, name, hooks string
+	http, httpClients        string
+	pools                    []string
+	concurrency              int
+	tls                      certs.Files
 }
 
 // Main runs the worker's command line until it is done or ctx ends, and
@@ -50,6 +51,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	f.StringVar(&opt.nats, "nats", nats.DefaultURL, "the fabric's NATS URL")
 	f.StringVar(&opt.creds, "creds", "", "credentials file")
 	program.TLSFlags(f, &opt.tls)
+	program.HTTPAuthoritiesFlag(f, &opt.httpClients)
 	f.StringSliceVar(&opt.pools, "pool", []string{schema.DefaultPool}, "a pool to serve; may be given several times")
 	f.StringVar(&opt.hooks, "hooks", "", "directory of programs and modules")
 	f.IntVar(&opt.concurrency, "concurrency", 64, "how many batches run at once")
@@ -81,6 +83,7 @@ func run(c *cobra.Command, opt *options) (err error) {
 		Namespace: "hookfabric", Name: "connected", Help: "1 while the connection to the bus stands.",
 	})
 	reg.MustRegister(w, connected)
+	reg.MustRegister(ops.Credentials(func() (made, end time.Time, err error) { return bus.CredsTimes(opt.creds) })...)
 	nc, err := bus.Connect(c.Context(), bus.Options{
 		URL: opt.nats, Creds: opt.creds, TLS: opt.tls, Role: "worker", Name: workers.ConnectionPrefix + w.Name(), Logger: log,
 		OnLeaving: w.Leave,
@@ -92,7 +95,7 @@ func run(c *cobra.Command, opt *options) (err error) {
 	connected.Set(1)
 	stack.Push("connection", func(ctx context.Context) error { return bus.Drain(ctx, nc) })
 	if opt.http != "" {
-		url, err := ops.Serve(ops.Options{Addr: opt.http, TLS: opt.tls, Registry: reg, Ready: func() error { return ready(nc, w) }, Logger: log}, &stack)
+		url, err := ops.Serve(ops.Options{Addr: opt.http, TLS: opt.tls, ClientCA: opt.httpClients, Registry: reg, Ready: func() error { return ready(nc, w) }, Logger: log}, &stack)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"time"
@@ -49,8 +50,11 @@ type Options struct {
 	// Addr is HOST:PORT. One that other machines can reach is served with TLS, one on
 	// loopback without.
 	Addr string
-	// TLS is the certificate for that; nobody has to show one.
+	// TLS is the certificate for that.
 	TLS certs.Files
+	// ClientCA is a file of authorities: who asks must show a certificate of one of them.
+	// Empty: nobody has to show one.
+	ClientCA string
 	// Registry has the metrics.
 	Registry *prometheus.Registry
 	// Ready is what /readyz says: nil, or what is missing.
@@ -65,9 +69,12 @@ func (o *Options) listen() (ln net.Listener, scheme string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
+	if o.ClientCA != "" && !encrypted {
+		return nil, "", program.UsageError("--http-tls-ca has nobody show a certificate at %s, where HTTP is plain; leave it out, or listen with --http on an address that other machines can reach", o.Addr)
+	}
 	var conf *tls.Config
 	if encrypted {
-		if conf, err = (certs.Files{Cert: o.TLS.Cert, Key: o.TLS.Key}).Server(o.Logger); err != nil {
+		if conf, err = (certs.Files{Cert: o.TLS.Cert, Key: o.TLS.Key, CA: o.ClientCA}).Server(o.Logger); err != nil {
 			return nil, "", err
 		}
 	}
@@ -109,6 +116,29 @@ func Serve(o Options, stack *program.Stack) (string, error) {
 		return err
 	})
 	return scheme + "://" + ln.Addr().String(), nil
+}
+
+// Credentials are for how long those of the process are good, and were when they were made:
+// read says when that was and when they end, zero being never, and is asked whenever somebody looks.
+func Credentials(read func() (made, end time.Time, err error)) []prometheus.Collector {
+	gauge := func(name, help string, value func(made, end time.Time) float64, unreadable float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "hookfabric", Name: name, Help: help}, func() float64 {
+			switch made, end, err := read(); {
+			case err != nil:
+				return unreadable
+			case end.IsZero():
+				return math.Inf(1)
+			default:
+				return max(0, value(made, end))
+			}
+		})
+	}
+	return []prometheus.Collector{
+		gauge("credentials_left_seconds", "For how long the file of --creds is good; +Inf: for ever, or there is none; 0: it has expired, or can not be read. Alert on this.",
+			func(_, end time.Time) float64 { return time.Until(end).Seconds() }, 0),
+		gauge("credentials_lifetime_seconds", "For how long that file was good when it was made; +Inf: for ever, or there is none.",
+			func(made, end time.Time) float64 { return end.Sub(made).Seconds() }, math.Inf(1)),
+	}
 }
 
 // readiness is what /readyz says, for those who look at metrics.

@@ -5,9 +5,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/bus/certs/certstest"
@@ -36,10 +40,7 @@ func TestOtherMachinesAreServedWithTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, ok := strings.CutPrefix(url, "https://[::]:")
-	if !ok {
-		port, _ = strings.CutPrefix(url, "https://0.0.0.0:")
-	}
+	port := portOf(url)
 	roots, err := certs.Files{CA: ca.File}.Roots()
 	if err != nil {
 		t.Fatal(err)
@@ -57,5 +58,79 @@ func TestOtherMachinesAreServedWithTLS(t *testing.T) {
 	defer answer.Body.Close()
 	if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusServiceUnavailable || string(body) != "not yet\n" {
 		t.Errorf("it says %d %q, %v", answer.StatusCode, body, err)
+	}
+}
+
+// portOf is the port of what is served on all addresses.
+func portOf(url string) string { return url[strings.LastIndexByte(url, ':')+1:] }
+
+// Who asks shows a certificate where that is wanted, and is not answered without; on
+// loopback nobody could.
+func TestWhoAsksShowsACertificate(t *testing.T) {
+	ca, other := certstest.New(t, "ours"), certstest.New(t, "theirs")
+	var stack program.Stack
+	defer func() { _ = stack.Stop(context.Background()) }()
+	opt := ops.Options{Addr: "0.0.0.0:0", TLS: ca.Issue(t, "server"), ClientCA: ca.File, Registry: ops.Registry(), Ready: func() error { return nil }}
+	url, err := ops.Serve(opt, &stack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		shows certs.Files
+		let   bool
+	}{
+		"one of ours": {ca.Issue(t, "prometheus"), true}, "one of theirs": {other.Issue(t, "prometheus"), false}, "none": {certs.Files{}, false},
+	} {
+		c.shows.CA = ca.File
+		conf, err := c.shows.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: conf}}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:"+portOf(url)+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(r)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		if (err == nil) != c.let {
+			t.Errorf("%s: %v", name, err)
+		}
+		client.CloseIdleConnections()
+	}
+	opt.Addr = "127.0.0.1:0"
+	if _, err := ops.Serve(opt, &stack); err == nil || !strings.Contains(err.Error(), "--http-tls-ca") {
+		t.Errorf("on loopback: %v", err)
+	}
+}
+
+func TestCredentialsThatEndAreSeen(t *testing.T) {
+	now, inf := time.Now(), math.Inf(1)
+	for name, c := range map[string]struct {
+		made, end      time.Time
+		err            error
+		left, lifetime float64
+	}{
+		"never":        {left: inf, lifetime: inf},
+		"in an hour":   {made: now.Add(-time.Hour), end: now.Add(time.Hour), left: 3600, lifetime: 7200},
+		"an hour ago":  {made: now.Add(-3 * time.Hour), end: now.Add(-time.Hour), lifetime: 7200},
+		"no such file": {err: errors.New("it can not be read"), lifetime: inf},
+	} {
+		reg := prometheus.NewRegistry()
+		reg.MustRegister(ops.Credentials(func() (time.Time, time.Time, error) { return c.made, c.end, c.err })...)
+		all, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string]float64)
+		for _, family := range all {
+			got[family.GetName()] = family.GetMetric()[0].GetGauge().GetValue()
+		}
+		left, lifetime := got["hookfabric_credentials_left_seconds"], got["hookfabric_credentials_lifetime_seconds"]
+		if left > c.left || left < c.left-60 || lifetime != c.lifetime || len(got) != 2 {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

@@ -18,3 +18,9 @@ func TLSFlags(f *pflag.FlagSet, files *certs.Files) {
 func ExplicitTLS(f *pflag.FlagSet) bool {
 	return Explicit(f, "tls-ca") || Explicit(f, "tls-cert") || Explicit(f, "tls-key")
 }
+
+// HTTPAuthoritiesFlag is the flag of a program that serves HTTP: of whose certificates those
+// who ask must show one.
+func HTTPAuthoritiesFlag(f *pflag.FlagSet, file *string) {
+	f.StringVar(file, "http-tls-ca", "", "PEM file of authorities: who asks at --http, where other machines can reach it, must show a certificate of one of them; empty: nobody")
+}
