@@ -73,6 +73,7 @@ func commands() *cobra.Command {
 		soakCommand(),
 		runCommand(),
 		compareCommand(),
+		showCommand(),
 		tablesCommand(),
 		roleCommand(),
 	)

@@ -13,7 +13,7 @@
 // and beyond (overload), while things go wrong at random (chaos), or for long (soak).
 // Processes are killed, and nothing may be lost (crash). Brokers that are one are killed, stopped and
 // cut off from each other (cluster). Scenarios are files of YAML
-// (run). What two runs showed is compared (compare).
+// (run). What two runs showed is compared (compare), and shown again (show).
 //
 // It needs nothing but itself (shim: and the go command): it runs as many processes of its own executable as
 // it needs, on free ports of the loopback interface, and ends them all.

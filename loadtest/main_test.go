@@ -50,7 +50,7 @@ func TestItSaysWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bench", "scale", "model", "state", "shim", "loop", "notice", "freeze", "record", "cluster", "fleet", "saturate", "overload", "chaos", "soak", "crash", "run", "compare"} {
+	for _, want := range []string{"bench", "scale", "model", "state", "shim", "loop", "notice", "freeze", "record", "cluster", "fleet", "saturate", "overload", "chaos", "soak", "crash", "run", "compare", "show"} {
 		if !strings.Contains(out, "\n  "+want+" ") {
 			t.Errorf("the usage lacks %q:\n%s", want, out)
 		}

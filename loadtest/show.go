@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookfabric/hookfabric/loadtest/report"
+)
+
+// showCommand makes tables, a page and pictures of what runs wrote, as often as anybody
+// wants them, and with what reports have learned since.
+func showCommand() *cobra.Command {
+	f := new(measuring)
+	c := &cobra.Command{
+		Use:   "show RUN.json [RUN.json ...]",
+		Short: "Show runs that are over, from what they wrote with --json: as tables, a page or pictures",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage{errors.New("say which runs: loadtest show RUN.json, a file that a run wrote with --json")}
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&f.html, "html", "", "write all of them with their plots as one page to `FILE`, too")
+	c.Flags().StringVar(&f.svg, "svg", "", "write each plot as a picture into `DIR`, too")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := f.places(); err != nil {
+			return err
+		}
+		runs, err := readAll(args)
+		if err != nil {
+			return err
+		}
+		errs := []error{report.Print(c.OutOrStdout(), runs...)}
+		if f.html != "" {
+			errs = append(errs, writePage(f.html, runs...))
+		}
+		if f.svg != "" {
+			for _, d := range runs {
+				_, err := report.Pictures(f.svg, d)
+				errs = append(errs, err)
+			}
+		}
+		return errors.Join(errs...)
+	}
+	return c
+}
