@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,7 +48,11 @@ type Done struct {
 
 // Mark is the fault on a plot's axis of seconds since began.
 func (d Done) Mark(began time.Time) result.Mark {
-	return result.Mark{X: d.From.Sub(began).Seconds(), Until: d.Until.Sub(began).Seconds(), Label: d.Fault.String()}
+	kind, _, _ := strings.Cut(d.Fault.Member, "-")
+	return result.Mark{
+		X: d.From.Sub(began).Seconds(), Until: d.Until.Sub(began).Seconds(), Label: d.Fault.String(),
+		Group: fmt.Sprintf("%s of a %s", d.Fault.Kind, kind),
+	}
 }
 
 // Marks are the faults on a plot's axis of seconds since began, in their order.

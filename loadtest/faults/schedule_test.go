@@ -77,7 +77,7 @@ func TestFaultsAreDoneOnTime(t *testing.T) {
 			t.Error(d)
 		}
 		marks := Marks(done, g.began)
-		if len(marks) != 4 || marks[3].X != 8 || marks[3].Until != 10 || marks[3].Label != "cut b" {
+		if len(marks) != 4 || marks[3].X != 8 || marks[3].Until != 10 || marks[3].Label != "cut b" || marks[3].Group != "cut of a b" {
 			t.Errorf("the marks are %+v", marks)
 		}
 	})

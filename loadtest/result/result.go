@@ -187,4 +187,7 @@ type Mark struct {
 	Until float64 `json:"until,omitzero"`
 	// Label is short: "kill -9 worker-1".
 	Label string `json:"label"`
+	// Group is what it has in common with others, of which there may be so many that
+	// nobody reads each: "kill of a worker"; empty: it has nothing.
+	Group string `json:"group,omitzero"`
 }

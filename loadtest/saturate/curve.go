@@ -66,6 +66,8 @@ func (s *search) notes(d *result.Document, early bool) {
 		d.Notes = append(d.Notes, fmt.Sprintf("The search was not over: the fabric kept up with %.0f tools per second and not with %.0f.", s.knee, s.beyond))
 	case s.beyond == 0:
 		d.Notes = append(d.Notes, "The fabric kept up with the highest rate that was to be tried: the knee is beyond it.")
+	default:
+		d.Notes = append(d.Notes, fmt.Sprintf("The knee is the highest rate that was kept up with; its interval ends at %.0f per second, the lowest that was not, and how much searches differ is not in it.", s.beyond))
 	}
 	if slices.ContainsFunc(s.points, func(p point) bool { return p.late > lateMost }) {
 		d.Notes = append(d.Notes, "At some loads the drivers themselves were late: they share the machine with the fabric, and the knee is that of both together.")

@@ -158,7 +158,7 @@ func (g *growth) plots() (all []result.Plot) {
 	for _, one := range []struct {
 		what string
 		of   func(sample) float64
-	}{{"half of all calls take up to", p50}, {"99 % of all calls take up to", p99}, {"CPU time of a call", sample.cpu}} {
+	}{{"p50 of a call", p50}, {"p99 of a call", p99}, {"CPU time of a call", sample.cpu}} {
 		p := result.Plot{Title: g.title + ": " + one.what, X: result.Axis{Label: g.of, Log: true}, Y: result.Axis{Label: one.what, Unit: "s"}}
 		for _, s := range g.all {
 			p.Lines = append(p.Lines, s.line(one.of))

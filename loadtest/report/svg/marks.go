@@ -41,14 +41,26 @@ func (d *drawing) ordered() []result.Mark {
 	return marks
 }
 
+// crowd is how many marks are too many to have a line through the data each, and how many
+// labels are too many to be read. foot is how long the lines are then.
+const (
+	crowd = 30
+	foot  = 14.0
+)
+
 // marks draws what was done to the fabric: a line for each moment, a band for
-// what lasted, and above them their numbers.
+// what lasted, and above them their numbers. Where there are very many the lines are
+// short, or nobody would see the data through them.
 func (d *drawing) marks() {
 	d.bands()
 	var groups []group
-	for i, m := range d.ordered() {
+	marks, until := d.ordered(), d.area.bottom
+	if len(marks) > crowd {
+		until = d.area.top + foot
+	}
+	for i, m := range marks {
 		x := d.at(m.X, d.y.from).x
-		d.pen.line("mark", point{x, d.area.top}, point{x, d.area.bottom})
+		d.pen.line("mark", point{x, d.area.top}, point{x, until})
 		groups = d.grouped(append(groups, group{i + 1, i + 1, x, x}))
 	}
 	for _, g := range groups {
@@ -113,16 +125,13 @@ func (d *drawing) key() {
 	d.bottom = f.y
 }
 
-// entries are the key's: each label once, with the numbers of its marks.
+// entries are the key's: each label once, with the numbers of its marks, or what they
+// have in common where there are too many.
 func (d *drawing) entries() []string {
 	const most = 60
-	numbers := map[string][]string{}
-	var labels []string
-	for i, m := range d.ordered() {
-		if len(numbers[m.Label]) == 0 {
-			labels = append(labels, m.Label)
-		}
-		numbers[m.Label] = append(numbers[m.Label], fmt.Sprint(i+1))
+	labels, numbers := d.labelled(func(m result.Mark) string { return m.Label })
+	if len(labels) > crowd {
+		labels, numbers = d.labelled(func(m result.Mark) string { return cmp.Or(m.Group, m.Label) })
 	}
 	var entries []string
 	for i, name := range labels {
@@ -132,6 +141,19 @@ func (d *drawing) entries() []string {
 		entries = append(entries, counted(numbers[name])+": "+name)
 	}
 	return entries
+}
+
+// labelled are the labels of marks in their order, and the numbers of each.
+func (d *drawing) labelled(label func(result.Mark) string) (labels []string, numbers map[string][]string) {
+	numbers = map[string][]string{}
+	for i, m := range d.ordered() {
+		name := label(m)
+		if len(numbers[name]) == 0 {
+			labels = append(labels, name)
+		}
+		numbers[name] = append(numbers[name], fmt.Sprint(i+1))
+	}
+	return labels, numbers
 }
 
 // counted lists numbers, and only counts those that are too many to read.

@@ -3,7 +3,9 @@ package svg
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -51,6 +53,55 @@ func TestAPictureHasAllItsParts(t *testing.T) {
 			t.Errorf("there are %d %s, want %d", classes[what], what, n)
 		}
 	}
+}
+
+// TestManyMarksLeaveTheDataToBeSeen has more of them than can be told apart one by one.
+func TestManyMarksLeaveTheDataToBeSeen(t *testing.T) {
+	of := func(n int) (labels []string, lines string) {
+		p := result.Plot{
+			Title: "Faults", X: result.Axis{Label: "time", Unit: "s"}, Y: result.Axis{Label: "latency", Unit: "s"},
+			Lines: []result.Line{{Name: "p50", X: []float64{0, 600}, Y: []float64{0.001, 0.002}}},
+		}
+		for i := range n {
+			p.Marks = append(p.Marks, result.Mark{X: float64(i), Label: fmt.Sprintf("slow worker-1 to %d B/s", i), Group: []string{"slow of a worker", "kill of a worker"}[i%2]})
+		}
+		picture := drawnPlot(t, p)
+		texts, _, _ := parsed(t, picture)
+		for _, text := range said(texts, "t") {
+			if strings.Contains(text, "worker") {
+				labels = append(labels, text)
+			}
+		}
+		return labels, regexp.MustCompile(`(?m)^<line class="mark".*$`).FindString(picture)
+	}
+	few, long := of(crowd)
+	if len(few) != crowd {
+		t.Errorf("the key of some marks is %q", few)
+	}
+	many, short := of(crowd + 1)
+	if len(many) != 2 || !strings.Contains(many[0], "slow of a worker") || !strings.Contains(many[1], "kill of a worker") {
+		t.Errorf("the key of many marks is %q", many)
+	}
+	if tall(t, long) != high || tall(t, short) != foot {
+		t.Errorf("the lines are %q and %q", long, short)
+	}
+}
+
+// tall is how high a line is.
+func tall(t *testing.T, line string) float64 {
+	t.Helper()
+	y := func(name string) float64 {
+		m := regexp.MustCompile(name + `="([0-9.]+)"`).FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("%q has no %s", line, name)
+		}
+		v, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	return math.Abs(y("y2") - y("y1"))
 }
 
 func TestAxesSayWhatTheyAre(t *testing.T) {
