@@ -39,6 +39,11 @@ func modelCommand() *cobra.Command {
 		if err := f.Check(); err != nil {
 			return usage{err}
 		}
+		if page != "" {
+			if err := writable(page); err != nil {
+				return usage{err}
+			}
+		}
 		u, origin, err := unitsOf(units)
 		if err != nil {
 			return err

@@ -201,7 +201,7 @@ func fared(d *result.Document) result.Table {
 	}
 	for _, f := range d.Figures {
 		t.Rows = append(t.Rows, []string{
-			f.Name, units.Value(f.Value, f.Unit), fmt.Sprintf("[%s %s]", units.Value(f.Low, f.Unit), units.Value(f.High, f.Unit)),
+			f.Name, report.Value(f), report.Interval(f),
 		})
 	}
 	return t

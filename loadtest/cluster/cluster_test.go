@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -142,7 +143,7 @@ func TestEachPartHasItsFaults(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []Options{{Only: []string{"weather"}, Rate: 1, Away: time.Second}, {Away: time.Second}, {Rate: 1}, {Rate: 1, Away: time.Minute}} {
+	for _, o := range []Options{{Only: []string{"weather"}, Rate: 1, Away: time.Second}, {Away: time.Second}, {Rate: math.NaN(), Away: time.Second}, {Rate: 1}, {Rate: 1, Away: time.Minute}} {
 		if o.Check() == nil {
 			t.Errorf("%+v is taken", o)
 		}

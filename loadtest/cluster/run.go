@@ -78,7 +78,7 @@ func (o *Options) Check() error {
 		}
 	}
 	switch {
-	case o.Rate <= 0 || o.Rate > 100_000:
+	case !(o.Rate > 0 && o.Rate <= 100_000):
 		return fmt.Errorf("tools can not be used %v times a second; write at least 1", o.Rate)
 	case o.Away < time.Second || o.Away > 10*time.Second:
 		return fmt.Errorf("a fault can not last %v here; write at least 1s, and at most 10s, after which a broker that is cut off answers no more", o.Away)

@@ -44,6 +44,12 @@ func Default() Fleet {
 
 // Check says what is wrong with a fleet.
 func (f Fleet) Check() error {
+	const most = 1e15 // of anything: beyond it numbers are not counted any more
+	for _, v := range []float64{f.Agents, f.CallsPerMinute, f.HookTime, f.Injections, f.Pending, f.AgentsPerHost, f.Cores, f.Memory} {
+		if v > most {
+			return fmt.Errorf("nothing is reckoned with %v of anything; write at most %v", v, most)
+		}
+	}
 	switch {
 	case !(f.Agents > 0 && f.CallsPerMinute > 0 && f.AgentsPerHost >= 1 && f.Cores > 0 && f.Memory > 0):
 		return fmt.Errorf("agents, calls per minute, cores and memory must be more than 0, agents per host 1 or more")

@@ -148,7 +148,7 @@ func TestFleetsThatCanNotBe(t *testing.T) {
 	}
 	for i, change := range []func(*Fleet){
 		func(f *Fleet) { f.Agents = 0 }, func(f *Fleet) { f.CallsPerMinute = -1 }, func(f *Fleet) { f.AgentsPerHost = 0.5 },
-		func(f *Fleet) { f.Busy = 1.1 }, func(f *Fleet) { f.Local, f.Remote = 0.6, 0.6 }, func(f *Fleet) { f.Pending = -1 },
+		func(f *Fleet) { f.Busy = 1.1 }, func(f *Fleet) { f.Agents = math.Inf(1) }, func(f *Fleet) { f.Cores = math.NaN() }, func(f *Fleet) { f.Pending = 1e300 }, func(f *Fleet) { f.Local, f.Remote = 0.6, 0.6 }, func(f *Fleet) { f.Pending = -1 },
 	} {
 		f := Default()
 		change(&f)

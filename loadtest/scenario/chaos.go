@@ -170,7 +170,7 @@ func (s *Scenario) checkSoak(say saying) {
 	if s.Soak.Chaos {
 		s.checkChaos(say)
 	}
-	if s.Soak.OfKnee < 0 || s.Soak.OfKnee > 1 {
+	if !(s.Soak.OfKnee >= 0 && s.Soak.OfKnee <= 1) {
 		say("soak", "write of_knee: 70%", "a soak can not be at %.4g %% of what the fabric keeps up with", s.Soak.OfKnee*100)
 	}
 	if s.Soak.OfKnee > 0 {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,7 @@ func TestWhatNoChaosAndNoSoakCanBe(t *testing.T) {
 		"a soak too short with kills":    {Soaking, func(s *Scenario) { s.For, s.Soak.Chaos = schema.Duration(time.Minute), true }, "write at least 1m10s"},
 		"a soak that settles too seldom": {Soaking, func(s *Scenario) { s.For, s.Soak.Settle = seconds(60), seconds(4) }, "write at least 1m20s"},
 		"a soak of a load that changes":  {Soaking, func(s *Scenario) { s.Steps = s.Curve() }, "says nothing of what grows"},
+		"a soak at no part of the knee":  {Soaking, func(s *Scenario) { s.Soak.OfKnee = math.NaN() }, "NaN %"},
 		"a soak beyond the knee":         {Soaking, func(s *Scenario) { s.Soak.OfKnee = 1.2 }, "120 %"},
 		"a soak of others' processes":    {Soaking, func(s *Scenario) { s.Fabric.Kind, s.Fabric.NATS = field.External, "nats://a:1" }, "only known of those"},
 	} {

@@ -127,6 +127,9 @@ func (s *Scenario) checkFabric(say saying) {
 		if f.NATS != "" {
 			say("fabric", "write kind: external, or leave out nats", "a local fabric has a server of its own, not %s", f.NATS)
 		}
+		if f.Creds != "" {
+			say("fabric", "write kind: external with nats and creds, or leave out creds", "a local fabric lets everybody in, and asks nobody for %s", f.Creds)
+		}
 	case field.External:
 		if f.NATS == "" {
 			say("fabric", "write nats: nats://HOST:PORT", "nothing says where the external fabric is")
