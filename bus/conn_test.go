@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { bustest.Main(m) }
 
 func TestConnectSaysWhereNobodyIs(t *testing.T) {
-	addr := freeAddress(t)
+	addr := bustest.FreeAddresses(t, 1)[0]
 	_, err := bus.Connect(t.Context(), bus.Options{URL: "nats://me:secret@" + addr})
 	if err == nil || !strings.Contains(err.Error(), addr) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("error %v", err)
@@ -36,17 +36,8 @@ func TestConnectSaysWhereNobodyIs(t *testing.T) {
 	}
 }
 
-func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
 func TestAConnectionOutlivesItsServer(t *testing.T) {
-	addr, dir := freeAddress(t), t.TempDir()
+	addr, dir := bustest.FreeAddresses(t, 1)[0], t.TempDir()
 	states := make(chan bool, 10)
 	var log bytes.Buffer
 	nc, err := bus.Connect(t.Context(), bus.Options{URL: addr, Retry: true, OnState: func(c bool) { states <- c },

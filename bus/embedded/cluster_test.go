@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -20,20 +19,6 @@ import (
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 )
-
-// addresses finds loopback addresses that nobody listens on.
-func addresses(t *testing.T, n int) (all []string) {
-	t.Helper()
-	for range n {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		all = append(all, l.Addr().String())
-	}
-	return all
-}
 
 // member are the options of one server of a cluster.
 func member(t *testing.T, routes []string, i int) embedded.Options {
@@ -75,7 +60,7 @@ func startAll(t *testing.T, all []embedded.Options) []*embedded.Server {
 // what is listened to elsewhere.
 func TestServersAreOneCluster(t *testing.T) {
 	ca := certstest.New(t, "ours")
-	routes := addresses(t, 3)
+	routes := bustest.FreeAddresses(t, 3)
 	var all []embedded.Options
 	for i := range routes {
 		o := member(t, routes, i)
@@ -124,7 +109,7 @@ func TestServersAreOneCluster(t *testing.T) {
 
 // A server without the secret is not let in, and says what may be wrong.
 func TestAStrangerIsNotLetIn(t *testing.T) {
-	routes := addresses(t, 2)
+	routes := bustest.FreeAddresses(t, 2)
 	one, two := member(t, routes, 0), member(t, routes, 1)
 	one.Cluster.Secret, two.Cluster.Secret = "the secret of the cluster", "another secret entirely"
 	for _, o := range []embedded.Options{one, two} {
@@ -155,7 +140,7 @@ func waits(t *testing.T, s *embedded.Server) error {
 
 // A data directory stays with its server, and with its cluster.
 func TestADirectoryIsOneServers(t *testing.T) {
-	routes := addresses(t, 2)
+	routes := bustest.FreeAddresses(t, 2)
 	o := member(t, routes, 0)
 	o.Cluster.Server = ""
 	begin := func(o embedded.Options) (string, error) {

@@ -16,7 +16,7 @@ import (
 // Who is at a leaf is answered by the hub, and stores there, over TLS.
 func TestALeafIsAPartOfItsHub(t *testing.T) {
 	ca := certstest.New(t, "ours")
-	at := addresses(t, 1)[0]
+	at := bustest.FreeAddresses(t, 1)[0]
 	hub := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0", TLS: ca.Issue(t, "hub"), Leaf: &embedded.Leaf{Listen: at}})
 	leaf := bustest.StartWith(t, embedded.Options{Leaf: &embedded.Leaf{Remotes: []string{"tls://" + at}, CA: ca.File}})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -51,7 +51,7 @@ func TestALeafIsAPartOfItsHub(t *testing.T) {
 }
 
 func TestALeafSaysWhyItWaits(t *testing.T) {
-	nobody := addresses(t, 1)[0]
+	nobody := bustest.FreeAddresses(t, 1)[0]
 	other := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
 	for remote, want := range map[string]string{
 		nobody:            "nobody answers; start a broker with --leaf-listen there",

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookfabric/hookfabric/bus/bustest"
 )
 
 const dockerFolder = deployed + "docker/"
@@ -325,9 +327,11 @@ type here struct {
 func newHere(t testing.TB, c *composition, dir string) *here {
 	t.Helper()
 	h := &here{dir: dir, c: c, address: map[string]string{}, config: mustAbs(t, deployed+"examples")}
+	ports := []string{"4222", "6222", "8480"}
+	free := bustest.FreeAddresses(t, len(ports)*len(c.Services))
 	for name := range c.Services {
-		for _, port := range []string{"4222", "6222", "8480"} {
-			h.address[name+":"+port] = freePort(t)
+		for _, port := range ports {
+			h.address[name+":"+port], free = free[0], free[1:]
 		}
 	}
 	return h

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -72,7 +73,7 @@ func startPrometheus(t testing.TB, w *metered) prometheus {
 		config += fmt.Sprintf("  - {job_name: %s, static_configs: [{targets: [%q]}]}\n", job, strings.TrimPrefix(url, "http://"))
 	}
 	dir := t.TempDir()
-	address := freePort(t)
+	address := bustest.FreeAddresses(t, 1)[0]
 	p := start(t, "prometheus", "--config.file="+write(t, dir, "prometheus.yaml", config), "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+address, "--log.level=warn")
 	at := prometheus("http://" + address)

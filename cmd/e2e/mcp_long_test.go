@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -166,7 +166,7 @@ func TestTheMCPConformanceSuiteSeesNoProxy(t *testing.T) {
 	b := quiet(t)
 	for _, stateless := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stateless %t", stateless), func(t *testing.T) {
-			direct := freePort(t)
+			direct := bustest.FreeAddresses(t, 1)[0]
 			startOther(t, server, "-http", direct, fmt.Sprintf("-stateless=%t", stateless))
 			p := start(t, "agentshim", "mcp", "--agent", "coder", "--nats", b.url, "--url", "http://"+direct+"/mcp", "--listen", "127.0.0.1:0")
 			proxied := p.mustSay(t, 0, `the server is at (http://\S+)`)[1]
@@ -199,17 +199,6 @@ func conformance(t *testing.T, bin, url string) (lines []string) {
 		t.Fatalf("the suite said:\n%s", lastLines(string(out), 20))
 	}
 	return lines
-}
-
-// freePort is an address on which nobody listens.
-func freePort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // startOther starts a server of somebody else's that listens at the second of its

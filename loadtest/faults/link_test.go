@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hookfabric/hookfabric/bus/bustest/ports"
 )
 
 // pipes is a listener whose connections are made by dial, without a system.
@@ -275,15 +277,11 @@ func TestAResetEndsWhatIsOpenAndNothingElse(t *testing.T) {
 }
 
 func TestAServerThatIsGoneIsGoneThroughALinkToo(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := ports.Free(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	k, err := NewLink(target)
+	k, err := NewLink(free[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hookfabric/hookfabric/bus/bustest/ports"
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/lan"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
@@ -35,7 +36,7 @@ func (f *Field) peers() (all []peer, err error) {
 		}
 		return all, nil
 	}
-	addresses, err := freeAddresses(2 * n)
+	addresses, err := ports.Free(2 * n)
 	if err != nil {
 		return nil, err
 	}

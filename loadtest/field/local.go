@@ -3,11 +3,10 @@ package field
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 
+	"github.com/hookfabric/hookfabric/bus/bustest/ports"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -22,12 +21,6 @@ const (
 // Numbered is the name of the n-th member of a kind, counted from 1.
 func Numbered(kind string, n int) string { return fmt.Sprintf("%s-%d", kind, n) }
 
-// The ports that servers of fields listen on.
-const (
-	firstPort      = 20_000
-	portsAfterThat = 10_000
-)
-
 // openLocal starts the server, then the brokers, then the workers.
 func (f *Field) openLocal(ctx context.Context) error {
 	if err := f.write(); err != nil {
@@ -36,11 +29,11 @@ func (f *Field) openLocal(ctx context.Context) error {
 	if f.config.Cluster {
 		return f.openCluster(ctx)
 	}
-	host, err := freeAddress()
+	free, err := ports.Free(1)
 	if err != nil {
 		return err
 	}
-	f.address = address{host: host, url: "nats://" + host}
+	f.address = address{host: free[0], url: "nats://" + free[0]}
 	if f.config.Server {
 		if err := f.addServer(ctx); err != nil {
 			return err
@@ -66,16 +59,8 @@ func (f *Field) write() error {
 
 // addServer starts the server that is a process of its own.
 func (f *Field) addServer(ctx context.Context) error {
-	_, port, err := net.SplitHostPort(f.host)
-	if err != nil {
-		return err
-	}
-	listen, err := strconv.Atoi(port)
-	if err != nil {
-		return err
-	}
-	c := roles.NodeConfig{Name: Server, Dir: filepath.Join(f.site.Dir, "data"), Listen: listen, Sync: f.config.Sync}
-	_, err = f.start(ctx, Member{Name: Server, Role: roles.Node, Config: func(At) any { return c }}, nil)
+	c := roles.NodeConfig{Name: Server, Dir: filepath.Join(f.site.Dir, "data"), Listen: f.host, Sync: f.config.Sync}
+	_, err := f.start(ctx, Member{Name: Server, Role: roles.Node, Config: func(At) any { return c }}, nil)
 	return err
 }
 
@@ -128,32 +113,4 @@ func (f *Field) hookworker(_, url string) (role string, config any) {
 		pool = schema.DefaultPool
 	}
 	return roles.HookWorker, roles.WorkerConfig{NATS: url, Creds: f.config.Creds, Pool: pool}
-}
-
-// freeAddress finds an address that nobody listens on, outside of the ports
-// that systems give to outgoing connections: one of those could take it while
-// the server is dead. Load tests that run at the same time look from different
-// ports on, so that none takes that of another's dead server, and its clients.
-func freeAddress() (string, error) {
-	all, err := freeAddresses(1)
-	if err != nil {
-		return "", err
-	}
-	return all[0], nil
-}
-
-// freeAddresses finds some, all of which are held until all are found.
-func freeAddresses(n int) (all []string, err error) {
-	for i := range portsAfterThat {
-		port := firstPort + (os.Getpid()+i)%portsAfterThat
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		defer l.Close()
-		if all = append(all, l.Addr().String()); len(all) == n {
-			return all, nil
-		}
-	}
-	return nil, fmt.Errorf("of the ports from %d to %d fewer than %d are free", firstPort, firstPort+portsAfterThat-1, n)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	broker "github.com/hookfabric/hookfabric/cmd/broker/app"
 	hookworker "github.com/hookfabric/hookfabric/cmd/hookworker/app"
 
+	"github.com/hookfabric/hookfabric/bus/bustest/ports"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/schema"
@@ -97,10 +97,11 @@ type program func(ctx context.Context, args []string, stdin io.Reader, stdout, s
 // startBroker runs a whole broker, embedded server included, through the same
 // entry as the command. It is up when it says that it is ready.
 func startBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
-	listen, web, err := freePorts()
+	free, err := ports.Free(2)
 	if err != nil {
 		return nil, err
 	}
+	listen, web := free[0], free[1]
 	url := c.NATS
 	where := []string{"--nats", url}
 	if url == "" {
@@ -118,10 +119,11 @@ func startBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 
 // startHookWorker runs a hookworker. It is up when it has the configuration.
 func startHookWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
-	web, _, err := freePorts()
+	free, err := ports.Free(1)
 	if err != nil {
 		return nil, err
 	}
+	web := free[0]
 	role := run(ctx, hookworker.Main, "--nats", c.NATS, "--creds", c.Creds, "--pool", c.Pool, "--http", web)
 	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
 		return nil, errors.Join(err, role.close())
@@ -190,30 +192,6 @@ func answers(ctx context.Context, url string) bool {
 	}
 	_ = answer.Body.Close()
 	return answer.StatusCode == http.StatusOK
-}
-
-// freePorts finds two addresses that nobody listens on.
-func freePorts() (first, second string, err error) {
-	ports, err := FreePorts(2)
-	if err != nil {
-		return "", "", err
-	}
-	return "127.0.0.1:" + strconv.Itoa(ports[0]), "127.0.0.1:" + strconv.Itoa(ports[1]), nil
-}
-
-// FreePorts finds n ports of the loopback interface that nobody listens on. All
-// are held until all are found, so that they differ.
-func FreePorts(n int) ([]int, error) {
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }
 
 // fabricAsk asks the fabric through its own client, on one connection.

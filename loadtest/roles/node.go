@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -18,33 +19,37 @@ type NodeConfig struct {
 	Name string `json:"name"`
 	// Dir is a directory of its own.
 	Dir string `json:"dir"`
-	// Listen and Route are the ports for clients and for the other servers of its
+	// Listen and Route are the addresses for clients and for the other servers of its
 	// cluster; no Route: it is in none.
-	Listen int `json:"listen"`
-	Route  int `json:"route,omitzero"`
+	Listen string `json:"listen"`
+	Route  string `json:"route,omitzero"`
 	// Routes are the others', and its own.
-	Routes []int `json:"routes,omitzero"`
+	Routes []string `json:"routes,omitzero"`
 	// Sync is how often it syncs to disk; 0: at every write.
 	Sync schema.Duration `json:"sync"`
 }
-
-// localhost is the only interface that a load test uses.
-const localhost = "127.0.0.1"
 
 // upIn is how long a server may take to come up.
 const upIn = 30 * time.Second
 
 // startNode runs a nats-server as people run it who have more than one.
 func startNode(_ context.Context, c NodeConfig) (*proc.Role, error) {
+	host, port, err := place(c.Listen)
+	if err != nil {
+		return nil, err
+	}
 	o := &server.Options{
-		ServerName: c.Name, Host: localhost, Port: c.Listen, NoSigs: true, NoLog: true,
+		ServerName: c.Name, Host: host, Port: port, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: c.Dir, SyncAlways: c.Sync == 0, SyncInterval: c.Sync.Std(), MaxPayload: schema.MaxPayload,
 	}
-	if c.Route != 0 {
-		o.Cluster = server.ClusterOpts{Name: "loadtest", Host: localhost, Port: c.Route}
+	if c.Route != "" {
+		o.Cluster.Name = "loadtest"
+		if o.Cluster.Host, o.Cluster.Port, err = place(c.Route); err != nil {
+			return nil, err
+		}
 	}
-	for _, port := range c.Routes {
-		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("%s:%d", localhost, port)})
+	for _, r := range c.Routes {
+		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: r})
 	}
 	s, err := server.NewServer(o)
 	if err != nil {
@@ -60,4 +65,13 @@ func startNode(_ context.Context, c NodeConfig) (*proc.Role, error) {
 		return nil, errors.Join(fmt.Errorf("the server %s took no connections within %v", c.Name, upIn), stop())
 	}
 	return &proc.Role{Facts: Address{URL: s.ClientURL()}, Do: Settle, Close: stop}, nil
+}
+
+// place splits an address as servers want it.
+func place(address string) (host string, port int, err error) {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return "", 0, fmt.Errorf("where a server is to listen: %w", err)
+	}
+	return at.Addr().String(), int(at.Port()), nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/bustest/ports"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
@@ -62,13 +63,13 @@ func (o *Options) bare(ctx context.Context, name, hooks string) (*stand, error) 
 	if err := os.WriteFile(file, []byte(hooks), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration of %s: %w", name, err)
 	}
-	ports, err := roles.FreePorts(1)
+	free, err := ports.Free(1)
 	if err != nil {
 		return nil, err
 	}
 	s := &stand{
 		crew:   &proc.Crew{Args: o.Crew.Args, Log: o.Crew.Log},
-		config: roles.BrokerConfig{Hooks: file, Data: filepath.Join(dir, "data"), Listen: fmt.Sprintf("127.0.0.1:%d", ports[0]), Sync: relaxed},
+		config: roles.BrokerConfig{Hooks: file, Data: filepath.Join(dir, "data"), Listen: free[0], Sync: relaxed},
 	}
 	if err := s.up(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), s.crew.Stop())

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/bustest/ports"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
@@ -25,9 +26,6 @@ const Teller = "teller"
 func Roles() map[string]proc.Start {
 	return map[string]proc.Start{Teller: proc.Started(startTeller)}
 }
-
-// localhost is the only interface that a load test uses.
-const localhost = "127.0.0.1"
 
 // servers is how many a cluster has.
 const servers = 3
@@ -58,12 +56,12 @@ func (o *Options) alone(ctx context.Context, name string, sync time.Duration) (*
 	if err != nil {
 		return nil, err
 	}
-	ports, err := roles.FreePorts(1)
+	free, err := ports.Free(1)
 	if err != nil {
 		return nil, err
 	}
 	s := &site{name: name, crew: o.crew(), config: roles.BrokerConfig{
-		Hooks: hooks, Data: filepath.Join(o.Dir, name), Listen: fmt.Sprintf("%s:%d", localhost, ports[0]), Sync: schema.Duration(sync),
+		Hooks: hooks, Data: filepath.Join(o.Dir, name), Listen: free[0], Sync: schema.Duration(sync),
 	}}
 	if _, err := s.up(ctx); err != nil {
 		return nil, errors.Join(err, s.crew.Stop())
@@ -130,7 +128,7 @@ func (o *Options) cluster(ctx context.Context, name string, sync time.Duration) 
 
 // servers starts them; each waits for clients, none for the others.
 func (s *site) servers(ctx context.Context, dir string, sync time.Duration) ([]string, error) {
-	ports, err := roles.FreePorts(2 * servers)
+	free, err := ports.Free(2 * servers)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +136,7 @@ func (s *site) servers(ctx context.Context, dir string, sync time.Duration) ([]s
 	for i := range servers {
 		c := roles.NodeConfig{
 			Name: fmt.Sprintf("node-%d", i), Dir: filepath.Join(dir, fmt.Sprint(i)),
-			Listen: ports[i], Route: ports[servers+i], Routes: ports[servers:], Sync: schema.Duration(sync),
+			Listen: free[i], Route: free[servers+i], Routes: free[servers:], Sync: schema.Duration(sync),
 		}
 		var at roles.Address
 		child, err := s.crew.Start(ctx, roles.Node, c, &at)

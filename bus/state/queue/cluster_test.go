@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats-server/v2/server"
@@ -24,14 +25,13 @@ func cluster(t *testing.T) (servers []*server.Server) {
 	t.Helper()
 	var routes []*url.URL
 	var ports []int
-	for range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for _, address := range bustest.FreeAddresses(t, 3) {
+		at, err := netip.ParseAddrPort(address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-		routes = append(routes, &url.URL{Scheme: "nats-route", Host: l.Addr().String()})
-		l.Close()
+		ports = append(ports, int(at.Port()))
+		routes = append(routes, &url.URL{Scheme: "nats-route", Host: address})
 	}
 	for i := range 3 {
 		s, err := server.NewServer(&server.Options{

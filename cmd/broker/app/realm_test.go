@@ -37,7 +37,6 @@ func patient(t *testing.T) context.Context {
 	return ctx
 }
 
-// freeAddresses finds addresses that nobody listens on, and that differ.
 // startBrokers starts brokers that wait for each other, until the test ends.
 func startBrokers(t *testing.T, all ...app.Options) []*app.Broker {
 	t.Helper()
