@@ -21,7 +21,8 @@ import (
 // often. Thousands of clients that come back at the same time need longer than one
 // attempt may take at first, and would keep the server busy with attempts that were given
 // up: who was not served in time has more of it at the next attempt.
-// A server that stopped answering is given up after 20 to 30 s.
+// A server that stopped answering is given up after 20 to 30 s, and after 3 to 5 s where
+// another one is known (pulse.go).
 const (
 	reconnectWait  = 200 * time.Millisecond
 	reconnectSoon  = 5 // attempts
@@ -107,6 +108,10 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 			return nil, refused
 		}
 		return nil, o.unreached(err)
+	}
+	if d, ok := nc.Opts.CustomDialer.(*gatheringDialer); ok && o.InProcess == nil {
+		p := &pulse{nc: nc, last: &d.last}
+		p.again()
 	}
 	return nc, nil
 }

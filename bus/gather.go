@@ -2,6 +2,7 @@ package bus
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -257,6 +258,24 @@ func (g *gathered) fail(err error) {
 	g.err = err
 	_ = g.Conn.Close()
 	g.change.Broadcast()
+}
+
+// giveUp is fail for whoever watches the connection.
+func (g *gathered) giveUp(why error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fail(why)
+}
+
+// Read says why, if the connection was ended here.
+func (g *gathered) Read(p []byte) (int, error) {
+	n, err := g.Conn.Read(p)
+	if err != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		err = cmp.Or(g.err, err)
+	}
+	return n, err
 }
 
 // A lastGathered knows the connection that was made last.

@@ -26,11 +26,11 @@ func TestPartitionedBrokerAnswersByTheActiveVersion(t *testing.T) {
 			func(t testing.TB, p *parted) { p.lost.freeze(t) },
 			func(t testing.TB, p *parted) { p.lost.must(t, syscall.SIGCONT) }, true},
 		{"behind a wire that carries nothing", false,
-			func(_ testing.TB, p *parted) { p.wire.hold() },
-			func(_ testing.TB, p *parted) { p.wire.resume() }, false},
+			func(_ testing.TB, p *parted) { p.wire.Hold() },
+			func(_ testing.TB, p *parted) { p.wire.Resume() }, false},
 		{"behind a wire that is cut", true,
-			func(_ testing.TB, p *parted) { p.wire.cut() },
-			func(_ testing.TB, p *parted) { p.wire.resume() }, false},
+			func(_ testing.TB, p *parted) { p.wire.Cut() },
+			func(_ testing.TB, p *parted) { p.wire.Resume() }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

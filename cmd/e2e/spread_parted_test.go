@@ -13,13 +13,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // parted is a fabric with a second broker that can be lost.
 type parted struct {
 	*spread
-	wire *wire
+	wire *bustest.Wire
 	lost *brokerProcess
 	// calls and changes are what the test itself asked, and what it was answered.
 	calls, changes *exchange
@@ -72,8 +73,8 @@ func (x *exchange) next(within time.Duration) *nats.Msg {
 func startParted(t testing.TB) *parted {
 	t.Helper()
 	s := startSpread(t, 1, 2)
-	p := &parted{spread: s, wire: startWire(t, strings.TrimPrefix(s.url, "nats://")), calls: s.exchange(t, "_INBOX.calls"), changes: s.exchange(t, "_INBOX.changes")}
-	p.lost = startBroker(t, "--nats", "nats://"+p.wire.listener.Addr().String())
+	p := &parted{spread: s, wire: bustest.StartWire(t, strings.TrimPrefix(s.url, "nats://")), calls: s.exchange(t, "_INBOX.calls"), changes: s.exchange(t, "_INBOX.changes")}
+	p.lost = startBroker(t, "--nats", "nats://"+p.wire.Addr())
 	p.awaitWorkers(t)
 	return p
 }

@@ -1,4 +1,4 @@
-package e2e_test
+package bustest
 
 import (
 	"net"
@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// A wire is what lies between a process and a server. It can be held, so that
+// A Wire is what lies between a client and a server. It can be held, so that
 // nothing arrives any more while everybody believes to be connected, and cut.
-type wire struct {
+type Wire struct {
 	listener net.Listener
 	server   string
 	done     sync.WaitGroup
@@ -20,14 +20,14 @@ type wire struct {
 	ends  map[net.Conn]struct{}
 }
 
-// startWire makes a wire to a server's address until the test ends.
-func startWire(t testing.TB, server string) *wire {
+// StartWire makes a wire to a server's address until the test ends.
+func StartWire(t testing.TB, server string) *Wire {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{listener: l, server: server, flow: make(chan struct{}), ends: make(map[net.Conn]struct{})}
+	w := &Wire{listener: l, server: server, flow: make(chan struct{}), ends: make(map[net.Conn]struct{})}
 	close(w.flow)
 	w.done.Go(w.accept)
 	t.Cleanup(func() {
@@ -35,22 +35,25 @@ func startWire(t testing.TB, server string) *wire {
 		w.mu.Lock()
 		w.ended = true
 		w.mu.Unlock()
-		w.cut()
-		w.resume()
+		w.Cut()
+		w.Resume()
 		w.done.Wait()
 	})
 	return w
 }
 
-// hold keeps back what is sent from now on, in both directions.
-func (w *wire) hold() {
+// Addr is where clients connect to.
+func (w *Wire) Addr() string { return w.listener.Addr().String() }
+
+// Hold keeps back what is sent from now on, in both directions.
+func (w *Wire) Hold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.flow = make(chan struct{})
 }
 
-// cut ends all connections and lets none be made.
-func (w *wire) cut() {
+// Cut ends all connections and lets none be made.
+func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down = true
@@ -59,8 +62,8 @@ func (w *wire) cut() {
 	}
 }
 
-// resume lets everything through again, what was held back included.
-func (w *wire) resume() {
+// Resume lets everything through again, what was held back included.
+func (w *Wire) Resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down = false
@@ -71,7 +74,7 @@ func (w *wire) resume() {
 	}
 }
 
-func (w *wire) accept() {
+func (w *Wire) accept() {
 	for {
 		near, err := w.listener.Accept()
 		if err != nil {
@@ -91,7 +94,7 @@ func (w *wire) accept() {
 }
 
 // add notes the two ends of a connection, unless none may be made.
-func (w *wire) add(near, far net.Conn) bool {
+func (w *Wire) add(near, far net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.down || w.ended {
@@ -102,7 +105,7 @@ func (w *wire) add(near, far net.Conn) bool {
 }
 
 // carry brings what comes from one end to the other.
-func (w *wire) carry(from, to net.Conn) {
+func (w *Wire) carry(from, to net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)

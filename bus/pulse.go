@@ -1,0 +1,54 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// How a connection finds out that its server stands still, or can not be reached any
+// more, although the connection is open. Where another server is known it goes there:
+// so soon that what is asked next is answered, and so late that no server is left which
+// is only busy. Where none is known it stays: see pingEvery.
+const (
+	lookEvery = 2 * time.Second
+	silentFor = 3 * time.Second
+	// lateFor is by how much the end of that wait may be noticed late: if it is later,
+	// this process stood still itself.
+	lateFor = time.Second
+)
+
+// errStandsStill is why a server is left.
+var errStandsStill = fmt.Errorf("the server gave no sign of life for %v, and another one is known", silentFor)
+
+// A pulse looks for signs of life of a connection's server until the connection is closed.
+type pulse struct {
+	nc   *nats.Conn
+	last *lastGathered
+}
+
+// look looks once, which takes as long as the server is silent, and again later.
+func (p *pulse) look() {
+	conn, began := p.last.conn.Load(), time.Now()
+	if conn != nil && p.nc.IsConnected() && len(p.nc.Servers()) > 1 && p.silent() && time.Since(began) < silentFor+lateFor {
+		conn.giveUp(errStandsStill)
+	}
+	p.again()
+}
+
+// again looks later, unless the connection is closed.
+func (p *pulse) again() {
+	if !p.nc.IsClosed() {
+		time.AfterFunc(lookEvery, p.look)
+	}
+}
+
+// silent reports whether the server gives no sign of life.
+func (p *pulse) silent() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), silentFor)
+	defer cancel()
+	return errors.Is(p.nc.FlushWithContext(ctx), context.DeadlineExceeded)
+}

@@ -1,0 +1,76 @@
+package bus_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+)
+
+// Who knows another server goes there when nothing comes from its own one any more,
+// although the connection is open. Who knows none stays: there is nothing to gain.
+func TestAServerThatStandsStillIsLeftForAnother(t *testing.T) {
+	wires := map[string]*bustest.Wire{}
+	var urls []string
+	for range 2 {
+		s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+		w := bustest.StartWire(t, strings.TrimPrefix(s.ClientURL(), "nats://"))
+		wires[w.Addr()], urls = w, append(urls, "nats://"+w.Addr())
+	}
+	var log bytes.Buffer
+	states := make(chan bool, 10)
+	connect := func(o bus.Options) *nats.Conn {
+		nc, err := bus.Connect(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		return nc
+	}
+	next := func(want bool) {
+		t.Helper()
+		select {
+		case got := <-states:
+			if got != want {
+				t.Fatalf("connected: %t", got)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("it stays with a server that stands still")
+		}
+	}
+	// Those that stay look a moment before the one that goes.
+	stay := []*nats.Conn{connect(bus.Options{URL: urls[0]}), connect(bus.Options{URL: urls[1]})}
+	goes := connect(bus.Options{URL: strings.Join(urls, ","), OnState: func(c bool) { states <- c }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	next(true)
+	left := goes.ConnectedAddr()
+	wires[left].Hold()
+	held := time.Now()
+	next(false)
+	if after := time.Since(held); after < 2*time.Second {
+		t.Errorf("it was left after %v already", after)
+	}
+	next(true)
+	if goes.ConnectedAddr() == left {
+		t.Errorf("it is connected to %s again", left)
+	}
+	flush(t, goes)
+	if !strings.Contains(log.String(), "no sign of life") {
+		t.Errorf("the log does not say why:\n%s", log.String())
+	}
+	wires[left].Resume()
+	for _, nc := range stay {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if err := nc.FlushWithContext(ctx); err != nil || nc.Stats().Reconnects > 0 {
+			t.Errorf("who knew no other server did not stay: %v, connected again %d times", err, nc.Stats().Reconnects)
+		}
+		cancel()
+	}
+}
