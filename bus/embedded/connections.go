@@ -34,7 +34,7 @@ func (s *Server) BoundConnections(ctx context.Context, nc *nats.Conn, log *slog.
 		return nil
 	}
 	b := &connections{server: s.nats, log: log, users: make(map[string]*connected), of: make(map[uint64]string)}
-	all, err := s.nats.Connz(&server.ConnzOptions{Username: true, Limit: 1 << 20})
+	all, err := s.nats.Connz(&server.ConnzOptions{Username: true, Limit: mostConnections})
 	if err != nil {
 		return fmt.Errorf("listing who is connected: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -154,6 +155,7 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 	}
 	b.startReloads(ctx, reloads)
 	b.startWatchingStore(ctx)
+	b.startUsher(ctx)
 	b.state.Store(&running)
 	return b, nil
 }
@@ -285,6 +287,14 @@ func (b *Broker) connect(ctx context.Context) (err error) {
 	}
 	b.events, err = open("events")
 	return err
+}
+
+// beside has something run beside the rest until the broker stops.
+func (b *Broker) beside(ctx context.Context, what string, run func(context.Context)) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var work sync.WaitGroup
+	work.Go(func() { run(ctx) })
+	b.stack.Push(what, func(context.Context) error { stop(); work.Wait(); return nil })
 }
 
 func gaugeState(g prometheus.Gauge) func(bool) {

@@ -100,10 +100,7 @@ func (b *Broker) startReloads(ctx context.Context, r *reloader) {
 	if r == nil {
 		return
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	running.Go(func() { r.run(ctx) })
-	b.stack.Push("reloads", func(context.Context) error { stop(); running.Wait(); return nil })
+	b.beside(ctx, "reloads", r.run)
 }
 
 // run applies the file whenever it has changed, until ctx ends.

@@ -39,13 +39,7 @@ func (b *Broker) trouble() error {
 
 // startWatchingStore watches the store until the broker stops.
 func (b *Broker) startWatchingStore(ctx context.Context) {
-	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		b.watchStore(watching)
-	}()
-	b.stack.Push("watch over the store", func(context.Context) error { stop(); <-ended; return nil })
+	b.beside(ctx, "watch over the store", b.watchStore)
 }
 
 // watchStore says when configurations can not be stored any more, and brings
