@@ -122,6 +122,7 @@ type Aggregator struct {
 	unkept      *outage       // the store of histories
 	passing     chan struct{} // held by what is remembered off the path
 	verbs       map[string]verb
+	still       standstill
 	asking      *semaphore.Weighted // held by requests about the memory, by their bytes
 	keeping     *semaphore.Weighted // held by those of them that bring parts of conversations, too
 	allowed     allowance           // of parts of conversations

@@ -72,6 +72,7 @@ func (a *Aggregator) tick() {
 		case <-a.ctx.Done():
 			return
 		case <-t.C:
+			a.still.tick(time.Now())
 			a.members.Tick(tickEvery)
 			a.caller.sort() // late answers, when nobody waits for any
 			a.tellRests(false)

@@ -94,6 +94,10 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 			return nil, err
 		}
 	}
+	until, err := a.due(v.changes, time.Now())
+	if err != nil {
+		return nil, err
+	}
 	data := r.Data()
 	size := int64(max(len(data), verbShare))
 	done, err := a.limits.requestOf(&v, agent, r.Reply())
@@ -108,7 +112,7 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 	return memorising(func(ctx context.Context) (any, error) {
 		defer done()
 		defer release()
-		ctx, cancel := context.WithTimeout(ctx, verbTime)
+		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
 		answer, err := v.serve(a, ctx, agent, data)
 		return answer, coded(err)

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// patient is how long a write must have waited in vain for that to say
+	// Patient is how long a write must have waited in vain for that to say
 	// something of the stream, and not of the haste of who wrote.
-	patient = 2 * time.Second
+	Patient = 2 * time.Second
 	// failedFor is how long a write that failed counts if no other follows.
 	failedFor = 30 * time.Second
 )
@@ -27,7 +27,7 @@ type failure struct {
 
 // Note hears what came of a write that began then.
 func (s *Stored) Note(err error, began time.Time) {
-	hasty := errors.Is(err, context.DeadlineExceeded) && time.Since(began) < patient
+	hasty := errors.Is(err, context.DeadlineExceeded) && time.Since(began) < Patient
 	switch {
 	case err == nil:
 		s.failed.Store(nil)

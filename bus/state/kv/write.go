@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"strconv"
@@ -27,6 +28,9 @@ type Write struct {
 	Replace bool
 	// Header is added to the revision's.
 	Header nats.Header
+	// Within bounds the request; 0: [TryFor]. One that is shorter than [Patient] says
+	// nothing of the bucket if it is not answered.
+	Within time.Duration
 }
 
 // Write stores it and returns its revision. After an error that is not
@@ -43,9 +47,9 @@ func (b *Bucket) Write(ctx context.Context, w Write) (uint64, error) {
 	if w.Purge || w.Replace {
 		m.Header[jetstream.MsgRollup] = []string{jetstream.MsgRollupSubject}
 	}
-	ctx, cancel := context.WithTimeout(ctx, TryFor)
-	defer cancel()
 	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(w.Within, TryFor))
+	defer cancel()
 	ack, err := b.js.PublishMsg(ctx, w.conditions(m))
 	b.stored.Note(err, began)
 	if err != nil {

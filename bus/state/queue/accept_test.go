@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 func TestANumberBelowTheMarkIsTooOldALateOneAboveIsNot(t *testing.T) {
@@ -286,4 +289,51 @@ func TestWhatFitsAtOnceIsCutInOrder(t *testing.T) {
 			t.Errorf("%d more, %d noted\n%s", got.More, q.Peers("a").Updates, d)
 		}
 	})
+}
+
+// mute is a JetStream of which the first write of an item hears nothing, for as long as
+// its leader has not been missed.
+type mute struct {
+	jetstream.JetStream
+	store  bool // it is stored all the same
+	writes int
+}
+
+func (m *mute) PublishMsg(ctx context.Context, msg *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if !strings.Contains(msg.Subject, queue.ItemBucket) {
+		return m.JetStream.PublishMsg(ctx, msg, opts...)
+	}
+	if m.writes++; m.writes > 1 {
+		return m.JetStream.PublishMsg(ctx, msg, opts...)
+	}
+	if m.store {
+		_, _ = m.JetStream.PublishMsg(ctx, msg, opts...)
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// Who asks gives up after 4 s: what a leader took to the grave is sent again before that.
+func TestWhatALeaderTookToTheGraveIsSentAgain(t *testing.T) {
+	for _, store := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stored all the same: %t", store), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded.Server) {
+				js := &mute{JetStream: bustest.JetStream(t, s), store: store}
+				q, err := queue.Open(t.Context(), js, queue.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer q.Close(context.Background())
+				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+				defer cancel()
+				r, err := q.Enqueue(ctx, item(1))
+				if err != nil || r.Duplicate || js.writes != 2 {
+					t.Errorf("%+v after %d writes: %v", r, js.writes, err)
+				}
+				q.Seen("a", "s", "")
+				synctest.Wait()
+				takes(t, claim(t, q, "e1"), "text 1")
+			})
+		})
+	}
 }

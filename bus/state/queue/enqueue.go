@@ -19,6 +19,11 @@ const (
 	headerBy       = "Hook-By"
 )
 
+// storeFor bounds one attempt to store an item. What the leader of the bucket took to the
+// grave is never answered, and the next leader, which is there after some seconds, knows
+// nothing of it: it is sent once more then, and stored once.
+const storeFor = kv.Patient
+
 // Enqueue accepts an item: when it returns without an error the item is on disk.
 // A repeat gets the first one's receipt.
 func (q *Queue) Enqueue(ctx context.Context, given *schema.Item) (schema.Receipt, error) {
@@ -83,7 +88,7 @@ func (q *Queue) write(ctx context.Context, it *schema.Item, value []byte) (schem
 	var receipt schema.Receipt
 	lost := false // an answer, so that the item may be there
 	err := kv.Retry(ctx, func(ctx context.Context) (bool, error) {
-		revision, err := q.items.Write(ctx, kv.Write{Key: it.Key, Value: value})
+		revision, err := q.items.Write(ctx, kv.Write{Key: it.Key, Value: value, Within: storeFor})
 		switch {
 		case err == nil:
 			it.Sequence, it.Accepted = revision, q.clock.Now()
