@@ -37,7 +37,7 @@ bench: ## measure a call against what it could cost at least, and check the budg
 
 figures: ## measure all that BENCHMARKS.md shows (wants a machine that does nothing else)
 	@mkdir -p $(FIGURES); failed=(); \
-	for run in bench record loop shim notice state scale saturate "run $(FIGURES)/faults.yaml" overload; do \
+	for run in bench record loop shim notice state scale saturate "run $(FIGURES)/faults.yaml" overload freeze cluster; do \
 		echo "=== $$run"; \
 		$(GO) run ./loadtest $$run --no-fail --json $(FIGURES)/$$(basename "$${run#run }" .yaml).json || failed+=("$$run"); \
 	done; \

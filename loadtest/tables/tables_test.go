@@ -56,8 +56,11 @@ func TestViews(t *testing.T) {
 	dir := figures(t, map[string]string{
 		"bench.json":  benched,
 		"faults.json": `{"scenario": "soak", "title": "For long", "checks": [{"name": "all | right", "seen": 9, "wrong": 1, "examples": ["one"]}], "notes": ["It was long."]}`,
+		"cluster.json": `{"scenario": "cluster", "title": "Three", "tables": [{"title": "Putting", "columns": ["", "fault"], "rows": [["kill", "kill broker-1"]]}, {"title": "kill: Latency", "columns": ["p50"], "rows": [["1 ms"]]}],
+			"checks": [{"name": "it waits", "seen": 9}]}`,
 	})
 	for view, want := range map[string]string{
+		"cluster":  "Three\n\n**Putting**\n\n|  | fault |\n|---|---|\n| kill | kill broker-1 |\n\n| check |",
 		"budgets":  "| no hook matches | 0.70 [0.65 0.80] ≤ 0.60 OVER BUDGET | 0.50 [0.40 0.60] ≤ 0.90 ok | 1.50 [1.40 1.60] ≥ 1.10 ok |\n",
 		"webhooks": "|  | p50, 1 caller |\n|---|---|\n| command hook per call | 9.00 [8.00 10.00] |\n",
 		"costs":    "| raw | 100 µs | 1 ms | 15 µs (5 µs) | 200 µs | 2 ms | 30,000/s | 7 µs (3 µs) |\n",

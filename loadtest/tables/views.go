@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
+	"github.com/hookfabric/hookfabric/loadtest/cluster"
 	"github.com/hookfabric/hookfabric/loadtest/report"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/schema"
@@ -32,12 +33,14 @@ func views() map[string]func(dir string) (string, error) {
 		"knee":     whole("saturate"),
 		"faults":   whole("faults"),
 		"overload": whole("overload"),
+		"freeze":   whole("freeze"),
+		"cluster":  clustered,
 	}
 }
 
 // files are the runs whose files are looked for, in the order in which they are told of.
 func files() []string {
-	return []string{"bench", "record", "loop", "shim", "notice", "state", "scale", "saturate", "faults", "overload"}
+	return []string{"bench", "record", "loop", "shim", "notice", "state", "scale", "saturate", "faults", "overload", "freeze", "cluster"}
 }
 
 // ratios is what views read of the reports of bench, shim and state besides their documents.
@@ -76,6 +79,20 @@ func whole(run string) func(dir string) (string, error) {
 		}
 		return d.Title + "\n\n" + report.Markdown(&d), nil
 	}
+}
+
+// clustered is the view of a cluster's run, but for what each part's load was like: that
+// is as it is without faults.
+func clustered(dir string) (string, error) {
+	var d result.Document
+	if there, err := read(dir, "cluster", &d); !there {
+		return "", err
+	}
+	d.Tables = slices.DeleteFunc(d.Tables, func(t result.Table) bool {
+		part, _, ok := strings.Cut(t.Title, ": ")
+		return ok && slices.Contains(cluster.Parts(), part)
+	})
+	return d.Title + "\n\n" + report.Markdown(&d), nil
 }
 
 // runs is which runs the figures are of.
