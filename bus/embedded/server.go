@@ -25,8 +25,12 @@ const (
 )
 
 const (
-	startTimeout  = 30 * time.Second
-	maxPending    = 64 << 20
+	startTimeout = 30 * time.Second
+	// maxPending is what may wait for one connection before it is cut off: as many of the
+	// largest messages as may come at one moment for a broker, which reads the events of all
+	// agents. At half of that six of them cut it off, at a quarter four.
+	maxPending = 8 * schema.MaxPayload
+	// writeDeadline is how long who reads nothing may have that wait for him.
 	writeDeadline = 10 * time.Second
 	pingEvery     = 15 * time.Second
 
