@@ -26,7 +26,7 @@ import (
 func startAsking(t *testing.T, yaml string) *fabric {
 	t.Helper()
 	f := &fabric{t: t, dir: t.TempDir(), log: newLogbook()}
-	if err := realm.Init(t.Context(), f.realm()); err != nil {
+	if err := realm.Init(t.Context(), f.realm(), realm.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	f.start(yaml)

@@ -157,7 +157,7 @@ func TestTheMatrix(t *testing.T) {
 func asking(t *testing.T) (*embedded.Server, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "auth")
-	if err := realm.Init(t.Context(), dir); err != nil {
+	if err := realm.Init(t.Context(), dir, realm.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	return bustest.StartWith(t, embedded.Options{Auth: dir}), dir

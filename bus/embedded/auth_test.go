@@ -25,7 +25,7 @@ import (
 func newRealm(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "auth")
-	if err := realm.Init(t.Context(), dir); err != nil {
+	if err := realm.Init(t.Context(), dir, realm.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	return dir

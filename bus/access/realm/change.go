@@ -17,7 +17,10 @@ import (
 )
 
 // Init makes a realm in dir, with the default tenant and no credentials.
-func Init(ctx context.Context, dir string) error {
+func Init(ctx context.Context, dir string, l Limits) error {
+	if err := l.check(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Join(dir, seedsName), 0o700); err != nil {
 		return fmt.Errorf("the folder %s can not be made: %w", dir, err)
 	}
@@ -33,7 +36,7 @@ func Init(ctx context.Context, dir string) error {
 		if err := r.found(); err != nil {
 			return err
 		}
-		if err := r.addTenant(DefaultTenant, Limits{}); err != nil {
+		if err := r.addTenant(DefaultTenant, l); err != nil {
 			return err
 		}
 		return r.write()
@@ -87,8 +90,8 @@ func AddTenant(ctx context.Context, dir, name string, l Limits) error {
 	if _, err := bus.Token(name); err != nil {
 		return err
 	}
-	if l.Connections < 0 || l.Subscriptions < 0 || l.Disk < 0 || l.Memory < 0 {
-		return errors.New("a limit is below nothing; write 0 for no bound but the server's own")
+	if err := l.check(); err != nil {
+		return err
 	}
 	return change(ctx, dir, func(r *Realm) error {
 		if _, err := r.Tenant(name); err == nil {
@@ -96,6 +99,13 @@ func AddTenant(ctx context.Context, dir, name string, l Limits) error {
 		}
 		return r.addTenant(name, l)
 	})
+}
+
+func (l *Limits) check() error {
+	if l.Connections < 0 || l.Subscriptions < 0 || l.Disk < 0 || l.Memory < 0 {
+		return errors.New("a limit is below nothing; write 0 for no bound but the server's own")
+	}
+	return nil
 }
 
 func (r *Realm) addTenant(name string, l Limits) (err error) {

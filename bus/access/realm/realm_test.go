@@ -23,7 +23,7 @@ import (
 func made(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "new", "auth")
-	if err := realm.Init(t.Context(), dir); err != nil {
+	if err := realm.Init(t.Context(), dir, realm.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -53,7 +53,7 @@ func refused(t *testing.T, err error, want string) {
 
 func TestARealmIsMadeOnceAndKeptFromOthers(t *testing.T) {
 	dir := made(t)
-	refused(t, realm.Init(t.Context(), dir), "is there already")
+	refused(t, realm.Init(t.Context(), dir, realm.Limits{}), "is there already")
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 // What credentials are not for is said at once, and with it which ones are.
 func TestTheDoctorSaysWhichCredentialsItNeeds(t *testing.T) {
 	dir, file := filepath.Join(t.TempDir(), "auth"), filepath.Join(t.TempDir(), "h.creds")
-	if err := realm.Init(t.Context(), dir); err != nil {
+	if err := realm.Init(t.Context(), dir, realm.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0", Auth: dir})

@@ -179,3 +179,22 @@ func (k *keeper) run2(args ...string) (code int, said string) {
 	code = app.Main(ctx, args, strings.NewReader(""), &out, &out)
 	return code, out.String()
 }
+
+// Each tenant is bounded, unless somebody says otherwise.
+func TestTenantsAreBounded(t *testing.T) {
+	k := newKeeper(t)
+	k.says("write 0 for no bound", 1, "creds", "init", "--max-connections", "-1")
+	k.run(0, "creds", "init", "--max-disk", "100")
+	k.run(0, "creds", "tenant", "add", "blue")
+	k.run(0, "creds", "tenant", "add", "free", "--max-connections", "0", "--max-subscriptions", "0", "--max-disk", "0", "--max-memory", "0")
+	out, _ := k.run(0, "creds", "list", "--json")
+	for _, limits := range []string{
+		`"limits":{"connections":50000,"subscriptions":5000000,"disk":104857600}`,
+		`"limits":{"connections":10000,"subscriptions":1000000,"disk":2147483648,"memory":67108864}`,
+		`"limits":{}`,
+	} {
+		if !strings.Contains(out, limits) {
+			t.Errorf("no tenant has %s: %s", limits, out)
+		}
+	}
+}

@@ -66,7 +66,7 @@ func startBrokers(t *testing.T, all ...app.Options) []*app.Broker {
 func newRealm(t *testing.T, dir string) (folder string) {
 	t.Helper()
 	folder = filepath.Join(dir, "auth")
-	if err := realm.Init(t.Context(), folder); err != nil {
+	if err := realm.Init(t.Context(), folder, realm.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	return folder

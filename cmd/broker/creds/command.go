@@ -48,10 +48,13 @@ func (p *place) dir() string { return Folder(p.data) }
 
 func initCommand(data string) *cobra.Command {
 	var p place
+	var l limits
 	c := &cobra.Command{
 		Use: "init", Short: "From now on everybody has to say who they are", Args: program.NoArgs,
+		Long: "init makes the realm, with one tenant, the default one. The limits are that tenant's; what else a server has is\n" +
+			"left to those that 'creds tenant add' makes.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := realm.Init(c.Context(), p.dir()); err != nil {
+			if err := realm.Init(c.Context(), p.dir(), l.realm()); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(c.OutOrStdout(), "made %s; a broker with that data asks everybody who they are from its next start on\n"+
@@ -61,6 +64,7 @@ func initCommand(data string) *cobra.Command {
 		},
 	}
 	p.flags(c, data)
+	l.flags(c, limits{connections: 50_000, subscriptions: 5_000_000})
 	return c
 }
 
@@ -89,15 +93,14 @@ func tenantCommand(data string) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	var p place
-	var l realm.Limits
+	var l limits
 	add := &cobra.Command{
 		Use: "add NAME", Short: "Make a tenant", Args: one("the tenant's name"),
 		Long: "add makes a tenant: agents, workers, hooks and messages of its own, of which no other tenant sees anything.\n" +
 			"It has brokers of its own: 'broker serve --tenant NAME', or 'broker serve --nats URL --creds FILE' with\n" +
 			"credentials that 'broker creds add broker B --tenant NAME' made.",
 		RunE: func(c *cobra.Command, args []string) error {
-			l.Disk, l.Memory = l.Disk<<20, l.Memory<<20
-			if err := realm.AddTenant(c.Context(), p.dir(), args[0], l); err != nil {
+			if err := realm.AddTenant(c.Context(), p.dir(), args[0], l.realm()); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(c.OutOrStdout(), "the tenant %s is there; next: broker creds add broker NAME --tenant %s\n", args[0], args[0])
@@ -105,13 +108,26 @@ func tenantCommand(data string) *cobra.Command {
 		},
 	}
 	p.flags(add, data)
-	f := add.Flags()
-	f.Int64Var(&l.Connections, "max-connections", 10_000, "how many may be connected at a time; 0: as many as the server takes")
-	f.Int64Var(&l.Subscriptions, "max-subscriptions", 1_000_000, "how many subscriptions they may have together; 0: as many as the server takes")
-	f.Int64Var(&l.Disk, "max-disk", 2048, "how many MiB its streams may take on disk; 0: as many as the server has")
-	f.Int64Var(&l.Memory, "max-memory", 64, "how many MiB its streams may take in memory; 0: as many as the server has")
+	l.flags(add, limits{connections: 10_000, subscriptions: 1_000_000, disk: 2048, memory: 64})
 	c.AddCommand(add)
 	return c
+}
+
+// limits are what a tenant may take, as the flags say it.
+type limits struct{ connections, subscriptions, disk, memory int64 }
+
+// flags are those of them, with what is usual.
+func (l *limits) flags(c *cobra.Command, usual limits) {
+	f := c.Flags()
+	f.Int64Var(&l.connections, "max-connections", usual.connections, "how many may be connected at a time; 0: as many as the server takes")
+	f.Int64Var(&l.subscriptions, "max-subscriptions", usual.subscriptions, "how many subscriptions they may have together; 0: as many as the server takes")
+	f.Int64Var(&l.disk, "max-disk", usual.disk, "how many MiB its streams may take on disk; 0: as many as the server has")
+	f.Int64Var(&l.memory, "max-memory", usual.memory, "how many MiB its streams may take in memory; 0: as many as the server has")
+}
+
+// realm are the same in bytes.
+func (l *limits) realm() realm.Limits {
+	return realm.Limits{Connections: l.connections, Subscriptions: l.subscriptions, Disk: l.disk << 20, Memory: l.memory << 20}
 }
 
 func exportCommand(data string) *cobra.Command {
