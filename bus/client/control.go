@@ -47,8 +47,8 @@ func (c *Client) control(ctx context.Context, verb, agent string, request, answe
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	if said := m.Header.Get(schema.HeaderServiceError); said != "" {
-		return refusal(m, said)
+	if err := bus.Refusal(m); err != nil {
+		return err
 	}
 	if answer == nil {
 		return nil
@@ -57,15 +57,6 @@ func (c *Client) control(ctx context.Context, verb, agent string, request, answe
 		return fmt.Errorf("%w: the answer to %s can not be read: %w", ErrUnanswered, verb, err)
 	}
 	return nil
-}
-
-// refusal is what the fabric says in the place of an answer.
-func refusal(m *nats.Msg, said string) error {
-	e := &schema.ControlError{}
-	if err := schema.Unmarshal(m.Data, e); err != nil || e.Message == "" {
-		e = &schema.ControlError{Code: m.Header.Get(schema.HeaderServiceErrorCode), Message: said}
-	}
-	return e
 }
 
 // passing reports whether a request that failed so may be repeated.

@@ -146,10 +146,8 @@ func (r *remote) request(ctx context.Context, nc *nats.Conn, msg *nats.Msg, answ
 		}
 		return &noAnswer{where: bus.RedactURL(r.url), err: err}
 	}
-	if m.Header.Get(schema.HeaderServiceErrorCode) != "" {
-		ce := &schema.ControlError{Message: m.Header.Get(schema.HeaderServiceError)}
-		_ = schema.Unmarshal(m.Data, ce) // the header's sentence is enough
-		return ce
+	if err := bus.Refusal(m); err != nil {
+		return err
 	}
 	if err := schema.Unmarshal(m.Data, answer); err != nil {
 		return fmt.Errorf("the broker's answer can not be read: %w", err)
