@@ -28,9 +28,19 @@ func InboxOf(key string) string { return inboxPrefix + key }
 // IsInbox reports whether an answer may be sent to subject. Whoever asks names the
 // subject of the answer, and the one who answers may publish more than he does: an
 // answer on the subject of a request would be a request, in the name of a broker.
+//
+// Nobody can tell whose inbox it is: a message does not say who sent it. What keeps
+// answers from being sent to somebody else's is that his are told to brokers alone,
+// and can not be guessed.
 func IsInbox(subject string) bool {
-	// The others are what the server makes of an inbox between accounts and between clusters.
-	return strings.HasPrefix(subject, "_INBOX") || strings.HasPrefix(subject, "_R_.") || strings.HasPrefix(subject, "_GR_.")
+	// The last two are what the server makes of an inbox between accounts and between
+	// clusters; it takes no request that says so itself.
+	for _, prefix := range []string{"_INBOX.", inboxPrefix, "_R_.", "_GR_."} {
+		if strings.HasPrefix(subject, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // InboxName is the part of an inbox's subject that all inboxes of a user begin with, or where

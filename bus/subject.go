@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strings"
 
@@ -46,6 +47,7 @@ const (
 	controlPrefix = "hook.v1.ctl."
 	feedPrefix    = "hook.v1.feed."
 	recordPrefix  = "hook.v1.record."
+	replyPrefix   = "hook.v1.reply."
 )
 
 // nobody is the place of the agent in control subjects that are about none.
@@ -97,6 +99,15 @@ func FirstContactSubject(pool string) (string, error) {
 	}
 	return runPrefix + tok, nil
 }
+
+// Replies is where one broker hears workers' answers to its batches, without the last
+// token, which is a batch's. It is no inbox ([IsInbox]): workers know the one of their
+// batches, and could have a broker answer something else in the place of a worker.
+func Replies() string { return replyPrefix + rand.Text() + "." }
+
+// IsReply reports whether a batch may be answered on subject: no broker sends
+// anything else there.
+func IsReply(subject string) bool { return strings.HasPrefix(subject, replyPrefix) || IsInbox(subject) }
 
 // BeatSubject is where one worker of a pool says how it is.
 func BeatSubject(pool, worker string) (string, error) {

@@ -157,3 +157,22 @@ func BenchmarkEventSubject(b *testing.B) {
 		_, _ = EventSubject("claude-0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182", schema.PreToolUse)
 	}
 }
+
+func TestAnswersGoToInboxesAndWorkersRepliesElsewhere(t *testing.T) {
+	for subject, is := range map[string]bool{
+		"_INBOX.x.y": true, InboxOf("UKEY") + ".x": true, "_R_.x": true, "_GR_.x": true,
+		"": false, "_INBOX": false, "_INBOXES.x": false, "hook.v1.ctl.inject.a": false, "$KV.hook_config.current": false, Replies() + "1": false,
+	} {
+		if IsInbox(subject) != is {
+			t.Errorf("IsInbox(%q) = %v", subject, !is)
+		}
+	}
+	for subject, is := range map[string]bool{Replies() + "1": true, "_INBOX.x.y": true, "hook.v1.ctl.inject.a": false, "": false} {
+		if IsReply(subject) != is {
+			t.Errorf("IsReply(%q) = %v", subject, !is)
+		}
+	}
+	if Replies() == Replies() {
+		t.Error("two brokers hear the same replies")
+	}
+}

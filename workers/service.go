@@ -103,7 +103,7 @@ func (s *Service) unsubscribe() {
 // take receives one batch. Without a free slot it says so at once, so that the
 // aggregator can ask another worker.
 func (s *Service) take(pool string, m *nats.Msg) {
-	if !bus.IsInbox(m.Reply) {
+	if !bus.IsReply(m.Reply) {
 		return // nobody to answer: it was not asked, only published
 	}
 	b, err := bus.ParseBatchMsg(m)

@@ -27,13 +27,13 @@ const unsorted = 1 << 15
 // maxRoutes bounds the subjects that are kept.
 const maxRoutes = 4096
 
-// caller asks workers over the bus. It keeps one inbox for all calls, because
+// caller asks workers over the bus. It keeps one place for all replies, because
 // the connection's own request would drop an answer that comes late unseen. No two
 // calls have the same reply subject: a worker of somebody else's making may answer
 // twice, and what it says the second time must not be taken for another one's answer.
 type caller struct {
 	out   *bus.Outlet
-	inbox string // with a trailing dot
+	place string // of all replies, with a trailing dot
 	sub   *nats.Subscription
 	next  atomic.Uint64
 	late  func(b *schema.Batch)
@@ -53,10 +53,10 @@ var _ dispatch.Caller = (*caller)(nil)
 
 func newCaller(nc *nats.Conn, late func(*schema.Batch)) (*caller, error) {
 	c := &caller{
-		out: bus.NewOutlet(nc), inbox: nc.NewInbox() + ".", late: late, replies: make(chan *nats.Msg, unsorted),
+		out: bus.NewOutlet(nc), place: bus.Replies(), late: late, replies: make(chan *nats.Msg, unsorted),
 		routes: make(map[route]string), waiting: make(map[string]chan *nats.Msg), forgotten: make(map[string]*schema.Batch),
 	}
-	sub, err := nc.ChanSubscribe(c.inbox+"*", c.replies)
+	sub, err := nc.ChanSubscribe(c.place+"*", c.replies)
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to workers' replies: %w", err)
 	}
@@ -66,8 +66,8 @@ func newCaller(nc *nats.Conn, late func(*schema.Batch)) (*caller, error) {
 
 // Call sends b to a worker, or to whoever serves the pool, and waits.
 func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch) (schema.BatchReply, error) {
-	reply := c.inbox + strconv.FormatUint(c.next.Add(1), 36)
-	token := reply[len(c.inbox):]
+	reply := c.place + strconv.FormatUint(c.next.Add(1), 36)
+	token := reply[len(c.place):]
 	answer, ok := c.answers.Get().(chan *nats.Msg)
 	if !ok {
 		answer = make(chan *nats.Msg, 1)
@@ -190,7 +190,7 @@ func (c *caller) forget(token string, b *schema.Batch) bool {
 // need not be woken by somebody else. An answer nobody waits for is late: it is
 // counted, never applied.
 func (c *caller) reply(m *nats.Msg) {
-	token := strings.TrimPrefix(m.Subject, c.inbox)
+	token := strings.TrimPrefix(m.Subject, c.place)
 	c.mu.Lock()
 	answer, ok := c.waiting[token]
 	delete(c.waiting, token)

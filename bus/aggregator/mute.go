@@ -21,7 +21,7 @@ func (a *Aggregator) unheard(subject, reply string) {
 	if last != 0 && now-last < int64(logEvery) || !a.mute.logged.CompareAndSwap(last, now) {
 		return
 	}
-	a.opt.Logger.Warn("a request is not answered: the subject for its answer is no inbox; its client has to have an inbox prefix that begins with _INBOX",
+	a.opt.Logger.Warn("a request is not answered: the subject for its answer is no inbox; its client has to have an inbox prefix such as _INBOX or _INBOX_me",
 		"subject", subject, "reply", reply[:min(len(reply), maxLoggedReply)])
 }
 

@@ -32,3 +32,21 @@ func TestWhoCanNotBeAnsweredIsLogged(t *testing.T) {
 		}
 	})
 }
+
+// A worker knows where its batch's answer goes. It can not have a broker say something
+// there, in the place of another worker.
+func TestABrokerSaysNothingWhereWorkersAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, library{}, hook("x", remote))
+		w := f.worker("w")
+		asked := f.send(event(schema.PreToolUse))
+		b, m := w.batch()
+		if err := w.nc.PublishRequest("hook.v1.ctl.status._", m.Reply, nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // it would be answered at once
+		w.answer(b, m, schema.Denied("no"))
+		v, _ := asked.verdict()
+		want(t, v, schema.Deny, "x:ok")
+	})
+}
