@@ -91,7 +91,7 @@ func rooms() map[string]room {
 		"bus/client/typescript": {},
 
 		// Touching the world: workers and what they run.
-		"workers":       {own: []string{"schema", "schema/trace", "bus", "bus/dispatch", "bus/state", "bus/state/objects"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
+		"workers":       {own: []string{"schema", "schema/trace", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
 		"workers/child": {modules: []string{"golang.org/x/sys"}},
 		"workers/...":   {own: []string{"schema", "schema/trace", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// What a runner's answers come to is judged as the fabric judges it.

@@ -201,10 +201,10 @@ func TestScenariosOfCredentials(t *testing.T) {
 			if err := alice.PublishRequest("hook.v1.ctl.drain.alice", "hook.v1.ctl.inject.bob", body); err != nil {
 				t.Fatal(err)
 			}
-			// And the server answers those who read the configuration where they like.
+			// Nor is what a broker tells a worker.
 			worker := f.as("w", access.Grant{Role: access.Worker, Pools: []string{"go"}})
 			for _, verb := range []string{schema.VerbCheckpoint, schema.VerbMode} {
-				if err := worker.PublishRequest("$JS.API.STREAM.INFO.KV_hook_config", "hook.v1.ctl."+verb+".bob", nil); err != nil {
+				if err := worker.PublishRequest("hook.v1.ctl.follow._", "hook.v1.ctl."+verb+".bob", nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -23,6 +23,9 @@ func configuring() map[string]any {
 	overrides := []schema.Override{{Agent: "agent1", Event: schema.PreToolUse, Registered: true}}
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	return map[string]any{
+		"follow":         &schema.FollowRequest{},
+		"follow.version": &schema.FollowRequest{Version: 8, Fabric: fabric, Offset: 262144},
+		"follow.answer":  &schema.Standing{Fabric: fabric, Revision: 31, Active: 7, Proposed: 8, Keep: []uint64{8, 7, 5}},
 		"beat.candidate": &schema.Beat{
 			Pool: "default", Worker: "w1", Capacity: 64, Versions: []uint64{6, 7, 8},
 			Candidate: &schema.Candidate{Version: 8, Error: "the version can not be read", LoadErrors: map[string]string{"lint": problems[0].Error}},

@@ -26,6 +26,7 @@ func policing() map[string]any {
 		"keep":          &schema.KeepRequest{Data: []byte(`{"role":"user","content":"Fix the parser."}` + "\n")},
 		"keep.ask":      &schema.KeepRequest{Digest: object("c4").Digest, Size: 65611},
 		"keep.answer":   &schema.KeepAnswer{Digest: object("c4").Digest, Size: 65611, Known: true},
+		"part":          &schema.PartRequest{Digest: object("c4").Digest, Offset: 524288},
 		"record":        &schema.RecordRequest{Calls: []schema.Unjudged{refused, lost}},
 		"record.answer": &schema.RecordAnswer{Fabric: fabric, Known: 1},
 		"feed.unjudged": schema.UnjudgedRecord(&refused),

@@ -94,6 +94,7 @@ func TestEveryFieldAppearsInSomeGoldenFile(t *testing.T) {
 		schema.WithdrawRequest{}, schema.WithdrawAnswer{}, schema.AckRequest{}, schema.DrainRequest{}, schema.DrainAnswer{}, schema.FetchRequest{},
 		schema.FetchAnswer{}, schema.AnswerRequest{}, schema.ModeRequest{}, schema.RoundRequest{}, schema.Round{},
 		schema.SubagentResult{}, schema.BackgroundResult{}, schema.Freeze{}, schema.FreezeRequest{}, schema.FreezeAnswer{}, schema.FreezeChange{},
+		schema.FollowRequest{}, schema.Standing{}, schema.PartRequest{},
 	} {
 		for f := range fields(reflect.TypeOf(v)) {
 			if !members[f] {

@@ -30,8 +30,13 @@ const (
 	HistoryPart = 64 << 10
 )
 
-// VerbKeep puts a part of a conversation into the fabric's store.
-const VerbKeep = "keep"
+// The control verbs about parts of conversations.
+const (
+	// VerbKeep puts one into the fabric's store.
+	VerbKeep = "keep"
+	// VerbPart reads one.
+	VerbPart = "part"
+)
 
 // MaxPart bounds one part: what a message of a conversation has more is the next
 // part's.
@@ -54,6 +59,13 @@ type KeepAnswer struct {
 	// Known: it is there, for an hour at least. What was put always is; what was
 	// only asked for is to be put if it is not.
 	Known bool `json:"known,omitzero"`
+}
+
+// A PartRequest asks for a part of a conversation, or for what of it comes after the
+// offset, which a [FetchAnswer] has. Who asks knows its digest from an event.
+type PartRequest struct {
+	Digest string `json:"digest"`
+	Offset int64  `json:"offset,omitzero"`
 }
 
 // HistoryRef is the history_ref that names parts in the fabric's store. Put

@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/hookfabric/hookfabric/bus/state/objects"
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -152,17 +153,34 @@ func appendLines(list, lines []byte) []byte {
 	}
 }
 
-// storeOn is the way to the store of conversations that brokers make.
-func storeOn(nc *nats.Conn, w *Worker) func(ctx context.Context) (Parts, error) {
-	return func(ctx context.Context) (Parts, error) {
-		js, err := jetstream.New(nc)
-		if err != nil {
-			return nil, err
+// brokers read parts of conversations for those who do not reach their store.
+type brokers struct{ nc *nats.Conn }
+
+const (
+	// partTry is how long a broker may take to answer, and partPause about how long it
+	// takes until another one is asked when one could not.
+	partTry   = 5 * time.Second
+	partPause = 100 * time.Millisecond
+)
+
+// Part asks brokers until one has the part or says that there is none, or ctx ends.
+func (b brokers) Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error) {
+	subject, err := bus.ControlSubject(schema.VerbPart, "")
+	if err != nil {
+		return nil, 0, err
+	}
+	for {
+		var answer schema.FetchAnswer
+		try, cancel := context.WithTimeout(ctx, partTry)
+		err := bus.Ask(try, b.nc, subject, &schema.PartRequest{Digest: digest, Offset: offset}, &answer)
+		cancel()
+		if err == nil {
+			return answer.Data, answer.Size, nil
 		}
-		store, err := objects.OpenExisting(ctx, js, objects.Options{Bucket: objects.Histories, ReadOnly: true, Logger: w.opt.Logger})
-		if err != nil {
-			return nil, err // and not a nil of another type
+		refused, ok := errors.AsType[*schema.ControlError](err)
+		lasting := ok && (refused.Code == schema.CodeBadRequest || refused.Code == schema.CodeNotFound)
+		if lasting || b.nc.IsClosed() || !pause(ctx, partPause/2+rand.N(partPause)) {
+			return nil, 0, err
 		}
-		return store, nil
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -45,10 +44,8 @@ type part struct {
 type partStore struct {
 	fetching singleflight.Group
 
-	mu sync.Mutex // guards what follows
-	// open reaches the store, when it is needed first; nil: nobody can.
-	open  func(ctx context.Context) (Parts, error)
-	from  Parts // nil: it was not reached yet
+	mu    sync.Mutex // guards what follows
+	from  Parts      // nil: nobody can reach the store
 	order list.List
 	at    map[string]*list.Element
 	bytes int64
@@ -57,30 +54,18 @@ type partStore struct {
 // errNoParts says that the worker was given no way to the store.
 var errNoParts = errors.New("this worker can not reach the store of conversations; set Options.Parts, or serve by Run")
 
-// reach is the store.
-func (s *partStore) reach(ctx context.Context) (Parts, error) {
+// reach has parts come from there.
+func (s *partStore) reach(from Parts) {
 	s.mu.Lock()
-	from, open := s.from, s.open
-	s.mu.Unlock()
-	if from != nil {
-		return from, nil
-	}
-	if open == nil {
-		return nil, errNoParts
-	}
-	v, err, _ := s.fetching.Do("", func() (any, error) {
-		from, err := open(ctx)
-		if err == nil {
-			s.mu.Lock()
-			s.from = from
-			s.mu.Unlock()
-		}
-		return from, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("the store of conversations can not be reached: %w", err)
-	}
-	return v.(Parts), nil
+	defer s.mu.Unlock()
+	s.from = from
+}
+
+// source is where parts come from; nil: nobody knows.
+func (s *partStore) source() Parts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.from
 }
 
 // get is a part, from the store if it is not at hand.
@@ -111,9 +96,9 @@ func (s *partStore) get(ctx context.Context, o schema.Object) (*part, error) {
 
 // fetch gets a part from the store, and believes its digest only.
 func (s *partStore) fetch(ctx context.Context, o schema.Object) (*part, error) {
-	from, err := s.reach(ctx)
-	if err != nil {
-		return nil, err
+	from := s.source()
+	if from == nil {
+		return nil, errNoParts
 	}
 	p := &part{digest: o.Digest, data: make([]byte, 0, o.Size)}
 	for int64(len(p.data)) < o.Size {
@@ -132,18 +117,6 @@ func (s *partStore) fetch(ctx context.Context, o schema.Object) (*part, error) {
 	}
 	p.whole = schema.CheckHistory(p.data) == nil
 	return p, nil
-}
-
-// close ends what was opened here.
-func (s *partStore) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, ok := s.from.(io.Closer)
-	if !ok || s.open == nil {
-		return nil // it is somebody else's
-	}
-	s.from, s.open = nil, nil
-	return c.Close()
 }
 
 // held is a part that is at hand; nil: it is not.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
@@ -58,7 +57,7 @@ func nameOf(nc *nats.Conn) (string, error) {
 func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 	var attached atomic.Pointer[Service]
 	if w.opt.Parts == nil {
-		w.parts.open = storeOn(nc, w)
+		w.parts.reach(brokers{nc})
 	}
 	defer func() {
 		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
@@ -75,7 +74,7 @@ func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 			svc.beatOnce()
 		}
 	}
-	err = follow(watching, nc, w, func(u state.Update) {
+	err = state.Follow(watching, nc, w.opt.Logger, func(u state.Update) {
 		w.Take(u, beat)
 		if u.Active == nil || attached.Load() != nil {
 			return
@@ -94,19 +93,6 @@ func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 		return cause
 	}
 	return err
-}
-
-// follow calls use with what is, or may become, the active configuration.
-func follow(ctx context.Context, nc *nats.Conn, w *Worker, use func(state.Update)) error {
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return fmt.Errorf("reaching JetStream: %w", err)
-	}
-	configs, err := state.OpenForRead(ctx, js, state.ConfigOptions{Logger: w.opt.Logger})
-	if err != nil {
-		return err
-	}
-	return configs.Watch(ctx, use)
 }
 
 // named is the runner of a program's own handlers.

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/embedded"
 	"github.com/hookfabric/hookfabric/bus/state"
@@ -19,7 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// configs opens the fabric's configuration as a broker does.
+// configs opens the fabric's configuration as a broker does, and tells workers of it.
 func configs(t *testing.T, s *embedded.Server) *state.Configs {
 	t.Helper()
 	js, err := jetstream.New(bustest.Connect(t, s, "broker"))
@@ -30,6 +31,15 @@ func configs(t *testing.T, s *embedded.Server) *state.Configs {
 	if err != nil {
 		t.Fatal(err)
 	}
+	agg, err := aggregator.Start(aggregator.Options{Events: js.Conn(), Configs: c, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := agg.Drain(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 	return c
 }
 

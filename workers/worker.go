@@ -97,7 +97,7 @@ func New(opt Options) *Worker {
 	}
 	opt.Pools = slices.Compact(slices.Sorted(slices.Values(opt.Pools)))
 	w := &Worker{opt: opt, slots: make(chan struct{}, opt.Capacity), batches: make(map[string]*progress), histories: semaphore.NewWeighted(maxHistories)}
-	w.parts.from = opt.Parts
+	w.parts.reach(opt.Parts)
 	w.versions.Store(&map[uint64]*version{})
 	w.later = time.AfterFunc(defaultLinger, w.trim)
 	w.later.Stop()
@@ -149,9 +149,6 @@ func (w *Worker) Close() error {
 		}
 	}
 	w.loads.Wait()
-	if err := w.parts.close(); err != nil && first == nil {
-		first = err
-	}
 	return first
 }
 

@@ -196,14 +196,12 @@ func asker(p *Permissions, agents []string) {
 	p.Publish = append(p.Publish, controls([]string{"_"}, schema.VerbPolicy)...)
 }
 
-// The buckets that workers read, as streams. They are written down here and not
-// taken from bus/state, which is above this package; a test holds them the same.
+// The streams that operators reach. They are written down here and not taken from
+// bus/state, which is above this package; a test holds them the same.
 const (
-	configStream  = "KV_hook_config"
-	configKeys    = "$KV.hook_config."
-	historyStream = "OBJ_hook_histories"
-	objectStream  = "OBJ_hook_objects"
-	recordStream  = "hook_record"
+	objectStream = "OBJ_hook_objects"
+	objectKeys   = "$O.hook_objects."
+	recordStream = "hook_record"
 )
 
 // longestCall is for how long a worker may answer a batch: as long as a call may
@@ -211,17 +209,14 @@ const (
 const longestCall = 24 * time.Hour
 
 // runner is what a worker needs: batches of its pools and one answer for each, to
-// beat, to read the configuration and the conversations that hooks need. It learns
-// of a new configuration by listening, and not by a consumer, see the package.
+// beat, to be told of the configuration, and of conversations the parts that hooks
+// need. Brokers tell it: it reaches nothing that is stored.
 func runner(p *Permissions, pools []string) {
 	for _, pool := range pools {
 		p.Publish = append(p.Publish, "hook.v1.beat."+pool+".*")
 		p.Subscribe = append(p.Subscribe, "hook.v1.run."+pool, "hook.v1.run."+pool+".*")
 	}
-	for _, stream := range []string{configStream, historyStream} {
-		p.Publish = append(p.Publish, "$JS.API.STREAM.INFO."+stream, "$JS.API.STREAM.MSG.GET."+stream)
-	}
-	p.Publish = append(p.Publish, "$JS.API.DIRECT.GET."+configStream+"."+configKeys+">")
+	p.Publish = append(p.Publish, controls([]string{"_"}, schema.VerbFollow, schema.VerbPart)...)
 	p.Subscribe = append(p.Subscribe, bus.ConfigChanged)
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		p.Subscribe = append(p.Subscribe, "$SRV."+verb, "$SRV."+verb+".hookfabric-worker", "$SRV."+verb+".hookfabric-worker.*")
@@ -231,15 +226,13 @@ func runner(p *Permissions, pools []string) {
 }
 
 // operator is what people need who run the fabric: all control requests, the feed,
-// who serves, texts that are too long for a message, and the record, read-only.
+// to store texts that are too long for a message, and to read the record.
 func operator(p *Permissions) {
-	p.Publish = append(p.Publish, "hook.v1.ctl.*.*", "$SRV.>",
-		"$O.hook_objects.>", "$JS.API.STREAM.INFO."+objectStream, "$JS.API.STREAM.MSG.GET."+objectStream, "$JS.API.STREAM.PURGE."+objectStream,
-		"$JS.API.STREAM.INFO."+recordStream, "$JS.API.STREAM.MSG.GET."+recordStream,
-		"$JS.API.DIRECT.GET."+recordStream, "$JS.API.DIRECT.GET."+recordStream+".>",
-		"$JS.API.CONSUMER.CREATE."+recordStream+".>", "$JS.API.CONSUMER.INFO."+recordStream+".*",
-		"$JS.API.CONSUMER.MSG.NEXT."+recordStream+".*", "$JS.API.CONSUMER.DELETE."+recordStream+".*",
-		"$JS.ACK."+recordStream+".>", "$JS.FC."+recordStream+".>")
+	p.Publish = append(p.Publish, "hook.v1.ctl.*.*",
+		objectKeys+"C.*", objectKeys+"M.*",
+		"$JS.API.STREAM.INFO."+objectStream, "$JS.API.STREAM.MSG.GET."+objectStream, "$JS.API.STREAM.PURGE."+objectStream,
+		"$JS.API.STREAM.INFO."+recordStream, "$JS.API.CONSUMER.CREATE."+recordStream+".*",
+		"$JS.API.CONSUMER.MSG.NEXT."+recordStream+".*", "$JS.API.CONSUMER.DELETE."+recordStream+".*")
 	p.Subscribe = append(p.Subscribe, "hook.v1.feed.*")
 }
 

@@ -125,6 +125,7 @@ type Aggregator struct {
 	still       standstill
 	asking      *semaphore.Weighted // held by requests about the memory, by their bytes
 	keeping     *semaphore.Weighted // held by those of them that bring parts of conversations, too
+	answering   *semaphore.Weighted // held by large answers to them, by their bytes
 	allowed     allowance           // of parts of conversations
 	policies    policies
 	frozen      atomic.Pointer[frozen] // nil: nobody ever was
@@ -234,6 +235,7 @@ func (a *Aggregator) startMemory() {
 	mem := &a.opt.Memory
 	a.ledger, a.passing = a.opt.Ledger, make(chan struct{}, maxPassing)
 	a.verbs, a.asking, a.keeping = verbs(), semaphore.NewWeighted(maxVerbs), semaphore.NewWeighted(maxKeeps)
+	a.answering = semaphore.NewWeighted(maxAnswers)
 	a.unkept = &outage{log: a.opt.Logger, what: "the store of agents' conversations"}
 	a.unreachable = &outage{log: a.opt.Logger, what: "what waits for agents"}
 	var write func(context.Context, string, []string) error

@@ -209,6 +209,17 @@ func answerTo(done applied, warnings []string) *schema.ConfigAnswer {
 	}
 }
 
+// follow tells workers where the configuration stands, and what its versions say.
+func (a *Aggregator) follow(ctx context.Context, agent string, req *schema.FollowRequest) (any, error) {
+	switch {
+	case agent != "":
+		return nil, badRequest("the configuration is everybody's; ask on hook.v1.ctl.%s._", schema.VerbFollow)
+	case a.opt.Configs == nil:
+		return nil, unavailable("this broker keeps no configuration")
+	}
+	return a.opt.Configs.Tell(ctx, req)
+}
+
 // readOptions are how the aggregator reads what people write.
 func (a *Aggregator) readOptions(taken func(name string) bool) hooksyaml.Options {
 	opt := hooksyaml.Options{Taken: taken}

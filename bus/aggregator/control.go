@@ -72,7 +72,7 @@ func (a *Aggregator) serve(r micro.Request) {
 	}
 	answer, err := a.verb(r)
 	if later, ok := answer.(memorising); ok && err == nil {
-		a.finally(r, deferred(later))
+		a.finally(r, later.answer, later.release)
 		return
 	}
 	if later, ok := answer.(deferred); ok && err == nil {
@@ -120,17 +120,16 @@ func (a *Aggregator) later(r micro.Request, answer deferred) error {
 	default:
 		return &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf("%d requests are under way already; try again", maxAsked)}
 	}
-	a.finally(r, func(ctx context.Context) (any, error) {
-		defer func() { <-a.asked }()
-		return answer(ctx)
-	})
+	a.finally(r, answer, func() { <-a.asked })
 	return nil
 }
 
-// finally answers a request when its answer is there, however many do.
-func (a *Aggregator) finally(r micro.Request, answer deferred) {
+// finally answers a request when its answer is there, however many do, and gives back
+// what it took when that was sent.
+func (a *Aggregator) finally(r micro.Request, answer deferred, release func()) {
 	subject, who := r.Subject(), replier{a.opt.Work, r.Reply()}
 	a.beside(func() {
+		defer release()
 		v, err := a.tried(answer)
 		if who.reply != "" {
 			a.respond(who, subject, v, err)

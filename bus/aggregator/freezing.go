@@ -49,11 +49,13 @@ func (a *Aggregator) freezing(verb, agent string, r micro.Request) (any, error) 
 	default:
 		return nil, unavailable("too many requests to freeze or thaw are under way already; try again")
 	}
-	return memorising(func(ctx context.Context) (any, error) {
-		defer func() { <-a.freezes }()
-		answer, err := a.Freeze(ctx, verb, &req)
-		return answer, coded(err)
-	}), nil
+	return memorising{
+		answer: func(ctx context.Context) (any, error) {
+			answer, err := a.Freeze(ctx, verb, &req)
+			return answer, coded(err)
+		},
+		release: func() { <-a.freezes },
+	}, nil
 }
 
 func (a *Aggregator) listFrozen() *schema.FreezeAnswer {

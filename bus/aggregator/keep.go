@@ -69,6 +69,27 @@ func (a *Aggregator) known(ctx context.Context, agent string, o schema.Object) (
 	return &schema.KeepAnswer{Digest: o.Digest, Size: o.Size, Known: fresh}, nil
 }
 
+// toldOfPart is how much of a part one answer has: what a server takes that was not
+// told to take more.
+const toldOfPart = 512 << 10
+
+// storedPart reads a part of a conversation, for the workers. Whoever names its digest
+// had an event that names it.
+func (a *Aggregator) storedPart(ctx context.Context, agent string, req *schema.PartRequest) (*schema.FetchAnswer, error) {
+	store := a.opt.Memory.Histories
+	switch {
+	case agent != "":
+		return nil, badRequest("a part is known by its digest alone; ask on hook.v1.ctl.%s._", schema.VerbPart)
+	case store == nil:
+		return nil, unavailable("this broker keeps no conversations")
+	}
+	data, size, err := store.Part(ctx, req.Digest, req.Offset)
+	if err != nil {
+		return nil, err
+	}
+	return &schema.FetchAnswer{Data: data[:min(len(data), toldOfPart)], Size: size}, nil
+}
+
 // unstoredPart counts a part that could not be stored, and says it once.
 func (a *Aggregator) unstoredPart(agent string, err error) {
 	a.metrics.histories.WithLabelValues(partRefused).Inc()

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -37,6 +39,107 @@ func (h *histories) Put(_ context.Context, r io.Reader) (schema.Object, error) {
 
 func (h *histories) Fresh(_ context.Context, o schema.Object) (bool, error) {
 	return h.parts[o.Digest] == o.Size && o.Size > 0, nil
+}
+
+// Part is what was put under that name; its content is of no matter here.
+func (h *histories) Part(_ context.Context, digest string, offset int64) ([]byte, int64, error) {
+	size, ok := h.parts[digest]
+	switch {
+	case !ok:
+		return nil, 0, objects.ErrNotFound
+	case offset < 0 || offset > size:
+		return nil, size, objects.ErrInvalid
+	}
+	return bytes.Repeat([]byte("x"), int(size-offset)), size, nil
+}
+
+func TestPartsOfConversationsAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &histories{parts: map[string]int64{"small": 3, "large": schema.MaxPart}}
+		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Histories: store}}, library{})
+		for _, c := range []struct{ request, answer, code, says string }{
+			{`part.a {"digest":"small"}`, "", schema.CodeBadRequest, "hook.v1.ctl.part._"},
+			{`part._ {"digest":"other"}`, "", schema.CodeNotFound, "no such object"},
+			{`part._ {}`, "", schema.CodeNotFound, "no such object"},
+			{`part._ {"digest":"small","offset":4}`, "", schema.CodeBadRequest, "no such part"},
+			{`part._ {"digest":"small","offset":1}`, `{"data":"eHg=","size":3}`, "", ""},
+			{`part._ {"digest":"small","offset":3}`, `{"data":"","size":3}`, "", ""},
+		} {
+			subject, body, _ := strings.Cut(c.request, " ")
+			got, failed := f.request(subject, body)
+			if got != c.answer || (failed == nil) != (c.code == "") || failed != nil && (failed.Code != c.code || !strings.Contains(failed.Message, c.says)) {
+				t.Errorf("%s: %s %+v", c.request, got, failed)
+			}
+		}
+		for offset := int64(0); offset < schema.MaxPart; {
+			var part schema.FetchAnswer
+			got, failed := f.request("part._", fmt.Sprintf(`{"digest":"large","offset":%d}`, offset))
+			if err := schema.Unmarshal([]byte(got), &part); failed != nil || err != nil || len(got) > 1<<20 || len(part.Data) == 0 || part.Size != schema.MaxPart {
+				t.Fatalf("from %d on: %d bytes, %v, %v", offset, len(got), failed, err)
+			}
+			offset += int64(len(part.Data))
+		}
+	})
+}
+
+// slowHistories reads parts when it is let.
+type slowHistories struct {
+	histories
+
+	reading atomic.Int64
+	let     chan struct{}
+}
+
+func (h *slowHistories) Part(ctx context.Context, digest string, offset int64) ([]byte, int64, error) {
+	h.reading.Add(1)
+	<-h.let
+	return h.histories.Part(ctx, digest, offset)
+}
+
+// TestLargeAnswersAreBounded: those that find no room wait for it as long as who asks
+// does, and other requests are served beside them.
+func TestLargeAnswersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowHistories{histories: histories{room: 1, parts: map[string]int64{"part": 3}}, let: make(chan struct{})}
+		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Histories: store}}, library{})
+		const asked, room = 40, 13 // 32 MiB of 7/3 MiB each
+		codes := make(chan string, asked)
+		for range asked {
+			go func() {
+				_, failed := f.request("part._", `{"digest":"part"}`)
+				if failed == nil {
+					failed = &schema.ControlError{}
+				}
+				codes <- failed.Code
+			}()
+		}
+		synctest.Wait()
+		if n := store.reading.Load(); n != room {
+			t.Errorf("%d are read at once", n)
+		}
+		if _, failed := f.request("keep.a", `{"digest":"part","size":3}`); failed != nil {
+			t.Errorf("beside them: %+v", failed)
+		}
+		store.let <- struct{}{}
+		synctest.Wait()
+		if n := store.reading.Load(); n != room+1 || len(codes) != 1 || <-codes != "" {
+			t.Errorf("when one was answered, %d are read", n)
+		}
+		<-time.After(5 * time.Second)
+		for len(codes) > 0 {
+			if code := <-codes; code != schema.CodeUnavailable {
+				t.Errorf("who found no room in time hears %q", code)
+			}
+		}
+		if n := store.reading.Load(); n != room+1 {
+			t.Errorf("%d were read although nobody waited", n)
+		}
+		close(store.let)
+		synctest.Wait()
+		if len(codes) != room {
+			t.Errorf("%d are answered in the end", len(codes))
+		}
+	})
 }
 
 func TestPartsOfConversationsAreKept(t *testing.T) {
@@ -82,8 +185,10 @@ func TestPartsOfConversationsAreKept(t *testing.T) {
 func TestABrokerWithoutRoomForConversationsSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startWith(t, aggregator.Options{}, library{})
-		if _, failed := f.request("keep.a", `{"digest":"d","size":1}`); failed == nil || failed.Code != schema.CodeUnavailable {
-			t.Errorf("%+v", failed)
+		for subject, body := range map[string]string{"keep.a": `{"digest":"d","size":1}`, "part._": `{"digest":"d"}`} {
+			if _, failed := f.request(subject, body); failed == nil || failed.Code != schema.CodeUnavailable {
+				t.Errorf("%s: %+v", subject, failed)
+			}
 		}
 	})
 }

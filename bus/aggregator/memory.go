@@ -84,10 +84,11 @@ type Objects interface {
 	Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error)
 }
 
-// Histories is what is used of the [objects.Histories] by who answers agents.
+// Histories is what is used of the [objects.Histories] by who answers agents and workers.
 type Histories interface {
 	Put(ctx context.Context, r io.Reader) (schema.Object, error)
 	Fresh(ctx context.Context, o schema.Object) (bool, error)
+	Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error)
 }
 
 // stateBudget is how long a call waits at most for what is remembered: agents go

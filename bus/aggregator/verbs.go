@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/bus/state/freezes"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
@@ -29,6 +30,11 @@ const (
 	// maxKeeps bounds those that bring parts of conversations, so that however many
 	// there are, acknowledgements and messages find room beside them.
 	maxKeeps = maxVerbs / 2
+	// maxAnswers bounds the bytes of large answers that are made or being sent: each
+	// counts for largeAnswer, a part of something and that part as JSON. Who asks for
+	// one waits for its room: what comes next is asked for when that was heard.
+	maxAnswers  = 32 << 20
+	largeAnswer = objects.MaxPart * 7 / 3
 )
 
 // verb is a control request about what is remembered of agents.
@@ -41,7 +47,9 @@ type verb struct {
 	others bool
 	// anybody: it is about nobody in particular, and all agents' sides ask it.
 	anybody bool
-	serve   func(a *Aggregator, ctx context.Context, agent string, data []byte) (any, error)
+	// large reports whether the answer may be a large one; nil: it never is.
+	large func(data []byte) bool
+	serve func(a *Aggregator, ctx context.Context, agent string, data []byte) (any, error)
 }
 
 // verbs are those requests by their names.
@@ -52,7 +60,7 @@ func verbs() map[string]verb {
 		schema.VerbWithdraw:   {changes: true, others: true, serve: reading((*Aggregator).withdrawItem)},
 		schema.VerbAck:        {agent: true, serve: reading((*Aggregator).ack)},
 		schema.VerbDrain:      {agent: true, changes: true, serve: reading((*Aggregator).drain)},
-		schema.VerbFetch:      {agent: true, serve: reading((*Aggregator).fetch)},
+		schema.VerbFetch:      {agent: true, large: always, serve: reading((*Aggregator).fetch)},
 		schema.VerbAnswer:     {agent: true, changes: true, serve: reading((*Aggregator).answerOf)},
 		schema.VerbMode:       {agent: true, changes: true, others: true, serve: reading((*Aggregator).mode)},
 		schema.VerbCheckpoint: {agent: true, changes: true, serve: reading((*Aggregator).checkpoint)},
@@ -60,6 +68,8 @@ func verbs() map[string]verb {
 		schema.VerbPolicy:     {anybody: true, serve: reading((*Aggregator).policy)},
 		schema.VerbRecord:     {agent: true, serve: reading((*Aggregator).recordUnjudged)},
 		schema.VerbKeep:       {agent: true, serve: reading((*Aggregator).keepPart)},
+		schema.VerbPart:       {large: always, serve: reading((*Aggregator).storedPart)},
+		schema.VerbFollow:     {large: ofAVersion, serve: reading((*Aggregator).follow)},
 	}
 }
 
@@ -67,7 +77,7 @@ func verbs() map[string]verb {
 func verbNames() []string {
 	return []string{schema.VerbInject, schema.VerbPending, schema.VerbWithdraw, schema.VerbAck, schema.VerbDrain,
 		schema.VerbFetch, schema.VerbAnswer, schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound,
-		schema.VerbPolicy, schema.VerbRecord, schema.VerbKeep, schema.VerbFreeze, schema.VerbThaw}
+		schema.VerbPolicy, schema.VerbRecord, schema.VerbKeep, schema.VerbPart, schema.VerbFollow, schema.VerbFreeze, schema.VerbThaw}
 }
 
 // reading reads a request before it is served.
@@ -109,14 +119,35 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 		done()
 		return nil, err
 	}
-	return memorising(func(ctx context.Context) (any, error) {
-		defer done()
-		defer release()
-		ctx, cancel := context.WithDeadline(ctx, until)
-		defer cancel()
-		answer, err := v.serve(a, ctx, agent, data)
-		return answer, coded(err)
-	}), nil
+	var answers int64
+	return memorising{
+		answer: func(ctx context.Context) (any, error) {
+			ctx, cancel := context.WithDeadline(ctx, until)
+			defer cancel()
+			if v.large != nil && v.large(data) {
+				if err := a.answering.Acquire(ctx, largeAnswer); err != nil {
+					return nil, unavailable("too many large answers are under way; try again")
+				}
+				answers = largeAnswer
+			}
+			answer, err := v.serve(a, ctx, agent, data)
+			return answer, coded(err)
+		},
+		release: func() {
+			a.answering.Release(answers)
+			release()
+			done()
+		},
+	}, nil
+}
+
+// always is of verbs whose answers may all be large.
+func always([]byte) bool { return true }
+
+// ofAVersion reports whether a request to follow the configuration reads a version.
+func ofAVersion(data []byte) bool {
+	var req schema.FollowRequest
+	return readJSON(data, &req) == nil && req.Version > 0
 }
 
 // admit makes room for a request of so many bytes, which the caller gives back.
@@ -139,8 +170,12 @@ func (a *Aggregator) admit(name string, size int64) (release func(), err error) 
 	}, nil
 }
 
-// memorising is a deferred answer that is bounded by itself.
-type memorising func(ctx context.Context) (any, error)
+// memorising is a deferred answer that is bounded by itself: what it takes is given
+// back when it was sent.
+type memorising struct {
+	answer  deferred
+	release func()
+}
 
 // coded gives an error of the memory the code of the contract.
 func coded(err error) error {
@@ -155,11 +190,11 @@ func coded(err error) error {
 	}
 	code := schema.CodeInternal
 	switch {
-	case is(queue.ErrInvalid, rounds.ErrInvalid, freezes.ErrInvalid, freezes.ErrFull, sessions.ErrInvalid, objects.ErrTooLarge, objects.ErrInvalid):
+	case is(queue.ErrInvalid, rounds.ErrInvalid, freezes.ErrInvalid, freezes.ErrFull, sessions.ErrInvalid, objects.ErrTooLarge, objects.ErrInvalid, state.ErrNoPart):
 		code = schema.CodeBadRequest
-	case is(queue.ErrNotFound, rounds.ErrNone, freezes.ErrNotFrozen, objects.ErrNotFound):
+	case is(queue.ErrNotFound, rounds.ErrNone, freezes.ErrNotFrozen, objects.ErrNotFound, state.ErrNoVersion):
 		code = schema.CodeNotFound
-	case is(sessions.ErrTaken, freezes.ErrMoved):
+	case is(sessions.ErrTaken, freezes.ErrMoved, state.ErrMoved):
 		code = schema.CodeConflict
 	case is(queue.ErrTooOld):
 		code = schema.CodeTooOld

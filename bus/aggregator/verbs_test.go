@@ -58,6 +58,8 @@ func TestVerbsRefuseWhatMakesNoSense(t *testing.T) {
 			`inject.a [`:                            {schema.CodeBadRequest, "can not be read"},
 			`pending._ {"limit":-1}`:                {schema.CodeBadRequest, "limit is -1"},
 			`withdraw._ {}`:                         {schema.CodeBadRequest, "write key"},
+			`follow.a {}`:                           {schema.CodeBadRequest, "hook.v1.ctl.follow._"},
+			`follow._ {}`:                           {schema.CodeUnavailable, "keeps no configuration"},
 			`withdraw._ {"key":"a-a.x.1"}`:          {schema.CodeNotFound, "no such item"},
 			`withdraw.a {"key":"a-b.x.1"}`:          {schema.CodeBadRequest, "not one for the agent"},
 			`ack._ {"events":[]}`:                   {schema.CodeBadRequest, "about one agent"},

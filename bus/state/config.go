@@ -17,8 +17,8 @@ import (
 
 // ConfigBucket is the bucket of the configuration. Its keys are `current`,
 // which names the active version and the proposed one, `v.<n>`, the versions,
-// `node.<id>`, the leases of the brokers, and `fabric`, the fabric's id. Workers read
-// all of it, so there is nothing secret in it.
+// `node.<id>`, the leases of the brokers, and `fabric`, the fabric's id. Brokers tell
+// workers what the versions say, so there is nothing secret in them.
 const ConfigBucket = "hook_config"
 
 // The bounds of the configuration's bucket.
@@ -64,18 +64,17 @@ type ConfigOptions struct {
 // Configs are the versions of the fabric's configuration. Each is written once
 // and never changed; at most one of them is proposed, one of them is active.
 type Configs struct {
-	js     jetstream.JetStream
-	bucket *kv.Bucket
-	kv     jetstream.KeyValue
-	log    *slog.Logger
-	// readOnly: this process may read the bucket and nothing else.
-	readOnly bool
+	js       jetstream.JetStream
+	bucket   *kv.Bucket
+	kv       jetstream.KeyValue
+	log      *slog.Logger
 	replicas int
 	keys     atomic.Pointer[kv.Bucket] // see Seed; nil: it was not opened yet
 	fabric   atomic.Pointer[string]
 	// watched says that a Watch is on, which takes the questions of Confirm.
 	watched   atomic.Bool
 	questions chan chan<- error
+	stored    storedVersions
 }
 
 // OpenConfigs makes the configuration's bucket, or opens the one that is
@@ -92,30 +91,6 @@ func OpenConfigs(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (
 	}
 	c.fabric.Store(&id)
 	return c, nil
-}
-
-// OpenForRead opens the bucket that a broker makes, and waits until one has. It
-// reads, and leaves nothing on the server, not even a consumer: who follows the
-// configuration need not be allowed more.
-func OpenForRead(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (*Configs, error) {
-	absent := func(err error) bool {
-		return kv.Passing(err) || errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrKeyNotFound)
-	}
-	return kv.Patiently(ctx, "waiting for a broker to make the bucket "+ConfigBucket, absent, func(ctx context.Context) (*Configs, error) {
-		store, err := js.KeyValue(ctx, ConfigBucket)
-		if err != nil {
-			return nil, err
-		}
-		c := newConfigs(js, kv.At(js, ConfigBucket), store, o)
-		c.readOnly = true
-		e, err := store.Get(ctx, fabricKey)
-		if err != nil {
-			return nil, err
-		}
-		id := string(e.Value())
-		c.fabric.Store(&id)
-		return c, nil
-	})
 }
 
 func bucket(replicas int) jetstream.KeyValueConfig {
@@ -176,15 +151,29 @@ func versionKey(n uint64) string { return "v." + strconv.FormatUint(n, 10) }
 // Get returns a version, active or not, or [ErrNoVersion] if it does not exist any more. On a
 // cluster a version that is milliseconds old may not be found yet.
 func (c *Configs) Get(ctx context.Context, version uint64) (schema.Config, error) {
+	data, err := c.read(ctx, version)
+	if err != nil {
+		return schema.Config{}, err
+	}
+	return parseVersion(data, version)
+}
+
+// read returns a version as it is stored.
+func (c *Configs) read(ctx context.Context, version uint64) ([]byte, error) {
 	e, err := c.kv.Get(ctx, versionKey(version))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return schema.Config{}, fmt.Errorf("config version %d: %w", version, ErrNoVersion)
+		return nil, fmt.Errorf("config version %d: %w", version, ErrNoVersion)
 	}
 	if err != nil {
-		return schema.Config{}, fmt.Errorf("reading config version %d: %w", version, err)
+		return nil, fmt.Errorf("reading config version %d: %w", version, err)
 	}
+	return e.Value(), nil
+}
+
+// parseVersion reads what is stored of a version.
+func parseVersion(data []byte, version uint64) (schema.Config, error) {
 	var cfg schema.Config
-	if err := schema.Unmarshal(e.Value(), &cfg); err != nil {
+	if err := schema.Unmarshal(data, &cfg); err != nil {
 		return schema.Config{}, fmt.Errorf("config version %d %w; was it written by a newer release? %w", version, errUnreadable, err)
 	}
 	cfg.Version = version

@@ -1,7 +1,6 @@
 package state_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -155,10 +154,6 @@ func TestAFabricHasOneID(t *testing.T) {
 		if len(slices.Compact(ids)) != 1 || uuid.Validate(ids[0]) != nil {
 			t.Errorf("the fabric's ids are %q", ids)
 		}
-		r, err := state.OpenForRead(t.Context(), js, state.ConfigOptions{})
-		if err != nil || r.FabricID() != ids[0] {
-			t.Errorf("a reader: %v", err)
-		}
 	})
 }
 
@@ -195,33 +190,6 @@ func TestABucketWithoutLeasesIsRefused(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestReadersWaitForTheBucket(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		js := bustest.JetStream(t, bustest.Start(t))
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		_, err := state.OpenForRead(ctx, js, state.ConfigOptions{})
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waiting for a broker") {
-			t.Errorf("without a broker: %v", err)
-		}
-		opened := make(chan error)
-		go func() {
-			_, err := state.OpenForRead(t.Context(), js, state.ConfigOptions{})
-			opened <- err
-		}()
-		<-time.After(time.Minute)
-		select {
-		case err := <-opened:
-			t.Errorf("opened what is not there: %v", err)
-		default:
-		}
-		open(t, js)
-		if err := <-opened; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func TestEqualProposersAgree(t *testing.T) {

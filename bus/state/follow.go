@@ -3,7 +3,7 @@ package state
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -16,10 +16,21 @@ import (
 // fabric that came back from a copy does so for ever.
 const backwards = 15 * time.Second
 
-// A follower takes over what the pointer says.
+// A source is where a follower reads.
+type source interface {
+	// standing is where the configuration stands, by the leader's word. If it is of
+	// that fabric and revision, nobody needs to be sure once more that it is.
+	standing(ctx context.Context, fabric string, revision uint64) (schema.Standing, error)
+	// version reads one of the fabric's versions; [ErrNoVersion]: it is not there, or
+	// not yet.
+	version(ctx context.Context, fabric string, n uint64) (schema.Config, error)
+}
+
+// A follower takes over what its source says.
 type follower struct {
-	configs *Configs
-	use     func(Update)
+	from source
+	log  *slog.Logger
+	use  func(Update)
 	// seen is what use was last told, of the pointer's revision; told says
 	// that it was told anything.
 	seen     Update
@@ -27,9 +38,37 @@ type follower struct {
 	told     bool
 	// older is since when leaders say older things than seen.
 	older time.Time
+	// failed is what came of the last look.
+	failed error
 }
 
-// look reads the pointer from the leader and takes it over; once more if it
+// again looks, says what is wrong, and returns when to look again although nobody
+// says that something changed.
+func (f *follower) again(ctx context.Context) time.Duration {
+	err := f.look(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && (f.failed == nil || f.failed.Error() != err.Error()):
+		f.log.Warn("the configuration could not be followed; what was active last stays so here, and it is looked at again soon",
+			"version", f.active(), "error", err)
+	case err == nil && f.failed != nil:
+		f.log.Info("the configuration is followed again", "version", f.active())
+	}
+	if f.failed = err; err != nil || f.seen.Bad != nil {
+		return lookSoon
+	}
+	return lookAgain
+}
+
+// active is the version that use was last told is; 0: none.
+func (f *follower) active() uint64 {
+	if f.seen.Active == nil {
+		return 0
+	}
+	return f.seen.Active.Version
+}
+
+// look reads where the configuration stands and takes it over; once more if it
 // changes meanwhile.
 func (f *follower) look(ctx context.Context) error {
 	for range kv.Attempts {
@@ -41,53 +80,23 @@ func (f *follower) look(ctx context.Context) error {
 }
 
 func (f *follower) lookOnce(ctx context.Context) error {
-	id, p, revision, err := f.view(ctx)
+	s, err := f.from.standing(ctx, f.seen.Fabric, f.revision)
 	if err != nil {
 		return err
 	}
-	if id != f.configs.FabricID() {
-		f.configs.log.Warn("the fabric was made anew; its versions count from the start")
-		f.configs.fabric.Store(&id)
+	if s.Fabric != f.seen.Fabric {
+		if f.seen.Fabric != "" {
+			f.log.Warn("the fabric was made anew; its versions count from the start")
+		}
+		f.seen, f.revision, f.told = Update{Fabric: s.Fabric}, 0, false
 	}
-	if id != f.seen.Fabric {
-		f.seen, f.revision, f.told = Update{Fabric: id}, 0, false
-	}
-	if err := f.forward(revision); err != nil {
+	if err := f.forward(s.Revision); err != nil {
 		return err
 	}
-	if f.told && revision == f.revision && f.seen.Bad == nil {
+	if f.told && s.Revision == f.revision && f.seen.Bad == nil {
 		return nil
 	}
-	return f.take(ctx, p, revision)
-}
-
-// view reads the pointer and the fabric that it belongs to.
-func (f *follower) view(ctx context.Context) (id string, p pointer, revision uint64, err error) {
-	if id, err = f.fabricID(ctx); err != nil {
-		return "", p, 0, err
-	}
-	if p, revision, err = f.configs.pointer(ctx); err != nil {
-		return "", p, 0, err
-	}
-	if id == f.seen.Fabric && revision == f.revision {
-		return id, p, revision, nil
-	}
-	after, err := f.fabricID(ctx)
-	if err == nil && after != id {
-		err = errors.New("the fabric is being made anew")
-	}
-	return id, p, revision, err
-}
-
-func (f *follower) fabricID(ctx context.Context) (string, error) {
-	id, _, err := f.configs.last(ctx, fabricKey)
-	if err == nil && len(id) == 0 {
-		err = fmt.Errorf("the bucket %s has none yet", ConfigBucket)
-	}
-	if err != nil {
-		return "", fmt.Errorf("reading the fabric's id: %w", err)
-	}
-	return string(id), nil
+	return f.take(ctx, &s)
 }
 
 // forward refuses a revision that is older than the one before, for a while.
@@ -99,31 +108,31 @@ func (f *follower) forward(revision uint64) error {
 	case f.older.IsZero():
 		f.older = time.Now()
 	case time.Since(f.older) > backwards:
-		f.configs.log.Warn("the configuration went back to an earlier state; was the data directory copied back?")
+		f.log.Warn("the configuration went back to an earlier state; was the data directory copied back?")
 		f.older = time.Time{}
 		return nil
 	}
 	return errors.New("the leader says older things than before; perhaps it is cut off from the others")
 }
 
-// take reads the versions that p names and tells use of them.
-func (f *follower) take(ctx context.Context, p pointer, revision uint64) error {
-	next := Update{Fabric: f.seen.Fabric, Keep: p.keep()}
+// take reads the versions that s names and tells use of them.
+func (f *follower) take(ctx context.Context, s *schema.Standing) error {
+	next := Update{Fabric: s.Fabric, Keep: s.Keep}
 	var err error
-	if next.Active, err = f.version(ctx, p.Version, revision); err != nil {
+	if next.Active, err = f.version(ctx, s.Active, s.Revision); err != nil {
 		return err
 	}
-	if n := p.Proposed; n != nil {
-		next.Candidate, err = f.version(ctx, n.Version, revision)
+	if s.Proposed > 0 {
+		next.Candidate, err = f.version(ctx, s.Proposed, s.Revision)
 		if errors.Is(err, ErrNoVersion) || errors.Is(err, errUnreadable) {
-			next.Bad, err = &BadVersion{Version: n.Version, Err: err}, nil
+			next.Bad, err = &BadVersion{Version: s.Proposed, Err: err}, nil
 		}
 	}
 	if err != nil {
 		return err
 	}
 	changed := !f.told || !next.equal(f.seen)
-	f.seen, f.revision, f.told = next, revision, true
+	f.seen, f.revision, f.told = next, s.Revision, true
 	if changed {
 		f.use(next)
 	}
@@ -131,8 +140,8 @@ func (f *follower) take(ctx context.Context, p pointer, revision uint64) error {
 }
 
 // version returns a version that was read before, or reads it; 0 is nil. It is
-// one that the pointer named at that revision: if the pointer changes before
-// the version is found, the error is [ErrMoved].
+// one that was named at that revision: if something changes before the version
+// is found, the error is [ErrMoved].
 func (f *follower) version(ctx context.Context, n, revision uint64) (*schema.Config, error) {
 	for _, known := range []*schema.Config{f.seen.Active, f.seen.Candidate} {
 		if known != nil && known.Version == n {
@@ -143,7 +152,7 @@ func (f *follower) version(ctx context.Context, n, revision uint64) (*schema.Con
 		return nil, nil
 	}
 	for i := 0; ; i++ { // A replica may not know a new version yet.
-		cfg, err := f.configs.Get(ctx, n)
+		cfg, err := f.from.version(ctx, f.seen.Fabric, n)
 		if err == nil {
 			cfg.Fabric = f.seen.Fabric
 			return &cfg, nil
@@ -163,10 +172,10 @@ func (f *follower) version(ctx context.Context, n, revision uint64) (*schema.Con
 	}
 }
 
-// still returns [ErrMoved] if the pointer changed since that revision.
+// still returns [ErrMoved] if something changed since that revision.
 func (f *follower) still(ctx context.Context, revision uint64) error {
-	_, now, err := f.configs.last(ctx, currentKey)
-	if err == nil && now != revision {
+	now, err := f.from.standing(ctx, f.seen.Fabric, revision)
+	if err == nil && (now.Fabric != f.seen.Fabric || now.Revision != revision) {
 		err = ErrMoved
 	}
 	return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go"
@@ -62,7 +61,13 @@ func (c *Configs) Watch(ctx context.Context, use func(Update)) error {
 		return errWatched
 	}
 	defer c.watched.Store(false)
-	w := watcher{configs: c, follower: follower{configs: c, use: use}, again: time.NewTimer(0)}
+	w := watcher{configs: c, again: time.NewTimer(0), follower: follower{
+		from: c, log: c.log, seen: Update{Fabric: c.FabricID()},
+		use: func(u Update) {
+			c.fabric.Store(&u.Fabric)
+			use(u)
+		},
+	}}
 	defer w.again.Stop()
 	defer w.stop()
 	for {
@@ -72,16 +77,14 @@ func (c *Configs) Watch(ctx context.Context, use func(Update)) error {
 			return nil
 		case answer := <-c.questions:
 			w.look(ctx)
-			answer <- w.err
+			answer <- w.follower.failed
 		case e, open := <-w.updates:
 			w.heard(ctx, e, open)
-		case <-w.told:
-			w.look(ctx)
 		case <-w.again.C:
 			w.look(ctx)
 		}
-		if errors.Is(w.err, nats.ErrConnectionClosed) {
-			return fmt.Errorf("watching the configuration: %w", w.err)
+		if err := w.follower.failed; errors.Is(err, nats.ErrConnectionClosed) {
+			return fmt.Errorf("watching the configuration: %w", err)
 		}
 	}
 }
@@ -110,60 +113,31 @@ type watcher struct {
 	follower follower
 	keys     jetstream.KeyWatcher
 	updates  <-chan jetstream.KeyValueEntry
-	// listening has brokers' word that something changed come to told, in the place of
-	// keys where nothing may be left on the server.
-	listening *nats.Subscription
-	told      chan struct{}
 	// tried is when the bucket was last asked to be watched.
 	tried time.Time
 	// again ends when it is time to look although nobody said so.
 	again *time.Timer
-	// err is what came of the last look.
-	err error
 }
 
 // start watches the bucket if that is not so, but does not try all the time.
 func (w *watcher) start(ctx context.Context) {
-	if w.keys != nil || w.listening != nil || ctx.Err() != nil || time.Since(w.tried) < lookAgain {
+	if w.keys != nil || ctx.Err() != nil || time.Since(w.tried) < lookAgain {
 		return
 	}
 	w.tried = time.Now()
-	var keys jetstream.KeyWatcher
-	var err error
-	if w.configs.readOnly {
-		err = w.listen()
-	} else {
-		keys, err = w.configs.kv.Watch(ctx, currentKey)
-	}
+	keys, err := w.configs.kv.Watch(ctx, currentKey)
 	if err != nil {
 		w.configs.log.Warn("the configuration is not watched, only looked at now and then", "error", err)
 		return
 	}
-	if w.keys = keys; keys != nil {
-		w.updates = keys.Updates()
-	}
-}
-
-// listen has brokers tell when they changed something.
-func (w *watcher) listen() (err error) {
-	w.told = make(chan struct{}, 1)
-	w.listening, err = w.configs.js.Conn().Subscribe(bus.ConfigChanged, func(*nats.Msg) {
-		select {
-		case w.told <- struct{}{}:
-		default: // it is looked at anyway
-		}
-	})
-	return err
+	w.keys, w.updates = keys, keys.Updates()
 }
 
 func (w *watcher) stop() {
 	if w.keys != nil {
 		_ = w.keys.Stop()
 	}
-	if w.listening != nil {
-		_ = w.listening.Unsubscribe() // the connection may be closed already
-	}
-	w.keys, w.updates, w.listening = nil, nil, nil
+	w.keys, w.updates = nil, nil
 }
 
 // heard looks because somebody said that the pointer changed; a nil entry only
@@ -179,22 +153,11 @@ func (w *watcher) heard(ctx context.Context, e jetstream.KeyValueEntry, open boo
 	for i := 0; ; i++ {
 		w.look(ctx)
 		// The replica that said so may know more than the leader has at hand.
-		if w.err != nil || w.follower.revision >= e.Revision() || i == 5 || kv.Again(ctx, i) != nil {
+		if w.follower.failed != nil || w.follower.revision >= e.Revision() || i == 5 || kv.Again(ctx, i) != nil {
 			return
 		}
 	}
 }
 
 // look has the follower take over what the leader says, whoever said what.
-func (w *watcher) look(ctx context.Context) {
-	err := w.follower.look(ctx)
-	if err != nil && ctx.Err() == nil && (w.err == nil || w.err.Error() != err.Error()) {
-		w.configs.log.Warn("the configuration could not be followed; looking again soon", "error", err)
-	}
-	w.err = err
-	wait := lookAgain
-	if err != nil || w.follower.seen.Bad != nil {
-		wait = lookSoon
-	}
-	w.again.Reset(wait)
-}
+func (w *watcher) look(ctx context.Context) { w.again.Reset(w.follower.again(ctx)) }

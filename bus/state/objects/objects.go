@@ -57,9 +57,6 @@ var (
 type Options struct {
 	// Bucket is the store: [Bucket], also if it is empty, or [Histories].
 	Bucket string
-	// ReadOnly: this process may read the store and nothing else, so that what is
-	// damaged stays until it lapses.
-	ReadOnly bool
 	// Replicas of the store; one that is there gets more, but never less; 0 is 1.
 	Replicas int
 	// Room is how much the server may store of everything together, of which buckets
@@ -129,9 +126,7 @@ func newObjects(js jetstream.JetStream, o Options) *Objects {
 		log = slog.New(slog.DiscardHandler)
 	}
 	life, stop := context.WithCancel(context.Background())
-	st := newStore(js, planOf(o.Bucket))
-	st.readOnly = o.ReadOnly
-	return &Objects{store: st, log: log, upload: make(chan struct{}, planOf(o.Bucket).uploads), slots: make(chan struct{}, maxLoads), life: life, stop: stop}
+	return &Objects{store: newStore(js, planOf(o.Bucket)), log: log, upload: make(chan struct{}, planOf(o.Bucket).uploads), slots: make(chan struct{}, maxLoads), life: life, stop: stop}
 }
 
 // Put stores what r holds, if it is not there already. What is larger than a

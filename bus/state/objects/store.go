@@ -30,11 +30,9 @@ const (
 type store struct {
 	plan
 
-	js jetstream.JetStream
-	// readOnly: nothing is written, whatever is found.
-	readOnly bool
-	api      string
-	clock    *kv.Clock
+	js    jetstream.JetStream
+	api   string
+	clock *kv.Clock
 	// stored hears what comes of writes.
 	stored *kv.Stored
 }
@@ -273,7 +271,7 @@ func (s store) condemn(ctx context.Context, digest string, f found, err error) e
 	if errors.Is(err, ErrTooLarge) {
 		err = fmt.Errorf("%w: it is longer than it says", ErrDamaged)
 	}
-	if errors.Is(err, ErrDamaged) && !s.readOnly {
+	if errors.Is(err, ErrDamaged) {
 		_ = s.name(ctx, jetstream.ObjectInfo{ObjectMeta: jetstream.ObjectMeta{Name: digest}, Bucket: s.bucket, NUID: f.info.NUID, Deleted: true}, f)
 		s.purge(ctx, f.info.NUID)
 	}

@@ -59,6 +59,8 @@ func schemas() map[string]func(docs) (*jsonschema.Schema, error) {
 		"control/" + schema.VerbPolicy:     inferred[schema.PolicyRequest],
 		"control/" + schema.VerbRecord:     inferred[schema.RecordRequest],
 		"control/" + schema.VerbKeep:       inferred[schema.KeepRequest],
+		"control/" + schema.VerbPart:       inferred[schema.PartRequest],
+		"control/" + schema.VerbFollow:     inferred[schema.FollowRequest],
 		"control/" + schema.VerbFreeze:     inferred[schema.FreezeRequest],
 		"control/" + schema.VerbThaw:       inferred[schema.FreezeRequest],
 	}

@@ -1,0 +1,246 @@
+package state_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/state"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/nats-io/nats.go"
+)
+
+// serving has a broker tell of a configuration until stop is called.
+func serving(t *testing.T, s *embedded.Server, c *state.Configs) (stop func()) {
+	t.Helper()
+	agg, err := aggregator.Start(aggregator.Options{Events: bustest.Connect(t, s, "broker"), Configs: c, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		if err := agg.Drain(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// follow is watch by what brokers tell.
+func follow(t *testing.T, nc *nats.Conn, log *bytes.Buffer) (seen <-chan state.Update, stop func() error) {
+	t.Helper()
+	ch, ended := make(chan state.Update, 100), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		ended <- state.Follow(ctx, nc, slog.New(slog.NewTextHandler(log, nil)), func(u state.Update) { ch <- u })
+	}()
+	return ch, func() error { cancel(); return <-ended }
+}
+
+func TestWhoIsToldByBrokersSeesWhatWatchersSee(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		c := open(t, bustest.JetStream(t, s))
+		serving(t, s, c)
+		seen, stop := follow(t, bustest.Connect(t, s, "worker"), new(bytes.Buffer))
+		sees(t, seen, "nothing, keep []")
+		propose(t, c, "a", state.Proposal{})
+		first := sees(t, seen, "nothing, then 1 a, keep [1]") // at once: no time passes
+		activate(t, c, 1)
+		second := sees(t, seen, "1 a, keep [1]")
+		if first.Candidate != second.Active || second.Active.Fabric != c.FabricID() || second.Fabric != c.FabricID() {
+			t.Errorf("the candidate was read again, or is of the fabric %q", second.Active.Fabric)
+		}
+		propose(t, c, "b", state.Proposal{})
+		sees(t, seen, "1 a, then 2 b, keep [2 1]")
+		if err := c.Withdraw(t.Context(), 2); err != nil {
+			t.Error(err)
+		}
+		sees(t, seen, "1 a, keep [1]")
+		<-time.After(time.Minute)
+		sees(t, seen)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhatIsLargerThanAMessageIsToldInParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		c := open(t, bustest.JetStream(t, s))
+		serving(t, s, c)
+		big := config("big")
+		big.Hooks[0].When = strings.Repeat("x", state.MaxConfig-500)
+		publish(t, c, big, 1, true)
+		seen, stop := follow(t, bustest.Connect(t, s, "worker"), new(bytes.Buffer))
+		if last := sees(t, seen, "1 big, keep [1]"); last.Active.Hooks[0].When != big.Hooks[0].When {
+			t.Errorf("it comes with %d bytes of %d", len(last.Active.Hooks[0].When), len(big.Hooks[0].When))
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWithoutBrokersWhatWasActiveStaysAndThatIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		c := open(t, bustest.JetStream(t, s))
+		publish(t, c, config("a"), 1, true)
+		end := serving(t, s, c)
+		log := new(bytes.Buffer)
+		seen, stop := follow(t, bustest.Connect(t, s, "worker"), log)
+		sees(t, seen, "1 a, keep [1]")
+		end()
+		publish(t, c, config("b"), 2, true)
+		<-time.After(time.Minute)
+		sees(t, seen)
+		if n := strings.Count(log.String(), "could not be followed"); n != 1 || !strings.Contains(log.String(), "no broker serves") || !strings.Contains(log.String(), "version=1") {
+			t.Errorf("it says so %d times:\n%s", n, log)
+		}
+		serving(t, s, c)
+		<-time.After(1100 * time.Millisecond) // nobody says that anything changed
+		sees(t, seen, "2 b, keep [2 1]")
+		if !strings.Contains(log.String(), "is followed again") {
+			t.Error(log)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A broker that hangs is one of several: the next one is asked.
+func TestABrokerThatHangsHoldsNobodyUpForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		c := open(t, bustest.JetStream(t, s))
+		publish(t, c, config("a"), 1, true)
+		hangs, err := bustest.Connect(t, s, "hangs").QueueSubscribe("hook.v1.ctl.*.*", "aggregators", func(*nats.Msg) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := new(bytes.Buffer)
+		seen, stop := follow(t, bustest.Connect(t, s, "worker"), log)
+		<-time.After(3 * time.Second)
+		sees(t, seen)
+		if !strings.Contains(log.String(), "within 2s") {
+			t.Error(log)
+		}
+		if err := hangs.Unsubscribe(); err != nil {
+			t.Fatal(err)
+		}
+		serving(t, s, c)
+		<-time.After(3 * time.Second)
+		sees(t, seen, "1 a, keep [1]")
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhoIsToldByBrokersNoticesAFabricMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		js := bustest.JetStream(t, s)
+		c := open(t, js)
+		serving(t, s, c)
+		publish(t, c, config("old"), 1, true)
+		log := new(bytes.Buffer)
+		seen, stop := follow(t, bustest.Connect(t, s, "worker"), log)
+		old := sees(t, seen, "1 old, keep [1]")
+		if err := js.DeleteKeyValue(t.Context(), state.ConfigBucket); err != nil {
+			t.Fatal(err)
+		}
+		anew := open(t, js)
+		publish(t, anew, config("new"), 1, true)
+		<-time.After(11 * time.Second)
+		got, last := told(seen)
+		if len(got) == 0 || got[len(got)-1] != "1 new, keep [1]" || last.Fabric != anew.FabricID() || last.Active.Fabric != anew.FabricID() || last.Fabric == old.Fabric {
+			t.Errorf("%q of %s, then %s", got, old.Fabric, last.Fabric)
+		}
+		if !strings.Contains(log.String(), "made anew") {
+			t.Error(log)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhoIsToldByBrokersHearsOfAVersionThatCanNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		js := bustest.JetStream(t, s)
+		c := open(t, js)
+		serving(t, s, c)
+		seen, stop := follow(t, bustest.Connect(t, s, "worker"), new(bytes.Buffer))
+		sees(t, seen, "nothing, keep []")
+		put(t, js, "current", `{"version":0,"last":1,"proposed":{"version":1}}`)
+		<-time.After(10 * time.Second)
+		if bad := sees(t, seen, "nothing, then the bad 1, keep [1]").Bad; bad == nil || !errors.Is(bad.Err, state.ErrNoVersion) {
+			t.Errorf("a version that is not there: %+v", bad)
+		}
+		put(t, js, "v.1", "junk")
+		<-time.After(10 * time.Second)
+		if bad := sees(t, seen, "nothing, then the bad 1, keep [1]").Bad; bad == nil || !strings.Contains(bad.Err.Error(), "config version 1 can not be read") {
+			t.Errorf("a version that is junk: %+v", bad)
+		}
+		put(t, js, "v.1", `{"hooks":[{"name":"x"}]}`)
+		<-time.After(10 * time.Second)
+		sees(t, seen, "nothing, then 1 x, keep [1]")
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFollowingEndsWithTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nc := bustest.Connect(t, bustest.Start(t), "worker")
+		_, stop := follow(t, nc, new(bytes.Buffer))
+		synctest.Wait()
+		nc.Close()
+		<-time.After(2 * time.Second)
+		if err := stop(); !errors.Is(err, nats.ErrConnectionClosed) {
+			t.Errorf("Follow ends with %v", err)
+		}
+	})
+}
+
+func TestOnlyPartsOfVersionsThatAreThereAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, bustest.JetStream(t, bustest.Start(t)))
+		publish(t, c, config("a"), 1, true)
+		whole, err := c.Tell(t.Context(), &schema.FollowRequest{Fabric: c.FabricID(), Version: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := whole.(schema.FetchAnswer).Size
+		for name, c2 := range map[string]struct {
+			req  schema.FollowRequest
+			want error
+		}{
+			"its end":                {schema.FollowRequest{Fabric: c.FabricID(), Version: 1, Offset: size}, nil},
+			"what is behind its end": {schema.FollowRequest{Fabric: c.FabricID(), Version: 1, Offset: size + 1}, state.ErrNoPart},
+			"what is before it":      {schema.FollowRequest{Fabric: c.FabricID(), Version: 1, Offset: -1}, state.ErrNoPart},
+			"another version":        {schema.FollowRequest{Fabric: c.FabricID(), Version: 2}, state.ErrNoVersion},
+			"another fabric's":       {schema.FollowRequest{Fabric: "another", Version: 1}, state.ErrMoved},
+		} {
+			if got, err := c.Tell(t.Context(), &c2.req); !errors.Is(err, c2.want) || c2.want == nil && len(got.(schema.FetchAnswer).Data) > 0 {
+				t.Errorf("%s: %s, %v", name, fmt.Sprint(got), err)
+			}
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// TellPart is how much of a version one answer of [Configs.Tell] has: little enough
+// for a slow line, and for any server.
+const TellPart = 256 << 10
+
+// ErrNoPart says that a version ends before the part that was asked for.
+var ErrNoPart = errors.New("the config version has no such part")
+
+// Tell answers who follows the configuration without the bucket, see [Follow]: with a
+// [schema.Standing], or with a part of a version, a [schema.FetchAnswer].
+func (c *Configs) Tell(ctx context.Context, req *schema.FollowRequest) (any, error) {
+	if req.Version == 0 {
+		return c.standing(ctx, "", 0)
+	}
+	data, err := c.stored.get(ctx, c, req)
+	if err != nil {
+		return nil, err
+	}
+	size := int64(len(data))
+	if req.Offset < 0 || req.Offset > size {
+		return nil, fmt.Errorf("%w: it has %d bytes, and the part would begin at %d", ErrNoPart, size, req.Offset)
+	}
+	return schema.FetchAnswer{Data: data[req.Offset:min(size, req.Offset+TellPart)], Size: size}, nil
+}
+
+// standing reads the pointer, and the fabric that it belongs to, from the leader.
+func (c *Configs) standing(ctx context.Context, fabric string, revision uint64) (s schema.Standing, err error) {
+	if s.Fabric, err = c.readFabric(ctx); err != nil {
+		return s, err
+	}
+	p, at, err := c.pointer(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Revision, s.Active, s.Keep = at, p.Version, p.keep()
+	if p.Proposed != nil {
+		s.Proposed = p.Proposed.Version
+	}
+	if s.Fabric == fabric && at == revision {
+		return s, nil
+	}
+	after, err := c.readFabric(ctx)
+	if err == nil && after != s.Fabric {
+		err = errors.New("the fabric is being made anew")
+	}
+	return s, err
+}
+
+// readFabric reads the fabric's id from the leader.
+func (c *Configs) readFabric(ctx context.Context) (string, error) {
+	id, _, err := c.last(ctx, fabricKey)
+	if err == nil && len(id) == 0 {
+		err = fmt.Errorf("the bucket %s has none yet", ConfigBucket)
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the fabric's id: %w", err)
+	}
+	return string(id), nil
+}
+
+// version is Get: a version's fabric is the bucket's.
+func (c *Configs) version(ctx context.Context, _ string, n uint64) (schema.Config, error) {
+	return c.Get(ctx, n)
+}
+
+const (
+	// heldVersions is how many versions are held for those who follow: what is active
+	// and what is proposed, of which all want to know at the same time.
+	heldVersions = 2
+	// heldFor is for how long. A version does not change, but somebody may mend one
+	// that can not be read.
+	heldFor = lookAgain
+)
+
+// storedVersions are the versions that were asked for last. The zero value has none.
+type storedVersions struct {
+	mu   sync.Mutex // guards held, and is held while one is read: the others want the same
+	held []storedVersion
+}
+
+// A storedVersion is a version as it is stored.
+type storedVersion struct {
+	fabric  string
+	version uint64
+	read    time.Time
+	data    []byte
+}
+
+// get is the version that a request names.
+func (s *storedVersions) get(ctx context.Context, c *Configs, req *schema.FollowRequest) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = slices.DeleteFunc(s.held, func(v storedVersion) bool { return time.Since(v.read) > heldFor })
+	for _, v := range s.held {
+		if v.fabric == req.Fabric && v.version == req.Version {
+			return v.data, nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx) // waiting for the others took all the time
+	}
+	v := storedVersion{fabric: req.Fabric, version: req.Version, read: time.Now()}
+	var err error
+	if v.data, err = c.read(ctx, req.Version); err != nil {
+		return nil, err
+	}
+	// Read after the version: another fabric's may have the same number.
+	switch id, err := c.readFabric(ctx); {
+	case err != nil:
+		return nil, err
+	case id != req.Fabric:
+		return nil, fmt.Errorf("config version %d of the fabric %.40q: %w; this one is %s", req.Version, req.Fabric, ErrMoved, id)
+	}
+	s.held = append(s.held[max(0, len(s.held)-heldVersions+1):], v)
+	return v.data, nil
+}
