@@ -27,6 +27,7 @@ type changes struct {
 	agents, connections int
 	drivers             int
 	brokers, workers    int
+	embedded            bool
 	nats, creds         string
 	seed                uint64
 }
@@ -42,6 +43,7 @@ func changing(c *cobra.Command) *changes {
 	c.Flags().IntVar(&f.drivers, "drivers", 0, "how many processes the agents are in")
 	c.Flags().IntVar(&f.brokers, "brokers", 0, "how many brokers there are")
 	c.Flags().IntVar(&f.workers, "workers", 0, "how many workers there are")
+	c.Flags().BoolVar(&f.embedded, "embedded", false, "have the fabric be one process: a broker, its server and a worker")
 	c.Flags().StringVar(&f.nats, "nats", "", "use the fabric at this `URL` instead of one of its own")
 	c.Flags().StringVar(&f.creds, "creds", "", "the credentials in `FILE` let in there")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "what everything that is drawn is drawn by")
@@ -85,9 +87,19 @@ func (f *changes) apply(c *cobra.Command, s *scenario.Scenario) {
 	set("agents", func() { s.Agents = f.agents })
 	set("connections", func() { s.Connections = f.connections })
 	set("drivers", func() { s.Drivers = f.drivers })
+	set("embedded", func() {
+		if f.embedded {
+			s.Fabric.Kind, s.Fabric.Brokers, s.Fabric.Server = field.Embedded, 1, false
+		}
+	})
 	set("brokers", func() { s.Fabric.Brokers = f.brokers })
 	set("workers", func() { s.Fabric.Workers = f.workers })
-	set("nats", func() { s.Fabric.Kind, s.Fabric.NATS = field.External, f.nats })
+	set("nats", func() {
+		s.Fabric.NATS = f.nats
+		if !f.embedded { // that is refused
+			s.Fabric.Kind = field.External
+		}
+	})
 	set("creds", func() { s.Fabric.Creds = f.creds })
 	set("seed", func() { s.Seed = f.seed })
 }

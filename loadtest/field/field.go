@@ -12,6 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/lan"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -55,6 +56,9 @@ type Config struct {
 	AgentRate float64
 	// Sync is how often the server syncs to disk; 0: at every write.
 	Sync schema.Duration
+	// Whole says what the one process of an embedded fabric is, given what its broker is;
+	// nil: nothing but that.
+	Whole func(roles.BrokerConfig) (role string, config any)
 	// Worker says what a worker is, given its name and its server's URL; nil: a hookworker.
 	Worker func(name, url string) (role string, config any)
 }

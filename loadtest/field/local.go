@@ -79,6 +79,10 @@ func (f *Field) addBrokers(ctx context.Context) error {
 		}
 		c := roles.BrokerConfig{Hooks: f.hooks, Data: filepath.Join(f.site.Dir, "data"), Listen: f.host, Sync: f.config.Sync, AgentRate: f.config.AgentRate}
 		m.Config = func(At) any { return c }
+		if whole := f.config.Whole; whole != nil && f.config.Kind == Embedded {
+			role, config := whole(c)
+			m.Role, m.Config = role, func(At) any { return config }
+		}
 		if _, err := f.start(ctx, m, nil); err != nil {
 			return err
 		}

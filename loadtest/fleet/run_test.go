@@ -66,6 +66,33 @@ func TestAFleet(t *testing.T) {
 	}
 }
 
+// TestAFleetOfOneProcess has broker, server and worker be one.
+func TestAFleetOfOneProcess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: whether a fleet of agents gets right answers of one process stays untested")
+	}
+	s := brief()
+	s.Fabric.Kind = field.Embedded
+	if wrong := s.Check(); len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	x, err := Open(t.Context(), s, Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}, Log: os.Stderr}, Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := x.Field().Members(); len(all) != 1 || all[0] != s.Members()[0] {
+		t.Errorf("the fabric is %q, and the scenario says %q", all, s.Members())
+	}
+	m, err := x.Load(t.Context(), s)
+	if err = x.End(m, err); err != nil {
+		t.Fatal(err)
+	}
+	d, err := m.Document()
+	if err != nil || !d.OK() || d.Check(hooksAnswered).Seen == 0 {
+		t.Errorf("%+v, %v", d.Checks, err)
+	}
+}
+
 // TestAFleetBesideOneThatRunsAway has one agent ask fifty times as often as it may. All
 // others are judged, as ever.
 func TestAFleetBesideOneThatRunsAway(t *testing.T) {

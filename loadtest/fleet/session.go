@@ -20,6 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 )
 
@@ -30,6 +31,7 @@ const Producer = "fleet-producer"
 func Roles() map[string]proc.Start {
 	return map[string]proc.Start{
 		Worker:   proc.Started(startWorker),
+		Whole:    proc.Started(startWhole),
 		Driver:   proc.Started(startDriver),
 		Producer: proc.Started(audit.StartProducer),
 	}
@@ -87,6 +89,9 @@ func Open(ctx context.Context, s *scenario.Scenario, st Stage) (*Session, error)
 	f, err := field.Open(ctx, field.Config{
 		Kind: s.Fabric.Kind, NATS: s.Fabric.NATS, Creds: s.Fabric.Creds, Brokers: s.Fabric.Brokers, Workers: s.Fabric.Workers,
 		Server: s.Fabric.Server, Cluster: s.Fabric.Cluster, Lan: st.Lan, Sync: s.Fabric.Sync, Hooks: m.hooksYAML(), AgentRate: s.Runaway.Rate(), Links: onLinks(s.Faults),
+		Whole: func(c roles.BrokerConfig) (string, any) {
+			return Whole, WholeConfig{Broker: c, Slots: s.Fabric.Slots}
+		},
 		Worker: func(_, url string) (string, any) {
 			return Worker, WorkerConfig{NATS: url, Creds: s.Fabric.Creds, Slots: s.Fabric.Slots}
 		},

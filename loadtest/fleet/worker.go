@@ -49,6 +49,33 @@ func startWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 	}}, nil
 }
 
+// Whole is the role of a fabric that is one process: a broker with its server, and a
+// worker with the fleet's hooks.
+const Whole = "fleet-whole"
+
+// WholeConfig is what it is to be started with.
+type WholeConfig struct {
+	Broker roles.BrokerConfig `json:"broker"`
+	// Slots is how many batches its worker runs at once.
+	Slots int `json:"slots"`
+}
+
+func startWhole(ctx context.Context, c WholeConfig) (*proc.Role, error) {
+	b, err := roles.StartBroker(ctx, c.Broker)
+	if err != nil {
+		return nil, err
+	}
+	at, ok := b.Facts.(roles.Address)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("a broker that says %v of itself", b.Facts), b.Close())
+	}
+	w, err := startWorker(ctx, WorkerConfig{NATS: at.URL, Slots: c.Slots})
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return &proc.Role{Facts: b.Facts, Do: b.Do, Close: func() error { return errors.Join(w.Close(), b.Close()) }}, nil
+}
+
 // handlers are the fleet's.
 type handlers struct{}
 

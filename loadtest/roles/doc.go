@@ -35,7 +35,7 @@ func All() map[string]proc.Start {
 		Webhook:      proc.Started(startWebhook),
 		StageOne:     proc.Started(startStageOne),
 		StageTwo:     proc.Started(startStageTwo),
-		Broker:       proc.Started(startBroker),
+		Broker:       proc.Started(StartBroker),
 		HookWorker:   proc.Started(startHookWorker),
 		Waiter:       proc.Started(startWaiter),
 		Tap:          proc.Started(startTap),

@@ -94,9 +94,9 @@ type WorkerConfig struct {
 // program is the Main of one of the fabric's commands.
 type program func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
 
-// startBroker runs a whole broker, embedded server included, through the same
-// entry as the command. It is up when it says that it is ready.
-func startBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
+// StartBroker runs a whole broker, embedded server included, through the same
+// entry as the command. It is up when it says that it is ready, and tells its [Address].
+func StartBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 	free, err := ports.Free(2)
 	if err != nil {
 		return nil, err

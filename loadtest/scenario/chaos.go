@@ -71,7 +71,9 @@ func (s *Scenario) Members() []string {
 		}
 		some(field.Broker, s.Fabric.Brokers)
 	}
-	some(field.Worker, s.Fabric.Workers)
+	if s.Fabric.Kind != field.Embedded {
+		some(field.Worker, s.Fabric.Workers)
+	}
 	some(Driver, s.Drivers)
 	if s.Injections > 0 {
 		some(Producer, 1)

@@ -123,19 +123,22 @@ func (s *Scenario) checkSteps(say saying) {
 func (s *Scenario) checkFabric(say saying) {
 	f := s.Fabric
 	switch f.Kind {
-	case field.Local:
+	case field.Local, field.Embedded:
 		if f.NATS != "" {
-			say("fabric", "write kind: external, or leave out nats", "a local fabric has a server of its own, not %s", f.NATS)
+			say("fabric", "write kind: external, or leave out nats", "a fabric of the kind %s has a server of its own, not %s", f.Kind, f.NATS)
 		}
 		if f.Creds != "" {
-			say("fabric", "write kind: external with nats and creds, or leave out creds", "a local fabric lets everybody in, and asks nobody for %s", f.Creds)
+			say("fabric", "write kind: external with nats and creds, or leave out creds", "a fabric of the kind %s lets everybody in, and asks nobody for %s", f.Kind, f.Creds)
+		}
+		if f.Kind == field.Embedded && (f.Brokers != 1 || f.Server || f.Cluster) {
+			say("fabric", "write kind: local, or leave out brokers and server", "an embedded fabric is one process, with the only broker and its server in it")
 		}
 	case field.External:
 		if f.NATS == "" {
 			say("fabric", "write nats: nats://HOST:PORT", "nothing says where the external fabric is")
 		}
 	default:
-		say("fabric", fmt.Sprintf("write %s or %s: the hooks of a fleet need workers", field.Local, field.External), "a fleet can not run on a fabric of the kind %q", f.Kind)
+		say("fabric", fmt.Sprintf("write %s, %s or %s", field.Local, field.Embedded, field.External), "a fleet can not run on a fabric of the kind %q", f.Kind)
 	}
 	if f.Brokers < 1 || f.Brokers > 100 {
 		say("fabric", "write at least 1 and at most 100", "there can not be %d brokers", f.Brokers)

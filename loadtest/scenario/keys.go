@@ -66,7 +66,7 @@ func (r *reader) oneLoad(s *Scenario) {
 
 func (r *reader) fabric(n *yaml.Node, f *Fabric) {
 	r.mapping("fabric", n, keys{
-		"kind":    word(r, &f.Kind, field.Local, field.External),
+		"kind":    word(r, &f.Kind, field.Local, field.Embedded, field.External),
 		"nats":    r.text(&f.NATS),
 		"creds":   r.text(&f.Creds),
 		"brokers": whole(r, &f.Brokers),

@@ -75,7 +75,8 @@ type Fabric struct {
 	// NATS and Creds are where an external one is, and how to be let in.
 	NATS  string `json:"nats,omitzero"`
 	Creds string `json:"creds,omitzero"`
-	// Brokers and Workers are how many processes of each are started.
+	// Brokers and Workers are how many processes of each are started. An embedded fabric is
+	// one broker that has a worker in itself.
 	Brokers int `json:"brokers"`
 	Workers int `json:"workers"`
 	// Slots is how many batches a worker runs at once.
