@@ -175,6 +175,9 @@ func (s *Server) run(ctx context.Context, o Options) error {
 		err = errors.New("JetStream could not be started")
 	}
 	if err == nil {
+		err = s.whole()
+	}
+	if err == nil {
 		err = s.open()
 	}
 	if err != nil {

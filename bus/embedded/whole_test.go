@@ -1,0 +1,79 @@
+package embedded_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+)
+
+// What is damaged on disk is not made anew as if it had never been there: somebody has to
+// say that it may be gone.
+func TestDamagedStreamsAreSaid(t *testing.T) {
+	dir := t.TempDir()
+	start := func() (*embedded.Server, error) { return embedded.Start(t.Context(), embedded.Options{Dir: dir}) }
+	s, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := s.Connect(t.Context(), bus.Options{Name: "writer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bucket := range []string{"whole", "freezes"} {
+		kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: bucket, MaxBytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := kv.PutString(t.Context(), "all", "frozen"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nc.Close()
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*", "jetstream", "*", "streams", "KV_freezes"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the bucket lies in %q, %v", found, err)
+	}
+	for _, file := range []string{"meta.inf", "meta.sum"} {
+		path := filepath.Join(found[0], file)
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = start()
+		wantError(t, err, found[0]+" is damaged, and what it holds can not be read; bring the data directory back from a copy")
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err = start(); err != nil {
+		t.Fatal("as it was:", err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(found[0], "meta.inf")), os.RemoveAll(filepath.Join(found[0], "msgs"))); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = start(); err != nil {
+		t.Fatal("a stream that holds nothing keeps the server from starting:", err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
