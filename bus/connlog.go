@@ -3,7 +3,9 @@ package bus
 import (
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -25,6 +27,7 @@ func (o *Options) watch(name string) []nats.Option {
 		leaving = func(*nats.Conn) {}
 	}
 	var refused lastRefusal
+	var denied denials
 	return []nats.Option{
 		nats.LameDuckModeHandler(leaving),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -52,8 +55,11 @@ func (o *Options) watch(name string) []nats.Option {
 			state(false)
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
-			report(log, sub, err)
-			if o.OnDenied != nil && errors.Is(err, nats.ErrPermissionViolation) {
+			is := errors.Is(err, nats.ErrPermissionViolation)
+			if !is || denied.news(err.Error(), time.Now()) {
+				report(log, sub, err)
+			}
+			if is && o.OnDenied != nil {
 				o.OnDenied(err)
 			}
 		}),
@@ -67,6 +73,34 @@ type lastRefusal struct{ said atomic.Pointer[string] }
 func (l *lastRefusal) differs(advice string) bool {
 	before := l.said.Swap(&advice)
 	return before == nil || *before != advice
+}
+
+const (
+	// denialEvery is how often it is said at most that the same thing is not permitted.
+	denialEvery = time.Minute
+	// maxDenials bounds the things that are remembered for that.
+	maxDenials = 64
+)
+
+// denials are what the bus did not permit lately: who beats four times a second without
+// being permitted to says that four times a second.
+type denials struct {
+	mu   sync.Mutex // guards said
+	said map[string]time.Time
+}
+
+// news reports whether that is to be said now, and remembers that it was.
+func (d *denials) news(what string, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at, ok := d.said[what]; ok && now.Sub(at) < denialEvery {
+		return false
+	}
+	if d.said == nil || len(d.said) >= maxDenials {
+		d.said = make(map[string]time.Time)
+	}
+	d.said[what] = now
+	return true
 }
 
 // report logs what NATS says outside of any call.

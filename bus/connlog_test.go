@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -28,5 +29,25 @@ func TestReportsAreSentences(t *testing.T) {
 				t.Errorf("the log says %s", log.String())
 			}
 		})
+	}
+}
+
+// What is tried again and again without being permitted is said once a minute.
+func TestTheSameDenialIsSaidOnceAMinute(t *testing.T) {
+	var d denials
+	at := time.Now()
+	for _, c := range []struct {
+		what  string
+		after time.Duration
+		want  bool
+	}{{"beat", 0, true}, {"beat", time.Second, false}, {"run", time.Second, true}, {"beat", denialEvery - 1, false}, {"beat", denialEvery, true}, {"beat", denialEvery + 1, false}} {
+		if got := d.news(c.what, at.Add(c.after)); got != c.want {
+			t.Errorf("%s after %v is said: %t", c.what, c.after, got)
+		}
+	}
+	for i := range 10 * maxDenials {
+		if d.news(fmt.Sprint(i), at); len(d.said) > maxDenials {
+			t.Fatalf("%d are remembered", len(d.said))
+		}
 	}
 }

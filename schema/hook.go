@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"strings"
 	"time"
 )
 
@@ -36,6 +37,17 @@ const DefaultTimeout = Duration(30 * time.Second)
 
 // DefaultPool is the pool that brokers serve themselves.
 const DefaultPool = "default"
+
+// maxPool bounds a pool's name.
+const maxPool = 64
+
+// IsPool reports whether a pool can be called so: 1 to 64 letters, digits, - and _.
+func IsPool(name string) bool {
+	strange := func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
+	}
+	return name != "" && len(name) <= maxPool && !strings.ContainsFunc(name, strange)
+}
 
 // A Hook is a declared interest: at which event, for which tools, which
 // handler to run where, how long to wait, and what to do when it fails. All

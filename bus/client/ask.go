@@ -95,7 +95,10 @@ func (a *ask) once(ctx context.Context) (*nats.Msg, error) {
 	case err == nil && len(m.Data) == 0:
 		a.attempt-- // nobody has it: this was no attempt
 		return nil, errNobody
-	case errors.Is(err, errClosed), errors.Is(err, ErrDenied):
+	case errors.Is(err, ErrDenied):
+		return nil, fmt.Errorf("%w: the agent is called %q here, which the credentials%s are not for; name it as they do (--agent, HOOKFABRIC_AGENT): %w",
+			ErrUnreachable, a.routing.Agent, a.c.creds, err)
+	case errors.Is(err, errClosed):
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case err != nil && !errors.Is(err, errSilent) && !errors.Is(err, errDisconnected):
 		return nil, fmt.Errorf("%w: %w", ErrUnanswered, err)

@@ -85,6 +85,8 @@ type Client struct {
 	end        context.CancelFunc
 	background sync.WaitGroup
 
+	creds string // where the credentials are, for people; empty: there are none
+
 	mu      sync.Mutex      // guards what follows
 	acking  bool            // the acker runs
 	waiting map[string]*ask // by the last token of the reply subject
@@ -116,6 +118,9 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 		trace: opt.Trace, log: opt.Logger, ledger: newLedger(), workspaces: opt.Workspaces, wake: make(chan struct{}, 1),
 		timeout: opt.Timeout, waiting: make(map[string]*ask), controlling: make(map[*controlling]struct{}), closed: make(chan struct{}),
 		connected: make(chan struct{}), lost: make(chan struct{}),
+	}
+	if opt.Creds != "" {
+		c.creds = " in " + opt.Creds
 	}
 	close(c.connected)
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))

@@ -128,7 +128,7 @@ func (r *reader) pool(h *schema.Hook, e entry) {
 	if !ok {
 		return
 	}
-	if !token.MatchString(s) {
+	if !schema.IsPool(s) {
 		r.fault(e.value, fmt.Sprintf("the pool %s is no name of a pool", quote(s)), "write 1 to 64 letters, digits, - and _")
 		return
 	}
@@ -136,7 +136,6 @@ func (r *reader) pool(h *schema.Hook, e entry) {
 }
 
 var (
-	token    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 )
 

@@ -65,7 +65,7 @@ func drainCommand() *cobra.Command {
 	f.StringVar(&d.session, "session", "", "the runtime's session, for what waits for all its agents")
 	f.StringVar(&d.channel, "channel", "", "a folder: go on until stopped, and put one text at a time into its file "+channel.FileName)
 	f.BoolVar(&d.json, "json", false, "print the answers as JSON, one on a line")
-	f.DurationVar(&d.timeout, "timeout", 60*time.Second, "how long it may take")
+	program.DurationVar(f, &d.timeout, "timeout", 60*time.Second, "how long it may take")
 	d.flags(f, "none")
 	return c
 }

@@ -71,8 +71,8 @@ func mcpCommand(code *int) *cobra.Command {
 	f.StringVar(&p.headers, "headers", "", "with --url: a file of lines NAME: VALUE, which go with each request to the server, such as its Authorization")
 	f.StringVar(&p.socket, "socket", "", "where the local daemon listens, if there is one; default: "+
 		"hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state. With --nats no daemon is asked")
-	f.DurationVar(&p.timeout, "timeout", mcp.DefaultTimeout, "how long one question to the fabric may take")
-	f.DurationVar(&p.askTimeout, "ask-timeout", mcp.DefaultAskTimeout, "how long the client's user may take to approve a call")
+	program.DurationVar(f, &p.timeout, "timeout", mcp.DefaultTimeout, "how long one question to the fabric may take")
+	program.DurationVar(f, &p.askTimeout, "ask-timeout", mcp.DefaultAskTimeout, "how long the client's user may take to approve a call")
 	f.BoolVar(&p.managed, "managed", false, "it was installed for all agents of the machine: calls that nobody judged are denied if no policy is known")
 	f.StringVar(&p.unreachable, "unreachable", "", "what to do with tool calls that nobody judged while no policy is known: deny or allow; default: allow, or deny with --managed")
 	return c

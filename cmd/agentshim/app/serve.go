@@ -62,7 +62,7 @@ func serveCommand() *cobra.Command {
 	f.StringVar(&s.socket, "socket", "", "the unix socket; default: hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state")
 	f.StringVar(&s.http, "http", daemon.DefaultHTTP, "where to listen for HTTP: a loopback address; port 0 takes any; empty: nowhere")
 	f.StringVar(&s.unreachable, "unreachable", "allow", "what to do with calls that nobody judged, of those who do not say it themselves: deny or allow")
-	f.DurationVar(&s.idle, "idle", 0, "end when nobody has asked for so long; 0: never")
+	program.DurationVar(f, &s.idle, "idle", 0, "end when nobody has asked for so long; 0: never")
 	return c
 }
 

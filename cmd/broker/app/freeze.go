@@ -86,7 +86,7 @@ func (k *freezing) flags(c *cobra.Command) {
 	f.BoolVar(&k.all, "all", false, "all agents")
 	f.StringVar(&k.req.Reason, "reason", "", "why: agents and the record are told")
 	f.StringVar(&k.req.By, "by", "", "who says so, which nobody checks (default user@host)")
-	f.DurationVar(&k.within, "timeout", freezeTime, "how long every broker may take to go by it")
+	program.DurationVar(f, &k.within, "timeout", freezeTime, "how long every broker may take to go by it")
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 }
 

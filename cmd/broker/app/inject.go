@@ -61,7 +61,7 @@ func (k *injection) flags(c *cobra.Command) {
 	f.StringVar(&k.req.Source, "source", "", "who says it: human, peer, reminder, … or a word of your own (default human)")
 	f.StringVar(&k.strategy, "strategy", "", "tool_result: beside a tool's result; user_message: as a user would say it (default tool_result)")
 	f.StringVar(&k.req.Matcher, "matcher", "", "globs of tools, alternatives with |: only with the result of one of these")
-	f.DurationVar(&k.ttl, "ttl", 0, "how long it may wait; 0: for ever, and 24h if it is for several agents")
+	program.DurationVar(f, &k.ttl, "ttl", 0, "how long it may wait; 0: for ever, and 24h if it is for several agents")
 	f.StringVar(&k.req.Key, "key", "", "what it is called, so that it is accepted once")
 	f.StringVar(&k.req.Producer, "producer", "", "who counts in --number, or names in --key (default operator)")
 	f.Uint64Var(&k.req.Number, "number", 0, "the producer's count, from 1, so that it is accepted once")

@@ -70,7 +70,7 @@ func serveFlags(c *cobra.Command, opt *Options) {
 	f.IntVar(&opt.Replicas, "replicas", 0, "on how many brokers of the cluster everything is kept: 1, 3 or 5; more are made at once, fewer never; 0: 3 in a cluster of 3 or more, else 1")
 	f.StringVar(&opt.Tenant, "tenant", "", "serve this tenant of those that 'broker creds' made (default: the one called default)")
 	f.BoolVar(&opt.NoWorker, "no-worker", false, "leave the pool \"default\" to hookworkers")
-	f.DurationVar(&opt.Sync, "sync", 0, "how often the embedded server syncs to disk; 0: at every write")
+	program.DurationVar(f, &opt.Sync, "sync", 0, "how often the embedded server syncs to disk; 0: at every write")
 	perAgentFlags(f, &opt.PerAgent)
 	opt.Record.flags(c)
 	f.StringSliceVar(&opt.ReadyPools, "ready-pools", nil, "pools that must have a worker before /readyz says ready")
@@ -137,6 +137,13 @@ func banner(w io.Writer, b *Broker) {
 		flag = " --nats " + b.URL()
 	}
 	fmt.Fprintf(w, "\nTry next, in another terminal:\n")
+	if b.server != nil && b.realm() != "" {
+		fmt.Fprintf(w, "  # Everybody has to say who they are here. Make credentials, and name them in HOOKFABRIC_CREDS:\n"+
+			"  #   %s creds add agent demo --data %s\n  #   %s creds add operator NAME --data %s\n", sibling("broker"), b.opt.Data, sibling("broker"), b.opt.Data)
+	}
+	if b.server != nil && b.opt.TLS.Shows() {
+		fmt.Fprintf(w, "  # Name the authority of %s in HOOKFABRIC_TLS_CA, unless this machine trusts it already.\n", b.opt.TLS.Cert)
+	}
 	fmt.Fprintf(w, "  echo '{\"hook_type\":\"PreToolUse\",\"agent_id\":\"demo\",\"tool_name\":\"Bash\",\"tool_input\":{\"command\":\"ls\"}}' | %s hook --runtime generic%s\n",
 		sibling("agentshim"), flag)
 	fmt.Fprintf(w, "  %s status%s\n", sibling("broker"), flag)

@@ -45,7 +45,7 @@ func (r *remote) flags(c *cobra.Command) {
 // patient adds the flag by which whoever asks says how long to wait for an
 // answer, to a command that has no PreRunE of its own.
 func (r *remote) patient(c *cobra.Command) {
-	c.Flags().DurationVar(&r.wait, "timeout", askTime, "how long the brokers may take to answer")
+	program.DurationVar(c.Flags(), &r.wait, "timeout", askTime, "how long the brokers may take to answer")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if r.wait <= 0 {
 			return program.UsageError("--timeout is %s; it must be longer than nothing", r.wait)

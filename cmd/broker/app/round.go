@@ -48,12 +48,12 @@ func roundAction(action, short string) *cobra.Command {
 	f.StringVar(&k.agent, "agent", "", "whose round it is")
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 	if action == schema.RoundStart {
-		f.DurationVar(&k.initial, "initial", 0, "the soft limit of round 0 (default: as in the round before, else none)")
-		f.DurationVar(&k.subsequent, "subsequent", 0, "the soft limit of later rounds (default: as in the round before, else none)")
+		program.DurationVar(f, &k.initial, "initial", 0, "the soft limit of round 0 (default: as in the round before, else none)")
+		program.DurationVar(f, &k.subsequent, "subsequent", 0, "the soft limit of later rounds (default: as in the round before, else none)")
 		f.IntVar(&k.number, "number", 0, "the round's number (default: one more than the last one's, first 0)")
 	}
 	if action != schema.RoundShow {
-		f.DurationVar(&k.grace, "grace", 0, "what is left after the warning (default: as in the round before, else "+rough(schema.DefaultGrace)+")")
+		program.DurationVar(f, &k.grace, "grace", 0, "what is left after the warning (default: as in the round before, else "+rough(schema.DefaultGrace)+")")
 	}
 	return c
 }

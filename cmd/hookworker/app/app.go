@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -60,13 +62,38 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return program.Run(ctx, c, args, stdin, stdout, stderr)
 }
 
+// check refuses what could never run a hook.
+func (o *options) check() error {
+	if o.concurrency < 1 {
+		return program.UsageError("--concurrency is %d; it must be at least 1", o.concurrency)
+	}
+	if len(o.pools) == 0 {
+		return program.UsageError("--pool is empty; write the pool to serve, such as %s", schema.DefaultPool)
+	}
+	for _, p := range o.pools {
+		if !schema.IsPool(p) {
+			return program.UsageError("--pool is %q, which is no name of a pool; write 1 to 64 letters, digits, - and _", p)
+		}
+	}
+	if o.hooks == "" {
+		return nil
+	}
+	switch info, err := os.Stat(o.hooks); {
+	case err != nil:
+		return fmt.Errorf("the folder of --hooks can not be read: %w; name the one that has the programs", err)
+	case !info.IsDir():
+		return fmt.Errorf("--hooks is %s, which is no folder; name the one that has the programs", o.hooks)
+	}
+	return nil
+}
+
 func run(c *cobra.Command, opt *options) (err error) {
 	log, err := program.Logger(c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	if opt.concurrency < 1 {
-		return program.UsageError("--concurrency is %d; it must be at least 1", opt.concurrency)
+	if err := opt.check(); err != nil {
+		return err
 	}
 	var stack program.Stack
 	defer func() {
@@ -84,10 +111,17 @@ func run(c *cobra.Command, opt *options) (err error) {
 	})
 	reg.MustRegister(w, connected)
 	reg.MustRegister(ops.Credentials(func() (made, end time.Time, err error) { return bus.CredsTimes(opt.creds) })...)
-	nc, err := bus.Connect(c.Context(), bus.Options{
+	ctx, refuse := context.WithCancelCause(c.Context())
+	defer refuse(nil)
+	nc, err := bus.Connect(ctx, bus.Options{
 		URL: opt.nats, Creds: opt.creds, TLS: opt.tls, Role: "worker", Name: workers.ConnectionPrefix + w.Name(), Logger: log,
 		OnLeaving: w.Leave,
-		OnState:   func(up bool) { connected.Set(map[bool]float64{true: 1}[up]) },
+		OnDenied: func(err error) {
+			if why := opt.notServing(err); why != nil {
+				refuse(why)
+			}
+		},
+		OnState: func(up bool) { connected.Set(map[bool]float64{true: 1}[up]) },
 	})
 	if err != nil {
 		return err
@@ -102,7 +136,23 @@ func run(c *cobra.Command, opt *options) (err error) {
 		log.Info("serving health checks and metrics", "url", url)
 	}
 	log.Info("serving", "worker", w.Name(), "pools", opt.pools, "bus", bus.RedactURL(opt.nats))
-	return workers.Run(c.Context(), nc, w)
+	err = workers.Run(ctx, nc, w)
+	if c.Context().Err() == nil && context.Cause(ctx) != nil {
+		return errors.Join(context.Cause(ctx), err)
+	}
+	return err
+}
+
+// notServing says that these credentials are not those of a worker of these pools; nil: what
+// the bus does not permit is something else, such as a reply to somebody who lies about
+// where. Such a worker would stand there, and never be asked.
+func (o *options) notServing(err error) error {
+	if said := err.Error(); !strings.Contains(said, "Violation for Subscription to") && !strings.Contains(said, `"$JS.API.`) {
+		return nil
+	}
+	pools := strings.Join(o.pools, ",")
+	return fmt.Errorf("the credentials in %s are not those of a worker of the pool %s: %w; name such with --creds, which `broker creds add worker NAME --pool %s` makes",
+		o.creds, pools, err, pools)
 }
 
 func newWorker(opt *options, tracer *trace.Tracer, log *slog.Logger) (*workers.Worker, error) {

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -78,7 +79,10 @@ func (o *Options) listen() (ln net.Listener, scheme string, err error) {
 			return nil, "", err
 		}
 	}
-	if ln, err = net.Listen("tcp", o.Addr); err != nil {
+	if ln, err = net.Listen("tcp", o.Addr); errors.Is(err, syscall.EADDRINUSE) {
+		return nil, "", fmt.Errorf("listening for HTTP on %s: it is in use, perhaps by another broker or worker; stop that one, choose another address with --http, or --http \"\" for none: %w", o.Addr, err)
+	}
+	if err != nil {
 		return nil, "", fmt.Errorf("listening for HTTP on %s: %w; choose another address with --http, or --http \"\" for none", o.Addr, err)
 	}
 	if encrypted {
