@@ -77,6 +77,9 @@ type VersionInfo struct {
 	// Minor: hooks were registered or unregistered. Such versions go first when
 	// there are too many to keep.
 	Minor bool `json:"minor,omitzero"`
+	// Digest is the SHA-256 of the version as it is stored, in hex; absent: it was
+	// stored by an earlier release.
+	Digest string `json:"digest,omitzero"`
 }
 
 // The actions of a [HooksRequest].

@@ -43,7 +43,7 @@ func configuring() map[string]any {
 		"config.refused":  &schema.ConfigAnswer{Version: 7, Refused: true, Problems: problems, Warnings: []string{"hooks.yaml:3:1: keys of MassGen are skipped here: ui"}},
 		"config.show":     &schema.ConfigAnswer{Version: 7, Config: &schema.Config{Version: 7, Hooks: []schema.Hook{}}, Text: "hooks: {}\n"},
 		"config.history": &schema.ConfigAnswer{Version: 7, Changed: true, History: []schema.VersionInfo{
-			{Version: 7, At: at, By: "b1", Note: "applied hooks.yaml", Hooks: 2},
+			{Version: 7, At: at, By: "b1", Note: "applied hooks.yaml", Hooks: 2, Digest: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
 			{Version: 6, At: at.Add(-time.Hour), Hooks: 1, Minor: true},
 		}},
 		"hooks.register": &schema.HooksRequest{

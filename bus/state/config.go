@@ -71,6 +71,7 @@ type Configs struct {
 	replicas int
 	keys     atomic.Pointer[kv.Bucket] // see Seed; nil: it was not opened yet
 	fabric   atomic.Pointer[string]
+	named    atomic.Pointer[pointer] // the pointer as it was read last; nil: it was not
 	// watched says that a Watch is on, which takes the questions of Confirm.
 	watched   atomic.Bool
 	questions chan chan<- error
@@ -167,7 +168,20 @@ func (c *Configs) read(ctx context.Context, version uint64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading config version %d: %w", version, err)
 	}
-	return e.Value(), nil
+	return e.Value(), c.genuine(version, e.Value())
+}
+
+// genuine refuses what is stored of a version that is not what was proposed, as far as the
+// pointer that was read last says what that was.
+func (c *Configs) genuine(version uint64, data []byte) error {
+	p := c.named.Load()
+	if p == nil {
+		return nil
+	}
+	if want, is := p.digest(version), digestOf(data); want != "" && is != want {
+		return fmt.Errorf("config version %d %w: what is stored is not what was proposed, its SHA-256 is %.12s… and not %.12s…; apply the configuration again", version, errUnreadable, is, want)
+	}
+	return nil
 }
 
 // parseVersion reads what is stored of a version.

@@ -2,6 +2,8 @@ package state
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"time"
@@ -32,6 +34,25 @@ type proposed struct {
 	Note    string `json:"note,omitzero"`
 	Hooks   int    `json:"hooks"`
 	Minor   bool   `json:"minor,omitzero"`
+	// Digest is that of the version as it is stored.
+	Digest string `json:"digest,omitzero"`
+}
+
+// digest is that of what a version was when it was proposed; empty: it is not known.
+func (p *pointer) digest(version uint64) string {
+	if p.proposes(version) {
+		return p.Proposed.Digest
+	}
+	if i := slices.IndexFunc(p.Kept, func(v schema.VersionInfo) bool { return v.Version == version }); i >= 0 {
+		return p.Kept[i].Digest
+	}
+	return ""
+}
+
+// digestOf is the digest of what is stored of a version.
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // proposes reports whether version is what is to become active.
@@ -53,7 +74,7 @@ func (p pointer) propose(n *proposed) pointer {
 // activate returns the pointer with the proposed version as the active one.
 func (p pointer) activate(at time.Time) pointer {
 	n := p.Proposed
-	info := schema.VersionInfo{Version: n.Version, At: at, By: n.By, Note: n.Note, Hooks: n.Hooks, Minor: n.Minor}
+	info := schema.VersionInfo{Version: n.Version, At: at, By: n.By, Note: n.Note, Hooks: n.Hooks, Minor: n.Minor, Digest: n.Digest}
 	p.Version, p.Proposed, p.Kept = n.Version, nil, forget(append([]schema.VersionInfo{info}, p.Kept...))
 	return p
 }
@@ -98,6 +119,9 @@ func (c *Configs) pointer(ctx context.Context) (pointer, uint64, error) {
 		return pointer{}, 0, fmt.Errorf("reading which config version is active: %w", err)
 	}
 	p, err := readPointer(data, revision)
+	if err == nil {
+		c.named.Store(&p)
+	}
 	return p, revision, err
 }
 

@@ -106,6 +106,8 @@ type proposing struct {
 	configs *Configs
 	cfg     schema.Config
 	content []byte
+	// digest is that of the version as it was written.
+	digest string
 	// written is the version that holds cfg, proposed or not yet; 0 is none.
 	written uint64
 	// done is the version that says the same as cfg, once that is settled, and
@@ -163,8 +165,8 @@ func (w *proposing) same(ctx context.Context, active uint64) (bool, error) {
 		return false, nil
 	}
 	cfg, err := w.configs.Get(ctx, active)
-	if errors.Is(err, ErrNoVersion) {
-		return false, nil // Replaced meanwhile, or deleted: then it is no longer in the way.
+	if errors.Is(err, ErrNoVersion) || errors.Is(err, errUnreadable) {
+		return false, nil // Replaced meanwhile, deleted, or spoilt: then it is no longer in the way.
 	}
 	if err != nil {
 		return false, err
@@ -187,7 +189,7 @@ func (w *proposing) tidy(ctx context.Context, err error) {
 }
 
 func (w *proposing) proposed() *proposed {
-	return &proposed{Version: w.written, By: cut(w.By), Note: cut(w.Note), Hooks: w.cfg.Written(), Minor: w.Minor}
+	return &proposed{Version: w.written, By: cut(w.By), Note: cut(w.Note), Hooks: w.cfg.Written(), Minor: w.Minor, Digest: w.digest}
 }
 
 func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxNote)], "") }
@@ -202,7 +204,7 @@ func (w *proposing) write(ctx context.Context, n uint64) error {
 		}
 		_, err = w.configs.kv.Update(ctx, versionKey(n), data, 0)
 		if err == nil {
-			w.written = n
+			w.written, w.digest = n, digestOf(data)
 			return nil
 		}
 		if !kv.Refused(err) {
