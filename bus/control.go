@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -31,6 +32,24 @@ func Ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any
 		return fmt.Errorf("the answer on %s can not be read: %w", subject, err)
 	}
 	return nil
+}
+
+// insistAfter is how long the first broker that is asked may take before another one
+// may be; each further one has half as long again.
+const insistAfter = 250 * time.Millisecond
+
+// Insist is Ask until some broker answers, or ctx ends. A broker that hangs, or is cut
+// off, takes requests for as long as the server believes that it lives, and the next
+// request may reach another one. It is for requests that change nothing.
+func Insist(ctx context.Context, nc *nats.Conn, subject string, request, answer any) error {
+	for wait := insistAfter; ; wait += wait / 2 {
+		try, cancel := context.WithTimeout(ctx, wait)
+		err := Ask(try, nc, subject, request, answer)
+		cancel()
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
 }
 
 // Refusal is what a broker says in the place of an answer to a control request, a

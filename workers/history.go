@@ -156,12 +156,9 @@ func appendLines(list, lines []byte) []byte {
 // brokers read parts of conversations for those who do not reach their store.
 type brokers struct{ nc *nats.Conn }
 
-const (
-	// partTry is how long a broker may take to answer, and partPause about how long it
-	// takes until another one is asked when one could not.
-	partTry   = 5 * time.Second
-	partPause = 100 * time.Millisecond
-)
+// partPause is about how long it takes until another broker is asked when one could
+// not answer.
+const partPause = 100 * time.Millisecond
 
 // Part asks brokers until one has the part or says that there is none, or ctx ends.
 func (b brokers) Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error) {
@@ -171,9 +168,7 @@ func (b brokers) Part(ctx context.Context, digest string, offset int64) (data []
 	}
 	for {
 		var answer schema.FetchAnswer
-		try, cancel := context.WithTimeout(ctx, partTry)
-		err := bus.Ask(try, b.nc, subject, &schema.PartRequest{Digest: digest, Offset: offset}, &answer)
-		cancel()
+		err := bus.Insist(ctx, b.nc, subject, &schema.PartRequest{Digest: digest, Offset: offset}, &answer)
 		if err == nil {
 			return answer.Data, answer.Size, nil
 		}

@@ -13,9 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// askFor is how long one broker may take to say something: another one is asked
-// after that.
-const askFor = 2 * time.Second
+// askFor is how long brokers may take to say something.
+const askFor = 5 * time.Second
 
 // Follow is [Configs.Watch] for those who do not reach the bucket: brokers tell them
 // what it says, and that something changed. While nobody does, nothing changes here.
@@ -65,7 +64,7 @@ type brokers struct {
 func (b brokers) ask(ctx context.Context, req *schema.FollowRequest, answer any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, askFor, fmt.Errorf("no broker answered on %s within %s", b.subject, askFor))
 	defer cancel()
-	err := bus.Ask(ctx, b.nc, b.subject, req, answer)
+	err := bus.Insist(ctx, b.nc, b.subject, req, answer)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
