@@ -49,12 +49,6 @@ const (
 	// and ldmTime when the last of them is dropped.
 	ldmGrace = 3 * time.Second
 	ldmTime  = 5 * time.Second
-	// routePing is how often servers look for signs of life of each other, and routePings
-	// how many may be missing before one counts as lost. Until then it gets its share of
-	// all that is asked, also of clients of the others, and answers nothing. It is as
-	// long as the others have to do without the leader that it may have been at least.
-	routePing  = time.Second
-	routePings = 3
 )
 
 // join makes the server one of a cluster.
@@ -67,7 +61,7 @@ func (o *Options) join(opts *server.Options) error {
 	if err != nil {
 		return err
 	}
-	opts.Cluster = server.ClusterOpts{Name: c.Name, Host: host, Port: port, PingInterval: routePing, MaxPingsOut: routePings}
+	opts.Cluster = server.ClusterOpts{Name: c.Name, Host: host, Port: port}
 	opts.LameDuckGracePeriod, opts.LameDuckDuration = ldmGrace, ldmTime
 	if err := o.secureRoutes(&opts.Cluster); err != nil {
 		return err

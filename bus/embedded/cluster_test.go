@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus"
@@ -137,43 +136,6 @@ func waits(t *testing.T, s *embedded.Server) error {
 		t.Errorf("it does not wait: %v", err)
 	}
 	return err
-}
-
-// A server from which nothing comes any more, although it is connected, gets no share of
-// what is asked of all soon.
-func TestAServerThatStandsStillIsAskedNothing(t *testing.T) {
-	routes := bustest.FreeAddresses(t, 2)
-	wire := bustest.StartWire(t, routes[1])
-	here, far := member(t, routes, 0), member(t, routes, 1)
-	here.Cluster.Routes, far.Cluster.Routes = []string{wire.Addr()}, routes[1:]
-	var servers []*embedded.Server
-	for _, o := range []embedded.Options{here, far} {
-		s, err := embedded.Start(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close(context.Background()) })
-		servers = append(servers, s)
-	}
-	t.Cleanup(wire.Resume) // before they close
-	asker, answerer := bustest.Connect(t, servers[0], "asker"), bustest.Connect(t, servers[1], "answerer")
-	if _, err := answerer.QueueSubscribe("q", "all", func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
-		t.Fatal(err)
-	}
-	ask := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, err := asker.RequestWithContext(ctx, "q", nil)
-		return err
-	}
-	until(t, "the other one answers", func() bool { return ask() == nil })
-	wire.Hold()
-	if err := ask(); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("in that moment: %v", err)
-	}
-	until(t, "nobody is asked", func() bool { return errors.Is(ask(), nats.ErrNoResponders) })
-	wire.Resume()
-	until(t, "the other one answers again", func() bool { return ask() == nil })
 }
 
 // A data directory stays with its server, and with its cluster.
