@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,8 +12,15 @@ import (
 	"syscall"
 )
 
-// minRoom is the least free space a server starts with.
-const minRoom = 64 << 20
+const (
+	// minRoom is the least free space a server starts with, newRoom that of one that keeps
+	// nothing yet: what a broker makes first has to fit, or it would stop halfway and name
+	// another size.
+	minRoom = 64 << 20
+	newRoom = 240 << 20
+	// storeFolder is where the server's own store lies in the data directory.
+	storeFolder = "nats"
+)
 
 // A dirLock holds a data directory. The kernel lets go of it when the process
 // ends, however it ends, so nobody needs to remove a stale one.
@@ -64,22 +72,34 @@ func (l *dirLock) release() error {
 }
 
 // checkRoom returns how many bytes the store under dir may hold: what is free,
-// less a rest so that the disk is never filled, and what it already holds.
-func checkRoom(dir string) (int64, error) {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(dir, &fs); err != nil {
+// less a rest so that the disk is never filled, and what it already holds. At least so
+// many have to be free.
+func checkRoom(dir string, least int64) (int64, error) {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(dir, &disk); err != nil {
 		return 0, fmt.Errorf("the free space of %s can not be found out: %w", dir, err)
 	}
-	free := int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert // Bsize has another type on other systems
-	if free < minRoom {
+	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // Bsize has another type on other systems
+	if free < least {
 		return 0, fmt.Errorf("the disk of the data directory %s has %d MiB left; free at least %d MiB or name another directory",
-			dir, free>>20, minRoom>>20)
+			dir, free>>20, least>>20)
 	}
 	used, err := sizeOf(dir)
 	if err != nil {
 		return 0, fmt.Errorf("the data directory %s can not be read: %w", dir, err)
 	}
 	return free - free/20 + used, nil
+}
+
+// leastRoom is how much has to be free for such a server to start. A leaf keeps nothing,
+// and whoever bounds the store knows what is to be in it.
+func (o *Options) leastRoom() int64 {
+	_, err := os.Stat(filepath.Join(o.Dir, storeFolder))
+	keeps := o.Leaf == nil || len(o.Leaf.Remotes) == 0
+	if errors.Is(err, fs.ErrNotExist) && keeps && o.MaxStore == 0 {
+		return newRoom
+	}
+	return minRoom
 }
 
 func sizeOf(dir string) (int64, error) {

@@ -12,7 +12,7 @@ import (
 // for good, or all of JetStream is switched off. Where there is no room yet, the
 // error says so and nothing is done.
 func (s *Server) Mend() error {
-	if _, err := checkRoom(s.dir); err != nil {
+	if _, err := checkRoom(s.dir, minRoom); err != nil {
 		return err
 	}
 	if err := s.nats.ShutdownJetStream(); err != nil {

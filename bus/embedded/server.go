@@ -109,7 +109,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 }
 
 func start(ctx context.Context, o Options, host string, port int, lock *dirLock) (*Server, error) {
-	room, err := checkRoom(o.Dir)
+	room, err := checkRoom(o.Dir, o.leastRoom())
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (s *Server) serverOptions(o Options, room int64) (*server.Options, error) {
 		DisableJetStreamBanner: true,
 		MaxPayload:             schema.MaxPayload, MaxPending: maxPending,
 		WriteDeadline: writeDeadline, PingInterval: pingEvery, MaxPingsOut: 2, AuthTimeout: greetTime.Seconds(),
-		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"),
+		JetStream: true, StoreDir: filepath.Join(o.Dir, storeFolder),
 		JetStreamMaxMemory: orDefault(o.MaxMemory, DefaultMaxMemory),
 		JetStreamMaxStore:  min(orDefault(o.MaxStore, DefaultMaxStore), room),
 		SyncAlways:         o.SyncInterval == 0, SyncInterval: o.SyncInterval,

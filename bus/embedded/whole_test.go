@@ -77,3 +77,25 @@ func TestDamagedStreamsAreSaid(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A server that keeps nothing yet wants room for all that a broker makes first.
+func TestTheRoomThatAServerBeginsWith(t *testing.T) {
+	fresh, used := t.TempDir(), t.TempDir()
+	if err := os.Mkdir(filepath.Join(used, "nats"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		o    embedded.Options
+		want int64
+	}{
+		"one that is new":                 {embedded.Options{Dir: fresh}, 240 << 20},
+		"one that was there":              {embedded.Options{Dir: used}, 64 << 20},
+		"one whose store somebody bounds": {embedded.Options{Dir: fresh, MaxStore: 1 << 20}, 64 << 20},
+		"a leaf":                          {embedded.Options{Dir: fresh, Leaf: &embedded.Leaf{Remotes: []string{"tls://hub:7422"}}}, 64 << 20},
+		"a hub":                           {embedded.Options{Dir: fresh, Leaf: &embedded.Leaf{Listen: "127.0.0.1:0"}}, 240 << 20},
+	} {
+		if got := embedded.LeastRoom(c.o); got != c.want {
+			t.Errorf("%s wants %d MiB, not %d", name, got>>20, c.want>>20)
+		}
+	}
+}

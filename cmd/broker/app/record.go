@@ -37,7 +37,7 @@ type RecordOptions struct {
 func (o *RecordOptions) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.Mode, "record", RecordFacts, "what is written down of verdicts, for 'broker feed': facts, content (what was asked about, too) or off")
-	program.DurationVar(f, &o.Age, "record-age", record.DefaultAge, "for how long it is kept")
+	program.DurationVar(f, &o.Age, "record-age", record.DefaultAge, "for how long it is kept; 0: 7d")
 	program.BytesVar(f, &o.Bytes, "record-bytes", 0, "how much of it is kept; 0: 1GiB, or an eighth of the disk's room if that is less")
 	f.StringSliceVar(&o.Redact, "record-redact", nil, "places with secrets that are not written down, beside what looks like one: tool_input.env.*, **.authorization")
 }

@@ -147,7 +147,7 @@ func run(c *cobra.Command, opt *options) (err error) {
 // the bus does not permit is something else, such as a reply to somebody who lies about
 // where. Such a worker would stand there, and never be asked.
 func (o *options) notServing(err error) error {
-	if said := err.Error(); !strings.Contains(said, "Violation for Subscription to") && !strings.Contains(said, `"$JS.API.`) {
+	if !strings.Contains(err.Error(), "Violation for Subscription to") {
 		return nil
 	}
 	pools := strings.Join(o.pools, ",")
