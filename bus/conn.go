@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,8 +30,11 @@ const (
 	reconnectLimit = 4 * time.Second
 	pingEvery      = 10 * time.Second
 	dialTimeout    = 2 * time.Second
-	dialLimit      = 16 * time.Second
 )
+
+// DialLimit is how long an attempt to connect may take at most, once shorter ones were
+// in vain.
+const DialLimit = 16 * time.Second
 
 // reconnectDelay is how long to wait after so many attempts at all servers: at
 // random, up to twice its least, so that clients do not come at the same instant.
@@ -70,6 +74,8 @@ type Options struct {
 	TLS certs.Files
 	// InProcess is a server in this process; nil connects over the network.
 	InProcess nats.InProcessConnProvider
+	// Within is how long an attempt to connect may take at first; 0: 2 s.
+	Within time.Duration
 	// Retry makes Connect return although no server is there yet: the
 	// connection goes on trying. False is an error then.
 	Retry bool
@@ -194,10 +200,7 @@ func RedactURL(s string) string {
 }
 
 func (o *Options) natsOptions(ctx context.Context) []nats.Option {
-	timeout := dialTimeout
-	if o.InProcess != nil {
-		timeout = dialLimit // there is no other server to go to
-	}
+	timeout := cmp.Or(o.Within, dialTimeout)
 	if end, ok := ctx.Deadline(); ok {
 		timeout = max(min(timeout, time.Until(end)), time.Millisecond)
 	}

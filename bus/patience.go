@@ -8,7 +8,7 @@ import (
 )
 
 // A patience is how long an attempt to connect may take: least, and each time that this
-// was not enough twice as long, up to [dialLimit]. Who finds another server that answers
+// was not enough twice as long, up to [DialLimit]. Who finds another server that answers
 // is not kept long by one that stands still; and where all clients of a server come back
 // to it at once and each gives up before its turn has come, the server does all of the
 // work for nobody, again and again, unless they give it the time that it needs.
@@ -21,8 +21,8 @@ type patience struct {
 func (p *patience) now() time.Duration {
 	d := p.least
 	for range p.vain.Load() {
-		if d >= dialLimit {
-			return dialLimit
+		if d >= DialLimit {
+			return DialLimit
 		}
 		d *= 2
 	}

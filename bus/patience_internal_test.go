@@ -44,7 +44,7 @@ func TestAServerThatIsSlowIsGivenMoreTime(t *testing.T) {
 				t.Errorf("attempt %d was given %v, not %v", i+1, got, want)
 			}
 		}
-		if got := p.greeted(t, 15*time.Second); got != dialLimit {
+		if got := p.greeted(t, 15*time.Second); got != DialLimit {
 			t.Errorf("it was given %v", got)
 		}
 		if got := p.greeted(t, time.Second); got != dialTimeout {

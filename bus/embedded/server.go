@@ -242,7 +242,7 @@ func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn
 // Connect connects in process, as an ordinary client that may do everything in its
 // tenant, unless the options say who it is. Their URL is not used.
 func (s *Server) Connect(ctx context.Context, o bus.Options) (*nats.Conn, error) {
-	o.InProcess = s
+	o.InProcess, o.Within = s, bus.DialLimit // there is no other server to go to, however much this one has to do
 	if s.auth != nil {
 		o = as(o, s.auth.user)
 	}

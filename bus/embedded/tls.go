@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/hookfabric/hookfabric/bus"
 )
 
 const (
@@ -12,7 +14,7 @@ const (
 	tlsTimeout = 5 * time.Second
 	// greetTime is how long it may take until a client has said who it is, the handshake
 	// included: where very many come back at once it takes as long as they wait at most.
-	greetTime = 16 * time.Second
+	greetTime = bus.DialLimit
 )
 
 // secure has the server show its certificate to clients, and look at theirs. What
