@@ -45,6 +45,7 @@ type gathered struct {
 	net.Conn
 	timeout time.Duration // of one write; 0: none
 	ended   chan struct{} // closed when nothing is written any more
+	heard   atomic.Uint64 // how often something came
 	// greeting is what the client and the server say first; nil: it takes no time.
 	greeting *greeting
 
@@ -270,6 +271,9 @@ func (g *gathered) giveUp(why error) {
 // Read says why, if the connection was ended here.
 func (g *gathered) Read(p []byte) (int, error) {
 	n, err := g.Conn.Read(p)
+	if n > 0 {
+		g.heard.Add(1)
+	}
 	if err != nil {
 		g.mu.Lock()
 		defer g.mu.Unlock()

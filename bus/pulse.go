@@ -32,8 +32,7 @@ type pulse struct {
 
 // look looks once, which takes as long as the server is silent, and again later.
 func (p *pulse) look() {
-	conn, began := p.last.conn.Load(), time.Now()
-	if conn != nil && p.nc.IsConnected() && len(p.nc.Servers()) > 1 && p.silent() && time.Since(began) < silentFor+lateFor {
+	if conn := p.last.conn.Load(); conn != nil && p.nc.IsConnected() && len(p.nc.Servers()) > 1 && p.silent(conn) {
 		conn.giveUp(errStandsStill)
 	}
 	p.again()
@@ -46,9 +45,12 @@ func (p *pulse) again() {
 	}
 }
 
-// silent reports whether the server gives no sign of life.
-func (p *pulse) silent() bool {
+// silent reports whether the server gives no sign of life. What comes of other things is
+// one, too: the answer stands behind all that the server has to send.
+func (p *pulse) silent(conn *gathered) bool {
+	began, heard := time.Now(), conn.heard.Load()
 	ctx, cancel := context.WithTimeout(context.Background(), silentFor)
 	defer cancel()
-	return errors.Is(p.nc.FlushWithContext(ctx), context.DeadlineExceeded)
+	err := p.nc.FlushWithContext(ctx)
+	return errors.Is(err, context.DeadlineExceeded) && conn.heard.Load() == heard && time.Since(began) < silentFor+lateFor
 }

@@ -38,7 +38,10 @@ func (s *standstill) tick(now time.Time) {
 // note is tick with the lock held.
 func (s *standstill) note(now time.Time) {
 	if !s.alive.IsZero() && now.Sub(s.alive) > stillFor {
-		s.from, s.until = s.alive, now
+		if s.until.IsZero() || s.alive.Sub(s.until) >= wakeFor { // else what came in the one before may still wait
+			s.from = s.alive
+		}
+		s.until = now
 	}
 	s.alive = now
 }

@@ -21,7 +21,8 @@ func TestWhatComesAfterAStandstillMayBeAsOld(t *testing.T) {
 		"it just woke, and nobody ticked":  {[]float64{1}, 9, 8},
 		"it just woke, and somebody did":   {[]float64{1, 9}, 9.5, 8.5},
 		"it has been awake for long":       {[]float64{1, 9, 9.5, 10, 10.5}, 10.6, 0},
-		"it stood still twice":             {[]float64{1, 9, 12}, 12.1, 3.1},
+		"it stood still twice":             {[]float64{1, 9, 9.5, 10.2, 13}, 13.1, 2.9},
+		"it stood still again at once":     {[]float64{1, 9, 12}, 12.1, 11.1},
 		"it woke from the first one again": {[]float64{1, 9, 9.1, 9.9}, 9.95, 8.95},
 	} {
 		t.Run(name, func(t *testing.T) {

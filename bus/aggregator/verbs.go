@@ -192,7 +192,7 @@ func coded(err error) error {
 	switch {
 	case is(queue.ErrInvalid, rounds.ErrInvalid, freezes.ErrInvalid, freezes.ErrFull, sessions.ErrInvalid, objects.ErrTooLarge, objects.ErrInvalid, state.ErrNoPart):
 		code = schema.CodeBadRequest
-	case is(queue.ErrNotFound, rounds.ErrNone, freezes.ErrNotFrozen, objects.ErrNotFound, state.ErrNoVersion):
+	case is(queue.ErrNotFound, rounds.ErrNone, freezes.ErrNotFrozen, objects.ErrNotFound, state.ErrNoVersion, state.ErrUnreadable):
 		code = schema.CodeNotFound
 	case is(sessions.ErrTaken, freezes.ErrMoved, state.ErrMoved):
 		code = schema.CodeConflict

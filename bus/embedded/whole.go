@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -33,7 +34,7 @@ func (s *Server) whole() error {
 			taken[st.Name] = true
 		}
 		for _, e := range kept {
-			if taken[e.Name()] {
+			if taken[e.Name()] || strings.HasPrefix(e.Name(), ".") { // that is one being deleted
 				continue
 			}
 			// One that was being made when the server was killed holds nothing yet.

@@ -50,8 +50,8 @@ const (
 // ErrNoVersion says that a version does not exist, or no longer.
 var ErrNoVersion = errors.New("there is no such config version")
 
-// errUnreadable says that a version is there, but makes no sense.
-var errUnreadable = errors.New("can not be read")
+// ErrUnreadable says that a version is there, but makes no sense.
+var ErrUnreadable = errors.New("can not be read")
 
 // ConfigOptions say how the configuration is kept.
 type ConfigOptions struct {
@@ -179,7 +179,7 @@ func (c *Configs) genuine(version uint64, data []byte) error {
 		return nil
 	}
 	if want, is := p.digest(version), digestOf(data); want != "" && is != want {
-		return fmt.Errorf("config version %d %w: what is stored is not what was proposed, its SHA-256 is %.12s… and not %.12s…; apply the configuration again", version, errUnreadable, is, want)
+		return fmt.Errorf("config version %d %w: what is stored is not what was proposed, its SHA-256 is %.12s… and not %.12s…; apply the configuration again", version, ErrUnreadable, is, want)
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (c *Configs) genuine(version uint64, data []byte) error {
 func parseVersion(data []byte, version uint64) (schema.Config, error) {
 	var cfg schema.Config
 	if err := schema.Unmarshal(data, &cfg); err != nil {
-		return schema.Config{}, fmt.Errorf("config version %d %w; was it written by a newer release? %w", version, errUnreadable, err)
+		return schema.Config{}, fmt.Errorf("config version %d %w; was it written by a newer release? %w", version, ErrUnreadable, err)
 	}
 	cfg.Version = version
 	return cfg, nil

@@ -124,7 +124,7 @@ func (f *follower) take(ctx context.Context, s *schema.Standing) error {
 	}
 	if s.Proposed > 0 {
 		next.Candidate, err = f.version(ctx, s.Proposed, s.Revision)
-		if errors.Is(err, ErrNoVersion) || errors.Is(err, errUnreadable) {
+		if errors.Is(err, ErrNoVersion) || errors.Is(err, ErrUnreadable) {
 			next.Bad, err = &BadVersion{Version: s.Proposed, Err: err}, nil
 		}
 	}

@@ -165,7 +165,7 @@ func (w *proposing) same(ctx context.Context, active uint64) (bool, error) {
 		return false, nil
 	}
 	cfg, err := w.configs.Get(ctx, active)
-	if errors.Is(err, ErrNoVersion) || errors.Is(err, errUnreadable) {
+	if errors.Is(err, ErrNoVersion) || errors.Is(err, ErrUnreadable) {
 		return false, nil // Replaced meanwhile, deleted, or spoilt: then it is no longer in the way.
 	}
 	if err != nil {

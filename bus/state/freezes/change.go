@@ -145,7 +145,14 @@ func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change
 		defer f.mu.Unlock()
 		f.take(c.State)
 		return c, nil
-	case errors.Is(err, ErrNotFrozen), errors.Is(err, ErrFull), errors.Is(err, ErrInvalid), errors.Is(err, ErrMoved):
+	case errors.Is(err, ErrMoved) && c.unsure:
+		return Change{}, fmt.Errorf("%w: it is not known whether it was stored, and what is frozen has changed since; look who is frozen", ErrUnavailable)
+	case errors.Is(err, ErrMoved):
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.take(c.State) // who asks again then knows what the leader does
+		return Change{}, err
+	case errors.Is(err, ErrNotFrozen), errors.Is(err, ErrFull), errors.Is(err, ErrInvalid):
 		return Change{}, err
 	}
 	if c.unsure {

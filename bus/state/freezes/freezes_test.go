@@ -137,6 +137,26 @@ func TestWhatWasMeantForAnotherStateChangesNothing(t *testing.T) {
 	})
 }
 
+// A broker whose own picture is behind, and which refuses a change for that, knows after
+// it what the leader does: who asks again is not refused again.
+func TestWhoIsBehindLearnsOfItByARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		behind, ahead := open(t, js), open(t, js)
+		c, err := ahead.Freeze(t.Context(), schema.Freeze{Agents: "a"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := behind.Now().Version
+		if _, err := behind.Freeze(t.Context(), schema.Freeze{Agents: "b"}, &known); known != c.State.Version && !errors.Is(err, freezes.ErrMoved) {
+			t.Errorf("a freeze of version %d: %v", known, err)
+		}
+		if got := behind.Now().Version; got < c.State.Version {
+			t.Errorf("it still knows version %d, and not %d", got, c.State.Version)
+		}
+	})
+}
+
 // Two operators at once undo nothing of each other.
 func TestManyAtOnceLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -48,7 +48,7 @@ func (b *Broker) watchStore(ctx context.Context) {
 	tick := time.NewTicker(lookAtStore)
 	defer tick.Stop()
 	var last error
-	var since time.Time // the trouble, or the last attempt to end it
+	var since time.Time // since when nothing is stored, or the last attempt to end that; zero: all is
 	for {
 		select {
 		case <-ctx.Done():
@@ -56,28 +56,29 @@ func (b *Broker) watchStore(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := b.trouble()
+		switch unstored := !b.lease.Stored() || b.memory.unstored() != nil; {
+		case !unstored:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		}
 		switch {
 		case now != nil && last == nil:
 			b.log.Error("the broker is in trouble", "error", now)
-			since = time.Now()
 		case now == nil && last != nil:
 			b.log.Info("the broker is out of trouble")
-		case now != nil && b.mendable(time.Since(since)):
+		case now != nil && b.mendable(!since.IsZero() && time.Since(since) >= silentFor):
 			b.mend()
-			since = time.Now()
+			since = time.Time{}
 		}
 		last = now
 	}
 }
 
-// mendable reports whether it may help to start the store again, with which there is
-// trouble for so long.
-func (b *Broker) mendable(trouble time.Duration) bool {
-	if !b.stores() {
-		return false
-	}
-	silent := !b.lease.Stored() || b.memory.unstored() != nil
-	return helps(!b.server.Stores(), b.server.Clustered(), b.server.Broken() != nil, silent && trouble >= silentFor)
+// mendable reports whether it may help to start the store again, which was silent for
+// long or not.
+func (b *Broker) mendable(silent bool) bool {
+	return b.stores() && helps(!b.server.Stores(), b.server.Clustered(), b.server.Broken() != nil, silent)
 }
 
 // helps reports whether a store is to be started again: it is off, or knows that it can
