@@ -268,7 +268,8 @@ func (c *caller) subscribes(subject string, may bool) {
 	c.flush(c.nc) // all that the server sends to this one is there
 	got := false
 	for len(heard) > 0 {
-		got = got || (<-heard).Subject == probe
+		m := <-heard // whatever is known already: else this would not end
+		got = got || m.Subject == probe
 	}
 	if got != may {
 		c.t.Errorf("subscribing to %s: %v, want %v", subject, got, may)
