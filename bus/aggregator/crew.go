@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -188,14 +189,37 @@ func (c *crew) waiting(n int) {
 
 // arrived is when the message that has just been taken had come, at the latest. Who
 // took one before it may not have counted that yet, but is still among the idle: those
-// are looked at first, so that it is taken for a later one rather than for an earlier.
+// are looked at first, so that it is taken for a later one rather than for an earlier,
+// but for none later than the last that came.
 func (c *crew) arrived() time.Time {
 	idle := int64(c.idle.Load())
-	return c.tide.arrived(idle+c.taken.Load(), time.Now())
+	now := time.Now()
+	at := c.tide.arrived(idle+c.taken.Load(), now)
+	if at.Equal(now) && c.tide.on.Load() {
+		at = c.tide.arrived(c.last(), now)
+	}
+	return at
 }
 
-// come is how many messages have come: those that were taken are counted first, so
-// that one that is taken meanwhile is missing rather than counted twice.
+// last is how many messages have come, or a few more: one that is taken while this counts
+// is counted twice, unless it is seen that some are.
+func (c *crew) last() (n int64) {
+	for range 4 {
+		before, berr := c.sub.Delivered()
+		pending, _, perr := c.sub.Pending()
+		after, err := c.sub.Delivered()
+		if errors.Join(berr, perr, err) != nil {
+			return math.MaxInt64 // the subscription is closed
+		}
+		if n = after + int64(pending); before == after {
+			break
+		}
+	}
+	return n
+}
+
+// come is how many messages have come, at the most: those that were taken are counted
+// first, so that one that is taken meanwhile is missing rather than counted twice.
 func (c *crew) come() int64 {
 	delivered, err := c.sub.Delivered()
 	pending, _, perr := c.sub.Pending()

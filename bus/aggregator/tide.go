@@ -33,6 +33,7 @@ type tide struct {
 	timer *time.Timer
 	marks []mark // a ring, with growing counts
 	first int    // the oldest of them
+	calm  bool   // the last look found that nothing waits
 	ended bool
 }
 
@@ -92,15 +93,18 @@ func (t *tide) look() {
 	}
 }
 
-// goesOn makes a mark while messages wait, and else forgets all of them.
+// goesOn makes a mark while messages wait, and else forgets all of them: with the second
+// look that finds so, because who took the last message may not have asked yet when it came.
 func (t *tide) goesOn(now time.Time, come int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.waits() || t.ended {
-		t.marks, t.first = t.marks[:0], 0
+	calm := !t.waits()
+	if t.ended || calm && t.calm {
+		t.marks, t.first, t.calm = t.marks[:0], 0, false
 		t.on.Store(false)
 		return false
 	}
+	t.calm = calm
 	t.mark(now, come)
 	return true
 }
