@@ -14,11 +14,25 @@ import (
 // Ask puts a control request to some broker and reads its answer. What the broker
 // refused is a [schema.ControlError].
 func Ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any) error {
+	return ask(ctx, nc, subject, request, answer, 0)
+}
+
+// insistAfter is how long the first broker that is asked may take before another one
+// is asked, too.
+const insistAfter = 250 * time.Millisecond
+
+// Insist is Ask of one broker after the other until some broker answers, or ctx ends. It
+// is for requests that may be served twice.
+func Insist(ctx context.Context, nc *nats.Conn, subject string, request, answer any) error {
+	return ask(ctx, nc, subject, request, answer, insistAfter)
+}
+
+func ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any, another time.Duration) error {
 	body, err := schema.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("encoding a request for %s: %w", subject, err)
 	}
-	m, err := nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: body})
+	m, err := Request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, another)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("no broker serves %s: %w", subject, err)
@@ -34,20 +48,53 @@ func Ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any
 	return nil
 }
 
-// insistAfter is how long the first broker that is asked may take before another one
-// may be; each further one has half as long again.
-const insistAfter = 250 * time.Millisecond
+// Request sends a request to some broker, and waits for its answer until ctx ends. A
+// broker that hangs, or is cut off, takes requests for as long as servers believe that it
+// lives, and the next request may reach another one. So the same is asked once more where
+// nothing was heard for so long (another; 0: it is asked once), and again and again, each
+// time after half as long again. Whatever answer comes first counts: one that takes long is
+// not given up.
+func Request(ctx context.Context, nc *nats.Conn, m *nats.Msg, another time.Duration) (*nats.Msg, error) {
+	if another <= 0 {
+		return nc.RequestMsgWithContext(ctx, m)
+	}
+	return first(ctx, another, func(ctx context.Context) (*nats.Msg, error) { return nc.RequestMsgWithContext(ctx, m) })
+}
 
-// Insist is Ask until some broker answers, or ctx ends. A broker that hangs, or is cut
-// off, takes requests for as long as the server believes that it lives, and the next
-// request may reach another one. It is for requests that change nothing.
-func Insist(ctx context.Context, nc *nats.Conn, subject string, request, answer any) error {
-	for wait := insistAfter; ; wait += wait / 2 {
-		try, cancel := context.WithTimeout(ctx, wait)
-		err := Ask(try, nc, subject, request, answer)
-		cancel()
-		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return err
+// first is what the first of several tries says.
+func first(ctx context.Context, another time.Duration, try func(context.Context) (*nats.Msg, error)) (*nats.Msg, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type said struct {
+		m   *nats.Msg
+		err error
+	}
+	all := make(chan said)
+	one := func() {
+		var s said
+		s.m, s.err = try(ctx)
+		select {
+		case all <- s:
+		case <-ctx.Done():
+		}
+	}
+	again := time.NewTimer(another)
+	defer again.Stop()
+	go one()
+	for under := 1; ; {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-again.C:
+			under++
+			go one()
+			another += another / 2
+			again.Reset(another)
+		case s := <-all:
+			// That nobody is there to be asked now says nothing of who was before.
+			if under--; under == 0 || !errors.Is(s.err, nats.ErrNoResponders) {
+				return s.m, s.err
+			}
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (l *ledger) say(agent string, events []string) (said []string, err error) {
 // events changes nothing.
 func (c *Client) AckKept(ctx context.Context, h Handover) error {
 	for part := range slices.Chunk(h.Events, bus.MaxAcks) {
-		if err := c.patiently(ctx, schema.VerbAck, h.Agent, &schema.AckRequest{Fabric: h.Fabric, Events: part}, nil); err != nil {
+		if err := c.patiently(ctx, about{schema.VerbAck, h.Agent, controlTry}, &schema.AckRequest{Fabric: h.Fabric, Events: part}, nil); err != nil {
 			return fmt.Errorf("acknowledging what %s was given before: %w", h.Agent, err)
 		}
 	}
@@ -172,7 +172,7 @@ func (c *Client) say(ctx context.Context, agent string, events []string, hold bo
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTry)
 	defer cancel()
-	return c.control(ctx, schema.VerbAck, agent, &schema.AckRequest{Fabric: fabric, Events: events, Hold: hold}, nil)
+	return c.control(ctx, about{verb: schema.VerbAck, agent: agent}, &schema.AckRequest{Fabric: fabric, Events: events, Hold: hold}, nil)
 }
 
 // holding renews an event's lease until stop is called.

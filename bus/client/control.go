@@ -14,21 +14,30 @@ import (
 )
 
 const (
-	// controlTry is how long one control request waits for its answer before it
-	// is sent again, controlPause and controlPauseMost how long after that, and
-	// controlPatience until when.
-	controlTry       = 5 * time.Second
-	controlPatience  = 12 * time.Second
+	// controlTry is how long a control request that is made once waits for its answer.
+	controlTry = 5 * time.Second
+	// controlAnother is how long the first broker that is asked may take before another
+	// one is asked what may be served twice: longer than most take that have much to do.
+	controlAnother = 500 * time.Millisecond
+	// What was refused is asked again after a pause, until patience is over.
 	controlPause     = 25 * time.Millisecond
 	controlPauseMost = time.Second
+	controlPatience  = 10 * time.Second
 )
 
 var errNoVerdict = errors.New("no fabric has answered yet, so there is nothing to acknowledge; ask first")
 
-// control sends one control request about an agent and reads the answer. What
+// about is what a control request is about.
+type about struct {
+	verb, agent string
+	// another is how long a broker may take before another one is asked; 0: one is.
+	another time.Duration
+}
+
+// control makes a control request about an agent and reads the answer. What
 // the fabric refuses is a [schema.ControlError].
-func (c *Client) control(ctx context.Context, verb, agent string, request, answer any) error {
-	subject, err := bus.ControlSubject(verb, agent)
+func (c *Client) control(ctx context.Context, what about, request, answer any) error {
+	subject, err := bus.ControlSubject(what.verb, what.agent)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -38,7 +47,7 @@ func (c *Client) control(ctx context.Context, verb, agent string, request, answe
 	}
 	ctx, heeded := c.heeding(ctx, subject)
 	defer heeded()
-	m, err := c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data})
+	m, err := bus.Request(ctx, c.nc, &nats.Msg{Subject: subject, Data: data}, what.another)
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), ErrDenied):
 		return context.Cause(ctx)
@@ -54,7 +63,7 @@ func (c *Client) control(ctx context.Context, verb, agent string, request, answe
 		return nil
 	}
 	if err := schema.Unmarshal(m.Data, answer); err != nil {
-		return fmt.Errorf("%w: the answer to %s can not be read: %w", ErrUnanswered, verb, err)
+		return fmt.Errorf("%w: the answer to %s can not be read: %w", ErrUnanswered, what.verb, err)
 	}
 	return nil
 }
@@ -72,18 +81,13 @@ func passing(err error) bool {
 }
 
 // patiently is control until it is answered, or it has failed for long enough:
-// requests that may be repeated are.
-func (c *Client) patiently(ctx context.Context, verb, agent string, request, answer any) error {
+// requests that may be served twice are repeated.
+func (c *Client) patiently(ctx context.Context, what about, request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, controlPatience)
 	defer cancel()
 	for wait := controlPause; ; wait = min(2*wait, controlPauseMost) {
-		try, cancel := context.WithTimeout(ctx, controlTry)
-		err := c.control(try, verb, agent, request, answer)
-		cancel()
-		if err == nil || !passing(err) {
-			return err
-		}
-		if !c.rest(ctx, jitter(wait)) {
+		err := c.control(ctx, what, request, answer)
+		if err == nil || !passing(err) || !c.rest(ctx, jitter(wait)) {
 			return err
 		}
 	}

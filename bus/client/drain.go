@@ -42,7 +42,7 @@ func (c *Client) drain(ctx context.Context, agent string, request *schema.DrainR
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	d := &schema.DrainAnswer{}
-	if err := c.patiently(ctx, schema.VerbDrain, agent, request, d); err != nil {
+	if err := c.patiently(ctx, about{schema.VerbDrain, agent, controlAnother}, request, d); err != nil {
 		return nil, fmt.Errorf("draining what waits for %s: %w", agent, err)
 	}
 	d.EventID = request.EventID

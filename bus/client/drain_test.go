@@ -102,6 +102,42 @@ func TestADrainWhoseAnswerIsLostBringsTheSame(t *testing.T) {
 	})
 }
 
+// A broker that hangs keeps nobody waiting for long, and one that is slow is not given up.
+func TestADrainIsAskedOfAnotherBrokerSoon(t *testing.T) {
+	for name, c := range map[string]struct {
+		answered int // of the requests
+		asked    int
+		took     time.Duration
+	}{"who hangs": {answered: 2, asked: 2, took: 500 * time.Millisecond}, "who is slow": {answered: 1, asked: 3, took: 1500 * time.Millisecond}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(t, client.Options{})
+				s.Put(clienttest.Item(1, "one"))
+				asked := 0
+				start := time.Now()
+				s.answers(func(_ string, m *nats.Msg) bool {
+					if asked++; asked != c.answered {
+						return true
+					}
+					if c.answered == 2 {
+						return false
+					}
+					time.AfterFunc(c.took, func() {
+						if err := m.Respond([]byte(`{"fabric":"` + theFabric + `","content":"one"}`)); err != nil {
+							t.Error(err)
+						}
+					})
+					return true
+				})
+				d, err := s.client.Drain(t.Context(), "agent/1", "")
+				if took := time.Since(start); err != nil || d.Content != "one" || asked != c.asked || took != c.took {
+					t.Errorf("%+v, %v after %v, asked %d times", d, err, took, asked)
+				}
+			})
+		})
+	}
+}
+
 func TestADrainThatFailsSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})

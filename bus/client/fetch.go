@@ -90,7 +90,7 @@ func (o *object) Read(b []byte) (int, error) {
 // next fetches a part.
 func (o *object) next() error {
 	var part schema.FetchAnswer
-	err := o.client.patiently(o.ctx, schema.VerbFetch, o.moment.agent,
+	err := o.client.patiently(o.ctx, about{schema.VerbFetch, o.moment.agent, controlAnother},
 		&schema.FetchRequest{Digest: o.Digest, Session: o.moment.session, Offset: o.at}, &part)
 	switch {
 	case o.ctx.Err() != nil:

@@ -226,7 +226,7 @@ func (c *Client) keeps(ctx context.Context, agent string, r *schema.KeepRequest)
 		tries++
 		answer := &schema.KeepAnswer{}
 		try, cancel := context.WithTimeout(ctx, keepTry)
-		err := c.control(try, schema.VerbKeep, agent, r, answer)
+		err := c.control(try, about{verb: schema.VerbKeep, agent: agent}, r, answer)
 		cancel()
 		said, refused := errors.AsType[*schema.ControlError](err)
 		switch {

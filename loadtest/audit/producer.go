@@ -178,7 +178,7 @@ func (p *producer) send(ctx context.Context, item Item) error {
 func (p *producer) once(ctx context.Context, to roles.Verb, request, receipt any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
-	return roles.Control(ctx, p.nc, to, request, receipt)
+	return roles.Insist(ctx, p.nc, to, request, receipt)
 }
 
 // forGood is why an item will never be accepted; empty: it may be.

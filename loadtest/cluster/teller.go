@@ -115,7 +115,7 @@ func (t *teller) once(n uint64) bool {
 	defer cancel()
 	a := attempt{broker: t.broker, asked: time.Now()}
 	var receipt schema.Receipt
-	err := roles.Control(ctx, t.nc, roles.Verb{Verb: schema.VerbInject, Agent: t.agent},
+	err := roles.Insist(ctx, t.nc, roles.Verb{Verb: schema.VerbInject, Agent: t.agent},
 		schema.InjectRequest{Content: fmt.Sprint("number ", n), Producer: t.agent, Number: n}, &receipt)
 	a.answered = time.Now()
 	if err == nil {
@@ -147,7 +147,7 @@ func (t *teller) missing(ctx context.Context, nc *nats.Conn) (lost []string, err
 	defer cancel()
 	for {
 		var a schema.PendingAnswer
-		err = roles.Control(ctx, nc, roles.Verb{Verb: schema.VerbPending, Agent: t.agent}, schema.PendingRequest{Limit: mostTold}, &a)
+		err = roles.Insist(ctx, nc, roles.Verb{Verb: schema.VerbPending, Agent: t.agent}, schema.PendingRequest{Limit: mostTold}, &a)
 		if err == nil {
 			there := map[string]bool{}
 			for _, it := range a.Items {

@@ -44,7 +44,7 @@ func TestASlowChange(t *testing.T) {
 				defer cancel()
 				must(t, serving.FlushWithContext(ctx))
 				var answer schema.ConfigAnswer
-				err = r.request(ctx, bustest.Connect(t, server, "cli"), &nats.Msg{Subject: "ask"}, &answer)
+				err = r.request(ctx, bustest.Connect(t, server, "cli"), &nats.Msg{Subject: "ask"}, 0, &answer)
 				switch {
 				case c.says == "" && (err != nil || answer.Version != 8):
 					t.Errorf("answer %+v, error %v", answer, err)
@@ -65,11 +65,11 @@ func TestWhatNobodyReceivedIsNotInDoubt(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		r := remote{url: "nats://user:secret@there"}
-		err := r.request(ctx, nc, &nats.Msg{Subject: "ask"}, nil)
+		err := r.request(ctx, nc, &nats.Msg{Subject: "ask"}, 0, nil)
 		if !errors.Is(err, nats.ErrNoResponders) || inDoubt(err, "hooks.yaml") != err || strings.Contains(err.Error(), "secret") {
 			t.Errorf("error %v", err)
 		}
-		err = r.request(ctx, nc, &nats.Msg{Subject: "ask", Data: make([]byte, nc.MaxPayload()+1)}, nil)
+		err = r.request(ctx, nc, &nats.Msg{Subject: "ask", Data: make([]byte, nc.MaxPayload()+1)}, 0, nil)
 		if err == nil || !strings.Contains(err.Error(), "at most 8388608 in one message") || inDoubt(err, "hooks.yaml") != err {
 			t.Errorf("error %v", err)
 		}

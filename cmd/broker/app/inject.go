@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
@@ -22,7 +23,9 @@ type injection struct {
 	ttl                  time.Duration
 	subagent, background string
 	req                  schema.InjectRequest
-	asJSON               bool
+	// named: the key was made here, so that the request may be repeated.
+	named  bool
+	asJSON bool
 }
 
 // injectCommand says something to agents.
@@ -163,10 +166,15 @@ func (k *injection) send(ctx context.Context, text string) (*schema.Receipt, err
 			return nil, err
 		}
 	}
+	if k.named = k.req.Key == "" && k.req.Number == 0; k.named {
+		k.req.Key = uuid.NewString()
+	}
 	ctx, cancel := k.bounded(ctx)
 	defer cancel()
 	receipt := &schema.Receipt{}
-	return receipt, k.askOn(ctx, nc, about{schema.VerbInject, k.agent}, &k.req, receipt)
+	err = k.askOn(ctx, nc, about{schema.VerbInject, k.agent}, &k.req, receipt)
+	receipt.Duplicate = receipt.Duplicate && !k.named // by one of the repeats
+	return receipt, err
 }
 
 // inDoubt says what is not known when the request was not answered.
@@ -175,10 +183,10 @@ func (k *injection) inDoubt(err error) error {
 	switch {
 	case !ok || !lost.received():
 		return err
-	case k.req.Key != "" || k.req.Number != 0:
-		return fmt.Errorf("%w; it is not known whether it was accepted: say it again as it was, and it is accepted once", err)
+	case k.named:
+		return fmt.Errorf("%w; it is not known whether it was accepted: say it again with --key %s, and it is accepted once", err, k.req.Key)
 	}
-	return fmt.Errorf("%w; it is not known whether it was accepted: 'broker pending' tells", err)
+	return fmt.Errorf("%w; it is not known whether it was accepted: say it again as it was, and it is accepted once", err)
 }
 
 // printReceipt says what became of an item, of which done says what was done now.

@@ -70,6 +70,16 @@ func (r *remote) ask(ctx context.Context, verb, agent string, req, answer any) e
 // about is what a control request is about: its subject.
 type about struct{ verb, agent string }
 
+// another is how long a broker may take before another one is asked; 0: one is. To say
+// something twice under its key does no harm.
+func (w about) another() time.Duration {
+	switch w.verb {
+	case schema.VerbInject, schema.VerbPending, "status":
+		return insistAfter
+	}
+	return 0
+}
+
 // connect connects to the fabric's NATS. The verb is why, for operators.
 func (r *remote) connect(ctx context.Context, verb string) (*nats.Conn, error) {
 	return bus.Connect(ctx, bus.Options{URL: r.url, Creds: r.creds, TLS: r.tls, Name: "broker-" + verb, OnDenied: func(err error) {
@@ -119,7 +129,7 @@ func (r *remote) askOn(ctx context.Context, nc *nats.Conn, what about, req, answ
 	if err != nil {
 		return fmt.Errorf("encoding the request: %w", err)
 	}
-	return r.request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, answer)
+	return r.request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, what.another(), answer)
 }
 
 // bounded gives a request its time.
@@ -129,14 +139,14 @@ func (r *remote) bounded(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // request is control on a connection.
-func (r *remote) request(ctx context.Context, nc *nats.Conn, msg *nats.Msg, answer any) error {
+func (r *remote) request(ctx context.Context, nc *nats.Conn, msg *nats.Msg, another time.Duration, answer any) error {
 	if most := nc.MaxPayload(); int64(len(msg.Data)) > most {
 		return fmt.Errorf("the request has %d bytes, and the NATS server at %s takes at most %d in one message; raise its max_payload",
 			len(msg.Data), bus.RedactURL(r.url), most)
 	}
 	ctx, heeded := r.heeding(ctx)
 	defer heeded()
-	m, err := r.patiently(func() (*nats.Msg, error) { return nc.RequestMsgWithContext(ctx, msg) })
+	m, err := r.patiently(func() (*nats.Msg, error) { return bus.Request(ctx, nc, msg, another) })
 	if err != nil {
 		if refused := denied(ctx); refused != nil {
 			return refused

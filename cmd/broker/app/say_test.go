@@ -3,6 +3,7 @@ package app_test
 import (
 	"bytes"
 	"context"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,9 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 	"github.com/hookfabric/hookfabric/schema"
 )
+
+// made is a key that the command makes, where none is given.
+var made = regexp.MustCompile(`"key":"[0-9a-f-]{36}"`)
 
 // A counter stands for the brokers: it answers every control request with what
 // a test has laid out for its subject, and notes what was asked.
@@ -53,7 +57,7 @@ func (s *counter) serve(m *nats.Msg) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	subject := strings.TrimPrefix(m.Subject, "hook.v1.ctl.")
-	s.asked = append(s.asked, subject+" "+string(m.Data))
+	s.asked = append(s.asked, subject+" "+made.ReplaceAllLiteralString(string(m.Data), `"key":"MADE"`))
 	answer, ok := s.answers[subject]
 	if !ok {
 		answer = &schema.ControlError{Code: schema.CodeNotFound, Message: "nothing is laid out for " + subject}
@@ -122,9 +126,9 @@ func TestInject(t *testing.T) {
 	again.Duplicate, again.State = true, schema.Delivered
 	s.hold(t, []saying{
 		{"a text for an agent is queued", []string{"inject", "--agent", "agent1", "Look at spec/."}, "", map[string]any{"inject.agent1": queued},
-			closing{0, "queued for agent agent1: key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject.agent1 {"content":"Look at spec/."}`}}},
+			closing{0, "queued for agent agent1: key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject.agent1 {"content":"Look at spec/.","key":"MADE"}`}}},
 		{"the agent's name may need escapes", []string{"inject", "--agent", "team a/1", "hi"}, "", map[string]any{"inject.team=20a=2F1": queued},
-			closing{0, "queued for agent \"team a/1\": key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject.team=20a=2F1 {"content":"hi"}`}}},
+			closing{0, "queued for agent \"team a/1\": key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject.team=20a=2F1 {"content":"hi","key":"MADE"}`}}},
 		{"all that can be said of it is sent", []string{"inject", "--session", "s1", "--source", "reminder", "--strategy", "user_message", "--matcher", "Bash|Read",
 			"--ttl", "90m", "--producer", "ci", "--number", "7", "--late-joiners", "hi"}, "", map[string]any{"inject._": queued},
 			closing{0, "queued for session s1: key a-agent1.operator.k-1, sequence 12\n", "",
@@ -133,14 +137,16 @@ func TestInject(t *testing.T) {
 			closing{0, "queued for all agents: key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject._ {"all":true,"content":"one\ntwo\n","key":"k"}`}}},
 		{"a repeat says what became of the first", []string{"inject", "--agent", "agent1", "--key", "1", "hi"}, "", map[string]any{"inject.agent1": again},
 			closing{0, "accepted before, and nothing was stored now: key a-agent1.operator.k-1, sequence 12, delivered\n", "", []string{`inject.agent1 {"content":"hi","key":"1"}`}}},
-		{"--json prints the answer", []string{"inject", "--agent", "agent1", "--json", "hi"}, "", map[string]any{"inject.agent1": again},
-			closing{0, `{"key":"a-agent1.operator.k-1","sequence":12,"duplicate":true,"state":"delivered"}` + "\n", "", []string{`inject.agent1 {"content":"hi"}`}}},
+		{"a repeat under a key that was made here is the first", []string{"inject", "--agent", "agent1", "hi"}, "", map[string]any{"inject.agent1": again},
+			closing{0, "queued for agent agent1: key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject.agent1 {"content":"hi","key":"MADE"}`}}},
+		{"--json prints the answer", []string{"inject", "--agent", "agent1", "--key", "1", "--json", "hi"}, "", map[string]any{"inject.agent1": again},
+			closing{0, `{"key":"a-agent1.operator.k-1","sequence":12,"duplicate":true,"state":"delivered"}` + "\n", "", []string{`inject.agent1 {"content":"hi","key":"1"}`}}},
 		{"a subagent's result is sent in its form", []string{"inject", "--agent", "p", "--subagent", `{"id":"s1","status":"failed","error":"no disk","took":"3s"}`}, "", map[string]any{"inject.p": queued},
-			closing{0, "queued for agent p: key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject.p {"subagent":{"id":"s1","status":"failed","error":"no disk","took":"3s"}}`}}},
+			closing{0, "queued for agent p: key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject.p {"key":"MADE","subagent":{"id":"s1","status":"failed","error":"no disk","took":"3s"}}`}}},
 		{"so is that of a background tool", []string{"inject", "--agent", "p", "--background", `{"id":"j1","tool":"build","status":"completed","result":"ok"}`}, "", map[string]any{"inject.p": queued},
-			closing{0, "queued for agent p: key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject.p {"background":{"id":"j1","tool":"build","status":"completed","result":"ok"}}`}}},
+			closing{0, "queued for agent p: key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject.p {"key":"MADE","background":{"id":"j1","tool":"build","status":"completed","result":"ok"}}`}}},
 		{"a refusal is the brokers' sentence", []string{"inject", "--agent", "a", "hi"}, "", map[string]any{"inject.a": &schema.ControlError{Code: schema.CodeTooOld, Message: "number 3 of ci was used up long ago"}},
-			closing{1, "", "broker: number 3 of ci was used up long ago\n", []string{`inject.a {"content":"hi"}`}}},
+			closing{1, "", "broker: number 3 of ci was used up long ago\n", []string{`inject.a {"content":"hi","key":"MADE"}`}}},
 		{"an empty stdin sends nothing", []string{"inject", "--agent", "a", "-"}, "\n", nil,
 			closing{1, "", "broker: there is no text on stdin, and nothing was sent\n", nil}},
 		{"what is no text is not sent", []string{"inject", "--agent", "a", "-"}, "\xff\xfe", nil,
@@ -328,7 +334,7 @@ func TestNobodyAnswersASaying(t *testing.T) {
 		says, not  string
 	}{
 		{"what nobody received is not in doubt", "inject --agent a hi", "no broker answers at", "not known"},
-		{"what was not answered is", "inject --agent silent --timeout 50ms hi", "it is not known whether it was accepted: 'broker pending' tells", "say it again"},
+		{"what was not answered is", "inject --agent silent --timeout 50ms hi", "it is not known whether it was accepted: say it again with --key ", "pending"},
 		{"with a key it may be said again", "inject --agent silent --timeout 50ms --key k hi", "say it again as it was, and it is accepted once", "pending"},
 		{"an answer, too", "answer --agent silent --session s --timeout 50ms hi", "it is not known whether the answer was accepted: 'broker pending' tells", "say it again"},
 		{"with its label it may be said again", "answer --agent silent --session s --label agent1.1 --timeout 50ms hi", "say it again with its label", "pending"},
