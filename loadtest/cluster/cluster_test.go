@@ -99,6 +99,11 @@ func TestHowLongNothingIsAccepted(t *testing.T) {
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
+	// Of the one that is dead nobody can expect an answer; of another one everybody does.
+	silent := []attempt{did(1, 1, 13, false, true), did(2, 1, 13.5, false, true)}
+	if got := stalled(silent, 1, at(0), at(20)); got.lost != 2 || got.answer != 12500*time.Millisecond {
+		t.Errorf("a living broker that did not answer is %+v", got)
+	}
 }
 
 func TestAFreezeThatIsNotObeyedIsFound(t *testing.T) {

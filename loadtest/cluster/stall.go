@@ -8,7 +8,8 @@ type stall struct {
 	// longest is the longest time in which nothing was accepted: by way of the broker
 	// that suffered, and by way of all others.
 	there, elsewhere time.Duration
-	// answer is the longest time that one request took until it was accepted or refused.
+	// answer is the longest time that one request took until it was accepted or refused,
+	// or, by way of a broker that did not suffer, until nobody waited any more.
 	answer                  time.Duration
 	accepted, refused, lost int
 }
@@ -22,7 +23,9 @@ func stalled(all []attempt, broker int, from, until time.Time) (s stall) {
 		}
 		switch {
 		case a.lost:
-			s.lost++
+			if s.lost++; a.broker != broker {
+				s.answer = max(s.answer, a.answered.Sub(a.asked))
+			}
 			continue
 		case !a.accepted:
 			s.refused++
