@@ -148,7 +148,7 @@ func (r *run) freeze(ctx context.Context, verb string, f *frozen) error {
 	f.asked = time.Now()
 	var a schema.FreezeAnswer
 	for {
-		err = roles.Control(ctx, nc, roles.Verb{Verb: verb}, &schema.FreezeRequest{Agents: probed, By: "loadtest", Within: schema.Duration(frozenIn)}, &a)
+		err = roles.Insist(ctx, nc, roles.Verb{Verb: verb}, &schema.FreezeRequest{Agents: probed, By: "loadtest", Within: schema.Duration(frozenIn)}, &a)
 		if err == nil || !measure.Pause(ctx, lookAgain) {
 			break
 		}
