@@ -112,7 +112,7 @@ func rooms() map[string]room {
 		"cmd/broker/...": {
 			own: []string{"schema", "schema/hooksyaml", "schema/redact", "schema/trace", "bus", "bus/access", "bus/access/realm", "bus/aggregator", "bus/aggregator/fair", "bus/certs", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
 				"bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
-			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
+			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modUUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
 		"cmd/hookworker/...": {
 			own:     []string{"schema", "schema/trace", "bus", "bus/certs", "workers", "cmd/hookworker/...", "cmd/internal/..."},
