@@ -162,9 +162,9 @@ func TestTheEnvironmentAndWhatIsSaid(t *testing.T) {
 	queued := schema.Receipt{Key: "k", State: schema.Queued}
 	s.hold(t, []saying{
 		{"a variable stands for its flag", []string{"inject", "hi"}, "", map[string]any{"inject.env": queued},
-			closing{0, "queued for agent env: key k\n", "", []string{`inject.env {"content":"hi"}`}}},
+			closing{0, "queued for agent env: key k\n", "", []string{`inject.env {"content":"hi","key":"MADE"}`}}},
 		{"a flag that excludes another one's variable wins", []string{"inject", "--all", "hi"}, "", map[string]any{"inject._": queued},
-			closing{0, "queued for all agents: key k\n", "", []string{`inject._ {"all":true,"content":"hi"}`}}},
+			closing{0, "queued for all agents: key k\n", "", []string{`inject._ {"all":true,"content":"hi","key":"MADE"}`}}},
 	})
 	t.Setenv("HOOKFABRIC_SESSION", "s1")
 	if got := s.run(nil, "", "inject", "hi"); got.Code != 2 || !strings.Contains(got.Stderr, "--agent and --session contradict each other") {
