@@ -7,10 +7,12 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 func TestNoAgentStoresForAll(t *testing.T) {
+	bustest.PlainOnly(t, "who may store how much: sums, one after the other")
 	var l allowance
 	now := time.Now()
 	stores := func(agent string, want int64) {

@@ -28,6 +28,7 @@ func TestAnAnswerFullOfPathsIsHandedOver(t *testing.T) {
 
 // What is many times as long as it was told is cut: it would never be sent.
 func TestWhatGrowsBeyondWhatCanBeSentIsCut(t *testing.T) {
+	bustest.PlainOnly(t, "how large texts are cut: one after the other")
 	synctest.Test(t, func(t *testing.T) {
 		n := join(t, bustest.Start(t), "one")
 		for i := range 20 {

@@ -19,6 +19,7 @@ import (
 )
 
 func TestANumberBelowTheMarkIsTooOldALateOneAboveIsNot(t *testing.T) {
+	bustest.PlainOnly(t, "what becomes of marks: hours of one writer")
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q := open(t, s, queue.Options{Dedup: time.Hour})
 		deliver := func(n uint64) schema.Receipt {
@@ -97,6 +98,7 @@ func TestWhatWasSentBeforeALongStopIsNotAcceptedAgain(t *testing.T) {
 }
 
 func TestMarksOfManyEndsStaySmallAndHoldInTime(t *testing.T) {
+	bustest.PlainOnly(t, "how large marks become: hours of one writer")
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q := open(t, s, queue.Options{Dedup: time.Hour})
 		for n := range uint64(200) {
