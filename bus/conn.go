@@ -208,12 +208,13 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 	if name == "" {
 		name = "hookfabric"
 	}
+	dialer := &gatheringDialer{patience: patience{least: timeout}}
 	opts := []nats.Option{
 		nats.Name(name), nats.Timeout(timeout), nats.RetryOnFailedConnect(o.Retry),
-		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay),
+		nats.MaxReconnects(-1), nats.CustomReconnectDelay(dialer.patience.pause),
 		nats.ReconnectBufSize(-1), nats.ReconnectOnFlusherError(), nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2),
-		nats.SetCustomDialer(&gatheringDialer{patience: patience{least: timeout}}), nats.FlusherTimeout(0),
+		nats.SetCustomDialer(dialer), nats.FlusherTimeout(0),
 	}
 	if o.NoEcho {
 		opts = append(opts, nats.NoEcho())

@@ -17,9 +17,14 @@ func Ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any
 	return ask(ctx, nc, subject, request, answer, 0)
 }
 
-// insistAfter is how long the first broker that is asked may take before another one
-// is asked, too.
-const insistAfter = 250 * time.Millisecond
+const (
+	// insistAfter is how long a broker that is asked may take before another one is
+	// asked, too.
+	insistAfter = 400 * time.Millisecond
+	// mostTries is how often the same is asked at most: by then somebody else was who is
+	// there at all.
+	mostTries = 20
+)
 
 // Insist is Ask of one broker after the other until some broker answers, or ctx ends. It
 // is for requests that may be served twice.
@@ -51,9 +56,9 @@ func ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any
 // Request sends a request to some broker, and waits for its answer until ctx ends. A
 // broker that hangs, or is cut off, takes requests for as long as servers believe that it
 // lives, and the next request may reach another one. So the same is asked once more where
-// nothing was heard for so long (another; 0: it is asked once), and again and again, each
-// time after half as long again. Whatever answer comes first counts: one that takes long is
-// not given up.
+// nothing was heard for so long (another; 0: it is asked once), and again and again, as who
+// is connected to one that is cut off from two others has only one chance of three each
+// time. Whatever answer comes first counts: one that takes long is not given up.
 func Request(ctx context.Context, nc *nats.Conn, m *nats.Msg, another time.Duration) (*nats.Msg, error) {
 	if another <= 0 {
 		return nc.RequestMsgWithContext(ctx, m)
@@ -78,18 +83,19 @@ func first(ctx context.Context, another time.Duration, try func(context.Context)
 		case <-ctx.Done():
 		}
 	}
-	again := time.NewTimer(another)
+	again := time.NewTicker(another)
 	defer again.Stop()
 	go one()
-	for under := 1; ; {
+	for under, tries := 1, 1; ; {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-again.C:
-			under++
+			under, tries = under+1, tries+1
 			go one()
-			another += another / 2
-			again.Reset(another)
+			if tries == mostTries {
+				again.Stop()
+			}
 		case s := <-all:
 			// That nobody is there to be asked now says nothing of who was before.
 			if under--; under == 0 || !errors.Is(s.err, nats.ErrNoResponders) {

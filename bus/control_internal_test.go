@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -32,16 +33,16 @@ func TestTheFirstAnswerCountsWhoeverWasAsked(t *testing.T) {
 		"one that is quick":                         {all: []saying{{after: time.Millisecond}}, whose: 1, took: time.Millisecond, asked: 1},
 		"the second, where one hangs":               {all: []saying{{after: never}, {after: time.Millisecond}}, whose: 2, took: 101 * time.Millisecond, asked: 2},
 		"the first, if it is sooner":                {all: []saying{{after: 140 * time.Millisecond}, {after: never}}, whose: 1, took: 140 * time.Millisecond, asked: 2},
-		"the fourth, after three that hang":         {all: []saying{{after: never}, {after: never}, {after: never}, {}}, whose: 4, took: 475 * time.Millisecond, asked: 4},
-		"a slow one of whom nobody else would know": {all: []saying{{after: time.Second}}, whose: 1, took: time.Second, asked: 5},
+		"the fourth, after three that hang":         {all: []saying{{after: never}, {after: never}, {after: never}, {}}, whose: 4, took: 300 * time.Millisecond, asked: 4},
+		"a slow one of whom nobody else would know": {all: []saying{{after: 950 * time.Millisecond}}, whose: 1, took: 950 * time.Millisecond, asked: 10},
 		"nobody, where nobody is":                   {err: nats.ErrNoResponders, asked: 1},
-		"nobody, where nobody is any more":          {all: []saying{{after: 200 * time.Millisecond, err: nats.ErrNoResponders}}, err: nats.ErrNoResponders, took: 200 * time.Millisecond, asked: 2},
+		"nobody, where nobody is any more":          {all: []saying{{after: 150 * time.Millisecond, err: nats.ErrNoResponders}}, err: nats.ErrNoResponders, took: 150 * time.Millisecond, asked: 2},
 		"an error, which is not waited out":         {all: []saying{{after: never}, {err: gone}}, err: gone, took: 100 * time.Millisecond, asked: 2},
-		"nobody, where all of them hang":            {all: []saying{{after: never}, {after: never}, {after: never}, {after: never}, {after: never}, {after: never}}, err: context.DeadlineExceeded, took: 2 * time.Second, asked: 6},
+		"nobody, where all of them hang":            {all: slices.Repeat([]saying{{after: never}}, 100), err: context.DeadlineExceeded, took: 3 * time.Second, asked: mostTries},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()
 				var asked atomic.Int32
 				answers := make([]*nats.Msg, len(c.all))

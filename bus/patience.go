@@ -2,6 +2,7 @@ package bus
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,17 @@ func (p *patience) now() time.Duration {
 			return DialLimit
 		}
 		d *= 2
+	}
+	return d
+}
+
+// pause is how long to wait after so many attempts at all servers. Where they took too
+// long it is also up to as long as the next one may take: who comes when fewer others do
+// is served sooner, and takes less from them.
+func (p *patience) pause(attempts int) time.Duration {
+	d := reconnectDelay(attempts)
+	if p.vain.Load() > 0 {
+		d += rand.N(p.now())
 	}
 	return d
 }

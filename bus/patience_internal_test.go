@@ -65,3 +65,28 @@ func TestAServerThatStandsStillIsGivenNoMoreTimeByTheWay(t *testing.T) {
 		}
 	})
 }
+
+// Those that come back to a server that is too slow for all of them spread over the time
+// that it needs.
+func TestAfterAnAttemptInVainTheNextOneComesLater(t *testing.T) {
+	p := patience{least: dialTimeout}
+	longest := func() (d time.Duration) {
+		for range 1000 {
+			d = max(d, p.pause(1))
+		}
+		return d
+	}
+	if d := longest(); d > 2*reconnectWait {
+		t.Errorf("it waits %v after nothing was in vain", d)
+	}
+	for range 4 {
+		p.ended(true)
+		if d, most := longest(), p.now(); d < most*3/4 || d > most+2*reconnectWait {
+			t.Errorf("it waits %v where an attempt may take %v", d, most)
+		}
+	}
+	p.ended(false)
+	if d := longest(); d > 2*reconnectWait {
+		t.Errorf("it waits %v after an attempt that was none too many", d)
+	}
+}

@@ -108,7 +108,7 @@ func TestADrainIsAskedOfAnotherBrokerSoon(t *testing.T) {
 		answered int // of the requests
 		asked    int
 		took     time.Duration
-	}{"who hangs": {answered: 2, asked: 2, took: 500 * time.Millisecond}, "who is slow": {answered: 1, asked: 3, took: 1500 * time.Millisecond}} {
+	}{"who hangs": {answered: 2, asked: 2, took: 500 * time.Millisecond}, "who is slow": {answered: 1, asked: 3, took: 1400 * time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStore(t, client.Options{})

@@ -22,6 +22,9 @@ const (
 	writers = 8
 	// answerIn is how long a producer waits for a receipt before it sends again.
 	answerIn = 2 * time.Second
+	// doubtFor is how long a producer that ends goes on to ask about items of which it
+	// does not know whether they were accepted.
+	doubtFor = 8 * time.Second
 	// One item in repeatOneIn is sent once more after its receipt came, and one
 	// in swapOneIn after the one that follows it.
 	repeatOneIn = 20
@@ -136,7 +139,8 @@ func swapped(place, last, lane uint64) uint64 {
 // run sends the items, spread over the time that there is.
 func (p *producer) run(ctx context.Context, todo []Item, until time.Time) {
 	for i, item := range todo {
-		if left := time.Until(until); left > 0 && !measure.Pause(ctx, left/time.Duration(len(todo)-i)) {
+		left := time.Until(until)
+		if ctx.Err() != nil || left > 0 && !measure.Pause(ctx, left/time.Duration(len(todo)-i)) {
 			return
 		}
 		if err := p.send(ctx, item); err != nil {
@@ -153,14 +157,16 @@ func (p *producer) run(ctx context.Context, todo []Item, until time.Time) {
 }
 
 // send sends an item until there is a receipt, or none will ever be, and logs
-// that. It returns an error if ctx ended first, or the log can not be written.
+// that. It returns an error if ctx ended long ago, or the log can not be written.
 func (p *producer) send(ctx context.Context, item Item) error {
+	// A producer that ends waits for the receipt all the same: else the item may be
+	// handed over, and no log says that it was accepted.
+	ctx, cancel := lasting(ctx, doubtFor)
+	defer cancel()
 	to, request := roles.Verb{Verb: schema.VerbInject, Agent: item.Agent}, item.request()
 	for try := 1; ; try++ {
 		var receipt schema.Receipt
-		// A producer that ends waits for the receipt all the same: else the item may be
-		// handed over, and no log says that it was accepted.
-		err := p.once(context.WithoutCancel(ctx), to, request, &receipt)
+		err := p.once(ctx, to, request, &receipt)
 		if err == nil {
 			return p.log.Write(Entry{Receipt: &Receipt{
 				Item: item, Sequence: receipt.Sequence, Duplicate: receipt.Duplicate, Tries: try,
@@ -173,6 +179,16 @@ func (p *producer) send(ctx context.Context, item Item) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// lasting is a context that ends so long after another one.
+func lasting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		t := time.AfterFunc(d, cancel)
+		context.AfterFunc(longer, func() { t.Stop() })
+	})
+	return longer, func() { stop(); cancel() }
 }
 
 func (p *producer) once(ctx context.Context, to roles.Verb, request, receipt any) error {

@@ -174,8 +174,8 @@ func (c *crowd) call(q CrowdRequest) (func(ctx context.Context, i int) error, er
 	}, nil
 }
 
-// back has each connection's agent ask until it is answered, all at once, and says
-// how long that took them.
+// back has each connection's agent ask until its event is judged, all at once, and says
+// how long that took them. Where so many come back at once, brokers rightly turn some away.
 func (c *crowd) back(ctx context.Context, q CrowdRequest) (told measure.Figures, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, backIn, fmt.Errorf("not all agents were answered again within %v", backIn))
 	defer cancel()
@@ -187,7 +187,7 @@ func (c *crowd) back(ctx context.Context, q CrowdRequest) (told measure.Figures,
 	return measure.Together(ctx, len(c.conns), func(ctx context.Context, i int) error {
 		for {
 			err := call(ctx, i)
-			if !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, client.ErrUnanswered) {
+			if !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, client.ErrUnanswered) && !errors.Is(err, errTurnedAway) {
 				return err
 			}
 			if !measure.Pause(ctx, thinks/2+rand.N(thinks)) {

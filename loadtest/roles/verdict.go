@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -33,12 +34,20 @@ func folded(worker string, outcomes []schema.Outcome) *schema.Verdict {
 	return v
 }
 
+// errTurnedAway is a verdict by the hooks' failure policies, as the fabric had no time.
+var errTurnedAway = errors.New("the fabric had more to do than it could")
+
 // check says what is wrong with a verdict that should be the allow of so many
 // hooks; of none it should be no opinion.
 func check(v *schema.Verdict, hooks int) error {
 	want := schema.Allow
 	if hooks == 0 {
 		want = schema.Continue
+	}
+	for _, h := range v.ExecutedHooks {
+		if h.Outcome == schema.Busy {
+			return fmt.Errorf("%w: the verdict is %q, errors %q", errTurnedAway, v.Decision, v.HookErrors)
+		}
 	}
 	if v.Decision != want {
 		return fmt.Errorf("the verdict is %q where %q was due (reason %q, errors %q)", v.Decision, want, v.Reason, v.HookErrors)
