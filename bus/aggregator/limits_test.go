@@ -98,6 +98,9 @@ func TestAnAgentHasOnlySoManyCallsUnderWay(t *testing.T) {
 		f := startWith(t, aggregator.Options{Calls: 8, PerAgent: fair.Limits{Calls: 3}}, lib, hook("guard", failClosed))
 		var wild, quiet []*asking
 		for i := range 100 {
+			if i == 3 {
+				synctest.Wait() // those that came together are taken in any order
+			}
 			wild = append(wild, f.send(of("wild", 10*time.Second)))
 			quiet = append(quiet, f.send(of(fmt.Sprint("quiet", i), 10*time.Second)))
 		}
