@@ -34,6 +34,7 @@ func serving(t *testing.T, s *embedded.Server, c *state.Configs) (stop func()) {
 		}
 	})
 	t.Cleanup(stop)
+	synctest.Wait() // until the server knows what it serves
 	return stop
 }
 
@@ -133,6 +134,7 @@ func TestABrokerThatHangsHoldsNobodyUpForLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // until the server knows of it
 		log := new(bytes.Buffer)
 		seen, stop := follow(t, bustest.Connect(t, s, "worker"), log)
 		<-time.After(3900 * time.Millisecond)
@@ -170,7 +172,17 @@ func TestWhoIsToldByBrokersNoticesAFabricMadeAnew(t *testing.T) {
 		if err := js.DeleteKeyValue(t.Context(), state.ConfigBucket); err != nil {
 			t.Fatal(err)
 		}
-		anew := open(t, js)
+		anew, err := state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
+		for range 100 { // the server may still be removing the files
+			if err == nil {
+				break
+			}
+			<-time.After(10 * time.Millisecond)
+			anew, err = state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		publish(t, anew, config("new"), 1, true)
 		<-time.After(11 * time.Second)
 		got, last := told(seen)

@@ -58,8 +58,8 @@ func (r *run) unsettled(ctx context.Context) error {
 	n, behind := 0, []string(nil)
 	err := r.streams(ctx, func(info *jetstream.StreamInfo) {
 		n++
-		if !current(info) {
-			behind = append(behind, info.Config.Name)
+		if why := lacking(info); why != "" {
+			behind = append(behind, info.Config.Name+" "+why)
 		}
 	})
 	switch {
@@ -68,21 +68,28 @@ func (r *run) unsettled(ctx context.Context) error {
 	case n == 0:
 		return errors.New("there are no streams")
 	case len(behind) > 0:
-		return fmt.Errorf("%s: not everywhere", strings.Join(behind, ", "))
+		return errors.New(strings.Join(behind, "; "))
 	}
 	return nil
 }
 
-func current(info *jetstream.StreamInfo) bool {
-	if info.Cluster.Leader == "" || len(info.Cluster.Replicas) != Brokers-1 {
-		return false
+// lacking says of a stream what is not yet as it should be; "": nothing.
+func lacking(info *jetstream.StreamInfo) string {
+	if info.Cluster.Leader == "" {
+		return "has no leader"
+	}
+	if n := len(info.Cluster.Replicas); n != Brokers-1 {
+		return fmt.Sprintf("has %d copies beside that of its leader %s, and should have %d", n, info.Cluster.Leader, Brokers-1)
 	}
 	for _, r := range info.Cluster.Replicas {
-		if !r.Current || r.Offline {
-			return false
+		switch {
+		case r.Offline:
+			return fmt.Sprintf("is not on %s, which is offline to its leader %s", r.Name, info.Cluster.Leader)
+		case !r.Current:
+			return fmt.Sprintf("is not whole on %s: its leader %s knows it to be %d entries behind, and heard of it %v ago", r.Name, info.Cluster.Leader, r.Lag, r.Active)
 		}
 	}
-	return true
+	return ""
 }
 
 // streams looks at all of them.
