@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -72,6 +73,9 @@ type Options struct {
 	// TLS is whom the client trusts and what it shows; none: a server whose URL is
 	// tls:// must have a certificate that the system trusts.
 	TLS certs.Files
+	// From is the address of this machine that the connection comes from; the zero Addr:
+	// the system chooses.
+	From netip.Addr
 	// InProcess is a server in this process; nil connects over the network.
 	InProcess nats.InProcessConnProvider
 	// Within is how long an attempt to connect may take at first; 0: 2 s.
@@ -208,7 +212,7 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 	if name == "" {
 		name = "hookfabric"
 	}
-	dialer := &gatheringDialer{patience: patience{least: timeout}}
+	dialer := &gatheringDialer{patience: patience{least: timeout}, from: o.From}
 	opts := []nats.Option{
 		nats.Name(name), nats.Timeout(timeout), nats.RetryOnFailedConnect(o.Retry),
 		nats.MaxReconnects(-1), nats.CustomReconnectDelay(dialer.patience.pause),

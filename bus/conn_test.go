@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -170,5 +172,22 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	url := "nats://" + l.Addr().String()
 	if _, err := bus.Connect(ctx, bus.Options{URL: url + "," + url}); !errors.Is(err, enough) {
 		t.Errorf("it went on until %v", err)
+	}
+}
+
+func TestAConnectionComesFromTheAddressThatItIsGiven(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: other systems than Linux have one loopback address")
+	}
+	s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	for _, from := range []string{"127.0.0.1", "127.0.0.77"} {
+		nc, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), From: netip.MustParseAddr(from)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ip, err := nc.GetClientIP(); err != nil || ip.String() != from {
+			t.Errorf("it comes from %v, not from %s: %v", ip, from, err)
+		}
+		nc.Close()
 	}
 }

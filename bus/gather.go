@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"slices"
@@ -295,13 +296,21 @@ func (l *lastGathered) gather(conn net.Conn, timeout time.Duration, first *greet
 // gatheringDialer makes connections that gather what is written.
 type gatheringDialer struct {
 	patience patience
+	from     netip.Addr // the zero Addr: the system chooses
 	last     lastGathered
 }
 
 // Dial connects over the network.
 func (d *gatheringDialer) Dial(network, address string) (net.Conn, error) {
-	conn, err := d.patience.dial(network, address)
+	how := net.Dialer{Timeout: d.patience.now()}
+	if d.from.IsValid() {
+		how.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.from, 0))
+	}
+	conn, err := how.Dial(network, address)
 	if err != nil {
+		if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+			d.patience.ended(true) // else only the greeting tells
+		}
 		return nil, err
 	}
 	return d.last.gather(conn, writeTime, &greeting{patience: &d.patience}), nil

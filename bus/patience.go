@@ -1,9 +1,7 @@
 package bus
 
 import (
-	"errors"
 	"math/rand/v2"
-	"net"
 	"sync/atomic"
 	"time"
 )
@@ -48,15 +46,6 @@ func (p *patience) ended(late bool) {
 		return
 	}
 	p.vain.Store(0)
-}
-
-// dial makes a connection that nothing was said on.
-func (p *patience) dial(network, address string) (net.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: p.now()}).Dial(network, address)
-	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
-		p.ended(true) // else only the greeting tells
-	}
-	return conn, err
 }
 
 // A greeting is what a client and a server say before the connection is of use.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,6 +47,9 @@ type Options struct {
 	TLS certs.Files
 	// Name of the connection, for operators; empty: "hookfabric-client".
 	Name string
+	// From is the address of this machine that the connection comes from; the zero Addr:
+	// the system chooses.
+	From netip.Addr
 	// InProcess connects to a server in this process instead of URL.
 	InProcess nats.InProcessConnProvider
 	// Timeout is how long Ask waits when its context has no deadline; 0: DefaultTimeout.
@@ -125,7 +129,7 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 	close(c.connected)
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	nc, err := bus.Connect(ctx, bus.Options{
-		URL: opt.URL, Creds: opt.Creds, TLS: opt.TLS, Role: "agent", Name: opt.Name, InProcess: opt.InProcess,
+		URL: opt.URL, Creds: opt.Creds, TLS: opt.TLS, Role: "agent", Name: opt.Name, From: opt.From, InProcess: opt.InProcess,
 		Logger: opt.Logger, OnState: c.state, OnLeaving: c.leaving, OnDenied: c.denied,
 	})
 	if err != nil {

@@ -49,6 +49,12 @@ const (
 	// and ldmTime when the last of them is dropped.
 	ldmGrace = 3 * time.Second
 	ldmTime  = 5 * time.Second
+	// Servers leave the connection to one that does not answer this often in a row, after
+	// 3 to 4 s. Until then they hand it requests that others could answer; and when it can be
+	// reached again, what had been sent on an old connection comes only when it is sent again,
+	// for which systems wait about as long as nothing came through.
+	routePing  = time.Second
+	routePings = 3
 )
 
 // join makes the server one of a cluster.
@@ -61,7 +67,7 @@ func (o *Options) join(opts *server.Options) error {
 	if err != nil {
 		return err
 	}
-	opts.Cluster = server.ClusterOpts{Name: c.Name, Host: host, Port: port}
+	opts.Cluster = server.ClusterOpts{Name: c.Name, Host: host, Port: port, PingInterval: routePing, MaxPingsOut: routePings}
 	opts.LameDuckGracePeriod, opts.LameDuckDuration = ldmGrace, ldmTime
 	if err := o.secureRoutes(&opts.Cluster); err != nil {
 		return err

@@ -23,7 +23,7 @@ const (
 	// up is how long it may take beside a fault that a broker ends in order and comes up,
 	// and back that all have everything again.
 	up   = 6 * time.Second
-	back = 6 * time.Second
+	back = 10 * time.Second
 	// quiet is how long a part goes on after its last step.
 	quiet = 4 * time.Second
 	// behindFor is how long a broker is cut off while agents are frozen: until after its

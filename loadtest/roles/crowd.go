@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -23,6 +25,9 @@ import (
 // one after the other and not all at once.
 const dialers = 16
 
+// perAddress is how many connections come from one address.
+const perAddress = 250
+
 // thinks is how long an agent goes on by its policy, on average, before it has
 // something to ask again.
 const thinks = time.Second
@@ -36,6 +41,20 @@ type CrowdConfig struct {
 	NATS string `json:"nats"`
 	// Prefix begins the names of its agents, so that crowds share none.
 	Prefix string `json:"prefix"`
+	// Host is the number of the host that the crowd is, as far as the network tells: its
+	// connections come from addresses of its own. 0: from that of everybody here.
+	Host uint8 `json:"host,omitzero"`
+}
+
+// from is where a connection comes from. Those from one address to a server share
+// 28,000 ports; while most of them are taken, and wait to be free again, the kernel looks
+// for milliseconds until it finds one for the next connection. No fleet has that: its
+// hosts have addresses each.
+func (c CrowdConfig) from(i int) netip.Addr {
+	if c.Host == 0 || runtime.GOOS != "linux" { // others have one loopback address
+		return netip.Addr{}
+	}
+	return netip.AddrFrom4([4]byte{127, 2, c.Host, byte(1 + i/perAddress%250)})
 }
 
 // A CrowdRequest has a crowd do one of three things: open more connections (Open),
@@ -108,8 +127,8 @@ func (c *crowd) do(ctx context.Context, line []byte) (any, error) {
 
 // open opens so many connections more.
 func (c *crowd) open(ctx context.Context, n int) (measure.Figures, error) {
-	return measure.Calls(ctx, min(dialers, n), n, func(ctx context.Context, _ int) error {
-		one, err := client.Connect(ctx, client.Options{URL: c.config.NATS, Name: "loadtest " + Crowd})
+	return measure.Calls(ctx, min(dialers, n), n, func(ctx context.Context, i int) error {
+		one, err := client.Connect(ctx, client.Options{URL: c.config.NATS, Name: "loadtest " + Crowd, From: c.config.from(i)})
 		if err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func (s *stand) connect(ctx context.Context, n int, r *Report) (row []string, er
 		return nil, err
 	}
 	for i := 0; i*perCrowd < n; i++ {
-		c, err := s.crew.Start(ctx, roles.Crowd, roles.CrowdConfig{NATS: s.nats, Prefix: fmt.Sprintf("agent-%d-", i)}, nil)
+		c, err := s.crew.Start(ctx, roles.Crowd, roles.CrowdConfig{NATS: s.nats, Prefix: fmt.Sprintf("agent-%d-", i), Host: uint8(i + 1)}, nil)
 		if err != nil {
 			return nil, err
 		}
