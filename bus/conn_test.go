@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -189,5 +191,43 @@ func TestAConnectionComesFromTheAddressThatItIsGiven(t *testing.T) {
 			t.Errorf("it comes from %v, not from %s: %v", ip, from, err)
 		}
 		nc.Close()
+	}
+}
+
+// Whatever a server did not say, or said, instead of greeting: a connection that came to
+// nothing does not stay open on either side.
+func TestConnectionsThatComeToNothingAreClosed(t *testing.T) {
+	for name, says := range map[string]string{"silence": "", "a refusal": "-ERR 'no'\r\n", "no NATS": "HTTP/1.1 400 Bad Request\r\n\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			nc, err := bus.Connect(t.Context(), bus.Options{URL: l.Addr().String(), Retry: true, Within: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			var all []net.Conn
+			for range 4 {
+				conn, err := l.Accept()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = conn.Close() }()
+				if _, err := conn.Write([]byte(says)); err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, conn)
+			}
+			for i, conn := range all[:len(all)-1] {
+				_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+				if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("connection %d of %d is still open", i+1, len(all))
+				}
+			}
+		})
 	}
 }

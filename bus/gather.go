@@ -78,6 +78,12 @@ func gather(conn net.Conn, timeout time.Duration) *gathered {
 // errClogged: the server takes nothing, and no more can wait for it.
 var errClogged = fmt.Errorf("%d MiB wait to be sent, and the server takes nothing", gatherLimit>>20)
 
+// errNoGreeting: the server did not say in time what it says first.
+var errNoGreeting = errors.New("the server did not greet in time")
+
+// errLeft: the client made another connection.
+var errLeft = errors.New("the client left this connection for another one")
+
 // connect begins what a client says first, if nothing is wrapped around it.
 const connect = "CONNECT "
 
@@ -181,7 +187,11 @@ func (g *gathered) SetWriteDeadline(time.Time) error { return nil }
 // first, which has the time that servers need lately.
 func (g *gathered) SetDeadline(t time.Time) error {
 	if g.greeting != nil {
-		t = g.greeting.deadline(t)
+		var late bool
+		if t, late = g.greeting.deadline(t); late {
+			g.giveUp(errNoGreeting)
+			return nil // it is over with
+		}
 	}
 	return g.SetReadDeadline(t)
 }
@@ -286,6 +296,14 @@ func (g *gathered) Read(p []byte) (int, error) {
 // A lastGathered knows the connection that was made last.
 type lastGathered struct{ conn atomic.Pointer[gathered] }
 
+// leave ends that one before another is made: the client leaves connections that came to
+// nothing to the collector of garbage, which does not take what a goroutine writes to.
+func (l *lastGathered) leave() {
+	if g := l.conn.Swap(nil); g != nil {
+		g.giveUp(errLeft)
+	}
+}
+
 func (l *lastGathered) gather(conn net.Conn, timeout time.Duration, first *greeting) net.Conn {
 	g := gather(conn, timeout)
 	g.greeting = first
@@ -302,6 +320,7 @@ type gatheringDialer struct {
 
 // Dial connects over the network.
 func (d *gatheringDialer) Dial(network, address string) (net.Conn, error) {
+	d.last.leave()
 	how := net.Dialer{Timeout: d.patience.now()}
 	if d.from.IsValid() {
 		how.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.from, 0))
@@ -325,6 +344,7 @@ type gatheringServer struct {
 // InProcessConn connects in this process. That takes what it is given: there is no
 // time limit for each write, which would cost a timer.
 func (s *gatheringServer) InProcessConn() (net.Conn, error) {
+	s.last.leave()
 	conn, err := s.server.InProcessConn()
 	if err != nil {
 		return nil, err

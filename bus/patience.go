@@ -54,15 +54,17 @@ type greeting struct {
 	until    time.Time // when it will have taken too long; zero: it is over
 }
 
-// deadline is what takes the place of the deadline that the client sets for it.
-func (g *greeting) deadline(t time.Time) time.Time {
+// deadline is what takes the place of the deadline that the client sets for it, and
+// whether it came to its end late.
+func (g *greeting) deadline(t time.Time) (instead time.Time, late bool) {
 	switch {
 	case !t.IsZero():
 		t = time.Now().Add(g.patience.now())
 		g.until = t
 	case !g.until.IsZero():
-		g.patience.ended(!time.Now().Before(g.until))
+		late = !time.Now().Before(g.until)
+		g.patience.ended(late)
 		g.until = t
 	}
-	return t
+	return t, late
 }
