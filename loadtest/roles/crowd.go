@@ -29,8 +29,8 @@ const dialers = 16
 const perAddress = 250
 
 // thinks is how long an agent goes on by its policy, on average, before it has
-// something to ask again.
-const thinks = time.Second
+// something to ask again: models take seconds until they use the next tool.
+const thinks = 5 * time.Second
 
 // backIn is how long a crowd waits for all of its agents to be answered again.
 const backIn = 60 * time.Second

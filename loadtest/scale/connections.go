@@ -143,7 +143,7 @@ func (s *stand) storm(ctx context.Context, n int, r *Report) error {
 	}
 	cpu := after.Before.CPU.Std().Seconds() / float64(n)
 	t.Rows = append(t.Rows, []string{grouped(n), micros(ready.Seconds()), micros(slowest.P50.Std().Seconds()), micros(slowest.P99.Std().Seconds()), micros(slowest.Most.Std().Seconds()), micros(cpu)})
-	t.Note = "from the kill on, until an agent's event was judged: it is asked again about one that the broker had no time for; quantiles are of the slowest of the processes that the agents are in"
+	t.Note = "from the kill on, until an agent's event was judged: who had no answer asks again when it would use its next tool, after 2.5 to 7.5 s; quantiles are of the slowest of the processes that the agents are in"
 	r.Tables = append(r.Tables, t)
 	r.Units.Return = cpu
 	c := r.Check(fmt.Sprintf("after a kill of the broker all agents were answered again within %v", stormBudget))
