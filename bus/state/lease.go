@@ -20,7 +20,7 @@ const (
 	renewEvery = 3 * time.Second
 	// renewFor bounds one renewal.
 	renewFor = 4 * time.Second
-	// alsoFor bounds what is confirmed beside the configuration.
+	// alsoFor bounds what is confirmed beside the configuration while others wait for it.
 	alsoFor = time.Second
 	// renewAgain is how soon it is renewed again when that did not work, and
 	// renewSoon how soon when somebody waits for it.
@@ -48,12 +48,20 @@ type Lease struct {
 	until atomic.Pointer[freshness]
 	// unstored: the last write of the lease did not work.
 	unstored atomic.Bool
+	// held is until when the lease that was stored last surely is there. Only the
+	// goroutine that renews uses it.
+	held freshness
 
 	mu    sync.Mutex    // guards what follows
 	node  Node          // what is to be said
 	round chan struct{} // closed when the renewal that is on or comes next is over
-	also  []func(context.Context) error
+	also  []Confirm
 }
+
+// A Confirm reads from a leader what a broker must know. A broker whose lease may have
+// lapsed is one that others did not wait for meanwhile: what it then hears must be known
+// to be the last word, and not only what a leader says that may be cut off itself.
+type Confirm func(ctx context.Context, lapsed bool) error
 
 // Lease takes a lease for a broker and keeps it until [Lease.Close]. Somebody
 // must [Configs.Watch] for it to become fresh.
@@ -96,8 +104,9 @@ func (l *Lease) Froze(version uint64) {
 
 // Also has each renewal confirm something else after the configuration, so that a
 // broker that was cut off knows it before it answers again. Where that can not be had
-// soon, the broker goes on with what it knows.
-func (l *Lease) Also(confirm func(context.Context) error) {
+// soon, a broker whose lease is still there goes on with what it knows: whoever changes
+// it waits until this broker says that it knows.
+func (l *Lease) Also(confirm Confirm) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.also = append(l.also, confirm)
@@ -110,11 +119,17 @@ type freshness struct {
 	wall   time.Time // without the reading of the other
 }
 
+// freshUntil is a freshness that ends at a time that was told with both clocks.
+func freshUntil(t time.Time) freshness { return freshness{steady: t, wall: t.Round(0)} }
+
+// at reports whether it lasts at a time that time.Now told.
+func (f *freshness) at(now time.Time) bool { return now.Before(f.steady) && now.Before(f.wall) }
+
 // Fresh reports whether the broker may answer at that time, which is one that
 // time.Now told.
 func (l *Lease) Fresh(now time.Time) bool {
 	until := l.until.Load()
-	return until != nil && now.Before(until.steady) && now.Before(until.wall)
+	return until != nil && until.at(now)
 }
 
 // Stored reports whether the lease could be written last time. One that could,
@@ -201,19 +216,21 @@ func (l *Lease) renew(ctx context.Context) error {
 	if _, answered := errors.AsType[*jetstream.APIError](said); said != nil && !answered {
 		return said
 	}
-	if err := l.confirm(ctx); err != nil {
+	lapsed := !l.held.at(time.Now())
+	if err := l.confirm(ctx, lapsed); err != nil {
 		return errors.Join(said, err)
 	}
 	if said != nil {
 		l.extend(start.Add(unsaidFor))
 		return said
 	}
+	l.held = freshUntil(start.Add(freshFor))
 	l.extend(start.Add(freshFor))
 	return nil
 }
 
 // confirm reads from the leaders what the broker must know.
-func (l *Lease) confirm(ctx context.Context) error {
+func (l *Lease) confirm(ctx context.Context, lapsed bool) error {
 	l.mu.Lock()
 	also := l.also
 	l.mu.Unlock()
@@ -221,8 +238,14 @@ func (l *Lease) confirm(ctx context.Context) error {
 		return err
 	}
 	for _, confirm := range also {
+		if lapsed {
+			if err := confirm(ctx, true); err != nil {
+				return err
+			}
+			continue
+		}
 		ctx, cancel := context.WithTimeout(ctx, alsoFor)
-		if err := confirm(ctx); err != nil {
+		if err := confirm(ctx, false); err != nil {
 			l.configs.log.Warn("going on with what is known", "error", err)
 		}
 		cancel()
@@ -246,7 +269,8 @@ func (l *Lease) write(ctx context.Context) error {
 // extend moves the end of the freshness, but never back.
 func (l *Lease) extend(until time.Time) {
 	if old := l.until.Load(); old == nil || until.After(old.steady) {
-		l.until.Store(&freshness{steady: until, wall: until.Round(0)})
+		f := freshUntil(until)
+		l.until.Store(&f)
 	}
 }
 

@@ -26,20 +26,66 @@ func TestALeaseSaysWhichFreezesABrokerGoesBy(t *testing.T) {
 	})
 }
 
-// Each renewal confirms what else a broker must know, and one that can not have it goes
-// on with what it knows.
+// Each renewal confirms what else a broker must know. One whose lease is there goes on
+// with what it knows where it can not have it: others wait for it.
 func TestALeaseConfirmsWhatElseABrokerMustKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var asked, hung atomic.Int64
-		l, _ := lease(t, open(t, bustest.JetStream(t, bustest.Start(t))), state.Node{ID: "b1"})
-		l.Also(func(context.Context) error { asked.Add(1); return errors.New("nobody leads") })
-		l.Also(func(ctx context.Context) error { hung.Add(1); <-ctx.Done(); return context.Cause(ctx) })
+		var asked, hung, lapses atomic.Int64
+		_, l, _ := fenced(t)
+		l.Also(func(_ context.Context, lapsed bool) error {
+			if asked.Add(1); lapsed {
+				lapses.Add(1)
+			}
+			return errors.New("nobody leads")
+		})
+		l.Also(func(ctx context.Context, _ bool) error { hung.Add(1); <-ctx.Done(); return context.Cause(ctx) })
 		<-time.After(time.Minute)
-		if a, h := asked.Load(), hung.Load(); a < 10 || h < 10 {
-			t.Errorf("asked %d and %d times in a minute", a, h)
+		if a, h := asked.Load(), hung.Load(); a < 10 || h < 10 || lapses.Load() > 0 {
+			t.Errorf("asked %d and %d times in a minute, after %d lapses", a, h, lapses.Load())
 		}
 		if !l.Fresh(time.Now()) {
 			t.Error("the broker answers nothing any more")
+		}
+	})
+}
+
+// Nobody waited for a broker whose lease has lapsed. It answers nothing before it knows
+// what others go by since.
+func TestABrokerThatWasCutOffConfirmsWhatElseItMustKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, l, _ := fenced(t)
+		var trouble atomic.Bool
+		var lapses atomic.Int64
+		l.Also(func(_ context.Context, lapsed bool) error {
+			switch {
+			case trouble.Load():
+				return errors.New("nobody leads")
+			case lapsed:
+				lapses.Add(1)
+			}
+			return nil
+		})
+		<-time.After(10 * time.Second)
+		g.set(t, true)
+		<-time.After(20 * time.Second)
+		trouble.Store(true)
+		g.set(t, false)
+		for range 600 {
+			<-time.After(100 * time.Millisecond)
+			if l.Fresh(time.Now()) {
+				t.Fatal("the broker answers by what it knew before")
+			}
+		}
+		if lapses.Load() > 0 {
+			t.Errorf("%d lapses before it was cut off", lapses.Load())
+		}
+		trouble.Store(false)
+		if err := l.Wait(t.Context()); err != nil || lapses.Load() == 0 {
+			t.Errorf("after %d lapses: %v", lapses.Load(), err)
+		}
+		<-time.After(10 * time.Second)
+		if n := lapses.Load(); n != 1 {
+			t.Errorf("%d lapses, of one", n)
 		}
 	})
 }

@@ -20,6 +20,9 @@ const Bucket = "hook_freezes"
 
 const (
 	key = "freezes"
+	// proof is a key that brokers write, whatever it holds: that it was stored proves that
+	// the leader is not cut off, and where it was stored, up to where all must be known.
+	proof = "proof"
 	// history is how many earlier states the bucket keeps, to look at.
 	history = 8
 	// maxBytes is the bucket's room, and maxRecord bounds one state.
@@ -137,6 +140,22 @@ func (f *Freezes) Unstored() error { return f.bucket.Unstored() }
 // Anew forgets that: the server was mended.
 func (f *Freezes) Anew() { f.bucket.Anew() }
 
+// prove returns when all is known here that was stored when it was called. A leader that
+// can store nothing proves nothing, but can store no freeze either.
+func (f *Freezes) prove(ctx context.Context) (proved bool, err error) {
+	revision, err := f.bucket.Write(ctx, kv.Write{Key: proof, Blind: true, Replace: true})
+	if _, answered := errors.AsType[*jetstream.APIError](err); answered {
+		return false, nil
+	}
+	if err == nil {
+		err = f.mirror.Reach(ctx, revision)
+	}
+	if err != nil {
+		return false, fmt.Errorf("making sure of what is frozen: %w", err)
+	}
+	return true, nil
+}
+
 // apply takes over what the bucket holds.
 func (f *Freezes) apply(e kv.Entry) {
 	if e.Key != key {
@@ -161,8 +180,14 @@ func (f *Freezes) take(s *State) {
 }
 
 // Confirm reads from the leader what is frozen. When it returns nil, all that was
-// frozen or thawed when it was called is known here.
-func (f *Freezes) Confirm(ctx context.Context) error {
+// frozen or thawed when it was called is known here; if the broker's lease had lapsed
+// also where somebody who is cut off takes himself for the leader.
+func (f *Freezes) Confirm(ctx context.Context, lapsed bool) error {
+	if lapsed {
+		if proved, err := f.prove(ctx); err != nil || proved {
+			return err
+		}
+	}
 	e, err := f.bucket.Last(ctx, key)
 	if err != nil {
 		return fmt.Errorf("reading what is frozen: %w", err)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
@@ -272,8 +274,10 @@ func TestWithoutAServerWhatIsKnownStays(t *testing.T) {
 		if _, err := f.Freeze(ctx, schema.Freeze{Agents: "b"}, nil); !errors.Is(err, freezes.ErrUnavailable) {
 			t.Error(err)
 		}
-		if err := f.Confirm(ctx); err == nil {
-			t.Error("it was confirmed by nobody")
+		for _, lapsed := range []bool{false, true} {
+			if err := f.Confirm(ctx, lapsed); err == nil {
+				t.Errorf("it was confirmed by nobody (lapsed: %t)", lapsed)
+			}
 		}
 		<-time.After(5 * time.Second)
 		if standing(f) != "a" || f.Ready() == nil {
@@ -295,7 +299,7 @@ func TestConfirmReadsWhatWasMissed(t *testing.T) {
 		if standing(deaf) != "" {
 			t.Fatal("it is not deaf")
 		}
-		if err := deaf.Confirm(t.Context()); err != nil || standing(deaf) != "a" {
+		if err := deaf.Confirm(t.Context(), false); err != nil || standing(deaf) != "a" {
 			t.Errorf("%q, %v", standing(deaf), err)
 		}
 		store, err := js.KeyValue(t.Context(), freezes.Bucket)
@@ -310,7 +314,7 @@ func TestConfirmReadsWhatWasMissed(t *testing.T) {
 			if err := here.Unreadable(); !errors.Is(err, freezes.ErrUnreadable) || standing(here) != "a" {
 				t.Errorf("%q took something's place: %q, %v", junk, standing(here), err)
 			}
-			if err := here.Confirm(t.Context()); !errors.Is(err, freezes.ErrUnreadable) || standing(here) != "a" {
+			if err := here.Confirm(t.Context(), false); !errors.Is(err, freezes.ErrUnreadable) || standing(here) != "a" {
 				t.Errorf("%q took something's place: %q, %v", junk, standing(here), err)
 			}
 		}
@@ -324,9 +328,70 @@ func TestConfirmReadsWhatWasMissed(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if here.Unreadable() != nil || standing(here) != "" || here.Confirm(t.Context()) != nil {
+		if here.Unreadable() != nil || standing(here) != "" || here.Confirm(t.Context(), false) != nil {
 			t.Errorf("deleted: %q, %v", standing(here), here.Unreadable())
 		}
+	})
+}
+
+// A leader that was cut off and has not noticed it yet tells what was frozen before, and
+// nothing new. Whoever was cut off with it, so that nobody waited for him, is not to
+// believe that.
+func TestALeaderThatWasCutOffIsNotBelievedByWhoWasLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		var old atomic.Bool
+		nc := js.Conn()
+		sub, err := nc.Subscribe("OLD.>", func(m *nats.Msg) {
+			on := *m
+			if on.Subject = strings.TrimPrefix(m.Subject, "OLD."); !strings.HasPrefix(on.Subject, "$KV.") {
+				on.Subject = jetstream.DefaultAPIPrefix + on.Subject
+			}
+			switch {
+			case old.Load() && strings.Contains(string(m.Data), "last_by_subj"):
+				_ = m.Respond([]byte(`{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`))
+			case old.Load() && strings.Contains(m.Subject, "CONSUMER.CREATE"):
+			default:
+				_ = nc.PublishMsg(&on)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = sub.Unsubscribe() }()
+		behind, err := jetstream.NewWithAPIPrefix(nc, "OLD")
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := open(t, behind)
+		old.Store(true)
+		stream, err := js.Stream(t.Context(), "KV_"+freezes.Bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for c := range stream.ListConsumers(t.Context()).Info() {
+			if err := stream.DeleteConsumer(t.Context(), c.Name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		here := open(t, js)
+		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: "a"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := left.Confirm(t.Context(), false); err != nil || standing(left) != "" {
+			t.Fatalf("it is told by another leader: %q, %v", standing(left), err)
+		}
+		for range 100 {
+			if err := left.Confirm(t.Context(), true); err != nil || standing(left) != "a" {
+				t.Fatalf("%q, %v", standing(left), err)
+			}
+		}
+		if info, err := stream.Info(t.Context()); err != nil || info.State.Msgs != 2 {
+			t.Errorf("beside one freeze much is kept to prove it: %+v, %v", info.State, err)
+		}
+		here.Close()
+		left.Close()
+		bustest.Settle()
 	})
 }
 

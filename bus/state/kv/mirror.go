@@ -203,6 +203,13 @@ func (m *Mirror) wait(revision uint64) (at uint64, reached chan struct{}) {
 	return m.position, ch
 }
 
+// reached returns where the mirror is, and whether that is for good.
+func (m *Mirror) reached() (at uint64, closed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.position, m.closed
+}
+
 // leave ends a wait, and returns where the mirror is.
 func (m *Mirror) leave(ch chan struct{}) uint64 {
 	m.mu.Lock()
@@ -272,9 +279,12 @@ func (m *Mirror) catchUp(ctx context.Context, revision uint64) error {
 	defer func() { <-m.repair }()
 	reached := false // the leader is known to know the revision
 	for range mostMissed {
-		at := m.Revision()
-		if at >= revision {
+		at, closed := m.reached()
+		switch {
+		case at >= revision:
 			return nil
+		case closed:
+			return errClosed
 		}
 		e, err := m.bucket.Next(ctx, at+1)
 		switch {
