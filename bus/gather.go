@@ -187,10 +187,9 @@ func (g *gathered) SetWriteDeadline(time.Time) error { return nil }
 // first, which has the time that servers need lately.
 func (g *gathered) SetDeadline(t time.Time) error {
 	if g.greeting != nil {
-		var late bool
-		if t, late = g.greeting.deadline(t); late {
+		if t = g.greeting.deadline(t); t.IsZero() && g.greeting.vain {
 			g.giveUp(errNoGreeting)
-			return nil // it is over with
+			return nil // nobody will read
 		}
 	}
 	return g.SetReadDeadline(t)
@@ -286,6 +285,9 @@ func (g *gathered) Read(p []byte) (int, error) {
 		g.heard.Add(1)
 	}
 	if err != nil {
+		if g.greeting != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+			g.greeting.vain = true // it is read in turn, by who sets the deadline
+		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		err = cmp.Or(g.err, err)

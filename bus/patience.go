@@ -52,19 +52,18 @@ func (p *patience) ended(late bool) {
 type greeting struct {
 	patience *patience
 	until    time.Time // when it will have taken too long; zero: it is over
+	vain     bool      // what was waited for did not come until then
 }
 
-// deadline is what takes the place of the deadline that the client sets for it, and
-// whether it came to its end late.
-func (g *greeting) deadline(t time.Time) (instead time.Time, late bool) {
+// deadline is what takes the place of the deadline that the client sets for it.
+func (g *greeting) deadline(t time.Time) time.Time {
 	switch {
 	case !t.IsZero():
 		t = time.Now().Add(g.patience.now())
 		g.until = t
 	case !g.until.IsZero():
-		late = !time.Now().Before(g.until)
-		g.patience.ended(late)
+		g.patience.ended(!time.Now().Before(g.until))
 		g.until = t
 	}
-	return t, late
+	return t
 }
