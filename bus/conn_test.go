@@ -197,6 +197,7 @@ func TestAConnectionComesFromTheAddressThatItIsGiven(t *testing.T) {
 // Whatever a server did not say, or said, instead of greeting: a connection that came to
 // nothing does not stay open on either side.
 func TestConnectionsThatComeToNothingAreClosed(t *testing.T) {
+	t.Parallel()
 	for name, says := range map[string]string{"silence": "", "a refusal": "-ERR 'no'\r\n", "no NATS": "HTTP/1.1 400 Bad Request\r\n\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
