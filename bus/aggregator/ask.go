@@ -47,7 +47,7 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 		a.shedding.stale()
 		return false // nobody waits for the answer any more
 	}
-	if !a.sure(now, &req, &e) {
+	if !a.sure(now, &req, req.Left, &e) {
 		return false // somebody else answers, or the shim's own policy does
 	}
 	act := a.active.Load()
@@ -96,6 +96,10 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 		e.beat = a.beats.begin(m.Reply, arrived)
 	}
 	v := a.judged(act, plan, asked)
+	if !a.staysSure(act, &req, asked, &e, &v) {
+		a.metrics.inFlight.Dec()
+		return false // likewise
+	}
 	a.remember(act, plan, asked, req.Acks, &v)
 	a.overtaken(act, &req.Routing, &v)
 	a.beats.end(e.beat)
@@ -113,7 +117,7 @@ const beforeAgain = (schema.Missed - 1) * schema.BeatEvery
 // sure reports whether the active configuration is known to be that. Where it
 // has to be asked for, the call waits without a sign of life, so that it may go
 // to another broker meanwhile.
-func (a *Aggregator) sure(now time.Time, req *bus.EventRequest, e *arrival) bool {
+func (a *Aggregator) sure(now time.Time, req *bus.EventRequest, limit time.Duration, e *arrival) bool {
 	if a.fresh(now) {
 		return true
 	}
@@ -122,7 +126,6 @@ func (a *Aggregator) sure(now time.Time, req *bus.EventRequest, e *arrival) bool
 	if a.unfit.Load() {
 		return false
 	}
-	limit := req.Left
 	if req.Attempt < 2 {
 		limit = min(limit, beforeAgain)
 	}
@@ -131,10 +134,28 @@ func (a *Aggregator) sure(now time.Time, req *bus.EventRequest, e *arrival) bool
 	return a.opt.Lease.Wait(ctx) == nil
 }
 
+// staysSure is [Aggregator.sure] for a tool call that was judged and passes: while its hooks
+// ran the lease may have lapsed, and an agent been frozen by somebody who did not wait for
+// this broker.
+func (a *Aggregator) staysSure(act *active, req *bus.EventRequest, asked *dispatch.Request, e *arrival, v *schema.Verdict) bool {
+	now := time.Now()
+	if req.Event != schema.PreToolUse || req.Event.Terminal(v.Decision) || a.leased(now) {
+		return true
+	}
+	if !a.sure(now, req, asked.Deadline.Sub(now), e) {
+		return false
+	}
+	a.overtaken(act, &req.Routing, v)
+	return true
+}
+
 // fresh reports whether the active configuration is known to be that, without asking.
 func (a *Aggregator) fresh(now time.Time) bool {
-	return !a.unfit.Load() && (a.opt.Lease == nil || a.opt.Lease.Fresh(now))
+	return !a.unfit.Load() && a.leased(now)
 }
+
+// leased reports whether whoever changes something waits for this broker.
+func (a *Aggregator) leased(now time.Time) bool { return a.opt.Lease == nil || a.opt.Lease.Fresh(now) }
 
 // dispatch is the dispatcher with a net under it: whatever breaks, a guarded
 // call is not let through.

@@ -61,6 +61,54 @@ func TestACallThatWaitedForTheConfigurationGetsTheOneThatIsActive(t *testing.T) 
 	})
 }
 
+// Whoever freezes an agent does not wait for a broker whose lease is over, also not for the
+// calls whose hooks it runs then.
+func TestACallThatWasUnderWayAsTheLeaseLapsedPassesNoFreeze(t *testing.T) {
+	for name, c := range map[string]struct {
+		renewed, frozen bool
+		says            schema.Result
+		event           schema.EventType
+		want            schema.Decision
+	}{
+		"lapsed for good":               {says: schema.Allowed(), event: schema.PreToolUse},
+		"renewed and frozen":            {says: schema.Allowed(), event: schema.PreToolUse, renewed: true, frozen: true, want: schema.Deny},
+		"renewed and not frozen":        {says: schema.Allowed(), event: schema.PreToolUse, renewed: true, want: schema.Allow},
+		"lapsed, refused by its hooks":  {says: schema.Denied("no"), event: schema.PreToolUse, want: schema.Deny},
+		"lapsed, what no freeze is for": {event: schema.BeforeLLMCall, want: schema.Continue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &lease{renewed: make(chan struct{})}
+				f := freezable(t, aggregator.Options{Lease: l}, library{}, hook("x", remote, at(c.event)))
+				w := f.worker("w1")
+				call := f.send(event(c.event))
+				b, m := w.batch()
+				l.lapsed.Store(true)
+				w.answer(b, m, c.says)
+				synctest.Wait()
+				if c.want == "" {
+					if !call.nothing() {
+						t.Error("it was answered")
+					}
+					return
+				}
+				if c.frozen {
+					l.lapsed.Store(false) // what comes next is known here before the call is
+					f.frozen("freeze._", `{"agents":"*"}`)
+				}
+				if c.renewed {
+					close(l.renewed)
+				}
+				v, _ := call.verdict()
+				want(t, v, c.want, "x:ok")
+				if v.Frozen != c.frozen {
+					t.Errorf("%+v", v)
+				}
+			})
+		})
+	}
+}
+
 func TestACallThatIsAskedAgainMeanwhileIsNotRunLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{renewed: make(chan struct{})}

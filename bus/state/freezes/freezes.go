@@ -141,19 +141,20 @@ func (f *Freezes) Unstored() error { return f.bucket.Unstored() }
 func (f *Freezes) Anew() { f.bucket.Anew() }
 
 // prove returns when all is known here that was stored when it was called. A leader that
-// can store nothing proves nothing, but can store no freeze either.
-func (f *Freezes) prove(ctx context.Context) (proved bool, err error) {
+// answers that it can store nothing proves nothing: there is no more to be had than what it
+// holds, and it is believed.
+func (f *Freezes) prove(ctx context.Context) error {
 	revision, err := f.bucket.Write(ctx, kv.Write{Key: proof, Blind: true, Replace: true})
 	if _, answered := errors.AsType[*jetstream.APIError](err); answered {
-		return false, nil
+		return nil
 	}
 	if err == nil {
 		err = f.mirror.Reach(ctx, revision)
 	}
 	if err != nil {
-		return false, fmt.Errorf("making sure of what is frozen: %w", err)
+		return fmt.Errorf("making sure of what is frozen: %w", err)
 	}
-	return true, nil
+	return nil
 }
 
 // apply takes over what the bucket holds.
@@ -181,10 +182,11 @@ func (f *Freezes) take(s *State) {
 
 // Confirm reads from the leader what is frozen. When it returns nil, all that was
 // frozen or thawed when it was called is known here; if the broker's lease had lapsed
-// also where somebody who is cut off takes himself for the leader.
+// also where somebody who is cut off takes himself for the leader. What can not be read
+// leaves what was known before, which a broker whose lease lapsed goes by, too.
 func (f *Freezes) Confirm(ctx context.Context, lapsed bool) error {
 	if lapsed {
-		if proved, err := f.prove(ctx); err != nil || proved {
+		if err := f.prove(ctx); err != nil {
 			return err
 		}
 	}
@@ -195,6 +197,9 @@ func (f *Freezes) Confirm(ctx context.Context, lapsed bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, err := f.reads(e)
+	if lapsed && errors.Is(err, ErrUnreadable) {
+		return nil // as everybody else does
+	}
 	if err != nil {
 		return err
 	}
