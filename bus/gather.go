@@ -215,10 +215,10 @@ func (g *gathered) write() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.err == nil {
-		for g.writing || len(g.waiting) == 0 && !g.closing {
+		for g.err == nil && (g.writing || len(g.waiting) == 0 && !g.closing) {
 			g.change.Wait()
 		}
-		if len(g.waiting) == 0 {
+		if g.err != nil || len(g.waiting) == 0 {
 			return
 		}
 		g.mu.Unlock()

@@ -275,6 +275,23 @@ func TestClosingWaitsForNobody(t *testing.T) {
 	})
 }
 
+// Nobody closes a connection that came to nothing: what writes to it ends all the same.
+func TestNothingIsLeftOfAConnectionThatIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, _ := net.Pipe()
+		g := gathering(here, 0)
+		synctest.Wait() // until somebody waits for what to write
+		g.giveUp(errLeft)
+		synctest.Wait()
+		select {
+		case <-g.ended:
+		default:
+			t.Error("it waits for more to write")
+			_ = g.Close()
+		}
+	})
+}
+
 func TestOneWhoSpeaksAloneWritesAsItComes(t *testing.T) {
 	here, there := net.Pipe()
 	g := gather(here, time.Minute)
