@@ -36,14 +36,17 @@ type State struct {
 	Last uint64
 }
 
-// Look asks what there is to read.
+// Look asks what there is to read. For as long as ctx lasts it waits for servers that
+// have no leader.
 func Look(ctx context.Context, js jetstream.JetStream) (State, error) {
-	s, err := js.Stream(ctx, Name)
+	s, err := kv.Patiently(ctx, "asking for the stream "+Name, kv.Passing, func(ctx context.Context) (jetstream.Stream, error) {
+		return js.Stream(ctx, Name)
+	})
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return State{}, ErrNone
 	}
 	if err != nil {
-		return State{}, fmt.Errorf("asking for the stream %s: %w", Name, err)
+		return State{}, err
 	}
 	is := s.CachedInfo()
 	st := State{Now: is.TimeStamp, Lost: is.State.FirstSeq > 1, Last: is.State.LastSeq}

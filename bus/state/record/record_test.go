@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -339,6 +340,34 @@ func TestWithoutAStreamThereIsNoRecord(t *testing.T) {
 			t.Error(err)
 		}
 		if err := record.Read(t.Context(), js, record.Span{}, nil); !errors.Is(err, record.ErrNone) {
+			t.Error(err)
+		}
+	})
+}
+
+// leaderless is a JetStream whose servers have no leader at first.
+type leaderless struct {
+	jetstream.JetStream
+	asked int
+}
+
+func (l *leaderless) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	if l.asked++; l.asked < 3 {
+		return nil, &jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"}
+	}
+	return l.JetStream.Stream(ctx, name)
+}
+
+func TestServersWithoutALeaderAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		js := &leaderless{JetStream: bustest.JetStream(t, s)}
+		if _, err := record.Look(t.Context(), js); !errors.Is(err, record.ErrNone) || js.asked != 3 {
+			t.Errorf("asked %d times: %v", js.asked, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := record.Look(ctx, &leaderless{asked: math.MinInt}); err == nil || !strings.Contains(err.Error(), "temporarily unavailable") {
 			t.Error(err)
 		}
 	})
