@@ -51,7 +51,7 @@ func oneLine(line []byte) ([]byte, error) {
 func idsOf(data []byte, all []message) (ids []jsontext.Value) {
 	for i := range all {
 		for _, m := range all[i].members {
-			if bytes.EqualFold([]byte(m.name), []byte("id")) {
+			if alike(m.name, "id") {
 				ids = append(ids, all[i].raw[m.at:m.end:m.end])
 			}
 		}

@@ -89,7 +89,7 @@ func frames(f *testing.F, who string) (lines []string) {
 // all, that no call passes which is denied, and that a rewritten one is that to
 // every reader.
 func FuzzWhatClientsSay(f *testing.F) {
-	for _, line := range append(frames(f, "c2s"), aCall, "["+aCall+","+aCall+"]", "", "x", "{\"id\":1,\r\"METHOD\":\"tools/call\"}",
+	for _, line := range append(frames(f, "c2s"), aCall, "["+aCall+","+aCall+"]", "", "x", "{\"id\":1,\r\"METHOD\":\"tools/call\"}", `{"id":1,"Met-hod":"tools/call"}`,
 		strings.Replace(aCall, `"arguments"`, `"arguments":{},"Arguments"`, 1), strings.Replace(aCall, `"method"`, `"method":"x","method"`, 1)) {
 		f.Add([]byte(line))
 	}
@@ -124,7 +124,8 @@ func FuzzWhatClientsSay(f *testing.F) {
 // than the one that hooks put there.
 func FuzzWhatServersSay(f *testing.F) {
 	for _, line := range append(frames(f, "s2c"), "x", `{"id":1,"result":{"content":[{"type":"text","text":"s"}]}}`, `{"id":"1","result":{"content":[1]},"error":null}`,
-		`[{"id":1,"result":{"structuredContent":{}}},{"id":2,"result":{}}]`, `{"id":1,"result":{"task":{},"resultType":"x","content":[1]}}`) {
+		`[{"id":1,"result":{"structuredContent":{}}},{"id":2,"result":{}}]`, `{"id":1,"result":{"task":{},"resultType":"x","content":[1]}}`,
+		`{"id":1,"resul_t":{"content":[]}}`) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -43,7 +43,7 @@ func readMessage(raw []byte) (message, error) {
 		return m, errors.New("its method is no text")
 	}
 	for _, e := range o.members {
-		if strings.EqualFold(e.name, "method") && text(o.raw[e.at:e.end]) == methodCall {
+		if alike(e.name, "method") && text(o.raw[e.at:e.end]) == methodCall {
 			m.method = methodCall // to some reader
 		}
 	}

@@ -96,10 +96,10 @@ func (o *object) clear(names ...string) error {
 	for _, name := range names {
 		n := 0
 		for _, m := range o.members {
-			if strings.EqualFold(m.name, name) {
+			if alike(m.name, name) {
 				n++
 			}
-			if m.name != name && strings.EqualFold(m.name, name) {
+			if m.name != name && alike(m.name, name) {
 				return fmt.Errorf("it has a member %.40q, which some take for %q", m.name, name)
 			}
 		}
@@ -141,7 +141,7 @@ func (o *object) with(name string, value []byte) []byte {
 func (o *object) without(names ...string) []byte {
 	out := []byte{'{'}
 	for _, m := range o.members {
-		if containsFold(names, m.name) {
+		if containsAlike(names, m.name) {
 			continue
 		}
 		if len(out) > 1 {
@@ -156,14 +156,20 @@ func (o *object) without(names ...string) []byte {
 	return append(out, '}')
 }
 
-func containsFold(names []string, name string) bool {
+func containsAlike(names []string, name string) bool {
 	for _, n := range names {
-		if strings.EqualFold(n, name) {
+		if alike(n, name) {
 			return true
 		}
 	}
 	return false
 }
+
+// alike reports whether some readers take a name for the other: those that mind neither
+// case nor dashes and underscores, as Go's second JSON package does where it is told to.
+func alike(a, b string) bool { return strings.EqualFold(dashes.Replace(a), dashes.Replace(b)) }
+
+var dashes = strings.NewReplacer("_", "", "-", "")
 
 // splice is raw with something else between two places.
 func splice(raw []byte, from, to int, with []byte) []byte {
