@@ -102,18 +102,21 @@ func (o *Options) leastRoom() int64 {
 	return minRoom
 }
 
+// sizeOf is how many bytes the files below dir take. A server that has just ended may still
+// delete streams there: what goes meanwhile takes none.
 func sizeOf(dir string) (int64, error) {
 	var sum int64
 	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
+		if err == nil && d.Type().IsRegular() {
+			var info fs.FileInfo
+			if info, err = d.Info(); err == nil {
+				sum += info.Size()
+			}
 		}
-		info, err := d.Info()
-		if err != nil {
-			return err
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-		sum += info.Size()
-		return nil
+		return err
 	})
 	return sum, err
 }

@@ -3,5 +3,8 @@ package embedded
 // WhoLeft is whoLeft for tests.
 var WhoLeft = whoLeft
 
+// SizeOf is sizeOf for tests.
+var SizeOf = sizeOf
+
 // LeastRoom is how much has to be free for a server to start.
 func LeastRoom(o Options) int64 { return o.leastRoom() }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -101,6 +102,34 @@ func TestTheRoomThatAServerBeginsWith(t *testing.T) {
 	} {
 		if got := embedded.LeastRoom(c.o); got != c.want {
 			t.Errorf("%s wants %d MiB, not %d", name, got>>20, c.want>>20)
+		}
+	}
+}
+
+func TestWhatIsDeletedMeanwhileTakesNoRoom(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	kept, leaving := filepath.Join(dir, "kept"), filepath.Join(dir, "leaving", "msgs")
+	if err := os.WriteFile(kept, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	var deleting sync.WaitGroup
+	deleting.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			_ = errors.Join(os.MkdirAll(leaving, 0o700), os.WriteFile(filepath.Join(leaving, "1.blk"), []byte("rest"), 0o600), os.RemoveAll(filepath.Dir(leaving)))
+		}
+	})
+	defer deleting.Wait()
+	defer close(over)
+	for range 2000 {
+		if size, err := embedded.SizeOf(dir); err != nil || size != 4 && size != 8 {
+			t.Fatalf("%d bytes: %v", size, err)
 		}
 	}
 }
