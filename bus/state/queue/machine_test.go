@@ -292,8 +292,11 @@ func (m *machine) claim(r *rapid.T) {
 			acks = append(acks, l.event)
 		}
 	}
-	m.dying(r, n, queue.StepClaimBegun, queue.StepClaimStored, queue.StepAckStored)
+	at := m.dying(r, n, queue.StepClaimBegun, queue.StepClaimStored, queue.StepAckStored)
 	got, err := m.ask(n, c, acks)
+	if at == queue.StepClaimStored || at == queue.StepAckStored {
+		m.model.ack(a, acks) // which is stored with it: before the node that follows ends what this one did not
+	}
 	if m.after(r, n) { // the shim asks once more, another broker
 		got, err = m.ask(m.node(r), c, acks)
 	}
