@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -64,6 +65,7 @@ func (o Options) Check() error {
 // processes and judges the figures. A single wrong answer is an error. Where ctx
 // interrupts it the repetitions count that were over.
 func Run(ctx context.Context, o Options) (*Report, error) {
+	o.Crew = o.Crew.Like(roles.KeepPages)
 	s, err := open(ctx, o)
 	if err != nil {
 		return nil, err

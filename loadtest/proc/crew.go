@@ -21,6 +21,8 @@ import (
 type Crew struct {
 	// Args go before the role's name on a child's command line.
 	Args []string
+	// Env is what children have in their environment beside what this process has.
+	Env []string
 	// Log takes what the children say on standard error; nil: nobody listens.
 	Log *os.File
 	// Within starts what it is given somewhere else, as on another host; nil: here.
@@ -37,7 +39,7 @@ func (c *Crew) Start(ctx context.Context, role string, config, facts any) (*Chil
 		return nil, fmt.Errorf("finding this program's own file: %w", err)
 	}
 	cmd := exec.Command(program, append(slices.Clone(c.Args), role)...)
-	cmd.SysProcAttr, cmd.Env = &syscall.SysProcAttr{Setpgid: true}, Environ()
+	cmd.SysProcAttr, cmd.Env = &syscall.SysProcAttr{Setpgid: true}, append(Environ(), c.Env...)
 	if c.Log != nil {
 		cmd.Stderr = c.Log
 	}
@@ -83,8 +85,11 @@ type Child struct {
 	killed atomic.Bool
 }
 
-// Like is a crew without children whose processes are started like those of this one.
-func (c *Crew) Like() *Crew { return &Crew{Args: c.Args, Log: c.Log, Within: c.Within} }
+// Like is a crew without children whose processes are started like those of this one,
+// with env in their environment, too.
+func (c *Crew) Like(env ...string) *Crew {
+	return &Crew{Args: c.Args, Env: slices.Concat(c.Env, env), Log: c.Log, Within: c.Within}
+}
 
 func (c *Crew) started(cmd *exec.Cmd, role string) (*Child, error) {
 	in, err := cmd.StdinPipe()

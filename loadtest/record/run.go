@@ -123,6 +123,7 @@ type sample struct {
 // Run starts a broker of each mode, measures them in turns, reads what they wrote,
 // and judges.
 func Run(ctx context.Context, o Options) (*result.Document, error) {
+	o.Crew = o.Crew.Like(roles.KeepPages)
 	d, err := run(ctx, o)
 	return d, errors.Join(err, o.Crew.Stop())
 }

@@ -26,6 +26,12 @@ type Settled struct {
 	After  measure.Used `json:"after"`
 }
 
+// KeepPages is what those have in their environment whose time is measured, and not their
+// memory. The collections of [Settle] come when a heap has hardly grown, which none does by
+// itself; Go would give most of its pages back to the system then, and each window would
+// pay for getting them again: on a virtual machine up to a third of a call.
+const KeepPages = "GODEBUG=madvdontneed=0"
+
 // Settle is what roles do that are asked nothing else: it collects the garbage of what was done before, so that the next
 // measurement does not pay for it.
 func Settle(context.Context, []byte) (any, error) {

@@ -68,7 +68,7 @@ func (o *Options) bare(ctx context.Context, name, hooks string) (*stand, error) 
 		return nil, err
 	}
 	s := &stand{
-		crew:   &proc.Crew{Args: o.Crew.Args, Log: o.Crew.Log},
+		crew:   o.Crew.Like(),
 		config: roles.BrokerConfig{Hooks: file, Data: filepath.Join(dir, "data"), Listen: free[0], Sync: relaxed},
 	}
 	if err := s.up(ctx); err != nil {

@@ -41,7 +41,7 @@ func (o *Options) wires(ctx context.Context, s *stand, r *Report) error {
 	if err != nil {
 		return errors.Join(err, agents.close())
 	}
-	crew := &proc.Crew{Args: o.Crew.Args, Log: o.Crew.Log}
+	crew := o.Crew.Like()
 	err = o.counted(ctx, s, r, crew, agents, workers)
 	return errors.Join(err, crew.Stop(), agents.close(), workers.close())
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/measure"
-	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
@@ -82,7 +81,7 @@ func (o *Options) grown(ctx context.Context, s *stand, l labour) (rates [][]floa
 
 // growPool grows the pool step by step, measures each, and ends its workers.
 func (o *Options) growPool(ctx context.Context, s *stand, l labour, tell func(i int, f measure.Figures)) (err error) {
-	workers := &proc.Crew{Args: o.Crew.Args, Log: o.Crew.Log}
+	workers := o.Crew.Like()
 	defer func() { err = errors.Join(err, workers.Stop()) }()
 	here := 0
 	for i, want := range o.Workers {

@@ -73,7 +73,7 @@ func (o *Options) alone(ctx context.Context, name string, sync time.Duration) (*
 }
 
 // crew is a crew of a site's own: sites end apart from each other.
-func (o *Options) crew() *proc.Crew { return &proc.Crew{Args: o.Crew.Args, Log: o.Crew.Log} }
+func (o *Options) crew() *proc.Crew { return o.Crew.Like() }
 
 // hooks writes the configuration: delivery, and nothing else.
 func (o *Options) hooks() (string, error) {
