@@ -130,7 +130,7 @@ func TestAFreezeThatIsNotObeyedIsFound(t *testing.T) {
 
 func TestEachPartHasItsFaults(t *testing.T) {
 	all, quick := run{Options: &Options{All: true, Away: time.Second}}, run{Options: &Options{Away: time.Second}}
-	for part, want := range map[string][2]int{rolling: {3, 3}, kill: {3, 1}, stop: {3, 1}, part: {3, 1}, oneWay: {6, 2}, freeze: {0, 0}} {
+	for part, want := range map[string][2]int{rolling: {3, 3}, change: {3, 3}, kill: {3, 1}, stop: {3, 1}, part: {3, 1}, oneWay: {6, 2}, freeze: {0, 0}} {
 		if got := [2]int{len(all.steps(part)), len(quick.steps(part))}; got != want {
 			t.Errorf("%s has %v faults, want %v", part, got, want)
 		}

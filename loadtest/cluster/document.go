@@ -19,6 +19,7 @@ const (
 	keeps       = "what was accepted waits in the queue"
 	holds       = "no call passed a freeze that was confirmed"
 	underLoad   = "the faults were done under load"
+	wholeAgain  = "after each fault all brokers had everything again within 5 minutes"
 	changesFast = "every configuration became active while brokers were restarted"
 )
 
@@ -40,18 +41,18 @@ func (r *run) document() (*result.Document, error) {
 		merge(d, of.Checks)
 		for _, f := range of.Figures {
 			if strings.HasPrefix(f.Name, "longest") || strings.HasPrefix(f.Name, "p99 of") || strings.HasPrefix(f.Name, "p50") {
-				f.Name = one.part + ": " + f.Name
+				f.Name = one.named(f.Name)
 				d.Figures = append(d.Figures, f)
 			}
 		}
 		for _, t := range of.Tables {
 			if !strings.HasPrefix(t.Title, "Processes") {
-				t.Title = one.part + ": " + t.Title
+				t.Title = one.named(t.Title)
 				tables = append(tables, t)
 			}
 		}
 		for _, p := range of.Plots[:2] { // memory says nothing in so short a time
-			p.Title = one.part + ": " + p.Title
+			p.Title = one.named(p.Title)
 			plots = append(plots, p)
 		}
 		r.judge(d, one)
@@ -61,6 +62,14 @@ func (r *run) document() (*result.Document, error) {
 	}
 	d.Tables, d.Plots, d.Notes = tables, plots, r.notes()
 	return d, nil
+}
+
+// named is the name of something that the load showed.
+func (one *shown) named(what string) string {
+	if one.load > 1 {
+		what += fmt.Sprintf(", load %d", one.load)
+	}
+	return one.part + ": " + what
 }
 
 func (r *run) title() string {
@@ -109,12 +118,15 @@ func (r *run) judge(d *result.Document, one *shown) {
 		return c
 	}
 	end := one.measured.Began.Add(one.measured.Scenario.For.Std())
-	late, longest := 0.0, 0.0
+	late, longest, whole := 0.0, 0.0, 0.0
 	for i, s := range one.steps {
 		st := one.stall(i)
-		longest, late = max(longest, st.elsewhere.Seconds()), max(late, st.answer.Seconds())
+		longest, late, whole = max(longest, st.elsewhere.Seconds()), max(late, st.answer.Seconds()), max(whole, s.whole.Seconds())
 		if c := hold(inTime, st.accepted+st.refused); st.answer > refusedIn+slack {
 			c.Fail(fmt.Sprintf("%v: one took %v", s.Fault, st.answer.Round(time.Millisecond)))
+		}
+		if c := hold(wholeAgain, 1); s.whole == 0 {
+			c.Fail(fmt.Sprintf("%v: they had not", s.Fault))
 		}
 		if c := hold(underLoad, 1); s.Until.After(end) {
 			c.Fail(fmt.Sprintf("%v was over %v after the load", s.Fault, s.Until.Sub(end).Round(time.Millisecond)))
@@ -124,7 +136,7 @@ func (r *run) judge(d *result.Document, one *shown) {
 	for _, key := range one.lost {
 		kept.Fail(fmt.Sprintf("%s: %s does not", one.part, key))
 	}
-	if one.part == rolling {
+	if one.part == change {
 		c := hold(changesFast, len(one.changes))
 		slowest := 0.0
 		for _, ch := range one.changes {
@@ -133,23 +145,25 @@ func (r *run) judge(d *result.Document, one *shown) {
 				c.Fail("one never did")
 			}
 		}
-		d.Figures = append(d.Figures, result.Figured(one.part+": longest change of the configuration", "s", result.Lower, []float64{slowest}))
+		d.Figures = append(d.Figures, result.Figured(one.named("longest change of the configuration"), "s", result.Lower, []float64{slowest}))
 	}
 	if f := one.freeze; f != nil {
 		f.judge(hold(holds, len(f.probes)))
 	}
 	d.Figures = append(d.Figures,
-		result.Figured(one.part+": longest time in which nothing was put into the queue", "s", result.Lower, []float64{longest}).Within(refusedIn.Seconds()),
-		result.Figured(one.part+": longest answer to who puts something into the queue", "s", result.Lower, []float64{late}))
+		result.Figured(one.named("longest time in which nothing was put into the queue"), "s", result.Lower, []float64{longest}).Within(refusedIn.Seconds()),
+		result.Figured(one.named("longest answer to who puts something into the queue"), "s", result.Lower, []float64{late}),
+		result.Figured(one.named("longest time after a fault until all brokers had everything again"), "s", result.Lower, []float64{whole}))
 }
 
 // stalls is the table of what each step did to those who put something into the queue.
 func (r *run) stalls() result.Table {
 	t := result.Table{
 		Title:   "Putting something into the queue, from a fault until the next one",
-		Columns: []string{"", "fault", "it led", "accepted", "refused", "without an answer", "longest answer", "nothing accepted: there", "elsewhere"},
+		Columns: []string{"", "fault", "it led", "accepted", "refused", "without an answer", "longest answer", "nothing accepted: there", "elsewhere", "everything everywhere after"},
 		Note: "Two clients at each broker put something into the queue all the time, and stay with their broker whatever becomes of it. " +
-			"There is by way of the broker that suffered, elsewhere by way of all others. It led so many of all streams; * with that of the queue.",
+			"There is by way of the broker that suffered, elsewhere by way of all others. It led so many of all streams; * with that of the queue. " +
+			"Everything is everywhere when each broker has all that the others have; before that the next one is not done.",
 	}
 	time := func(d time.Duration) string { return units.Value(d.Seconds(), "s") }
 	for _, one := range r.shown {
@@ -160,7 +174,7 @@ func (r *run) stalls() result.Table {
 			}
 			t.Rows = append(t.Rows, []string{
 				one.part, s.Fault.String(), led, strconv.Itoa(st.accepted), strconv.Itoa(st.refused), strconv.Itoa(st.lost),
-				time(st.answer), time(st.there), time(st.elsewhere),
+				time(st.answer), time(st.there), time(st.elsewhere), time(s.whole),
 			})
 		}
 	}

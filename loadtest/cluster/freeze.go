@@ -123,10 +123,10 @@ func (r *run) freezes(ctx context.Context, one *shown) error {
 	})
 	err = g.Wait()
 	f.healed = s.Until
-	one.steps = append(one.steps, s)
 	if err == nil {
-		err = r.settled(ctx, settleIn)
+		r.settle(ctx, &s)
 	}
+	one.steps = append(one.steps, s)
 	measure.Pause(ctx, calm)
 	p.close()
 	f.probes, one.freeze = p.probes, f

@@ -28,7 +28,8 @@ const Brokers = 3
 
 // The parts of a run.
 const (
-	rolling = "rolling" // restart one after the other, and again while configurations change
+	rolling = "rolling" // restart one after the other
+	change  = "change"  // and again, while configurations change
 	kill    = "kill"
 	stop    = "stop"
 	part    = "part"
@@ -39,7 +40,7 @@ const (
 )
 
 // Parts are the names of all parts, in their order.
-func Parts() []string { return []string{rolling, kill, stop, part, oneWay, freeze} }
+func Parts() []string { return []string{rolling, change, kill, stop, part, oneWay, freeze} }
 
 // Options say what is done, and under what load.
 type Options struct {
@@ -89,20 +90,23 @@ func (o *Options) Check() error {
 // run is a run under way.
 type run struct {
 	*Options
-	x     *fleet.Session
-	nc    *nats.Conn // to any broker
-	shown []*shown
+	x       *fleet.Session
+	nc      *nats.Conn // to any broker
+	shown   []*shown
+	applied int // configurations
 }
 
-// shown is what one part showed.
+// shown is what one load of a part showed: the first one, unless so much time went by
+// until all brokers had everything again that it was over before the part's last fault.
 type shown struct {
 	part     string
+	load     int // counted from 1
 	measured *fleet.Measured
 	steps    []step
 	attempts []attempt
 	lost     []string // keys that were accepted and do not wait
 	accepted int
-	changes  []change
+	changes  []changing
 	freeze   *frozen // nil: nobody was
 }
 
@@ -123,20 +127,39 @@ func Run(ctx context.Context, o Options) (d *result.Document, err error) {
 	}
 	defer nc.Close()
 	r := &run{Options: &o, x: x, nc: nc}
+	if why := r.settled(ctx); why != nil {
+		return nil, fmt.Errorf("not all brokers had everything within %v: %w", settleIn, why)
+	}
 	for _, p := range r.parts() {
-		if err := r.settled(ctx, settleIn); err != nil {
-			return nil, err
-		}
-		one, err := r.play(ctx, s, p)
+		whole, err := r.part(ctx, s, p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p, err)
 		}
-		r.shown = append(r.shown, one)
-		if ctx.Err() != nil {
+		if !whole || ctx.Err() != nil {
 			break
 		}
 	}
 	return r.document()
+}
+
+// part does all faults of a part, in as many loads as that takes. It reports whether all
+// brokers had everything again after the last one.
+func (r *run) part(ctx context.Context, s *scenario.Scenario, p string) (whole bool, err error) {
+	left := r.steps(p)
+	for load := 1; ctx.Err() == nil; load++ {
+		one, err := r.play(ctx, s, &shown{part: p, load: load}, left)
+		if err != nil {
+			return false, err
+		}
+		r.shown = append(r.shown, one)
+		if len(one.steps) == 0 || !one.whole() {
+			return false, nil
+		}
+		if left = left[min(len(one.steps), len(left)):]; len(left) == 0 {
+			break
+		}
+	}
+	return true, nil
 }
 
 // scenario is the fleet that the parts have in common.
@@ -163,22 +186,21 @@ func (r *run) parts() (all []string) {
 // cuts reports whether brokers are cut off in a part.
 func cuts(p string) bool { return p == part || p == oneWay || p == freeze || p == brief }
 
-// play has the fabric under load while one part is done.
-func (r *run) play(ctx context.Context, common *scenario.Scenario, p string) (*shown, error) {
+// play has the fabric under load while faults of a part are done, as many as there is time for.
+func (r *run) play(ctx context.Context, common *scenario.Scenario, one *shown, left []faults.Fault) (*shown, error) {
 	s := *common
-	if p == rolling {
+	if one.part == rolling || one.part == change {
 		s.Kind = scenario.Fleet // no call may notice, and no hook
 	}
-	s.For = schema.Duration(r.long(p).Round(time.Second))
-	one := &shown{part: p}
-	t, err := r.tell(ctx, p)
+	s.For = schema.Duration(long(one.part, left).Round(time.Second))
+	t, err := r.tell(ctx, fmt.Sprintf("%s-%d", one.part, one.load))
 	if err != nil {
 		return nil, err
 	}
-	r.x.Script = func(ctx context.Context, _ time.Time) ([]faults.Done, error) {
+	r.x.Script = func(ctx context.Context, began time.Time) ([]faults.Done, error) {
 		t.begin(ctx)
 		defer t.end()
-		err := r.script(ctx, one)
+		err := r.script(ctx, one, left, began.Add(s.For.Std()))
 		return one.done(), err
 	}
 	defer t.close()

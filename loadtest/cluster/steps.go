@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,8 @@ const (
 	// calm is how long nothing is wrong before a part's first step, and after each.
 	calm = 2 * time.Second
 	// up is how long it may take beside a fault that a broker ends in order and comes up,
-	// and back that all have everything again.
+	// and back how long a load has for all to have everything again. Where that takes
+	// longer what is left of a part is done in a further load.
 	up   = 6 * time.Second
 	back = 10 * time.Second
 	// quiet is how long a part goes on after its last step.
@@ -38,10 +40,12 @@ type step struct {
 	// the one of injections.
 	leads, of int
 	items     bool
+	// whole is how long after it all brokers had everything again; 0: they never had.
+	whole time.Duration
 }
 
-// A change is a configuration that was applied.
-type change struct {
+// changing is a configuration that was applied.
+type changing struct {
 	asked, active time.Time
 	version       uint64
 	tries         int
@@ -50,8 +54,8 @@ type change struct {
 // steps are the faults of a part.
 func (r *run) steps(p string) (all []faults.Fault) {
 	kinds := map[string][]faults.Kind{
-		kill: {faults.Kill}, stop: {faults.Stop}, part: {faults.Part}, oneWay: {faults.Mute, faults.Deafen}, rolling: {faults.Restart},
-		brief: {faults.Kill, faults.Part},
+		kill: {faults.Kill}, stop: {faults.Stop}, part: {faults.Part}, oneWay: {faults.Mute, faults.Deafen},
+		rolling: {faults.Restart}, change: {faults.Restart}, brief: {faults.Kill, faults.Part},
 	}[p]
 	for _, k := range kinds {
 		for n := range Brokers {
@@ -68,44 +72,52 @@ func (r *run) steps(p string) (all []faults.Fault) {
 	return all
 }
 
-// long is how long a part may take.
-func (r *run) long(p string) time.Duration {
-	all := quiet + calm
-	if p == freeze {
-		return all + calm + behindFor + back
+// takes is how long a fault may take until its broker is there again.
+func takes(f faults.Fault) time.Duration {
+	if f.Kind == faults.Kill || f.Kind == faults.Restart {
+		return f.For.Std() + up
 	}
-	for _, f := range r.steps(p) {
-		if all += f.For.Std() + calm + back; f.Kind == faults.Kill || f.Kind == faults.Restart {
-			all += up
-		}
-	}
-	if p == rolling {
-		all += Brokers * (up + calm + back) // once more, with configurations
-	}
-	return all
+	return f.For.Std()
 }
 
-// script is what is done in a part.
-func (r *run) script(ctx context.Context, one *shown) error {
+// long is how long a load must be for a part's faults.
+func long(part string, all []faults.Fault) time.Duration {
+	d := calm + quiet
+	if part == freeze {
+		return d + calm + behindFor + back
+	}
+	for _, f := range all {
+		d += takes(f) + back + calm
+	}
+	return d
+}
+
+// script is what is done in a load that ends then.
+func (r *run) script(ctx context.Context, one *shown, all []faults.Fault, end time.Time) error {
 	if !measure.Pause(ctx, calm) {
 		return nil
 	}
-	if one.part == freeze {
+	switch one.part {
+	case freeze:
 		return r.freezes(ctx, one)
+	case change:
+		over, stop := context.WithCancel(ctx)
+		g, together := errgroup.WithContext(ctx)
+		g.Go(func() error { return r.changes(together, over, one) })
+		g.Go(func() error { defer stop(); return r.eachStep(together, one, all, end) })
+		return g.Wait()
 	}
-	if err := r.eachStep(ctx, one); err != nil || one.part != rolling {
-		return err
-	}
-	over, stop := context.WithCancel(ctx)
-	g, together := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.changes(together, over, one) })
-	g.Go(func() error { defer stop(); return r.eachStep(together, one) })
-	return g.Wait()
+	return r.eachStep(ctx, one, all, end)
 }
 
-// eachStep does a part's faults, one when all is well after the other.
-func (r *run) eachStep(ctx context.Context, one *shown) error {
-	for _, f := range r.steps(one.part) {
+// eachStep does faults, one when all is well after the other, as long as there is time
+// for them before the load's end.
+func (r *run) eachStep(ctx context.Context, one *shown, all []faults.Fault, end time.Time) error {
+	for _, f := range all {
+		if time.Until(end) < takes(f)+back {
+			fmt.Fprintf(r.Progress, "%v comes under a further load\n", f)
+			return nil
+		}
 		s, err := r.start(ctx, f)
 		if err != nil {
 			return err
@@ -113,9 +125,10 @@ func (r *run) eachStep(ctx context.Context, one *shown) error {
 		if err := r.do(ctx, &s); err != nil {
 			return err
 		}
+		r.settle(ctx, &s)
 		one.steps = append(one.steps, s)
-		if err := r.settled(ctx, settleIn); err != nil || !measure.Pause(ctx, calm) {
-			return err
+		if s.whole == 0 || !measure.Pause(ctx, calm) {
+			return nil
 		}
 	}
 	return nil
@@ -160,13 +173,14 @@ func (r *run) changes(ctx, over context.Context, one *shown) error {
 	if err != nil {
 		return fmt.Errorf("reading the configuration: %w", err)
 	}
-	for n := 1; measure.Pause(over, changeEvery); n++ {
-		c := change{asked: time.Now()}
-		req := schema.ConfigRequest{Action: schema.ActionApply, File: "hooks.yaml", Dir: r.Dir, Source: changed(string(text), n)}
+	for measure.Pause(over, changeEvery) {
+		r.applied++
+		c := changing{asked: time.Now()}
+		req := schema.ConfigRequest{Action: schema.ActionApply, File: "hooks.yaml", Dir: r.Dir, Source: changed(string(text), r.applied)}
 		for c.version == 0 && ctx.Err() == nil {
 			c.tries++
 			if c.version, err = r.apply(ctx, &req); err != nil && !measure.Pause(ctx, lookAgain) {
-				return fmt.Errorf("applying configuration %d: %w", n, err)
+				return fmt.Errorf("applying configuration %d: %w", r.applied, err)
 			}
 		}
 		c.active = time.Now()
@@ -194,7 +208,12 @@ func (r *run) apply(ctx context.Context, req *schema.ConfigRequest) (uint64, err
 	return a.Version, nil
 }
 
-// done are the steps as marks, with the configurations.
+// whole reports whether all brokers had everything again after each step.
+func (one *shown) whole() bool {
+	return !slices.ContainsFunc(one.steps, func(s step) bool { return s.whole == 0 })
+}
+
+// done are the steps as marks.
 func (one *shown) done() (all []faults.Done) {
 	for _, s := range one.steps {
 		all = append(all, s.Done)

@@ -16,8 +16,10 @@ import (
 const (
 	// items is the stream of what waits for agents.
 	items = "KV_hook_injections"
-	// settleIn is how long it may take until all brokers have everything again.
-	settleIn = 30 * time.Second
+	// settleIn is how long it may take until all brokers have everything again. A server
+	// that led a stream while it was cut off has entries that nobody else has, and takes
+	// them back one by one, 2 s each, until its leader makes a snapshot, every 2 minutes.
+	settleIn = 5 * time.Minute
 	// lookAgain is how often that is looked at, and lookIn how long one look may take.
 	lookAgain = 250 * time.Millisecond
 	lookIn    = 2 * time.Second
@@ -38,17 +40,32 @@ func (r *run) led(ctx context.Context) (by map[string]int, leader string, err er
 	return by, leader, err
 }
 
-// settled waits until all brokers have all streams, and know that.
-func (r *run) settled(ctx context.Context, within time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not all brokers had everything again within %v", within))
+// settle waits until all brokers have everything again after a step, also when the load
+// is over meanwhile.
+func (r *run) settle(ctx context.Context, s *step) {
+	why := r.settled(ctx)
+	switch {
+	case why == nil:
+		s.whole = time.Since(s.Until)
+	case ctx.Err() == nil:
+		fmt.Fprintf(r.Progress, "not all brokers have everything %v after it: %v\n", time.Since(s.Until).Round(time.Second), why)
+	}
+}
+
+// settled waits until all brokers have all streams, and know that; else it says why not.
+func (r *run) settled(ctx context.Context) (why error) {
+	ctx, cancel := context.WithTimeout(ctx, settleIn)
 	defer cancel()
 	for {
-		why := r.unsettled(ctx)
-		if why == nil {
+		now := r.unsettled(ctx)
+		if now == nil {
 			return nil
 		}
+		if why == nil || ctx.Err() == nil {
+			why = now
+		}
 		if !measure.Pause(ctx, lookAgain) {
-			return fmt.Errorf("%w: %w", context.Cause(ctx), why)
+			return why
 		}
 	}
 }
