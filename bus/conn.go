@@ -73,8 +73,8 @@ type Options struct {
 	// TLS is whom the client trusts and what it shows; none: a server whose URL is
 	// tls:// must have a certificate that the system trusts.
 	TLS certs.Files
-	// From is the address of this machine that the connection comes from; the zero Addr:
-	// the system chooses.
+	// From is the address of this machine that the connection comes from, an IPv4 one for
+	// servers that have such; the zero Addr: the system chooses. InProcess has none.
 	From netip.Addr
 	// InProcess is a server in this process; nil connects over the network.
 	InProcess nats.InProcessConnProvider

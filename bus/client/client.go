@@ -47,8 +47,8 @@ type Options struct {
 	TLS certs.Files
 	// Name of the connection, for operators; empty: "hookfabric-client".
 	Name string
-	// From is the address of this machine that the connection comes from; the zero Addr:
-	// the system chooses.
+	// From is the address of this machine that the connection comes from, an IPv4 one for
+	// servers that have such; the zero Addr: the system chooses. InProcess has none.
 	From netip.Addr
 	// InProcess connects to a server in this process instead of URL.
 	InProcess nats.InProcessConnProvider

@@ -29,7 +29,7 @@ func TestAServerLeavesAnotherThatIsSilent(t *testing.T) {
 	defer wire.Resume()
 	began := time.Now()
 	until(t, "it is left", func() bool { return !servers[0].Interest("there") })
-	if d := time.Since(began); d < 2*time.Second || d > 20*time.Second {
+	if d := time.Since(began); d < 2*time.Second || d > 10*time.Second {
 		t.Errorf("it was left after %v", d)
 	}
 }

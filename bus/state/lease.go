@@ -221,7 +221,11 @@ func (l *Lease) renew(ctx context.Context) error {
 		return errors.Join(said, err)
 	}
 	if said != nil {
-		l.extend(start.Add(unsaidFor))
+		until := start.Add(unsaidFor)
+		if !lapsed && l.held.steady.Before(until) {
+			until = l.held.steady // nobody waits for longer, and more must be confirmed then
+		}
+		l.extend(until)
 		return said
 	}
 	l.held = freshUntil(start.Add(freshFor))

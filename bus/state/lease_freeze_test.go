@@ -89,3 +89,26 @@ func TestABrokerThatWasCutOffConfirmsWhatElseItMustKnow(t *testing.T) {
 		}
 	})
 }
+
+// A lease that can not be stored ends when the one that was stored last does: from then on
+// nobody waits for the broker.
+func TestABrokerWhoseLeaseIsNotStoredKnowsWhenNobodyWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, l, _ := fenced(t)
+		l.Also(func(_ context.Context, lapsed bool) error {
+			if lapsed {
+				return errors.New("nobody leads")
+			}
+			return nil
+		})
+		<-time.After(10 * time.Second)
+		limit(t, g.server, 1)
+		start := time.Now()
+		for l.Fresh(time.Now()) {
+			<-time.After(10 * time.Millisecond)
+		}
+		if d := time.Since(start); d < 8*time.Second || d > 12*time.Second {
+			t.Errorf("the broker is fresh for %v", d)
+		}
+	})
+}
