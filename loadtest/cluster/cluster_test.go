@@ -17,6 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
 )
 
 // The test program is the processes, too, and runs in a network of its own where it
@@ -103,6 +104,27 @@ func TestHowLongNothingIsAccepted(t *testing.T) {
 	silent := []attempt{did(1, 1, 13, false, true), did(2, 1, 13.5, false, true)}
 	if got := stalled(silent, 1, at(0), at(20)); got.lost != 2 || got.answer != 12500*time.Millisecond {
 		t.Errorf("a living broker that did not answer is %+v", got)
+	}
+}
+
+func TestABrokerThatLacksSomethingIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		last step
+		fine bool
+	}{
+		"all have everything": {step{whole: time.Second}, true},
+		"one does not":        {step{lacking: true}, false},
+		"interrupted":         {step{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			load := scenario.Default()
+			one := &shown{part: kill, load: 1, steps: []step{{whole: time.Second}, c.last}, measured: &fleet.Measured{Scenario: &load}}
+			d := &result.Document{}
+			(&run{}).judge(d, one)
+			if got := d.Check(wholeAgain); (got.Wrong == 0) != c.fine || got.Seen == 0 {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 

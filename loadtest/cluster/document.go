@@ -125,8 +125,10 @@ func (r *run) judge(d *result.Document, one *shown) {
 		if c := hold(inTime, st.accepted+st.refused); st.answer > refusedIn+slack {
 			c.Fail(fmt.Sprintf("%v: one took %v", s.Fault, st.answer.Round(time.Millisecond)))
 		}
-		if c := hold(wholeAgain, 1); s.whole == 0 {
-			c.Fail(fmt.Sprintf("%v: they had not", s.Fault))
+		if s.lacking {
+			hold(wholeAgain, 1).Fail(fmt.Sprintf("%v: they had not", s.Fault))
+		} else if s.whole > 0 {
+			hold(wholeAgain, 1)
 		}
 		if c := hold(underLoad, 1); s.Until.After(end) {
 			c.Fail(fmt.Sprintf("%v was over %v after the load", s.Fault, s.Until.Sub(end).Round(time.Millisecond)))

@@ -40,8 +40,10 @@ type step struct {
 	// the one of injections.
 	leads, of int
 	items     bool
-	// whole is how long after it all brokers had everything again; 0: they never had.
-	whole time.Duration
+	// whole is how long after it all brokers had everything again; 0: they had not as long
+	// as that was waited for, which lacking says, or an interrupt came first.
+	whole   time.Duration
+	lacking bool
 }
 
 // changing is a configuration that was applied.

@@ -48,6 +48,7 @@ func (r *run) settle(ctx context.Context, s *step) {
 	case why == nil:
 		s.whole = time.Since(s.Until)
 	case ctx.Err() == nil:
+		s.lacking = true
 		fmt.Fprintf(r.Progress, "not all brokers have everything %v after it: %v\n", time.Since(s.Until).Round(time.Second), why)
 	}
 }
