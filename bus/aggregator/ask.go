@@ -207,6 +207,9 @@ func (a *Aggregator) refuse(e *arrival, act *active, r schema.Routing, err error
 		v = schema.Verdict{Decision: event.Blocking(), Reason: why, HookErrors: []string{why}}
 	default:
 		v = dispatch.Malformed(event, act.Guards(agent, event, r.Tool), err)
+		unread := r
+		unread.Tool = "" // whatever it says, it may be about any
+		a.overtaken(act, &unread, &v)
 	}
 	if a.tell(t, act, &v) {
 		a.record(t, &v)

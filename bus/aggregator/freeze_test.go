@@ -117,6 +117,29 @@ func TestNothingPassesAFreeze(t *testing.T) {
 	}
 }
 
+// What can not be read does not pass either, whatever tool it claims to be about.
+func TestNothingMalformedPassesAFreeze(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, hooks := range map[string][]schema.Hook{"no hooks": nil, "an open hook": {hook("x")}, "a closed hook": {hook("x", failClosed)}} {
+			f := freezable(t, aggregator.Options{}, library{"x": says(schema.Allowed())}, hooks...)
+			done := f.frozen("freeze._", `{"agents":"*"}`)
+			for how, c := range malformed {
+				for tool, m := range map[string]*nats.Msg{"Bash": event(schema.PreToolUse), "vote": about("mcp__workflow__vote")} {
+					c.spoil(m)
+					if v := f.ask(m); v.Decision != schema.Deny || v.FreezeVersion != done.Version {
+						t.Errorf("%s, %s, %s: %+v", name, how, tool, v)
+					}
+				}
+				m := event(schema.PostToolUse)
+				c.spoil(m)
+				if v := f.ask(m); v.Decision != schema.Continue || v.Frozen {
+					t.Errorf("%s, %s, after the tool: %+v", name, how, v)
+				}
+			}
+		}
+	})
+}
+
 // What waits for a hook's answer when a freeze comes is refused when it is there.
 func TestCallsUnderWayAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -301,6 +324,36 @@ func TestWhoDoesNotGoByAFreezeIsNamed(t *testing.T) {
 		}
 		if gone := f.frozen("thaw._", `{"agents":"a"}`); gone.Missing != nil || !slices.Equal(gone.Confirmed, []string{"b1"}) {
 			t.Errorf("%+v", gone)
+		}
+	})
+}
+
+// Where not even this broker's lease is among those that are told, the list is old, or
+// nobody's could be stored: nothing is known of the others.
+func TestAFreezeIsConfirmedOnlyByAListThatIsNewEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		configs, err := state.OpenConfigs(t.Context(), bustest.JetStream(t, bustest.Start(t)), state.ConfigOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := freezable(t, aggregator.Options{Configs: configs, Lease: &lease{}}, library{})
+		alone := f.frozen("freeze._", `{"agents":"a","within":"2s"}`)
+		if !slices.Equal(alone.Missing, []string{"b1"}) || alone.Confirmed != nil || !alone.Changed || alone.Took.Std() < 2e9 {
+			t.Errorf("%+v", alone)
+		}
+		watching, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- configs.Watch(watching, func(state.Update) {}) }()
+		defer func() { stop(); <-ended }()
+		lease, err := configs.Lease(state.Node{ID: "b1", Freeze: alone.Version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = lease.Close(t.Context()) }()
+		synctest.Wait()
+		again := f.frozen("freeze._", `{"agents":"a","within":"2s"}`)
+		if again.Missing != nil || !slices.Equal(again.Confirmed, []string{"b1"}) || again.Took.Std() > 1e9 {
+			t.Errorf("%+v", again)
 		}
 	})
 }

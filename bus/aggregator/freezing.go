@@ -130,19 +130,27 @@ func (a *Aggregator) confirmed(ctx context.Context, answer *schema.FreezeAnswer)
 	}
 }
 
-// goBy sorts the brokers by whether they say that they go by a version. This one does,
-// whether it has said so or not.
+// goBy sorts the brokers by whether they say that they go by a version. This one does. But
+// before its own lease says so, too, nothing is known of the others: the list may be old, or
+// nobody's lease may be stored.
 func (a *Aggregator) goBy(version uint64, nodes []state.Node) (confirmed, missing []string) {
-	confirmed = []string{a.opt.Node}
+	said := a.opt.Lease == nil
 	for _, n := range nodes {
 		switch {
 		case n.ID == a.opt.Node:
+			said = n.Freeze >= version
 		case n.Freeze >= version:
 			confirmed = append(confirmed, n.ID)
 		default:
 			missing = append(missing, n.ID)
 		}
 	}
+	if said {
+		confirmed = append(confirmed, a.opt.Node)
+	} else {
+		missing = append(missing, a.opt.Node)
+	}
 	slices.Sort(confirmed)
+	slices.Sort(missing)
 	return confirmed, missing
 }

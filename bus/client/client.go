@@ -250,7 +250,7 @@ func (c *Client) AskUnreadable(ctx context.Context, e *schema.Event, why error, 
 		return nil, err
 	}
 	v.HookErrors = []string{fmt.Sprintf("malformed event: %v", why)}
-	if e.HookType.Terminal(v.Decision) {
+	if e.HookType.Terminal(v.Decision) && !v.Frozen {
 		v.Reason = fmt.Sprintf("a fail-closed hook guards this call, and its event can not be judged: %v", why)
 	}
 	return v, nil

@@ -132,8 +132,15 @@ func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change
 		}
 		c = Change{State: before, unsure: c.unsure}
 		next, err := make(before.Freezes, &c)
-		if err != nil || next == nil {
-			return err == nil, err
+		switch {
+		case err != nil:
+			return false, err
+		case next == nil && c.unsure:
+			return true, nil
+		case next == nil:
+			// What stands already, as a leader says that may be cut off, may have ended since.
+			err := f.prove(ctx)
+			return err == nil && f.Now().Version <= before.Version, err
 		}
 		c.State, err = f.write(ctx, before.Version, next)
 		c.unsure = c.unsure || err != nil

@@ -141,8 +141,8 @@ func (f *Freezes) Unstored() error { return f.bucket.Unstored() }
 func (f *Freezes) Anew() { f.bucket.Anew() }
 
 // prove returns when all is known here that was stored when it was called. A leader that
-// answers that it can store nothing proves nothing: there is no more to be had than what it
-// holds, and it is believed.
+// answers that it can store nothing proves nothing, and is believed all the same, or a full
+// store would stop the fabric: one that was cut off, too, answers so for seconds at most.
 func (f *Freezes) prove(ctx context.Context) error {
 	revision, err := f.bucket.Write(ctx, kv.Write{Key: proof, Blind: true, Replace: true})
 	if _, answered := errors.AsType[*jetstream.APIError](err); answered {

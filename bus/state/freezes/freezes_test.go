@@ -334,6 +334,65 @@ func TestConfirmReadsWhatWasMissed(t *testing.T) {
 	})
 }
 
+// What such a leader says that stands already may have been thawed by then.
+func TestALeaderThatWasCutOffIsNotBelievedThatSomebodyIsFrozen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		var old atomic.Pointer[nats.Msg]
+		nc := js.Conn()
+		sub, err := nc.Subscribe("OLD.>", func(m *nats.Msg) {
+			if o := old.Load(); o != nil && strings.Contains(string(m.Data), "last_by_subj") {
+				_ = m.Respond(o.Data)
+				return
+			}
+			on := *m
+			if on.Subject = strings.TrimPrefix(m.Subject, "OLD."); !strings.HasPrefix(on.Subject, "$KV.") {
+				on.Subject = jetstream.DefaultAPIPrefix + on.Subject
+			}
+			_ = nc.PublishMsg(&on)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = sub.Unsubscribe() }()
+		behind, err := jetstream.NewWithAPIPrefix(nc, "OLD")
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, here := open(t, behind), open(t, js)
+		z := schema.Freeze{Agents: "a"}
+		if _, err := here.Freeze(t.Context(), z, nil); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := left.Freeze(t.Context(), z, nil); err != nil || c.Changed || c.Freeze.Agents != "a" {
+			t.Fatalf("one that stands: %+v, %v", c, err)
+		}
+		said, err := nc.Request(jetstream.DefaultAPIPrefix+"STREAM.MSG.GET.KV_"+freezes.Bucket, []byte(`{"last_by_subj":"$KV.`+freezes.Bucket+`.freezes"}`), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old.Store(said)
+		if _, err := here.Thaw(t.Context(), "a", nil); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if c, err := left.Freeze(ctx, z, nil); err == nil {
+			t.Errorf("it is said to stand, and nobody is frozen: %+v", c)
+		}
+		old.Store(nil)
+		if c, err := left.Freeze(t.Context(), z, nil); err != nil || !c.Changed {
+			t.Errorf("%+v, %v", c, err)
+		}
+		if err := here.Confirm(t.Context(), false); err != nil || standing(here) != "a" {
+			t.Errorf("%q, %v", standing(here), err)
+		}
+		here.Close()
+		left.Close()
+		bustest.Settle()
+	})
+}
+
 // A leader that was cut off and has not noticed it yet tells what was frozen before, and
 // nothing new. Whoever was cut off with it, so that nobody waited for him, is not to
 // believe that.
