@@ -144,16 +144,54 @@ type infoAnswer struct {
 	Error *jetstream.APIError `json:"error"`
 }
 
+func (a *infoAnswer) info() Info {
+	return Info{Last: a.State.Last, Messages: a.State.Messages, Bytes: a.State.Bytes, Now: a.Now}
+}
+
 // Info asks the leader.
 func (b *Bucket) Info(ctx context.Context) (Info, error) {
-	var a infoAnswer
-	if err := b.ask(ctx, "STREAM.INFO", struct{}{}, &a); err != nil {
-		return Info{}, err
+	a, err := b.look(ctx, struct{}{})
+	return a.info(), err
+}
+
+func (b *Bucket) look(ctx context.Context, how any) (a infoAnswer, err error) {
+	if err := b.ask(ctx, "STREAM.INFO", how, &a); err != nil {
+		return a, err
 	}
 	if a.Error != nil {
-		return Info{}, a.Error
+		return a, a.Error
 	}
-	return Info{Last: a.State.Last, Messages: a.State.Messages, Bytes: a.State.Bytes, Now: a.Now}, nil
+	return a, nil
+}
+
+// matching is [Bucket.look] with the keys that match filter.
+func (b *Bucket) matching(ctx context.Context, filter string) (infoAnswer, error) {
+	return b.look(ctx, map[string]string{"subjects_filter": b.prefix + filter})
+}
+
+var errTwoLeaders = errors.New("two servers take themselves for the leader, and do not know the same")
+
+// Gone returns nil if a revision of the key is gone for good, and the key holds nothing or
+// something newer. The answer that says so says it alone: after a cut two servers may lead
+// for a moment and answer in turns, so that one lacks what the other one says it has reached.
+func (b *Bucket) Gone(ctx context.Context, key string, revision uint64) error {
+	last, err := b.Last(ctx, key)
+	switch {
+	case err != nil:
+		return err
+	case last.Revision > revision, last.Revision == revision && last.Kind != Put:
+		return nil
+	case last.Revision > 0:
+		return errTwoLeaders
+	}
+	a, err := b.matching(ctx, key)
+	switch {
+	case err != nil:
+		return err
+	case len(a.State.Subjects) > 0:
+		return errTwoLeaders
+	}
+	return b.reached(a.info(), revision)
 }
 
 // Reached returns nil if the leader knows the revision, so that what it does not
@@ -177,12 +215,9 @@ func (b *Bucket) reached(info Info, revision uint64) error {
 // Keys lists, as the leader knows them, the keys that match filter, also those
 // that hold only a marker.
 func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
-	var a infoAnswer
-	if err := b.ask(ctx, "STREAM.INFO", map[string]string{"subjects_filter": b.prefix + filter}, &a); err != nil {
+	a, err := b.matching(ctx, filter)
+	if err != nil {
 		return nil, err
-	}
-	if a.Error != nil {
-		return nil, a.Error
 	}
 	keys := make([]string, 0, len(a.State.Subjects))
 	for subj := range a.State.Subjects {

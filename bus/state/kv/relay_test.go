@@ -88,3 +88,81 @@ func TestAMirrorTellsWhatWasStoredWhileLeadersChange(t *testing.T) {
 		})
 	}
 }
+
+// What is missing is gone only if one server says so that knows of it: two may lead for a
+// moment, and answer in turns.
+func TestWhatOneOfTwoLeadersLacksIsNotGone(t *testing.T) {
+	nothing := func(m *nats.Msg) bool {
+		if !strings.Contains(m.Subject, "STREAM.MSG.GET") {
+			return false
+		}
+		_ = m.Respond([]byte(`{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`))
+		return true
+	}
+	for name, c := range map[string]struct {
+		then func(t *testing.T, b *kv.Bucket, s jetstream.Stream)
+		old  bool // leads, too, and answers who reads
+		gone bool
+	}{
+		"there":                       {},
+		"there, as one leader knows":  {old: true},
+		"replaced":                    {then: replace, gone: true},
+		"ended":                       {then: end, gone: true},
+		"ended, as one leader knows":  {then: end, old: true},
+		"not there":                   {then: remove, gone: true},
+		"not there, as both say":      {then: remove, old: true, gone: true},
+		"not there, and nothing else": {then: removeAll, gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				js, b := bucket(t)
+				far, r := behind(t, js)
+				left := kv.At(far, bucketName)
+				revision := write(t, b, kv.Write{Key: "a", Value: []byte("x"), Blind: true})
+				write(t, b, kv.Write{Key: "b", Value: []byte("y"), Blind: true})
+				s, err := js.Stream(t.Context(), "KV_"+bucketName)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.then != nil {
+					c.then(t, b, s)
+				}
+				if c.old {
+					r.keeps.Store(&nothing)
+				}
+				if err := left.Gone(t.Context(), "a", revision); (err == nil) != c.gone {
+					t.Errorf("gone: %v, want %v", err, c.gone)
+				}
+				if err := left.Gone(t.Context(), "c", revision+100); err == nil {
+					t.Error("what is to come is gone")
+				}
+			})
+		})
+	}
+}
+
+func replace(t *testing.T, b *kv.Bucket, _ jetstream.Stream) {
+	t.Helper()
+	write(t, b, kv.Write{Key: "a", Blind: true})
+}
+
+func end(t *testing.T, b *kv.Bucket, _ jetstream.Stream) {
+	t.Helper()
+	write(t, b, kv.Write{Key: "a", Blind: true, Purge: true})
+}
+
+// remove leaves nothing of the key, not even a marker.
+func remove(t *testing.T, _ *kv.Bucket, s jetstream.Stream) {
+	t.Helper()
+	if err := s.Purge(t.Context(), jetstream.WithPurgeSubject("$KV."+bucketName+".a")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// removeAll leaves nothing at all.
+func removeAll(t *testing.T, _ *kv.Bucket, s jetstream.Stream) {
+	t.Helper()
+	if err := s.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

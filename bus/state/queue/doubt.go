@@ -36,9 +36,9 @@ func (x *index) trust(e *entry) {
 	delete(x.doubts, e.seq())
 }
 
-// vanished removes an item of which the leader knows nothing.
+// vanished removes an item of which a leader knows nothing, if that is the last word.
 func (q *Queue) vanished(ctx context.Context, e *entry) error {
-	if err := q.items.Reached(ctx, e.seq()); err != nil {
+	if err := q.items.Gone(ctx, e.item.Key, e.seq()); err != nil {
 		return unavailable(err)
 	}
 	x := q.index
