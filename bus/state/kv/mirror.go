@@ -25,6 +25,12 @@ const (
 	readFor = time.Second
 	// lostFor is after what time without a check that worked a mirror is behind.
 	lostFor = 3 * checkEvery
+	// emptyFor is how long whoever is asked must say that nothing is left before it counts,
+	// where several servers keep the bucket. After a cut one that takes himself for the leader
+	// still answers until he hears of the new one, which speaks to him once a second.
+	emptyFor = 2 * time.Second
+	// emptyAgain is after what time he is asked again.
+	emptyAgain = 100 * time.Millisecond
 	// mostMissed bounds how many revisions are read one by one before the bucket is
 	// watched anew instead.
 	mostMissed = 1000
@@ -56,6 +62,7 @@ type Mirror struct {
 	ended  sync.WaitGroup
 	wake   chan struct{} // has the mirror look at once
 	repair chan struct{} // holds a token while missing revisions are read
+	hole   hole          // who has that token guards it
 
 	mu sync.Mutex // guards what follows, and the order of Apply
 	// position is up to where everything is known.
@@ -277,7 +284,6 @@ func (m *Mirror) catchUp(ctx context.Context, revision uint64) error {
 		return fmt.Errorf("waiting for what was stored last: %w", context.Cause(ctx))
 	}
 	defer func() { <-m.repair }()
-	reached := false // the leader is known to know the revision
 	for range mostMissed {
 		at, closed := m.reached()
 		switch {
@@ -286,25 +292,61 @@ func (m *Mirror) catchUp(ctx context.Context, revision uint64) error {
 		case closed:
 			return errClosed
 		}
+		asked := time.Now()
 		e, err := m.bucket.Next(ctx, at+1)
 		switch {
 		case err != nil:
 			return fmt.Errorf("reading what was missed: %w", err)
 		case e.Revision > 0:
 			m.apply(e)
-		case reached:
+			continue
+		}
+		left, err := m.empty(ctx, at, revision, asked)
+		switch {
+		case err != nil:
+			return err
+		case left <= 0:
 			m.skip(revision)
 			return nil
-		default:
-			// Who answered that there is nothing may have been another leader, which did not
-			// know of it. What is skipped is never told: only who is asked after that can say so.
-			if err := m.bucket.Reached(ctx, revision); err != nil {
-				return err
-			}
-			reached = true
+		}
+		if err := Rest(ctx, min(left, emptyAgain)); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// A hole is a part of the bucket in which whoever was asked says that nothing is left.
+type hole struct {
+	after, upTo uint64
+	// since is when somebody was known to know all of it, stays how long the others must
+	// say so from then on, and said when they were asked last.
+	since, said time.Time
+	stays       time.Duration
+}
+
+// empty returns for how long it must still be said that nothing is left of what comes
+// after one revision, up to another, as somebody did who was asked then. He may have been
+// another leader, who did not know of it: what is skipped is never told. The token of
+// those who read what is missing is held.
+func (m *Mirror) empty(ctx context.Context, after, upTo uint64, asked time.Time) (left time.Duration, err error) {
+	if h := &m.hole; h.after == after && h.upTo >= upTo && asked.Sub(h.said) < 2*emptyFor {
+		h.said = asked
+		return h.stays - asked.Sub(h.since), nil
+	}
+	info, err := m.bucket.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := m.bucket.reached(info, upTo); err != nil {
+		return 0, err
+	}
+	now := time.Now()
+	m.hole = hole{after: after, upTo: info.Last, since: now, said: now}
+	if info.Replicas > 1 {
+		m.hole.stays = emptyFor
+	}
+	return max(m.hole.stays, 1), nil
 }
 
 // look asks the leader how far it is.

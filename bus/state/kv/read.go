@@ -131,6 +131,8 @@ type Info struct {
 	Bytes          int64
 	// Now is what the leader's clock showed; zero: it did not say.
 	Now time.Time
+	// Replicas is how many servers keep it.
+	Replicas int
 }
 
 type infoAnswer struct {
@@ -140,12 +142,15 @@ type infoAnswer struct {
 		Bytes    int64             `json:"bytes"`
 		Subjects map[string]uint64 `json:"subjects"`
 	} `json:"state"`
+	Config struct {
+		Replicas int `json:"num_replicas"`
+	} `json:"config"`
 	Now   time.Time           `json:"ts"`
 	Error *jetstream.APIError `json:"error"`
 }
 
 func (a *infoAnswer) info() Info {
-	return Info{Last: a.State.Last, Messages: a.State.Messages, Bytes: a.State.Bytes, Now: a.Now}
+	return Info{Last: a.State.Last, Messages: a.State.Messages, Bytes: a.State.Bytes, Now: a.Now, Replicas: a.Config.Replicas}
 }
 
 // Info asks the leader.
@@ -194,17 +199,9 @@ func (b *Bucket) Gone(ctx context.Context, key string, revision uint64) error {
 	return b.reached(a.info(), revision)
 }
 
-// Reached returns nil if the leader knows the revision, so that what it does not
+// reached returns nil if the leader knows the revision, so that what it does not
 // have up to there is gone. A leader that was cut off may know less than others
 // told, and so does a bucket that was made anew.
-func (b *Bucket) Reached(ctx context.Context, revision uint64) error {
-	info, err := b.Info(ctx)
-	if err != nil {
-		return err
-	}
-	return b.reached(info, revision)
-}
-
 func (b *Bucket) reached(info Info, revision uint64) error {
 	if info.Last < revision {
 		return fmt.Errorf("the stream %s ends at %d, and %d was seen; if it was deleted and made anew, restart this process", b.stream, info.Last, revision)

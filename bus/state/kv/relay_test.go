@@ -1,6 +1,8 @@
 package kv_test
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +21,8 @@ const relayed = "RELAY.API"
 // A relay hands on what is asked of JetStream, but for what it is told to keep back.
 type relay struct {
 	keeps atomic.Pointer[func(asked *nats.Msg) bool]
+	// three: what it hands back says that three servers keep the bucket.
+	three atomic.Bool
 }
 
 // behind returns a JetStream that is asked by way of a relay.
@@ -31,7 +35,11 @@ func behind(t *testing.T, direct jetstream.JetStream) (jetstream.JetStream, *rel
 		}
 		on := *m
 		on.Subject = jetstream.DefaultAPIPrefix + strings.TrimPrefix(m.Subject, relayed+".")
-		_ = nc.PublishMsg(&on)
+		if !r.three.Load() || !strings.Contains(m.Subject, "STREAM.INFO") {
+			_ = nc.PublishMsg(&on)
+		} else if a, err := nc.Request(on.Subject, on.Data, time.Second); err == nil {
+			_ = m.Respond(bytes.Replace(a.Data, []byte(`"num_replicas":1`), []byte(`"num_replicas":3`), 1))
+		}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +55,7 @@ func behind(t *testing.T, direct jetstream.JetStream) (jetstream.JetStream, *rel
 // A leader that leaves, and the one that comes, keep answers back, or say what is not so
 // any more. Whatever it is: what was stored is told soon.
 func TestAMirrorTellsWhatWasStoredWhileLeadersChange(t *testing.T) {
+	const nothing = `{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`
 	first := func(verb string) func(*nats.Msg) bool {
 		asked := false
 		return func(m *nats.Msg) bool {
@@ -64,7 +73,23 @@ func TestAMirrorTellsWhatWasStoredWhileLeadersChange(t *testing.T) {
 				if !is(m) {
 					return false
 				}
-				_ = m.Respond([]byte(`{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`))
+				_ = m.Respond([]byte(nothing))
+				return true
+			}
+		}(),
+		"one that was cut off answers, too, for a second": func() func(*nats.Msg) bool {
+			var until time.Time
+			return func(m *nats.Msg) bool {
+				if !strings.Contains(m.Subject, "STREAM.MSG.GET") {
+					return false
+				}
+				if until.IsZero() {
+					until = time.Now().Add(time.Second)
+				}
+				if time.Now().After(until) {
+					return false
+				}
+				_ = m.Respond([]byte(nothing))
 				return true
 			}
 		}(),
@@ -73,6 +98,7 @@ func TestAMirrorTellsWhatWasStoredWhileLeadersChange(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				js, b := bucket(t)
 				far, r := behind(t, js)
+				r.three.Store(true)
 				_, l := follow(t, kv.At(far, bucketName), nil)
 				silence(t, js)
 				r.keeps.Store(&keeps)
@@ -89,10 +115,33 @@ func TestAMirrorTellsWhatWasStoredWhileLeadersChange(t *testing.T) {
 	}
 }
 
+// Where several servers keep a bucket it takes a while until it is believed that nothing is
+// left, and no longer than that. One server alone is believed at once.
+func TestAMirrorSkipsWhatIsGoneAndNoSooner(t *testing.T) {
+	for three, want := range map[bool]time.Duration{false: 0, true: 2 * time.Second} {
+		t.Run(fmt.Sprint(three), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				js, b := bucket(t)
+				far, r := behind(t, js)
+				r.three.Store(three)
+				write(t, b, kv.Write{Key: "a", Value: []byte("x")})
+				last := write(t, b, kv.Write{Key: "b", Blind: true, Purge: true, TTL: time.Second})
+				<-time.After(2 * time.Second)
+				began := time.Now()
+				m, l := follow(t, kv.At(far, bucketName), nil)
+				if took := time.Since(began); took < want || took > want+time.Second || m.Revision() != last {
+					t.Errorf("up to %d after %v; want %d after %v", m.Revision(), took, last, want)
+				}
+				l.holds(t, "1 a x")
+			})
+		})
+	}
+}
+
 // What is missing is gone only if one server says so that knows of it: two may lead for a
 // moment, and answer in turns.
 func TestWhatOneOfTwoLeadersLacksIsNotGone(t *testing.T) {
-	nothing := func(m *nats.Msg) bool {
+	lacks := func(m *nats.Msg) bool {
 		if !strings.Contains(m.Subject, "STREAM.MSG.GET") {
 			return false
 		}
@@ -128,7 +177,7 @@ func TestWhatOneOfTwoLeadersLacksIsNotGone(t *testing.T) {
 					c.then(t, b, s)
 				}
 				if c.old {
-					r.keeps.Store(&nothing)
+					r.keeps.Store(&lacks)
 				}
 				if err := left.Gone(t.Context(), "a", revision); (err == nil) != c.gone {
 					t.Errorf("gone: %v, want %v", err, c.gone)
