@@ -114,13 +114,18 @@ func TestABrokerThatLacksSomethingIsFound(t *testing.T) {
 	}{
 		"all have everything": {step{whole: time.Second}, true},
 		"one does not":        {step{lacking: true}, false},
-		"interrupted":         {step{}, true},
+		"interrupted":         {step{Done: faults.Done{Until: at(100)}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			load := scenario.Default()
-			one := &shown{part: kill, load: 1, steps: []step{{whole: time.Second}, c.last}, measured: &fleet.Measured{Scenario: &load}}
+			one := &shown{part: kill, load: 1, steps: []step{{whole: time.Second}, c.last}, measured: &fleet.Measured{Scenario: &load, Early: name == "interrupted"}}
 			d := &result.Document{}
 			(&run{}).judge(d, one)
+			for _, got := range d.Checks {
+				if one.measured.Early && !got.OK() {
+					t.Errorf("%+v", got)
+				}
+			}
 			if got := d.Check(wholeAgain); (got.Wrong == 0) != c.fine || got.Seen == 0 {
 				t.Errorf("%+v", got)
 			}
@@ -143,10 +148,14 @@ func TestAFreezeThatIsNotObeyedIsFound(t *testing.T) {
 	if got := f.of(1); got != want || kept.Wrong != 0 {
 		t.Errorf("%+v, want %+v; %+v", got, want, kept)
 	}
-	f.probes = append(f.probes[:5], probe{broker: 3, asked: at(21), answered: at(22), passed: true})
+	f.probes, f.missing = append(f.probes[:5],
+		probe{broker: 2, asked: at(19), answered: at(20.5), passed: true},
+		probe{broker: 2, asked: at(19), answered: at(21.5), passed: true},
+		probe{broker: 3, asked: at(21), answered: at(22), passed: true}), []string{"broker-2"}
 	f.judge(&kept)
-	if kept.Wrong != 2 {
-		t.Errorf("one call passed, and one broker never refused any, and yet: %+v", kept)
+	want = thawed{broker: 2, passed: 2, last: 11500 * time.Millisecond, confirmed: 1, refused: 1, first: 1500 * time.Millisecond}
+	if got := f.of(2); got != want || kept.Wrong != 4 {
+		t.Errorf("two calls passed, one broker never refused any, and one did not confirm it, and yet: %+v, want %+v; %+v", got, want, kept)
 	}
 }
 

@@ -89,19 +89,13 @@ func merge(d *result.Document, checks []result.Check) {
 	}
 }
 
-// until is when what belongs to a step ends: when the next one begins, or the last
-// request of the part was answered.
+// until is when what belongs to a step ends: when the next one begins, or nothing more
+// was put into the queue.
 func (one *shown) until(i int) time.Time {
 	if i+1 < len(one.steps) {
 		return one.steps[i+1].From
 	}
-	end := one.steps[i].Until
-	for _, a := range one.attempts {
-		if !a.lost && a.answered.After(end) {
-			end = a.answered
-		}
-	}
-	return end
+	return one.told
 }
 
 // stall is what a step did to those who put something into the queue.
@@ -112,9 +106,12 @@ func (one *shown) stall(i int) stall {
 
 // judge holds a part against the promises of a cluster.
 func (r *run) judge(d *result.Document, one *shown) {
+	early := one.measured.Early
 	hold := func(name string, seen int) *result.Check {
 		c := d.Check(name)
-		c.Seen, c.Least = c.Seen+int64(seen), 1
+		if c.Seen += int64(seen); !early {
+			c.Least = 1
+		}
 		return c
 	}
 	end := one.measured.Began.Add(one.measured.Scenario.For.Std())
@@ -130,7 +127,7 @@ func (r *run) judge(d *result.Document, one *shown) {
 		} else if s.whole > 0 {
 			hold(wholeAgain, 1)
 		}
-		if c := hold(underLoad, 1); s.Until.After(end) {
+		if c := hold(underLoad, 1); s.Until.After(end) && !early {
 			c.Fail(fmt.Sprintf("%v was over %v after the load", s.Fault, s.Until.Sub(end).Round(time.Millisecond)))
 		}
 	}
@@ -215,6 +212,9 @@ func none(text string) string {
 
 // judge holds the calls against the freeze, which every broker must have obeyed in the end.
 func (f *frozen) judge(c *result.Check) {
+	if len(f.missing) > 0 {
+		c.Fail(fmt.Sprintf("it was not confirmed within %v: %s did not say so, and may still have let calls pass", frozenIn, strings.Join(f.missing, ", ")))
+	}
 	for n := range Brokers {
 		of := f.of(n + 1)
 		if of.confirmed > 0 {

@@ -129,10 +129,10 @@ func (r *run) freezes(ctx context.Context, one *shown) error {
 	one.steps = append(one.steps, s)
 	measure.Pause(ctx, calm)
 	p.close()
-	f.probes, one.freeze = p.probes, f
-	if err != nil {
+	if err != nil || f.answered.IsZero() {
 		return err
 	}
+	f.probes, one.freeze = p.probes, f
 	return r.freeze(ctx, schema.VerbThaw, new(frozen))
 }
 

@@ -104,7 +104,8 @@ type shown struct {
 	measured *fleet.Measured
 	steps    []step
 	attempts []attempt
-	lost     []string // keys that were accepted and do not wait
+	told     time.Time // until when something was put into the queue
+	lost     []string  // keys that were accepted and do not wait
 	accepted int
 	changes  []changing
 	freeze   *frozen // nil: nobody was
@@ -132,6 +133,9 @@ func Run(ctx context.Context, o Options) (d *result.Document, err error) {
 	}
 	for _, p := range r.parts() {
 		whole, err := r.part(ctx, s, p)
+		if err != nil && ctx.Err() != nil && len(r.shown) > 0 {
+			break // what was done before is worth reading
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p, err)
 		}
@@ -207,7 +211,10 @@ func (r *run) play(ctx context.Context, common *scenario.Scenario, one *shown, l
 	if one.measured, err = r.x.Load(ctx, &s); err != nil {
 		return nil, err
 	}
-	one.attempts = t.attempts()
+	one.attempts, one.told = t.attempts(), t.ended
+	if one.measured.Early {
+		return one, nil // who has just been cut off need not know all that was accepted
+	}
 	one.accepted, one.lost, err = t.check(ctx, r.nc)
 	return one, err
 }

@@ -52,7 +52,8 @@ func stalled(all []attempt, broker int, from, until time.Time) (s stall) {
 type thawed struct {
 	broker int
 	// passed is how many passed after the freeze was asked for, the last one so long
-	// after that; confirmed is how many of them were asked after it was confirmed.
+	// after that; confirmed is how many of them were asked after it was confirmed, or
+	// answered so long after that their answer can not have been on its way already.
 	passed    int
 	last      time.Duration
 	confirmed int
@@ -74,7 +75,7 @@ func (f *frozen) of(broker int) (t thawed) {
 		case p.passed:
 			t.passed++
 			t.last = max(t.last, after)
-			if p.asked.After(f.answered) {
+			if p.asked.After(f.answered) || p.answered.Sub(f.answered) > slack {
 				t.confirmed++
 			}
 		case p.refused:

@@ -49,7 +49,7 @@ type step struct {
 // changing is a configuration that was applied.
 type changing struct {
 	asked, active time.Time
-	version       uint64
+	version       uint64 // 0: it never did
 	tries         int
 }
 
@@ -165,8 +165,10 @@ func (r *run) do(ctx context.Context, s *step) error {
 const (
 	// changeEvery is how long nothing changes after a configuration became active.
 	changeEvery = time.Second
-	// changeIn is how long one request may take: brokers give themselves a minute.
-	changeIn = 70 * time.Second
+	// changeIn is how long one request may take: brokers give themselves a minute. In
+	// changedIn it is active, however many it takes.
+	changeIn  = 70 * time.Second
+	changedIn = 2 * changeIn
 )
 
 // changes applies one configuration after the other until over, each until it is active.
@@ -179,7 +181,7 @@ func (r *run) changes(ctx, over context.Context, one *shown) error {
 		r.applied++
 		c := changing{asked: time.Now()}
 		req := schema.ConfigRequest{Action: schema.ActionApply, File: "hooks.yaml", Dir: r.Dir, Source: changed(string(text), r.applied)}
-		for c.version == 0 && ctx.Err() == nil {
+		for c.version == 0 && time.Since(c.asked) < changedIn {
 			c.tries++
 			if c.version, err = r.apply(ctx, &req); err != nil && !measure.Pause(ctx, lookAgain) {
 				return fmt.Errorf("applying configuration %d: %w", r.applied, err)

@@ -49,9 +49,10 @@ type teller struct {
 
 // tellers are all of them.
 type tellers struct {
-	all  []*teller
-	stop context.CancelFunc
-	work sync.WaitGroup
+	all   []*teller
+	stop  context.CancelFunc
+	work  sync.WaitGroup
+	ended time.Time // when they ended
 }
 
 // tell connects tellers. They stay with their broker, and wait for it if it is dead.
@@ -80,6 +81,9 @@ func (t *tellers) begin(ctx context.Context) {
 
 // end waits for the requests that are under way.
 func (t *tellers) end() {
+	if t.ended.IsZero() {
+		t.ended = time.Now()
+	}
 	t.stop()
 	t.work.Wait()
 }
