@@ -30,9 +30,9 @@ const (
 	maxRecord = 2 * schema.MaxFrozen
 	// behindFor is how long the mirror may be behind and still be ready.
 	behindFor = 3 * time.Second
-	// backwards is how long a leader must say older things than are known before that
-	// is believed: one that was cut off does so until it notices, a fabric that came
-	// back from a copy does so for ever.
+	// backwards is how long a leader must say older things than are known, and lead for
+	// sure, before that is believed: one that was cut off does so until it notices, a
+	// fabric that came back from a copy does so for ever.
 	backwards = 15 * time.Second
 )
 
@@ -142,13 +142,12 @@ func (f *Freezes) Anew() { f.bucket.Anew() }
 
 // prove returns when all is known here that was stored when it was called. A leader that
 // answers that it can store nothing proves nothing, and is believed all the same, or a full
-// store would stop the fabric: one that was cut off, too, answers so for seconds at most.
+// store would stop the fabric, if it has just heard of those who would elect another one.
 func (f *Freezes) prove(ctx context.Context) error {
 	revision, err := f.bucket.Write(ctx, kv.Write{Key: proof, Blind: true, Replace: true})
 	if _, answered := errors.AsType[*jetstream.APIError](err); answered {
-		return nil
-	}
-	if err == nil {
+		err = f.bucket.Led(ctx)
+	} else if err == nil {
 		err = f.mirror.Reach(ctx, revision)
 	}
 	if err != nil {
@@ -167,6 +166,16 @@ func (f *Freezes) apply(e kv.Entry) {
 	if s, err := f.reads(e); err == nil {
 		f.take(s)
 	}
+}
+
+// backFor is how long leaders have been saying older things than are known.
+func (f *Freezes) backFor() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.older.IsZero() {
+		return 0
+	}
+	return time.Since(f.older)
 }
 
 // take replaces what is known by something newer. The caller holds the lock.
@@ -191,11 +200,13 @@ func (f *Freezes) Confirm(ctx context.Context, lapsed bool) error {
 		}
 	}
 	e, err := f.bucket.Last(ctx, key)
-	if err != nil {
-		return fmt.Errorf("reading what is frozen: %w", err)
-	}
+	leads := err == nil && f.backFor() > backwards && f.bucket.Led(ctx) == nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err != nil {
+		f.older = time.Time{} // who says older things after that may be another one
+		return fmt.Errorf("reading what is frozen: %w", err)
+	}
 	s, err := f.reads(e)
 	if lapsed && errors.Is(err, ErrUnreadable) {
 		return nil // as everybody else does
@@ -209,7 +220,7 @@ func (f *Freezes) Confirm(ctx context.Context, lapsed bool) error {
 		f.take(s)
 	case f.older.IsZero():
 		f.older = time.Now()
-	case time.Since(f.older) > backwards:
+	case leads:
 		f.log.Warn("what is frozen went back to an earlier state; was the data directory copied back?", "version", s.Version, "known", known.Version)
 		f.older = time.Time{}
 		f.unread.Store(nil)

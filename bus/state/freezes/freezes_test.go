@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
@@ -331,128 +329,6 @@ func TestConfirmReadsWhatWasMissed(t *testing.T) {
 		if here.Unreadable() != nil || standing(here) != "" || here.Confirm(t.Context(), false) != nil {
 			t.Errorf("deleted: %q, %v", standing(here), here.Unreadable())
 		}
-	})
-}
-
-// cutOff is JetStream with a leader that was cut off and says what it likes; what it leaves
-// unsaid another one answers.
-func cutOff(t *testing.T, js jetstream.JetStream, says func(*nats.Msg) bool) jetstream.JetStream {
-	t.Helper()
-	nc := js.Conn()
-	sub, err := nc.Subscribe("OLD.>", func(m *nats.Msg) {
-		if says(m) {
-			return
-		}
-		on := *m
-		if on.Subject = strings.TrimPrefix(m.Subject, "OLD."); !strings.HasPrefix(on.Subject, "$KV.") {
-			on.Subject = jetstream.DefaultAPIPrefix + on.Subject
-		}
-		_ = nc.PublishMsg(&on)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = sub.Unsubscribe() })
-	behind, err := jetstream.NewWithAPIPrefix(nc, "OLD")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return behind
-}
-
-// A leader that was cut off and has not noticed it yet tells what was frozen before, and
-// nothing new. Whoever was cut off with it, so that nobody waited for him, is not to
-// believe that.
-func TestALeaderThatWasCutOffIsNotBelievedByWhoWasLeftOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		js := bustest.JetStream(t, bustest.Start(t))
-		var old atomic.Bool
-		behind := cutOff(t, js, func(m *nats.Msg) bool {
-			switch {
-			case old.Load() && strings.Contains(string(m.Data), "last_by_subj"):
-				_ = m.Respond([]byte(`{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`))
-				return true
-			default:
-				return old.Load() && strings.Contains(m.Subject, "CONSUMER.CREATE")
-			}
-		})
-		left := open(t, behind)
-		old.Store(true)
-		stream, err := js.Stream(t.Context(), "KV_"+freezes.Bucket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for c := range stream.ListConsumers(t.Context()).Info() {
-			if err := stream.DeleteConsumer(t.Context(), c.Name); err != nil {
-				t.Fatal(err)
-			}
-		}
-		here := open(t, js)
-		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: "a"}, nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := left.Confirm(t.Context(), false); err != nil || standing(left) != "" {
-			t.Fatalf("it is told by another leader: %q, %v", standing(left), err)
-		}
-		for range 100 {
-			if err := left.Confirm(t.Context(), true); err != nil || standing(left) != "a" {
-				t.Fatalf("%q, %v", standing(left), err)
-			}
-		}
-		if info, err := stream.Info(t.Context()); err != nil || info.State.Msgs != 2 {
-			t.Errorf("beside one freeze much is kept to prove it: %+v, %v", info.State, err)
-		}
-		here.Close()
-		left.Close()
-		bustest.Settle()
-	})
-}
-
-// What such a leader says that stands already may have been thawed by then.
-func TestALeaderThatWasCutOffIsNotBelievedThatSomebodyIsFrozen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		js := bustest.JetStream(t, bustest.Start(t))
-		nc := js.Conn()
-		var old atomic.Pointer[nats.Msg]
-		behind := cutOff(t, js, func(m *nats.Msg) bool {
-			o := old.Load()
-			if o == nil || !strings.Contains(string(m.Data), "last_by_subj") {
-				return false
-			}
-			_ = m.Respond(o.Data)
-			return true
-		})
-		left, here := open(t, behind), open(t, js)
-		z := schema.Freeze{Agents: "a"}
-		if _, err := here.Freeze(t.Context(), z, nil); err != nil {
-			t.Fatal(err)
-		}
-		if c, err := left.Freeze(t.Context(), z, nil); err != nil || c.Changed || c.Freeze.Agents != "a" {
-			t.Fatalf("one that stands: %+v, %v", c, err)
-		}
-		said, err := nc.Request(jetstream.DefaultAPIPrefix+"STREAM.MSG.GET.KV_"+freezes.Bucket, []byte(`{"last_by_subj":"$KV.`+freezes.Bucket+`.freezes"}`), time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		old.Store(said)
-		if _, err := here.Thaw(t.Context(), "a", nil); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		if c, err := left.Freeze(ctx, z, nil); err == nil {
-			t.Errorf("it is said to stand, and nobody is frozen: %+v", c)
-		}
-		old.Store(nil)
-		if c, err := left.Freeze(t.Context(), z, nil); err != nil || !c.Changed {
-			t.Errorf("%+v, %v", c, err)
-		}
-		if err := here.Confirm(t.Context(), false); err != nil || standing(here) != "a" {
-			t.Errorf("%q, %v", standing(here), err)
-		}
-		here.Close()
-		left.Close()
-		bustest.Settle()
 	})
 }
 

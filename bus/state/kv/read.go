@@ -145,6 +145,11 @@ type infoAnswer struct {
 	Config struct {
 		Replicas int `json:"num_replicas"`
 	} `json:"config"`
+	Cluster struct {
+		Replicas []struct {
+			Active int64 `json:"active"` // nanoseconds since he was heard of; 0: never
+		} `json:"replicas"`
+	} `json:"cluster"`
 	Now   time.Time           `json:"ts"`
 	Error *jetstream.APIError `json:"error"`
 }
@@ -172,6 +177,30 @@ func (b *Bucket) look(ctx context.Context, how any) (a infoAnswer, err error) {
 // matching is [Bucket.look] with the keys that match filter.
 func (b *Bucket) matching(ctx context.Context, filter string) (infoAnswer, error) {
 	return b.look(ctx, map[string]string{"subjects_filter": b.prefix + filter})
+}
+
+// heardIn is how lately a leader must have heard of the others, whom he asks once a second.
+// They look for another one when they heard nothing of him for four, at the earliest.
+const heardIn = 3 * time.Second
+
+// Led returns nil if the leader has just heard of a majority of those who keep the bucket:
+// nobody else can lead it, then. One that was cut off answers for ten seconds and more as if
+// he still did.
+func (b *Bucket) Led(ctx context.Context) error {
+	a, err := b.look(ctx, struct{}{})
+	if err != nil {
+		return err
+	}
+	heard := 1 // himself
+	for _, r := range a.Cluster.Replicas {
+		if r.Active > 0 && r.Active < int64(heardIn) {
+			heard++
+		}
+	}
+	if of := a.Config.Replicas; heard <= of/2 {
+		return fmt.Errorf("who leads the stream %s has heard of %d of the %d that keep it in the last %v, himself included", b.stream, heard, of, heardIn)
+	}
+	return nil
 }
 
 var errTwoLeaders = errors.New("two servers take themselves for the leader, and do not know the same")

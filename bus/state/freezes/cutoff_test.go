@@ -1,0 +1,244 @@
+package freezes_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/state/freezes"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// cutOff is JetStream with a leader that was cut off and says what it likes; what it leaves
+// unsaid another one answers.
+func cutOff(t *testing.T, js jetstream.JetStream, says func(*nats.Msg) bool) jetstream.JetStream {
+	t.Helper()
+	nc := js.Conn()
+	sub, err := nc.Subscribe("OLD.>", func(m *nats.Msg) {
+		if says(m) {
+			return
+		}
+		on := *m
+		if on.Subject = strings.TrimPrefix(m.Subject, "OLD."); !strings.HasPrefix(on.Subject, "$KV.") {
+			on.Subject = jetstream.DefaultAPIPrefix + on.Subject
+		}
+		_ = nc.PublishMsg(&on)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sub.Unsubscribe() })
+	behind, err := jetstream.NewWithAPIPrefix(nc, "OLD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return behind
+}
+
+// A leader that was cut off and has not noticed it yet tells what was frozen before, and
+// nothing new. Whoever was cut off with it, so that nobody waited for him, is not to
+// believe that.
+func TestALeaderThatWasCutOffIsNotBelievedByWhoWasLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		var old atomic.Bool
+		behind := cutOff(t, js, func(m *nats.Msg) bool {
+			switch {
+			case old.Load() && strings.Contains(string(m.Data), "last_by_subj"):
+				_ = m.Respond([]byte(`{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`))
+				return true
+			default:
+				return old.Load() && strings.Contains(m.Subject, "CONSUMER.CREATE")
+			}
+		})
+		left := open(t, behind)
+		old.Store(true)
+		stream, err := js.Stream(t.Context(), "KV_"+freezes.Bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for c := range stream.ListConsumers(t.Context()).Info() {
+			if err := stream.DeleteConsumer(t.Context(), c.Name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		here := open(t, js)
+		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: "a"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := left.Confirm(t.Context(), false); err != nil || standing(left) != "" {
+			t.Fatalf("it is told by another leader: %q, %v", standing(left), err)
+		}
+		for range 100 {
+			if err := left.Confirm(t.Context(), true); err != nil || standing(left) != "a" {
+				t.Fatalf("%q, %v", standing(left), err)
+			}
+		}
+		if info, err := stream.Info(t.Context()); err != nil || info.State.Msgs != 2 {
+			t.Errorf("beside one freeze much is kept to prove it: %+v, %v", info.State, err)
+		}
+		here.Close()
+		left.Close()
+		bustest.Settle()
+	})
+}
+
+// What such a leader says that stands already may have been thawed by then.
+func TestALeaderThatWasCutOffIsNotBelievedThatSomebodyIsFrozen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		nc := js.Conn()
+		var old atomic.Pointer[nats.Msg]
+		behind := cutOff(t, js, func(m *nats.Msg) bool {
+			o := old.Load()
+			if o == nil || !strings.Contains(string(m.Data), "last_by_subj") {
+				return false
+			}
+			_ = m.Respond(o.Data)
+			return true
+		})
+		left, here := open(t, behind), open(t, js)
+		z := schema.Freeze{Agents: "a"}
+		if _, err := here.Freeze(t.Context(), z, nil); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := left.Freeze(t.Context(), z, nil); err != nil || c.Changed || c.Freeze.Agents != "a" {
+			t.Fatalf("one that stands: %+v, %v", c, err)
+		}
+		said, err := nc.Request(jetstream.DefaultAPIPrefix+"STREAM.MSG.GET.KV_"+freezes.Bucket, []byte(`{"last_by_subj":"$KV.`+freezes.Bucket+`.freezes"}`), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old.Store(said)
+		if _, err := here.Thaw(t.Context(), "a", nil); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if c, err := left.Freeze(ctx, z, nil); err == nil {
+			t.Errorf("it is said to stand, and nobody is frozen: %+v", c)
+		}
+		old.Store(nil)
+		if c, err := left.Freeze(t.Context(), z, nil); err != nil || !c.Changed {
+			t.Errorf("%+v, %v", c, err)
+		}
+		if err := here.Confirm(t.Context(), false); err != nil || standing(here) != "a" {
+			t.Errorf("%q, %v", standing(here), err)
+		}
+		here.Close()
+		left.Close()
+		bustest.Settle()
+	})
+}
+
+// copies is what a leader says of itself if it and two others keep the stream, and it
+// heard of those so long ago.
+func copies(t *testing.T, js jetstream.JetStream, ago time.Duration) []byte {
+	t.Helper()
+	m, err := js.Conn().Request(jetstream.DefaultAPIPrefix+"STREAM.INFO.KV_"+freezes.Bucket, nil, time.Second)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	var info map[string]any
+	if err := schema.Unmarshal(m.Data, &info); err != nil {
+		t.Error(err)
+		return nil
+	}
+	info["config"].(map[string]any)["num_replicas"] = 3
+	info["cluster"] = map[string]any{"replicas": []map[string]any{{"active": int64(ago)}, {"active": int64(ago)}}}
+	said, err := schema.Marshal(info)
+	if err != nil {
+		t.Error(err)
+	}
+	return said
+}
+
+// A leader that can store nothing is believed, or a full disk would stop everybody, unless
+// it has not heard of the others for so long that they may have another one.
+func TestALeaderThatCanStoreNothingIsBelievedIfItLeads(t *testing.T) {
+	for name, c := range map[string]struct {
+		heard time.Duration
+		leads bool
+	}{"heard of the others": {time.Second, true}, "cut off": {5 * time.Second, false}, "never heard of them": {0, false}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				js := bustest.JetStream(t, bustest.Start(t))
+				var full atomic.Bool
+				left := open(t, cutOff(t, js, func(m *nats.Msg) bool {
+					switch {
+					case !full.Load():
+						return false
+					case strings.HasPrefix(m.Subject, "OLD.$KV."):
+						_ = m.Respond([]byte(`{"error": {"code": 503, "err_code": 10047, "description": "insufficient storage resources available"}, "stream": "KV_hook_freezes", "seq": 0}`))
+					case strings.Contains(m.Subject, "STREAM.INFO"):
+						_ = m.Respond(copies(t, js, c.heard))
+					default:
+						return false
+					}
+					return true
+				}))
+				full.Store(true)
+				if err := left.Confirm(t.Context(), true); (err == nil) != c.leads {
+					t.Errorf("it leads: %v; %v", c.leads, err)
+				}
+				left.Close()
+				bustest.Settle()
+			})
+		})
+	}
+}
+
+// A fabric that came back from a copy knows less for ever, and is believed after a while.
+// So may one for a while that was cut off.
+func TestWhatWentBackIsBelievedOfWhoLeads(t *testing.T) {
+	for name, c := range map[string]struct {
+		heard time.Duration
+		want  string
+	}{"came back from a copy": {time.Second, ""}, "cut off": {5 * time.Second, "a"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				js := bustest.JetStream(t, bustest.Start(t))
+				var older atomic.Bool
+				left := open(t, cutOff(t, js, func(m *nats.Msg) bool {
+					switch {
+					case !older.Load():
+						return false
+					case strings.Contains(string(m.Data), "last_by_subj"):
+						_ = m.Respond([]byte(`{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`))
+					case strings.Contains(m.Subject, "STREAM.INFO"):
+						_ = m.Respond(copies(t, js, c.heard))
+					default:
+						return false
+					}
+					return true
+				}))
+				if _, err := left.Freeze(t.Context(), schema.Freeze{Agents: "a"}, nil); err != nil {
+					t.Fatal(err)
+				}
+				older.Store(true)
+				for second := range 20 {
+					if err := left.Confirm(t.Context(), false); err != nil {
+						t.Fatal(err)
+					}
+					if now := standing(left); second < 15 && now != "a" {
+						t.Fatalf("%q after %d s", now, second)
+					}
+					<-time.After(time.Second)
+				}
+				if now := standing(left); now != c.want {
+					t.Errorf("%q, want %q", now, c.want)
+				}
+				left.Close()
+				bustest.Settle()
+			})
+		})
+	}
+}
