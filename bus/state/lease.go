@@ -102,8 +102,8 @@ func (l *Lease) Froze(version uint64) {
 	}
 }
 
-// Also has each renewal confirm something else after the configuration, so that a
-// broker that was cut off knows it before it answers again. Where that can not be had
+// Also has each renewal confirm something else after the configuration, from the first one
+// on if it is said before somebody does [Configs.Watch], so that a broker that was cut off knows it before it answers again. Where that can not be had
 // soon, a broker whose lease is still there goes on with what it knows: whoever changes
 // it waits until this broker says that it knows.
 func (l *Lease) Also(confirm Confirm) {
@@ -235,12 +235,12 @@ func (l *Lease) renew(ctx context.Context) error {
 
 // confirm reads from the leaders what the broker must know.
 func (l *Lease) confirm(ctx context.Context, lapsed bool) error {
-	l.mu.Lock()
-	also := l.also
-	l.mu.Unlock()
 	if err := l.configs.Confirm(ctx); err != nil {
 		return err
 	}
+	l.mu.Lock()
+	also := l.also // a broker that starts has said by now what else it must know
+	l.mu.Unlock()
 	for _, confirm := range also {
 		if lapsed {
 			if err := confirm(ctx, true); err != nil {

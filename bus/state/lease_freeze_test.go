@@ -49,6 +49,36 @@ func TestALeaseConfirmsWhatElseABrokerMustKnow(t *testing.T) {
 	})
 }
 
+// Nobody waited for a broker that starts. It answers nothing before it has the proof that it
+// knows what others go by, also of what it was told only after its lease was first written.
+func TestABrokerThatStartsConfirmsWhatElseItMustKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, bustest.JetStream(t, bustest.Start(t)))
+		l, err := c.Lease(state.Node{ID: "b1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Second)
+		said := make(chan bool, 10)
+		l.Also(func(_ context.Context, lapsed bool) error { said <- lapsed; return nil })
+		_, stop := watch(t, c)
+		if err := l.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		select {
+		case lapsed := <-said:
+			if !lapsed {
+				t.Error("it was told that others wait for it")
+			}
+		default:
+			t.Error("it answers, and nobody proved anything")
+		}
+		if err := errors.Join(l.Close(t.Context()), stop()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Nobody waited for a broker whose lease has lapsed. It answers nothing before it knows
 // what others go by since.
 func TestABrokerThatWasCutOffConfirmsWhatElseItMustKnow(t *testing.T) {
