@@ -69,7 +69,8 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 		return false
 	}
 	a.seen(&req.Routing, req.Body)
-	if a.refusesFrozen(act, &req, e) {
+	f := a.frozen.Load()
+	if a.refusesFrozen(act, f, &req, e) {
 		return false
 	}
 	planning := e.span.Child(trace.Internal, "plan", "")
@@ -79,7 +80,7 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 		a.beats.end(e.beat)
 		t, v := &closed{Routing: &req.Routing, msg: m, arrived: arrived}, &schema.Verdict{Decision: schema.Continue, ConfigVersion: act.Config.Version}
 		decided(e.span, act, req.Event, v)
-		a.reply(t, a.nothing(act))
+		a.reply(t, a.nothing(act, f))
 		a.record(t, v)
 		return true
 	}
@@ -198,13 +199,13 @@ func (a *Aggregator) refuse(e *arrival, act *active, r schema.Routing, err error
 	} else if more, ok := a.malformed.line(time.Now()); ok {
 		bus.InTrace(a.opt.Logger, r.Trace).Warn("malformed event", "agent", r.Agent, "event", r.Event, "subject", e.msg.Subject, "error", err, "more_before", more)
 	}
-	var v schema.Verdict
+	v := schema.Verdict{FreezeVersion: a.frozen.Load().version()}
 	switch {
 	case subjErr != nil:
-		v = schema.Verdict{Decision: schema.Deny, Reason: subjErr.Error(), HookErrors: []string{subjErr.Error()}}
+		v.Decision, v.Reason, v.HookErrors = schema.Deny, subjErr.Error(), []string{subjErr.Error()}
 	case !t.malformed:
 		why := a.limits.refusal(agent, e.toll)
-		v = schema.Verdict{Decision: event.Blocking(), Reason: why, HookErrors: []string{why}}
+		v.Decision, v.Reason, v.HookErrors = event.Blocking(), why, []string{why}
 	default:
 		v = dispatch.Malformed(event, act.Guards(agent, event, r.Tool), err)
 		unread := r
@@ -257,16 +258,14 @@ func (a *Aggregator) reply(t *closed, data []byte) (tooLarge bool) {
 	return tooLarge
 }
 
-// finish gives a verdict what every verdict has.
+// finish gives a verdict what every verdict has. By which freezes it was given says who
+// looked at them.
 func (a *Aggregator) finish(v *schema.Verdict, cfg *schema.Config) *schema.Verdict {
 	if v.Decision == schema.None {
 		v.Decision = schema.Continue
 	}
 	// A fabric that was made anew has another id than the one this began with.
 	v.ConfigVersion, v.Fabric = cfg.Version, cmp.Or(cfg.Fabric, a.opt.Fabric)
-	if f := a.frozen.Load(); f != nil {
-		v.FreezeVersion = f.Version
-	}
 	return v
 }
 

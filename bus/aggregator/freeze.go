@@ -86,10 +86,17 @@ func (a *Aggregator) tellFrozen(before *frozen, s *freezes.State) {
 	}
 }
 
-// frozenBy is the freeze that refuses a call; nil: none does. It is asked at every
+// version is that of what is frozen; 0: nothing ever was.
+func (f *frozen) version() uint64 {
+	if f == nil {
+		return 0
+	}
+	return f.Version
+}
+
+// by is the freeze that refuses a call; nil: none does. It is asked at every
 // event: while nothing is frozen it costs one load.
-func (a *Aggregator) frozenBy(act *active, r *schema.Routing) *schema.Freeze {
-	f := a.frozen.Load()
+func (f *frozen) by(act *active, r *schema.Routing) *schema.Freeze {
 	if f == nil || f.refuse == nil {
 		return nil
 	}
@@ -98,13 +105,13 @@ func (a *Aggregator) frozenBy(act *active, r *schema.Routing) *schema.Freeze {
 
 // refusesFrozen answers a call whose agent is frozen, and reports whether it is. What
 // the event acknowledges counts all the same.
-func (a *Aggregator) refusesFrozen(act *active, req *bus.EventRequest, e arrival) bool {
-	z := a.frozenBy(act, &req.Routing)
+func (a *Aggregator) refusesFrozen(act *active, f *frozen, req *bus.EventRequest, e arrival) bool {
+	z := f.by(act, &req.Routing)
 	if z == nil {
 		return false
 	}
 	a.beats.end(e.beat)
-	v := schema.Verdict{Decision: schema.Deny, Reason: z.Refusal(req.Tool, act.terminalTools), Frozen: true}
+	v := schema.Verdict{Decision: schema.Deny, Reason: z.Refusal(req.Tool, act.terminalTools), Frozen: true, FreezeVersion: f.version()}
 	a.metrics.refusedFrozen(frozenAsked)
 	asked := &dispatch.Request{
 		Routing: req.Routing, Attempt: req.Attempt, Deadline: e.at.Add(req.Left), Body: req.Body,
@@ -118,20 +125,21 @@ func (a *Aggregator) refusesFrozen(act *active, req *bus.EventRequest, e arrival
 // overtaken refuses a call whose agent was frozen while it was judged, unless it does
 // not pass anyway. What waits for the agent and was taken along comes again.
 func (a *Aggregator) overtaken(act *active, r *schema.Routing, v *schema.Verdict) {
-	z := a.frozenBy(act, r)
+	f := a.frozen.Load()
+	v.FreezeVersion = f.version()
+	z := f.by(act, r)
 	if z == nil || r.Event.Terminal(v.Decision) {
 		return
 	}
 	a.metrics.refusedFrozen(frozenUnderWay)
 	*v = schema.Verdict{
-		Decision: schema.Deny, Reason: z.Refusal(r.Tool, act.terminalTools), Frozen: true,
+		Decision: schema.Deny, Reason: z.Refusal(r.Tool, act.terminalTools), Frozen: true, FreezeVersion: f.version(),
 		ExecutedHooks: v.ExecutedHooks, HookErrors: v.HookErrors, Acked: v.Acked, Terminate: v.Terminate,
 	}
 }
 
-// nothing is the encoded verdict of a call that no hook matches.
-func (a *Aggregator) nothing(act *active) []byte {
-	f := a.frozen.Load()
+// nothing is the encoded verdict of a call that no hook matches, and that f lets pass.
+func (a *Aggregator) nothing(act *active, f *frozen) []byte {
 	if f == nil {
 		return act.nothing
 	}
