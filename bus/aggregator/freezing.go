@@ -134,12 +134,13 @@ func (a *Aggregator) confirmed(ctx context.Context, answer *schema.FreezeAnswer)
 // before its own lease says so, too, nothing is known of the others: the list may be old, or
 // nobody's lease may be stored.
 func (a *Aggregator) goBy(version uint64, nodes []state.Node) (confirmed, missing []string) {
-	said := a.opt.Lease == nil
+	said, known := a.opt.Lease == nil, a.opt.Freezes.Now().Version
 	for _, n := range nodes {
+		goes := n.Freeze >= version && n.Freeze <= known // who goes by more may have missed that it went back
 		switch {
 		case n.ID == a.opt.Node:
-			said = n.Freeze >= version
-		case n.Freeze >= version:
+			said = goes
+		case goes:
 			confirmed = append(confirmed, n.ID)
 		default:
 			missing = append(missing, n.ID)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
@@ -92,23 +91,18 @@ type held struct {
 
 // leases reads all leases from the leader, by their keys.
 func (c *Configs) leases(ctx context.Context) ([]held, error) {
-	keys, err := c.bucket.Keys(ctx, nodePrefix+"*")
+	entries, err := c.bucket.Matching(ctx, nodePrefix+"*")
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(keys)
 	var all []held
-	for _, key := range keys {
-		data, revision, err := c.last(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		if len(data) == 0 {
+	for _, e := range entries {
+		if len(e.Value) == 0 {
 			continue // a marker of one that ended
 		}
-		l := held{key: key, revision: revision}
-		if err := schema.Unmarshal(data, &l.node); err != nil {
-			return nil, fmt.Errorf("the lease %s of the bucket %s can not be read: %w", key, ConfigBucket, err)
+		l := held{key: e.Key, revision: e.Revision}
+		if err := schema.Unmarshal(e.Value, &l.node); err != nil {
+			return nil, fmt.Errorf("the lease %s of the bucket %s can not be read: %w", e.Key, ConfigBucket, err)
 		}
 		all = append(all, l)
 	}

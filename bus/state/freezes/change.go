@@ -131,12 +131,15 @@ func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change
 			return false, err
 		}
 		c = Change{State: before, unsure: c.unsure}
+		if before.Version < f.Now().Version {
+			return false, nil // who says so was cut off, or it went back to an earlier state and nobody knows yet
+		}
 		next, err := make(before.Freezes, &c)
 		switch {
 		case err != nil:
 			return false, err
-		case next == nil && c.unsure:
-			return true, nil
+		case next == nil && c.unsure && c.Changed:
+			return true, nil // it is what was written here
 		case next == nil:
 			// What stands already, as a leader says that may be cut off, may have ended since.
 			err := f.prove(ctx)

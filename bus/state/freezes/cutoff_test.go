@@ -2,6 +2,7 @@ package freezes_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,32 +17,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// cutOff is JetStream with a leader that was cut off and says what it likes; what it leaves
-// unsaid another one answers.
-func cutOff(t *testing.T, js jetstream.JetStream, says func(*nats.Msg) bool) jetstream.JetStream {
-	t.Helper()
-	nc := js.Conn()
-	sub, err := nc.Subscribe("OLD.>", func(m *nats.Msg) {
-		if says(m) {
-			return
-		}
-		on := *m
-		if on.Subject = strings.TrimPrefix(m.Subject, "OLD."); !strings.HasPrefix(on.Subject, "$KV.") {
-			on.Subject = jetstream.DefaultAPIPrefix + on.Subject
-		}
-		_ = nc.PublishMsg(&on)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = sub.Unsubscribe() })
-	behind, err := jetstream.NewWithAPIPrefix(nc, "OLD")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return behind
-}
-
 // A leader that was cut off and has not noticed it yet tells what was frozen before, and
 // nothing new. Whoever was cut off with it, so that nobody waited for him, is not to
 // believe that.
@@ -49,7 +24,7 @@ func TestALeaderThatWasCutOffIsNotBelievedByWhoWasLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		var old atomic.Bool
-		behind := cutOff(t, js, func(m *nats.Msg) bool {
+		behind := bustest.Between(t, js, func(m *nats.Msg) bool {
 			switch {
 			case old.Load() && strings.Contains(string(m.Data), "last_by_subj"):
 				_ = m.Respond([]byte(`{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`))
@@ -96,7 +71,7 @@ func TestALeaderThatWasCutOffIsNotBelievedThatSomebodyIsFrozen(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		nc := js.Conn()
 		var old atomic.Pointer[nats.Msg]
-		behind := cutOff(t, js, func(m *nats.Msg) bool {
+		behind := bustest.Between(t, js, func(m *nats.Msg) bool {
 			o := old.Load()
 			if o == nil || !strings.Contains(string(m.Data), "last_by_subj") {
 				return false
@@ -138,9 +113,51 @@ func TestALeaderThatWasCutOffIsNotBelievedThatSomebodyIsFrozen(t *testing.T) {
 	})
 }
 
-// copies is what a leader says of itself if it and two others keep the stream, and it
-// heard of those so long ago.
-func copies(t *testing.T, js jetstream.JetStream, ago time.Duration) []byte {
+// Who was not answered has no proof that what he finds is his own.
+func TestALeaderThatWasCutOffIsNotBelievedByWhoWasNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		var said atomic.Pointer[nats.Msg]
+		var lost atomic.Bool
+		left := open(t, bustest.Between(t, js, func(m *nats.Msg) bool {
+			switch {
+			case said.Load() == nil:
+				return false
+			case strings.HasSuffix(m.Subject, ".freezes") && !lost.Swap(true):
+				return true // nobody hears of it
+			case lost.Load() && strings.Contains(string(m.Data), "last_by_subj"):
+				_ = m.Respond(said.Load().Data)
+				return true
+			}
+			return false
+		}))
+		here := open(t, js)
+		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: "a"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		old, err := js.Conn().Request(jetstream.DefaultAPIPrefix+"STREAM.MSG.GET.KV_"+freezes.Bucket, []byte(`{"last_by_subj":"$KV.`+freezes.Bucket+`.freezes"}`), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := here.Thaw(t.Context(), "a", nil); err != nil {
+			t.Fatal(err)
+		}
+		said.Store(old)
+		<-time.After(time.Second) // what is asked for now is not what stood then
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if c, err := left.Freeze(ctx, schema.Freeze{Agents: "a"}, nil); err == nil || !lost.Load() {
+			t.Errorf("it is said to stand, and nobody is frozen: %+v", c)
+		}
+		here.Close()
+		left.Close()
+		bustest.Settle()
+	})
+}
+
+// copies is what one of three says that keep the stream, of who leads it, and that it heard
+// of the others so long ago.
+func copies(t *testing.T, js jetstream.JetStream, leader string, ago time.Duration) []byte {
 	t.Helper()
 	m, err := js.Conn().Request(jetstream.DefaultAPIPrefix+"STREAM.INFO.KV_"+freezes.Bucket, nil, time.Second)
 	if err != nil {
@@ -153,7 +170,7 @@ func copies(t *testing.T, js jetstream.JetStream, ago time.Duration) []byte {
 		return nil
 	}
 	info["config"].(map[string]any)["num_replicas"] = 3
-	info["cluster"] = map[string]any{"replicas": []map[string]any{{"active": int64(ago)}, {"active": int64(ago)}}}
+	info["cluster"] = map[string]any{"leader": leader, "replicas": []map[string]any{{"active": int64(ago)}, {"active": int64(ago)}}}
 	said, err := schema.Marshal(info)
 	if err != nil {
 		t.Error(err)
@@ -165,28 +182,34 @@ func copies(t *testing.T, js jetstream.JetStream, ago time.Duration) []byte {
 // it has not heard of the others for so long that they may have another one.
 func TestALeaderThatCanStoreNothingIsBelievedIfItLeads(t *testing.T) {
 	for name, c := range map[string]struct {
-		heard time.Duration
-		leads bool
-	}{"heard of the others": {time.Second, true}, "cut off": {5 * time.Second, false}, "never heard of them": {0, false}} {
+		leader string
+		heard  time.Duration
+		leads  bool
+	}{
+		"heard of the others": {"n1", time.Second, true}, "cut off": {"n1", 5 * time.Second, false},
+		"never heard of them": {"n1", 0, false}, "nobody leads": {"", time.Second, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				js := bustest.JetStream(t, bustest.Start(t))
 				var full atomic.Bool
-				left := open(t, cutOff(t, js, func(m *nats.Msg) bool {
+				left := open(t, bustest.Between(t, js, func(m *nats.Msg) bool {
 					switch {
 					case !full.Load():
 						return false
-					case strings.HasPrefix(m.Subject, "OLD.$KV."):
+					case strings.HasPrefix(bustest.Beyond(m), "$KV."):
 						_ = m.Respond([]byte(`{"error": {"code": 503, "err_code": 10047, "description": "insufficient storage resources available"}, "stream": "KV_hook_freezes", "seq": 0}`))
 					case strings.Contains(m.Subject, "STREAM.INFO"):
-						_ = m.Respond(copies(t, js, c.heard))
+						_ = m.Respond(copies(t, js, c.leader, c.heard))
 					default:
 						return false
 					}
 					return true
 				}))
 				full.Store(true)
-				if err := left.Confirm(t.Context(), true); (err == nil) != c.leads {
+				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // as for a lease
+				defer cancel()
+				if err := left.Confirm(ctx, true); (err == nil) != c.leads {
 					t.Errorf("it leads: %v; %v", c.leads, err)
 				}
 				left.Close()
@@ -200,21 +223,22 @@ func TestALeaderThatCanStoreNothingIsBelievedIfItLeads(t *testing.T) {
 // So may one for a while that was cut off.
 func TestWhatWentBackIsBelievedOfWhoLeads(t *testing.T) {
 	for name, c := range map[string]struct {
-		heard time.Duration
-		want  string
-	}{"came back from a copy": {time.Second, ""}, "cut off": {5 * time.Second, "a"}} {
+		leader string
+		heard  time.Duration
+		want   string
+	}{"came back from a copy": {"n1", time.Second, ""}, "cut off": {"n1", 20 * time.Second, "a"}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				js := bustest.JetStream(t, bustest.Start(t))
 				var older atomic.Bool
-				left := open(t, cutOff(t, js, func(m *nats.Msg) bool {
+				left := open(t, bustest.Between(t, js, func(m *nats.Msg) bool {
 					switch {
 					case !older.Load():
 						return false
 					case strings.Contains(string(m.Data), "last_by_subj"):
 						_ = m.Respond([]byte(`{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`))
 					case strings.Contains(m.Subject, "STREAM.INFO"):
-						_ = m.Respond(copies(t, js, c.heard))
+						_ = m.Respond(copies(t, js, c.leader, c.heard))
 					default:
 						return false
 					}
@@ -224,11 +248,14 @@ func TestWhatWentBackIsBelievedOfWhoLeads(t *testing.T) {
 					t.Fatal(err)
 				}
 				older.Store(true)
+				if _, err := left.Freeze(t.Context(), schema.Freeze{Agents: "b"}, nil); !errors.Is(err, freezes.ErrUnavailable) {
+					t.Errorf("it is frozen after a state that others do not go by yet: %v", err)
+				}
 				for second := range 20 {
 					if err := left.Confirm(t.Context(), false); err != nil {
 						t.Fatal(err)
 					}
-					if now := standing(left); second < 15 && now != "a" {
+					if now := standing(left); second < 10 && now != "a" {
 						t.Fatalf("%q after %d s", now, second)
 					}
 					<-time.After(time.Second)

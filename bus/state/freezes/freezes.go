@@ -34,6 +34,8 @@ const (
 	// sure, before that is believed: one that was cut off does so until it notices, a
 	// fabric that came back from a copy does so for ever.
 	backwards = 15 * time.Second
+	// ledAgain is after what time a leader is asked again whether others have answered it.
+	ledAgain = 200 * time.Millisecond
 )
 
 // Errors are sentences that may be shown to whoever asked.
@@ -142,18 +144,30 @@ func (f *Freezes) Anew() { f.bucket.Anew() }
 
 // prove returns when all is known here that was stored when it was called. A leader that
 // answers that it can store nothing proves nothing, and is believed all the same, or a full
-// store would stop the fabric, if it has just heard of those who would elect another one.
+// store would stop the fabric, if those who would elect another one have answered it since.
 func (f *Freezes) prove(ctx context.Context) error {
+	began := time.Now()
 	revision, err := f.bucket.Write(ctx, kv.Write{Key: proof, Blind: true, Replace: true})
 	if _, answered := errors.AsType[*jetstream.APIError](err); answered {
-		err = f.bucket.Led(ctx)
-	} else if err == nil {
+		revision, err = f.ledTo(ctx, began)
+	}
+	if err == nil {
 		err = f.mirror.Reach(ctx, revision)
 	}
 	if err != nil {
 		return fmt.Errorf("making sure of what is frozen: %w", err)
 	}
 	return nil
+}
+
+// ledTo is how far the bucket goes, as somebody says who has led it since then.
+func (f *Freezes) ledTo(ctx context.Context, since time.Time) (revision uint64, err error) {
+	for {
+		info, err := f.bucket.Led(ctx, since)
+		if err == nil || kv.Rest(ctx, ledAgain) != nil {
+			return info.Last, err
+		}
+	}
 }
 
 // apply takes over what the bucket holds.
@@ -168,14 +182,17 @@ func (f *Freezes) apply(e kv.Entry) {
 	}
 }
 
-// backFor is how long leaders have been saying older things than are known.
-func (f *Freezes) backFor() time.Duration {
+// wentBack reports whether leaders have been saying older things than are known for so
+// long that it is believed, and who says so has led all the time.
+func (f *Freezes) wentBack(ctx context.Context) bool {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.older.IsZero() {
-		return 0
+	older := f.older
+	f.mu.Unlock()
+	if older.IsZero() || time.Since(older) <= backwards {
+		return false
 	}
-	return time.Since(f.older)
+	_, err := f.bucket.Led(ctx, older)
+	return err == nil
 }
 
 // take replaces what is known by something newer. The caller holds the lock.
@@ -200,7 +217,7 @@ func (f *Freezes) Confirm(ctx context.Context, lapsed bool) error {
 		}
 	}
 	e, err := f.bucket.Last(ctx, key)
-	leads := err == nil && f.backFor() > backwards && f.bucket.Led(ctx) == nil
+	leads := err == nil && f.wentBack(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,6 +148,7 @@ type infoAnswer struct {
 		Replicas int `json:"num_replicas"`
 	} `json:"config"`
 	Cluster struct {
+		Leader   string `json:"leader"`
 		Replicas []struct {
 			Active int64 `json:"active"` // nanoseconds since he was heard of; 0: never
 		} `json:"replicas"`
@@ -179,28 +182,26 @@ func (b *Bucket) matching(ctx context.Context, filter string) (infoAnswer, error
 	return b.look(ctx, map[string]string{"subjects_filter": b.prefix + filter})
 }
 
-// heardIn is how lately a leader must have heard of the others, whom he asks once a second.
-// They look for another one when they heard nothing of him for four, at the earliest.
-const heardIn = 3 * time.Second
-
-// Led returns nil if the leader has just heard of a majority of those who keep the bucket:
-// nobody else can lead it, then. One that was cut off answers for ten seconds and more as if
-// he still did.
-func (b *Bucket) Led(ctx context.Context) error {
+// Led is what the leader says of the bucket if since then he has heard of a majority of
+// those who keep it, whom he asks once a second: he led it at that time, and nobody else did.
+// One that was cut off answers for ten seconds and more as if he still led, and where nobody
+// leads all answer.
+func (b *Bucket) Led(ctx context.Context, since time.Time) (Info, error) {
+	within := time.Since(since)
 	a, err := b.look(ctx, struct{}{})
-	if err != nil {
-		return err
+	if err != nil || a.Config.Replicas <= 1 {
+		return a.info(), err
 	}
 	heard := 1 // himself
 	for _, r := range a.Cluster.Replicas {
-		if r.Active > 0 && r.Active < int64(heardIn) {
+		if r.Active > 0 && r.Active < within.Nanoseconds() {
 			heard++
 		}
 	}
-	if of := a.Config.Replicas; heard <= of/2 {
-		return fmt.Errorf("who leads the stream %s has heard of %d of the %d that keep it in the last %v, himself included", b.stream, heard, of, heardIn)
+	if of := a.Config.Replicas; heard <= of/2 || a.Cluster.Leader == "" {
+		return Info{}, fmt.Errorf("who answers for the stream %s has heard of %d of the %d that keep it in the last %v, himself included", b.stream, heard, of, within)
 	}
-	return nil
+	return a.info(), nil
 }
 
 var errTwoLeaders = errors.New("two servers take themselves for the leader, and do not know the same")
@@ -238,16 +239,38 @@ func (b *Bucket) reached(info Info, revision uint64) error {
 	return nil
 }
 
-// Keys lists, as the leader knows them, the keys that match filter, also those
-// that hold only a marker.
-func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
-	a, err := b.matching(ctx, filter)
-	if err != nil {
-		return nil, err
+// listings is how often keys are listed until the list has all that was read by it.
+const listings = 4
+
+// Matching reads all keys that match filter, also those that hold only a marker, by their
+// names. The list of them is as new as the newest of what it returns: after a cut servers
+// that do not know the same may answer in turns, and who lists the keys may lack some.
+func (b *Bucket) Matching(ctx context.Context, filter string) ([]Entry, error) {
+	read, newest := map[string]Entry{}, uint64(0)
+	for range listings {
+		a, err := b.matching(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		whole := true
+		for subj := range a.State.Subjects {
+			key := strings.TrimPrefix(subj, b.prefix)
+			if _, ok := read[key]; ok {
+				continue
+			}
+			e, err := b.Last(ctx, key)
+			if err != nil {
+				return nil, err
+			}
+			if e.Revision == 0 {
+				whole = false // it has just ended, or somebody else was asked
+				continue
+			}
+			read[key], newest = e, max(newest, e.Revision)
+		}
+		if whole && newest <= a.State.Last {
+			return slices.SortedFunc(maps.Values(read), func(a, b Entry) int { return strings.Compare(a.Key, b.Key) }), nil
+		}
 	}
-	keys := make([]string, 0, len(a.State.Subjects))
-	for subj := range a.State.Subjects {
-		keys = append(keys, strings.TrimPrefix(subj, b.prefix))
-	}
-	return keys, nil
+	return nil, errTwoLeaders
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// relayed is where a relay takes the requests to JetStream.
-const relayed = "RELAY.API"
-
 // A relay hands on what is asked of JetStream, but for what it is told to keep back.
 type relay struct {
 	keeps atomic.Pointer[func(asked *nats.Msg) bool]
@@ -28,28 +25,19 @@ type relay struct {
 // behind returns a JetStream that is asked by way of a relay.
 func behind(t *testing.T, direct jetstream.JetStream) (jetstream.JetStream, *relay) {
 	t.Helper()
-	nc, r := direct.Conn(), new(relay)
-	sub, err := nc.Subscribe(relayed+".>", func(m *nats.Msg) {
+	r := new(relay)
+	return bustest.Between(t, direct, func(m *nats.Msg) bool {
 		if keeps := r.keeps.Load(); keeps != nil && (*keeps)(m) {
-			return
+			return true
 		}
-		on := *m
-		on.Subject = jetstream.DefaultAPIPrefix + strings.TrimPrefix(m.Subject, relayed+".")
 		if !r.three.Load() || !strings.Contains(m.Subject, "STREAM.INFO") {
-			_ = nc.PublishMsg(&on)
-		} else if a, err := nc.Request(on.Subject, on.Data, time.Second); err == nil {
+			return false
+		}
+		if a, err := direct.Conn().Request(bustest.Beyond(m), m.Data, time.Second); err == nil {
 			_ = m.Respond(bytes.Replace(a.Data, []byte(`"num_replicas":1`), []byte(`"num_replicas":3`), 1))
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = sub.Unsubscribe() })
-	js, err := jetstream.NewWithAPIPrefix(nc, relayed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js, r
+		return true
+	}), r
 }
 
 // A leader that leaves, and the one that comes, keep answers back, or say what is not so
@@ -213,5 +201,60 @@ func removeAll(t *testing.T, _ *kv.Bucket, s jetstream.Stream) {
 	t.Helper()
 	if err := s.Purge(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Who lists the keys and who is asked for them may not know the same.
+func TestTheListOfKeysIsAsNewAsWhatIsReadByIt(t *testing.T) {
+	const filter = "n.*"
+	for name, c := range map[string]struct {
+		behind int // so often a server lists the keys that knows only the first
+		lacks  int // so often one is asked for them that knows none
+		want   string
+	}{
+		"all know the same":              {0, 0, "n.a n.b"},
+		"one that is behind lists them":  {1, 0, "n.a n.b"},
+		"one that is behind always does": {100, 0, ""},
+		"one that is behind is asked":    {0, 1, "n.a n.b"},
+		"one that is behind always is":   {0, 100, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				js, b := bucket(t)
+				write(t, b, kv.Write{Key: "n.a", Value: []byte("x")})
+				first, err := js.Conn().Request(jetstream.DefaultAPIPrefix+"STREAM.INFO.KV_"+bucketName, []byte(`{"subjects_filter": "$KV.`+bucketName+`.n.*"}`), time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				write(t, b, kv.Write{Key: "n.b", Value: []byte("x")})
+				write(t, b, kv.Write{Key: "n.a", Value: []byte("y"), Blind: true})
+				lists, lacks := c.behind, c.lacks
+				far := bustest.Between(t, js, func(m *nats.Msg) bool {
+					switch {
+					case strings.Contains(m.Subject, "STREAM.INFO"):
+						lists--
+						if lists >= 0 {
+							_ = m.Respond(first.Data)
+						}
+						return lists >= 0
+					case strings.Contains(m.Subject, "STREAM.MSG.GET"):
+						lacks--
+						if lacks >= 0 {
+							_ = m.Respond([]byte(`{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`))
+						}
+						return lacks >= 0
+					}
+					return false
+				})
+				all, err := kv.At(far, bucketName).Matching(t.Context(), filter)
+				var keys []string
+				for _, e := range all {
+					keys = append(keys, e.Key)
+				}
+				if got := strings.Join(keys, " "); got != c.want || (err == nil) != (c.want != "") {
+					t.Errorf("%q, %v; want %q", got, err, c.want)
+				}
+			})
+		})
 	}
 }

@@ -1,0 +1,46 @@
+package bustest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// between is where somebody stands between a client and JetStream.
+const between = "BETWEEN"
+
+// Between is JetStream as somebody tells of it who stands between, such as a leader that
+// was cut off. It answers what it likes, or keeps it; what it does not say that of goes on
+// to js.
+func Between(t testing.TB, js jetstream.JetStream, says func(asked *nats.Msg) bool) jetstream.JetStream {
+	t.Helper()
+	nc := js.Conn()
+	sub, err := nc.Subscribe(between+".>", func(m *nats.Msg) {
+		if says(m) {
+			return
+		}
+		on := *m
+		on.Subject = Beyond(m)
+		_ = nc.PublishMsg(&on)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sub.Unsubscribe() })
+	behind, err := jetstream.NewWithAPIPrefix(nc, between)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return behind
+}
+
+// Beyond is where somebody who stands between hands on what was asked.
+func Beyond(asked *nats.Msg) string {
+	subject := strings.TrimPrefix(asked.Subject, between+".")
+	if strings.HasPrefix(subject, "$KV.") {
+		return subject
+	}
+	return jetstream.DefaultAPIPrefix + subject
+}
