@@ -5,32 +5,45 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // rewind takes out of cursors what they say of items beyond the last one: the
 // bucket of items was deleted, or lost its end with its disk's power, and gives
-// the same sequences to other items.
-func (q *Queue) rewind(ctx context.Context) (err error) {
-	var far []*agent
-	q.agents.each(func(a *agent) {
-		if a.cursor.Load().At > q.items.mirror.Revision() {
-			far = append(far, a)
-		}
-	})
-	if len(far) == 0 {
+// the same sequences to other items. Who tells how far it goes may only be behind, as
+// all are for seconds after a leader died; where something is stored now everybody knows.
+func (q *Queue) rewind(ctx context.Context) error {
+	if len(q.beyond(q.items.mirror.Revision())) == 0 {
 		return nil
 	}
-	info, err := q.items.Info(ctx) // others may have written since
-	q.log.Warn("cursors know items that the bucket does not hold; was it deleted?", "agents", len(far), "bucket", ItemBucket, "last", info.Last)
+	next, err := q.items.Write(ctx, kv.Write{Key: allScope + ".fabric." + nameless + uuid.NewString(), Blind: true, Purge: true, TTL: lapsedFor})
+	if err == nil {
+		err = q.items.mirror.Reach(ctx, next)
+	}
+	far := q.beyond(next - 1)
+	if err == nil && len(far) > 0 {
+		q.log.Warn("cursors know items that the bucket does not hold; was it deleted?", "agents", len(far), "bucket", ItemBucket, "last", next-1)
+	}
 	for i := 0; i < len(far) && err == nil; i++ {
-		err = q.rewindOne(ctx, far[i], info.Last)
+		err = q.rewindOne(ctx, far[i], next-1)
 	}
 	if err != nil {
 		return fmt.Errorf("taking out of cursors what is not in the bucket %s any more: %w", ItemBucket, err)
 	}
 	return nil
+}
+
+// beyond are the agents whose cursors know items after that one.
+func (q *Queue) beyond(last uint64) (far []*agent) {
+	q.agents.each(func(a *agent) {
+		if a.cursor.Load().At > last {
+			far = append(far, a)
+		}
+	})
+	return far
 }
 
 func (q *Queue) rewindOne(ctx context.Context, a *agent, last uint64) error {

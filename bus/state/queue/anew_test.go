@@ -1,0 +1,97 @@
+package queue_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus/bustest"
+	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// The items of a bucket that was made anew have the sequences of others that were done.
+func TestWhatIsPutIntoABucketThatWasMadeAnewIsHandedOver(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q, err := queue.Open(t.Context(), bustest.JetStream(t, s), queue.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range uint64(3) {
+			enqueue(t, q, item(n+1))
+		}
+		takes(t, claim(t, q, "e1"), "text 1", "text 2", "text 3")
+		ack(t, q, "e1")
+		if err := q.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := bustest.JetStream(t, s).DeleteKeyValue(t.Context(), queue.ItemBucket); err != nil {
+			t.Fatal(err)
+		}
+		q = open(t, s, queue.Options{})
+		enqueue(t, q, item(4))
+		takes(t, claim(t, q, "e2"), "text 4")
+	})
+}
+
+// A server that is behind, as one may be that answers while nobody leads, knows fewer items
+// than cursors do. What those say of the others stays.
+func TestCursorsAreNotTakenBackToWhatOneServerKnows(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		js := bustest.JetStream(t, s)
+		q := open(t, s, queue.Options{})
+		for n := range uint64(3) {
+			enqueue(t, q, item(n+1))
+		}
+		takes(t, claim(t, q, "e1"), "text 1", "text 2", "text 3")
+		var behind atomic.Bool
+		behind.Store(true)
+		// changed has something of what was said or asked be something else.
+		changed := func(body []byte, part, key string, value any) []byte {
+			var all map[string]any
+			if err := schema.Unmarshal(body, &all); err != nil {
+				t.Error(err)
+				return body
+			}
+			all[part].(map[string]any)[key] = value
+			data, err := schema.Marshal(all)
+			if err != nil {
+				t.Error(err)
+			}
+			return data
+		}
+		far := bustest.Between(t, js, func(m *nats.Msg) bool {
+			switch {
+			case !behind.Load() || !strings.Contains(m.Subject, "KV_"+queue.ItemBucket):
+				return false
+			case strings.Contains(m.Subject, "STREAM.INFO"):
+				if said, err := js.Conn().Request(bustest.Beyond(m), m.Data, time.Second); err == nil {
+					_ = m.Respond(changed(said.Data, "state", "last_seq", 1))
+				}
+			case strings.Contains(m.Subject, "CONSUMER.CREATE"):
+				on := *m
+				on.Subject, on.Data = bustest.Beyond(m), changed(m.Data, "config", "opt_start_seq", 100)
+				_ = js.Conn().PublishMsg(&on)
+			default:
+				return false
+			}
+			return true
+		})
+		late, err := queue.Open(t.Context(), far, queue.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		behind.Store(false)
+		<-time.After(5 * time.Second) // all know all
+		ack(t, q, "e1")
+		takes(t, claim(t, late, "e2"))
+		takes(t, claim(t, q, "e3"))
+		if err := late.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
