@@ -170,13 +170,25 @@ func loseWorker(t *testing.T, c *crew, signal syscall.Signal, seen time.Duration
 }
 
 // checkCounted holds the broker's own count of failures, which people are woken
-// by, against the calls'.
+// by, against the calls'. A call is counted after it was answered.
 func (c *crew) checkCounted(t testing.TB, s *tally) {
 	t.Helper()
-	_, metrics, err := fetch(c.broker.http + "/metrics")
-	if err != nil {
-		t.Fatal(err)
+	lacks := ""
+	if err := eventually("all failures are counted", func() bool {
+		_, metrics, err := fetch(c.broker.http + "/metrics")
+		if err != nil {
+			lacks = err.Error()
+			return false
+		}
+		lacks = uncounted(metrics, s)
+		return lacks == ""
+	}); err != nil {
+		t.Errorf("%v: %s", err, lacks)
 	}
+}
+
+// uncounted says which line the metrics do not have; "": none.
+func uncounted(metrics string, s *tally) string {
 	for _, kind := range []schema.OutcomeKind{schema.Lost, schema.Deadline} {
 		for series, want := range map[string]int{
 			fmt.Sprintf(`hookfabric_fail_open_total{cause=%q,hook="loose"}`, kind):        s.outcomes[loose][kind],
@@ -184,10 +196,11 @@ func (c *crew) checkCounted(t testing.TB, s *tally) {
 			fmt.Sprintf(`hookfabric_fail_open_total{cause=%q,hook="free-a"}`, kind):       0,
 		} {
 			if line := fmt.Sprintf("\n%s %d\n", series, want); !strings.Contains(metrics, line) {
-				t.Errorf("the metrics do not have the line %q", line)
+				return line
 			}
 		}
 	}
+	return ""
 }
 
 // stop ends the crew in good order, so that a round leaves nothing behind.
