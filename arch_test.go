@@ -99,6 +99,7 @@ func rooms() map[string]room {
 		"builtin":            {own: []string{"schema", "schema/redact", "schema/trace", "workers"}, modules: []string{modJSON}},
 
 		// Programs: flags and wiring.
+		"cmd/internal/pace":     {},
 		"cmd/internal/program":  {own: []string{"bus/certs"}, modules: []string{modCobra, "github.com/spf13/pflag"}},
 		"cmd/internal/ops":      {own: []string{"schema/trace", "bus/certs", "bus/otlp", "cmd/internal/program"}, modules: []string{modProm}},
 		"cmd/internal/runners":  {own: []string{"schema", "builtin", "workers", "workers/..."}},
@@ -107,7 +108,7 @@ func rooms() map[string]room {
 		"cmd/agentshim/install": {own: []string{"schema", "bus/certs", "cmd/agentshim/install/...", "cmd/agentshim/probe"},
 			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // to exchange two files in one moment
 		"cmd/agentshim/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
-		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/certs", "bus/client", "bus/otlp", "bus/client/render", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/program"},
+		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/certs", "bus/client", "bus/otlp", "bus/client/render", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/pace", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
 			own: []string{"schema", "schema/hooksyaml", "schema/redact", "schema/trace", "bus", "bus/access", "bus/access/realm", "bus/aggregator", "bus/aggregator/fair", "bus/certs", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",

@@ -45,6 +45,10 @@ type outcomes struct{ list []schema.Outcome }
 
 const maxRoom = 64
 
+// quick is how many batches that wait to be taken are as much as one under way: most take
+// no longer than it does to bring them in.
+const quick = 16
+
 // Attach puts w on the bus. It takes batches from now on; load a configuration
 // first, or it answers that it has none.
 func Attach(nc *nats.Conn, w *Worker) (*Service, error) {
@@ -118,9 +122,11 @@ func (s *Service) take(pool string, m *nats.Msg) {
 		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusBusy})
 		s.leave()
 	case s.w.inline(b):
+		s.follow(1, m.Sub) // whatever else is, it takes no time
 		s.answer(m, b, nil)
 		s.leave()
 	default:
+		s.follow(len(s.w.slots), m.Sub)
 		go s.run(pool, m, b)
 	}
 }
@@ -139,8 +145,24 @@ func (s *Service) enter() (refused schema.Status) {
 	return ""
 }
 
+// follow has the pace hear how much there is to do with so many batches under way.
+func (s *Service) follow(under int, from *nats.Subscription) {
+	if p := s.w.opt.Pace; p != nil {
+		there, _, _ := from.Pending() // none if it is closed
+		p.Begun(int64(under + there/quick))
+	}
+}
+
 // leave counts a batch as answered.
 func (s *Service) leave() {
+	left := s.left()
+	if p := s.w.opt.Pace; p != nil {
+		p.Ended(int64(left))
+	}
+}
+
+// left is how many are under way when one was answered.
+func (s *Service) left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.under--; s.draining && s.under == 0 {
@@ -150,6 +172,7 @@ func (s *Service) leave() {
 		close(s.idle)
 		s.idle = nil
 	}
+	return s.under
 }
 
 // refuse begins to take no batches, and reports how many are under way.

@@ -3,6 +3,7 @@ package workers_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,6 +151,34 @@ func TestAServiceOfTwoPools(t *testing.T) {
 		a := newAsker(t, s)
 		wantKinds(t, a.ask(batch(0)), "0:ok")
 		wantKinds(t, a.send(bus.BatchMsg("hook.v1.run.q=2F1.w", batch(1))), "1:ok")
+	})
+}
+
+// A count is what a pace heard.
+type count struct{ most, ends, left atomic.Int64 }
+
+func (c *count) Begun(active int64) { c.most.Store(max(c.most.Load(), active)) }
+func (c *count) Ended(left int64)   { c.ends.Add(1); c.left.Store(left) }
+
+func TestAServiceSaysHowMuchItHasToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		var heard count
+		end := make(chan struct{})
+		attach(t, s, newWorker(library{"hangs": hangs(end)}, config(hook("hangs")), func(o *workers.Options) { o.Pace = &heard }))
+		a := newAsker(t, s)
+		first, second := a.async(batch(0)), a.async(batch(0))
+		synctest.Wait()
+		if most, ends := heard.most.Load(), heard.ends.Load(); most != 2 || ends != 0 {
+			t.Errorf("%d are under way, and %d ended", most, ends)
+		}
+		close(end)
+		<-first
+		<-second
+		synctest.Wait()
+		if ends, left := heard.ends.Load(), heard.left.Load(); ends != 2 || left != 0 {
+			t.Errorf("%d ended, %d are left", ends, left)
+		}
 	})
 }
 

@@ -39,6 +39,9 @@ type Options struct {
 	// Parts is where conversations lie, for hooks that need them; nil: [Run] reaches
 	// the fabric's own store when one is needed first.
 	Parts Parts
+	// Pace hears how many batches are there with each that comes, and how many are left
+	// with each that was answered; nil: nobody does.
+	Pace Pace
 	// Freed is told that a slot became free; nil: nobody needs to know.
 	Freed func()
 	// Tracer begins spans; nil: nobody traces here. Handlers find their place in a
@@ -46,6 +49,12 @@ type Options struct {
 	Tracer *trace.Tracer
 	// Logger; nil: slog's default.
 	Logger *slog.Logger
+}
+
+// A Pace has something follow how much a worker has to do.
+type Pace interface {
+	Begun(active int64)
+	Ended(left int64)
 }
 
 // A Worker runs batches. It is safe for many goroutines.

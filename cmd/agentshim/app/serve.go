@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
+	"github.com/hookfabric/hookfabric/cmd/internal/pace"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
@@ -66,6 +65,10 @@ func serveCommand() *cobra.Command {
 	return c
 }
 
+// crowd is how many calls under way at once the daemon takes more than one processor for:
+// what it does itself takes little.
+const crowd = 4
+
 // run serves until ctx ends or nobody asks any more.
 func (s *serve) run(ctx context.Context) (err error) {
 	if s.log, err = program.Logger(s.stderr); err != nil {
@@ -97,10 +100,9 @@ func (s *serve) run(ctx context.Context) (err error) {
 	judge.MakeWorkspaces(s.workspaces)
 	opt := daemon.Options{Judge: s.judge, NATS: s.nats, Creds: s.creds, Unreachable: s.unreachable, Token: token, Log: s.log,
 		Workspaces: absolute(s.workspaces)}
-	if os.Getenv("GOMAXPROCS") == "" { // else an operator said so
-		opt.Processors = runtime.GOMAXPROCS
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	}
+	var leave func()
+	opt.Pace, leave = pace.Start(crowd)
+	defer leave()
 	if s.state != "" {
 		opt.Shelf, opt.Versions = kept.Folder(s.state), kept.Folder(s.state).Versions
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/internal/pace"
 )
 
 const (
@@ -50,10 +51,8 @@ type Options struct {
 	Workspaces string
 	// Token is the secret of the HTTP endpoint; empty: nobody knows it.
 	Token string
-	// Processors says on how many processors to go on, and returns on how many it was
-	// before, as runtime.GOMAXPROCS does: one will do while few calls are under way at
-	// once. nil: whatever it is, it stays.
-	Processors func(n int) (before int)
+	// Pace hears how many calls are under way; nil: nobody does.
+	Pace *pace.Pace
 	// Log hears what goes wrong; nil is slog's default.
 	Log *slog.Logger
 }
@@ -64,7 +63,6 @@ type Server struct {
 
 	opt     Options
 	flights *flights
-	pace    *pace
 	began   time.Time
 	loops   *loops
 
@@ -82,7 +80,7 @@ func New(opt Options) *Server {
 	if opt.Unreachable == "" {
 		opt.Unreachable = judge.UnreachableAllow
 	}
-	s := &Server{opt: opt, flights: newFlights(opt.Judge), pace: newPace(opt.Processors), began: time.Now(), loops: newLoops(), large: semaphore.NewWeighted(maxLarge)}
+	s := &Server{opt: opt, flights: newFlights(opt.Judge), began: time.Now(), loops: newLoops(), large: semaphore.NewWeighted(maxLarge)}
 	s.last.Store(s.began.UnixNano())
 	return s
 }
@@ -128,12 +126,12 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (s *Server) begin() { s.pace.begun(s.active.Add(1)) }
+func (s *Server) begin() { s.opt.Pace.Begun(s.active.Add(1)) }
 
 func (s *Server) end() {
 	s.served.Add(1)
 	s.last.Store(time.Now().UnixNano())
-	s.pace.ended(s.active.Add(-1))
+	s.opt.Pace.Ended(s.active.Add(-1))
 }
 
 // Wait waits until all calls have ended, or ctx does.

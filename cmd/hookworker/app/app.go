@@ -20,6 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/cmd/internal/ops"
+	"github.com/hookfabric/hookfabric/cmd/internal/pace"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/cmd/internal/runners"
 	"github.com/hookfabric/hookfabric/schema"
@@ -87,6 +88,10 @@ func (o *options) check() error {
 	return nil
 }
 
+// crowd is how many batches at once the worker takes more than one processor for: hooks may
+// have much to compute.
+const crowd = 2
+
 func run(c *cobra.Command, opt *options) (err error) {
 	log, err := program.Logger(c.ErrOrStderr())
 	if err != nil {
@@ -102,7 +107,9 @@ func run(c *cobra.Command, opt *options) (err error) {
 		err = errors.Join(err, stack.Stop(ctx))
 	}()
 	reg := ops.Registry()
-	w, err := newWorker(opt, ops.Tracing("hookworker", reg, log, &stack), log)
+	follows, leave := pace.Start(crowd)
+	defer leave()
+	w, err := newWorker(opt, follows, ops.Tracing("hookworker", reg, log, &stack), log)
 	if err != nil {
 		return err
 	}
@@ -155,7 +162,7 @@ func (o *options) notServing(err error) error {
 		o.creds, pools, err, pools)
 }
 
-func newWorker(opt *options, tracer *trace.Tracer, log *slog.Logger) (*workers.Worker, error) {
+func newWorker(opt *options, follows *pace.Pace, tracer *trace.Tracer, log *slog.Logger) (*workers.Worker, error) {
 	if opt.name == "" {
 		id, err := uuid.NewV7()
 		if err != nil {
@@ -165,7 +172,7 @@ func newWorker(opt *options, tracer *trace.Tracer, log *slog.Logger) (*workers.W
 	}
 	w := workers.Options{
 		Name: opt.name, Pools: opt.pools, Capacity: opt.concurrency,
-		Runners: runners.New(log), Inline: runners.Inline(), Tracer: tracer, Logger: log,
+		Runners: runners.New(log), Inline: runners.Inline(), Pace: follows, Tracer: tracer, Logger: log,
 	}
 	if opt.hooks != "" {
 		w.Dirs = []string{opt.hooks}

@@ -1,43 +1,48 @@
-package daemon
+// Package pace has a process run on as many processors as what it does is worth.
+package pace
 
 import (
+	"os"
+	"runtime"
 	"sync"
 	"time"
 )
 
-const (
-	// crowd is how many calls under way at once are one.
-	crowd = 4
-	// crowdFor is how long it counts as there after it was seen.
-	crowdFor = time.Second
-)
+// crowdFor is how long a crowd counts as there after it was seen.
+const crowdFor = time.Second
 
-// A pace has the daemon run on one processor while few calls are under way, and on
+// A Pace has the process run on one processor while few calls are under way, and on
 // all while many are. A call passes through half a dozen goroutines, one after the other:
 // on one processor none of them has to wake a thread for the next one, which takes
 // longer than what it does itself.
-type pace struct {
-	// run is [Options.Processors].
+type Pace struct {
+	// run says on how many processors to go on, and returns on how many it was before.
 	run func(processors int) (before int)
 	all int
+	// crowd is how many calls under way at once are many.
+	crowd int64
 
 	mu    sync.Mutex // guards what follows, and the order of changes
 	many  bool
 	until time.Time // when the crowd counts as gone
 }
 
-// newPace begins on one processor.
-func newPace(run func(int) int) *pace {
-	p := &pace{run: run}
-	if run != nil {
-		p.all = run(1)
+// Start has this process begin on one processor, and run on all of them where so many calls
+// are under way at once. Where GOMAXPROCS says on how many it is to run the Pace is nil, and
+// does nothing. The end has it run on all again.
+func Start(crowd int64) (p *Pace, end func()) {
+	if os.Getenv("GOMAXPROCS") != "" {
+		return nil, func() {}
 	}
-	return p
+	p = begin(crowd, runtime.GOMAXPROCS)
+	return p, func() { runtime.GOMAXPROCS(p.all) }
 }
 
-// begun hears of a call that begins, and how many are under way with it.
-func (p *pace) begun(active int64) {
-	if active >= crowd {
+func begin(crowd int64, run func(int) int) *Pace { return &Pace{run: run, all: run(1), crowd: crowd} }
+
+// Begun hears of a call that begins, and how many are under way with it.
+func (p *Pace) Begun(active int64) {
+	if p != nil && active >= p.crowd {
 		p.change(func(now time.Time) bool {
 			p.until = now.Add(crowdFor)
 			return true
@@ -45,16 +50,16 @@ func (p *pace) begun(active int64) {
 	}
 }
 
-// ended hears of a call that ended, and how many are left.
-func (p *pace) ended(active int64) {
-	if active == 0 {
+// Ended hears of a call that ended, and how many are left.
+func (p *Pace) Ended(left int64) {
+	if left == 0 {
 		p.change(func(now time.Time) bool { return p.many && now.Before(p.until) })
 	}
 }
 
 // change has the processors follow what many says.
-func (p *pace) change(many func(now time.Time) bool) {
-	if p.run == nil {
+func (p *Pace) change(many func(now time.Time) bool) {
+	if p == nil {
 		return
 	}
 	p.mu.Lock()

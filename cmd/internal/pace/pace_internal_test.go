@@ -1,19 +1,23 @@
-package daemon
+package pace
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// A daemon runs on one processor until a crowd asks, and again when it has been
+// crowd is one here.
+const crowd = 4
+
+// A process runs on one processor until a crowd asks, and again when it has been
 // gone for a while.
 func TestACrowdIsServedByAllProcessors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said []int
 		now := 8
-		p := newPace(func(n int) (before int) {
+		p := begin(crowd, func(n int) (before int) {
 			before, now = now, n
 			said = append(said, n)
 			return before
@@ -27,33 +31,36 @@ func TestACrowdIsServedByAllProcessors(t *testing.T) {
 		}
 		is(1)
 		for active := range int64(crowd) {
-			p.begun(active)
+			p.Begun(active)
 		}
-		p.ended(0)
+		p.Ended(0)
 		is()
-		p.begun(crowd)
-		p.begun(crowd + 1)
+		p.Begun(crowd)
+		p.Begun(crowd + 1)
 		is(8)
-		p.ended(crowd)
-		p.ended(0) // and the next ones come at once
-		p.begun(crowd)
+		p.Ended(crowd)
+		p.Ended(0) // and the next ones come at once
+		p.Begun(crowd)
 		is()
 		<-time.After(crowdFor)
-		p.ended(1)
+		p.Ended(1)
 		is()
-		p.ended(0)
+		p.Ended(0)
 		is(1)
-		p.begun(1)
-		p.ended(0)
+		p.Begun(1)
+		p.Ended(0)
 		is()
 	})
 }
 
-func TestWhereNobodyMaySayTheProcessorsStay(t *testing.T) {
-	p := newPace(nil)
-	p.begun(crowd)
-	p.ended(0)
-	if p.many {
-		t.Error("it follows the crowd")
+func TestWhatAnOperatorSaidStays(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "7")
+	before := runtime.GOMAXPROCS(0)
+	p, end := Start(crowd)
+	p.Begun(crowd)
+	p.Ended(0)
+	end()
+	if now := runtime.GOMAXPROCS(0); p != nil || now != before {
+		t.Errorf("it runs on %d processors, before on %d", now, before)
 	}
 }
