@@ -34,8 +34,6 @@ const (
 	// sure, before that is believed: one that was cut off does so until it notices, a
 	// fabric that came back from a copy does so for ever.
 	backwards = 15 * time.Second
-	// ledAgain is after what time a leader is asked again whether others have answered it.
-	ledAgain = 200 * time.Millisecond
 )
 
 // Errors are sentences that may be shown to whoever asked.
@@ -149,7 +147,9 @@ func (f *Freezes) prove(ctx context.Context) error {
 	began := time.Now()
 	revision, err := f.bucket.Write(ctx, kv.Write{Key: proof, Blind: true, Replace: true})
 	if _, answered := errors.AsType[*jetstream.APIError](err); answered {
-		revision, err = f.ledTo(ctx, began)
+		var info kv.Info
+		info, err = f.bucket.Led(ctx, began)
+		revision = info.Last
 	}
 	if err == nil {
 		err = f.mirror.Reach(ctx, revision)
@@ -158,16 +158,6 @@ func (f *Freezes) prove(ctx context.Context) error {
 		return fmt.Errorf("making sure of what is frozen: %w", err)
 	}
 	return nil
-}
-
-// ledTo is how far the bucket goes, as somebody says who has led it since then.
-func (f *Freezes) ledTo(ctx context.Context, since time.Time) (revision uint64, err error) {
-	for {
-		info, err := f.bucket.Led(ctx, since)
-		if err == nil || kv.Rest(ctx, ledAgain) != nil {
-			return info.Last, err
-		}
-	}
 }
 
 // apply takes over what the bucket holds.
@@ -183,7 +173,7 @@ func (f *Freezes) apply(e kv.Entry) {
 }
 
 // wentBack reports whether leaders have been saying older things than are known for so
-// long that it is believed, and who says so has led all the time.
+// long that it is believed, and who says so has led since.
 func (f *Freezes) wentBack(ctx context.Context) bool {
 	f.mu.Lock()
 	older := f.older
@@ -191,7 +181,7 @@ func (f *Freezes) wentBack(ctx context.Context) bool {
 	if older.IsZero() || time.Since(older) <= backwards {
 		return false
 	}
-	_, err := f.bucket.Led(ctx, older)
+	_, err := f.bucket.LedSince(ctx, older)
 	return err == nil
 }
 

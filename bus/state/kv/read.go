@@ -182,11 +182,24 @@ func (b *Bucket) matching(ctx context.Context, filter string) (infoAnswer, error
 	return b.look(ctx, map[string]string{"subjects_filter": b.prefix + filter})
 }
 
-// Led is what the leader says of the bucket if since then he has heard of a majority of
+// ledAgain is after what time a leader is asked again whether others have answered him.
+const ledAgain = 200 * time.Millisecond
+
+// Led is what [Bucket.LedSince] says as soon as it says something.
+func (b *Bucket) Led(ctx context.Context, since time.Time) (Info, error) {
+	for {
+		info, err := b.LedSince(ctx, since)
+		if err == nil || Rest(ctx, ledAgain) != nil {
+			return info, err
+		}
+	}
+}
+
+// LedSince is what the leader says of the bucket if since then he has heard of a majority of
 // those who keep it, whom he asks once a second: he led it at that time, and nobody else did.
 // One that was cut off answers for ten seconds and more as if he still led, and where nobody
 // leads all answer.
-func (b *Bucket) Led(ctx context.Context, since time.Time) (Info, error) {
+func (b *Bucket) LedSince(ctx context.Context, since time.Time) (Info, error) {
 	within := time.Since(since)
 	a, err := b.look(ctx, struct{}{})
 	if err != nil || a.Config.Replicas <= 1 {
@@ -239,15 +252,25 @@ func (b *Bucket) reached(info Info, revision uint64) error {
 	return nil
 }
 
-// listings is how often keys are listed until the list has all that was read by it.
-const listings = 4
+const (
+	// listings is how often keys are listed until the list has all that was read by it.
+	listings = 20
+	// listAgain is after what time they are, from the third time on: servers that were cut
+	// off from each other need a second to agree.
+	listAgain = 100 * time.Millisecond
+)
 
 // Matching reads all keys that match filter, also those that hold only a marker, by their
 // names. The list of them is as new as the newest of what it returns: after a cut servers
 // that do not know the same may answer in turns, and who lists the keys may lack some.
 func (b *Bucket) Matching(ctx context.Context, filter string) ([]Entry, error) {
 	read, newest := map[string]Entry{}, uint64(0)
-	for range listings {
+	for i := range listings {
+		if i > 1 {
+			if err := Rest(ctx, listAgain); err != nil {
+				return nil, err
+			}
+		}
 		a, err := b.matching(ctx, filter)
 		if err != nil {
 			return nil, err

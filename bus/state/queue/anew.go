@@ -2,10 +2,13 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
@@ -16,19 +19,21 @@ import (
 // the same sequences to other items. Who tells how far it goes may only be behind, as
 // all are for seconds after a leader died; where something is stored now everybody knows.
 func (q *Queue) rewind(ctx context.Context) error {
-	if len(q.beyond(q.items.mirror.Revision())) == 0 {
+	far := q.ahead(q.items.mirror.Revision())
+	if len(far) == 0 {
 		return nil
 	}
-	next, err := q.items.Write(ctx, kv.Write{Key: allScope + ".fabric." + nameless + uuid.NewString(), Blind: true, Purge: true, TTL: lapsedFor})
+	last, err := q.provenEnd(ctx)
 	if err == nil {
-		err = q.items.mirror.Reach(ctx, next)
+		err = q.items.mirror.Reach(ctx, last)
 	}
-	far := q.beyond(next - 1)
+	// Only what was told of them before counts: others may know by now what came since.
+	far = slices.DeleteFunc(far, func(f ahead) bool { return f.knew.At <= last })
 	if err == nil && len(far) > 0 {
-		q.log.Warn("cursors know items that the bucket does not hold; was it deleted?", "agents", len(far), "bucket", ItemBucket, "last", next-1)
+		q.log.Warn("cursors know items that the bucket does not hold; was it deleted?", "agents", len(far), "bucket", ItemBucket, "last", last)
 	}
 	for i := 0; i < len(far) && err == nil; i++ {
-		err = q.rewindOne(ctx, far[i], next-1)
+		err = q.rewindOne(ctx, far[i], last)
 	}
 	if err != nil {
 		return fmt.Errorf("taking out of cursors what is not in the bucket %s any more: %w", ItemBucket, err)
@@ -36,31 +41,47 @@ func (q *Queue) rewind(ctx context.Context) error {
 	return nil
 }
 
-// beyond are the agents whose cursors know items after that one.
-func (q *Queue) beyond(last uint64) (far []*agent) {
+// provenEnd is up to where the bucket of items goes that is there: what is stored now is
+// stored after it. Where nothing can be, whoever has led it since then says so.
+func (q *Queue) provenEnd(ctx context.Context) (last uint64, err error) {
+	return kv.Patiently(ctx, "finding the end of the bucket", kv.Passing, func(ctx context.Context) (uint64, error) {
+		began := time.Now()
+		next, err := q.items.Write(ctx, kv.Write{Key: allScope + ".fabric." + nameless + uuid.NewString(), Blind: true, Purge: true, TTL: lapsedFor})
+		if _, answered := errors.AsType[*jetstream.APIError](err); answered {
+			info, err := q.items.Led(ctx, began)
+			return info.Last, err
+		}
+		return next - 1, err
+	})
+}
+
+// An ahead is an agent whose cursor knew items that this broker did not.
+type ahead struct {
+	*agent
+	knew *known
+}
+
+// ahead are those whose cursors know items after that one.
+func (q *Queue) ahead(last uint64) (far []ahead) {
 	q.agents.each(func(a *agent) {
-		if a.cursor.Load().At > last {
-			far = append(far, a)
+		if k := a.cursor.Load(); k.At > last {
+			far = append(far, ahead{a, k})
 		}
 	})
 	return far
 }
 
-func (q *Queue) rewindOne(ctx context.Context, a *agent, last uint64) error {
-	k := a.cursor.Load()
-	if k.At <= last {
-		return nil
-	}
-	cur := k.begin()
+func (q *Queue) rewindOne(ctx context.Context, f ahead, last uint64) error {
+	cur := f.knew.begin()
 	cur.rewind(last)
 	value, err := schema.Marshal(&cur)
 	if err != nil {
 		return err
 	}
-	revision, err := q.cursors.Write(ctx, kv.Write{Key: a.token, Value: value, Last: k.revision})
+	revision, err := q.cursors.Write(ctx, kv.Write{Key: f.token, Value: value, Last: f.knew.revision})
 	switch {
 	case err == nil:
-		a.take(&known{cursor: cur, revision: revision, seen: k.seen, created: q.clock.Now()})
+		f.take(&known{cursor: cur, revision: revision, seen: f.knew.seen, created: q.clock.Now()})
 	case kv.Refused(err): // another one does the same
 		err = nil
 	}
