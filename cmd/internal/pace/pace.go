@@ -16,9 +16,8 @@ const crowdFor = time.Second
 // on one processor none of them has to wake a thread for the next one, which takes
 // longer than what it does itself.
 type Pace struct {
-	// run says on how many processors to go on, and returns on how many it was before.
-	run func(processors int) (before int)
-	all int
+	// run has the process run on one processor, or on all that it may by now.
+	run func(all bool)
 	// crowd is how many calls under way at once are many.
 	crowd int64
 
@@ -34,11 +33,22 @@ func Start(crowd int64) (p *Pace, end func()) {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return nil, func() {}
 	}
-	p = begin(crowd, runtime.GOMAXPROCS)
-	return p, func() { runtime.GOMAXPROCS(p.all) }
+	return begin(crowd, processors), runtime.SetDefaultGOMAXPROCS
 }
 
-func begin(crowd int64, run func(int) int) *Pace { return &Pace{run: run, all: run(1), crowd: crowd} }
+func begin(crowd int64, run func(all bool)) *Pace {
+	run(false)
+	return &Pace{run: run, crowd: crowd}
+}
+
+// processors is how many the process runs on. Its limit may have changed meanwhile.
+func processors(all bool) {
+	if all {
+		runtime.SetDefaultGOMAXPROCS()
+	} else {
+		runtime.GOMAXPROCS(1)
+	}
+}
 
 // Begun hears of a call that begins, and how many are under way with it.
 func (p *Pace) Begun(active int64) {
@@ -68,8 +78,8 @@ func (p *Pace) change(many func(now time.Time) bool) {
 	p.many = many(time.Now())
 	switch {
 	case p.many && !was:
-		p.run(p.all)
+		p.run(true)
 	case was && !p.many:
-		p.run(1)
+		p.run(false)
 	}
 }

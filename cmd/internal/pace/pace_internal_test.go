@@ -15,21 +15,16 @@ const crowd = 4
 // gone for a while.
 func TestACrowdIsServedByAllProcessors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var said []int
-		now := 8
-		p := begin(crowd, func(n int) (before int) {
-			before, now = now, n
-			said = append(said, n)
-			return before
-		})
-		is := func(want ...int) {
+		var said []bool
+		p := begin(crowd, func(all bool) { said = append(said, all) })
+		is := func(want ...bool) {
 			t.Helper()
 			if !slices.Equal(said, want) {
 				t.Errorf("%v, not %v", said, want)
 			}
 			said = nil
 		}
-		is(1)
+		is(false)
 		for active := range int64(crowd) {
 			p.Begun(active)
 		}
@@ -37,7 +32,7 @@ func TestACrowdIsServedByAllProcessors(t *testing.T) {
 		is()
 		p.Begun(crowd)
 		p.Begun(crowd + 1)
-		is(8)
+		is(true)
 		p.Ended(crowd)
 		p.Ended(0) // and the next ones come at once
 		p.Begun(crowd)
@@ -46,7 +41,7 @@ func TestACrowdIsServedByAllProcessors(t *testing.T) {
 		p.Ended(1)
 		is()
 		p.Ended(0)
-		is(1)
+		is(false)
 		p.Begun(1)
 		p.Ended(0)
 		is()
