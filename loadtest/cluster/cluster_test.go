@@ -143,16 +143,21 @@ func TestAFreezeThatIsNotObeyedIsFound(t *testing.T) {
 		{broker: 3, asked: at(11), answered: at(11.5), refused: true},
 	}}
 	var kept result.Check
-	f.judge(&kept)
+	f.judge(&kept, false)
 	want := thawed{broker: 1, passed: 1, last: 2 * time.Second, unanswered: 1, refused: 1, first: 16 * time.Second}
 	if got := f.of(1); got != want || kept.Wrong != 0 {
 		t.Errorf("%+v, want %+v; %+v", got, want, kept)
 	}
-	f.probes, f.missing = append(f.probes[:5],
+	f.probes = append(f.probes[:3], f.probes[4:]...)
+	var early result.Check
+	if f.judge(&early, true); early.Wrong != 0 {
+		t.Errorf("the cut is not over yet: %+v", early)
+	}
+	f.probes, f.missing = append(f.probes,
 		probe{broker: 2, asked: at(19), answered: at(20.5), passed: true},
 		probe{broker: 2, asked: at(19), answered: at(21.5), passed: true},
 		probe{broker: 3, asked: at(21), answered: at(22), passed: true}), []string{"broker-2"}
-	f.judge(&kept)
+	f.judge(&kept, false)
 	want = thawed{broker: 2, passed: 2, last: 11500 * time.Millisecond, confirmed: 1, refused: 1, first: 1500 * time.Millisecond}
 	if got := f.of(2); got != want || kept.Wrong != 4 {
 		t.Errorf("two calls passed, one broker never refused any, and one did not confirm it, and yet: %+v, want %+v; %+v", got, want, kept)
