@@ -103,7 +103,8 @@ func (l *Lease) Froze(version uint64) {
 }
 
 // Also has each renewal confirm something else after the configuration, from the first one
-// on if it is said before somebody does [Configs.Watch], so that a broker that was cut off knows it before it answers again. Where that can not be had
+// on if it is said before somebody does [Configs.Watch], so that a broker that starts or was
+// cut off knows it before it answers. Where that can not be had
 // soon, a broker whose lease is still there goes on with what it knows: whoever changes
 // it waits until this broker says that it knows.
 func (l *Lease) Also(confirm Confirm) {

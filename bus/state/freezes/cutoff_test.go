@@ -65,11 +65,20 @@ func TestALeaderThatWasCutOffIsNotBelievedByWhoWasLeftOut(t *testing.T) {
 	})
 }
 
+// told is what the leader says now of what is frozen.
+func told(t *testing.T, js jetstream.JetStream) *nats.Msg {
+	t.Helper()
+	m, err := js.Conn().Request(jetstream.DefaultAPIPrefix+"STREAM.MSG.GET.KV_"+freezes.Bucket, []byte(`{"last_by_subj":"$KV.`+freezes.Bucket+`.freezes"}`), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // What such a leader says that stands already may have been thawed by then.
 func TestALeaderThatWasCutOffIsNotBelievedThatSomebodyIsFrozen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
-		nc := js.Conn()
 		var old atomic.Pointer[nats.Msg]
 		behind := bustest.Between(t, js, func(m *nats.Msg) bool {
 			o := old.Load()
@@ -87,11 +96,7 @@ func TestALeaderThatWasCutOffIsNotBelievedThatSomebodyIsFrozen(t *testing.T) {
 		if c, err := left.Freeze(t.Context(), z, nil); err != nil || c.Changed || c.Freeze.Agents != "a" {
 			t.Fatalf("one that stands: %+v, %v", c, err)
 		}
-		said, err := nc.Request(jetstream.DefaultAPIPrefix+"STREAM.MSG.GET.KV_"+freezes.Bucket, []byte(`{"last_by_subj":"$KV.`+freezes.Bucket+`.freezes"}`), time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		old.Store(said)
+		old.Store(told(t, js))
 		if _, err := here.Thaw(t.Context(), "a", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -135,10 +140,7 @@ func TestALeaderThatWasCutOffIsNotBelievedByWhoWasNotAnswered(t *testing.T) {
 		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: "a"}, nil); err != nil {
 			t.Fatal(err)
 		}
-		old, err := js.Conn().Request(jetstream.DefaultAPIPrefix+"STREAM.MSG.GET.KV_"+freezes.Bucket, []byte(`{"last_by_subj":"$KV.`+freezes.Bucket+`.freezes"}`), time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		old := told(t, js)
 		if _, err := here.Thaw(t.Context(), "a", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +257,7 @@ func TestWhatWentBackIsBelievedOfWhoLeads(t *testing.T) {
 					if err := left.Confirm(t.Context(), false); err != nil {
 						t.Fatal(err)
 					}
-					if now := standing(left); second < 10 && now != "a" {
+					if now := standing(left); second < 15 && now != "a" {
 						t.Fatalf("%q after %d s", now, second)
 					}
 					<-time.After(time.Second)

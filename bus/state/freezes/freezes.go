@@ -140,17 +140,9 @@ func (f *Freezes) Unstored() error { return f.bucket.Unstored() }
 // Anew forgets that: the server was mended.
 func (f *Freezes) Anew() { f.bucket.Anew() }
 
-// prove returns when all is known here that was stored when it was called. A leader that
-// answers that it can store nothing proves nothing, and is believed all the same, or a full
-// store would stop the fabric, if those who would elect another one have answered it since.
+// prove returns when all is known here that was stored when it was called.
 func (f *Freezes) prove(ctx context.Context) error {
-	began := time.Now()
-	revision, err := f.bucket.Write(ctx, kv.Write{Key: proof, Blind: true, Replace: true})
-	if _, answered := errors.AsType[*jetstream.APIError](err); answered {
-		var info kv.Info
-		info, err = f.bucket.Led(ctx, began)
-		revision = info.Last
-	}
+	revision, err := f.bucket.Prove(ctx, kv.Write{Key: proof, Blind: true, Replace: true})
 	if err == nil {
 		err = f.mirror.Reach(ctx, revision)
 	}

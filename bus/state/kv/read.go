@@ -195,6 +195,19 @@ func (b *Bucket) Led(ctx context.Context, since time.Time) (Info, error) {
 	}
 }
 
+// Prove stores w and returns up to where all must be known that was stored when it was called:
+// only who is not cut off can store it. Where nobody can store anything, whoever has led the
+// bucket since then says how far it goes, or a full store would stop everybody.
+func (b *Bucket) Prove(ctx context.Context, w Write) (revision uint64, err error) {
+	began := time.Now()
+	revision, err = b.Write(ctx, w)
+	if _, answered := errors.AsType[*jetstream.APIError](err); answered {
+		info, err := b.Led(ctx, began)
+		return info.Last, err
+	}
+	return revision, err
+}
+
 // LedSince is what the leader says of the bucket if since then he has heard of a majority of
 // those who keep it, whom he asks once a second: he led it at that time, and nobody else did.
 // One that was cut off answers for ten seconds and more as if he still led, and where nobody

@@ -2,13 +2,10 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
@@ -23,7 +20,10 @@ func (q *Queue) rewind(ctx context.Context) error {
 	if len(far) == 0 {
 		return nil
 	}
-	last, err := q.provenEnd(ctx)
+	mark := kv.Write{Key: allScope + ".fabric." + nameless + uuid.NewString(), Blind: true, Purge: true, TTL: lapsedFor}
+	last, err := kv.Patiently(ctx, "finding the end of the bucket", kv.Passing, func(ctx context.Context) (uint64, error) {
+		return q.items.Prove(ctx, mark)
+	})
 	if err == nil {
 		err = q.items.mirror.Reach(ctx, last)
 	}
@@ -39,20 +39,6 @@ func (q *Queue) rewind(ctx context.Context) error {
 		return fmt.Errorf("taking out of cursors what is not in the bucket %s any more: %w", ItemBucket, err)
 	}
 	return nil
-}
-
-// provenEnd is up to where the bucket of items goes that is there: what is stored now is
-// stored after it. Where nothing can be, whoever has led it since then says so.
-func (q *Queue) provenEnd(ctx context.Context) (last uint64, err error) {
-	return kv.Patiently(ctx, "finding the end of the bucket", kv.Passing, func(ctx context.Context) (uint64, error) {
-		began := time.Now()
-		next, err := q.items.Write(ctx, kv.Write{Key: allScope + ".fabric." + nameless + uuid.NewString(), Blind: true, Purge: true, TTL: lapsedFor})
-		if _, answered := errors.AsType[*jetstream.APIError](err); answered {
-			info, err := q.items.Led(ctx, began)
-			return info.Last, err
-		}
-		return next - 1, err
-	})
 }
 
 // An ahead is an agent whose cursor knew items that this broker did not.
