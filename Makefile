@@ -6,12 +6,14 @@ TOOL      := $(GO) tool -modfile=tools.mod
 FUZZTIME  ?= 60s
 COUNT     ?= 20
 FIGURES   := loadtest/figures
+LOADS     := bench loop scale state shim notice freeze cluster record saturate overload chaos soak crash
 
 SHELL       := bash
 .SHELLFLAGS := -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz bench figures lint fix gen vuln clients verify full
+.PHONY: help build test race fuzz bench figures lint fix gen vuln clients verify full raced long $(LOADS:%=load-%)
+.NOTPARALLEL:
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,25 +68,15 @@ clients: ## try released coding agents with the hooks, offline (npm fetches them
 verify: ## all that must hold before a change is taken
 	.ci/run
 
-full: verify ## verify, and what takes longer or needs root
+full: verify raced long fuzz $(LOADS:%=load-%) clients vuln ## verify, and what takes longer or needs root: three hours; `make -k full` goes on after a failure
+
+raced: ## run under the race detector what verify does not, and what runs side by side COUNT times (20)
 	$(GO) test -race -count=$(COUNT) -timeout=60m ./bus/... ./workers/...
 	$(GO) test -race -timeout=60m -skip='^TestReadme$$' .
 	$(GO) test -race -timeout=60m ./schema/... ./cmd/agentshim/... ./cmd/broker/...
+
+long: ## run all tests in their long form
 	HOOKFABRIC_LONG=1 $(GO) test -count=1 -timeout=60m ./...
-	$(MAKE) fuzz
-	$(GO) run ./loadtest bench
-	$(GO) run ./loadtest loop
-	$(GO) run ./loadtest scale
-	$(GO) run ./loadtest state
-	$(GO) run ./loadtest shim
-	$(GO) run ./loadtest notice
-	$(GO) run ./loadtest freeze
-	$(GO) run ./loadtest cluster
-	$(GO) run ./loadtest record
-	$(GO) run ./loadtest saturate
-	$(GO) run ./loadtest overload
-	$(GO) run ./loadtest chaos
-	$(GO) run ./loadtest soak
-	$(GO) run ./loadtest crash
-	$(MAKE) clients
-	$(MAKE) vuln
+
+$(LOADS:%=load-%): load-%:
+	$(GO) run ./loadtest $*
