@@ -90,6 +90,18 @@ func (c *cluster) leads(t *testing.T) int {
 	return at
 }
 
+// missed waits until a broker shows that one of the others does not keep its copies any more.
+func (c *cluster) missed(t *testing.T, by int) {
+	t.Helper()
+	const missing = `hookfabric_stream_copies{state="unheard",stream="KV_hook_injections"} 1`
+	if err := eventually("a copy is missed", func() bool {
+		_, body, err := fetch(c.brokers[by].http + "/metrics")
+		return err == nil && strings.Contains(body, missing)
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
 // loads asks through clients of all brokers.
 func (c *cluster) loads(t *testing.T) (all []*load) {
 	for range c.brokers {
@@ -272,6 +284,7 @@ func TestKilledClusterBrokers(t *testing.T) {
 		for _, l := range loads {
 			l.more(t, 300)
 		}
+		c.missed(t, (i+1)%3)
 		down := time.Since(at)
 		c.brokers[i] = startBroker(t, c.args[i]...)
 		for _, l := range loads {

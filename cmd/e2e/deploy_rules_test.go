@@ -92,7 +92,8 @@ func TestAlertsAreComplete(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"hookfabric_fail_open_total", "hookfabric_injections_oldest_pending_seconds", "hookfabric_injections_expired_total",
-		"hookfabric_lease_expirations_total", "hookfabric_shed_total", "hookfabric_mirror_lag_seconds", "hookfabric_unjudged_calls_total", "hookfabric_ready"} {
+		"hookfabric_lease_expirations_total", "hookfabric_shed_total", "hookfabric_mirror_lag_seconds", "hookfabric_stream_copies",
+		"hookfabric_unjudged_calls_total", "hookfabric_ready"} {
 		if !about[name] {
 			t.Errorf("no rule is about %s, which means trouble", name)
 		}

@@ -218,7 +218,7 @@ func TestSeriesDoNotGrowWithAgents(t *testing.T) {
 	}
 	for metric, names := range labels {
 		for _, name := range names {
-			if !isOneOf(name, "event", "decision", "pool", "hook", "outcome", "cause", "decided", "would", "source", "result", "connection", "le", "quantile", "version", "scope", "when", "limit") {
+			if !isOneOf(name, "event", "decision", "pool", "hook", "outcome", "cause", "decided", "would", "source", "result", "connection", "le", "quantile", "version", "scope", "when", "limit", "stream", "state") {
 				t.Errorf("%s has the label %s, of which nobody said that its values are few", metric, name)
 			}
 		}

@@ -148,13 +148,18 @@ type infoAnswer struct {
 		Replicas int `json:"num_replicas"`
 	} `json:"config"`
 	Cluster struct {
-		Leader   string `json:"leader"`
-		Replicas []struct {
-			Active int64 `json:"active"` // nanoseconds since he was heard of; 0: never
-		} `json:"replicas"`
+		Leader   string    `json:"leader"`
+		Replicas []replica `json:"replicas"`
 	} `json:"cluster"`
 	Now   time.Time           `json:"ts"`
 	Error *jetstream.APIError `json:"error"`
+}
+
+// A replica is one of those who keep a stream besides its leader, as he sees it.
+type replica struct {
+	Offline bool   `json:"offline"`
+	Active  int64  `json:"active"` // nanoseconds since he was heard of; 0: never
+	Lag     uint64 `json:"lag"`    // how many entries he lacks
 }
 
 func (a *infoAnswer) info() Info {

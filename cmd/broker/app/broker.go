@@ -154,6 +154,9 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 		return nil, err
 	}
 	b.startReloads(ctx, reloads)
+	if err := b.startWatchingCopies(ctx); err != nil {
+		return nil, err
+	}
 	b.startWatchingStore(ctx)
 	b.startUsher(ctx)
 	b.state.Store(&running)

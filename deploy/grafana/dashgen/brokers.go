@@ -31,6 +31,8 @@ func processWork() row {
 			queries: one("hookfabric_worker_in_flight"+chosen+" / hookfabric_worker_capacity"+chosen, "{{instance}}")},
 		{title: "Behind", about: "How long a broker's copy of the queue has been behind.", unit: seconds,
 			queries: one("hookfabric_mirror_lag_seconds"+chosen, "{{instance}}")},
+		{title: "Copies that are missing", about: "On how many servers less than it should be a stream is kept whole: they are not heard of, or are catching up.", unit: number,
+			queries: one(`max by (stream, state) (hookfabric_stream_copies{instance=~"$instance",state!="whole"})`, "{{stream}} {{state}}")},
 	}}
 }
 
