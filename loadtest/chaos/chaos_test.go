@@ -185,6 +185,27 @@ func TestWhetherAllIsWellAfterTheLastFault(t *testing.T) {
 	}
 }
 
+func TestWhetherAllIsWellWhereNothingGoesWrong(t *testing.T) {
+	w, _ := watched(t)
+	for name, c := range map[string]struct {
+		from, until float64
+		want        bool
+	}{
+		"calls that fail long after a fault are not excused": {1, 8, false},
+		"those just after one are":                           {7, 9.5, true},
+		"those just before one are":                          {13, 14, true},
+		"those long before one are not":                      {14, 15, false},
+	} {
+		got, err := w.answered([]faults.Done{done(faults.Fault{}, c.from, c.until)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.OK() != c.want || got.Seen == 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // TestAShortChaos looks whether every answer is right while things go wrong. The
 // agents' own processes are not killed: what they held would come again after half
 // a minute.

@@ -27,7 +27,7 @@ const (
 type felt struct {
 	faults.Done
 	from, until float64 // in seconds since measuring began
-	longest     float64 // the longest answer of those due from then on, in seconds
+	longest     float64 // the longest that one waited of those due from then on, in seconds
 	failed      int64   // calls without an answer
 	back        float64 // seconds until all was as before; 0: nothing was felt
 	never       bool    // it was not before the next fault, or the end
@@ -70,7 +70,10 @@ func disturbed(done []faults.Done, second time.Time) bool {
 }
 
 // bound is what a p99 is from which on something is felt.
-func (w *watcher) bound() float64 { return max(feltFactor*w.calm, feltLeast.Seconds()) }
+func (w *watcher) bound() float64 { return Felt(w.calm) }
+
+// Felt is the p99 from which on something is felt where it is so much in calm seconds.
+func Felt(calm float64) float64 { return max(feltFactor*calm, feltLeast.Seconds()) }
 
 // felt says what each fault did. What happens until the next fault begins that
 // came after its end is put down to it.
@@ -121,8 +124,8 @@ func (f felt) what() string { return fmt.Sprintf("%s of a %s", f.Fault.Kind, Kin
 func (w *watcher) table(all []felt) result.Table {
 	t := result.Table{
 		Title:   "How long each fault was felt",
-		Columns: []string{"at", "fault", "lasted", "longest answer", "without an answer", "felt for"},
-		Note: fmt.Sprintf("Felt is a fault from its beginning to the end of the last second in which a call got no answer or p99 was above %s, %d × that of calm seconds but %s at least. A killed process has lasted until another one was up.",
+		Columns: []string{"at", "fault", "lasted", "longest wait", "without an answer", "felt for"},
+		Note: fmt.Sprintf("Felt is a fault from its beginning to the end of the last second in which a call got no answer or p99 was above %s, %d × that of calm seconds but %s at least. A killed process has lasted until another one was up. A call without an answer waited until its deadline.",
 			units.Value(w.bound(), "s"), feltFactor, units.Value(feltLeast.Seconds(), "s")),
 	}
 	for _, f := range all {
@@ -153,7 +156,34 @@ func figures(all []felt) []result.Figure {
 	for _, what := range slices.Sorted(maps.Keys(by)) {
 		figures = append(figures, result.Figured("felt: "+what, "s", result.Lower, by[what]))
 	}
-	return append(figures, result.Figured("longest answer under faults", "s", result.Lower, []float64{longest}))
+	return append(figures, result.Figured("longest wait under faults", "s", result.Lower, []float64{longest}))
+}
+
+// answered is the check that calls have answers in calm seconds, which are followed by one, too.
+func (w *watcher) answered(done []faults.Done) (result.Check, error) {
+	c := result.Check{Name: fmt.Sprintf("where nothing had gone wrong for %v every call was answered", calmAfter)}
+	for second := range w.long - 1 {
+		if at := w.began.Add(time.Duration(second) * time.Second); disturbed(done, at) || disturbed(done, at.Add(time.Second)) {
+			continue
+		}
+		if err := w.held(&c, second); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// held has the check see the calls that were due in a second.
+func (w *watcher) held(c *result.Check, second int) error {
+	k, err := w.series.Between(second, second+1)
+	if err != nil {
+		return err
+	}
+	c.Seen += k.Offered
+	for range k.Failed + k.Unsent {
+		c.Fail(fmt.Sprintf("a call that was due in second %d", second))
+	}
+	return nil
 }
 
 // recovered is the check that, some time after the last fault, all is as before.
@@ -164,13 +194,8 @@ func (w *watcher) recovered(done []faults.Done, within time.Duration) (result.Ch
 		over = max(over, d.Until.Add(within).Sub(w.began).Seconds())
 	}
 	for second := int(math.Ceil(over)); second < w.long; second++ {
-		k, err := w.series.Between(second, second+1)
-		if err != nil {
+		if err := w.held(&c, second); err != nil {
 			return c, err
-		}
-		c.Seen += k.Offered
-		for range k.Failed + k.Unsent {
-			c.Fail(fmt.Sprintf("a call that was due in second %d", second))
 		}
 	}
 	return c, nil

@@ -43,6 +43,11 @@ func Add(d *result.Document, m *fleet.Measured) error {
 	d.Title += fmt.Sprintf(", with %d faults, drawn by the seed %d", len(all), m.Scenario.Seed)
 	d.Figures = append(d.Figures, figures(all)...)
 	d.Tables = append(d.Tables, w.table(all))
+	calm, err := w.answered(m.Done)
+	if err != nil {
+		return err
+	}
+	d.Checks = append(d.Checks, calm)
 	done := d.Check("the faults were done")
 	done.Seen, done.Least = int64(len(m.Done)), int64(max(len(m.Scenario.Faults), 1))
 	if m.Early {

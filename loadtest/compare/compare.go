@@ -121,7 +121,7 @@ func changed(c Change, threshold float64) Change {
 	switch {
 	case same:
 		c.Verdict = Same
-	case new.Better == result.Neither:
+	case new.Better == result.Neither, c.bare(): // nobody knows how much it differs by itself
 		c.Verdict = Changed
 	case rose == (new.Better == result.Higher):
 		c.Verdict = Better

@@ -90,15 +90,15 @@ func TestVerdicts(t *testing.T) {
 		old, new result.Figure
 		want     Verdict
 	}{
-		"a rise within the threshold is none":        {figure(result.Lower, 1, 1, 1), figure(result.Lower, 1.02, 1.02, 1.02), Same},
-		"a rise beyond it is, of a time, bad":        {figure(result.Lower, 1, 1, 1), figure(result.Lower, 1.05, 1.05, 1.05), Worse},
-		"of a rate, good":                            {figure(result.Higher, 1, 1, 1), figure(result.Higher, 1.05, 1.05, 1.05), Better},
-		"of what is not judged, neither":             {figure(result.Neither, 1, 1, 1), figure(result.Neither, 9, 9, 9), Changed},
-		"samples that overlap prove nothing":         {figure(result.Lower, 1, 5, 9), figure(result.Lower, 2, 6, 8), Same},
-		"from nothing to something is worse":         {figure(result.Lower, 0, 0, 0), figure(result.Lower, 1, 2, 1), Worse},
-		"from nothing to nothing is the same":        {figure(result.Lower, 0, 0, 0), figure(result.Lower, 0, 0, 0), Same},
-		"a figure below zero that falls is better":   {figure(result.Lower, -1, -1, -1), figure(result.Lower, -2, -2, -2), Better},
-		"one sample each is judged by the threshold": {figure(result.Lower, 1), figure(result.Lower, 2), Worse},
+		"a rise within the threshold is none":      {figure(result.Lower, 1, 1, 1), figure(result.Lower, 1.02, 1.02, 1.02), Same},
+		"a rise beyond it is, of a time, bad":      {figure(result.Lower, 1, 1, 1), figure(result.Lower, 1.05, 1.05, 1.05), Worse},
+		"of a rate, good":                          {figure(result.Higher, 1, 1, 1), figure(result.Higher, 1.05, 1.05, 1.05), Better},
+		"of what is not judged, neither":           {figure(result.Neither, 1, 1, 1), figure(result.Neither, 9, 9, 9), Changed},
+		"samples that overlap prove nothing":       {figure(result.Lower, 1, 5, 9), figure(result.Lower, 2, 6, 8), Same},
+		"from nothing to something is worse":       {figure(result.Lower, 0, 0, 0), figure(result.Lower, 1, 2, 1), Worse},
+		"from nothing to nothing is the same":      {figure(result.Lower, 0, 0, 0), figure(result.Lower, 0, 0, 0), Same},
+		"a figure below zero that falls is better": {figure(result.Lower, -1, -1, -1), figure(result.Lower, -2, -2, -2), Better},
+		"one sample each does not tell":            {figure(result.Lower, 1), figure(result.Lower, 2), Changed},
 		"few samples are judged by their intervals": {
 			result.Figure{Name: "f", Value: 2, Low: 1, High: 3}, result.Figure{Name: "f", Value: 3, Low: 2, High: 5}, Same},
 	} {

@@ -26,7 +26,7 @@ func (c *Comparison) Document() *result.Document {
 		}
 	}
 	if bare > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("%d of the figures were measured once in each run: nothing says how sure their changes are, and only the threshold judges them.", bare))
+		d.Notes = append(d.Notes, fmt.Sprintf("%d of the figures were measured once in each run: nothing says how sure their changes are, so that none is better or worse.", bare))
 	}
 	for _, only := range []struct {
 		of    string

@@ -29,7 +29,7 @@ func (m mix) draw(random *rand.Rand, s scenario.Shares) *call {
 		share float64
 		deny  bool
 	}{
-		{refused, s.Deny / 2, true}, {remote, s.Deny / 2, true}, {rewritten, s.Rewrite, false},
+		{refused, s.Deny / 3, true}, {remote, s.Deny / 3, true}, {rewritten, s.Deny / 3, true}, {rewritten, s.Rewrite, false},
 		{unmatched, s.Unmatched, false}, {inside, s.Inside, false}, {slow, s.Slow, false},
 	} {
 		if x -= part.share; x < 0 {

@@ -80,7 +80,7 @@ func broken(o *oracle) []string {
 func TestTheOracleIsContentWithWhatIsRight(t *testing.T) {
 	for _, k := range classes() {
 		for _, deny := range []bool{false, true} {
-			if (k == refused) != deny && k != remote {
+			if (k == refused) != deny && k != remote && k != rewritten {
 				continue
 			}
 			o := newOracle(time.Second, false)
@@ -117,6 +117,13 @@ func TestTheOracleSeesWhatIsWrong(t *testing.T) {
 		"a call that its guard denies and passes": {
 			class: remote, deny: true, want: []string{deniesHonoured, guardsAsked},
 			spoil: func(v *schema.Verdict) { v.Decision = schema.Continue },
+		},
+		"a call that its guard denies and that a hook behind it rewrites": {
+			class: rewritten, deny: true, want: []string{deniesHonoured, guardsAsked, inputsRight, trailsRight},
+			spoil: func(v *schema.Verdict) {
+				v.Decision, v.UpdatedInput = schema.Continue, jsontext.Value(`{}`)
+				v.ExecutedHooks = append(v.ExecutedHooks, schema.ExecutedHook{Hook: stampFirst, Outcome: schema.OK})
+			},
 		},
 		"the same while processes die": {
 			class: remote, deny: true, excused: true, want: []string{deniesHonoured, guardsAsked},
@@ -326,11 +333,11 @@ func TestTheSharesAreThoseAskedFor(t *testing.T) {
 		}
 	}
 	near("denied", float64(denied), s.Deny)
-	near("rewritten", of[rewritten], s.Rewrite)
+	near("rewritten", of[rewritten], s.Rewrite+s.Deny/3)
 	near("unmatched", of[unmatched], s.Unmatched)
 	near("inside", of[inside], s.Inside)
 	near("slow", of[slow], s.Slow)
-	near("remote", of[remote], 1-s.Sum()+s.Deny/2)
+	near("remote", of[remote], 1-s.Sum()+s.Deny/3)
 }
 
 func TestAnAnswerIsNotLateForAProcessThatDidNotRun(t *testing.T) {

@@ -88,7 +88,7 @@ func Open(ctx context.Context, s *scenario.Scenario, st Stage) (*Session, error)
 	}
 	f, err := field.Open(ctx, field.Config{
 		Kind: s.Fabric.Kind, NATS: s.Fabric.NATS, Creds: s.Fabric.Creds, Brokers: s.Fabric.Brokers, Workers: s.Fabric.Workers,
-		Server: s.Fabric.Server, Cluster: s.Fabric.Cluster, Lan: st.Lan, Sync: s.Fabric.Sync, Hooks: m.hooksYAML(), AgentRate: s.Runaway.Rate(), Links: onLinks(s.Faults),
+		Server: s.Fabric.Server, Cluster: s.Fabric.Cluster, Lan: st.Lan, Sync: s.Fabric.Sync, Hooks: m.hooksYAML(), AgentRate: s.Runaway.Rate(), Links: s.Fabric.Links || onLinks(s.Faults),
 		Whole: func(c roles.BrokerConfig) (string, any) {
 			return Whole, WholeConfig{Broker: c, Slots: s.Fabric.Slots}
 		},

@@ -20,6 +20,9 @@ type Facts struct {
 	CPU  string `json:"cpu,omitzero"`
 	CPUs int    `json:"cpus"`
 	Go   string `json:"go"`
+	// Revision is that of the code, with a plus where it was changed since; absent where
+	// neither the program nor the folder that it runs in says.
+	Revision string `json:"revision,omitzero"`
 	// Load is the load average of the last minute when the facts were taken;
 	// absent where the system does not say. A load near CPUs means that others
 	// used the machine, and that figures of several processes are worse than true.
@@ -36,6 +39,9 @@ func (f Facts) String() string {
 			fmt.Fprintf(&s, ", %s %s", strings.TrimPrefix(m, "github.com/"), v)
 		}
 	}
+	if f.Revision != "" {
+		fmt.Fprintf(&s, ", code %s", f.Revision)
+	}
 	return s.String()
 }
 
@@ -48,7 +54,7 @@ func modules() []string {
 func Here() Facts {
 	f := Facts{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), CPU: model(), Load: load(),
-		Go: runtime.Version(), Modules: map[string]string{},
+		Go: runtime.Version(), Revision: revision(), Modules: map[string]string{},
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -17,10 +17,10 @@ const lateMost = 0.005
 func (s *search) document(d *result.Document, early bool) {
 	var marks []result.Mark
 	if !early {
-		d.Figures = append(d.Figures, kneeFigure(s.knee, s.beyond))
+		d.Figures = append(d.Figures, result.Figured("knee: tools used", "/s", result.Higher, []float64{s.knee}))
 		marks = []result.Mark{{X: s.knee, Label: "knee"}}
 	}
-	var lines [3]result.Line
+	var lines, throughput [3]result.Line
 	due, answered := result.Line{Name: "due"}, result.Line{Name: "answered"}
 	seconds := s.scenario.Knee.Step.Std().Seconds()
 	table := result.Table{
@@ -39,22 +39,22 @@ func (s *search) document(d *result.Document, early bool) {
 	for _, p := range s.sorted() {
 		for i, q := range quantiles() {
 			lines[i].Name = q.name
-			lines[i].X, lines[i].Y = append(lines[i].X, p.rate), append(lines[i].Y, p.Latency.At(q.at))
+			latency := p.Latency.At(q.at)
+			lines[i].X, lines[i].Y = append(lines[i].X, p.rate), append(lines[i].Y, latency)
+			throughput[i].Name = q.name
+			throughput[i].X, throughput[i].Y = append(throughput[i].X, float64(p.Answered)/seconds), append(throughput[i].Y, latency)
 		}
 		due.X, due.Y = append(due.X, p.rate), append(due.Y, float64(p.Offered)/seconds)
 		answered.X, answered.Y = append(answered.X, p.rate), append(answered.Y, float64(p.Answered)/seconds)
 	}
 	x := result.Axis{Label: "tools that agents would use", Unit: "/s"}
 	d.Tables = append(d.Tables, table)
+	latency := result.Axis{Label: "latency", Unit: "s", Log: true}
 	d.Plots = append(d.Plots,
-		result.Plot{Title: "Throughput against latency", X: x, Y: result.Axis{Label: "latency", Unit: "s", Log: true}, Lines: lines[:], Marks: marks},
+		result.Plot{Title: "Throughput against latency", X: result.Axis{Label: "events answered", Unit: "/s"}, Y: latency, Lines: throughput[:]},
+		result.Plot{Title: "Offered load against latency", X: x, Y: latency, Lines: lines[:], Marks: marks},
 		result.Plot{Title: "Events due and answered", X: x, Y: result.Axis{Label: "events", Unit: "/s"}, Lines: []result.Line{due, answered}, Marks: marks})
 	s.notes(d, early)
-}
-
-// kneeFigure is the knee. How sure it is says the lowest rate that was too much.
-func kneeFigure(knee, beyond float64) result.Figure {
-	return result.Figure{Name: "knee: tools used", Unit: "/s", Better: result.Higher, Value: knee, Low: knee, High: max(beyond, knee)}
 }
 
 // notes say what a reader must know.
@@ -67,24 +67,23 @@ func (s *search) notes(d *result.Document, early bool) {
 	case s.beyond == 0:
 		d.Notes = append(d.Notes, "The fabric kept up with the highest rate that was to be tried: the knee is beyond it.")
 	default:
-		d.Notes = append(d.Notes, fmt.Sprintf("The knee is the highest rate that was kept up with; its interval ends at %.0f per second, the lowest that was not, and how much searches differ is not in it.", s.beyond))
+		d.Notes = append(d.Notes, fmt.Sprintf("The knee is the highest rate that was kept up with; %.0f per second is the lowest that was not. How much searches differ it does not say.", s.beyond))
 	}
 	if slices.ContainsFunc(s.points, func(p point) bool { return p.late > lateMost }) {
 		d.Notes = append(d.Notes, "At some loads the drivers themselves were late: they share the machine with the fabric, and the knee is that of both together.")
 	}
 }
 
-// sorted are the points by their rates, of those that were tried several times the best one.
+// sorted are the points by their rates, of those that were tried several times the one in the middle.
 func (s *search) sorted() []point {
-	best := map[float64]point{}
+	tries := map[float64][]point{}
 	for _, p := range s.points {
-		if other, ok := best[p.rate]; !ok || p.Latency.At(0.99) < other.Latency.At(0.99) {
-			best[p.rate] = p
-		}
+		tries[p.rate] = append(tries[p.rate], p)
 	}
 	var all []point
-	for _, p := range best {
-		all = append(all, p)
+	for _, of := range tries {
+		slices.SortFunc(of, func(a, b point) int { return cmp.Compare(a.Latency.At(0.99), b.Latency.At(0.99)) })
+		all = append(all, of[len(of)/2])
 	}
 	slices.SortFunc(all, func(a, b point) int { return cmp.Compare(a.rate, b.rate) })
 	return all

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookfabric/hookfabric/loadtest/chaos"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/load"
 	"github.com/hookfabric/hookfabric/loadtest/result"
@@ -21,7 +22,7 @@ const (
 	// easy is the part of the knee that is an easy load, and much what is too much.
 	easy = 0.5
 	much = 2
-	// backIn is by when the fabric must be as fast as before.
+	// backIn is by when nothing must be felt of the overload any more.
 	backIn = 10
 	// memoryMost is what all programs of the fabric are told to keep to, and a quarter
 	// for what the runtime does not count.
@@ -99,12 +100,16 @@ func (x *site) judge(d *result.Document, m *fleet.Measured, long time.Duration) 
 	if err != nil {
 		return err
 	}
-	probe := &search{scenario: x.scenario, base: before.Latency.At(0.99)}
-	back, err := recovery(m, calm+long, probe.bound())
+	asked := d.Check("before the overload every call was answered")
+	asked.Seen += before.Offered
+	for range before.Failed + before.Unsent {
+		asked.Fail("a call of the easy load")
+	}
+	back, err := recovery(m, calm+long, chaos.Felt(before.Latency.At(0.99)))
 	if err != nil {
 		return err
 	}
-	keeps := probe.keeps(during)
+	keeps := (&search{scenario: x.scenario, base: before.Latency.At(0.99)}).keeps(during)
 	shown(d, keeps)
 	_, earlier, err := stretched(m, 0, calm)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 func Rate(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (float64, error) {
 	searched := *s
 	searched.Kind, searched.Faults = scenario.Saturate, nil
+	searched.Fabric.Links = s.Soak.Chaos || s.Fabric.Links // as the load itself will
 	st.Dir = filepath.Join(st.Dir, "knee")
 	if err := os.Mkdir(st.Dir, 0o700); err != nil {
 		return 0, fmt.Errorf("making a directory for the search: %w", err)

@@ -115,7 +115,7 @@ func TestAPoolOfHooksThatWaitHasToGrow(t *testing.T) {
 			if d.OK() != c.want {
 				t.Errorf("ok is %v: %+v", d.OK(), d.Figures)
 			}
-			if rows := l.rows([]int{1, 2, 4}, rates, make([]measure.Figures, 3)); len(rows) != 3 || !strings.HasPrefix(rows[0][0], "hooks, 1 worker") {
+			if rows := l.rows([]int{1, 2, 4}, rates, make([][]measure.Figures, 3)); len(rows) != 3 || !strings.HasPrefix(rows[0][0], "hooks, 1 worker") {
 				t.Errorf("the rows are %q", rows)
 			}
 		})

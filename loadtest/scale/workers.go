@@ -52,11 +52,11 @@ func (o *Options) workers(ctx context.Context, r *Report) error {
 			Note: fmt.Sprintf("each worker takes %d calls at once, and there are %d callers more; ideal is what waiting alone would let through; hooks that compute are bounded by the %d processors, on which everybody else runs, too", slots, queued, r.Machine.CPUs)}
 		p := result.Plot{Title: "Throughput by workers of one pool", X: result.Axis{Label: "workers", Log: true}, Y: result.Axis{Label: "calls", Unit: "/s"}}
 		for _, l := range []labour{{name: fmt.Sprintf("hooks that wait %v", wait), waiter: waiter{takes: wait}}, {name: fmt.Sprintf("hooks that compute for %v", burn), waiter: waiter{burn, true}}} {
-			rates, samples, err := o.grown(ctx, s, l)
+			rates, all, err := o.grown(ctx, s, l)
 			if err != nil {
 				return fmt.Errorf("%s: %w", l.name, err)
 			}
-			t.Rows = append(t.Rows, l.rows(o.Workers, rates, samples)...)
+			t.Rows = append(t.Rows, l.rows(o.Workers, rates, all)...)
 			r.Figures = append(r.Figures, l.figures(o.Workers, rates)...)
 			p.Lines = append(p.Lines, drawn(l.name, o.Workers, rates))
 		}
@@ -66,17 +66,17 @@ func (o *Options) workers(ctx context.Context, r *Report) error {
 }
 
 // grown grows the pool a few times, and says what each number of workers did.
-func (o *Options) grown(ctx context.Context, s *stand, l labour) (rates [][]float64, last []measure.Figures, err error) {
-	rates, last = make([][]float64, len(o.Workers)), make([]measure.Figures, len(o.Workers))
+func (o *Options) grown(ctx context.Context, s *stand, l labour) (rates [][]float64, all [][]measure.Figures, err error) {
+	rates, all = make([][]float64, len(o.Workers)), make([][]measure.Figures, len(o.Workers))
 	for n := range max(o.repetitions()/2, 1) {
 		if err := o.growPool(ctx, s, l, func(i int, f measure.Figures) {
-			rates[i], last[i] = append(rates[i], f.PerSecond), f
+			rates[i], all[i] = append(rates[i], f.PerSecond), append(all[i], f)
 		}); err != nil {
 			return nil, nil, err
 		}
 		o.say("workers: %s, repetition %d of %d", l.name, n+1, max(o.repetitions()/2, 1))
 	}
-	return rates, last, nil
+	return rates, all, nil
 }
 
 // growPool grows the pool step by step, measures each, and ends its workers.
@@ -117,7 +117,7 @@ func ratios(rates [][]float64, i int) []float64 {
 // ideal is what so many workers could do per second if nothing but the wait took time.
 func ideal(workers int) float64 { return float64(workers*slots) / wait.Seconds() }
 
-func (l labour) rows(steps []int, rates [][]float64, last []measure.Figures) (rows [][]string) {
+func (l labour) rows(steps []int, rates [][]float64, all [][]measure.Figures) (rows [][]string) {
 	for i, n := range steps {
 		of := "–"
 		rate := stats.Median(rates[i])
@@ -125,9 +125,18 @@ func (l labour) rows(steps []int, rates [][]float64, last []measure.Figures) (ro
 			of = fmt.Sprintf("%.0f %%", 100*rate/ideal(n))
 		}
 		rows = append(rows, []string{l.name + ", " + counted(n, "worker", "workers"), fmt.Sprintf("%.0f", rate), of,
-			micros(last[i].P50.Std().Seconds()), micros(last[i].P99.Std().Seconds()), interval(ratios(rates, i))})
+			middle(all[i], func(f measure.Figures) schema.Duration { return f.P50 }), middle(all[i], func(f measure.Figures) schema.Duration { return f.P99 }), interval(ratios(rates, i))})
 	}
 	return rows
+}
+
+// middle is the median of what all repetitions showed.
+func middle(all []measure.Figures, of func(measure.Figures) schema.Duration) string {
+	var values []float64
+	for _, f := range all {
+		values = append(values, of(f).Std().Seconds())
+	}
+	return micros(stats.Median(values))
 }
 
 // figures are how much the pool grew; where hooks wait it has to.

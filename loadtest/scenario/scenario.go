@@ -85,6 +85,9 @@ type Fabric struct {
 	Server bool `json:"server,omitzero"`
 	// Cluster has the brokers be one, with a server in each.
 	Cluster bool `json:"cluster,omitzero"`
+	// Links has connections go through links on which faults of the network can be done, also
+	// where none is: what such a fabric keeps up with is less.
+	Links bool `json:"links,omitzero"`
 	// Sync is how often the server syncs to disk; 0: at every write.
 	Sync schema.Duration `json:"sync,omitzero"`
 }
@@ -92,7 +95,8 @@ type Fabric struct {
 // Shares are parts of all uses of tools; what is left is judged by a hook of the
 // workers.
 type Shares struct {
-	// Deny is refused: one half in the broker, the other by a worker.
+	// Deny is refused: a third in the broker, the others by a worker, of which one half would
+	// be rewritten by the hooks behind.
 	Deny float64 `json:"deny"`
 	// Rewrite goes through a chain of hooks that rewrite.
 	Rewrite float64 `json:"rewrite"`

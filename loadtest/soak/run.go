@@ -60,7 +60,7 @@ func disturbed(asked *scenario.Scenario) *scenario.Scenario {
 	drawn := slices.DeleteFunc(chaos.Draw(&s), func(f faults.Fault) bool {
 		return f.Kind == faults.Kill && ofFabric(f.Member) && f.At > until
 	})
-	s.Faults = append(slices.Clone(s.Faults), drawn...)
+	s.Faults, s.Fabric.Links = append(slices.Clone(s.Faults), drawn...), true
 	return &s
 }
 
@@ -157,6 +157,7 @@ func judged(m *fleet.Measured, settled []left) []growth {
 	for _, c := range order {
 		all = append(all, c.judged(born(m, c.member), m.Scenario.PerSecond()*m.Scenario.Injections))
 	}
+	explained(all)
 	return all
 }
 

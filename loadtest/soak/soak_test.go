@@ -71,16 +71,29 @@ func TestWhatGrowsIsFound(t *testing.T) {
 }
 
 func TestWhatIsKnownOfInjectionsMayGrow(t *testing.T) {
-	c := went(60*mib, 60*mib)
-	if g := c.judged(0, 100); !g.flat() || g.allowed() < 100*300*headroom*known*0.9 {
-		t.Errorf("with thirty thousand injections it may grow by %v: %v", g.allowed(), g)
+	_, inUse, _, _, _ := quantities()
+	memory, heap := went(60*mib, 60*mib), went(20*mib, 20*mib)
+	heap.quantity = inUse
+	judged := func(told float64) (growth, growth) {
+		all := []growth{memory.judged(0, told), heap.judged(0, told)}
+		explained(all)
+		return all[0], all[1]
 	}
-	if g := c.judged(0, 10); g.flat() {
-		t.Errorf("three thousand injections are no reason for %v", g)
+	if m, h := judged(200); !h.flat() || !m.flat() || m.allowed() < headroom*5*mib || m.allowed() > headroom*h.allowed() {
+		t.Errorf("with sixty thousand injections: %v; %v", m, h)
 	}
-	c.member = "worker-1"
-	if g := c.judged(0, 100); g.flat() {
-		t.Errorf("a worker knows of no injections: %v", g)
+	if m, h := judged(2); h.flat() || m.flat() {
+		t.Errorf("six hundred injections are no reason: %v; %v", m, h)
+	}
+	heap = went(20*mib, 0)
+	heap.quantity = inUse
+	if m, h := judged(200); !h.flat() || m.flat() {
+		t.Errorf("a heap that does not grow is no reason: %v; %v", m, h)
+	}
+	heap, memory.member = went(20*mib, 20*mib), "worker-1"
+	heap.quantity, heap.member = inUse, memory.member
+	if m, h := judged(200); h.flat() || m.flat() {
+		t.Errorf("a worker knows of no injections: %v; %v", m, h)
 	}
 }
 
@@ -163,7 +176,7 @@ func TestAShortSoak(t *testing.T) {
 	if err := d.Sound(); err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{"heap did not grow", "goroutines did not grow"} {
+	for _, name := range []string{"heap did not grow by more than what is known of injections", "goroutines did not grow"} {
 		if c := d.Check(name); c.Seen != 2 || c.Least != 2 {
 			t.Errorf("%+v", *c)
 		}

@@ -41,7 +41,7 @@ func figures(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-const benched = `{"scenario": "bench", "started": "2026-11-01T10:20:30Z", "took": 61.5, "command": "loadtest bench", "machine": {"os": "linux", "cpus": 2, "load": 0.3},
+const benched = `{"scenario": "bench", "started": "2026-11-01T10:20:30Z", "took": 61.5, "command": "loadtest bench", "machine": {"os": "linux", "cpus": 2, "load": 0.3, "revision": "abc"},
 "figures": [{"name": "no hook matches, p50, 1 caller", "unit": "ratio", "value": 0.7, "low": 0.65, "high": 0.8, "budget": 0.6}],
 "rows": [
   {"name": "no hook matches", "callers": 1, "metric": "p50", "ratio": 0.7, "low": 0.65, "high": 0.8, "budget": 0.6, "ok": false},
@@ -66,7 +66,7 @@ func TestViews(t *testing.T) {
 		"costs":    "| raw | 100 µs | 1 ms | 15 µs (5 µs) | 200 µs | 2 ms | 30,000/s | 7 µs (3 µs) |\n",
 		"over":     "| bench | no hook matches, p50, 1 caller | 0.700 × | [0.650 0.800] | ≤ 0.600 × |\n| faults | all \\| right | wrong 1 times of 9 |  | never |\n",
 		"faults":   "For long\n\n| check | seen | wrong |  |\n|---|---|---|---|\n| all \\| right | 9 | 1 | VIOLATION |\n\n```\nall | right: one\n```\n\nIt was long.\n",
-		"runs":     "| bench.json | `loadtest bench` | 2026-11-01 10:20 UTC | 1m2s | 0.3 | 0 of 1 budgets kept |\n",
+		"runs":     "| bench.json | `loadtest bench` | 2026-11-01 10:20 UTC | 1m2s | 0.3 | abc | 0 of 1 budgets kept |\n",
 	} {
 		t.Run(view, func(t *testing.T) {
 			got, err := View(dir, view)

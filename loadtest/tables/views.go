@@ -97,7 +97,7 @@ func clustered(dir string) (string, error) {
 
 // runs is which runs the figures are of.
 func runs(dir string) (string, error) {
-	t := result.Table{Columns: []string{"file", "command", "when", "took", "load before", ""}}
+	t := result.Table{Columns: []string{"file", "command", "when", "took", "load before", "code", ""}}
 	machines := []string{}
 	for _, run := range files() {
 		var d result.Document
@@ -111,9 +111,9 @@ func runs(dir string) (string, error) {
 		took := time.Duration(d.Took * float64(time.Second)).Round(time.Second)
 		t.Rows = append(t.Rows, []string{
 			run + ".json", "`" + d.Command + "`", d.Started.UTC().Format("2006-01-02 15:04 UTC"), took.String(),
-			fmt.Sprintf("%.1f", d.Machine.Load), report.Summary(&d),
+			fmt.Sprintf("%.1f", d.Machine.Load), d.Machine.Revision, report.Summary(&d),
 		})
-		d.Machine.Load = 0 // that differs, and stands in the table
+		d.Machine.Load, d.Machine.Revision = 0, "" // they differ, and stand in the table
 		if here := strings.ReplaceAll(d.Machine.String(), ", load before 0.0", ""); !slices.Contains(machines, here) {
 			machines = append(machines, here)
 		}

@@ -1,0 +1,53 @@
+package machine
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// short is how much of a revision is told.
+const short = 12
+
+// revision is the one that the program was built of, or, where it does not know that, as
+// with "go run", the one of the folder, if that is the module's own.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	told := map[string]string{}
+	for _, s := range info.Settings {
+		told[s.Key] = s.Value
+	}
+	if r := told["vcs.revision"]; r != "" {
+		return marked(r, told["vcs.modified"] == "true")
+	}
+	if module, err := os.ReadFile("go.mod"); err != nil || !strings.HasPrefix(string(module), "module "+info.Main.Path+"\n") {
+		return ""
+	}
+	r := git("rev-parse", "HEAD")
+	return marked(r, r != "" && git("status", "--porcelain", "--", "*.go", "go.mod") != "")
+}
+
+func marked(revision string, changed bool) string {
+	revision = revision[:min(short, len(revision))]
+	if changed {
+		revision += "+"
+	}
+	return revision
+}
+
+// git is what it says; empty: it is not there, or this is not its folder.
+func git(args ...string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "git", args...).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
