@@ -107,6 +107,22 @@ func TestTheLimitsOfWhoStartedLastCount(t *testing.T) {
 	})
 }
 
+// Brokers that say different things do not undo each other's limits as long as they write.
+func TestLimitsAreSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		first, _ := write(t, s, record.Options{Limits: record.Limits{Age: time.Hour, Bytes: 4 << 20}})
+		write(t, s, record.Options{Broker: "b2", Limits: record.Limits{Age: 2 * time.Hour, Room: 16 << 20}})
+		for i := range 10 {
+			first.Put(verdict(i))
+			<-time.After(time.Minute)
+		}
+		if c := info(t, s).Config; c.MaxAge != 2*time.Hour || c.MaxBytes != 4<<20 {
+			t.Errorf("it keeps %d bytes for %v", c.MaxBytes, c.MaxAge)
+		}
+	})
+}
+
 // Where the disk is small the stream is, too.
 func TestTheStreamTakesItsShareOfTheRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -94,10 +94,11 @@ func (p *publisher) try(b *batch) error {
 	return err
 }
 
-// look opens the stream, and hears what time it is there.
+// look opens the stream, and hears what time it is there. Only the first time it has the stream keep to
+// this broker's limits: several that keep saying theirs would undo each other's for ever.
 func (p *publisher) look(ctx context.Context) error {
 	sent := time.Now()
-	is, err := open(ctx, p.js, p.o.Limits)
+	is, err := open(ctx, p.js, p.o.Limits, p.looked.IsZero())
 	if err != nil {
 		return err
 	}

@@ -61,9 +61,21 @@ func (l Limits) config() jetstream.StreamConfig {
 	}
 }
 
-// open makes the stream, or opens the one that is there and has it keep to l. It
-// returns what the stream keeps now: where there is no room for all of it, less.
-func open(ctx context.Context, js jetstream.JetStream, l Limits) (*jetstream.StreamInfo, error) {
+// instead is what a stream is to keep that keeps to have. It never has fewer copies: others may
+// rely on them. How much it keeps is changed only by who says so: brokers have disks of different sizes.
+func (l Limits) instead(have jetstream.StreamConfig) jetstream.StreamConfig {
+	want := l.config()
+	have.MaxAge, have.Duplicates, have.Replicas = want.MaxAge, want.Duplicates, max(want.Replicas, have.Replicas)
+	if l.Bytes > 0 {
+		have.MaxBytes = want.MaxBytes
+	}
+	have.Compression = want.Compression // messages are packed: a server that packs blocks of them once more writes everything twice
+	return have
+}
+
+// open makes the stream, or opens the one that is there; keep has it keep to l from now on.
+// It returns what the stream keeps: where there is no room for all of it, less.
+func open(ctx context.Context, js jetstream.JetStream, l Limits, keep bool) (*jetstream.StreamInfo, error) {
 	want := l.config()
 	s, err := js.Stream(ctx, Name)
 	for errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -80,13 +92,14 @@ func open(ctx context.Context, js jetstream.JetStream, l Limits) (*jetstream.Str
 		return nil, fmt.Errorf("opening the stream %s: %w", Name, err)
 	}
 	is := s.CachedInfo()
-	have := is.Config
-	if have.MaxAge == want.MaxAge && have.MaxBytes == want.MaxBytes && have.Replicas == want.Replicas && have.Compression == want.Compression {
+	if !keep {
 		return is, nil
 	}
-	have.MaxAge, have.MaxBytes, have.Replicas, have.Duplicates = want.MaxAge, want.MaxBytes, want.Replicas, want.Duplicates
-	have.Compression = want.Compression // messages are packed: a server that packs blocks of them once more writes everything twice
-	s, err = js.UpdateStream(ctx, have)
+	keeps := l.instead(is.Config)
+	if have := is.Config; have.MaxAge == keeps.MaxAge && have.MaxBytes == keeps.MaxBytes && have.Replicas == keeps.Replicas && have.Compression == keeps.Compression {
+		return is, nil
+	}
+	s, err = js.UpdateStream(ctx, keeps)
 	if kv.NoRoom(err) {
 		return is, nil // it goes on with what it has
 	}
