@@ -270,6 +270,9 @@ func checkPolicy(t *testing.T, m *manifest, all []manifest) {
 	}
 	for _, r := range slices.Concat(m.Spec.Ingress, m.Spec.Egress) {
 		for _, who := range slices.Concat(r.From, r.To) {
+			if strings.HasSuffix(who.Block.CIDR, "/0") {
+				t.Errorf("the policy %s lets everybody through: %s", m.Metadata.Name, who.Block.CIDR)
+			}
 			if who.Pods != nil && who.Namespaces == nil && len(matched(who.Pods.MatchLabels, all)) == 0 {
 				t.Errorf("the policy %s speaks of pods that are not there: %v", m.Metadata.Name, who.Pods)
 			}

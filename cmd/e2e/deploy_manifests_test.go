@@ -235,6 +235,9 @@ type trafficRule struct {
 type peer struct {
 	Pods       *selector `yaml:"podSelector"`
 	Namespaces *selector `yaml:"namespaceSelector"`
+	Block      struct {
+		CIDR string `yaml:"cidr"`
+	} `yaml:"ipBlock"`
 }
 
 type endpoint struct {

@@ -84,6 +84,9 @@ func TestUnitsAreWhatTheProgramsTake(t *testing.T) {
 				t.Errorf("%s says nothing of %s", name, key)
 			}
 		}
+		if families := strings.Fields(u.one(t, "Service.RestrictAddressFamilies")); !slices.Contains(families, "AF_NETLINK") {
+			t.Errorf("%s may use %q, and so not find the addresses of its machine", name, families)
+		}
 		if kind := u.one(t, "Service.Type"); kind != "exec" {
 			t.Errorf("%s is of type %s; the programs do not tell systemd when they are ready", name, kind)
 		}

@@ -152,7 +152,14 @@ func checkPorts(t *testing.T, where string, c *container, words []string) {
 			t.Errorf("%s is not asked at %s", where, path)
 		}
 	}
+	if p := c.Ready; p != nil && has["nats"] != 0 && p.Period*p.Failures < electionSeconds {
+		t.Errorf("%s is out of its service after %d s, and an election that no broker is ready in takes up to %d s", where, p.Period*p.Failures, electionSeconds)
+	}
 }
+
+// electionSeconds is how long a cluster may have no leader, in which its brokers answer and
+// say that they are not ready.
+const electionSeconds = 10
 
 // The brokers of a StatefulSet are told the names that Kubernetes gives them.
 func checkRoutes(t *testing.T, m *manifest, words []string, all []manifest) {

@@ -289,6 +289,9 @@ func (b *Broker) connect(ctx context.Context) (err error) {
 		return err
 	}
 	b.events, err = open("events")
+	if cluster := b.work.ConnectedClusterName(); err == nil && b.server == nil && b.opt.Replicas == 0 && cluster != "" {
+		b.log.Warn("everything that is new is kept on one server of a cluster, and gone with it; say --replicas 3 if three have JetStream", "cluster", cluster)
+	}
 	return err
 }
 

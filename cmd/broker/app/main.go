@@ -67,7 +67,7 @@ func serveFlags(c *cobra.Command, opt *Options) {
 	f.StringVar(&opt.TLS.CA, "tls-ca", "", "PEM file of authorities: who connects must show a certificate of one of them; with --nats, the servers that are trusted")
 	program.HTTPAuthoritiesFlag(f, &opt.HTTPClients)
 	clusterFlags(f, &opt.Cluster, &opt.Leaf)
-	f.IntVar(&opt.Replicas, "replicas", 0, "on how many brokers of the cluster everything is kept: 1, 3 or 5; more are made at once, fewer never; 0: 3 in a cluster of 3 or more, else 1")
+	f.IntVar(&opt.Replicas, "replicas", 0, "on how many servers everything is kept: 1, 3 or 5; more are made at once, fewer never; 0: 3 in a cluster of 3 brokers or more, else 1, also with --nats")
 	f.StringVar(&opt.Tenant, "tenant", "", "serve this tenant of those that 'broker creds' made (default: the one called default)")
 	f.BoolVar(&opt.NoWorker, "no-worker", false, "leave the pool \"default\" to hookworkers")
 	program.DurationVar(f, &opt.Sync, "sync", 0, "how often the embedded server syncs to disk; 0: at every write")
