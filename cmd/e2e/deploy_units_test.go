@@ -198,9 +198,9 @@ func TestSystemdTakesTheServices(t *testing.T) {
 	}
 }
 
-// No systemd starts the units here, for it would have to be the first process of the
-// machine. Their command lines are started, with their environment, one after the other
-// as an operator would, and end within their time when they are told to.
+// No systemd starts the units here, which takes root; TestSystemdStartsTheUnits has one. Their
+// command lines are started, with their environment, one after the other as an operator
+// would, and end within their time when they are told to.
 func TestUnitsStart(t *testing.T) {
 	dir := t.TempDir()
 	policies := filepath.Join(dir, "etc", "hooks")
