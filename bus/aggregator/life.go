@@ -54,13 +54,14 @@ func (a *Aggregator) beat(m *nats.Msg) {
 	a.members.Beat(&b)
 }
 
-// Gone tells that a worker's connection closed: its calls end now.
-func (a *Aggregator) Gone(worker string) {
+// Gone tells that a worker's connection closed: its calls in pools end now; none named:
+// those in all pools.
+func (a *Aggregator) Gone(worker string, pools ...string) {
 	// What it said last may still be on its way here.
 	if err := a.flush(a.ctx, a.opt.Work); err != nil {
 		a.opt.Logger.Debug("the last words of a worker may be lost", "worker", worker, "error", err)
 	}
-	a.members.Gone(worker)
+	a.members.Gone(worker, pools...)
 	a.caller.dropRoutes(worker)
 }
 

@@ -106,7 +106,7 @@ func (r *run) missed(ctx context.Context, to choice, a asked) bool {
 			to, wait, err := r.members().expect(r.batch.Pool, &r.turn)
 			return r.proceed(ctx, to, wait, err)
 		}
-		r.members().Gone(to.worker)
+		r.members().Gone(to.worker, r.batch.Pool)
 		return true // it was never delivered
 	}
 	lost := ctx.Err() == nil && (errors.Is(a.err, ErrGone) || errors.Is(a.err, ErrSilent))

@@ -170,3 +170,17 @@ func TestWhenTheAggregatorStopsItsCallsAreLost(t *testing.T) {
 		w.wants(<-waiting, schema.Deny, "x=lost")
 	})
 }
+
+// Anybody who serves one pool can beat there by the name of another pool's worker.
+func TestAWorkerThatIsNotFoundInOnePoolLosesNothingInAnother(t *testing.T) {
+	inWorld(t, []schema.Hook{hook("x", once, readonly), hook("y", readonly, pool("lint"))}, func(w *world) {
+		w.peer("remote", "a", 4).act("x", act{takes: 2 * time.Second})
+		b := w.peer("lint", "b", 4)
+		b.act("y", act{takes: 2 * time.Second})
+		verdict := w.askAside(time.Minute)
+		pass(time.Second)
+		w.peer("lint", "a", 4).dead.Store(true)
+		b.kill() // so that y runs again, by the one that is not there
+		w.wants(<-verdict, schema.None, "x=ok@a y=no_worker")
+	})
+}

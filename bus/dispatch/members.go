@@ -132,29 +132,36 @@ func (m *Members) Beat(b *schema.Beat) {
 	p.serve()
 }
 
-// Gone records that a worker is dead: its calls end now. One that said that it moves
-// is not: its silence will tell.
-func (m *Members) Gone(worker string) {
+// Gone records that a worker is dead in pools; none named: in all of them. Its calls
+// there end now. One that said there that it moves is not dead: its silence will tell.
+//
+// Workers of different pools may go by one name, and are not trusted with each other's
+// batches: whoever knows of a death by one pool's credentials, or by one pool's
+// subjects, names the pool.
+func (m *Members) Gone(worker string, pools ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.moves(worker) {
+	among := func(pool string) bool { return len(pools) == 0 || slices.Contains(pools, pool) }
+	if m.moves(worker, among) {
 		return
 	}
-	for _, p := range m.pools {
-		p.members = slices.DeleteFunc(p.members, func(w *member) bool { return w.id == worker })
-		p.release()
+	for name, p := range m.pools {
+		if among(name) {
+			p.members = slices.DeleteFunc(p.members, func(w *member) bool { return w.id == worker })
+			p.release()
+		}
 	}
 	for _, f := range m.flights {
-		if f.worker == worker {
+		if f.worker == worker && among(f.pool) {
 			f.lose(ErrGone)
 		}
 	}
 }
 
-// moves reports whether a worker said that it goes to another server.
-func (m *Members) moves(worker string) bool {
-	for _, p := range m.pools {
-		if w := p.find(worker); w != nil && w.moving {
+// moves reports whether a worker said in one of these pools that it goes to another server.
+func (m *Members) moves(worker string, among func(pool string) bool) bool {
+	for name, p := range m.pools {
+		if w := p.find(worker); w != nil && w.moving && among(name) {
 			return true
 		}
 	}

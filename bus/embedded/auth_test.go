@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -275,7 +276,19 @@ func TestWhatWasThereBelongsToTheTenant(t *testing.T) {
 	}
 }
 
-// TestOnlyWorkersAreMissed: a name alone takes no worker down.
+// next is what comes, in time.
+func next[T any](t *testing.T, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-within(t).Done():
+		t.Fatal("nothing comes")
+	}
+	return v
+}
+
+// TestOnlyWorkersAreMissed: a name alone takes no worker down, and a worker's credentials
+// none of another pool.
 func TestOnlyWorkersAreMissed(t *testing.T) {
 	dir := newRealm(t)
 	if err := realm.AddTenant(t.Context(), dir, "blue", realm.Limits{}); err != nil {
@@ -287,18 +300,20 @@ func TestOnlyWorkersAreMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sys.Close()
-	gone := make(chan string, 10)
-	if err := s.WatchDisconnects(t.Context(), sys, func(name string) { gone <- name }); err != nil {
+	gone := make(chan embedded.Left, 10)
+	if err := s.WatchDisconnects(t.Context(), sys, func(l embedded.Left) { gone <- l }); err != nil {
 		t.Fatal(err)
 	}
-	worker := realm.Issue{Grant: access.Grant{Role: access.Worker, Pools: []string{"p"}}}
+	worker := func(pools ...string) access.Grant { return access.Grant{Role: access.Worker, Pools: pools} }
 	for _, c := range []struct {
 		called string
 		issue  realm.Issue
 	}{
 		{"worker:liar", realm.Issue{Name: "a", Grant: access.Grant{Role: access.Agent, Agents: []string{"a"}}}},
-		{"worker:foreign", realm.Issue{Name: "w", Tenant: "blue", Grant: worker.Grant}},
-		{"worker:real", realm.Issue{Name: "w", Grant: worker.Grant}},
+		{"worker:foreign", realm.Issue{Name: "w", Tenant: "blue", Grant: worker("p")}},
+		{"worker:real", realm.Issue{Name: "w", Grant: worker("p", "P")}},
+		{"worker:real", realm.Issue{Name: "other", Grant: worker("other")}},
+		{"worker:real", realm.Issue{Name: "all", Grant: worker(access.Everyone)}},
 	} {
 		nc, err := bus.Connect(within(t), bus.Options{InProcess: s, Name: c.called, Creds: credentials(t, dir, c.issue)})
 		if err != nil {
@@ -306,8 +321,10 @@ func TestOnlyWorkersAreMissed(t *testing.T) {
 		}
 		nc.Close()
 	}
-	if name := <-gone; name != "worker:real" {
-		t.Errorf("%s is gone", name)
+	for _, pools := range [][]string{{"p", "P"}, {"other"}, nil} {
+		if l := next(t, gone); l.Name != "worker:real" || !slices.Equal(l.Pools, pools) {
+			t.Errorf("%+v is gone, not from %q", l, pools)
+		}
 	}
 }
 

@@ -87,7 +87,7 @@ func TestServersAreOneCluster(t *testing.T) {
 	}
 	defer sys.Close()
 	gone := make(chan string, 10)
-	if err := servers[0].WatchDisconnects(t.Context(), sys, func(name string) { gone <- name }); err != nil {
+	if err := servers[0].WatchDisconnects(t.Context(), sys, func(l embedded.Left) { gone <- l.Name }); err != nil {
 		t.Fatal(err)
 	}
 	nc, err := bus.Connect(t.Context(), bus.Options{URL: servers[1].ClientURL(), TLS: certs.Files{CA: ca.File}, Name: "worker 1"})
@@ -102,7 +102,7 @@ func TestServersAreOneCluster(t *testing.T) {
 	}
 	until(t, "the others know the subscription", func() bool { return servers[2].Interest("somewhere") })
 	nc.Close()
-	if name := <-gone; name != "worker 1" {
+	if name := next(t, gone); name != "worker 1" {
 		t.Errorf("%q is gone", name)
 	}
 }

@@ -29,7 +29,16 @@ type clientLeft struct {
 // they live, and go to another one.
 const serverStops = "Server Shutdown"
 
-// WatchDisconnects calls gone with the name of every client that a server of the
+// Left is a client that a server lost.
+type Left struct {
+	// Name is what it called itself.
+	Name string
+	// Pools are those that its credentials are for; none: all of them, or nobody has
+	// to say who they are.
+	Pools []string
+}
+
+// WatchDisconnects calls gone with every client that a server of the
 // cluster loses while it goes on itself, a few milliseconds after it did, until ctx ends. It returns when it
 // watches. nc must be a connection to the system account: see
 // [Server.ConnectSystem]. gone is called from one goroutine.
@@ -37,16 +46,16 @@ const serverStops = "Server Shutdown"
 // Anybody may give a connection any name. Where everybody has to say who they are,
 // only clients of the server's tenant are told of, and only those whose
 // credentials are a worker's or a broker's: an agent's that goes by a worker's name
-// takes nobody down.
-func (s *Server) WatchDisconnects(ctx context.Context, nc *nats.Conn, gone func(clientName string)) error {
-	subject, among := disconnects("*"), []string(nil)
+// takes nobody down. Nor does a worker's take down any of another pool: whoever acts on
+// the name has to keep to [Left.Pools].
+func (s *Server) WatchDisconnects(ctx context.Context, nc *nats.Conn, gone func(Left)) error {
+	subject := disconnects("*")
 	if s.auth != nil {
 		subject = disconnects(s.auth.tenant.Key)
-		among = []string{realm.RoleTag + string(access.Worker), realm.RoleTag + string(access.Broker)}
 	}
 	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
-		if name := whoLeft(m.Data, among); name != "" {
-			gone(name)
+		if left, ok := whoLeft(m.Data, s.auth != nil); ok {
+			gone(left)
 		}
 	})
 	if err != nil {
@@ -62,16 +71,34 @@ func (s *Server) WatchDisconnects(ctx context.Context, nc *nats.Conn, gone func(
 	return nil
 }
 
-// whoLeft returns the name of the client that an event tells of; empty if it
-// had none, was no client, has no tag among those, or the event can not be read. No
-// tags: any client.
-func whoLeft(data []byte, among []string) string {
+// whoLeft returns the client that an event tells of, and whether it is to be told of:
+// not if it had no name, was no client, the event can not be read, or, where everybody
+// has to say who they are, it had no say about any worker.
+func whoLeft(data []byte, asked bool) (left Left, ok bool) {
 	var e clientLeft
-	if err := schema.Unmarshal(data, &e); err != nil || e.Client.Kind != "Client" || e.Reason == serverStops {
-		return ""
+	if err := schema.Unmarshal(data, &e); err != nil || e.Client.Kind != "Client" || e.Client.Name == "" || e.Reason == serverStops {
+		return Left{}, false
 	}
-	if among != nil && !slices.ContainsFunc(e.Client.Tags, func(tag string) bool { return slices.Contains(among, tag) }) {
-		return ""
+	left.Name, ok = e.Client.Name, true
+	if asked {
+		left.Pools, ok = speaksFor(e.Client.Tags)
 	}
-	return e.Client.Name
+	return left, ok
+}
+
+// speaksFor returns the pools of whose workers a client with these tags may tell by
+// leaving, and whether there are any; none named: all pools.
+//
+// A worker's credentials from before claims named the pools may tell of none: which they
+// are for is not known. That such a worker is dead is noticed by its beats that
+// fail to come, or when it is asked.
+func speaksFor(tags []string) (pools []string, any bool) {
+	if slices.Contains(tags, realm.RoleTag+string(access.Broker)) {
+		return nil, true
+	}
+	if !slices.Contains(tags, realm.RoleTag+string(access.Worker)) {
+		return nil, false
+	}
+	pools, all := realm.PoolsOf(tags)
+	return pools, all || len(pools) > 0
 }

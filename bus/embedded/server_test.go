@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,7 +82,7 @@ func TestLostClientsAreNoticed(t *testing.T) {
 		defer sys.Close()
 		gone := make(chan string, 10)
 		ctx, stop := context.WithCancel(t.Context())
-		if err := s.WatchDisconnects(ctx, sys, func(name string) { gone <- name }); err != nil {
+		if err := s.WatchDisconnects(ctx, sys, func(l embedded.Left) { gone <- l.Name }); err != nil {
 			t.Fatal(err)
 		}
 		worker, err := s.Connect(t.Context(), bus.Options{Name: "worker 1"})
@@ -116,8 +117,33 @@ func TestTheEventIsTheServers(t *testing.T) {
 		"no name":       {`{"client":{"kind":"Client"}}`, ""},
 		"not even JSON": {`{`, ""},
 	} {
-		if got := embedded.WhoLeft([]byte(c.data), nil); got != c.want {
-			t.Errorf("%s: %q", name, got)
+		if got, ok := embedded.WhoLeft([]byte(c.data), false); got.Name != c.want || ok != (c.want != "") || got.Pools != nil {
+			t.Errorf("%s: %+v, %t", name, got, ok)
+		}
+	}
+}
+
+// TestTheTagsSayWhoMayBeMissed where everybody has to say who they are.
+func TestTheTagsSayWhoMayBeMissed(t *testing.T) {
+	for name, c := range map[string]struct {
+		tags  []string
+		told  bool
+		pools []string
+	}{
+		"a worker, in its pools":                 {[]string{"role:worker", "pool:a", "poolx:42"}, true, []string{"a", "B"}},
+		"a worker of all pools, in all":          {[]string{"role:worker", "pool:*"}, true, nil},
+		"a worker whose pools are not known":     {[]string{"role:worker"}, false, nil},
+		"a worker whose pools can not be read":   {[]string{"role:worker", "poolx:?"}, false, nil},
+		"a broker, in all":                       {[]string{"role:broker"}, true, nil},
+		"an agent whose tags name a pool":        {[]string{"role:agent", "pool:a"}, false, nil},
+		"somebody of whom nothing else is known": {nil, false, nil},
+	} {
+		data, err := json.Marshal(server.DisconnectEventMsg{Client: server.ClientInfo{Name: "w", Kind: "Client", Tags: c.tags}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, told := embedded.WhoLeft(data, true); told != c.told || !slices.Equal(got.Pools, c.pools) {
+			t.Errorf("%s: %+v, %t", name, got, told)
 		}
 	}
 }

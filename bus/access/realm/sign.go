@@ -12,10 +12,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// RoleTag begins the tag of a user's claims that says his role: servers repeat it
-// when they tell of their clients.
-const RoleTag = "role:"
-
 // A signed is a user's new key, with the claims about it.
 type signed struct {
 	key, token string
@@ -72,7 +68,7 @@ func userClaims(key, name string, g access.Grant, expires time.Time) (*jwt.UserC
 	}
 	c := jwt.NewUserClaims(key)
 	c.Name = name
-	c.Tags.Add(RoleTag + string(g.Role))
+	c.Tags.Add(tags(g)...)
 	if !expires.IsZero() {
 		c.Expires = expires.Unix()
 	}

@@ -393,9 +393,9 @@ func (b *Broker) watchDisconnects(ctx context.Context) error {
 	if err := b.server.BoundConnections(ctx, sys, b.log); err != nil {
 		return err
 	}
-	return b.server.WatchDisconnects(ctx, sys, func(client string) {
-		if worker, ok := strings.CutPrefix(client, workers.ConnectionPrefix); ok {
-			b.agg.Gone(worker)
+	return b.server.WatchDisconnects(ctx, sys, func(left embedded.Left) {
+		if worker, ok := strings.CutPrefix(left.Name, workers.ConnectionPrefix); ok {
+			b.agg.Gone(worker, left.Pools...)
 		}
 	})
 }

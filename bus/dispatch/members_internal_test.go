@@ -1,0 +1,59 @@
+package dispatch
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// left is what becomes of a worker by the name of w in each pool when a death is told
+// of: who lost its batch, and who is not known any more.
+func left(t *testing.T, moves string, pools ...string) (lost, forgotten []string) {
+	t.Helper()
+	m := NewMembers(10)
+	var flights []*flight
+	for _, pool := range []string{"guard", "lint", "other"} {
+		m.Beat(&schema.Beat{Pool: pool, Worker: "w", Capacity: 1})
+		f := &flight{wire: schema.Batch{Batch: "in " + pool}, pool: pool, worker: "w", stop: func() {}}
+		if !m.launch(f, m.pool(pool).find("w")) {
+			t.Fatal("the worker is not there")
+		}
+		flights = append(flights, f)
+	}
+	if moves != "" {
+		m.Beat(&schema.Beat{Pool: moves, Worker: "w", Capacity: 1, Moving: true})
+	}
+	m.Gone("w", pools...)
+	for _, f := range flights {
+		if errors.Is(f.lost, ErrGone) {
+			lost = append(lost, f.pool)
+		}
+		if m.pool(f.pool).find("w") == nil {
+			forgotten = append(forgotten, f.pool)
+		}
+	}
+	return lost, forgotten
+}
+
+// Workers of several pools may go by one name.
+func TestAWorkerIsGoneOnlyFromThePoolsThatAreNamed(t *testing.T) {
+	all := []string{"guard", "lint", "other"}
+	for name, c := range map[string]struct {
+		moves       string
+		pools, want []string
+	}{
+		"one pool":                                  {"", []string{"lint"}, []string{"lint"}},
+		"two pools":                                 {"", []string{"guard", "other"}, []string{"guard", "other"}},
+		"a pool without a worker":                   {"", []string{"none"}, nil},
+		"none is named, which is all of them":       {"", nil, all},
+		"one that moves in a pool that is named":    {"lint", []string{"lint"}, nil},
+		"one that moves in another pool":            {"lint", []string{"guard"}, []string{"guard"}},
+		"one that moves, where all pools are meant": {"lint", nil, nil},
+	} {
+		if lost, forgotten := left(t, c.moves, c.pools...); !slices.Equal(lost, c.want) || !slices.Equal(forgotten, c.want) {
+			t.Errorf("%s: lost by %q, forgotten in %q", name, lost, forgotten)
+		}
+	}
+}
