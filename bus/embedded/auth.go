@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -38,6 +39,8 @@ type auth struct {
 	seen  fs.FileInfo // the file that was read last
 	known *realm.Realm
 	said  string // what is wrong with the one that is there now
+	// unreadable says that something is, to others than follow.
+	unreadable atomic.Bool
 
 	gossip *gossip // nil: the server is on its own
 
@@ -174,9 +177,15 @@ func (a *auth) follow(ctx context.Context, s *server.Server) {
 		if err != nil {
 			a.said = err.Error()
 		}
+		a.unreadable.Store(err != nil)
 		a.gossip.tell(a.known)
 	}
 }
+
+// RealmUnreadable reports whether what is stored of who may use the fabric can not be
+// read, so that what was known before counts: nobody who is revoked is cut off. It never
+// is where nobody has to say who they are.
+func (s *Server) RealmUnreadable() bool { return s.auth != nil && s.auth.unreadable.Load() }
 
 // look takes over what changed since it looked last.
 func (a *auth) look(s *server.Server) error {

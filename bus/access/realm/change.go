@@ -21,7 +21,7 @@ func Init(ctx context.Context, dir string, l Limits) error {
 	if err := l.check(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(dir, seedsName), 0o700); err != nil {
+	if err := makeFolder(filepath.Join(dir, seedsName)); err != nil {
 		return fmt.Errorf("the folder %s can not be made: %w", dir, err)
 	}
 	// A folder that was there may be open to others.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -20,7 +21,7 @@ const (
 
 // locked does something while nobody else changes the folder.
 func locked(ctx context.Context, dir string, do func() error) (err error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := lockFile(dir)
 	if err != nil {
 		return fmt.Errorf("the folder %s can not be changed: %w", dir, err)
 	}
@@ -43,6 +44,42 @@ func locked(ctx context.Context, dir string, do func() error) (err error) {
 			return fmt.Errorf("the folder %s is being changed by another process: %w; try again", dir, context.Cause(ctx))
 		}
 	}
+}
+
+// lockFile opens the file that is locked, and makes it where there is none.
+func lockFile(dir string) (*os.File, error) {
+	path := filepath.Join(dir, lockName)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return os.OpenFile(path, os.O_RDWR, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := own(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// makeFolder makes a folder that is kept from others, and those above it that are missing.
+func makeFolder(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if above := filepath.Dir(dir); above != dir {
+		if err := makeFolder(above); err != nil {
+			return err
+		}
+	}
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return os.MkdirAll(dir, 0o700) // somebody else was first, or it is no folder
+	}
+	if err != nil {
+		return err
+	}
+	return ownFolder(dir)
 }
 
 // change reads the realm, changes it and writes it, while nobody else does.
@@ -75,7 +112,7 @@ func (r *Realm) write() error {
 }
 
 // WriteFile writes a file that only its owner may read, whole or not at all, in
-// the place of the one that was there.
+// the place of the one that was there. What root writes belongs to whom the folder does.
 func WriteFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
 	if err != nil {
@@ -88,6 +125,9 @@ func WriteFile(path string, data []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(data)
+	if err == nil {
+		err = own(f) // before it has its name: nobody is to find a file that he can not read
+	}
 	if err == nil {
 		err = f.Sync()
 	}

@@ -239,5 +239,13 @@ func (r *Realm) Internal(tenant, name string, system bool) (Credential, error) {
 }
 
 // Stat tells of the file of the realm in dir: when that is another one, the realm
-// has changed.
-func Stat(dir string) (fs.FileInfo, error) { return os.Stat(filepath.Join(dir, fileName)) }
+// has changed. It is an error that the file can not be opened any more, though it may be
+// the same one: the next start would fail.
+func Stat(dir string) (fs.FileInfo, error) {
+	f, err := os.Open(filepath.Join(dir, fileName))
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	return info, errors.Join(err, f.Close())
+}

@@ -273,7 +273,7 @@ func (b *Broker) connect(ctx context.Context) (err error) {
 	connected := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "hookfabric", Name: "connected", Help: "1 while the connection to the bus stands.",
 	}, []string{"connection"})
-	b.reg.MustRegister(connected)
+	b.reg.MustRegister(connected, b.realmGauge())
 	b.reg.MustRegister(ops.Credentials(func() (made, end time.Time, err error) { return bus.CredsTimes(b.opt.Creds) })...)
 	open := func(name string) (*nats.Conn, error) {
 		gauge := connected.WithLabelValues(name)

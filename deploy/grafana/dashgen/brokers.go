@@ -17,6 +17,8 @@ func processState() row {
 			queries: one("hookfabric_connected"+chosen, "{{instance}} {{connection}}")},
 		{title: "Credentials", about: "For how long those of --creds are good; and for how long they were when they were made; nothing is drawn where that is for ever.", unit: seconds,
 			queries: []query{{"hookfabric_credentials_left_seconds" + chosen, "{{job}} {{instance}}"}, {"hookfabric_credentials_lifetime_seconds" + chosen, "{{job}} {{instance}}, at first"}}},
+		{title: "Who may use the fabric can not be read", about: "1: the broker goes by what it knew before, and who is revoked stays in.", unit: number, most: 1,
+			queries: one("hookfabric_realm_unreadable"+chosen, "{{instance}}")},
 		{title: "Version of the configuration", about: "The active one, as each process knows it: one line unless it changes just now.", unit: number,
 			queries: []query{{"hookfabric_config_version" + chosen, "{{instance}}"}, {"hookfabric_worker_config_version" + chosen, "{{instance}}, worker"}}},
 	}}
