@@ -54,8 +54,10 @@ func InboxName(subject string) string {
 	return name + "." + of
 }
 
-// maxCreds bounds a credentials file.
-const maxCreds = 64 << 10
+// MaxCreds bounds a credentials file, and the line by which a client with it connects. Servers take
+// lines of 4 KiB where they are not told otherwise, into which those of a host with more than a dozen
+// agents do not fit.
+const MaxCreds = 256 << 10
 
 // claims are what is read of a user's credentials. Only the server checks them.
 type claims struct {
@@ -74,7 +76,7 @@ type claims struct {
 func readClaims(file string) (claims, error) {
 	var c claims
 	info, err := os.Stat(file)
-	if err == nil && info.Size() > maxCreds {
+	if err == nil && info.Size() > MaxCreds {
 		err = fmt.Errorf("it has %d bytes", info.Size())
 	}
 	var data []byte

@@ -181,6 +181,6 @@ func TestAWorkerThatIsNotFoundInOnePoolLosesNothingInAnother(t *testing.T) {
 		pass(time.Second)
 		w.peer("lint", "a", 4).dead.Store(true)
 		b.kill() // so that y runs again, by the one that is not there
-		w.wants(<-verdict, schema.None, "x=ok@a y=no_worker")
+		w.wants(<-verdict, schema.None, "x=ok@a y=lost")
 	})
 }

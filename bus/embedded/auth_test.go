@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -273,6 +274,24 @@ func TestWhatWasThereBelongsToTheTenant(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestAsManyNamesAsAreTakenFit into the line by which their credentials are shown.
+func TestAsManyNamesAsAreTakenFit(t *testing.T) {
+	dir := newRealm(t)
+	s := bustest.StartWith(t, embedded.Options{Auth: dir})
+	var names []string
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("%03d%s", i, strings.Repeat("=", 41))) // each of which becomes three
+	}
+	for _, g := range []access.Grant{{Role: access.Host, Agents: names}, {Role: access.Orchestrator, Agents: names}, {Role: access.Worker, Pools: names}} {
+		nc, err := bus.Connect(within(t), bus.Options{InProcess: s, Creds: credentials(t, dir, realm.Issue{Name: string(g.Role), Grant: g})})
+		if err != nil {
+			t.Errorf("%s of 100 names: %v", g.Role, err)
+			continue
+		}
+		nc.Close()
 	}
 }
 

@@ -209,7 +209,7 @@ func (s *Server) serverOptions(o Options, room int64) (*server.Options, error) {
 	return &server.Options{
 		DontListen: o.Listen == "", NoSigs: true,
 		DisableJetStreamBanner: true,
-		MaxPayload:             schema.MaxPayload, MaxPending: maxPending,
+		MaxPayload:             schema.MaxPayload, MaxPending: maxPending, MaxControlLine: bus.MaxCreds,
 		WriteDeadline: writeDeadline, PingInterval: pingEvery, MaxPingsOut: 2, AuthTimeout: greetTime.Seconds(),
 		JetStream: true, StoreDir: filepath.Join(o.Dir, storeFolder),
 		JetStreamMaxMemory: orDefault(o.MaxMemory, DefaultMaxMemory),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -19,12 +20,13 @@ func (r *Realm) ServerConfig() string {
 operator: %s
 system_account: %s
 max_payload: %d
+max_control_line: %d
 jetstream: {}
 resolver: MEMORY
 resolver_preload: {
   # system
   %s: %s
-`, r.Operator.JWT, r.System.Key, schema.MaxPayload, r.System.Key, r.System.JWT)
+`, r.Operator.JWT, r.System.Key, schema.MaxPayload, bus.MaxCreds, r.System.Key, r.System.JWT)
 	for i := range r.Tenants {
 		t := &r.Tenants[i]
 		fmt.Fprintf(&b, "  # tenant %s\n  %s: %s\n", strings.ToValidUTF8(strings.Map(onOneLine, t.Name), "?"), t.Key, t.JWT)
