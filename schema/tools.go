@@ -2,6 +2,7 @@ package schema
 
 import (
 	"strings"
+	"sync"
 )
 
 // The kinds of tools, the same for all runtimes. A tool of no kind has none.
@@ -43,89 +44,106 @@ var (
 func patches(member string) tool { return tool{kind: KindWrite, text: member} }
 
 // claudeTools are those of Claude Code, whose names other runtimes take over
-// where they run its hooks.
-var claudeTools = map[string]tool{
-	"Bash": shell("command", ""), "PowerShell": shell("command", ""),
-	"Write": writes, "Edit": writes, "MultiEdit": writes, "NotebookEdit": writes,
-	"Read": reads, "NotebookRead": reads, "Glob": looks, "Grep": looks, "LS": looks,
-	"Agent": starts, "Task": starts, "WebFetch": surfs, "WebSearch": surfs,
-}
+// where they run its hooks. Like all of these they are made when they are needed
+// first: a shim that starts for each call of a tool needs one of them at most.
+var claudeTools = sync.OnceValue(func() map[string]tool {
+	return map[string]tool{
+		"Bash": shell("command", ""), "PowerShell": shell("command", ""),
+		"Write": writes, "Edit": writes, "MultiEdit": writes, "NotebookEdit": writes,
+		"Read": reads, "NotebookRead": reads, "Glob": looks, "Grep": looks, "LS": looks,
+		"Agent": starts, "Task": starts, "WebFetch": surfs, "WebSearch": surfs,
+	}
+})
 
-var codexTools = map[string]tool{
-	"Bash": shell("command", "workdir"), "shell": shell("command", "workdir"), "local_shell": shell("command", "workdir"),
-	"exec_command": shell("cmd", "workdir"), "apply_patch": patches("command"),
-	"view_image": reads, "spawn_agent": starts, "web_search": surfs,
-}
+var codexTools = sync.OnceValue(func() map[string]tool {
+	return map[string]tool{
+		"Bash": shell("command", "workdir"), "shell": shell("command", "workdir"), "local_shell": shell("command", "workdir"),
+		"exec_command": shell("cmd", "workdir"), "apply_patch": patches("command"),
+		"view_image": reads, "spawn_agent": starts, "web_search": surfs,
+	}
+})
 
-var geminiTools = map[string]tool{
-	"run_shell_command": shell("command", "dir_path|directory"),
-	"write_file":        writes, "replace": writes, "read_file": reads, "read_many_files": looks,
-	"list_directory": looks, "glob": looks, "grep_search": looks, "search_file_content": looks,
-	"delegate_to_agent": starts, "invoke_agent": starts, "web_fetch": surfs, "google_web_search": surfs,
-}
+var geminiTools = sync.OnceValue(func() map[string]tool {
+	return map[string]tool{
+		"run_shell_command": shell("command", "dir_path|directory"),
+		"write_file":        writes, "replace": writes, "read_file": reads, "read_many_files": looks,
+		"list_directory": looks, "glob": looks, "grep_search": looks, "search_file_content": looks,
+		"delegate_to_agent": starts, "invoke_agent": starts, "web_fetch": surfs, "google_web_search": surfs,
+	}
+})
 
-var qwenTools = map[string]tool{
-	"run_shell_command": shell("command", "directory"),
-	"write_file":        writes, "edit": writes, "replace": writes, "notebook_edit": writes,
-	"read_file": reads, "read_many_files": looks,
-	"list_directory": looks, "glob": looks, "grep_search": looks, "search_file_content": looks,
-	"task": starts, "agent": starts, "web_fetch": surfs, "web_search": surfs,
-}
+var qwenTools = sync.OnceValue(func() map[string]tool {
+	return map[string]tool{
+		"run_shell_command": shell("command", "directory"),
+		"write_file":        writes, "edit": writes, "replace": writes, "notebook_edit": writes,
+		"read_file": reads, "read_many_files": looks,
+		"list_directory": looks, "glob": looks, "grep_search": looks, "search_file_content": looks,
+		"task": starts, "agent": starts, "web_fetch": surfs, "web_search": surfs,
+	}
+})
 
-var cursorTools = map[string]tool{
-	"Shell": shell("command", "working_directory"), "Bash": shell("command", "working_directory"),
-	"Write": writes, "Edit": writes, "StrReplace": writes, "MultiEdit": writes, "NotebookEdit": writes, "EditNotebook": writes, "Delete": writes,
-	"ApplyPatch": patches("patch"),
-	"Read":       reads, "ReadFile": reads, "Grep": looks, "Glob": looks, "LS": looks,
-	"Task": starts, "Agent": starts, "WebFetch": surfs, "WebSearch": surfs,
-}
+var cursorTools = sync.OnceValue(func() map[string]tool {
+	return map[string]tool{
+		"Shell": shell("command", "working_directory"), "Bash": shell("command", "working_directory"),
+		"Write": writes, "Edit": writes, "StrReplace": writes, "MultiEdit": writes, "NotebookEdit": writes, "EditNotebook": writes, "Delete": writes,
+		"ApplyPatch": patches("patch"),
+		"Read":       reads, "ReadFile": reads, "Grep": looks, "Glob": looks, "LS": looks,
+		"Task": starts, "Agent": starts, "WebFetch": surfs, "WebSearch": surfs,
+	}
+})
 
 // copilotTools are those of the CLI, and those of the editor, which runs the
 // same hooks.
-var copilotTools = map[string]tool{
-	"bash": shell("command", ""), "powershell": shell("command", ""), "Bash": shell("command", ""), "PowerShell": shell("command", ""),
-	"run_in_terminal": shell("command", ""), "runInTerminal": shell("command", ""),
-	"create": writes, "edit": writes, "Create": writes, "Edit": writes, "Write": writes, "MultiEdit": writes, "str_replace_editor": writes,
-	"create_file": writes, "replace_string_in_file": writes, "multi_replace_string_in_file": writes, "insert_edit_into_file": writes,
-	"edit_notebook_file": writes, "apply_patch": patches("input"),
-	"view": reads, "View": reads, "Read": reads, "read_file": reads, "glob": looks, "grep": looks, "Glob": looks, "Grep": looks, "LS": looks,
-	"list_dir": looks, "grep_search": looks, "file_search": looks,
-	"task": starts, "Task": starts, "Agent": starts, "runSubagent": starts,
-	"web_fetch": surfs, "web_search": surfs, "WebFetch": surfs, "WebSearch": surfs, "fetch_webpage": surfs,
-}
+var copilotTools = sync.OnceValue(func() map[string]tool {
+	return map[string]tool{
+		"bash": shell("command", ""), "powershell": shell("command", ""), "Bash": shell("command", ""), "PowerShell": shell("command", ""),
+		"run_in_terminal": shell("command", ""), "runInTerminal": shell("command", ""),
+		"create": writes, "edit": writes, "Create": writes, "Edit": writes, "Write": writes, "MultiEdit": writes, "str_replace_editor": writes,
+		"create_file": writes, "replace_string_in_file": writes, "multi_replace_string_in_file": writes, "insert_edit_into_file": writes,
+		"edit_notebook_file": writes, "apply_patch": patches("input"),
+		"view": reads, "View": reads, "Read": reads, "read_file": reads, "glob": looks, "grep": looks, "Glob": looks, "Grep": looks, "LS": looks,
+		"list_dir": looks, "grep_search": looks, "file_search": looks,
+		"task": starts, "Task": starts, "Agent": starts, "runSubagent": starts,
+		"web_fetch": surfs, "web_search": surfs, "WebFetch": surfs, "WebSearch": surfs, "fetch_webpage": surfs,
+	}
+})
 
-var opencodeTools = map[string]tool{
-	"bash": shell("command", "workdir"), "write": writes, "edit": writes, "multiedit": writes,
-	"plan_exit": {}, "plan_enter": {}, "patch": patches("patchText"), "apply_patch": patches("patchText"),
-	"read": reads, "list": looks, "glob": looks, "grep": looks, "task": starts, "webfetch": surfs, "websearch": surfs, "codesearch": surfs,
-}
+var opencodeTools = sync.OnceValue(func() map[string]tool {
+	return map[string]tool{
+		"bash": shell("command", "workdir"), "write": writes, "edit": writes, "multiedit": writes,
+		"plan_exit": {}, "plan_enter": {}, "patch": patches("patchText"), "apply_patch": patches("patchText"),
+		"read": reads, "list": looks, "glob": looks, "grep": looks, "task": starts, "webfetch": surfs, "websearch": surfs, "codesearch": surfs,
+	}
+})
 
-var agyTools = map[string]tool{
-	"run_command":   shell("CommandLine", "Cwd"),
-	"write_to_file": writes, "replace_file_content": writes, "multi_replace_file_content": writes,
-	"view_file": reads, "list_dir": looks, "grep_search": looks, "find_by_name": looks,
-	"browser_subagent": starts, "invoke_subagent": starts, "search_web": surfs, "read_url_content": surfs,
-}
+var agyTools = sync.OnceValue(func() map[string]tool {
+	return map[string]tool{
+		"run_command":   shell("CommandLine", "Cwd"),
+		"write_to_file": writes, "replace_file_content": writes, "multi_replace_file_content": writes,
+		"view_file": reads, "list_dir": looks, "grep_search": looks, "find_by_name": looks,
+		"browser_subagent": starts, "invoke_subagent": starts, "search_web": surfs, "read_url_content": surfs,
+	}
+})
 
 // toolsOf are the tools that a runtime brings along; nil: nobody knows them.
 func toolsOf(runtime string) map[string]tool {
 	switch runtime {
 	case "claude":
-		return claudeTools
+		return claudeTools()
 	case "codex":
-		return codexTools
+		return codexTools()
 	case "gemini":
-		return geminiTools
+		return geminiTools()
 	case "qwen":
-		return qwenTools
+		return qwenTools()
 	case "cursor":
-		return cursorTools
+		return cursorTools()
 	case "copilot":
-		return copilotTools
+		return copilotTools()
 	case "opencode":
-		return opencodeTools
+		return opencodeTools()
 	case "agy":
-		return agyTools
+		return agyTools()
 	}
 	return nil
 }
@@ -136,8 +154,8 @@ func toolOf(runtime, name string) (t tool, known bool) {
 	if t, known = toolsOf(runtime)[name]; known || runtime != "claude" {
 		return t, known
 	}
-	if t, known = cursorTools[name]; !known {
-		t, known = copilotTools[name]
+	if t, known = cursorTools()[name]; !known {
+		t, known = copilotTools()[name]
 	}
 	return t, known
 }

@@ -39,6 +39,8 @@ type hook struct {
 	start  bool
 	// context is how long the process may ask the fabric itself; nil: as long as it is run.
 	context func() (context.Context, context.CancelFunc)
+	// last: the process ends right after it, and the connection with it.
+	last bool
 	// managed: it was installed for all agents of the machine.
 	managed bool
 
@@ -115,7 +117,9 @@ func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 	l.Tracer = spans.Tracer()
 	j := judge.New(l)
 	end := func() {
-		j.Close()
+		if !h.last { // all that had to be said was confirmed, or kept
+			j.Close()
+		}
 		spans.CloseIn(spanTime)
 	}
 	x := exchange.Exchange{Settings: h.Settings, Asker: j, Stderr: h.stderr}

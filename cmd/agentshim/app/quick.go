@@ -19,12 +19,12 @@ import (
 
 // Quick runs `agentshim hook`, which starts once per tool call, without what
 // other commands need: no command tree, and signals only where the fabric is asked from
-// here. ok is false if the command line is another one, or a faulty one: that is for [Main].
+// here. The process is to end with it. ok is false if the command line is another one, or a faulty one: that is for [Main].
 func Quick(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, ok bool) {
 	if len(args) == 0 || args[0] != "hook" {
 		return 0, false
 	}
-	h := hook{stdin: stdin, stdout: stdout, stderr: stderr, context: signalled}
+	h := hook{stdin: stdin, stdout: stdout, stderr: stderr, context: signalled, last: true}
 	f := pflag.NewFlagSet("hook", pflag.ContinueOnError)
 	f.Usage = func() {}
 	f.SetOutput(io.Discard)
