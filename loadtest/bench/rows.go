@@ -63,6 +63,9 @@ const (
 	noMatch  = "no hook matches"
 	twoPools = "two pools in sequence"
 	command  = "command hook per call"
+	// The way of a call without the fabric: what it could not be faster than.
+	bareInside = "bare, inside the server's process"
+	bareRelay  = "bare, from there to another process"
 )
 
 func counted(hooks int) string {
@@ -77,6 +80,8 @@ func counted(hooks int) string {
 func contenders() []contender {
 	all := []contender{
 		{raw, roles.Target{Way: roles.Raw, Hooks: 1}},
+		{bareInside, roles.Target{Way: roles.InsideServer, Hooks: 1}},
+		{bareRelay, roles.Target{Way: roles.Relayed, Hooks: 1}},
 		{noMatch, roles.Target{Way: roles.Fabric, Tool: "none"}},
 	}
 	each := func(name func(hooks int) string, way roles.Way, pool string) {
@@ -112,7 +117,10 @@ type line struct {
 
 // lines lists the report's lines with all budgets.
 func lines() []line {
-	all := []line{{name: noMatch, of: noMatch, by: raw, limits: [3]float64{0.6, 0.9, 1.1}}}
+	all := []line{
+		{name: noMatch, of: noMatch, by: raw, limits: [3]float64{0.6, 0.9, 1.1}},
+		{name: bareInside, of: bareInside, by: raw},
+	}
 	each := func(name func(hooks int) string, few, eight [3]float64) {
 		for _, n := range counts() {
 			limits := few
@@ -123,6 +131,7 @@ func lines() []line {
 		}
 	}
 	each(inBroker, [3]float64{0.8, 1.1, 0.9}, [3]float64{0.8, 1.1, 0.9})
+	all = append(all, line{name: bareRelay, of: bareRelay, by: raw})
 	each(inPool, [3]float64{1.4, 1.7, 0.55}, [3]float64{1.6, 1.9, 0.5})
 	all = append(all,
 		line{name: twoPools, of: twoPools, by: raw},

@@ -47,6 +47,14 @@ func (s *session) start(ctx context.Context, o Options) error {
 	if _, err := s.add(ctx, roles.RawResponder, broker); err != nil {
 		return err
 	}
+	inside, err := s.add(ctx, roles.Inside, struct{}{})
+	if err != nil {
+		return err
+	}
+	if _, err := s.add(ctx, roles.RawResponder, inside); err != nil {
+		return err
+	}
+	at.Inside = inside.URL
 	for _, pool := range []string{remote, further} {
 		if _, err := s.add(ctx, roles.HookWorker, roles.WorkerConfig{NATS: broker.URL, Pool: pool}); err != nil {
 			return err

@@ -1,6 +1,6 @@
 // Package roles is what the processes of a load test do: the requester, which
 // asks and measures, and everybody who answers it. Each way of asking is one
-// file that holds both ends: raw.go (bare NATS), webhook.go and stages.go
+// file that holds both ends: raw.go (bare NATS; inside.go answers within its server), webhook.go and stages.go
 // (HTTP), command.go (a program per call), fabric.go (the real thing). query.go is a whole query
 // of an agent, asked bare or of the fabric.
 //
@@ -16,6 +16,7 @@ import "github.com/hookfabric/hookfabric/loadtest/proc"
 const (
 	Requester    = "requester"
 	RawResponder = "raw-responder"
+	Inside       = "inside-server"
 	Webhook      = "webhook"
 	StageOne     = "http-aggregator"
 	StageTwo     = "http-worker"
@@ -32,6 +33,7 @@ func All() map[string]proc.Start {
 	return map[string]proc.Start{
 		Requester:    proc.Started(startRequester),
 		RawResponder: proc.Started(startRawResponder),
+		Inside:       proc.Started(startInside),
 		Webhook:      proc.Started(startWebhook),
 		StageOne:     proc.Started(startStageOne),
 		StageTwo:     proc.Started(startStageTwo),

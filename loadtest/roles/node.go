@@ -51,20 +51,32 @@ func startNode(_ context.Context, c NodeConfig) (*proc.Role, error) {
 	for _, r := range c.Routes {
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: r})
 	}
+	s, err := serverOf(o)
+	if err != nil {
+		return nil, err
+	}
+	return &proc.Role{Facts: Address{URL: s.ClientURL()}, Do: Settle, Close: stopping(s)}, nil
+}
+
+// serverOf starts a server, which takes connections.
+func serverOf(o *server.Options) (*server.Server, error) {
 	s, err := server.NewServer(o)
 	if err != nil {
-		return nil, fmt.Errorf("the server %s: %w", c.Name, err)
+		return nil, fmt.Errorf("the server %s: %w", o.ServerName, err)
 	}
 	s.Start()
-	stop := func() error {
+	if !s.ReadyForConnections(upIn) {
+		return nil, errors.Join(fmt.Errorf("the server %s took no connections within %v", o.ServerName, upIn), stopping(s)())
+	}
+	return s, nil
+}
+
+func stopping(s *server.Server) func() error {
+	return func() error {
 		s.Shutdown()
 		s.WaitForShutdown()
 		return nil
 	}
-	if !s.ReadyForConnections(upIn) {
-		return nil, errors.Join(fmt.Errorf("the server %s took no connections within %v", c.Name, upIn), stop())
-	}
-	return &proc.Role{Facts: Address{URL: s.ClientURL()}, Do: Settle, Close: stop}, nil
 }
 
 // place splits an address as servers want it.

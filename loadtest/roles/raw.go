@@ -46,16 +46,16 @@ func answerRaw(event []byte) ([]byte, error) {
 	return schema.Marshal(folded(RawResponder, allowed(1)))
 }
 
-// rawAsk asks the raw responder.
-func rawAsk(nc *nats.Conn) ask {
+// rawAsk asks whoever listens on a subject, with nothing but NATS.
+func rawAsk(nc *nats.Conn, subject string) ask {
 	return func(ctx context.Context, e *schema.Event, _ int) (*schema.Verdict, error) {
 		body, err := schema.Marshal(e)
 		if err != nil {
 			return nil, fmt.Errorf("encoding an event: %w", err)
 		}
-		m, err := nc.RequestWithContext(ctx, rawSubject, body)
+		m, err := nc.RequestWithContext(ctx, subject, body)
 		if err != nil {
-			return nil, fmt.Errorf("asking on %s: %w", rawSubject, err)
+			return nil, fmt.Errorf("asking on %s: %w", subject, err)
 		}
 		return verdict(m.Data)
 	}

@@ -18,11 +18,13 @@ type Way string
 
 // The ways. The names are the first words of the report's rows.
 const (
-	Raw       Way = "raw"
-	Fabric    Way = "fabric"
-	Hook      Way = "webhook"
-	TwoStages Way = "two-stages"
-	Command   Way = "command"
+	Raw          Way = "raw"
+	InsideServer Way = "inside"
+	Relayed      Way = "relayed"
+	Fabric       Way = "fabric"
+	Hook         Way = "webhook"
+	TwoStages    Way = "two-stages"
+	Command      Way = "command"
 )
 
 // A Target is what to ask, in which way, and what the answer must be.
@@ -40,6 +42,7 @@ type Target struct {
 // that it will not be asked for.
 type Places struct {
 	NATS    string `json:"nats,omitzero"`
+	Inside  string `json:"inside,omitzero"`
 	Fabric  string `json:"fabric,omitzero"`
 	Webhook string `json:"webhook,omitzero"`
 	Stages  string `json:"stages,omitzero"`
@@ -77,7 +80,15 @@ func (r *requester) open(ctx context.Context, at Places) error {
 			return err
 		}
 		r.closers = append(r.closers, closing(nc))
-		r.asks[Raw] = rawAsk(nc)
+		r.asks[Raw] = rawAsk(nc, rawSubject)
+	}
+	if at.Inside != "" {
+		nc, err := connect(at.Inside, "loadtest "+Requester)
+		if err != nil {
+			return err
+		}
+		r.closers = append(r.closers, closing(nc))
+		r.asks[InsideServer], r.asks[Relayed] = rawAsk(nc, insideSubject), rawAsk(nc, relaySubject)
 	}
 	if at.Fabric != "" {
 		c, err := client.Connect(ctx, client.Options{URL: at.Fabric, Name: "loadtest " + Requester})

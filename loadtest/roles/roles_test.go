@@ -118,11 +118,14 @@ func TestEveryWayWithoutAFabric(t *testing.T) {
 	at := Places{NATS: natsServer(t)}
 	up(t, startRawResponder, Address{URL: at.NATS})
 	at.Webhook = up(t, startWebhook, struct{}{}).Facts.(Address).URL
+	at.Inside = up(t, startInside, struct{}{}).Facts.(Address).URL
+	up(t, startRawResponder, Address{URL: at.Inside})
 	two := up(t, startStageTwo, struct{}{}).Facts.(Address)
 	at.Stages = up(t, startStageOne, two).Facts.(Address).URL
 	r := up(t, startRequester, at)
 	for _, target := range []Target{
 		{Way: Raw, Hooks: 1},
+		{Way: InsideServer, Hooks: 1}, {Way: Relayed, Hooks: 1},
 		{Way: Hook, Hooks: 1}, {Way: Hook, Hooks: 8},
 		{Way: TwoStages, Hooks: 3},
 		{Way: Command},
