@@ -420,6 +420,9 @@ func TestModel(t *testing.T) {
 	if err != nil || !strings.Contains(out, "2,000,000 agents") || !strings.Contains(out, "100,000 /s") {
 		t.Errorf("%v:\n%s", err, out)
 	}
+	if strings.Contains(out, "the units lack") {
+		t.Errorf("loadtest/figures/scale.json is of a run that did not measure all; run `make figures` again:\n%s", out)
+	}
 	file := filepath.Join(t.TempDir(), "other.json")
 	if err := os.WriteFile(file, []byte(`{"scenario":"bench"}`), 0o600); err != nil {
 		t.Fatal(err)

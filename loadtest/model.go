@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookfabric/hookfabric/loadtest/figures"
 	"github.com/hookfabric/hookfabric/loadtest/model"
 	"github.com/hookfabric/hookfabric/loadtest/report"
 	"github.com/hookfabric/hookfabric/loadtest/scale"
@@ -61,28 +62,33 @@ func modelCommand() *cobra.Command {
 	return c
 }
 
-// unitsOf are the units of a scale run's report; no file: those that come along. It
-// says where and when they were measured, too.
+// unitsOf are the units of a scale run's report; no file: the one that BENCHMARKS.md shows.
+// It says where and when they were measured, too.
 func unitsOf(file string) (u model.Units, origin string, err error) {
-	if file == "" {
-		return model.Measured(), model.Origin, nil
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return u, "", fmt.Errorf("reading what one of each costs: %w", err)
-	}
-	defer f.Close()
-	const most = 64 << 20 // many times what scale writes
-	body, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return u, "", fmt.Errorf("reading what one of each costs: %w", err)
+	name, body, more := "the run that this program comes with", figures.Scale, " To reckon with your own machine: --units with what scale wrote with --json."
+	if file != "" {
+		name, more = file, ""
+		if body, err = few(file); err != nil {
+			return u, "", fmt.Errorf("reading what one of each costs: %w", err)
+		}
 	}
 	var r scale.Report
 	if err := schema.Unmarshal(body, &r); err != nil {
-		return u, "", fmt.Errorf("%s is no report of scale: %w", file, err)
+		return u, "", fmt.Errorf("%s is no report of scale: %w", name, err)
 	}
 	if r.Scenario != "scale" {
-		return u, "", fmt.Errorf("%s is a report of %q; name one that scale wrote", file, r.Scenario)
+		return u, "", fmt.Errorf("%s is a report of %q; name one that scale wrote", name, r.Scenario)
 	}
-	return r.Units, fmt.Sprintf("What one of each costs was measured on %s, on %s.", r.Started.UTC().Format("2006-01-02"), r.Machine), nil
+	return r.Units, fmt.Sprintf("What one of each costs was measured on %s, on %s.%s", r.Started.UTC().Format("2006-01-02"), r.Machine, more), nil
+}
+
+// few reads a file, up to many times what scale writes.
+func few(file string) ([]byte, error) {
+	const most = 64 << 20
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
 }

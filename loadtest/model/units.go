@@ -1,7 +1,6 @@
 package model
 
-// Units are what one of each costs. A report of a scale run has them; see
-// [Measured] for those that this repository comes with.
+// Units are what one of each costs. A report of a scale run has them.
 type Units struct {
 	// Call, LocalCall and RemoteCall are a busy broker's CPU time, in seconds, for a call
 	// that no hook matches, of one hook inside the broker, and of one hook of a remote
@@ -56,17 +55,4 @@ func (u *Units) missing() (names []string) {
 		}
 	}
 	return names
-}
-
-// Origin says where and when those units were measured that this repository comes with.
-const Origin = "What one of each costs was measured on 2026-11-22, on linux/amd64, 2 CPUs AMD EPYC, and rounded. To reckon with your own machine: --units with what scale wrote with --json."
-
-// Measured are the units that this repository comes with: see BENCHMARKS.md for the
-// machine, and for how to measure your own.
-func Measured() Units {
-	return Units{
-		Call: 18e-6, LocalCall: 22e-6, RemoteCall: 53e-6, WorkerCall: 20e-6, FleetCall: 41e-6, Wire: 1385, WorkerWire: 1570,
-		Agent: 2900, Connection: 42_400, Item: 1090, ItemCPU: 41e-6, Cursor: 126, Seen: 141, Writes: 4300,
-		Connect: 116e-6, Return: 264e-6, Start: 0.03, ItemStart: 5.2e-6,
-	}
 }

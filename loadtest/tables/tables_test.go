@@ -58,6 +58,12 @@ func TestViews(t *testing.T) {
 		"faults.json": `{"scenario": "soak", "title": "For long", "checks": [{"name": "all | right", "seen": 9, "wrong": 1, "examples": ["one"]}], "notes": ["It was long."]}`,
 		"cluster.json": `{"scenario": "cluster", "title": "Three", "tables": [{"title": "Putting", "columns": ["", "fault"], "rows": [["kill", "kill broker-1"]]}, {"title": "kill: Latency", "columns": ["p50"], "rows": [["1 ms"]]}],
 			"checks": [{"name": "it waits", "seen": 9}]}`,
+		"scale.json": `{"scenario": "scale", "units": {"call": 20e-6, "local_call": 20e-6, "remote_call": 20e-6}, "tables": [
+			{"title": "Hooks", "columns": ["hooks", "broker's CPU", "CPU : the first [95 %]"], "rows": [
+				["inside broker, 1 hook", "80 µs", "1.00"], ["inside broker, 8 hooks", "90 µs", "1.10"], ["inside broker, 16 hooks", "110 µs", "1.35"],
+				["of a pool, 1 hook", "200 µs", "1.00"], ["of a pool, 2 hooks", "210 µs", "1.05"]]},
+			{"title": "Workers", "columns": ["workers"], "rows": [["1"]]},
+			{"title": "Agents", "columns": ["agents", "broker's CPU", "CPU : the first [95 %]"], "rows": [["10 agents", "20 µs", "1.00"], ["100 agents", "30 µs", "1.50"]]}]}`,
 	})
 	for view, want := range map[string]string{
 		"cluster":  "Three\n\n**Putting**\n\n|  | fault |\n|---|---|\n| kill | kill broker-1 |\n\n| check |",
@@ -67,6 +73,8 @@ func TestViews(t *testing.T) {
 		"over":     "| bench | no hook matches, p50, 1 caller | 0.700 × | [0.650 0.800] | ≤ 0.600 × |\n| faults | all \\| right | wrong 1 times of 9 |  | never |\n",
 		"faults":   "For long\n\n| check | seen | wrong |  |\n|---|---|---|---|\n| all \\| right | 9 | 1 | VIOLATION |\n\n```\nall | right: one\n```\n\nIt was long.\n",
 		"runs":     "| bench.json | `loadtest bench` | 2026-11-01 10:20 UTC | 1m2s | 0.3 | abc | 0 of 1 budgets kept |\n",
+		"flat":     "|---|---|---|---|---|\n| Hooks: inside broker | 1 hook | 16 hooks | 80 µs → 110 µs | 1.35 |\n| Hooks: of a pool | 1 hook | 2 hooks | 200 µs → 210 µs | 1.05 |\n| Agents | 10 agents | 100 agents | 20 µs → 30 µs | 1.50 |\n",
+		"model":    "| brokers' CPU | 2 cores | 100,000 /s × 20 µs + 2 × 555 /s × 0 µs |\n",
 	} {
 		t.Run(view, func(t *testing.T) {
 			got, err := View(dir, view)

@@ -30,6 +30,8 @@ func views() map[string]func(dir string) (string, error) {
 		"notice":   whole("notice"),
 		"state":    whole("state"),
 		"growth":   whole("scale"),
+		"flat":     flat,
+		"model":    modelled,
 		"knee":     whole("saturate"),
 		"faults":   whole("faults"),
 		"overload": whole("overload"),

@@ -1,0 +1,68 @@
+package tables
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/loadtest/model"
+	"github.com/hookfabric/hookfabric/loadtest/report"
+	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/scale"
+)
+
+// The columns of a table of growth that say how it ends.
+const (
+	cpuColumn   = "broker's CPU"
+	ratioColumn = "CPU : the first [95 %]"
+)
+
+// flat is how what is called for grows with what there is much of: of each row of growth
+// only the first step and the last one.
+func flat(dir string) (string, error) {
+	var d result.Document
+	if there, err := read(dir, "scale", &d); !there {
+		return "", err
+	}
+	t := result.Table{Columns: []string{"what grows", "from", "to", "broker's CPU of a call, first → last", "CPU, last : first [95 %]"}}
+	for _, part := range d.Tables {
+		cpu, ratio := slices.Index(part.Columns, cpuColumn), slices.Index(part.Columns, ratioColumn)
+		if cpu < 0 || ratio < 0 {
+			continue
+		}
+		for rows := part.Rows; len(rows) > 0; {
+			of, from := step(rows[0][0])
+			n := 1
+			for n < len(rows) && strings.HasPrefix(rows[n][0], of) {
+				n++
+			}
+			last := rows[n-1]
+			_, to := step(last[0])
+			t.Rows = append(t.Rows, []string{
+				strings.TrimSuffix(part.Title+": "+of, ": "), from, to, rows[0][cpu] + " → " + last[cpu], last[ratio],
+			})
+			rows = rows[n:]
+		}
+	}
+	return report.MarkdownTable(t), nil
+}
+
+// step takes the label of a row apart: what it is a step of, if its table has several
+// such, and how far it is.
+func step(label string) (of, at string) {
+	if i := strings.LastIndex(label, ", ") + 1; i > 0 {
+		return label[:i-1], label[i+1:]
+	}
+	return "", label
+}
+
+// modelled is what a million agents take, by what one of each cost.
+func modelled(dir string) (string, error) {
+	var r scale.Report
+	if there, err := read(dir, "scale", &r); !there {
+		return "", err
+	}
+	d := model.Default().Document(&r.Units)
+	d.Started = time.Time{}
+	return report.Markdown(d), nil
+}
