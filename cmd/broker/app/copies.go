@@ -73,7 +73,7 @@ func (c *copies) look(ctx context.Context, js jetstream.JetStream) {
 	for _, s := range c.all {
 		asked.Go(func() {
 			now, err := kv.CopiesOf(ctx, js, s.stream)
-			if err != nil { // nobody vouches for any of them
+			if err != nil || now == (kv.Copies{}) { // nobody vouches for any of them, or the stream is gone
 				now = kv.Copies{Unheard: s.last.Whole + s.last.Behind + s.last.Unheard}
 			}
 			s.last = now

@@ -2,6 +2,7 @@ package app
 
 import (
 	"log/slog"
+	"slices"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -10,6 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/hookfabric/hookfabric/bus/state/queue"
 )
 
 // TestEveryStreamIsLookedAfter: what a broker makes is what it tells the copies of.
@@ -39,10 +41,19 @@ func TestEveryStreamIsLookedAfter(t *testing.T) {
 	if none := seen["KV_"+state.KeyBucket]; none != (kv.Copies{}) {
 		t.Errorf("nobody has to say who they are, and the keys of brokers are kept: %+v", none)
 	}
+	must(t, js.DeleteStream(t.Context(), "KV_"+queue.CursorBucket))
+	if c.look(t.Context(), js); c.of("KV_"+queue.CursorBucket).last != (kv.Copies{Unheard: 1}) {
+		t.Errorf("it is gone: %+v", c.of("KV_"+queue.CursorBucket).last)
+	}
 	nc.Close() // nobody can be asked any more
 	s := c.all[0]
 	s.last = kv.Copies{Whole: 2, Behind: 1}
 	if c.look(t.Context(), js); s.last != (kv.Copies{Unheard: 3}) {
 		t.Errorf("nobody answers: %+v", s.last)
 	}
+}
+
+// of is what is known of a stream.
+func (c *copies) of(stream string) *copied {
+	return c.all[slices.IndexFunc(c.all, func(s *copied) bool { return s.stream == stream })]
 }
