@@ -66,8 +66,9 @@ func rooms() map[string]room {
 		"bus": {own: []string{"schema", "schema/trace", "bus/certs"}, modules: []string{modNATS, modNKeys}},
 		// Who may do what is data; only the realm below it keeps keys.
 		"bus/access":        {own: []string{"schema", "bus"}, not: touching},
-		"bus/access/realm":  {own: []string{"schema", "bus", "bus/access"}, modules: []string{modNKeys, modJWT}},
+		"bus/access/realm":  {own: []string{"schema", "bus", "bus/access", "bus/owner"}, modules: []string{modNKeys, modJWT}},
 		"bus/certs":         {},
+		"bus/owner":         {},
 		"bus/otlp":          {own: []string{"schema", "schema/trace", "bus/certs"}},
 		"bus/certs/...":     {own: []string{"bus/certs"}},
 		"bus/client":        {own: []string{"schema", "schema/guard", "schema/trace", "bus", "bus/certs", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
@@ -105,7 +106,7 @@ func rooms() map[string]room {
 		"cmd/internal/runners":  {own: []string{"schema", "builtin", "workers", "workers/..."}},
 		"cmd/agentshim/early":   {not: []string{"errors", "fmt", "os", "strconv", "strings", "sync", "syscall", "time"}}, // it is initialised first
 		"cmd/agentshim/dialect": {own: []string{"schema", "cmd/agentshim/early"}, modules: []string{modJSON}},
-		"cmd/agentshim/install": {own: []string{"schema", "bus/certs", "cmd/agentshim/install/...", "cmd/agentshim/probe"},
+		"cmd/agentshim/install": {own: []string{"schema", "bus/certs", "bus/owner", "cmd/agentshim/install/...", "cmd/agentshim/probe"},
 			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // to exchange two files in one moment
 		"cmd/agentshim/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
 		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/certs", "bus/client", "bus/otlp", "bus/client/render", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/pace", "cmd/internal/program"},

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/owner"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -56,7 +57,7 @@ func lockFile(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := own(f); err != nil {
+	if err := owner.LikeFolder(f); err != nil { // a broker of another user could not read it, and would go on by what it knew
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
@@ -79,7 +80,7 @@ func makeFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	return ownFolder(dir)
+	return owner.FolderLikeFolder(dir)
 }
 
 // change reads the realm, changes it and writes it, while nobody else does.
@@ -112,7 +113,7 @@ func (r *Realm) write() error {
 }
 
 // WriteFile writes a file that only its owner may read, whole or not at all, in
-// the place of the one that was there. What root writes belongs to whom the folder does.
+// the place of the one that was there. What root writes belongs to whom that did, or the folder does.
 func WriteFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
 	if err != nil {
@@ -126,7 +127,7 @@ func WriteFile(path string, data []byte) (err error) {
 	}()
 	_, err = f.Write(data)
 	if err == nil {
-		err = own(f) // before it has its name: nobody is to find a file that he can not read
+		err = owner.Instead(f, path) // before it has its name: nobody is to find a file that he can not read
 	}
 	if err == nil {
 		err = f.Sync()

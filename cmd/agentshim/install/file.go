@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"github.com/hookfabric/hookfabric/bus/owner"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/install/edit"
 )
 
@@ -191,7 +192,7 @@ func folders(path string, mode fs.FileMode) error {
 		return err
 	}
 	// The umask may have taken away what others need to find a file of theirs.
-	return errors.Join(own(f, nil), f.Chmod(mode), f.Close())
+	return errors.Join(owner.LikeFolder(f), f.Chmod(mode), f.Close())
 }
 
 // untouched refuses to go on where somebody else wrote the file since it was read.
@@ -253,6 +254,15 @@ func (c *Change) trade(temp string) error {
 }
 
 var errChanged = errors.New("somebody else changed the file meanwhile; install again")
+
+// own gives a file the owner of the one it is to replace; where there was none,
+// that of the folder: root may install for somebody else.
+func own(f *os.File, old fs.FileInfo) error {
+	if old == nil {
+		return owner.LikeFolder(f)
+	}
+	return owner.Like(f, old)
+}
 
 // put writes a file beside the one that it is to be, and has it placed when all of
 // it is there.

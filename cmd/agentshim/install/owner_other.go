@@ -2,12 +2,7 @@
 
 package install
 
-import (
-	"io/fs"
-	"os"
-)
-
-func own(*os.File, fs.FileInfo) error { return nil }
+import "io/fs"
 
 // Foreign reports whether a folder is somebody else's, whom our files would be in the way of.
 func Foreign(string) bool { return false }

@@ -1,0 +1,40 @@
+// Package owner has what a program writes belong to whom it is for. Root writes files for
+// others, who could neither read nor replace them otherwise.
+package owner
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// LikeFolder gives what root has just made in a folder to whom the folder belongs. What
+// anybody else makes is his.
+//
+// It is for what nobody else can have put there: whoever owns the folder may have a link
+// in it to a file that is not his.
+func LikeFolder(f *os.File) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	folder, err := os.Stat(filepath.Dir(f.Name()))
+	if err != nil {
+		return err
+	}
+	return Like(f, folder)
+}
+
+// Instead gives a file that root writes into the place of another one to whom that belongs,
+// unless it is root's, or a link; then, and where there is none, to whom the folder does.
+func Instead(f *os.File, path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	if old, err := os.Lstat(path); err == nil && old.Mode().IsRegular() && !roots(old) {
+		return Like(f, old)
+	}
+	return LikeFolder(f)
+}
+
+// Like gives a file to whom another one belongs.
+func Like(f *os.File, other fs.FileInfo) error { return give(f, other) }
