@@ -56,6 +56,7 @@ func (m *Measured) title() string {
 // stretch is one piece of the run.
 type stretch struct {
 	load.Kind
+	bare load.Kind
 	long float64 // seconds
 	cpu  float64 // of the fabric, in seconds
 }
@@ -71,7 +72,11 @@ func (m *Measured) pieces() ([]stretch, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, stretch{Kind: k, long: float64(until - from), cpu: m.cpu(float64(from), float64(until))})
+		bare, err := m.Bare.Between(from, until)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, stretch{Kind: k, bare: bare, long: float64(until - from), cpu: m.cpu(float64(from), float64(until))})
 	}
 	return all, nil
 }
@@ -111,7 +116,7 @@ func (m *Measured) figures(d *result.Document) error {
 	if err != nil {
 		return err
 	}
-	var cpu []float64
+	var cpu, bare []float64
 	samples := map[string][]float64{}
 	for _, p := range pieces {
 		for _, q := range quantiles() {
@@ -120,6 +125,9 @@ func (m *Measured) figures(d *result.Document) error {
 			}
 		}
 		samples["answered"] = append(samples["answered"], float64(p.Answered)/p.long)
+		if p.Latency.Count() > 0 && p.bare.Latency.Count() > 0 {
+			bare = append(bare, p.Latency.At(0.5)/p.bare.Latency.At(0.5))
+		}
 		if p.cpu > 0 && p.Answered > 0 {
 			cpu = append(cpu, p.cpu/float64(p.Answered))
 		}
@@ -137,6 +145,13 @@ func (m *Measured) figures(d *result.Document) error {
 		d.Figures = append(d.Figures, result.Figured(q.name+" of the whole run", "s", result.Neither, []float64{whole.Latency.At(q.at)}))
 	}
 	d.Figures = append(d.Figures, result.Figured("events answered", "/s", result.Higher, samples["answered"]))
+	if len(bare) > 0 {
+		f := result.Figured("p50 : that of a bare request-reply", "ratio", result.Lower, bare)
+		if most := bareBudget(m.Scenario); most > 0 {
+			f = f.Within(most)
+		}
+		d.Figures = append(d.Figures, f)
+	}
 	if len(cpu) > 0 {
 		d.Figures = append(d.Figures, result.Figured("CPU time of the fabric per event", "s", result.Lower, cpu))
 	}

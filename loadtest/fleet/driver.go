@@ -76,6 +76,8 @@ type Line struct {
 	By string `json:"by"`
 	load.Cut
 	found
+	// Bare are requests that nobody judges.
+	Bare load.Cut `json:"bare,omitzero"`
 	// UnderWay is how many of its calls are not over.
 	UnderWay int64 `json:"under_way,omitzero"`
 	// Idle: all of its calls are over.
@@ -92,6 +94,7 @@ type driver struct {
 	mix      mix
 	oracle   *oracle
 	recorder *load.Recorder
+	bare     *load.Recorder
 	schedule *load.Schedule
 	clients  []*client.Client
 	agents   []*agent
@@ -116,7 +119,7 @@ func startDriver(ctx context.Context, c DriverConfig) (*proc.Role, error) {
 	}
 	d := &driver{
 		DriverConfig: c, mix: m, oracle: newOracle(c.Scenario.Deadline.Std(), c.Excused),
-		recorder: load.NewRecorder(time.Unix(0, c.Measured)),
+		recorder: load.NewRecorder(time.Unix(0, c.Measured)), bare: load.NewRecorder(time.Unix(0, c.Measured)),
 		schedule: load.NewSchedule(int64(c.Scenario.InFlight), true),
 	}
 	if err := d.open(ctx); err != nil {
@@ -127,6 +130,7 @@ func startDriver(ctx context.Context, c DriverConfig) (*proc.Role, error) {
 	lag := new(load.Lag)
 	d.oracle.lag = lag.Most
 	d.work.Go(func() { lag.Run(ctx) })
+	d.work.Go(func() { d.aside(ctx) })
 	d.people(ctx)
 	d.runaways(ctx)
 	begins, rest := context.WithCancel(ctx)
@@ -214,7 +218,7 @@ func (d *driver) write(ctx context.Context) {
 
 func (d *driver) cut() {
 	idle := d.schedule.Left() == 0 // before what it did is taken
-	d.noted(d.counts.Append(Line{By: d.By, Cut: d.recorder.Cut(), found: d.oracle.cut(), UnderWay: d.schedule.UnderWay(), Idle: idle}))
+	d.noted(d.counts.Append(Line{By: d.By, Cut: d.recorder.Cut(), Bare: d.bare.Cut(), found: d.oracle.cut(), UnderWay: d.schedule.UnderWay(), Idle: idle}))
 }
 
 // noted takes the failure of a log: that makes the run worthless.

@@ -42,8 +42,9 @@ type Measured struct {
 	Scenario *scenario.Scenario
 	// Began is when measuring did.
 	Began time.Time
-	// Series are the calls.
+	// Series are the calls, Bare requests of the same time that nobody judged.
 	Series *load.Series
+	Bare   *load.Series
 	// Findings are those of the audit, Waits how long injections were on their way.
 	Findings audit.Findings
 	Waits    []time.Duration
@@ -90,7 +91,7 @@ type run struct {
 func (x *Session) Load(ctx context.Context, s *scenario.Scenario) (*Measured, error) {
 	x.loads++
 	r := &run{
-		Session: x, Measured: &Measured{Scenario: s, Series: load.NewSeries(), Failures: map[string]int64{}},
+		Session: x, Measured: &Measured{Scenario: s, Series: load.NewSeries(), Bare: load.NewSeries(), Failures: map[string]int64{}},
 		dir: filepath.Join(x.Dir, fmt.Sprintf("load-%d", x.loads)), audit: audit.New(), idle: map[string]bool{},
 	}
 	defer r.closeLogs()
@@ -333,7 +334,7 @@ func (r *run) take(text []byte) error {
 		r.Failures[what] += n
 	}
 	r.shown.take(r.Live, &l)
-	return r.Series.Take(&l.Cut)
+	return errors.Join(r.Series.Take(&l.Cut), r.Bare.Take(&l.Bare))
 }
 
 func (r *run) progress(now time.Time) {

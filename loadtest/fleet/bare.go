@@ -1,0 +1,62 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/loadtest/load"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+)
+
+const (
+	// bareKind is the kind of requests that nobody judges, and bareEvery how often a
+	// driver makes one.
+	bareKind  = "bare"
+	bareEvery = 20 * time.Millisecond
+	// bareTime is how long one may take.
+	bareTime = 5 * time.Second
+	// bareMost is how many times as long as a bare one an event may take, in half of all
+	// cases: whatever else the machine does slows both.
+	bareMost = 6
+)
+
+// aside has a driver ask itself now and then, with nothing on the way but the server: what
+// events of the same moments are compared with. Where that may not be, nothing is.
+func (d *driver) aside(ctx context.Context) {
+	nc, err := bus.Connect(ctx, bus.Options{URL: d.NATS, Creds: d.Creds, Name: "loadtest bare " + d.By})
+	if err != nil {
+		return
+	}
+	defer nc.Close()
+	subject := nc.NewInbox()
+	if _, err := nc.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond(m.Data) }); err != nil {
+		return
+	}
+	answered := false
+	for due := time.Now(); measure.Pause(ctx, time.Until(due)); due = due.Add(bareEvery) {
+		began := time.Now()
+		asking, cancel := context.WithTimeout(ctx, bareTime)
+		_, err := nc.RequestWithContext(asking, subject, nil)
+		cancel()
+		switch {
+		case err == nil:
+			answered = true
+			d.bare.Count(load.Call{Kind: bareKind, Due: due, Started: began, Ended: time.Now()})
+		case !answered:
+			return
+		}
+	}
+}
+
+// bareBudget is how many bare requests an event may take; 0: as many as it will, since it is
+// offered more than the fabric keeps up with, or something goes wrong meanwhile.
+func bareBudget(s *scenario.Scenario) float64 {
+	if s.Kind == scenario.Fleet && !s.Excused() && s.Runaway.Agents == 0 {
+		return bareMost
+	}
+	return 0
+}
