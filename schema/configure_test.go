@@ -65,7 +65,7 @@ func configuring() map[string]any {
 			AgentsSeen: 1, AgentsCrowded: true,
 			Frozen:  frozen(),
 			Limited: []schema.LimitedStatus{{Name: "claude-1", Limit: "rate", Refused: 4711, Since: took(48e6), Last: took(2e6)}},
-			Brokers: []schema.BrokerStatus{{Broker: "b1", ConfigVersion: 7, Candidate: &schema.Candidate{Version: 8}, FreezeVersion: 3}, {Broker: "b2", ConfigVersion: 7}},
+			Brokers: []schema.BrokerStatus{{Broker: "b1", ConfigVersion: 7, Candidate: &schema.Candidate{Version: 8}, FreezeVersion: 3}, {Broker: "b2", ConfigVersion: 7, RealmUnreadable: true}},
 			Shadow: []schema.ShadowStatus{{Hook: "new-policy", Counts: []schema.ShadowCount{
 				{Decided: schema.Continue, Would: schema.Deny, Count: 12, Last: eventID, Reason: "writes outside the workspace"},
 			}}},

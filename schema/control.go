@@ -133,6 +133,9 @@ type BrokerStatus struct {
 	Candidate *Candidate `json:"candidate,omitzero"`
 	// FreezeVersion is the version of the freezes that it goes by.
 	FreezeVersion uint64 `json:"freeze_version,omitzero"`
+	// RealmUnreadable: it can not read who may use the fabric, and goes by what it knew
+	// before, so that who is revoked stays in.
+	RealmUnreadable bool `json:"realm_unreadable,omitzero"`
 }
 
 // ShadowStatus is how often a shadow hook would have changed the verdict.

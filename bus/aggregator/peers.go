@@ -103,7 +103,8 @@ func (a *Aggregator) brokers(ctx context.Context) (all []schema.BrokerStatus) {
 		a.opt.Logger.Debug("the other brokers are left out of a status", "error", err)
 	}
 	for _, n := range nodes {
-		all = append(all, schema.BrokerStatus{Broker: n.ID, ConfigVersion: n.Active, Candidate: n.Candidate, FreezeVersion: n.Freeze})
+		all = append(all, schema.BrokerStatus{Broker: n.ID, ConfigVersion: n.Active, Candidate: n.Candidate, FreezeVersion: n.Freeze,
+			RealmUnreadable: n.RealmUnreadable})
 	}
 	return all
 }

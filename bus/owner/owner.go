@@ -25,15 +25,21 @@ func LikeFolder(f *os.File) error {
 }
 
 // Instead gives a file that root writes into the place of another one to whom that belongs,
-// unless it is root's, or a link; then, and where there is none, to whom the folder does.
+// unless it is root's, or a link, or may have been put there by anybody; then, and where
+// there is none, to whom the folder does.
 func Instead(f *os.File, path string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	if old, err := os.Lstat(path); err == nil && old.Mode().IsRegular() && !roots(old) {
+	const others = 0o022 // may write
+	folder, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	if old, err := os.Lstat(path); err == nil && old.Mode().IsRegular() && !roots(old) && folder.Mode().Perm()&others == 0 {
 		return Like(f, old)
 	}
-	return LikeFolder(f)
+	return Like(f, folder)
 }
 
 // Like gives a file to whom another one belongs.

@@ -3,6 +3,8 @@
 package owner_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -26,6 +28,9 @@ func TestInstead(t *testing.T) {
 		old    func(path string) error
 		want   uint32
 	}{
+		"somebody's where anybody may write": {0, func(path string) error {
+			return errors.Join(file(bob)(path), os.Chmod(filepath.Dir(path), 0o777|fs.ModeSticky))
+		}, 0},
 		"nothing":                        {alice, nil, alice},
 		"a file of the folder's owner":   {alice, file(alice), alice},
 		"a file of somebody else":        {alice, file(bob), bob},

@@ -56,6 +56,7 @@ type Lease struct {
 	node  Node          // what is to be said
 	round chan struct{} // closed when the renewal that is on or comes next is over
 	also  []Confirm
+	realm func() (unreadable bool) // nil: there is none to read
 }
 
 // A Confirm reads from a leader what a broker must know. A broker whose lease may have
@@ -111,6 +112,13 @@ func (l *Lease) Also(confirm Confirm) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.also = append(l.also, confirm)
+}
+
+// Realm has each renewal say whether the broker can not read who may use its server.
+func (l *Lease) Realm(unreadable func() bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.realm = unreadable
 }
 
 // freshness is an end by both clocks of the machine: the steady one stands
@@ -261,8 +269,11 @@ func (l *Lease) confirm(ctx context.Context, lapsed bool) error {
 // write stores the lease, in the place of the one before.
 func (l *Lease) write(ctx context.Context) error {
 	l.mu.Lock()
-	n := l.node
+	n, unreadable := l.node, l.realm
 	l.mu.Unlock()
+	if unreadable != nil {
+		n.RealmUnreadable = unreadable()
+	}
 	value, err := n.value()
 	if err != nil {
 		return err

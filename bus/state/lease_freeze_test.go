@@ -26,6 +26,24 @@ func TestALeaseSaysWhichFreezesABrokerGoesBy(t *testing.T) {
 	})
 }
 
+func TestALeaseSaysThatABrokerCanNotReadItsRealm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		reader := open(t, js)
+		l, _ := lease(t, open(t, js), state.Node{ID: "b1"})
+		var unreadable atomic.Bool
+		l.Realm(unreadable.Load)
+		if err := l.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, is := range []bool{false, true, false} {
+			unreadable.Store(is)
+			<-time.After(4 * time.Second) // it is renewed meanwhile
+			wantNodes(t, reader, state.Node{ID: "b1", RealmUnreadable: is})
+		}
+	})
+}
+
 // Each renewal confirms what else a broker must know. One whose lease is there goes on
 // with what it knows where it can not have it: others wait for it.
 func TestALeaseConfirmsWhatElseABrokerMustKnow(t *testing.T) {

@@ -37,6 +37,8 @@ type Node struct {
 	Candidate *schema.Candidate `json:"candidate,omitzero"`
 	// Freeze is the version of what is frozen that it goes by.
 	Freeze uint64 `json:"freeze,omitzero"`
+	// RealmUnreadable: it can not read who may use its server, and goes by what it knew before.
+	RealmUnreadable bool `json:"realm_unreadable,omitzero"`
 }
 
 // nodeKey is the key of a broker's lease.

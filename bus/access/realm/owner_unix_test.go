@@ -54,6 +54,35 @@ func TestWhatRootChangesTheFoldersOwnerCanRead(t *testing.T) {
 	}
 }
 
+// TestRenewedCredentialsStayTheirOwners, in a folder that is not his: a worker that runs as
+// him reads them anew.
+func TestRenewedCredentialsStayTheirOwners(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT TESTED: only root can give files away, so that renewed credentials stay readable to who had them stays untested")
+	}
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "w.creds")
+	keep := func(creds []byte) error { return realm.WriteFile(file, creds) }
+	if err := realm.Init(t.Context(), dir, realm.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := realm.Add(t.Context(), dir, agent("w"), keep); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(file, nobody, nobodyGroup); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := realm.Renew(t.Context(), dir, "", "w", nil, keep); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := info.Sys().(*syscall.Stat_t); s.Uid != nobody || s.Gid != nobodyGroup || info.Mode() != 0o600 {
+		t.Errorf("they belong to %d:%d, %v", s.Uid, s.Gid, info.Mode())
+	}
+}
+
 // TestALockThatWasThereIsNotGivenAway: it may be a link to what is somebody else's.
 func TestALockThatWasThereIsNotGivenAway(t *testing.T) {
 	if os.Geteuid() != 0 {

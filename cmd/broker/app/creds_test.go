@@ -180,6 +180,38 @@ func (k *keeper) run2(args ...string) (code int, said string) {
 	return code, out.String()
 }
 
+// TestStatusSaysWhoCanNotReadTheRealm, as text and as JSON, until that broker can again.
+func TestStatusSaysWhoCanNotReadTheRealm(t *testing.T) {
+	k := newKeeper(t)
+	k.run(0, "creds", "init")
+	k.run(0, "creds", "add", "operator", "olga")
+	t.Setenv("HOOKFABRIC_NATS", startBrokers(t, app.Options{Data: k.data, Listen: "127.0.0.1:0"})[0].URL())
+	const says = "; it CAN NOT READ who may use the fabric, and goes by what it knew before, so that who is revoked stays in: its log says why; " +
+		"give the folder auth in its data directory to its user, or put back a copy of it\n"
+	const member = `"realm_unreadable":true`
+	file := filepath.Join(k.data, "auth", "realm.json")
+	for _, c := range []struct {
+		from, to string
+		told     bool
+	}{{file, file + ".away", true}, {file + ".away", file, false}} {
+		if err := os.Rename(c.from, c.to); err != nil {
+			t.Fatal(err)
+		}
+		for ctx := patient(t); ; {
+			out, _ := k.run(0, "status", "--creds", "olga.creds")
+			if strings.Contains(out, says) == c.told {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("it is told: %v, want %v:\n%s", !c.told, c.told, out)
+			}
+		}
+		if out, _ := k.run(0, "status", "--json", "--creds", "olga.creds"); strings.Contains(out, member) != c.told {
+			t.Errorf("want %s: %v, in\n%s", member, c.told, out)
+		}
+	}
+}
+
 // Each tenant is bounded, unless somebody says otherwise.
 func TestTenantsAreBounded(t *testing.T) {
 	k := newKeeper(t)

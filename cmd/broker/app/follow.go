@@ -59,6 +59,7 @@ func (b *Broker) openState(ctx context.Context) error {
 		return err
 	}
 	b.stack.Push("lease", b.lease.Close)
+	b.lease.Realm(b.realmUnreadable)
 	b.followed = make(chan error, 1)
 	b.stack.Push("configuration", b.stopFollowing)
 	return nil

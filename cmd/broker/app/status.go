@@ -85,7 +85,7 @@ func printStatus(w io.Writer, st *schema.FabricStatus) error {
 	printFrozen(w, st.Frozen)
 	printLimited(w, st.Limited)
 	for _, b := range st.Brokers {
-		fmt.Fprintf(w, "broker   %s, version %d%s%s\n", b.Broker, b.ConfigVersion, candidateState(b.Candidate), freezeState(&b, st))
+		fmt.Fprintf(w, "broker   %s, version %d%s%s%s\n", b.Broker, b.ConfigVersion, candidateState(b.Candidate), freezeState(&b, st), realmState(&b))
 	}
 	for _, name := range slices.Sorted(maps.Keys(st.LoadErrors)) {
 		fmt.Fprintf(w, "DENIED   hook %q can not be loaded: %s\n", name, st.LoadErrors[name])
@@ -156,6 +156,15 @@ func freezeState(b *schema.BrokerStatus, st *schema.FabricStatus) string {
 		}
 	}
 	return ""
+}
+
+// realmState says that a broker can not read who may use the fabric, and what to do.
+func realmState(b *schema.BrokerStatus) string {
+	if !b.RealmUnreadable {
+		return ""
+	}
+	return "; it CAN NOT READ who may use the fabric, and goes by what it knew before, so that who is revoked stays in: " +
+		"its log says why; give the folder auth in its data directory to its user, or put back a copy of it"
 }
 
 // newestOf lists the newest versions of a worker, and how many more there are.
