@@ -17,11 +17,13 @@ const (
 	// driver makes one.
 	bareKind  = "bare"
 	bareEvery = 20 * time.Millisecond
+	// bareRatio is the figure of how many of them an event takes.
+	bareRatio = "p50 : that of a bare request-reply"
 	// bareTime is how long one may take.
 	bareTime = 5 * time.Second
 	// bareMost is how many times as long as a bare one an event may take, in half of all
 	// cases: whatever else the machine does slows both.
-	bareMost = 6
+	bareMost = 3
 )
 
 // aside has a driver ask itself now and then, with nothing on the way but the server: what

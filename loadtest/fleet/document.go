@@ -146,7 +146,7 @@ func (m *Measured) figures(d *result.Document) error {
 	}
 	d.Figures = append(d.Figures, result.Figured("events answered", "/s", result.Higher, samples["answered"]))
 	if len(bare) > 0 {
-		f := result.Figured("p50 : that of a bare request-reply", "ratio", result.Lower, bare)
+		f := result.Figured(bareRatio, "ratio", result.Lower, bare)
 		if most := bareBudget(m.Scenario); most > 0 {
 			f = f.Within(most)
 		}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/schema"
@@ -45,7 +47,8 @@ func brief() *scenario.Scenario {
 	return &s
 }
 
-// TestAFleet looks whether every answer is right, never how fast.
+// TestAFleet looks whether every answer is right, and whether half of them take many times
+// what bare requests of the same moments do.
 func TestAFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a fleet of agents gets right answers stays untested")
@@ -60,6 +63,10 @@ func TestAFleet(t *testing.T) {
 	}
 	if err := d.Sound(); err != nil {
 		t.Error(err)
+	}
+	bare := slices.IndexFunc(d.Figures, func(f result.Figure) bool { return f.Name == bareRatio })
+	if bare < 0 || d.Figures[bare].Value <= 0 || d.Figures[bare].Budget == nil {
+		t.Errorf("there is nothing to compare with: %+v", d.Figures)
 	}
 	if len(d.Figures) < 4 || d.Figures[0].Value <= 0 || len(d.Plots) != 3 {
 		t.Errorf("%+v", d)
