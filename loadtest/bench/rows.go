@@ -63,7 +63,7 @@ const (
 	noMatch  = "no hook matches"
 	twoPools = "two pools in sequence"
 	command  = "command hook per call"
-	// The way of a call without the fabric: what it could not be faster than.
+	// The way of a call with nothing on it but NATS.
 	bareInside = "bare, inside the server's process"
 	bareRelay  = "bare, from there to another process"
 )

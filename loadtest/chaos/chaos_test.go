@@ -189,14 +189,17 @@ func TestWhetherAllIsWellWhereNothingGoesWrong(t *testing.T) {
 	w, _ := watched(t)
 	for name, c := range map[string]struct {
 		from, until float64
+		kind        faults.Kind
 		want        bool
 	}{
-		"calls that fail long after a fault are not excused": {1, 8, false},
-		"those just after one are":                           {7, 9.5, true},
-		"those just before one are":                          {13, 14, true},
-		"those long before one are not":                      {14, 15, false},
+		"calls that fail long after a fault are not excused": {1, 8, faults.Stop, false},
+		"those not as long after a cut as that lasted are":   {1, 8, faults.Deafen, true},
+		"those longer after a short one are not":             {7, 8, faults.Deafen, false},
+		"those just after one are":                           {7, 9.5, faults.Stop, true},
+		"those just before one are":                          {13, 14, faults.Stop, true},
+		"those long before one are not":                      {14, 15, faults.Stop, false},
 	} {
-		got, err := w.answered([]faults.Done{done(faults.Fault{}, c.from, c.until)})
+		got, err := w.answered([]faults.Done{done(faults.Fault{Kind: c.kind}, c.from, c.until)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ const (
 	// show that something is felt, and feltLeast how much at least.
 	feltFactor = 3
 	feltLeast  = 20 * time.Millisecond
-	// calmAfter is how long after a fault seconds count as calm again.
+	// calmAfter is how long after a fault seconds count as calm again, at least.
 	calmAfter = 3 * time.Second
 )
 
@@ -65,8 +65,18 @@ func watch(series *load.Series, done []faults.Done, began time.Time, long time.D
 // disturbed reports whether a fault may be felt in the second that begins then.
 func disturbed(done []faults.Done, second time.Time) bool {
 	return slices.ContainsFunc(done, func(d faults.Done) bool {
-		return d.From.Before(second.Add(time.Second)) && d.Until.Add(calmAfter).After(second)
+		return d.From.Before(second.Add(time.Second)) && calmFrom(&d).After(second)
 	})
+}
+
+// calmFrom is from when on seconds after a fault count as calm. What a peer sent into a cut
+// TCP sends again at intervals that double: the last may be as long as the cut was.
+func calmFrom(d *faults.Done) time.Time {
+	after := calmAfter
+	if d.Fault.Kind.OnWire() {
+		after = max(after, d.Until.Sub(d.From))
+	}
+	return d.Until.Add(after)
 }
 
 // bound is what a p99 is from which on something is felt.
@@ -161,7 +171,7 @@ func figures(all []felt) []result.Figure {
 
 // answered is the check that calls have answers in calm seconds, which are followed by one, too.
 func (w *watcher) answered(done []faults.Done) (result.Check, error) {
-	c := result.Check{Name: fmt.Sprintf("where nothing had gone wrong for %v every call was answered", calmAfter)}
+	c := result.Check{Name: fmt.Sprintf("where nothing had gone wrong for %v, nor for as long as a cut between brokers had lasted, every call was answered", calmAfter)}
 	for second := range w.long - 1 {
 		if at := w.began.Add(time.Duration(second) * time.Second); disturbed(done, at) || disturbed(done, at.Add(time.Second)) {
 			continue
