@@ -45,7 +45,7 @@ func patches(member string) tool { return tool{kind: KindWrite, text: member} }
 
 // claudeTools are those of Claude Code, whose names other runtimes take over
 // where they run its hooks. Like all of these they are made when they are needed
-// first: a shim that starts for each call of a tool needs one of them at most.
+// first: a shim that starts for each call of a tool needs few of them.
 var claudeTools = sync.OnceValue(func() map[string]tool {
 	return map[string]tool{
 		"Bash": shell("command", ""), "PowerShell": shell("command", ""),

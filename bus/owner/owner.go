@@ -3,6 +3,7 @@
 package owner
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,6 +23,15 @@ func LikeFolder(f *os.File) error {
 		return err
 	}
 	return Like(f, folder)
+}
+
+// FolderLikeFolder is [LikeFolder] for a folder.
+func FolderLikeFolder(dir string) error {
+	f, err := OpenFolder(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(LikeFolder(f), f.Close())
 }
 
 // Instead gives a file that root writes into the place of another one to whom that belongs,

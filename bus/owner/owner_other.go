@@ -11,5 +11,5 @@ func give(*os.File, fs.FileInfo) error { return nil }
 
 func roots(fs.FileInfo) bool { return true }
 
-// FolderLikeFolder is [LikeFolder] for a folder.
-func FolderLikeFolder(string) error { return nil }
+// OpenFolder opens a folder that was just made.
+func OpenFolder(dir string) (*os.File, error) { return os.Open(dir) }

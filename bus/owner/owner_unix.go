@@ -3,7 +3,6 @@
 package owner
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -31,12 +30,8 @@ func roots(info fs.FileInfo) bool {
 	return !ok || s.Uid == 0
 }
 
-// FolderLikeFolder is [LikeFolder] for a folder. A link that took its place meanwhile is not
+// OpenFolder opens a folder that was just made. A link that took its place meanwhile is not
 // followed.
-func FolderLikeFolder(dir string) error {
-	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(LikeFolder(f), f.Close())
+func OpenFolder(dir string) (*os.File, error) {
+	return os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 }

@@ -16,7 +16,7 @@ import (
 // were counted, each with an answer to what follows.
 func counted(t *testing.T, calls int) *Measured {
 	t.Helper()
-	m := &Measured{Scenario: brief(), Series: load.NewSeries(), Began: time.Unix(1000, 0)}
+	m := &Measured{Scenario: brief(), Series: load.NewSeries(), Bare: load.NewSeries(), Began: time.Unix(1000, 0)}
 	m.Scenario.Rate, m.Scenario.For = 100, schema.Duration(10*time.Second)
 	r := load.NewRecorder(m.Began)
 	for i := range calls {

@@ -59,7 +59,7 @@ func TestAFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !d.OK() {
-		t.Errorf("%+v", d.Checks)
+		t.Errorf("%+v\n%+v", d.Checks, d.Figures)
 	}
 	if err := d.Sound(); err != nil {
 		t.Error(err)

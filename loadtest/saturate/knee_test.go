@@ -154,7 +154,7 @@ func TestTheFabricIsBackOnlyWhereCallsShowIt(t *testing.T) {
 		"a slow one before the end": {silent: -1, slow: 1},
 	} {
 		began := time.Unix(1000, 0)
-		r, m := load.NewRecorder(began), &fleet.Measured{Series: load.NewSeries()}
+		r, m := load.NewRecorder(began), &fleet.Measured{Series: load.NewSeries(), Bare: load.NewSeries()}
 		for n := range int((end + restful) / time.Second) {
 			took, due := time.Millisecond, began.Add(time.Duration(n)*time.Second)
 			if n == c.slow {

@@ -48,7 +48,7 @@ func TestARecoveryIsBoundedOnlyWhereThereWasAnOverload(t *testing.T) {
 // TestStretchesAreWholeAndAllOfIt has each second answer as many calls as it has a number,
 // each of which takes as many milliseconds.
 func TestStretchesAreWholeAndAllOfIt(t *testing.T) {
-	m := &fleet.Measured{Series: load.NewSeries()}
+	m := &fleet.Measured{Series: load.NewSeries(), Bare: load.NewSeries()}
 	for second := range 30 {
 		one := load.Second{Second: second, Kind: "inside", Offered: int64(second), Answered: int64(second)}
 		for range second {

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ func flat(dir string) (string, error) {
 	if there, err := read(dir, "scale", &d); !there {
 		return "", err
 	}
-	t := result.Table{Columns: []string{"what grows", "from", "to", "broker's CPU of a call, first → last", "CPU, last : first [95 %]"}}
+	t := result.Table{Columns: []string{"what grows", "from", "to", "broker's CPU of a call, first → last", "CPU with the worker's, last : first [95 %]"}}
 	for _, part := range d.Tables {
 		cpu, ratio := slices.Index(part.Columns, cpuColumn), slices.Index(part.Columns, ratioColumn)
 		if cpu < 0 || ratio < 0 {
@@ -33,7 +34,10 @@ func flat(dir string) (string, error) {
 		for rows := part.Rows; len(rows) > 0; {
 			of, from := step(rows[0][0])
 			n := 1
-			for n < len(rows) && strings.HasPrefix(rows[n][0], of) {
+			for n < len(rows) {
+				if other, _ := step(rows[n][0]); other != of {
+					break
+				}
 				n++
 			}
 			last := rows[n-1]
@@ -43,6 +47,9 @@ func flat(dir string) (string, error) {
 			})
 			rows = rows[n:]
 		}
+	}
+	if len(t.Rows) == 0 {
+		return "", fmt.Errorf("scale.json has no table with the columns %q and %q", cpuColumn, ratioColumn)
 	}
 	return report.MarkdownTable(t), nil
 }

@@ -187,7 +187,7 @@ func folders(path string, mode fs.FileMode) error {
 	if err := os.Mkdir(path, mode); err != nil {
 		return err
 	}
-	f, err := os.Open(path)
+	f, err := owner.OpenFolder(path)
 	if err != nil {
 		return err
 	}
