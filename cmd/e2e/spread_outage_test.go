@@ -51,7 +51,7 @@ func (s *spread) proposer(t testing.TB) int {
 }
 
 // awaitVerdicts waits until brokers judge by a version again, so often in a row
-// that it is all of them.
+// that it is all of them: who is asked is drawn each time.
 func (s *spread) awaitVerdicts(t testing.TB, version uint64) {
 	t.Helper()
 	c, streak := dial(t, s.url), 0
@@ -61,7 +61,7 @@ func (s *spread) awaitVerdicts(t testing.TB, version uint64) {
 		if err != nil || sightOf(v) != s.says[version] {
 			streak = 0
 		}
-		return streak >= 8
+		return streak >= 24
 	})
 	if err != nil {
 		t.Fatal(err)
