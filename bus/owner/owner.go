@@ -4,7 +4,6 @@ package owner
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -51,6 +50,3 @@ func Instead(f *os.File, path string) error {
 	}
 	return Like(f, folder)
 }
-
-// Like gives a file to whom another one belongs.
-func Like(f *os.File, other fs.FileInfo) error { return give(f, other) }

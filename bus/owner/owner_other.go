@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-func give(*os.File, fs.FileInfo) error { return nil }
+// Like gives a file to whom another one belongs.
+func Like(*os.File, fs.FileInfo) error { return nil }
 
 func roots(fs.FileInfo) bool { return true }
 

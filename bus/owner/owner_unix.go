@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-func give(f *os.File, other fs.FileInfo) error {
+// Like gives a file to whom another one belongs.
+func Like(f *os.File, other fs.FileInfo) error {
 	is, err := f.Stat()
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -13,8 +14,8 @@ import (
 )
 
 const (
-	// bareKind is the kind of requests that nobody judges, and bareEvery how often a
-	// driver makes one.
+	// bareKind is the kind of requests that nobody judges, and bareEvery how long after one a
+	// driver makes the next.
 	bareKind  = "bare"
 	bareEvery = 20 * time.Millisecond
 	// bareRatio is the figure of how many of them an event takes.
@@ -63,8 +64,9 @@ func (d *driver) aside(ctx context.Context) {
 // bareBudget is how many bare requests an event may take; 0: as many as it will, since it is
 // offered more than the fabric keeps up with, or something goes wrong meanwhile.
 func bareBudget(s *scenario.Scenario) float64 {
-	if s.Kind == scenario.Fleet && !s.Excused() && s.Runaway.Agents == 0 && s.Rate <= bareRate {
-		return bareMost
+	crowded := slices.ContainsFunc(s.Curve(), func(p load.Step) bool { return max(p.Rate, p.To) > bareRate })
+	if s.Kind != scenario.Fleet || s.Excused() || s.Runaway.Agents > 0 || crowded {
+		return 0
 	}
-	return 0
+	return bareMost
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/load"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
@@ -186,5 +187,30 @@ func TestAFleetThatIsInterruptedAtOnceHasNothingToSay(t *testing.T) {
 	interrupt(errors.New("a stop sign"))
 	if _, err := Run(ctx, brief(), Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Progress: t.Output()}); err == nil || !strings.Contains(err.Error(), "a stop sign") {
 		t.Errorf("it is said: %v", err)
+	}
+}
+
+// TestWhatBareRequestsBound: neither a load that may be too much, however it is said, nor one
+// in which something is to go wrong.
+func TestWhatBareRequestsBound(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *scenario.Scenario)
+		want   bool
+	}{
+		"a fleet":          {func(*scenario.Scenario) {}, true},
+		"a rate too high":  {func(s *scenario.Scenario) { s.Rate = 2 * bareRate }, false},
+		"agents that rush": {func(s *scenario.Scenario) { s.Rate, s.Agents, s.Think = 0, 10*bareRate, schema.Duration(time.Second) }, false},
+		"a step too high": {func(s *scenario.Scenario) {
+			s.Rate, s.Steps = 0, load.Curve{{For: s.For, Rate: 10, To: 2 * bareRate}}
+		}, false},
+		"a fault":            {func(s *scenario.Scenario) { s.Faults = []faults.Fault{{Kind: faults.Kill, Member: "worker-1"}} }, false},
+		"one that runs away": {func(s *scenario.Scenario) { s.Runaway.Agents = 1 }, false},
+		"more than it bears": {func(s *scenario.Scenario) { s.Kind = scenario.Overload }, false},
+	} {
+		s := brief()
+		c.change(s)
+		if got := bareBudget(s) > 0; got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

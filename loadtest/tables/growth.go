@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/model"
 	"github.com/hookfabric/hookfabric/loadtest/report"
@@ -18,7 +17,7 @@ const (
 	ratioColumn = "CPU : the first [95 %]"
 )
 
-// flat is how what is called for grows with what there is much of: of each row of growth
+// flat is how the cost of a call grows with what there is much of: of each row of growth
 // only the first step and the last one.
 func flat(dir string) (string, error) {
 	var d result.Document
@@ -57,8 +56,9 @@ func flat(dir string) (string, error) {
 // step takes the label of a row apart: what it is a step of, if its table has several
 // such, and how far it is.
 func step(label string) (of, at string) {
-	if i := strings.LastIndex(label, ", ") + 1; i > 0 {
-		return label[:i-1], label[i+1:]
+	const between = ", "
+	if i := strings.LastIndex(label, between); i >= 0 {
+		return label[:i], label[i+len(between):]
 	}
 	return "", label
 }
@@ -69,7 +69,5 @@ func modelled(dir string) (string, error) {
 	if there, err := read(dir, "scale", &r); !there {
 		return "", err
 	}
-	d := model.Default().Document(&r.Units)
-	d.Started = time.Time{}
-	return report.Markdown(d), nil
+	return report.Markdown(model.Default().Document(&r.Units)), nil
 }
