@@ -63,12 +63,13 @@ func rooms() map[string]room {
 		"bus/dispatch/model/contract": {own: []string{"schema"}, not: touching},
 
 		// Touching the world: the bus.
-		"bus": {own: []string{"schema", "schema/trace", "bus/certs"}, modules: []string{modNATS, modNKeys}},
+		"bus": {own: []string{"schema", "schema/trace", "bus/certs", "bus/owner"}, modules: []string{modNATS, modNKeys}},
 		// Who may do what is data; only the realm below it keeps keys.
 		"bus/access":        {own: []string{"schema", "bus"}, not: touching},
 		"bus/access/realm":  {own: []string{"schema", "bus", "bus/access", "bus/owner"}, modules: []string{modNKeys, modJWT}},
-		"bus/certs":         {},
+		"bus/certs":         {own: []string{"bus/owner"}},
 		"bus/owner":         {},
+		"bus/proctree":      {},
 		"bus/otlp":          {own: []string{"schema", "schema/trace", "bus/certs"}},
 		"bus/certs/...":     {own: []string{"bus/certs"}},
 		"bus/client":        {own: []string{"schema", "schema/guard", "schema/trace", "bus", "bus/certs", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
@@ -77,15 +78,18 @@ func rooms() map[string]room {
 		"bus/state/kv":      {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/state/...":     {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
 		"bus/state/record":  {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modJSON, "github.com/klauspost/compress"}},
-		"bus/embedded":      {own: []string{"schema", "bus", "bus/access", "bus/access/realm", "bus/certs"}, modules: []string{modNATS, modServer, modJWT, "golang.org/x/crypto"}},
+		"bus/embedded":      {own: []string{"schema", "bus", "bus/access", "bus/access/realm", "bus/certs", "bus/embedded/blocks", "bus/owner"}, modules: []string{modNATS, modServer, modJWT, modNKeys, "golang.org/x/crypto"}},
 		"bus/bustest":       {own: []string{"bus", "bus/embedded", "bus/bustest/ports"}, modules: []string{modNATS, modServer}},
 		"bus/bustest/ports": {},
+		"bus/bustest/netns": {modules: []string{"golang.org/x/sys"}},
+		// What the server keeps on disk, which only its source documents.
+		"bus/embedded/blocks": {modules: []string{"github.com/klauspost/compress", "github.com/minio/highwayhash"}},
 		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "schema/trace", "bus", "bus/aggregator/fair", "bus/dispatch", "bus/state", "bus/state/..."},
 			modules: []string{modNATS, modNUID, modProm, modJSON, modSync, modUUID}},
 		"bus/aggregator/fair":   {not: touching},
 		"bus/client/render":     {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
 		"bus/client/loop":       {own: []string{"schema", "bus", "bus/client", "bus/client/render", "bus/dispatch"}, modules: []string{modJSON, modUUID}},
-		"bus/client/llm":        {own: []string{"schema", "bus/client/render"}, modules: []string{modJSON}},
+		"bus/client/llm":        {own: []string{"schema", "bus/client/render", "bus/owner"}, modules: []string{modJSON}},
 		"bus/client/clienttest": {own: []string{"schema", "schema/guard", "bus"}, modules: []string{modNATS, modJSON}},
 		"bus/client/sdktest":    {own: []string{"schema"}},
 		"bus/client/python":     {},
@@ -93,15 +97,16 @@ func rooms() map[string]room {
 
 		// Touching the world: workers and what they run.
 		"workers":       {own: []string{"schema", "schema/trace", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
-		"workers/child": {modules: []string{"golang.org/x/sys"}},
-		"workers/...":   {own: []string{"schema", "schema/trace", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
+		"workers/child": {own: []string{"bus/proctree"}, modules: []string{"golang.org/x/sys"}},
+		"workers/...":   {own: []string{"schema", "schema/trace", "bus/owner", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// What a runner's answers come to is judged as the fabric judges it.
 		"workers/runnertest": {own: []string{"schema", "workers", "bus/dispatch"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
-		"builtin":            {own: []string{"schema", "schema/redact", "schema/trace", "workers"}, modules: []string{modJSON}},
+		// Paths are compared in one Unicode form, and seen as the process of a tool sees them.
+		"builtin": {own: []string{"schema", "schema/redact", "schema/trace", "workers"}, modules: []string{modJSON, "golang.org/x/sys", "golang.org/x/text"}},
 
 		// Programs: flags and wiring.
 		"cmd/internal/pace":     {},
-		"cmd/internal/program":  {own: []string{"bus/certs"}, modules: []string{modCobra, "github.com/spf13/pflag"}},
+		"cmd/internal/program":  {own: []string{"schema", "bus/certs"}, modules: []string{modCobra, "github.com/spf13/pflag", "golang.org/x/sys"}},
 		"cmd/internal/ops":      {own: []string{"schema/trace", "bus/certs", "bus/otlp", "cmd/internal/program"}, modules: []string{modProm}},
 		"cmd/internal/runners":  {own: []string{"schema", "builtin", "workers", "workers/..."}},
 		"cmd/agentshim/early":   {not: []string{"errors", "fmt", "os", "strconv", "strings", "sync", "syscall", "time"}}, // it is initialised first
@@ -109,11 +114,12 @@ func rooms() map[string]room {
 		"cmd/agentshim/install": {own: []string{"schema", "bus/certs", "bus/owner", "cmd/agentshim/install/...", "cmd/agentshim/probe"},
 			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // to exchange two files in one moment
 		"cmd/agentshim/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
-		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/certs", "bus/client", "bus/otlp", "bus/client/render", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/pace", "cmd/internal/program"},
+		"cmd/agentshim/doctor":       {own: []string{"schema", "bus", "bus/certs", "bus/client", "bus/owner", "cmd/agentshim/...", "cmd/internal/pace"}, modules: []string{modNKeys, modJSON, modNATS}}, // to read what a credential may do
+		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/certs", "bus/client", "bus/otlp", "bus/owner", "bus/client/render", "bus/proctree", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/pace", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
 			own: []string{"schema", "schema/hooksyaml", "schema/redact", "schema/trace", "bus", "bus/access", "bus/access/realm", "bus/aggregator", "bus/aggregator/fair", "bus/certs", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
-				"bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
+				"bus/owner", "bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modUUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
 		"cmd/hookworker/...": {
@@ -121,7 +127,7 @@ func rooms() map[string]room {
 			modules: []string{modCobra, modNATS, modProm, modUUID},
 		},
 		"loadtest/...": {
-			own: []string{"schema", "schema/hooksyaml", "bus", "bus/bustest/ports", "bus/client", "bus/client/loop", "bus/state/record", "workers", "cmd/agentshim/daemon", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
+			own: []string{"schema", "schema/hooksyaml", "bus", "bus/bustest/ports", "bus/client", "bus/client/loop", "bus/state/record", "workers", "cmd/agentshim/app", "cmd/agentshim/daemon", "cmd/agentshim/judge", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modServer, modUUID, modJSON, "golang.org/x/sync", "golang.org/x/sys",
 				"github.com/HdrHistogram/hdrhistogram-go", "go.yaml.in/yaml/v4", modProm},
 		},

@@ -1,108 +1,114 @@
-// Package hookfabric is the map of a distributed hook fabric for AI agents. It
-// holds no code: the fabric's programs are in cmd, and programs of users import
-// the packages below.
+// Package hookfabric is the map of a distributed hook fabric for AI agents. It has
+// no code: the programs are in cmd, and users import the packages named below.
 //
-// Before an agent uses a tool, after the tool returned, and at the other
-// moments of its loop, hooks may have a say. The fabric carries each such
-// moment from a shim beside the agent to an aggregator, which finds the hooks
-// that match, has workers run them, folds what they say into one verdict and
-// sends that back before the agent's own deadline.
+// An agent runs in a loop: before a tool call, after it, and at other points, it
+// sends an event. Hooks decide about it. A shim beside the agent sends the event
+// over NATS to an aggregator. The aggregator selects the matching hooks, lets workers
+// run them, and folds their results into one verdict. The shim returns the verdict to
+// the agent before the agent's own deadline.
 //
-// # The rooms
+// Users import schema (the data types), bus/client (ask from Go), its packages loop,
+// llm and render (agent loops), and workers (serve hooks from Go).
 //
-// A package imports what stands below it or beside it to the right, never what
-// stands above. A test holds that: see arch_test.go, which also says why.
+// # Layers
 //
-//	 touching the world
+// A package imports packages of lower layers, and of its own layer along the arrows.
+// arch_test.go checks this and explains each rule.
+//
+//	 I/O
 //	┌──────────────────────────────────────────────────────────────────────────┐
-//	│ cmd/broker     cmd/hookworker     cmd/agentshim     loadtest   programs: │
-//	│          dialect, exchange, judge, daemon, mcp, install        wiring    │
+//	│ cmd/broker     cmd/hookworker     cmd/agentshim     loadtest   programs  │
+//	│          dialect, exchange, judge, daemon, mcp, install                  │
 //	├──────────────────────────────────────────────────────────────────────────┤
 //	│ bus/aggregator   builtin ─▶ workers (builtins, command, python, webhook) │
 //	│ bus/embedded     bus/client: loop, llm ─▶ render; ─▶ bus/snapshot        │
-//	│ bus/otlp (spans go to a collector)                                       │
+//	│ bus/otlp: exports spans to a collector                                   │
 //	│ bus/state: configuration; queue, rounds, sessions, objects, record ─▶ kv │
-//	│ bus/access (who may do what) ─▶ realm (keys, credentials)                │
+//	│ bus/access (permissions) ─▶ realm (keys, credentials)                    │
 //	│ bus: subjects, headers, connections                                      │
 //	└───────────────────────────────────┬──────────────────────────────────────┘
-//	 thinking                           ▼
+//	 decisions, no NATS                 ▼
 //	┌──────────────────────────────────────────────────────────────────────────┐
 //	│ bus/dispatch: plan, waves, batches, failure policy, fold      cond (CEL) │
-//	│ bus/dispatch/model: the same rules once more, as the tests' oracle       │
+//	│ bus/dispatch/model: a second, simple version of the rules, for tests     │
 //	└───────────────────────────────────┬──────────────────────────────────────┘
-//	 words                              ▼
+//	 data, no I/O                       ▼
 //	┌──────────────────────────────────────────────────────────────────────────┐
 //	│ schema: events, hooks, results, outcomes, verdicts, messages             │
-//	│ schema/match: the one matcher      schema/hooksyaml: reads hooks.yaml    │
-//	│ schema/trace: places in traces, spans                                    │
+//	│ schema/match: the matcher          schema/hooksyaml: reads hooks.yaml    │
+//	│ schema/trace: trace positions, spans                                     │
 //	└──────────────────────────────────────────────────────────────────────────┘
 //
-// # To follow one event
+// # One PreToolUse event
 //
 // Read these files in this order:
 //
-//  1. schema/event.go: what a moment is; schema/decision.go: what may be decided there.
-//  2. cmd/agentshim/app/hook.go: a runtime starts its hook; exchange/exchange.go: its
-//     payload becomes an event; dialect/claude.go: in one runtime's form;
-//     judge/judge.go: the fabric judges it, or what is known of its policy.
-//  3. bus/client/ask.go: the event is asked, and asked again if the aggregator dies.
-//  4. bus/subject.go and bus/eventmsg.go: the message that travels.
-//  5. bus/aggregator/ask.go: the event arrives, the verdict leaves.
-//  6. bus/dispatch/plan.go: which hooks run; dispatcher.go: wave by wave;
-//     batch.go: one batch, until it has outcomes.
-//  7. bus/aggregator/caller.go: the batch travels to a worker.
-//  8. workers/service.go and workers/run.go: the worker takes it and runs the handlers.
-//  9. workers/command/handler.go: one program is asked.
-//  10. bus/dispatch/settle.go: an outcome under its failure policy;
-//     bus/dispatch/fold.go: all of them become one verdict.
+//  1. schema/event.go defines the event; schema/decision.go the decisions that are legal at it.
+//  2. cmd/agentshim/app/hook.go runs when the agent starts `agentshim hook` before a tool
+//     call. dialect/claude.go decodes the payload of one runtime, exchange/exchange.go
+//     makes an event of it, and judge/judge.go asks the fabric. If no broker answers,
+//     judge applies the last known policy.
+//  3. bus/client/ask.go sends the event, and repeats it if the aggregator dies.
+//  4. bus/subject.go and bus/eventmsg.go define the subject and headers of the message.
+//  5. bus/aggregator/ask.go receives the event: it checks the lease, the limits of the agent
+//     and freezes, and later sends the verdict.
+//  6. bus/dispatch/plan.go selects the hooks that match. dispatcher.go runs them wave by wave,
+//     and batch.go runs one batch until it has outcomes.
+//  7. bus/aggregator/caller.go sends the batch to a worker.
+//  8. workers/service.go receives it, and workers/run.go runs the handlers.
+//  9. workers/command/handler.go runs one of them, a command program.
+//  10. bus/dispatch/settle.go applies the failure policy to each outcome, and
+//     bus/dispatch/fold.go combines all outcomes into the verdict.
 //
-// # To follow what is said to a busy agent
+// # One message to a busy agent
 //
-//  1. schema/item.go: what waits; cmd/broker/app/inject.go: somebody says it.
-//  2. bus/aggregator/control.go: the request arrives; bus/state/queue: it is on disk,
-//     and in every broker's mirror; bus/state/kv: how state is read and written.
-//  3. bus/aggregator/deliver.go: an event comes by, and what is due is claimed with one write.
-//  4. builtin/stages.go: which hook takes what, and what the agent reads.
-//  5. bus/client/ack.go: the shim says that it handed it over; or it comes again.
+//  1. schema/item.go defines the stored item; cmd/broker/app/inject.go sends it.
+//  2. bus/aggregator/control.go receives the request. bus/state/queue stores the item on disk,
+//     and every broker mirrors it. bus/state/kv does all reads and writes of state.
+//  3. bus/aggregator/deliver.go claims the items that are due, with one write, when the
+//     agent's next event arrives.
+//  4. builtin/stages.go selects the items and renders their text for the agent.
+//  5. bus/client/ack.go acknowledges the delivery. Without it the item is delivered again.
 //
-// # To follow one query of an agent's loop
+// # One query of an agent loop
 //
-//  1. bus/client/loop/doc.go: the rules; loop.go: what a loop is made of, and Run; run.go: from the
-//     prompt to the response; tools.go: the calls of one turn; end.go: QueryEnd, whatever happened.
-//  2. bus/client/loop/moment.go: one event, its hooks of the program (hook.go) and of the fabric, and
-//     its value.
-//  3. bus/client/loop/conversation.go: what effects change; handover.go: what the model has read.
-//  4. schema/effect.go and schema/message.go: what hooks may change, and what it is in.
-//  5. bus/client/history.go: the conversation comes along where some hook needs it;
-//     workers/history.go: a worker puts it together.
-//  6. bus/client/llm and bus/client/render: the model is called, in the words of its API.
+//  1. bus/client/loop/doc.go has the rules. loop.go defines a loop and Run. run.go goes from
+//     the prompt to the response, tools.go runs the calls of one turn, and end.go always
+//     sends QueryEnd.
+//  2. bus/client/loop/moment.go runs one event: the hooks of the program (hook.go), those of
+//     the fabric, and the value.
+//  3. bus/client/loop/conversation.go applies effects; handover.go records what the model read.
+//  4. schema/effect.go and schema/message.go define effects and messages.
+//  5. bus/client/history.go sends the conversation if a hook needs it, and
+//     workers/history.go puts it together in the worker.
+//  6. bus/client/llm calls the model, and bus/client/render writes the messages of its API.
 //
-// # To follow one configuration
+// # One configuration
 //
-//  1. schema/hooksyaml/read.go: what people write becomes a schema.Config.
-//  2. bus/aggregator/configure.go: somebody wants it; hooks.go: or some hooks more.
-//  3. bus/aggregator/spread.go: it is proposed, every node loads it, then it is active.
-//  4. bus/state/propose.go, activate.go: the versions and the one pointer to them;
-//     follow.go: what nodes hear of it; lease.go: who may answer by it.
-//  5. cmd/broker/app/follow.go and workers/follow.go: a node takes it over.
+//  1. schema/hooksyaml/read.go reads hooks.yaml into a schema.Config.
+//  2. bus/aggregator/configure.go receives a new configuration, hooks.go hooks of one agent.
+//  3. bus/aggregator/spread.go proposes it, waits until every node has loaded it, and
+//     activates it.
+//  4. bus/state/propose.go and activate.go store the versions and the pointer to the active one.
+//     follow.go informs nodes, and lease.go decides which brokers may answer with it.
+//  5. cmd/broker/app/follow.go and workers/follow.go load it in a node.
 //
-// # To follow one line of the record
+// # One line of the record
 //
-//  1. schema/record.go: what is told of a verdict; bus/aggregator/feed.go: it is told.
-//  2. bus/state/record/writer.go: it waits to be written; encode.go: it becomes a line;
-//     publish.go: and part of a message that the stream has.
-//  3. bus/state/record/read.go: it is read; cmd/broker/app/feed.go: somebody sees it.
+//  1. schema/record.go defines the record of a verdict; bus/aggregator/feed.go publishes it.
+//  2. bus/state/record/writer.go buffers records, encode.go writes a record as a line, and
+//     publish.go sends lines as one message to the stream.
+//  3. bus/state/record/read.go reads the stream, and cmd/broker/app/feed.go prints it.
 //
-// # To follow one load test
+// # One load test
 //
-//  1. loadtest/main.go: what there is to measure; loadtest/scenarios.go: which command runs what.
-//  2. loadtest/scenario/scenario.go: what many agents do; read.go: from YAML.
-//  3. loadtest/fleet/run.go: a fabric is put up, and agents; loadtest/field: its processes.
-//  4. loadtest/load/schedule.go: calls are begun when they are due; recorder.go: what came of them.
-//  5. loadtest/fleet/oracle.go: what must come of a call; loadtest/audit: of an injection.
-//  6. loadtest/faults/schedule.go: what goes wrong meanwhile.
-//  7. loadtest/result/result.go: what a run ends with; loadtest/report: what people see of it.
+//  1. loadtest/main.go describes the commands; loadtest/scenarios.go runs scenarios.
+//  2. loadtest/scenario/scenario.go defines a scenario of many agents; read.go reads its YAML.
+//  3. loadtest/fleet/run.go starts the fabric and the agents; loadtest/field starts processes.
+//  4. loadtest/load/schedule.go starts calls at their planned time; recorder.go counts results.
+//  5. loadtest/fleet/oracle.go checks each answer; loadtest/audit checks each message.
+//  6. loadtest/faults/schedule.go causes faults.
+//  7. loadtest/result/result.go defines the report of a run; loadtest/report prints and draws it.
 //
-// What travels between processes is written down in schema/wire.md, with a
-// golden file for every message.
+// schema/wire.md describes the messages between processes. Each has a golden file.
 package hookfabric

@@ -117,13 +117,13 @@ func TestValuesAndEffectsChainOverHooksAndPools(t *testing.T) {
 }
 
 // What ends a chain takes nothing of those before it along but what they said, and
-// brings its own effects; nobody behind it is asked. Where nothing ends a chain, all
-// of it stays.
+// brings its own effects; nobody behind it is asked. After a tool and at a query's end
+// all before it stays, and only a stop ends the chain.
 func TestWhatEndsAChainBringsItsOwnEffectsAlone(t *testing.T) {
 	ends := map[schema.EventType][]schema.Decision{
 		schema.AfterLLMCall: {schema.Retry, schema.Fail, schema.Stop}, schema.BeforeFinalResponse: {schema.Retry, schema.Fail, schema.Stop},
-		schema.PreToolUse: {schema.Deny, schema.Fail, schema.Stop}, schema.PostToolUse: {schema.Deny, schema.Fail},
-		schema.ToolError: {schema.Deny, schema.Fail}, schema.QueryEnd: {schema.Fail},
+		schema.PreToolUse: {schema.Deny, schema.Fail, schema.Stop}, schema.PostToolUse: {schema.Deny, schema.Fail, schema.Stop},
+		schema.ToolError: {schema.Deny, schema.Fail, schema.Stop}, schema.QueryEnd: {schema.Fail, schema.Stop},
 	}
 	for _, d := range []schema.Decision{schema.Retry, schema.Fail, schema.Stop, schema.Deny} {
 		t.Run(string(d), func(t *testing.T) {
@@ -156,6 +156,9 @@ func checkEnd(t *testing.T, v *schema.Verdict, e schema.EventType, d schema.Deci
 		effects = []string{
 			string(saw("a", "0")), string(saw("r", "0a")), string(saw("s", "0a")), string(saw("b", "0a")),
 			effects[0], string(saw("t", "0abend")), string(saw("c", "0abend")),
+		}
+		if d == schema.Stop {
+			asked, text, effects = 5, "0abend", effects[:5]
 		}
 	}
 	if v.Decision != d || v.Reason != "end" || len(v.HookErrors) != 0 {

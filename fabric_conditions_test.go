@@ -66,7 +66,7 @@ func TestConditions(t *testing.T) {
 		{"conditions of an agent's own hooks", ofAnAgentsOwn},
 		{"conditions of shadow hooks", ofShadowHooks},
 		{"a condition sees the input as the hooks before left it", seesTheRewrite},
-		{"a condition that can not be evaluated counts as true", countsAsTrue},
+		{"a condition that cannot be evaluated counts as true", countsAsTrue},
 	})
 }
 

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/dispatch/model/contract"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -70,6 +72,45 @@ func TestEveryAnswerComesToWhatTheContractSaysOverTheBus(t *testing.T) {
 		}
 		if want := 10 * 12 * 7 * 2; len(cells) != want {
 			t.Errorf("the table has %d cells; want %d", len(cells), want)
+		}
+	})
+}
+
+// The names that other systems give to events are read in subjects and bodies, as in hooks.yaml.
+func TestEventsHaveTheirSeedNamesOnTheWire(t *testing.T) {
+	names := map[string]schema.EventType{
+		"BEFORE_LLM_CALL": schema.BeforeLLMCall, "AFTER_LLM_CALL": schema.AfterLLMCall, "BEFORE_TOOL_EXECUTION": schema.PreToolUse,
+		"AFTER_TOOL_EXECUTION": schema.PostToolUse, "ON_TOOL_ERROR": schema.ToolError,
+		"BEFORE_FINAL_RESPONSE": schema.BeforeFinalResponse, "QUERY_END": schema.QueryEnd, "Stop": schema.BeforeFinalResponse,
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, everywhere(`type: builtin, handler: says, pool: go, idempotent: true`))
+		f.serve("w", handlers{"says": func(_ context.Context, e *schema.Event) (schema.Result, error) {
+			return schema.Injected(string(e.HookType), schema.ToolResult), nil
+		}})
+		nc := f.connect("shim")
+		for name, want := range names {
+			body, err := schema.Marshal(momentOf(want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = []byte(strings.Replace(string(body), `"`+string(want)+`"`, `"`+name+`"`, 1))
+			for attempt, again := range []string{"", ".again"} {
+				r := schema.Routing{Session: "session 1", Tool: momentOf(want).ToolName, ID: uuid.NewString()}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				m, err := nc.RequestMsgWithContext(ctx, bus.EventMsg("hook.v1.event.agent1."+name+again, r, attempt+1, 30*time.Second, nil, body))
+				cancel()
+				if err != nil {
+					t.Fatalf("%s%s: %v", name, again, err)
+				}
+				var v schema.Verdict
+				if err := schema.Unmarshal(m.Data, &v); err != nil {
+					t.Fatal(err)
+				}
+				if len(v.Injections) != 1 || v.Injections[0].Content != string(want) || len(v.HookErrors) != 0 {
+					t.Errorf("%s%s: %+v", name, again, v)
+				}
+			}
 		}
 	})
 }

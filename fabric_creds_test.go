@@ -156,7 +156,7 @@ func TestScenariosOfCredentials(t *testing.T) {
 			if !errors.Is(err, client.ErrDenied) || !errors.Is(err, client.ErrUnreachable) || time.Since(began) > time.Second {
 				t.Errorf("%v after %v", err, time.Since(began))
 			}
-			if err == nil || !strings.Contains(err.Error(), `the agent is called "bob" here, which the credentials`) {
+			if err == nil || !strings.Contains(err.Error(), `the agent is called "bob" here, but the credentials`) {
 				t.Errorf("it is said as %v", err)
 			}
 			if _, err := alice.Drain(t.Context(), "bob", ""); !errors.Is(err, client.ErrDenied) || time.Since(began) > 2*time.Second {

@@ -174,11 +174,11 @@ hooks:
 		a.wantTrail(0, "unknown:load_error")
 		a.wantTrail(1, "unserved:load_error")
 		for i, line := range a.transcript {
-			if !strings.Contains(line, "guards this call and gave no answer: its handler can not be loaded") || i > 1 {
+			if !strings.Contains(line, "guards this call and gave no answer: its handler cannot be loaded") || i > 1 {
 				t.Errorf("%q", a.transcript)
 			}
 		}
-		f.log.want(t, "handler can not be loaded", "hook=unknown")
+		f.log.want(t, "handler cannot be loaded", "hook=unknown")
 	}},
 	{"without fail_closed the same failures pass, and are counted as errors", func(t *testing.T) {
 		f := start(t, `

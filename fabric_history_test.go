@@ -114,7 +114,7 @@ hooks:
 	}
 }
 
-// What can not be had is a failure of the hook: its policy decides.
+// What cannot be had is a failure of the hook: its policy decides.
 func TestAConversationThatIsGoneIsAFailureOfTheHook(t *testing.T) {
 	inBubbles(t, []scenario{
 		{"without fail_closed the agent goes on, and is told", func(t *testing.T) {

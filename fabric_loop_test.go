@@ -29,10 +29,11 @@ const team = "session 1"
 // loop is an agent's tool loop with a client of its own: it says that it handed
 // over what it read.
 type loop struct {
-	f      *fabric
-	id     string
-	dir    string // where workspaces of others are unpacked
-	client *client.Client
+	f       *fabric
+	id      string
+	session string // empty: team
+	dir     string // where workspaces of others are unpacked
+	client  *client.Client
 	// read is all that the agent was told, in order.
 	read []schema.Injection
 	// restarts and ends are what its verdicts asked for besides.
@@ -68,7 +69,7 @@ func (l *loop) restart() {
 // ask asks about an event of the agent. A mistake of the fabric is a deny here.
 func (l *loop) ask(e *schema.Event) *schema.Verdict {
 	l.f.t.Helper()
-	e.AgentID, e.SessionID, e.EventID = l.id, team, cmp.Or(e.EventID, uuid.Must(uuid.NewV7()).String())
+	e.AgentID, e.SessionID, e.EventID = l.id, cmp.Or(l.session, team), cmp.Or(e.EventID, uuid.Must(uuid.NewV7()).String())
 	v, err := l.client.Ask(l.f.t.Context(), e)
 	if err != nil {
 		l.f.t.Errorf("%s asks about %s: %v\n%s", l.id, e.HookType, err, l.f.log)

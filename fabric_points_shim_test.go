@@ -80,7 +80,7 @@ func (s *pointShim) close() {
 	s.wire.done()
 }
 
-// process is the shim that asks next; nil: it can not reach the server.
+// process is the shim that asks next; nil: it cannot reach the server.
 func (a *askAgent) process() *pointShim {
 	a.mu.Lock()
 	s := a.shim

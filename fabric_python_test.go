@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// needPython skips what can not be tested without an interpreter.
+// needPython skips what cannot be tested without an interpreter.
 func needPython(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -273,7 +273,7 @@ hooks:
 			if said := a.transcript[len(a.transcript)-1]; len(a.transcript) != i+1 || !strings.HasPrefix(said, "error ") || !strings.Contains(said, c.says) {
 				t.Errorf("after a call of %s: %q", c.tool, a.transcript)
 			}
-			f.log.want(t, "handler can not be loaded", "hook="+c.hook, c.says)
+			f.log.want(t, "handler cannot be loaded", "hook="+c.hook, c.says)
 		}
 	}},
 }

@@ -209,7 +209,7 @@ func goneInTheMidst(t *testing.T) {
 	}
 	began := time.Now()
 	answer, err := a.loop.Run(t.Context(), "go")
-	if err == nil || answer.Status != query.Failed || len(a.ran) != 0 || !strings.Contains(answer.Error, "nobody judged") {
+	if err == nil || answer.Status != query.Failed || len(a.ran) != 0 || !strings.Contains(answer.Error, "no broker judged") {
 		t.Errorf("%+v, %v; %q ran", answer, err, a.ran)
 	}
 	if took := time.Since(began); took > 2*query.DefaultEventTimeout {

@@ -129,8 +129,8 @@ func refusedAfterGrace(t *testing.T) {
 	if v.Decision != schema.Deny || v.Terminate != nil {
 		t.Errorf("%+v", v)
 	}
-	f.holds("the refusal", v.Reason, "`Bash` REFUSED", "attempt 1", "Only `vote` or `new_answer`")
-	f.lacks("the first refusal", v.Reason, "run is ended")
+	f.holds("the refusal", v.Reason, "`Bash` REFUSED", "attempt 1", "use only `vote` or `new_answer`")
+	f.lacks("the first refusal", v.Reason, "ends the run")
 	for _, tool := range []string{"vote", "new_answer", "mcp__workflow__vote", "server.new_answer"} {
 		a.works(tool)
 	}
@@ -154,7 +154,7 @@ func tenDenials(t *testing.T) {
 		if v.Decision != schema.Deny || (v.Terminate != nil) != (n == 10) || !strings.Contains(v.Reason, fmt.Sprintf("attempt %d", n)) {
 			t.Errorf("call %d: %+v", n, v)
 		}
-		if notice := strings.Contains(v.Reason, "after 10 the run is ended"); notice != (n >= 3 && n < 10) {
+		if notice := strings.Contains(v.Reason, "After 10 it ends the run"); notice != (n >= 3 && n < 10) {
 			t.Errorf("call %d: %s", n, v.Reason)
 		}
 	}

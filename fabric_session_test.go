@@ -18,7 +18,7 @@ func (l *loop) file(text, name string) string {
 		if word = strings.TrimRight(word, ".,:)"); strings.HasPrefix(word, l.dir) && strings.HasSuffix(word, name) {
 			data, err := os.ReadFile(word)
 			if err != nil {
-				l.f.t.Errorf("%s can not open what it was told of: %v", l.id, err)
+				l.f.t.Errorf("%s cannot open what it was told of: %v", l.id, err)
 			}
 			return string(data)
 		}
@@ -115,7 +115,12 @@ func onlyTheParentHearsItsSubagent(f *fabric, parent *loop, others ...*loop) {
 
 func theVoterBeginsAnew(f *fabric, alice, bob, carol *loop) {
 	f.t.Helper()
-	must[struct{}](f, schema.VerbMode, "carol", schema.ModeRequest{VoteOnly: true})
+	if err := carol.client.SetMode(f.t.Context(), "carol", true); err != nil {
+		f.t.Error(err)
+	}
+	if is, err := carol.client.Mode(f.t.Context(), "carol"); err != nil || !is.VoteOnly {
+		f.t.Errorf("%+v, %v", is, err)
+	}
 	second := f.answers("bob", "Mine uses WORK/main.py", map[string]string{"main.py": "print()"})
 	if second.Label != "agent2.1" {
 		f.t.Errorf("%+v", second)
@@ -124,7 +129,7 @@ func theVoterBeginsAnew(f *fabric, alice, bob, carol *loop) {
 		f.t.Fatalf("carol is told %q, and begins anew %d times", got, len(carol.restarts))
 	}
 	text := carol.restarts[0].Content
-	f.holds("carol's new turn", text, "TURN BEGINS ANEW", "agent2.1", "vote")
+	f.holds("carol's new turn", text, "TURN STARTS AGAIN", "agent2.1", "vote")
 	f.lacks("carol's new turn", text, "agent1.", "bob")
 	if got := carol.file(text, "main.py"); got != "print()" {
 		f.t.Errorf("carol reads %q", got)
@@ -139,9 +144,12 @@ func theVoterBeginsAnew(f *fabric, alice, bob, carol *loop) {
 func TestAnswers(t *testing.T) {
 	inBubbles(t, []scenario{
 		{"the same label again is the same answer, and nobody takes another's name", sameLabel},
+		{"what an agent saw in one session is unknown in another", twoSessions},
+		{"an agent that joins late does not read its own id as another one's name", lateJoiner},
 		{"an answer without a workspace says so, and one with a lost one, too", withoutWorkspace},
 		{"an agent is told of others' answers twice in a round, and then in the next one", twiceInARound},
 		{"deferred answers wait for the agent's restart, and nothing else does", deferred},
+		{"a session's start and a new round are restarts", restarts},
 		{"deferred answers come until a checklist was accepted, where that is said", untilChecklist},
 		{"where checklists are the gate, the way leads through them", throughChecklist},
 	})
@@ -167,12 +175,48 @@ func sameLabel(t *testing.T) {
 	}
 }
 
+func twoSessions(t *testing.T) {
+	f := start(t, nothingWritten)
+	bob := f.loop("bob")
+	tell := func(session, text string) {
+		t.Helper()
+		must[schema.AnswerReceipt](f, schema.VerbAnswer, "alice", schema.AnswerRequest{Session: session, Content: text})
+	}
+	tell(team, "one")
+	f.holds("bob", bob.works("Bash"), "FIRST ANSWERS", "agent1.1 (new)")
+	tell(team, "two")
+	f.holds("bob", bob.works("Bash"), "[UPDATE: agent1.1 -> agent1.2]")
+	bob.session = "session 2"
+	tell(bob.session, "of another task")
+	text := bob.works("Bash")
+	f.holds("bob, in another session,", text, "FIRST ANSWERS", "[ANSWERS: agent1.1 (new)]")
+	f.lacks("bob, in another session,", text, "->", "agent1.2")
+	bob.session = ""
+	tell(team, "three")
+	f.holds("bob, back,", bob.works("Bash"), "[UPDATE: agent1.2 -> agent1.3]")
+}
+
+func lateJoiner(t *testing.T) {
+	f := start(t, nothingWritten)
+	f.loop("agent1")
+	if got := f.answers("alice", "In WORK/a.", map[string]string{"a": "42"}); got.Name != "agent2" {
+		t.Errorf("beside an agent agent1, alice is %+v", got)
+	}
+	late := f.loop("agent2")
+	text := late.works("Bash")
+	f.holds("agent2", text, "[peer-agent2.1]")
+	f.lacks("agent2", strings.ReplaceAll(text, "peer-agent2", ""), "agent2")
+	if got := late.file(text, "/a"); got != "42" {
+		t.Errorf("it reads %q", got)
+	}
+}
+
 func withoutWorkspace(t *testing.T) {
 	f := start(t, nothingWritten)
 	f.loop("alice")
 	bob := f.loop("bob")
 	f.answers("alice", "It is 42.", nil)
-	f.holds("bob", bob.works("Bash"), "workspace was not shared", "It is 42.")
+	f.holds("bob", bob.works("Bash"), "workspace is not shared", "It is 42.")
 	f.answers("alice", "It is in WORK/a.", map[string]string{"a": "42"})
 	if err := os.WriteFile(filepath.Join(bob.dir, "temp_workspaces"), []byte("in the way"), 0o600); err != nil {
 		t.Fatal(err)
@@ -219,13 +263,40 @@ func deferred(t *testing.T) {
 	if v := bob.ask(&schema.Event{HookType: schema.ToolError, ToolName: "Bash", ToolInput: []byte(`{}`), Error: "no"}); len(v.Injections) > 0 {
 		t.Errorf("after a tool that failed: %+v", v.Injections)
 	}
-	must[struct{}](f, schema.VerbCheckpoint, "bob", struct{}{})
+	if err := bob.client.Checkpoint(t.Context(), "bob"); err != nil {
+		t.Error(err)
+	}
 	f.answers("alice", "two", nil)
 	text = bob.works("Bash")
 	f.holds("bob, restarted,", text, "agent1.1", "one")
 	f.lacks("bob, restarted,", text, "agent1.2")
 	must[struct{}](f, schema.VerbCheckpoint, "bob", struct{}{})
 	f.holds("bob, restarted again,", bob.works("Bash"), "agent1.1 -> agent1.2")
+}
+
+// In another session of the agent nothing starts again because one does.
+func restarts(t *testing.T) {
+	f := start(t, deferring(""))
+	f.loop("alice")
+	bob := f.loop("bob")
+	f.answers("alice", "one", nil)
+	must[schema.AnswerReceipt](f, schema.VerbAnswer, "alice", schema.AnswerRequest{Session: "session 2", Content: "elsewhere"})
+	if got := bob.works("Bash"); got != "" {
+		t.Errorf("before he starts again bob is told %s", got)
+	}
+	bob.ask(&schema.Event{HookType: schema.SessionStart})
+	f.answers("alice", "two", nil)
+	text := bob.works("Bash")
+	f.holds("bob, whose session started again,", text, "agent1.1", "one")
+	f.lacks("bob, whose session started again,", text, "agent1.2")
+	bob.session = "session 2"
+	if got := bob.works("Bash"); got != "" {
+		t.Errorf("in a session that did not start again bob is told %s", got)
+	}
+	f.round("bob", schema.RoundRequest{Action: schema.RoundStart})
+	f.holds("bob, in a new round,", bob.works("Bash"), "elsewhere")
+	bob.session = ""
+	f.holds("bob, in a new round of his first session,", bob.works("Bash"), "agent1.1 -> agent1.2")
 }
 
 func untilChecklist(t *testing.T) {

@@ -172,7 +172,7 @@ var applied = []scenario{
 			t.Errorf("the first version's text, with what is registered, is another one: %+v %v\n%s", answer, failed, first.Text)
 		}
 		_, failed = f.configure(schema.ConfigRequest{Action: schema.ActionShow, Version: 99})
-		if failed == nil || failed.Code != schema.CodeNotFound || failed.Message != "config version 99 is not kept; config history says which are" {
+		if failed == nil || failed.Code != schema.CodeNotFound || failed.Message != "config version 99 is not stored; name one that config history lists" {
 			t.Errorf("%v", failed)
 		}
 	}},
@@ -187,7 +187,7 @@ var refusals = []scenario{
 		}
 		f.wantTrail("x", "a")
 	}},
-	{"a configuration that can not be kept is the asker's to mend, however often it is asked for", func(t *testing.T) {
+	{"a configuration that cannot be kept is the asker's to mend, however often it is asked for", func(t *testing.T) {
 		f := start(t, named("a"))
 		yaml := "hooks:\n  PreToolUse:\n" + strings.Repeat("    - {handler: allow, type: builtin, matcher: "+strings.Repeat("x", 350)+"}\n", 20_000)
 		_, failed := f.apply(yaml, true)
@@ -195,7 +195,7 @@ var refusals = []scenario{
 			t.Errorf("%v", failed)
 		}
 	}},
-	{"a handler that a node can not load stops an apply, and no force is needed to go on without it", func(t *testing.T) {
+	{"a handler that a node cannot load stops an apply, and no force is needed to go on without it", func(t *testing.T) {
 		f := start(t, named("a"))
 		f.serve("gopher", handlers{"there": does(schema.Result{})})
 		const yaml = "hooks:\n  PreToolUse:\n    - {name: b, type: builtin, handler: there, pool: go}\n    - {name: c, type: builtin, handler: missing, pool: go}\n    - {name: d, type: builtin, handler: unknown}\n"
@@ -232,13 +232,13 @@ var refusals = []scenario{
 			verb, agent, want string
 			request           any
 		}{
-			"an unknown action of config": {"config", "", `unknown action "aply" of config; write apply, show, history or rollback`, schema.ConfigRequest{Action: "aply"}},
-			"config for one agent":        {"config", "x", "the configuration is everybody's; ask on hook.v1.ctl.config._", schema.ConfigRequest{Action: schema.ActionShow}},
-			"a rollback to nothing":       {"config", "", "rollback names no version; config history says which there are", schema.ConfigRequest{Action: schema.ActionRollback}},
-			"no object":                   {"config", "", "the request can not be read", 7},
-			"an unknown action of hooks":  {"hooks", "", `unknown action "" of hooks; write register, unregister or list`, nil},
-			"hooks that are none":         {"hooks", "", "register names no hooks", schema.HooksRequest{Action: schema.ActionRegister}},
-			"nothing to unregister":       {"hooks", "", "unregister names neither hooks nor overrides", schema.HooksRequest{Action: schema.ActionUnregister}},
+			"an unknown action of config": {"config", "", `config has no action "aply"; use apply, show, history or rollback`, schema.ConfigRequest{Action: "aply"}},
+			"config for one agent":        {"config", "x", "the configuration is not of one agent; send the request to hook.v1.ctl.config._", schema.ConfigRequest{Action: schema.ActionShow}},
+			"a rollback to nothing":       {"config", "", "version is missing; name one that config history lists", schema.ConfigRequest{Action: schema.ActionRollback}},
+			"no object":                   {"config", "", "cannot read the request", 7},
+			"an unknown action of hooks":  {"hooks", "", `hooks has no action ""; use register, unregister or list`, nil},
+			"hooks that are none":         {"hooks", "", "hooks is missing", schema.HooksRequest{Action: schema.ActionRegister}},
+			"nothing to unregister":       {"hooks", "", "names and overrides are missing", schema.HooksRequest{Action: schema.ActionUnregister}},
 		} {
 			_, failed := control[schema.HooksAnswer](f, c.verb, c.agent, c.request)
 			if failed == nil || failed.Code != schema.CodeBadRequest || !strings.Contains(failed.Message, c.want) {
@@ -287,7 +287,7 @@ var registrations = []scenario{
 		}
 		f.wantTrail("x", "a s")
 	}},
-	{"a hook of the file, or of somebody else, can not be replaced or unregistered", func(t *testing.T) {
+	{"a hook of the file, or of somebody else, cannot be replaced or unregistered", func(t *testing.T) {
 		f := start(t, named("a"))
 		f.register("x", `{"PreToolUse": [{"name": "r", "type": "builtin", "handler": "allow"}]}`)
 		for _, name := range []string{"a", "r"} {

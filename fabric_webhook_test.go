@@ -123,8 +123,8 @@ func TestScenariosOfServersThatFail(t *testing.T) {
 		{"the status 503", `type: http, timeout: 60, handler: $/503`, schema.Errored, "the status 503 Service Unavailable"},
 		{"External hook returns invalid JSON", `type: http, timeout: 60, handler: $/junk`, schema.Errored, "JSON"},
 		{"an unknown decision is an error, not an allow", `type: http, timeout: 60, handler: $/unknown`, schema.Errored, `decided "Allow"`},
-		{"nothing where an answer is due", `type: http, timeout: 60, handler: $/nothing`, schema.Errored, "the status 200 OK and nothing"},
-		{"a server elsewhere is not asked", `type: http, timeout: 60, handler: $/moved`, schema.Errored, "redirections are not followed"},
+		{"nothing where an answer is due", `type: http, timeout: 60, handler: $/nothing`, schema.Errored, "the status 200 OK and an empty body"},
+		{"a server elsewhere is not asked", `type: http, timeout: 60, handler: $/moved`, schema.Errored, "the worker follows no redirections"},
 		{"a server that breaks off", `type: http, timeout: 60, handler: $/breaks`, schema.Errored, "could not be asked: "},
 		{"Timeout behavior", `type: http, timeout: 0.2, handler: $/hangs`, schema.Deadline, "did not answer within its timeout of 200ms"},
 	}
@@ -158,7 +158,8 @@ hooks:
 		a := f.agent("agent1")
 		a.call("Bash", bash)
 		a.want(passed...)
-		want := schema.Event{HookType: schema.PreToolUse, AgentID: "agent1", SessionID: "session 1", OrchestratorID: "orchestrator 1", ToolName: "Bash", ToolInput: jsontext.Value(bash)}
+		want := schema.Event{HookType: schema.PreToolUse, AgentID: "agent1", SessionID: "session 1", OrchestratorID: "orchestrator 1", ToolName: "Bash", ToolInput: jsontext.Value(bash),
+			ToolOutput: jsontext.Value("null")} // each member of an event is there
 		wantRequest(t, <-got, want)
 		want.HookType, want.ToolOutput = schema.PostToolUse, jsontext.Value(`"done"`)
 		wantRequest(t, <-got, want)
@@ -178,7 +179,7 @@ hooks:
 		await(t, asked, "the server to have been asked at all")
 		await(t, ended, "the server to have been told that nobody waits")
 	}},
-	{"a server whose requests can not be signed is not asked, and the call is denied", func(t *testing.T) {
+	{"a server whose requests cannot be signed is not asked, and the call is denied", func(t *testing.T) {
 		url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			t.Error("it was asked")
 			answer(w, `{"decision":"allow"}`)
@@ -190,7 +191,7 @@ hooks:
 		if len(a.transcript) != 1 || !strings.HasPrefix(a.transcript[0], "error ") || !strings.Contains(a.transcript[0], "NO_KEY_OF_THIS_NAME") {
 			t.Errorf("the transcript is %q", a.transcript)
 		}
-		f.log.want(t, "handler can not be loaded", "hook=signed", "NO_KEY_OF_THIS_NAME")
+		f.log.want(t, "handler cannot be loaded", "hook=signed", "NO_KEY_OF_THIS_NAME")
 	}},
 }
 

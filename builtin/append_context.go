@@ -32,9 +32,9 @@ func newAppendContext(h schema.Hook) (workers.Handler, error) {
 	case err != nil:
 		return nil, err
 	case h.Event != schema.BeforeLLMCall:
-		return nil, fmt.Errorf("%q is for what a model is about to be told; put it under BeforeLLMCall, not %s", h.Handler, h.Event)
+		return nil, fmt.Errorf("%q adds text to a request of a model; put it under BeforeLLMCall, not %s", h.Handler, h.Event)
 	case o.Text == "" && !o.Time:
-		return nil, fmt.Errorf("%q has nothing to say; write its option \"text\", or \"time\": true", h.Handler)
+		return nil, fmt.Errorf("%q has no text to add; write its option \"text\", or \"time\": true", h.Handler)
 	case o.Role == "":
 		o.Role = schema.RoleSystem
 	case o.Role != schema.RoleSystem && o.Role != schema.RoleUser:

@@ -27,12 +27,12 @@ func (a *appender) append(line []byte) error {
 	defer a.mu.Unlock()
 	f, size, err := a.locked(int64(len(line)))
 	if err != nil {
-		return fmt.Errorf("the audit log %s can not be opened: %w", a.path, err)
+		return fmt.Errorf("opening the audit log %s: %w", a.path, err)
 	}
 	defer unlock(f)
 	if _, err := f.Write(line); err != nil {
 		// A torn line would spoil the next one; a full disk still can shrink a file.
-		return fmt.Errorf("the audit log %s can not be written: %w", a.path, errors.Join(err, f.Truncate(size)))
+		return fmt.Errorf("writing the audit log %s: %w", a.path, errors.Join(err, f.Truncate(size)))
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (a *appender) look() (size int64, current bool, err error) {
 		return 0, false, err
 	}
 	if !mine.Mode().IsRegular() {
-		return 0, false, errors.New("it is no regular file")
+		return 0, false, errors.New("it is not a regular file")
 	}
 	there, err := os.Stat(a.path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -29,7 +29,7 @@ func (o endOptions) check(h schema.Hook) error {
 	case "", endRetry, endTell, endWait:
 		return nil
 	}
-	return fmt.Errorf("the option \"at_end\" of %q is %.40q; write %s to have the agent go on, %s to hand over and say no more, or %s for its next turn",
+	return fmt.Errorf("the option \"at_end\" of %q is %.40q; write %s to keep the agent going, %s to deliver and let the turn end, or %s for its next turn",
 		h.Handler, o.AtEnd, endRetry, endTell, endWait)
 }
 

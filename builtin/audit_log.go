@@ -50,7 +50,7 @@ func newAuditLog(h schema.Hook) (workers.Handler, error) {
 	case !filepath.IsAbs(o.File):
 		return nil, fmt.Errorf("the option \"file\" of %q is %q; write the absolute path of a file on the worker's machine", h.Handler, o.File)
 	case o.MaxBytes < 0 || o.MaxBytes > 0 && o.MaxBytes < minAuditBytes:
-		return nil, fmt.Errorf("the option \"max_bytes\" of %q is %d; write at least %d, or 0 for one file without a bound", h.Handler, o.MaxBytes, minAuditBytes)
+		return nil, fmt.Errorf("the option \"max_bytes\" of %q is %d; write at least %d, or 0 for one file without a limit", h.Handler, o.MaxBytes, minAuditBytes)
 	case keep < 0 || keep > maxKeep:
 		return nil, fmt.Errorf("the option \"keep\" of %q is %d; write how many old files are kept, 0 to %d", h.Handler, keep, maxKeep)
 	}
@@ -100,7 +100,7 @@ func (a *auditLog) Handle(_ context.Context, e *schema.Event) (schema.Result, er
 	}
 	b, err := schema.Marshal(&line)
 	if err != nil {
-		return schema.Result{}, fmt.Errorf("the line of the audit can not be written as JSON: %w", err)
+		return schema.Result{}, fmt.Errorf("encoding the audit line as JSON: %w", err)
 	}
 	return schema.Result{}, a.file.append(append(b, '\n'))
 }

@@ -43,13 +43,13 @@ func newDebugDelay(h schema.Hook) (workers.Handler, error) {
 	}
 	switch {
 	case !h.Event.HasTool():
-		return nil, fmt.Errorf("%q counts tool calls, and %s is none; put it under PostToolUse", h.Handler, h.Event)
+		return nil, fmt.Errorf("%q counts tool calls, but %s is not a tool call; put it under PostToolUse", h.Handler, h.Event)
 	case o.Seconds < 0:
 		return nil, fmt.Errorf("the option \"debug_delay_seconds\" of %q is %v; write 0 for no delay, or more", h.Handler, o.Seconds)
 	case d.after < 0:
 		return nil, fmt.Errorf("the option \"debug_delay_after_n_tools\" of %q is %d; write how many tool calls come before the delay", h.Handler, d.after)
 	case o.Seconds >= timeout.Seconds():
-		return nil, fmt.Errorf("%q can not delay for %vs: its timeout ends it after %v; set a longer timeout or a shorter debug_delay_seconds", h.Handler, o.Seconds, timeout)
+		return nil, fmt.Errorf("%q cannot delay for %vs: its timeout ends it after %v; set a longer timeout or a shorter debug_delay_seconds", h.Handler, o.Seconds, timeout)
 	}
 	return d, nil
 }
@@ -81,7 +81,7 @@ func (d *debugDelay) Handle(ctx context.Context, e *schema.Event) (schema.Result
 	case <-timer.C:
 		return schema.Result{}, nil
 	case <-ctx.Done():
-		return schema.Result{}, fmt.Errorf("the delay of %v was cut short: %w", d.length, context.Cause(ctx))
+		return schema.Result{}, fmt.Errorf("the delay of %v ended early: %w", d.length, context.Cause(ctx))
 	}
 }
 

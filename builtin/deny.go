@@ -26,7 +26,7 @@ func newDeny(h schema.Hook) (workers.Handler, error) {
 		return nil, err
 	}
 	if refusal(h.Event) == schema.None {
-		return nil, fmt.Errorf("%q can refuse nothing at %s; put it under another event", h.Handler, h.Event)
+		return nil, fmt.Errorf("%q cannot deny anything at %s; put it under another event", h.Handler, h.Event)
 	}
 	if o.Reason == "" {
 		o.Reason = fmt.Sprintf("refused by the hook %q", h.Name)
@@ -36,7 +36,7 @@ func newDeny(h schema.Hook) (workers.Handler, error) {
 	}), nil
 }
 
-// refusal is how t is refused; None: it can not be.
+// refusal is how t is refused; None: it cannot be.
 func refusal(t schema.EventType) schema.Decision {
 	if t.Permits(schema.Deny) {
 		return schema.Deny

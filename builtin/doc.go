@@ -1,14 +1,13 @@
-// Package builtin holds the hooks that come with the fabric. They run inside
-// the worker and need no program beside it.
+// Package builtin has the hooks that come with the fabric. They run inside the worker and
+// need no other program.
 //
-// Each hook is one file with its test beside it and one line in [Catalog]. Its
-// options are a struct, read by [options] with all its strictness: an unknown
-// name or a wrong type means that the hook can not be loaded, and the calls of
-// a hook that can not be loaded are denied. What a hook has to check, it checks
-// there and not when it is asked.
+// Each hook is one file with a test beside it, and one line in [Catalog]. Its options are a
+// struct, which [options] reads strictly: with an unknown name or a wrong type, the hook
+// fails to load, and the fabric denies its calls. A hook checks its options when it loads,
+// not at a call.
 //
-// Some are stages of the aggregator, which [Stage] makes: the delivery hooks,
-// which choose of what waits for an agent and say it, and the gate of rounds.
-// They are pure: all that they know is handed to them, and what they are to
-// remember they return. Their texts are what agents obey, and stand in testdata.
+// Some hooks are stages of the aggregator, which [Stage] makes: the delivery hooks, which
+// select items that wait for an agent and render them, and the gate of rounds. They are pure
+// functions: they get their whole state as arguments, and return the state to store. Agents
+// obey their texts, so the tests compare the texts with files in testdata.
 package builtin

@@ -34,7 +34,7 @@ func newExtractReminders(h schema.Hook) (workers.Handler, error) {
 		return nil, err
 	}
 	if h.Event != schema.PostToolUse && h.Event != schema.ToolError {
-		return nil, fmt.Errorf("%q reads the output of tools, which %s has not; put it under PostToolUse or ToolError", h.Handler, h.Event)
+		return nil, fmt.Errorf("%q reads the output of tools, which %s does not have; put it under PostToolUse or ToolError", h.Handler, h.Event)
 	}
 	x, err := o.extractor(h)
 	if err != nil {
@@ -65,13 +65,13 @@ func (o extractOptions) extractor(h schema.Hook) (x extractor, err error) {
 	if o.Field != "" {
 		path := strings.Split(o.Field, ".")
 		if slices.Contains(path, "") {
-			return x, fmt.Errorf("the option \"field\" of %q is %q, which has an empty name in it; write names separated by single dots", h.Handler, o.Field)
+			return x, fmt.Errorf("the option \"field\" of %q is %q, which contains an empty name; write names separated by single dots", h.Handler, o.Field)
 		}
 		x.fields = [][]string{path}
 	}
 	if o.Pattern != "" {
 		if x.pattern, err = regexp.Compile(o.Pattern); err != nil {
-			return x, fmt.Errorf("the option \"pattern\" of %q can not be read: %w", h.Handler, err)
+			return x, fmt.Errorf("the option \"pattern\" of %q is invalid: %w", h.Handler, err)
 		}
 		if n := x.pattern.NumSubexp(); n != 1 {
 			return x, fmt.Errorf("the option \"pattern\" of %q has %d groups; put one pair of parentheses around the reminder", h.Handler, n)
@@ -90,7 +90,7 @@ func (x *extractor) result(e *schema.Event) (res schema.Result) {
 		res.Injections = append(res.Injections, schema.Injection{Content: text, Strategy: schema.UserMessage})
 	}
 	if f.left > 0 {
-		res.HookErrors = []string{fmt.Sprintf("left out at least %d reminders: of one output, %d with %d bytes together are passed on", f.left, maxReminders, maxText)}
+		res.HookErrors = []string{fmt.Sprintf("dropped at least %d reminders; from one output, at most %d reminders with %d bytes together reach the agent", f.left, maxReminders, maxText)}
 	}
 	return res
 }

@@ -83,7 +83,7 @@ func TestRemindersAreBounded(t *testing.T) {
 		if len(res.Injections) != c.want {
 			t.Errorf("%s: %d reminders", name, len(res.Injections))
 		}
-		if len(res.HookErrors) != 1 || !strings.Contains(res.HookErrors[0], "left out") {
+		if len(res.HookErrors) != 1 || !strings.Contains(res.HookErrors[0], "dropped at least") {
 			t.Errorf("%s: nothing said of what was left out: %v", name, res.HookErrors)
 		}
 	}

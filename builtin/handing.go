@@ -67,6 +67,9 @@ func following(lead string, it *schema.Item) []schema.Injection {
 func textOf(it *schema.Item, strategy schema.Strategy) schema.Injection {
 	in := said("", strategy, []*schema.Item{it})
 	in.Object = it.Object
+	if it.Answer != nil {
+		in.Folder = &schema.Folder{Name: it.Answer.Name, Path: it.Answer.Workspace}
+	}
 	return in
 }
 

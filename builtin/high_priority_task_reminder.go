@@ -38,11 +38,11 @@ func newReminder(h schema.Hook) (workers.Handler, error) {
 	case err != nil:
 		return nil, err
 	case h.Event != schema.PostToolUse:
-		return nil, fmt.Errorf("%q reads what tools returned, which %s has not; put it under PostToolUse", h.Handler, h.Event)
+		return nil, fmt.Errorf("%q reads the output of tools, which %s does not have; put it under PostToolUse", h.Handler, h.Event)
 	case o.Lines == nil:
 		o.Lines = defaultLines()
 	case len(o.Lines) == 0 || slices.Contains(o.Lines, ""):
-		return nil, fmt.Errorf("the option \"lines\" of %q has no text; write what the agent is to note, or leave the option out", h.Handler)
+		return nil, fmt.Errorf("the option \"lines\" of %q has no text; write what the agent should note, or leave the option out", h.Handler)
 	}
 	text := framed("SYSTEM REMINDER", "\nA task of high priority is done. Write down what helps with the next one:\n  - "+strings.Join(o.Lines, "\n  - ")+"\n")
 	if err := textOption(h, "lines", text); err != nil {

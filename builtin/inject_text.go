@@ -27,7 +27,7 @@ func newInjectText(h schema.Hook) (workers.Handler, error) {
 	case err != nil:
 		return nil, err
 	case o.Text == "":
-		return nil, fmt.Errorf("%q has no text; write what the agent is to read as its option \"text\"", h.Handler)
+		return nil, fmt.Errorf("%q has no text; write the text for the agent into its option \"text\"", h.Handler)
 	case o.Strategy == "":
 		o.Strategy = schema.ToolResult
 	case !o.Strategy.Known():

@@ -17,7 +17,8 @@ type midStreamOptions struct {
 	// MaxUpdates is how often in a round the agent is told of others' answers,
 	// however many answers that are; 0: no bound; absent: 2.
 	MaxUpdates *int `json:"max_updates_per_round"`
-	// Defer keeps others' answers back until the agent was started anew.
+	// Defer keeps others' answers back until the agent starts again: at SessionStart, with
+	// a new round, or when a checkpoint is noted.
 	Defer bool `json:"defer_peer_updates_until_restart"`
 	// BeforeChecklist lets them through all the same until a checklist was
 	// accepted for the answer that the agent works on.
@@ -49,11 +50,11 @@ func newMidStreamInjection(h schema.Hook) (any, error) {
 	}
 	for name, n := range map[string]int{"max_updates_per_round": m.updates, "max_answer_chars": o.MaxAnswer} {
 		if n < 0 {
-			return nil, fmt.Errorf("the option %q of %q is %d; write 0 for no bound, or more", name, h.Handler, n)
+			return nil, fmt.Errorf("the option %q of %q is %d; write 0 for no limit, or more", name, h.Handler, n)
 		}
 	}
 	if o.BeforeChecklist && !o.Defer {
-		return nil, fmt.Errorf("the option \"allow_midstream_peer_updates_before_checklist_submit\" of %q says nothing "+
+		return nil, fmt.Errorf("the option \"allow_midstream_peer_updates_before_checklist_submit\" of %q has no effect "+
 			"unless updates are deferred; set defer_peer_updates_until_restart, too", h.Handler)
 	}
 	return m, nil
@@ -78,7 +79,8 @@ func (m *midStream) Choose(r *schema.Receiver, p *schema.Peers, due []*schema.It
 		if seen == nil {
 			seen = map[string]string{}
 		}
-		seen[it.Answer.Name], told = it.Answer.Label, true
+		a := it.Answer.For(r.Agent)
+		seen[a.Name], told = a.Label, true
 		return true
 	})
 	if told {
@@ -87,6 +89,9 @@ func (m *midStream) Choose(r *schema.Receiver, p *schema.Peers, due []*schema.It
 	}
 	return out
 }
+
+// Defers reports whether answers may have to wait until the agent starts again.
+func (m *midStream) Defers() bool { return m.Defer }
 
 // general reports whether a source is none that another hook takes.
 func general(source string) bool {
@@ -98,9 +103,13 @@ func general(source string) bool {
 }
 
 // passes tells which answers the agent may be told of now. Those that reach it
-// by a restart wait for nothing: a restart is what the others wait for. Neither
-// do those that reach it between two turns, where nothing is interrupted.
+// by a restart wait for a moment at which the agent's turn can begin anew, and for
+// nothing else: a restart is what the others wait for. Those that reach it between
+// two turns interrupt nothing.
 func (m *midStream) passes(r *schema.Receiver, p *schema.Peers) func(*schema.Item) bool {
+	if p.VoteOnly && r.MidTurn {
+		return func(*schema.Item) bool { return false }
+	}
 	if p.VoteOnly || betweenTurns(r) {
 		return func(*schema.Item) bool { return true }
 	}
@@ -121,7 +130,7 @@ func updatesIn(r *schema.Receiver, p *schema.Peers) int {
 }
 
 // betweenTurns reports whether the agent's turn is only to begin. That is also
-// when a runtime takes all that waits because it can not be told otherwise.
+// when a runtime takes all that waits because it cannot be told otherwise.
 func betweenTurns(r *schema.Receiver) bool { return r.Event == schema.UserPromptSubmit }
 
 // count notes one more update in the midst of a turn.

@@ -42,6 +42,7 @@ func TestAnswersAreTakenWhenTheAgentMayBeTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		options map[string]any
 		at      schema.EventType
+		midTurn bool
 		round   *schema.Round
 		before  schema.Peers
 		want    []uint64
@@ -71,10 +72,12 @@ func TestAnswersAreTakenWhenTheAgentMayBeTold(t *testing.T) {
 			after: schema.Peers{Round: 40, Updates: 2, Seen: both}},
 		"vote-only, whatever else holds": {options: deferring, before: schema.Peers{VoteOnly: true, Updates: 7}, want: all,
 			after: schema.Peers{VoteOnly: true, Updates: 7, Seen: both}},
+		"vote-only, during a turn that cannot restart": {midTurn: true, before: schema.Peers{VoteOnly: true}, want: others, after: schema.Peers{VoteOnly: true}},
+		"in the midst of such a turn":                  {midTurn: true, want: all, after: schema.Peers{Seen: both}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := stage[delivery](t, schema.MidStreamInjection, c.options)
-			r := &schema.Receiver{Routing: schema.Routing{Event: c.at}, Peers: c.before, Round: c.round}
+			r := &schema.Receiver{Routing: schema.Routing{Event: c.at, MidTurn: c.midTurn}, Peers: c.before, Round: c.round}
 			p := c.before
 			if diff := cmp.Diff(c.want, sequences(d.Choose(r, &p, due))); diff != "" {
 				t.Errorf("taken (-want +got):\n%s", diff)
@@ -125,6 +128,30 @@ func TestUpdatesReadAsTheySay(t *testing.T) {
 	}
 }
 
+// An agent that joins late may have the id that is another one's alias.
+func TestNoAgentReadsItsOwnIDAsAnothersName(t *testing.T) {
+	for _, id := range []string{"agent2", "Agent2", "agent2.2"} {
+		d := stage[delivery](t, schema.MidStreamInjection, nil)
+		r := &schema.Receiver{Routing: schema.Routing{Agent: id}}
+		p := schema.Peers{}
+		due := []*schema.Item{shared(answerOf(5, "agent2.2", "see /w/agent2/x")), answerOf(6, "agent22.1", "and mine")}
+		out := d.Render(r, d.Choose(r, &p, due))
+		text := texts(out.Injections)
+		for _, want := range []string{"[peer-agent2.2]", "[agent22.1]", "see hookfabric:temp_workspaces/peer-agent2/x"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not read %q in:\n%s", id, want, text)
+			}
+		}
+		if got := strings.ReplaceAll(text, "peer-agent2", ""); strings.Contains(got, "agent2.") || strings.Contains(got, "agent2/") {
+			t.Errorf("%s reads its own id:\n%s", id, text)
+		}
+		want := map[string]string{"peer-agent2": "peer-agent2.2", "agent22": "agent22.1"}
+		if diff := cmp.Diff(want, p.Seen); diff != "" || out.Workspaces[0].Name != "peer-agent2" || due[0].Answer.Name != "agent2" {
+			t.Errorf("%s: %v, %s", id, out.Workspaces, diff)
+		}
+	}
+}
+
 func TestAVoteOnlyAgentIsStartedAnew(t *testing.T) {
 	r := &schema.Receiver{Peers: schema.Peers{VoteOnly: true, Seen: map[string]string{"agent2": "agent2.1"}}}
 	out := stage[delivery](t, schema.MidStreamInjection, nil).Render(r, []*schema.Item{
@@ -168,7 +195,7 @@ func TestAnswersInTheObjectStoreAreNotLost(t *testing.T) {
 		it := answerOf(4, "agent2.1", "")
 		it.Object = far
 		out := stage[delivery](t, schema.MidStreamInjection, nil).Render(&schema.Receiver{Peers: schema.Peers{VoteOnly: voteOnly}}, []*schema.Item{it})
-		last := schema.Injection{Object: far, Strategy: schema.UserMessage, Source: "peer", Sequence: 4}
+		last := schema.Injection{Object: far, Strategy: schema.UserMessage, Source: "peer", Sequence: 4, Folder: &schema.Folder{Name: "agent2", Path: "/w/agent2"}}
 		if diff := cmp.Diff(last, out.Injections[len(out.Injections)-1]); diff != "" {
 			t.Errorf("vote-only %v (-want +got):\n%s", voteOnly, diff)
 		}

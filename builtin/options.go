@@ -31,7 +31,7 @@ func options[T any](h schema.Hook) (T, error) {
 	}
 	fault, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
-		return out, fmt.Errorf("the options of %q can not be read: %w", h.Handler, err)
+		return out, fmt.Errorf("reading the options of %q: %w", h.Handler, err)
 	}
 	name := fault.JSONPointer.LastToken()
 	if errors.Is(fault.Err, json.ErrUnknownName) {
@@ -75,7 +75,7 @@ func typeName(t reflect.Type) string {
 // textOption refuses a text that is too long to be said.
 func textOption(h schema.Hook, name, text string) error {
 	if len(text) > maxText {
-		return fmt.Errorf("the option %q of %q has %d bytes; it may have %d", name, h.Handler, len(text), maxText)
+		return fmt.Errorf("the option %q of %q has %d bytes; the limit is %d", name, h.Handler, len(text), maxText)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func shellPatches(input map[string]any) (all []pathUse, err error) {
 		}
 		if len(uses) == 0 {
 			if strings.Contains(text, "*** Begin Patch") {
-				return nil, errors.New("its patch names no file that can be judged")
+				return nil, errors.New("its patch names no file that the hook can check")
 			}
 			continue
 		}
@@ -63,7 +63,7 @@ func shellPatches(input map[string]any) (all []pathUse, err error) {
 				uses[i].base = into
 			}
 		} else if changesDir.MatchString(before) {
-			return nil, errors.New("the command changes its folder before it applies a patch; apply the patch by itself, with absolute paths")
+			return nil, errors.New("the command changes its folder before it applies a patch; apply the patch in a separate command, with absolute paths")
 		}
 		all = append(all, uses...)
 	}
@@ -104,10 +104,10 @@ func workdir(input map[string]any) string {
 var codexHeaders = []string{"*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"}
 
 // diffHeaders begin the lines of diffs that name files.
-var diffHeaders = []string{"--- ", "+++ ", "rename from ", "rename to ", "copy from ", "copy to ", "Index: "}
+var diffHeaders = []string{"*** ", "--- ", "+++ ", "rename from ", "rename to ", "copy from ", "copy to ", "Index: "}
 
-// hunkLine is a line of a context diff that looks like a header and is none.
-var hunkLine = regexp.MustCompile(`^(?:---|\*\*\*) \d+(?:,\d+)? (?:----|\*\*\*\*)$`)
+// hunkLine matches a line of a context diff, or of a Codex patch, that only looks like a header of a diff.
+var hunkLine = regexp.MustCompile(`^(?:---|\*\*\*) \d+(?:,\d+)? (?:----|\*\*\*\*)$|^\*\*\* (?:Begin Patch|End Patch|End of File)\s*$`)
 
 // header reports whether a line of a patch names files.
 func header(line string) bool {
@@ -118,7 +118,7 @@ func header(line string) bool {
 		}
 	}
 	for _, h := range diffHeaders {
-		if strings.HasPrefix(line, h) {
+		if strings.HasPrefix(line, h) && !hunkLine.MatchString(line) {
 			return true
 		}
 	}
@@ -169,7 +169,7 @@ func patchUses(text, base string) (uses []pathUse, err error) {
 		}
 		for _, path := range paths {
 			if slices.Contains(strings.Split(path, "/"), "..") {
-				return nil, fmt.Errorf("the path %q in its patch goes up", path)
+				return nil, fmt.Errorf("the path %q in its patch leads to a folder above", path)
 			}
 			uses = append(uses, diffUses(path, base)...)
 		}
@@ -226,7 +226,7 @@ func gitPaths(names string) ([]string, error) {
 		out, rest = append(out, word), after
 	}
 	if len(out) != 2 {
-		return nil, fmt.Errorf("nobody can tell which files the line %q of its patch means", "diff --git "+names)
+		return nil, fmt.Errorf("the hook cannot tell which files the line %q of its patch means", "diff --git "+names)
 	}
 	return out, nil
 }
@@ -240,7 +240,7 @@ func diffPath(name string) (string, error) {
 	}
 	path, err := strconv.Unquote(name)
 	if err != nil {
-		return "", fmt.Errorf("nobody can tell which file %s in its patch is", name)
+		return "", fmt.Errorf("the hook cannot tell which file %s in its patch means", name)
 	}
 	return path, nil
 }

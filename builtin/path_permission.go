@@ -40,7 +40,7 @@ type pathOptions struct {
 }
 
 // newPathPermission makes the hook "path_permission": it refuses tool calls
-// that touch files outside of what is allowed, and those that it can not judge
+// that touch files outside of what is allowed, and those that it cannot judge
 // although their tool touches files. About all others it has no opinion.
 //
 // It judges the call as it is asked about, on the machine of the worker: that
@@ -55,9 +55,9 @@ func newPathPermission(h schema.Hook) (workers.Handler, error) {
 	roots := slices.Concat(o.Allow, o.Deny, o.ReadOnly)
 	switch {
 	case h.Event != schema.PreToolUse:
-		return nil, fmt.Errorf("%q judges tool calls before they are made; put it under PreToolUse, not under %s", h.Handler, h.Event)
+		return nil, fmt.Errorf("%q checks tool calls before they run; put it under PreToolUse, not under %s", h.Handler, h.Event)
 	case len(roots) == 0:
-		return nil, fmt.Errorf("%q names no root; write folders into its options allow, deny or read_only", h.Handler)
+		return nil, fmt.Errorf("%q names no root folder; write folders into its options allow, deny or read_only", h.Handler)
 	case o.Base != "" && !filepath.IsAbs(o.Base):
 		return nil, fmt.Errorf("the option \"base\" of %q is %q; write an absolute path", h.Handler, o.Base)
 	case o.Shell != "" && o.Shell != "allow" && o.Shell != "deny":
@@ -81,7 +81,7 @@ type pathPermission struct {
 // handle refuses e, or has no opinion.
 func (p *pathPermission) handle(_ context.Context, e *schema.Event) (schema.Result, error) {
 	if err := p.refusal(e); err != nil {
-		return schema.Denied(fmt.Sprintf("%s was refused: %v", e.ToolName, err)), nil
+		return schema.Denied(fmt.Sprintf("%s is denied: %v", e.ToolName, err)), nil
 	}
 	return schema.Result{}, nil
 }
@@ -93,11 +93,11 @@ func (p *pathPermission) refusal(e *schema.Event) error {
 	case err != nil:
 		return err
 	case u.shell && p.Shell == "deny":
-		return errors.New("shell commands are not allowed here, since nobody can tell which files they touch; use the tools for files")
+		return errors.New("shell commands are not allowed here, because the hook cannot tell which files they touch; use the file tools")
 	case len(u.uses) == 0:
 		return nil
 	case len(u.uses) > maxUses:
-		return fmt.Errorf("it names %d files, of which at most %d are judged at a time; use several calls", len(u.uses), maxUses)
+		return fmt.Errorf("it names too many files; the limit is %d per call; use several calls", maxUses)
 	}
 	r, err := p.rules(e)
 	if err != nil {
@@ -127,17 +127,12 @@ func (p *pathPermission) rules(e *schema.Event) (*rules, error) {
 
 // judge returns why a tool may not use a path, or nil.
 func (r *rules) judge(use pathUse, cwd string) error {
-	folder, err := use.folder(cwd)
+	path, places, linked, err := use.places(cwd)
 	if err != nil {
+		if _, view := errors.AsType[viewError](err); use.guess && !view {
+			return nil
+		}
 		return err
-	}
-	path, err := absolute(use.path, folder)
-	if err != nil {
-		return fmt.Errorf("the path %q %w", use.path, err)
-	}
-	places, linked, err := placesOf(path, use.write)
-	if err != nil {
-		return fmt.Errorf("the path %q %w", use.path, err)
 	}
 	name := place{path: filepath.Clean(path)}
 	if linked && !r.follow && !r.straight(name, places) {
@@ -152,7 +147,7 @@ func (r *rules) judge(use pathUse, cwd string) error {
 			return err
 		}
 	}
-	return nil
+	return r.judgeMatches(use, path)
 }
 
 // straight reports whether a name leads to all places without a link below a
@@ -168,9 +163,16 @@ func (r *rules) straight(name place, places []place) bool {
 
 // judgeDenied returns why a place is denied, or nil.
 func (r *rules) judgeDenied(use pathUse, p place) error {
-	for _, root := range r.deny {
-		if p.within(root.place) {
+	for i := range r.deny {
+		if root := &r.deny[i]; p.within(root.place) || p.mayBe(root) {
 			return fmt.Errorf("%s is in %s, which is not allowed", p, root.written)
+		}
+	}
+	if use.write {
+		for i := range r.readOnly {
+			if root := &r.readOnly[i]; !p.within(root.place) && p.mayBe(root) {
+				return fmt.Errorf("%s may be in %s, which is read-only", p, root.written)
+			}
 		}
 	}
 	if !use.deep {
@@ -178,7 +180,7 @@ func (r *rules) judgeDenied(use pathUse, p place) error {
 	}
 	for _, root := range slices.Concat(r.deny, r.readOnly) {
 		if root.within(p) && !p.within(root.place) && (use.write || slices.ContainsFunc(r.deny, root.same)) {
-			return fmt.Errorf("%s contains %s, which is not allowed for this; name what is beside it", p, root.written)
+			return fmt.Errorf("%s contains %s, which is not allowed for this call; name the other files one by one", p, root.written)
 		}
 	}
 	return nil
@@ -191,10 +193,10 @@ func (r *rules) judgeAllowed(use pathUse, p place) error {
 	switch {
 	case readable > 0 && readable >= allowed:
 		if use.write {
-			return fmt.Errorf("%s can be read only", p)
+			return fmt.Errorf("%s is read-only", p)
 		}
 	case allowed == 0 && len(r.allow) > 0 && !use.doubtful:
-		return fmt.Errorf("%s is outside of what is allowed: %s", p, r.listed(use.write))
+		return fmt.Errorf("%s is outside the allowed folders: %s", p, r.listed(use.write))
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func TestPathsAreHeldAgainstTheRoots(t *testing.T) {
 		"a file inside":                   {"Read", `{"file_path":"ROOT/w/src/main.go"}`, ""},
 		"a new file inside":               {"Write", `{"file_path":"ROOT/w/a/b/c"}`, ""},
 		"a relative one":                  {"Write", `{"file_path":"src/new.go"}`, ""},
-		"a file outside":                  {"Read", `{"file_path":"ROOT/other/file"}`, "is outside of what is allowed: ., ./vendor/own, ./vendor (to read)"},
+		"a file outside":                  {"Read", `{"file_path":"ROOT/other/file"}`, "is outside the allowed folders: ., ./vendor/own, ./vendor (to read)"},
 		"a folder with a longer name":     {"Read", `{"file_path":"ROOT/wx/file"}`, "outside"},
 		"the folder above":                {"LS", `{"path":".."}`, "outside"},
 		"up and down again":               {"Read", `{"file_path":"../w/src/main.go"}`, ""},
@@ -120,9 +120,9 @@ func TestPathsAreHeldAgainstTheRoots(t *testing.T) {
 		"the names below the agent":       {"Glob", `{"pattern":"**/*.go"}`, ""},
 		"reading what is to read":         {"Read", `{"file_path":"vendor/lib.go"}`, ""},
 		"searching what is to read":       {"Grep", `{"path":"vendor","pattern":"x"}`, ""},
-		"writing what is to read":         {"Write", `{"file_path":"vendor/lib.go"}`, "can be read only"},
+		"writing what is to read":         {"Write", `{"file_path":"vendor/lib.go"}`, "is read-only"},
 		"an island to write":              {"Write", `{"file_path":"vendor/own/x.go"}`, ""},
-		"a link out of what is to read":   {"Write", `{"file_path":"vendor/link"}`, "can be read only"},
+		"a link out of what is to read":   {"Write", `{"file_path":"vendor/link"}`, "is read-only"},
 		"moving what holds something":     {"move_file", `{"source":"ROOT/w","destination":"ROOT/w/y"}`, "contains ./secret"},
 		"moving out":                      {"move_file", `{"source":"src/main.go","destination":"/x"}`, "/x is outside"},
 		"moving inside":                   {"move_file", `{"source":"src/main.go","destination":"src/b.go"}`, ""},
@@ -130,22 +130,22 @@ func TestPathsAreHeldAgainstTheRoots(t *testing.T) {
 		"no file":                         {"Read", `{}`, "names no file"},
 		"an empty name":                   {"Read", `{"file_path":""}`, "is empty"},
 		"null":                            {"Read", `{"file_path":null}`, "names no file"},
-		"a number":                        {"Write", `{"file_path":5}`, "is no path"},
+		"a number":                        {"Write", `{"file_path":5}`, "is not a path"},
 		"no input":                        {"Write", ``, "names no file"},
-		"a name twice":                    {"Read", `{"file_path":"src/main.go","file_path":"/etc/passwd"}`, "can not be read"},
+		"a name twice":                    {"Read", `{"file_path":"src/main.go","file_path":"/etc/passwd"}`, "the hook cannot read its input"},
 		"two names":                       {"Read", `{"file_path":"src/main.go","path":"/etc/passwd"}`, "/etc/passwd"},
-		"somebody's home":                 {"Read", `{"file_path":"~/.ssh/id_rsa"}`, "a shell replaces"},
-		"a variable":                      {"Read", `{"file_path":"$HOME/x"}`, "a shell replaces"},
+		"a user's home":                   {"Read", `{"file_path":"~/.ssh/id_rsa"}`, "a variable or ~"},
+		"a variable":                      {"Read", `{"file_path":"$HOME/x"}`, "a variable"},
 		"a URL":                           {"read_media_file", `{"path":"https://host/x"}`, "is a URL"},
 		"a URL of a file inside":          {"Read", `{"file_path":"file://ROOT/w/src/main%2ego"}`, ""},
 		"a URL of a file outside":         {"Read", `{"file_path":"file:///etc/passwd"}`, "outside"},
-		"a URL of another machine":        {"Read", `{"file_path":"file://host/w"}`, "of no file here"},
-		"a path of Windows":               {"Read", `{"file_path":"C:\\x"}`, "another system"},
-		"a zero":                          {"Read", `{"file_path":"src/main.go\u0000.txt"}`, "has a zero"},
+		"a URL of another machine":        {"Read", `{"file_path":"file://host/w"}`, "names no file here"},
+		"a path of Windows":               {"Read", `{"file_path":"C:\\x"}`, "another operating system"},
+		"a zero":                          {"Read", `{"file_path":"src/main.go\u0000.txt"}`, "contains a control character"},
 		"a space before":                  {"Read", `{"file_path":" /etc/passwd"}`, "begins or ends with a space"},
-		"a pattern that goes up":          {"Glob", `{"pattern":"*/../../other/*"}`, "nobody can tell where"},
+		"a pattern that goes up":          {"Glob", `{"pattern":"*/../../other/*"}`, "can lead to a folder above"},
 		"a pattern outside":               {"Glob", `{"pattern":"/etc/**"}`, "outside"},
-		"a pattern in braces":             {"Glob", `{"pattern":"{/etc,src}/*"}`, "nobody can tell where"},
+		"a pattern in braces":             {"Glob", `{"pattern":"{/etc,src}/*"}`, "/etc is outside"},
 		"a pattern below a path":          {"Glob", `{"pattern":"../*","path":"src"}`, ""},
 		"a pattern up from a path":        {"Glob", `{"pattern":"../../*","path":"src"}`, "outside"},
 		"patterns to read":                {"read_many_files", `{"paths":["src/*.go"]}`, ""},
@@ -154,7 +154,7 @@ func TestPathsAreHeldAgainstTheRoots(t *testing.T) {
 		"an unknown tool without a path":  {"new_answer", `{"content":"see /etc/passwd"}`, ""},
 		"an unknown tool with one":        {"mcp__x__shred", `{"path":"/etc/passwd"}`, "outside"},
 		"an unknown tool, deeper down":    {"mcp__x__batch", `{"ops":[{"do":{"file_path":"/etc/passwd"}}]}`, "outside"},
-		"an unknown tool may change":      {"mcp__x__touch", `{"path":"vendor/lib.go"}`, "can be read only"},
+		"an unknown tool may change":      {"mcp__x__touch", `{"path":"vendor/lib.go"}`, "is read-only"},
 		"an unknown tool, an odd path":    {"mcp__x__plot", `{"path":7}`, ""},
 		"an edit of what is no file":      {"mcp__songs__edit", `{"song":7}`, ""},
 		"a shell command":                 {"Bash", `{"command":"cat /etc/passwd","description":"--- x"}`, ""},
@@ -200,19 +200,19 @@ func TestPatchesAreJudgedFileByFile(t *testing.T) {
 		"with a space before":         {"apply_patch", `{"command":"*** Begin Patch\n  *** Add File: /b  \n+x\n*** End Patch"}`, "outside"},
 		"a line of text":              {"apply_patch", `{"command":"*** Begin Patch\n*** Add File: a\n+*** Delete File: /b\n*** End Patch"}`, ""},
 		"in another folder":           {"apply_patch", `{"workdir":"..","command":"*** Begin Patch\n*** Add File: a\n*** End Patch"}`, "outside"},
-		"what is to read":             {"apply_patch", `{"command":"*** Begin Patch\n*** Update File: vendor/lib.go\n*** End Patch"}`, "can be read only"},
+		"what is to read":             {"apply_patch", `{"command":"*** Begin Patch\n*** Update File: vendor/lib.go\n*** End Patch"}`, "is read-only"},
 		"a diff of git":               {"apply_patch", `{"patch":"diff --git a/src/a b/src/a\n--- a/src/a\n+++ b/src/a\t2026\n@@ -1 +1 @@\n-a\n+b\n"}`, ""},
 		"a diff, denied":              {"apply_patch", `{"patch":"--- a/secret/key\n+++ b/secret/key\n@@ -1 +1 @@\n-a\n+b\n"}`, "is in ./secret"},
 		"a diff without prefixes":     {"apply_patch", `{"patch":"--- secret/key\n+++ secret/key\n"}`, "is in ./secret"},
 		"a diff with another prefix":  {"apply_patch", `{"patch":"--- x/secret/key\n+++ y/secret/key\n"}`, "is in ./secret"},
 		"a diff of a new file":        {"apply_patch", `{"patch":"--- /dev/null\n+++ b/src/new\n"}`, ""},
-		"a diff that goes up":         {"apply_patch", `{"patch":"--- a/x\n+++ b/../x\n"}`, "goes up"},
+		"a diff that goes up":         {"apply_patch", `{"patch":"--- a/x\n+++ b/../x\n"}`, "leads to a folder above"},
 		"a rename":                    {"apply_patch", `{"patch":"diff --git a/src/a b/secret/a\nsimilarity index 100%\nrename from src/a\nrename to secret/a\n"}`, "is in ./secret"},
-		"a change of mode":            {"apply_patch", `{"patch":"diff --git a/vendor/x y b/vendor/x y\nold mode 100644\nnew mode 100755\n"}`, "can be read only"},
+		"a change of mode":            {"apply_patch", `{"patch":"diff --git a/vendor/x y b/vendor/x y\nold mode 100644\nnew mode 100755\n"}`, "is read-only"},
 		"a name in quotes":            {"apply_patch", `{"patch":"--- \"a/src/\\303\\244\"\n+++ \"b/secret/\\303\\244\"\n"}`, "is in ./secret"},
 		"two names in quotes":         {"apply_patch", `{"patch":"diff --git \"a/src/\\303\\244\" \"b/secret/\\303\\244\"\n"}`, "is in ./secret"},
-		"a quote without an end":      {"apply_patch", `{"patch":"--- \"a/src\n"}`, "nobody can tell which file"},
-		"names that run together":     {"apply_patch", `{"patch":"diff --git a/x y b/z y\n"}`, "nobody can tell which files"},
+		"a quote without an end":      {"apply_patch", `{"patch":"--- \"a/src\n"}`, "the hook cannot tell which file"},
+		"names that run together":     {"apply_patch", `{"patch":"diff --git a/x y b/z y\n"}`, "the hook cannot tell which files"},
 		"a context diff":              {"apply_patch", `{"patch":"*** secret/key\t2026\n--- secret/key\t2026\n***************\n*** 1,2 ****\n--- 1,2 ----\n"}`, "is in ./secret"},
 		"a shell that goes elsewhere": {"Bash", `{"command":"cd ../other && apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\nEOF"}`, "outside"},
 		"a shell that goes inside":    {"Bash", `{"command":"cd src && apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: ../a\n+x\n*** End Patch\nEOF"}`, ""},
@@ -252,12 +252,12 @@ func TestRootsAreWhereTheyAreSaidToBe(t *testing.T) {
 		"a path relative to nothing":     {map[string]any{"allow": []any{"/"}}, "", map[string]string{"x": "is relative", "/x": ""}},
 		"an agent nowhere, with a base":  {map[string]any{"allow": []any{"."}, "base": dir + "/w"}, "", map[string]string{"x": "", "/x": "outside"}},
 		"everything but":                 {map[string]any{"deny": []any{dir + "/w/secret"}}, dir, map[string]string{"/etc/x": "", "w/secret/key": "not allowed"}},
-		"to read only, nothing else":     {map[string]any{"read_only": []any{"/"}}, dir, map[string]string{"w/x": "can be read only"}},
+		"to read only, nothing else":     {map[string]any{"read_only": []any{"/"}}, dir, map[string]string{"w/x": "is read-only"}},
 		"a root that is a link":          {map[string]any{"allow": []any{dir + "/alias"}}, dir, map[string]string{"w/x": "", "alias/x": "", "wx/file": "outside"}},
 		"a root that is a file":          {map[string]any{"allow": []any{dir + "/w"}, "deny": []any{dir + "/w/src/main.go"}}, dir, map[string]string{"w/src/main.go": "not allowed", "w/src/b.go": ""}},
 		"no links":                       {map[string]any{"allow": []any{dir + "/w"}, "follow": false}, dir, map[string]string{"w/in/x": "symbolic link", "w/src/x": ""}},
 		"no links below a root":          {map[string]any{"allow": []any{dir + "/alias"}, "follow": false}, dir, map[string]string{"alias/in/x": "symbolic link", "alias/src/x": ""}},
-		"the same root to read and not":  {map[string]any{"allow": []any{dir + "/w"}, "read_only": []any{dir + "/w/"}}, dir, map[string]string{"w/x": "can be read only"}},
+		"the same root to read and not":  {map[string]any{"allow": []any{dir + "/w"}, "read_only": []any{dir + "/w/"}}, dir, map[string]string{"w/x": "is read-only"}},
 		"a root that is not there (yet)": {map[string]any{"allow": []any{dir + "/w"}, "deny": []any{dir + "/w/later"}}, dir, map[string]string{"w/later/x": "not allowed", "w/x": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestShellCommandsAreRefusedIfThatIsWanted(t *testing.T) {
 // Of a tool whose name says nothing, what its runtime says of it counts.
 func TestAToolIsWhatItsRuntimeSaysItIs(t *testing.T) {
 	h := permission(t, map[string]any{"allow": []any{"/w"}, "read_only": []any{"/r"}, "shell": "deny"})
-	for kind, want := range map[string]string{"file.read": "", "file.write": "can be read only", "": "can be read only", "mcp": "can be read only", "shell": "shell commands"} {
+	for kind, want := range map[string]string{"file.read": "", "file.write": "is read-only", "": "is read-only", "mcp": "is read-only", "shell": "shell commands"} {
 		e := &schema.Event{HookType: schema.PreToolUse, ToolName: "peek", ToolKind: kind, ToolInput: jsontext.Value(`{"path":"/r/x"}`)}
 		res, err := h.Handle(t.Context(), e)
 		if err != nil || (want == "") != (res.Reason == "") || !strings.Contains(res.Reason, want) {
@@ -312,7 +312,7 @@ func TestAToolIsWhatItsRuntimeSaysItIs(t *testing.T) {
 func TestManyFilesAtOnceAreRefused(t *testing.T) {
 	h := permission(t, map[string]any{"allow": []any{"/"}})
 	paths := strings.Repeat(`"/a",`, maxUses)
-	if got := judged(t, h, "/", "read_multiple_files", `{"paths":[`+paths+`"/a"]}`); !strings.Contains(got, "at most 1000") {
+	if got := judged(t, h, "/", "read_multiple_files", `{"paths":[`+paths+`"/a"]}`); !strings.Contains(got, "the limit is 1000") {
 		t.Errorf("%q", got)
 	}
 	if got := judged(t, h, "/", "read_multiple_files", `{"paths":[`+strings.TrimSuffix(paths, ",")+`]}`); got != "" {

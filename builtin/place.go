@@ -7,10 +7,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // maxLinks is how many symbolic links a path may lead through.
@@ -23,39 +26,69 @@ type place struct {
 	// known are what is there of it, itself and the folders above, so that
 	// another name of the same folder is seen to be the same.
 	known []fs.FileInfo
+	// folded is the path as [folded] returns it, of a root only if that is not there yet;
+	// empty: nothing needed it so far.
+	folded string
 }
 
 func (p place) String() string { return p.path }
 
-// windowsPath is a path that only another system can tell.
-var windowsPath = regexp.MustCompile(`^[A-Za-z]:|\\`)
+// isOfWindows reports whether only another system can tell what a path names.
+func isOfWindows(path string) bool {
+	return strings.Contains(path, `\`) || len(path) > 1 && path[1] == ':' && isLetter(path[0])
+}
 
-// unreadable says why nobody can tell which file a path names; empty: it can be
-// told.
+func isLetter(b byte) bool { return b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z' }
+
+// isFileURL reports whether programs read a path as the URL of a file.
+func isFileURL(path string) bool {
+	const scheme = "file:"
+	return len(path) >= len(scheme) && strings.EqualFold(path[:len(scheme)], scheme)
+}
+
+// isReplaced reports whether some tools replace or strip a part of a path, which is not
+// empty, before they open it: a home, a variable, an @ that stands for "the file", quotes.
+func isReplaced(path string) bool {
+	const quotes = "\"'`"
+	first, last := path[0], path[len(path)-1]
+	switch {
+	case first == '~', first == '$', strings.IndexByte(quotes, first) >= 0, strings.IndexByte(quotes, last) >= 0:
+		return true
+	case first == '@' && len(path) > 1 && strings.IndexByte("/.~", path[1]) >= 0:
+		return true
+	}
+	return strings.Contains(path, "${") || strings.Contains(path, "$(")
+}
+
+// unreadable says why the file that a path names is unclear; empty: it is clear.
 func unreadable(path string) string {
 	switch {
 	case path == "":
 		return "is empty"
 	case strings.TrimSpace(path) != path:
 		return "begins or ends with a space"
-	case strings.ContainsRune(path, 0):
-		return "has a zero in it"
-	case strings.HasPrefix(path, "~"), strings.HasPrefix(path, "$"):
-		return "begins with something that a shell replaces"
-	case strings.Contains(path, "://"):
+	case strings.ContainsFunc(path, dropped):
+		return "contains a control character, which tools can drop"
+	case isReplaced(path):
+		return "contains quotes, a variable or ~, which tools can replace"
+	case strings.Contains(path, "://"), isFileURL(path):
 		return "is a URL"
-	case filepath.Separator == '/' && windowsPath.MatchString(path):
-		return "is written for another system"
+	case filepath.Separator == '/' && isOfWindows(path):
+		return "has the form of another operating system"
 	}
 	return ""
 }
+
+// dropped reports whether tools may leave r out of a path: a control character, or
+// the mark at the beginning of a file, which JavaScript trims.
+func dropped(r rune) bool { return unicode.IsControl(r) || r == '\ufeff' }
 
 // absolute is the path that a tool means in the folder cwd, with its dots.
 func absolute(path, cwd string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "file://"); ok {
 		u, err := url.PathUnescape(strings.TrimPrefix(rest, "localhost"))
-		if err != nil || !filepath.IsAbs(u) {
-			return "", errors.New("is a URL of no file here")
+		if err != nil || !filepath.IsAbs(u) || strings.ContainsAny(rest, "?#") {
+			return "", errors.New("is a URL that names no file here")
 		}
 		path = u
 	}
@@ -66,7 +99,7 @@ func absolute(path, cwd string) (string, error) {
 		return path, nil
 	}
 	if !filepath.IsAbs(cwd) {
-		return "", errors.New("is relative, and nobody said to which folder; write an absolute path")
+		return "", errors.New("is relative, and the event names no folder for it; write an absolute path")
 	}
 	return strings.TrimRight(cwd, "/") + "/" + path, nil
 }
@@ -80,13 +113,15 @@ func placesOf(path string, write bool) (out []place, linked bool, err error) {
 		to, through, failed := follow(path)
 		to, linked = filepath.Join(to, name), linked || through
 		if failed != nil {
-			err = fmt.Errorf("can not be followed: %w", failed)
+			err = fmt.Errorf("cannot be resolved: %w", failed)
 		} else if !slices.ContainsFunc(out, func(o place) bool { return o.path == to }) {
 			out = append(out, placeAt(to))
 		}
 	}
 	add(path, "")
-	add(clean, "")
+	if clean != path {
+		add(clean, "")
+	}
 	if write && clean != "/" {
 		add(filepath.Dir(clean), filepath.Base(clean))
 	}
@@ -122,6 +157,9 @@ func follow(path string) (to string, linked bool, err error) {
 			continue
 		}
 		next := filepath.Join(to, name)
+		if isProcessView(next) {
+			return "", linked, viewError(next)
+		}
 		info, err := os.Lstat(next)
 		if errors.Is(err, fs.ErrNotExist) || notFolder(err) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
 			to = next
@@ -137,7 +175,9 @@ func follow(path string) (to string, linked bool, err error) {
 		if err != nil {
 			return "", true, err
 		}
-		linked = true
+		if linked = true; inProcfs(to) {
+			return "", true, viewError(next)
+		}
 		if filepath.IsAbs(target) {
 			to = "/"
 		}
@@ -162,6 +202,41 @@ func (p place) there() bool {
 	return len(p.known) == strings.Count(strings.TrimRight(p.path, "/"), "/")+1
 }
 
+// mayBe reports whether a root that is not there yet may get p as its name: there
+// are file systems to which large and small letters, and the forms of Unicode,
+// are the same.
+func (p *place) mayBe(r *root) bool {
+	if r.folded == "" {
+		return false
+	}
+	if p.folded == "" {
+		p.folded = folded(p.path)
+	}
+	return below(p.folded, r.folded)
+}
+
+// folded is a path as the most forgiving file system compares it.
+func folded(path string) string {
+	if isASCII(path) {
+		return strings.ToLower(path) // which is all that Unicode does to it
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, norm.NFKC.String(path))
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
 // below reports whether path is root or below it, by their names.
 func below(path, root string) bool {
 	return path == root || strings.HasPrefix(path, strings.TrimRight(root, "/")+"/")
@@ -182,15 +257,22 @@ func rootsAt(written []string, base string) (out []root, err error) {
 		path := w
 		if !filepath.IsAbs(path) {
 			if !filepath.IsAbs(base) {
-				return nil, fmt.Errorf("the root %q is relative, and the event does not say to which folder", w)
+				return nil, fmt.Errorf("the root %q is relative, and the event names no folder for it", w)
 			}
 			path = filepath.Join(base, path)
 		}
 		to, _, err := follow(path)
-		if err != nil {
-			return nil, fmt.Errorf("the root %q can not be followed: %w", w, err)
+		if _, view := errors.AsType[viewError](err); view {
+			to, err = filepath.Clean(path), nil // no path leads there
 		}
-		out = append(out, root{placeAt(to), filepath.Clean(path), w})
+		if err != nil {
+			return nil, fmt.Errorf("resolving the root %q: %w", w, err)
+		}
+		at := placeAt(to)
+		if !at.there() {
+			at.folded = folded(to)
+		}
+		out = append(out, root{at, filepath.Clean(path), w})
 	}
 	return out, nil
 }

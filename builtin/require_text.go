@@ -41,16 +41,16 @@ func newRequireText(h schema.Hook) (workers.Handler, error) {
 	case err != nil:
 		return nil, err
 	case !h.Event.Permits(schema.Retry):
-		return nil, fmt.Errorf("%q has the model try again, which %s does not know; put it under AfterLLMCall or BeforeFinalResponse", h.Handler, h.Event)
+		return nil, fmt.Errorf("%q asks the model to try again, which is not possible at %s; put it under AfterLLMCall or BeforeFinalResponse", h.Handler, h.Event)
 	case len(o.Text) == 0 && o.Pattern == "":
-		return nil, fmt.Errorf("%q requires nothing; write what must be in the message as its option \"text\" or \"pattern\"", h.Handler)
+		return nil, fmt.Errorf("%q has neither \"text\" nor \"pattern\"; write the required text into one of these options", h.Handler)
 	case slices.Contains(o.Text, ""):
-		return nil, fmt.Errorf("the option \"text\" of %q has an empty string, which is in every message", h.Handler)
+		return nil, fmt.Errorf("the option \"text\" of %q contains an empty string, which every message contains; remove it", h.Handler)
 	}
 	r := &requireText{text: o.Text, guidance: o.Guidance}
 	if o.Pattern != "" {
 		if r.pattern, err = regexp.Compile(o.Pattern); err != nil {
-			return nil, fmt.Errorf("the option \"pattern\" of %q is no regular expression: %w", h.Handler, err)
+			return nil, fmt.Errorf("the option \"pattern\" of %q is not a regular expression: %w", h.Handler, err)
 		}
 	}
 	return r, nil
@@ -66,7 +66,7 @@ func (r *requireText) Handle(_ context.Context, e *schema.Event) (schema.Result,
 	case len(m.ToolCalls) > 0:
 		return schema.Result{}, nil
 	case m.Content == "" && len(m.Native) > 0:
-		return schema.Result{}, errors.New("the message is in a shape of its own; send its text as content")
+		return schema.Result{}, errors.New("the hook cannot read the form of this message; send its text as content")
 	}
 	lacks := r.lacks(m.Content)
 	if lacks == "" {
@@ -74,7 +74,7 @@ func (r *requireText) Handle(_ context.Context, e *schema.Event) (schema.Result,
 	}
 	guidance := r.guidance
 	if guidance == "" {
-		guidance = "The answer must contain " + lacks + ". Write it again, whole, with that."
+		guidance = "The answer must contain " + lacks + ". Write the complete answer again, with it."
 	}
 	return schema.Retried("the answer lacks "+lacks, schema.Append(schema.RoleSystem, guidance)), nil
 }

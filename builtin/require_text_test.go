@@ -21,9 +21,9 @@ func TestRequireTextSendsTheModelBackUntilTheTextIsThere(t *testing.T) {
 	}{
 		"all of it is there":        {tags, `"so: <answer>42</answer>"`, schema.Result{}},
 		"it may be an object":       {tags, `{"role":"assistant","content":"<answer>42</answer>"}`, schema.Result{}},
-		"nothing of it is there":    {tags, `"42"`, retried(lacks, "The answer must contain "+lacks+". Write it again, whole, with that.")},
-		"an empty answer":           {tags, `{"content":""}`, retried(lacks, "The answer must contain "+lacks+". Write it again, whole, with that.")},
-		"one is missing":            {tags, `"<answer>42"`, retried(`"</answer>"`, `The answer must contain "</answer>". Write it again, whole, with that.`)},
+		"nothing of it is there":    {tags, `"42"`, retried(lacks, "The answer must contain "+lacks+". Write the complete answer again, with it.")},
+		"an empty answer":           {tags, `{"content":""}`, retried(lacks, "The answer must contain "+lacks+". Write the complete answer again, with it.")},
+		"one is missing":            {tags, `"<answer>42"`, retried(`"</answer>"`, `The answer must contain "</answer>". Write the complete answer again, with it.`)},
 		"a message that asks for":   {tags, `{"content":"","tool_calls":[{"name":"search"}]}`, schema.Result{}},
 		"calls of Chat Completions": {tags, `{"content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"search","arguments":"{}"}}]}`, schema.Result{}},
 		"a pattern that matches":    {map[string]any{"pattern": `(?s)<answer>.+</answer>`}, `"<answer>\n4\n</answer>"`, schema.Result{}},

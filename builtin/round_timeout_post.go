@@ -34,7 +34,7 @@ func (d roundTimeoutPost) Render(r *schema.Receiver, items []*schema.Item) schem
 			case it.TimeLimit == nil:
 				warnings = append(warnings, framed("TIME LIMIT", plain(it)))
 			case over(r, it):
-				warnings = append(warnings, fmt.Sprintf("[The time limit of round %d was reached. That round is over; there is nothing to do about it.]", it.TimeLimit.Round))
+				warnings = append(warnings, fmt.Sprintf("[Round %d reached its time limit and is over. You need not do anything.]", it.TimeLimit.Round))
 			default:
 				warnings = append(warnings, warning(it.TimeLimit))
 			}
@@ -62,9 +62,9 @@ func warning(l *schema.TimeLimit) string {
 	tools := toolList(l.Terminal)
 	text := fmt.Sprintf("\n%s\n%s\n\n", because(l), graceOf(l.Grace, tools)) +
 		"What to do:\n" +
-		"- Begin nothing new. Bring to an end only what " + goal + " can not do without.\n" +
-		"- Submit " + goal + " with " + tools + ", in the state that your work is in.\n" +
-		"- Say in it what is unfinished or unsure.\n"
+		"- Start nothing new. Finish only what " + goal + " needs.\n" +
+		"- Submit " + goal + " with " + tools + ", in its current state.\n" +
+		"- State in it what is unfinished or uncertain.\n"
 	return framed(title, text)
 }
 
@@ -76,19 +76,19 @@ func because(l *schema.TimeLimit) string {
 	}
 	switch {
 	case l.WrapUp:
-		return fmt.Sprintf("An operator asked you to come to an end, %s into %s.", secondsOf(l.Elapsed, 0), round)
+		return fmt.Sprintf("An operator asked you to finish, %s into %s.", secondsOf(l.Elapsed, 0), round)
 	case l.Limit == nil:
-		return fmt.Sprintf("The time of %s is used up: it has been going on for %s.", round, secondsOf(l.Elapsed, 0))
+		return fmt.Sprintf("The time for %s is used up: it has taken %s.", round, secondsOf(l.Elapsed, 0))
 	}
-	return fmt.Sprintf("The time of %s is used up: %s of %s.", round, secondsOf(l.Elapsed, 0), secondsOf(*l.Limit, 0))
+	return fmt.Sprintf("The time for %s is used up: %s of %s.", round, secondsOf(l.Elapsed, 0), secondsOf(*l.Limit, 0))
 }
 
 // graceOf says what comes next.
 func graceOf(grace schema.Duration, tools string) string {
 	if grace <= 0 {
-		return "From now on every tool is refused but " + tools + "."
+		return "From now on you can use only " + tools + "."
 	}
-	return fmt.Sprintf("You have %s left. After that every tool is refused but %s.", secondsOf(grace, 0), tools)
+	return fmt.Sprintf("You have %s left. After that you can use only %s.", secondsOf(grace, 0), tools)
 }
 
 // toolList names tools as a sentence does; none are the default ones.

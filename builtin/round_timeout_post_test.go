@@ -34,7 +34,7 @@ func TestAWarningOfAnEarlierRoundAsksForNothing(t *testing.T) {
 	it := &schema.Item{Source: schema.SourceTimeout, Number: 4, TimeLimit: &schema.TimeLimit{Round: 3}}
 	for start, want := range map[uint64]string{
 		3: "TIME LIMIT REACHED", // the reader's node is behind
-		4: "TIME LIMIT REACHED", 5: "That round is over",
+		4: "TIME LIMIT REACHED", 5: "is over",
 	} {
 		in := d.Render(&schema.Receiver{Round: &schema.Round{Start: start}}, []*schema.Item{it}).Injections
 		if len(in) != 1 || !contains(in[0].Content, want) {

@@ -35,7 +35,7 @@ func newRoundTimeoutPre(h schema.Hook) (any, error) {
 	case o.TerminalTools == nil:
 		o.TerminalTools = schema.TerminalTools()
 	case len(o.TerminalTools) == 0 || slices.Contains(o.TerminalTools, ""):
-		return nil, fmt.Errorf("the option \"terminal_tools\" of %q names no tool; name those that end a round, or leave the option out for %s", h.Handler, toolList(nil))
+		return nil, fmt.Errorf("the option \"terminal_tools\" of %q names no tool; name the tools that end a round, or leave the option out for %s", h.Handler, toolList(nil))
 	}
 	return &roundTimeoutPre{o.TerminalTools}, nil
 }
@@ -59,14 +59,14 @@ func (g *roundTimeoutPre) Refuse(tool string, r *schema.Round) schema.Result {
 	}
 	lines := []string{head + "."}
 	if r.Warned {
-		lines = append(lines, fmt.Sprintf("You were warned %s ago, and had %s from then on.", secondsOf(r.Since, 0), secondsOf(r.Grace, 0)))
+		lines = append(lines, fmt.Sprintf("You were warned %s ago and had %s to finish.", secondsOf(r.Since, 0), secondsOf(r.Grace, 0)))
 	}
-	lines = append(lines, fmt.Sprintf("Only %s can be used now. Submit what you have, and say in it what is unsolved.", toolList(g.terminal)))
+	lines = append(lines, fmt.Sprintf("You can now use only %s. Submit what you have, and state in it what is unsolved.", toolList(g.terminal)))
 	switch {
 	case r.Terminate:
-		lines = append(lines, fmt.Sprintf("%d calls in a row were refused: the run is being ended. Only %s still counts.", max(r.Denials, maxDenials), toolList(g.terminal)))
+		lines = append(lines, fmt.Sprintf("The fabric denied %d calls in a row, so it ends the run. You can still use %s.", max(r.Denials, maxDenials), toolList(g.terminal)))
 	case r.Denials >= secondNotice:
-		lines = append(lines, fmt.Sprintf("%d calls in a row were refused; after %d the run is ended.", r.Denials, maxDenials))
+		lines = append(lines, fmt.Sprintf("The fabric denied %d calls in a row. After %d it ends the run.", r.Denials, maxDenials))
 	}
 	return schema.Denied(strings.Join(lines, "\n"))
 }

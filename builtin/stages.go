@@ -28,7 +28,7 @@ func stages() map[string]func(schema.Hook) (any, error) {
 func Stage(h *schema.Hook) (any, error) {
 	stage, ok := stages()[h.Handler]
 	if !ok {
-		return nil, fmt.Errorf("%q is no stage of the aggregator; those are %s", h.Handler, strings.Join(slices.Sorted(maps.Keys(stages())), ", "))
+		return nil, fmt.Errorf("%q is not a stage of the aggregator; write one of %s", h.Handler, strings.Join(slices.Sorted(maps.Keys(stages())), ", "))
 	}
 	return stage(*h)
 }
@@ -40,7 +40,7 @@ func newStage(h schema.Hook) (workers.Handler, error) {
 		return nil, err
 	}
 	return workers.HandlerFunc(func(context.Context, *schema.Event) (schema.Result, error) {
-		return schema.Result{}, fmt.Errorf("%q is a stage of the aggregator; no worker can run it", h.Handler)
+		return schema.Result{}, fmt.Errorf("%q is a stage of the aggregator; a worker cannot run it", h.Handler)
 	}), nil
 }
 

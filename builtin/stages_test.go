@@ -92,7 +92,7 @@ func TestEveryStageIsKnownToTheAggregatorAndToWorkers(t *testing.T) {
 
 func TestWhatIsNoStageIsAnsweredWithThoseThatAre(t *testing.T) {
 	_, err := Stage(&schema.Hook{Handler: "log"})
-	if err == nil || !strings.Contains(err.Error(), `"log" is no stage`) || !strings.Contains(err.Error(), "human_input, mid_stream_injection") {
+	if err == nil || !strings.Contains(err.Error(), `"log" is not a stage`) || !strings.Contains(err.Error(), "human_input, mid_stream_injection") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -107,8 +107,8 @@ func TestEveryStageSaysWhatIsWrongWithItsOptions(t *testing.T) {
 		"an unknown tool":          {schema.RoundTimeoutPre, map[string]any{"terminal_tools": []any{}}, "names no tool"},
 		"an empty tool":            {schema.RoundTimeoutPre, map[string]any{"terminal_tools": []any{"vote", ""}}, "names no tool"},
 		"tools that are no list":   {schema.RoundTimeoutPre, map[string]any{"terminal_tools": "vote"}, "must be a list"},
-		"a negative cap":           {schema.MidStreamInjection, map[string]any{"max_updates_per_round": -1}, "write 0 for no bound"},
-		"a negative length":        {schema.MidStreamInjection, map[string]any{"max_answer_chars": -1}, "write 0 for no bound"},
+		"a negative cap":           {schema.MidStreamInjection, map[string]any{"max_updates_per_round": -1}, "write 0 for no limit"},
+		"a negative length":        {schema.MidStreamInjection, map[string]any{"max_answer_chars": -1}, "write 0 for no limit"},
 		"half a cap":               {schema.MidStreamInjection, map[string]any{"max_updates_per_round": 1.5}, "must be a whole number"},
 		"an unknown end of a turn": {schema.MidStreamInjection, map[string]any{"at_end": "never"}, `the option "at_end" of "mid_stream_injection" is "never"; write retry`},
 		"an unknown option":        {schema.MidStreamInjection, map[string]any{"x": 1}, "it has at_end, max_updates_per_round"},

@@ -33,7 +33,7 @@ type fileTool struct {
 var fileTools = map[string]fileTool{
 	"read": {kind: readTool}, "readfile": {kind: readTool}, "readtextfile": {kind: readTool}, "readmediafile": {kind: readTool},
 	"view": {kind: readTool}, "viewfile": {kind: readTool}, "viewimage": {kind: readTool}, "notebookread": {kind: readTool},
-	"getfileinfo": {kind: readTool}, "readmultiplefiles": {kind: readTool}, "readmanyfiles": {kind: readTool, globs: true},
+	"getfileinfo": {kind: readTool}, "readmultiplefiles": {kind: readTool}, "readmanyfiles": {kind: readTool, globs: true, deep: true},
 
 	"ls": {kind: readTool, roams: true}, "list": {kind: readTool, roams: true}, "listdir": {kind: readTool, roams: true},
 	"listfiles": {kind: readTool, roams: true}, "listdirectory": {kind: readTool, roams: true},

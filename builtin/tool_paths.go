@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -19,7 +20,12 @@ type pathUse struct {
 	// write: the tool may change what is there. deep: it uses all that is below.
 	write, deep bool
 	// doubtful: the path may mean this, too, so it must not be what is denied.
-	doubtful bool
+	// guess: it may also be no path at all, so it need not be readable as one.
+	doubtful, guess bool
+	// rest are the further parts of a pattern that begins at the path. names: the
+	// tool lists what a pattern matches, and opens none of it.
+	rest  []string
+	names bool
 }
 
 // folder is the folder that the path begins in, for an agent in cwd.
@@ -37,20 +43,35 @@ func (u pathUse) folder(cwd string) (string, error) {
 	return strings.TrimRight(cwd, "/") + "/" + u.base, nil
 }
 
+// places are the absolute path and the places that it may mean, for an agent in cwd.
+func (u pathUse) places(cwd string) (path string, places []place, linked bool, err error) {
+	folder, err := u.folder(cwd)
+	if err != nil {
+		return "", nil, false, err
+	}
+	if path, err = absolute(u.path, folder); err == nil {
+		places, linked, err = placesOf(path, u.write)
+	}
+	if err != nil {
+		err = fmt.Errorf("the path %q %w", u.path, err)
+	}
+	return path, places, linked, err
+}
+
 // toolUses is what can be told of the files that a tool call uses.
 type toolUses struct {
 	uses  []pathUse
 	shell bool
 }
 
-// usesOf reads the input of a tool call. An error says why it can not be told
+// usesOf reads the input of a tool call. An error says why it cannot be told
 // which files it uses, although it is a tool that uses files.
 func usesOf(e *schema.Event) (toolUses, error) {
 	tool := toolOf(e)
 	input := map[string]any{}
 	if len(e.ToolInput) > 0 {
 		if err := schema.Unmarshal(e.ToolInput, &input); err != nil {
-			return toolUses{}, errors.New("its input can not be read")
+			return toolUses{}, errors.New("the hook cannot read its input")
 		}
 	}
 	switch tool.kind {
@@ -60,18 +81,18 @@ func usesOf(e *schema.Event) (toolUses, error) {
 	case patchTool:
 		uses, err := patchesOf(input)
 		if err == nil && len(uses) == 0 {
-			err = errors.New("its patch names no file that can be judged")
+			err = errors.New("its patch names no file that the hook can check")
 		}
 		return toolUses{uses, false}, err
 	}
 	r := reading{tool: tool}
 	err := r.object(input, true)
-	if err == nil {
-		err = r.pattern(input)
+	if err == nil && tool.matches {
+		err = r.patterns(input)
 	}
 	if err == nil && tool.certain && len(r.uses) == 0 {
 		if !tool.roams {
-			return toolUses{}, errors.New("it names no file that can be judged")
+			return toolUses{}, errors.New("it names no file that the hook can check")
 		}
 		r.use(".")
 	}
@@ -88,7 +109,11 @@ func (r *reading) told(e *schema.Event) {
 	if e.ToolKind != schema.KindWrite && e.ToolKind != schema.KindRead || len(e.ToolArgs) == 0 || schema.Unmarshal(e.ToolArgs, &args) != nil {
 		return
 	}
-	for _, path := range args.Paths {
+	slices.Sort(args.Paths)
+	for _, path := range slices.Compact(args.Paths) {
+		if r.full() {
+			return
+		}
 		if !slices.ContainsFunc(r.uses, func(u pathUse) bool { return u.path == path }) {
 			r.use(path)
 		}
@@ -101,7 +126,13 @@ type reading struct {
 	uses []pathUse
 }
 
+// full reports whether there are so many paths that the call is refused for that.
+func (r *reading) full() bool { return len(r.uses) > maxUses }
+
 func (r *reading) use(path string) {
+	if r.full() {
+		return
+	}
 	r.uses = append(r.uses, pathUse{path: path, write: r.tool.kind == writeTool, deep: r.tool.deep})
 }
 
@@ -113,6 +144,9 @@ func (r *reading) object(o map[string]any, top bool) error {
 		switch word := wordOf(name); {
 		case pathName(word), top && r.tool.certain && fileName(word), r.tool.globs && word == "include":
 			err = r.value(name, o[name])
+		case fileName(word):
+			r.guess(word, o[name])
+			err = r.inside(o[name])
 		case patchName(word):
 			err = r.patch(o[name])
 		default:
@@ -134,10 +168,12 @@ func (r *reading) value(name string, v any) error {
 		if v == "" && (r.tool.roams || !r.tool.certain) {
 			return nil // as if it were absent
 		}
-		if r.tool.globs {
+		if !r.tool.globs {
+			r.use(v)
+		}
+		if r.tool.globs || !r.tool.certain && strings.ContainsAny(v, globMarks) {
 			return r.glob(v, "")
 		}
-		r.use(v)
 		return nil
 	case []any:
 		for _, item := range v {
@@ -147,17 +183,56 @@ func (r *reading) value(name string, v any) error {
 		}
 		return nil
 	case map[string]any:
+		r.names(wordOf(name), v)
 		return r.object(v, false)
 	}
 	if r.tool.certain {
-		return fmt.Errorf("its %s is no path", name)
+		return fmt.Errorf("its %s is not a path", name)
 	}
 	return nil
 }
 
-// inside looks for paths in the value of any other member.
+// guess takes the texts of a member that holds paths in some tools, if they look
+// like one. In an unknown tool "from" may also be a date, a branch or a page.
+func (r *reading) guess(word string, v any) {
+	switch v := v.(type) {
+	case string:
+		file := isFileURL(v) || strings.HasPrefix(v, "~/") || folderWord(word) && v != ""
+		slash := strings.Contains(v, "/")
+		if !file && (!slash && (!fileWord(word) || v == "") || strings.Contains(v, "://")) {
+			return
+		}
+		r.use(v)
+		if !file && (!slash || !fileWord(word)) {
+			use := &r.uses[len(r.uses)-1]
+			use.doubtful, use.guess, use.deep = true, true, false
+		}
+	case []any:
+		for _, item := range v {
+			r.guess(word, item)
+		}
+	case map[string]any:
+		r.names(word, v)
+	}
+}
+
+// names takes the names of an object that holds something for each of several
+// files, such as their texts.
+func (r *reading) names(word string, o map[string]any) {
+	if strings.HasSuffix(word, "files") || strings.HasSuffix(word, "paths") {
+		for _, name := range slices.Sorted(maps.Keys(o)) {
+			r.guess("file", name)
+		}
+	}
+}
+
+// inside looks for paths in the value of any other member. A browser opens files, too.
 func (r *reading) inside(v any) error {
 	switch v := v.(type) {
+	case string:
+		if url := strings.TrimSpace(v); !r.tool.certain && isFileURL(url) && !strings.ContainsFunc(url, unicode.IsSpace) {
+			r.use(url)
+		}
 	case []any:
 		for _, item := range v {
 			if err := r.inside(item); err != nil {
@@ -181,53 +256,21 @@ func (r *reading) patch(v any) error {
 	return err
 }
 
-// pattern takes the folder of a pattern that is one of paths.
-func (r *reading) pattern(input map[string]any) error {
-	if !r.tool.matches {
-		return nil
-	}
-	base := ""
-	if len(r.uses) > 0 {
-		base = r.uses[0].path
-	}
-	for name, v := range input {
-		if pattern, ok := v.(string); ok && wordOf(name) == "pattern" {
-			if err := r.glob(pattern, base); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// glob takes the folder that a glob begins in.
-func (r *reading) glob(pattern, base string) error {
-	fixed, rest := pattern, ""
-	if i := strings.IndexAny(pattern, "*?[]{}()|"); i >= 0 {
-		cut := strings.LastIndex(pattern[:i], "/") + 1
-		fixed, rest = pattern[:cut], pattern[cut:]
-	}
-	if strings.Contains(rest, "..") || slices.ContainsFunc([]string{"{/", ",/", "(/", "|/", "{~", ",~"}, func(s string) bool { return strings.Contains(rest, s) }) {
-		return fmt.Errorf("nobody can tell where the pattern %q leads", pattern)
-	}
-	if fixed != "" || base == "" {
-		r.use(orElse(fixed, "."))
-		last := &r.uses[len(r.uses)-1]
-		last.base, last.deep = base, last.deep || r.tool.globs && rest != ""
-	}
-	return nil
-}
-
 // wordOf is a name as it is compared: runtimes write file_path, filePath and FilePath.
 func wordOf(name string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("_-. ", r) {
+			return -1
+		}
+		return r
+	}, strings.ToLower(name))
 }
 
 // pathName reports whether members of that name hold paths, whatever the tool.
 func pathName(word string) bool {
 	switch word {
 	case "path", "paths", "filepath", "filepaths", "absolutepath", "relativepath", "notebookpath", "dirpath", "directorypath",
-		"targetfile", "targetpath", "searchpath", "searchdirectory", "sourcepath", "destinationpath", "oldpath", "newpath":
+		"targetfile", "targetpath", "targetnotebook", "targetdirectory", "searchpath", "searchdirectory", "sourcepath", "destinationpath", "oldpath", "newpath":
 		return true
 	}
 	return false
@@ -237,12 +280,28 @@ func pathName(word string) bool {
 // that uses files.
 func fileName(word string) bool {
 	switch word {
-	case "file", "files", "filename", "filenames", "dir", "directory", "folder", "root", "uri",
-		"source", "destination", "src", "dst", "dest", "from", "to", "target":
+	case "root", "uri", "source", "destination", "src", "dst", "dest", "from", "to", "target":
 		return true
 	}
-	return false
+	return fileWord(word)
+}
+
+// fileWord reports whether a name speaks of files in any tool.
+func fileWord(word string) bool {
+	if endsIn(word, "xpath", "jsonpath") { // a place in a document
+		return false
+	}
+	return folderWord(word) || endsIn(word, "path", "paths", "pathname", "file", "files", "filename", "filenames", "root")
+}
+
+// folderWord reports whether a name speaks of folders in any tool.
+func folderWord(word string) bool {
+	return endsIn(word, "dir", "dirs", "directory", "directories", "folder", "folders", "cwd")
+}
+
+func endsIn(word string, ends ...string) bool {
+	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(word, end) })
 }
 
 // patchName reports whether members of that name hold patches.
-func patchName(word string) bool { return word == "patch" || word == "patchtext" || word == "diff" }
+func patchName(word string) bool { return endsIn(word, "patch", "patchtext", "diff") }

@@ -22,8 +22,12 @@ type update struct {
 }
 
 func newUpdate(r *schema.Receiver, answers []*schema.Item) *update {
-	u := &update{answers: answers, seen: r.Peers.Seen, shared: map[string]*schema.PeerAnswer{}}
+	u := &update{seen: r.Peers.Seen, shared: map[string]*schema.PeerAnswer{}}
 	for _, it := range answers {
+		read := *it
+		read.Answer = it.Answer.For(r.Agent)
+		it = &read
+		u.answers = append(u.answers, it)
 		if it.Answer.Snapshot != nil {
 			u.shared[it.Answer.Name] = it.Answer
 		}
@@ -93,9 +97,9 @@ func (u *update) workspaceOf(a *schema.PeerAnswer) string {
 	path := schema.WorkspacePath(a.Name)
 	switch shared := u.shared[a.Name]; {
 	case shared == nil && a.Workspace == "":
-		return "its workspace was not shared"
+		return "its workspace is not shared"
 	case shared == nil:
-		return "its workspace was not shared: nothing below " + path + " can be opened"
+		return "its workspace is not shared: you cannot open files below " + path
 	case shared != a:
 		return "workspace: " + path + ", as it was at " + shared.Label
 	}
@@ -108,12 +112,12 @@ func (u *update) text(it *schema.Item) string {
 		return fmt.Sprintf("(%s; the text follows this message)", bytesOf(it.Object.Size))
 	}
 	text := orElse(strings.TrimSpace(it.Content), "(no text)")
-	return cut(moved(text, it.Answer.Workspace, schema.WorkspacePath(it.Answer.Name)), u.limit)
+	return cut(schema.MoveWorkspace(text, it.Answer.Workspace, it.Answer.Name), u.limit)
 }
 
 // later is an update for an agent that has had one before.
 func (u *update) later(checklist bool) string {
-	return separator + "\nNEW ANSWERS OF OTHER AGENTS - YOU HAVE TO DECIDE ABOUT THEM\n" + separator +
+	return separator + "\nNEW ANSWERS OF OTHER AGENTS - YOU MUST DECIDE ABOUT THEM\n" + separator +
 		"\n\n[UPDATE: " + u.transitions() + "]\n\n" + u.list() + "\n\n" +
 		framed("REQUIRED ACTION - do this before you go on", u.actions(checklist))
 }
@@ -123,14 +127,14 @@ func (u *update) first(checklist bool) string {
 	return separator + "\nTHE FIRST ANSWERS OF OTHER AGENTS\n" + separator +
 		"\n\nOthers work on the same task as you, and these are the first of their answers that you see. " +
 		"They came first, which does not make them right: judge them by the task and by their files. " +
-		"What you have done so far is not lost; go on from there.\n\n[ANSWERS: " + u.transitions() + "]\n\n" + u.list() + "\n\n" +
+		"Your work so far is not lost; continue from there.\n\n[ANSWERS: " + u.transitions() + "]\n\n" + u.list() + "\n\n" +
 		framed("REQUIRED ACTION - decide what these answers mean for your work", u.actions(checklist))
 }
 
 // restart begins a turn of an agent that could not be told in the one before.
 func (u *update) restart(checklist bool) string {
-	return separator + "\nYOUR TURN BEGINS ANEW: THERE ARE ANSWERS TO VOTE ON\n" + separator +
-		"\n\nThese answers came after your last turn had begun, so you could not vote for them. Now you can.\n\n" +
+	return separator + "\nYOUR TURN STARTS AGAIN: THERE ARE ANSWERS TO VOTE ON\n" + separator +
+		"\n\nThese answers arrived after your last turn had started, so you could not vote for them. Now you can.\n\n" +
 		"[ANSWERS: " + u.transitions() + "]\n\n" + u.list() + "\n\n" +
 		framed("REQUIRED ACTION - decide with these answers before you", u.actions(checklist))
 }
@@ -140,7 +144,7 @@ func (u *update) actions(checklist bool) string {
 	task := "PUT A TASK on your plan: \"Evaluate " + u.newest() + " and decide\".\n" +
 		"   - Use your task tool, if you have one, so that it is not forgotten.\n"
 	if len(u.workspaces) > 0 {
-		task += "   - Read the files in the workspaces named above; do not go by the text alone.\n"
+		task += "   - Read the files in the workspaces named above; do not rely on the text alone.\n"
 	}
 	steps := []string{task + "   - Compare what they did with what you did."}
 	if checklist {
@@ -155,5 +159,5 @@ func (u *update) actions(checklist bool) string {
 	for i, s := range steps {
 		steps[i] = fmt.Sprintf("%d. %s", i+1, s)
 	}
-	return "\n" + strings.Join(steps, "\n\n") + "\n\nCall answers by the labels above. Going on without a decision is none of the choices.\n"
+	return "\n" + strings.Join(steps, "\n\n") + "\n\nUse the labels above for the answers. You must choose one of these options.\n"
 }

@@ -96,7 +96,7 @@ func (r *reader) config() (version uint64, fabric string) {
 	number, fabric, _ := strings.Cut(v, " ")
 	n, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		r.fault("the header %s is %.64q; send the config version, a number, and behind a blank the fabric's id", schema.HeaderConfig, v)
+		r.fault("the header %s is %.64q; send the config version as a number, then a blank and the fabric's id", schema.HeaderConfig, v)
 	}
 	return n, fabric
 }

@@ -70,6 +70,9 @@ type Options struct {
 	// OnDenied is told each time that the bus does not permit what was tried; nil is
 	// nobody. It must not block.
 	OnDenied func(error)
+	// OnRefused is told each time that a connection that was lost is not made again, because
+	// of its credentials or of certificates; nil is nobody. It must not block.
+	OnRefused func(error)
 	// TLS is whom the client trusts and what it shows; none: a server whose URL is
 	// tls:// must have a certificate that the system trusts.
 	TLS certs.Files
@@ -114,7 +117,7 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	}
 	nc, err := attempt(ctx, o.url(), append(o.natsOptions(ctx), who...))
 	if err != nil {
-		if refused := o.refused(err, o.where()); refused != nil {
+		if refused := o.refusal(err); refused != nil {
 			return nil, refused
 		}
 		return nil, o.unreached(err)
@@ -167,7 +170,7 @@ func (o *Options) where() string {
 	return RedactURL(o.url())
 }
 
-// check refuses a URL that can not be read, because the client's own error
+// check refuses a URL that cannot be read, because the client's own error
 // would repeat it with its password.
 func (o *Options) check() error {
 	for s := range strings.SplitSeq(o.url(), ",") {
@@ -176,13 +179,16 @@ func (o *Options) check() error {
 			s = "nats://" + s
 		}
 		if u, err := url.Parse(s); err != nil || u.Hostname() == "" {
-			return fmt.Errorf("%q is no URL of a NATS server; write one such as %s", RedactURL(s), DefaultURL)
+			return fmt.Errorf("%q is not the URL of a NATS server; use one such as %s", RedactURL(s), DefaultURL)
 		}
 	}
 	if o.InProcess != nil {
 		return nil
 	}
-	return o.TLS.Check()
+	if err := o.TLS.Check(); err != nil {
+		return refusal{err}
+	}
+	return nil
 }
 
 // RedactURL returns s, one URL or several separated by commas, without the

@@ -30,7 +30,7 @@ func TestConnectSaysWhereNobodyIs(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	_, err = bus.Connect(t.Context(), bus.Options{URL: "nats://me:sec ret@%zz:1"})
-	if err == nil || !strings.Contains(err.Error(), "no URL") || strings.Contains(err.Error(), "ret") {
+	if err == nil || !strings.Contains(err.Error(), "is not the URL") || strings.Contains(err.Error(), "ret") {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

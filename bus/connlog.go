@@ -31,8 +31,9 @@ func (o *Options) watch(name string) []nats.Option {
 	return []nats.Option{
 		nats.LameDuckModeHandler(leaving),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			o.tellRefusal(err)
 			if advice := o.advice(err); advice != "" && refused.differs(advice) {
-				log.Error("NATS can not be reached again; trying on", "error", err, "advice", advice)
+				log.Error("NATS still cannot be reached; the client keeps trying", "error", err, "advice", advice)
 			}
 		}),
 		nats.ConnectHandler(func(nc *nats.Conn) {
@@ -48,21 +49,35 @@ func (o *Options) watch(name string) []nats.Option {
 			case nc.IsClosed() || nc.IsDraining():
 				log.Debug("the NATS connection is closed")
 			case err == nil: // it left by itself
-				log.Info("going to another NATS server, as this one stops")
+				log.Info("moving to another NATS server")
 			default:
-				log.Warn("the NATS connection is lost; trying again until it is back", "error", err)
+				log.Warn("the NATS connection is lost; the client reconnects", "error", err)
 			}
 			state(false)
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			o.tellRefusal(err) // credentials are not told of at the handler above
 			is := errors.Is(err, nats.ErrPermissionViolation)
-			if !is || denied.news(err.Error(), time.Now()) {
+			what := err.Error()
+			if errors.Is(err, nats.ErrSlowConsumer) && sub != nil {
+				what = sub.Subject + " " + what
+			} else if !is {
+				what = ""
+			}
+			if what == "" || denied.news(what, time.Now()) {
 				report(log, sub, err)
 			}
 			if is && o.OnDenied != nil {
 				o.OnDenied(err)
 			}
 		}),
+	}
+}
+
+// tellRefusal tells of a connection that is not made again because of credentials or certificates.
+func (o *Options) tellRefusal(err error) {
+	if why := o.refusal(err); why != nil && o.OnRefused != nil {
+		o.OnRefused(why)
 	}
 }
 
@@ -116,9 +131,9 @@ func report(log *slog.Logger, sub *nats.Subscription, err error) {
 		}
 		log.Warn("a subscription is too slow and loses messages", "dropped", dropped)
 	case errors.Is(err, nats.ErrPermissionViolation):
-		log.Error("NATS does not permit this connection what it tried; check its user's permissions", "error", err)
+		log.Error("NATS denied this connection an operation; check the permissions of its user", "error", err)
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
-		log.Error("NATS refuses this connection's credentials; trying again", "error", err)
+		log.Error("NATS refuses this connection's credentials; the client tries again", "error", err)
 	default:
 		log.Warn("NATS reports an error", "error", err)
 	}

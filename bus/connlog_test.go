@@ -18,7 +18,7 @@ func TestReportsAreSentences(t *testing.T) {
 		want string
 	}{
 		"a slow subscription":     {nats.ErrSlowConsumer, "level=WARN msg=\"a subscription is too slow"},
-		"a refused permission":    {fmt.Errorf("%w: publish", nats.ErrPermissionViolation), "level=ERROR msg=\"NATS does not permit"},
+		"a refused permission":    {fmt.Errorf("%w: publish", nats.ErrPermissionViolation), "level=ERROR msg=\"NATS denied"},
 		"refused credentials":     {nats.ErrAuthorization, "level=ERROR msg=\"NATS refuses"},
 		"something else entirely": {errors.New("boo"), "level=WARN msg=\"NATS reports an error\""},
 	} {

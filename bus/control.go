@@ -40,7 +40,7 @@ func ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any
 	m, err := Request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, another)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("no broker serves %s: %w", subject, err)
+		return fmt.Errorf("no broker serves %s; start a broker, or check that the running brokers have a release with this verb: %w", subject, err)
 	case err != nil:
 		return fmt.Errorf("asking on %s: %w", subject, err)
 	}
@@ -48,7 +48,7 @@ func ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any
 		return err
 	}
 	if err := schema.Unmarshal(m.Data, answer); err != nil {
-		return fmt.Errorf("the answer on %s can not be read: %w", subject, err)
+		return fmt.Errorf("cannot decode the answer on %s: %w", subject, err)
 	}
 	return nil
 }

@@ -1,9 +1,8 @@
-// Package bus is how the fabric's processes talk: the names of subjects, the
-// headers of messages, and connections to NATS. It links no server, so that a
-// program that runs once per tool call stays small; the server is in
-// bus/embedded.
+// Package bus connects the fabric's processes: it defines the subjects, the headers of
+// messages, and the connections to NATS. It does not link the NATS server, which is in
+// bus/embedded, so that a program that runs once per tool call stays small.
 //
-// Everything here is safe for many goroutines. To follow an event, read
-// subject.go (where it is asked), token.go (how a name becomes part of a
-// subject), header.go (what travels beside the body) and conn.go.
+// Everything here is safe for concurrent use. To follow an event, read subject.go (its
+// subject), token.go (how a name becomes part of a subject), header.go (its headers) and
+// conn.go.
 package bus

@@ -19,7 +19,7 @@ func TestAnEnvelopeMakesTheSameMessages(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(t, "messages") {
 			r := schema.Routing{
 				Event: schema.PreToolUse, Agent: "agent1", ID: someID,
-				Tool: maybe.Draw(t, "tool"), Session: maybe.Draw(t, "session"), Mute: rapid.Bool().Draw(t, "mute"),
+				Tool: maybe.Draw(t, "tool"), Session: maybe.Draw(t, "session"), Mute: rapid.Bool().Draw(t, "mute"), MidTurn: rapid.Bool().Draw(t, "midTurn"),
 			}
 			var got, want *Message
 			if rapid.Bool().Draw(t, "event") {

@@ -45,6 +45,9 @@ func (e *Envelope) Event(subject string, r schema.Routing, attempt int, left tim
 	if r.Mute {
 		e.set(schema.HeaderDeliver, schema.DeliverNone)
 	}
+	if r.MidTurn {
+		e.set(schema.HeaderRestart, schema.RestartNone)
+	}
 	if len(acks) > 0 {
 		e.set(schema.HeaderAck, strings.Join(acks, ","))
 	}
@@ -78,7 +81,7 @@ func ParseEventMsg(m *nats.Msg) (EventRequest, error) {
 	q := EventRequest{
 		Routing: schema.Routing{
 			Event: event, Agent: agent, ID: in.eventID(),
-			Tool: in.text(schema.HeaderTool), Session: in.text(schema.HeaderSession), Mute: in.mute(),
+			Tool: in.text(schema.HeaderTool), Session: in.text(schema.HeaderSession), Mute: in.none(schema.HeaderDeliver), MidTurn: in.none(schema.HeaderRestart),
 			Trace: in.trace(),
 		},
 		Attempt: in.attempt(), Left: in.left(), Acks: in.acks(),
@@ -90,15 +93,35 @@ func ParseEventMsg(m *nats.Msg) (EventRequest, error) {
 
 func (r *reader) body(data []byte) {
 	if len(data) > schema.MaxEvent {
-		r.fault("the event's body has %d bytes; at most %d are allowed", len(data), schema.MaxEvent)
+		r.fault("the event's body has %d bytes; send at most %d", len(data), schema.MaxEvent)
+	}
+	if len(data) == 0 || data[0] != '"' {
+		return
+	}
+	var why string
+	if err := schema.Unmarshal(data, &why); err == nil {
+		r.fault("the shim could not read the event: %s", why[:min(len(why), maxUnread)])
 	}
 }
 
-// mute reports whether the answer can not tell the agent anything.
-func (r *reader) mute() bool {
-	v := r.raw(schema.HeaderDeliver, schema.MaxHeader)
+// UnreadBody is the body of an event that cannot be sent: why that is, as a string.
+func UnreadBody(why error) []byte {
+	text := why.Error()
+	data, err := schema.Marshal(strings.ToValidUTF8(text[:min(len(text), maxUnread)], ""))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// maxUnread bounds why an event cannot be sent, in bytes.
+const maxUnread = 512
+
+// none reports whether a header is there that has one value only.
+func (r *reader) none(name string) bool {
+	v := r.raw(name, schema.MaxHeader)
 	if v != "" && v != schema.DeliverNone {
-		r.fault("the header %s is %.64q; send %s or leave it out", schema.HeaderDeliver, v, schema.DeliverNone)
+		r.fault("the header %s is %.64q; send %s or leave it out", name, v, schema.DeliverNone)
 	}
 	return v != ""
 }
@@ -131,7 +154,7 @@ func (r *reader) acks() []string {
 	for i, s := range acks {
 		id, ok := canonicalUUID(strings.TrimSpace(s))
 		if !ok {
-			r.fault("the header %s lists %.64q, which is no UUID; list event ids, separated by commas", schema.HeaderAck, s)
+			r.fault("the header %s lists %.64q, which is not a UUID; list event ids, separated by commas", schema.HeaderAck, s)
 			return nil
 		}
 		acks[i] = id

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -22,10 +23,10 @@ func someRouting() schema.Routing {
 		Trace: trace.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")}
 }
 
-// eventRouting is that of an event, whose answer can not tell the agent anything.
+// eventRouting is that of an event, whose answer cannot tell the agent anything.
 func eventRouting() schema.Routing {
 	r := someRouting()
-	r.Mute = true
+	r.Mute, r.MidTurn = true, true
 	return r
 }
 
@@ -50,6 +51,25 @@ func TestEventMsg(t *testing.T) {
 		Acks: []string{otherID, someID}, Body: []byte(`{"a":1}`), Reply: "_INBOX.x"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// An event that cannot be sent is malformed, and why that is comes in its place.
+func TestWhyAnEventCanNotBeSentIsSaid(t *testing.T) {
+	for why, want := range map[string]string{
+		"it is larger than 8323072 bytes": "the shim could not read the event: it is larger than 8323072 bytes",
+		strings.Repeat("ä", 300):          "the shim could not read the event: " + strings.Repeat("ä", 256),
+	} {
+		m := someEventMsg(t)
+		m.Data = UnreadBody(errors.New(why))
+		if q, err := ParseEventMsg(m); err == nil || err.Error() != want || q.Tool != eventRouting().Tool {
+			t.Errorf("%v; %+v", err, q.Routing)
+		}
+	}
+	m := someEventMsg(t)
+	m.Data = []byte(`"` + strings.Repeat("x", 2000) + `"`) // of no client of ours
+	if _, err := ParseEventMsg(m); err == nil || len(err.Error()) > 600 {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -102,20 +122,20 @@ func eventFaults() faults {
 	return faults{
 		"no id":                   {"Hook-Id", nil, "Hook-Id is missing"},
 		"an empty id":             {"Hook-Id", []string{""}, "Hook-Id is missing"},
-		"an id that is no UUID":   {"Hook-Id", []string{"42"}, "no UUID"},
-		"an id with odd digits":   {"Hook-Id", []string{strings.Replace(someID, "0", "g", 1)}, "no UUID"},
-		"an id without hyphens":   {"Hook-Id", []string{strings.ReplaceAll(someID, "-", "0")}, "no UUID"},
-		"two ids":                 {"Hook-Id", []string{someID, otherID}, "Hook-Id is there 2 times"},
-		"two tools":               {"Hook-Tool", []string{"Read", "Bash"}, "Hook-Tool is there 2 times"},
+		"an id that is no UUID":   {"Hook-Id", []string{"42"}, "not a UUID"},
+		"an id with odd digits":   {"Hook-Id", []string{strings.Replace(someID, "0", "g", 1)}, "not a UUID"},
+		"an id without hyphens":   {"Hook-Id", []string{strings.ReplaceAll(someID, "-", "0")}, "not a UUID"},
+		"two ids":                 {"Hook-Id", []string{someID, otherID}, "Hook-Id 2 times"},
+		"two tools":               {"Hook-Tool", []string{"Read", "Bash"}, "Hook-Tool 2 times"},
 		"a tool too long":         {"Hook-Tool", []string{strings.Repeat("x", schema.MaxHeader+1)}, "at most 4096"},
 		"a tool badly escaped":    {"Hook-Tool", []string{"50%"}, "%25"},
 		"a session badly escaped": {"Hook-Session", []string{"%g0"}, "Hook-Session"},
 		"no time":                 {"Hook-Left", nil, "Hook-Left is missing"},
-		"a time without a unit":   {"Hook-Left", []string{"10"}, "no duration"},
+		"a time without a unit":   {"Hook-Left", []string{"10"}, "not a duration"},
 		"a negative time":         {"Hook-Left", []string{"-1s"}, "above zero"},
 		"no time left":            {"Hook-Left", []string{"0s"}, "above zero"},
 		"an absurd time":          {"Hook-Left", []string{"1000h"}, "at most 24h"},
-		"a time that overflows":   {"Hook-Left", []string{"99999999999999999h"}, "no duration"},
+		"a time that overflows":   {"Hook-Left", []string{"99999999999999999h"}, "not a duration"},
 		"two times":               {"Hook-Left", []string{"1s", "2s"}, "2 times"},
 	}
 }
@@ -128,8 +148,9 @@ func TestParseEventMsgRefuses(t *testing.T) {
 		"attempt 101":                     {"Hook-Attempt", []string{"101"}, "from 1 to 100"},
 		"an attempt that is a word":       {"Hook-Attempt", []string{"first"}, "from 1 to 100"},
 		"another delivery":                {"Hook-Deliver", []string{"later"}, "send none"},
+		"another restart":                 {"Hook-Restart", []string{"later"}, "send none"},
 		"an ack that is no UUID":          {"Hook-Ack", []string{someID + ",x"}, "lists \"x\""},
-		"an ack that ends with a comma":   {"Hook-Ack", []string{someID + ","}, "no UUID"},
+		"an ack that ends with a comma":   {"Hook-Ack", []string{someID + ","}, "not a UUID"},
 		"101 acks":                        {"Hook-Ack", []string{strings.Repeat(",", 100)}, "lists 101 events"},
 		"an ack header beyond all bounds": {"Hook-Ack", []string{strings.Repeat("x", 5000)}, "at most 4096"},
 	})

@@ -76,13 +76,13 @@ func gather(conn net.Conn, timeout time.Duration) *gathered {
 }
 
 // errClogged: the server takes nothing, and no more can wait for it.
-var errClogged = fmt.Errorf("%d MiB wait to be sent, and the server takes nothing", gatherLimit>>20)
+var errClogged = fmt.Errorf("%d MiB wait to be sent, and the server accepts nothing", gatherLimit>>20)
 
 // errNoGreeting: the server did not say in time what it says first.
-var errNoGreeting = errors.New("the server did not greet in time")
+var errNoGreeting = errors.New("the server did not send its INFO in time")
 
 // errLeft: the client made another connection.
-var errLeft = errors.New("the client left this connection for another one")
+var errLeft = errors.New("the client moved to another connection")
 
 // connect begins what a client says first, if nothing is wrapped around it.
 const connect = "CONNECT "
@@ -242,7 +242,7 @@ func (g *gathered) write() {
 }
 
 // out writes p within that time, without the lock that is held. One at a time does. What
-// can not be written by who has something to say waits.
+// cannot be written by who has something to say waits.
 func (g *gathered) out(p []byte, within time.Duration) error {
 	if within > 0 && !g.closing {
 		_ = g.Conn.SetWriteDeadline(time.Now().Add(within)) // the write will say it

@@ -60,7 +60,7 @@ func special(s string, i int) bool {
 	return c < ' ' || c >= 0x7f || c == '%' || c == ' ' && (i == 0 || i == len(s)-1)
 }
 
-var errEscape = errors.New("a % that two hex digits do not follow; write a percent sign as %25")
+var errEscape = errors.New("a % without two hex digits; write a percent sign as %25")
 
 // unescapeValue is the inverse of escapeValue. It also reads lower-case hex,
 // needless escapes and raw bytes outside ASCII, as other libraries write them:
@@ -110,7 +110,7 @@ func (r *reader) raw(key string, limit int) string {
 	case len(values) == 0:
 		return ""
 	case len(values) > 1:
-		r.fault("the header %s is there %d times; send it once", key, len(values))
+		r.fault("the message has the header %s %d times; send it once", key, len(values))
 		return ""
 	case len(values[0]) > limit:
 		r.fault("the header %s has %d bytes; at most %d are allowed", key, len(values[0]), limit)
@@ -144,7 +144,7 @@ func (r *reader) eventID() string {
 	}
 	id, ok := canonicalUUID(v)
 	if !ok {
-		r.fault("the header %s is %.64q, which is no UUID; send one such as 0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182", schema.HeaderID, v)
+		r.fault("the header %s is %.64q, which is not a UUID; send one such as 0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182", schema.HeaderID, v)
 	}
 	return id
 }
@@ -158,11 +158,11 @@ func (r *reader) left() time.Duration {
 	d, err := time.ParseDuration(v)
 	switch {
 	case err != nil:
-		r.fault("the header %s is %.64q, which is no duration; send one such as \"29.5s\"", schema.HeaderLeft, v)
+		r.fault("the header %s is %.64q, which is not a duration; send one such as \"29.5s\"", schema.HeaderLeft, v)
 	case d <= 0:
-		r.fault("the header %s is %q, so no time is left; send a duration above zero", schema.HeaderLeft, v)
+		r.fault("the header %s is %q; send a duration above zero", schema.HeaderLeft, v)
 	case d > MaxLeft:
-		r.fault("the header %s is %q; at most %v can be waited for", schema.HeaderLeft, v, MaxLeft)
+		r.fault("the header %s is %q; send at most %v", schema.HeaderLeft, v, MaxLeft)
 	default:
 		return d
 	}

@@ -13,7 +13,7 @@ func TestHeaderValues(t *testing.T) {
 		"inner blanks stay as they are":   {"a b", "a b"},
 		"outer blanks are escaped":        {" a ", "%20a%20"},
 		"a lone blank is escaped":         {" ", "%20"},
-		"line ends can not end a header":  {"a\r\nHook-Id: x", "a%0D%0AHook-Id: x"},
+		"line ends cannot end a header":   {"a\r\nHook-Id: x", "a%0D%0AHook-Id: x"},
 		"NUL, tab and DEL are escaped":    {"\x00\t\x7f", "%00%09%7F"},
 		"percent signs are escaped":       {"100%", "100%25"},
 		"bytes outside ASCII are escaped": {"é\xff", "%C3%A9%FF"},
@@ -73,7 +73,7 @@ func overTheWire(t testing.TB, h nats.Header) nats.Header {
 	b.WriteString("\r\n")
 	got, err := nats.DecodeHeadersMsg([]byte(b.String()))
 	if err != nil {
-		t.Fatalf("the headers %q can not be read: %v", b.String(), err)
+		t.Fatalf("the headers %q cannot be read: %v", b.String(), err)
 	}
 	return got
 }

@@ -12,11 +12,21 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/hookfabric/hookfabric/bus/owner"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// ErrRefused says that the bus does not take whoever connects for somebody who may.
+// ErrRefused says that the bus does not take whoever connects for somebody who may. Every error
+// of [Connect] is one that is about credentials or certificates: a file that cannot be read,
+// credentials that expired or were revoked, a certificate that one side does not trust. Unlike
+// an outage it does not pass by itself.
 var ErrRefused = errors.New("the bus refuses this connection")
+
+// A refusal is an [ErrRefused] that says in its own words what is wrong.
+type refusal struct{ error }
+
+func (r refusal) Is(target error) bool { return target == ErrRefused }
+func (r refusal) Unwrap() error        { return r.error }
 
 // inboxPrefix begins every inbox that is somebody's own; his public key follows.
 const inboxPrefix = "_INBOX_"
@@ -31,7 +41,7 @@ func InboxOf(key string) string { return inboxPrefix + key }
 //
 // Nobody can tell whose inbox it is: a message does not say who sent it. What keeps
 // answers from being sent to somebody else's is that his are told to brokers alone,
-// and can not be guessed.
+// and cannot be guessed.
 func IsInbox(subject string) bool {
 	// The last two are what the server makes of an inbox between accounts and between
 	// clusters; it takes no request that says so itself.
@@ -54,6 +64,16 @@ func InboxName(subject string) string {
 	return name + "." + of
 }
 
+// InboxKey is the public key of the user whose inboxes have a name as of [InboxName]; empty:
+// the name is that of a connection.
+func InboxKey(name string) string {
+	key, _ := strings.CutPrefix(name, inboxPrefix)
+	if key == name {
+		return ""
+	}
+	return key
+}
+
 // MaxCreds bounds a credentials file, and the line by which a client with it connects. Servers take
 // lines of 4 KiB where they are not told otherwise, into which those of a host with more than a dozen
 // agents do not fit.
@@ -66,10 +86,14 @@ type claims struct {
 	Issued  int64  `json:"iat"`
 	Expires int64  `json:"exp"`
 	NATS    struct {
-		Subscribe struct {
-			Allow []string `json:"allow"`
-		} `json:"sub"`
+		Publish   subjects `json:"pub"`
+		Subscribe subjects `json:"sub"`
 	} `json:"nats"`
+}
+
+// subjects are those that a user may use.
+type subjects struct {
+	Allow []string `json:"allow"`
 }
 
 // readClaims reads whose credentials are in a file.
@@ -79,19 +103,24 @@ func readClaims(file string) (claims, error) {
 	if err == nil && info.Size() > MaxCreds {
 		err = fmt.Errorf("it has %d bytes", info.Size())
 	}
+	if err == nil {
+		if err := owner.Private(file); err != nil {
+			return c, err
+		}
+	}
 	var data []byte
 	if err == nil {
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return c, fmt.Errorf("the credentials file %s can not be read: %w; name the one that `broker creds add` wrote", file, err)
+		return c, fmt.Errorf("cannot read the credentials file %s: %w; name the file that `broker creds add` wrote", file, err)
 	}
 	token, err := nkeys.ParseDecoratedJWT(data)
 	if err == nil {
 		c, err = parseClaims(token)
 	}
 	if err != nil {
-		return c, fmt.Errorf("%s holds no credentials of a user: %w; name the file that `broker creds add` wrote", file, err)
+		return c, fmt.Errorf("%s has no credentials of a NATS user: %w; name the file that `broker creds add` wrote", file, err)
 	}
 	return c, nil
 }
@@ -109,17 +138,35 @@ func CredsTimes(file string) (made, end time.Time, err error) {
 	return time.Unix(c.Issued, 0), time.Unix(c.Expires, 0), nil
 }
 
+// CredsAgent is the first of the agents that the credentials in a file are for; empty: they name
+// none, or cannot be read.
+func CredsAgent(file string) string {
+	if file == "" {
+		return ""
+	}
+	c, err := readClaims(file)
+	if err != nil {
+		return ""
+	}
+	for _, subject := range c.NATS.Publish.Allow {
+		if verb, agent, err := ParseControlSubject(subject); err == nil && verb == schema.VerbRecord {
+			return agent
+		}
+	}
+	return ""
+}
+
 func parseClaims(token string) (c claims, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return c, errors.New("there is no JWT in it")
+		return c, errors.New("the file has no JWT")
 	}
 	body, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err == nil {
 		err = schema.Unmarshal(body, &c)
 	}
 	if err == nil && !nkeys.IsValidPublicUserKey(c.Key) {
-		err = errors.New("it names no user's key")
+		err = errors.New("the JWT names no user key")
 	}
 	return c, err
 }
@@ -139,9 +186,8 @@ func (o *Options) identify() ([]nats.Option, error) {
 	if o.Creds != "" {
 		c, err := readClaims(o.Creds)
 		if err != nil {
-			return nil, err
+			return nil, refusal{err}
 		}
-		o.warnOpen()
 		opts = append(opts, nats.UserCredentials(o.Creds))
 		if own := c.inbox(); own != "" {
 			opts = append(opts, nats.CustomInboxPrefix(own))
@@ -156,15 +202,6 @@ func (o *Options) identify() ([]nats.Option, error) {
 	return opts, nil
 }
 
-// warnOpen says that everybody on this machine can be whoever has the credentials. A
-// group may read them: that is how containers are handed secrets.
-func (o *Options) warnOpen() {
-	info, err := os.Stat(o.Creds)
-	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 && o.Logger != nil {
-		o.Logger.Warn("everybody on this machine can read the credentials, and be who they are for", "file", o.Creds, "advice", "chmod 600 "+o.Creds)
-	}
-}
-
 // refused is what to say where the bus does not take the connection for somebody
 // who may; nil: it was something else.
 func (o *Options) refused(err error, where string) error {
@@ -176,7 +213,7 @@ func (o *Options) refused(err error, where string) error {
 		role = "operator"
 	}
 	if o.Creds == "" {
-		return fmt.Errorf("%w at %s: this fabric asks who you are; make a file with `broker creds add %s NAME` and name it with --creds or HOOKFABRIC_CREDS: %w",
+		return fmt.Errorf("%w at %s: this fabric requires credentials; create a file with `broker creds add %s NAME` and name it with --creds or HOOKFABRIC_CREDS: %w",
 			ErrRefused, where, role, err)
 	}
 	if c, cerr := readClaims(o.Creds); cerr == nil && c.Expires > 0 && time.Now().Unix() >= c.Expires {
@@ -187,7 +224,7 @@ func (o *Options) refused(err error, where string) error {
 	if c, cerr := readClaims(o.Creds); cerr == nil && c.Expires > 0 {
 		clock = fmt.Sprintf(" (or expired at %s, if the clock of this machine is behind)", time.Unix(c.Expires, 0).UTC().Format(time.RFC3339))
 	}
-	return fmt.Errorf("%w at %s: it does not take the credentials in %s; they were revoked, or are of another fabric%s: `broker creds list` tells, and `broker creds add %s NAME` makes new ones: %w",
+	return fmt.Errorf("%w at %s: it does not take the credentials in %s; they were revoked, or are of another fabric%s, or the broker refuses them for 10s because they sent too much: `broker creds list` tells, and `broker creds add %s NAME` makes new ones: %w",
 		ErrRefused, where, o.Creds, clock, role, err)
 }
 
@@ -197,4 +234,24 @@ func (o *Options) refused(err error, where string) error {
 func unwelcome(err error) bool {
 	said := strings.ToLower(err.Error())
 	return errors.Is(err, nats.ErrAuthorization) || strings.Contains(said, nats.AUTHENTICATION_EXPIRED_ERR) || strings.Contains(said, nats.AUTHENTICATION_REVOKED_ERR)
+}
+
+// MayAsk reports whether the credentials in a file let an agent of a name ask about its
+// events. Those that are for no agent at all, and those that cannot be read, do not say: true.
+func MayAsk(file, agent string) bool {
+	c, err := readClaims(file)
+	name, terr := Token(agent)
+	if file == "" || err != nil || terr != nil {
+		return true
+	}
+	asks := false
+	for _, subject := range c.NATS.Publish.Allow {
+		if rest, ok := strings.CutPrefix(subject, eventPrefix); ok {
+			asks = true
+			if of, _, _ := strings.Cut(rest, "."); of == name || of == "*" {
+				return true
+			}
+		}
+	}
+	return !asks
 }

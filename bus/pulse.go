@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// How a connection finds out that its server stands still, or can not be reached any
+// How a connection finds out that its server stands still, or cannot be reached any
 // more, although the connection is open. Where another server is known it goes there:
 // so soon that what is asked next is answered, and so late that no server is left which
 // is only busy. Where none is known it stays: see pingEvery.
@@ -22,7 +22,7 @@ const (
 )
 
 // errStandsStill is why a server is left.
-var errStandsStill = fmt.Errorf("the server gave no sign of life for %v, and another one is known", silentFor)
+var errStandsStill = fmt.Errorf("the server did not answer for %v, and the client knows another one", silentFor)
 
 // A pulse looks for signs of life of a connection's server until the connection is closed.
 type pulse struct {

@@ -62,7 +62,7 @@ func TestAServerThatStandsStillIsLeftForAnother(t *testing.T) {
 		t.Errorf("it is connected to %s again", left)
 	}
 	flush(t, goes)
-	if !strings.Contains(log.String(), "no sign of life") {
+	if !strings.Contains(log.String(), "did not answer for") {
 		t.Errorf("the log does not say why:\n%s", log.String())
 	}
 	wires[left].Resume()

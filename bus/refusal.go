@@ -13,36 +13,47 @@ import (
 
 // unreached says why there is no connection, and what to do about it.
 func (o *Options) unreached(err error) error {
-	advice := o.advice(err)
-	if advice == "" {
-		advice = "start a broker there or name another server"
+	if advice := o.advice(err); advice != "" {
+		return refusal{fmt.Errorf("cannot connect to NATS at %s: %w; %s", o.where(), err, advice)}
 	}
-	return fmt.Errorf("can not connect to NATS at %s: %w; %s", o.where(), err, advice)
+	return fmt.Errorf("cannot connect to NATS at %s: %w; start a broker there, or name another server", o.where(), err)
+}
+
+// refusal is what to say where a connection is refused, because of credentials or of
+// certificates; nil: it was something else.
+func (o *Options) refusal(err error) error {
+	if refused := o.refused(err, o.where()); refused != nil {
+		return refused
+	}
+	if refused := o.unreached(err); errors.Is(refused, ErrRefused) {
+		return refused
+	}
+	return nil
 }
 
 // advice is what to do about an error that has to do with certificates; empty: it
 // has not.
 func (o *Options) advice(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "the server's certificate is of an authority that is not trusted here; name that authority's certificate with --tls-ca, or HOOKFABRIC_TLS_CA"
+		return "this machine does not trust the authority that signed the server's certificate; name that authority's certificate with --tls-ca or HOOKFABRIC_TLS_CA"
 	}
 	if wrong, ok := errors.AsType[x509.HostnameError](err); ok {
-		return fmt.Sprintf("the server's certificate is for %s; name the server so, or give it a certificate for %s", hosts(wrong.Certificate), wrong.Host)
+		return fmt.Sprintf("the server's certificate is for %s; use that name in the URL, or give the server a certificate for %s", hosts(wrong.Certificate), wrong.Host)
 	}
 	if wrong, ok := errors.AsType[x509.CertificateInvalidError](err); ok && wrong.Reason == x509.Expired {
-		return fmt.Sprintf("the server's certificate is good from %s to %s; renew it, or set the clock of this machine",
+		return fmt.Sprintf("the server's certificate is valid from %s to %s; renew it, or correct the clock of this machine",
 			wrong.Cert.NotBefore.Format(time.RFC3339), wrong.Cert.NotAfter.Format(time.RFC3339))
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "the server's certificate can not be trusted; give the server one that is good for servers, of the authority that --tls-ca names"
+		return "the server's certificate is not valid for a server; give the server a server certificate that the authority of --tls-ca signed"
 	}
 	switch text := err.Error(); {
 	case errors.Is(err, nats.ErrSecureConnWanted):
-		return "the server speaks no TLS; start it with --tls-cert and --tls-key, or write nats:// and leave --tls-ca and --tls-cert away"
+		return "the server does not use TLS; start it with --tls-cert and --tls-key, or use nats:// and remove --tls-ca and --tls-cert"
 	case refusesClient(text) && !o.TLS.Shows():
-		return "the server wants to see a certificate; name one with --tls-cert and --tls-key"
+		return "the server requires a client certificate; name one with --tls-cert and --tls-key"
 	case refusesClient(text):
-		return fmt.Sprintf("the server does not trust the certificate %s; name one of the authority that it trusts", o.TLS.Cert)
+		return fmt.Sprintf("the server does not trust the certificate %s; name one that an authority of the server signed", o.TLS.Cert)
 	case strings.Contains(text, "tls: expired certificate"):
 		return fmt.Sprintf("the certificate %s has expired; renew it", o.TLS.Cert)
 	}

@@ -58,7 +58,8 @@ const maxVerb = 32
 
 // EventSubject is where agent asks about a moment of the kind t.
 func EventSubject(agent string, t schema.EventType) (string, error) {
-	if _, err := schema.ParseEventType(string(t)); err != nil {
+	t, err := schema.ParseEventType(string(t))
+	if err != nil {
 		return "", err
 	}
 	tok, err := Token(agent)
@@ -75,8 +76,7 @@ func ParseEventSubject(subj string) (agent string, t schema.EventType, err error
 	if err != nil {
 		return "", "", err
 	}
-	if t = schema.EventType(event); !t.Known() {
-		_, err := schema.ParseEventType(event)
+	if t, err = schema.ParseEventType(event); err != nil {
 		return "", "", fmt.Errorf("subject %q: %w", subj, err)
 	}
 	if agent, err = ParseToken(tok); err != nil {
@@ -227,7 +227,7 @@ func checkVerb(verb string) error {
 		ok = c >= 'a' && c <= 'z' || i > 0 && (c >= '0' && c <= '9' || c == '_' || c == '-')
 	}
 	if !ok {
-		return fmt.Errorf("%.40q is no control verb; write a lower-case word such as inject or status", verb)
+		return fmt.Errorf("%.40q is not a control verb; use a lower-case word such as inject or status", verb)
 	}
 	return nil
 }

@@ -20,6 +20,14 @@ func TestEventSubject(t *testing.T) {
 			}
 		}
 	}
+	for name, want := range map[schema.EventType]schema.EventType{"BEFORE_TOOL_EXECUTION": schema.PreToolUse, "QUERY_END": schema.QueryEnd, "Stop": schema.BeforeFinalResponse} {
+		if _, got, err := ParseEventSubject("hook.v1.event.a." + string(name)); err != nil || got != want {
+			t.Errorf("the subject of %s is one of %q, %v", name, got, err)
+		}
+		if subj, err := EventSubject("a", name); err != nil || subj != "hook.v1.event.a."+string(want) {
+			t.Errorf("EventSubject of %s = %q, %v", name, subj, err)
+		}
+	}
 	if s, err := EventSubject("", schema.PreToolUse); err == nil {
 		t.Errorf("EventSubject without an agent = %q", s)
 	}

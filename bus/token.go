@@ -12,7 +12,7 @@ import (
 // is just an underscore must look different.
 const lone = "=5F"
 
-var errEmptyID = errors.New("an agent, pool, worker or producer needs a name; write at least one character")
+var errEmptyID = errors.New("the name of an agent, pool, worker or producer is empty; use at least one character")
 
 // Token returns id as one token of a subject or a key. Letters, digits, `_`
 // and `-` stay as they are, every other byte becomes `=XX` in upper-case hex,
@@ -66,7 +66,7 @@ func ParseToken(tok string) (string, error) {
 	case tok == "":
 		return "", errEmptyID
 	case tok == "_":
-		return "", errors.New(`the token "_" stands for nobody; the name "_" is written =5F`)
+		return "", errors.New(`the token "_" stands for no agent; write the name "_" as =5F`)
 	case tok == lone:
 		return "_", nil
 	case len(tok) > schema.MaxToken:

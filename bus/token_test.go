@@ -48,7 +48,7 @@ func TestTokenRefuses(t *testing.T) {
 
 func TestParseTokenRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ tok, want string }{
-		"nothing":                            {"", "needs a name"},
+		"nothing":                            {"", "is empty"},
 		"the place of nobody":                {"_", "=5F"},
 		"lower-case hex":                     {"a=2e", "upper-case"},
 		"a cut escape":                       {"a=2", "faulty escape"},

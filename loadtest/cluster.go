@@ -14,17 +14,17 @@ import (
 func clusterCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cluster",
-		Short: "Kill, stop, restart and cut off each of three brokers that are one, under load, and check every answer",
+		Short: "Kill, stop, restart and cut off each broker of a cluster of three, under load, and check every answer (Linux)",
 		Args:  noArgs,
 	}
 	f := new(measuring)
 	f.outputs(c)
-	c.Flags().BoolVar(&f.quick, "quick", false, "do each fault to one broker, for a short while: to see that it works")
-	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 even if a budget is exceeded; a wrong answer fails all the same")
+	c.Flags().BoolVar(&f.quick, "quick", false, "cause each fault only once, for a short time, to see that it works")
+	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 if a figure exceeds its budget; a wrong answer still fails the run")
 	usual := cluster.Thorough()
-	only := c.Flags().StringSlice("only", nil, "do only these `PARTS`: "+strings.Join(cluster.Parts(), ", "))
-	rate := c.Flags().Float64("rate", usual.Rate, "how many tools all agents together use per second")
-	away := c.Flags().Duration("away", usual.Away, "how long a fault lasts")
+	only := c.Flags().StringSlice("only", nil, "run only these comma-separated `PARTS`: "+strings.Join(cluster.Parts(), ", ")+" (default: all)")
+	rate := c.Flags().Float64("rate", usual.Rate, "tool calls per second of all agents together")
+	away := c.Flags().Duration("away", usual.Away, "duration of each fault")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := usual
 		if f.quick {
@@ -62,7 +62,9 @@ func clusterCommand() *cobra.Command {
 // ended is how a command ended that ran elsewhere, which has said why.
 type ended struct{ code int }
 
-func (e ended) Error() string { return fmt.Sprintf("it ended with the exit code %d", e.code) }
+func (e ended) Error() string {
+	return fmt.Sprintf("the process in its own network ended with exit code %d", e.code)
+}
 
 // apart runs the command once more, in a network of its own.
 func apart(c *cobra.Command) error {

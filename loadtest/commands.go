@@ -25,10 +25,10 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/state"
 )
 
-// errBudget is a run that went well and whose figures did not.
-var errBudget = errors.New("a budget was exceeded, or a guarantee broken; the table shows which")
+// errBudget is returned by a complete run with a figure over budget or a failed check.
+var errBudget = errors.New("a figure exceeded its budget, or a check failed; the table shows which")
 
-// usage is an error of whoever typed the command.
+// usage is an error in the command line.
 type usage struct{ error }
 
 func exitCode(err error) int {
@@ -45,7 +45,7 @@ func exitCode(err error) int {
 func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "loadtest",
-		Short:         "Measure the fabric on this machine",
+		Short:         "Measure hookfabric on this machine, and check every answer",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,
@@ -53,7 +53,6 @@ func commands() *cobra.Command {
 	all := overviewFlags(root)
 	root.RunE = func(c *cobra.Command, _ []string) error { return all.run(c) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
-	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
 		benchCommand(),
 		scaleCommand(),
@@ -66,9 +65,9 @@ func commands() *cobra.Command {
 		freezeCommand(),
 		clusterCommand(),
 		recordCommand(),
-		shippedCommand("fleet", "Have many agents use tools at once, in an open loop, and check every answer"),
-		shippedCommand("saturate", "Find the load up to which the fabric keeps up"),
-		shippedCommand("overload", "Offer twice the load that the fabric keeps up with, and look how it comes back"),
+		shippedCommand("fleet", "Let many agents use tools at the same time, in an open loop, and check every answer"),
+		shippedCommand("saturate", "Find the highest rate of tool calls that the fabric keeps up with"),
+		shippedCommand("overload", "Send twice the rate that the fabric keeps up with, and measure how it recovers"),
 		chaosCommand(),
 		soakCommand(),
 		runCommand(),
@@ -77,17 +76,17 @@ func commands() *cobra.Command {
 		tablesCommand(),
 		roleCommand(),
 	)
-	return root
+	return withExamples(root)
 }
 
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage{fmt.Errorf("unknown argument %q; see %s --help", args[0], c.CommandPath())}
+		return usage{fmt.Errorf("unexpected argument %q; see '%s --help'", args[0], c.CommandPath())}
 	}
 	return nil
 }
 
-// roleCommand is what the children are started with.
+// roleCommand is the command line of child processes.
 func roleCommand() *cobra.Command {
 	var profiles string
 	c := &cobra.Command{
@@ -141,8 +140,8 @@ func benchCommand() *cobra.Command {
 		Args:  noArgs,
 	}
 	f := flags(c)
-	only := c.Flags().String("only", "", "measure only the rows with `TEXT` in their names, and the bare request-reply")
-	record := c.Flags().String("record", "facts", "what the broker writes down of verdicts: facts, content or off")
+	only := c.Flags().String("only", "", "measure only rows whose name contains `TEXT`, and the bare request-reply (default: all rows)")
+	record := c.Flags().String("record", "facts", "record of verdicts in the broker: facts, content or off")
 	slack := slackFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := bench.Thorough()
@@ -167,7 +166,7 @@ func benchCommand() *cobra.Command {
 // slackFlag is for commands whose figures have budgets.
 func slackFlag(c *cobra.Command) *float64 {
 	f := factor(1)
-	c.Flags().Var(&f, "slack", "call a row over budget only if it is by this `FACTOR`: for short runs, and machines with other work")
+	c.Flags().Var(&f, "slack", "accept figures that miss their budget by up to `FACTOR`, 1 to 1000, for short runs and busy machines")
 	return (*float64)(&f)
 }
 
@@ -183,7 +182,7 @@ func (f *factor) Type() string { return "factor" }
 func (f *factor) Set(text string) error {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(v >= 1 && v <= 1000) {
-		return errors.New("a factor is a number from 1 to 1000, such as 1.5")
+		return errors.New("write a number from 1 to 1000, such as 1.5")
 	}
 	*f = factor(v)
 	return nil
@@ -192,11 +191,11 @@ func (f *factor) Set(text string) error {
 func scaleCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "scale",
-		Short: "Show how a call's cost grows with hooks, matchers, agents, connections, pending items and workers",
+		Short: "Measure how the cost of a call grows with hooks, matchers, agents, connections, waiting messages and workers",
 		Args:  noArgs,
 	}
 	f := flags(c)
-	only := c.Flags().StringSlice("only", nil, "measure only these `PARTS`: "+strings.Join(scale.Parts(), ", "))
+	only := c.Flags().StringSlice("only", nil, "measure only these comma-separated `PARTS`: "+strings.Join(scale.Parts(), ", ")+" (default: all)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := scale.Thorough()
 		if f.quick {
@@ -220,16 +219,16 @@ func scaleCommand() *cobra.Command {
 func crashCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "crash",
-		Short: "Kill broker, workers, shims and producers at random, and look for lost and doubled injections",
+		Short: "Kill broker, workers, shims, daemon and producers at random, and check that no message is lost or delivered twice",
 		Args:  noArgs,
 	}
 	f := new(measuring)
 	f.outputs(c)
 	var o crash.Options
-	c.Flags().DurationVar(&o.For, "for", 10*time.Minute, "how long the load lasts")
-	c.Flags().IntVar(&o.Agents, "agents", 200, "how many agents there are")
-	c.Flags().IntVar(&o.Injections, "injections", 50_000, "how many injections there are at least")
-	c.Flags().StringSliceVar(&o.Kill, "kill", nil, "kill only these `KINDS`: "+strings.Join(crash.Kinds(), ", "))
+	c.Flags().DurationVar(&o.For, "for", 10*time.Minute, "duration of the load")
+	c.Flags().IntVar(&o.Agents, "agents", 200, "number of agents")
+	c.Flags().IntVar(&o.Injections, "injections", 50_000, "minimum number of messages")
+	c.Flags().StringSliceVar(&o.Kill, "kill", nil, "kill only these comma-separated `KINDS` of processes: "+strings.Join(crash.Kinds(), ", ")+" (default: all)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := o.Check(); err != nil {
 			return usage{err}
@@ -245,11 +244,11 @@ func crashCommand() *cobra.Command {
 func stateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "state",
-		Short: "Measure the queue of injections: speed, what waits for others, broadcasts, seconds without a leader",
+		Short: "Measure the message queue: speed, messages of other agents, broadcasts, and a cluster without a leader",
 		Args:  noArgs,
 	}
 	f := flags(c)
-	only := c.Flags().StringSlice("only", nil, "measure only these `PARTS`: "+strings.Join(state.Parts(), ", "))
+	only := c.Flags().StringSlice("only", nil, "measure only these comma-separated `PARTS`: "+strings.Join(state.Parts(), ", ")+" (default: all)")
 	slack := slackFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := state.Thorough()
@@ -274,7 +273,7 @@ func stateCommand() *cobra.Command {
 func shimCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shim",
-		Short: "Measure `agentshim hook` from exec to exit, direct and through the daemon, and what the daemon takes",
+		Short: "Measure `agentshim hook` from exec to exit, direct and through the daemon",
 		Args:  noArgs,
 	}
 	f := flags(c)
@@ -299,7 +298,7 @@ func shimCommand() *cobra.Command {
 func loopCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "loop",
-		Short: "Compare the events of an agent's query of four tool calls with as many bare request-replies",
+		Short: "Compare the events of a whole query with as many bare request-replies",
 		Args:  noArgs,
 	}
 	f := flags(c)

@@ -14,7 +14,7 @@ import (
 )
 
 // errWorse is a comparison that found something.
-var errWorse = errors.New("something got worse; the table shows what")
+var errWorse = errors.New("at least one figure or check got worse; the table shows which")
 
 // comparing is what compare can be told.
 type comparing struct {
@@ -31,17 +31,17 @@ func compareCommand() *cobra.Command {
 	f := new(comparing)
 	c := &cobra.Command{
 		Use:   "compare OLD.json [OLD.json ...] [:] NEW.json [NEW.json ...]",
-		Short: "Say of each figure of two runs, or of some and others, whether it got better, worse or stayed the same",
-		Long: "Say of each figure of two runs whether it got better, worse or stayed the same.\n\n" +
-			"One run does not know how much the next one would differ. With several on a side,\n" +
-			"compare OLD1 OLD2 : NEW1 NEW2, it is the spread from run to run that is judged by.",
+		Short: "Compare the figures of runs: better, worse or the same",
+		Long: "Compare the figures of runs: better, worse or the same, by the 95 % interval of the change.\n\n" +
+			"With several runs per side, separated by a colon, the interval also covers the spread\n" +
+			"from run to run.",
 		Args: func(_ *cobra.Command, args []string) error { return f.sides(args) },
 	}
-	c.Flags().StringVar(&f.page, "html", "", "write the comparison and all runs as one page to `FILE`, too")
-	c.Flags().Float64Var(&f.percent, "threshold", 3, "a change up to so many `PERCENT` does not matter")
-	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 even if something got worse")
-	c.Flags().StringArrayVar(&f.old, "old", nil, "an old run, in `FILE`; may be repeated, and goes with --new")
-	c.Flags().StringArrayVar(&f.new, "new", nil, "a new run, in `FILE`; may be repeated, and goes with --old")
+	c.Flags().StringVar(&f.page, "html", "", "also write the comparison and all runs as one HTML page to `FILE`")
+	c.Flags().Float64Var(&f.percent, "threshold", 3, "ignore a change of up to `PERCENT`, 0 to 1000")
+	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 if a figure or check got worse")
+	c.Flags().StringArrayVar(&f.old, "old", nil, "report `FILE` of an old run; repeatable, use it with --new")
+	c.Flags().StringArrayVar(&f.new, "new", nil, "report `FILE` of a new run; repeatable, use it with --old")
 	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c) }
 	return c
 }
@@ -51,24 +51,24 @@ func (f *comparing) sides(args []string) error {
 	colon := slices.Index(args, between)
 	switch flags := len(f.old)+len(f.new) > 0; {
 	case flags && len(args) > 0:
-		return usage{fmt.Errorf("with --old and --new each run is named by one of them, and not by itself: %q", args)}
+		return usage{fmt.Errorf("the files %q have no flag; with --old and --new, name each file with one of them", args)}
 	case flags:
 	case colon >= 0:
 		f.old, f.new = args[:colon], args[colon+1:]
 	case len(args) == 2:
 		f.old, f.new = args[:1], args[1:]
 	case len(args) > 2:
-		return usage{fmt.Errorf("nothing says which of the %d files are old and which are new; write a colon between them: compare OLD1 OLD2 : NEW1 NEW2", len(args))}
+		return usage{fmt.Errorf("%d files without a colon; write it between the old and the new runs: compare OLD1 OLD2 : NEW1 NEW2", len(args))}
 	}
 	if len(f.old) == 0 || len(f.new) == 0 || slices.Contains(f.new, between) {
-		return usage{fmt.Errorf("a comparison is of files that runs wrote with --json, one old and one new at least; there are %d and %d: compare OLD NEW, or compare OLD1 OLD2 : NEW1 NEW2", len(f.old), len(f.new))}
+		return usage{fmt.Errorf("got %d old and %d new files; name at least one of each, written by runs with --json: compare OLD NEW, or compare OLD1 OLD2 : NEW1 NEW2", len(f.old), len(f.new))}
 	}
 	return nil
 }
 
 func (f *comparing) run(c *cobra.Command) error {
 	if !(f.percent >= 0 && f.percent <= 1000) {
-		return usage{fmt.Errorf("a threshold is from 0 to 1000 %%, not %v", f.percent)}
+		return usage{fmt.Errorf("--threshold is %v; write a percentage from 0 to 1000", f.percent)}
 	}
 	if f.page != "" {
 		if err := writable(f.page); err != nil {
@@ -85,7 +85,7 @@ func (f *comparing) run(c *cobra.Command) error {
 	}
 	found := compare.Compare(old, latest, f.percent/100)
 	if !found.Common() {
-		return usage{fmt.Errorf("%s is of %s and %s of %s, and they have no figure and no check in common; name runs of one scenario",
+		return usage{fmt.Errorf("%s (%s) and %s (%s) have no figure and no check in common; name runs of the same command",
 			strings.Join(f.old, ", "), old[0].Scenario, strings.Join(f.new, ", "), latest[0].Scenario)}
 	}
 	shown := found.Document()

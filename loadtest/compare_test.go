@@ -57,7 +57,7 @@ func TestCompareRefusesWhatIsNoRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		body, want string
 	}{
-		"junk is none":                       {"root:x:0:0", "not what a load test writes"},
+		"junk is none":                       {"root:x:0:0", "not a report that a load test wrote"},
 		"nor is other JSON":                  {`{"rows": []}`, "names no scenario"},
 		"nor is one that contradicts itself": {`{"scenario": "x", "figures": [{"name": "a", "value": 5, "low": 6, "high": 7}]}`, "outside its interval"},
 	} {

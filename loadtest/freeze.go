@@ -9,14 +9,14 @@ import (
 func freezeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "freeze",
-		Short: "Measure how long it takes until an operator's freeze has reached every shim",
+		Short: "Measure how long an operator's freeze takes to reach every shim",
 		Args:  noArgs,
 	}
 	f := flags(c)
 	usual := freeze.Thorough()
-	shims := c.Flags().Int("shims", usual.Shims, "how many shims ask, each on a connection of its own")
-	every := c.Flags().Duration("every", usual.Every, "how often each of them asks")
-	brokers := c.Flags().Int("brokers", usual.Brokers, "how many brokers answer them")
+	shims := c.Flags().Int("shims", usual.Shims, "number of shims, each with its own connection")
+	every := c.Flags().Duration("every", usual.Every, "interval between two calls of a shim")
+	brokers := c.Flags().Int("brokers", usual.Brokers, "number of brokers")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := usual
 		o.Shims, o.Every, o.Brokers = *shims, *every, *brokers

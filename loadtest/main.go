@@ -1,22 +1,19 @@
-// Command loadtest measures the fabric on the machine it runs on, and holds it to
-// what it promises while it does. Without a name it runs for less than a minute and
-// shows what matters most: a table, a picture and a page.
+// Command loadtest measures hookfabric on this machine and checks every answer. Without a
+// subcommand it runs for less than a minute and prints a table, a plot and a page.
 //
-// Its runs have names: what a call costs next to a bare request-reply and to what
-// people use instead (bench), how that grows (scale) and what it comes to where nobody can
-// measure it (model), what the queue of injections
-// takes (state), what a hook costs that starts once per call (shim), what the events
-// of a whole query cost (loop), how long nobody notices that somebody is lost (notice), how long it takes
-// until a freeze has reached everybody (freeze), what it costs that
-// verdicts are written down (record).
-// Many agents use tools at once (fleet), up to what the fabric keeps up with (saturate)
-// and beyond (overload), while things go wrong at random (chaos), or for long (soak).
-// Processes are killed, and nothing may be lost (crash). Brokers that are one are killed, stopped and
-// cut off from each other (cluster). Scenarios are files of YAML
-// (run). What two runs showed is compared (compare), and shown again (show).
+// Some commands measure one thing. bench compares a call with a bare request-reply and with
+// webhooks, loop does the same for a whole query, and shim for `agentshim hook`. scale shows how
+// the cost of a call grows, and model calculates the needs of larger fleets. state measures the
+// message queue, record the record of verdicts, notice the detection of lost processes, and
+// freeze the time until a freeze has reached every shim.
 //
-// It needs nothing but itself (shim: and the go command): it runs as many processes of its own executable as
-// it needs, on free ports of the loopback interface, and ends them all.
+// Other commands run many agents at the same time: fleet at one rate, saturate up to the highest
+// rate, overload at twice that rate, chaos with random faults, soak for a long time. run reads
+// such a scenario from a file. crash and cluster kill processes and check that nothing is lost.
+// compare and show read the reports of earlier runs.
+//
+// The program starts the processes that it needs from its own executable, on free ports of the
+// loopback interface, and ends them. Only shim also needs the go command.
 package main
 
 import (
@@ -32,8 +29,8 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run is main with an exit code: 0 all is within budget, 1 it is not, or
-// something went wrong or was interrupted, 2 the arguments are.
+// run is main with an exit code: 0 if all checks and budgets held, 1 if one did not or the run
+// failed, 2 for wrong usage.
 func run(args []string) int {
 	// All programs of the fabric run like this: few collections, because
 	// events are short-lived, and a limit for the day they are not.
@@ -41,8 +38,8 @@ func run(args []string) int {
 	debug.SetMemoryLimit(1 << 30)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the program at once. Who sends one to a process and to its
-	// group, as timeout does, means one.
+	// A second signal ends the program at once. A sender that signals a process and its
+	// group, as timeout does, means one signal.
 	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
 	root := commands()
 	root.SetArgs(args)

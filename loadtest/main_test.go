@@ -57,6 +57,31 @@ func TestItSaysWhatThereIs(t *testing.T) {
 	}
 }
 
+func TestEachCommandHasAnExampleThatItUnderstands(t *testing.T) {
+	for _, c := range commands().Commands() {
+		if c.Hidden && c.Name() != "tables" {
+			continue
+		}
+		if !strings.HasPrefix(c.Example, "  loadtest "+c.Name()) {
+			t.Errorf("%s has the example %q", c.Name(), c.Example)
+		}
+		for line := range strings.Lines(c.Example) {
+			flags := strings.Fields(strings.ReplaceAll(line, "'", ""))[2:]
+			if err := c.ParseFlags(flags); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if out, err := loadtest(t, "completion", shell); err != nil || !strings.Contains(out, "loadtest") {
+			t.Errorf("completion of %s is %q, %v", shell, out, err)
+		}
+	}
+}
+
 func TestTheUsageSaysWhatAScenarioIsWithoutFlags(t *testing.T) {
 	for kind, want := range map[string]string{"fleet": "(default 300)", "saturate": "(default 5s)", "chaos": "(default 1m0s)"} {
 		if out, err := loadtest(t, kind, "--help"); err != nil || !strings.Contains(out, want) {
@@ -186,12 +211,12 @@ func benched(t *testing.T, file string) {
 	}
 	for _, row := range r.Rows {
 		if row.Name == "" || row.Callers == 0 || row.Low > row.Ratio || row.Ratio > row.High {
-			t.Errorf("a row that can not be: %+v", row)
+			t.Errorf("a row that cannot be: %+v", row)
 		}
 	}
 	for _, a := range r.Absolute {
 		if a.P50 <= 0 || a.P99 < a.P50 || a.PerSecond <= 0 {
-			t.Errorf("a figure that can not be: %+v", a)
+			t.Errorf("a figure that cannot be: %+v", a)
 		}
 	}
 }
@@ -303,15 +328,15 @@ func testScale(t *testing.T, parts []string) {
 	}
 	for _, f := range r.Figures {
 		if f.Low > f.Value || f.Value > f.High || f.Unit == "ratio" && f.Value <= 0 {
-			t.Errorf("a figure that can not be: %+v", f)
+			t.Errorf("a figure that cannot be: %+v", f)
 		}
 	}
 	u := r.Units
 	if slices.Contains(parts, "units") && (u.Call <= 0 || u.LocalCall <= 0 || u.RemoteCall <= 0 || u.WorkerCall <= 0 || u.Wire < 1024 || u.WorkerWire < 1024 || u.Writes <= 0) {
-		t.Errorf("units that can not be: %+v\n%s", u, out)
+		t.Errorf("units that cannot be: %+v\n%s", u, out)
 	}
 	if slices.Contains(parts, "agents") && (u.FleetCall <= 0 || u.Agent <= 0) {
-		t.Errorf("units of agents that can not be: %+v\n%s", u, out)
+		t.Errorf("units of agents that cannot be: %+v\n%s", u, out)
 	}
 }
 
@@ -342,7 +367,7 @@ func TestCrash(t *testing.T) {
 		}
 	}
 	if f := r.Findings; f.Accepted < 1000 || f.Delivered != f.Accepted || f.Repeats == 0 || r.Calls.Asked == 0 {
-		t.Errorf("a run that can not be: %+v", r)
+		t.Errorf("a run that cannot be: %+v", r)
 	}
 }
 
@@ -368,11 +393,11 @@ func TestState(t *testing.T) {
 	}
 	for _, s := range r.Speed {
 		if s.P50 <= 0 || s.P99 < s.P50 || s.PerSecond <= 0 {
-			t.Errorf("a figure that can not be: %+v", s)
+			t.Errorf("a figure that cannot be: %+v", s)
 		}
 	}
 	if len(r.Failures) > 0 || len(r.Rows) == 0 || r.Others == nil || r.Others.Start <= 0 || len(r.Given) != 2 || r.Broadcast == nil || !r.Broadcast.OK() {
-		t.Errorf("a run that can not be: %+v", r)
+		t.Errorf("a run that cannot be: %+v", r)
 	}
 }
 
@@ -380,17 +405,17 @@ func TestState(t *testing.T) {
 func TestTheTablesOfAPageAreFilled(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	knee := result.Document{Scenario: "saturate", Title: "the knee of a fabric"}
+	knee := result.Document{Scenario: "saturate", Figures: []result.Figure{result.Figured("knee: tools used", "/s", result.Higher, []float64{3300})}}
 	if err := errors.Join(write(at("saturate.json"), &knee), os.WriteFile(at("page.md"), []byte("<!-- figures: knee -->\n<!-- end -->\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := loadtest(t, "tables", dir, "--into", at("page.md")); err != nil {
 		t.Fatal(err)
 	}
-	if page, err := os.ReadFile(at("page.md")); err != nil || !strings.Contains(string(page), "the knee of a fabric") {
+	if page, err := os.ReadFile(at("page.md")); err != nil || !strings.Contains(string(page), "| 3,300/s |") {
 		t.Errorf("the page is %q, %v", page, err)
 	}
-	if out, err := loadtest(t, "tables", dir); err != nil || !strings.Contains(out, "## knee\n\nthe knee of a fabric") {
+	if out, err := loadtest(t, "tables", dir); err != nil || !strings.Contains(out, "## knee\n\n|  | value |") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	if _, err := loadtest(t, "tables"); err == nil || exitCode(err) != 2 {
@@ -420,7 +445,7 @@ func TestModel(t *testing.T) {
 	if err != nil || !strings.Contains(out, "2,000,000 agents") || !strings.Contains(out, "100,000 /s") {
 		t.Errorf("%v:\n%s", err, out)
 	}
-	if strings.Contains(out, "the units lack") {
+	if strings.Contains(out, "has no cost for") {
 		t.Errorf("loadtest/figures/scale.json is of a run that did not measure all; run `make figures` again:\n%s", out)
 	}
 	file := filepath.Join(t.TempDir(), "other.json")

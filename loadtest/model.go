@@ -19,23 +19,23 @@ func modelCommand() *cobra.Command {
 	f, units, page := model.Default(), "", ""
 	c := &cobra.Command{
 		Use:   "model",
-		Short: "Calculate what a fleet of any size takes, from what one of each costs; it measures nothing",
+		Short: "Calculate the needs of a fleet of any size from the figures of scale; measures nothing",
 		Args:  noArgs,
 	}
 	fl := c.Flags()
-	fl.Float64Var(&f.Agents, "agents", f.Agents, "how many agents are at work at the same time")
-	fl.Float64Var(&f.CallsPerMinute, "calls-per-minute", f.CallsPerMinute, "how many events one agent asks about")
-	fl.Float64Var(&f.Local, "local", f.Local, "the part of them with a hook inside the broker")
-	fl.Float64Var(&f.Remote, "remote", f.Remote, "the part of them with a hook of a remote pool")
-	fl.Float64Var(&f.HookTime, "hook-time", f.HookTime, "the CPU time in seconds that a hook of a remote pool needs itself")
-	fl.Float64Var(&f.Injections, "injections", f.Injections, "how many items one agent is sent in an hour")
-	fl.Float64Var(&f.Pending, "pending", f.Pending, "how many items wait for one agent on average")
-	fl.Float64Var(&f.AgentsPerHost, "agents-per-host", f.AgentsPerHost, "how many agents share a connection")
-	fl.Float64Var(&f.Cores, "cores", f.Cores, "how many cores a machine has")
-	fl.Float64Var(&f.Busy, "busy", f.Busy, "which part of them may be used")
-	fl.Float64Var(&f.Memory, "memory", f.Memory, "how many bytes of memory a broker may take")
-	fl.StringVar(&units, "units", "", "take what one of each costs from `FILE`, which scale wrote with --json, and not from what this program comes with")
-	fl.StringVar(&page, "html", "", "write the tables as one page to `FILE`, too")
+	fl.Float64Var(&f.Agents, "agents", f.Agents, "agents that work at the same time")
+	fl.Float64Var(&f.CallsPerMinute, "calls-per-minute", f.CallsPerMinute, "events per minute of one agent")
+	fl.Float64Var(&f.Local, "local", f.Local, "fraction of events with a hook inside the broker, 0 to 1")
+	fl.Float64Var(&f.Remote, "remote", f.Remote, "fraction of events with a hook on a worker, 0 to 1")
+	fl.Float64Var(&f.HookTime, "hook-time", f.HookTime, "CPU time of a hook on a worker, in seconds")
+	fl.Float64Var(&f.Injections, "injections", f.Injections, "messages per hour to one agent")
+	fl.Float64Var(&f.Pending, "pending", f.Pending, "average number of waiting messages per agent")
+	fl.Float64Var(&f.AgentsPerHost, "agents-per-host", f.AgentsPerHost, "agents that share a connection")
+	fl.Float64Var(&f.Cores, "cores", f.Cores, "cores of one machine")
+	fl.Float64Var(&f.Busy, "busy", f.Busy, "fraction of the cores that may be busy, above 0 and up to 1")
+	fl.Float64Var(&f.Memory, "memory", f.Memory, "memory limit of a broker, in bytes")
+	fl.StringVar(&units, "units", "", "read the costs from `FILE`, which 'loadtest scale --json' wrote (default: bundled costs)")
+	fl.StringVar(&page, "html", "", "also write the tables as an HTML page to `FILE`")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.Check(); err != nil {
 			return usage{err}
@@ -62,24 +62,24 @@ func modelCommand() *cobra.Command {
 	return c
 }
 
-// unitsOf are the units of a scale run's report; no file: the one that BENCHMARKS.md shows.
-// It says where and when they were measured, too.
+// unitsOf returns the units of a report of scale, and where and when they were measured. Without
+// a file they are those of loadtest/BENCHMARKS.md.
 func unitsOf(file string) (u model.Units, origin string, err error) {
-	name, body, more := "the run that this program comes with", figures.Scale, " To reckon with your own machine: --units with what scale wrote with --json."
+	name, body, more := "the bundled run", figures.Scale, " For your own machine, run `loadtest scale --json FILE` and use --units FILE."
 	if file != "" {
 		name, more = file, ""
 		if body, err = few(file); err != nil {
-			return u, "", fmt.Errorf("reading what one of each costs: %w", err)
+			return u, "", fmt.Errorf("reading the costs: %w", err)
 		}
 	}
 	var r scale.Report
 	if err := schema.Unmarshal(body, &r); err != nil {
-		return u, "", fmt.Errorf("%s is no report of scale: %w", name, err)
+		return u, "", fmt.Errorf("%s is not a report of 'loadtest scale': %w", name, err)
 	}
 	if r.Scenario != "scale" {
-		return u, "", fmt.Errorf("%s is a report of %q; name one that scale wrote", name, r.Scenario)
+		return u, "", fmt.Errorf("%s is a report of %q; name a file that 'loadtest scale --json' wrote", name, r.Scenario)
 	}
-	return r.Units, fmt.Sprintf("What one of each costs was measured on %s, on %s.%s", r.Started.UTC().Format("2006-01-02"), r.Machine, more), nil
+	return r.Units, fmt.Sprintf("Costs were measured on %s, on %s.%s", r.Started.UTC().Format("2006-01-02"), r.Machine, more), nil
 }
 
 // few reads a file, up to many times what scale writes.

@@ -11,11 +11,11 @@ import (
 func noticeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "notice",
-		Short: "Measure how long nobody notices that a worker was killed or hangs, or that an aggregator was killed",
+		Short: "Measure how long the fabric takes to notice that a worker or an aggregator is lost",
 		Args:  noArgs,
 	}
 	f := flags(c)
-	only := c.Flags().StringSlice("only", nil, "measure only these `LOSSES`: "+strings.Join(notice.Losses(), ", "))
+	only := c.Flags().StringSlice("only", nil, "measure only these comma-separated `LOSSES`: "+strings.Join(notice.Losses(), ", ")+" (default: all)")
 	slack := slackFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := notice.Thorough()

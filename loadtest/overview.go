@@ -22,8 +22,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// overview is what runs if nobody says what is to run: a short bench, and then a
-// fleet of agents. Together they take less than a minute.
+// overview runs without a subcommand: a short bench, and then a fleet of agents. Together
+// they take less than a minute.
 type overview struct {
 	measuring
 	out  string
@@ -33,9 +33,9 @@ type overview struct {
 // overviewFlags are those of the command without a name.
 func overviewFlags(c *cobra.Command) *overview {
 	o := new(overview)
-	c.Flags().StringVar(&o.out, "out", "", "write report.html, bench.json and fleet.json into `DIR` (default: a new temporary one)")
-	c.Flags().DurationVar(&o.long, "for", 20*time.Second, "how long the agents use tools")
-	c.Flags().StringVar(&o.log, "log", "", "write what the processes log to `FILE`, and keep it")
+	c.Flags().StringVar(&o.out, "out", "", "write report.html, bench.json and fleet.json to the folder `DIR` (default: a new temporary folder)")
+	c.Flags().DurationVar(&o.long, "for", 20*time.Second, "duration of the load of 200 agents")
+	c.Flags().StringVar(&o.log, "log", "", "write the log of all processes to `FILE` (default: a temporary file)")
 	return o
 }
 
@@ -69,7 +69,7 @@ func (o *overview) run(c *cobra.Command) error {
 	if err := o.print(c.OutOrStdout(), quick, fleets); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.OutOrStdout(), "\nAll of it, with its plots: %s\n", file)
+	fmt.Fprintf(c.OutOrStdout(), "\nReport with plots: %s\n", file)
 	if !fleets.OK() {
 		err = errBudget
 	}
@@ -95,13 +95,13 @@ func (o *overview) measured(c *cobra.Command, shown *live.Run, load *scenario.Sc
 		return nil, nil, err
 	}
 	b := quick.(*bench.Report)
-	b.Scenario, b.Title = "bench", "What a call costs next to a bare request-reply, measured briefly"
-	b.Notes = append(b.Notes, "Measured for seconds, on a machine that may do other things as well: whether budgets are kept, `loadtest bench` says, which takes minutes.")
+	b.Scenario, b.Title = "bench", "Cost of a call compared with a bare request-reply, measured briefly"
+	b.Notes = append(b.Notes, "Measured for a few seconds. `loadtest bench` measures for minutes and checks the budgets.")
 	fleets, err := o.acted(c, shown, func(s stage) (outcome, error) {
 		return fleet.Run(c.Context(), load, fleet.Stage{Dir: s.dir, Crew: s.crew, Progress: s.live, Live: s.live})
 	})
 	if err != nil && c.Context().Err() != nil {
-		return b, &result.Document{Scenario: "fleet", Title: "No agents: " + err.Error(), Machine: b.Machine}, nil //nolint:nilerr // the document says it
+		return b, &result.Document{Scenario: "fleet", Title: "No fleet: " + err.Error(), Machine: b.Machine}, nil //nolint:nilerr // the document says it
 	}
 	if err != nil {
 		return nil, nil, err
@@ -114,10 +114,10 @@ func (o *overview) written(quick *bench.Report, fleets *result.Document) (file s
 	dir := o.out
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "loadtest-report-"); err != nil {
-			return "", fmt.Errorf("making a directory for the report: %w", err)
+			return "", fmt.Errorf("creating a folder for the report: %w", err)
 		}
 	} else if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("making a directory for the report: %w", err)
+		return "", fmt.Errorf("creating a folder for the report: %w", err)
 	}
 	file = filepath.Join(dir, "report.html")
 	return file, errors.Join(
@@ -130,7 +130,7 @@ func (o *overview) written(quick *bench.Report, fleets *result.Document) (file s
 // print prints a summary and a picture.
 func (o *overview) print(w io.Writer, quick *bench.Report, fleets *result.Document) error {
 	d := &result.Document{
-		Title: "What a call costs, and how a fleet of agents fares", Machine: fleets.Machine, Started: quick.Started,
+		Title: "Cost of a call, and latency of a fleet of agents", Machine: fleets.Machine, Started: quick.Started,
 		Took: quick.Took + fleets.Took, Scenario: "overview", Command: fleets.Command,
 		Tables: []result.Table{costs(quick), fared(fleets)}, Checks: fleets.Checks,
 	}
@@ -158,9 +158,9 @@ func told() []string {
 // costs is the table of what calls cost.
 func costs(b *bench.Report) result.Table {
 	t := result.Table{
-		Title:   "One call, next to a bare request-reply through the same server (raw)",
+		Title:   "One call, compared with a bare request-reply through the same server (raw)",
 		Columns: []string{"", "p50, 1 caller", "× raw", "p50, 16 callers", "× raw", "calls, 16 callers"},
-		Note:    "Measured briefly, to see the order of magnitude. `loadtest bench` measures long enough to hold the ratios against their budgets.",
+		Note:    "Measured briefly, for the order of magnitude. `loadtest bench` measures longer and checks the budgets.",
 	}
 	for _, name := range told() {
 		one, many := absolute(b, name, 1), absolute(b, name, 16)
@@ -197,7 +197,7 @@ func ratio(b *bench.Report, name string, callers int) string {
 func fared(d *result.Document) result.Table {
 	t := result.Table{
 		Title: d.Title, Columns: []string{"", "", "95 % interval"},
-		Note: "Latencies are counted from the moment at which a call was due, whether or not earlier ones were answered.",
+		Note: "A latency counts from the planned time of the call.",
 	}
 	for _, f := range d.Figures {
 		t.Rows = append(t.Rows, []string{

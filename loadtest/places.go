@@ -40,7 +40,7 @@ func writable(file string) error {
 		f, err = os.OpenFile(file, os.O_WRONLY, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("nothing can be written there: %w; name a file in a directory that is there", err)
+		return fmt.Errorf("cannot write the file: %w; name a file in an existing folder", err)
 	}
 	err = f.Close()
 	if created {
@@ -52,7 +52,7 @@ func writable(file string) error {
 // writableDir makes a directory and looks whether files can be made in it.
 func writableDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("nothing can be written there: %w; name a directory, or one that can be made", err)
+		return fmt.Errorf("cannot create the folder: %w; name a folder that you can write to", err)
 	}
 	return writable(filepath.Join(dir, ".writable"))
 }
@@ -69,5 +69,5 @@ func loopback(ctx context.Context) error {
 			return c.Close()
 		}
 	}
-	return fmt.Errorf("the processes of a run talk to each other at 127.0.0.1, and can not on this machine: %w; bring the loopback interface up, with `ip link set lo up`", err)
+	return fmt.Errorf("the processes of a run cannot connect to each other on 127.0.0.1: %w; enable the loopback interface with `ip link set lo up`", err)
 }

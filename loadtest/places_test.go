@@ -50,7 +50,7 @@ func TestTheOverviewRefusesATimeThatCanNotBeMeasured(t *testing.T) {
 		c := commands()
 		c.SetArgs([]string{"--for", long})
 		c.SetErr(t.Output())
-		if err := c.ExecuteContext(t.Context()); exitCode(err) != 2 || !strings.Contains(err.Error(), "can not be measured") {
+		if err := c.ExecuteContext(t.Context()); exitCode(err) != 2 || !strings.Contains(err.Error(), "out of range") {
 			t.Errorf("--for %s ended with %v", long, err)
 		}
 	}

@@ -9,11 +9,11 @@ import (
 func recordCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "record",
-		Short: "Measure what calls cost with a record of all verdicts, and hold the record to what it promises",
+		Short: "Measure the cost of recording all verdicts, and check that each is recorded once",
 		Args:  noArgs,
 	}
 	f := flags(c)
-	rate := c.Flags().Float64("rate", record.DefaultRate, "how many verdicts a second there are")
+	rate := c.Flags().Float64("rate", record.DefaultRate, "verdicts per second")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o := record.Thorough()
 		if f.quick {

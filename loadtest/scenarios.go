@@ -34,24 +34,23 @@ type changes struct {
 
 func changing(c *cobra.Command) *changes {
 	f := new(changes)
-	c.Flags().DurationVar(&f.duration, "for", 0, "how long is measured; saturate: each rate")
-	c.Flags().DurationVar(&f.warm, "warm", 0, "how long the load is on before that")
-	c.Flags().Float64Var(&f.rate, "rate", 0, "how many tools all agents together use per second")
-	c.Flags().Float64Var(&f.injections, "injections", 0, "how many texts are told to agents for each use of a tool")
-	c.Flags().IntVar(&f.agents, "agents", 0, "how many agents there are")
-	c.Flags().IntVar(&f.connections, "connections", 0, "how many connections they share")
-	c.Flags().IntVar(&f.drivers, "drivers", 0, "how many processes the agents are in")
-	c.Flags().IntVar(&f.brokers, "brokers", 0, "how many brokers there are")
-	c.Flags().IntVar(&f.workers, "workers", 0, "how many workers there are")
-	c.Flags().BoolVar(&f.embedded, "embedded", false, "have the fabric be one process: a broker, its server and a worker")
-	c.Flags().StringVar(&f.nats, "nats", "", "use the fabric at this `URL` instead of one of its own")
-	c.Flags().StringVar(&f.creds, "creds", "", "the credentials in `FILE` let in there")
-	c.Flags().Uint64Var(&f.seed, "seed", 0, "what everything that is drawn is drawn by")
+	c.Flags().DurationVar(&f.duration, "for", 0, "duration of the measurement (saturate: of each rate)")
+	c.Flags().DurationVar(&f.warm, "warm", 0, "duration of the load before the measurement")
+	c.Flags().Float64Var(&f.rate, "rate", 0, "tool calls per second of all agents together")
+	c.Flags().Float64Var(&f.injections, "injections", 0, "messages sent to agents per tool call")
+	c.Flags().IntVar(&f.agents, "agents", 0, "number of agents")
+	c.Flags().IntVar(&f.connections, "connections", 0, "number of connections that the agents share")
+	c.Flags().IntVar(&f.drivers, "drivers", 0, "number of processes that run the agents")
+	c.Flags().IntVar(&f.brokers, "brokers", 0, "number of brokers")
+	c.Flags().IntVar(&f.workers, "workers", 0, "number of workers")
+	c.Flags().BoolVar(&f.embedded, "embedded", false, "run broker, NATS server and worker in one process")
+	c.Flags().StringVar(&f.nats, "nats", "", "use the fabric at the NATS server `URL` (default: start one)")
+	c.Flags().StringVar(&f.creds, "creds", "", "NATS credentials `FILE` for the server of --nats")
+	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default: the seed of the scenario)")
 	return f
 }
 
-// tell has the usage say what a scenario that comes along is without its flags. One
-// from a file is not known yet.
+// tell shows the values of a bundled scenario as the defaults of the flags.
 func tell(c *cobra.Command, read func(args []string) (*scenario.Scenario, error)) {
 	if c.Name() == "run" {
 		return
@@ -104,7 +103,7 @@ func (f *changes) apply(c *cobra.Command, s *scenario.Scenario) {
 	set("seed", func() { s.Seed = f.seed })
 }
 
-// shippedCommand runs a scenario that comes along.
+// shippedCommand runs a bundled scenario.
 func shippedCommand(name, short string) *cobra.Command {
 	c := &cobra.Command{Use: name, Short: short, Args: noArgs}
 	c.RunE = running(c, func([]string) (*scenario.Scenario, error) { return scenario.Shipped(name) })
@@ -116,11 +115,11 @@ func chaosCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "chaos", Short: "Kill, stop and cut off brokers, workers, server and agents at random, under load, and check every answer", Args: noArgs,
 	}
-	kinds := c.Flags().StringSlice("kinds", nil, "do only faults of these `KINDS`: "+strings.Trim(fmt.Sprint(faults.Kinds()), "[]"))
-	members := c.Flags().StringSlice("members", nil, "do them only to these `MEMBERS`, such as \"worker-*\"")
-	together := c.Flags().Int("together", 0, "how many faults there are at the same time at most")
-	longest := c.Flags().Duration("longest", 0, "how long a fault lasts at most")
-	pause := c.Flags().Duration("pause", 0, "how long there is none after it, on average")
+	kinds := c.Flags().StringSlice("kinds", nil, "use only these comma-separated `KINDS` of faults: "+strings.Join(strings.Fields(strings.Trim(fmt.Sprint(faults.Kinds()), "[]")), ", ")+" (default: all)")
+	members := c.Flags().StringSlice("members", nil, "use only these comma-separated `MEMBERS` as targets, such as \"worker-*\" (default: all)")
+	together := c.Flags().Int("together", 0, "maximum number of faults at the same time (default: as in the scenario)")
+	longest := c.Flags().Duration("longest", 0, "maximum duration of a fault (default: as in the scenario)")
+	pause := c.Flags().Duration("pause", 0, "average pause between two faults (default: as in the scenario)")
 	c.RunE = running(c, func([]string) (*scenario.Scenario, error) {
 		s, err := scenario.Shipped("chaos")
 		if err != nil {
@@ -155,18 +154,18 @@ func soaked(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.
 	if err != nil {
 		return nil, err
 	}
-	d.Notes = append(d.Notes, fmt.Sprintf("The fabric was found to keep up with %.0f uses of tools per second; the load is %.0f %% of that.", knee, s.Soak.OfKnee*100))
+	d.Notes = append(d.Notes, fmt.Sprintf("The fabric keeps up with %.0f tool calls per second; the load is %.0f %% of that rate.", knee, s.Soak.OfKnee*100))
 	return d, nil
 }
 
 // soakCommand is the shipped one, with faults if they are asked for.
 func soakCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "soak", Short: "Keep a fleet under one load for long, and look whether memory, goroutines or files grow", Args: noArgs,
+		Use: "soak", Short: "Keep a constant load for a long time, and check that memory, goroutines and files do not grow", Args: noArgs,
 	}
-	wild := c.Flags().Bool("chaos", false, "have things go wrong at random meanwhile")
-	part := c.Flags().Float64("of-knee", 0, "find the rate first that the fabric keeps up with, and use tools at this part of it, such as 0.7 (0: --rate says how often)")
-	settle := c.Flags().Duration("settle", 0, "how often the processes collect their garbage, to see what is left (0: as often as its course needs)")
+	wild := c.Flags().Bool("chaos", false, "cause random faults during the run")
+	part := c.Flags().Float64("of-knee", 0, "find the highest rate first, and run at this fraction of it, such as 0.7 (default: use --rate)")
+	settle := c.Flags().Duration("settle", 0, "interval between garbage collections, which show the live memory (default: calculated from --for)")
 	c.RunE = running(c, func([]string) (*scenario.Scenario, error) {
 		s, err := scenario.Shipped("soak")
 		if err == nil {
@@ -190,7 +189,7 @@ func saying(c *cobra.Command) func(flag string, do func()) {
 func runCommand() *cobra.Command {
 	c := &cobra.Command{Use: "run FILE", Short: "Run the scenario in a YAML file", Args: func(c *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usage{errors.New("say which scenario: loadtest run FILE")}
+			return usage{errors.New("name one scenario file: loadtest run FILE")}
 		}
 		return nil
 	}}
@@ -204,7 +203,7 @@ func runCommand() *cobra.Command {
 func running(c *cobra.Command, read func(args []string) (*scenario.Scenario, error)) func(*cobra.Command, []string) error {
 	f := new(measuring)
 	f.outputs(c)
-	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 even if a budget is exceeded; a wrong answer fails all the same")
+	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 if a figure exceeds its budget; a wrong answer still fails the run")
 	change := changing(c)
 	tell(c, read)
 	return func(c *cobra.Command, args []string) error {

@@ -14,16 +14,16 @@ func showCommand() *cobra.Command {
 	f := new(measuring)
 	c := &cobra.Command{
 		Use:   "show RUN.json [RUN.json ...]",
-		Short: "Show runs that are over, from what they wrote with --json: as tables, a page or pictures",
+		Short: "Show the results of earlier runs again: as tables, a page or pictures",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage{errors.New("say which runs: loadtest show RUN.json, a file that a run wrote with --json")}
+				return usage{errors.New("name at least one file that a run wrote with --json: loadtest show RUN.json")}
 			}
 			return nil
 		},
 	}
-	c.Flags().StringVar(&f.html, "html", "", "write all of them with their plots as one page to `FILE`, too")
-	c.Flags().StringVar(&f.svg, "svg", "", "write each plot as a picture into `DIR`, too")
+	c.Flags().StringVar(&f.html, "html", "", "also write all runs with their plots as one HTML page to `FILE`")
+	c.Flags().StringVar(&f.svg, "svg", "", "also write each plot as an SVG picture to the folder `DIR`")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := f.places(); err != nil {
 			return err

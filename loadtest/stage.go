@@ -37,24 +37,24 @@ type measuring struct {
 func flags(c *cobra.Command) *measuring {
 	f := new(measuring)
 	f.outputs(c)
-	c.Flags().IntVar(&f.reps, "reps", 0, "how often to measure everything (0: as often as its intervals need)")
-	c.Flags().BoolVar(&f.quick, "quick", false, "measure briefly: to see that it works, not to read the figures")
-	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 even if a budget is exceeded; a wrong answer fails all the same")
+	c.Flags().IntVar(&f.reps, "reps", 0, "number of repetitions (default: enough for narrow intervals)")
+	c.Flags().BoolVar(&f.quick, "quick", false, "measure briefly, to see that it works; the figures are not reliable")
+	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 if a figure exceeds its budget; a wrong answer still fails the run")
 	return f
 }
 
 // outputs are the flags that say where to write to.
 func (f *measuring) outputs(c *cobra.Command) {
-	c.Flags().StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, too")
-	c.Flags().StringVar(&f.html, "html", "", "write the report with its plots as one page to `FILE`, too")
-	c.Flags().StringVar(&f.svg, "svg", "", "write each plot as a picture into `DIR`, too")
-	c.Flags().StringVar(&f.metrics, "metrics", "", "serve metrics of the run to Prometheus on `HOST:PORT` of this machine, under /metrics")
-	c.Flags().StringVar(&f.log, "log", "", "write what the processes log to `FILE`, and keep it")
-	c.Flags().StringVar(&f.profiles, "profiles", "", "write a CPU profile of each process into `DIR`")
+	c.Flags().StringVar(&f.json, "json", "", "also write the report as JSON to `FILE`")
+	c.Flags().StringVar(&f.html, "html", "", "also write the report with its plots as an HTML page to `FILE`")
+	c.Flags().StringVar(&f.svg, "svg", "", "also write each plot as an SVG picture to the folder `DIR`")
+	c.Flags().StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics of the run on loopback at `HOST:PORT`, path /metrics")
+	c.Flags().StringVar(&f.log, "log", "", "write the log of all processes to `FILE` (default: a temporary file)")
+	c.Flags().StringVar(&f.profiles, "profiles", "", "write a CPU profile of each process to the folder `DIR`")
 }
 
 // errInterrupted is a run that somebody ended, and of which there is a report.
-var errInterrupted = errors.New("the report is of what was measured until then")
+var errInterrupted = errors.New("the report contains the measurements until then")
 
 // outcome is what every run ends with: a [result.Document], or what embeds one.
 type outcome interface{ OK() bool }
@@ -77,7 +77,7 @@ type stage struct {
 // adds what the children said.
 func (f *measuring) staged(c *cobra.Command, run func(stage) (outcome, error)) error {
 	if f.reps < 0 {
-		return usage{fmt.Errorf("nothing can be measured %d times; write --reps 10, or leave it out", f.reps)}
+		return usage{fmt.Errorf("--reps is %d; write a positive number such as 10, or leave it out", f.reps)}
 	}
 	if err := f.places(); err != nil {
 		return err
@@ -113,22 +113,22 @@ func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (ou
 	}
 	dir, err := os.MkdirTemp("", "loadtest-")
 	if err != nil {
-		return nil, fmt.Errorf("making a directory for the run: %w", err)
+		return nil, fmt.Errorf("creating a folder for the run: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	log, err := os.OpenFile(cmp.Or(f.log, filepath.Join(dir, "log")), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("making a log for the run: %w", err)
+		return nil, fmt.Errorf("creating the log of the run: %w", err)
 	}
 	defer log.Close()
 	facts, began := machine.Here(), time.Now() // before the run is itself the load
 	defer context.AfterFunc(c.Context(), func() {
-		fmt.Fprintf(shown, "%v: ending what runs, and reporting what there is; another signal ends this at once\n", context.Cause(c.Context()))
+		fmt.Fprintf(shown, "%v: stopping the run and reporting its measurements; a second signal stops immediately\n", context.Cause(c.Context()))
 	})()
 	r, err := run(stage{dir: dir, live: shown, crew: &proc.Crew{Args: []string{"role", "--profiles", f.profiles}, Log: log}})
 	if err != nil && c.Context().Err() != nil {
 		// Somebody has ended it, and whatever failed then says nothing.
-		return nil, fmt.Errorf("%w: the run ended before there was anything to report", context.Cause(c.Context()))
+		return nil, fmt.Errorf("%w: the run ended before its first measurement", context.Cause(c.Context()))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, lastWords(log))
@@ -139,7 +139,7 @@ func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (ou
 		d.Started, d.Took, d.Machine, d.Command = began.UTC().Round(time.Millisecond), time.Since(began).Seconds(), facts, typed(c)
 		if c.Context().Err() != nil {
 			d.Interrupted = context.Cause(c.Context()).Error()
-			d.Notes = append([]string{fmt.Sprintf("CAREFUL: this run was interrupted (%s): all that is here is of the first %.1f s of it, and less sure than it was to be.", d.Interrupted, d.Took)}, d.Notes...)
+			d.Notes = append([]string{fmt.Sprintf("CAREFUL: this run was interrupted (%s): the figures cover only its first %.1f s, and are less certain.", d.Interrupted, d.Took)}, d.Notes...)
 		}
 	}
 	return r, nil
@@ -250,5 +250,5 @@ func lastWords(log *os.File) string {
 	if _, err := log.ReadAt(tail, info.Size()-int64(len(tail))); err != nil {
 		return ""
 	}
-	return "\nthe end of what the processes logged:\n" + string(tail)
+	return "\nlast lines of the processes' log:\n" + string(tail)
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/tables"
 )
 
-// tablesCommand is for who writes BENCHMARKS.md: no figure is copied by hand.
+// tablesCommand fills the tables of README.md and loadtest/BENCHMARKS.md.
 func tablesCommand() *cobra.Command {
 	var into string
 	c := &cobra.Command{
 		Use:    "tables DIR",
-		Short:  "Make tables in Markdown of the JSON that runs wrote into a folder",
+		Short:  "Write Markdown tables from the JSON reports in a folder",
 		Hidden: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage{fmt.Errorf("tables are of one folder with the JSON of runs, not of %d", len(args))}
+				return usage{fmt.Errorf("got %d folders; name one folder with reports: loadtest tables DIR", len(args))}
 			}
 			return nil
 		},
 	}
-	c.Flags().StringVar(&into, "into", "", "put them between the markers of the page in `FILE`, instead of printing them")
+	c.Flags().StringVar(&into, "into", "", "write the tables between the markers of the page `FILE` instead of printing them")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if into == "" {
 			return printTables(c, args[0])

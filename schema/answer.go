@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -29,6 +32,27 @@ type answer struct {
 	HookSpecificOutput jsontext.Value `json:"hookSpecificOutput"`
 	Continue           jsontext.Value `json:"continue"`
 	StopReason         jsontext.Value `json:"stopReason"`
+	// SystemMessage and SuppressOutput are about what a runtime shows to its user of a
+	// hook. The fabric shows nothing, so that they have no effect.
+	SystemMessage  jsontext.Value `json:"systemMessage"`
+	SuppressOutput jsontext.Value `json:"suppressOutput"`
+
+	Others jsontext.Value `json:",embed"` // every member that is not listed above
+}
+
+// unread reports whether a has members that are not known, and beside them at most
+// some that only explain: a misspelt decision mostly comes with its reason.
+func (a answer) unread() bool {
+	if len(a.Others) == 0 {
+		return false
+	}
+	a.Others, a.Reason, a.Metadata, a.StopReason = nil, nil, nil, nil
+	a.SystemMessage, a.SuppressOutput = nil, nil
+	var c claudeOutput
+	if isNull(a.HookSpecificOutput) || Unmarshal(a.HookSpecificOutput, &c) == nil && c.explains() {
+		a.HookSpecificOutput = nil
+	}
+	return reflect.ValueOf(a).IsZero()
 }
 
 // claudeOutput is the part of Claude Code's form that depends on the event.
@@ -40,17 +64,24 @@ type claudeOutput struct {
 	AdditionalContext        jsontext.Value `json:"additionalContext"`
 	UpdatedToolOutput        jsontext.Value `json:"updatedToolOutput"`
 	UpdatedMCPToolOutput     jsontext.Value `json:"updatedMCPToolOutput"`
+	// ModifiedOutput is what MassGen's adapter calls the same.
+	ModifiedOutput jsontext.Value `json:"modifiedOutput"`
+
+	Others jsontext.Value `json:",embed"` // every member that is not listed above
 }
 
-// DecodeResult reads a hook's answer to an event of type t. It fails only if
-// data is no JSON object at all; a faulty part is dropped and noted in
-// HookErrors, and the rest is kept. A decision that can not be read becomes
-// one that no event knows, so that it is an error and never an allow.
+// DecodeResult reads a hook's answer to an event of type t. It fails if data is not one JSON
+// object, or if the object has an unknown member and no known one but those that only explain,
+// such as reason. It drops a faulty part, notes it in HookErrors, and keeps the rest. If it cannot read the decision, it returns
+// a decision that no event permits. The fold then reports an error, never an allow.
 func DecodeResult(t EventType, data []byte) (Result, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return Result{}, errors.New("the answer is empty; a hook answers with one JSON object, {} for no opinion")
 	}
 	if k := jsontext.Value(data).Kind(); k != '{' {
+		if !jsontext.Value(data).IsValid(options) {
+			k = jsontext.KindInvalid // text whose first letter is that of true, false or null
+		}
 		return Result{}, fmt.Errorf("the answer is %s; a hook answers with one JSON object", KindName(k))
 	}
 	if depth(data) > MaxDepth {
@@ -60,12 +91,18 @@ func DecodeResult(t EventType, data []byte) (Result, error) {
 	if err := Unmarshal(data, &a); err != nil {
 		return Result{}, sentence("the answer", err)
 	}
+	if a.unread() {
+		return Result{}, fmt.Errorf("the answer has members that the contract does not know, %s, and beside them none or only an explanation such as reason; "+
+			"answer with decision or another member that section 6 of schema/wire.md lists, or with {} for no opinion", clip(string(a.Others)))
+	}
 	r := &reader{event: t}
 	r.canonical(&a)
 	r.massgen(&a)
 	var c claudeOutput
 	if r.object("hookSpecificOutput", a.HookSpecificOutput, &c) {
 		r.claude(&c)
+	} else if !isNull(a.HookSpecificOutput) {
+		c.Others = a.HookSpecificOutput // what it decides cannot be read
 	}
 	r.decide(&a, &c)
 	return r.res, nil
@@ -114,7 +151,7 @@ func (r *reader) claude(c *claudeOutput) {
 	if v := present(c.UpdatedInput); v != nil {
 		r.res.UpdatedInput = v
 	}
-	for _, v := range []jsontext.Value{c.UpdatedToolOutput, c.UpdatedMCPToolOutput} {
+	for _, v := range []jsontext.Value{c.UpdatedToolOutput, c.UpdatedMCPToolOutput, c.ModifiedOutput} {
 		if v := present(v); v != nil {
 			r.res.UpdatedOutput = v
 		}
@@ -122,12 +159,18 @@ func (r *reader) claude(c *claudeOutput) {
 	if s := r.text("additionalContext", c.AdditionalContext); s != "" {
 		r.res.Injections = append(r.res.Injections, Injection{Content: s, Strategy: ToolResult})
 	}
+	if c.unread() == None {
+		for _, name := range c.unknown() {
+			r.fault(fmt.Sprintf("hookSpecificOutput.%s dropped: it has no meaning here", clip(name)))
+		}
+	}
 }
 
 // decide finds the decision among the four places where an answer may hold
 // one. Where they disagree, the strictest counts.
 func (r *reader) decide(a *answer, c *claudeOutput) {
 	d := r.stricter(r.decision(a.Decision), r.decision(c.PermissionDecision))
+	d = r.stricter(d, c.unread())
 	if len(a.Allowed) > 0 {
 		d = r.stricter(d, allowedWord(a.Allowed))
 	}
@@ -138,6 +181,32 @@ func (r *reader) decide(a *answer, c *claudeOutput) {
 		d = None
 	}
 	r.res.Decision = d
+}
+
+// unread is Claude Code's part as a decision that no event knows, if nothing in it
+// but the event's name and a reason is known: what it decides cannot be read.
+func (c *claudeOutput) unread() Decision {
+	known := *c
+	known.Others = nil
+	if len(c.Others) == 0 || !known.explains() {
+		return None
+	}
+	return Decision(clip("hookSpecificOutput: " + string(c.Others)))
+}
+
+// explains reports whether c has nothing but the event's name and a reason.
+func (c claudeOutput) explains() bool {
+	c.HookEventName, c.PermissionDecisionReason = nil, nil
+	return reflect.ValueOf(c).IsZero()
+}
+
+// unknown returns the names of the members that the contract does not know, sorted.
+func (c *claudeOutput) unknown() []string {
+	var members map[string]jsontext.Value
+	if len(c.Others) == 0 || Unmarshal(c.Others, &members) != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(members))
 }
 
 // allowedWord is MassGen's `allowed` as a decision.

@@ -16,7 +16,7 @@ var options = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Determinist
 // Marshal encodes v in the fabric's JSON dialect.
 func Marshal(v any) ([]byte, error) { return AppendJSON(nil, v) }
 
-// AppendJSON is [Marshal] behind what is in b already.
+// AppendJSON appends the JSON of v to b, as [Marshal] encodes it.
 func AppendJSON(b []byte, v any) ([]byte, error) {
 	if r, ok := v.(*Record); ok && r != nil {
 		return AppendRecord(b, r)
@@ -33,8 +33,8 @@ func AppendJSON(b []byte, v any) ([]byte, error) {
 	return append(b, data...), nil
 }
 
-// Unmarshal decodes data in the fabric's JSON dialect: unknown members are
-// ignored, duplicate ones refused.
+// Unmarshal decodes data in the fabric's JSON dialect. It ignores unknown members and rejects
+// duplicate names.
 func Unmarshal(data []byte, v any) error {
 	if p := plainOf(v); p != nil && p.readPlain(data) {
 		return nil
@@ -50,7 +50,7 @@ func isNull(v jsontext.Value) bool {
 	return len(v) == 0 || bytes.Equal(bytes.TrimSpace(v), []byte("null"))
 }
 
-// KindName names the kind of a JSON value as a person would.
+// KindName returns the name of a JSON value's kind for messages, such as "a string".
 func KindName(k jsontext.Kind) string {
 	switch k {
 	case 'n':

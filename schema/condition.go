@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// A ConditionFault is one thing that is wrong with a hook's condition.
+// A ConditionFault is one error in a hook's condition.
 type ConditionFault struct {
-	// Line and Column are the place in the condition's text. They count from 1;
-	// columns count characters.
+	// Line and Column locate the fault in the condition's text. Both count from 1; columns
+	// count characters.
 	Line   int
 	Column int
 	// Message says what is wrong.
@@ -17,7 +17,7 @@ type ConditionFault struct {
 	Hint string
 }
 
-// Error is the fault in one sentence, with its place.
+// Error returns the place, the message and the hint on one line.
 func (f ConditionFault) Error() string {
 	s := fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Message)
 	if f.Hint != "" {
@@ -26,11 +26,11 @@ func (f ConditionFault) Error() string {
 	return s
 }
 
-// ConditionFaults are all that is wrong with a condition, in the order of its
-// text. It is the type of the error of a condition that can not be compiled.
+// ConditionFaults lists all errors in a condition, in the order of its text. A condition that
+// does not compile fails with this type.
 type ConditionFaults []ConditionFault
 
-// Error has a line for each fault.
+// Error returns one line for each fault.
 func (fs ConditionFaults) Error() string {
 	lines := make([]string, len(fs))
 	for i, f := range fs {

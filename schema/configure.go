@@ -10,75 +10,75 @@ import (
 const (
 	// ActionApply makes the text of a hooks.yaml the active version.
 	ActionApply = "apply"
-	// ActionShow answers with a version.
+	// ActionShow returns one version.
 	ActionShow = "show"
-	// ActionHistory answers with the versions that are kept.
+	// ActionHistory returns the stored versions.
 	ActionHistory = "history"
-	// ActionRollback makes what an earlier version says the active one again.
+	// ActionRollback applies an earlier version again, under a new number.
 	ActionRollback = "rollback"
 )
 
 // A ConfigRequest is the request of the control verb "config".
 type ConfigRequest struct {
-	// Action is one of the actions above.
+	// Action is "apply", "show", "history" or "rollback".
 	Action string `json:"action"`
 	// Source is the text of the hooks.yaml to apply.
 	Source string `json:"source,omitzero"`
-	// File is the file's name, for messages and the history.
+	// File is the file's name. Messages and the history show it.
 	File string `json:"file,omitzero"`
-	// Dir is the file's folder, where handlers are looked up.
+	// Dir is the file's folder. Relative handlers are relative to it.
 	Dir string `json:"dir,omitzero"`
-	// Version is which one to show (0: the active one) or to go back to.
+	// Version is the version to show or to roll back to. For show, 0 is the active one.
 	Version uint64 `json:"version,omitzero"`
-	// Force goes on although some handler can not be loaded somewhere.
+	// Force applies the version even if some node cannot load some handler.
 	Force bool `json:"force,omitzero"`
 }
 
 // A ConfigAnswer is the answer to a [ConfigRequest].
 type ConfigAnswer struct {
-	// Version is the active version now; of a show, the version shown.
+	// Version is the active version after the request; for show, the version shown.
 	Version uint64 `json:"version"`
-	// Changed: another version was active before.
+	// Changed reports whether the request activated another version.
 	Changed bool `json:"changed,omitzero"`
-	// Refused: nothing was changed, because of the Problems.
+	// Refused reports that the broker changed nothing, because of Problems.
 	Refused bool `json:"refused,omitzero"`
-	// Problems are what nodes can not load.
+	// Problems lists what nodes cannot load.
 	Problems []Problem `json:"problems,omitzero"`
-	// Warnings are about the file.
+	// Warnings lists doubtful places in the file.
 	Warnings []string `json:"warnings,omitzero"`
-	// Config is the version shown, Text the same as a hooks.yaml.
+	// Config is the version shown. Text is the same version as a hooks.yaml.
 	Config *Config `json:"config,omitzero"`
 	Text   string  `json:"text,omitzero"`
-	// History are the versions that are kept, newest first.
+	// History lists the stored versions, newest first.
 	History []VersionInfo `json:"history,omitzero"`
 }
 
-// A Problem is why a node can not do what a version wants.
+// A Problem says why a node cannot use a version.
 type Problem struct {
-	// Node is a broker or a worker.
+	// Node is the name of a broker or worker.
 	Node string `json:"node"`
-	// Hook is the hook whose handler can not be loaded; empty: the version can
-	// not be used there at all, or the node did not say in time.
+	// Hook is the hook whose handler the node cannot load. Empty: the node cannot use the
+	// version at all, or did not answer in time.
 	Hook  string `json:"hook,omitzero"`
 	Error string `json:"error"`
 }
 
-// VersionInfo tells of a version of the configuration.
+// VersionInfo describes one version of the configuration.
 type VersionInfo struct {
 	Version uint64 `json:"version"`
-	// At is when it became active, by the clock of who saw to that.
+	// At is the time of activation, by the clock of the node that activated it.
 	At time.Time `json:"at"`
-	// By is the node that saw to it.
+	// By is the node that activated the version.
 	By string `json:"by,omitzero"`
-	// Note says what it was: a file that was applied, a hook that was registered.
+	// Note says where the version came from, such as an applied file or a registered hook.
 	Note string `json:"note,omitzero"`
-	// Hooks counts its hooks.
+	// Hooks is the number of hooks in the version.
 	Hooks int `json:"hooks"`
-	// Minor: hooks were registered or unregistered. Such versions go first when
-	// there are too many to keep.
+	// Minor reports that the version only registered or unregistered hooks. Brokers delete
+	// minor versions first when they store too many.
 	Minor bool `json:"minor,omitzero"`
-	// Digest is the SHA-256 of the version as it is stored, in hex; absent: it was
-	// stored by an earlier release.
+	// Digest is the SHA-256 of the stored version, in hex. Absent: an earlier release stored
+	// it.
 	Digest string `json:"digest,omitzero"`
 }
 
@@ -87,44 +87,44 @@ const (
 	// ActionRegister adds hooks, or replaces those of the same name that were
 	// registered before.
 	ActionRegister = "register"
-	// ActionUnregister takes registered hooks away.
+	// ActionUnregister removes registered hooks.
 	ActionUnregister = "unregister"
-	// ActionList answers with the hooks that are registered.
+	// ActionList returns the registered hooks.
 	ActionList = "list"
 )
 
-// A HooksRequest is the request of the control verb "hooks". The agent of its
-// subject is the agent, or glob, that the hooks belong to; none: every agent.
+// A HooksRequest is the request of the control verb "hooks". The agent of its subject is the
+// agent id, or glob, that the hooks belong to. A subject without an agent means every agent.
 type HooksRequest struct {
-	// Action is one of the actions above.
+	// Action is "register", "unregister" or "list".
 	Action string `json:"action"`
-	// Hooks is what stands below `hooks:` in a hooks.yaml, as JSON: events with
-	// their hooks, or with `override` and `hooks`; or the flat list.
+	// Hooks is the value of `hooks:` in a hooks.yaml, as JSON: events with their hooks, or with
+	// `override` and `hooks`; or the flat list.
 	Hooks jsontext.Value `json:"hooks,omitzero"`
-	// Names are the hooks to unregister.
+	// Names lists the hooks to unregister.
 	Names []string `json:"names,omitzero"`
-	// Overrides are the events whose registered override ends.
+	// Overrides lists the events whose registered override ends.
 	Overrides []EventType `json:"overrides,omitzero"`
-	// Dir is where relative handlers are looked up; it is only taken while the
-	// configuration names no folder.
+	// Dir is the folder of relative handlers. The broker uses it only if the configuration
+	// names no folder.
 	Dir string `json:"dir,omitzero"`
-	// Force goes on although some handler can not be loaded somewhere.
+	// Force registers the hooks even if some node cannot load some handler.
 	Force bool `json:"force,omitzero"`
 }
 
 // A HooksAnswer is the answer to a [HooksRequest].
 type HooksAnswer struct {
-	// Version is the active version now.
+	// Version is the active version after the request.
 	Version uint64 `json:"version"`
-	// Changed: another version was active before.
+	// Changed reports whether the request activated another version.
 	Changed bool `json:"changed,omitzero"`
-	// Refused: nothing was changed, because of the Problems.
+	// Refused reports that the broker changed nothing, because of Problems.
 	Refused bool `json:"refused,omitzero"`
-	// Problems are what nodes can not load.
+	// Problems lists what nodes cannot load.
 	Problems []Problem `json:"problems,omitzero"`
-	// Names are the hooks that were registered or unregistered.
+	// Names lists the hooks that the request registered or unregistered.
 	Names []string `json:"names,omitzero"`
-	// Hooks and Overrides are those that are registered, of a list.
+	// Hooks and Overrides list what is registered. Only a list request returns them.
 	Hooks     []Hook     `json:"hooks,omitzero"`
 	Overrides []Override `json:"overrides,omitzero"`
 }

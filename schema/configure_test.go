@@ -28,7 +28,7 @@ func configuring() map[string]any {
 		"follow.answer":  &schema.Standing{Fabric: fabric, Revision: 31, Active: 7, Proposed: 8, Keep: []uint64{8, 7, 5}},
 		"beat.candidate": &schema.Beat{
 			Pool: "default", Worker: "w1", Capacity: 64, Versions: []uint64{6, 7, 8},
-			Candidate: &schema.Candidate{Version: 8, Error: "the version can not be read", LoadErrors: map[string]string{"lint": problems[0].Error}},
+			Candidate: &schema.Candidate{Version: 8, Error: "the version cannot be read", LoadErrors: map[string]string{"lint": problems[0].Error}},
 		},
 		"beat.moving": &schema.Beat{Pool: "default", Worker: "w1", Capacity: 64, Moving: true, Versions: []uint64{8}},
 		"config.registered": &schema.Config{

@@ -2,166 +2,174 @@ package schema
 
 // The codes of a [ControlError].
 const (
-	// CodeBadRequest: the request can not be understood; send another one.
+	// CodeBadRequest means that the broker cannot understand the request. Correct it.
 	CodeBadRequest = "bad_request"
-	// CodeNotFound: what the request is about does not exist.
+	// CodeNotFound means that the subject of the request does not exist.
 	CodeNotFound = "not_found"
-	// CodeConflict: it contradicts what is there; read again, then decide.
+	// CodeConflict means that the request contradicts the stored state. Read the state again,
+	// then decide.
 	CodeConflict = "conflict"
-	// CodeTooOld: its number was used up long ago; nobody remembers for what.
+	// CodeTooOld means that the number was used so long ago that the broker no longer knows for
+	// which request.
 	CodeTooOld = "too_old"
-	// CodeUnavailable: it can not be served now, or not by this version.
+	// CodeUnavailable means that the broker cannot serve the request now, or that its version
+	// cannot.
 	CodeUnavailable = "unavailable"
-	// CodeInternal: the fabric failed; the request may be repeated.
+	// CodeInternal means that the fabric failed. The client may repeat the request.
 	CodeInternal = "internal"
 )
 
-// A ControlError is the answer to a control request that could not be served.
-// It is the body of a reply that carries [HeaderServiceError].
+// A ControlError is the answer to a control request that failed. It is the body of a reply that
+// carries [HeaderServiceError].
 type ControlError struct {
-	// Code is for programs: one of the Code constants. Treat one that is not
-	// known as [CodeInternal].
+	// Code is one of the Code constants, for programs. Treat an unknown one as [CodeInternal].
 	Code string `json:"code"`
-	// Message is a sentence for people.
+	// Message is one sentence for people.
 	Message string `json:"message"`
-	// RetryAfter is when the same request may be served; 0: nobody knows.
+	// RetryAfter is how long to wait before the same request; 0: unknown.
 	RetryAfter Duration `json:"retry_after,omitzero"`
 }
 
+// Error returns the message.
 func (e *ControlError) Error() string { return e.Message }
 
-// The headers of a control reply that is an error, as the NATS micro framework
-// sets them, so that its tools count and show them.
+// The headers of a control reply that is an error. The NATS micro framework sets them, so that
+// its tools count and show the errors.
 const (
-	// HeaderServiceError is the message.
+	// HeaderServiceError carries the message.
 	HeaderServiceError = "Nats-Service-Error"
-	// HeaderServiceErrorCode is the code.
+	// HeaderServiceErrorCode carries the code.
 	HeaderServiceErrorCode = "Nats-Service-Error-Code"
 )
 
 // A StatusRequest is the request of the control verb "status".
 type StatusRequest struct {
-	// Shadow asks for what shadow hooks would have changed, of all brokers.
+	// Shadow also returns what shadow hooks would have changed, summed over all brokers.
 	Shadow bool `json:"shadow,omitzero"`
-	// Agents asks for the agents that were seen lately.
+	// Agents also returns the agents seen in the last day.
 	Agents bool `json:"agents,omitzero"`
-	// Host leaves out agents of other machines; empty: all.
+	// Host limits the agents to those on one machine; empty: all machines.
 	Host string `json:"host,omitzero"`
 }
 
-// MaxAgents is how many agents a status lists; those that are silent for the
-// longest come first, and those whose sessions ended last.
+// MaxAgents is how many agents a status lists. It lists the longest silent agents first, and
+// agents whose session ended last.
 const MaxAgents = 1000
 
-// An AgentStatus is an agent that was seen lately.
+// An AgentStatus is one agent that the fabric saw lately.
 type AgentStatus struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session,omitzero"`
 	Runtime string `json:"runtime,omitzero"`
-	// Version is the runtime's, Host the machine's name; empty: nobody said.
+	// Version is the version of the agent's runtime. Host is the machine's name. Either is
+	// empty if the shim did not report it.
 	Version string `json:"version,omitzero"`
 	Host    string `json:"host,omitzero"`
-	// Silent is how long ago it was seen, which is written every two minutes.
+	// Silent is the time since the agent's last event. Brokers update it every two minutes.
 	Silent Duration `json:"silent"`
-	// Ended: its session ended, and nothing was heard since.
+	// Ended reports that the agent's session ended, with no event since.
 	Ended bool `json:"ended,omitzero"`
 }
 
 // FabricStatus is the answer to the control request "status".
 type FabricStatus struct {
-	// Fabric is the fabric's id; empty while the broker has no state yet.
+	// Fabric is the fabric's id. It is empty until the broker has its state.
 	Fabric string `json:"fabric"`
 	// Version is the broker's program version.
 	Version string `json:"version"`
-	// ConfigVersion is the active configuration's; 0: none was applied.
+	// ConfigVersion is the version of the active configuration; 0: no configuration yet.
 	ConfigVersion uint64 `json:"config_version"`
-	// Ready says whether the broker takes events.
+	// Ready reports whether the broker accepts events.
 	Ready bool `json:"ready"`
-	// Trouble is why the broker can not do all of what it is for; empty: it can.
+	// Trouble says why the broker cannot do all of its work; empty: it can.
 	Trouble string `json:"trouble,omitzero"`
-	// Hooks counts those of the active configuration.
+	// Hooks is the number of hooks in the active configuration.
 	Hooks int `json:"hooks"`
-	// InFlight counts the broker's calls under way.
+	// InFlight is the number of calls that the broker is judging.
 	InFlight int `json:"in_flight"`
-	// Pools are all pools that some hook names or some worker serves.
+	// Pools lists every pool that a hook names or a worker serves.
 	Pools []PoolStatus `json:"pools"`
-	// LoadErrors are handlers that some worker could not load, by hook name.
+	// LoadErrors maps hook names to why some worker cannot load the handler.
 	LoadErrors map[string]string `json:"load_errors,omitzero"`
-	// Pending counts what waits for agents, by source.
+	// Pending counts the items that wait for agents, by source.
 	Pending map[string]int `json:"pending,omitzero"`
-	// OldestPending is how long the oldest of it has waited that is for one agent.
+	// OldestPending is the age of the oldest waiting item for a single agent.
 	OldestPending Duration `json:"oldest_pending,omitzero"`
-	// BlockedRounds counts the agents that may only use terminal tools.
+	// BlockedRounds is the number of agents that may only use terminal tools.
 	BlockedRounds int `json:"blocked_rounds,omitzero"`
-	// Frozen are the freezes that stand, as this broker knows them.
+	// Frozen lists the active freezes, as this broker knows them.
 	Frozen []Freeze `json:"frozen,omitzero"`
-	// Limited are those that asked the broker for more than one agent may take, in the
-	// last minute, first who did most often; at most 64.
+	// Limited lists the agents and producers that exceeded a limit of the broker in the last
+	// minute. The most frequent come first; at most 64.
 	Limited []LimitedStatus `json:"limited,omitzero"`
-	// Agents are those that were seen lately, if the request asks for them, and
-	// AgentsSeen is how many there are, listed or not.
+	// Agents lists the agents seen lately, if the request asks for them. AgentsSeen is the
+	// number of such agents, listed or not.
 	Agents     []AgentStatus `json:"agents,omitzero"`
 	AgentsSeen int           `json:"agents_seen,omitzero"`
-	// AgentsCrowded: there was no room for all, so that who was silent for the
-	// longest may be missing.
+	// AgentsCrowded reports that the broker had no space for all agents. The longest silent
+	// ones may be missing.
 	AgentsCrowded bool `json:"agents_crowded,omitzero"`
-	// Brokers are all brokers of the fabric.
+	// Brokers lists all brokers of the fabric.
 	Brokers []BrokerStatus `json:"brokers,omitzero"`
-	// Shadow is what shadow hooks would have changed, if that was asked for.
+	// Shadow lists what shadow hooks would have changed, if the request asks for it.
 	Shadow []ShadowStatus `json:"shadow,omitzero"`
 }
 
-// A LimitedStatus is an agent, or a producer, that was over a limit.
+// A LimitedStatus is an agent, or a producer, that exceeded a limit.
 type LimitedStatus struct {
+	// Name is an agent's id, a producer, or the name in the credentials. Where the broker does
+	// not know these it is the inbox on which the client hears answers.
 	Name string `json:"name"`
-	// Limit is "rate" (events a second), "calls" (calls under way) or "requests" (control
-	// requests, of it or about it).
+	// Limit is "rate" (events a second), "calls" (concurrent calls) or "requests" (control
+	// requests of the agent or about it).
 	Limit string `json:"limit"`
-	// Refused is how much was not judged, or not served, since it began to be so.
+	// Refused is the number of events not judged, or requests not served, since the first
+	// refusal.
 	Refused int `json:"refused"`
-	// Since is how long ago that was, Last how long ago the last time.
+	// Since is the time since the first refusal, Last the time since the latest.
 	Since Duration `json:"since"`
 	Last  Duration `json:"last"`
 }
 
-// BrokerStatus is what a broker says of itself.
+// BrokerStatus is what a broker reports of itself.
 type BrokerStatus struct {
 	Broker string `json:"broker"`
-	// ConfigVersion is the version that its new calls are pinned to.
+	// ConfigVersion is the version that the broker uses for new calls.
 	ConfigVersion uint64 `json:"config_version"`
-	// Candidate is the version that is to become active, once it has it ready.
+	// Candidate is the version proposed as the next active one, once the broker has tried to
+	// load it.
 	Candidate *Candidate `json:"candidate,omitzero"`
-	// FreezeVersion is the version of the freezes that it goes by.
+	// FreezeVersion is the version of the freezes that the broker applies.
 	FreezeVersion uint64 `json:"freeze_version,omitzero"`
-	// RealmUnreadable: it can not read who may use the fabric, and goes by what it knew
-	// before, so that who is revoked stays in.
+	// RealmUnreadable reports that the broker cannot read the access list. It uses the last one
+	// it read, so that a revoked user keeps access.
 	RealmUnreadable bool `json:"realm_unreadable,omitzero"`
 }
 
-// ShadowStatus is how often a shadow hook would have changed the verdict.
+// ShadowStatus counts how often a shadow hook would have changed the verdict.
 type ShadowStatus struct {
 	Hook   string        `json:"hook"`
 	Counts []ShadowCount `json:"counts"`
 }
 
-// ShadowCount counts calls by what was decided, and what would have been if the
-// shadow hook had counted.
+// ShadowCount counts calls by the actual decision and by the decision with the shadow hook
+// counted.
 type ShadowCount struct {
 	Decided Decision `json:"decided"`
 	Would   Decision `json:"would"`
 	Count   uint64   `json:"count"`
-	// Last is the last such event and Reason what the hook said about it.
+	// Last is the id of the latest such event. Reason is the hook's reason for it.
 	Last   string `json:"last,omitzero"`
 	Reason string `json:"reason,omitzero"`
 }
 
-// PoolStatus is one pool and who serves it; no workers: nobody does.
+// PoolStatus is one pool with its workers. A pool without workers is unserved.
 type PoolStatus struct {
 	Pool    string         `json:"pool"`
 	Workers []WorkerStatus `json:"workers"`
 }
 
-// WorkerStatus is one worker as a broker sees it by its beats.
+// WorkerStatus is one worker, as its beats describe it to a broker.
 type WorkerStatus struct {
 	Worker   string   `json:"worker"`
 	InFlight int      `json:"in_flight"`
@@ -169,6 +177,6 @@ type WorkerStatus struct {
 	Draining bool     `json:"draining,omitzero"`
 	Silent   bool     `json:"silent,omitzero"`
 	Versions []uint64 `json:"versions,omitzero"`
-	// Candidate is what it says of the version that is to become active.
+	// Candidate is what the worker reports about the version proposed as the next active one.
 	Candidate *Candidate `json:"candidate,omitzero"`
 }

@@ -8,7 +8,7 @@ import "embed"
 //go:embed control/*.schema.json
 var controlSchemas embed.FS
 
-// ControlSchema is the JSON Schema of the request of a verb; empty: there is none.
+// ControlSchema returns the JSON Schema of a verb's request, or "" if the verb has no schema.
 func ControlSchema(verb string) string {
 	data, err := controlSchemas.ReadFile("control/" + verb + ".schema.json")
 	if err != nil {

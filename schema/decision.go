@@ -2,12 +2,12 @@ package schema
 
 import "slices"
 
-// Decision is what a hook, or the fold of all hooks, says.
+// Decision is the opinion of a hook, or of the fold of all hooks.
 type Decision string
 
-// The decisions. Which of them an event knows is in its row of [EventType.Decisions].
+// The decisions. [EventType.Decisions] lists those that an event permits.
 const (
-	// None is no opinion. On the wire of a verdict it is spelled "continue".
+	// None is no opinion. A verdict spells it "continue" on the wire.
 	None     Decision = ""
 	Continue Decision = "continue"
 	Allow    Decision = "allow"
@@ -16,12 +16,13 @@ const (
 	Retry    Decision = "retry"
 	Stop     Decision = "stop"
 	Fail     Decision = "fail"
-	// Reject is how some systems spell fail; no event lists it, and no verdict says it.
+	// Reject is a synonym of fail in other systems. No event permits it, and no verdict carries
+	// it.
 	Reject Decision = "reject"
 )
 
-// Plain is d in the event's own words: a reject is a fail where the event knows
-// one. Where it does not, it stays a word that the event refuses.
+// Plain returns d in the event's own words. A reject becomes a fail if the event permits fail.
+// Otherwise it stays a word that the event refuses.
 func (t EventType) Plain(d Decision) Decision {
 	if d == Reject && t.Permits(Fail) {
 		return Fail
@@ -29,20 +30,21 @@ func (t EventType) Plain(d Decision) Decision {
 	return d
 }
 
-// ValueKind says what type a value has at an event.
+// ValueKind is the type of a stop's value at an event.
 type ValueKind int
 
-// The kinds of values. NoValue: the event takes none.
+// The kinds of values. NoValue: the event takes no value.
 const (
 	NoValue ValueKind = iota
 	MessageValue
 	ToolResultValue
+	ResponseValue
 )
 
-// Rewrite says which part of an event its hooks may rewrite.
+// Rewrite is the part of an event that its hooks may rewrite.
 type Rewrite int
 
-// The parts that can be rewritten. NoRewrite: the event has none.
+// The parts that hooks can rewrite. NoRewrite: hooks of the event rewrite nothing.
 const (
 	NoRewrite Rewrite = iota
 	RewriteInput
@@ -56,8 +58,8 @@ type traits struct {
 	decisions []Decision
 	stop      ValueKind
 	rewrite   Rewrite
-	// terminal: the first decisive result ends the chain. Otherwise nothing is
-	// ever dropped and the greatest decision wins.
+	// terminal: the first decisive result ends the chain. Otherwise only a stop
+	// ends it, nothing is dropped and the greatest decision wins.
 	terminal bool
 	// blocking is what a failed fail-closed hook decides here; None: an error record.
 	blocking Decision
@@ -71,10 +73,10 @@ var (
 	beforeLLMCallRow       = traits{decisions: []Decision{Continue, Fail, Stop}, stop: MessageValue, terminal: true, blocking: Fail}
 	afterLLMCallRow        = traits{decisions: []Decision{Continue, Retry, Fail, Stop}, stop: MessageValue, rewrite: RewriteMessage, terminal: true, blocking: Fail}
 	preToolUseRow          = traits{decisions: []Decision{Continue, Allow, Ask, Deny, Fail, Stop}, stop: ToolResultValue, rewrite: RewriteInput, terminal: true, blocking: Deny}
-	postToolUseRow         = traits{decisions: []Decision{Continue, Deny, Fail}, rewrite: RewriteOutput}
-	toolErrorRow           = traits{decisions: []Decision{Continue, Deny, Fail}, rewrite: RewriteOutput}
+	postToolUseRow         = traits{decisions: []Decision{Continue, Deny, Fail, Stop}, stop: ToolResultValue, rewrite: RewriteOutput}
+	toolErrorRow           = traits{decisions: []Decision{Continue, Deny, Fail, Stop}, stop: ToolResultValue, rewrite: RewriteOutput}
 	beforeFinalResponseRow = traits{decisions: []Decision{Continue, Retry, Fail, Stop}, stop: MessageValue, rewrite: RewriteMessage, terminal: true, blocking: Fail}
-	queryEndRow            = traits{decisions: []Decision{Continue, Fail}, rewrite: RewriteResponse}
+	queryEndRow            = traits{decisions: []Decision{Continue, Fail, Stop}, stop: ResponseValue, rewrite: RewriteResponse}
 	noRow                  = traits{}
 )
 
@@ -115,34 +117,42 @@ func (t EventType) traits() *traits {
 	return &noRow
 }
 
-// Decisions lists the decisions that hooks may take at t.
+// Decisions lists the decisions that hooks may return at t.
 func (t EventType) Decisions() []Decision { return slices.Clone(t.traits().decisions) }
 
-// Permits reports whether d may be decided at t. No opinion always may.
+// Permits reports whether a hook may return d at t. Every event permits None.
 func (t EventType) Permits(d Decision) bool {
 	return d == None || slices.Contains(t.traits().decisions, d)
 }
 
-// StopValue says what type of value a stop must carry at t.
+// StopValue returns the type of the value that a stop must carry at t.
 func (t EventType) StopValue() ValueKind { return t.traits().stop }
 
-// Rewrites says what hooks of t may rewrite.
+// Rewrites returns the part that hooks of t may rewrite.
 func (t EventType) Rewrites() Rewrite { return t.traits().rewrite }
 
-// Chains reports whether the first decisive result at t ends the chain. Where
-// it does not (the Post events, QueryEnd and the session's ends) nothing is ever dropped.
+// Chains reports whether the first decisive result at t ends the chain and drops the rewrites
+// before it. At the Post events, QueryEnd and the session's ends only a stop ends the chain,
+// and the fold keeps all earlier results.
 func (t EventType) Chains() bool { return t.traits().terminal }
 
-// Blocking is what "deny" means when a failure policy says it at t: deny,
-// fail, or None where a failure only leaves a record.
+// Blocking returns the decision of a fail-closed hook that fails at t: deny, fail, or None
+// where a failure is only recorded.
 func (t EventType) Blocking() Decision { return t.traits().blocking }
 
-// Terminal reports whether d ends the chain at t.
+// Terminal reports whether a hook that decides d ends the chain at t.
 func (t EventType) Terminal(d Decision) bool {
-	return t.traits().terminal && (d == Deny || d == Fail || d == Stop || d == Retry)
+	switch d {
+	case Stop:
+		return t.traits().stop != NoValue
+	case Deny, Fail, Retry:
+		return t.traits().terminal
+	}
+	return false
 }
 
-// ReadonlyByDefault reports whether hooks of t that do not say do not rewrite.
+// ReadonlyByDefault reports whether a hook of t is readonly unless its configuration says
+// otherwise.
 func (t EventType) ReadonlyByDefault() bool {
 	r := t.traits().rewrite
 	return r != RewriteInput && r != RewriteMessage

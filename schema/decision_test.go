@@ -28,10 +28,10 @@ var documented = map[schema.EventType]row{
 	schema.BeforeLLMCall:       {decisions: "continue fail stop", stop: schema.MessageValue, terminal: "fail stop", blocks: "fail stop", blocking: schema.Fail, readonly: true},
 	schema.AfterLLMCall:        {decisions: "continue retry fail stop", stop: schema.MessageValue, rewrite: schema.RewriteMessage, terminal: "retry fail stop", blocks: "fail stop", blocking: schema.Fail},
 	schema.PreToolUse:          {decisions: "continue allow ask deny fail stop", stop: schema.ToolResultValue, rewrite: schema.RewriteInput, terminal: "deny fail stop", blocks: "deny fail stop", blocking: schema.Deny},
-	schema.PostToolUse:         {decisions: "continue deny fail", rewrite: schema.RewriteOutput, blocks: "fail", readonly: true},
-	schema.ToolError:           {decisions: "continue deny fail", rewrite: schema.RewriteOutput, blocks: "fail", readonly: true},
+	schema.PostToolUse:         {decisions: "continue deny fail stop", stop: schema.ToolResultValue, rewrite: schema.RewriteOutput, terminal: "stop", blocks: "fail stop", readonly: true},
+	schema.ToolError:           {decisions: "continue deny fail stop", stop: schema.ToolResultValue, rewrite: schema.RewriteOutput, terminal: "stop", blocks: "fail stop", readonly: true},
 	schema.BeforeFinalResponse: {decisions: "continue retry fail stop", stop: schema.MessageValue, rewrite: schema.RewriteMessage, terminal: "retry fail stop", blocks: "fail stop", blocking: schema.Fail},
-	schema.QueryEnd:            {decisions: "continue fail", rewrite: schema.RewriteResponse, blocks: "fail", readonly: true},
+	schema.QueryEnd:            {decisions: "continue fail stop", stop: schema.ResponseValue, rewrite: schema.RewriteResponse, terminal: "stop", blocks: "fail stop", readonly: true},
 }
 
 var everyDecision = []schema.Decision{
@@ -92,9 +92,27 @@ func TestAnUnknownEventPermitsNothing(t *testing.T) {
 }
 
 func TestEventNamesAreParsed(t *testing.T) {
+	if got := len(schema.SeedNames()); got != 8 {
+		t.Errorf("there are %d other names; this test knows 8", got)
+	}
 	for _, event := range schema.EventTypes() {
 		if got, err := schema.ParseEventType(string(event)); err != nil || got != event {
 			t.Errorf("%s parses as %q, %v", event, got, err)
+		}
+	}
+	for name, want := range map[string]schema.EventType{
+		"BEFORE_LLM_CALL": schema.BeforeLLMCall, "AFTER_LLM_CALL": schema.AfterLLMCall, "BEFORE_TOOL_EXECUTION": schema.PreToolUse,
+		"AFTER_TOOL_EXECUTION": schema.PostToolUse, "ON_TOOL_ERROR": schema.ToolError, "BEFORE_FINAL_RESPONSE": schema.BeforeFinalResponse,
+		"QUERY_END": schema.QueryEnd, "Stop": schema.BeforeFinalResponse,
+	} {
+		if got, err := schema.ParseEventType(name); err != nil || got != want {
+			t.Errorf("%s parses as %q, %v", name, got, err)
+		}
+		if e, err := schema.ReadEvent([]byte(`{"hook_type":"` + name + `"}`)); err != nil || e.HookType != want {
+			t.Errorf("an event of %s is read as %+v, %v", name, e, err)
+		}
+		if e := schema.Glance([]byte(`{"hook_type":"` + name + `",`)); e.HookType != want {
+			t.Errorf("of an event of %s is seen %+v", name, e)
 		}
 	}
 	_, err := schema.ParseEventType("pretooluse")
@@ -106,7 +124,7 @@ func TestEventNamesAreParsed(t *testing.T) {
 func TestRewritesGoWhereTheEventTakesThem(t *testing.T) {
 	v := schema.Verdict{UpdatedInput: raw(`{"i":1}`), UpdatedOutput: raw(`"o"`), Value: raw(`"v"`)}
 	for event, want := range map[schema.EventType]string{
-		schema.PreToolUse: `{"i":1}`, schema.PostToolUse: `"o"`, schema.ToolError: `"o"`, schema.AfterLLMCall: `"v"`,
+		schema.PreToolUse: `{"i":1}`, schema.PostToolUse: `"v"`, schema.ToolError: `"v"`, schema.AfterLLMCall: `"v"`,
 		schema.BeforeFinalResponse: `"v"`, schema.QueryEnd: `"v"`, schema.SessionStart: "", schema.BeforeLLMCall: "",
 	} {
 		rw := v.Rewritten(event)
@@ -128,6 +146,13 @@ func TestRewritesGoWhereTheEventTakesThem(t *testing.T) {
 	stopped := schema.Verdict{Decision: schema.Stop, Value: raw(`"v"`)}
 	if stopped.Rewritten(schema.AfterLLMCall) != nil {
 		t.Error("a stop's value counts as a rewrite")
+	}
+	if stopped.Rewritten(schema.QueryEnd) == nil {
+		t.Error("a stop's response takes no place")
+	}
+	rewritten := schema.Verdict{UpdatedOutput: raw(`"o"`)}
+	if got := rewritten.Rewritten(schema.PostToolUse); string(got) != `"o"` {
+		t.Errorf("without a stop the output is rewritten to %s", got)
 	}
 }
 
@@ -155,7 +180,7 @@ func TestARewrittenBodyIsTheSameEvent(t *testing.T) {
 	if _, err := schema.RewriteBody([]byte(`{"tool_name":"Read"}`), preToolUse, raw(`{}`)); err == nil {
 		t.Error("a forged event was rewritten")
 	}
-	if _, err := schema.RewriteBody([]byte(`{}`), preToolUse, raw(`{`)); err == nil || !strings.Contains(err.Error(), "can not be encoded") {
+	if _, err := schema.RewriteBody([]byte(`{}`), preToolUse, raw(`{`)); err == nil || !strings.Contains(err.Error(), "cannot be encoded") {
 		t.Errorf("a rewrite that is no JSON was put in: %v", err)
 	}
 }

@@ -1,13 +1,31 @@
-// Package schema holds the words of the fabric: events, hooks, results,
-// outcomes, verdicts and the messages that carry them. It is pure data: it
-// does no I/O, knows no bus and starts no goroutines, so that every other
-// package, and programs of users, can share it.
+// Package schema defines the data types of the fabric: events, hooks, results, outcomes,
+// verdicts and the messages that carry them. It does no I/O, imports no bus and starts no
+// goroutine, so every package and every program of a user can import it.
 //
-// Read event.go first (what a moment of an agent is and what may be decided
-// there), then result.go (what one hook may answer), outcome.go (what came of
-// asking it) and verdict.go (the fold of all outcomes). wire.md, beside these
-// files, is the contract between processes; the golden files in testdata/wire
-// are its examples, and tests hold the types to them.
+// # Concurrency
+//
+// All types are plain values. Several goroutines may read one value. A goroutine that changes a
+// value must own it, as with any Go struct.
+//
+// # Usage
+//
+// A hook reads an event and returns a result:
+//
+//	event, err := schema.ReadEvent(data)
+//	if err != nil {
+//		return schema.Result{}, err
+//	}
+//	if event.ToolName == "Bash" {
+//		return schema.Denied("use the build tool instead"), nil
+//	}
+//	return schema.Result{}, nil // no opinion
+//
+// # Files
+//
+// Read event.go first: the moments of an agent and the decisions at each. Then read result.go
+// (one hook's answer), outcome.go (the result or failure of one hook) and verdict.go (the fold
+// of all outcomes). The file wire.md is the contract between processes. The golden files in
+// testdata/wire are its examples, and tests compare the types with them.
 package schema
 
 //go:generate go run ./internal/schemagen

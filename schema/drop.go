@@ -2,10 +2,9 @@ package schema
 
 import "strings"
 
-// Picks says which of messages d takes out. A call goes with its results and the
-// results with their call, as a message is taken out whole and no API takes one
-// without the other. A call that has no result yet stays, with the results that
-// are there of its message.
+// Picks reports for each message whether d removes it. A call and its results always go
+// together, because model APIs reject one without the other. A call without a result stays, and
+// so do the other results of its message.
 func (d *DropMessages) Picks(messages []Message) []bool {
 	picked := make([]bool, len(messages))
 	var fit []int
@@ -29,7 +28,7 @@ func (d *DropMessages) Picks(messages []Message) []bool {
 	return picked
 }
 
-// Apply is messages without those that d picks. What it is given is not changed.
+// Apply returns the messages that d does not pick. It does not change its argument.
 func (d *DropMessages) Apply(messages []Message) []Message {
 	kept := make([]Message, 0, len(messages))
 	for i, picked := range d.Picks(messages) {

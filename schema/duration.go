@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// A Duration is a time.Duration that is written as a person would, "1.5s",
-// everywhere on the wire.
+// A Duration is a time.Duration that JSON spells as Go does, such as "1.5s".
 type Duration time.Duration
 
-// Std is d as the standard library's type.
+// Std returns d as a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
+// String returns the Go form of d.
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// AppendText appends the Go form of d.
+// AppendText appends the Go form of d to b.
 func (d Duration) AppendText(b []byte) ([]byte, error) {
 	return append(b, time.Duration(d).String()...), nil
 }
 
-// MarshalText is the Go form of d.
+// MarshalText returns the Go form of d.
 func (d Duration) MarshalText() ([]byte, error) { return d.AppendText(nil) }
 
 // UnmarshalText reads the Go form of a duration.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if err != nil {
-		return fmt.Errorf("%q is no duration; write one such as \"1.5s\"", b)
+		return fmt.Errorf("%q is not a duration; write one such as \"1.5s\"", b)
 	}
 	*d = Duration(v)
 	return nil

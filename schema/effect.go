@@ -8,15 +8,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An Effect is a change of an agent's state that a hook asks for. The agent's
-// side applies the effects of a verdict in their order, before its value.
-// Exactly one of the fields is there.
+// An Effect is a change of an agent's state that a hook requests. The agent's side applies the
+// effects of a verdict in order, before its value. Exactly one field is set.
 type Effect struct {
 	// AppendMessage adds a message at the end of the conversation.
 	AppendMessage *AppendMessage `json:"append_message,omitzero"`
-	// SetFlag sets flags of the agent's, which later events carry; null takes one away.
+	// SetFlag sets flags of the agent, which later events carry. A null value removes a flag.
 	SetFlag map[string]jsontext.Value `json:"set_flag,omitzero"`
-	// DropMessages takes messages out of the conversation.
+	// DropMessages removes messages from the conversation.
 	DropMessages *DropMessages `json:"drop_messages,omitzero"`
 }
 
@@ -24,38 +23,36 @@ type Effect struct {
 type AppendMessage struct {
 	// Role is system, user or assistant; empty: system.
 	Role string `json:"role,omitzero"`
-	// Content is the text; it is never empty.
+	// Content is the text. It must not be empty.
 	Content string `json:"content"`
 }
 
-// DropMessages picks messages to take out: those to which all that is said
-// applies. A call goes with its results, and the results with their call, since no
-// API takes one without the other. Messages of the role system stay unless Role
-// says system.
+// DropMessages selects messages to remove: those that match all of its fields. A call and its
+// results go together, because model APIs reject one without the other. System messages stay
+// unless Role is "system".
 type DropMessages struct {
-	// First and Last pick so many from the beginning, or from the end, of those
-	// that the others pick; 0: all. At most one of them is there.
+	// First and Last limit the removal to that many of the first, or last, messages that match
+	// the other fields; 0: all. Set at most one of them.
 	First int `json:"first,omitzero"`
 	Last  int `json:"last,omitzero"`
-	// Role picks those of a role; empty: of any.
+	// Role selects messages of one role; empty: of any role.
 	Role string `json:"role,omitzero"`
-	// Containing picks those whose text contains it; empty: any.
+	// Containing selects messages whose text contains it; empty: any text.
 	Containing string `json:"containing,omitzero"`
 }
 
 // The bounds of effects.
 const (
-	// MaxEffects bounds how many effects one answer of a hook has.
+	// MaxEffects is how many effects one answer of a hook may have.
 	MaxEffects = 64
-	// MaxFlags bounds how many flags an agent has, MaxFlag how long the name of one
-	// is, and MaxFlagValue its value as JSON.
+	// MaxFlags is how many flags an agent may have. MaxFlag limits a flag's name, and
+	// MaxFlagValue its JSON value, both in bytes.
 	MaxFlags     = 256
 	MaxFlag      = 128
 	MaxFlagValue = 16 << 10
 )
 
-// ParseEffect reads one effect. The error is a sentence that says what is wrong
-// and what to write instead.
+// ParseEffect reads one effect. Its error says what is wrong and what to write instead.
 func ParseEffect(v jsontext.Value) (Effect, error) {
 	var e Effect
 	var members map[string]jsontext.Value
@@ -87,7 +84,8 @@ func ParseEffect(v jsontext.Value) (Effect, error) {
 
 const exampleEffect = `{"append_message": {"role": "system", "content": "…"}}`
 
-// Check says what is wrong with an effect, also with one that a program made.
+// Check returns an error if the effect is not valid. It also checks effects that a Go program
+// built.
 func (e *Effect) Check() error {
 	n := 0
 	for _, there := range [...]bool{e.AppendMessage != nil, e.SetFlag != nil, e.DropMessages != nil} {

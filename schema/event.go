@@ -12,7 +12,7 @@ import (
 // EventType names one moment of an agent's loop.
 type EventType string
 
-// The moments of an agent's life that hooks may see.
+// The moments of an agent's life at which hooks run.
 const (
 	SessionStart        EventType = "SessionStart"
 	SessionEnd          EventType = "SessionEnd"
@@ -26,7 +26,7 @@ const (
 	QueryEnd            EventType = "QueryEnd"
 )
 
-// EventTypes lists every event in the order in which an agent meets them.
+// EventTypes lists every event, in the order of an agent's life.
 func EventTypes() []EventType {
 	return []EventType{SessionStart, UserPromptSubmit, BeforeLLMCall, AfterLLMCall, PreToolUse,
 		PostToolUse, ToolError, BeforeFinalResponse, QueryEnd, SessionEnd}
@@ -35,14 +35,54 @@ func EventTypes() []EventType {
 // Known reports whether t is one of the ten events.
 func (t EventType) Known() bool { return t.row() != nil }
 
-// HasTool reports whether t is about one tool call, so that matchers apply.
+// HasTool reports whether t is about one tool call. Only these events use matchers.
 func (t EventType) HasTool() bool {
 	return t == PreToolUse || t == PostToolUse || t == ToolError
 }
 
-// ParseEventType returns the event named s, or an error that lists the names.
+// Canonical returns the event that t names, also if t is another system's name for it. It
+// returns an unknown name unchanged.
+func (t EventType) Canonical() EventType {
+	if t.Known() {
+		return t
+	}
+	for _, seed := range seedNames {
+		if string(t) == seed.name {
+			return seed.event
+		}
+	}
+	return t
+}
+
+// seedNames are other systems' names of events. The clients in other languages
+// have the same table, and a test in bus/client/sdktest compares them with this one.
+var seedNames = [...]struct {
+	name  string
+	event EventType
+}{
+	{"BEFORE_LLM_CALL", BeforeLLMCall},
+	{"AFTER_LLM_CALL", AfterLLMCall},
+	{"BEFORE_TOOL_EXECUTION", PreToolUse},
+	{"AFTER_TOOL_EXECUTION", PostToolUse},
+	{"ON_TOOL_ERROR", ToolError},
+	{"BEFORE_FINAL_RESPONSE", BeforeFinalResponse},
+	{"QUERY_END", QueryEnd},
+	{"Stop", BeforeFinalResponse},
+}
+
+// SeedNames lists other systems' event names. [EventType.Canonical] translates them.
+func SeedNames() []string {
+	names := make([]string, 0, len(seedNames))
+	for _, seed := range seedNames {
+		names = append(names, seed.name)
+	}
+	return names
+}
+
+// ParseEventType returns the event that s names, also by another system's name. Its error lists
+// the valid names.
 func ParseEventType(s string) (EventType, error) {
-	if t := EventType(s); t.Known() {
+	if t := EventType(s).Canonical(); t.Known() {
 		return t, nil
 	}
 	names := make([]string, 0, len(EventTypes()))
@@ -52,71 +92,72 @@ func ParseEventType(s string) (EventType, error) {
 	return "", fmt.Errorf("unknown event %q; write one of %s", s, strings.Join(names, ", "))
 }
 
-// An Event is one moment of one agent, in the canonical form that handlers
-// see. It is flat; fields that an event does not have are absent, and unknown
-// fields are ignored, so that an old peer can read a new one.
+// An Event is one moment of one agent, in the canonical form that handlers read. It is flat.
+// Members that an event does not have are absent, and readers ignore unknown members, so that
+// an old peer can read a new event.
 type Event struct {
-	// HookType is the moment. Workers set it from the subject, so that a body
-	// can not claim another one.
+	// HookType is the moment. Workers set it from the subject, so that a body cannot claim
+	// another event.
 	HookType EventType `json:"hook_type"`
-	// EventID is the UUIDv7 under which the event is asked, retried and claimed.
+	// EventID is the event's UUIDv7. Retries and acknowledgements refer to it.
 	EventID string `json:"event_id,omitzero"`
 	// SessionID is the runtime's session. Workers set it from the header.
 	SessionID string `json:"session_id,omitzero"`
-	// OrchestratorID names who runs the agent, if anybody does.
+	// OrchestratorID is the program that runs the agent; empty if there is no such program.
 	OrchestratorID string `json:"orchestrator_id,omitzero"`
-	// AgentID is the agent. Workers set it from the subject: it is the identity.
+	// AgentID is the agent's identity. Workers set it from the subject.
 	AgentID string `json:"agent_id,omitzero"`
 	// Runtime is the agent's runtime, such as "claude" or "generic".
 	Runtime string `json:"runtime,omitzero"`
 	// Timestamp is when the shim saw the moment.
 	Timestamp time.Time `json:"timestamp,omitzero"`
-	// ToolName is the tool as its runtime calls it; empty where no tool is about.
+	// ToolName is the tool as its runtime calls it; empty if the event is not about a tool.
 	ToolName string `json:"tool_name,omitzero"`
 	// ToolKind is the runtime-independent kind: shell, file.write, file.read, mcp, …
 	ToolKind string `json:"tool_kind,omitzero"`
-	// ToolArgs is a JSON object with what policies for all runtimes need to know of
-	// the call: the same facts under the same names in every runtime (see
-	// [ToolFacts]). A fact that is not known is absent.
+	// ToolArgs is a JSON object with the facts of the call under names that are the same in
+	// every runtime (see [ToolFacts]). It omits unknown facts.
 	ToolArgs jsontext.Value `json:"tool_args,omitzero"`
-	// ToolInput is the JSON object the tool is (to be) called with.
+	// ToolInput is the JSON object of the tool's arguments.
 	ToolInput jsontext.Value `json:"tool_input,omitzero"`
-	// ToolOutput is whatever the tool returned.
+	// ToolOutput is the tool's output, any JSON value.
 	ToolOutput jsontext.Value `json:"tool_output,omitzero"`
 	// ToolUseID is the runtime's id of the call.
 	ToolUseID string `json:"tool_use_id,omitzero"`
-	// Error is what went wrong, on ToolError.
+	// Error is the tool's error, on ToolError.
 	Error string `json:"error,omitzero"`
 	// Message is the model's message, on AfterLLMCall and BeforeFinalResponse:
 	// a string or an object.
 	Message jsontext.Value `json:"message,omitzero"`
-	// Prompt is what the user wrote, on UserPromptSubmit.
+	// Prompt is the user's text, on UserPromptSubmit.
 	Prompt string `json:"prompt,omitzero"`
-	// Response is what the query ended with, on QueryEnd.
+	// Response is the final response of the query, on QueryEnd.
 	Response jsontext.Value `json:"response,omitzero"`
-	// Iteration counts the model calls of the query, from 1; 0 is unknown.
+	// Iteration counts the model calls of the query, from 1; 0: unknown.
 	Iteration int `json:"iteration,omitzero"`
-	// HistoryRef says where the conversation lies, for hooks that need it: a file on
-	// the agent's machine, or parts in the fabric's store, which workers put together
-	// before they call a hook (see [HistoryParts]).
+	// HistoryRef locates the conversation, for hooks that need it. It names a file on the
+	// agent's machine, or parts in the fabric's store, which workers join before they call a
+	// hook (see [HistoryParts]).
 	HistoryRef string `json:"history_ref,omitzero"`
-	// History is the conversation, a list of [Message], for hooks that need it; where
-	// HistoryRef names parts it is what comes after them.
+	// History is the conversation, a list of [Message], for hooks that need it. If HistoryRef
+	// names parts, History holds the messages after them.
 	History jsontext.Value `json:"history,omitzero"`
-	// Flags is a JSON object with the agent's flags, which effects set.
+	// Flags is a JSON object with the agent's flags. Effects set them.
 	Flags jsontext.Value `json:"flags,omitzero"`
 	// Cwd is the agent's working directory.
 	Cwd string `json:"cwd,omitzero"`
-	// Labels are free facts about the agent.
+	// Labels are free-form facts about the agent.
 	Labels map[string]string `json:"labels,omitzero"`
-	// Native is the runtime's own payload, only if some hook needs it.
+	// Native is the runtime's own payload. It is present only if a hook needs it.
 	Native string `json:"native,omitzero"`
-	// Mute: the answer can not tell the agent anything. It travels as a header.
+	// Mute reports that the agent cannot read anything from the answer. It travels as a header.
 	Mute bool `json:"-"`
+	// MidTurn reports that the answer cannot restart the agent's turn. It travels as a header.
+	MidTurn bool `json:"-"`
 }
 
-// Labels that a shim sets when a session starts, so that it can be seen which
-// agents are where, and which hosts stay silent.
+// The labels that a shim sets when a session starts. Status lists show them, so that operators
+// see which hosts stay silent.
 const (
 	// LabelHost is the name of the agent's machine.
 	LabelHost = "host"
@@ -124,15 +165,17 @@ const (
 	LabelVersion = "runtime_version"
 )
 
-// A Mismatch says that an event's body names another tool than its header:
-// somebody forged one of them, so no hook's opinion about it can be trusted.
+// A Mismatch is the error of an event whose body and header name different tools. One of them
+// is forged, so the fabric trusts no hook's opinion about it.
 type Mismatch struct{ Header, Body string }
 
+// Error names both tools.
 func (m *Mismatch) Error() string {
 	return fmt.Sprintf("the event's body names the tool %q but its Hook-Tool header %q; send the same name in both", m.Body, m.Header)
 }
 
-// ReadEvent reads an event's JSON as it is, before anybody has said whose it is.
+// ReadEvent reads an event's JSON without checking whose event it is. Use [DecodeEvent] for
+// events from the bus.
 func ReadEvent(data []byte) (*Event, error) {
 	if k := jsontext.Value(data).Kind(); k != '{' {
 		return nil, fmt.Errorf("the event is %s; it must be a JSON object", KindName(k))
@@ -141,15 +184,16 @@ func ReadEvent(data []byte) (*Event, error) {
 	if err := Unmarshal(data, e); err != nil {
 		return nil, sentence("the event", err)
 	}
+	e.HookType = e.HookType.Canonical()
 	return e, nil
 }
 
-// UnknownAgent stands for the agent of an event that can not be read so far: any
-// agent's guard guards it.
+// UnknownAgent stands for the agent of an unreadable event. The fail-closed hooks of every
+// agent guard such an event.
 const UnknownAgent = "*"
 
-// Glance is what can be seen of an event that can not be read, or not whole:
-// the type, agent, session and tool that stand before the fault.
+// Glance returns the readable start of an unreadable event: the type, agent, session and tool
+// that precede the fault.
 func Glance(data []byte) Event {
 	var e Event
 	into := map[string]*string{"agent_id": &e.AgentID, "session_id": &e.SessionID, "tool_name": &e.ToolName}
@@ -171,17 +215,17 @@ func Glance(data []byte) Event {
 		if value.Kind() != '"' || Unmarshal(value, &s) != nil {
 			continue
 		}
-		if key == "hook_type" && e.HookType == "" && EventType(s).Known() {
-			e.HookType = EventType(s)
+		if t := EventType(s).Canonical(); key == "hook_type" && e.HookType == "" && t.Known() {
+			e.HookType = t
 		} else if at := into[key]; at != nil && *at == "" {
 			*at = s // of two, nobody knows which is meant; the first is as good
 		}
 	}
 }
 
-// DecodeEvent reads an event's JSON and puts the routing facts over what the
-// body claims: agent, session, event and id come from the subject and the
-// headers. A body that names another tool than r does is a [*Mismatch].
+// DecodeEvent reads an event's JSON and replaces the agent, session, event and id that the body
+// claims by those of the subject and the headers. If the body names another tool than r, it
+// returns a [*Mismatch].
 func DecodeEvent(body []byte, r Routing) (*Event, error) {
 	e, err := ReadEvent(body)
 	if err != nil {

@@ -199,3 +199,17 @@ func TestAGlanceSeesWhatStandsBeforeTheFault(t *testing.T) {
 		}
 	}
 }
+
+// TestARuntimeThatWaitsForAHookLeavesItItsTime holds that four hops keep their margins, those
+// of the shim, the client, the aggregator and the worker, and the hook has its timeout still.
+func TestARuntimeThatWaitsForAHookLeavesItItsTime(t *testing.T) {
+	for _, hook := range []time.Duration{time.Second, 48 * time.Second, 10 * time.Minute, time.Hour} {
+		left := schema.RuntimeFor(hook)
+		for range 4 {
+			left -= schema.Margin(left)
+		}
+		if left < hook || left > hook+hook/20 {
+			t.Errorf("of a timeout of %s, %s is left", hook, left)
+		}
+	}
+}

@@ -40,11 +40,12 @@ func queueing() map[string]any {
 		}},
 		"withdraw":        &schema.WithdrawRequest{Key: "s-7be05901.ci.17"},
 		"withdraw.answer": &schema.WithdrawAnswer{Key: "s-7be05901.ci.17", State: schema.Withdrawn, Delivered: 2},
+		"ack.release":     &schema.AckRequest{Fabric: fabric, Events: []string{eventID}, Hold: true, Release: true},
 		"ack.hold":        &schema.AckRequest{Fabric: fabric, Events: []string{eventID}, Hold: true},
 		"drain":           &schema.DrainRequest{EventID: eventID, Session: "7be05901"},
 		"drain.one":       &schema.DrainRequest{EventID: eventID, One: true},
 		"drain.one.answer": &schema.DrainAnswer{
-			Fabric: fabric, EventID: eventID, Content: "[Human Input] Stop after this step.", Matcher: "mcp__files__*", Sequence: 45, Remaining: 2,
+			Fabric: fabric, EventID: eventID, Content: "[Human Input] Stop after this step.", Matcher: "mcp__files__*", Sequence: 45, Remaining: 2, ExpiresIn: took(60e6),
 			Injections: []schema.Injection{{
 				Content: "[Human Input] Stop after this step.", Strategy: schema.ToolResult, Hook: "human_input", Source: schema.SourceHuman, Sequence: 45,
 			}},
@@ -64,7 +65,9 @@ func queueing() map[string]any {
 		},
 		"answer.long":    &schema.AnswerRequest{Session: "7be05901", Object: object("3c")},
 		"answer.receipt": &schema.AnswerReceipt{Receipt: schema.Receipt{Key: "s-7be05901.answer.agent2=2E1", Sequence: 46, State: schema.Queued}, Name: "agent2", Label: "agent2.1"},
-		"mode":           &schema.ModeRequest{VoteOnly: true},
+		"mode":           &schema.ModeRequest{VoteOnly: new(true)},
+		"mode.show":      &schema.ModeRequest{},
+		"mode.answer":    &schema.ModeAnswer{VoteOnly: true},
 		"round":          &schema.RoundRequest{Action: schema.RoundStart, Initial: span(600e6), Subsequent: span(300e6), Grace: span(120e6), Number: new(1)},
 		"round.answer": &schema.Round{
 			Agent: "agent1", Start: 12, Number: 1, Initial: span(600e6), Subsequent: span(300e6), Grace: took(120e6), Elapsed: took(450e6),

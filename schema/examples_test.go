@@ -162,6 +162,11 @@ func queued() *schema.Verdict {
 				Strategy: schema.UserMessage, Hook: schema.HumanInput, Source: schema.SourceHuman, Sequence: 45,
 				Object: &schema.Object{Digest: "sha256-" + strings.Repeat("1b", 32), Size: 9437184},
 			},
+			{
+				Strategy: schema.ToolResult, Hook: schema.MidStreamInjection, Source: schema.SourcePeer, Sequence: 46,
+				Object: &schema.Object{Digest: "sha256-" + strings.Repeat("2c", 32), Size: 5242880},
+				Folder: &schema.Folder{Name: "agent2", Path: "/srv/agents/agent2"},
+			},
 		},
 		Workspaces: []schema.Workspace{workspace()},
 		Acked:      []string{earlierID}, ConfigVersion: 7, Fabric: fabric,

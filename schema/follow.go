@@ -1,29 +1,29 @@
 package schema
 
-// VerbFollow asks where the configuration stands, or for a part of a version.
+// VerbFollow returns the state of the configuration, or a part of one version.
 const VerbFollow = "follow"
 
-// A FollowRequest asks where the configuration stands, which a [Standing] answers;
-// one that names a version asks for that, and a [FetchAnswer] has a part of it as it
-// is stored.
+// A FollowRequest without a version asks for the state of the configuration, a [Standing]. With
+// a version it asks for a part of that version as stored, a [FetchAnswer].
 type FollowRequest struct {
-	// Version is the one to read; absent: none.
+	// Version is the version to read; absent: return a [Standing].
 	Version uint64 `json:"version,omitzero"`
-	// Fabric is the fabric whose version that is: another one's have the same numbers.
+	// Fabric is the fabric that the version belongs to. Two fabrics may use the same numbers.
 	Fabric string `json:"fabric,omitzero"`
-	// Offset is how many bytes of it were read.
+	// Offset is the number of bytes that the client has read already.
 	Offset int64 `json:"offset,omitzero"`
 }
 
-// A Standing is where the configuration stands.
+// A Standing is the state of the configuration.
 type Standing struct {
 	Fabric string `json:"fabric"`
-	// Revision is another one whenever anything below changed, and a higher one.
+	// Revision increases with every change of the members below.
 	Revision uint64 `json:"revision"`
-	// Active is the active version; 0: none yet.
+	// Active is the active version; 0: no version yet.
 	Active uint64 `json:"active"`
-	// Proposed is the version that is to become active; 0: none.
+	// Proposed is the version that brokers and workers are loading as the next active one; 0:
+	// no proposal.
 	Proposed uint64 `json:"proposed,omitzero"`
-	// Keep are the versions that nodes hold on to, newest first.
+	// Keep lists the versions that nodes hold in memory, newest first.
 	Keep []uint64 `json:"keep,omitzero"`
 }

@@ -9,90 +9,91 @@ import (
 
 // The verbs about freezes.
 const (
-	// VerbFreeze refuses the tool calls of agents from now on, or lists whose are.
+	// VerbFreeze refuses all tool calls of some agents, or lists the freezes.
 	VerbFreeze = "freeze"
-	// VerbThaw ends that.
+	// VerbThaw ends a freeze.
 	VerbThaw = "thaw"
 )
 
-// AllAgents is the pattern of a freeze of everybody.
+// AllAgents is the pattern that freezes every agent.
 const AllAgents = "*"
 
-// The bounds of freezes: shims keep all of them, and brokers ask them at every call.
+// The limits of freezes. Every shim stores all freezes, and every broker checks them at each
+// call.
 const (
-	// MaxFreezes is how many may stand, and MaxFrozen how long they all may be, as
-	// JSON, in bytes.
+	// MaxFreezes is how many freezes may be active. MaxFrozen limits their JSON, in bytes.
 	MaxFreezes = 256
 	MaxFrozen  = 32 << 10
-	// MaxFreezeReason and MaxFreezeBy are how long the words of one may be, in bytes.
+	// MaxFreezeReason and MaxFreezeBy limit the texts of one freeze, in bytes.
 	MaxFreezeReason = 512
 	MaxFreezeBy     = 128
 )
 
-// A Freeze refuses every tool call of some agents, but those of tools that only end
-// a round, until it is thawed. It comes before all hooks, and is none.
+// A Freeze refuses every tool call of some agents until a thaw. Terminal tools, which only end
+// a round, still pass. Brokers check freezes before they ask any hook.
 type Freeze struct {
-	// Agents says whose: a pattern as in the configuration, [AllAgents] for everybody.
+	// Agents is the pattern of the frozen agents, as in the configuration; [AllAgents] freezes
+	// all.
 	Agents string `json:"agents"`
-	// Reason and By are for people: why, and who said so.
+	// Reason says why, By says who froze the agents. Both are for people.
 	Reason string `json:"reason,omitzero"`
 	By     string `json:"by,omitzero"`
-	// Since is when, by the clock of the broker that took it.
+	// Since is the time of the freeze, by the clock of the broker that accepted it.
 	Since time.Time `json:"since"`
 }
 
-// A FreezeRequest freezes agents, or thaws them. Without Agents a freeze changes
-// nothing: it is asked which there are.
+// A FreezeRequest freezes agents or thaws them. Without Agents, a freeze request changes
+// nothing and lists the freezes.
 type FreezeRequest struct {
-	// Agents is the pattern. What is thawed is the freeze of exactly that pattern.
+	// Agents is the pattern. A thaw ends the freeze of exactly this pattern.
 	Agents string `json:"agents,omitzero"`
-	// Reason says why, By who.
+	// Reason says why, By says who.
 	Reason string `json:"reason,omitzero"`
 	By     string `json:"by,omitzero"`
-	// Within is how long to wait at most until every broker goes by it; absent: 20 s.
+	// Within is how long to wait until every broker applies the change; absent: 20 s.
 	Within Duration `json:"within,omitzero"`
-	// Version is that of what is frozen, as the asker knows it. Where something was frozen or
-	// thawed since, nothing is changed: a request that comes late, because the broker that got it
-	// stood still, undoes nothing that was done meanwhile. Absent: it counts whenever it comes.
+	// Version is the version of the freezes that the client knows. If the freezes changed
+	// since, the broker changes nothing. A request that a stalled broker handles late therefore
+	// cannot undo a newer change. Absent: the request always applies.
 	Version *uint64 `json:"version,omitzero"`
 }
 
-// A FreezeAnswer says what came of a [FreezeRequest].
+// A FreezeAnswer is the result of a [FreezeRequest].
 type FreezeAnswer struct {
-	// Changed: it was not so before.
+	// Changed reports whether the request changed the freezes.
 	Changed bool `json:"changed,omitzero"`
-	// Freeze is the one that stands now, or that has ended; absent: it was only asked.
+	// Freeze is the freeze that started or ended; absent: the request only listed freezes.
 	Freeze *Freeze `json:"freeze,omitzero"`
-	// Frozen are all that stand, and Version counts how often that changed.
+	// Frozen lists all active freezes. Version counts their changes.
 	Frozen  []Freeze `json:"frozen"`
 	Version uint64   `json:"version"`
-	// Confirmed are the brokers that go by it, and Missing those that live and did not
-	// say so in time.
+	// Confirmed lists the brokers that apply the change. Missing lists the live brokers that
+	// did not confirm it in time.
 	Confirmed []string `json:"confirmed,omitzero"`
 	Missing   []string `json:"missing,omitzero"`
-	// Took is the time from the request's arrival until the last of them had said so.
+	// Took is the time from the request's arrival to the last confirmation.
 	Took Duration `json:"took,omitzero"`
-	// Trouble is why it is not known which brokers live; absent: it is.
+	// Trouble says why the broker does not know which brokers live; absent: it knows.
 	Trouble string `json:"trouble,omitzero"`
 }
 
-// A FreezeChange is what somebody did: a record on the feed.
+// A FreezeChange is the feed's record of a freeze or a thaw.
 type FreezeChange struct {
 	// Action is [VerbFreeze] or [VerbThaw].
 	Action string `json:"action"`
 	Agents string `json:"agents"`
 	Reason string `json:"reason,omitzero"`
 	By     string `json:"by,omitzero"`
-	// Since is since when the calls were refused that are thawed; absent: it is a freeze.
+	// Since is the start of the freeze that a thaw ended; absent for a freeze.
 	Since time.Time `json:"since,omitzero"`
-	// Version counts how often something was frozen or thawed.
+	// Version counts the changes of the freezes.
 	Version uint64 `json:"version"`
 }
 
-// FreezeRecord is the record of such a change.
+// FreezeRecord returns the feed record of a freeze or thaw.
 func FreezeRecord(c *FreezeChange) *Record { return &Record{Time: time.Now().UTC(), Freeze: c} }
 
-// Whose says in words whose calls it refuses.
+// Whose returns words for the frozen agents, such as `agents "ci-*"`.
 func (f *Freeze) Whose() string {
 	if f.Agents == AllAgents {
 		return "all agents"
@@ -100,7 +101,7 @@ func (f *Freeze) Whose() string {
 	return fmt.Sprintf("agents %q", f.Agents)
 }
 
-// Refusal is what an agent reads whose call of a tool is refused.
+// Refusal returns the text that an agent reads when a freeze refuses its tool call.
 func (f *Freeze) Refusal(tool string, terminal []string) string {
 	call := "TOOL CALL"
 	if tool != "" {
@@ -119,22 +120,21 @@ func (f *Freeze) Refusal(tool string, terminal []string) string {
 		thaw = fmt.Sprintf("broker thaw --agent '%s'", f.Agents)
 	}
 	return fmt.Sprintf("%s REFUSED: the tool calls of %s were frozen%s at %s%s.\n"+
-		"This ends when an operator thaws them (%s). Until then only %s can be used: do not try again, say what is left to do and end your turn.",
+		"This ends when an operator thaws them (%s). Until then only %s can be used: do not try again, report what remains to be done and end your turn.",
 		call, f.Whose(), by, f.Since.UTC().Format(time.RFC3339), why, thaw, strings.Join(terminal, ", "))
 }
 
-// TerminalTools are the tools that only end a round or report, unless the
-// configuration says otherwise: they pass when all others are refused.
+// TerminalTools returns the default terminal tools, which only end a round or report. They pass
+// when the fabric refuses all other tools.
 func TerminalTools() []string { return []string{"vote", "new_answer"} }
 
-// IsTerminal reports whether tool is one of the terminal ones: by its whole name, or
-// by the last part of it, because runtimes put a server's name before it.
+// IsTerminal reports whether tool is a terminal tool. It compares the whole name and its last
+// part, because runtimes prefix a server's name.
 func IsTerminal(tool string, terminal []string) bool {
 	return slices.Contains(terminal, tool) || slices.Contains(terminal, ToolPart(tool))
 }
 
-// ToolPart is a tool's own name, without the server that it belongs to, in
-// whichever way runtimes put the two together.
+// ToolPart returns a tool's own name, without the server's name that a runtime puts before it.
 func ToolPart(tool string) string {
 	if i := strings.LastIndex(tool, "__"); i >= 0 {
 		tool = tool[i+2:]

@@ -44,7 +44,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		}
 		encoded := stable(t, e, new(schema.Event))
 		if _, err := schema.DecodeEvent(encoded, schema.Routing{Event: r.Event, Tool: strings.ToValidUTF8(tool, "\uFFFD")}); err != nil && strings.ToValidUTF8(tool, "") == tool {
-			t.Fatalf("what a handler would see can not be read: %v", err)
+			t.Fatalf("what a handler would see cannot be read: %v", err)
 		}
 	})
 }
@@ -133,7 +133,7 @@ func stable(t *testing.T, v, fresh any) []byte {
 	t.Helper()
 	first, err := schema.Marshal(v)
 	if err != nil {
-		t.Fatalf("what was read can not be written: %v", err)
+		t.Fatalf("what was read cannot be written: %v", err)
 	}
 	if !jsontext.Value(first).IsValid() {
 		t.Fatalf("a strict reader refuses %q", first)

@@ -92,7 +92,7 @@ func TestEveryFieldAppearsInSomeGoldenFile(t *testing.T) {
 		schema.Restart{}, schema.Terminate{}, schema.Workspace{}, schema.Object{},
 		schema.InjectRequest{}, schema.Receipt{}, schema.PendingRequest{}, schema.PendingAnswer{}, schema.PendingItem{}, schema.Scope{},
 		schema.WithdrawRequest{}, schema.WithdrawAnswer{}, schema.AckRequest{}, schema.DrainRequest{}, schema.DrainAnswer{}, schema.FetchRequest{},
-		schema.FetchAnswer{}, schema.AnswerRequest{}, schema.ModeRequest{}, schema.RoundRequest{}, schema.Round{},
+		schema.FetchAnswer{}, schema.AnswerRequest{}, schema.ModeRequest{}, schema.ModeAnswer{}, schema.RoundRequest{}, schema.Round{},
 		schema.SubagentResult{}, schema.BackgroundResult{}, schema.Freeze{}, schema.FreezeRequest{}, schema.FreezeAnswer{}, schema.FreezeChange{},
 		schema.FollowRequest{}, schema.Standing{}, schema.PartRequest{},
 	} {

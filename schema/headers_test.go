@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// required are the headers that a message of each kind can not do without.
+// required are the headers that a message of each kind cannot do without.
 var required = map[string][]string{
 	"event":         {schema.HeaderID, schema.HeaderLeft},
 	"batch":         {schema.HeaderBatch, schema.HeaderConfig, schema.HeaderHooks, schema.HeaderAgent, schema.HeaderEvent, schema.HeaderID, schema.HeaderLeft},

@@ -13,64 +13,64 @@ import (
 // historyScheme begins a history_ref that names parts in the fabric's store.
 const historyScheme = "objects:"
 
-// HistoryLost begins a history_ref that says why the conversation before the
-// event's own part of it could not be stored: hooks that need it fail.
+// HistoryLost is the prefix of a history_ref whose earlier messages could not be stored. The
+// rest of the history_ref says why. Hooks that need the conversation fail.
 const HistoryLost = "lost:"
 
-// HistoryMissing is in the error of a hook that could not have the conversation
-// that it needs. The agent's side asks then whether the parts are still stored.
-const HistoryMissing = "the conversation that it needs can not be had"
+// HistoryMissing is part of the error of a hook that could not read its conversation. The
+// agent's side then asks whether the fabric still stores the parts.
+const HistoryMissing = "the conversation that it needs cannot be had"
 
-// The bounds of a stored conversation.
+// The limits of a stored conversation.
 const (
-	// MaxHistoryParts bounds the parts that a ref names, MaxHistory their bytes together.
+	// MaxHistoryParts is how many parts a history_ref may name. MaxHistory limits their total
+	// size, in bytes.
 	MaxHistoryParts = 512
 	MaxHistory      = 64 << 20
-	// HistoryPart is about how large a part is: what is shorter travels in the event.
+	// HistoryPart is the approximate size of one part. A shorter conversation travels in the
+	// event.
 	HistoryPart = 64 << 10
 )
 
 // The control verbs about parts of conversations.
 const (
-	// VerbKeep puts one into the fabric's store.
+	// VerbKeep stores a part.
 	VerbKeep = "keep"
-	// VerbPart reads one.
+	// VerbPart reads a part.
 	VerbPart = "part"
 )
 
-// MaxPart bounds one part: what a message of a conversation has more is the next
-// part's.
+// MaxPart limits one part, in bytes. A longer message continues in the next part.
 const MaxPart = 1 << 20
 
-// A KeepRequest puts a part of a conversation of the subject's agent into the
-// fabric's store, or asks whether it is there.
+// A KeepRequest stores a part of a conversation of the subject's agent, or asks whether the
+// fabric stores it.
 type KeepRequest struct {
-	// Data is the part, in base64, of at most [MaxPart] bytes.
+	// Data is the part, in base64. It has at most [MaxPart] bytes.
 	Data []byte `json:"data,omitzero"`
-	// Digest and Size without Data only ask.
+	// Digest and Size without Data ask whether the fabric stores the part.
 	Digest string `json:"digest,omitzero"`
 	Size   int64  `json:"size,omitzero"`
 }
 
-// KeepAnswer says how the part is called.
+// KeepAnswer names the part.
 type KeepAnswer struct {
 	Digest string `json:"digest"`
 	Size   int64  `json:"size"`
-	// Known: it is there, for an hour at least. What was put always is; what was
-	// only asked for is to be put if it is not.
+	// Known reports that the fabric stores the part for at least an hour. It is always true
+	// after Data. If a question returns false, send the part.
 	Known bool `json:"known,omitzero"`
 }
 
-// A PartRequest asks for a part of a conversation, or for what of it comes after the
-// offset, which a [FetchAnswer] has. Who asks knows its digest from an event.
+// A PartRequest asks for the part of a conversation with this digest, from the offset on. The
+// answer is a [FetchAnswer]. The client knows the digest from an event's history_ref.
 type PartRequest struct {
 	Digest string `json:"digest"`
 	Offset int64  `json:"offset,omitzero"`
 }
 
-// HistoryRef is the history_ref that names parts in the fabric's store. Put
-// together in order, they are the JSON of messages, each with a line feed behind
-// it; with the event's own history behind them, they are the conversation.
+// HistoryRef returns the history_ref that names parts in the fabric's store. The parts in order
+// hold messages as JSON, one per line. The event's own history follows them.
 func HistoryRef(parts []Object) string {
 	if len(parts) == 0 {
 		return ""
@@ -86,8 +86,8 @@ func HistoryRef(parts []Object) string {
 	return b.String()
 }
 
-// HistoryParts are the parts that a history_ref names; none: it names none, but a
-// file or nothing.
+// HistoryParts returns the parts that a history_ref names. It returns no parts if ref is empty
+// or names a file.
 func HistoryParts(ref string) ([]Object, error) {
 	if why, lost := strings.CutPrefix(ref, HistoryLost); lost {
 		return nil, fmt.Errorf("the conversation could not be stored: %s", why)
@@ -112,13 +112,13 @@ func HistoryParts(ref string) ([]Object, error) {
 	return parts, nil
 }
 
-// HistoryFile reports whether a history_ref is a file on the agent's machine.
+// HistoryFile reports whether ref names a file on the agent's machine.
 func HistoryFile(ref string) bool {
 	return ref != "" && !strings.HasPrefix(ref, historyScheme) && !strings.HasPrefix(ref, HistoryLost)
 }
 
-// CheckHistory refuses what is not the JSON of messages, each with a line feed
-// behind it.
+// CheckHistory returns an error unless lines holds messages as JSON, each with a line feed at
+// its end.
 func CheckHistory(lines []byte) error {
 	for len(lines) > 0 {
 		line, rest, ended := bytes.Cut(lines, []byte("\n"))

@@ -1,9 +1,13 @@
 package schema
 
-import "time"
+import (
+	"maps"
+	"strings"
+	"time"
+)
 
-// The sources of injections that the fabric knows. Any other word of up to 64
-// characters is a source as well.
+// The sources of injections that the fabric knows. Producers may use any other word of up to 64
+// characters.
 const (
 	SourceHuman      = "human"
 	SourcePeer       = "peer"
@@ -13,16 +17,15 @@ const (
 	SourceTimeout    = "timeout"
 )
 
-// MaxText is the longest text that one item may have, in bytes. Agents' sides
-// fetch no longer one: it would be handed over never and hold back all that
-// comes after it.
+// MaxText is the longest text of one item, in bytes. Clients do not fetch a longer one: it
+// could never be delivered, and would hold back all later items.
 const MaxText = 64 << 20
 
-// ItemState is what became of an item.
+// ItemState is the state of a queued item.
 type ItemState string
 
-// The states of an item. It is queued until an event takes it along, leased
-// until the shim says that it handed it over, and ends in one of the others.
+// The states of an item. It is Queued until an event leases it. It is Leased until the shim
+// acknowledges its delivery. The other states are final.
 const (
 	Queued    ItemState = "queued"
 	Leased    ItemState = "leased"
@@ -31,57 +34,60 @@ const (
 	Withdrawn ItemState = "withdrawn"
 )
 
-// A Scope is for whom an item is: one agent, all agents of a session, or, as
-// the zero Scope, all agents.
+// A Scope names the receivers of an item: one agent, all agents of a session, or, as the zero
+// Scope, all agents.
 type Scope struct {
 	Agent   string `json:"agent,omitzero"`
 	Session string `json:"session,omitzero"`
 }
 
-// An Item is content that waits for agents. It is written once and never
-// changes; what became of it stands elsewhere.
+// An Item is content that waits for agents. The fabric writes it once, never changes it, and
+// stores its state elsewhere.
 type Item struct {
-	// Scope, Producer, Number and Name make the item's key, and are not stored
-	// beside it. An item has a number, which its producer counts, or a name.
+	// Scope, Producer, Number and Name form the item's key and are not stored beside it. An
+	// item has either a number, which its producer counts, or a name.
 	Scope    Scope  `json:"-"`
 	Producer string `json:"-"`
 	Number   uint64 `json:"-"`
 	Name     string `json:"-"`
 	// Key is the item's key in its bucket.
 	Key string `json:"-"`
-	// Sequence is its place among all items, given when it was accepted.
+	// Sequence is the item's place among all items. The fabric assigns it on acceptance.
 	Sequence uint64 `json:"-"`
-	// Accepted is when that was, by the server's clock.
+	// Accepted is the time of acceptance, by the server's clock.
 	Accepted time.Time `json:"-"`
 
-	// Source says who wrote it: human, peer, subagent, …
+	// Source is the author: human, peer, subagent, …
 	Source string `json:"source"`
-	// Strategy is where it goes.
+	// Strategy is the place where the agent reads the text.
 	Strategy Strategy `json:"strategy"`
-	// Content is the text. It is empty where the structured form below holds
-	// everything, or where the text lies in the object store.
+	// Content is the text. It is empty if the structured form below holds everything, or if the
+	// text is in the object store.
 	Content string `json:"content,omitzero"`
-	// Object is where the text lies if it is too large for a message.
+	// Object locates a text that is too large for a message.
 	Object *Object `json:"object,omitzero"`
-	// Matcher picks the tools after whose calls it may be delivered; empty: any
-	// moment will do.
+	// Matcher selects the tools after whose calls the fabric may deliver the item; empty: any
+	// event.
 	Matcher string `json:"matcher,omitzero"`
-	// Expiry is how long it may wait; 0: for ever. Only an agent's own items
-	// may wait for ever.
+	// Expiry is how long the item may wait; 0: without a limit, which only items for one agent
+	// may have.
 	Expiry Duration `json:"expiry,omitzero"`
-	// LateJoiners: agents that are first seen after it was accepted get it, too.
+	// LateJoiners delivers the item also to agents that the fabric first sees later.
 	LateJoiners bool `json:"late_joiners,omitzero"`
-	// Except is an agent that does not get it: who wrote it.
+	// Except is an agent that does not receive the item: its author.
 	Except string `json:"except,omitzero"`
+	// Author is the agent that queued the item itself, and whose quota it uses. Empty: the
+	// fabric, an operator or an orchestrator queued it.
+	Author string `json:"author,omitzero"`
 
-	// One of these at most is there: the structured form.
+	// The structured form. At most one of these is set.
 	Answer     *PeerAnswer       `json:"answer,omitzero"`
 	Subagent   *SubagentResult   `json:"subagent,omitzero"`
 	Background *BackgroundResult `json:"background,omitzero"`
 	TimeLimit  *TimeLimit        `json:"time_limit,omitzero"`
 }
 
-// Length is the length of what an agent is told, in bytes, without what is put around it.
+// Length returns the length of the text in bytes, without its frame.
 func (it *Item) Length() int64 {
 	n := int64(len(it.Content))
 	if it.Object != nil {
@@ -96,47 +102,64 @@ func (it *Item) Length() int64 {
 	return n
 }
 
-// An Object is content in the object store, named by what it is.
+// An Object is content in the object store, addressed by its digest.
 type Object struct {
-	// Digest is "sha256-" and the hex digits of its SHA-256.
+	// Digest is "sha256-" followed by the SHA-256 in hex.
 	Digest string `json:"digest"`
-	// Size is its length in bytes.
+	// Size is the content's length in bytes.
 	Size int64 `json:"size"`
 }
 
-// A PeerAnswer is one agent's answer, as the others of its session see it.
+// A PeerAnswer is one agent's answer, as the other agents of its session read it.
 type PeerAnswer struct {
 	// Name is the author's anonymised name, such as agent2.
 	Name string `json:"name"`
-	// Label is the answer's, such as agent2.1.
+	// Label is the answer's label, such as agent2.1.
 	Label string `json:"label"`
-	// Workspace is the path that the answer calls the author's workspace by.
+	// Workspace is the path of the author's workspace in the answer's text.
 	Workspace string `json:"workspace,omitzero"`
-	// Snapshot is what was in it when the answer was given; nil: it was not shared.
+	// Snapshot is the content of the workspace at the time of the answer; nil: not shared.
 	Snapshot *Object `json:"snapshot,omitzero"`
 }
 
-// A SubagentResult is what came of a subagent that ran in the background, also
-// if it failed or ran out of time.
+// PeerPrefix precedes an author's name, as in peer-agent2, if the name equals the reader's own
+// id.
+const PeerPrefix = "peer-"
+
+// For returns the answer as the agent with this id reads it. An alias is chosen at the author's
+// first answer, and an agent that joins later may have that alias as its id. Without a prefix,
+// that agent would take the answer for its own.
+func (a *PeerAnswer) For(agent string) *PeerAnswer {
+	own, _, _ := strings.Cut(agent, ".") // an id such as agent2.1 is a label of agent2
+	if !strings.EqualFold(agent, a.Name) && !strings.EqualFold(own, a.Name) {
+		return a
+	}
+	renamed := *a
+	renamed.Name, renamed.Label = PeerPrefix+a.Name, PeerPrefix+a.Label
+	return &renamed
+}
+
+// A SubagentResult is the result of a subagent that ran in the background, also if it failed or
+// timed out.
 type SubagentResult struct {
 	ID string `json:"id"`
-	// Status is completed, failed, timeout, cancelled, …
+	// Status is completed, failed, timeout, cancelled or another word.
 	Status string `json:"status"`
-	// Answer is what it said; Error is what went wrong.
+	// Answer is the subagent's answer. Error is its error.
 	Answer string `json:"answer,omitzero"`
 	Error  string `json:"error,omitzero"`
-	// Took is how long it ran.
+	// Took is the subagent's running time.
 	Took Duration `json:"took,omitzero"`
-	// Workspace is where its files are.
+	// Workspace is the folder of the subagent's files.
 	Workspace string `json:"workspace,omitzero"`
-	// InputTokens and OutputTokens are what it used; 0: not known.
+	// InputTokens and OutputTokens are the subagent's token counts; 0: unknown.
 	InputTokens  int64 `json:"input_tokens,omitzero"`
 	OutputTokens int64 `json:"output_tokens,omitzero"`
-	// Completion says how far it came, from 1 to 100; 0: not known.
+	// Completion is the progress in percent, from 1 to 100; 0: unknown.
 	Completion int `json:"completion,omitzero"`
 }
 
-// A BackgroundResult is what came of a tool that ran in the background.
+// A BackgroundResult is the result of a tool that ran in the background.
 type BackgroundResult struct {
 	ID     string `json:"id"`
 	Tool   string `json:"tool"`
@@ -145,107 +168,110 @@ type BackgroundResult struct {
 	Error  string `json:"error,omitzero"`
 }
 
-// A TimeLimit is what a soft time-out tells the agent.
+// A TimeLimit is the content of a soft time-out warning.
 type TimeLimit struct {
-	// Round counts from 0.
+	// Round is the number of the round, from 0.
 	Round int `json:"round"`
-	// Limit is the round's soft limit; nil: it has none, and was wrapped up.
+	// Limit is the round's soft limit; nil: the round has no limit, and an operator asked for
+	// the wrap-up.
 	Limit *Duration `json:"limit,omitzero"`
-	// Elapsed is how long the round ran.
+	// Elapsed is the age of the round.
 	Elapsed Duration `json:"elapsed"`
-	// Grace is what is left after the agent has read this.
+	// Grace is the time that remains after the agent reads the warning.
 	Grace Duration `json:"grace"`
-	// WrapUp: an operator asked for it, no clock did.
+	// WrapUp reports that an operator asked for the warning, not a clock.
 	WrapUp bool `json:"wrap_up,omitzero"`
-	// Terminal are the tools that stay allowed after the grace.
+	// Terminal lists the tools that stay allowed after the grace.
 	Terminal []string `json:"terminal,omitzero"`
 }
 
-// Peers is what an agent's cursor remembers of the other agents' answers.
+// Peers is what an agent's cursor stores about the other agents' answers in one session. Round,
+// Updates and VoteOnly are the same in all of the agent's sessions.
 type Peers struct {
-	// Seen is the label of the newest answer that the agent was given, by the
-	// author's name.
+	// Seen maps an author's name to the label of the newest answer that the agent received.
 	Seen map[string]string `json:"seen,omitzero"`
-	// Round is the revision of the round's start in which Updates were counted.
+	// Round is the revision of the start of the round in which Updates were counted.
 	Round uint64 `json:"round,omitzero"`
-	// Updates counts the updates of that round.
+	// Updates is the number of updates in that round.
 	Updates int `json:"updates,omitzero"`
-	// VoteOnly: answers reach the agent by a restart.
+	// VoteOnly delivers answers by a restart.
 	VoteOnly bool `json:"vote_only,omitzero"`
-	// Checkpoint: answers up to this sequence need not be deferred any more,
-	// since the agent was started anew after they came.
+	// Checkpoint is a sequence. Answers up to it need no deferral, because the agent or its
+	// session started again after they arrived.
 	Checkpoint uint64 `json:"checkpoint,omitzero"`
-	// Answers counts the agent's own, and Checked is the one for which a checklist was accepted
-	// first, counted from 1; 0: none was.
+	// Answers is the number of the agent's own answers. Checked is the first answer with an
+	// accepted checklist, counted from 1; 0: no such answer.
 	Answers int `json:"answers,omitzero"`
 	Checked int `json:"checked,omitzero"`
 }
 
-// A Receiver is the agent that a delivery hook chooses and renders for.
+// Clone returns a copy with a Seen map of its own.
+func (p *Peers) Clone() Peers {
+	c := *p
+	c.Seen = maps.Clone(p.Seen)
+	return c
+}
+
+// A Receiver is the agent that a delivery hook selects and renders items for.
 type Receiver struct {
 	Routing
-	// Peers is what its cursor remembers, as it was before the event.
+	// Peers is the agent's cursor before the event.
 	Peers Peers
-	// Round is the agent's round; nil: it has none.
+	// Round is the agent's round; nil: the agent has no round.
 	Round *Round
 }
 
-// Handout is what a delivery hook made of the items it was given.
+// Handout is what a delivery hook made of its items.
 type Handout struct {
 	Injections []Injection
-	// Restart asks for a new turn instead of telling the agent in this one.
+	// Restart requests a new turn instead of a message in this one.
 	Restart *Restart
-	// Workspaces are the snapshots that the texts name.
+	// Workspaces lists the snapshots that the texts name.
 	Workspaces []Workspace
-	// Retry has the agent go on with it instead of ending its turn; it says nothing
-	// but at BeforeFinalResponse.
+	// Retry makes the agent continue instead of ending its turn. It applies only at
+	// BeforeFinalResponse.
 	Retry bool
 }
 
-// A Workspace is a snapshot that must be unpacked before a text that names it
-// is handed over. Agents' sides do that and put the path where they did in the
-// place of Path.
+// A Workspace is a snapshot to unpack before the delivery of a text that names it. The agent's
+// side replaces Path in the text by the folder where it unpacked the snapshot.
 type Workspace struct {
-	// Name is the folder's: the author's anonymised name.
+	// Name is the folder's name: the author's anonymised name.
 	Name string `json:"name"`
-	// Path stands for the folder in the texts of the verdict.
+	// Path is the folder's placeholder in the texts of the verdict.
 	Path string `json:"path"`
-	// Snapshot is the content, a compressed tar.
+	// Snapshot is the content, a gzip-compressed tar.
 	Snapshot Object `json:"snapshot"`
 }
 
-// WorkspacePath is what stands in texts for the folder of that name.
-func WorkspacePath(name string) string { return "hookfabric:temp_workspaces/" + name }
-
-// A Round is an agent's current attempt, at the moment it was looked at. No
-// time of it is one of a clock.
+// A Round is an agent's current attempt, at the moment of reading. All of its times are
+// durations, never clock times.
 type Round struct {
-	// Agent is whose round it is.
+	// Agent is the agent of the round.
 	Agent string `json:"agent"`
-	// Start is the revision of its start, which names the round for ever.
+	// Start is the revision of the round's start. It identifies the round permanently.
 	Start uint64 `json:"start"`
-	// Number counts from 0.
+	// Number is the number of the round, from 0.
 	Number int `json:"number"`
-	// Initial and Subsequent are the soft limits of round 0 and of later ones;
-	// nil: none.
+	// Initial and Subsequent are the soft limits of round 0 and of later rounds; nil: no limit.
 	Initial    *Duration `json:"initial,omitzero"`
 	Subsequent *Duration `json:"subsequent,omitzero"`
-	// Grace is what is left after the soft warning was handed over.
+	// Grace is the time between the delivery of the warning and the hard limit.
 	Grace Duration `json:"grace"`
-	// Elapsed is how long the round has been going on.
+	// Elapsed is the age of the round.
 	Elapsed Duration `json:"elapsed"`
-	// WrapUp: somebody asked the agent to come to an end.
+	// WrapUp reports that an operator asked the agent to finish.
 	WrapUp bool `json:"wrap_up,omitzero"`
-	// Warned: the soft warning was handed over, Since ago.
+	// Warned reports that the warning was delivered, Since ago.
 	Warned bool     `json:"warned,omitzero"`
 	Since  Duration `json:"since,omitzero"`
-	// Denials counts the calls refused one after the other.
+	// Denials is the number of consecutive refused calls.
 	Denials int `json:"denials,omitzero"`
-	// Terminate: there were so many that the run is to end.
+	// Terminate reports that there were so many denials that the run should end.
 	Terminate bool `json:"terminate,omitzero"`
 }
 
-// Limit is the soft limit that holds in the round; nil: none.
+// Limit returns the soft limit of the round; nil: no limit.
 func (r *Round) Limit() *Duration {
 	if r.Number == 0 {
 		return r.Initial
@@ -253,12 +279,12 @@ func (r *Round) Limit() *Duration {
 	return r.Subsequent
 }
 
-// SoftDue reports whether the agent is to be warned.
+// SoftDue reports whether the agent's warning is due.
 func (r *Round) SoftDue() bool {
 	limit := r.Limit()
 	return !r.Warned && (r.WrapUp || limit != nil && r.Elapsed >= *limit)
 }
 
-// Blocked reports whether only terminal tools may be used: the warning was
-// handed over and the grace is over, or the run is to end.
+// Blocked reports whether the agent may only use terminal tools: its grace is over, or the run
+// should end.
 func (r *Round) Blocked() bool { return r.Terminate || r.Warned && r.Since >= r.Grace }

@@ -1,25 +1,24 @@
 package schema
 
-// A LoopStatus is what a hook's condition looks at: an event in the words of a
-// program. Which fields an event has is in the contract of its type; the
-// others are zero.
+// A LoopStatus is the view of an event that a hook's condition reads. The contract of the
+// event's type lists the fields that it sets; the others are zero.
 type LoopStatus struct {
-	// Event is the moment, Agent whose it is.
+	// Event is the moment. Agent is the agent of the event.
 	Event EventType `json:"event"`
 	Agent string    `json:"agent,omitzero"`
-	// Iteration counts the model calls of the query, from 1; 0 is unknown.
+	// Iteration counts the model calls of the query, from 1; 0: unknown.
 	Iteration int `json:"iteration,omitzero"`
-	// ToolCall is the call to be made, at PreToolUse.
+	// ToolCall is the call about to run, at PreToolUse.
 	ToolCall *ToolCall `json:"tool_call,omitzero"`
-	// ToolResult is what came of one, at PostToolUse and ToolError.
+	// ToolResult is the call's result, at PostToolUse and ToolError.
 	ToolResult *ToolOutcome `json:"tool_result,omitzero"`
-	// AssistantMessage is the model's, at AfterLLMCall and BeforeFinalResponse.
+	// AssistantMessage is the model's message, at AfterLLMCall and BeforeFinalResponse.
 	AssistantMessage *Message `json:"assistant_message,omitzero"`
-	// Error is what went wrong, at ToolError.
+	// Error is the tool's error, at ToolError.
 	Error string `json:"error,omitzero"`
 }
 
-// LoopStatus is what conditions see of e. A message that can not be read is absent.
+// LoopStatus returns the view of e that conditions read. It omits an unreadable message.
 func (e *Event) LoopStatus() LoopStatus {
 	s := LoopStatus{Event: e.HookType, Agent: e.AgentID, Iteration: e.Iteration}
 	switch e.HookType {

@@ -14,51 +14,51 @@ const (
 	RoleTool      = "tool"
 )
 
-// A Message is one message of a conversation, in no API's shape. What an agent
-// loop, its hooks and its model's API hand each other is this.
+// A Message is one message of a conversation, independent of any model API. An agent loop, its
+// hooks and its model client exchange messages in this form.
 type Message struct {
 	// Role is system, user, assistant or tool.
 	Role string `json:"role"`
 	// Content is the text.
 	Content string `json:"content"`
-	// ToolCalls are what the model wants to be called; only an assistant's message has some.
+	// ToolCalls are the calls that the model requests. Only assistant messages have them.
 	ToolCalls []ToolCall `json:"tool_calls,omitzero"`
-	// Result is what came of a call; only a tool's message has one, and no Content.
+	// Result is the result of a call. Only tool messages have one, and they have no Content.
 	Result *ToolOutcome `json:"tool_result,omitzero"`
-	// Native is the message as the model's API gave it, for what has no place
-	// above, such as signatures that the API wants back; absent: there is no more.
+	// Native is the message in the model API's own form. It keeps what has no place above, such
+	// as signatures that the API requires back; absent: nothing more.
 	Native jsontext.Value `json:"native,omitzero"`
 }
 
-// A ToolCall is a call that a model asks for.
+// A ToolCall is a call that a model requests.
 type ToolCall struct {
-	// ID is the model's; some have none.
+	// ID is the model's id of the call; empty for APIs without ids.
 	ID string `json:"id,omitzero"`
-	// Name is the tool's.
+	// Name is the tool's name.
 	Name string `json:"name"`
-	// Input is the JSON object that it is to be called with. A string is what the
-	// model wrote where that is none, or was cut off: such a call is not made.
+	// Input is the JSON object of the arguments. It is a string if the model wrote no valid
+	// object or was cut off; the loop does not make such a call.
 	Input jsontext.Value `json:"input,omitzero"`
 }
 
-// A ToolOutcome is what came of a call, as the model is told it.
+// A ToolOutcome is the result of a call, as the model reads it.
 type ToolOutcome struct {
 	// ID and Name are those of the [ToolCall].
 	ID   string `json:"id,omitzero"`
 	Name string `json:"name"`
-	// Output is what the tool returned; absent where Error stands for it.
+	// Output is the tool's output; absent if Error replaces it.
 	Output jsontext.Value `json:"output,omitzero"`
-	// Error is why the call failed, or why it was not made; empty: it did not fail.
+	// Error says why the call failed or was not made; empty: the call succeeded.
 	Error string `json:"error,omitzero"`
-	// Notes are what the fabric has to say beside the result: it is not the tool's.
+	// Notes are texts of the fabric beside the result. They are not the tool's output.
 	Notes []string `json:"notes,omitzero"`
 }
 
-// AssistantText is a model's message that is a text and nothing else.
+// AssistantText returns an assistant message that contains only text.
 func AssistantText(text string) Message { return Message{Role: RoleAssistant, Content: text} }
 
-// ModelsMessage reports whether v can be what a model says: a text, or an object,
-// of whatever shape, that does not say that it is somebody else's.
+// ModelsMessage reports whether v can be a model's message: a string, or an object that does
+// not claim another role.
 func ModelsMessage(v jsontext.Value) bool {
 	if v.Kind() != '{' {
 		return v.Kind() == '"'
@@ -73,10 +73,10 @@ func ModelsMessage(v jsontext.Value) bool {
 	return role != RoleSystem && role != RoleUser && role != RoleTool
 }
 
-// ReadMessage reads what stands for a model's message in an event or in a hook's
-// value: a text, or a message as an object. Of Chat Completions' own message the
-// calls are understood, too. Any other object of an API's or a runtime's own shape is
-// Native as a whole, and says nothing else: nobody may take it for an empty message.
+// ReadMessage reads a model's message from an event or a hook's value: a string, or a message
+// as an object. It also understands the calls of a Chat Completions message. Any other object
+// becomes Native as a whole, without text or calls, so that it is never mistaken for an empty
+// message.
 func ReadMessage(v jsontext.Value) (Message, error) {
 	m := Message{Role: RoleAssistant}
 	switch v.Kind() {

@@ -1,10 +1,10 @@
 package schema
 
-// OutcomeKind says what came of asking one hook.
+// OutcomeKind says how the run of one hook ended.
 type OutcomeKind string
 
-// The kinds of outcomes. Only OK carries an opinion; the others follow the
-// hook's failure policy, and LoadError is a deny whatever that says.
+// The kinds of outcomes. Only OK carries an opinion. LoadError is always a deny. The others
+// follow the hook's failure policy.
 const (
 	OK        OutcomeKind = "ok"
 	Deadline  OutcomeKind = "deadline"
@@ -13,7 +13,8 @@ const (
 	Lost      OutcomeKind = "lost"
 	Busy      OutcomeKind = "busy"
 	LoadError OutcomeKind = "load_error"
-	// Late is only ever counted: an answer that came after its deadline is never applied.
+	// Late only appears in counts. The fabric never applies an answer that arrives after its
+	// deadline.
 	Late OutcomeKind = "late"
 )
 
@@ -22,20 +23,20 @@ func OutcomeKinds() []OutcomeKind {
 	return []OutcomeKind{OK, Deadline, Errored, NoWorker, Lost, Busy, Late, LoadError}
 }
 
-// An Outcome is what came of asking one hook: its result or its failure, and
-// how long that took. It is as the worker saw it, no failure policy applied.
+// An Outcome is the result or failure of one hook, and its running time. It is as the worker
+// saw it, before any failure policy.
 type Outcome struct {
 	// Hook is the hook's index in its config version.
 	Hook int `json:"hook"`
-	// Kind says whether it answered; absent on the wire is ok.
+	// Kind says whether the hook answered; absent on the wire: ok.
 	Kind OutcomeKind `json:"kind,omitzero"`
-	// Error is a sentence for a person, when Kind is not ok.
+	// Error is a sentence for people. It is set unless Kind is ok.
 	Error string `json:"error,omitzero"`
-	// Result is what the hook said. A hook whose answer was faulty (Kind
-	// error) may still have said legal things; they count.
+	// Result is the hook's answer. If Kind is error, the valid parts of a faulty answer still
+	// count.
 	Result Result `json:"result,omitzero"`
-	// Took is how long the hook ran.
+	// Took is the hook's running time.
 	Took Duration `json:"took,omitzero"`
-	// Worker ran it. It is absent inside a reply, which names its worker once.
+	// Worker is the worker that ran the hook. A reply omits it and names its worker once.
 	Worker string `json:"worker,omitzero"`
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// AppendRecord appends the JSON of r to b, as [Marshal] writes it. One is written per
-// verdict, so that most are written without reflection, into memory that is there.
+// AppendRecord appends the JSON of r to b, as [Marshal] writes it. It avoids reflection and
+// allocation for most records, because there is one for each verdict.
 func AppendRecord(b []byte, r *Record) ([]byte, error) {
 	w := plainWriter{b: b}
 	if r.write(&w); !w.fancy {

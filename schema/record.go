@@ -6,30 +6,29 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Record is what the feed tells about one verdict: who, what, which hooks
-// and what they decided, and no content of tools, prompts or injections. The
-// record that is kept says more of it, down to Content.
+// A Record is the feed's entry for one verdict: the agent, the tool, the hooks and their
+// decisions. The feed omits the content of tools, prompts and injections. The stored record has
+// more members, up to Content.
 type Record struct {
 	Time    time.Time `json:"time"`
 	EventID string    `json:"event_id,omitzero"`
-	// TraceID is the trace that the event is in; empty: nobody keeps one.
+	// TraceID is the id of the event's trace; empty: not traced.
 	TraceID string `json:"trace_id,omitzero"`
-	// Attempt counts how often the event was asked; 0: once.
+	// Attempt counts the attempts to ask about the event; 0: one.
 	Attempt int       `json:"attempt,omitzero"`
 	Event   EventType `json:"event,omitzero"`
 	Agent   string    `json:"agent,omitzero"`
 	Session string    `json:"session,omitzero"`
-	// Runtime is the agent's runtime, Host the name of its machine if it is known,
-	// Broker who judged. Only what is kept says these.
+	// Runtime is the agent's runtime, Host its machine's name if known, Broker the judging
+	// broker. Only stored records have these.
 	Runtime string `json:"runtime,omitzero"`
 	Host    string `json:"host,omitzero"`
 	Broker  string `json:"broker,omitzero"`
 	Tool    string `json:"tool,omitzero"`
-	// ToolKind is the tool's kind, alike in all runtimes. Only what is kept says it.
+	// ToolKind is the kind of the tool, the same in all runtimes. Only stored records have it.
 	ToolKind string `json:"tool_kind,omitzero"`
-	// InputHash is the SHA-256 of the canonical form (RFC 8785) of what the hooks were
-	// asked about, before any rewrite: the tool's input, or the prompt. Only what is
-	// kept says it.
+	// InputHash is the SHA-256 of the canonical form (RFC 8785) of the tool's input or the
+	// prompt, before any rewrite. Only stored records have it.
 	InputHash     string            `json:"input_hash,omitzero"`
 	Decision      Decision          `json:"decision,omitzero"`
 	Reason        string            `json:"reason,omitzero"`
@@ -39,56 +38,55 @@ type Record struct {
 	HookErrors    []string          `json:"hook_errors,omitzero"`
 	ConfigVersion uint64            `json:"config_version,omitzero"`
 	Took          Duration          `json:"took,omitzero"`
-	// Failed: a hook did not answer as it should, and that refused the call ("closed")
-	// or was taken as no opinion ("open").
+	// Failed reports that a hook failed, and what that led to: the call was refused ("closed"),
+	// or the hook counted as having no opinion ("open").
 	Failed Failure `json:"failed,omitzero"`
-	// Shed: the event had waited too long to be judged; the hooks' failure policies
-	// answered. Malformed: it could not be judged as it was.
+	// Shed reports that the event waited too long, so the hooks' failure policies answered.
+	// Malformed reports that the event could not be read or trusted.
 	Shed      bool `json:"shed,omitzero"`
 	Malformed bool `json:"malformed,omitzero"`
-	// Limited is the limit that the agent was over, so that the event was not judged:
-	// "rate" or "calls"; empty: none. Such an event is shed, too.
+	// Limited is the limit that the agent exceeded, so that no hook judged the event: "rate" or
+	// "calls"; empty: within the limits. Such an event is also Shed.
 	Limited string `json:"limited,omitzero"`
-	// More counts further events of the agent that were over that limit within about a
-	// second, and of which nothing else is told; the record is about no event then. Without an
-	// agent they are of several.
+	// More is the number of further events of the agent over that limit within about a second.
+	// The record then is not about one event. Without an agent, the events are those of several
+	// agents.
 	More int `json:"more,omitzero"`
-	// Aside: the record is about hooks whose answers are not in the verdict,
-	// shadow hooks or such that ran beside the one that ended the chain.
+	// Aside reports that the record is about hooks that do not count in the verdict: shadow
+	// hooks, or hooks that ran beside the one that ended the chain.
 	Aside bool `json:"aside,omitzero"`
-	// Would is what the call would have come to if this shadow hook had counted.
+	// Would is the decision if this shadow hook had counted.
 	Would Decision `json:"would,omitzero"`
-	// Unjudged: nobody of the fabric judged the call. The decision is its shim's, the
-	// time when that was; it was handed in when somebody answered again.
+	// Unjudged reports that no broker judged the call. Decision and Time are the shim's. The
+	// shim reported the call when a broker answered again.
 	Unjudged bool `json:"unjudged,omitzero"`
-	// Lost counts such calls of the agent that its machine forgot, because there
-	// were too many; the record is about no event then.
+	// Lost is the number of unjudged calls that the agent's machine dropped, because there were
+	// too many. The record then is not about one event.
 	Lost int `json:"lost,omitzero"`
-	// Frozen: no hook refused the call, but a freeze of its agent.
+	// Frozen reports that a freeze refused the call, not a hook.
 	Frozen bool `json:"frozen,omitzero"`
-	// Freeze: the record is about no event, but that somebody froze or thawed agents.
+	// Freeze is the freeze or thaw that the record is about, instead of an event.
 	Freeze *FreezeChange `json:"freeze,omitzero"`
-	// Expired: the record is about no event, but about an item that waited for too
-	// long and is gone.
+	// Expired is the expired item that the record is about, instead of an event.
 	Expired *PendingItem `json:"expired,omitzero"`
-	// Content is what was asked about, and what the hooks made of it, without what
-	// looks like a secret. It is there only where the record is to keep it.
+	// Content is the event's content and the hooks' changes to it, without likely secrets. It
+	// is present only if the record is configured to store it.
 	Content jsontext.Value `json:"content,omitzero"`
-	// Cut names what was left out of a record because it was too large.
+	// Cut names the members that were left out because the record was too large.
 	Cut []string `json:"cut,omitzero"`
 }
 
-// Failure says what the failure of a hook meant for a call; empty: none failed.
+// Failure says what a hook's failure led to; empty: no hook failed.
 type Failure string
 
-// What a failure may mean.
+// The consequences of a failure.
 const (
 	FailedOpen   Failure = "open"
 	FailedClosed Failure = "closed"
 )
 
-// Failed is what failures of hooks meant for the call at t. One that refused it is
-// told before those that were taken as no opinion.
+// Failed returns what hooks' failures led to at t. A failure that refused the call takes
+// precedence over one that did not.
 func (v *Verdict) Failed(t EventType) (f Failure) {
 	for i := range v.ExecutedHooks {
 		switch x := &v.ExecutedHooks[i]; {
@@ -111,7 +109,7 @@ type InjectionRecord struct {
 	Sequence uint64   `json:"sequence,omitzero"`
 }
 
-// ExpiredRecord is the record of an item that waited for too long.
+// ExpiredRecord returns the record of an expired item.
 func ExpiredRecord(it *Item) *Record {
 	now := time.Now().UTC()
 	return &Record{Time: now, Agent: it.Scope.Agent, Session: it.Scope.Session, Expired: &PendingItem{
@@ -120,7 +118,7 @@ func ExpiredRecord(it *Item) *Record {
 	}}
 }
 
-// UnjudgedRecord is the record of a call that nobody judged.
+// UnjudgedRecord returns the record of a call that no broker judged.
 func UnjudgedRecord(u *Unjudged) *Record {
 	return &Record{
 		Time: u.Time, EventID: u.EventID, Event: u.Event, Agent: u.Agent, Session: u.Session, Tool: u.Tool,
@@ -128,12 +126,12 @@ func UnjudgedRecord(u *Unjudged) *Record {
 	}
 }
 
-// LimitedRecord is the record of so many events of an agent that were over a limit.
+// LimitedRecord returns the record of that many events of an agent over a limit.
 func LimitedRecord(agent, limit string, more int) *Record {
 	return &Record{Time: time.Now().UTC(), Agent: agent, Limited: limit, More: more}
 }
 
-// RecordOf is the record of a verdict.
+// RecordOf returns the record of a verdict.
 func RecordOf(r *Routing, v *Verdict, took time.Duration) *Record {
 	rec := &Record{
 		Time: time.Now().UTC(), EventID: r.ID, TraceID: r.Trace.ID(), Event: r.Event, Agent: r.Agent, Session: r.Session, Tool: r.Tool,

@@ -6,23 +6,29 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Rewritten reports the rewrite that v carries for an event of type t: the new
-// input, output, message or response, or nil. A stop's value is no rewrite.
+// Rewritten returns the rewrite in v for an event of type t: the new input, output, message or
+// response, or nil. At the Post events and QueryEnd, a stop's value is a rewrite; at other
+// events it is not.
 func (v *Verdict) Rewritten(t EventType) jsontext.Value {
 	switch t.Rewrites() {
 	case RewriteInput:
 		return v.UpdatedInput
 	case RewriteOutput:
+		if v.Value != nil { // of a stop, which is the last that counts
+			return v.Value
+		}
 		return v.UpdatedOutput
-	case RewriteMessage, RewriteResponse:
+	case RewriteMessage:
 		if v.Decision != Stop {
 			return v.Value
 		}
+	case RewriteResponse:
+		return v.Value
 	}
 	return nil
 }
 
-// Apply puts a rewrite into e, so that the next hook sees it.
+// Apply puts a rewrite into e, so that the next hook reads it.
 func (e *Event) Apply(rewrite jsontext.Value) {
 	switch e.HookType.Rewrites() {
 	case RewriteInput:
@@ -38,7 +44,7 @@ func (e *Event) Apply(rewrite jsontext.Value) {
 }
 
 // refresh tells the facts of a rewritten call anew: a policy must judge the call
-// that will be made. What can not be told any more is absent.
+// that will be made. What cannot be told any more is absent.
 func (e *Event) refresh() {
 	if len(e.ToolArgs) == 0 || e.ToolKind == KindMCP {
 		return // a call's server and tool do not depend on its input
@@ -49,19 +55,18 @@ func (e *Event) refresh() {
 	}
 }
 
-// Rewritten is e with a rewrite put in, and its JSON. What it shares with e is
-// not changed.
+// Rewritten returns a copy of e with the rewrite, and its JSON. It does not change e.
 func (e *Event) Rewritten(rewrite jsontext.Value) (*Event, []byte, error) {
 	next := *e
 	next.Apply(rewrite)
 	body, err := Marshal(&next)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the rewritten event can not be encoded: %w", err)
+		return nil, nil, fmt.Errorf("the rewritten event cannot be encoded: %w", err)
 	}
 	return &next, body, nil
 }
 
-// RewriteBody is the event body with a rewrite put in, for the next batch.
+// RewriteBody returns an event's body with the rewrite, for the next batch.
 func RewriteBody(body []byte, r Routing, rewrite jsontext.Value) ([]byte, error) {
 	e, err := DecodeEvent(body, r)
 	if err != nil {

@@ -87,7 +87,8 @@ func TestSchemasRefuseWhatReadersRefuse(t *testing.T) {
 			`[]`, `{}`, `{"hook_type":"PreCompact"}`, `{"hook_type":"PreToolUse","tool_input":[]}`, `{"hook_type":"PreToolUse","tool_name":1}`,
 			`{"hook_type":"PreToolUse","labels":{"a":1}}`, `{"hook_type":"PreToolUse","iteration":1.5}`, `{"hook_type":"AfterLLMCall","message":[]}`,
 		},
-		"result":  {`[]`, `"allow"`, `null`},
+		"result": {`[]`, `"allow"`, `null`, `{"error":"no"}`, `{"desicion":"deny"}`,
+			`{"desicion":"deny","reason":"no"}`, `{"desicion":"deny","metadata":{}}`, `{"permissionDecision":"deny","hookSpecificOutput":{"hookEventName":"PreToolUse"}}`, `{"hookSpecificOutput":{"permissionDesicion":"deny","permissionDecisionReason":"no"}}`},
 		"verdict": {`{}`, `{"decision":""}`, `{"decision":"DENY"}`, `{"decision":"deny","executed_hooks":[{"hook":"a","outcome":"odd"}]}`, `{"decision":"deny","executed_hooks":[{"hook":"a","outcome":"ok","duration":5}]}`},
 	} {
 		s := jsonSchema(t, kind)
@@ -117,7 +118,7 @@ func TestTheSchemaOfResultsIsWhatIsRead(t *testing.T) {
 		}
 	}
 	for _, c := range faultyAnswers {
-		beyond := strings.Contains(c.answer, `"modified_args":"`) || c.name == "another event's name" // a schema can not look inside
+		beyond := strings.Contains(c.answer, `"modified_args":"`) || c.name == "another event's name" // a schema cannot look inside
 		if !beyond && validate(t, s, []byte(c.answer)) == nil {
 			t.Errorf("the schema lets the faulty answer pass: %s", c.answer)
 		}

@@ -2,8 +2,8 @@ package schema
 
 import "slices"
 
-// The built-in hooks that are stages of the aggregator: they have their place
-// in the order of hooks, but no worker ever runs them.
+// The built-in hooks that are stages of the aggregator. They have a place in the order of
+// hooks, but the aggregator runs them itself, never a worker.
 const (
 	MidStreamInjection     = "mid_stream_injection"
 	HumanInput             = "human_input"
@@ -13,25 +13,24 @@ const (
 	RoundTimeoutPre        = "round_timeout_pre"
 )
 
-// DeliveryStages are those that hand items over, in their usual order.
+// DeliveryStages lists the stages that deliver items, in their usual order.
 func DeliveryStages() []string {
 	return []string{MidStreamInjection, HumanInput, SubagentComplete, BackgroundToolComplete, RoundTimeoutPost}
 }
 
-// Delivers reports whether the hook hands items over. It says nothing else.
+// Delivers reports whether the hook is a stage that delivers items.
 func (h *Hook) Delivers() bool {
 	return h.Type == Builtin && slices.Contains(DeliveryStages(), h.Handler)
 }
 
-// Gates reports whether the hook is the one that refuses tools after a round's
-// hard limit.
+// Gates reports whether the hook is the stage that refuses tools after a round's hard limit.
 func (h *Hook) Gates() bool { return h.Type == Builtin && h.Handler == RoundTimeoutPre }
 
-// Stage reports whether the hook is a stage of the aggregator.
+// Stage reports whether the aggregator runs the hook itself.
 func (h *Hook) Stage() bool { return h.Delivers() || h.Gates() }
 
-// TakesDelivery reports whether delivery hooks may stand at event t: an agent
-// can be told something then.
+// TakesDelivery reports whether delivery hooks may run at t, because the agent can read a text
+// then.
 func (t EventType) TakesDelivery() bool {
 	switch t {
 	case PostToolUse, ToolError, UserPromptSubmit, BeforeLLMCall, BeforeFinalResponse:

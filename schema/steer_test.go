@@ -42,7 +42,7 @@ func TestATextThatIsNotUTF8IsStillAnAnswer(t *testing.T) {
 func TestAnEffectThatIsNoJSONIsAnErrorAndTheOthersAreKept(t *testing.T) {
 	bad := Effect{SetFlag: map[string]jsontext.Value{"a": jsontext.Value("{")}}
 	r := Retried("again", bad, Append("", "kept"))
-	if len(r.Effects) != 1 || len(r.HookErrors) != 1 || !strings.HasPrefix(r.HookErrors[0], "an effect is no JSON") {
+	if len(r.Effects) != 1 || len(r.HookErrors) != 1 || !strings.HasPrefix(r.HookErrors[0], "an effect is not JSON") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -10,16 +10,16 @@ import (
 
 const (
 	// maxFact is the longest text of tool_args. What is longer is left out, so that
-	// a condition that depends on it can not be evaluated, and counts as true.
+	// a condition that depends on it cannot be evaluated, and counts as true.
 	maxFact = 64 << 10
 	// maxPaths is the most paths of tool_args; of more, none is there.
 	maxPaths = 1000
 )
 
-// ToolFacts says of what kind a runtime's tool is, and what policies for all
-// runtimes need to know of a call of it: the same facts under the same names,
-// never the contents of files. Empty: the tool is of no kind, or the input does
-// not have the facts.
+// ToolFacts returns the kind of a runtime's tool and the facts of a call, for policies that
+// work with every runtime. The facts have the same names in all runtimes and never contain the
+// contents of files. The kind is empty for a tool without a kind. The facts are empty if the
+// input does not have them.
 func ToolFacts(runtime, name string, input jsontext.Value) (kind string, args jsontext.Value) {
 	t, known := toolOf(runtime, name)
 	if !known {
@@ -50,7 +50,7 @@ func ToolFacts(runtime, name string, input jsontext.Value) (kind string, args js
 	return t.kind, t.files(in)
 }
 
-// MCPFacts are the facts of a call of an MCP server's tool; an empty name is not known.
+// MCPFacts returns the facts of a call of an MCP server's tool; an empty name is unknown.
 func MCPFacts(server, tool string) jsontext.Value {
 	return facts{"server": server, "tool": tool}.json()
 }
@@ -149,7 +149,7 @@ func first(in map[string]any, names ...string) any {
 	return nil
 }
 
-// facts are what is known; what is empty, too long or no text is not.
+// facts are the known facts of a call. json drops empty, overlong and non-text values.
 type facts map[string]any
 
 func (f facts) json() jsontext.Value {
@@ -172,9 +172,9 @@ func (f facts) json() jsontext.Value {
 	return data
 }
 
-// PatchedFiles are the files that a patch in Codex's form names, in its order. A
-// line that only looks as if it named one counts, too: nobody can tell how the
-// program that reads the patch counts its lines.
+// PatchedFiles returns the files that a patch in Codex's form names, in order. It includes
+// lines that only look like a file header, because programs that apply patches split lines
+// differently.
 func PatchedFiles(patch string) (paths []string) {
 	for line := range strings.FieldsFuncSeq(patch, EndsLine) {
 		line = strings.TrimSpace(line)
@@ -187,7 +187,7 @@ func PatchedFiles(patch string) (paths []string) {
 	return paths
 }
 
-// EndsLine reports whether some program takes r for the end of a line of a patch.
+// EndsLine reports whether some program treats r as the end of a line of a patch.
 func EndsLine(r rune) bool {
 	switch r {
 	case '\n', '\r', '\v', '\f', '\x1c', '\x1d', '\x1e', '\u0085', '\u2028', '\u2029':

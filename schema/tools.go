@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// The kinds of tools, the same for all runtimes. A tool of no kind has none.
+// The kinds of tools, the same for all runtimes. Tools outside these kinds have an empty kind.
 const (
 	// KindShell runs a command: tool_args has command, and cwd if the call names one.
 	KindShell = "shell"
-	// KindWrite changes files: tool_args has paths, all of them.
+	// KindWrite changes files: tool_args lists all of them in paths.
 	KindWrite = "file.write"
-	// KindRead reads files or looks for them: tool_args has paths.
+	// KindRead reads or searches files: tool_args lists them in paths.
 	KindRead = "file.read"
 	// KindMCP is a tool of an MCP server: tool_args has server and tool.
 	KindMCP = "mcp"
@@ -160,8 +160,7 @@ func toolOf(runtime, name string) (t tool, known bool) {
 	return t, known
 }
 
-// Tools are the tools that a runtime brings along, with their kinds; nil: nobody
-// knows them.
+// Tools returns a runtime's built-in tools and their kinds; nil for an unknown runtime.
 func Tools(runtime string) map[string]string {
 	known := toolsOf(runtime)
 	if known == nil {

@@ -9,8 +9,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// DeliverNone is the only value of [HeaderDeliver].
-const DeliverNone = "none"
+// DeliverNone is the only value of [HeaderDeliver]. RestartNone is the only value of
+// [HeaderRestart].
+const (
+	DeliverNone = "none"
+	RestartNone = "none"
+)
 
 // SnappyFramed is the value of [HeaderEncoding] for data in Snappy's framing format.
 const SnappyFramed = "x-snappy-framed"
@@ -19,117 +23,132 @@ const SnappyFramed = "x-snappy-framed"
 const (
 	// HeaderID is the event's UUIDv7.
 	HeaderID = "Hook-Id"
-	// HeaderAttempt counts how often the event was asked, from 1.
+	// HeaderAttempt counts the attempts to ask about the event, from 1.
 	HeaderAttempt = "Hook-Attempt"
-	// HeaderTool is the tool's name; absent where the event has none.
+	// HeaderTool is the tool's name; absent for an event without a tool.
 	HeaderTool = "Hook-Tool"
 	// HeaderSession is the runtime's session.
 	HeaderSession = "Hook-Session"
-	// HeaderLeft is the time left, as a duration: clocks need not agree.
+	// HeaderLeft is the remaining time as a duration, so that clocks need not agree.
 	HeaderLeft = "Hook-Left"
-	// HeaderDeliver is "none" where the answer can not tell the agent anything;
-	// absent otherwise.
+	// HeaderDeliver is "none" if the agent cannot read anything from the answer; absent
+	// otherwise.
 	HeaderDeliver = "Hook-Deliver"
-	// HeaderAck lists the events whose injections were handed over.
+	// HeaderRestart is "none" if the agent is in the middle of a turn that its runtime cannot
+	// restart; absent otherwise.
+	HeaderRestart = "Hook-Restart"
+	// HeaderAck lists the events whose injections the shim has delivered.
 	HeaderAck = "Hook-Ack"
 	// HeaderBatch is a batch's id.
 	HeaderBatch = "Hook-Batch"
-	// HeaderConfig is the config version a batch names its hooks by, and behind a
-	// blank the fabric whose version it is.
+	// HeaderConfig is the config version of a batch's hook indexes. The fabric of that version
+	// follows after a space.
 	HeaderConfig = "Hook-Config"
-	// HeaderHooks lists a batch's hooks, indexes separated by commas.
+	// HeaderHooks lists the indexes of a batch's hooks, separated by commas.
 	HeaderHooks = "Hook-Hooks"
-	// HeaderAgent and HeaderEvent carry the subject's facts on to workers.
+	// HeaderAgent and HeaderEvent pass the agent and event of the subject on to workers.
 	HeaderAgent = "Hook-Agent"
 	HeaderEvent = "Hook-Event"
-	// HeaderBeat marks a message on a reply subject that says "still at work".
+	// HeaderBeat marks a message on a reply subject that says that work is still in progress.
 	HeaderBeat = "Hook-Beat"
-	// HeaderRetryAfter is, in an answer that refused something because its agent asks too
-	// often, when it may be asked again.
+	// HeaderRetryAfter is the delay before the next attempt. It is in answers that refuse an
+	// event because its agent exceeded a limit.
 	HeaderRetryAfter = "Hook-Retry-After"
-	// HeaderNumber counts a broker's messages with records, from 1; HeaderDropped is
-	// how many records it had to drop before this message.
+	// HeaderNumber counts a broker's record messages, from 1. HeaderDropped is how many records
+	// the broker dropped before this message.
 	HeaderNumber  = "Hook-Number"
 	HeaderDropped = "Hook-Dropped"
-	// HeaderEncoding says how the records of a message are packed: as [SnappyFramed],
-	// or, where it is absent, not at all.
+	// HeaderEncoding is the encoding of the records in a message: [SnappyFramed]; absent: not
+	// encoded.
 	HeaderEncoding = "Hook-Encoding"
-	// HeaderTraceparent and HeaderTracestate are the place in a trace that the message
-	// comes from, as W3C Trace Context writes it; absent where nobody traces.
+	// HeaderTraceparent and HeaderTracestate are the W3C Trace Context of the message; absent
+	// without tracing.
 	HeaderTraceparent = "traceparent"
 	HeaderTracestate  = "tracestate"
 )
 
-// The sizes that every peer keeps to. What is larger is refused with a
-// sentence, never cut silently.
+// The size limits that every peer applies. A peer rejects larger data with an error and never
+// truncates it silently.
 const (
-	// MaxPayload is the largest message of the bus.
+	// MaxPayload is the largest message on the bus, in bytes.
 	MaxPayload = 8 << 20
-	// MaxEvent is the largest event body, leaving room for headers.
+	// MaxEvent is the largest event body, in bytes. It leaves space for headers.
 	MaxEvent = MaxPayload - 64<<10
-	// MaxResult is the largest answer of one hook, unless configured smaller.
+	// MaxResult is the largest answer of one hook, in bytes, unless the configuration sets a
+	// smaller limit.
 	MaxResult = 1 << 20
-	// MaxDepth is how deep one hook's answer may nest: less than JSON readers
-	// bear, because on its way it is put into a reply, a beat and a record.
+	// MaxDepth is how deep a hook's answer may nest. It is below the limit of JSON readers,
+	// because replies, beats and records nest the answer further.
 	MaxDepth = 1000
-	// MaxToken is the longest subject token, escapes included.
+	// MaxToken is the longest subject token in bytes, escapes included.
 	MaxToken = 128
-	// MaxHeader is the longest value of one header.
+	// MaxHeader is the longest value of one header, in bytes.
 	MaxHeader = 4 << 10
-	// MaxReason is the longest error text that the fabric itself passes on.
+	// MaxReason is the longest error text that the fabric passes on, in bytes.
 	MaxReason = 4 << 10
 )
 
-// The times that every peer keeps to.
+// The intervals that every peer uses.
 const (
-	// BeatEvery is the interval of workers' beats, and of the beats that an
-	// aggregator sends on a reply subject while a call is under way.
+	// BeatEvery is the interval of workers' beats. Aggregators also send beats at this interval
+	// on the reply subject of a call in progress.
 	BeatEvery = 250 * time.Millisecond
-	// Missed is how many beats in a row make silence.
+	// Missed is how many missed beats in a row count as silence.
 	Missed = 3
 )
 
-// Margin is what a hop keeps of the time left, so that it answers before the
-// one that asked it gives up: 5 %, at least 20 ms, at most half.
+// RuntimeTimeout is how long an agent's runtime waits for a hook that 'agentshim install'
+// wrote, unless --timeout sets another value.
+const RuntimeTimeout = time.Minute
+
+// RuntimeFor returns how long a runtime must wait so that a hook can use its whole timeout.
+// Every hop keeps a [Margin], together a fifth of the result.
+func RuntimeFor(hook time.Duration) time.Duration { return hook * 5 / 4 }
+
+// Margin returns the part of the remaining time that a hop reserves, so that it answers before
+// its caller gives up: 5 %, at least 20 ms, at most half.
 func Margin(left time.Duration) time.Duration {
 	return min(max(left/20, 20*time.Millisecond), left/2)
 }
 
-// Routing is what is known of an event without reading its body: from the
-// subject and the headers. It is what the fabric trusts.
+// Routing is what the subject and the headers say about an event. The fabric trusts it, not the
+// body.
 type Routing struct {
 	Event   EventType
 	Agent   string
 	Session string
 	Tool    string
 	ID      string
-	// Mute: the answer can not tell the agent anything, so that nothing that waits
-	// for it is taken along.
+	// Mute reports that the agent cannot read anything from the answer, so that the fabric
+	// delivers no items with it.
 	Mute bool
-	// Trace is the place in a trace that it comes from; nil: none.
+	// MidTurn reports that the answer cannot restart the agent's turn, so that the fabric
+	// delivers no items that need a restart.
+	MidTurn bool
+	// Trace is the trace position of the sender; nil: not traced.
 	Trace *trace.Context
 }
 
-// A Batch asks one worker to run some hooks of one config version for one
-// event. It names no handlers, so that nobody who can publish one can choose
-// what runs. It travels as headers; the body is the event's.
+// A Batch asks one worker to run some hooks of one config version for one event. It refers to
+// hooks by index and names no handlers. A client that can publish a batch therefore cannot
+// choose what runs. A batch travels as headers; its body is the event's.
 type Batch struct {
 	Routing
-	// Batch is the batch's own id; a re-run gets a new one.
+	// Batch is the batch's own id. A second run has a new one.
 	Batch string
 	// Version is the config version that Hooks are indexes into.
 	Version uint64
-	// Fabric is whose version that is; a worker that follows another fabric has
-	// no such version. Empty: the sender does not say.
+	// Fabric is the fabric of that version. A worker of another fabric does not have the
+	// version. Empty: the sender does not say.
 	Fabric string
-	// Hooks are in registration order.
+	// Hooks lists hook indexes in registration order.
 	Hooks []int
-	// Left is the time the worker has; it answers before that.
+	// Left is the time that the worker has. It answers before the time ends.
 	Left time.Duration
-	// Body is the event's JSON as the hooks before left it.
+	// Body is the event's JSON, with the rewrites of earlier hooks.
 	Body []byte
-	// Room does not travel: it is where whoever runs the batch, or reads the reply to
-	// it, may put the outcomes. Nil: into memory of their own.
+	// Room is memory for the outcomes, to avoid an allocation. It does not travel. Nil:
+	// allocate.
 	Room []Outcome
 }
 
@@ -139,20 +158,21 @@ type Status string
 // The statuses. StatusOK is absent on the wire.
 const (
 	StatusOK Status = ""
-	// StatusBusy: no slot is free; nothing was run.
+	// StatusBusy means that all slots are in use. The worker ran nothing.
 	StatusBusy Status = "busy"
-	// StatusStale: the config version is not known here; nothing was run.
+	// StatusStale means that the worker does not have the config version. It ran nothing.
 	StatusStale Status = "stale"
-	// StatusDraining: the worker is stopping; nothing was run.
+	// StatusDraining means that the worker is stopping. It ran nothing.
 	StatusDraining Status = "draining"
-	// StatusMismatch: the body names another tool than the header; nothing was run.
+	// StatusMismatch means that the body names another tool than the header. The worker ran
+	// nothing.
 	StatusMismatch Status = "mismatch"
-	// StatusMalformed: the body can not be read; nothing was run.
+	// StatusMalformed means that the worker cannot read the body. It ran nothing.
 	StatusMalformed Status = "malformed"
 )
 
-// A BatchReply is a worker's answer to a batch: outcomes for a prefix of its
-// hooks (all of them, or up to the one that ended the chain or could not be loaded).
+// A BatchReply is a worker's answer to a batch. It has outcomes for all hooks, or up to the
+// hook that ended the chain or could not be loaded.
 type BatchReply struct {
 	Worker   string    `json:"worker"`
 	Status   Status    `json:"status,omitzero"`
@@ -160,40 +180,42 @@ type BatchReply struct {
 	Outcomes []Outcome `json:"outcomes,omitzero"`
 }
 
-// A Beat is what a worker says of itself every 250 ms.
+// A Beat is a worker's status message, sent every 250 ms.
 type Beat struct {
 	Pool   string `json:"pool"`
 	Worker string `json:"worker"`
 	// InFlight and Capacity count batches.
 	InFlight int `json:"in_flight"`
 	Capacity int `json:"capacity"`
-	// Draining workers take no new batches.
+	// Draining reports that the worker accepts no new batches.
 	Draining bool `json:"draining,omitzero"`
-	// Moving workers take none either, but do again in a moment: their server stops,
-	// and they go to another one. That their connection closes is no news.
+	// Moving reports that the worker's server is stopping, and that the worker is connecting to
+	// another one. It accepts no batches until then. The end of its connection does not mean
+	// that the worker is lost.
 	Moving bool `json:"moving,omitzero"`
-	// Batches are in hand, with the outcomes that are already there.
+	// Batches lists the batches in progress, with the outcomes so far.
 	Batches []BatchProgress `json:"batches,omitzero"`
-	// Versions are the config versions held.
+	// Versions lists the config versions that the worker has loaded.
 	Versions []uint64 `json:"versions,omitzero"`
-	// LoadErrors are the handlers of the active version that could not be
-	// loaded, by hook name.
+	// LoadErrors maps hook names to why the worker cannot load the handler, for the active
+	// version.
 	LoadErrors map[string]string `json:"load_errors,omitzero"`
-	// Candidate is the version that is to become active, once it is loaded.
+	// Candidate is the version proposed as the next active one, once the worker has tried to
+	// load it.
 	Candidate *Candidate `json:"candidate,omitzero"`
 }
 
-// A Candidate is what a node says of a version that may become active.
+// A Candidate is a node's report about a version proposed as the next active one.
 type Candidate struct {
 	Version uint64 `json:"version"`
-	// Error is why the node can not use it at all; empty: it can.
+	// Error says why the node cannot use the version at all; empty: it can.
 	Error string `json:"error,omitzero"`
-	// LoadErrors are the handlers that the node can not load, by hook name.
+	// LoadErrors maps hook names to why the node cannot load the handler.
 	LoadErrors map[string]string `json:"load_errors,omitzero"`
 }
 
-// FittingErrors are as many load errors, in the order of their hooks, as about
-// room bytes hold. Long ones are cut, so that none takes the place of many.
+// FittingErrors returns as many load errors as fit in about room bytes, in the order of hook
+// names. It shortens long ones, so that one error cannot displace many.
 func FittingErrors(all map[string]string, room int) map[string]string {
 	most, some := room/64, make(map[string]string)
 	for _, hook := range slices.Sorted(maps.Keys(all)) {
@@ -207,13 +229,13 @@ func FittingErrors(all map[string]string, room int) map[string]string {
 	return some
 }
 
-// BatchProgress is a batch that a worker has in hand.
+// BatchProgress is a batch that a worker is running.
 type BatchProgress struct {
 	Batch    string    `json:"batch"`
 	Outcomes []Outcome `json:"outcomes,omitzero"`
 }
 
-// An Ack says that the injections of the listed events were handed over.
+// An Ack acknowledges the delivery of the injections of the listed events.
 type Ack struct {
 	Fabric string   `json:"fabric"`
 	Events []string `json:"events"`

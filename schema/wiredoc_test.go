@@ -35,7 +35,7 @@ func TestTheContractNamesEveryWord(t *testing.T) {
 		schema.HooksRequest{}, schema.HooksAnswer{}, schema.StatusRequest{}, schema.BrokerStatus{}, schema.LimitedStatus{}, schema.ShadowStatus{}, schema.ShadowCount{},
 		schema.InjectRequest{}, schema.Receipt{}, schema.PendingRequest{}, schema.PendingAnswer{}, schema.PendingItem{}, schema.Scope{},
 		schema.WithdrawRequest{}, schema.WithdrawAnswer{}, schema.AckRequest{}, schema.DrainRequest{}, schema.DrainAnswer{}, schema.FetchRequest{},
-		schema.FetchAnswer{}, schema.AnswerRequest{}, schema.AnswerReceipt{}, schema.ModeRequest{}, schema.RoundRequest{}, schema.Round{},
+		schema.FetchAnswer{}, schema.AnswerRequest{}, schema.AnswerReceipt{}, schema.ModeRequest{}, schema.ModeAnswer{}, schema.RoundRequest{}, schema.Round{},
 		schema.SubagentResult{}, schema.BackgroundResult{}, schema.Freeze{}, schema.FreezeRequest{}, schema.FreezeAnswer{}, schema.FreezeChange{},
 		schema.Policy{}, schema.PolicyHook{}, schema.PolicyRequest{}, schema.PolicyAnswer{}, schema.RecordRequest{}, schema.RecordAnswer{}, schema.Unjudged{}, schema.FollowRequest{}, schema.Standing{}, schema.PartRequest{},
 		schema.Record{}, schema.InjectionRecord{}, schema.FabricStatus{}, schema.ControlError{}, schema.Ack{},

@@ -5,11 +5,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Take does what an update of the configuration asks of a worker: it runs what
-// is active and lets go of what is not kept any more. What may become active is
-// loaded beside that, because it may take its time; said is told when it is
-// known what comes of it, unless another update comes first. It is also told
-// that there is nothing to say (nil).
+// Take applies an update of the configuration. It activates the active version, and drops
+// versions that the update does not keep. It loads a candidate version in the background,
+// because loading can take long, and then calls said with the result, unless another update
+// arrives first. If the update has no candidate, Take calls said with nil.
 func (w *Worker) Take(u state.Update, said func(*schema.Candidate)) {
 	turn := w.begin(&u)
 	if u.Active != nil {

@@ -6,25 +6,24 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Handler runs one hook for one event. Its context ends at the hook's
-// deadline; a Handler that returns later than that was not heard. It must be
-// safe for many goroutines and must not change the event.
+// A Handler runs one hook for one event. Its context ends at the hook's deadline; the
+// worker ignores a later result. A Handler must be safe for concurrent use, and must not
+// change the event.
 //
-// An error means that the hook has no answer: the hook's failure policy
-// decides; one that is an [*UnloadedError] is judged as if Load had returned it.
-// A refusal is not an error but a [schema.Result].
+// If Handle returns an error, the hook's failure policy decides. An [*UnloadedError] counts
+// as an error of [Runner.Load]. To deny, return a [schema.Result], not an error.
 type Handler interface {
 	Handle(ctx context.Context, e *schema.Event) (schema.Result, error)
 }
 
-// An UnloadedError says why a handler that was loaded once can not be any more.
-// Calls of such a hook are denied, as if it never could.
+// An UnloadedError says why a handler that was loaded before can no longer run. The fabric
+// denies the calls of its hook, as for a handler that failed to load.
 type UnloadedError struct{ Err error }
 
 func (e *UnloadedError) Error() string { return e.Err.Error() }
 func (e *UnloadedError) Unwrap() error { return e.Err }
 
-// A HandlerFunc is a function that is a [Handler].
+// A HandlerFunc is a function that implements [Handler].
 type HandlerFunc func(ctx context.Context, e *schema.Event) (schema.Result, error)
 
 // Handle calls f.
@@ -32,23 +31,22 @@ func (f HandlerFunc) Handle(ctx context.Context, e *schema.Event) (schema.Result
 	return f(ctx, e)
 }
 
-// A Runner makes handlers of one kind: it is what stands behind a hook's type.
+// A Runner makes the handlers of one kind, such as command or http.
 type Runner interface {
-	// Load prepares the handler of h, or says in a sentence why it can not be:
-	// calls of a hook that can not be loaded are denied. It is called once per
-	// hook and config version. A handler that is an [io.Closer] is closed when no
-	// version that is held has it any more and its last call has returned.
+	// Load prepares the handler of h. Its error is one sentence that says what to change;
+	// the fabric denies the calls of a hook that fails to load. The worker calls Load once
+	// per hook and config version. It closes a handler that is an [io.Closer] when no
+	// version that it holds uses the handler and the last call has returned.
 	Load(h schema.Hook, at Site) (Handler, error)
-	// Close ends everything the runner has started and waits for it.
+	// Close ends everything that the runner started, and waits for it.
 	Close() error
 }
 
-// A Site is where a hook is loaded: what its configuration and its worker say
-// for all hooks alike.
+// A Site has the settings of the configuration and the worker that apply to all hooks.
 type Site struct {
-	// Dirs are where relative programs and modules are looked up, in order.
+	// Dirs are the folders in which the worker looks up relative programs and modules, in order.
 	Dirs []string
-	// Python says how functions are run.
+	// Python has the settings of the processes that run Python functions.
 	Python schema.PythonHosts
 }
 

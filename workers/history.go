@@ -28,8 +28,14 @@ type history struct {
 }
 
 // seen is the event as a hook sees it: those that need the conversation have it
-// whole, all others have nothing of it.
+// whole, all others have nothing of it. The runtime's own payload is for those
+// that need it, too: a shim that does not know yet which do sends it along.
 func (j *job) seen(ctx context.Context, l *loaded, e *schema.Event) (*schema.Event, error) {
+	if e.Native != "" && !l.native {
+		own := *e
+		own.Native = ""
+		e = &own
+	}
 	file := schema.HistoryFile(e.HistoryRef)
 	switch {
 	case len(e.History) == 0 && (e.HistoryRef == "" || file), l.history && (e.HistoryRef == "" || file):
@@ -68,7 +74,7 @@ func (j *job) conversation(ctx context.Context, e *schema.Event) (jsontext.Value
 	}
 	if h.room == 0 {
 		if err := j.w.histories.Acquire(ctx, size); err != nil {
-			return nil, errors.New("other calls' conversations take all the room that there is for them here")
+			return nil, errors.New("the conversations of other calls use all the memory that this worker has for conversations")
 		}
 		h.room = size
 	}
@@ -128,7 +134,7 @@ func together(parts []*part, end jsontext.Value, size int64) (jsontext.Value, er
 		list, pieces = appendLines(list, pieces), nil
 	}
 	if len(pieces) > 0 {
-		return nil, errors.New("its last message is cut off")
+		return nil, errors.New("its last message is incomplete")
 	}
 	end = bytes.TrimSpace(end)
 	if end = bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimPrefix(end, []byte("[")), []byte("]"))); len(end) > 0 {
@@ -160,7 +166,7 @@ type brokers struct{ nc *nats.Conn }
 // not answer.
 const partPause = 100 * time.Millisecond
 
-// Part asks brokers until one has the part or says that there is none, or ctx ends.
+// Part asks brokers until one returns the part or answers that it does not exist, or ctx ends.
 func (b brokers) Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error) {
 	subject, err := bus.ControlSubject(schema.VerbPart, "")
 	if err != nil {

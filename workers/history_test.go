@@ -118,6 +118,34 @@ func TestOnlyHooksThatNeedTheConversationSeeIt(t *testing.T) {
 	})
 }
 
+// A shim that does not know yet which hooks need the runtime's payload sends it
+// with an agent's first call.
+func TestOnlyHooksThatNeedTheRuntimesPayloadSeeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		saw := map[string]string{}
+		handler := func(name string) func(context.Context, *schema.Event) (schema.Result, error) {
+			return func(_ context.Context, e *schema.Event) (schema.Result, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				saw[name] = e.ToolName + e.Native + string(e.History)
+				return schema.Result{}, nil
+			}
+		}
+		native := hook("needs")
+		native.Needs = []string{schema.NeedNative}
+		w := newWorker(library{"needs": handler("needs"), "not": handler("not"), "history": handler("history")}, config(native, hook("not"), needing("history")))
+		b := batch(0, 1, 2)
+		b.Body = []byte(`{"tool_name":"Bash","native":"{}","history":[{"n":1}]}`)
+		if r := w.Run(t.Context(), b); kinds(r) != "0:ok 1:ok 2:ok" {
+			t.Error(kinds(r))
+		}
+		if diff := cmp.Diff(map[string]string{"needs": "Bash{}", "not": "Bash", "history": `Bash[{"n":1}]`}, saw); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestAPartIsFetchedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &partShelf{parts: map[string][]byte{}}
@@ -134,7 +162,7 @@ func TestAPartIsFetchedOnce(t *testing.T) {
 	})
 }
 
-// What can not be had is an error of the hook, for its policy to decide.
+// What cannot be had is an error of the hook, for its policy to decide.
 func TestAHookThatCanNotHaveTheConversationFails(t *testing.T) {
 	gone := &partShelf{parts: map[string][]byte{}}
 	ref := gone.ref("{\"n\":1}\n")
@@ -147,11 +175,11 @@ func TestAHookThatCanNotHaveTheConversationFails(t *testing.T) {
 		want  string
 	}{
 		"its part is gone":         {ref, gone, "there is no such object"},
-		"its part is another one":  {ref, lying, "not what its digest says"},
+		"its part is another one":  {ref, lying, "does not match its digest"},
 		"it was not stored":        {schema.HistoryLost + "the store is full", gone, "the store is full"},
 		"the ref is junk":          {"objects:sha256-1/2", gone, "a part is"},
 		"there is no way to it":    {ref, nil, "Options.Parts"},
-		"its part has another end": {strings.Replace(ref, "/8", "/9", 1), &partShelf{parts: map[string][]byte{strings.TrimSuffix(strings.TrimPrefix(ref, "objects:"), "/8"): []byte("{\"n\":1}\n")}}, "not of 9 bytes"},
+		"its part has another end": {strings.Replace(ref, "/8", "/9", 1), &partShelf{parts: map[string][]byte{strings.TrimSuffix(strings.TrimPrefix(ref, "objects:"), "/8"): []byte("{\"n\":1}\n")}}, "does not have the 9 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

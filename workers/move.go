@@ -7,9 +7,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// How a worker goes to another server. It finishes what it has in hand, which would
-// be lost with the connection, and takes nothing meanwhile; if that takes too long,
-// it works on and tries again.
+// How a worker moves to another NATS server. It takes no new batches and finishes those under
+// way, because they would be lost with the connection. If that takes too long, it takes
+// batches again and tries later.
 const (
 	holdFor   = 400 * time.Millisecond
 	holdAgain = 100 * time.Millisecond
@@ -22,8 +22,8 @@ const (
 	reachFor   = 5 * time.Second
 )
 
-// Leave has the worker go to another server, because its own is about to stop. It is
-// what [bus.Options.OnLeaving] of its connection is to call.
+// Leave moves the worker to another NATS server, because its own server is about to stop.
+// Set it as [bus.Options.OnLeaving] of the worker's connection.
 func (w *Worker) Leave(nc *nats.Conn) {
 	if leave, ok := w.leaving.Load().(func(*nats.Conn)); ok {
 		leave(nc)
@@ -59,7 +59,7 @@ func (s *Service) reconnect(nc *nats.Conn) {
 	connected := nc.StatusChanged(nats.CONNECTED)
 	defer nc.RemoveStatusListener(connected)
 	if err := nc.ForceReconnect(); err != nil {
-		s.w.opt.Logger.Warn("the server is about to stop, and another one can not be reached", "error", err)
+		s.w.opt.Logger.Warn("the NATS server is about to stop, and the worker cannot reach another one; it stays connected and tries again", "error", err)
 		return
 	}
 	t := time.NewTimer(reachFor)

@@ -15,10 +15,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Parts are the parts of conversations that agents' sides put into the fabric's
-// store, by their digests: an [objects.Objects] is one.
+// Parts reads parts of conversations from the fabric's store, by their digests. Agents'
+// clients put them there. [objects.Objects] implements it.
 type Parts interface {
-	// Part is what of a part comes after the offset, or some of it, and how large it is.
+	// Part returns data of a part from offset on, perhaps not to its end, and the size of
+	// the whole part.
 	Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error)
 }
 
@@ -26,13 +27,13 @@ const (
 	// maxParts bounds the parts that are kept at hand, in bytes: those of a
 	// conversation are wanted again at its next event.
 	maxParts = 64 << 20
-	// partTime bounds how long one is fetched, whoever waits for it.
+	// partTime is the time limit for fetching one part.
 	partTime = 30 * time.Second
 	// partsAtOnce is how many of one conversation are fetched at a time.
 	partsAtOnce = 8
 )
 
-// part is one part. Nobody changes it.
+// part is one immutable part.
 type part struct {
 	digest string
 	data   []byte
@@ -52,7 +53,7 @@ type partStore struct {
 }
 
 // errNoParts says that the worker was given no way to the store.
-var errNoParts = errors.New("this worker can not reach the store of conversations; set Options.Parts, or serve by Run")
+var errNoParts = errors.New("this worker has no access to the store of conversations; set Options.Parts, or serve with Run")
 
 // reach has parts come from there.
 func (s *partStore) reach(from Parts) {
@@ -105,15 +106,15 @@ func (s *partStore) fetch(ctx context.Context, o schema.Object) (*part, error) {
 		data, size, err := from.Part(ctx, o.Digest, int64(len(p.data)))
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("a part of it is not to be had: %w", err)
+			return nil, fmt.Errorf("fetching a part of it: %w", err)
 		case size != o.Size || len(data) == 0 || int64(len(p.data)+len(data)) > o.Size:
-			return nil, fmt.Errorf("its part %s is not of %d bytes, as the event says", o.Digest, o.Size)
+			return nil, fmt.Errorf("its part %s does not have the %d bytes that the event names", o.Digest, o.Size)
 		}
 		p.data = append(p.data, data...)
 	}
 	sum := sha256.Sum256(p.data)
 	if "sha256-"+hex.EncodeToString(sum[:]) != o.Digest {
-		return nil, fmt.Errorf("its part %s is not what its digest says", o.Digest)
+		return nil, fmt.Errorf("its part %s does not match its digest", o.Digest)
 	}
 	p.whole = schema.CheckHistory(p.data) == nil
 	return p, nil

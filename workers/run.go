@@ -145,7 +145,7 @@ func (j *job) side(ctx context.Context, hooks []int) {
 func (j *job) take(o schema.Outcome) {
 	if j.size += o.Result.Size(); j.size > maxReply {
 		o.Kind, o.Result = schema.Errored, *o.Result.Trimmed()
-		o.Error = fmt.Sprintf("the answers of its batch are larger than %d bytes together; answer less, or give the hooks pools of their own", maxReply)
+		o.Error = fmt.Sprintf("the answers of its batch are together larger than %d bytes; answer less, or put the hooks into separate pools", maxReply)
 	}
 	h := j.v.hooks[o.Hook].hook
 	j.outcomes = append(j.outcomes, o)
@@ -178,7 +178,7 @@ func (j *job) one(ctx context.Context, i int, e *schema.Event) (o schema.Outcome
 		answers(span, &o)
 	}()
 	if l.err != nil {
-		o.Kind, o.Error = schema.LoadError, "its handler can not be loaded: "+l.err.Error()
+		o.Kind, o.Error = schema.LoadError, "its handler cannot be loaded: "+l.err.Error()
 		return o
 	}
 	left := j.until.Sub(start)
@@ -199,7 +199,7 @@ func (j *job) one(ctx context.Context, i int, e *schema.Event) (o schema.Outcome
 		select {
 		case l.slots <- struct{}{}:
 		case <-ctx.Done():
-			o.Kind, o.Error = schema.Busy, fmt.Sprintf("%d calls of it were already under way until its deadline", cap(l.slots))
+			o.Kind, o.Error = schema.Busy, fmt.Sprintf("%d calls of this hook were already under way until its deadline", cap(l.slots))
 			return o
 		}
 	}

@@ -18,15 +18,15 @@ import (
 // drainTime is how long Serve lets batches under way finish.
 const drainTime = 30 * time.Second
 
-// Serve runs hooks written in Go for a pool until ctx ends, then finishes what
-// is under way. The configuration names them as builtins of that pool:
+// Serve runs hooks written in Go for a pool until ctx ends. It then finishes the batches
+// under way. The configuration names the hooks as builtins of that pool:
 //
 //   - {type: builtin, handler: my-check, pool: my-pool}
 //
-// Serve takes the configuration from the fabric; a hook of the pool that is not
-// among the handlers can not be loaded, and its calls are denied. Name the
-// connection [ConnectionPrefix] and a unique id, which the worker takes as its
-// own, for the fabric to notice a crash at once.
+// Serve receives the configuration from the fabric. If a hook of the pool is not in
+// handlers, it fails to load and the fabric denies its calls. Name the connection
+// [ConnectionPrefix] and a unique id: the worker uses this id, and the fabric then notices a
+// crash at once.
 func Serve(ctx context.Context, nc *nats.Conn, pool string, handlers map[string]Handler) error {
 	name, err := nameOf(nc)
 	if err != nil {
@@ -51,9 +51,8 @@ func nameOf(nc *nats.Conn) (string, error) {
 	return id.String(), nil
 }
 
-// Run serves w on the bus until ctx ends: it follows the fabric's
-// configuration, takes batches once it holds one, and drains at the end, when
-// it also closes w.
+// Run serves w on the bus until ctx ends. It follows the fabric's configuration, and takes
+// batches as soon as it has one. At the end it drains and closes w.
 func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 	var attached atomic.Pointer[Service]
 	if w.opt.Parts == nil {

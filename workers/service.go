@@ -15,11 +15,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// ConnectionPrefix begins the name of a worker's connection; its id follows. A
-// broker that hears of closed connections knows by it which worker died.
+// ConnectionPrefix begins the name of a worker's connection; the worker's id follows. When
+// a connection closes, the broker finds the lost worker by this name.
 const ConnectionPrefix = "worker:"
 
-// A Service is a worker's face on the bus: it takes batches and beats.
+// A Service connects a worker to the bus. It receives batches and sends heartbeats.
 type Service struct {
 	w     *Worker
 	nc    *nats.Conn
@@ -49,8 +49,8 @@ const maxRoom = 64
 // no longer than it does to bring them in.
 const quick = 16
 
-// Attach puts w on the bus. It takes batches from now on; load a configuration
-// first, or it answers that it has none.
+// Attach connects w to the bus, where it takes batches at once. Load a configuration first:
+// without one, the worker answers every batch with the status stale.
 func Attach(nc *nats.Conn, w *Worker) (*Service, error) {
 	s := &Service{w: w, nc: nc, out: bus.NewOutlet(nc), answered: make(chan struct{})}
 	if err := s.subscribe(); err != nil {
@@ -231,7 +231,7 @@ func (s *Service) reply(m *nats.Msg, r schema.BatchReply) {
 		}
 	}
 	if err != nil {
-		s.w.opt.Logger.Warn("batch could not be answered", "error", err)
+		s.w.opt.Logger.Warn("answering a batch failed", "error", err)
 	}
 }
 
@@ -244,7 +244,7 @@ func trimmed(r schema.BatchReply, most int64) *schema.BatchReply {
 		o.Result = *o.Result.Trimmed()
 		if o.Kind == "" || o.Kind == schema.OK {
 			o.Kind = schema.Errored
-			o.Error = fmt.Sprintf("the answers of its batch are too large to send, at most %d bytes are possible; answer less, or give the hooks pools of their own", most)
+			o.Error = fmt.Sprintf("the answers of its batch are larger than the limit of %d bytes; answer less, or put the hooks into separate pools", most)
 		}
 	}
 	return &r
@@ -275,7 +275,7 @@ func (s *Service) beatOnce() {
 			err = s.nc.Publish(subject, data)
 		}
 		if err != nil {
-			s.w.opt.Logger.Debug("beat could not be sent", "error", err)
+			s.w.opt.Logger.Debug("sending a beat failed", "error", err)
 		}
 	}
 }
@@ -283,10 +283,10 @@ func (s *Service) beatOnce() {
 // flushTime bounds how long the server may take to take over what was said.
 const flushTime = 5 * time.Second
 
-// Drain takes no new batches, finishes those under way, and leaves the bus. New
-// batches are told so until the last answer is out: a worker that nobody can
-// reach would count as dead, and its batches as lost. It does not wait for
-// handlers that did not heed their deadline: those were answered for.
+// Drain takes no new batches, finishes those under way, and leaves the bus. Until the last
+// answer is sent, the worker answers new batches with the status draining: an unreachable
+// worker would count as dead, and its batches as lost. Drain does not wait for handlers that
+// ignore their deadline, because the worker has already answered for them.
 func (s *Service) Drain(ctx context.Context) (err error) {
 	under := s.refuse()
 	s.beatOnce()

@@ -135,7 +135,7 @@ func TestAnswersThatAreTooLargeForAMessageAreTrimmed(t *testing.T) {
 		attach(t, s, w)
 		r := newAsker(t, s).ask(batch(0, 1, 2))
 		wantKinds(t, r, "0:error 1:error 2:error")
-		if d := r.Outcomes[2].Result; d.Decision != schema.Deny || d.Reason != "no" || !strings.Contains(r.Outcomes[0].Error, "too large to send") {
+		if d := r.Outcomes[2].Result; d.Decision != schema.Deny || d.Reason != "no" || !strings.Contains(r.Outcomes[0].Error, "larger than the limit of") {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -37,12 +37,12 @@ type loaded struct {
 	err     error
 	inline  bool
 	history bool          // it needs the conversation
+	native  bool          // it needs the runtime's own payload
 	slots   chan struct{} // max_concurrent; nil: unbounded
 }
 
-// Load makes cfg the configuration that the worker runs, and keeps the last
-// three. It returns the handlers that could not be loaded, by hook name: calls
-// of those are denied.
+// Load activates cfg, and keeps the last three versions. It returns the load errors by hook
+// name; the fabric denies the calls of these hooks.
 func (w *Worker) Load(cfg schema.Config) map[string]string {
 	errs := w.Prepare(cfg)
 	held := slices.Sorted(maps.Keys(*w.versions.Load()))
@@ -50,8 +50,8 @@ func (w *Worker) Load(cfg schema.Config) map[string]string {
 	return errs
 }
 
-// Prepare makes cfg ready to run, unless it is already, beside the versions
-// that are held. It returns the handlers that could not be loaded, by hook name.
+// Prepare loads cfg beside the versions that the worker holds, unless it holds cfg already.
+// It returns the load errors by hook name.
 func (w *Worker) Prepare(cfg schema.Config) map[string]string { return w.prepare(cfg, w.hold) }
 
 // prepare is Prepare, with what is done with a version that was loaded.
@@ -88,12 +88,12 @@ func (w *Worker) complain(v *version) {
 			continue
 		}
 		if failed++; failed <= maxComplaints {
-			w.opt.Logger.Error("handler can not be loaded; while its version is active, its calls are denied",
+			w.opt.Logger.Error("handler cannot be loaded; the fabric denies its calls while this version is active",
 				"hook", l.hook.Name, "version", v.config.Version, "error", l.err)
 		}
 	}
 	if more := failed - maxComplaints; more > 0 {
-		w.opt.Logger.Error("more handlers can not be loaded", "version", v.config.Version, "more", more)
+		w.opt.Logger.Error("more handlers cannot be loaded", "version", v.config.Version, "more", more)
 	}
 }
 
@@ -135,8 +135,8 @@ func (w *Worker) add(v *version) {
 	w.replace(next)
 }
 
-// Activate says which of the prepared versions the worker reports on, and which
-// ones are held from now on.
+// Activate sets the prepared version that the worker reports on, and the versions that it
+// holds from now on.
 func (w *Worker) Activate(active uint64, keep []uint64) {
 	w.holding.Lock()
 	defer w.holding.Unlock()
@@ -190,14 +190,14 @@ func (w *Worker) leave(v *version) {
 	for i := range v.hooks {
 		if c, ok := v.hooks[i].handler.(io.Closer); ok {
 			if err := c.Close(); err != nil {
-				w.opt.Logger.Warn("handler could not be closed", "hook", v.hooks[i].hook.Name, "error", err)
+				w.opt.Logger.Warn("closing a handler failed", "hook", v.hooks[i].hook.Name, "error", err)
 			}
 		}
 	}
 }
 
 func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
-	l := loaded{hook: h, history: slices.Contains(h.Needs, schema.NeedHistory)}
+	l := loaded{hook: h, history: slices.Contains(h.Needs, schema.NeedHistory), native: slices.Contains(h.Needs, schema.NeedNative)}
 	l.inline = slices.Contains(w.opt.Inline, h.Type) && !l.history // a conversation may have to be fetched
 	if h.MaxConcurrent > 0 {
 		l.slots = make(chan struct{}, h.MaxConcurrent)
@@ -213,7 +213,7 @@ func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
 	}
 	if l.err != nil && h.Preset != "" {
 		// Nobody wrote it: programs with handlers of their own need not serve it.
-		w.opt.Logger.Debug("hook of a preset has no opinion here", "hook", h.Name, "preset", h.Preset, "error", l.err)
+		w.opt.Logger.Debug("the worker does not run a hook of a preset", "hook", h.Name, "preset", h.Preset, "error", l.err)
 		l.handler, l.err = HandlerFunc(func(context.Context, *schema.Event) (r schema.Result, err error) { return r, nil }), nil
 	}
 	return l

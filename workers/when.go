@@ -8,19 +8,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Condition says whether a hook has anything to say about an event. It sees
-// the event as conditions see it, and whole; it must change neither.
+// A Condition reports whether to call a hook for an event. It gets the status that `when`
+// conditions use, and the complete event. It must change neither.
 type Condition func(ctx context.Context, s *schema.LoopStatus, e *schema.Event) (bool, error)
 
-// When makes a handler that is asked only where its condition is true; elsewhere
-// the hook has no opinion. It is for what no `when` of a configuration can
-// say, and it costs what asking the hook costs: a `when` is looked at before
-// anything is sent.
+// When returns a handler that calls h only if cond is true; otherwise the hook has no
+// opinion. Use it for conditions that a `when` in hooks.yaml cannot express. The fabric
+// evaluates a `when` before it sends a batch, so a `when` is cheaper.
 //
-// A condition that fails, by an error or a panic, counts as true, as a `when`
-// does: a policy is not switched off by an error. The answer says so in its
-// hook_errors. The time that a condition takes is the hook's own; one that is
-// still running at the deadline means that the hook did not answer.
+// A condition that returns an error or panics counts as true, so that an error does not
+// switch a policy off. The result then has an entry in hook_errors. The condition's time
+// counts as the hook's time. A condition that still runs at the deadline means that the
+// hook did not answer.
 func When(cond Condition, h Handler) Handler { return &conditional{cond: cond, handler: h} }
 
 // conditional is a handler with a condition of its own.

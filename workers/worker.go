@@ -16,48 +16,47 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// Options are what a Worker needs.
+// Options configure a [Worker].
 type Options struct {
 	// Name is the worker's id, unique in the fabric.
 	Name string
-	// Pools are the pools it serves.
+	// Pools are the pools that the worker serves.
 	Pools []string
-	// Capacity is how many batches run at once; 0: 64.
+	// Capacity is the number of batches that run at once; 0 means 64.
 	Capacity int
-	// Runners run the handlers, by kind. A hook of a kind that is missing here
-	// can not be loaded.
+	// Runners make the handlers, by kind. A hook of a kind without a runner fails to load.
 	Runners map[schema.Kind]Runner
-	// Inline are the kinds whose handlers always return at once: they run
-	// without a goroutine and a timer of their own.
+	// Inline are the kinds whose handlers always return at once. They run without a
+	// goroutine and a timer of their own.
 	Inline []schema.Kind
-	// Dirs are where programs and modules are looked up before python_path;
-	// empty: the folder of the configuration's file.
+	// Dirs are the folders in which the worker looks up programs and modules before
+	// python_path; empty means the folder of the configuration file.
 	Dirs []string
-	// Linger is how long a version that was replaced, and is no longer kept, is
-	// held for the calls that began by it; 0: two minutes. Negative: not at all.
+	// Linger is how long the worker holds a replaced version for the calls that began with
+	// it; 0 means two minutes, a negative value means not at all.
 	Linger time.Duration
-	// Parts is where conversations lie, for hooks that need them; nil: [Run] reaches
-	// the fabric's own store when one is needed first.
+	// Parts is the store of conversations, for hooks that need them; nil means that [Run]
+	// opens the fabric's own store at the first such hook.
 	Parts Parts
-	// Pace hears how many batches are there with each that comes, and how many are left
-	// with each that was answered; nil: nobody does.
+	// Pace is called when a batch arrives and when a batch ends, with the number of batches;
+	// nil means no calls.
 	Pace Pace
-	// Freed is told that a slot became free; nil: nobody needs to know.
+	// Freed is called when a slot becomes free; nil means no call.
 	Freed func()
-	// Tracer begins spans; nil: nobody traces here. Handlers find their place in a
-	// trace in their context by [trace.From] all the same.
+	// Tracer starts spans; nil switches tracing off. Handlers still find their position in
+	// a trace with [trace.From] in their context.
 	Tracer *trace.Tracer
-	// Logger; nil: slog's default.
+	// Logger is the log; nil means [slog.Default].
 	Logger *slog.Logger
 }
 
-// A Pace has something follow how much a worker has to do.
+// A Pace learns how many batches a worker has.
 type Pace interface {
 	Begun(active int64)
 	Ended(left int64)
 }
 
-// A Worker runs batches. It is safe for many goroutines.
+// A Worker runs batches. It is safe for concurrent use.
 type Worker struct {
 	opt   Options
 	slots chan struct{}
@@ -81,7 +80,7 @@ type Worker struct {
 	mu        sync.Mutex           // guards what follows
 	batches   map[string]*progress // in hand, by batch id
 	turn      uint64               // counts the updates that were taken
-	candidate *schema.Candidate    // what is said of the version that may become active
+	candidate *schema.Candidate    // the candidate that beats report
 }
 
 // progress is a batch in hand and the outcomes that are already there.
@@ -90,7 +89,7 @@ type progress struct {
 	outcomes []schema.Outcome // guarded by Worker.mu
 }
 
-// New makes a Worker. It runs nothing before Load.
+// New returns a Worker. It runs no batch before [Worker.Load].
 func New(opt Options) *Worker {
 	if opt.Capacity == 0 {
 		opt.Capacity = 64
@@ -113,7 +112,7 @@ func New(opt Options) *Worker {
 	return w
 }
 
-// Try runs b as a function call if a slot is free, and reports whether it did.
+// Try runs b in the caller's goroutine if a slot is free, and reports whether it did.
 func (w *Worker) Try(ctx context.Context, b *schema.Batch) (schema.BatchReply, bool) {
 	if !w.acquire() {
 		return schema.BatchReply{}, false
@@ -121,7 +120,7 @@ func (w *Worker) Try(ctx context.Context, b *schema.Batch) (schema.BatchReply, b
 	return w.run(ctx, b, nil), true
 }
 
-// Run runs b, or says why not: busy, stale or draining.
+// Run runs b. If it cannot, the reply's status says why: busy, stale or draining.
 func (w *Worker) Run(ctx context.Context, b *schema.Batch) schema.BatchReply {
 	if w.draining.Load() {
 		return schema.BatchReply{Worker: w.opt.Name, Status: schema.StatusDraining}
@@ -147,7 +146,7 @@ func (w *Worker) release() {
 	w.opt.Freed()
 }
 
-// Close ends the runners. Drain its Service first.
+// Close ends the runners. Call [Service.Drain] first.
 func (w *Worker) Close() error {
 	w.begin(&state.Update{}) // that a load is cut short is nothing to be told of its version
 	w.later.Stop()
@@ -161,10 +160,10 @@ func (w *Worker) Close() error {
 	return first
 }
 
-// Name is the worker's id.
+// Name returns the worker's id.
 func (w *Worker) Name() string { return w.opt.Name }
 
-// Beat is what the worker says of itself to one of its pools.
+// Beat returns the worker's heartbeat for one of its pools.
 func (w *Worker) Beat(pool string) *schema.Beat {
 	b := &schema.Beat{
 		Pool: pool, Worker: w.opt.Name,

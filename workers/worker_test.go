@@ -210,7 +210,7 @@ func TestAHandlerThatCanNotBeLoadedEndsTheBatch(t *testing.T) {
 	}
 	r := w.Run(t.Context(), batch(0, 1, 2))
 	wantKinds(t, r, "0:ok 1:load_error")
-	if got := r.Outcomes[1].Error; got != `its handler can not be loaded: there is no "missing"` {
+	if got := r.Outcomes[1].Error; got != `its handler cannot be loaded: there is no "missing"` {
 		t.Error(got)
 	}
 }

@@ -89,30 +89,30 @@ func (g Grant) Check() error {
 	switch g.Role {
 	case Agent:
 		if len(g.Agents) != 1 || all {
-			wrong("an agent's credentials are for one agent; make those of a host for several")
+			wrong("credentials of the role agent are for one agent; use the role host for several")
 		}
 	case Host, Orchestrator:
 		if len(g.Agents) == 0 {
-			wrong("it is not said for which agents; write --agents a,b,c, or --agents '*' for all of them, also those to come")
+			wrong("--agents is missing; write --agents a,b,c, or --agents '*' for all agents, also later ones")
 		}
 		if all && len(g.Agents) > 1 {
-			wrong("--agents names all and some; write '*' alone, or names alone")
+			wrong("--agents mixes '*' with names; write '*' alone, or names alone")
 		}
 	case Worker, Operator, Broker:
 		if len(g.Agents) > 0 {
-			wrong("%s acts for no agents; leave --agents out", article(g.Role))
+			wrong("%s takes no --agents; remove it", article(g.Role))
 		}
 	default:
-		wrong("there is no role %.40q; write %s", string(g.Role), words())
+		wrong("there is no role %.40q; use %s", string(g.Role), words())
 	}
 	if g.Role == Worker && len(g.Pools) == 0 {
-		wrong("it is not said which pools the worker serves; write --pool P")
+		wrong("--pool is missing; name a pool that the worker serves")
 	}
 	if g.Role != Worker && g.Role.known() && len(g.Pools) > 0 {
-		wrong("%s serves no pools; leave --pool out", article(g.Role))
+		wrong("%s takes no --pool; remove it", article(g.Role))
 	}
 	if len(g.Agents) > maxNames || len(g.Pools) > maxNames {
-		wrong("it names %d agents and %d pools; at most %d of each fit into credentials: make several", len(g.Agents), len(g.Pools), maxNames)
+		wrong("the credentials name %d agents and %d pools, and at most %d of each are possible; create several", len(g.Agents), len(g.Pools), maxNames)
 	}
 	for _, name := range slices.Concat(g.Agents, g.Pools) {
 		if _, err := bus.Token(name); err != nil && name != Everyone {
@@ -191,7 +191,7 @@ func asker(p *Permissions, agents []string) {
 	for _, agent := range agents {
 		p.Publish = append(p.Publish, "hook.v1.event."+agent+".>")
 	}
-	p.Publish = append(p.Publish, controls(agents, schema.VerbAck, schema.VerbFetch, schema.VerbDrain, schema.VerbCheckpoint,
+	p.Publish = append(p.Publish, controls(agents, schema.VerbAck, schema.VerbFetch, schema.VerbDrain, schema.VerbMode, schema.VerbCheckpoint,
 		schema.VerbAnswer, schema.VerbRecord, schema.VerbKeep)...)
 	p.Publish = append(p.Publish, controls([]string{"_"}, schema.VerbPolicy)...)
 }
@@ -239,8 +239,8 @@ func operator(p *Permissions) {
 // orchestrator is what programs need that start agents: to tell them things, to
 // take that back, to count their rounds, and to see what becomes of them.
 func orchestrator(p *Permissions, agents []string) {
-	p.Publish = append(p.Publish, controls(agents, schema.VerbInject, schema.VerbAnswer, schema.VerbRound, schema.VerbPending,
-		schema.VerbWithdraw, schema.VerbMode)...)
+	p.Publish = append(p.Publish, controls(agents, schema.VerbInject, schema.VerbAnswer, schema.VerbRelay, schema.VerbRound, schema.VerbPending,
+		schema.VerbWithdraw, schema.VerbMode, schema.VerbCheckpoint)...)
 	p.Publish = append(p.Publish, controls([]string{"_"}, "status")...)
 	for _, agent := range agents {
 		p.Subscribe = append(p.Subscribe, "hook.v1.feed."+agent)

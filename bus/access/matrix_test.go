@@ -55,7 +55,7 @@ func publishing() []string {
 
 func verbs() []string {
 	return []string{"status", "config", "hooks", "freeze", "thaw", "a-verb-to-come",
-		schema.VerbInject, schema.VerbPending, schema.VerbWithdraw, schema.VerbAck, schema.VerbDrain, schema.VerbFetch, schema.VerbAnswer,
+		schema.VerbInject, schema.VerbPending, schema.VerbWithdraw, schema.VerbAck, schema.VerbDrain, schema.VerbFetch, schema.VerbAnswer, schema.VerbRelay,
 		schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound, schema.VerbPolicy, schema.VerbRecord, schema.VerbKeep, schema.VerbPart, schema.VerbFollow}
 }
 
@@ -88,7 +88,7 @@ func controls(agents string, verbs ...string) (all []string) {
 }
 
 func matrix() map[string]row {
-	askers := []string{"ack", "fetch", "drain", "checkpoint", "answer", "record", "keep"}
+	askers := []string{"ack", "fetch", "drain", "mode", "checkpoint", "answer", "record", "keep"}
 	own := []string{"OWN.>", "OWN.x.y"}
 	return map[string]row{
 		"an agent": {
@@ -116,7 +116,7 @@ func matrix() map[string]row {
 		},
 		"an orchestrator": {
 			grant:     access.Grant{Role: access.Orchestrator, Agents: []string{"a"}},
-			publish:   append(controls("a", "inject", "answer", "round", "pending", "withdraw", "mode"), "hook.v1.ctl.status._"),
+			publish:   append(controls("a", "inject", "answer", "relay", "round", "pending", "withdraw", "mode", "checkpoint"), "hook.v1.ctl.status._"),
 			subscribe: append(slices.Clone(own), "hook.v1.feed.a"),
 		},
 		"an operator": {
@@ -316,7 +316,7 @@ func TestGrantsThatMakeNoSense(t *testing.T) {
 		want  string
 	}{
 		"nobody":                    {access.Grant{}, "there is no role"},
-		"an unknown role":           {access.Grant{Role: "king"}, "write agent, host, worker, operator, orchestrator or broker"},
+		"an unknown role":           {access.Grant{Role: "king"}, "use agent, host, worker, operator, orchestrator or broker"},
 		"an agent without a name":   {access.Grant{Role: access.Agent}, "one agent"},
 		"two agents":                {access.Grant{Role: access.Agent, Agents: []string{"a", "b"}}, "one agent"},
 		"an agent that is all":      {access.Grant{Role: access.Agent, Agents: []string{"*"}}, "one agent"},
@@ -324,11 +324,11 @@ func TestGrantsThatMakeNoSense(t *testing.T) {
 		"a host of all and some":    {access.Grant{Role: access.Host, Agents: []string{"*", "a"}}, "'*' alone"},
 		"an orchestrator of nobody": {access.Grant{Role: access.Orchestrator}, "write --agents"},
 		"a worker without a pool":   {access.Grant{Role: access.Worker}, "--pool"},
-		"a worker with agents":      {access.Grant{Role: access.Worker, Pools: []string{"p"}, Agents: []string{"a"}}, "a worker acts for no agents"},
-		"an operator with a pool":   {access.Grant{Role: access.Operator, Pools: []string{"p"}}, "an operator serves no pools"},
-		"an empty name":             {access.Grant{Role: access.Agent, Agents: []string{""}}, "needs a name"},
+		"a worker with agents":      {access.Grant{Role: access.Worker, Pools: []string{"p"}, Agents: []string{"a"}}, "a worker takes no --agents"},
+		"an operator with a pool":   {access.Grant{Role: access.Operator, Pools: []string{"p"}}, "an operator takes no --pool"},
+		"an empty name":             {access.Grant{Role: access.Agent, Agents: []string{""}}, "is empty"},
 		"a name that is too long":   {access.Grant{Role: access.Worker, Pools: []string{strings.Repeat("x", 200)}}, "at most 128"},
-		"too many names":            {access.Grant{Role: access.Host, Agents: make([]string, 101)}, "make several"},
+		"too many names":            {access.Grant{Role: access.Host, Agents: make([]string, 101)}, "create several"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := c.grant.Permissions("_INBOX_U"); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,13 +31,17 @@ type Options struct {
 	// Work is the connection to workers; nil: Events. A second one keeps large
 	// events from delaying beats.
 	Work *nats.Conn
+	// Control is the connection on which operators and orchestrators are answered, Requests
+	// that for the control requests of agents and workers; nil: Work. However much comes on
+	// one of them does not hold up the others.
+	Control, Requests *nats.Conn
 	// Local serves the pool "default" in this process; nil: nobody does.
 	Local Local
 	// Fabric is the fabric's id; it is in every verdict.
 	Fabric string
 	// Node is this broker's id among the brokers.
 	Node string
-	// Configs is where the configuration is kept; nil: it can not be asked for or
+	// Configs is where the configuration is kept; nil: it cannot be asked for or
 	// changed here.
 	Configs *state.Configs
 	// Lease says whether the active configuration is still known to be that; nil:
@@ -49,15 +54,26 @@ type Options struct {
 	// and must not block; nil: nobody does.
 	Freezes Freezes
 	Froze   func(version uint64)
-	// Trouble is why the broker can not do all of what it is for, which its status
+	// Trouble is why the broker cannot do all of what it is for, which its status
 	// says; nil: it can.
 	Trouble func() error
+	// Unstorable is why the store takes no writes, in words for the client whose request could
+	// not be stored; nil: it takes them, or the reason is not known.
+	Unstorable func() error
 	// Queue bounds the calls that wait for a worker, per pool; 0: 4096.
 	Queue int
 	// Calls bounds the events under way; above that the bus holds them; 0: 8192.
 	Calls int
 	// PerAgent bounds what one agent takes of that; the zero Limits: nothing does.
 	PerAgent fair.Limits
+	// Credentials: the bus authenticates its clients, so that an agent's requests are the
+	// agent's own.
+	Credentials bool
+	// CredentialName returns the name of the credentials with a public key, empty where it
+	// is unknown; nil: no name is known.
+	CredentialName func(key string) string
+	// Allowances bound what one agent stores; the zero Allowances: the usual ones.
+	Allowances fair.Allowances
 	// Interest reports whether somebody listens on a subject; nil: always.
 	Interest func(subject string) bool
 	// Recorder writes down what is told on the feed; nil: nobody does.
@@ -108,11 +124,13 @@ type Aggregator struct {
 	beats      callBeats
 	shedding   shedding
 	limits     limits
+	reach      reach // of the workers
 	failures   failures
 	mute       mute
 	malformed  sparing
 	shadows    shadows
-	service    micro.Service
+	face       micro.Service
+	services   []micro.Service // face is the first of them
 
 	ledger      *Ledger
 	acks        *acks
@@ -123,17 +141,19 @@ type Aggregator struct {
 	passing     chan struct{} // held by what is remembered off the path
 	verbs       map[string]verb
 	still       standstill
-	asking      *semaphore.Weighted // held by requests about the memory, by their bytes
+	asking      *semaphore.Weighted // held by requests of agents and workers, by their bytes
+	ordering    *semaphore.Weighted // held by those of operators and orchestrators
 	keeping     *semaphore.Weighted // held by those of them that bring parts of conversations, too
 	answering   *semaphore.Weighted // held by large answers to them, by their bytes
-	allowed     allowance           // of parts of conversations
+	histories   allowance           // of parts of conversations
+	records     allowance           // of calls that nothing judged
 	policies    policies
 	frozen      atomic.Pointer[frozen] // nil: nobody ever was
 	freezes     chan struct{}          // held by each request to freeze or thaw
 
 	active   atomic.Pointer[active]
 	prepared atomic.Pointer[active] // what may become active
-	unfit    atomic.Bool            // the active configuration can not be used here
+	unfit    atomic.Bool            // the active configuration cannot be used here
 	subs     []*nats.Subscription
 
 	started time.Time
@@ -168,10 +188,12 @@ func Start(opt Options) (*Aggregator, error) {
 		members: dispatch.NewMembers(opt.Queue), answers: bus.NewOutlet(opt.Events), started: time.Now(),
 		turn: make(chan struct{}, 1), asked: make(chan struct{}, maxAsked), freezes: make(chan struct{}, maxFreezing),
 	}
+	a.reach.nc, a.reach.back = opt.Work, a.members.Expect
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.beats.send = a.sendBeat
 	a.shedding = shedding{count: a.metrics.shed, log: opt.Logger}
 	a.limits = newLimits(opt.PerAgent, a.metrics.limited, opt.Logger)
+	a.limits.credentialName = opt.CredentialName
 	a.failures.log = opt.Logger
 	a.startMemory()
 	a.crew = newCrew(a.ctx, opt.Calls, a.take, opt.Logger)
@@ -212,6 +234,8 @@ func withDefaults(opt Options) Options {
 	if opt.Work == nil {
 		opt.Work = opt.Events
 	}
+	opt.Control, opt.Requests = cmp.Or(opt.Control, opt.Work), cmp.Or(opt.Requests, opt.Work)
+	opt.Allowances = opt.Allowances.Complete()
 	if opt.Queue == 0 {
 		opt.Queue = 4096
 	}
@@ -220,6 +244,9 @@ func withDefaults(opt Options) Options {
 	}
 	if opt.Trouble == nil {
 		opt.Trouble = func() error { return nil }
+	}
+	if opt.Unstorable == nil {
+		opt.Unstorable = func() error { return nil }
 	}
 	if opt.Calls == 0 {
 		opt.Calls = 8192
@@ -235,9 +262,12 @@ func (a *Aggregator) startMemory() {
 	mem := &a.opt.Memory
 	a.ledger, a.passing = a.opt.Ledger, make(chan struct{}, maxPassing)
 	a.verbs, a.asking, a.keeping = verbs(), semaphore.NewWeighted(maxVerbs), semaphore.NewWeighted(maxKeeps)
+	a.ordering = semaphore.NewWeighted(maxVerbs)
 	a.answering = semaphore.NewWeighted(maxAnswers)
-	a.unkept = &outage{log: a.opt.Logger, what: "the store of agents' conversations"}
-	a.unreachable = &outage{log: a.opt.Logger, what: "what waits for agents"}
+	a.histories = allowance{most: a.opt.Allowances.HistoryBytes, per: time.Hour}
+	a.records = allowance{most: a.opt.Allowances.UnjudgedBytes, per: 24 * time.Hour}
+	a.unkept = &outage{log: a.opt.Logger, what: "the store of conversations"}
+	a.unreachable = &outage{log: a.opt.Logger, what: "the queue of messages for agents"}
 	var write func(context.Context, string, []string) error
 	if mem.Queue != nil {
 		write = mem.Queue.Ack
@@ -256,20 +286,20 @@ func (a *Aggregator) watch() dispatch.Watch {
 		Queued: m.queued,
 		Rerun: func(pool string, n int) {
 			m.reruns.WithLabelValues(pool).Add(float64(n))
-			a.opt.Logger.Warn("hooks run again: their worker was lost", "pool", pool, "hooks", n)
+			a.opt.Logger.Warn("hooks run again because their worker was lost", "pool", pool, "hooks", n)
 		},
 		Aside:         a.aside,
 		Shadow:        a.shadowed,
 		ShadowDropped: func(n int) { m.shadow.Add(float64(n)) },
 		ConditionFailed: func(h *schema.Hook, err error) {
 			m.conditions.WithLabelValues(h.Name).Inc()
-			a.opt.Logger.Warn("condition could not be evaluated and counts as true", "hook", h.Name, "error", err)
+			a.opt.Logger.Warn("a condition could not be evaluated and counts as true", "hook", h.Name, "error", err)
 		},
 	}
 }
 
 // Prepare makes cfg ready, so that to activate it takes no time. Nothing
-// changes for calls. It returns why hooks that run in this process can not be
+// changes for calls. It returns why hooks that run in this process cannot be
 // loaded, by their names.
 func (a *Aggregator) Prepare(cfg schema.Config) (loadErrors map[string]string, err error) {
 	p, err := a.prepare(cfg)
@@ -285,7 +315,7 @@ func (a *Aggregator) prepare(cfg schema.Config) (*active, error) {
 	}
 	snap, err := dispatch.Compile(cfg, a.opt.Conditions)
 	if err != nil {
-		return nil, fmt.Errorf("config version %d can not be used: %w", cfg.Version, err)
+		return nil, fmt.Errorf("cannot use config version %d: %w", cfg.Version, err)
 	}
 	nothing, err := schema.Marshal(a.finish(&schema.Verdict{}, &cfg))
 	if err != nil {
@@ -299,7 +329,7 @@ func (a *Aggregator) prepare(cfg schema.Config) (*active, error) {
 
 // Activate makes cfg what new calls are pinned to; calls under way keep theirs.
 // The first Activate opens the door to events. The workers must hold cfg
-// already: activate it there first. Where it can not be used, no more events
+// already: activate it there first. Where it cannot be used, no more events
 // are answered here: the others follow it.
 func (a *Aggregator) Activate(cfg schema.Config) error {
 	act, err := a.prepare(cfg)
@@ -324,13 +354,13 @@ func (a *Aggregator) open() error {
 	}
 	again, err := a.opt.Events.SubscribeSync(bus.EventsWildcard + bus.AgainSuffix)
 	if err != nil {
-		return fmt.Errorf("subscribing to events that are asked again: %w", err)
+		return fmt.Errorf("subscribing to repeated events: %w", err)
 	}
 	if err := errors.Join(a.crew.start(first), a.again.start(again)); err != nil {
 		return err
 	}
 	// Whoever hears that the aggregator is ready may ask at once, also control requests.
-	return errors.Join(a.flush(context.Background(), a.opt.Events), a.flush(context.Background(), a.opt.Work))
+	return a.flushAll(context.Background())
 }
 
 // Members is what is known of the workers.
@@ -359,11 +389,18 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 		return err
 	}
 	a.acks.drain(ctx)
-	_ = a.service.Stop() // it only withdraws the face; nothing depends on it
+	for _, svc := range a.services {
+		_ = svc.Stop() // it only withdraws the face; nothing depends on it
+	}
 	for _, s := range append(a.subs, a.caller.sub) {
 		_ = s.Unsubscribe() // the connection may be closed already
 	}
-	return errors.Join(a.flush(ctx, a.opt.Events), a.flush(ctx, a.opt.Work))
+	return a.flushAll(ctx)
+}
+
+// flushAll is flush of all connections.
+func (a *Aggregator) flushAll(ctx context.Context) error {
+	return errors.Join(a.flush(ctx, a.opt.Events), a.flush(ctx, a.opt.Work), a.flush(ctx, a.opt.Control), a.flush(ctx, a.opt.Requests))
 }
 
 // beside does something beside the calls, unless the aggregator has stopped.
@@ -383,7 +420,7 @@ func (a *Aggregator) flush(ctx context.Context, nc *nats.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
 	if err := nc.FlushWithContext(ctx); err != nil && !nc.IsClosed() {
-		return fmt.Errorf("telling the server: %w", err)
+		return fmt.Errorf("flushing to the server: %w", err)
 	}
 	return nil
 }

@@ -3,58 +3,137 @@ package aggregator
 import (
 	"cmp"
 	"context"
+	"errors"
 
+	"github.com/hookfabric/hookfabric/bus/state/objects"
+	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/bus/state/sessions"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// answerOf hands an agent's answer to the others of its session.
+// answerOf hands an agent's own answer to the others of its session, within its allowance.
 func (a *Aggregator) answerOf(ctx context.Context, agent string, req *schema.AnswerRequest) (*schema.AnswerReceipt, error) {
+	if err := a.credible(ctx, agent, req); err != nil {
+		return nil, err
+	}
+	return a.handOn(ctx, agent, agent, req)
+}
+
+// credible returns nil if others may believe that an answer comes from where it says: from an
+// agent of their session, and from nobody with more of a say. Where everybody may do everything
+// sessions are not looked at.
+func (a *Aggregator) credible(ctx context.Context, agent string, req *schema.AnswerRequest) error {
+	all := a.opt.Memory.Sessions
+	name, reserved := sessions.Reserved(req.Label)
+	switch {
+	case reserved:
+		return badRequest("the label %.80q has a name that agents may not use: %s; write a label such as agent2.1, or leave it out", req.Label, name)
+	case all == nil || !a.opt.Credentials || req.Session == "":
+		return nil
+	}
+	in, err := all.TakesPart(ctx, agent, req.Session)
+	if err != nil {
+		return err
+	}
+	if !in {
+		return badRequest("the agent %.80q does not take part in the session %.80q, because it sent no event of it lately; send an event of that session first, "+
+			"or let an operator or orchestrator run 'broker answer'", agent, req.Session)
+	}
+	if name == "" || name == agent {
+		return nil
+	}
+	if taken, err := all.IsAgent(ctx, name); err != nil || !taken {
+		return err
+	}
+	return badRequest("the label %.80q has another agent's id as its name; write a label with another name, or leave it out", req.Label)
+}
+
+// relay is answerOf on behalf of the agent, by an operator or an orchestrator.
+func (a *Aggregator) relay(ctx context.Context, agent string, req *schema.AnswerRequest) (*schema.AnswerReceipt, error) {
+	return a.handOn(ctx, agent, "", req)
+}
+
+// handOn hands an agent's answer to the others of its session. The author is the agent if it
+// does so itself; empty: it does not.
+func (a *Aggregator) handOn(ctx context.Context, agent, author string, req *schema.AnswerRequest) (*schema.AnswerReceipt, error) {
 	q, err := a.queue()
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case a.opt.Memory.Sessions == nil:
-		return nil, unavailable("this broker keeps no sessions")
+		return nil, unavailable("this broker does not store sessions")
 	case req.Session == "":
-		return nil, badRequest("it is not said whose session it is; write session")
+		return nil, badRequest("session is missing; name the session")
 	case req.Content == "" && req.Object == nil:
-		return nil, badRequest("the answer is empty; write content or object")
+		return nil, badRequest("the answer is empty; send content or object")
 	case req.Content != "" && req.Object != nil:
-		return nil, badRequest("the answer is there twice; write content or object")
+		return nil, badRequest("the answer has both content and object; send one of them")
 	}
 	if err := cmp.Or(a.sayable(ctx, req.Object), a.there(ctx, req.Snapshot)); err != nil {
 		return nil, err
+	}
+	it := &schema.Item{
+		Scope: schema.Scope{Session: req.Session}, Producer: answerProducer, Name: req.Label, Source: schema.SourcePeer,
+		Strategy: schema.ToolResult, Content: req.Content, Object: req.Object, LateJoiners: true, Except: agent, Author: author,
+	}
+	if err := a.mayAnswer(ctx, q, it); err != nil {
+		return nil, a.counted(author, err)
 	}
 	named, err := a.opt.Memory.Sessions.Name(ctx, req.Session, agent, req.Label)
 	if err != nil {
 		return nil, err
 	}
-	it := &schema.Item{
-		Scope: schema.Scope{Session: req.Session}, Producer: answerProducer, Name: named.Label, Source: schema.SourcePeer,
-		Strategy: schema.ToolResult, Content: req.Content, Object: req.Object, LateJoiners: true, Except: agent,
-		Answer: &schema.PeerAnswer{Name: named.Name, Label: named.Label, Workspace: req.Workspace, Snapshot: req.Snapshot},
-	}
+	it.Name = named.Label
+	it.Answer = &schema.PeerAnswer{Name: named.Name, Label: named.Label, Workspace: req.Workspace, Snapshot: req.Snapshot}
 	if err := a.outsource(ctx, it); err != nil {
-		return nil, err
+		return nil, a.counted(author, err)
 	}
 	receipt, err := q.Enqueue(ctx, it)
 	if err != nil {
-		return nil, err
+		return nil, a.counted(author, err)
 	}
 	if !receipt.Duplicate {
-		a.answered(ctx, q, agent)
+		a.answered(ctx, q, agent, req.Session)
 	}
 	return &schema.AnswerReceipt{Receipt: receipt, Name: named.Name, Label: named.Label}, nil
 }
 
-// answered counts an agent's own answers. The answer is accepted by then, whatever
+// answered counts an agent's own answers in a session. The answer is accepted by then, whatever
 // comes of that.
-func (a *Aggregator) answered(ctx context.Context, q Queue, agent string) {
+func (a *Aggregator) answered(ctx context.Context, q Queue, agent, session string) {
 	note := func(ctx context.Context) error {
-		return q.Note(ctx, agent, func(p *schema.Peers) { p.Answers++ })
+		return q.Note(ctx, agent, session, func(p *schema.Peers) { p.Answers++ })
 	}
 	if err := note(ctx); err != nil {
 		a.background(note)
 	}
+}
+
+// mayAnswer returns nil if the author of an answer has room for it, before anything of it is
+// stored.
+func (a *Aggregator) mayAnswer(ctx context.Context, q Queue, it *schema.Item) error {
+	if it.Author == "" {
+		return nil
+	}
+	if err := q.Allows(it); err != nil {
+		return err
+	}
+	return a.opt.Memory.Sessions.Room(ctx, a.shared())
+}
+
+// shared is how many percent of what all use agents may fill.
+func (a *Aggregator) shared() int { return 100 - a.opt.Allowances.Reserve }
+
+// counted counts a refusal that an allowance, or the reserve, makes of what an agent itself
+// wants; an empty author: others do.
+func (a *Aggregator) counted(author string, err error) error {
+	switch {
+	case author == "":
+	case errors.Is(err, queue.ErrAllowance):
+		a.limits.refused(author, limitAnswers)
+	case errors.Is(err, queue.ErrFull), errors.Is(err, objects.ErrFull), errors.Is(err, sessions.ErrNoRoom):
+		a.limits.refused(author, limitReserve)
+	}
+	return err
 }

@@ -42,7 +42,7 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	now := time.Now()
 	req, err := bus.ParseEventMsg(m)
 	waited := now.Sub(arrived)
-	if err == nil && stale(waited, &req, e.beat != nil) { // what can not be read does not say for how long it can wait
+	if err == nil && stale(waited, &req, e.beat != nil) { // what cannot be read does not say for how long it can wait
 		a.beats.end(e.beat)
 		a.shedding.stale()
 		return false // nobody waits for the answer any more
@@ -50,8 +50,12 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 	if !a.sure(now, &req, req.Left, &e) {
 		return false // somebody else answers, or the shim's own policy does
 	}
-	act := a.active.Load()
 	within := a.limits.enter(&e.toll, req.Agent, now) // whatever is wrong with it
+	if within && err == nil && len(m.Data) >= minLarge && !e.late && !overdue(waited, req.Left, e.beat != nil) {
+		within = a.awaitLarge(c, &req, &e)
+		waited = time.Since(arrived)
+	}
+	act := a.active.Load()
 	e.span = a.traced(&req, arrived)
 	defer e.span.Done()
 	if err == nil && !plain(&req.Routing, req.Body) {
@@ -115,9 +119,9 @@ func (a *Aggregator) take(c *crew, e arrival) (judged bool) {
 // who does not know of the first time must not have run it meanwhile.
 const beforeAgain = (schema.Missed - 1) * schema.BeatEvery
 
-// sure reports whether the active configuration is known to be that. Where it
-// has to be asked for, the call waits without a sign of life, so that it may go
-// to another broker meanwhile.
+// sure reports whether the active configuration is known to be that, and workers can be
+// reached. Where it has to be asked for, or the connection to them is not back yet, the call
+// waits without a sign of life, so that it may go to another broker meanwhile.
 func (a *Aggregator) sure(now time.Time, req *bus.EventRequest, limit time.Duration, e *arrival) bool {
 	if a.fresh(now) {
 		return true
@@ -132,7 +136,7 @@ func (a *Aggregator) sure(now time.Time, req *bus.EventRequest, limit time.Durat
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, limit)
 	defer cancel()
-	return a.opt.Lease.Wait(ctx) == nil
+	return a.reach.wait(ctx) == nil && (a.opt.Lease == nil || a.opt.Lease.Wait(ctx) == nil)
 }
 
 // staysSure is [Aggregator.sure] for a tool call that was judged and passes: while its hooks
@@ -150,9 +154,9 @@ func (a *Aggregator) staysSure(act *active, req *bus.EventRequest, asked *dispat
 	return true
 }
 
-// fresh reports whether the active configuration is known to be that, without asking.
+// fresh is sure without asking or waiting.
 func (a *Aggregator) fresh(now time.Time) bool {
-	return !a.unfit.Load() && a.leased(now)
+	return !a.unfit.Load() && a.reach.now() && a.leased(now)
 }
 
 // leased reports whether whoever changes something waits for this broker.
@@ -181,9 +185,9 @@ func (a *Aggregator) sendBeat(reply string) {
 
 // errUnread: the agent of an event is over its limit, and it would take more than a glance to
 // know whether the event is what its headers say.
-var errUnread = errors.New("the event was not read")
+var errUnread = errors.New("the event could not be read")
 
-// refuse answers an event that can not be judged as it is. One whose agent is over its limit
+// refuse answers an event that cannot be judged as it is. One whose agent is over its limit
 // costs no more than any other that is.
 func (a *Aggregator) refuse(e *arrival, act *active, r schema.Routing, err error) {
 	agent, event, subjErr := bus.ParseEventSubject(e.msg.Subject)
@@ -205,7 +209,10 @@ func (a *Aggregator) refuse(e *arrival, act *active, r schema.Routing, err error
 		v.Decision, v.Reason, v.HookErrors = schema.Deny, subjErr.Error(), []string{subjErr.Error()}
 	case !t.malformed:
 		why := a.limits.refusal(agent, e.toll)
-		v.Decision, v.Reason, v.HookErrors = event.Blocking(), why, []string{why}
+		v.HookErrors = []string{why}
+		if e.toll.refuses() || act.Guards(agent, event, "") { // whatever it says, it may be about any tool
+			v.Decision, v.Reason = event.Blocking(), why
+		}
 	default:
 		v = dispatch.Malformed(event, act.Guards(agent, event, r.Tool), err)
 		unread := r
@@ -239,7 +246,7 @@ func (a *Aggregator) tell(t *closed, act *active, v *schema.Verdict) bool {
 		}
 	}
 	if err != nil {
-		bus.InTrace(a.opt.Logger, t.Trace).Error("verdict could not be encoded", "event_id", t.ID, "error", err)
+		bus.InTrace(a.opt.Logger, t.Trace).Error("cannot encode the verdict", "event_id", t.ID, "error", err)
 		return false // the shim's own policy decides
 	}
 	return true
@@ -253,7 +260,7 @@ func (a *Aggregator) reply(t *closed, data []byte) (tooLarge bool) {
 	}
 	err := a.answers.Publish(&answer)
 	if tooLarge = errors.Is(err, nats.ErrMaxPayload); err != nil && !tooLarge {
-		a.opt.Logger.Warn("verdict could not be sent", "error", err)
+		a.opt.Logger.Warn("cannot send the verdict", "error", err)
 	}
 	return tooLarge
 }
@@ -282,15 +289,21 @@ func (a *Aggregator) encode(e *bus.Envelope, v *schema.Verdict, t schema.EventTy
 	if err != nil || len(data) <= most {
 		return data, err
 	}
-	why := fmt.Sprintf("the verdict is %d bytes; at most %d can be sent: let the hooks rewrite or inject less", len(data), most)
+	why := fmt.Sprintf("the verdict has %d bytes, and at most %d can be sent; let the hooks rewrite or inject less", len(data), most)
 	said := (&schema.Result{Decision: v.Decision, Reason: v.Reason}).Trimmed()
+	// A stop is nothing without its value, which does not fit.
+	stopped := v.Decision == schema.Stop
+	if stopped {
+		why += "; the hook's stop and its value were dropped; its reason: " + cmp.Or(said.Reason, "the hook gave no reason")
+	}
 	small := schema.Verdict{
 		Decision: said.Decision, Reason: said.Reason, HookErrors: []string{why},
 		ConfigVersion: v.ConfigVersion, Fabric: v.Fabric, Frozen: v.Frozen, FreezeVersion: v.FreezeVersion,
 	}
-	// A stop is nothing without its value, which does not fit.
-	if b := t.Blocking(); b != schema.None && (!t.Terminal(v.Decision) || v.Decision == schema.Stop) {
+	if b := t.Blocking(); b != schema.None && (!t.Terminal(v.Decision) || stopped) {
 		small.Decision, small.Reason = b, why
+	} else if stopped {
+		small.Decision, small.Reason = schema.Continue, why
 	}
 	*v = small
 	return e.JSON(v)
@@ -339,7 +352,7 @@ func (a *Aggregator) late(b *schema.Batch) {
 }
 
 // errNoTool: nobody can say which hooks match.
-var errNoTool = fmt.Errorf("the event is about a tool and names none; send its name in tool_name and in the header %s", schema.HeaderTool)
+var errNoTool = fmt.Errorf("the event is about a tool but does not name it; send the name in tool_name and in the header %s", schema.HeaderTool)
 
 var (
 	toolName = []byte(`"tool_name"`)

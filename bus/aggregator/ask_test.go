@@ -2,11 +2,13 @@ package aggregator_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
@@ -135,17 +137,20 @@ func TestAboveItsBoundTheAggregatorHasEventsWait(t *testing.T) {
 func TestAVerdictThatIsTooLargeBlocksWhereItCan(t *testing.T) {
 	// As JSON six times as large: two of them are more than a message holds.
 	large := strings.Repeat("\x01", 900<<10)
-	lib := library{"large": says(schema.Injected(large, schema.ToolResult)), "no": says(schema.Denied("no"))}
+	lib := library{"large": says(schema.Injected(large, schema.ToolResult)), "no": says(schema.Denied("no")),
+		"stop": says(schema.Result{Decision: schema.Stop, Reason: "here", Value: jsontext.Value(`"enough"`)})}
 	cases := map[string]struct {
 		hooks  []schema.Hook
 		event  schema.EventType
 		want   schema.Decision
 		reason string
 	}{
-		"a tool call is denied":      {[]schema.Hook{hook("large"), hook("large")}, schema.PreToolUse, schema.Deny, "the verdict is 11"},
+		"a tool call is denied":      {[]schema.Hook{hook("large"), hook("large")}, schema.PreToolUse, schema.Deny, "the verdict has 11"},
 		"a deny stays what it is":    {[]schema.Hook{hook("large"), hook("large"), hook("no")}, schema.PreToolUse, schema.Deny, "no"},
-		"a model call fails":         {[]schema.Hook{hook("large", at(schema.BeforeLLMCall)), hook("large", at(schema.BeforeLLMCall))}, schema.BeforeLLMCall, schema.Fail, "the verdict is 11"},
+		"a model call fails":         {[]schema.Hook{hook("large", at(schema.BeforeLLMCall)), hook("large", at(schema.BeforeLLMCall))}, schema.BeforeLLMCall, schema.Fail, "the verdict has 11"},
 		"what has happened, has":     {[]schema.Hook{hook("large", at(schema.PostToolUse)), hook("large", at(schema.PostToolUse))}, schema.PostToolUse, schema.Continue, ""},
+		"a stop goes with its value": {[]schema.Hook{hook("large", at(schema.PostToolUse)), hook("large", at(schema.PostToolUse)), hook("stop", at(schema.PostToolUse))}, schema.PostToolUse, schema.Continue, "the verdict has 11"},
+		"so does one before a tool":  {[]schema.Hook{hook("large"), hook("large"), hook("stop")}, schema.PreToolUse, schema.Deny, "the verdict has 11"},
 		"feedback stays what it was": {[]schema.Hook{hook("large", at(schema.PostToolUse)), hook("large", at(schema.PostToolUse)), hook("no", at(schema.PostToolUse))}, schema.PostToolUse, schema.Deny, "no"},
 	}
 	for name, c := range cases {
@@ -154,6 +159,10 @@ func TestAVerdictThatIsTooLargeBlocksWhereItCan(t *testing.T) {
 				v := start(t, lib, c.hooks...).ask(event(c.event))
 				if v.Decision != c.want || !strings.HasPrefix(v.Reason, c.reason) || len(v.HookErrors) != 1 || len(v.Injections) != 0 || v.ConfigVersion != 1 {
 					t.Errorf("%q %q %q, %d injections", v.Decision, v.Reason, v.HookErrors, len(v.Injections))
+				}
+				stopped := slices.ContainsFunc(c.hooks, func(h schema.Hook) bool { return h.Name == "stop" })
+				if told := strings.HasSuffix(v.Reason, "the hook's stop and its value were dropped; its reason: here"); told != stopped {
+					t.Errorf("the stop's reason: %q", v.Reason)
 				}
 			})
 		})

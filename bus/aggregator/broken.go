@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxBroken bounds the items that are remembered because they can not be rendered.
+	// maxBroken bounds the items that are remembered because they cannot be rendered.
 	maxBroken = 4096
 	// mendTime is how long such an item waits before it is tried again.
 	mendTime = 5 * time.Minute

@@ -132,7 +132,7 @@ func decodeReply(m *nats.Msg, room []schema.Outcome) (r schema.BatchReply, err e
 		return r, dispatch.ErrNoWorker
 	}
 	if err := schema.Unmarshal(m.Data, &r); err != nil {
-		return r, fmt.Errorf("the worker's reply can not be read: %w", err)
+		return r, fmt.Errorf("cannot read the worker's reply: %w", err)
 	}
 	return r, nil
 }

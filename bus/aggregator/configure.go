@@ -19,7 +19,7 @@ const configureTime = 2 * patience
 // Configure serves a request about the configuration.
 func (a *Aggregator) Configure(ctx context.Context, req *schema.ConfigRequest) (*schema.ConfigAnswer, error) {
 	if a.opt.Configs == nil {
-		return nil, &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker keeps no configuration"}
+		return nil, &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker does not store the configuration"}
 	}
 	switch req.Action {
 	case schema.ActionApply:
@@ -32,7 +32,7 @@ func (a *Aggregator) Configure(ctx context.Context, req *schema.ConfigRequest) (
 	case schema.ActionRollback:
 		return a.rollback(ctx, req)
 	}
-	return nil, badRequest("unknown action %q of config; write %s, %s, %s or %s",
+	return nil, badRequest("config has no action %q; use %s, %s, %s or %s",
 		req.Action, schema.ActionApply, schema.ActionShow, schema.ActionHistory, schema.ActionRollback)
 }
 
@@ -44,7 +44,7 @@ type File struct {
 	Text string
 	// Note is what the history says of it.
 	Note string
-	// Force goes on although handlers can not be loaded.
+	// Force goes on although handlers cannot be loaded.
 	Force bool
 	// AtOnce does not wait for workers, as when a broker starts, which they have
 	// not met yet: they load the version when it is active.
@@ -87,7 +87,7 @@ func (a *Aggregator) Apply(ctx context.Context, f *File) (*schema.ConfigAnswer, 
 func (a *Aggregator) unserved() (all []string) {
 	for _, p := range a.Status().Pools {
 		if len(p.Workers) == 0 {
-			all = append(all, fmt.Sprintf("no worker serves the pool %q: its hooks give no answer until one does", p.Pool))
+			all = append(all, fmt.Sprintf("no worker serves the pool %q; its hooks fail until a worker does", p.Pool))
 		}
 	}
 	return all
@@ -106,7 +106,7 @@ func (a *Aggregator) alone(ctx context.Context, f *File, before, next *schema.Co
 	if len(others) == 0 || err != nil {
 		return err
 	}
-	return conflict(fmt.Sprintf("%s says something else than version %d, by which %s answer; start without --config and apply the file (broker apply %s), or start with --replace",
+	return conflict(fmt.Sprintf("%s differs from version %d, which %s use; start without --config and apply the file (broker apply %s), or start with --replace",
 		f.Name, before.Version, strings.Join(others, ", "), f.Name))
 }
 
@@ -127,7 +127,7 @@ func (a *Aggregator) read(f *File, before *schema.Config) (*hooksyaml.Document, 
 // rollback makes what an earlier version says the active one, as it was then.
 func (a *Aggregator) rollback(ctx context.Context, req *schema.ConfigRequest) (*schema.ConfigAnswer, error) {
 	if req.Version == 0 {
-		return nil, badRequest("rollback names no version; config history says which there are")
+		return nil, badRequest("version is missing; name one that config history lists")
 	}
 	cfg, err := a.kept(ctx, req.Version)
 	if err != nil {
@@ -154,17 +154,25 @@ func (a *Aggregator) kept(ctx context.Context, version uint64) (schema.Config, e
 	cfg, err := a.opt.Configs.Get(ctx, version)
 	if errors.Is(err, state.ErrNoVersion) {
 		return cfg, &schema.ControlError{Code: schema.CodeNotFound, Message: fmt.Sprintf(
-			"config version %d is not kept; config history says which are", version)}
+			"config version %d is not stored; name one that config history lists", version)}
 	}
 	return cfg, err
 }
 
 // change makes an application of the active version and spreads it, again if
-// another change came between. What can not be is refused at once; all else
+// another change came between. What cannot be is refused at once; all else
 // waits for its turn once, however often it has to be made again.
 func (a *Aggregator) change(ctx context.Context, make func(before *schema.Config) (application, error)) (applied, error) {
 	ctx, cancel := context.WithTimeout(ctx, configureTime)
 	defer cancel()
+	ctx, stop := a.whileStorable(ctx)
+	defer stop()
+	done, err := a.changeOnce(ctx, make)
+	return done, a.explained(err)
+}
+
+// changeOnce is [Aggregator.change] until ctx ends.
+func (a *Aggregator) changeOnce(ctx context.Context, make func(before *schema.Config) (application, error)) (applied, error) {
 	for mine := false; ctx.Err() == nil; mine = true {
 		before, err := a.opt.Configs.Current(ctx)
 		if err != nil {
@@ -189,7 +197,7 @@ func (a *Aggregator) change(ctx context.Context, make func(before *schema.Config
 			return done, err
 		}
 	}
-	return applied{}, conflict("others changed the configuration all the time; try again")
+	return applied{}, conflict("other changes of the configuration were faster; try again")
 }
 
 // await waits for the turn to spread a configuration: each process spreads one
@@ -199,7 +207,7 @@ func (a *Aggregator) await(ctx context.Context) error {
 	case a.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return conflict("another configuration is still being applied; try again")
+		return conflict("another change of the configuration is in progress; try again")
 	}
 }
 
@@ -213,9 +221,9 @@ func answerTo(done applied, warnings []string) *schema.ConfigAnswer {
 func (a *Aggregator) follow(ctx context.Context, agent string, req *schema.FollowRequest) (any, error) {
 	switch {
 	case agent != "":
-		return nil, badRequest("the configuration is everybody's; ask on hook.v1.ctl.%s._", schema.VerbFollow)
+		return nil, badRequest("the configuration is not of one agent; send the request to hook.v1.ctl.%s._", schema.VerbFollow)
 	case a.opt.Configs == nil:
-		return nil, unavailable("this broker keeps no configuration")
+		return nil, unavailable("this broker does not store the configuration")
 	}
 	return a.opt.Configs.Tell(ctx, req)
 }

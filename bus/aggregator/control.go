@@ -17,37 +17,43 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// control registers the aggregator with the NATS micro framework, as its face
-// to `nats micro`, and serves the control verbs.
-func (a *Aggregator) control() error {
-	svc, err := micro.AddService(a.opt.Work, micro.Config{
-		Name: faceName, Version: schema.Release,
-		Description: "Answers agents' hook events", StatsHandler: a.stats,
-		Metadata: map[string]string{"fabric": a.opt.Fabric, "broker": a.opt.Node},
-		ErrorHandler: func(_ micro.Service, e *micro.NATSError) {
-			a.opt.Logger.Warn("control service failed", "subject", e.Subject, "error", e.Description)
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("registering the control service: %w", err)
-	}
-	a.service = svc
-	err = svc.AddEndpoint(endpointName, micro.HandlerFunc(a.serve),
-		micro.WithEndpointSubject(bus.ControlWildcard), micro.WithEndpointQueueGroup(bus.QueueAggregators))
-	if err != nil {
-		return fmt.Errorf("serving control requests: %w", err)
-	}
-	return a.endpoints(svc)
-}
+// Agents must not be able to hold up operators, however much they send. So what only operators
+// and orchestrators may ask comes on a connection and subscriptions of its own, and what agents
+// and workers may ask on another one. There a request is counted by its subject before anything
+// of it is read, and what is over an agent's limits is dropped (limits.go).
+//
+// A verb that does not exist has no responder: a subscription that takes such requests would take
+// all others once more.
 
-// endpoints gives the verbs about what is remembered endpoints of their own, so
-// that who asks the service what it can do is told what each of them takes. A
-// request comes to one of them or to the one for all verbs: they do the same.
-func (a *Aggregator) endpoints(svc micro.Service) error {
+// statusVerb is the verb whose endpoint has the statistics of the aggregator.
+const statusVerb = "status"
+
+// The bounds of what waits in the client for the handler of one of the agents' verbs. What
+// comes beyond that is dropped.
+const (
+	requestsWaiting     = 64 << 10
+	requestBytesWaiting = 32 << 20
+)
+
+// control registers the aggregator with the NATS micro framework, as its face to `nats micro`,
+// and serves the control verbs.
+func (a *Aggregator) control() error {
+	var err error
+	if a.face, err = a.service(a.opt.Control, faceName, a.stats); err != nil {
+		return err
+	}
+	requests, err := a.service(a.opt.Requests, requestsName, nil)
+	if err != nil {
+		return err
+	}
 	for _, verb := range verbNames() {
-		err := svc.AddEndpoint(verb, micro.HandlerFunc(a.serve), micro.WithEndpointSubject(bus.ControlVerb(verb)),
+		svc, limits := a.face, []micro.EndpointOpt(nil)
+		if a.agentsMay(verb) {
+			svc, limits = requests, []micro.EndpointOpt{micro.WithEndpointPendingLimits(requestsWaiting, requestBytesWaiting)}
+		}
+		err := svc.AddEndpoint(verb, micro.HandlerFunc(a.serve), append(limits, micro.WithEndpointSubject(bus.ControlVerb(verb)),
 			micro.WithEndpointQueueGroup(bus.QueueAggregators),
-			micro.WithEndpointMetadata(map[string]string{"request": schema.ControlSchema(verb)}))
+			micro.WithEndpointMetadata(map[string]string{"request": schema.ControlSchema(verb)}))...)
 		if err != nil {
 			return fmt.Errorf("serving %s requests: %w", verb, err)
 		}
@@ -55,8 +61,27 @@ func (a *Aggregator) endpoints(svc micro.Service) error {
 	return nil
 }
 
-// endpointName is the name of the endpoint for all verbs.
-const endpointName = "control"
+// service begins a service of the micro framework on a connection.
+func (a *Aggregator) service(nc *nats.Conn, name string, stats micro.StatsHandler) (micro.Service, error) {
+	svc, err := micro.AddService(nc, micro.Config{
+		Name: name, Version: schema.Release, Description: "Answers agents' hook events", StatsHandler: stats,
+		Metadata: map[string]string{"fabric": a.opt.Fabric, "broker": a.opt.Node},
+		ErrorHandler: func(_ micro.Service, e *micro.NATSError) {
+			a.opt.Logger.Debug("control service failed", "subject", e.Subject, "error", e.Description) // the connection warns
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("registering the control service: %w", err)
+	}
+	a.services = append(a.services, svc)
+	return svc, nil
+}
+
+// agentsMay reports whether more than operators and orchestrators may make requests for a verb.
+func (a *Aggregator) agentsMay(verb string) bool {
+	v, ok := a.verbs[verb]
+	return ok && !v.others
+}
 
 // maxAsked bounds the control requests under way that take their time.
 const maxAsked = 64
@@ -71,6 +96,9 @@ func (a *Aggregator) serve(r micro.Request) {
 		return
 	}
 	answer, err := a.verb(r)
+	if errors.Is(err, errDropped) {
+		return
+	}
 	if later, ok := answer.(memorising); ok && err == nil {
 		a.finally(r, later.answer, later.release)
 		return
@@ -118,7 +146,7 @@ func (a *Aggregator) later(r micro.Request, answer deferred) error {
 	select {
 	case a.asked <- struct{}{}:
 	default:
-		return &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf("%d requests are under way already; try again", maxAsked)}
+		return &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf("%d requests are already under way; try again", maxAsked)}
 	}
 	a.finally(r, answer, func() { <-a.asked })
 	return nil
@@ -127,7 +155,7 @@ func (a *Aggregator) later(r micro.Request, answer deferred) error {
 // finally answers a request when its answer is there, however many do, and gives back
 // what it took when that was sent.
 func (a *Aggregator) finally(r micro.Request, answer deferred, release func()) {
-	subject, who := r.Subject(), replier{a.opt.Work, r.Reply()}
+	subject, who := r.Subject(), replier{a.connection(r.Subject()), r.Reply()}
 	a.beside(func() {
 		defer release()
 		v, err := a.tried(answer)
@@ -137,12 +165,20 @@ func (a *Aggregator) finally(r micro.Request, answer deferred, release func()) {
 	})
 }
 
+// connection is that on which a request came.
+func (a *Aggregator) connection(subject string) *nats.Conn {
+	if verb, _, err := bus.ParseControlSubject(subject); err == nil && !a.agentsMay(verb) {
+		return a.opt.Control
+	}
+	return a.opt.Requests
+}
+
 // tried is an answer, also if making it breaks: no request takes the broker down.
 func (a *Aggregator) tried(answer deferred) (v any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.opt.Logger.Error("a control request panicked", "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("the request broke: %v", p)
+			err = fmt.Errorf("the broker failed to serve the request: %v", p)
 		}
 	}()
 	return answer(a.ctx)
@@ -154,8 +190,8 @@ func (a *Aggregator) respond(r responder, subject string, answer any, err error)
 	if err == nil {
 		data, err = schema.Marshal(answer)
 	}
-	if most := a.opt.Work.MaxPayload(); err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("the answer has %d bytes, and the NATS server takes at most %d in one message", len(data), most)
+	if most := a.opt.Control.MaxPayload(); err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("the answer has %d bytes, and the NATS server accepts at most %d in one message", len(data), most)
 	}
 	if err == nil {
 		err = r.Respond(data)
@@ -163,7 +199,7 @@ func (a *Aggregator) respond(r responder, subject string, answer any, err error)
 		err = respondError(r, err)
 	}
 	if err != nil {
-		a.opt.Logger.Warn("control request could not be answered", "subject", subject, "error", err)
+		a.opt.Logger.Warn("cannot answer a control request", "subject", subject, "error", err)
 	}
 }
 
@@ -172,12 +208,12 @@ func (a *Aggregator) verb(r micro.Request) (any, error) {
 	switch {
 	case err != nil:
 		return nil, &schema.ControlError{Code: schema.CodeBadRequest, Message: err.Error()}
-	case verb == "status":
+	case verb == statusVerb:
 		var req schema.StatusRequest
 		err := readRequest(r, &req)
 		return a.status(req), err
 	case verb == "config" && agent != "":
-		return nil, badRequest("the configuration is everybody's; ask on hook.v1.ctl.config._")
+		return nil, badRequest("the configuration is not of one agent; send the request to hook.v1.ctl.config._")
 	case verb == "config":
 		var req schema.ConfigRequest
 		err := readRequest(r, &req)
@@ -198,7 +234,7 @@ func (a *Aggregator) verb(r micro.Request) (any, error) {
 	if v, ok := a.verbs[verb]; ok {
 		return a.memorised(v, verb, agent, r)
 	}
-	return nil, badRequest("unknown control verb %q; write status, config, hooks, %s", verb, strings.Join(verbNames(), ", "))
+	return nil, badRequest("there is no control verb %q; use %s", verb, strings.Join(verbNames(), ", "))
 }
 
 // notLate refuses a request that changes the configuration. While this broker
@@ -206,7 +242,7 @@ func (a *Aggregator) verb(r micro.Request) (any, error) {
 // one who asked, and others may have decided otherwise since.
 func (a *Aggregator) notLate() error {
 	if a.opt.Lease != nil && a.Version() > 0 && !a.opt.Lease.Fresh(time.Now()) {
-		return &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker had lost touch with the fabric when the request came; nothing was changed, ask again"}
+		return &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker was cut off from the fabric when the request arrived; nothing changed, try again"}
 	}
 	return nil
 }
@@ -219,7 +255,7 @@ func readJSON(data []byte, into any) error {
 		return nil
 	}
 	if err := schema.Unmarshal(data, into); err != nil {
-		return badRequest("the request can not be read: %v", err)
+		return badRequest("cannot read the request: %v", err)
 	}
 	return nil
 }
@@ -265,7 +301,7 @@ func (a *Aggregator) Status() schema.FabricStatus {
 	}
 	s.Limited = a.limits.list()
 	if a.unfit.Load() {
-		s.Trouble = "the active configuration can not be used by this broker, which answers nothing until there is another one; its log says why"
+		s.Trouble = "this broker cannot use the active configuration and answers no call until another version is active; see its log"
 	} else if err := a.opt.Trouble(); err != nil {
 		s.Trouble = err.Error()
 	}

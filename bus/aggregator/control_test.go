@@ -2,6 +2,7 @@ package aggregator_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -54,11 +58,9 @@ func TestControlErrorsHaveACodeAndASentence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, library{})
 		for subject, want := range map[string]struct{ code, says string }{
-			"hook.v1.ctl.inject.agent1": {schema.CodeUnavailable, "keeps no queue"},
-			"hook.v1.ctl.round.agent1":  {schema.CodeUnavailable, "keeps no rounds"},
+			"hook.v1.ctl.inject.agent1": {schema.CodeUnavailable, "does not store messages for agents"},
+			"hook.v1.ctl.round.agent1":  {schema.CodeUnavailable, "does not store rounds"},
 			"hook.v1.ctl.ack._":         {schema.CodeBadRequest, "about one agent"},
-			"hook.v1.ctl.explode._":     {schema.CodeBadRequest, `unknown control verb "explode"; write status`},
-			"hook.v1.ctl.STATUS._":      {schema.CodeBadRequest, "is no control verb"},
 			"hook.v1.ctl.status.=2f":    {schema.CodeBadRequest, "agent"},
 		} {
 			m := f.control(subject)
@@ -76,12 +78,43 @@ func TestControlErrorsHaveACodeAndASentence(t *testing.T) {
 	})
 }
 
+// A verb that does not exist is answered by the server, and a request comes to the connection of
+// its verb alone, and once.
+func TestARequestComesToTheConnectionOfItsVerb(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		control, requests := bustest.Connect(t, s, "control"), bustest.Connect(t, s, "requests")
+		f := startOn(t, s, aggregator.Options{Memory: newMemory().all(), Control: control, Requests: requests}, library{})
+		var at [2]uint64
+		came := func() (n [2]uint64) {
+			synctest.Wait()
+			now := [2]uint64{control.Stats().InMsgs, requests.Stats().InMsgs}
+			n, at = [2]uint64{now[0] - at[0], now[1] - at[1]}, now
+			return n
+		}
+		came()
+		for subject, want := range map[string][2]uint64{"status._": {1, 0}, "inject.a": {1, 0}, "fetch.a": {0, 1}, "policy._": {0, 1}} {
+			f.request(subject, `{"content":"x"}`)
+			if got := came(); got != want {
+				t.Errorf("%s came %v times to the connections for operators and agents, want %v", subject, got, want)
+			}
+		}
+		for _, verb := range []string{"explode", "STATUS"} {
+			err := bus.Ask(t.Context(), f.shim, "hook.v1.ctl."+verb+"._", struct{}{}, new(struct{}))
+			if got := came(); !errors.Is(err, nats.ErrNoResponders) || !strings.Contains(err.Error(), "have a release with this verb") || got != [2]uint64{} {
+				t.Errorf("%s: %v; it came %v times", verb, err, got)
+			}
+		}
+	})
+}
+
 func TestTheAggregatorIsAMicroService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, library{})
-		m := f.control("$SRV.INFO.hookfabric-aggregator")
-		if s := string(m.Data); !strings.Contains(s, `"fabric":"fabric-1"`) || !strings.Contains(s, `"hook.v1.ctl.*.*"`) {
-			t.Error(s)
+		for service, subject := range map[string]string{"hookfabric-aggregator": "hook.v1.ctl.freeze.*", "hookfabric-aggregator-requests": "hook.v1.ctl.fetch.*"} {
+			if s := string(f.control("$SRV.INFO." + service).Data); !strings.Contains(s, `"fabric":"fabric-1"`) || !strings.Contains(s, subject) {
+				t.Error(s)
+			}
 		}
 	})
 }
@@ -95,7 +128,7 @@ func TestAnAnswerThatNoMessageHoldsIsAnErrorThatSaysSo(t *testing.T) {
 		synctest.Wait()
 		m := f.control("hook.v1.ctl.status._")
 		var e schema.ControlError
-		if err := schema.Unmarshal(m.Data, &e); err != nil || e.Code != schema.CodeInternal || !strings.Contains(e.Message, "takes at most 8388608 in one message") {
+		if err := schema.Unmarshal(m.Data, &e); err != nil || e.Code != schema.CodeInternal || !strings.Contains(e.Message, "accepts at most 8388608 in one message") {
 			t.Errorf("%+v %v", e, err)
 		}
 	})

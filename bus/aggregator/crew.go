@@ -87,7 +87,7 @@ func waiting() int {
 // start begins to receive from sub.
 func (c *crew) start(sub *nats.Subscription) error {
 	if err := sub.SetPendingLimits(-1, waiting()); err != nil {
-		return fmt.Errorf("bounding the events that wait: %w", err)
+		return fmt.Errorf("limiting the events that wait: %w", err)
 	}
 	c.sub, c.lobby.most = sub, waiting()/partLobby
 	c.tide.come, c.tide.waits, c.tide.then = c.come, c.waits, c.gather
@@ -167,14 +167,14 @@ func (c *crew) receive() (*nats.Msg, error) {
 func (c *crew) goesOn(err error) bool {
 	switch {
 	case errors.Is(err, nats.ErrSlowConsumer):
-		c.log.Error("events were lost: more came than can wait; add brokers, or look for agents that run away")
+		c.log.Error("events were lost because more arrived than can wait; add brokers, or look for agents in a loop")
 		return true
 	case errors.Is(err, nats.ErrNoResponders):
 		// Somebody sent an event that looks like the server's "nobody is there".
-		c.log.Warn("an event that names a status instead of headers can not be answered")
+		c.log.Warn("cannot answer an event that has a NATS status instead of headers")
 		return true
 	case c.sub.IsValid() && c.ctx.Err() == nil:
-		c.log.Error("no events can be taken any more; restart the broker", "error", err)
+		c.log.Error("this broker cannot receive events any more; restart it", "error", err)
 	}
 	return false
 }

@@ -3,7 +3,6 @@ package aggregator
 import (
 	"context"
 	"fmt"
-	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -40,7 +39,7 @@ type fault struct {
 // and acknowledges in the same write. It reports whether that was done.
 func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Request, acks []string, v *schema.Verdict) bool {
 	q := a.opt.Memory.Queue
-	if q == nil || req.Mute || len(plan.Deliver) == 0 || req.Event.Blocks(v.Decision) {
+	if q == nil || req.Mute || !delivers(plan, req.Event) || req.Event.Blocks(v.Decision) {
 		return false
 	}
 	room := a.room(filled(v))
@@ -50,36 +49,47 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 	ctx, cancel := a.budgeted(req.Deadline)
 	defer cancel()
 	round := a.round(req.Agent)
+	direct := directWarning{round: round}
 	if round != nil && round.SoftDue() && act.warns(plan) {
-		a.warn(ctx, act, round)
+		direct.item = a.warn(ctx, act, round, req.ID)
 		round = a.round(req.Agent)
 	}
-	if !a.brings(&req.Routing, req.Attempt) {
+	brings := a.brings(&req.Routing, req.Attempt)
+	if !brings && direct.item == nil {
 		return false
 	}
 	d := &delivery{agg: a, act: act, hooks: plan.Deliver, room: room, to: schema.Receiver{Routing: req.Routing, Round: round}, by: make(map[uint64]int)}
 	claim := &queue.Claim{Routing: req.Routing, Asked: req.Attempt > 1, Acks: acks, Choose: d.choose, MaxBytes: room.content}
+	if len(plan.Deliver) == 0 {
+		d.hooks, claim.Choose = act.deliverers(req.Agent), d.chooseAnew
+	}
 	if claim.Asked {
 		claim.Choose = nothing
 	}
 	span := req.Span.Child(trace.Internal, "deliver", "")
 	defer span.Done()
-	claimed, err := q.Claim(ctx, claim)
+	var claimed queue.Claimed
+	var err error
+	if brings {
+		claimed, err = q.Claim(ctx, claim)
+	}
 	span.Number(trace.Injections, int64(len(claimed.Items)))
 	if err != nil {
-		span.Fail("what waits for the agent could not be taken along")
+		span.Fail("the agent's messages could not be delivered with this call")
 		a.ledger.cut.Inc()
 		a.unreachable.begun(err)
 		d.tell(v, nil)
 		return false
 	}
-	a.unreachable.over()
-	a.acks.note(req.Agent, acks)
-	v.Acked = append(v.Acked, acks...)
-	made := d.made(ctx, &claimed)
+	if brings {
+		a.unreachable.over()
+		a.acks.note(req.Agent, acks)
+		v.Acked = append(v.Acked, acks...)
+	}
+	made := d.made(ctx, &claimed, direct)
 	d.hold(v, made)
 	d.tell(v, made)
-	return true
+	return brings
 }
 
 // nothing is what an event that is asked once more takes along beside what it had
@@ -99,7 +109,7 @@ func (a *Aggregator) brings(r *schema.Routing, attempt int) bool {
 func (d *delivery) choose(p *schema.Peers, due []*schema.Item) (all []*schema.Item) {
 	clear(d.by)
 	d.faults = nil
-	d.to.Peers = clonePeers(p)
+	d.to.Peers = p.Clone()
 	rest := d.agg.broken.without(due)
 	for _, hook := range d.hooks {
 		for _, it := range d.chosen(hook, p, rest) {
@@ -121,16 +131,31 @@ func (d *delivery) choose(p *schema.Peers, due []*schema.Item) (all []*schema.It
 	return all
 }
 
+// delivers reports whether an event may bring something. A prompt does even if no stage
+// stands there: see [delivery.chooseAnew].
+func delivers(plan *dispatch.Plan, t schema.EventType) bool {
+	return len(plan.Deliver) > 0 || t == schema.UserPromptSubmit
+}
+
+// chooseAnew chooses what an agent's turn is to begin with where no stage is asked: in the
+// midst of the turn before, a runtime that cannot begin anew was not told of it.
+func (d *delivery) chooseAnew(p *schema.Peers, due []*schema.Item) []*schema.Item {
+	if !p.VoteOnly {
+		return nil
+	}
+	return d.choose(p, slices.DeleteFunc(slices.Clone(due), func(it *schema.Item) bool { return it.Answer == nil }))
+}
+
 // chosen is what one stage chooses. One that breaks chooses nothing.
 func (d *delivery) chosen(hook int, p *schema.Peers, due []*schema.Item) (items []*schema.Item) {
 	st := &d.act.stages[hook]
 	if st.delivery == nil || len(due) == 0 {
 		if st.err != nil {
-			d.fault(hook, schema.LoadError, fmt.Sprintf("its handler can not be loaded: %v", st.err))
+			d.fault(hook, schema.LoadError, fmt.Sprintf("its handler cannot be loaded: %v", st.err))
 		}
 		return nil
 	}
-	before := clonePeers(p)
+	before := p.Clone()
 	defer func() {
 		if r := recover(); r != nil {
 			*p, items = before, nil
@@ -161,18 +186,23 @@ type handed struct {
 	took    time.Duration
 }
 
-// made has each stage render what it chose. Where one can not, nothing at all is
+// made has each stage render what it chose. Where one cannot, nothing at all is
 // handed over: the items stay with the event, whose acknowledgement would count
-// for all of them, and come again when the lease has ended.
-func (d *delivery) made(ctx context.Context, c *queue.Claimed) (all []handed) {
+// for all of them, and come again when the lease has ended. Beside what was claimed there may
+// be a warning that has no place in the queue.
+func (d *delivery) made(ctx context.Context, c *queue.Claimed, direct directWarning) (all []handed) {
 	if c.Again {
-		p := clonePeers(&c.Peers)
+		p := c.Peers.Clone()
 		d.choose(&p, c.Items)
 	}
-	d.look(ctx, c.Items)
-	all, ok := d.renderings(d.inline(ctx, c.Items))
+	items := c.Items
+	if direct.item != nil && d.takes(direct.item) && d.agg.bringsWarning(ctx, direct.round, d.to.ID) {
+		items = append(slices.Clone(items), direct.item)
+	}
+	d.look(ctx, items)
+	all, ok := d.renderings(d.inline(ctx, items))
 	if ok && length(all) > d.room.whole {
-		all, ok = d.renderings(c.Items) // texts that can be fetched are left to be
+		all, ok = d.renderings(items) // texts that can be fetched are left to be
 		d.shorten(all)
 	}
 	if !ok {
@@ -187,7 +217,7 @@ func (d *delivery) renderings(chosen []*schema.Item) (all []handed, whole bool) 
 	for _, it := range chosen {
 		hook, ok := d.by[it.Sequence]
 		if !ok {
-			d.fault(d.hooks[0], schema.Errored, fmt.Sprintf("no hook hands item %d over any more; it comes again", it.Sequence))
+			d.fault(d.hooks[0], schema.Errored, fmt.Sprintf("no hook delivers item %d any more; it will be delivered again", it.Sequence))
 			return nil, false
 		}
 		items[hook] = append(items[hook], it)
@@ -230,7 +260,7 @@ func (d *delivery) rendered(hook int, items []*schema.Item) (h handed, ok bool) 
 	d.finish(&h, items)
 	h.took = time.Since(began)
 	if len(h.Injections) == 0 && h.Restart == nil {
-		d.fault(hook, schema.Errored, fmt.Sprintf("it made nothing of %d items; they come again", len(items)))
+		d.fault(hook, schema.Errored, fmt.Sprintf("it did not deliver %d items; they will be delivered again", len(items)))
 		return h, false
 	}
 	return h, true
@@ -285,12 +315,6 @@ func label(in *schema.Injection, items []*schema.Item) {
 	}
 }
 
-func clonePeers(p *schema.Peers) schema.Peers {
-	c := *p
-	c.Seen = maps.Clone(p.Seen)
-	return c
-}
-
 // hold has the agent go on instead of ending its turn, where stages say so: what
 // it is handed with its last message it would never read. A retry of hooks carries
 // it along as it is.
@@ -308,9 +332,9 @@ func (d *delivery) hold(v *schema.Verdict, all []handed) {
 	if n == 0 {
 		return
 	}
-	reason := "1 message came before your turn ended; go on with it"
+	reason := "1 message arrived before your turn ended; continue with it"
 	if n > 1 {
-		reason = fmt.Sprintf("%d messages came before your turn ended; go on with them", n)
+		reason = fmt.Sprintf("%d messages arrived before your turn ended; continue with them", n)
 	}
 	acked := v.Acked
 	*v = dispatch.Fold(t, *v, schema.Verdict{Decision: schema.Retry, Reason: reason})

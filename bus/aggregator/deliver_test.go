@@ -148,7 +148,7 @@ func TestACallGoesOnWithoutAMemoryThatDoesNotAnswer(t *testing.T) {
 				t.Errorf("it took %v", after)
 			}
 		}
-		if n := f.value("deliveries_cut_total"); n != 3 || strings.Count(log.String(), "calls go on without") != 1 {
+		if n := f.value("deliveries_cut_total"); n != 3 || strings.Count(log.String(), "calls continue without") != 1 {
 			t.Errorf("%v were counted, the log says\n%s", n, &log)
 		}
 		m.slow = false
@@ -233,7 +233,7 @@ func TestAStageThatBreaksLosesNothing(t *testing.T) {
 					return breaks{"ci", where}, nil
 				}}
 				f := startWith(t, opt, library{}, stage(schema.MidStreamInjection, schema.PostToolUse), stage(schema.HumanInput, schema.PostToolUse))
-				m.put(&schema.Item{Source: "ci", Content: "can not be said"})
+				m.put(&schema.Item{Source: "ci", Content: "cannot be said"})
 				m.put(human("first"))
 				v := f.ask(event(schema.PostToolUse))
 				if len(v.HookErrors) != 1 || v.ExecutedHooks[0].Outcome != schema.OutcomeKind(outcome) {
@@ -260,7 +260,7 @@ func TestAStageThatBreaksLosesNothing(t *testing.T) {
 	}
 }
 
-// chokes is a stage that can not say one text.
+// chokes is a stage that cannot say one text.
 type chokes struct{ breaks }
 
 func (c chokes) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
@@ -272,7 +272,7 @@ func (c chokes) Render(r *schema.Receiver, items []*schema.Item) schema.Handout 
 	return c.breaks.Render(r, items)
 }
 
-// What can not be said is waited for by its own source alone, and not for ever.
+// What cannot be said is waited for by its own source alone, and not for ever.
 func TestWhatCanNotBeSaidHoldsBackItsSourceOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
@@ -333,7 +333,7 @@ func TestLongTextsAreThereIfTheyFit(t *testing.T) {
 		m := newMemory()
 		f := remembering(t, m, library{}, stage(schema.HumanInput, schema.PostToolUse))
 		for _, text := range []string{strings.Repeat("x", 3<<20), strings.Repeat("y", 2<<20)} {
-			o, err := m.Put(context.Background(), strings.NewReader(text))
+			o, err := m.PutWithin(context.Background(), strings.NewReader(text), 100)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -362,7 +362,7 @@ func TestATextOfControlCharactersIsLeftToBeFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
 		f := remembering(t, m, library{}, stage(schema.HumanInput, schema.PostToolUse))
-		o, err := m.Put(context.Background(), strings.NewReader(strings.Repeat("\x1b", 3<<20)))
+		o, err := m.PutWithin(context.Background(), strings.NewReader(strings.Repeat("\x1b", 3<<20)), 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -385,6 +385,63 @@ func TestARestartAndWorkspacesAreInTheVerdict(t *testing.T) {
 		}})
 		v := f.ask(event(schema.PostToolUse))
 		if v.Restart == nil || !strings.Contains(v.Restart.Content, schema.WorkspacePath("agent2")) || len(v.Workspaces) != 1 {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+// A runtime in the midst of a turn cannot begin it anew: what comes by a restart waits
+// for the end of the turn or for the next prompt, and holds nothing else up.
+func TestARestartWaitsForAMomentAtWhichOneCanBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, next := range []schema.EventType{schema.BeforeFinalResponse, schema.UserPromptSubmit, schema.PostToolUse} {
+			m := newMemory()
+			m.peers.VoteOnly = true
+			f := remembering(t, m, library{}, stage(schema.MidStreamInjection, schema.PostToolUse), stage(schema.HumanInput, schema.PostToolUse),
+				stage(schema.MidStreamInjection, schema.BeforeFinalResponse, func(h *schema.Hook) { h.Name = "at the end" }))
+			for _, label := range []string{"agent2.1", "agent3.1"} {
+				m.put(&schema.Item{Source: schema.SourcePeer, Content: "see " + label, Answer: &schema.PeerAnswer{Name: label[:6], Label: label, Workspace: "/w"}})
+			}
+			m.put(human("mind the gap"))
+			numbered := func(n int, t schema.EventType) *nats.Msg {
+				q := event(t)
+				q.Header.Set(schema.HeaderID, fmt.Sprintf("01980000-0000-7000-8000-%012d", n))
+				return q
+			}
+			for n := range 2 {
+				q := numbered(n, schema.PostToolUse)
+				q.Header.Set(schema.HeaderRestart, schema.RestartNone)
+				v := f.ask(q)
+				if v.Restart != nil || len(v.HookErrors) > 0 || strings.Contains(told(v), "agent2") {
+					t.Errorf("in the midst of a turn: %+v", v)
+				}
+			}
+			v := f.ask(numbered(2, next))
+			if v.Restart == nil || strings.Index(v.Restart.Content, "see agent2.1") > strings.Index(v.Restart.Content, "see agent3.1") ||
+				!strings.Contains(v.Restart.Content, "see agent2.1") {
+				t.Errorf("%s: %+v", next, v)
+			}
+			if got := v.Decision; (got == schema.Retry) != (next == schema.BeforeFinalResponse) {
+				t.Errorf("%s: %s", next, got)
+			}
+		}
+	})
+}
+
+// Where no stage stands at a prompt, it brings nothing but that.
+func TestAPromptBringsNothingButARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{}, stage(schema.MidStreamInjection, schema.PostToolUse))
+		m.put(&schema.Item{Source: schema.SourcePeer, Content: "an answer", Answer: &schema.PeerAnswer{Name: "agent2", Label: "agent2.1"}})
+		m.put(&schema.Item{Source: schema.SourceReminder, Content: "a reminder"})
+		if v := f.ask(event(schema.UserPromptSubmit)); v.Restart != nil || len(v.Injections) > 0 {
+			t.Errorf("%+v", v)
+		}
+		m.peers.VoteOnly = true
+		q := event(schema.UserPromptSubmit)
+		q.Header.Set(schema.HeaderID, "01980000-0000-7000-8000-000000000001")
+		if v := f.ask(q); v.Restart == nil || len(v.Injections) > 0 {
 			t.Errorf("%+v", v)
 		}
 	})

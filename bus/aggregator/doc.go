@@ -1,13 +1,14 @@
-// Package aggregator answers agents: it takes events from the bus, has their
-// plans run, and sends one verdict back before the agent's own deadline. Any
-// number of aggregators share the work through a queue group; none of them
-// keeps anything that another one could not know.
+// Package aggregator answers agents. It receives events from the bus, has their plans run,
+// and sends one verdict for each before the agent's deadline. Any number of aggregators
+// share the work through a queue group. An aggregator holds no state that another one
+// cannot read.
 //
-// An event's way through this package: ask.go takes it and answers; caller.go
-// carries batches to workers on the bus; life.go listens for who is alive;
-// remember.go does with its verdict what is remembered of the agent: deliver.go
-// hands over what waits for it, acks.go writes what was handed over, gate.go
-// refuses tools after a round's time and keeper.go warns before; memory.go says
-// where that is remembered and stage.go which hooks do it. feed.go, ledger.go and
-// metrics.go tell what happened; control.go and verbs.go serve operators.
+// The files, in the order of an event: ask.go receives it and answers; caller.go sends
+// batches to workers; life.go follows the workers' heartbeats; remember.go updates the
+// agent's state: deliver.go delivers messages, acks.go stores acknowledgements, gate.go
+// denies tools after a round's hard limit, and keeper.go sends the warning before it.
+// memory.go defines the stores, stage.go the hooks that the aggregator runs itself. feed.go,
+// ledger.go and metrics.go report what happened; control.go and verbs.go serve operators.
+//
+// All exported methods are safe for concurrent use.
 package aggregator

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
@@ -21,16 +22,16 @@ func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainR
 	}
 	act := a.active.Load()
 	if act == nil {
-		return nil, unavailable("there is no configuration yet")
+		return nil, unavailable("no configuration is active; publish one with 'broker apply FILE'")
 	}
-	r := schema.Routing{Event: schema.UserPromptSubmit, Agent: agent, Session: req.Session, ID: id}
+	r := schema.Routing{Event: schema.UserPromptSubmit, Agent: agent, Session: req.Session, ID: id, MidTurn: req.One}
 	a.seen(&r, nil)
 	hooks := act.deliverers(agent)
 	if len(hooks) == 0 {
 		return &schema.DrainAnswer{Fabric: a.fabric(), EventID: id}, nil
 	}
 	d := &delivery{agg: a, act: act, hooks: hooks, room: a.room(0).half(), to: schema.Receiver{Routing: r, Round: a.round(agent)}, by: make(map[uint64]int)}
-	claim := &queue.Claim{Routing: r, Asked: true, Any: true, Choose: d.choose, MaxBytes: d.room.content}
+	claim := &queue.Claim{Routing: r, Asked: true, Any: true, Channel: req.One, Choose: d.choose, MaxBytes: d.room.content}
 	left := 0
 	if req.One {
 		claim.Choose = func(p *schema.Peers, due []*schema.Item) (some []*schema.Item) {
@@ -43,16 +44,20 @@ func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainR
 		return nil, err
 	}
 	var v schema.Verdict
-	d.tell(&v, d.made(ctx, &claimed))
+	d.tell(&v, d.made(ctx, &claimed, directWarning{}))
 	a.ledger.injected(&r, &v)
 	if len(v.HookErrors) > 0 {
-		a.opt.Logger.Warn("something could not be drained", "agent", agent, "event_id", id, "errors", v.HookErrors)
+		a.opt.Logger.Warn("a part of the broker could not be drained", "agent", agent, "event_id", id, "errors", v.HookErrors)
 	}
 	answer := &schema.DrainAnswer{
 		Fabric: a.fabric(), EventID: id, Content: oneMessage(&v), Injections: v.Injections, Workspaces: v.Workspaces, Remaining: claimed.More + left,
 	}
 	if req.One && answer.Content != "" && len(claimed.Items) == 1 {
-		answer.Matcher, answer.Sequence = claimed.Items[0].Matcher, claimed.Items[0].Sequence
+		it := claimed.Items[0]
+		answer.Matcher, answer.Sequence = it.Matcher, it.Sequence
+		if it.Expiry > 0 {
+			answer.ExpiresIn = max(1, it.Expiry-schema.Duration(time.Since(it.Accepted)))
+		}
 	}
 	return answer, nil
 }
@@ -61,7 +66,7 @@ func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainR
 // due after it.
 func (d *delivery) chooseOne(p *schema.Peers, due []*schema.Item) (one []*schema.Item, left int) {
 	for i := range due {
-		noted := clonePeers(p)
+		noted := p.Clone()
 		if one = d.choose(&noted, due[i:i+1]); len(one) > 0 {
 			*p = noted
 			return one, len(due) - i - 1
@@ -122,11 +127,11 @@ func (a *Aggregator) fetch(ctx context.Context, agent string, req *schema.FetchR
 	store := a.opt.Memory.Objects
 	switch {
 	case store == nil:
-		return nil, unavailable("this broker keeps no objects")
+		return nil, unavailable("this broker has no object store")
 	case req.Offset < 0:
-		return nil, badRequest("offset is %d; count from 0", req.Offset)
+		return nil, badRequest("offset is %d; use 0 or more", req.Offset)
 	case !q.Names(agent, req.Session, req.Digest):
-		return nil, notFound("no item that is there for the agent %q names the object %.80q", agent, req.Digest)
+		return nil, notFound("no waiting item of the agent %q names the object %.80q", agent, req.Digest)
 	}
 	data, size, err := store.Part(ctx, req.Digest, req.Offset)
 	if err != nil {

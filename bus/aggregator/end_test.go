@@ -28,15 +28,15 @@ func TestWhatWaitsAtTheEndOfATurnHasTheAgentGoOn(t *testing.T) {
 		reason string
 		told   int
 	}{
-		"nobody has an opinion":    {schema.Result{}, []schema.Hook{ends(schema.HumanInput, ""), ends(schema.MidStreamInjection, "")}, schema.Retry, "3 messages came", 3},
-		"one message":              {schema.Result{}, []schema.Hook{ends(schema.MidStreamInjection, "retry")}, schema.Retry, "1 message came", 1},
-		"a rewritten last message": {rewrites, []schema.Hook{ends(schema.HumanInput, "")}, schema.Retry, "2 messages came", 2},
+		"no hook has an opinion":   {schema.Result{}, []schema.Hook{ends(schema.HumanInput, ""), ends(schema.MidStreamInjection, "")}, schema.Retry, "3 messages arrived", 3},
+		"one message":              {schema.Result{}, []schema.Hook{ends(schema.MidStreamInjection, "retry")}, schema.Retry, "1 message arrived", 1},
+		"a rewritten last message": {rewrites, []schema.Hook{ends(schema.HumanInput, "")}, schema.Retry, "2 messages arrived", 2},
 		"a retry of a hook":        {schema.Result{Decision: schema.Retry, Reason: "tests are red"}, []schema.Hook{ends(schema.HumanInput, "")}, schema.Retry, "tests are red", 2},
 		"a fail":                   {schema.Result{Decision: schema.Fail, Reason: "no"}, []schema.Hook{ends(schema.HumanInput, "")}, schema.Fail, "no", 0},
 		"a stop":                   {schema.Result{Decision: schema.Stop, Value: jsontext.Value(`"x"`)}, []schema.Hook{ends(schema.HumanInput, "")}, schema.Stop, "", 0},
 		"it is told and no more":   {schema.Result{}, []schema.Hook{ends(schema.HumanInput, "tell")}, schema.Continue, "", 2},
 		"it waits":                 {schema.Result{}, []schema.Hook{ends(schema.HumanInput, "wait")}, schema.Continue, "", 0},
-		"one of two holds it":      {schema.Result{}, []schema.Hook{ends(schema.HumanInput, "tell"), ends(schema.MidStreamInjection, "")}, schema.Retry, "1 message came", 3},
+		"one of two holds it":      {schema.Result{}, []schema.Hook{ends(schema.HumanInput, "tell"), ends(schema.MidStreamInjection, "")}, schema.Retry, "1 message arrived", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ type failed struct {
 // note logs a failure, or counts it.
 func (f *failures) note(r *schema.Routing, x *schema.ExecutedHook) {
 	if f.first(failure{x.Hook, x.Outcome, x.Decision}, x.Error) {
-		bus.InTrace(f.log, r.Trace).Warn("hook gave no answer", "hook", x.Hook, "outcome", x.Outcome, "decided", x.Decision,
+		bus.InTrace(f.log, r.Trace).Warn("hook failed", "hook", x.Hook, "outcome", x.Outcome, "decided", x.Decision,
 			"event", r.Event, "event_id", r.ID, "agent", r.Agent, "error", x.Error)
 	}
 }
@@ -72,7 +72,7 @@ func (f *failures) sum() {
 	f.mu.Unlock()
 	for kind, n := range all {
 		if more := n.times - eachOf; more > 0 {
-			f.log.Warn("hook gave no answer, many times", "hook", kind.hook, "outcome", kind.outcome, "decided", kind.decided,
+			f.log.Warn("hook failed many times", "hook", kind.hook, "outcome", kind.outcome, "decided", kind.decided,
 				"more", more, "within", logEvery, "last_error", n.last)
 		}
 	}

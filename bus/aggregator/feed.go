@@ -184,6 +184,6 @@ func (f *feed) publish(r *schema.Record) {
 	}
 	if err != nil {
 		f.dropped.Inc()
-		f.log.Debug("feed record could not be published", "error", err)
+		f.log.Debug("cannot publish a feed record", "error", err)
 	}
 }

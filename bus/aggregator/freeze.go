@@ -54,7 +54,7 @@ func (a *Aggregator) froze(s *freezes.State) {
 	}
 	refuse, err := guard.CompileFreezes(s.Freezes)
 	if err != nil {
-		a.opt.Logger.Error("what is frozen can not be used; what was known stays", "version", s.Version, "error", err)
+		a.opt.Logger.Error("cannot apply the stored freezes; the ones that were read last stay in effect", "version", s.Version, "error", err)
 		return
 	}
 	a.frozen.Store(&frozen{State: s, refuse: refuse})
@@ -81,7 +81,7 @@ func (a *Aggregator) tellFrozen(before *frozen, s *freezes.State) {
 	}
 	for _, z := range old {
 		if !among(s.Freezes, z) {
-			a.opt.Logger.Warn("tool calls are not frozen any more", "agents", z.Agents, "since", z.Since)
+			a.opt.Logger.Warn("tool calls are no longer frozen", "agents", z.Agents, "since", z.Since)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (a *Aggregator) nothing(act *active, f *frozen) []byte {
 	v.FreezeVersion = f.Version
 	data, err := schema.Marshal(v)
 	if err != nil {
-		a.opt.Logger.Error("the empty verdict could not be encoded", "error", err)
+		a.opt.Logger.Error("cannot encode the empty verdict", "error", err)
 		return act.nothing
 	}
 	f.nothing.Store(&emptied{act, data})

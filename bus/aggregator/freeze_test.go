@@ -117,7 +117,7 @@ func TestNothingPassesAFreeze(t *testing.T) {
 	}
 }
 
-// What can not be read does not pass either, whatever tool it claims to be about.
+// What cannot be read does not pass either, whatever tool it claims to be about.
 func TestNothingMalformedPassesAFreeze(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, hooks := range map[string][]schema.Hook{"no hooks": nil, "an open hook": {hook("x")}, "a closed hook": {hook("x", failClosed)}} {
@@ -264,7 +264,7 @@ func TestFreezesThatMakeNoSenseAreRefused(t *testing.T) {
 		f := freezable(t, aggregator.Options{}, library{})
 		for request, want := range map[string][2]string{
 			`freeze.a {"agents":"a"}`:                {schema.CodeBadRequest, "hook.v1.ctl.freeze._"},
-			`freeze._ []`:                            {schema.CodeBadRequest, "can not be read"},
+			`freeze._ []`:                            {schema.CodeBadRequest, "cannot read the request"},
 			`freeze._ {"agents":"["}`:                {schema.CodeBadRequest, "agents"},
 			`freeze._ {"agents":"a","within":"6m"}`:  {schema.CodeBadRequest, "within"},
 			`freeze._ {"agents":"a","within":"-1s"}`: {schema.CodeBadRequest, "within"},
@@ -272,7 +272,7 @@ func TestFreezesThatMakeNoSenseAreRefused(t *testing.T) {
 			`thaw._ {"agents":"a"}`:                  {schema.CodeNotFound, "no freeze of \"a\""},
 			`thaw.a {"agents":"a"}`:                  {schema.CodeBadRequest, "hook.v1.ctl.thaw._"},
 			`freeze._ {"agents":"a","version":1}`:    {schema.CodeConflict, "the request is about version 1"},
-			`freeze._ {"agents":"a","version":-1}`:   {schema.CodeBadRequest, "can not be read"},
+			`freeze._ {"agents":"a","version":-1}`:   {schema.CodeBadRequest, "cannot read the request"},
 		} {
 			subject, body, _ := strings.Cut(request, " ")
 			if _, failed := f.request(subject, body); failed == nil || failed.Code != want[0] || !strings.Contains(failed.Message, want[1]) {

@@ -21,7 +21,7 @@ const (
 // startFrozen makes the series about freezes, all at zero.
 func (m *metrics) startFrozen() {
 	m.frozen = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "hookfabric", Name: "frozen",
-		Help: "Freezes that stand, by whom they are about: all agents (1 or 0), or some."}, []string{"scope"})
+		Help: "Active freezes, by scope: of all agents (1 or 0), or of some (their number)."}, []string{"scope"})
 	for _, when := range []string{frozenAsked, frozenUnderWay} {
 		m.refusals.WithLabelValues(when)
 	}
@@ -31,9 +31,9 @@ func (m *metrics) startFrozen() {
 // freezeGauges say which version of what is frozen calls are answered by, and whether that is
 // what is stored.
 func (a *Aggregator) freezeGauges() []prometheus.Collector {
-	version := prometheus.GaugeOpts{Namespace: "hookfabric", Name: "freeze_version", Help: "The version of what is frozen that calls are answered by; 0: nothing was ever frozen."}
+	version := prometheus.GaugeOpts{Namespace: "hookfabric", Name: "freeze_version", Help: "Version of the freezes that this broker applies, 0 if there never was a freeze."}
 	unreadable := prometheus.GaugeOpts{Namespace: "hookfabric", Name: "freezes_unreadable",
-		Help: "1 while what is stored of freezes can not be read, so that what was known before counts, else 0. Alert on this."}
+		Help: "1 while the stored freezes cannot be read and the broker applies those that it read last, else 0. Alert on this."}
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(version, func() float64 {
 			if f := a.frozen.Load(); f != nil {

@@ -33,11 +33,11 @@ func (a *Aggregator) freezing(verb, agent string, r micro.Request) (any, error) 
 	}
 	switch {
 	case agent != "":
-		return nil, badRequest("the request names whom it is about; ask on hook.v1.ctl.%s._", verb)
+		return nil, badRequest("the request names its agents; send it to hook.v1.ctl.%s._", verb)
 	case a.opt.Freezes == nil:
-		return nil, unavailable("this broker can freeze nobody")
+		return nil, unavailable("this broker does not store freezes")
 	case req.Within < 0 || req.Within.Std() > maxFreezeTime:
-		return nil, badRequest("within is %s; at most %s are possible", req.Within, maxFreezeTime)
+		return nil, badRequest("within is %s; use at most %s", req.Within, maxFreezeTime)
 	case verb == schema.VerbFreeze && req.Agents == "":
 		return a.listFrozen(), nil
 	}
@@ -47,12 +47,12 @@ func (a *Aggregator) freezing(verb, agent string, r micro.Request) (any, error) 
 	select {
 	case a.freezes <- struct{}{}:
 	default:
-		return nil, unavailable("too many requests to freeze or thaw are under way already; try again")
+		return nil, unavailable("too many freeze and thaw requests are already under way; try again")
 	}
 	return memorising{
 		answer: func(ctx context.Context) (any, error) {
 			answer, err := a.Freeze(ctx, verb, &req)
-			return answer, coded(err)
+			return answer, coded(a.explained(err))
 		},
 		release: func() { <-a.freezes },
 	}, nil
@@ -107,7 +107,7 @@ func (a *Aggregator) changed(verb string, req *schema.FreezeRequest, c *freezes.
 	if verb == schema.VerbThaw {
 		done.Since = c.Freeze.Since
 	}
-	a.opt.Logger.Warn("somebody froze or thawed agents here", "action", verb, "agents", done.Agents, "by", done.By, "reason", done.Reason)
+	a.opt.Logger.Warn("an operator changed the freezes through this broker", "action", verb, "agents", done.Agents, "by", done.By, "reason", done.Reason)
 	a.feed.all(schema.FreezeRecord(done))
 }
 

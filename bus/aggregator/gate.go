@@ -75,7 +75,7 @@ func (a *Aggregator) latest(ctx context.Context, agent string, known *schema.Rou
 	return &r, nil
 }
 
-// refuses reports whether a gate refuses the tool. One that can not be loaded
+// refuses reports whether a gate refuses the tool. One that cannot be loaded
 // refuses all of them.
 func (a *Aggregator) refuses(act *active, hook int, tool string, round *schema.Round) bool {
 	gate := act.stages[hook].gate
@@ -107,7 +107,7 @@ func (a *Aggregator) refused(act *active, req *dispatch.Request, r *refusing) sc
 	}
 	h := &act.Config.Hooks[r.gate]
 	if err := act.stages[r.gate].err; err != nil {
-		return dispatch.Fold(req.Event, v, dispatch.Settle(h, &schema.Outcome{Kind: schema.LoadError, Error: "its handler can not be loaded: " + err.Error()}))
+		return dispatch.Fold(req.Event, v, dispatch.Settle(h, &schema.Outcome{Kind: schema.LoadError, Error: "its handler cannot be loaded: " + err.Error()}))
 	}
 	counted := a.denied(req, r)
 	a.ledger.hard.Inc()
@@ -119,11 +119,11 @@ func (a *Aggregator) refused(act *active, req *dispatch.Request, r *refusing) sc
 // terminate adds to a verdict that the agent's run is to end, if it is.
 func terminate(v *schema.Verdict, round *schema.Round) {
 	if round.Terminate {
-		v.Terminate = &schema.Terminate{Reason: fmt.Sprintf("%d calls in a row were refused after the time limit of round %d", rounds.MaxDenials, round.Number)}
+		v.Terminate = &schema.Terminate{Reason: fmt.Sprintf("%d calls in a row were denied after the hard limit of round %d", rounds.MaxDenials, round.Number)}
 	}
 }
 
-// denied counts a refused call. Where that can not be done in time the call is
+// denied counts a refused call. Where that cannot be done in time the call is
 // refused all the same, and counted when it can be.
 func (a *Aggregator) denied(req *dispatch.Request, r *refusing) *schema.Round {
 	agent, start, id := req.Agent, r.round.Start, req.ID
@@ -134,7 +134,7 @@ func (a *Aggregator) denied(req *dispatch.Request, r *refusing) *schema.Round {
 		counted, err = a.opt.Memory.Rounds.Denied(ctx, agent, start, id)
 	}
 	if err != nil {
-		a.opt.Logger.Warn("a refused call could not be counted in time", "agent", agent, "event_id", id, "error", err)
+		a.opt.Logger.Warn("a denied call could not be counted in time", "agent", agent, "event_id", id, "error", err)
 		a.background(func(ctx context.Context) error {
 			_, err := a.opt.Memory.Rounds.Denied(ctx, agent, start, id)
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -91,7 +92,7 @@ func TestTheWarningOfARoundBeforeIsToldAsOne(t *testing.T) {
 		f := remembering(t, m, library{}, stage(schema.RoundTimeoutPost, schema.PostToolUse))
 		m.put(&schema.Item{Source: schema.SourceTimeout, Producer: aggregator.RoundProducer, Number: 9, TimeLimit: &schema.TimeLimit{}})
 		v := f.ask(event(schema.PostToolUse))
-		if len(v.Injections) != 1 || !strings.Contains(v.Injections[0].Content, "That round is over") {
+		if len(v.Injections) != 1 || !strings.Contains(v.Injections[0].Content, "You need not do anything") {
 			t.Errorf("%+v", v)
 		}
 	})
@@ -246,6 +247,48 @@ func TestARoundWhoseTimeIsOverIsWarnedOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAWarningThatFindsNoRoomInTheQueueComesWithAVerdict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{}, stage(schema.RoundTimeoutPost, schema.PostToolUse), stage(schema.RoundTimeoutPre, schema.PreToolUse))
+		m.mu.Lock()
+		m.full, m.round = true, &schema.Round{Agent: "a", Start: 9, WrapUp: true}
+		m.mu.Unlock()
+		first := with(event(schema.PostToolUse), id(1), 1)
+		if v := f.ask(first); len(v.Injections) != 1 || !strings.Contains(v.Injections[0].Content, "vote") || v.Injections[0].Source != schema.SourceTimeout || v.Injections[0].Sequence == 0 {
+			t.Fatalf("the warning does not come: %+v", v)
+		}
+		if v := f.ask(with(event(schema.PostToolUse), id(2), 1)); len(v.Injections) > 0 {
+			t.Errorf("it comes twice within a lease: %+v", v)
+		}
+		want(t, f.ask(using("Bash", id(3))), schema.Continue, "")
+		<-time.After(queue.LeaseFor)
+		again := with(event(schema.PostToolUse), id(4), 1)
+		if v := f.ask(again); len(v.Injections) != 1 {
+			t.Errorf("the warning was not acknowledged, and does not come again: %+v", v)
+		}
+		if got := m.said("warned"); len(got) > 0 {
+			t.Errorf("the grace began before the warning was delivered: %q", got)
+		}
+		acking := with(event(schema.PostToolUse), id(5), 1)
+		acking.Header.Set(schema.HeaderAck, id(4))
+		f.ask(acking)
+		synctest.Wait()
+		if got := m.said("warned"); len(got) != 1 || got[0] != "warned a 9" {
+			t.Errorf("%q", got)
+		}
+		m.mu.Lock()
+		m.round.Since = schema.Duration(time.Minute)
+		m.mu.Unlock()
+		if v := f.ask(using("Bash", id(6))); v.Decision != schema.Deny {
+			t.Errorf("after the grace: %+v", v)
+		}
+		if n := f.value("soft_timeouts_total"); n != 1 {
+			t.Errorf("%v warnings were counted", n)
+		}
+	})
 }
 
 func TestWithoutItsHookNobodyIsWarned(t *testing.T) {

@@ -94,7 +94,10 @@ func startOn(t *testing.T, s *embedded.Server, opt aggregator.Options, lib libra
 		Runners: map[schema.Kind]workers.Runner{schema.Builtin: lib},
 		Freed:   func() { f.agg.Members().Freed(schema.DefaultPool) },
 	})
-	opt.Events, opt.Work = bustest.Connect(t, s, "events"), bustest.Connect(t, s, "work")
+	opt.Events = bustest.Connect(t, s, "events")
+	if opt.Work == nil {
+		opt.Work = bustest.Connect(t, s, "work")
+	}
 	opt.Fabric, opt.Registerer = "fabric-1", f.reg
 	if opt.Local == nil {
 		opt.Local = f.local

@@ -17,7 +17,7 @@ import (
 // an agent, or for all (empty).
 func (a *Aggregator) Hooks(ctx context.Context, agent string, req *schema.HooksRequest) (*schema.HooksAnswer, error) {
 	if a.opt.Configs == nil {
-		return nil, &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker keeps no configuration"}
+		return nil, &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker does not store the configuration"}
 	}
 	switch req.Action {
 	case schema.ActionRegister:
@@ -27,7 +27,7 @@ func (a *Aggregator) Hooks(ctx context.Context, agent string, req *schema.HooksR
 	case schema.ActionList:
 		return a.registered(ctx, agent)
 	}
-	return nil, badRequest("unknown action %q of hooks; write %s, %s or %s",
+	return nil, badRequest("hooks has no action %q; use %s, %s or %s",
 		req.Action, schema.ActionRegister, schema.ActionUnregister, schema.ActionList)
 }
 
@@ -70,11 +70,11 @@ func sentences(err error) string {
 // documentOf is a hooks.yaml, as JSON, that says what is to be registered.
 func documentOf(agent string, hooks jsontext.Value) ([]byte, error) {
 	if len(hooks) == 0 {
-		return nil, badRequest(`register names no hooks; write hooks: what would stand below hooks: in a hooks.yaml, such as {"PreToolUse": [{"handler": "./check.sh"}]}`)
+		return nil, badRequest(`hooks is missing; send the value of hooks: in a hooks.yaml, as JSON, such as {"PreToolUse": [{"handler": "./check.sh"}]}`)
 	}
 	// Strings as they are: YAML does not know all of JSON's escapes.
 	if err := hooks.Format(); err != nil {
-		return nil, badRequest("hooks is no JSON: %v", err)
+		return nil, badRequest("hooks is not JSON: %v", err)
 	}
 	type own struct {
 		ID    string         `json:"id"`
@@ -95,7 +95,7 @@ func documentOf(agent string, hooks jsontext.Value) ([]byte, error) {
 
 func (a *Aggregator) unregister(ctx context.Context, agent string, req *schema.HooksRequest) (*schema.HooksAnswer, error) {
 	if len(req.Names) == 0 && len(req.Overrides) == 0 {
-		return nil, badRequest("unregister names neither hooks nor overrides; list says which are registered")
+		return nil, badRequest("names and overrides are missing; send those that list shows")
 	}
 	done, err := a.change(ctx, func(before *schema.Config) (app application, err error) {
 		app.note = fmt.Sprintf("unregistered %s for %s", strings.Join(req.Names, ", "), whose(agent))

@@ -70,9 +70,9 @@ func checkScope(it *schema.Item, req *schema.InjectRequest) error {
 	}
 	switch {
 	case whom == 0:
-		return badRequest("it is not said for whom it is; ask on the subject of an agent, or write session or all")
+		return badRequest("no receiver is named; send the request to the subject of an agent, or set session or all")
 	case whom > 1:
-		return badRequest("an item is for one agent, for one session, or for all; write only one of them")
+		return badRequest("the item has several receivers; use one of an agent's subject, session and all")
 	}
 	return nil
 }
@@ -86,9 +86,9 @@ func checkContent(it *schema.Item, _ *schema.InjectRequest) error {
 	}
 	switch {
 	case said == 0:
-		return badRequest("there is nothing to say; write content, object, subagent or background")
+		return badRequest("the item is empty; send content, object, subagent or background")
 	case said > 1:
-		return badRequest("an item says one thing; write only one of content, object, subagent and background")
+		return badRequest("the item has several contents; send only one of content, object, subagent and background")
 	case it.Subagent != nil && (it.Subagent.ID == "" || it.Subagent.Status == ""):
 		return badRequest("a subagent's result needs its id and its status")
 	case it.Background != nil && (it.Background.Tool == "" || it.Background.Status == ""):
@@ -113,11 +113,11 @@ func checkWords(it *schema.Item, _ *schema.InjectRequest) error {
 	}
 	switch {
 	case len(it.Source) > maxSource:
-		return badRequest("source has %d characters; at most %d are allowed", len(it.Source), maxSource)
+		return badRequest("source has %d characters; use at most %d", len(it.Source), maxSource)
 	case !it.Strategy.Known():
-		return badRequest("unknown strategy %.40q; write %s or %s", it.Strategy, schema.ToolResult, schema.UserMessage)
+		return badRequest("there is no strategy %.40q; use %s or %s", it.Strategy, schema.ToolResult, schema.UserMessage)
 	case it.Expiry < 0:
-		return badRequest("ttl is %s; write how long it may wait, such as 1h", it.Expiry)
+		return badRequest("ttl is %s; use a duration above zero, such as 1h", it.Expiry)
 	}
 	return nil
 }
@@ -126,11 +126,11 @@ func checkWords(it *schema.Item, _ *schema.InjectRequest) error {
 func nameItem(it *schema.Item, req *schema.InjectRequest) error {
 	switch {
 	case it.Producer == RoundProducer || it.Producer == answerProducer:
-		return badRequest("the producer %q is the fabric's own; take another word", it.Producer)
+		return badRequest("the producer %q is reserved for the fabric; use another name", it.Producer)
 	case it.Number > 0 && it.Name != "":
-		return badRequest("an item has a number or a key; write only one of them")
+		return badRequest("the item has both a number and a key; send one of them")
 	case it.Number > 0 && it.Producer == "":
-		return badRequest("it is not said whose number %d is; write producer, too", req.Number)
+		return badRequest("number %d needs producer; name the program that counts", req.Number)
 	case it.Number == 0 && it.Name == "":
 		it.Name = newID()
 	}
@@ -146,7 +146,7 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 // sayable refuses a text that no agent's side would fetch, or that is not there.
 func (a *Aggregator) sayable(ctx context.Context, text *schema.Object) error {
 	if text != nil && text.Size > schema.MaxText {
-		return badRequest("the object is a text of %d MiB, and no agent is handed one of more than %d; put it into a file and say where that is",
+		return badRequest("the object is a text of %d MiB, and agents receive at most %d; put it into a file, and send the file's path",
 			text.Size>>20, schema.MaxText>>20)
 	}
 	return a.there(ctx, text)
@@ -159,7 +159,7 @@ func (a *Aggregator) there(ctx context.Context, objects ...*schema.Object) error
 			continue
 		}
 		if a.opt.Memory.Objects == nil {
-			return unavailable("this broker keeps no objects")
+			return unavailable("this broker has no object store")
 		}
 		if err := a.opt.Memory.Objects.Has(ctx, *o); err != nil {
 			return err
@@ -175,12 +175,12 @@ func (a *Aggregator) withdrawItem(ctx context.Context, agent string, req *schema
 		return nil, err
 	}
 	if req.Key == "" {
-		return nil, badRequest("it is not said what is to be withdrawn; write key, which pending lists")
+		return nil, badRequest("key is missing; send one that pending lists")
 	}
 	if agent != "" {
 		token, err := bus.Token(agent)
 		if err != nil || !strings.HasPrefix(req.Key, "a-"+token+".") {
-			return nil, badRequest("the item %.200q is not one for the agent %q alone; ask on hook.v1.ctl.withdraw._", req.Key, agent)
+			return nil, badRequest("the item %.200q is not for the agent %q alone; send the request to hook.v1.ctl.withdraw._", req.Key, agent)
 		}
 	}
 	answer, err := q.Withdraw(ctx, req.Key)
@@ -191,7 +191,7 @@ func (a *Aggregator) withdrawItem(ctx context.Context, agent string, req *schema
 func eventIDOf(member, s string) (string, error) {
 	id, err := uuid.Parse(s)
 	if err != nil || len(s) != 36 {
-		return "", badRequest("%s has %.64q, which is no UUID; write the id of an event", member, s)
+		return "", badRequest("%s has %.64q, which is not a UUID; send the id of an event", member, s)
 	}
 	return id.String(), nil
 }

@@ -13,7 +13,8 @@ import (
 
 func TestNoAgentStoresForAll(t *testing.T) {
 	bustest.PlainOnly(t, "who may store how much: sums, one after the other")
-	var l allowance
+	const allowedMost, allowedFor = 128 << 20, time.Hour
+	l := allowance{most: allowedMost, per: allowedFor}
 	now := time.Now()
 	stores := func(agent string, want int64) {
 		t.Helper()
@@ -44,7 +45,7 @@ func TestPartsLeaveRoomForOtherRequests(t *testing.T) {
 	a := &Aggregator{asking: semaphore.NewWeighted(maxVerbs), keeping: semaphore.NewWeighted(maxKeeps)}
 	var release []func()
 	for {
-		done, err := a.admit(schema.VerbKeep, schema.MaxPart)
+		done, err := a.admit(schema.VerbKeep, false, schema.MaxPart)
 		if err != nil {
 			break
 		}
@@ -52,7 +53,7 @@ func TestPartsLeaveRoomForOtherRequests(t *testing.T) {
 	}
 	n := 0
 	for range maxKeeps / verbShare {
-		done, err := a.admit(schema.VerbAck, verbShare)
+		done, err := a.admit(schema.VerbAck, false, verbShare)
 		if err != nil {
 			break
 		}
@@ -62,13 +63,13 @@ func TestPartsLeaveRoomForOtherRequests(t *testing.T) {
 	if n != maxKeeps/verbShare {
 		t.Errorf("%d acknowledgements found room", n)
 	}
-	if _, err := a.admit(schema.VerbKeep, verbShare); err == nil {
+	if _, err := a.admit(schema.VerbKeep, false, verbShare); err == nil {
 		t.Error("there is room for nobody, and a part found some")
 	}
 	for _, done := range release {
 		done()
 	}
-	if done, err := a.admit(schema.VerbKeep, maxKeeps); err != nil {
+	if done, err := a.admit(schema.VerbKeep, false, maxKeeps); err != nil {
 		t.Errorf("nothing is under way: %v", err)
 	} else {
 		done()

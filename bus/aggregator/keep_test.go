@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -144,19 +145,21 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 
 func TestPartsOfConversationsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Histories: &histories{1, map[string]int64{}}}}, library{})
+		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Histories: &histories{1, map[string]int64{}}},
+			Allowances: fair.Allowances{HistoryBytes: schema.MaxPart + 3}}, library{})
 		data := func(size int) string {
 			return `{"data":"` + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("x"), size)) + `"}`
 		}
 		for _, c := range []struct{ request, answer, code, says string }{
 			{`keep._ ` + data(3), "", schema.CodeBadRequest, "about one agent"},
-			{`keep.a {}`, "", schema.CodeBadRequest, "neither data nor a digest"},
-			{`keep.a {"data":3}`, "", schema.CodeBadRequest, "can not be read"},
+			{`keep.a {}`, "", schema.CodeBadRequest, "data and digest are missing"},
+			{`keep.a {"data":3}`, "", schema.CodeBadRequest, "cannot read the request"},
 			{`keep.a ` + data(schema.MaxPart+1), "", schema.CodeBadRequest, "at most 1048576"},
 			{`keep.a {"digest":"part-3","size":3}`, `{"digest":"part-3","size":3}`, "", ""},
 			{`keep.a ` + data(3), `{"digest":"part-3","size":3,"known":true}`, "", ""},
 			{`keep.b {"digest":"part-3","size":3}`, `{"digest":"part-3","size":3,"known":true}`, "", ""},
 			{`keep.a ` + data(schema.MaxPart), "", schema.CodeUnavailable, "full"},
+			{`keep.a ` + data(schema.MaxPart), "", schema.CodeUnavailable, "full"}, // what is not stored takes nothing of the agent's share
 		} {
 			subject, body, _ := strings.Cut(c.request, " ")
 			got, failed := f.request(subject, body)
@@ -176,7 +179,7 @@ func TestPartsOfConversationsAreKept(t *testing.T) {
 				}
 			}
 		}
-		if diff := cmp.Diff(map[string]float64{"known": 1, "refused": 1, "stored": 1, "unknown": 1}, got); diff != "" {
+		if diff := cmp.Diff(map[string]float64{"known": 1, "refused": 2, "stored": 1, "unknown": 1}, got); diff != "" {
 			t.Error(diff)
 		}
 	})

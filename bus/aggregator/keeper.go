@@ -2,12 +2,14 @@ package aggregator
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state/kv"
+	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -70,34 +72,51 @@ func (a *Aggregator) keep() {
 			}
 			if r := &due[i]; !a.warned.has(r) && act.warnsAgent(r.Agent) {
 				ctx, cancel := context.WithTimeout(a.ctx, ackTime)
-				a.warn(ctx, act, r)
+				a.warn(ctx, act, r, "")
 				cancel()
 			}
 		}
 	}
 }
 
-// warn puts the warning that a round's time is over into its agent's queue.
-func (a *Aggregator) warn(ctx context.Context, act *active, r *schema.Round) {
+// warn puts the warning that a round's time is over into its agent's queue. It returns the
+// warning if the queue has no room for it: then it has to go out with the verdict about an event,
+// or once more with the same one.
+func (a *Aggregator) warn(ctx context.Context, act *active, r *schema.Round, event string) (direct *schema.Item) {
 	if a.opt.Memory.Queue == nil || a.warned.has(r) {
-		return
+		return nil
 	}
-	receipt, err := a.opt.Memory.Queue.Enqueue(ctx, &schema.Item{
+	by, age := a.opt.Memory.Rounds.Warning(r.Agent)
+	if by != "" && by != event && age < queue.LeaseFor {
+		return nil // its acknowledgement may be under way
+	}
+	it := &schema.Item{
 		Scope: schema.Scope{Agent: r.Agent}, Producer: RoundProducer, Number: r.Start,
 		Source: schema.SourceTimeout, Strategy: schema.ToolResult,
 		TimeLimit: &schema.TimeLimit{
 			Round: r.Number, Limit: r.Limit(), Elapsed: r.Elapsed, Grace: r.Grace, WrapUp: r.WrapUp, Terminal: act.terminal(r.Agent),
 		},
-	})
+	}
+	receipt, err := a.opt.Memory.Queue.Enqueue(ctx, it)
 	if err != nil {
 		a.unreachable.begun(err)
-		return
+		if errors.Is(err, queue.ErrFull) {
+			it.Sequence = directFrom + r.Start
+			return it
+		}
+		return nil
 	}
 	a.warned.add(r)
-	if !receipt.Duplicate {
-		a.ledger.soft.Inc()
-		a.opt.Logger.Info("the time of a round is over", "agent", r.Agent, "round", r.Number, "elapsed", r.Elapsed.Std(), "wrap_up", r.WrapUp)
+	if !receipt.Duplicate && by == "" {
+		a.softOver(r)
 	}
+	return nil
+}
+
+// softOver counts and logs that an agent is warned.
+func (a *Aggregator) softOver(r *schema.Round) {
+	a.ledger.soft.Inc()
+	a.opt.Logger.Info("the time of a round is over", "agent", r.Agent, "round", r.Number, "elapsed", r.Elapsed.Std(), "wrap_up", r.WrapUp)
 }
 
 // warns reports whether a plan hands over that a round's time is over.

@@ -21,8 +21,8 @@ func TestARequestThatMayHaveWaitedForLongChangesNothing(t *testing.T) {
 				}
 				// Asked again it is served, and has no configuration to change.
 				want := map[bool]string{
-					true:  "this broker had lost touch with the fabric when the request came; nothing was changed, ask again",
-					false: "this broker keeps no configuration",
+					true:  "this broker was cut off from the fabric when the request arrived; nothing changed, try again",
+					false: "this broker does not store the configuration",
 				}[lapsed]
 				if said.Code != schema.CodeUnavailable || said.Message != want {
 					t.Errorf("%s, lapsed %t: %+v", subject, lapsed, said)

@@ -58,15 +58,15 @@ func NewLedger(reg prometheus.Registerer, log *slog.Logger) *Ledger {
 		return all
 	}
 	alone := func(name, help string) prometheus.Counter { return counter(name, help).WithLabelValues() }
-	l.delivered = bySource("injections_delivered_total", "Items whose agents' sides said that they handed them over.")
-	l.ended = bySource("injections_expired_total", "Items of one agent that waited for too long and are gone.")
-	l.redelivered = alone("injections_redelivered_total", "Items that went out again because nobody acknowledged them in time.")
-	l.duplicates = alone("injections_duplicates_total", "Repeats of items that were accepted before.")
+	l.delivered = bySource("injections_delivered_total", "Messages that were delivered and acknowledged.")
+	l.ended = bySource("injections_expired_total", "Messages for one agent that were removed after their TTL.")
+	l.redelivered = alone("injections_redelivered_total", "Messages delivered again because no acknowledgement came in time.")
+	l.duplicates = alone("injections_duplicates_total", "Repeats of messages that were already accepted.")
 	l.leases = alone("lease_expirations_total", "Leases that ended without an acknowledgement.")
-	l.conflicts = alone("state_conflicts_total", "Writes that others had been faster with, and that were made again.")
-	l.soft = alone("soft_timeouts_total", "Rounds whose agents were sent the warning that their time is over.")
-	l.hard = alone("hard_timeouts_total", "Calls refused because the grace of a round was over.")
-	l.cut = alone("deliveries_cut_total", "Calls that went on without injections because the queue did not answer in time.")
+	l.conflicts = alone("state_conflicts_total", "Writes that lost a compare-and-set and were repeated.")
+	l.soft = alone("soft_timeouts_total", "Rounds whose agents received the warning that their time is over.")
+	l.hard = alone("hard_timeouts_total", "Calls denied because the grace period of a round was over.")
+	l.cut = alone("deliveries_cut_total", "Calls that continued without messages because the queue did not answer in time.")
 	return l
 }
 
@@ -86,7 +86,7 @@ func (l *Ledger) Queue() queue.Watch {
 		Redelivered: func(string, *schema.Item) { l.redelivered.Inc() },
 		LeaseExpired: func(agent, event string) {
 			l.leases.Inc()
-			l.log.Info("nobody said in time that injections were handed over: they go out again", "agent", agent, "event_id", event)
+			l.log.Info("injections were not acknowledged in time; they are delivered again", "agent", agent, "event_id", event)
 		},
 		Expired:  l.end,
 		Conflict: l.Conflict,
@@ -99,10 +99,10 @@ func (l *Ledger) Conflict() { l.conflicts.Inc() }
 // end counts an item that waited for too long. That what is for several agents
 // comes to its end is no trouble: it always does. The feed is best effort.
 func (l *Ledger) end(it *schema.Item) {
-	level, what := slog.LevelInfo, "an item for several agents has come to its end"
+	level, what := slog.LevelInfo, "an item for several agents expired"
 	if it.Scope.Agent != "" {
 		l.ended[l.sourceLabel(it.Source)].Inc()
-		level, what = slog.LevelWarn, "an item waited for too long and is gone"
+		level, what = slog.LevelWarn, "an item expired before it was delivered"
 	}
 	l.log.Log(context.Background(), level, what, "key", it.Key, "source", it.Source, "sequence", it.Sequence, "length", it.Length())
 	select {
@@ -134,11 +134,11 @@ type gauges struct {
 func newGauges(q Queue) *gauges {
 	return &gauges{
 		queue:   q,
-		pending: prometheus.NewDesc("hookfabric_injections_pending", "Items that wait for agents.", []string{"source"}, nil),
-		oldest:  prometheus.NewDesc("hookfabric_injections_oldest_pending_seconds", "How long the oldest of them has waited.", nil, nil),
-		lag:     prometheus.NewDesc("hookfabric_mirror_lag_seconds", "How long this broker's copy of the queue has been behind; 0: it is not.", nil, nil),
+		pending: prometheus.NewDesc("hookfabric_injections_pending", "Messages that wait for agents, by source.", []string{"source"}, nil),
+		oldest:  prometheus.NewDesc("hookfabric_injections_oldest_pending_seconds", "Age in seconds of the oldest message that waits for one agent.", nil, nil),
+		lag:     prometheus.NewDesc("hookfabric_mirror_lag_seconds", "Seconds for which this broker's copy of the queue has been behind, 0 if it is current.", nil, nil),
 		remembered: prometheus.NewDesc("hookfabric_injections_remembered_seconds",
-			"For how long the end of a numbered item is remembered now, so that a repeat is a duplicate and not too old.", nil, nil),
+			"Seconds for which the broker recognises a repeat of a numbered message as a duplicate; later repeats are too old.", nil, nil),
 	}
 }
 

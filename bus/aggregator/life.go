@@ -17,13 +17,14 @@ const tickEvery = schema.BeatEvery / 5
 func (a *Aggregator) listen() error {
 	sub, err := a.opt.Work.Subscribe(bus.BeatsWildcard, a.beat)
 	if err != nil {
-		return fmt.Errorf("subscribing to beats: %w", err)
+		return fmt.Errorf("subscribing to heartbeats: %w", err)
 	}
 	a.subs = append(a.subs, sub)
 	if err := a.control(); err != nil {
 		return err
 	}
 	a.done.Go(a.tick)
+	a.done.Go(func() { a.reach.follow(a.ctx) })
 	a.done.Go(func() { a.feed.run(a.ctx) })
 	if a.opt.Memory.Rounds != nil {
 		a.done.Go(a.keep)
@@ -35,7 +36,7 @@ func (a *Aggregator) listen() error {
 func (a *Aggregator) beat(m *nats.Msg) {
 	pool, worker, err := bus.ParseBeatSubject(m.Subject)
 	if err != nil {
-		a.opt.Logger.Debug("beat on a subject that names no worker", "subject", m.Subject, "error", err)
+		a.opt.Logger.Debug("heartbeat on a subject that names no worker", "subject", m.Subject, "error", err)
 		return
 	}
 	if a.opt.Local != nil && worker == a.opt.Local.Name() {
@@ -43,11 +44,11 @@ func (a *Aggregator) beat(m *nats.Msg) {
 	}
 	var b schema.Beat
 	if err := schema.Unmarshal(m.Data, &b); err != nil {
-		a.opt.Logger.Warn("beat can not be read", "worker", worker, "error", err)
+		a.opt.Logger.Warn("cannot read a heartbeat", "worker", worker, "error", err)
 		return
 	}
 	if b.Capacity < 1 {
-		a.opt.Logger.Warn("beat of a worker that can run nothing", "worker", worker)
+		a.opt.Logger.Warn("heartbeat of a worker without capacity", "worker", worker)
 		return
 	}
 	b.Pool, b.Worker = pool, worker
@@ -59,7 +60,7 @@ func (a *Aggregator) beat(m *nats.Msg) {
 func (a *Aggregator) Gone(worker string, pools ...string) {
 	// What it said last may still be on its way here.
 	if err := a.flush(a.ctx, a.opt.Work); err != nil {
-		a.opt.Logger.Debug("the last words of a worker may be lost", "worker", worker, "error", err)
+		a.opt.Logger.Debug("a worker's last heartbeat may be lost", "worker", worker, "error", err)
 	}
 	a.members.Gone(worker, pools...)
 	a.caller.dropRoutes(worker)

@@ -181,14 +181,14 @@ func TestABrokerThatCanNotUseWhatIsActiveLeavesEventsToOthers(t *testing.T) {
 		for _, h := range []schema.Hook{
 			hook("yes", at("PreCoffee")), hook("yes", matching("[")), hook("yes", func(h *schema.Hook) { h.When = "true" }),
 		} {
-			if err := f.agg.Activate(schema.Config{Version: 2, Hooks: []schema.Hook{h}}); err == nil || !strings.Contains(err.Error(), "config version 2 can not be used") {
+			if err := f.agg.Activate(schema.Config{Version: 2, Hooks: []schema.Hook{h}}); err == nil || !strings.Contains(err.Error(), "cannot use config version 2") {
 				t.Errorf("%v", err)
 			}
 		}
 		if !f.send(event(schema.PreToolUse)).nothing() {
 			t.Error("it answered")
 		}
-		if st := f.agg.Status(); !strings.Contains(st.Trouble, "can not be used by this broker") {
+		if st := f.agg.Status(); !strings.Contains(st.Trouble, "this broker cannot use the active configuration") {
 			t.Errorf("its status is %+v", st)
 		}
 		f.activate(3, hook("yes"))

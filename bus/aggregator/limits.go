@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -28,10 +29,18 @@ import (
 const (
 	limitRate     = "rate"     // its events a second
 	limitCalls    = "calls"    // its calls under way
+	limitBytes    = "bytes"    // the bytes of its large events under way
 	limitRequests = "requests" // its control requests
+	limitAnswers  = "answers"  // its answers that wait
+	limitHistory  = "history"  // its conversations
+	limitUnjudged = "unjudged" // its record of calls that nothing judged
+	limitMessages = "messages" // all that it sends to the server
+	limitReserve  = "reserve"  // the room that all agents have together
 )
 
-func limitNames() []string { return []string{limitRate, limitCalls, limitRequests} }
+func limitNames() []string {
+	return []string{limitRate, limitCalls, limitBytes, limitRequests, limitAnswers, limitHistory, limitUnjudged, limitMessages, limitReserve}
+}
 
 // Who is counted under a name, so that nobody uses up what is another's.
 const (
@@ -49,6 +58,12 @@ const (
 	// requestCalls is which part of the calls under way of one agent control requests may
 	// be: brokers have fewer of those under way.
 	requestCalls = 2
+	// requestBurst is how many seconds' worth of an agent's requests may come at once: a long
+	// text is fetched part by part.
+	requestBurst = 10
+	// toldRate is how many refused requests a second are answered to one that makes them; the
+	// others are dropped.
+	toldRate = 10
 	// limitTold is how long it is told of an agent that it was over a limit, and how
 	// often it is logged.
 	limitTold = time.Minute
@@ -60,9 +75,15 @@ const (
 type limits struct {
 	of       fair.Limits
 	events   *fair.Table // nil: nothing is bounded
-	requests *fair.Table // nil: nothing is bounded
+	requests *fair.Table // of others about an agent; nil: nothing is bounded
+	own      *fair.Table // of agents; nil: nothing is bounded
+	told     *fair.Table // refused requests that are answered
 	count    *prometheus.CounterVec
 	log      *slog.Logger
+	// credentialName is [Options.CredentialName].
+	credentialName func(key string) string
+
+	large largeEvents
 
 	mu sync.Mutex // guards what follows
 	// over are those that were over a limit lately. It is touched only when something is
@@ -100,27 +121,41 @@ func newLimits(of fair.Limits, count *prometheus.CounterVec, log *slog.Logger) l
 	if of.Calls > 0 {
 		requests.Calls = max(1, of.Calls/requestCalls)
 	}
+	own := requests
+	if of.Requests > 0 {
+		own.Rate, own.Burst = of.Requests, int(min(fair.MaxBurst, math.Ceil(of.Requests*requestBurst)))
+	}
 	return limits{
-		of: of, events: fair.NewTable(of), requests: fair.NewTable(requests), count: count, log: log,
-		over: make(map[overLimit]*overTimes), others: make(map[string]*rests),
+		of: of, events: fair.NewTable(of), requests: fair.NewTable(requests), own: fair.NewTable(own), count: count, log: log,
+		told:  fair.NewTable(fair.Limits{Rate: toldRate}),
+		large: largeEvents{of: make(map[string]*agentLarge)}, over: make(map[overLimit]*overTimes), others: make(map[string]*rests),
 	}
 }
 
 // A toll is what an event's agent was asked for it.
 type toll struct {
-	key  uint64 // of the agent, while the event counts as one of its calls
-	over string // the limit that it is over; empty: none
-	wait time.Duration
-	paid bool
+	key uint64 // of the agent, while the event counts as one of its calls
+	// large is what is counted of the event if it is a large one.
+	large largeEvent
+	over  string // the limit that it is over; empty: none
+	wait  time.Duration
+	paid  bool
 }
 
-// enter counts an event of an agent, once, and reports whether it is within its limits.
-// Until leave it counts as a call under way.
+// refuses reports whether the event is over a limit that somebody configured: then it is refused,
+// and else answered by the failure policies of its hooks.
+func (t *toll) refuses() bool { return t.over != "" && t.over != limitBytes }
+
+// enter counts an event of an agent once, and reports whether it is within its limits. Until
+// leave it counts as a call under way.
 func (l *limits) enter(t *toll, agent string, now time.Time) bool {
-	if l.events == nil || t.paid {
+	if t.paid {
 		return t.over == ""
 	}
 	t.paid = true
+	if l.events == nil {
+		return true
+	}
 	key := l.events.Key(kindEvents, agent)
 	switch v, wait := l.events.Enter(key, now); v {
 	case fair.OverRate:
@@ -133,22 +168,28 @@ func (l *limits) enter(t *toll, agent string, now time.Time) bool {
 	return t.over == ""
 }
 
-// leave ends what enter began.
+// leave ends what enter and the waiting of a large event began.
 func (l *limits) leave(t *toll) {
+	l.large.leave(&t.large)
 	if t.key != 0 {
 		l.events.Leave(t.key)
+		t.key = 0
 	}
 }
 
 // refusal is what is said of each hook that was not asked because its event's agent is
 // over a limit.
 func (l *limits) refusal(agent string, t toll) string {
-	if t.over == limitCalls {
-		return fmt.Sprintf("the agent %.80q has %d calls under way at one broker, and may have no more; try it again when one is answered, "+
-			"or have an operator raise --agent-calls of the brokers", agent, l.of.Calls)
+	if t.over == limitBytes {
+		return fmt.Sprintf("the agent %.80q has %d MiB of large events under way at one broker, and %d MiB wait, or this one has waited for half of its time; "+
+			"send fewer events of at least %d KiB at a time", agent, mostLarge>>20, mostLargeWaiting>>20, minLarge>>10)
 	}
-	return fmt.Sprintf("the agent %.80q asks about more than the %v events a second that one broker judges for it; try it again in %s, "+
-		"or have an operator raise --agent-rate of the brokers", agent, l.of.Rate, roundUp(t.wait))
+	if t.over == limitCalls {
+		return fmt.Sprintf("the agent %.80q has %d calls under way at one broker, which is its limit; try again when a call is answered, "+
+			"or ask an operator to raise --agent-calls of the brokers", agent, l.of.Calls)
+	}
+	return fmt.Sprintf("the agent %.80q sends more than %v events per second, which is its limit at one broker; try again in %s, "+
+		"or ask an operator to raise --agent-rate of the brokers", agent, l.of.Rate, roundUp(t.wait))
 }
 
 // roundUp is a wait as it is said: nobody asks again a little too early.
@@ -160,26 +201,65 @@ func roundUp(d time.Duration) time.Duration {
 	return (d + unit - 1).Truncate(unit)
 }
 
+// errDropped says that a request is over a limit and not even answered, since many were
+// refused just now.
+var errDropped = errors.New("the request was dropped")
+
 // request counts a control request by a name, and refuses one that is over its limits.
 // Else done ends it.
 func (l *limits) request(kind byte, name string) (done func(), err error) {
-	if l.requests == nil {
+	table, now := l.requests, time.Now()
+	if kind == kindOwn || kind == kindInbox {
+		table = l.own
+	}
+	if table == nil {
 		return func() {}, nil
 	}
-	key := l.requests.Key(kind, name)
-	v, wait := l.requests.Enter(key, time.Now())
+	key := table.Key(kind, name)
+	v, wait := table.Enter(key, now)
 	if v == fair.Pass {
-		return func() { l.requests.Leave(key) }, nil
+		return func() { table.Leave(key) }, nil
 	}
-	l.refused(name, limitRequests)
-	whose := map[byte]string{kindOwn: "of the agent", kindAbout: "about the agent", kindProducer: "of the producer", kindInbox: "with answers on the inbox"}[kind]
+	whose, label := map[byte]string{kindOwn: "of the agent", kindAbout: "about the agent", kindProducer: "of the producer", kindInbox: "with answers on the inbox"}[kind], name
+	if known := l.holder(kind, name); known != "" {
+		whose, label = "by the credentials of", known
+	}
+	l.refused(label, limitRequests)
+	if !l.answers(kind, name, now) {
+		return nil, errDropped
+	}
 	if v == fair.OverCalls {
-		return nil, unavailable(fmt.Sprintf("too many requests %s %.80q are under way at one broker; try again when one is answered, "+
-			"or raise --agent-calls of the brokers: there may be one for each %d calls", whose, name, requestCalls))
+		return nil, unavailable(fmt.Sprintf("too many requests %s %.80q are under way at one broker; try again when a request is answered, "+
+			"or raise --agent-calls of the brokers, which allows one request for each %d calls", whose, label, requestCalls))
+	}
+	if table == l.own && l.of.Requests > 0 {
+		return nil, &schema.ControlError{Code: schema.CodeUnavailable, RetryAfter: schema.Duration(roundUp(wait)), Message: fmt.Sprintf(
+			"there are more than %v requests per second %s %.80q, which is the limit of one broker; try again in %s, or ask an operator to raise --agent-requests of the brokers",
+			l.of.Requests, whose, label, roundUp(wait))}
 	}
 	return nil, &schema.ControlError{Code: schema.CodeUnavailable, RetryAfter: schema.Duration(roundUp(wait)), Message: fmt.Sprintf(
-		"there are more than %v requests a second %s %.80q, which is what one broker serves; try again in %s, or raise --agent-rate of the brokers: there may be %d for each event",
-		math.Min(fair.MaxRate, l.of.Rate*requestShare), whose, name, roundUp(wait), requestShare)}
+		"there are more than %v requests per second %s %.80q, which is the limit of one broker; try again in %s, or raise --agent-rate of the brokers, which allows %d requests for each event",
+		math.Min(fair.MaxRate, l.of.Rate*requestShare), whose, label, roundUp(wait), requestShare)}
+}
+
+// holder is the name of the credentials whose inbox counts requests; empty: it is unknown, or
+// something else counts them.
+func (l *limits) holder(kind byte, name string) string {
+	key := bus.InboxKey(name)
+	if kind != kindInbox || key == "" || l.credentialName == nil {
+		return ""
+	}
+	return l.credentialName(key)
+}
+
+// answers reports whether a refused request is answered.
+func (l *limits) answers(kind byte, name string, now time.Time) bool {
+	key := l.told.Key(kind, name)
+	v, _ := l.told.Enter(key, now)
+	if v == fair.Pass {
+		l.told.Leave(key)
+	}
+	return v == fair.Pass
 }
 
 // requestOf is request for a verb on the subject of an agent. What is about no agent in
@@ -207,17 +287,20 @@ func (l *limits) refused(name, limit string) (recorded bool) {
 	o.refused++
 	o.last = now
 	told := l.tells(o, now)
-	if limit != limitRequests { // which have no records
+	if limit == limitRate || limit == limitCalls || limit == limitBytes { // which are about events: those have records
 		recorded = l.first(&o.rests, now)
 	}
 	n := o.refused
 	l.mu.Unlock()
 	if told {
-		l.log.Warn("an agent asks for more than one may take: what is over that is not judged, or not served; look what it does, or raise the limit",
+		l.log.Warn("an agent exceeds a limit, and the broker refuses the excess; look at what the agent does, or raise the limit",
 			"agent", name, "limit", limit, "refused", n)
 	}
 	return recorded
 }
+
+// Flooded counts that the server cut off an agent that sent more than it takes of one.
+func (a *Aggregator) Flooded(agent string) { a.limits.refused(agent, limitMessages) }
 
 // times is how often somebody was over a limit. Where there is no room, whoever was not
 // for the longest is forgotten. The lock is held.

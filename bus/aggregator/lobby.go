@@ -13,7 +13,7 @@ import (
 
 // A burst is more than can be judged at once, and no more than can be judged in time.
 // Whoever asks takes an aggregator for lost that says nothing, and messages that wait
-// for a crew can not be told so. So those that have waited for a while are let in: what
+// for a crew cannot be told so. So those that have waited for a while are let in: what
 // is said to who sent them is that they are heard; and what would not be judged in time
 // is refused at once instead of after it has waited for that.
 
@@ -186,7 +186,7 @@ func (l *lobby) waits() int {
 
 // waitingGauge says how many are in these.
 func waitingGauge(all ...*lobby) prometheus.Collector {
-	opts := prometheus.GaugeOpts{Namespace: "hookfabric", Name: "waiting", Help: "Events that wait because more came than can be judged at once."}
+	opts := prometheus.GaugeOpts{Namespace: "hookfabric", Name: "waiting", Help: "Events that wait because more arrive than the broker can judge at once."}
 	return prometheus.NewGaugeFunc(opts, func() (n float64) {
 		for _, l := range all {
 			n += float64(l.waits())

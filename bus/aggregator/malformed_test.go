@@ -16,32 +16,32 @@ func set(key string, values ...string) func(*nats.Msg) {
 
 func body(s string) func(*nats.Msg) { return func(m *nats.Msg) { m.Data = []byte(s) } }
 
-// malformed are events that can not be judged as they are, and words of what
+// malformed are events that cannot be judged as they are, and words of what
 // they are told.
 var malformed = map[string]struct {
 	spoil func(*nats.Msg)
 	says  string
 }{
-	"no id":                     {set(schema.HeaderID), "Hook-Id is missing"},
-	"an id that is none":        {set(schema.HeaderID, "42"), "no UUID"},
-	"two ids":                   {set(schema.HeaderID, eventID, eventID), "send it once"},
-	"no time left":              {set(schema.HeaderLeft), "Hook-Left is missing"},
-	"time that is over":         {set(schema.HeaderLeft, "0s"), "no time is left"},
-	"time that is none":         {set(schema.HeaderLeft, "soon"), "no duration"},
-	"time for days":             {set(schema.HeaderLeft, "25h"), "at most 24h"},
-	"attempt zero":              {set(schema.HeaderAttempt, "0"), "from 1 to 100"},
-	"an attempt that is none":   {set(schema.HeaderAttempt, "twice"), "from 1 to 100"},
-	"a broken escape":           {set(schema.HeaderSession, "%zz"), "Hook-Session"},
-	"a tool that is too long":   {set(schema.HeaderTool, strings.Repeat("x", 5000)), "Hook-Tool"},
-	"acks of no events":         {set(schema.HeaderAck, "1,2"), "Hook-Ack"},
-	"a body that is too large":  {body(`{"tool_name":"Bash","prompt":"` + strings.Repeat("x", schema.MaxEvent) + `"}`), "bytes"},
-	"a body that is no JSON":    {body(`tool_name: Bash`), "JSON"},
-	"a body that is a list":     {body(`[{"tool_name":"Bash"}]`), "JSON object"},
-	"no body":                   {body(""), "JSON"},
-	"half a body":               {body(`{"tool_name":"Bash","tool_input":{`), ""},
-	"an input that is a string": {body(`{"tool_name":"Bash","tool_input":"ls"}`), "tool_input"},
-	"a name that is a number":   {body(`{"tool_name":7}`), "tool_name"},
-	"two inputs":                {body(`{"tool_name":"Bash","tool_input":{},"tool_input":{"a":1}}`), "tool_input"},
+	"no id":                           {set(schema.HeaderID), "Hook-Id is missing"},
+	"an id that is not a UUID":        {set(schema.HeaderID, "42"), "not a UUID"},
+	"two ids":                         {set(schema.HeaderID, eventID, eventID), "send it once"},
+	"no time left":                    {set(schema.HeaderLeft), "Hook-Left is missing"},
+	"time that is over":               {set(schema.HeaderLeft, "0s"), "send a duration above zero"},
+	"time that is not a duration":     {set(schema.HeaderLeft, "soon"), "not a duration"},
+	"time for days":                   {set(schema.HeaderLeft, "25h"), "at most 24h"},
+	"attempt zero":                    {set(schema.HeaderAttempt, "0"), "from 1 to 100"},
+	"an attempt that is not a number": {set(schema.HeaderAttempt, "twice"), "from 1 to 100"},
+	"a broken escape":                 {set(schema.HeaderSession, "%zz"), "Hook-Session"},
+	"a tool that is too long":         {set(schema.HeaderTool, strings.Repeat("x", 5000)), "Hook-Tool"},
+	"acks of no events":               {set(schema.HeaderAck, "1,2"), "Hook-Ack"},
+	"a body that is too large":        {body(`{"tool_name":"Bash","prompt":"` + strings.Repeat("x", schema.MaxEvent) + `"}`), "bytes"},
+	"a body that is no JSON":          {body(`tool_name: Bash`), "JSON"},
+	"a body that is a list":           {body(`[{"tool_name":"Bash"}]`), "JSON object"},
+	"no body":                         {body(""), "JSON"},
+	"half a body":                     {body(`{"tool_name":"Bash","tool_input":{`), ""},
+	"an input that is a string":       {body(`{"tool_name":"Bash","tool_input":"ls"}`), "tool_input"},
+	"a name that is a number":         {body(`{"tool_name":7}`), "tool_name"},
+	"two inputs":                      {body(`{"tool_name":"Bash","tool_input":{},"tool_input":{"a":1}}`), "tool_input"},
 }
 
 func TestMalformedEventsFollowTheirGuard(t *testing.T) {

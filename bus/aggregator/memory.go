@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -33,9 +34,10 @@ type Reader interface {
 	Seen(agent, session, tool string)
 	Due(agent, session, tool string) bool
 	Holds(agent, event string) bool
-	Peers(agent string) schema.Peers
+	Peers(agent, session string) schema.Peers
 	Pending(agent string, limit int) schema.PendingAnswer
 	Names(agent, session, digest string) bool
+	Allows(it *schema.Item) error
 	Last() uint64
 	Stats() queue.Stats
 }
@@ -46,7 +48,8 @@ type Writer interface {
 	Claim(ctx context.Context, c *queue.Claim) (queue.Claimed, error)
 	Ack(ctx context.Context, agent string, events []string) error
 	Hold(ctx context.Context, agent string, events []string) error
-	Note(ctx context.Context, agent string, change func(*schema.Peers)) error
+	Release(ctx context.Context, agent string, events []string) error
+	Note(ctx context.Context, agent, session string, change func(*schema.Peers)) error
 	Withdraw(ctx context.Context, key string) (schema.WithdrawAnswer, error)
 	Current(ctx context.Context) error
 }
@@ -58,6 +61,10 @@ type Rounds interface {
 	Latest(ctx context.Context, agent string) (schema.Round, bool, error)
 	Start(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, error)
 	WrapUp(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, bool, error)
+	Warned(ctx context.Context, agent string, start uint64) error
+	Warn(ctx context.Context, agent string, w rounds.Warning) (may, first bool, err error)
+	Warning(agent string) (event string, age time.Duration)
+	Acked(ctx context.Context, agent string, events []string) error
 	Denied(ctx context.Context, agent string, start uint64, event string) (schema.Round, error)
 	Passed(ctx context.Context, agent string) error
 	SoftDue() []schema.Round
@@ -72,6 +79,9 @@ type Unjudged interface {
 // Sessions is what is used of a [sessions.Sessions].
 type Sessions interface {
 	Name(ctx context.Context, session, agent, label string) (sessions.Named, error)
+	Room(ctx context.Context, percent int) error
+	TakesPart(ctx context.Context, agent, session string) (bool, error)
+	IsAgent(ctx context.Context, id string) (bool, error)
 	Seen(agent, session string)
 	Describe(a sessions.Agent)
 	Lately(ctx context.Context, host string) (all []schema.AgentStatus, crowded bool, err error)
@@ -79,7 +89,7 @@ type Sessions interface {
 
 // Objects is what is used of an [objects.Objects].
 type Objects interface {
-	Put(ctx context.Context, r io.Reader) (schema.Object, error)
+	PutWithin(ctx context.Context, r io.Reader, percent int) (schema.Object, error)
 	Has(ctx context.Context, o schema.Object) error
 	Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error)
 }
@@ -92,7 +102,7 @@ type Histories interface {
 }
 
 // stateBudget is how long a call waits at most for what is remembered: agents go
-// on without injections while it can not be reached.
+// on without injections while it cannot be reached.
 const stateBudget = 100 * time.Millisecond
 
 // budgeted is the context of what a call asks of the memory. It ends in time

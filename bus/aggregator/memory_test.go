@@ -39,6 +39,11 @@ type memory struct {
 	gone, slow bool
 	// stale: what is known of rounds here is old.
 	stale bool
+	// spent: no agent may answer any more. full: the queue takes nothing.
+	spent, full bool
+	// warning is the last event that brought the warning of the round, without the queue.
+	warning   string
+	warningAt time.Time
 }
 
 func newMemory() *memory {
@@ -50,7 +55,7 @@ func (m *memory) all() aggregator.Memory {
 	return aggregator.Memory{Queue: m, Rounds: fakeRounds{m}, Sessions: fakeSessions{m}, Objects: m}
 }
 
-// called notes a call, and fails it if the memory can not be reached.
+// called notes a call, and fails it if the memory cannot be reached.
 func (m *memory) called(ctx context.Context, what string, args ...any) error {
 	m.mu.Lock()
 	m.calls = append(m.calls, fmt.Sprintf(what, args...))
@@ -144,7 +149,11 @@ func (m *memory) Hold(ctx context.Context, agent string, events []string) error 
 	return m.called(ctx, "hold %s %v", agent, events)
 }
 
-func (m *memory) Note(ctx context.Context, agent string, change func(*schema.Peers)) error {
+func (m *memory) Release(ctx context.Context, agent string, events []string) error {
+	return m.called(ctx, "release %s %v", agent, events)
+}
+
+func (m *memory) Note(ctx context.Context, agent, _ string, change func(*schema.Peers)) error {
 	if err := m.called(ctx, "note %s", agent); err != nil {
 		return err
 	}
@@ -154,7 +163,7 @@ func (m *memory) Note(ctx context.Context, agent string, change func(*schema.Pee
 	return nil
 }
 
-func (m *memory) Peers(string) schema.Peers {
+func (m *memory) Peers(_, _ string) schema.Peers {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.peers
@@ -165,6 +174,10 @@ func (m *memory) Enqueue(ctx context.Context, it *schema.Item) (schema.Receipt, 
 		return schema.Receipt{}, err
 	}
 	m.mu.Lock()
+	if m.full {
+		defer m.mu.Unlock()
+		return schema.Receipt{}, queue.ErrFull
+	}
 	for _, other := range m.items {
 		if other.Producer == it.Producer && other.Number == it.Number && other.Name == it.Name {
 			defer m.mu.Unlock()
@@ -179,6 +192,9 @@ func (m *memory) Enqueue(ctx context.Context, it *schema.Item) (schema.Receipt, 
 func (m *memory) Withdraw(ctx context.Context, key string) (schema.WithdrawAnswer, error) {
 	if err := m.called(ctx, "withdraw %s", key); err != nil {
 		return schema.WithdrawAnswer{}, err
+	}
+	if !strings.Contains(key, ".") {
+		return schema.WithdrawAnswer{}, fmt.Errorf("%w: %s", queue.ErrKey, key)
 	}
 	return schema.WithdrawAnswer{}, fmt.Errorf("%w: %s", queue.ErrNotFound, key)
 }
@@ -209,7 +225,14 @@ func (m *memory) Stats() queue.Stats {
 	return st
 }
 
-func (m *memory) Put(ctx context.Context, r io.Reader) (schema.Object, error) {
+func (m *memory) Allows(it *schema.Item) error {
+	if m.spent {
+		return fmt.Errorf("%w: %s", queue.ErrAllowance, it.Author)
+	}
+	return nil
+}
+
+func (m *memory) PutWithin(ctx context.Context, r io.Reader, _ int) (schema.Object, error) {
 	text, err := io.ReadAll(r)
 	digest := fmt.Sprintf("sha256-%d", len(text))
 	m.texts[digest] = string(text)
@@ -271,6 +294,40 @@ func (m fakeRounds) WrapUp(ctx context.Context, agent string, _ *schema.RoundReq
 	return *m.round, true, m.called(ctx, "wrapup %s", agent)
 }
 
+func (m fakeRounds) Warned(ctx context.Context, agent string, start uint64) error {
+	m.mu.Lock()
+	m.round.Warned = m.round.Start == start
+	m.mu.Unlock()
+	return m.called(ctx, "warned %s %d", agent, start)
+}
+
+func (m fakeRounds) Warn(_ context.Context, _ string, w rounds.Warning) (may, first bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.round == nil || m.round.Start != w.Start || m.round.Warned || m.warning != "" && m.warning != w.Event && time.Since(m.warningAt) < w.Lease {
+		return false, false, nil
+	}
+	first = m.warning == ""
+	m.warning, m.warningAt = w.Event, time.Now()
+	return true, first, nil
+}
+
+func (m fakeRounds) Warning(string) (event string, age time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.warning, time.Since(m.warningAt)
+}
+
+func (m fakeRounds) Acked(ctx context.Context, agent string, events []string) error {
+	m.mu.Lock()
+	begins, start := slices.Contains(events, m.warning), m.round.Start
+	m.mu.Unlock()
+	if !begins {
+		return nil
+	}
+	return m.Warned(ctx, agent, start)
+}
+
 func (m fakeRounds) Denied(ctx context.Context, agent string, start uint64, event string) (schema.Round, error) {
 	if err := m.called(ctx, "denied %s %d %s", agent, start, event); err != nil {
 		return schema.Round{}, rounds.ErrUnavailable
@@ -327,6 +384,14 @@ func (m fakeSessions) Name(ctx context.Context, _, agent, label string) (session
 }
 
 func (m fakeSessions) Seen(string, string) {}
+
+func (m fakeSessions) TakesPart(_ context.Context, _, session string) (bool, error) {
+	return session != "foreign", nil
+}
+
+func (m fakeSessions) IsAgent(_ context.Context, id string) (bool, error) { return id == "alice", nil }
+
+func (m fakeSessions) Room(context.Context, int) error { return nil }
 
 func (m fakeSessions) Describe(a sessions.Agent) {
 	if a.Ended {

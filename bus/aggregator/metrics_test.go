@@ -136,7 +136,7 @@ func TestWaitingForAWorkerIsMeasured(t *testing.T) {
 	})
 }
 
-// unanswerable is a condition that can not be evaluated.
+// unanswerable is a condition that cannot be evaluated.
 type unanswerable struct{}
 
 func (unanswerable) Holds(*dispatch.View) (bool, error) { return false, errors.New("no such key") }

@@ -8,7 +8,7 @@ import (
 // mute is how it is told of requests that name a subject for their answer which is no
 // inbox (bus.IsInbox). They are not answered, for the answer might be a request of
 // somebody else; whoever asks so by mistake, with an inbox prefix of his own, waits in vain
-// and can not be told there. One in a while is logged: whoever likes can send any number.
+// and cannot be told there. One in a while is logged: whoever likes can send any number.
 type mute struct{ logged atomic.Int64 }
 
 // unheard logs such a request, unless one was a short while ago.
@@ -21,7 +21,7 @@ func (a *Aggregator) unheard(subject, reply string) {
 	if last != 0 && now-last < int64(logEvery) || !a.mute.logged.CompareAndSwap(last, now) {
 		return
 	}
-	a.opt.Logger.Warn("a request is not answered: the subject for its answer is no inbox; its client has to have an inbox prefix such as _INBOX or _INBOX_me",
+	a.opt.Logger.Warn("cannot answer a request, because its reply subject is not an inbox; give its client an inbox prefix such as _INBOX or _INBOX_me",
 		"subject", subject, "reply", reply[:min(len(reply), maxLoggedReply)])
 }
 

@@ -27,13 +27,13 @@ func TestWhoCanNotBeAnsweredIsLogged(t *testing.T) {
 		if n := f.value("malformed_total"); n != 4 {
 			t.Errorf("%v were counted", n)
 		}
-		if said := log.String(); strings.Count(said, "its client has to have an inbox prefix") != 1 || !strings.Contains(said, "reply=MINE.x") {
+		if said := log.String(); strings.Count(said, "give its client an inbox prefix") != 1 || !strings.Contains(said, "reply=MINE.x") {
 			t.Errorf("it is logged:\n%s", said)
 		}
 	})
 }
 
-// A worker knows where its batch's answer goes. It can not have a broker say something
+// A worker knows where its batch's answer goes. It cannot have a broker say something
 // there, in the place of another worker.
 func TestABrokerSaysNothingWhereWorkersAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -24,14 +24,18 @@ func (a *Aggregator) outsource(ctx context.Context, it *schema.Item) error {
 	if (it.Subagent != nil || it.Background != nil) && it.Length() > maxInline {
 		text, err := schema.Marshal(structured(it))
 		if err != nil {
-			return fmt.Errorf("writing the result as a text: %w", err)
+			return fmt.Errorf("rendering the result as text: %w", err)
 		}
 		it.Content, it.Subagent, it.Background = string(text), nil, nil
 	}
 	if len(it.Content) <= maxInline {
 		return nil
 	}
-	o, err := store.Put(ctx, strings.NewReader(it.Content))
+	percent := 100
+	if it.Author != "" {
+		percent = a.shared()
+	}
+	o, err := store.PutWithin(ctx, strings.NewReader(it.Content), percent)
 	if err != nil {
 		return fmt.Errorf("storing the text: %w", err)
 	}
@@ -63,7 +67,7 @@ func (d *delivery) inline(ctx context.Context, items []*schema.Item) []*schema.I
 		}
 		text, err := whole(ctx, store, *it.Object)
 		if err != nil {
-			d.agg.opt.Logger.Debug("the text of an item is left to its agent's side to fetch", "sequence", it.Sequence, "error", err)
+			d.agg.opt.Logger.Debug("the agent's side must fetch the text of an item", "sequence", it.Sequence, "error", err)
 			continue
 		}
 		size := asJSON(text)

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// outage says once that something can not be reached, and once that it can be
+// outage says once that something cannot be reached, and once that it can be
 // again, however many calls meet it.
 type outage struct {
 	log  *slog.Logger
@@ -15,7 +15,7 @@ type outage struct {
 
 func (o *outage) begun(err error) {
 	if !o.on.Swap(true) {
-		o.log.Warn(o.what+" can not be reached: calls go on without", "error", err)
+		o.log.Warn(o.what+" cannot be reached; calls continue without", "error", err)
 	}
 }
 

@@ -16,6 +16,9 @@ import (
 // faceName is the aggregators' name among the services of the bus.
 const faceName = "hookfabric-aggregator"
 
+// requestsName is that of what serves the requests of agents and workers.
+const requestsName = "hookfabric-aggregator-requests"
+
 // peerTime is how long other brokers may take to say that they are there.
 const peerTime = 300 * time.Millisecond
 
@@ -100,7 +103,7 @@ func (a *Aggregator) brokers(ctx context.Context) (all []schema.BrokerStatus) {
 	defer cancel()
 	nodes, err := a.opt.Configs.Nodes(ctx)
 	if err != nil {
-		a.opt.Logger.Debug("the other brokers are left out of a status", "error", err)
+		a.opt.Logger.Debug("the status shows only this broker", "error", err)
 	}
 	for _, n := range nodes {
 		all = append(all, schema.BrokerStatus{Broker: n.ID, ConfigVersion: n.Active, Candidate: n.Candidate, FreezeVersion: n.Freeze,

@@ -23,19 +23,19 @@ type policies struct {
 func (a *Aggregator) policy(ctx context.Context, agent string, req *schema.PolicyRequest) (*schema.PolicyAnswer, error) {
 	switch {
 	case agent != "":
-		return nil, badRequest("the policy is everybody's; ask on hook.v1.ctl.%s._", schema.VerbPolicy)
+		return nil, badRequest("the policy is not of one agent; send the request to hook.v1.ctl.%s._", schema.VerbPolicy)
 	case len(req.Nonce) > schema.MaxNonce:
-		return nil, badRequest("nonce has %d bytes; at most %d are signed", len(req.Nonce), schema.MaxNonce)
+		return nil, badRequest("nonce has %d bytes; use at most %d", len(req.Nonce), schema.MaxNonce)
 	}
 	if a.opt.Lease != nil {
 		// What was active when this broker lost touch may not be any more.
 		if err := a.opt.Lease.Wait(ctx); err != nil {
-			return nil, unavailable("this broker has lost touch with the fabric; ask again")
+			return nil, unavailable("this broker is cut off from the fabric; try again")
 		}
 	}
 	act := a.active.Load()
 	if act == nil {
-		return nil, unavailable("there is no configuration yet")
+		return nil, unavailable("no configuration is active; publish one with 'broker apply FILE'")
 	}
 	answer, signer, err := a.policies.get(ctx, a, act, a.frozen.Load())
 	if err == nil && req.Nonce != "" {
@@ -52,7 +52,7 @@ func (p *policies) get(ctx context.Context, a *Aggregator, act *active, f *froze
 		return p.made, p.signer, nil
 	}
 	if a.opt.Configs == nil {
-		return schema.PolicyAnswer{}, nil, unavailable("this broker keeps no key to sign a policy with")
+		return schema.PolicyAnswer{}, nil, unavailable("this broker has no key to sign a policy with")
 	}
 	seed, err := a.opt.Configs.Seed(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *policies) get(ctx context.Context, a *Aggregator, act *active, f *froze
 		return schema.PolicyAnswer{}, nil, fmt.Errorf("config version %d: %w", cfg.Version, err)
 	}
 	if policy.Coarse {
-		a.opt.Logger.Warn("what fail-closed hooks guard is too much for shims to keep; while nobody answers them they refuse more than that", "version", cfg.Version)
+		a.opt.Logger.Warn("the policy of the fail-closed hooks is too large for shims to store; while no broker answers, shims deny more calls than those hooks guard", "version", cfg.Version)
 	}
 	p.of, p.frozen, p.signer, p.made = act, f, signer, signer.Sign(document)
 	return p.made, p.signer, nil

@@ -3,6 +3,7 @@ package aggregator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
@@ -62,7 +64,7 @@ func TestThePolicyIsThatOfTheActiveVersion(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		for request, want := range map[string]string{
-			`policy.a {}`: "everybody's", `policy._ []`: "can not be read", `policy._ {"nonce":"` + strings.Repeat("n", 65) + `"}`: "nonce",
+			`policy.a {}`: "not of one agent", `policy._ []`: "cannot read the request", `policy._ {"nonce":"` + strings.Repeat("n", 65) + `"}`: "nonce",
 		} {
 			subject, body, _ := strings.Cut(request, " ")
 			if _, failed := f.request(subject, body); failed == nil || failed.Code != schema.CodeBadRequest || !strings.Contains(failed.Message, want) {
@@ -130,7 +132,7 @@ func TestWhatNobodyJudgedIsCountedAndToldOnce(t *testing.T) {
 		if d, l, c := f.value("unjudged_calls_total", "decision=deny"), f.value("unjudged_calls_total", "decision=lost"), f.value("unjudged_calls_total", "decision=continue"); d != 1 || l != 3 || c != 0 {
 			t.Errorf("counted %v, %v, %v", d, l, c)
 		}
-		if n := strings.Count(log.String(), "a call was not judged"); n != 2 || !strings.Contains(log.String(), "agent=a ") {
+		if n := strings.Count(log.String(), "a shim reported a call that no broker judged"); n != 2 || !strings.Contains(log.String(), "agent=a ") {
 			t.Errorf("logged %d times: %s", n, &log)
 		}
 		if len(feed) != 2 {
@@ -145,14 +147,54 @@ func TestWhatNobodyJudgedIsCountedAndToldOnce(t *testing.T) {
 	})
 }
 
+func TestTheRecordOfOneAgentLeavesRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{known: map[string]bool{}}
+		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Unjudged: r}, Allowances: fair.Allowances{UnjudgedBytes: 1000}}, library{})
+		n := 0
+		again := func(agent string) *schema.ControlError {
+			t.Helper()
+			call := strings.Replace(refusedCall, eventID[:8], fmt.Sprintf("%08d", n), 1)
+			_, failed := f.request("record."+agent, `{"calls":[`+call+`]}`)
+			return failed
+		}
+		handsIn := func(agent string) *schema.ControlError {
+			t.Helper()
+			n++
+			return again(agent)
+		}
+		for i := range 50 {
+			if failed := again("wild"); failed != nil {
+				t.Fatalf("a call that is known takes no room, and is refused the time %d: %+v", i+1, failed)
+			}
+		}
+		taken := 1
+		for taken < 100 && handsIn("wild") == nil {
+			taken++
+		}
+		if taken != 3 {
+			t.Errorf("%d calls of about 280 bytes were taken, and 1000 bytes are allowed", taken)
+		}
+		if failed := handsIn("wild"); failed.Code != schema.CodeUnavailable || !strings.Contains(failed.Message, "--agent-unjudged-bytes") {
+			t.Errorf("%+v", failed)
+		}
+		if failed := handsIn("quiet"); failed != nil {
+			t.Errorf("another agent: %+v", failed)
+		}
+		if n := f.value("limited_total", "limit=unjudged"); n != 2 {
+			t.Errorf("%v were counted", n)
+		}
+	})
+}
+
 func TestWhatMakesNoSenseIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{known: map[string]bool{}}
 		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Unjudged: r}}, library{})
 		change := func(old, new string) string { return `{"calls":[` + strings.Replace(refusedCall, old, new, 1) + `]}` }
 		for body, want := range map[string]string{
-			`[]`:                        "can not be read",
-			change(eventID, "mine"):     "no UUID",
+			`[]`:                        "cannot read the request",
+			change(eventID, "mine"):     "not a UUID",
 			change("PreToolUse", "Pre"): "event is",
 			change("deny", "maybe"):     "decision is",
 			change("Bash", strings.Repeat("b", 1025)):                    "at most 1024",

@@ -51,7 +51,7 @@ func TestWhatIsRegisteredTakesAPresetsPlaceWhileItIs(t *testing.T) {
 		t.Run(is, func(t *testing.T) {
 			before := usual(t, "hooks: {PreToolUse: [{handler: ./a.sh}]}")
 			if !replaceable(before, c.agent, schema.HumanInput) {
-				t.Error("the name of a preset's hook can not be had")
+				t.Error("the name of a preset's hook cannot be had")
 			}
 			next, names := register(before, asked(c.agent))
 			if got := inPlace(&next); got != c.want || strings.Join(names, " ") != schema.HumanInput {
@@ -87,7 +87,7 @@ func TestAFileWithoutPresetsHasNoneWhateverWasBefore(t *testing.T) {
 
 func TestNobodyUnregistersAPresetsHook(t *testing.T) {
 	_, err := unregister(usual(t, "hooks: {}"), "", []string{"human_input-2"}, nil)
-	const want = `the hook "human_input-2" belongs to the preset delivery; write presets: [] into the file, or a hook of its handler human_input in its place`
+	const want = `the hook "human_input-2" belongs to the preset delivery; write presets: [] into the file, or a hook with its handler human_input to replace it`
 	if ce, ok := err.(*schema.ControlError); !ok || ce.Code != schema.CodeConflict || ce.Message != want {
 		t.Errorf("%v", err)
 	}

@@ -37,7 +37,7 @@ func told(all []schema.Problem) []schema.Problem {
 			some = append(some, p)
 		}
 		if n > maxOfNode {
-			some = append(some, schema.Problem{Node: node, Error: fmt.Sprintf("%d more of its problems are not listed", n-maxOfNode)})
+			some = append(some, schema.Problem{Node: node, Error: fmt.Sprintf("%d more problems of this node are not listed", n-maxOfNode)})
 		}
 		all = all[n:]
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// lacking are the problems of nodes that can not load as many hooks each.
+// lacking are the problems of nodes that cannot load as many hooks each.
 func lacking(nodes, hooks int) (all []schema.Problem) {
 	for n := range nodes {
 		for h := range hooks {
@@ -21,7 +21,7 @@ func lacking(nodes, hooks int) (all []schema.Problem) {
 }
 
 func TestAFewProblemsAreAllTold(t *testing.T) {
-	all := []schema.Problem{{Node: "a", Hook: "h", Error: "no such program"}, {Node: "b", Error: "it can not be read"}}
+	all := []schema.Problem{{Node: "a", Hook: "h", Error: "no such program"}, {Node: "b", Error: "it cannot be read"}}
 	if diff := cmp.Diff(all, told(all)); diff != "" {
 		t.Error(diff)
 	}
@@ -37,7 +37,7 @@ func TestSomeProblemsOfEachNodeAreTold(t *testing.T) {
 	}
 	for n := range 3 {
 		first, last := some[n*21], some[n*21+20]
-		if first.Node != fmt.Sprintf("n%03d", n) || first.Hook != "h0000" || last.Node != first.Node || last.Error != "4980 more of its problems are not listed" {
+		if first.Node != fmt.Sprintf("n%03d", n) || first.Hook != "h0000" || last.Node != first.Node || last.Error != "4980 more problems of this node are not listed" {
 			t.Errorf("of the node %d: %s %s, %+v", n, first.Node, first.Hook, last)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,8 +41,12 @@ func outlives(t *testing.T, decision schema.Decision) {
 	}
 	w := one.worker("w")
 	beats, stop := context.WithCancel(t.Context())
-	defer stop()
-	go func() {
+	var beating sync.WaitGroup
+	defer func() {
+		stop()
+		beating.Wait() // before the worker's connection is closed
+	}()
+	beating.Go(func() {
 		for {
 			select {
 			case <-beats.Done():
@@ -50,7 +55,7 @@ func outlives(t *testing.T, decision schema.Decision) {
 				w.beat(schema.Beat{Capacity: 9})
 			}
 		}
-	}()
+	})
 	c, err := client.Connect(t.Context(), client.Options{InProcess: s, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,22 @@ import (
 type node struct {
 	*fabric
 	queue *queue.Queue
+	full  *atomic.Bool // the queue takes nothing of this broker's
 	lines []*nats.Conn // to events and to workers
+}
+
+// fillable is a queue that takes nothing while it is full.
+type fillable struct {
+	*queue.Queue
+
+	full *atomic.Bool
+}
+
+func (q fillable) Enqueue(ctx context.Context, it *schema.Item) (schema.Receipt, error) {
+	if q.full.Load() {
+		return schema.Receipt{}, queue.ErrFull
+	}
+	return q.Queue.Enqueue(ctx, it)
 }
 
 // die is what others see of a broker that is killed: its connections end, and nothing is said.
@@ -51,7 +67,7 @@ func delivering() []schema.Hook {
 // join is a broker on the server, which others may be on, too.
 func join(t *testing.T, s *embedded.Server, name string) *node {
 	t.Helper()
-	n := &node{fabric: &fabric{t: t, server: s, shim: bustest.Connect(t, s, "shim-"+name), reg: prometheus.NewPedanticRegistry()}}
+	n := &node{full: new(atomic.Bool), fabric: &fabric{t: t, server: s, shim: bustest.Connect(t, s, "shim-"+name), reg: prometheus.NewPedanticRegistry()}}
 	js, err := jetstream.New(bustest.Connect(t, s, "state-"+name))
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +101,7 @@ func join(t *testing.T, s *embedded.Server, name string) *node {
 	n.lines = []*nats.Conn{bustest.Connect(t, s, "events-"+name), bustest.Connect(t, s, "work-"+name)}
 	n.agg, err = aggregator.Start(aggregator.Options{
 		Events: n.lines[0], Work: n.lines[1], Fabric: "fabric-1", Node: name,
-		Memory: aggregator.Memory{Queue: n.queue, Rounds: all, Sessions: who, Objects: store}, Stages: stages, Ledger: ledger, Registerer: n.reg, Logger: slog.New(slog.DiscardHandler),
+		Memory: aggregator.Memory{Queue: fillable{n.queue, n.full}, Rounds: all, Sessions: who, Objects: store}, Stages: stages, Ledger: ledger, Registerer: n.reg, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -386,6 +402,49 @@ func TestARoundEndsAsItShould(t *testing.T) {
 		}
 		if v := two.ask(using("Bash", id(40))); v.Decision != schema.Continue || v.Terminate != nil {
 			t.Errorf("in a new round: %+v", v)
+		}
+	})
+}
+
+// The queue has no room for the warning: one of two brokers brings it with a verdict, and the
+// other one takes the acknowledgement, which starts the grace.
+func TestAWarningWithoutRoomInTheQueueIsOneOfAllBrokers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bustest.Start(t)
+		one := join(t, s, "one")
+		one.full.Store(true)
+		if _, failed := one.request("round.a", `{"action":"start","initial":"1m0s","grace":"10s"}`); failed != nil {
+			t.Fatal(failed)
+		}
+		<-time.After(10 * time.Minute)
+		if v := one.ask(with(event(schema.PostToolUse), id(1), 1)); len(v.Injections) != 1 {
+			t.Fatalf("%+v", v)
+		}
+		two := join(t, s, "two")
+		two.full.Store(true)
+		for i := range 20 { // whichever broker takes them
+			if v := one.ask(with(event(schema.PostToolUse), id(2+i), 1)); len(v.Injections) > 0 {
+				t.Errorf("the warning comes twice within a lease: %+v", v)
+			}
+		}
+		if err := one.agg.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if v := two.ask(with(event(schema.PostToolUse), id(1), 2)); len(v.Injections) != 1 {
+			t.Errorf("asked once more, the event brings no warning: %+v", v)
+		}
+		two.full.Store(false)
+		<-time.After(queue.LeaseFor - time.Second)
+		if v := two.ask(using("Bash", id(30))); v.Decision != schema.Continue {
+			t.Errorf("nothing was acknowledged: %+v", v)
+		}
+		two.request("ack.a", `{"fabric":"fabric-1","events":["`+id(1)+`"]}`)
+		<-time.After(11 * time.Second)
+		if v := two.ask(using("Bash", id(31))); v.Decision != schema.Deny {
+			t.Errorf("after the grace: %+v", v)
+		}
+		if n := one.value("soft_timeouts_total") + two.value("soft_timeouts_total"); n != 1 {
+			t.Errorf("%v warnings were counted", n)
 		}
 	})
 }

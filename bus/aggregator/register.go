@@ -92,10 +92,11 @@ func unregister(before *schema.Config, agent string, names []string, events []sc
 	next.Hooks = slices.DeleteFunc(slices.Clone(before.Hooks), func(h schema.Hook) bool { return slices.Contains(names, h.Name) })
 	next.Overrides = slices.Clone(before.Overrides)
 	for _, event := range events {
+		event = event.Canonical()
 		i := slices.IndexFunc(next.Overrides, func(o schema.Override) bool { return o.Registered && o.Agent == agent && o.Event == event })
 		if i < 0 {
 			return next, &schema.ControlError{Code: schema.CodeNotFound, Message: fmt.Sprintf(
-				"no override of %s is registered for %s; list says which are", event, whose(agent))}
+				"no override of %s is registered for %s; use one that list shows", event, whose(agent))}
 		}
 		next.Overrides = slices.Delete(next.Overrides, i, i+1)
 	}
@@ -103,19 +104,19 @@ func unregister(before *schema.Config, agent string, names []string, events []sc
 	return next, nil
 }
 
-// registeredFor says why agent can not unregister a hook; nil: it can.
+// registeredFor says why agent cannot unregister a hook; nil: it can.
 func registeredFor(cfg *schema.Config, agent, name string) error {
 	i := named(cfg.Hooks, name)
 	switch {
 	case i < 0 || cfg.Hooks[i].Registered && cfg.Hooks[i].Agent != agent:
 		return &schema.ControlError{Code: schema.CodeNotFound, Message: fmt.Sprintf(
-			"no hook %q is registered for %s; list says which are", name, whose(agent))}
+			"no hook %q is registered for %s; use one that list shows", name, whose(agent))}
 	case cfg.Hooks[i].Preset != "":
 		return &schema.ControlError{Code: schema.CodeConflict, Message: fmt.Sprintf(
-			"the hook %q belongs to the preset %s; write presets: [] into the file, or a hook of its handler %s in its place", name, cfg.Hooks[i].Preset, cfg.Hooks[i].Handler)}
+			"the hook %q belongs to the preset %s; write presets: [] into the file, or a hook with its handler %s to replace it", name, cfg.Hooks[i].Preset, cfg.Hooks[i].Handler)}
 	case !cfg.Hooks[i].Registered:
 		return &schema.ControlError{Code: schema.CodeConflict, Message: fmt.Sprintf(
-			"the hook %q stands in the configuration's file; remove it there and apply the file", name)}
+			"the hook %q comes from the configuration file; remove it there, and apply the file", name)}
 	}
 	return nil
 }

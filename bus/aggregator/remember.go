@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
@@ -21,7 +22,10 @@ func (a *Aggregator) minds(act *active, plan *dispatch.Plan, req *bus.EventReque
 		return true // its body is read
 	}
 	mem := &a.opt.Memory
-	if mem.Queue != nil && (len(req.Acks) > 0 || len(plan.Deliver) > 0 && a.brings(&req.Routing, req.Attempt)) {
+	if req.Event == schema.SessionStart && mem.Queue != nil && act.defers(req.Agent) {
+		return true
+	}
+	if mem.Queue != nil && (len(req.Acks) > 0 || delivers(plan, req.Event) && a.brings(&req.Routing, req.Attempt)) {
 		return true
 	}
 	for _, hook := range plan.Gates {
@@ -53,11 +57,17 @@ func (a *Aggregator) remember(act *active, plan *dispatch.Plan, req *dispatch.Re
 	defer func() {
 		if p := recover(); p != nil {
 			bus.InTrace(a.opt.Logger, req.Trace).Error("delivering panicked", "event_id", req.ID, "agent", req.Agent, "panic", p, "stack", string(debug.Stack()))
-			v.HookErrors = append(v.HookErrors, fmt.Sprintf("what waits for the agent could not be handed over: %v", p))
+			v.HookErrors = append(v.HookErrors, fmt.Sprintf("the agent's messages could not be delivered: %v", p))
 		}
 	}()
 	if o := act.observer(plan, req.Event, req.Tool); o != nil {
 		a.observe(o, req)
+	}
+	a.acknowledged(req.Agent, acks)
+	if req.Event == schema.SessionStart && a.opt.Memory.Queue != nil && act.defers(req.Agent) {
+		ctx, cancel := a.budgeted(req.Deadline)
+		a.release(ctx, req.Agent, req.Session)
+		cancel()
 	}
 	var rest []string
 	if len(acks) > 0 && a.opt.Memory.Queue != nil {
@@ -67,6 +77,27 @@ func (a *Aggregator) remember(act *active, plan *dispatch.Plan, req *dispatch.Re
 		a.acks.later(req.Agent, rest)
 	}
 	a.ended(plan, req, v)
+}
+
+// defers reports whether some stage of the agent's holds items back until it starts again.
+func (act *active) defers(agent string) bool {
+	if act == nil || !slices.ContainsFunc(act.stages, func(s staged) bool { return s.defers }) {
+		return false
+	}
+	return slices.ContainsFunc(act.deliverers(agent), func(hook int) bool { return act.stages[hook].defers })
+}
+
+// release notes that the agent, or one session of it, starts again; what cannot be noted
+// in time is noted in the background.
+func (a *Aggregator) release(ctx context.Context, agent, session string) {
+	q := a.opt.Memory.Queue
+	if q == nil {
+		return
+	}
+	if err := startsAgain(ctx, q, agent, session); err != nil {
+		a.unreachable.begun(err)
+		a.background(func(ctx context.Context) error { return startsAgain(ctx, q, agent, session) })
+	}
 }
 
 // observer is the stage that wants to see what the tool returned; nil: none does.
@@ -89,12 +120,12 @@ func (a *Aggregator) observe(o Observer, req *dispatch.Request) {
 	if q == nil || err != nil {
 		return // nobody asked for this body to be read
 	}
-	peers := q.Peers(req.Agent)
-	if known := clonePeers(&peers); !o.Observe(e, &known) {
+	peers := q.Peers(req.Agent, req.Session)
+	if known := peers.Clone(); !o.Observe(e, &known) {
 		return
 	}
 	note := func(ctx context.Context) error {
-		return q.Note(ctx, req.Agent, func(p *schema.Peers) { o.Observe(e, p) })
+		return q.Note(ctx, req.Agent, req.Session, func(p *schema.Peers) { o.Observe(e, p) })
 	}
 	ctx, cancel := a.budgeted(req.Deadline)
 	defer cancel()
@@ -117,7 +148,7 @@ func (a *Aggregator) background(do func(context.Context) error) {
 		ctx, cancel := context.WithTimeout(a.ctx, ackTime)
 		defer cancel()
 		if err := do(ctx); err != nil {
-			a.opt.Logger.Warn("something could not be remembered of an agent", "error", err)
+			a.opt.Logger.Warn("a change of an agent's state could not be stored", "error", err)
 		}
 	})
 }

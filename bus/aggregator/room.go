@@ -13,7 +13,7 @@ const (
 	// maxHanded is about how much content one verdict brings of the queue.
 	maxHanded = 4 << 20
 	// minHanded is how much a verdict must be able to bring for something to be handed
-	// over with it: what can not be sent is handed over for nothing, and comes again.
+	// over with it: what cannot be sent is handed over for nothing, and comes again.
 	minHanded = queue.MaxContent
 )
 
@@ -66,7 +66,7 @@ func length(all []handed) (n int) {
 }
 
 // tooLong stands at the end of a text that was shortened.
-const tooLong = "… [cut: it is longer than what can be sent]"
+const tooLong = "… [cut: the text is too long to send]"
 
 // shorten cuts the longest texts as far as that must be. What became longer than
 // can be sent by how it is said would come again for ever, and hold back what is
@@ -92,7 +92,7 @@ func (d *delivery) shorten(all []handed) {
 			*text = upTo(*text, most-1-len(tooLong)) + tooLong
 		}
 	}
-	bus.InTrace(d.agg.opt.Logger, d.to.Trace).Warn("what an agent was to be told is longer than what can be sent, and was cut", "agent", d.to.Agent, "event_id", d.to.ID)
+	bus.InTrace(d.agg.opt.Logger, d.to.Trace).Warn("a message for an agent was cut because it is too long to send", "agent", d.to.Agent, "event_id", d.to.ID)
 }
 
 // upTo is the part from the start of a text that is at most so long as JSON.

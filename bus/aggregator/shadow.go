@@ -113,7 +113,7 @@ func (s *shadows) status() []schema.ShadowStatus {
 // stats adds what shadow hooks would have changed to the statistics that the
 // service answers with, so that every broker can sum up all of them.
 func (a *Aggregator) stats(e *micro.Endpoint) any {
-	if e.Name != endpointName {
+	if e.Name != statusVerb {
 		return nil // once is enough
 	}
 	return a.shadows.status()
@@ -132,7 +132,7 @@ type peerStats struct {
 // those that do not answer in time are left out.
 func (a *Aggregator) ShadowStatus(ctx context.Context) ([]schema.ShadowStatus, error) {
 	sum := a.shadows.status()
-	own := a.service.Info().ID
+	own := a.face.Info().ID
 	err := a.peers(ctx, micro.StatsVerb, func(m *nats.Msg) {
 		var peer peerStats
 		if schema.Unmarshal(m.Data, &peer) != nil || peer.ID == own || peer.Metadata["fabric"] != a.opt.Fabric {

@@ -71,13 +71,17 @@ func (a *Aggregator) greet(l *lobby, e *arrival) (stays bool) {
 	if !a.limits.enter(&e.toll, req.Agent, l.now) {
 		return false // an agent that runs away takes nobody's place here
 	}
+	if size := len(e.msg.Data); size >= minLarge && !a.limits.large.queue(&e.toll.large, req.Agent, size) {
+		e.toll.over = limitBytes
+		return false
+	}
 	e.late, e.until = false, e.at.Add(req.Left/2)
 	e.beat = a.beats.begin(e.msg.Reply, e.at)
 	return true
 }
 
 // overloaded is what is said of each hook that was not asked.
-const overloaded = "the fabric has more to do than it can, and the call could not be judged in time; try it again later, and add brokers or workers"
+const overloaded = "the fabric is overloaded, and the call could not be judged in time; try again later, or ask an operator to add brokers or workers"
 
 // shed is an event that is not judged any more.
 type shed struct {
@@ -102,7 +106,7 @@ func (s *shed) why(l *limits) string {
 func (a *Aggregator) shed(m *nats.Msg, act *active, s *shed) {
 	s.req.Shed, s.req.Mute = s.why(&a.limits), true
 	v := a.judged(act, s.plan, s.req)
-	if s.toll.over != "" {
+	if s.toll.refuses() {
 		unpassed(&v, s.req.Event, s.req.Shed)
 	}
 	a.remember(act, s.plan, s.req, s.acks, &v)
@@ -152,7 +156,7 @@ func (s *shedding) one(cause string) {
 	s.since.Add(1)
 	now, last := time.Now().UnixNano(), s.logged.Load()
 	if now-last >= int64(logEvery) && s.logged.CompareAndSwap(last, now) {
-		s.log.Warn("events wait too long to be given to their hooks: the failure policies decide; add brokers or workers",
+		s.log.Warn("events wait too long to run their hooks, and the failure policies decide; add brokers or workers",
 			"events", s.since.Swap(0), "last_cause", cause)
 	}
 }

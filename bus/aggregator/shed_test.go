@@ -65,7 +65,7 @@ func hear(t *testing.T, all []*asking, within time.Duration) (h heard) {
 			t.Fatalf("%+v", v)
 		case v.ExecutedHooks[0].Outcome == schema.OK:
 			h.judged++
-		case v.Decision == schema.Deny && v.ExecutedHooks[0].Outcome == schema.Busy && strings.Contains(v.Reason, "try it again later"):
+		case v.Decision == schema.Deny && v.ExecutedHooks[0].Outcome == schema.Busy && strings.Contains(v.Reason, "try again later"):
 			h.refused++
 		default:
 			t.Errorf("%+v", v)

@@ -37,7 +37,7 @@ type application struct {
 	note string
 	// minor: it only registers or unregisters hooks.
 	minor bool
-	// force goes on although handlers can not be loaded.
+	// force goes on although handlers cannot be loaded.
 	force bool
 	// atOnce does not wait for workers: they load it when it is active.
 	atOnce bool
@@ -60,7 +60,7 @@ func (a *Aggregator) spread(ctx context.Context, app application) (applied, erro
 	}
 	problems, fatal, err := a.validated(ctx, version, app.atOnce)
 	if err != nil && a.ctx.Err() != nil {
-		err = &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker is stopping; nothing was changed, ask again"}
+		err = &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker is stopping; nothing changed, try again"}
 	}
 	if err == nil && !fatal && (app.force || len(problems) == 0) {
 		if err = a.opt.Configs.Activate(ctx, version); err == nil {
@@ -68,7 +68,7 @@ func (a *Aggregator) spread(ctx context.Context, app application) (applied, erro
 			return applied{version: version, changed: true, problems: problems}, nil
 		}
 		if !errors.Is(err, state.ErrMoved) {
-			err = fmt.Errorf("%w; whether it is active all the same, config history tells", err)
+			err = fmt.Errorf("%w; the version may be active: look with config history", err)
 		}
 	}
 	a.withdraw(version)
@@ -76,14 +76,14 @@ func (a *Aggregator) spread(ctx context.Context, app application) (applied, erro
 }
 
 // withdraw takes a proposal back, also when its asker has gone: while this broker
-// lives, others wait for what it has proposed. What can not be done now is tried
+// lives, others wait for what it has proposed. What cannot be done now is tried
 // until it can.
 func (a *Aggregator) withdraw(version uint64) {
 	err := a.withdrawOnce(version)
 	if err == nil {
 		return
 	}
-	a.opt.Logger.Warn("the proposed configuration could not be withdrawn; trying again", "version", version, "error", err)
+	a.opt.Logger.Warn("cannot withdraw the proposed configuration; the broker tries again", "version", version, "error", err)
 	a.beside(func() {
 		for kv.Rest(a.ctx, time.Second) == nil && a.withdrawOnce(version) != nil {
 		}
@@ -130,8 +130,8 @@ func (a *Aggregator) abandoned(ctx context.Context, busy *state.Busy) (bool, err
 	return !slices.ContainsFunc(nodes, func(n state.Node) bool { return n.ID == busy.By }), err
 }
 
-// validated waits until every live node has loaded a version, or can not. It
-// reports what they can not load, and whether a broker can not use the version
+// validated waits until every live node has loaded a version, or cannot. It
+// reports what they cannot load, and whether a broker cannot use the version
 // at all: no force goes over that, since it would go on with an older one.
 func (a *Aggregator) validated(ctx context.Context, version uint64, atOnce bool) (problems []schema.Problem, fatal bool, err error) {
 	until := time.Now().Add(patience)
@@ -166,7 +166,7 @@ type census struct {
 	problems []schema.Problem
 	// missing are the nodes that have not said anything yet.
 	missing []string
-	// unfit: some node can not use the version at all.
+	// unfit: some node cannot use the version at all.
 	unfit bool
 }
 
@@ -175,7 +175,7 @@ func (c *census) tell(late bool) []schema.Problem {
 	all := c.problems
 	if late {
 		for _, node := range c.missing {
-			all = append(all, schema.Problem{Node: node, Error: "it did not say in time whether it can load the version"})
+			all = append(all, schema.Problem{Node: node, Error: "it did not report in time whether it can load the version"})
 		}
 	}
 	slices.SortStableFunc(all, func(x, y schema.Problem) int {

@@ -39,6 +39,12 @@ type Observer interface {
 	Observe(e *schema.Event, p *schema.Peers) bool
 }
 
+// A Deferrer is a [Delivery] that may hold items back until the agent starts again.
+type Deferrer interface {
+	// Defers reports whether it does.
+	Defers() bool
+}
+
 // A Terminator is a [Gate] that can list the tools which it never refuses, for
 // the warning before.
 type Terminator interface {
@@ -53,6 +59,7 @@ type staged struct {
 	delivery Delivery
 	observer Observer
 	gate     Gate
+	defers   bool
 	// err is why there is no stage though the hook is one.
 	err error
 }
@@ -64,7 +71,7 @@ func (a *Aggregator) makeStages(cfg *schema.Config) []staged {
 		if h := &cfg.Hooks[i]; h.Stage() && h.Mode == schema.Enforce {
 			all[i] = a.makeStage(h)
 			if err := all[i].err; err != nil {
-				a.opt.Logger.Warn("a hook can not be loaded", "hook", h.Name, "version", cfg.Version, "error", err)
+				a.opt.Logger.Warn("a hook cannot be loaded", "hook", h.Name, "version", cfg.Version, "error", err)
 			}
 		}
 	}
@@ -75,7 +82,7 @@ func (a *Aggregator) makeStage(h *schema.Hook) (st staged) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.opt.Logger.Error("making a stage panicked", "hook", h.Name, "panic", p, "stack", string(debug.Stack()))
-			st = staged{err: fmt.Errorf("making it failed: %v", p)}
+			st = staged{err: fmt.Errorf("cannot create it: %v", p)}
 		}
 	}()
 	if a.opt.Stages == nil {
@@ -88,8 +95,10 @@ func (a *Aggregator) makeStage(h *schema.Hook) (st staged) {
 	st.delivery, _ = made.(Delivery)
 	st.observer, _ = made.(Observer)
 	st.gate, _ = made.(Gate)
+	d, ok := made.(Deferrer)
+	st.defers = ok && d.Defers()
 	if h.Delivers() && st.delivery == nil || h.Gates() && st.gate == nil {
-		return staged{err: fmt.Errorf("%q is no stage of this release", h.Handler)}
+		return staged{err: fmt.Errorf("this release has no stage %q", h.Handler)}
 	}
 	return st
 }

@@ -67,7 +67,7 @@ func (a *Aggregator) due(changes bool, now time.Time) (time.Time, error) {
 	last := came.Add(refuseIn)
 	switch {
 	case !now.Before(last):
-		return last, unavailable(fmt.Sprintf("this broker stood still for %s, and the request may be that old; nothing was changed, ask again", schema.Duration(now.Sub(came).Round(time.Second))))
+		return last, unavailable(fmt.Sprintf("this broker was stalled for %s, and the request may be that old; nothing changed, try again", schema.Duration(now.Sub(came).Round(time.Second))))
 	case last.Before(until):
 		return last, nil
 	}

@@ -47,7 +47,7 @@ func TestARequestIsRefusedInTimeThatWaitedForABrokerWhichStoodStill(t *testing.T
 		switch {
 		case left > 0 && (err != nil || due.Sub(now) != left):
 			t.Errorf("after %v there are %v left: %v", still, due.Sub(now), err)
-		case left < 0 && (err == nil || !strings.Contains(err.Error(), "stood still for 10s")):
+		case left < 0 && (err == nil || !strings.Contains(err.Error(), "stalled for 10s")):
 			t.Errorf("after %v it is not refused: %v", still, err)
 		}
 		if due, err := a.due(false, now); err != nil || due.Sub(now) != verbTime {

@@ -51,7 +51,7 @@ func TestRecordsAndLogsSayWhichTraceTheyAreIn(t *testing.T) {
 				if len(on) != 1 || len(notes.entries()) != 1 || !c.want(on[0].TraceID) || notes.entries()[0].Record.TraceID != on[0].TraceID {
 					t.Fatalf("the feed has %+v, written down is %+v", on, notes.entries())
 				}
-				_, line, _ := strings.Cut(said.String(), "hook gave no answer")
+				_, line, _ := strings.Cut(said.String(), "hook failed")
 				line, _, _ = strings.Cut(line, "\n")
 				if _, id, _ := strings.Cut(line, " trace_id="); line == "" || !strings.HasPrefix(id, on[0].TraceID) || strings.Contains(line, "trace_id") != (on[0].TraceID != "") {
 					t.Errorf("the log says %q of the trace %q", line, on[0].TraceID)

@@ -2,8 +2,11 @@ package aggregator
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -21,21 +24,43 @@ func unjudgedDecisions() []string {
 func (a *Aggregator) recordUnjudged(ctx context.Context, agent string, req *schema.RecordRequest) (*schema.RecordAnswer, error) {
 	store := a.opt.Memory.Unjudged
 	if store == nil {
-		return nil, unavailable("this broker keeps no record of what nobody judged")
+		return nil, unavailable("this broker does not record calls that were not judged")
 	}
 	if n := len(req.Calls); n > schema.MaxUnjudged {
-		return nil, badRequest("calls lists %d; at most %d are handed in at a time", n, schema.MaxUnjudged)
+		return nil, badRequest("calls has %d entries; send at most %d at a time", n, schema.MaxUnjudged)
 	}
 	for i := range req.Calls {
 		if err := checkUnjudged(&req.Calls[i], agent); err != nil {
 			return nil, err
 		}
 	}
-	known, err := store.Add(ctx, req.Calls, a.unjudged)
+	size := sizeOf(req.Calls...)
+	if !a.records.take(agent, size, time.Now()) {
+		a.limits.refused(agent, limitUnjudged)
+		return nil, unavailable(fmt.Sprintf("the agent reported %d KiB of calls that were not judged within %s, which is its limit at one broker (--agent-unjudged-bytes); "+
+			"keep the rest, and report it later", a.records.most>>10, a.records.per))
+	}
+	var stored atomic.Int64
+	known, err := store.Add(ctx, req.Calls, func(u *schema.Unjudged) {
+		stored.Add(sizeOf(*u))
+		a.unjudged(u)
+	})
+	a.records.refund(agent, size-stored.Load()) // what was known before takes no room again
 	if err != nil {
 		return nil, err
 	}
 	return &schema.RecordAnswer{Fabric: a.fabric(), Known: known}, nil
+}
+
+// unjudgedShare is about what one call takes beside its texts.
+const unjudgedShare = 256
+
+// sizeOf is about what calls take where they are stored.
+func sizeOf(calls ...schema.Unjudged) (n int64) {
+	for i := range calls {
+		n += unjudgedShare + int64(len(calls[i].Tool)+len(calls[i].Session)+len(calls[i].Why))
+	}
+	return n
 }
 
 // maxName bounds a tool's name and a session in a record.
@@ -49,16 +74,16 @@ func checkUnjudged(u *schema.Unjudged, agent string) (err error) {
 	u.Agent, u.Why = agent, strings.ToValidUTF8(u.Why[:min(len(u.Why), schema.MaxWhy)], "")
 	switch {
 	case u.Lost < 0:
-		return badRequest("lost is %d; count from 1", u.Lost)
+		return badRequest("lost is %d; use 1 or more", u.Lost)
 	case len(u.Tool) > maxName || len(u.Session) > maxName:
 		return badRequest("a tool's name and a session have at most %d bytes", maxName)
 	case u.Lost > 0:
 		u.Event, u.Decision = "", ""
 		return nil
 	case !u.Event.Known():
-		return badRequest("event is %.64q, which is none; write the event's name", string(u.Event))
+		return badRequest("event is %.64q, which is not an event; send the event's name", string(u.Event))
 	case !slices.Contains([]schema.Decision{schema.Continue, schema.Deny, schema.Fail}, u.Decision):
-		return badRequest("decision is %.64q; write continue, deny or fail", string(u.Decision))
+		return badRequest("decision is %.64q; use continue, deny or fail", string(u.Decision))
 	}
 	return nil
 }
@@ -71,7 +96,7 @@ func (a *Aggregator) unjudged(u *schema.Unjudged) {
 	} else {
 		a.metrics.unjudged.WithLabelValues(string(u.Decision)).Inc()
 	}
-	a.opt.Logger.Warn("a call was not judged", "decision", u.Decision, "event", u.Event, "event_id", u.EventID, "agent", u.Agent,
+	a.opt.Logger.Warn("a shim reported a call that no broker judged", "decision", u.Decision, "event", u.Event, "event_id", u.EventID, "agent", u.Agent,
 		"tool", u.Tool, "time", u.Time, "why", u.Why, "lost", u.Lost)
 	a.feed.unjudged(u)
 }

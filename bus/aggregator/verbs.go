@@ -62,7 +62,8 @@ func verbs() map[string]verb {
 		schema.VerbDrain:      {agent: true, changes: true, serve: reading((*Aggregator).drain)},
 		schema.VerbFetch:      {agent: true, large: always, serve: reading((*Aggregator).fetch)},
 		schema.VerbAnswer:     {agent: true, changes: true, serve: reading((*Aggregator).answerOf)},
-		schema.VerbMode:       {agent: true, changes: true, others: true, serve: reading((*Aggregator).mode)},
+		schema.VerbRelay:      {agent: true, changes: true, others: true, serve: reading((*Aggregator).relay)},
+		schema.VerbMode:       {agent: true, changes: true, serve: reading((*Aggregator).mode)},
 		schema.VerbCheckpoint: {agent: true, changes: true, serve: reading((*Aggregator).checkpoint)},
 		schema.VerbRound:      {agent: true, changes: true, others: true, serve: reading((*Aggregator).roundOf)},
 		schema.VerbPolicy:     {anybody: true, serve: reading((*Aggregator).policy)},
@@ -73,10 +74,10 @@ func verbs() map[string]verb {
 	}
 }
 
-// verbNames are their names, in the order of the contract.
+// verbNames are the names of all control verbs, in the order of the contract.
 func verbNames() []string {
-	return []string{schema.VerbInject, schema.VerbPending, schema.VerbWithdraw, schema.VerbAck, schema.VerbDrain,
-		schema.VerbFetch, schema.VerbAnswer, schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound,
+	return []string{statusVerb, "config", "hooks", schema.VerbInject, schema.VerbPending, schema.VerbWithdraw, schema.VerbAck, schema.VerbDrain,
+		schema.VerbFetch, schema.VerbAnswer, schema.VerbRelay, schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound,
 		schema.VerbPolicy, schema.VerbRecord, schema.VerbKeep, schema.VerbPart, schema.VerbFollow, schema.VerbFreeze, schema.VerbThaw}
 }
 
@@ -96,25 +97,17 @@ type none struct{}
 
 // memorised answers a request about what is remembered, when it is done.
 func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any, error) {
-	switch {
-	case v.agent && agent == "":
-		return nil, badRequest("%s is about one agent; ask on hook.v1.ctl.%s.<agent>", name, name)
-	case v.changes:
-		if err := a.notLate(); err != nil {
-			return nil, err
-		}
-	}
-	until, err := a.due(v.changes, time.Now())
+	done, err := a.limits.requestOf(&v, agent, r.Reply()) // before anything is read
 	if err != nil {
+		return nil, err
+	}
+	until, err := a.servable(&v, name, agent)
+	if err != nil {
+		done()
 		return nil, err
 	}
 	data := r.Data()
-	size := int64(max(len(data), verbShare))
-	done, err := a.limits.requestOf(&v, agent, r.Reply())
-	if err != nil {
-		return nil, err
-	}
-	release, err := a.admit(name, size)
+	release, err := a.admit(name, v.others, int64(max(len(data), verbShare)))
 	if err != nil {
 		done()
 		return nil, err
@@ -131,7 +124,7 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 				answers = largeAnswer
 			}
 			answer, err := v.serve(a, ctx, agent, data)
-			return answer, coded(err)
+			return answer, coded(a.explained(err))
 		},
 		release: func() {
 			a.answering.Release(answers)
@@ -139,6 +132,19 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 			done()
 		},
 	}, nil
+}
+
+// servable says until when a request is served, or why it is not.
+func (a *Aggregator) servable(v *verb, name, agent string) (until time.Time, err error) {
+	switch {
+	case v.agent && agent == "":
+		return until, badRequest("%s is about one agent; send the request to hook.v1.ctl.%s.<agent>", name, name)
+	case v.changes:
+		if err := a.notLate(); err != nil {
+			return until, err
+		}
+	}
+	return a.due(v.changes, time.Now())
 }
 
 // always is of verbs whose answers may all be large.
@@ -150,17 +156,24 @@ func ofAVersion(data []byte) bool {
 	return readJSON(data, &req) == nil && req.Version > 0
 }
 
-// admit makes room for a request of so many bytes, which the caller gives back.
-func (a *Aggregator) admit(name string, size int64) (release func(), err error) {
+// admit makes room for a request of so many bytes, which the caller gives back. Operators and
+// orchestrators have room of their own.
+func (a *Aggregator) admit(name string, others bool, size int64) (release func(), err error) {
+	if others {
+		if !a.ordering.TryAcquire(size) {
+			return nil, unavailable("too many requests are already under way; try again")
+		}
+		return func() { a.ordering.Release(size) }, nil
+	}
 	keeps := name == schema.VerbKeep
 	if keeps && !a.keeping.TryAcquire(size) {
-		return nil, unavailable("too many parts of conversations are under way already; try again")
+		return nil, unavailable("too many parts of conversations are already under way; try again")
 	}
 	if !a.asking.TryAcquire(size) {
 		if keeps {
 			a.keeping.Release(size)
 		}
-		return nil, unavailable("too many requests are under way already; try again")
+		return nil, unavailable("too many requests are already under way; try again")
 	}
 	return func() {
 		a.asking.Release(size)
@@ -190,7 +203,7 @@ func coded(err error) error {
 	}
 	code := schema.CodeInternal
 	switch {
-	case is(queue.ErrInvalid, rounds.ErrInvalid, freezes.ErrInvalid, freezes.ErrFull, sessions.ErrInvalid, objects.ErrTooLarge, objects.ErrInvalid, state.ErrNoPart):
+	case is(queue.ErrInvalid, queue.ErrKey, rounds.ErrInvalid, freezes.ErrInvalid, freezes.ErrFull, sessions.ErrInvalid, objects.ErrTooLarge, objects.ErrInvalid, state.ErrNoPart):
 		code = schema.CodeBadRequest
 	case is(queue.ErrNotFound, rounds.ErrNone, freezes.ErrNotFrozen, objects.ErrNotFound, state.ErrNoVersion, state.ErrUnreadable):
 		code = schema.CodeNotFound
@@ -198,7 +211,7 @@ func coded(err error) error {
 		code = schema.CodeConflict
 	case is(queue.ErrTooOld):
 		code = schema.CodeTooOld
-	case is(queue.ErrFull, queue.ErrUnavailable, rounds.ErrUnavailable, freezes.ErrUnavailable, sessions.ErrUnavailable, objects.ErrUnavailable, objects.ErrFull, unjudged.ErrUnavailable,
+	case is(queue.ErrFull, queue.ErrAllowance, sessions.ErrNoRoom, queue.ErrUnavailable, rounds.ErrUnavailable, freezes.ErrUnavailable, sessions.ErrUnavailable, objects.ErrUnavailable, objects.ErrFull, unjudged.ErrUnavailable,
 		context.DeadlineExceeded, context.Canceled):
 		code = schema.CodeUnavailable
 	}
@@ -216,7 +229,7 @@ func notFound(format string, args ...any) error {
 // queue is the injection queue, or why it is not there.
 func (a *Aggregator) queue() (Queue, error) {
 	if a.opt.Memory.Queue == nil {
-		return nil, unavailable("this broker keeps no queue")
+		return nil, unavailable("this broker does not store messages for agents")
 	}
 	return a.opt.Memory.Queue, nil
 }
@@ -234,14 +247,14 @@ func (a *Aggregator) pending(ctx context.Context, agent string, req *schema.Pend
 	const usual, most = 1000, 10_000
 	switch {
 	case req.Limit < 0 || req.Limit > most:
-		return nil, badRequest("limit is %d; at most %d items are listed", req.Limit, most)
+		return nil, badRequest("limit is %d; use at most %d", req.Limit, most)
 	case req.Limit == 0:
 		req.Limit = usual
 	}
 	ctx, cancel := context.WithTimeout(ctx, currentFor)
 	defer cancel()
 	if err := q.Current(ctx); err != nil {
-		a.opt.Logger.Info("what waits is listed as this broker knows it; another one may have accepted more", "error", err)
+		a.opt.Logger.Info("the list shows the messages that this broker knows; another broker may have accepted more", "error", err)
 	}
 	answer := q.Pending(agent, req.Limit)
 	return &answer, nil
@@ -257,7 +270,7 @@ func (a *Aggregator) ack(ctx context.Context, agent string, req *schema.AckReque
 		return none{}, err
 	}
 	if n := len(req.Events); n > maxAckRequest {
-		return none{}, badRequest("events lists %d; at most %d may be acknowledged at a time", n, maxAckRequest)
+		return none{}, badRequest("events has %d entries; acknowledge at most %d at a time", n, maxAckRequest)
 	}
 	events := make([]string, len(req.Events))
 	for i, s := range req.Events {
@@ -268,9 +281,15 @@ func (a *Aggregator) ack(ctx context.Context, agent string, req *schema.AckReque
 	if req.Fabric != "" && req.Fabric != a.fabric() || len(events) == 0 {
 		return none{}, nil // they are another fabric's: nothing of them is here
 	}
-	if req.Hold {
+	switch {
+	case req.Release && req.Hold:
+		return none{}, q.Release(ctx, agent, events)
+	case req.Release:
+		return none{}, badRequest("release needs hold; set both, so that a broker that does not know release acknowledges nothing")
+	case req.Hold:
 		return none{}, q.Hold(ctx, agent, events)
 	}
+	a.acknowledged(agent, events)
 	if _, events = a.acks.sorted(agent, events); len(events) == 0 {
 		return none{}, nil
 	}
@@ -280,30 +299,46 @@ func (a *Aggregator) ack(ctx context.Context, agent string, req *schema.AckReque
 	return none{}, err
 }
 
-// mode says how answers of others reach the agent.
-func (a *Aggregator) mode(ctx context.Context, agent string, req *schema.ModeRequest) (none, error) {
+// mode says how answers of others reach the agent, and changes that if it is asked to.
+func (a *Aggregator) mode(ctx context.Context, agent string, req *schema.ModeRequest) (*schema.ModeAnswer, error) {
 	q, err := a.queue()
-	if err != nil {
-		return none{}, err
+	if err == nil && req.VoteOnly != nil {
+		err = q.Note(ctx, agent, "", func(p *schema.Peers) { p.VoteOnly = *req.VoteOnly })
 	}
-	return none{}, q.Note(ctx, agent, func(p *schema.Peers) { p.VoteOnly = req.VoteOnly })
+	if err != nil {
+		return nil, err
+	}
+	return &schema.ModeAnswer{VoteOnly: q.Peers(agent, "").VoteOnly}, nil
 }
 
-// checkpoint notes that the agent was started anew with all that came so far.
+// checkpoint notes that the agent starts again with all that came so far.
 func (a *Aggregator) checkpoint(ctx context.Context, agent string, _ *none) (none, error) {
 	q, err := a.queue()
 	if err != nil {
 		return none{}, err
 	}
+	return none{}, startsAgain(ctx, q, agent, "")
+}
+
+// startsAgain notes that the agent, or one session of it, starts again: what was accepted
+// so far, by any broker, is deferred no longer. For a session it notes that only if
+// something waits.
+func startsAgain(ctx context.Context, q Queue, agent, session string) error {
+	if err := q.Current(ctx); err != nil {
+		return err
+	}
+	if session != "" && !q.Due(agent, session, "") {
+		return nil
+	}
 	last := q.Last()
-	return none{}, q.Note(ctx, agent, func(p *schema.Peers) { p.Checkpoint = max(p.Checkpoint, last) })
+	return q.Note(ctx, agent, session, func(p *schema.Peers) { p.Checkpoint = max(p.Checkpoint, last) })
 }
 
 // roundOf starts, shows or wraps up the agent's round.
 func (a *Aggregator) roundOf(ctx context.Context, agent string, req *schema.RoundRequest) (*schema.Round, error) {
 	all := a.opt.Memory.Rounds
 	if all == nil {
-		return nil, unavailable("this broker keeps no rounds")
+		return nil, unavailable("this broker does not store rounds")
 	}
 	switch req.Action {
 	case "", schema.RoundShow:
@@ -314,13 +349,16 @@ func (a *Aggregator) roundOf(ctx context.Context, agent string, req *schema.Roun
 		return &r, nil
 	case schema.RoundStart:
 		r, err := all.Start(ctx, agent, req)
+		if err == nil && a.active.Load().defers(agent) {
+			a.release(ctx, agent, "")
+		}
 		return &r, err
 	case schema.RoundWrapUp:
 		r, _, err := all.WrapUp(ctx, agent, req)
 		if act := a.active.Load(); err == nil && act != nil && r.SoftDue() && act.warnsAgent(agent) {
-			a.warn(ctx, act, &r)
+			a.warn(ctx, act, &r, "")
 		}
 		return &r, err
 	}
-	return nil, badRequest("unknown action %q of round; write %s, %s or %s", req.Action, schema.RoundStart, schema.RoundShow, schema.RoundWrapUp)
+	return nil, badRequest("round has no action %q; use %s, %s or %s", req.Action, schema.RoundStart, schema.RoundShow, schema.RoundWrapUp)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -39,41 +40,42 @@ func TestVerbsRefuseWhatMakesNoSense(t *testing.T) {
 		m := newMemory()
 		f := remembering(t, m, library{})
 		for request, want := range map[string][2]string{
-			`inject._ {"content":"x"}`:                          {schema.CodeBadRequest, "for whom"},
-			`inject.a {"content":"x","all":true}`:               {schema.CodeBadRequest, "only one of them"},
-			`inject._ {"content":"x","session":"s","all":true}`: {schema.CodeBadRequest, "only one of them"},
-			`inject.a {}`: {schema.CodeBadRequest, "nothing to say"},
-			`inject.a {"content":"x","background":{"id":"1","tool":"t","status":"s"}}`: {schema.CodeBadRequest, "one thing"},
+			`inject._ {"content":"x"}`:                          {schema.CodeBadRequest, "no receiver is named"},
+			`inject.a {"content":"x","all":true}`:               {schema.CodeBadRequest, "several receivers"},
+			`inject._ {"content":"x","session":"s","all":true}`: {schema.CodeBadRequest, "several receivers"},
+			`inject.a {}`: {schema.CodeBadRequest, "the item is empty"},
+			`inject.a {"content":"x","background":{"id":"1","tool":"t","status":"s"}}`: {schema.CodeBadRequest, "several contents"},
 			`inject.a {"subagent":{"id":"1"}}`:                                         {schema.CodeBadRequest, "its status"},
 			`inject.a {"background":{"id":"1"}}`:                                       {schema.CodeBadRequest, "the tool"},
-			`inject.a {"content":"x","strategy":"shout"}`:                              {schema.CodeBadRequest, "unknown strategy"},
+			`inject.a {"content":"x","strategy":"shout"}`:                              {schema.CodeBadRequest, "no strategy"},
 			`inject.a {"content":"x","ttl":"-1s"}`:                                     {schema.CodeBadRequest, "ttl"},
-			`inject.a {"content":"x","ttl":"soon"}`:                                    {schema.CodeBadRequest, "can not be read"},
-			`inject.a {"content":"x","number":3}`:                                      {schema.CodeBadRequest, "whose number 3"},
-			`inject.a {"content":"x","producer":"p","number":3,"key":"k"}`:             {schema.CodeBadRequest, "a number or a key"},
-			`inject.a {"content":"x","producer":"round","number":9}`:                   {schema.CodeBadRequest, "the fabric's own"},
+			`inject.a {"content":"x","ttl":"soon"}`:                                    {schema.CodeBadRequest, "cannot read the request"},
+			`inject.a {"content":"x","number":3}`:                                      {schema.CodeBadRequest, "number 3 needs producer"},
+			`inject.a {"content":"x","producer":"p","number":3,"key":"k"}`:             {schema.CodeBadRequest, "a number and a key"},
+			`inject.a {"content":"x","producer":"round","number":9}`:                   {schema.CodeBadRequest, "reserved for the fabric"},
 			`inject.a {"content":"x","source":"` + strings.Repeat("s", 65) + `"}`:      {schema.CodeBadRequest, "65 characters"},
 			`inject.a {"object":{"digest":"none","size":1}}`:                           {schema.CodeNotFound, "no such object"},
-			`inject.a {"object":{"digest":"none","size":67108865}}`:                    {schema.CodeBadRequest, "of more than 64"},
-			`inject.a [`:                            {schema.CodeBadRequest, "can not be read"},
+			`inject.a {"object":{"digest":"none","size":67108865}}`:                    {schema.CodeBadRequest, "at most 64"},
+			`inject.a [`:                            {schema.CodeBadRequest, "cannot read the request"},
 			`pending._ {"limit":-1}`:                {schema.CodeBadRequest, "limit is -1"},
-			`withdraw._ {}`:                         {schema.CodeBadRequest, "write key"},
+			`withdraw._ {}`:                         {schema.CodeBadRequest, "key is missing"},
 			`follow.a {}`:                           {schema.CodeBadRequest, "hook.v1.ctl.follow._"},
-			`follow._ {}`:                           {schema.CodeUnavailable, "keeps no configuration"},
-			`withdraw._ {"key":"a-a.x.1"}`:          {schema.CodeNotFound, "no such item"},
-			`withdraw.a {"key":"a-b.x.1"}`:          {schema.CodeBadRequest, "not one for the agent"},
+			`follow._ {}`:                           {schema.CodeUnavailable, "does not store the configuration"},
+			`withdraw._ {"key":"a-a.x.1"}`:          {schema.CodeNotFound, "no such message"},
+			`withdraw._ {"key":"nope"}`:             {schema.CodeBadRequest, "no message can have this key"},
+			`withdraw.a {"key":"a-b.x.1"}`:          {schema.CodeBadRequest, "not for the agent"},
 			`ack._ {"events":[]}`:                   {schema.CodeBadRequest, "about one agent"},
-			`ack.a {"events":["x"]}`:                {schema.CodeBadRequest, "no UUID"},
-			`drain.a {}`:                            {schema.CodeBadRequest, "no UUID"},
+			`ack.a {"events":["x"]}`:                {schema.CodeBadRequest, "not a UUID"},
+			`drain.a {}`:                            {schema.CodeBadRequest, "not a UUID"},
 			`fetch.a {"digest":"none"}`:             {schema.CodeNotFound, "names the object"},
 			`fetch.a {"digest":"none","offset":-1}`: {schema.CodeBadRequest, "offset is -1"},
-			`answer.a {"content":"x"}`:              {schema.CodeBadRequest, "write session"},
+			`answer.a {"content":"x"}`:              {schema.CodeBadRequest, "session is missing"},
 			`answer.a {"session":"s"}`:              {schema.CodeBadRequest, "is empty"},
-			`answer.a {"session":"s","object":{"digest":"none","size":67108865}}`:       {schema.CodeBadRequest, "of more than 64"},
+			`answer.a {"session":"s","object":{"digest":"none","size":67108865}}`:       {schema.CodeBadRequest, "at most 64"},
 			`answer.a {"session":"s","content":"x","label":"taken.1"}`:                  {schema.CodeConflict, "another agent"},
 			`answer.a {"session":"s","content":"x","snapshot":{"digest":"d","size":1}}`: {schema.CodeNotFound, "no such object"},
 			`round.a {}`:                               {schema.CodeNotFound, "no round"},
-			`round.a {"action":"dance"}`:               {schema.CodeBadRequest, "unknown action"},
+			`round.a {"action":"dance"}`:               {schema.CodeBadRequest, "no action"},
 			`round.a {"action":"start","grace":"-1s"}`: {schema.CodeBadRequest, "negative"},
 		} {
 			subject, body, _ := strings.Cut(request, " ")
@@ -105,6 +107,69 @@ func TestVerbsSayThatTheMemoryCanNotBeReached(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAnAgentsOwnAnswersTakeItsAllowanceAndRelayedOnesDoNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		f := remembering(t, m, library{})
+		f.request("answer.a", `{"session":"s","content":"own"}`)
+		f.request("relay.a", `{"session":"s","content":"relayed"}`)
+		m.mu.Lock()
+		if len(m.items) != 2 || m.items[0].Author != "a" || m.items[1].Author != "" || m.items[1].Except != "a" {
+			t.Errorf("%+v", m.items)
+		}
+		m.spent = true
+		m.mu.Unlock()
+		if _, failed := f.request("answer.a", `{"session":"s","content":"own"}`); failed == nil || failed.Code != schema.CodeUnavailable || !strings.Contains(failed.Message, "allowance") {
+			t.Errorf("%+v", failed)
+		}
+		if got := m.said("store"); len(got) > 0 {
+			t.Errorf("something was stored: %q", got)
+		}
+		if _, failed := f.request("relay.a", `{"session":"s","content":"relayed"}`); failed != nil {
+			t.Errorf("%+v", failed)
+		}
+		if n := f.value("limited_total", "limit=answers"); n != 1 {
+			t.Errorf("%v were counted", n)
+		}
+		if l := f.agg.Status().Limited; len(l) != 1 || l[0].Name != "a" || l[0].Limit != "answers" {
+			t.Errorf("status: %+v", l)
+		}
+	})
+}
+
+// Without credentials everybody may do everything, but no agent takes an operator's name.
+func TestAnAgentAnswersOnlyInItsSessionsAndUnderItsOwnName(t *testing.T) {
+	for name, credentials := range map[string]bool{"with credentials": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory()
+				f := startWith(t, aggregator.Options{Memory: m.all(), Credentials: credentials}, library{})
+				for request, refused := range map[string]struct {
+					says   string
+					always bool
+				}{
+					`answer.a {"session":"foreign","content":"x"}`:                     {`"a" does not take part in the session "foreign"`, false},
+					`answer.a {"session":"s","content":"x","label":"alice.1"}`:         {"another agent's id", false},
+					`answer.a {"session":"s","content":"x","label":"operator.1"}`:      {"agents may not use: operator", true},
+					`answer.a {"session":"s","content":"x","label":"Oper_ator-2.7"}`:   {"agents may not use", true},
+					`answer.a {"session":"s","content":"x","label":"SYSTEM.1"}`:        {"agents may not use", true},
+					`answer.a {"session":"s","content":"x","label":"agent2.1"}`:        {"", false},
+					`answer.a {"session":"s","content":"x","label":"a.2"}`:             {"", false},
+					`answer.a {"session":"s","content":"x"}`:                           {"", false},
+					`relay.a {"session":"foreign","content":"x"}`:                      {"", false},
+					`relay.a {"session":"foreign","content":"x","label":"operator.1"}`: {"", false},
+				} {
+					subject, body, _ := strings.Cut(request, " ")
+					_, failed := f.request(subject, body)
+					if want := refused.says != "" && (credentials || refused.always); want != (failed != nil) || want && (failed.Code != schema.CodeBadRequest || !strings.Contains(failed.Message, refused.says)) {
+						t.Errorf("%s: %+v", request, failed)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestWhatIsInjectedIsDelivered(t *testing.T) {
@@ -193,7 +258,7 @@ func TestAnswersGoToTheSessionUnderTheirName(t *testing.T) {
 		}
 		wanted := &schema.Item{
 			Scope: schema.Scope{Session: "s"}, Producer: "answer", Name: "agent1.1", Sequence: 1, Source: schema.SourcePeer, Strategy: schema.ToolResult,
-			Content: "42", LateJoiners: true, Except: "a",
+			Content: "42", LateJoiners: true, Except: "a", Author: "a",
 			Answer: &schema.PeerAnswer{Name: "agent1", Label: "agent1.1", Workspace: "/w", Snapshot: &schema.Object{Digest: "d", Size: 1}},
 		}
 		if diff := cmp.Diff(wanted, m.items[0]); diff != "" {
@@ -227,6 +292,12 @@ func TestModesAndCheckpointsAreNoted(t *testing.T) {
 		m := newMemory()
 		f := remembering(t, m, library{})
 		m.put(human("x"))
+		for request, want := range map[string]string{`{}`: `{"vote_only":false}`, `{"vote_only":true}`: `{"vote_only":true}`} {
+			m.peers.VoteOnly = false
+			if got, failed := f.request("mode.a", request); failed != nil || got != want {
+				t.Errorf("%s: %s, %v", request, got, failed)
+			}
+		}
 		f.request("mode.a", `{"vote_only":true}`)
 		if got, failed := f.request("checkpoint.a", ``); failed != nil || got != "{}" {
 			t.Error(got, failed)
@@ -299,19 +370,21 @@ func TestWhatAnAgentSaysOfItselfIsKept(t *testing.T) {
 func TestEveryVerbIsAnEndpointWithItsSchema(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := remembering(t, newMemory(), library{})
-		var info micro.Info
-		if err := schema.Unmarshal(f.control("$SRV.INFO.hookfabric-aggregator").Data, &info); err != nil {
-			t.Fatal(err)
-		}
 		schemas := map[string]string{}
-		for _, e := range info.Endpoints {
-			if e.Subject == "hook.v1.ctl."+e.Name+".*" {
-				schemas[e.Name] = e.Metadata["request"]
+		for _, service := range []string{"hookfabric-aggregator", "hookfabric-aggregator-requests"} {
+			var info micro.Info
+			if err := schema.Unmarshal(f.control("$SRV.INFO."+service).Data, &info); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range info.Endpoints {
+				if e.Subject == "hook.v1.ctl."+e.Name+".*" {
+					schemas[e.Name] = e.Metadata["request"]
+				}
 			}
 		}
 		for _, verb := range []string{
 			schema.VerbInject, schema.VerbPending, schema.VerbWithdraw, schema.VerbAck, schema.VerbDrain, schema.VerbFetch,
-			schema.VerbAnswer, schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound,
+			schema.VerbAnswer, schema.VerbRelay, schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound,
 		} {
 			if !strings.Contains(schemas[verb], `"type": "object"`) {
 				t.Errorf("%s: %q", verb, schemas[verb])

@@ -1,10 +1,10 @@
-// Package bustest starts NATS servers for tests: real ones, with JetStream and
-// a data directory of their own, that listen to nobody, so that they also run
-// inside a bubble of testing/synctest.
+// Package bustest starts NATS servers for tests: real servers with JetStream and a data
+// directory of their own. They have no listener, so that they also run inside a bubble of
+// testing/synctest.
 //
-// In a bubble use only the context forms of requests and flushes, and do not
-// run such tests in parallel: NATS shares timers among connections. A package
-// with such tests calls [Main] in its TestMain.
+// In a bubble, use only the context forms of requests and flushes, and do not run such
+// tests in parallel: NATS shares timers among connections. A package with such tests
+// calls [Main] in its TestMain.
 package bustest
 
 import (

@@ -1,7 +1,6 @@
-// Package certs reads certificates from files, and reads them again when the
-// files change: a certificate that is renewed is used by the next connection, and
-// no connection that stands is dropped for it. It imports nothing but the
-// standard library, so that whoever connects can use it.
+// Package certs reads certificates from files, and reads them again when the files change.
+// The next connection uses a renewed certificate; open connections stay. The package
+// imports little beyond the standard library, so that any client can use it.
 package certs
 
 import (
@@ -9,8 +8,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+
+	"github.com/hookfabric/hookfabric/bus/owner"
 )
 
 // Files are the paths of certificates, each in PEM. The zero Files are none.
@@ -48,13 +50,16 @@ func (f Files) Check() error {
 func (f Files) Pair() (tls.Certificate, error) {
 	switch {
 	case f.Cert == "":
-		return tls.Certificate{}, fmt.Errorf("the key %s has no certificate; name it with --tls-cert", f.Key)
+		return tls.Certificate{}, fmt.Errorf("the key %s has no certificate; name the certificate with --tls-cert", f.Key)
 	case f.Key == "":
-		return tls.Certificate{}, fmt.Errorf("the certificate %s has no key; name it with --tls-key", f.Cert)
+		return tls.Certificate{}, fmt.Errorf("the certificate %s has no key; name the key with --tls-key", f.Cert)
+	}
+	if err := owner.Private(f.Key); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return tls.Certificate{}, err
 	}
 	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
-		return pair, fmt.Errorf("the certificate %s can not be used with the key %s: %w; name a PEM certificate and the key that it was made with", f.Cert, f.Key, err)
+		return pair, fmt.Errorf("cannot use the certificate %s with the key %s: %w; name a PEM certificate and its private key", f.Cert, f.Key, err)
 	}
 	return pair, nil
 }
@@ -63,11 +68,11 @@ func (f Files) Pair() (tls.Certificate, error) {
 func (f Files) Roots() (*x509.CertPool, error) {
 	data, err := os.ReadFile(f.CA)
 	if err != nil {
-		return nil, fmt.Errorf("the authorities' certificates can not be read: %w; name a PEM file", err)
+		return nil, fmt.Errorf("cannot read the certificates of the authorities: %w; name a PEM file", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("%s holds no certificate of an authority; name a PEM file that does", f.CA)
+		return nil, fmt.Errorf("%s has no certificate of an authority; name a PEM file that has one", f.CA)
 	}
 	return pool, nil
 }

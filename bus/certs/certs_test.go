@@ -42,7 +42,7 @@ func TestAServerFollowsItsFiles(t *testing.T) {
 			t.Error("a faulty key took the certificate away")
 		}
 	}
-	if n := strings.Count(log.String(), "the ones from before"); n != 1 {
+	if n := strings.Count(log.String(), "the earlier certificates"); n != 1 {
 		t.Errorf("the fault was said %d times:\n%s", n, log.String())
 	}
 	ca.Issue(t, "server")
@@ -97,10 +97,10 @@ func TestFaultyFilesAreSaid(t *testing.T) {
 		"all of it":                {certs.Files{CA: ca.File, Cert: pair.Cert, Key: pair.Key}, ""},
 		"no key":                   {certs.Files{Cert: pair.Cert}, "--tls-key"},
 		"no certificate":           {certs.Files{Key: pair.Key}, "--tls-cert"},
-		"another's key":            {certs.Files{Cert: pair.Cert, Key: other.Key}, "the key that it was made with"},
+		"another's key":            {certs.Files{Cert: pair.Cert, Key: other.Key}, "its private key"},
 		"a certificate not there":  {certs.Files{Cert: "/nowhere.pem", Key: pair.Key}, "/nowhere.pem"},
 		"an authority not there":   {certs.Files{CA: "/nowhere.pem"}, "/nowhere.pem"},
-		"an authority without one": {certs.Files{CA: empty}, "holds no certificate"},
+		"an authority without one": {certs.Files{CA: empty}, "has no certificate"},
 	} {
 		err := c.files.Check()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -167,5 +167,19 @@ func give(t *testing.T, from, to string) {
 	}
 	if err := os.Rename(to+".new", to); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAKeyThatOthersCanReadIsRefused(t *testing.T) {
+	files := certstest.New(t, "ours").Issue(t, "server")
+	if err := os.Chmod(files.Key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, server := files.Server(nil)
+	_, client := files.Client()
+	for name, err := range map[string]error{"check": files.Check(), "server": server, "client": client} {
+		if err == nil || !strings.Contains(err.Error(), "chmod 600 "+files.Key) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -41,11 +41,11 @@ func (f *followed[T]) get() T {
 	f.seen = now
 	value, err := f.read()
 	if err != nil {
-		f.log.Error("certificates changed and can not be used; the ones from before are, until the files change again", "error", err)
+		f.log.Error("the certificate files changed and cannot be used; the earlier certificates stay in use until the files change again", "error", err)
 		return f.value
 	}
 	f.value = value
-	f.log.Info("certificates changed, and are used from now on", "files", f.paths)
+	f.log.Info("the certificate files changed; new connections use them", "files", f.paths)
 	return f.value
 }
 

@@ -17,11 +17,11 @@ const (
 	holdEvery = 10 * time.Second
 )
 
-// Handed says that the agent has what the verdict of an event brought; events
-// that brought nothing are no matter. The fabric hears of it with the agent's
-// next question, or by a request of its own 2 s later, and again until it has
-// confirmed it. Never say it before the agent has it: what is acknowledged does
-// not come again.
+// Handed notes that the agent has read what the verdict of an event delivered. The client
+// acknowledges it with the agent's next Ask, or 2 s later in a request of its own, and repeats
+// that until the fabric confirms it. Call Handed only after the agent has read it, because the
+// fabric does not deliver acknowledged items again. Events that delivered nothing have no
+// effect.
 func (c *Client) Handed(event string) {
 	l := c.ledger
 	l.mu.Lock()
@@ -32,8 +32,8 @@ func (c *Client) Handed(event string) {
 	c.wakeAcker()
 }
 
-// Brought is what the verdict of an event brought from the queue, and is not
-// said to be handed over yet. ok is false if that is nothing.
+// Brought returns the queued items in the verdict of an event that are not marked as delivered
+// yet. It returns false if there are no such items.
 func (c *Client) Brought(event string) (h Handover, ok bool) {
 	c.ledger.mu.Lock()
 	defer c.ledger.mu.Unlock()
@@ -43,8 +43,8 @@ func (c *Client) Brought(event string) (h Handover, ok bool) {
 	return Handover{}, false
 }
 
-// Recall tells the client what a process before it handed over to an agent and
-// could not acknowledge. Of several fabrics, that counts which answers.
+// Recall restores what an earlier process delivered to an agent and could not acknowledge. If
+// kept names several fabrics, the one that answers counts.
 func (c *Client) Recall(kept ...Handover) {
 	for _, h := range kept {
 		var events []string
@@ -58,8 +58,8 @@ func (c *Client) Recall(kept ...Handover) {
 	}
 }
 
-// Noted is what is still to be acknowledged for an agent. Its sequences are not
-// filled in.
+// Noted returns the events still to be acknowledged for an agent. It does not fill in the
+// sequences.
 func (c *Client) Noted(agent string) Handover {
 	l := c.ledger
 	l.mu.Lock()
@@ -71,10 +71,10 @@ func (c *Client) Noted(agent string) Handover {
 	return h
 }
 
-// Ack says at once that the agent has what the verdicts of events brought, and
-// returns when that is known for ever. After an error the events are noted, as
-// [Client.Handed] does. One whose verdict lacks what could not be fetched is
-// left out: it comes again.
+// Ack acknowledges at once that the agent has read what the verdicts of events delivered. It
+// returns when the fabric has stored the acknowledgement. After an error the client retries
+// later, as after [Client.Handed]. Ack skips an event with content that could not be fetched,
+// so that the fabric delivers it again.
 func (c *Client) Ack(ctx context.Context, agent string, events ...string) error {
 	said, err := c.ledger.say(agent, events)
 	if err == nil {
@@ -98,7 +98,7 @@ func (l *ledger) say(agent string, events []string) (said []string, err error) {
 		if h == nil {
 			id, ok := acknowledgeable(e)
 			if !ok {
-				return nil, fmt.Errorf("%w: %.64q is no event's id, which is a UUID", ErrInvalid, e)
+				return nil, fmt.Errorf("%w: %.64q is not an event id; write a UUID", ErrInvalid, e)
 			}
 			h = &Handover{Fabric: l.fabric, Agent: agent, Events: []string{id}}
 		}
@@ -108,19 +108,19 @@ func (l *ledger) say(agent string, events []string) (said []string, err error) {
 	return said, nil
 }
 
-// AckKept says at once that an agent has what a process before this one handed
-// over, before any fabric has answered this one. Another fabric than that of the
-// events changes nothing.
+// AckKept acknowledges at once what an earlier process delivered to an agent. It also works
+// before any fabric has answered this process. A fabric other than that of the events ignores
+// it.
 func (c *Client) AckKept(ctx context.Context, h Handover) error {
 	for part := range slices.Chunk(h.Events, bus.MaxAcks) {
 		if err := c.patiently(ctx, about{schema.VerbAck, h.Agent, controlTry}, &schema.AckRequest{Fabric: h.Fabric, Events: part}, nil); err != nil {
-			return fmt.Errorf("acknowledging what %s was given before: %w", h.Agent, err)
+			return fmt.Errorf("acknowledging earlier deliveries to %s: %w", h.Agent, err)
 		}
 	}
 	return nil
 }
 
-// Flush acknowledges all that is noted. A process that ends calls it.
+// Flush acknowledges all noted events. Call it before [Client.Close].
 func (c *Client) Flush(ctx context.Context) error {
 	l := c.ledger
 	l.mu.Lock()
@@ -141,8 +141,8 @@ func (c *Client) Flush(ctx context.Context) error {
 
 func (c *Client) ack(ctx context.Context, agent string, events []string) error {
 	for part := range slices.Chunk(events, bus.MaxAcks) {
-		if err := c.say(ctx, agent, part, false); err != nil {
-			return fmt.Errorf("acknowledging what %s was given: %w", agent, err)
+		if err := c.say(ctx, agent, &schema.AckRequest{Events: part}); err != nil {
+			return fmt.Errorf("acknowledging deliveries to %s: %w", agent, err)
 		}
 		c.ledger.mu.Lock()
 		c.ledger.confirm(agent, part)
@@ -151,19 +151,30 @@ func (c *Client) ack(ctx context.Context, agent string, events []string) error {
 	return nil
 }
 
-// Hold renews the leases of events whose verdicts the caller still holds back.
-// A lease lasts 30 s; renew it every 10 s.
+// Hold renews the leases of events whose verdicts the caller has not delivered yet. A lease
+// lasts 30 s; renew it every 10 s.
 func (c *Client) Hold(ctx context.Context, agent string, events ...string) error {
 	for part := range slices.Chunk(events, bus.MaxAcks) {
-		if err := c.say(ctx, agent, part, true); err != nil {
-			return fmt.Errorf("holding what %s is to be given: %w", agent, err)
+		if err := c.say(ctx, agent, &schema.AckRequest{Events: part, Hold: true}); err != nil {
+			return fmt.Errorf("holding the leases of %s: %w", agent, err)
 		}
 	}
 	return nil
 }
 
-// say sends one acknowledgement, or one renewal.
-func (c *Client) say(ctx context.Context, agent string, events []string, hold bool) error {
+// Release ends the leases of events whose verdicts the caller will not deliver. Their items are
+// then due again at once, not only when the leases expire.
+func (c *Client) Release(ctx context.Context, agent string, events ...string) error {
+	for part := range slices.Chunk(events, bus.MaxAcks) {
+		if err := c.say(ctx, agent, &schema.AckRequest{Events: part, Hold: true, Release: true}); err != nil {
+			return fmt.Errorf("releasing the leases of %s: %w", agent, err)
+		}
+	}
+	return nil
+}
+
+// say sends one acknowledgement, one renewal, or what gives back.
+func (c *Client) say(ctx context.Context, agent string, request *schema.AckRequest) error {
 	c.ledger.mu.Lock()
 	fabric := c.ledger.fabric
 	c.ledger.mu.Unlock()
@@ -172,7 +183,8 @@ func (c *Client) say(ctx context.Context, agent string, events []string, hold bo
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTry)
 	defer cancel()
-	return c.control(ctx, about{verb: schema.VerbAck, agent: agent}, &schema.AckRequest{Fabric: fabric, Events: events, Hold: hold}, nil)
+	request.Fabric = fabric
+	return c.control(ctx, about{verb: schema.VerbAck, agent: agent}, request, nil)
 }
 
 // holding renews an event's lease until stop is called.
@@ -218,7 +230,7 @@ func (c *Client) acker() {
 		}
 		jobs, next, dropped := c.ledger.due(time.Now())
 		if dropped > 0 {
-			c.log.Warn("acknowledgements were dropped, because too many waited; what they were for may come again", "count", dropped)
+			c.log.Warn("acknowledgements were dropped, because too many waited; their items may be delivered again", "count", dropped)
 		}
 		for agent, events := range jobs {
 			select {

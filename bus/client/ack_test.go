@@ -67,8 +67,8 @@ func TestWithoutAnotherQuestionARequestAcknowledgesAfterTwoSeconds(t *testing.T)
 
 func TestAnAcknowledgementIsRepeatedUntilItIsConfirmed(t *testing.T) {
 	for name, answer := range map[string]func(string, *nats.Msg) bool{
-		"a fabric that can not now": func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeUnavailable, "not now"); return true },
-		"a fabric that is silent":   func(string, *nats.Msg) bool { return true },
+		"a fabric that cannot now": func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeUnavailable, "not now"); return true },
+		"a fabric that is silent":  func(string, *nats.Msg) bool { return true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -15,11 +15,11 @@ import (
 const (
 	// attempts is how often one event is asked: once more after a loss.
 	attempts = 2
-	// nobody is how often a call looks again when no aggregator is there, and
-	// patience how long it does, also for a connection: a restart takes less,
-	// and an agent should not wait for its whole deadline to hear that nobody judges.
-	nobody   = 25 * time.Millisecond
-	patience = 5 * time.Second
+	// retryEvery is the retry interval of a call when no aggregator listens.
+	// patience is how long it retries, also for a connection. A restart takes less, and
+	// an agent should not wait for its whole deadline to learn that no broker judges.
+	retryEvery = 25 * time.Millisecond
+	patience   = 5 * time.Second
 )
 
 // ask is one event on its way to a verdict.
@@ -42,6 +42,8 @@ type ask struct {
 	end     time.Time // when this call does, so that there is time to say so
 	reach   time.Time // how long it looks for somebody to ask
 	missed  int       // beats that were due since the last sign of life
+	// lost is closed when the connection by which it was sent last is lost.
+	lost chan struct{}
 }
 
 var (
@@ -54,10 +56,10 @@ var (
 )
 
 // wait asks, and asks once more when the one who was asked seems lost. Before
-// that it waits while nobody is there to be asked at all.
+// that it waits while no aggregator listens at all.
 func (a *ask) wait(ctx context.Context) (*schema.Verdict, error) {
 	a.reach = time.Now().Add(patience)
-	alone := false // the bus said that nobody is there, whenever it said anything
+	alone := false // every reply of the bus so far was that no aggregator listens
 	for {
 		m, err := a.once(ctx)
 		switch {
@@ -66,13 +68,18 @@ func (a *ask) wait(ctx context.Context) (*schema.Verdict, error) {
 		case alone && errors.Is(err, context.DeadlineExceeded):
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, errNobody)
 		case errors.Is(err, errUnsent), errors.Is(err, errNobody):
-			alone = errors.Is(err, errNobody)
+			if alone = errors.Is(err, errNobody); alone && time.Until(a.reach) < patience-leaveAfter {
+				a.c.leaveServer(a.lost, err)
+			}
 			if !a.pause(ctx) {
 				return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 			}
 		case !errors.Is(err, errSilent) && !errors.Is(err, errDisconnected):
 			return nil, err
 		case a.attempt >= attempts:
+			if errors.Is(err, errSilent) {
+				a.c.leaveServer(a.lost, err)
+			}
 			return nil, fmt.Errorf("%w: asked %d times: %w", ErrUnanswered, a.attempt, err)
 		default:
 			alone = false
@@ -87,16 +94,22 @@ func (a *ask) once(ctx context.Context) (*nats.Msg, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
+	if why := a.c.refusedBy(); why != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, why)
+	}
+	a.lost = lost
 	if err := a.send(); err != nil {
 		return nil, err
 	}
 	m, err := a.listen(ctx, lost)
 	switch {
 	case err == nil && len(m.Data) == 0:
-		a.attempt-- // nobody has it: this was no attempt
+		a.attempt-- // no aggregator has it: this was no attempt
 		return nil, errNobody
+	case errors.Is(err, ErrDenied) && a.c.refusedBy() != nil:
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case errors.Is(err, ErrDenied):
-		return nil, fmt.Errorf("%w: the agent is called %q here, which the credentials%s are not for; name it as they do (--agent, HOOKFABRIC_AGENT): %w",
+		return nil, fmt.Errorf("%w: the agent is called %q here, but the credentials%s are for another name; use that name (--agent, HOOKFABRIC_AGENT): %w",
 			ErrUnreachable, a.routing.Agent, a.c.creds, err)
 	case errors.Is(err, errClosed):
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
@@ -117,7 +130,7 @@ func (a *ask) connected(ctx context.Context) (lost chan struct{}, err error) {
 		if isClosed(connected) {
 			return lost, nil
 		}
-		// Of a connection that is lost for long, nobody waits for the return.
+		// If a connection is lost for long, the call does not wait for its return, but for one more attempt.
 		end := since.Add(patience)
 		if a.reach.Before(end) {
 			end = a.reach
@@ -125,11 +138,16 @@ func (a *ask) connected(ctx context.Context) (lost chan struct{}, err error) {
 		if a.end.Before(end) {
 			end = a.end
 		}
+		if now := time.Now(); !end.After(now) && now.Before(a.end) && a.c.knock() {
+			end = now.Add(min(knockFor, a.end.Sub(now)))
+		}
 		t := time.NewTimer(time.Until(end))
 		select {
 		case <-connected:
 		case <-t.C:
-			err = errUnconnected
+			if err = errUnconnected; a.c.refusedBy() != nil {
+				err = fmt.Errorf("%w: %w", errUnconnected, a.c.refusedBy())
+			}
 		case <-a.c.closed:
 			err = errClosed
 		case <-ctx.Done():
@@ -214,7 +232,7 @@ func (a *ask) next() time.Time {
 
 // silent is what it means that nothing came until due. It looks at every beat
 // that is due, as this process, or its machine, may have been stopped for one
-// of them itself: then nobody else was silent, and counting begins anew.
+// of them itself: then no other client was silent, and counting starts again.
 func (a *ask) silent(due time.Time) error {
 	now := time.Now()
 	switch {
@@ -254,7 +272,7 @@ func (a *ask) verdict(m *nats.Msg) (*schema.Verdict, error) {
 func decode(m *nats.Msg) (*schema.Verdict, error) {
 	v := new(schema.Verdict)
 	if err := schema.Unmarshal(m.Data, v); err != nil {
-		return nil, fmt.Errorf("%w: the verdict can not be read: %w", ErrUnanswered, err)
+		return nil, fmt.Errorf("%w: the verdict cannot be read: %w", ErrUnanswered, err)
 	}
 	if v.Decision == schema.None {
 		return nil, fmt.Errorf("%w: the verdict has no decision", ErrUnanswered)
@@ -264,7 +282,7 @@ func decode(m *nats.Msg) (*schema.Verdict, error) {
 
 // pause waits a little and reports whether it may look for somebody again.
 func (a *ask) pause(ctx context.Context) bool {
-	t := time.NewTimer(nobody)
+	t := time.NewTimer(retryEvery)
 	defer t.Stop()
 	select {
 	case <-t.C:

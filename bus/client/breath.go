@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// breathFor is about how long a client waits with the next question after it was given no
-// sign of life. Agents that give up ask anew at once, and thousands of them would keep an
-// aggregator that has just come back busy with what nobody waits for any more.
+// breathFor is about how long a client waits before its next question after an aggregator
+// stayed silent. Agents that give up ask again at once. Thousands of them would keep an
+// aggregator that has just come back busy with questions that have ended.
 const breathFor = time.Second
 
-// A breath is what a client takes between a question that nobody answered and the next.
+// A breath is the pause of a client between an unanswered question and the next.
 type breath struct{ due atomic.Bool }
 
 // after notes what came of a question.

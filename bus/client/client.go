@@ -20,51 +20,52 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// Why nobody judged. Errors of Ask wrap one of them.
+// The reasons why the fabric did not judge an event. Errors of Ask wrap one of them.
 var (
-	// ErrUnreachable: no aggregator could be reached in time.
+	// ErrUnreachable means that the client reached no aggregator in time.
 	ErrUnreachable = errors.New("the fabric is unreachable")
-	// ErrUnanswered: an aggregator was reached, and no answer came in time.
+	// ErrUnanswered means that the client reached an aggregator but received no answer in time.
 	ErrUnanswered = errors.New("the fabric did not answer in time")
-	// ErrTooLarge: the event can not be sent. Ask does not return it: it asks
-	// about such an event without its contents.
+	// ErrTooLarge means that the event is too large to send. Ask does not return it, because it
+	// asks about such an event without its contents.
 	ErrTooLarge = errors.New("the event is too large to send")
-	// ErrInvalid: the event is not one that can be asked about.
-	ErrInvalid = errors.New("the event can not be asked about")
+	// ErrInvalid means that the event is not valid.
+	ErrInvalid = errors.New("the event cannot be asked about")
 )
 
-// DefaultTimeout is how long Ask waits when its context has no deadline.
+// DefaultTimeout is how long Ask waits if its context has no deadline.
 const DefaultTimeout = 60 * time.Second
 
-// Options are how to reach the fabric.
+// Options says how to reach the fabric.
 type Options struct {
-	// URL of the bus; empty: nats://127.0.0.1:4222.
+	// URL is the address of the bus; empty: nats://127.0.0.1:4222.
 	URL string
-	// Creds is a NATS credentials file; empty: none.
+	// Creds is the path of a NATS credentials file; empty: no credentials.
 	Creds string
-	// TLS is which servers are trusted, and what is shown to them; none: those that
-	// the system trusts, and nothing.
+	// TLS configures certificates. The zero value trusts the system's authorities and presents
+	// no certificate.
 	TLS certs.Files
-	// Name of the connection, for operators; empty: "hookfabric-client".
+	// Name is the name of the connection, for operators; empty: "hookfabric-client".
 	Name string
-	// From is the address of this machine that the connection comes from, an IPv4 one for
-	// servers that have such; the zero Addr: the system chooses. InProcess has none.
+	// From is the local address of the connection. It must have the server's address family.
+	// The zero Addr: the system chooses. It has no effect with InProcess.
 	From netip.Addr
-	// InProcess connects to a server in this process instead of URL.
+	// InProcess connects to a server in this process, instead of URL.
 	InProcess nats.InProcessConnProvider
-	// Timeout is how long Ask waits when its context has no deadline; 0: DefaultTimeout.
+	// Timeout is how long Ask waits if its context has no deadline; 0: DefaultTimeout.
 	Timeout time.Duration
-	// Workspaces is the folder in which the workspaces of other agents are
-	// unpacked, below temp_workspaces; empty: nowhere, and what names them says so.
+	// Workspaces is the folder in which the client unpacks other agents' workspaces, below
+	// temp_workspaces. Empty: the client does not unpack them, and the texts that name them say
+	// so.
 	Workspaces string
-	// Trace is the place in a trace that a context is at, for programs that have another
-	// library for traces, nil being none; a nil Trace: [trace.From].
+	// Trace returns the trace position of a context, for programs with another tracing library.
+	// Nil: [trace.From].
 	Trace func(ctx context.Context) *trace.Context
-	// Logger; nil: slog's default.
+	// Logger is the logger; nil: slog's default.
 	Logger *slog.Logger
 }
 
-// A Client asks the fabric over one connection.
+// A Client asks the fabric over one connection. Several goroutines may use it.
 type Client struct {
 	nc      *nats.Conn
 	out     *bus.Outlet // on nc
@@ -72,12 +73,13 @@ type Client struct {
 	trace   func(context.Context) *trace.Context
 	inbox   string // with a trailing dot
 	next    atomic.Uint64
+	late    atomic.Uint64
 	closed  chan struct{} // closed by Close
 	closing sync.Once
 	log     *slog.Logger
 
 	envelopes bus.Envelopes
-	lines     sync.Pool // of *line, that nobody uses
+	lines     sync.Pool // of unused *line
 	breath    breath
 
 	ledger     *ledger
@@ -89,7 +91,7 @@ type Client struct {
 	end        context.CancelFunc
 	background sync.WaitGroup
 
-	creds string // where the credentials are, for people; empty: there are none
+	creds string // the path of the credentials for messages; empty: no credentials
 
 	mu      sync.Mutex      // guards what follows
 	acking  bool            // the acker runs
@@ -99,12 +101,15 @@ type Client struct {
 	connected   chan struct{} // closed while connected
 	lost        chan struct{} // closed when the connection is lost
 	lostAt      time.Time     // when it was lost last
+	knocked     time.Time     // when a call had it tried again last
+	refusal     error         // why it is not made again, or no answer can come; nil: nothing is known of that
+	leftAt      time.Time     // when a server was left by which no aggregator answers
 	held        chan struct{} // closed when calls may begin again; nil: they may
-	idle        chan struct{} // closed when no call is under way; nil: nobody waits for that
+	idle        chan struct{} // closed when no call is in progress; nil: no goroutine waits for that
 }
 
-// Connect reaches the bus. It returns an error if that fails before ctx ends;
-// later losses are mended by itself.
+// Connect connects to the bus. It returns an error if that fails before ctx ends. Later the
+// client reconnects by itself.
 func Connect(ctx context.Context, opt Options) (*Client, error) {
 	if opt.Timeout == 0 {
 		opt.Timeout = DefaultTimeout
@@ -130,7 +135,7 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	nc, err := bus.Connect(ctx, bus.Options{
 		URL: opt.URL, Creds: opt.Creds, TLS: opt.TLS, Role: "agent", Name: opt.Name, From: opt.From, InProcess: opt.InProcess,
-		Logger: opt.Logger, OnState: c.state, OnLeaving: c.leaving, OnDenied: c.denied,
+		Logger: opt.Logger, OnState: c.state, OnLeaving: c.leaving, OnDenied: c.denied, OnRefused: c.refused,
 	})
 	if err != nil {
 		c.end()
@@ -145,8 +150,8 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the connection. Calls under way fail, and what is noted is not
-// acknowledged any more: [Client.Flush] does that before.
+// Close ends the connection. Calls in progress fail, and noted acknowledgements are lost; call
+// [Client.Flush] first.
 func (c *Client) Close() {
 	c.closing.Do(func() {
 		c.mu.Lock() // nobody begins to acknowledge after this
@@ -174,7 +179,7 @@ func (c *Client) state(connected bool) {
 	switch {
 	case connected && !was:
 		close(c.connected)
-		c.lost = make(chan struct{})
+		c.lost, c.refusal = make(chan struct{}), nil
 	case !connected && was:
 		c.connected, c.lostAt = make(chan struct{}), time.Now()
 		close(c.lost)
@@ -190,6 +195,10 @@ func isClosed(ch chan struct{}) bool {
 	}
 }
 
+// Late returns the number of answers that arrived after their calls had ended. The client
+// ignores them.
+func (c *Client) Late() uint64 { return c.late.Load() }
+
 // reply hands an answer, or a beat, to the call that waits for it. A message
 // without a body is a beat, or the server's word that nobody listens.
 func (c *Client) reply(m *nats.Msg) {
@@ -198,6 +207,8 @@ func (c *Client) reply(m *nats.Msg) {
 	a := c.waiting[token]
 	c.mu.Unlock()
 	switch {
+	case a == nil && len(m.Data) > 0:
+		c.late.Add(1)
 	case a == nil:
 	case len(m.Data) > 0 || m.Header.Get("Status") == "503":
 		select {
@@ -212,14 +223,13 @@ func (c *Client) reply(m *nats.Msg) {
 	}
 }
 
-// Ask asks what to do about e and waits for the verdict. It returns a little
-// before ctx ends, so that there is time to act on what it says. An event
-// without an id gets one; e is not changed. One that is too large to send is
-// asked about without its contents, as [Client.AskUnreadable] does.
+// Ask asks the fabric to judge e and waits for the verdict. It returns shortly before ctx ends,
+// so that the caller has time to act. It does not change e, and sends it with an id if it has
+// none. If e is too large, Ask sends it without its contents, as [Client.AskUnreadable] does.
 //
-// What waited for the agent is in the verdict, complete: texts are fetched and
-// workspaces unpacked. When the agent has it, say so by [Client.Handed] with the
-// verdict's EventID; otherwise it comes again.
+// The verdict also contains the items that waited for the agent. They are complete: Ask has
+// fetched long texts and unpacked workspaces. When the agent has read them, call
+// [Client.Handed] with the verdict's EventID. Otherwise the fabric delivers them again.
 func (c *Client) Ask(ctx context.Context, e *schema.Event, how ...AskOption) (*schema.Verdict, error) {
 	a, err := c.prepare(e, how)
 	if err != nil {
@@ -235,23 +245,24 @@ func (c *Client) Ask(ctx context.Context, e *schema.Event, how ...AskOption) (*s
 	return v, err
 }
 
-// AskUnreadable asks what to do about an event whose contents can not be
-// judged, for the reason given: a guarded call is refused, any other passes
-// with the reason said. Only the routing of e counts.
+// AskUnreadable asks about an event whose contents the fabric cannot judge, for the reason why.
+// The fabric refuses a guarded call, and lets any other call pass with the reason in the
+// verdict. It uses only the routing of e.
 func (c *Client) AskUnreadable(ctx context.Context, e *schema.Event, why error, how ...AskOption) (*schema.Verdict, error) {
 	a, err := c.prepare(&schema.Event{
-		HookType: e.HookType, AgentID: e.AgentID, SessionID: e.SessionID, EventID: e.EventID, ToolName: e.ToolName, Mute: e.Mute,
+		HookType: e.HookType, AgentID: e.AgentID, SessionID: e.SessionID, EventID: e.EventID, ToolName: e.ToolName, Mute: e.Mute, MidTurn: e.MidTurn,
 	}, how)
 	if err != nil {
 		return nil, err
 	}
+	a.body = bus.UnreadBody(why)
 	v, err := c.run(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	v.HookErrors = []string{fmt.Sprintf("malformed event: %v", why)}
 	if e.HookType.Terminal(v.Decision) && !v.Frozen {
-		v.Reason = fmt.Sprintf("a fail-closed hook guards this call, and its event can not be judged: %v", why)
+		v.Reason = fmt.Sprintf("a fail-closed hook guards this call, and its event cannot be judged: %v", why)
 	}
 	return v, nil
 }
@@ -288,10 +299,11 @@ func (c *Client) prepare(e *schema.Event, how []AskOption) (*ask, error) {
 	if event.AgentID == "" {
 		return nil, fmt.Errorf("%w: agent_id is empty; name the agent", ErrInvalid)
 	}
-	if !event.HookType.Known() {
-		_, err := schema.ParseEventType(string(event.HookType))
+	t, err := schema.ParseEventType(string(event.HookType))
+	if err != nil {
 		return nil, fmt.Errorf("%w: hook_type: %w", ErrInvalid, err)
 	}
+	event.HookType = t
 	if event.EventID == "" {
 		id, err := uuid.NewV7()
 		if err != nil {
@@ -307,7 +319,7 @@ func (c *Client) prepare(e *schema.Event, how []AskOption) (*ask, error) {
 		c: c, workspaces: c.workspaces, subject: subject, event: event, line: c.line(),
 		routing: schema.Routing{
 			Event: event.HookType, Agent: event.AgentID, Session: event.SessionID,
-			Tool: event.ToolName, ID: event.EventID, Mute: event.Mute,
+			Tool: event.ToolName, ID: event.EventID, Mute: event.Mute, MidTurn: event.MidTurn,
 		},
 	}
 	for _, option := range how {
@@ -341,9 +353,9 @@ func (c *Client) spawn(do func()) bool {
 	return true
 }
 
-// An AskOption changes how one event is asked about.
+// An AskOption changes how Ask asks about one event.
 type AskOption func(*ask)
 
-// In has the workspaces of other agents that come with this verdict unpacked below
-// the folder, instead of below [Options.Workspaces]; empty: nowhere.
+// In unpacks other agents' workspaces from this verdict below folder, instead of
+// [Options.Workspaces]. An empty folder unpacks nothing.
 func In(folder string) AskOption { return func(a *ask) { a.workspaces = folder } }

@@ -63,7 +63,7 @@ func (c *Client) control(ctx context.Context, what about, request, answer any) e
 		return nil
 	}
 	if err := schema.Unmarshal(m.Data, answer); err != nil {
-		return fmt.Errorf("%w: the answer to %s can not be read: %w", ErrUnanswered, what.verb, err)
+		return fmt.Errorf("%w: the answer to %s cannot be read: %w", ErrUnanswered, what.verb, err)
 	}
 	return nil
 }

@@ -1,26 +1,46 @@
-// Package client asks the fabric. A [Client] is safe for many goroutines and
-// meant to be shared: many callers on few connections are far cheaper than a
-// connection each.
+// Package client asks the fabric to judge events.
 //
-// [Client.Ask] returns a verdict or an error, never both and never neither,
-// before its context ends. An error means that nobody judged: what then is
-// the caller's own policy. A call whose aggregator dies is asked once more,
-// under the same event id, so that nothing that must not run twice does.
+// [Client.Ask] returns either a verdict or an error before its context ends. An error means
+// that the fabric did not judge the event, and the caller's own policy decides. If an
+// aggregator dies during a call, the client asks once more under the same event id, so that
+// hooks which must not run twice do not.
 //
-// The option [History] has an agent's conversation at hand. It goes along only with
-// events at which some hook needs it, a long one in parts that are stored once.
+// # Concurrency
 //
-// A verdict may bring what waited for its agent. It is complete when Ask
-// returns: what was handed over before is cut, large texts are fetched, and
-// workspaces of other agents unpacked. When the agent has it, say so:
+// Several goroutines may use a [Client], and should share one. Many calls over a few
+// connections cost far less than one connection per call.
+//
+// # Usage
+//
+//	c, err := client.Connect(ctx, client.Options{URL: "nats://127.0.0.1:4222"})
+//	if err != nil {
+//		return err
+//	}
+//	defer c.Close()
+//	v, err := c.Ask(ctx, &schema.Event{
+//		HookType: schema.PreToolUse, AgentID: "agent1", ToolName: "Bash", ToolInput: input,
+//	})
+//	if err != nil || v.Decision == schema.Deny {
+//		return errors.New("the tool must not run")
+//	}
+//
+// # Delivery
+//
+// A verdict may deliver items that waited for its agent. It is complete when Ask returns: the
+// client removes items that it delivered before, fetches long texts, and unpacks other agents'
+// workspaces. When the agent has read the items, acknowledge them:
 //
 //	v, err := c.Ask(ctx, event)
 //	…                     // the agent reads v.Injections
-//	c.Handed(v.EventID)   // and not before
+//	c.Handed(v.EventID)   // not before
 //
-// What nobody says that of comes again after 30 s; [Client.Hold] renews that
-// time. Processes that live for one event acknowledge at once by [Client.Ack],
-// keep what [Client.Brought] and [Client.Noted] say where that fails, and tell
-// the next process by [Client.Recall]. Who lives longer calls [Client.Flush]
-// before [Client.Close].
+// The fabric delivers unacknowledged items again after 30 s. [Client.Hold] renews that time. A
+// long-lived process calls [Client.Flush] before [Client.Close]. A process that handles one
+// event calls [Client.Ack] instead. If that fails, it stores the results of [Client.Brought]
+// and [Client.Noted], and the next process passes them to [Client.Recall].
+//
+// # Conversations
+//
+// The option [History] supplies an agent's conversation. The client sends it only with events
+// at which a hook needs it. It stores a long conversation in parts, and sends each part once.
 package client

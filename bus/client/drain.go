@@ -11,11 +11,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Drain takes along all that waits for an agent, or as much as fits, as one
-// message of the user, complete as the verdict of [Client.Ask] is. When the agent
-// has it, say so by [Client.Ack] or [Client.Handed] with the answer's EventID, and
-// drain again while some Remaining. Empty Content: nothing waited that was not
-// handed over before.
+// Drain leases all items that wait for an agent, or as many as fit. It returns them as one
+// message of the user, complete as in [Client.Ask]. When the agent has read the message, call
+// [Client.Ack] or [Client.Handed] with the answer's EventID. If Remaining is not 0, drain
+// again. Content is empty if no new item waited.
 func (c *Client) Drain(ctx context.Context, agent, session string) (*schema.DrainAnswer, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -24,13 +23,12 @@ func (c *Client) Drain(ctx context.Context, agent, session string) (*schema.Drai
 	return c.drain(ctx, agent, &schema.DrainRequest{EventID: id.String(), Session: session})
 }
 
-// DrainOne takes along the next item that waits for an agent, under an event id
-// that the caller makes: the same id again brings the same item until it is
-// acknowledged, also to another process. [Client.Hold] keeps it from going to
-// anybody else.
+// DrainOne leases the next item that waits for an agent, under an event id that the caller
+// chooses. The same id returns the same item until it is acknowledged, also to another process.
+// [Client.Hold] keeps the lease.
 func (c *Client) DrainOne(ctx context.Context, agent, session, event string) (*schema.DrainAnswer, error) {
 	if _, ok := acknowledgeable(event); !ok {
-		return nil, fmt.Errorf("%w: %.64q is no event's id, which is a UUID", ErrInvalid, event)
+		return nil, fmt.Errorf("%w: %.64q is not an event id; write a UUID", ErrInvalid, event)
 	}
 	return c.drain(ctx, agent, &schema.DrainRequest{EventID: event, Session: session, One: true})
 }

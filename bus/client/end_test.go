@@ -116,3 +116,28 @@ func TestCloseEndsCallsUnderWay(t *testing.T) {
 		}
 	})
 }
+
+// An answer that comes when its call has ended is counted, and is no other call's.
+func TestLateAnswersAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, client.Options{})
+		f.serve(func(q *question) {
+			if q.Attempt == 1 {
+				time.AfterFunc(10*time.Second, func() { q.answer(schema.Allow, "late") })
+			}
+			for i := range 100 {
+				time.AfterFunc(time.Duration(i)*schema.BeatEvery, q.beat)
+			}
+		})
+		if v, err := f.ask(time.Second); !errors.Is(err, client.ErrUnanswered) {
+			t.Errorf("%+v, %v", v, err)
+		}
+		if n := f.client.Late(); n != 0 {
+			t.Errorf("%d came late before any came", n)
+		}
+		<-time.After(30 * time.Second)
+		if n := f.client.Late(); n != 1 {
+			t.Errorf("%d came late", n)
+		}
+	})
+}

@@ -39,7 +39,7 @@ func TestNoTurnGoesOnWithWhatWasReadBefore(t *testing.T) {
 					if v.Decision, v.ExecutedHooks = schema.Retry, []schema.ExecutedHook{ran("messages", schema.Retry)}; later {
 						v.ExecutedHooks = c.hooks
 					}
-					v.Reason = "1 message came before your turn ended; go on with it"
+					v.Reason = "1 message arrived before your turn ended; continue with it"
 					clienttest.Respond(q.m, v)
 				})
 				s.Lock()

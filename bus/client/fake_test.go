@@ -111,8 +111,8 @@ func (f *fake) serve(judge func(q *question)) {
 	take := func(m *nats.Msg) {
 		m.Subject = strings.TrimSuffix(m.Subject, bus.AgainSuffix)
 		r, err := bus.ParseEventMsg(m)
-		if err != nil {
-			f.t.Error(err)
+		if unread := strings.HasPrefix(string(m.Data), `"`); (err != nil) != unread {
+			f.t.Errorf("%s: %v", m.Data, err)
 		}
 		q := &question{r, time.Now(), m}
 		f.mu.Lock()

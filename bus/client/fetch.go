@@ -32,17 +32,20 @@ func (c *Client) texts(ctx context.Context, m moment, b *bundle) (lost []uint64)
 			text = fmt.Sprintf("(A message of %d bytes could not be fetched: %v. It comes again.)", in.Object.Size, err)
 			lost = append(lost, in.Items()...)
 		}
+		if in.Folder != nil && err == nil {
+			text = schema.MoveWorkspace(text, in.Folder.Path, in.Folder.Name)
+		}
 		if in.Content != "" {
 			text = in.Content + "\n" + text
 		}
-		in.Content, in.Object = text, nil
+		in.Content, in.Object, in.Folder = text, nil, nil
 	}
 	return lost
 }
 
 func (c *Client) text(ctx context.Context, m moment, o schema.Object, room *int64) (string, error) {
 	if o.Size < 0 || o.Size > *room {
-		return "", fmt.Errorf("texts of more than %d MiB can not be handed over at once", maxTexts>>20)
+		return "", fmt.Errorf("texts of more than %d MiB cannot be delivered at once", maxTexts>>20)
 	}
 	*room -= o.Size
 	var text strings.Builder
@@ -52,7 +55,7 @@ func (c *Client) text(ctx context.Context, m moment, o schema.Object, room *int6
 		return "", err
 	}
 	if digest := "sha256-" + hex.EncodeToString(sum.Sum(nil)); digest != o.Digest {
-		return "", errors.New("it is not what its digest says")
+		return "", errors.New("it does not match its digest")
 	}
 	return strings.ToValidUTF8(text.String(), "\uFFFD"), nil
 }

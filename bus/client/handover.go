@@ -4,18 +4,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Handover is what came from the queue for an agent and is to be
-// acknowledged, or not to be handed over again. Processes that end keep it for
-// the next one of the agent, which is told by [Client.Recall].
+// A Handover is a set of items that came from the queue for an agent and are not acknowledged
+// yet. A process that ends stores it for the agent's next process, which passes it to
+// [Client.Recall].
 type Handover struct {
-	// Fabric is whose queue it was.
+	// Fabric is the id of the fabric of the queue.
 	Fabric string
-	// Agent is who it was for.
+	// Agent is the receiver.
 	Agent string
-	// Events are to be acknowledged. Empty: there is nothing to say, because what
-	// they brought was not all handed over, and is to come again.
+	// Events lists the events to acknowledge. It is empty if some of their items were not
+	// delivered and must come again.
 	Events []string
-	// Sequences are the items that were handed over; they are cut when they come again.
+	// Sequences lists the delivered items. The client removes them if they come again.
 	Sequences []uint64
 }
 

@@ -13,14 +13,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// History has the conversation at hand for the hooks that need it. The function
-// is called only if some hook that is asked about the event does, at most once,
-// before Ask returns; what it returns is not changed, and read only until then.
-// An event that comes with a History of its own has that, and it is not called.
+// History supplies the conversation to hooks that need it. Ask calls messages at most once,
+// before it returns, and only if a hook of the event needs the conversation. It reads the
+// result only until then and does not change it. If the event has a History, Ask uses that and
+// does not call messages.
 //
-// What of it is older lies in the fabric's store, where only what is new since
-// the last event travels to; what can not be stored in a share of the event's
-// time is lost to that event, and the hooks that need it fail.
+// The client stores older messages in the fabric and sends only new ones with an event. It has
+// a part of the event's time to do so. If it cannot store them in time, the hooks that need the
+// conversation fail.
 func History(messages func() []schema.Message) AskOption {
 	return func(a *ask) { a.history = messages }
 }
@@ -114,7 +114,7 @@ func (a *ask) lines(inline bool) (lines [][]byte, err error) {
 	for i := range messages {
 		line, err := schema.Marshal(&messages[i])
 		if err != nil {
-			return nil, fmt.Errorf("its message %d can not be written as JSON: %w", i, err)
+			return nil, fmt.Errorf("its message %d cannot be written as JSON: %w", i, err)
 		}
 		if err := add(line); err != nil {
 			return nil, err
@@ -133,13 +133,13 @@ func each(list jsontext.Value, do func(jsontext.Value) error) error {
 		v, err := dec.ReadValue()
 		switch {
 		case err != nil:
-			return fmt.Errorf("it is no list of messages: %w", err)
+			return fmt.Errorf("it is not a list of messages: %w", err)
 		case v.Kind() != '{':
-			return errors.New("it is a list of other things than messages")
+			return errors.New("it is a list, but not of messages")
 		}
 		line := v.Clone()
 		if err := line.Compact(jsontext.AllowInvalidUTF8(true)); err != nil {
-			return fmt.Errorf("it has a message that can not be read: %w", err)
+			return fmt.Errorf("it has a message that cannot be read: %w", err)
 		}
 		if err := do(bytes.ToValidUTF8(line, []byte("\uFFFD"))); err != nil {
 			return err

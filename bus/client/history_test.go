@@ -295,7 +295,7 @@ func TestAPartThatFindsNoRoomIsSentAgain(t *testing.T) {
 				return false
 			}
 			if asked++; asked == 1 {
-				clienttest.Refuse(m, schema.CodeUnavailable, "too many parts of conversations are under way already; try again")
+				clienttest.Refuse(m, schema.CodeUnavailable, "too many parts of conversations are already under way; try again")
 			}
 			return asked == 1
 		}

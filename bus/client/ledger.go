@@ -23,7 +23,7 @@ const (
 	maxAgents = 10_000
 )
 
-// When acknowledgements go by a request of their own.
+// The times of acknowledgements that travel in a request of their own.
 const (
 	// ackAfter is how long one waits for the agent's next question.
 	ackAfter = 2 * time.Second

@@ -11,10 +11,10 @@ import (
 // attempt, and one of every aggregator that heard the second.
 const answersKept = 16
 
-// A line is where what is said to one call comes in. A call that was asked once, and
-// answered, leaves its line to another one: nothing more is said on it but a beat that
-// was on its way, which is no harm. Servers know their way to subjects that they have
-// seen before. On any other line an answer may come late, so that it is not used again.
+// A line receives the messages for one call. After a call that was asked once and
+// answered, another call uses its line: only a harmless beat may still arrive on it, and
+// servers route known subjects faster. On any other line an answer may arrive late, so
+// that it is not used again.
 type line struct {
 	reply   string // its subject, which ends with the token
 	token   string

@@ -144,7 +144,8 @@ func TestNobodyWaitsForALineThatIsDownForLong(t *testing.T) {
 		f.line.cut(time.Minute)
 		synctest.Wait()
 		<-time.After(4 * time.Second)
-		for _, want := range []time.Duration{time.Second, 0, 0} { // what is left of the patience with the line
+		// The rest of the patience with the line, one more attempt, and nothing.
+		for _, want := range []time.Duration{time.Second, 150 * time.Millisecond, 0} {
 			start := time.Now()
 			if _, err := f.ask(30 * time.Second); !errors.Is(err, client.ErrUnreachable) || time.Since(start) != want {
 				t.Errorf("%v after %v, not %v", err, time.Since(start), want)
@@ -153,6 +154,23 @@ func TestNobodyWaitsForALineThatIsDownForLong(t *testing.T) {
 		<-time.After(time.Minute)
 		if _, err := f.ask(30 * time.Second); err != nil {
 			t.Errorf("with the line back: %v", err)
+		}
+	})
+}
+
+// When the line is back after a long time, the next call is judged, and not the first one after a pause.
+func TestACallFindsALineThatIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, client.Options{})
+		f.serve(func(q *question) { q.answer(schema.Allow, "") })
+		for range 10 { // the pauses are chosen at random
+			f.line.cut(time.Minute)
+			synctest.Wait()
+			<-time.After(time.Minute + time.Millisecond)
+			if _, err := f.ask(30 * time.Second); err != nil {
+				t.Errorf("the line is back, and the call is not judged: %v", err)
+				<-time.After(10 * time.Second)
+			}
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus"
 )
 
 // How a client goes from a server that is about to stop to another one. A call that
@@ -16,6 +18,10 @@ const (
 	holdAgain = 100 * time.Millisecond
 	// moveWithin is how long the server may take to stop.
 	moveWithin = 5 * time.Second
+	// leaveAfter is for how long a server must say that no aggregator listens before
+	// another one is looked for, and leaveAgain how soon that one may be left in turn.
+	leaveAfter = 2 * time.Second
+	leaveAgain = 10 * time.Second
 )
 
 // leaving hears that the server is about to stop.
@@ -45,7 +51,7 @@ func (c *Client) move(ctx context.Context, nc *nats.Conn, lost chan struct{}) bo
 		return false
 	}
 	if err := nc.ForceReconnect(); err != nil {
-		c.log.Warn("the server is about to stop, and another one can not be reached", "error", err)
+		c.log.Warn("the server is about to stop, and another one cannot be reached", "error", err)
 		return true
 	}
 	select {
@@ -53,6 +59,25 @@ func (c *Client) move(ctx context.Context, nc *nats.Conn, lost chan struct{}) bo
 	case <-ctx.Done():
 	}
 	return true
+}
+
+// leaveServer goes to another server that is known, from one by which no aggregator answers:
+// it, or the broker there, may be cut off from the others. Calls that are under way on that
+// connection, which closes lost when it ends, wait in vain and are asked again.
+func (c *Client) leaveServer(lost chan struct{}, why error) {
+	c.mu.Lock()
+	stays := lost != c.lost || isClosed(lost) || len(c.nc.Servers()) < 2 || time.Since(c.leftAt) < leaveAgain
+	if !stays {
+		c.leftAt = time.Now()
+	}
+	c.mu.Unlock()
+	if stays {
+		return
+	}
+	c.log.Warn("no aggregator answers through this server; trying another one", "server", bus.RedactURL(c.nc.ConnectedUrl()), "cause", why)
+	if err := c.nc.ForceReconnect(); err != nil {
+		c.log.Warn("cannot disconnect from the server", "error", err)
+	}
 }
 
 // hold keeps calls from beginning. idle is closed when none is under way.

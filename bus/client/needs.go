@@ -20,22 +20,22 @@ const (
 	needsAgain = time.Second
 )
 
-// Needs says at which events some hook of an agent needs the conversation.
+// Needs says at which events a hook of an agent needs the conversation.
 type Needs struct {
-	// ConfigVersion is the version of the configuration that says so. A verdict of
-	// another one may be a reason to ask again.
+	// ConfigVersion is the version of the configuration. Ask again if a verdict has another
+	// version.
 	ConfigVersion uint64 `json:"config_version"`
-	// History are those events.
+	// History lists those events.
 	History []schema.EventType `json:"history"`
 }
 
-// Needs asks which events of an agent are to have the conversation with them. It
-// is asked once for all agents, and again when a verdict came from another
-// version. [History] does that by itself.
+// Needs returns the events at which a hook of the agent needs the conversation. The client asks
+// the fabric once for all agents, and again after a verdict of another configuration version.
+// [History] calls it when necessary.
 func (c *Client) Needs(ctx context.Context, agent string) (Needs, error) {
 	k, err := c.needs.know(ctx, c)
 	if err != nil {
-		return Needs{}, fmt.Errorf("it is not known which hooks need the conversation: %w", err)
+		return Needs{}, fmt.Errorf("cannot find out which hooks need the conversation: %w", err)
 	}
 	n := Needs{ConfigVersion: k.version, History: []schema.EventType{}}
 	for _, t := range schema.EventTypes() {
@@ -46,9 +46,9 @@ func (c *Client) Needs(ctx context.Context, agent string) (Needs, error) {
 	return n, nil
 }
 
-// Guard is the first fail-closed hook of which is known that it guards an event,
-// for whoever got no verdict about it; nil: none is known. It is known since an
-// event was asked about with a [History], or by [Client.Needs].
+// Guard returns the first fail-closed hook that guards an event, or nil. Use it when Ask
+// returned no verdict. It knows the hooks only after an Ask with [History], or after
+// [Client.Needs].
 func (c *Client) Guard(e *schema.Event) *schema.PolicyHook {
 	c.needs.mu.Lock()
 	defer c.needs.mu.Unlock()
@@ -58,8 +58,9 @@ func (c *Client) Guard(e *schema.Event) *schema.PolicyHook {
 	return c.needs.known.rules.Guard(guard.Call{Agent: e.AgentID, Event: e.HookType, Tool: e.ToolName})
 }
 
-// Frozen is the freeze of which is known, as of [Client.Guard], that it refuses an
-// event, and the tools that pass it; nil: none is known.
+// Frozen returns the freeze that refuses an event, and the tools that pass it. It returns nil
+// if it knows no such freeze. It knows the freezes under the same conditions as [Client.Guard]
+// knows the hooks.
 func (c *Client) Frozen(e *schema.Event) (z *schema.Freeze, terminal []string) {
 	c.needs.mu.Lock()
 	defer c.needs.mu.Unlock()
@@ -183,7 +184,7 @@ func (n *needs) fetch(c *Client) {
 		if n.known == nil {
 			n.failed = err
 		}
-		c.log.Debug("it is not known which hooks need the conversation", "error", err)
+		c.log.Debug("cannot find out which hooks need the conversation", "error", err)
 		return
 	}
 	n.known, n.key, n.failed = k, answer.Key, nil
@@ -202,11 +203,11 @@ func (n *needs) open(answer *schema.PolicyAnswer) (*known, error) {
 	}
 	rules, err := guard.Compile(p.Hooks, p.Overrides)
 	if err != nil {
-		return nil, fmt.Errorf("the policy of config version %d can not be used: %w", p.ConfigVersion, err)
+		return nil, fmt.Errorf("the policy of config version %d cannot be used: %w", p.ConfigVersion, err)
 	}
 	freezes, err := guard.CompileFreezes(p.Freezes)
 	if err != nil {
-		return nil, fmt.Errorf("the policy of config version %d can not be used: %w", p.ConfigVersion, err)
+		return nil, fmt.Errorf("the policy of config version %d cannot be used: %w", p.ConfigVersion, err)
 	}
 	return &known{origin{p.Fabric, p.ConfigVersion, p.FreezeVersion}, rules, freezes, p.Terminal}, nil
 }

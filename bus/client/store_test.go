@@ -25,7 +25,9 @@ type store struct {
 
 func newStore(t *testing.T, opt client.Options) *store {
 	t.Helper()
-	opt.Logger = slog.New(slog.DiscardHandler)
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
 	s := &store{newFake(t, opt), clienttest.New(theFabric)}
 	s.serve(func(q *question) { clienttest.Respond(q.m, s.Judge(q.EventRequest)) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -1,28 +1,26 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/hookfabric/hookfabric/bus/snapshot"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-var errNoFolder = errors.New("there is no folder for workspaces of other agents here")
+var errNoFolder = errors.New("there is no folder for workspaces of other agents here; name one with --workspaces")
 
 // unpack puts the workspaces that texts of b name where the agent can read them,
 // and their paths into the texts. What fails is said there.
 func (c *Client) unpack(ctx context.Context, m moment, b *bundle) {
-	if len(b.workspaces) == 0 {
-		return
-	}
 	var there []schema.Workspace
-	var pairs [][2]string
+	places := map[string]string{}
 	for _, w := range b.workspaces {
 		if w.Path == "" || !b.names(w.Path, strings.Contains) {
 			continue
@@ -30,27 +28,43 @@ func (c *Client) unpack(ctx context.Context, m moment, b *bundle) {
 		path, err := c.place(ctx, m, w)
 		if err != nil {
 			c.log.Warn("a workspace is not available", "agent", m.agent, "workspace", w.Name, "error", err)
-			pairs = append(pairs, [2]string{w.Path, fmt.Sprintf("(workspace unavailable: %v)", err)})
+			places[w.Path] = fmt.Sprintf("(workspace unavailable: %v)", err)
 			continue
 		}
-		pairs = append(pairs, [2]string{w.Path, path})
+		places[w.Path] = path
 		w.Path = path
 		there = append(there, w)
 	}
 	b.workspaces = there
-	if len(pairs) == 0 {
+	if !b.names(schema.WorkspacePath(""), strings.Contains) {
 		return
 	}
-	// A name may begin with another one: the longest counts.
-	slices.SortStableFunc(pairs, func(x, y [2]string) int { return len(y[0]) - len(x[0]) })
-	b.rewrite(strings.NewReplacer(flat(pairs)...).Replace)
+	b.rewrite(func(text string) string {
+		return workspacePath.ReplaceAllStringFunc(text, func(path string) string {
+			if place, ok := places[path]; ok {
+				return place
+			}
+			return cmp.Or(unpackedBefore(m.workspaces, strings.TrimPrefix(path, schema.WorkspacePath(""))), path)
+		})
+	})
 }
 
-func flat(pairs [][2]string) (all []string) {
-	for _, p := range pairs {
-		all = append(all, p[0], p[1])
+// workspacePath is what stands in texts for a folder, with the whole of its name.
+var workspacePath = regexp.MustCompile(regexp.QuoteMeta(schema.WorkspacePath("")) + `[A-Za-z0-9_-]+`)
+
+// unpackedBefore is the folder of an agent whose files came with an earlier text;
+// empty: there is none.
+func unpackedBefore(workspaces, name string) string {
+	others, err := filepath.Abs(filepath.Join(workspaces, snapshot.Others))
+	if err != nil || workspaces == "" {
+		return ""
 	}
-	return all
+	for _, dir := range []string{others, filepath.Join(others, name)} {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+			return ""
+		}
+	}
+	return filepath.Join(others, name)
 }
 
 // place unpacks one workspace and returns where it is. It comes back in time,
@@ -60,7 +74,7 @@ func (c *Client) place(ctx context.Context, m moment, w schema.Workspace) (strin
 	case m.workspaces == "":
 		return "", errNoFolder
 	case !named(w.Name):
-		return "", fmt.Errorf("%.64q is no name of a workspace", w.Name)
+		return "", fmt.Errorf("%.64q is not a workspace name", w.Name)
 	case w.Snapshot.Size > snapshot.MaxBytes+snapshot.MaxBytes/8:
 		return "", fmt.Errorf("its snapshot has %d bytes", w.Snapshot.Size)
 	}
@@ -88,31 +102,21 @@ func (c *Client) place(ctx context.Context, m moment, w schema.Workspace) (strin
 // install makes dir what the snapshot holds. It is fetched only if dir does not
 // hold it already, and no other process is about to see to that.
 func (c *Client) install(ctx context.Context, m moment, o schema.Object, dir string) error {
-	if err := parent(filepath.Dir(dir)); err != nil {
+	if _, err := snapshot.MakeOthers(filepath.Dir(filepath.Dir(dir))); err != nil {
 		return err
 	}
-	return snapshot.UnpackOnce(ctx, c.object(ctx, m, o), dir, o.Digest)
-}
-
-// parent makes the folder of all workspaces. A link in its place would lead out
-// of where it should be.
-func parent(dir string) error {
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
+	if snapshot.Holds(dir, o.Digest) {
+		return nil
 	}
-	info, err := os.Lstat(dir)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no folder", dir)
+	err := snapshot.UnpackOnce(ctx, c.object(ctx, m, o), dir, o.Digest)
+	if err == nil {
+		c.log.Info("a workspace of another agent was unpacked", "agent", m.agent, "folder", dir, "bytes", o.Size, "digest", o.Digest)
 	}
 	return err
 }
 
-// named reports whether name can be a folder's: letters, digits and hyphens.
+// named reports whether name can be a folder's: letters, digits, _ and hyphens, as
+// in the labels of answers.
 func named(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 64
+	return len(name) <= 64 && workspacePath.FindString(schema.WorkspacePath(name)) == schema.WorkspacePath(name)
 }

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,7 +41,8 @@ func (s *store) space(name, content string) schema.Workspace {
 func TestWorkspacesAreThereBeforeTheTextThatNamesThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()
-		s := newStore(t, client.Options{Workspaces: folder})
+		var log bytes.Buffer
+		s := newStore(t, client.Options{Workspaces: folder, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		one, ten := s.space("agent1", "the first"), s.space("agent10", "the tenth")
 		s.space("agent2", "nobody names it")
 		in := clienttest.Item(1, "")
@@ -64,11 +66,40 @@ func TestWorkspacesAreThereBeforeTheTextThatNamesThem(t *testing.T) {
 		if len(v.Workspaces) != 2 || v.Workspaces[0].Path != path("agent1") {
 			t.Errorf("%+v", v.Workspaces)
 		}
+		if n := strings.Count(log.String(), "was unpacked"); n != 2 || !strings.Contains(log.String(), path("agent10")) {
+			t.Errorf("%d are logged: %s", n, &log)
+		}
 		fetched := s.Fetches
 		s.client.Handed(v.EventID)
 		s.Put(clienttest.Item(3, one.Path))
 		if v := s.must(); s.Fetches != fetched || contents(v)[0] != path("agent1") {
 			t.Errorf("what was there already was fetched again: %v", contents(v))
+		}
+	})
+}
+
+// A long text is fetched, and the author's paths in it are moved as in others. Of
+// a third agent the files of before are named, if they are there.
+func TestFetchedTextsNameNoFolderOfTheirAuthor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		s := newStore(t, client.Options{Workspaces: folder})
+		s.space("Agent_2", "text")
+		if err := os.MkdirAll(filepath.Join(folder, "temp_workspaces", "agent3"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		in := clienttest.Item(1, "")
+		long := strings.Repeat("many words ", 500_000)
+		in.Object, in.Folder = s.Object(long+"/w/a/x, /w/a/temp_workspaces/agent3/y, /w/a/temp_workspaces/agent30/z"), &schema.Folder{Name: "Agent_2", Path: "/w/a"}
+		s.Put(in)
+		v := s.must()
+		others := filepath.Join(folder, "temp_workspaces")
+		want := others + "/Agent_2/x, " + others + "/agent3/y, hookfabric:temp_workspaces/agent30/z"
+		if got := contents(v)[0]; got != long+want {
+			t.Errorf("%q, want %q", got[len(long):], want)
+		}
+		if v.Injections[0].Folder != nil {
+			t.Error("the folder is handed on")
 		}
 	})
 }
@@ -79,7 +110,7 @@ func TestAWorkspaceThatIsNotAvailableIsSaidToBe(t *testing.T) {
 		change func(*schema.Workspace)
 		says   string
 	}{
-		"no folder":           {func(*testing.T) string { return "" }, nil, "there is no folder"},
+		"no folder":           {func(*testing.T) string { return "" }, nil, "name one with --workspaces"},
 		"a folder that's not": {func(t *testing.T) string { return filepath.Join(t.TempDir(), "gone") }, nil, "gone"},
 		"a link in its place": {func(t *testing.T) string {
 			dir, out := t.TempDir(), t.TempDir()
@@ -88,9 +119,9 @@ func TestAWorkspaceThatIsNotAvailableIsSaidToBe(t *testing.T) {
 			}
 			return dir
 		}, nil, "is no folder"},
-		"a name that leads out":  {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = "../agent2" }, "no name"},
-		"no name":                {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = "" }, "no name"},
-		"a name with a dot":      {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = ".lock" }, "no name"},
+		"a name that leads out":  {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = "../agent2" }, "is not a workspace name"},
+		"no name":                {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = "" }, "is not a workspace name"},
+		"a name with a dot":      {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = ".lock" }, "is not a workspace name"},
 		"a snapshot that's gone": {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot.Digest = "sha256-00" }, "no such object"},
 		"one that is none":       {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot = schema.Object{Digest: "none", Size: 4} }, "compressed"},
 		"one that is too large":  {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot.Size = 1 << 40 }, "bytes"},

@@ -21,7 +21,7 @@ func (r *run) took(ctx context.Context, from choice, reply schema.BatchReply) bo
 		return from.local || from.member != nil || r.pause(ctx)
 	}
 	if len(reply.Outcomes) == 0 || !r.keep(reply.Outcomes, reply.Worker) {
-		r.rest(schema.Errored, fmt.Sprintf("the worker %q did not answer for the hooks that it was asked", clip(reply.Worker)))
+		r.rest(schema.Errored, fmt.Sprintf("the worker %q answered without results for the remaining hooks of its batch", clip(reply.Worker)))
 		return false
 	}
 	return r.advance(from.local, reply.Worker)
@@ -41,7 +41,7 @@ func (r *run) refuse(worker string) {
 		r.refusal, r.hooks = &v, nil
 		return
 	}
-	r.rest(schema.Errored, fmt.Sprintf("the worker %q calls a sound event malformed", clip(worker)))
+	r.rest(schema.Errored, fmt.Sprintf("the worker %q rejects a valid event as malformed", clip(worker)))
 }
 
 // keep takes over outcomes, which must be those of the next hooks in order.
@@ -128,7 +128,7 @@ func (r *run) missed(ctx context.Context, to choice, a asked) bool {
 	case errors.Is(a.err, context.DeadlineExceeded):
 		r.rest(schema.Deadline, "")
 	default:
-		r.rest(schema.Lost, fmt.Sprintf("could not be asked: %v", a.err))
+		r.rest(schema.Lost, fmt.Sprintf("its batch could not be sent to a worker: %v", a.err))
 	}
 	return false
 }
@@ -163,9 +163,9 @@ func (r *run) nobody() bool {
 	case r.doubt != nil:
 		return r.firstWord()
 	case r.lost:
-		r.rest(schema.Lost, "was lost with its worker and there is no other to run it")
+		r.rest(schema.Lost, "its worker was lost before it answered, and no other worker can run it")
 	case r.stale:
-		r.rest(schema.NoWorker, fmt.Sprintf("no worker of the pool %q has the configuration", r.batch.Pool))
+		r.rest(schema.NoWorker, fmt.Sprintf("no worker of the pool %q has loaded the configuration", r.batch.Pool))
 	default:
 		r.rest(schema.NoWorker, fmt.Sprintf("no worker serves the pool %q", r.batch.Pool))
 	}

@@ -61,13 +61,13 @@ func (r *run) do(ctx context.Context) {
 		return
 	}
 	if r.call.req.Attempt > 1 && !r.batch.Idempotent {
-		r.rest(schema.Lost, "may have run when the call was asked first; it is not idempotent, so it is not run again")
+		r.rest(schema.Lost, "may have run at the first attempt of this call; it is not idempotent, so it does not run again")
 		return
 	}
 	now := time.Now()
 	left := r.call.until.Sub(now)
 	if left <= 0 {
-		r.rest(schema.Deadline, "the call's time was over before it could be asked")
+		r.rest(schema.Deadline, "the call's deadline passed before the hook could run")
 		return
 	}
 	if w := r.call.d.opt.Watch.Batch; w != nil {
@@ -107,7 +107,7 @@ func (r *run) hook(i int) *schema.Hook { return &r.call.snap.Config.Hooks[i] }
 // is something left to do.
 func (r *run) step(ctx context.Context) bool {
 	if err := r.carry(); err != nil {
-		r.rest(schema.Errored, "the event can not be handed on: "+err.Error())
+		r.rest(schema.Errored, "the batch cannot be prepared for its worker: "+err.Error())
 		return false
 	}
 	if again, ok := r.tryLocal(ctx); ok {
@@ -170,7 +170,7 @@ func (r *run) queue(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		r.rest(schema.Lost, "the aggregator stopped")
 	case r.stale:
-		r.rest(schema.NoWorker, "no worker of its pool took over the configuration before its deadline")
+		r.rest(schema.NoWorker, "no worker of its pool loaded the configuration before the hook's deadline")
 	default:
 		r.rest(schema.Busy, "")
 	}

@@ -99,7 +99,7 @@ func (s *Snapshot) compileHook(i int, h *schema.Hook, condition func(string) (Co
 		return nil
 	}
 	if condition == nil {
-		return fmt.Errorf("hook %q: conditions are not available here; leave out when", h.Name)
+		return fmt.Errorf("hook %q: this program cannot evaluate conditions; remove the member when", h.Name)
 	}
 	if s.when[i], err = condition(h.When); err != nil {
 		return fmt.Errorf("hook %q: when: %w", h.Name, err)
@@ -160,7 +160,7 @@ func keyOf(t schema.EventType, tool string) planKey {
 	return planKey{t, tool}
 }
 
-// Guards reports whether a call is guarded that can not be planned: whether some
+// Guards reports whether a call is guarded that cannot be planned: whether some
 // fail-closed hook is asked about the tool, or about any where none is known,
 // for the agent, or for anybody where that one is not known either.
 func (s *Snapshot) Guards(agent string, t schema.EventType, tool string) bool {

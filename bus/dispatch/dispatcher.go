@@ -129,6 +129,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Requ
 		}
 	}
 	c.unread()
+	KeepFeedback(r.Event, &c.verdict)
 	if len(p.Shadow) > 0 && r.Shed == "" {
 		c.startShadows(ctx)
 	}
@@ -215,7 +216,7 @@ func (c *call) fold(r *run) bool {
 	c.verdict.ExecutedHooks = slices.Grow(c.verdict.ExecutedHooks, len(r.parts))
 	kept := c.keep(r.parts...)
 	for i := range r.parts {
-		if c.req.Event.Terminal(c.verdict.Decision) {
+		if c.verdict.Ended(c.req.Event) {
 			c.aside(r.parts[i:])
 			kept = true
 			break
@@ -229,7 +230,7 @@ func (c *call) fold(r *run) bool {
 		c.end(*r.refusal)
 		return false
 	}
-	return !c.req.Event.Terminal(c.verdict.Decision)
+	return !c.verdict.Ended(c.req.Event)
 }
 
 // end folds what is said of the whole event.
@@ -278,8 +279,8 @@ func (c *call) rewrite() bool {
 	return true
 }
 
-// Malformed is the verdict about an event that can not be judged as it is. One
-// that contradicts itself is forged, and denied; one that can not be read is
+// Malformed is the verdict about an event that cannot be judged as it is. One
+// that contradicts itself is forged, and denied; one that cannot be read is
 // denied if it is guarded.
 func Malformed(t schema.EventType, guarded bool, err error) schema.Verdict {
 	v := schema.Verdict{HookErrors: []string{fmt.Sprintf("malformed event: %v", err)}}
@@ -298,7 +299,7 @@ func Malformed(t schema.EventType, guarded bool, err error) schema.Verdict {
 func (d *Dispatcher) guarded(f func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			d.opt.Logger.Error("work off the path panicked", "panic", p, "stack", string(debug.Stack()))
+			d.opt.Logger.Error("background work panicked", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	f()

@@ -1,19 +1,16 @@
-// Package dispatch thinks: it plans which hooks run for an event, has workers
-// run them in batches, and folds what came of it into one verdict. It knows no
-// bus and no process: it sees workers through a one-method [Caller] and learns
-// of their life through [Members]. Apart from waiting it is pure.
+// Package dispatch decides. It plans which hooks run for an event, has workers run them in
+// batches, and folds the outcomes into one verdict. It does not know NATS or processes: it
+// reaches workers through the one-method interface [Caller] and tracks them in [Members].
 //
-// Concurrency: a [Snapshot] and its plans are immutable once compiled and
-// shared by all calls that are pinned to it; [Members] and [Dispatcher] are
-// safe for many goroutines. [Dispatcher.Dispatch] always returns a verdict: a
-// failure of a hook, a worker or this package is an outcome, and follows the
-// failure policy of the hooks it hit.
+// Concurrency: a [Snapshot] and its plans are immutable once compiled, and all calls that
+// are pinned to it share them. [Members] and [Dispatcher] are safe for concurrent use.
+// [Dispatcher.Dispatch] always returns a verdict: a failure of a hook, of a worker or of
+// this package is an outcome, to which the failure policy of the hook applies.
 //
-// To follow an event, read compile.go and plan.go (which hooks, in which
-// batches), stages.go (hooks that no worker runs), dispatcher.go (the waves),
-// when.go (conditions), batch.go and answers.go (one batch, until it has
-// outcomes; doubt.go where a handler can not be loaded), members.go, queue.go
-// and flights.go (the workers, who waits for them, what they have in hand),
-// settle.go (an outcome becomes a part of a verdict), fold.go (the parts become
-// one) and shadow.go (what would have been).
+// To follow an event, read compile.go and plan.go (which hooks, in which batches),
+// stages.go (hooks that no worker runs), dispatcher.go (the waves), when.go (conditions),
+// batch.go and answers.go (one batch, until it has outcomes), doubt.go (handlers that
+// cannot be loaded), members.go, queue.go and flights.go (the workers, their queues and
+// their batches), settle.go (an outcome becomes a part of a verdict), fold.go (the parts
+// become one verdict) and shadow.go (hooks in shadow mode).
 package dispatch

@@ -11,9 +11,10 @@ import (
 //
 // It is associative and the zero Verdict is its unit, so that a worker may
 // fold its batch and the aggregator the batches, in whatever groups they come.
-// Where the event chains, a terminal verdict is a left zero: nothing registered
-// after it counts, and of what was registered before it only the trail stays:
-// executed hooks, errors and injections. Elsewhere nothing is ever dropped.
+// A verdict that ends the chain is a left zero: nothing registered after it counts.
+// Where the event chains, of what was registered before it only the trail stays:
+// executed hooks, errors and injections. Elsewhere only a stop ends the chain, and
+// nothing before it is dropped.
 func Fold(t schema.EventType, a, b schema.Verdict) schema.Verdict {
 	// Clipped, the first append moves to memory of its own.
 	a.ExecutedHooks, a.HookErrors = slices.Clip(a.ExecutedHooks), slices.Clip(a.HookErrors)
@@ -25,13 +26,13 @@ func Fold(t schema.EventType, a, b schema.Verdict) schema.Verdict {
 
 // fold is Fold into sum, whose slices belong to the caller alone.
 func fold(t schema.EventType, sum, b *schema.Verdict) {
-	if t.Terminal(sum.Decision) {
+	if sum.Ended(t) {
 		return
 	}
 	sum.ExecutedHooks = append(sum.ExecutedHooks, b.ExecutedHooks...)
 	sum.HookErrors = append(sum.HookErrors, b.HookErrors...)
 	sum.Injections = append(sum.Injections, b.Injections...)
-	if t.Terminal(b.Decision) {
+	if t.Chains() && t.Terminal(b.Decision) {
 		end := *b
 		end.ExecutedHooks, end.HookErrors, end.Injections = sum.ExecutedHooks, sum.HookErrors, sum.Injections
 		*sum = end
@@ -49,17 +50,39 @@ func fold(t schema.EventType, sum, b *schema.Verdict) {
 	}
 }
 
-// rank orders the decisions that do not end a chain: the greatest wins, the
-// first of equals keeps its reason. Ask and allow never meet deny and fail
-// here, because those end a chain where ask and allow exist.
+// KeepFeedback adds to a verdict, where a deny is feedback, the reasons of those hooks
+// whose deny gave way to a fail, a stop or an earlier deny. They are injections behind
+// those of the hooks, so that the agent reads them. KeepFeedback is called after the last
+// fold, and adds each reason once, however often it is called.
+func KeepFeedback(t schema.EventType, v *schema.Verdict) {
+	if t.Chains() {
+		return
+	}
+	for i := range v.ExecutedHooks {
+		row := &v.ExecutedHooks[i]
+		if row.Decision != schema.Deny || row.Reason == "" || v.Decision == schema.Deny && row.Reason == v.Reason {
+			continue
+		}
+		same := func(in schema.Injection) bool { return in.Hook == row.Hook && in.Content == row.Reason }
+		if !slices.ContainsFunc(v.Injections, same) {
+			v.Injections = append(v.Injections, schema.Injection{Content: row.Reason, Strategy: schema.ToolResult, Hook: row.Hook})
+		}
+	}
+}
+
+// rank orders the decisions that drop nothing: the greatest wins, the first of
+// equals keeps its reason. Ask and allow never meet deny, stop and fail here,
+// because those end a chain where ask and allow exist. A stop does not undo a fail.
 func rank(d schema.Decision) int {
 	switch d {
 	case schema.Allow:
 		return 1
 	case schema.Ask, schema.Deny:
 		return 2
-	case schema.Fail:
+	case schema.Stop:
 		return 3
+	case schema.Fail:
+		return 4
 	}
 	return 0
 }

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -113,7 +114,7 @@ func ending(t *rapid.T, e schema.EventType) schema.Verdict {
 }
 
 func TestOnThePostEventsTheGreatestDecisionWinsAndFoldDropsNothing(t *testing.T) {
-	order := []schema.Decision{schema.None, schema.Deny, schema.Fail}
+	order := []schema.Decision{schema.None, schema.Deny, schema.Stop, schema.Fail}
 	rapid.Check(t, func(t *rapid.T) {
 		e, ps := settled(t, posts(), 0, 6)
 		got := foldAll(e, ps...)
@@ -126,10 +127,83 @@ func TestOnThePostEventsTheGreatestDecisionWinsAndFoldDropsNothing(t *testing.T)
 			want.HookErrors = append(want.HookErrors, p.HookErrors...)
 			want.Injections = append(want.Injections, p.Injections...)
 			want.Effects = append(want.Effects, p.Effects...)
+			if e.Terminal(p.Decision) {
+				break
+			}
 		}
 		want.UpdatedOutput, want.Value = got.UpdatedOutput, got.Value
 		same(t, "the first of the greatest, and everything else", want, got)
 	})
+}
+
+func TestAStopOnThePostEventsIsALeftZeroOfFoldAndDropsNothingBeforeIt(t *testing.T) {
+	stopping := posts().Filter(func(e schema.EventType) bool { return e.Permits(schema.Stop) })
+	rapid.Check(t, func(t *rapid.T) {
+		e, p := settled(t, stopping, 2, 2)
+		before, after, end := p[0], p[1], ending(t, e)
+		same(t, "s·x = s", dispatch.Fold(e, end, after), end)
+		if e.Terminal(before.Decision) {
+			return
+		}
+		whole := dispatch.Fold(e, before, end)
+		same(t, "(x·s)·y = x·s", dispatch.Fold(e, whole, after), whole)
+		want := schema.Stop
+		if before.Decision == schema.Fail {
+			want = schema.Fail // a stop undoes no fail
+		}
+		same(t, "the decision and the stop's value", []string{string(whole.Decision), string(whole.Value)}, []string{string(want), string(end.Value)})
+		same(t, "the trail", whole.ExecutedHooks, slices.Concat(before.ExecutedHooks, end.ExecutedHooks))
+		same(t, "the errors", whole.HookErrors, slices.Concat(before.HookErrors, end.HookErrors))
+		same(t, "the injections", whole.Injections, slices.Concat(before.Injections, end.Injections))
+		same(t, "the effects", whole.Effects, slices.Concat(before.Effects, end.Effects))
+		same(t, "the rewrite before", whole.UpdatedOutput, before.UpdatedOutput)
+	})
+}
+
+func TestFeedbackThatGaveWayIsInjected(t *testing.T) {
+	deny := func(hook, reason string) schema.Verdict {
+		return schema.Verdict{Decision: schema.Deny, Reason: reason, ExecutedHooks: []schema.ExecutedHook{{Hook: hook, Decision: schema.Deny, Reason: reason}}}
+	}
+	end := func(d schema.Decision) schema.Verdict {
+		return schema.Verdict{
+			Decision: d, Reason: "the end", ExecutedHooks: []schema.ExecutedHook{{Hook: "end", Decision: d, Reason: "the end"}},
+			Injections: []schema.Injection{{Content: "own", Strategy: schema.UserMessage, Hook: "end"}},
+		}
+	}
+	for name, c := range map[string]struct {
+		at     schema.EventType
+		said   []schema.Verdict
+		reason string
+		want   string
+	}{
+		"a stop behind two denies":               {schema.PostToolUse, []schema.Verdict{deny("a", "x"), deny("b", "y"), end(schema.Stop)}, "the end", "own a:x b:y"},
+		"a fail between two denies":              {schema.ToolError, []schema.Verdict{deny("a", "x"), end(schema.Fail), deny("b", "y")}, "the end", "own a:x b:y"},
+		"the verdict has the first deny's own":   {schema.PostToolUse, []schema.Verdict{deny("a", "x"), deny("b", "y")}, "x", "b:y"},
+		"a deny that says no more than another":  {schema.PostToolUse, []schema.Verdict{deny("a", "x"), deny("b", "x")}, "x", ""},
+		"a deny without a reason":                {schema.PostToolUse, []schema.Verdict{deny("a", ""), end(schema.Stop)}, "the end", "own"},
+		"before a tool a deny is no feedback":    {schema.PreToolUse, []schema.Verdict{deny("a", "x"), end(schema.Stop)}, "x", ""},
+		"one deny alone stands where it stood":   {schema.PostToolUse, []schema.Verdict{deny("a", "x")}, "x", ""},
+		"a stop alone has its own injections":    {schema.PostToolUse, []schema.Verdict{end(schema.Stop), deny("a", "x")}, "the end", "own"},
+		"two hooks, folded one after the other":  {schema.PostToolUse, []schema.Verdict{{}, deny("a", "x"), {}, end(schema.Stop)}, "the end", "own a:x"},
+		"at the end of a query it has no denies": {schema.QueryEnd, []schema.Verdict{end(schema.Stop)}, "the end", "own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := foldAll(c.at, c.said...)
+			for range 2 { // a loop calls it for the fabric's verdict once more
+				dispatch.KeepFeedback(c.at, &got)
+				var told []string
+				for _, in := range got.Injections {
+					if in.Strategy == schema.ToolResult {
+						in.Content = in.Hook + ":" + in.Content
+					}
+					told = append(told, in.Content)
+				}
+				if text := strings.Join(told, " "); text != c.want || got.Reason != c.reason {
+					t.Errorf("injected %q, want %q; the reason is %q", text, c.want, got.Reason)
+				}
+			}
+		})
+	}
 }
 
 func TestFoldEqualsTheModels(t *testing.T) {

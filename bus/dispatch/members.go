@@ -19,7 +19,7 @@ var (
 	// ErrGone: the worker is known to be dead.
 	ErrGone = errors.New("the worker is gone")
 	// ErrSilent: the worker, or news of the batch, failed to come.
-	ErrSilent = errors.New("the worker went silent")
+	ErrSilent = errors.New("the worker stopped reporting progress")
 	// ErrNoWorker: nobody serves the pool.
 	ErrNoWorker = errors.New("no worker serves the pool")
 
@@ -27,12 +27,12 @@ var (
 	errAbsent = fmt.Errorf("%w about the batch", ErrSilent)
 
 	// errUnsent: the worker left between being chosen and being asked.
-	errUnsent = errors.New("the worker left")
+	errUnsent = errors.New("the worker left the pool before it received the batch")
 
 	errQueueFull = errors.New("the pool's queue is full")
 
 	// errQueueLong: to wait would be in vain.
-	errQueueLong = errors.New("the pool's queue is too long for it to be asked in time")
+	errQueueLong = errors.New("the pool's queue is too long for the hook to run before its deadline")
 )
 
 // silentAfter is when a worker that has not beaten counts as silent, goneAfter

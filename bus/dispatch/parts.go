@@ -40,20 +40,20 @@ func (s *settling) value(r *schema.Result) {
 	case r.Decision == schema.Stop && t.Permits(schema.Stop):
 		// It is the value that made the stop a fault.
 	case rw == schema.RewriteInput && !absent(r.UpdatedInput):
-		s.note("value dropped: updated_input says already what the tool's input is to be")
+		s.note("value dropped: updated_input already replaces the tool's input")
 	case rw == schema.RewriteOutput && !absent(r.UpdatedOutput):
-		s.note("value dropped: updated_output says already what the tool's output is to be")
+		s.note("value dropped: updated_output already replaces the tool's output")
 	case rw == schema.RewriteInput:
 		s.input("value", r.Value)
 	case rw == schema.RewriteOutput:
 		s.output("value", r.Value)
 	case rw == schema.NoRewrite && t.Permits(schema.Stop):
-		s.note(fmt.Sprintf("value dropped: at %s only a stop carries one", t))
+		s.note(fmt.Sprintf("value dropped: at %s only a stop has a value", t))
 	case rw == schema.NoRewrite:
-		s.note(fmt.Sprintf("value dropped: %s takes none", t))
+		s.note(fmt.Sprintf("value dropped: a hook at %s cannot set a value", t))
 	case !s.mayRewrite("value"):
 	case rw == schema.RewriteMessage && !fits(r.Value, schema.MessageValue):
-		s.misshapen("value dropped: a message is a string, or an object that is the model's")
+		s.misshapen("value dropped: a message must be a string, or an object whose role is not system, user or tool")
 	case !valid(r.Value):
 		s.misshapen("value dropped: it is not valid JSON")
 	default:
@@ -107,12 +107,12 @@ func (s *settling) mayRewrite(field string) bool {
 // effects keeps those that the agent's side can apply, as they are.
 func (s *settling) effects(all []jsontext.Value) {
 	if n := len(all); n > schema.MaxEffects {
-		s.misshapen(fmt.Sprintf("has %d effects; the first %d are kept", n, schema.MaxEffects))
+		s.misshapen(fmt.Sprintf("the answer has %d effects; only the first %d apply", n, schema.MaxEffects))
 		all = all[:schema.MaxEffects]
 	}
 	for _, v := range all {
 		if _, err := schema.ParseEffect(v); err != nil {
-			s.misshapen("an effect was dropped: " + err.Error())
+			s.misshapen("effect dropped: " + err.Error())
 			continue
 		}
 		s.out.Effects = append(s.out.Effects, v)
@@ -128,7 +128,7 @@ func (s *settling) inject(all []schema.Injection) {
 			in.Strategy = schema.ToolResult
 		}
 		if !in.Strategy.Known() {
-			s.note(fmt.Sprintf("injection strategy %q taken as tool_result; write tool_result or user_message", clip(string(in.Strategy))))
+			s.note(fmt.Sprintf("the injection strategy %q is unknown, so tool_result applies; write tool_result or user_message", clip(string(in.Strategy))))
 			in.Strategy = schema.ToolResult
 		}
 		s.out.Injections = append(s.out.Injections, schema.Injection{
@@ -145,7 +145,7 @@ func fits(v jsontext.Value, k schema.ValueKind) bool {
 	switch k {
 	case schema.MessageValue:
 		return schema.ModelsMessage(v)
-	case schema.ToolResultValue:
+	case schema.ToolResultValue, schema.ResponseValue:
 		return true
 	}
 	return false
@@ -155,10 +155,13 @@ func fits(v jsontext.Value, k schema.ValueKind) bool {
 func absent(v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' }
 
 func valueName(k schema.ValueKind) string {
-	if k == schema.MessageValue {
-		return "a message: a string, or an object that is the model's"
+	switch k {
+	case schema.MessageValue:
+		return "a message: a string, or an object whose role is not system, user or tool"
+	case schema.ResponseValue:
+		return "a response: any JSON value except null"
 	}
-	return "a tool result: any JSON but null"
+	return "a tool result: any JSON value except null"
 }
 
 // valid reports whether v is one JSON value, in the fabric's dialect.

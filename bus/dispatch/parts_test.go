@@ -24,24 +24,24 @@ func TestPartsThatAreDroppedAreSaid(t *testing.T) {
 		faulty bool
 	}{
 		{"an effect that nobody can apply", schema.BeforeLLMCall, schema.Result{Effects: []jsontext.Value{flag, other, flag}},
-			[]string{`an effect was dropped: append_message has the role "judge"; write system, user or assistant`}, 2, true},
+			[]string{`effect dropped: append_message has the role "judge"; write system, user or assistant`}, 2, true},
 		{"as many effects as there may be", schema.QueryEnd, schema.Result{Effects: slices.Repeat([]jsontext.Value{flag}, schema.MaxEffects)}, nil, 64, false},
 		{"too many effects", schema.QueryEnd, schema.Result{Effects: slices.Repeat([]jsontext.Value{flag}, schema.MaxEffects+9)},
-			[]string{"has 73 effects; the first 64 are kept"}, 64, true},
+			[]string{"the answer has 73 effects; only the first 64 apply"}, 64, true},
 		{"a value that is no input", schema.PreToolUse, schema.Result{Value: jsontext.Value(`"x"`)},
 			[]string{"value dropped: it must be the tool's whole input as a JSON object"}, 0, true},
 		{"a value beside a new input", schema.PreToolUse, schema.Result{Value: jsontext.Value(`{}`), UpdatedInput: jsontext.Value(`{}`)},
-			[]string{"value dropped: updated_input says already what the tool's input is to be"}, 0, false},
+			[]string{"value dropped: updated_input already replaces the tool's input"}, 0, false},
 		{"a value beside a new output", schema.PostToolUse, schema.Result{Value: jsontext.Value(`1`), UpdatedOutput: jsontext.Value(`2`)},
-			[]string{"value dropped: updated_output says already what the tool's output is to be"}, 0, false},
+			[]string{"value dropped: updated_output already replaces the tool's output"}, 0, false},
 		{"a value before the model is called", schema.BeforeLLMCall, schema.Result{Value: jsontext.Value(`"x"`)},
-			[]string{"value dropped: at BeforeLLMCall only a stop carries one"}, 0, false},
+			[]string{"value dropped: at BeforeLLMCall only a stop has a value"}, 0, false},
 		{"a value when a session starts", schema.SessionStart, schema.Result{Value: jsontext.Value(`"x"`)},
-			[]string{"value dropped: SessionStart takes none"}, 0, false},
+			[]string{"value dropped: a hook at SessionStart cannot set a value"}, 0, false},
 		{"a value that is no message", schema.AfterLLMCall, schema.Result{Value: jsontext.Value(`[]`)},
-			[]string{"value dropped: a message is a string, or an object that is the model's"}, 0, true},
+			[]string{"value dropped: a message must be a string, or an object whose role is not system, user or tool"}, 0, true},
 		{"a user's message", schema.BeforeFinalResponse, schema.Result{Value: jsontext.Value(`{"role":"user","content":"x"}`)},
-			[]string{"value dropped: a message is a string, or an object that is the model's"}, 0, true},
+			[]string{"value dropped: a message must be a string, or an object whose role is not system, user or tool"}, 0, true},
 	} {
 		for _, closes := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, fail_closed %t", c.is, closes), func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // first call that can use it, so that no call that comes later takes it away.
 type turn struct {
 	version uint64
-	not     []string // workers that it can not use
+	not     []string // workers that it cannot use
 	local   bool     // the worker in this process would do, too
 	aside   bool     // nobody waits for it: half of a worker's slots are not for it
 	freed   uint64   // how many of its slots had become free when it was full
@@ -27,7 +27,7 @@ type turn struct {
 // take finds the least loaded worker for t, or the pool's first contact; the
 // local worker if that is worth to be tried again. It reports whether t has to
 // wait instead, because all are full or silent, and fails with ErrNoWorker if
-// all workers but those that t can not use are gone, or with errQueueFull or errQueueLong.
+// all workers but those that t cannot use are gone, or with errQueueFull or errQueueLong.
 func (m *Members) take(poolName string, t *turn) (to choice, wait bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

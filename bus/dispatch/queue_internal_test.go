@@ -67,7 +67,7 @@ func TestASlotGoesToTheFirstCallThatCanUseIt(t *testing.T) {
 		t.Errorf("the call that can use the slot got %+v", got)
 	}
 	if len(other.got) > 0 {
-		t.Error("the call that can not use it was given it")
+		t.Error("the call that cannot use it was given it")
 	}
 	m.hear("b", 1)
 	if got := <-other.got; got.worker != "b" {
@@ -308,6 +308,6 @@ func TestAWorkerThatMovesIsWaitedFor(t *testing.T) {
 	}
 	m.Gone("a")
 	if len(m.Pools()[0].Workers) != 0 {
-		t.Error("once it is back it can not die any more")
+		t.Error("once it is back it cannot die any more")
 	}
 }

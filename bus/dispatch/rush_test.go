@@ -63,7 +63,7 @@ func TestWhoHasNoTimeDoesNotWait(t *testing.T) {
 		t.Errorf("who has a second waits %v", wait)
 	}
 	if !l.InTime(0, time.Minute, l.waiting) {
-		t.Error("who has a minute can not wait")
+		t.Error("who has a minute cannot wait")
 	}
 	if l.InTime(2*time.Second, 4*time.Second, l.waiting) {
 		t.Error("who has waited for half of its time waits on")

@@ -69,9 +69,9 @@ var saying = map[schema.OutcomeKind]string{
 	schema.Deadline:  "did not answer before its deadline",
 	schema.Errored:   "failed",
 	schema.NoWorker:  "no worker serves its pool",
-	schema.Lost:      "was lost with its worker",
+	schema.Lost:      "its worker was lost before it answered",
 	schema.Busy:      "every worker of its pool stayed busy until its deadline",
-	schema.LoadError: "its handler can not be loaded",
+	schema.LoadError: "its handler cannot be loaded",
 }
 
 // settling is the work of settling one outcome.
@@ -123,7 +123,7 @@ func (s *settling) decide(r *schema.Result) {
 	case !t.Permits(d):
 		s.fault(fmt.Sprintf("decided %q; at %s write one of %s", clip(string(d)), t, legal(t)))
 	case d == schema.Stop && !fits(r.Value, t.StopValue()):
-		s.fault(fmt.Sprintf("decided stop without its value; at %s a stop carries %s", t, valueName(t.StopValue())))
+		s.fault(fmt.Sprintf("decided stop without its value; at %s a stop needs %s", t, valueName(t.StopValue())))
 	default:
 		s.out.Decision, s.out.Reason = d, r.Reason
 		s.out.AutoApprove = d == schema.Allow && s.hook.AutoApprove
@@ -153,8 +153,8 @@ func (s *settling) applyPolicy() {
 	s.out.Reason = fmt.Sprintf("hook %q %s and gave no answer: %s", s.hook.Name, why, s.failure)
 }
 
-// strip takes from a result that ends its chain what only a result that goes
-// on may carry. On the Post events nothing is dropped.
+// strip takes from a result that ends its chain what only a result that goes on
+// may carry: a stop has its value, and what else ends a chain has no rewrite.
 func (s *settling) strip() {
 	if !s.hook.Event.Terminal(s.out.Decision) {
 		return

@@ -167,7 +167,7 @@ func (c *call) tell(seen *View, p *part) {
 	for i := range c.parts[:at] {
 		fold(t, &would, &c.parts[i].verdict)
 	}
-	reached := !t.Terminal(would.Decision)
+	reached := !would.Ended(t)
 	fold(t, &would, &p.verdict)
 	for i := range c.parts[at:] {
 		fold(t, &would, &c.parts[at+i].verdict)

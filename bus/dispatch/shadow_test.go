@@ -152,7 +152,7 @@ var shadowCases = []struct {
 	x, s, y schema.Result
 	told    string
 }{
-	{"nobody has an opinion", schema.Result{}, schema.Result{}, schema.Result{}, "continue would be continue"},
+	{"no hook has an opinion", schema.Result{}, schema.Result{}, schema.Result{}, "continue would be continue"},
 	{"it would have denied what went through", schema.Result{}, schema.Denied("no"), schema.Allowed(), "allow would be deny"},
 	{"what was denied before it, it never hears", schema.Denied("no"), schema.Result{Decision: schema.Stop, Value: jsontext.Value(`1`)}, schema.Result{}, "deny would be deny"},
 	{"its deny would have come before another's fail", schema.Result{}, schema.Denied("no"), schema.Result{Decision: schema.Fail}, "fail would be deny"},

@@ -177,7 +177,7 @@ func (s *stage) mayLose(b *schema.Batch) bool {
 }
 
 // run runs a batch as a worker does: in order, each hook sees the event as
-// those before left it, up to the one that ends the chain or can not be
+// those before left it, up to the one that ends the chain or cannot be
 // loaded; now and then those behind it have run beside it, or not all are asked.
 func (s *stage) run(worker string, b *schema.Batch, fate uint64) schema.BatchReply {
 	reply := schema.BatchReply{Worker: worker}
@@ -204,7 +204,7 @@ func (s *stage) run(worker string, b *schema.Batch, fate uint64) schema.BatchRep
 		reply.Outcomes = append(reply.Outcomes, *o)
 		part := dispatch.Settle(h, o)
 		ended = ended || o.Kind == schema.LoadError || h.Event.Terminal(part.Decision)
-		if rw := part.Rewritten(h.Event); rw != nil {
+		if rw := part.Rewritten(h.Event); rw != nil && !ended {
 			next := *e
 			next.Apply(rw)
 			e = &next
@@ -243,7 +243,7 @@ func holds(condition string, e schema.Event) (bool, error) {
 		}
 		return sum.Sum32()%2 == 1, nil
 	case "fails", "panics":
-		return false, errors.New("it can not be evaluated")
+		return false, errors.New("it cannot be evaluated")
 	}
 	return false, nil
 }
@@ -264,7 +264,7 @@ func (c condition) Holds(v *dispatch.View) (bool, error) {
 		return false, err
 	}
 	if c == "panics" {
-		panic("it can not be evaluated")
+		panic("it cannot be evaluated")
 	}
 	return holds(string(c), *e)
 }

@@ -64,7 +64,7 @@ func (v *View) rewritten(rewrite jsontext.Value) (View, error) {
 	return View{Routing: v.Routing, body: body, decode: v.decode, event: next}, nil
 }
 
-// holding is the hooks whose condition holds. A condition that can not be
+// holding is the hooks whose condition holds. A condition that cannot be
 // evaluated counts as true: a policy is not switched off by an error.
 func (c *call) holding(hooks []int, until time.Time) []int {
 	var kept []int

@@ -24,7 +24,7 @@ import (
 )
 
 // The same again on the workers that the programs have, whose handlers answer,
-// fail, hang until their timeout and can not be loaded.
+// fail, hang until their timeout and cannot be loaded.
 func TestDispatchOnRealWorkersEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions, Stages: true}).Draw(rt, "case")
@@ -74,8 +74,8 @@ func beside(c gen.Case, x model.Expectation) (out []model.Call) {
 	return out
 }
 
-// playable makes of drawn answers what a handler can do: it can not lose its
-// worker, and a handler that can not be loaded never answers otherwise.
+// playable makes of drawn answers what a handler can do: it cannot lose its
+// worker, and a handler that cannot be loaded never answers otherwise.
 func playable(answers []model.Answer) []model.Answer {
 	if answers[0].Kind == schema.LoadError {
 		return answers[:1]

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/access/realm"
@@ -36,11 +38,15 @@ type auth struct {
 	user, system realm.Credential
 	log          *slog.Logger
 
-	seen  fs.FileInfo // the file that was read last
-	known *realm.Realm
-	said  string // what is wrong with the one that is there now
+	mu     sync.Mutex  // guards what follows
+	seen   fs.FileInfo // the file that was read last
+	known  *realm.Realm
+	cutOff []cutOff // the users that are refused for a while
+	said   string   // what is wrong with the one that is there now
 	// unreadable says that something is, to others than follow.
 	unreadable atomic.Bool
+	// names are those of the credentials in known, by their public keys.
+	names atomic.Pointer[map[string]string]
 
 	gossip *gossip // nil: the server is on its own
 
@@ -52,21 +58,21 @@ type auth struct {
 func openAuth(o Options) (*auth, error) {
 	if o.Auth == "" {
 		if o.Tenant != "" {
-			return nil, fmt.Errorf("there is no tenant %q where nobody has to say who they are; make a realm with `broker creds init`, or leave --tenant out", o.Tenant)
+			return nil, fmt.Errorf("there is no tenant %q because this data directory has no realm; create one with `broker creds init`, or remove --tenant", o.Tenant)
 		}
-		return nil, nil
+		return nil, o.unclaimed(nil)
 	}
-	log := o.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	a := &auth{dir: o.Auth, resolver: &server.MemAccResolver{}, log: log, stop: func() {}}
-	var err error
+	a := &auth{dir: o.Auth, resolver: &server.MemAccResolver{}, log: orSilent(o.Logger), stop: func() {}}
 	a.seen, _ = realm.Stat(a.dir) // before it is read, so that no change is missed
-	if a.known, err = realm.Read(a.dir); err != nil {
+	known, err := realm.Read(a.dir)
+	if err != nil {
 		return nil, err
 	}
+	a.know(known)
 	if a.tenant, err = a.known.Tenant(o.Tenant); err != nil {
+		return nil, err
+	}
+	if err = o.unclaimed(a.known.Tenants); err != nil {
 		return nil, err
 	}
 	if a.operator, err = jwt.DecodeOperatorClaims(a.known.Operator.JWT); err != nil {
@@ -83,6 +89,33 @@ func openAuth(o Options) (*auth, error) {
 		err = errors.Join(err, a.resolver.Store(t.Key, t.JWT))
 	}
 	return a, err
+}
+
+// unclaimed refuses a store that belongs to none of the tenants, none at all where nobody has
+// to say who they are: the realm that it belongs to is gone, or another one is in its place.
+func (o *Options) unclaimed(tenants []realm.Tenant) error {
+	store := filepath.Join(o.Dir, storeFolder, server.JetStreamStoreDir)
+	accounts, err := os.ReadDir(store)
+	if err != nil {
+		return nil //nolint:nilerr // nothing is stored, or the server says that it cannot be read
+	}
+	others := ""
+	for _, a := range accounts {
+		if slices.ContainsFunc(tenants, func(t realm.Tenant) bool { return t.Key == a.Name() }) {
+			return nil
+		}
+		if nkeys.IsValidPublicAccountKey(a.Name()) {
+			others = filepath.Join(store, a.Name())
+		}
+	}
+	switch {
+	case others == "":
+		return nil
+	case tenants == nil:
+		return fmt.Errorf("the data directory %s belongs to a broker that requires credentials, and its folder auth is missing: without it, every client could do everything; "+
+			"restore the folder from a backup, or name another data directory", o.Dir)
+	}
+	return fmt.Errorf("the realm in the folder %s does not belong to %s; restore the right folder from a backup, or name another data directory", o.Auth, others)
 }
 
 // demand has a server ask everybody who they are.
@@ -122,14 +155,18 @@ func (a *auth) adopt(storeDir string, cluster bool) error {
 		return nil
 	}
 	if cluster {
-		return fmt.Errorf("the cluster began without asking anybody who they are, and what it stored then (%s) can not be given to a tenant; "+
-			"move the folder auth away to go on as before, or begin a new cluster with other data directories", from)
+		return fmt.Errorf("the cluster started without credentials, and the streams that it stored then (%s) cannot be moved to a tenant; "+
+			"move the folder auth away to continue without credentials, or start a new cluster with other data directories", from)
 	}
-	err := os.Rename(from, to)
+	// The list of accounts has the one that is about to go. The server writes it again.
+	err := os.Remove(filepath.Join(filepath.Dir(storeDir), accountsFile))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.Rename(from, to)
+	}
 	if err != nil {
-		return fmt.Errorf("what was stored before anybody had to say who they are can not be given to the tenant %s: %w", a.tenant.Name, err)
+		return fmt.Errorf("cannot move the streams from before the realm to the tenant %s: %w", a.tenant.Name, err)
 	}
-	a.log.Info("what was stored before anybody had to say who they are belongs to the tenant now", "tenant", a.tenant.Name)
+	a.log.Info("the streams from before the realm now belong to the tenant", "tenant", a.tenant.Name)
 	return nil
 }
 
@@ -170,25 +207,31 @@ func (a *auth) follow(ctx context.Context, s *server.Server) {
 		case <-a.gossip.heard():
 		}
 		err := a.look(s)
+		a.restore(s, time.Now())
 		if err != nil && err.Error() != a.said {
-			a.log.Error("who may use the fabric changed, and that can not be followed; what was known before counts", "error", err)
+			a.log.Error("the realm changed and cannot be loaded; the credentials that were read last stay in effect", "error", err)
 		}
 		a.said = ""
 		if err != nil {
 			a.said = err.Error()
 		}
 		a.unreadable.Store(err != nil)
-		a.gossip.tell(a.known)
+		a.mu.Lock()
+		known := a.known
+		a.mu.Unlock()
+		a.gossip.tell(known)
 	}
 }
 
-// RealmUnreadable reports whether what is stored of who may use the fabric can not be
+// RealmUnreadable reports whether what is stored of who may use the fabric cannot be
 // read, so that what was known before counts: nobody who is revoked is cut off. It never
 // is where nobody has to say who they are.
 func (s *Server) RealmUnreadable() bool { return s.auth != nil && s.auth.unreadable.Load() }
 
 // look takes over what changed since it looked last.
 func (a *auth) look(s *server.Server) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	now, err := realm.Stat(a.dir)
 	if err != nil {
 		return err
@@ -201,19 +244,39 @@ func (a *auth) look(s *server.Server) error {
 		return err
 	}
 	if next.Operator.Key != a.known.Operator.Key || next.System.Key != a.known.System.Key {
-		return errors.New("it is another fabric's; start the broker again")
+		return errors.New("it belongs to another fabric; restart the broker")
 	}
 	for i := range next.Tenants {
 		if err := a.take(s, &next.Tenants[i]); err != nil {
 			return fmt.Errorf("the tenant %s: %w", next.Tenants[i].Name, err)
 		}
 	}
-	a.seen, a.known = now, next
+	a.seen = now
+	a.know(next)
 	return nil
 }
 
+// know takes over a realm. The lock is held, or nothing else uses a yet.
+func (a *auth) know(r *realm.Realm) {
+	names := make(map[string]string, len(r.Users))
+	for i := range r.Users {
+		names[r.Users[i].Key] = r.Users[i].Name
+	}
+	a.known = r
+	a.names.Store(&names)
+}
+
+// CredentialName returns the name of the credentials with a public key, which are an agent's id
+// for an agent; empty: the server knows no such credentials.
+func (s *Server) CredentialName(key string) string {
+	if s.auth == nil {
+		return ""
+	}
+	return (*s.auth.names.Load())[key]
+}
+
 // take has the server know what is said of a tenant now. It closes the connections
-// of those whose credentials are revoked.
+// of those whose credentials are revoked. The lock is held.
 func (a *auth) take(s *server.Server, t *realm.Tenant) error {
 	before, unknown := a.known.Tenant(t.Name)
 	if unknown == nil && before.JWT == t.JWT {
@@ -232,8 +295,9 @@ func (a *auth) take(s *server.Server, t *realm.Tenant) error {
 	if err != nil {
 		return err
 	}
+	a.refuse(t.Key, claims, time.Now())
 	s.UpdateAccountClaims(account, claims)
-	a.log.Info("who may use the fabric changed", "tenant", t.Name)
+	a.log.Info("the realm changed, and the broker loaded it", "tenant", t.Name)
 	return nil
 }
 

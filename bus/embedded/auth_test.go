@@ -1,11 +1,9 @@
 package embedded_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,12 +64,12 @@ func TestWhoDoesNotSayWhoTheyAreIsRefused(t *testing.T) {
 		o    bus.Options
 		want string
 	}{
-		"nobody":                   {bus.Options{}, "this fabric asks who you are; make a file with `broker creds add operator NAME` and name it with --creds or HOOKFABRIC_CREDS"},
+		"no credentials":           {bus.Options{}, "this fabric requires credentials; create a file with `broker creds add operator NAME` and name it with --creds or HOOKFABRIC_CREDS"},
 		"nobody, for a worker":     {bus.Options{Role: "worker"}, "`broker creds add worker NAME`"},
-		"the system's usual user":  {bus.Options{User: "system", Password: "guess"}, "asks who you are"},
+		"the system's usual user":  {bus.Options{User: "system", Password: "guess"}, "requires credentials"},
 		"another fabric's":         {bus.Options{Creds: other}, "revoked, or are of another fabric"},
-		"a file that is not there": {bus.Options{Creds: junk + "2"}, "can not be read"},
-		"a file that is none":      {bus.Options{Creds: junk}, "holds no credentials of a user"},
+		"a file that is not there": {bus.Options{Creds: junk + "2"}, "cannot read"},
+		"a file that is none":      {bus.Options{Creds: junk}, "has no credentials of a NATS user"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.o.URL = s.ClientURL()
@@ -286,7 +284,8 @@ func TestAsManyNamesAsAreTakenFit(t *testing.T) {
 		names = append(names, fmt.Sprintf("%03d%s", i, strings.Repeat("=", 41))) // each of which becomes three
 	}
 	for _, g := range []access.Grant{{Role: access.Host, Agents: names}, {Role: access.Orchestrator, Agents: names}, {Role: access.Worker, Pools: names}} {
-		nc, err := bus.Connect(within(t), bus.Options{InProcess: s, Creds: credentials(t, dir, realm.Issue{Name: string(g.Role), Grant: g})})
+		// Under the race detector the server takes more than a second for so many permissions.
+		nc, err := bus.Connect(within(t), bus.Options{InProcess: s, Within: 20 * time.Second, Creds: credentials(t, dir, realm.Issue{Name: string(g.Role), Grant: g})})
 		if err != nil {
 			t.Errorf("%s of 100 names: %v", g.Role, err)
 			continue
@@ -356,11 +355,11 @@ func TestStartsThatCanNotAsk(t *testing.T) {
 		o    embedded.Options
 		want string
 	}{
-		"a tenant that is not there": {embedded.Options{Auth: newRealm(t), Tenant: "blue"}, "`broker creds tenant add blue` makes it"},
+		"a tenant that is not there": {embedded.Options{Auth: newRealm(t), Tenant: "blue"}, "create it with `broker creds tenant add blue`"},
 		"a tenant of nobody":         {embedded.Options{Tenant: "blue"}, "`broker creds init`"},
-		"a realm that is none":       {embedded.Options{Auth: junk}, "can not be used"},
+		"a realm that is none":       {embedded.Options{Auth: junk}, "cannot use"},
 		"other machines without TLS": {embedded.Options{Auth: newRealm(t), Listen: "0.0.0.0:4222"}, "--tls-cert and --tls-key"},
-		"no realm":                   {embedded.Options{Auth: t.TempDir()}, "begin with `broker creds init`"},
+		"no realm":                   {embedded.Options{Auth: t.TempDir()}, "create it with `broker creds init`"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.o.Dir = t.TempDir()
@@ -370,23 +369,20 @@ func TestStartsThatCanNotAsk(t *testing.T) {
 	}
 }
 
-// TestCredentialsThatEverybodyCanReadAreSaid, and taken all the same.
-func TestCredentialsThatEverybodyCanReadAreSaid(t *testing.T) {
+func TestCredentialsThatEveryUserCanReadAreRefused(t *testing.T) {
 	dir := newRealm(t)
 	s := bustest.StartWith(t, embedded.Options{Auth: dir})
 	file := credentials(t, dir, operator("b", ""))
-	for mode, want := range map[os.FileMode]bool{0o600: false, 0o440: false, 0o644: true} {
+	for mode, refused := range map[os.FileMode]bool{0o600: false, 0o440: false, 0o644: true} {
 		if err := os.Chmod(file, mode); err != nil {
 			t.Fatal(err)
 		}
-		var said bytes.Buffer
-		nc, err := bus.Connect(within(t), bus.Options{InProcess: s, Creds: file, Logger: slog.New(slog.NewTextHandler(&said, nil))})
-		if err != nil {
-			t.Fatal(err)
+		nc, err := bus.Connect(within(t), bus.Options{InProcess: s, Creds: file})
+		if err == nil {
+			nc.Close()
 		}
-		nc.Close()
-		if strings.Contains(said.String(), "chmod 600 "+file) != want {
-			t.Errorf("of a file with the mode %v it is said: %s", mode, &said)
+		if refused != (err != nil) || refused && !strings.Contains(err.Error(), "chmod 600 "+file) {
+			t.Errorf("of a file with the mode %v it is said: %v", mode, err)
 		}
 	}
 }

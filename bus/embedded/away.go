@@ -15,7 +15,7 @@ const mostConnections = 1 << 20
 func (s *Server) AskToLeave() (told []uint64, err error) {
 	all, err := s.nats.Connz(&server.ConnzOptions{Limit: mostConnections})
 	if err != nil {
-		return nil, fmt.Errorf("listing who is connected: %w", err)
+		return nil, fmt.Errorf("listing the connections: %w", err)
 	}
 	for _, c := range all.Conns {
 		if c.IP != "" && s.nats.LDMClientByID(c.Cid) == nil {

@@ -75,7 +75,7 @@ func (o *Options) join(opts *server.Options) error {
 	var user *url.Userinfo
 	if c.Secret != "" {
 		if len(c.Secret) < minSecret {
-			return fmt.Errorf("the secret of the cluster %s has %d characters; write a file with at least %d", c.Name, len(c.Secret), minSecret)
+			return fmt.Errorf("the secret of the cluster %s has %d characters; use at least %d", c.Name, len(c.Secret), minSecret)
 		}
 		// Servers keep no plain passwords, and long ones not at all.
 		sum := sha256.Sum256([]byte(c.Secret))
@@ -100,28 +100,28 @@ func (o *Options) routeAddress() (host string, port int, err error) {
 	c := o.Cluster
 	switch {
 	case strings.Trim(c.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" || c.Name == "" || len(c.Name) > 64:
-		return "", 0, fmt.Errorf("the cluster's name is %q; write letters, digits, - and _, at most 64", c.Name)
+		return "", 0, fmt.Errorf("the cluster's name is %q; use letters, digits, - and _, at most 64", c.Name)
 	case c.Listen == "":
-		return "", 0, fmt.Errorf("the other servers of the cluster %s can not reach this one; say where it listens for them with --cluster-listen, such as %s", c.Name, suchRoute)
+		return "", 0, fmt.Errorf("the other servers of the cluster %s cannot reach this one; name an address with --cluster-listen, such as %s", c.Name, suchRoute)
 	case len(c.Routes) == 0:
-		return "", 0, fmt.Errorf("nobody else is named of the cluster %s; name the addresses of its servers with --routes, such as %s,…", c.Name, suchRoute)
+		return "", 0, fmt.Errorf("no other server of the cluster %s is named; name their addresses with --routes, such as %s,…", c.Name, suchRoute)
 	case o.Listen == "":
-		return "", 0, fmt.Errorf("a server of the cluster %s takes clients, too; say where with --listen", c.Name)
+		return "", 0, fmt.Errorf("a server of the cluster %s needs an address for clients; name it with --listen", c.Name)
 	}
 	if host, port, err = splitAddress(c.Listen, suchRoute); err != nil {
 		return host, port, err
 	}
 	if c.Secret == "" && (o.authenticates() || !loopback(host)) {
 		// Another server speaks for everybody. Certificates are shown by agents and workers, too.
-		return "", 0, fmt.Errorf("whoever reaches %q could join the cluster %s as a server and speak for everybody; write a secret into a file that only its servers can read, "+
-			"such as that of openssl rand -hex 32, and name it with --cluster-secret", c.Listen, c.Name)
+		return "", 0, fmt.Errorf("any machine that reaches %q could join the cluster %s as a server; write a secret into a file that only its servers can read, "+
+			"such as the output of 'openssl rand -hex 32', and name it with --cluster-secret", c.Listen, c.Name)
 	}
 	if loopback(host) {
 		return host, port, nil
 	}
 	if !o.TLS.Shows() || o.routeCA() == "" {
-		return "", 0, fmt.Errorf("listening on %q for servers lets other machines in, which takes TLS: --tls-cert and --tls-key name this server's certificate, "+
-			"and --cluster-tls-ca or --tls-ca the authority of the others'; or write a loopback address such as %s", c.Listen, suchRoute)
+		return "", 0, fmt.Errorf("%q is not a loopback address, so servers need TLS there: name this server's certificate with --tls-cert and --tls-key, "+
+			"and the authority of the others' with --cluster-tls-ca or --tls-ca; or use a loopback address such as %s", c.Listen, suchRoute)
 	}
 	return host, port, nil
 }
@@ -154,11 +154,11 @@ func (c *Cluster) routes() ([]string, error) {
 		host := strings.TrimSpace(r)
 		if scheme, rest, ok := strings.Cut(host, "://"); ok {
 			if host = strings.TrimSuffix(rest, "/"); scheme != "nats-route" && scheme != "nats" && scheme != "tls" {
-				return nil, fmt.Errorf("the route %s begins with %s://; write nats-route://HOST:PORT", bus.RedactURL(r), scheme)
+				return nil, fmt.Errorf("the route %s begins with %s://; use nats-route://HOST:PORT", bus.RedactURL(r), scheme)
 			}
 		}
 		if strings.Contains(host, "@") {
-			return nil, fmt.Errorf("the route %s has a password in it, which others can see; put it into a file and name that with --cluster-secret", bus.RedactURL(r))
+			return nil, fmt.Errorf("the route %s contains a password, which other users can see; put it into a file, and name the file with --cluster-secret", bus.RedactURL(r))
 		}
 		if _, _, err := splitAddress(host, suchRoute); err != nil {
 			return nil, fmt.Errorf("the route %w", err)
@@ -245,11 +245,11 @@ func (s *Server) missing(ctx context.Context, least int) string {
 	what := fmt.Sprintf("waiting for at least %d of the %d servers of the cluster %s", max(least, s.cluster.Size()/2+1), s.cluster.Size(), s.cluster.Name)
 	switch {
 	case len(absent) > 0:
-		return fmt.Sprintf("%s: nobody answers at %s; start the brokers there, or correct --routes", what, strings.Join(absent, ", "))
+		return fmt.Sprintf("%s: no server answers at %s; start the brokers there, or correct --routes", what, strings.Join(absent, ", "))
 	case s.nats.NumRoutes() == 0:
-		return fmt.Sprintf("%s: somebody answers at %s and lets nobody in; are --cluster-name, --cluster-secret and the certificates the same there?", what, strings.Join(others, ", "))
+		return fmt.Sprintf("%s: the server at %s refuses this one; check that --cluster-name, --cluster-secret and the certificates match there", what, strings.Join(others, ", "))
 	}
-	return what + ": they are there, and have not agreed on a leader yet"
+	return what + ": they are connected, and have not elected a leader yet"
 }
 
 func answers(ctx context.Context, address string) bool {
@@ -281,4 +281,4 @@ func (s *Server) Clustered() bool { return s.cluster != nil }
 func (s *Server) Stores() bool { return s.nats.JetStreamEnabled() }
 
 // errAlone says that a server keeps to itself, or not, for good.
-var errAlone = errors.New("state is not carried over between one server and a cluster")
+var errAlone = errors.New("a single server and a cluster cannot take over each other's data")

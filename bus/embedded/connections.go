@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -28,15 +29,16 @@ const tooManyLogged = time.Minute
 // a whole account. It returns when it watches. nc must be a connection to the system
 // account: see [Server.ConnectSystem]. Where nobody has to say who they are it does nothing.
 //
-// Who comes too late is let in for the moment that it takes to hear of it, and sent away.
-func (s *Server) BoundConnections(ctx context.Context, nc *nats.Conn, log *slog.Logger) error {
+// Who comes too late is let in for the moment that it takes to hear of it, and sent away. So
+// are credentials of agents and hosts by which more is sent than a flood may be.
+func (s *Server) BoundConnections(ctx context.Context, nc *nats.Conn, log *slog.Logger, flood Flood) error {
 	if s.auth == nil {
 		return nil
 	}
-	b := &connections{server: s.nats, log: log, users: make(map[string]*connected), of: make(map[uint64]string)}
+	b := &connections{server: s.nats, auth: s.auth, log: log, flood: flood, users: make(map[string]*connected), of: make(map[uint64]string)}
 	all, err := s.nats.Connz(&server.ConnzOptions{Username: true, Limit: mostConnections})
 	if err != nil {
-		return fmt.Errorf("listing who is connected: %w", err)
+		return fmt.Errorf("listing the connections: %w", err)
 	}
 	for _, c := range all.Conns {
 		b.come(&client{ID: c.Cid, JWT: c.JWT, Tags: c.Tags, Name: c.Name})
@@ -48,9 +50,12 @@ func (s *Server) BoundConnections(ctx context.Context, nc *nats.Conn, log *slog.
 		err = nc.FlushWithContext(fctx)
 	}
 	if err != nil {
-		return fmt.Errorf("watching who connects: %w", err)
+		return fmt.Errorf("watching new connections: %w", err)
 	}
 	context.AfterFunc(ctx, func() { _ = sub.Unsubscribe() })
+	if flood.Messages > 0 {
+		go b.watchFloods(ctx)
+	}
 	return nil
 }
 
@@ -62,18 +67,29 @@ type client struct {
 	Tags []string `json:"tags"`
 }
 
-// connections are those of one server, by who may have only so many. One goroutine uses it.
+// connections are those of one server, by who may have only so many.
 type connections struct {
 	server *server.Server
+	auth   *auth
 	log    *slog.Logger
-	users  map[string]*connected // by their keys
-	of     map[uint64]string     // whose each connection is
+	flood  Flood
+	// cause is when it is looked who sends how much; only watchFloods uses it.
+	cause floodCause
+	// ahead is how much more each user sent than it may lately; only watchFloods uses it.
+	ahead map[string]sent
+
+	mu    sync.Mutex            // guards what follows
+	users map[string]*connected // by their keys
+	of    map[uint64]string     // whose each connection is
 }
 
 // connected are a user's connections.
 type connected struct {
-	ids    map[uint64]struct{}
-	logged time.Time
+	name, account       string // in the credentials
+	role                access.Role
+	ids                 map[uint64]struct{}
+	logged, loggedFlood time.Time
+	cutOff              time.Time // until when it may not connect
 }
 
 // hear takes over what a server says.
@@ -92,7 +108,9 @@ func (b *connections) hear(m *nats.Msg) {
 	case "CONNECT":
 		b.come(&e.Client)
 	case "DISCONNECT":
-		b.leave(e.Client.ID)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.forget(e.Client.ID)
 	}
 }
 
@@ -102,14 +120,17 @@ func (b *connections) come(c *client) {
 	if most == 0 || b.server.GetClient(c.ID) == nil {
 		return
 	}
-	key, err := userOf(c.JWT)
+	claims, err := userOf(c.JWT)
 	if err != nil {
-		b.log.Warn("a client whose credentials can not be read is connected", "client", c.Name, "error", err)
+		b.log.Warn("a client is connected whose credentials cannot be read", "client", c.Name, "error", err)
 		return
 	}
+	key := claims.Subject
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	u := b.users[key]
 	if u == nil {
-		u = &connected{ids: make(map[uint64]struct{})}
+		u = &connected{name: claims.Name, account: accountOf(claims), role: role, ids: make(map[uint64]struct{})}
 		b.users[key] = u
 	}
 	u.ids[c.ID], b.of[c.ID] = struct{}{}, key
@@ -118,7 +139,7 @@ func (b *connections) come(c *client) {
 	}
 	for id := range u.ids { // it may not have been told of all that left
 		if b.server.GetClient(id) == nil {
-			b.leave(id)
+			b.forget(id)
 		}
 	}
 	if len(u.ids) <= most {
@@ -127,20 +148,20 @@ func (b *connections) come(c *client) {
 	_ = b.server.DisconnectClientByID(c.ID) // it may have gone meanwhile
 	if now := time.Now(); now.Sub(u.logged) >= tooManyLogged {
 		u.logged = now
-		b.log.Warn("too many connect by the same credentials: those that come last are sent away; look what opens so many, or make credentials for each",
+		b.log.Warn("too many connections use the same credentials, and the server closes the newest ones; find the program that opens them, or create credentials for each",
 			"user", key, "client", c.Name, "role", role, "most", most)
 	}
 }
 
-// leave forgets a connection.
-func (b *connections) leave(id uint64) {
+// forget forgets a connection, and its user with the last of them. The lock is held.
+func (b *connections) forget(id uint64) {
 	key, known := b.of[id]
 	if !known {
 		return
 	}
 	delete(b.of, id)
 	if u := b.users[key]; u != nil {
-		if delete(u.ids, id); len(u.ids) == 0 {
+		if delete(u.ids, id); len(u.ids) == 0 && !time.Now().Before(u.cutOff) {
 			delete(b.users, key)
 		}
 	}
@@ -157,15 +178,15 @@ func bound(tags []string) (role access.Role, most int) {
 	return "", 0
 }
 
-// userOf is the key of the user whose claims they are. What else a client says of itself
-// when it connects, also its user's name, is of its own choice.
-func userOf(token string) (string, error) {
+// userOf are the claims of a user. What else a client says of itself when it connects, also its
+// user's name, is of its own choice.
+func userOf(token string) (*jwt.UserClaims, error) {
 	claims, err := jwt.DecodeUserClaims(token)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if claims.Subject == "" {
-		return "", errors.New("they name no user")
+		return nil, errors.New("the credentials name no user")
 	}
-	return claims.Subject, nil
+	return claims, nil
 }

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -25,7 +26,7 @@ func TestTooManyConnectionsOfOneAgentAreSentAway(t *testing.T) {
 	wild, quiet := agent("wild"), agent("quiet")
 	connect := func(file string) (nc *nats.Conn, away chan struct{}) {
 		away = make(chan struct{})
-		nc, err := nats.Connect(s.ClientURL(), nats.UserCredentials(file), nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { close(away) }))
+		nc, err := nats.Connect(s.ClientURL(), nats.UserCredentials(file), nats.NoReconnect(), nats.Timeout(time.Minute), nats.ClosedHandler(func(*nats.Conn) { close(away) }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func TestTooManyConnectionsOfOneAgentAreSentAway(t *testing.T) {
 	}
 	t.Cleanup(sys.Close)
 	log := make(lines, 100)
-	if err := s.BoundConnections(t.Context(), sys, slog.New(slog.NewTextHandler(log, nil))); err != nil {
+	if err := s.BoundConnections(t.Context(), sys, slog.New(slog.NewTextHandler(log, nil)), embedded.Flood{}); err != nil {
 		t.Fatal(err)
 	}
 	_, other := connect(quiet)
@@ -58,8 +59,13 @@ func TestTooManyConnectionsOfOneAgentAreSentAway(t *testing.T) {
 	}
 	refused()
 	refused(nats.UserInfo("somebody else", ""))
+	id, err := early.GetClientID()
+	if err != nil {
+		t.Fatal(err)
+	}
 	early.Close()
 	<-stays
+	until(t, "the server notices that one has left", func() bool { return !s.Has(id) })
 	_, again := connect(wild)
 	refused()
 	for name, gone := range map[string]chan struct{}{"another agent": other, "who came after one had left": again} {
@@ -69,7 +75,7 @@ func TestTooManyConnectionsOfOneAgentAreSentAway(t *testing.T) {
 		default:
 		}
 	}
-	if n := len(log); n != 1 || !strings.Contains(<-log, "too many connect by the same credentials") {
+	if n := len(log); n != 1 || !strings.Contains(<-log, "too many connections use the same credentials") {
 		t.Errorf("%d lines were logged", n)
 	}
 }

@@ -10,6 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/hookfabric/hookfabric/bus/owner"
 )
 
 const (
@@ -29,29 +33,58 @@ type dirLock struct{ file *os.File }
 // lockDir makes dir if needed and takes it for this process.
 func lockDir(dir string) (*dirLock, error) {
 	if dir == "" {
-		return nil, errors.New("the embedded NATS server needs a data directory; name one")
+		return nil, errors.New("the embedded NATS server needs a data directory; name one with --data")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("the data directory %s can not be made: %w; name another one", dir, err)
+		return nil, fmt.Errorf("cannot create the data directory %s: %w; name another one", dir, err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "broker.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("the data directory %s can not be written: %w; make it writable or name another one", dir, err)
+		return nil, fmt.Errorf("cannot write to the data directory %s: %w; make it writable, or name another one", dir, err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		holder, _ := io.ReadAll(io.LimitReader(f, 20))
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("the data directory %s is in use by another broker (process %s); stop that one or name another directory",
+			return nil, fmt.Errorf("another broker (process %[2]s) uses the data directory %[1]s; stop that broker, or name another directory",
 				dir, strings.TrimSpace(string(holder)))
 		}
-		return nil, fmt.Errorf("the data directory %s can not be locked: %w; name one on a local disk", dir, err)
+		return nil, fmt.Errorf("cannot lock the data directory %s: %w; name one on a local disk", dir, err)
 	}
 	l := &dirLock{f}
 	if err := l.sign(); err != nil {
-		return nil, errors.Join(fmt.Errorf("the data directory %s can not be written: %w", dir, err), l.release())
+		return nil, errors.Join(fmt.Errorf("cannot write to the data directory %s: %w", dir, err), l.release())
 	}
 	return l, nil
+}
+
+// checkFolders refuses data that other users of the machine can replace: a realm of theirs
+// would let them in, and a store of theirs has their hooks. Storage drivers of Kubernetes make
+// volumes with such modes, which a container without root cannot change: of a mounted volume
+// the log warns.
+func (o *Options) checkFolders() error {
+	if o.Dir == "" {
+		return nil // lockDir refuses that
+	}
+	// Some file systems, such as network shares, give every new folder to another user or to
+	// every user. The first start must find that, and not a restart when there is data.
+	_ = os.MkdirAll(o.Dir, 0o700) // lockDir reports the error
+	store := filepath.Join(o.Dir, storeFolder)
+	for _, dir := range []string{o.Dir, store, filepath.Join(store, server.JetStreamStoreDir), o.Auth} {
+		if dir == "" {
+			continue
+		}
+		err := owner.GuardedFolder(dir)
+		_, unreadable := errors.AsType[*fs.PathError](err)
+		switch {
+		case err == nil || unreadable: // what uses the folder says what is wrong
+		case owner.MountPoint(o.Dir), owner.MountPoint(dir):
+			orSilent(o.Logger).Warn("the data directory is a volume, and other users may replace what is in it", "error", err)
+		default:
+			return fmt.Errorf("the data of the broker is not protected: %w, or name another data directory", err)
+		}
+	}
+	return nil
 }
 
 // sign writes who holds the lock, for people.
@@ -75,20 +108,28 @@ func (l *dirLock) release() error {
 // less a rest so that the disk is never filled, and what it already holds. At least so
 // many have to be free.
 func checkRoom(dir string, least int64) (int64, error) {
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(dir, &disk); err != nil {
-		return 0, fmt.Errorf("the free space of %s can not be found out: %w", dir, err)
+	free, err := freeSpace(dir)
+	if err != nil {
+		return 0, err
 	}
-	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // Bsize has another type on other systems
 	if free < least {
 		return 0, fmt.Errorf("the disk of the data directory %s has %d MiB left; free at least %d MiB or name another directory",
 			dir, free>>20, least>>20)
 	}
 	used, err := sizeOf(dir)
 	if err != nil {
-		return 0, fmt.Errorf("the data directory %s can not be read: %w", dir, err)
+		return 0, fmt.Errorf("cannot read the data directory %s: %w", dir, err)
 	}
 	return free - free/20 + used, nil
+}
+
+// freeSpace is how many bytes the disk of a folder has left for this user.
+func freeSpace(dir string) (int64, error) {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(dir, &disk); err != nil {
+		return 0, fmt.Errorf("cannot read the free space of %s: %w", dir, err)
+	}
+	return int64(disk.Bavail) * int64(disk.Bsize), nil //nolint:unconvert // Bsize has another type on other systems
 }
 
 // leastRoom is how much has to be free for such a server to start. A leaf keeps nothing,

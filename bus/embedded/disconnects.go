@@ -72,7 +72,7 @@ func (s *Server) WatchDisconnects(ctx context.Context, nc *nats.Conn, gone func(
 }
 
 // whoLeft returns the client that an event tells of, and whether it is to be told of:
-// not if it had no name, was no client, the event can not be read, or, where everybody
+// not if it had no name, was no client, the event cannot be read, or, where everybody
 // has to say who they are, it had no say about any worker.
 func whoLeft(data []byte, asked bool) (left Left, ok bool) {
 	var e clientLeft

@@ -65,7 +65,7 @@ func startGossip(ctx context.Context, s *Server) (*gossip, error) {
 	}
 	if err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("hearing of other servers who may use the fabric: %w", err)
+		return nil, fmt.Errorf("subscribing to the realms of other servers: %w", err)
 	}
 	return g, nil
 }
@@ -101,7 +101,7 @@ func (g *gossip) tell(known *realm.Realm) {
 		err = g.nc.Publish(realmSums, data)
 	}
 	if err != nil {
-		g.log.Debug("the other servers were not told who may use the fabric", "error", err)
+		g.log.Debug("cannot send the realm to the other servers", "error", err)
 	}
 }
 
@@ -113,13 +113,13 @@ func (g *gossip) give(m *nats.Msg) {
 		data, err = r.Public()
 	}
 	if most := g.nc.MaxPayload(); err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("who may use the fabric takes %d bytes, and servers tell each other %d at most; copy the folder %s to the others", len(data), most, g.dir)
+		err = fmt.Errorf("the realm has %d bytes, and servers exchange at most %d; copy the folder %s to the others", len(data), most, g.dir)
 	}
 	if err == nil {
 		err = m.Respond(data)
 	}
 	if err != nil {
-		g.log.Error("another server can not be told who may use the fabric", "error", err)
+		g.log.Error("cannot send the realm to another server", "error", err)
 	}
 }
 
@@ -134,7 +134,7 @@ func (g *gossip) hear(ctx context.Context, m *nats.Msg) {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrNoResponders): // this server stops, or that one
 	case err != nil && err.Error() != g.said:
-		g.log.Error("another server of the cluster knows something else of who may use the fabric, and that can not be taken over; what is known here counts here", "server", s.Server, "error", err)
+		g.log.Error("the realm of another server of the cluster differs and cannot be merged; this server keeps its own", "server", s.Server, "error", err)
 	}
 	g.said = ""
 	if err != nil {
@@ -143,7 +143,7 @@ func (g *gossip) hear(ctx context.Context, m *nats.Msg) {
 	}
 	g.taken[s.Server] = [2]string{s.Sum, mine}
 	if news {
-		g.log.Info("another server of the cluster knew more of who may use the fabric", "server", s.Server)
+		g.log.Info("merged the realm of another server of the cluster", "server", s.Server)
 		select {
 		case g.news <- struct{}{}:
 		default: // it is going to be looked at

@@ -36,14 +36,14 @@ func (o *Options) identify() (string, error) {
 	case o.Cluster == nil && known.Cluster == "":
 		return aloneName, nil
 	case o.Cluster == nil:
-		return "", fmt.Errorf("the data directory %s is of a server of the cluster %s; start it with --cluster-name %s, or name another directory: %w",
+		return "", fmt.Errorf("the data directory %s belongs to a server of the cluster %s; start it with --cluster-name %s, or name another directory: %w",
 			o.Dir, known.Cluster, known.Cluster, errAlone)
 	case known.Cluster == "":
 		return o.newIdentity()
 	case known.Cluster != o.Cluster.Name:
-		return "", fmt.Errorf("the data directory %s is of a server of the cluster %s, not %s; write that name, or name another directory", o.Dir, known.Cluster, o.Cluster.Name)
+		return "", fmt.Errorf("the data directory %s belongs to a server of the cluster %s, not %s; use that name, or name another directory", o.Dir, known.Cluster, o.Cluster.Name)
 	case o.Cluster.Server != "" && o.Cluster.Server != known.Name:
-		return "", fmt.Errorf("the data directory %s is of the server %s; leave --name away, or name another directory for %s", o.Dir, known.Name, o.Cluster.Server)
+		return "", fmt.Errorf("the data directory %s belongs to the server %s; remove --name, or name another directory for %s", o.Dir, known.Name, o.Cluster.Server)
 	}
 	return known.Name, nil
 }
@@ -58,10 +58,10 @@ func (o *Options) readIdentity() (known identity, err error) {
 		err = schema.Unmarshal(data, &known)
 	}
 	if err == nil && (known.Name == "" || known.Cluster == "") {
-		err = errors.New("it names no server or no cluster")
+		err = errors.New("the server or the cluster is missing in it")
 	}
 	if err != nil {
-		return known, fmt.Errorf("%s, which says whose the data directory is, can not be read: %w; bring it back from a copy", path, err)
+		return known, fmt.Errorf("cannot read %s, which names the server of the data directory: %w; restore it from a backup", path, err)
 	}
 	return known, nil
 }
@@ -69,8 +69,8 @@ func (o *Options) readIdentity() (known identity, err error) {
 // newIdentity makes one, for a directory that has been nobody's.
 func (o *Options) newIdentity() (string, error) {
 	if streams, _ := os.ReadDir(filepath.Join(o.Dir, "nats", "jetstream")); len(streams) > 0 {
-		return "", fmt.Errorf("the data directory %s is of a server on its own; start the cluster's servers with new directories, "+
-			"apply the configuration there, and let agents read here what waits for them: %w", o.Dir, errAlone)
+		return "", fmt.Errorf("the data directory %s belongs to a single server; start the cluster's servers with new directories, "+
+			"apply the configuration there, and let agents read their waiting messages here: %w", o.Dir, errAlone)
 	}
 	mine := identity{Name: o.Cluster.Server, Cluster: o.Cluster.Name}
 	if mine.Name == "" {
@@ -81,7 +81,7 @@ func (o *Options) newIdentity() (string, error) {
 		mine.Name = host[:min(len(host), 48)] + "-" + strings.ToLower(rand.Text()[:8])
 	}
 	if strings.ContainsAny(mine.Name, " \t\r\n*>") || len(mine.Name) > 64 {
-		return "", fmt.Errorf("the server's name is %q; write at most 64 characters, without spaces and wildcards", mine.Name)
+		return "", fmt.Errorf("the server's name is %q; use at most 64 characters, without spaces and wildcards", mine.Name)
 	}
 	data, err := schema.Marshal(mine)
 	if err != nil {
@@ -89,7 +89,7 @@ func (o *Options) newIdentity() (string, error) {
 	}
 	path := filepath.Join(o.Dir, identityFile)
 	if err := errors.Join(os.WriteFile(path+".new", append(data, '\n'), 0o600), os.Rename(path+".new", path)); err != nil {
-		return "", fmt.Errorf("who the server is can not be written down: %w", err)
+		return "", fmt.Errorf("cannot store the identity of the server: %w", err)
 	}
 	return mine.Name, nil
 }

@@ -17,7 +17,7 @@ import (
 // joins others keeps nothing itself: what is stored is stored there, and what is
 // asked here and nobody answers here is asked there.
 type Leaf struct {
-	// Listen is where servers of other sites connect; empty: they can not. An address
+	// Listen is where servers of other sites connect; empty: they cannot. An address
 	// that other machines can reach takes credentials and TLS.
 	Listen string
 	// Remotes are the addresses at which the servers of the hub listen for this one, of
@@ -53,7 +53,7 @@ func (o *Options) branch(opts *server.Options) (err error) {
 		return nil
 	}
 	if o.Cluster != nil {
-		return fmt.Errorf("a server of the cluster %s is no leaf; leave --leaf-remotes or --cluster-name away", o.Cluster.Name)
+		return fmt.Errorf("a server of the cluster %s cannot be a leaf node; remove --leaf-remotes or --cluster-name", o.Cluster.Name)
 	}
 	hub := &server.RemoteLeafOpts{Credentials: l.Creds}
 	for _, r := range l.Remotes {
@@ -100,10 +100,10 @@ func (l *Leaf) remote(text string) (*url.URL, error) {
 		scheme, host = "nats-leaf", scheme
 	}
 	if scheme != "nats-leaf" && scheme != "nats" && scheme != "tls" {
-		return nil, fmt.Errorf("the hub %s begins with %s://; write nats-leaf://HOST:PORT or tls://HOST:PORT", bus.RedactURL(text), scheme)
+		return nil, fmt.Errorf("the hub %s begins with %s://; use nats-leaf://HOST:PORT or tls://HOST:PORT", bus.RedactURL(text), scheme)
 	}
 	if host = strings.TrimSuffix(host, "/"); strings.Contains(host, "@") {
-		return nil, fmt.Errorf("the hub %s has a password in it, which others can see; name a credentials file with --creds", bus.RedactURL(text))
+		return nil, fmt.Errorf("the hub %s contains a password, which other users can see; name a credentials file with --creds", bus.RedactURL(text))
 	}
 	if _, _, err := splitAddress(host, suchLeaf); err != nil {
 		return nil, fmt.Errorf("the hub %w", err)
@@ -131,7 +131,7 @@ func (s *Server) noHub(ctx context.Context) string {
 	}
 	what := "waiting for the hub at " + bus.RedactURL(strings.Join(s.leaf.Remotes, ", "))
 	if len(there) == 0 {
-		return what + ": nobody answers; start a broker with --leaf-listen there, or correct --leaf-remotes"
+		return what + ": no server answers; start a broker with --leaf-listen there, or correct --leaf-remotes"
 	}
-	return fmt.Sprintf("%s: somebody answers at %s and lets nobody in; look at --creds, at --cluster-tls-ca, and whether that port is for leaves", what, strings.Join(there, ", "))
+	return fmt.Sprintf("%s: the server at %s refuses this one; check --creds, --cluster-tls-ca, and that the port is the hub's --leaf-listen", what, strings.Join(there, ", "))
 }

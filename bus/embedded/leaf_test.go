@@ -54,16 +54,16 @@ func TestALeafSaysWhyItWaits(t *testing.T) {
 	nobody := bustest.FreeAddresses(t, 1)[0]
 	other := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
 	for remote, want := range map[string]string{
-		nobody:            "nobody answers; start a broker with --leaf-listen there",
-		other.ClientURL(): "lets nobody in",
+		nobody:            "no server answers; start a broker with --leaf-listen there",
+		other.ClientURL(): "refuses this one",
 	} {
 		leaf := bustest.StartWith(t, embedded.Options{Leaf: &embedded.Leaf{Remotes: []string{remote}}})
 		wantError(t, waits(t, leaf), want)
 	}
 	for remote, want := range map[string]string{
-		"http://h:1":          "write nats-leaf://HOST:PORT",
+		"http://h:1":          "use nats-leaf://HOST:PORT",
 		"nats-leaf://u:p@h:1": "name a credentials file",
-		"h":                   "no address to listen on",
+		"h":                   "is not an address to listen on",
 	} {
 		_, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), Leaf: &embedded.Leaf{Remotes: []string{remote}}})
 		wantError(t, err, want)

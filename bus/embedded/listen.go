@@ -26,9 +26,9 @@ func (o *Options) clientAddress() (host string, port int, err error) {
 
 // unsafe says what it takes to listen where other machines can reach it.
 func (o *Options) unsafe(address, such string) error {
-	return fmt.Errorf("listening on %q lets other machines in, which takes credentials and TLS: "+
-		"`broker creds init --data %s` makes the fabric ask who they are, and --tls-cert and --tls-key name the server's certificate; "+
-		"or write a loopback address such as %s", address, o.Dir, such)
+	return fmt.Errorf("%q is not a loopback address, so it needs credentials and TLS: "+
+		"require credentials with `broker creds init --data %s`, and name the server's certificate with --tls-cert and --tls-key; "+
+		"or use a loopback address such as %s", address, o.Dir, such)
 }
 
 // addresses are all that the server listens on.
@@ -49,11 +49,11 @@ func (o *Options) addresses() (all []string) {
 func splitAddress(s, such string) (host string, port int, err error) {
 	host, p, err := net.SplitHostPort(s)
 	if err != nil {
-		return "", 0, fmt.Errorf("%q is no address to listen on; write one such as %s", s, such)
+		return "", 0, fmt.Errorf("%q is not an address to listen on; use one such as %s", s, such)
 	}
 	n, err := strconv.ParseUint(p, 10, 16)
 	if err != nil {
-		return "", 0, fmt.Errorf("%q has the port %q; write a number from 0 to 65535, such as %s", s, p, such)
+		return "", 0, fmt.Errorf("%q has the port %q; use a number from 0 to 65535, such as %s", s, p, such)
 	}
 	if n == 0 {
 		return host, server.RANDOM_PORT, nil
@@ -78,9 +78,9 @@ func checkFree(ctx context.Context, addr string) error {
 	case err == nil:
 		return l.Close()
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%s is in use, perhaps by another broker; stop that one or listen on another port: %w", addr, err)
+		return fmt.Errorf("%s is in use, perhaps by another broker; stop that one, or listen on another port: %w", addr, err)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("%s needs rights that this process does not have; listen on a port above 1023: %w", addr, err)
 	}
-	return fmt.Errorf("can not listen on %s: %w", addr, err)
+	return fmt.Errorf("cannot listen on %s: %w", addr, err)
 }

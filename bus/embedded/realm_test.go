@@ -19,7 +19,7 @@ func TestARealmThatCanNotBeReadIsTold(t *testing.T) {
 	file := filepath.Join(dir, "realm.json")
 	s := bustest.StartWith(t, embedded.Options{Auth: dir})
 	if s.RealmUnreadable() {
-		t.Error("it can not be read from the start")
+		t.Error("it cannot be read from the start")
 	}
 	creds := credentials(t, dir, operator("b", ""))
 	sound, err := os.ReadFile(file)
@@ -49,7 +49,27 @@ func TestARealmThatCanNotBeReadIsTold(t *testing.T) {
 // TestNobodyHasToReadARealmThatIsNone where nobody has to say who they are.
 func TestNobodyHasToReadARealmThatIsNone(t *testing.T) {
 	if bustest.Start(t).RealmUnreadable() {
-		t.Error("there is no realm, and it can not be read")
+		t.Error("there is no realm, and it cannot be read")
+	}
+}
+
+// TestCredentialsAreNamedByTheirKeys also if they were made after the server began.
+func TestCredentialsAreNamedByTheirKeys(t *testing.T) {
+	dir := newRealm(t)
+	add := func(name string) (key string) {
+		t.Helper()
+		u, err := realm.Add(t.Context(), dir, operator(name, ""), func([]byte) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Key
+	}
+	before := add("before")
+	s := bustest.StartWith(t, embedded.Options{Auth: dir})
+	after := add("after")
+	until(t, "the server knows the new credentials", func() bool { return s.CredentialName(after) == "after" })
+	if s.CredentialName(before) != "before" || s.CredentialName("U") != "" || bustest.Start(t).CredentialName(before) != "" {
+		t.Errorf("%q, %q", s.CredentialName(before), s.CredentialName("U"))
 	}
 }
 
@@ -62,7 +82,7 @@ func unreadable(t *testing.T, when string, s *embedded.Server, want bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: it is told that the realm can not be read: %v", when, !want)
+			t.Fatalf("%s: it is told that the realm cannot be read: %v", when, !want)
 		}
 	}
 }

@@ -84,6 +84,7 @@ type Server struct {
 	listens   bool
 	cluster   *Cluster // nil: the server is on its own
 	leaf      *Leaf    // nil: it neither takes leaves nor is one
+	notary    *notary  // nil: nothing is stored here
 	auth      *auth    // nil: nobody has to say who they are
 	// account is where Connect connects to.
 	account *server.Account
@@ -95,6 +96,9 @@ type Server struct {
 func Start(ctx context.Context, o Options) (*Server, error) {
 	host, port, err := o.clientAddress()
 	if err != nil {
+		return nil, err
+	}
+	if err := o.checkFolders(); err != nil {
 		return nil, err
 	}
 	lock, err := lockDir(o.Dir)
@@ -136,6 +140,13 @@ func start(ctx context.Context, o Options, host string, port int, lock *dirLock)
 	if s.IsLeaf() {
 		opts.ServerName = leafName()
 	}
+	if !s.IsLeaf() {
+		store := filepath.Join(opts.StoreDir, server.JetStreamStoreDir)
+		if err := s.checkStored(ctx, store); err != nil {
+			return nil, fmt.Errorf("the embedded NATS server on %s did not start: %w", o.Dir, err)
+		}
+		s.notary = &notary{dir: o.Dir, store: store, sync: o.SyncInterval, log: orSilent(o.Logger), written: make(map[string]string)}
+	}
 	if s.auth != nil {
 		s.auth.demand(opts)
 		if err := s.auth.adopt(opts.StoreDir, o.Cluster != nil); err != nil {
@@ -175,10 +186,14 @@ func (s *Server) run(ctx context.Context, o Options) error {
 		err = errors.New("JetStream could not be started")
 	}
 	if err == nil {
-		err = s.whole()
+		err = s.remedied(s.whole())
 	}
 	if err == nil {
 		err = s.open()
+	}
+	if err == nil && s.notary != nil {
+		s.notary.nats = s.nats
+		s.notary.begin()
 	}
 	if err != nil {
 		s.shutdown()
@@ -220,6 +235,13 @@ func (s *Server) serverOptions(o Options, room int64) (*server.Options, error) {
 		Accounts: []*server.Account{sys}, SystemAccount: systemAccount,
 		Users: []*server.User{{Username: systemUser, Password: system, Account: sys}},
 	}, nil
+}
+
+func orSilent(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
 }
 
 func orDefault(v, def int64) int64 {
@@ -303,11 +325,13 @@ func (s *Server) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		left := s.notary.close()
 		if s.cluster != nil {
 			s.hush()
 			s.nats.LameDuckShutdown()
 		}
 		s.shutdown()
+		s.notary.leave(left)
 	}()
 	select {
 	case <-done:

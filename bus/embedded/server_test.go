@@ -133,7 +133,7 @@ func TestTheTagsSayWhoMayBeMissed(t *testing.T) {
 		"a worker, in its pools":                 {[]string{"role:worker", "pool:a", "poolx:42"}, true, []string{"a", "B"}},
 		"a worker of all pools, in all":          {[]string{"role:worker", "pool:*"}, true, nil},
 		"a worker whose pools are not known":     {[]string{"role:worker"}, false, nil},
-		"a worker whose pools can not be read":   {[]string{"role:worker", "poolx:?"}, false, nil},
+		"a worker whose pools cannot be read":    {[]string{"role:worker", "poolx:?"}, false, nil},
 		"a broker, in all":                       {[]string{"role:broker"}, true, nil},
 		"an agent whose tags name a pool":        {[]string{"role:agent", "pool:a"}, false, nil},
 		"somebody of whom nothing else is known": {nil, false, nil},
@@ -173,7 +173,7 @@ func TestADirectoryHasOneServerAndKeepsItsData(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = embedded.Start(t.Context(), embedded.Options{Dir: dir})
-	wantError(t, err, "in use by another broker (process ")
+	wantError(t, err, "another broker (process ")
 	put(t, first)
 	for range 2 {
 		if err := first.Close(t.Context()); err != nil {
@@ -218,14 +218,14 @@ func TestStartRefuses(t *testing.T) {
 		want string
 	}{
 		"no directory":            {embedded.Options{}, "needs a data directory"},
-		"a file as the directory": {embedded.Options{Dir: file}, "can not be made"},
+		"a file as the directory": {embedded.Options{Dir: file}, "cannot create"},
 		"all interfaces":          {embedded.Options{Dir: "x", Listen: "0.0.0.0:4222"}, "credentials and TLS"},
 		"no host":                 {embedded.Options{Dir: "x", Listen: ":4222"}, "credentials and TLS"},
 		"IPv6 for everybody":      {embedded.Options{Dir: "x", Listen: "[::]:4222"}, "credentials and TLS"},
 		"a host name":             {embedded.Options{Dir: "x", Listen: "example.org:4222"}, "credentials and TLS"},
 		"no port":                 {embedded.Options{Dir: "x", Listen: "127.0.0.1"}, "such as 127.0.0.1:4222"},
-		"a port that is a word":   {embedded.Options{Dir: "x", Listen: "127.0.0.1:nats"}, "write a number"},
-		"a port beyond all":       {embedded.Options{Dir: "x", Listen: "127.0.0.1:70000"}, "write a number"},
+		"a port that is a word":   {embedded.Options{Dir: "x", Listen: "127.0.0.1:nats"}, "use a number"},
+		"a port beyond all":       {embedded.Options{Dir: "x", Listen: "127.0.0.1:70000"}, "use a number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := embedded.Start(t.Context(), c.o)

@@ -24,7 +24,7 @@ func (o *Options) secure(opts *server.Options) error {
 		return nil
 	}
 	if !o.TLS.Shows() {
-		return fmt.Errorf("clients are to show a certificate of %s, and the server has none to show; name it with --tls-cert and its key with --tls-key", o.TLS.CA)
+		return fmt.Errorf("--tls-ca %s requires certificates of clients, and the server has no certificate; name it with --tls-cert and its key with --tls-key", o.TLS.CA)
 	}
 	conf, err := o.TLS.Server(newLogger(o.Logger).log)
 	if err != nil {

@@ -57,7 +57,7 @@ func TestDamagedStreamsAreSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = start()
-		wantError(t, err, found[0]+" is damaged, and what it holds can not be read; bring the data directory back from a copy")
+		wantError(t, err, found[0]+" is damaged: its metadata cannot be read; restore the data directory from a backup")
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestDamagedStreamsAreSaid(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Remove(filepath.Join(found[0], "meta.inf")), os.RemoveAll(filepath.Join(found[0], "msgs"))); err != nil {
+	if err := os.MkdirAll(filepath.Join(filepath.Dir(found[0]), "KV_begun", "msgs"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if s, err = start(); err != nil {

@@ -1,10 +1,12 @@
-// Package otlp hands spans to a collector, by OpenTelemetry's protocol over HTTP.
-// It is set by OpenTelemetry's own variables: see [Read].
+// Package otlp exports spans to a collector, by OpenTelemetry's protocol over HTTP.
+// OpenTelemetry's own variables configure it: see [Read].
 //
-// Nobody waits for it. Spans wait in a queue with an end; what does not fit there, and
-// what no collector takes, is dropped and counted, and said in the log when that
-// begins and when it is over. A collector that takes requests and rejects some of their
-// spans says why in its answer: that is said at most once a minute.
+// No call waits for the export. Spans wait in a bounded queue. The exporter drops and counts
+// spans that do not fit, or that no collector accepts, and logs when that begins and ends. If
+// a collector accepts a request and rejects some of its spans, the exporter logs the
+// collector's message at most once a minute.
+//
+// An exporter is safe for concurrent use.
 package otlp
 
 import (
@@ -67,7 +69,7 @@ type Exporter struct {
 func FromEnvironment(service string, log *slog.Logger) *Exporter {
 	x, err := start(os.Getenv, service, log)
 	if err != nil {
-		log.Warn("nothing is traced: the environment can not be followed", "error", err)
+		log.Warn("tracing is off, because the OTEL_* variables have a fault", "error", err)
 	}
 	return x
 }
@@ -84,7 +86,7 @@ func start(env func(string) string, service string, log *slog.Logger) (*Exporter
 func New(set Settings, log *slog.Logger) (*Exporter, error) {
 	conf, err := set.TLS.Client()
 	if err != nil {
-		return nil, fmt.Errorf("the certificates for the collector: %w", err)
+		return nil, fmt.Errorf("certificates for the collector: %w", err)
 	}
 	x := &Exporter{
 		set: set, log: log, queue: make(chan *trace.Span, set.Queue), ending: make(chan struct{}), done: make(chan struct{}),
@@ -228,7 +230,7 @@ func (x *Exporter) taken(said answer, spans uint64) {
 	x.told += rejected // here, and not as something that could not be sent
 	x.rejected += rejected
 	if now := time.Now(); (rejected > 0 || said.why != "") && now.Sub(x.complained) >= complainEvery {
-		x.log.Warn("the collector took spans and complains; this is said once a minute at most", "rejected", x.rejected, "why", trace.Fit(said.why))
+		x.log.Warn("the collector accepted spans with a warning, which is logged at most once a minute", "rejected", x.rejected, "why", trace.Fit(said.why))
 		x.rejected, x.complained = 0, now
 	}
 }
@@ -259,7 +261,7 @@ func (x *Exporter) post(body []byte) (said answer, err error) {
 	}
 	req, err := http.NewRequestWithContext(x.life, http.MethodPost, x.set.URL, bytes.NewReader(body))
 	if err != nil {
-		return said, errors.New("the endpoint is no URL that can be asked")
+		return said, errors.New("the endpoint is not a valid URL")
 	}
 	req.Header = header
 	resp, err := x.client.Do(req)
@@ -267,7 +269,7 @@ func (x *Exporter) post(body []byte) (said answer, err error) {
 		if named, ok := errors.AsType[*url.Error](err); ok {
 			err = named.Err
 		}
-		return said, fmt.Errorf("the collector can not be reached: %w (%w)", err, errLater)
+		return said, fmt.Errorf("cannot reach the collector: %w (%w)", err, errLater)
 	}
 	defer resp.Body.Close()
 	read, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse)) // one that is cut off says nothing
@@ -275,9 +277,9 @@ func (x *Exporter) post(body []byte) (said answer, err error) {
 	case code/100 == 2:
 		return readAnswer(read), nil
 	case code == http.StatusTooManyRequests, code == http.StatusBadGateway, code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout:
-		return said, fmt.Errorf("the collector answers %d (%w)", code, errLater)
+		return said, fmt.Errorf("the collector answers with status %d (%w)", code, errLater)
 	default:
-		return said, fmt.Errorf("the collector answers %d; see that the endpoint is one of OTLP over HTTP, mostly on port 4318, and the headers are those that it wants", code)
+		return said, fmt.Errorf("the collector answers with status %d; check that the endpoint is OTLP over HTTP, usually on port 4318, and check the headers", code)
 	}
 }
 
@@ -286,13 +288,13 @@ func (x *Exporter) tell(err error) {
 	dropped := x.dropped.Load()
 	switch lost := dropped - x.told; {
 	case lost > 0 && !x.failing:
-		why := "more came than could be sent; raise " + envQueue + ", or sample fewer traces"
+		why := "more spans arrived than can be sent; raise " + envQueue + ", or sample fewer traces"
 		if err != nil {
 			why = err.Error()
 		}
-		x.log.Warn("spans are dropped; this is said once until they are taken again", "spans", lost, "error", why)
+		x.log.Warn("spans are dropped; this is logged once until the collector recovers", "spans", lost, "error", why)
 	case lost == 0 && x.failing:
-		x.log.Info("spans are taken again", "dropped", dropped)
+		x.log.Info("the collector accepts spans again", "dropped", dropped)
 	}
 	x.failing = dropped > x.told
 	x.told = dropped

@@ -152,7 +152,7 @@ func TestACollectorThatIsAway(t *testing.T) {
 		pass(time.Minute)
 		x.CloseIn(time.Second)
 		said := f.log.String()
-		if strings.Count(said, "spans are dropped") != 1 || strings.Count(said, "spans are taken again") != 1 ||
+		if strings.Count(said, "spans are dropped") != 1 || strings.Count(said, "the collector accepts spans again") != 1 ||
 			!strings.Contains(said, "connection refused") || strings.Contains(said, "secret") {
 			t.Errorf("it said:\n%s", said)
 		}
@@ -247,7 +247,7 @@ func TestACollectorThatRefusesIsNotAskedAgain(t *testing.T) {
 		x := f.exporter(t)
 		tell(x, "a")
 		x.CloseIn(time.Second)
-		if f.asked != 1 || x.Dropped() != 1 || !strings.Contains(f.log.String(), "the collector answers 301; see that the endpoint") {
+		if f.asked != 1 || x.Dropped() != 1 || !strings.Contains(f.log.String(), "the collector answers with status 301; check that the endpoint") {
 			t.Errorf("asked %d times it missed %d, and this was said:\n%s", f.asked, x.Dropped(), &f.log)
 		}
 	})

@@ -24,7 +24,7 @@ func (r *reading) sampler() trace.Sampler {
 	case "traceidratio":
 		share = r.share()
 	default:
-		r.fault("%s is %.40q; write always_on, always_off or traceidratio, each also with parentbased_ before it", envSampler, name)
+		r.fault("%s is %.40q; use always_on, always_off or traceidratio, each also with the prefix parentbased_", envSampler, name)
 	}
 	chosen := ratio(share)
 	if !parents {
@@ -46,7 +46,7 @@ func (r *reading) share() float64 {
 	}
 	f, err := strconv.ParseFloat(v, 64)
 	if err != nil || !(f >= 0 && f <= 1) {
-		r.fault("%s is %.40q; write a number from 0 to 1, such as 0.01", envSampleArg, v)
+		r.fault("%s is %.40q; use a number from 0 to 1, such as 0.01", envSampleArg, v)
 	}
 	return f
 }

@@ -73,7 +73,7 @@ func Read(env func(string) string, service string) (Settings, error) {
 		return Settings{}, nil
 	}
 	if e := env(envExporter); e != "" && e != "otlp" {
-		r.fault("%s is %.40q; write otlp or none", envExporter, e)
+		r.fault("%s is %.40q; use otlp or none", envExporter, e)
 	}
 	s := Settings{
 		URL: r.url(), Header: r.header(), Gzip: r.gzip(),
@@ -86,7 +86,7 @@ func Read(env func(string) string, service string) (Settings, error) {
 	}
 	s.Batch = min(r.number(envBatch, 512, maxQueue), s.Queue)
 	if p := r.otlp("PROTOCOL"); p != "" && p != "http/protobuf" {
-		r.fault("%s is %.40q; spans go out as http/protobuf only: write that, and the port of OTLP over HTTP, mostly 4318, in the endpoint", r.named("PROTOCOL"), p)
+		r.fault("%s is %.40q; only http/protobuf is supported: use it, and the port of OTLP over HTTP in the endpoint, usually 4318", r.named("PROTOCOL"), p)
 	}
 	if err := errors.Join(r.errs...); err != nil {
 		return Settings{}, err
@@ -112,7 +112,7 @@ func (r *reading) url() string {
 	name := r.named("ENDPOINT")
 	u, err := url.Parse(r.env(name))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		r.fault("%s is no URL that spans can go to; write one such as http://127.0.0.1:4318", name)
+		r.fault("%s is not a valid URL for spans; use one such as http://127.0.0.1:4318", name)
 		return ""
 	}
 	if name == envAll+"ENDPOINT" {
@@ -132,7 +132,7 @@ func (r *reading) pairs(name string, use func(key, value string)) {
 		key = strings.TrimSpace(key)
 		value, err := url.PathUnescape(strings.TrimSpace(value))
 		if !ok || key == "" || err != nil {
-			r.fault("%s has a part that is no name=value; write name=value,name=value, with %%2C for a comma and %%25 for a percent sign in a value", name)
+			r.fault("%s has a part that is not name=value; use name=value,name=value, with %%2C for a comma and %%25 for a percent sign in a value", name)
 			return
 		}
 		use(key, value)
@@ -145,7 +145,7 @@ func (r *reading) header() http.Header {
 	name := r.named("HEADERS")
 	r.pairs(name, func(key, value string) {
 		if strings.ContainsAny(key+value, "\r\n\x00") || strings.ContainsAny(key, " :\t") {
-			r.fault("%s has a header that can not be sent; write names of letters, digits and -, and values of one line", name)
+			r.fault("%s has an invalid header; use names of letters, digits and -, and values of one line", name)
 			return
 		}
 		h.Set(key, value)
@@ -158,7 +158,7 @@ func (r *reading) header() http.Header {
 func (r *reading) gzip() bool {
 	c := r.otlp("COMPRESSION")
 	if c != "" && c != "none" && c != "gzip" {
-		r.fault("%s is %.40q; write gzip or none", r.named("COMPRESSION"), c)
+		r.fault("%s is %.40q; use gzip or none", r.named("COMPRESSION"), c)
 	}
 	return c == "gzip"
 }
@@ -171,7 +171,7 @@ func (r *reading) number(name string, standard, most int) int {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 || n > most {
-		r.fault("%s is %.40q; write a number from 1 to %d", name, v, most)
+		r.fault("%s is %.40q; use a number from 1 to %d", name, v, most)
 		return standard
 	}
 	return n

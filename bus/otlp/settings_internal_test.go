@@ -71,19 +71,19 @@ func TestSettings(t *testing.T) {
 // A sentence says which variable is wrong, and what to write, and no secret.
 func TestFaultySettings(t *testing.T) {
 	for fault, want := range map[string]string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT=secret:4318":         "OTEL_EXPORTER_OTLP_ENDPOINT is no URL that spans can go to; write one such as http://127.0.0.1:4318",
-		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=ftp://secret": "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is no URL",
-		"OTEL_EXPORTER_OTLP_HEADERS=secret":               "OTEL_EXPORTER_OTLP_HEADERS has a part that is no name=value",
-		"OTEL_EXPORTER_OTLP_HEADERS=a=secret%zz":          "OTEL_EXPORTER_OTLP_HEADERS has a part that is no name=value",
-		"OTEL_EXPORTER_OTLP_HEADERS=a=secret%0Ab":         "OTEL_EXPORTER_OTLP_HEADERS has a header that can not be sent",
-		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc":                `OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"; spans go out as http/protobuf only`,
-		"OTEL_EXPORTER_OTLP_COMPRESSION=zstd":             `OTEL_EXPORTER_OTLP_COMPRESSION is "zstd"; write gzip or none`,
-		"OTEL_EXPORTER_OTLP_TIMEOUT=10s":                  `OTEL_EXPORTER_OTLP_TIMEOUT is "10s"; write a number from 1 to`,
-		"OTEL_TRACES_EXPORTER=jaeger":                     `OTEL_TRACES_EXPORTER is "jaeger"; write otlp or none`,
-		"OTEL_TRACES_SAMPLER=sometimes":                   `OTEL_TRACES_SAMPLER is "sometimes"; write always_on, always_off or traceidratio`,
-		"OTEL_TRACES_SAMPLER_ARG=NaN":                     `OTEL_TRACES_SAMPLER_ARG is "NaN"; write a number from 0 to 1`,
-		"OTEL_BSP_MAX_QUEUE_SIZE=0":                       `OTEL_BSP_MAX_QUEUE_SIZE is "0"; write a number from 1 to`,
-		"OTEL_RESOURCE_ATTRIBUTES=a":                      "OTEL_RESOURCE_ATTRIBUTES has a part that is no name=value",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=secret:4318":         "OTEL_EXPORTER_OTLP_ENDPOINT is not a valid URL for spans; use one such as http://127.0.0.1:4318",
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=ftp://secret": "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not a valid URL",
+		"OTEL_EXPORTER_OTLP_HEADERS=secret":               "OTEL_EXPORTER_OTLP_HEADERS has a part that is not name=value",
+		"OTEL_EXPORTER_OTLP_HEADERS=a=secret%zz":          "OTEL_EXPORTER_OTLP_HEADERS has a part that is not name=value",
+		"OTEL_EXPORTER_OTLP_HEADERS=a=secret%0Ab":         "OTEL_EXPORTER_OTLP_HEADERS has an invalid header",
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc":                `OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"; only http/protobuf is supported`,
+		"OTEL_EXPORTER_OTLP_COMPRESSION=zstd":             `OTEL_EXPORTER_OTLP_COMPRESSION is "zstd"; use gzip or none`,
+		"OTEL_EXPORTER_OTLP_TIMEOUT=10s":                  `OTEL_EXPORTER_OTLP_TIMEOUT is "10s"; use a number from 1 to`,
+		"OTEL_TRACES_EXPORTER=jaeger":                     `OTEL_TRACES_EXPORTER is "jaeger"; use otlp or none`,
+		"OTEL_TRACES_SAMPLER=sometimes":                   `OTEL_TRACES_SAMPLER is "sometimes"; use always_on, always_off or traceidratio`,
+		"OTEL_TRACES_SAMPLER_ARG=NaN":                     `OTEL_TRACES_SAMPLER_ARG is "NaN"; use a number from 0 to 1`,
+		"OTEL_BSP_MAX_QUEUE_SIZE=0":                       `OTEL_BSP_MAX_QUEUE_SIZE is "0"; use a number from 1 to`,
+		"OTEL_RESOURCE_ATTRIBUTES=a":                      "OTEL_RESOURCE_ATTRIBUTES has a part that is not name=value",
 	} {
 		_, err := Read(environment(fault, "OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1", "OTEL_TRACES_SAMPLER=traceidratio"), "s")
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

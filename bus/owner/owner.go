@@ -1,5 +1,5 @@
-// Package owner has what a program writes belong to whom it is for. Root writes files for
-// others, who could neither read nor replace them otherwise.
+// Package owner gives the files that a program writes to the user that they are for. Root
+// writes files for other users, who could otherwise neither read nor replace them.
 package owner
 
 import (

@@ -76,3 +76,24 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// A link to a folder on another disk is no volume: other users of this machine may reach the folder.
+func TestALinkToAnotherDiskIsNoMountPoint(t *testing.T) {
+	if !owner.MountPoint("/dev/shm") {
+		t.Skip("NOT TESTED: /dev/shm is not another disk")
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "owner") //nolint:usetesting // it must be on another disk
+	if err != nil {
+		t.Skipf("NOT TESTED: /dev/shm takes no folder: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	link := filepath.Join(t.TempDir(), "data")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{dir, link} {
+		if owner.MountPoint(name) {
+			t.Errorf("%s is a mount point", name)
+		}
+	}
+}

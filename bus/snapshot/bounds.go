@@ -29,9 +29,9 @@ const (
 
 var (
 	// ErrTooLarge says that a folder or a snapshot is beyond the bounds.
-	ErrTooLarge = errors.New("it is too large for a snapshot")
+	ErrTooLarge = errors.New("the folder is too large for a snapshot")
 	// ErrBad says that an archive is not one that [Pack] wrote.
-	ErrBad = errors.New("the snapshot can not be unpacked")
+	ErrBad = errors.New("the snapshot cannot be unpacked")
 )
 
 // errDeep is about a path that is beyond the bounds.

@@ -125,7 +125,7 @@ func TestLargeFilesAreHeldWithoutAName(t *testing.T) {
 	t.Setenv("TMPDIR", w.dir)
 	dir := t.TempDir()
 	data := make([]byte, 6<<20)
-	_, _ = rand.NewChaCha8([32]byte{}).Read(data) // what can not be compressed is written bit by bit
+	_, _ = rand.NewChaCha8([32]byte{}).Read(data) // what cannot be compressed is written bit by bit
 	if err := os.WriteFile(filepath.Join(dir, "f"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}

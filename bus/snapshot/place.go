@@ -38,6 +38,20 @@ func UnpackOnce(ctx context.Context, r io.Reader, dir, digest string) error {
 	return p.wrap(p.fill(ctx, r, digest))
 }
 
+// MakeOthers makes the folder [Others] in dir, which must be there, and returns
+// its path. A link in its place would lead out of dir, and is an error.
+func MakeOthers(dir string) (string, error) {
+	dir = filepath.Join(dir, Others)
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no folder", dir)
+	}
+	return dir, err
+}
+
 // Holds reports whether [UnpackOnce] has made dir from the snapshot with that
 // digest, and nobody took the folder away since.
 func Holds(dir, digest string) bool {
@@ -61,7 +75,7 @@ func newPlace(dir string) (*place, error) {
 		return nil, fmt.Errorf("unpacking into the folder %s: %w", dir, err)
 	}
 	if filepath.Dir(abs) == abs {
-		return nil, fmt.Errorf("unpacking into the folder %s: the root of a file system can not be replaced; name a folder in it", dir)
+		return nil, fmt.Errorf("unpacking into the folder %s: the root of a file system cannot be replaced; name a folder in it", dir)
 	}
 	return &place{dir: abs, parent: filepath.Dir(abs), hidden: "." + filepath.Base(abs)}, nil
 }
@@ -106,7 +120,7 @@ func (p *place) lock(ctx context.Context) error {
 			err = pause(ctx, wait)
 		}
 		if err != nil {
-			return errors.Join(fmt.Errorf("waiting for others that unpack there: %w", err), f.Close())
+			return errors.Join(fmt.Errorf("waiting for other processes that unpack there: %w", err), f.Close())
 		}
 	}
 }
@@ -146,7 +160,7 @@ func (p *place) fill(ctx context.Context, r io.Reader, digest string) error {
 }
 
 // takeAway takes a folder away, also if there are folders in it that nobody may
-// write to. What can not be taken away now is swept by the next one.
+// write to. What cannot be taken away now is swept by the next one.
 func takeAway(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
@@ -195,7 +209,7 @@ func (p *place) into(ctx context.Context, r io.Reader, tmp, digest string) error
 		return err
 	}
 	if _, err := io.Copy(io.Discard, all); err != nil {
-		return bad("its end can not be read", err)
+		return bad("its end cannot be read", err)
 	}
 	if got := "sha256-" + hex.EncodeToString(sum.Sum(nil)); digest != "" && got != digest {
 		return fmt.Errorf("%w: its digest is %s, not %.80q; fetch it again", ErrBad, got, digest)
@@ -218,7 +232,7 @@ func (p *place) swap(tmp, digest string) error {
 	return os.Rename(note, p.beside(".digest"))
 }
 
-// stepAside is how a folder is replaced where the system can not do it at
+// stepAside is how a folder is replaced where the system cannot do it at
 // once: for a moment there is none.
 func stepAside(tmp, dir string) error {
 	aside := tmp + "-aside"

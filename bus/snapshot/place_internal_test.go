@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestStepAside replaces folders as it is done where the system can not swap
+// TestStepAside replaces folders as it is done where the system cannot swap
 // them at once.
 func TestStepAside(t *testing.T) {
 	dir, tmp := filepath.Join(t.TempDir(), "dir"), filepath.Join(t.TempDir(), "tmp")

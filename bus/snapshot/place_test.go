@@ -138,11 +138,11 @@ func TestWhoReadsTheOldFolderMayGoOn(t *testing.T) {
 	}
 }
 
-// Builders leave folders that nobody may write to: what can not be swept is no
+// Builders leave folders that nobody may write to: what cannot be swept is no
 // reason to say that the new folder is not there.
 func TestAFolderThatCanNotBeSweptIsReplacedAllTheSame(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("NOT TESTED AS ROOT, who may sweep everything: a folder that can not be swept")
+		t.Skip("NOT TESTED AS ROOT, who may sweep everything: a folder that cannot be swept")
 	}
 	to := filepath.Join(t.TempDir(), "to")
 	for n := range 4 {
@@ -192,7 +192,7 @@ func TestWhoWaitsForTheLockGivesUpWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	err := snapshot.Unpack(ctx, strings.NewReader(""), to)
-	if err == nil || !strings.Contains(err.Error(), "waiting for others that unpack there: enough") {
+	if err == nil || !strings.Contains(err.Error(), "waiting for other processes that unpack there: enough") {
 		t.Errorf("error %v", err)
 	}
 	w.Close()

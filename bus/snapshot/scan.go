@@ -32,7 +32,7 @@ const (
 	whyNoFile     = "is neither a file nor a folder nor a link"
 	whyVanished   = "vanished while the folder was packed"
 	whyReplaced   = "was replaced while the folder was packed"
-	whyUnreadable = "can not be read"
+	whyUnreadable = "cannot be read"
 )
 
 // An entry is something that was found in a folder.
@@ -93,7 +93,7 @@ func (s *scan) folder(ctx context.Context, dir string) error {
 	return nil
 }
 
-// names lists a folder, sorted. One that can not be read is only left out.
+// names lists a folder, sorted. One that cannot be read is only left out.
 func (s *scan) names(dir string) ([]string, error) {
 	f, err := s.root.Open(dir)
 	if err != nil {

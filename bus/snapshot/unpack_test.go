@@ -30,7 +30,7 @@ func archive(t testing.TB, headers ...tar.Header) []byte {
 			t.Fatal(err)
 		}
 	}
-	_ = w.Close() // one that holds less than it says can not be closed
+	_ = w.Close() // one that holds less than it says cannot be closed
 	if err := gz.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		noLinkLeadsOut(t, to)
 		if _, left := pack(t, to); len(left) > 0 {
-			t.Errorf("what was unpacked can not be packed: %v", left)
+			t.Errorf("what was unpacked cannot be packed: %v", left)
 		}
 	})
 }

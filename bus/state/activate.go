@@ -92,7 +92,7 @@ func (c *Configs) prune(ctx context.Context) {
 
 func (c *Configs) leftover(err error) {
 	if err != nil {
-		c.log.Warn("old config versions are still there", "error", err)
+		c.log.Warn("cannot remove old config versions yet", "error", err)
 	}
 }
 

@@ -108,13 +108,13 @@ func TestWithoutBrokersWhatWasActiveStaysAndThatIsSaid(t *testing.T) {
 		publish(t, c, config("b"), 2, true)
 		<-time.After(time.Minute)
 		sees(t, seen)
-		if n := strings.Count(log.String(), "could not be followed"); n != 1 || !strings.Contains(log.String(), "no broker serves") || !strings.Contains(log.String(), "version=1") {
+		if n := strings.Count(log.String(), "cannot follow the configuration"); n != 1 || !strings.Contains(log.String(), "no broker serves") || !strings.Contains(log.String(), "version=1") {
 			t.Errorf("it says so %d times:\n%s", n, log)
 		}
 		serving(t, s, c)
 		<-time.After(1100 * time.Millisecond) // nobody says that anything changed
 		sees(t, seen, "2 b, keep [2 1]")
-		if !strings.Contains(log.String(), "is followed again") {
+		if !strings.Contains(log.String(), "follows the configuration again") {
 			t.Error(log)
 		}
 		if err := stop(); err != nil {
@@ -189,7 +189,7 @@ func TestWhoIsToldByBrokersNoticesAFabricMadeAnew(t *testing.T) {
 		if len(got) == 0 || got[len(got)-1] != "1 new, keep [1]" || last.Fabric != anew.FabricID() || last.Active.Fabric != anew.FabricID() || last.Fabric == old.Fabric {
 			t.Errorf("%q of %s, then %s", got, old.Fabric, last.Fabric)
 		}
-		if !strings.Contains(log.String(), "made anew") {
+		if !strings.Contains(log.String(), "recreated") {
 			t.Error(log)
 		}
 		if err := stop(); err != nil {
@@ -213,7 +213,7 @@ func TestWhoIsToldByBrokersHearsOfAVersionThatCanNotBeRead(t *testing.T) {
 		}
 		put(t, js, "v.1", "junk")
 		<-time.After(10 * time.Second)
-		if bad := sees(t, seen, "nothing, then the bad 1, keep [1]").Bad; bad == nil || !strings.Contains(bad.Err.Error(), "config version 1 can not be read") {
+		if bad := sees(t, seen, "nothing, then the bad 1, keep [1]").Bad; bad == nil || !strings.Contains(bad.Err.Error(), "config version 1 cannot be read") {
 			t.Errorf("a version that is junk: %+v", bad)
 		}
 		put(t, js, "v.1", `{"hooks":[{"name":"x"}]}`)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ const (
 var ErrNoVersion = errors.New("there is no such config version")
 
 // ErrUnreadable says that a version is there, but makes no sense.
-var ErrUnreadable = errors.New("can not be read")
+var ErrUnreadable = errors.New("cannot be read")
 
 // ConfigOptions say how the configuration is kept.
 type ConfigOptions struct {
@@ -126,8 +127,12 @@ func (c *Configs) ensureFabric(ctx context.Context) (string, error) {
 			id = string(e.Value)
 			return true, nil
 		}
-		if id = mine; e.Revision > 0 {
-			return true, errNoFabric
+		fresh := e.Revision == 0
+		if fresh {
+			fresh, err = c.fresh(ctx)
+		}
+		if id = mine; err != nil || !fresh {
+			return err == nil, cmp.Or(err, errNoFabric)
 		}
 		_, err = c.bucket.Write(ctx, kv.Write{Key: fabricKey, Value: []byte(id)})
 		if kv.Refused(err) {
@@ -144,8 +149,20 @@ func (c *Configs) ensureFabric(ctx context.Context) (string, error) {
 	return id, nil
 }
 
+// fresh reports whether nothing was ever stored in the bucket but perhaps the fabric's id,
+// which is stored before everything else: where the rest is without it, part of the
+// bucket was lost.
+func (c *Configs) fresh(ctx context.Context) (bool, error) {
+	info, err := c.bucket.Info(ctx)
+	if err != nil || info.Last == 0 {
+		return err == nil, err
+	}
+	e, err := c.bucket.Last(ctx, fabricKey) // another broker may just have made it
+	return e.Revision > 0, err
+}
+
 // errNoFabric says that the fabric's id was taken away.
-var errNoFabric = fmt.Errorf("the fabric's id can be neither read nor made: somebody deleted the key %s of the bucket %s", fabricKey, ConfigBucket)
+var errNoFabric = fmt.Errorf("the fabric's id can be neither read nor made: the key %s of the bucket %s was deleted or lost, and others are there", fabricKey, ConfigBucket)
 
 func versionKey(n uint64) string { return "v." + strconv.FormatUint(n, 10) }
 
@@ -210,7 +227,7 @@ func (c *Configs) Current(ctx context.Context) (schema.Config, error) {
 			return schema.Config{}, err
 		}
 	}
-	return schema.Config{}, fmt.Errorf("the active config version: %w; somebody deleted it from the bucket %s", ErrNoVersion, ConfigBucket)
+	return schema.Config{}, fmt.Errorf("the active config version: %w; it was deleted from the bucket %s", ErrNoVersion, ConfigBucket)
 }
 
 // Versions tells of the versions that are kept, the active one first.

@@ -157,6 +157,26 @@ func TestAFabricHasOneID(t *testing.T) {
 	})
 }
 
+// A bucket that lost its first messages is no new fabric: shims would take what is gone for
+// what was taken away.
+func TestALostFabricIDIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		js := bustest.JetStream(t, bustest.Start(t))
+		open(t, js)
+		stream, err := js.Stream(t.Context(), "KV_"+state.ConfigBucket)
+		if err == nil {
+			err = stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV."+state.ConfigBucket+".fabric"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
+		if err == nil || !strings.Contains(err.Error(), "was deleted or lost, and others are there; delete the whole bucket") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
 func TestADeletedFabricIDIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
@@ -184,7 +204,7 @@ func TestABucketWithoutLeasesIsRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, err := state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
-				if err == nil || !strings.Contains(err.Error(), "set its marker TTL to 10s") {
+				if err == nil || !strings.Contains(err.Error(), "set the marker TTL to 10s") {
 					t.Errorf("error %v", err)
 				}
 			})

@@ -49,10 +49,10 @@ func (f *follower) again(ctx context.Context) time.Duration {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && (f.failed == nil || f.failed.Error() != err.Error()):
-		f.log.Warn("the configuration could not be followed; what was active last stays so here, and it is looked at again soon",
+		f.log.Warn("cannot follow the configuration; the version that was active last stays active here, and this process tries again",
 			"version", f.active(), "error", err)
 	case err == nil && f.failed != nil:
-		f.log.Info("the configuration is followed again", "version", f.active())
+		f.log.Info("this process follows the configuration again", "version", f.active())
 	}
 	if f.failed = err; err != nil || f.seen.Bad != nil {
 		return lookSoon
@@ -86,7 +86,7 @@ func (f *follower) lookOnce(ctx context.Context) error {
 	}
 	if s.Fabric != f.seen.Fabric {
 		if f.seen.Fabric != "" {
-			f.log.Warn("the fabric was made anew; its versions count from the start")
+			f.log.Warn("the fabric was recreated; its versions start from 1 again")
 		}
 		f.seen, f.revision, f.told = Update{Fabric: s.Fabric}, 0, false
 	}
@@ -108,11 +108,11 @@ func (f *follower) forward(revision uint64) error {
 	case f.older.IsZero():
 		f.older = time.Now()
 	case time.Since(f.older) > backwards:
-		f.log.Warn("the configuration went back to an earlier state; was the data directory copied back?")
+		f.log.Warn("the configuration went back to an earlier state; check whether an old data directory was restored")
 		f.older = time.Time{}
 		return nil
 	}
-	return errors.New("the leader says older things than before; perhaps it is cut off from the others")
+	return errors.New("the stream's leader returned an older state than before; it may be cut off from the others")
 }
 
 // take reads the versions that s names and tells use of them.

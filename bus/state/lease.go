@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// endFor bounds the end of a lease: one that can not be ended lapses.
+	// endFor bounds the end of a lease: one that cannot be ended lapses.
 	endFor = 2 * time.Second
 	// renewEvery is how often a lease is renewed.
 	renewEvery = 3 * time.Second
@@ -105,7 +105,7 @@ func (l *Lease) Froze(version uint64) {
 
 // Also has each renewal confirm something else after the configuration, from the first one
 // on if it is said before somebody does [Configs.Watch], so that a broker that starts or was
-// cut off knows it before it answers. Where that can not be had
+// cut off knows it before it answers. Where that cannot be had
 // soon, a broker whose lease is still there goes on with what it knows: whoever changes
 // it waits until this broker says that it knows.
 func (l *Lease) Also(confirm Confirm) {
@@ -114,7 +114,7 @@ func (l *Lease) Also(confirm Confirm) {
 	l.also = append(l.also, confirm)
 }
 
-// Realm has each renewal say whether the broker can not read who may use its server.
+// Realm has each renewal say whether the broker cannot read who may use its server.
 func (l *Lease) Realm(unreadable func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +156,7 @@ func (l *Lease) Wait(ctx context.Context) error {
 		select {
 		case <-round:
 		case <-l.ended:
-			return errors.New("this broker gave up its lease")
+			return errors.New("this broker ended its lease")
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for the active configuration to be confirmed: %w", context.Cause(ctx))
 		}
@@ -171,7 +171,7 @@ func (l *Lease) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, endFor)
 	defer cancel()
 	if err := l.configs.kv.Purge(ctx, l.key, jetstream.PurgeTTL(leaseFor)); err != nil {
-		l.configs.log.Warn("this broker's lease could not be ended; it lapses by itself", "after", leaseFor, "error", err)
+		l.configs.log.Warn("cannot end this broker's lease; it lapses on its own", "after", leaseFor, "error", err)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (l *Lease) keep(ctx context.Context) {
 		wait := renewEvery
 		err := l.renew(ctx)
 		if err != nil && ctx.Err() == nil && (last == nil || last.Error() != err.Error()) {
-			l.configs.log.Warn("this broker's lease could not be renewed; trying again", "error", err)
+			l.configs.log.Warn("cannot renew this broker's lease; the broker tries again", "error", err)
 		}
 		if last = err; err != nil {
 			_ = kv.Pause(ctx, renewSoon)
@@ -259,7 +259,7 @@ func (l *Lease) confirm(ctx context.Context, lapsed bool) error {
 		}
 		ctx, cancel := context.WithTimeout(ctx, alsoFor)
 		if err := confirm(ctx, false); err != nil {
-			l.configs.log.Warn("going on with what is known", "error", err)
+			l.configs.log.Warn("the broker continues with the configuration and freezes that it knows", "error", err)
 		}
 		cancel()
 	}

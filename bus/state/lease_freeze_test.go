@@ -45,7 +45,7 @@ func TestALeaseSaysThatABrokerCanNotReadItsRealm(t *testing.T) {
 }
 
 // Each renewal confirms what else a broker must know. One whose lease is there goes on
-// with what it knows where it can not have it: others wait for it.
+// with what it knows where it cannot have it: others wait for it.
 func TestALeaseConfirmsWhatElseABrokerMustKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked, hung, lapses atomic.Int64
@@ -138,7 +138,7 @@ func TestABrokerThatWasCutOffConfirmsWhatElseItMustKnow(t *testing.T) {
 	})
 }
 
-// A lease that can not be stored ends when the one that was stored last does: from then on
+// A lease that cannot be stored ends when the one that was stored last does: from then on
 // nobody waits for the broker.
 func TestABrokerWhoseLeaseIsNotStoredKnowsWhenNobodyWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -88,7 +88,7 @@ func TestALeaseSaysWhatABrokerHolds(t *testing.T) {
 			t.Error(err)
 		}
 		wantNodes(t, reader, other)
-		if err := l.Wait(t.Context()); l.Fresh(time.Now()) || err == nil || !strings.Contains(err.Error(), "gave up its lease") {
+		if err := l.Wait(t.Context()); l.Fresh(time.Now()) || err == nil || !strings.Contains(err.Error(), "ended its lease") {
 			t.Errorf("a closed lease: %v", err)
 		}
 		<-time.After(time.Hour)
@@ -170,7 +170,7 @@ func TestWhoComesBackIsFreshWithWhatIsActiveThen(t *testing.T) {
 		if n := info(t, bustest.JetStream(t, g.server)).State.LastSeq - before; n > 3 {
 			t.Errorf("%d renewals for one crowd", n)
 		}
-		sees(t, seen, "3 c, keep [3 2 1]")
+		seesActive(t, seen, "3 c, keep [3 2 1]")
 	})
 }
 

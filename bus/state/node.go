@@ -37,7 +37,7 @@ type Node struct {
 	Candidate *schema.Candidate `json:"candidate,omitzero"`
 	// Freeze is the version of what is frozen that it goes by.
 	Freeze uint64 `json:"freeze,omitzero"`
-	// RealmUnreadable: it can not read who may use its server, and goes by what it knew before.
+	// RealmUnreadable: it cannot read who may use its server, and goes by what it knew before.
 	RealmUnreadable bool `json:"realm_unreadable,omitzero"`
 }
 
@@ -104,7 +104,7 @@ func (c *Configs) leases(ctx context.Context) ([]held, error) {
 		}
 		l := held{key: e.Key, revision: e.Revision}
 		if err := schema.Unmarshal(e.Value, &l.node); err != nil {
-			return nil, fmt.Errorf("the lease %s of the bucket %s can not be read: %w", e.Key, ConfigBucket, err)
+			return nil, fmt.Errorf("the lease %s of the bucket %s cannot be read: %w", e.Key, ConfigBucket, err)
 		}
 		all = append(all, l)
 	}

@@ -100,7 +100,7 @@ func TestALeaseThatCanNotBeReadIsSaid(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		put(t, js, "node.x", "junk")
-		if _, err := c.Nodes(t.Context()); err == nil || !strings.Contains(err.Error(), "the lease node.x of the bucket hook_config can not be read") {
+		if _, err := c.Nodes(t.Context()); err == nil || !strings.Contains(err.Error(), "the lease node.x of the bucket hook_config cannot be read") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -16,9 +16,9 @@ const maxNote = 256
 
 // ErrMoved says that another version is active, or proposed, than the caller
 // took for granted.
-var ErrMoved = errors.New("the configuration changed meanwhile")
+var ErrMoved = errors.New("the configuration changed at the same time")
 
-// ErrTooLarge says that a configuration can not be kept.
+// ErrTooLarge says that a configuration cannot be kept.
 var ErrTooLarge = errors.New("the configuration is too large")
 
 // Busy is the error of a proposal while another one stands. Its proposer may
@@ -90,12 +90,12 @@ func content(cfg schema.Config) ([]byte, error) {
 	cfg.Version = 0
 	first, err := schema.Marshal(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("the configuration can not be written as JSON: %w", err)
+		return nil, fmt.Errorf("the configuration cannot be written as JSON: %w", err)
 	}
 	// Once around, because options read back may be of other Go types.
 	var back schema.Config
 	if err := schema.Unmarshal(first, &back); err != nil {
-		return nil, fmt.Errorf("the configuration can not be read back: %w", err)
+		return nil, fmt.Errorf("the configuration cannot be read back: %w", err)
 	}
 	return schema.Marshal(back)
 }
@@ -148,7 +148,7 @@ func (w *proposing) try(ctx context.Context) (bool, error) {
 	return set, err
 }
 
-// inTheWay says why the proposal can not be made now.
+// inTheWay says why the proposal cannot be made now.
 func (w *proposing) inTheWay(cur pointer) error {
 	if w.First && cur.Version != 0 || w.Base != 0 && w.Base != cur.Version {
 		return fmt.Errorf("version %d is active, no longer %d: %w", cur.Version, w.Base, ErrMoved)

@@ -53,7 +53,7 @@ func (c *Configs) standing(ctx context.Context, fabric string, revision uint64) 
 	}
 	after, err := c.readFabric(ctx)
 	if err == nil && after != s.Fabric {
-		err = errors.New("the fabric is being made anew")
+		err = errors.New("the fabric is being recreated")
 	}
 	return s, err
 }
@@ -62,7 +62,7 @@ func (c *Configs) standing(ctx context.Context, fabric string, revision uint64) 
 func (c *Configs) readFabric(ctx context.Context) (string, error) {
 	id, _, err := c.last(ctx, fabricKey)
 	if err == nil && len(id) == 0 {
-		err = fmt.Errorf("the bucket %s has none yet", ConfigBucket)
+		err = fmt.Errorf("the bucket %s has no id yet", ConfigBucket)
 	}
 	if err != nil {
 		return "", fmt.Errorf("reading the fabric's id: %w", err)
@@ -80,7 +80,7 @@ const (
 	// and what is proposed, of which all want to know at the same time.
 	heldVersions = 2
 	// heldFor is for how long. A version does not change, but somebody may mend one
-	// that can not be read.
+	// that cannot be read.
 	heldFor = lookAgain
 )
 

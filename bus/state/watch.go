@@ -29,21 +29,21 @@ type Update struct {
 	Active *schema.Config
 	// Candidate is the version that is proposed; nil: none, or it is bad.
 	Candidate *schema.Config
-	// Bad is the proposed version if it can not be read; nil: it can.
+	// Bad is the proposed version if it cannot be read; nil: it can.
 	Bad *BadVersion
 	// Keep are the versions that nodes hold on to, newest first: the candidate
 	// and the newest [KeptConfigs] that are or were active.
 	Keep []uint64
 }
 
-// A BadVersion is a version that can not be read.
+// A BadVersion is a version that cannot be read.
 type BadVersion struct {
 	Version uint64
 	Err     error
 }
 
 // errWatched says that a second Watch of one Configs was asked for.
-var errWatched = errors.New("these versions are watched already; open the bucket once more for another watcher")
+var errWatched = errors.New("these versions already have a watcher; open the bucket again for another one")
 
 // Watch calls use with what is active and proposed, also when nothing is, and
 // again whenever that changed, until ctx ends; then it returns nil. What
@@ -127,7 +127,7 @@ func (w *watcher) start(ctx context.Context) {
 	w.tried = time.Now()
 	keys, err := w.configs.kv.Watch(ctx, currentKey)
 	if err != nil {
-		w.configs.log.Warn("the configuration is not watched, only looked at now and then", "error", err)
+		w.configs.log.Warn("cannot watch the configuration; the broker reads it at intervals instead", "error", err)
 		return
 	}
 	w.keys, w.updates = keys, keys.Updates()

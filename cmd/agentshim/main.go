@@ -1,5 +1,5 @@
-// Command agentshim stands beside an agent: it asks the fabric about the
-// agent's tool calls in the tongue of the agent's runtime.
+// Command agentshim runs beside an agent. It asks the fabric about the agent's tool calls,
+// in the protocol of the agent's runtime.
 package main
 
 import (

@@ -1,5 +1,9 @@
-// Command broker answers agents' hook events: alone it is the whole fabric on
-// one machine.
+// Command broker answers the hook events of agents. Alone it is the whole fabric on one
+// machine:
+//
+//	broker --config hooks.yaml
+//
+// 'broker --help' lists its flags and the commands of operators.
 package main
 
 import (

@@ -76,8 +76,8 @@ func TestTheDaemonTakesOnlyItsOwnSockets(t *testing.T) {
 	}
 	defer tcp.Close()
 	for want, env := range map[string]string{
-		"is no unix socket; let agentshim.socket have one ListenStream= with a path": "LISTEN_FDS=1",
-		`LISTEN_FDS is "many", which is no number of sockets`:                        "LISTEN_FDS=many",
+		"is not a unix socket; give agentshim.socket one ListenStream= with a path": "LISTEN_FDS=1",
+		`LISTEN_FDS is "many", which is not a number of sockets`:                    "LISTEN_FDS=many",
 	} {
 		p := activated(t, tcp, env)
 		if code, err := p.wait(); err != nil || code == 0 || !strings.Contains(p.said.String(), want) {

@@ -20,7 +20,7 @@ func TestAShimThatIsKilledHalfwayLosesNothing(t *testing.T) {
 		t.Skip("a lease lasts 30 s; set HOOKFABRIC_LONG")
 	}
 	b := startBroker(t)
-	// More than a pipe holds, so that the shim can not end before it is read.
+	// More than a pipe holds, so that the shim cannot end before it is read.
 	text := strings.Repeat("0123456789abcdef", 1<<14) + "the end"
 	nc := connect(t, b.url)
 	subject, err := bus.ControlSubject(schema.VerbInject, "a")

@@ -146,7 +146,7 @@ func loseWorker(t *testing.T, c *crew, signal syscall.Signal, seen time.Duration
 	}
 	mark, at := c.broker.said.mark(), time.Now()
 	c.workers[0].must(t, signal)
-	c.broker.mustSay(t, mark, "hooks run again: their worker was lost")
+	c.broker.mustSay(t, mark, "hooks run again because their worker was lost")
 	noticed := time.Since(at)
 	l.more(t, 200)
 	if signal == syscall.SIGSTOP {

@@ -308,7 +308,7 @@ func checkAutoscaler(t *testing.T, m *manifest, all []manifest) {
 	if findManifest(m.Spec.Target.Kind, m.Spec.Target.Name, all) == nil || m.Spec.Least < 1 || m.Spec.Most < m.Spec.Least {
 		t.Errorf("the autoscaler %s is of %+v, which is not there, or has wrong bounds", m.Metadata.Name, m.Spec.Target)
 	}
-	readme, err := os.ReadFile("../../README.md")
+	documented, err := os.ReadFile(deployed + "METRICS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,8 +318,8 @@ func checkAutoscaler(t *testing.T, m *manifest, all []manifest) {
 			t.Errorf("the autoscaler %s goes by %s, which the adapter's rules do not make", m.Metadata.Name, metric.Pods.Metric.Name)
 		}
 		for _, s := range metricsOf(query).selected {
-			if !strings.Contains(string(readme), "\n| `"+s.metric+"` |") {
-				t.Errorf("the adapter asks for %s, which is not in the README's table of metrics", s.metric)
+			if !strings.Contains(string(documented), "\n| `"+s.metric+"` |") {
+				t.Errorf("the adapter asks for %s, which deploy/METRICS.md does not list", s.metric)
 			}
 		}
 	}

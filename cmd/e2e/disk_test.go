@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -32,6 +33,10 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	troubled(t, b, true)
+	began, late := time.Now(), start(t, "broker", "apply", "--nats", b.url, write(t, dir, "late.yaml", "hooks: {}\n"))
+	if code, err := late.wait(); err != nil || code != 1 || !strings.Contains(late.said.String(), "is full (0 MiB left)") || time.Since(began) > patience/2 {
+		t.Errorf("on a full disk apply ended after %v with %d, %v:\n%s", time.Since(began), code, err, late.said)
+	}
 	if v, err := ask(t.Context(), c, "Bash"); err != nil || v.Decision != schema.Deny {
 		t.Errorf("in trouble a call got %+v, %v", v, err)
 	}
@@ -64,7 +69,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // TestWhatWaitsOnAFullDisk fills the disk under a broker that is told to keep
-// things for an agent: it says that it can not, and goes on when it can again.
+// things for an agent: it says that it cannot, and goes on when it can again.
 func TestWhatWaitsOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	b := startBroker(t, "--data", filepath.Join(disk, "data"))
@@ -86,7 +91,7 @@ func TestWhatWaitsOnAFullDisk(t *testing.T) {
 			refused = said
 		}
 	}
-	if !strings.Contains(refused, "can not be reached now") {
+	if !strings.Contains(refused, "the disk of the data directory "+filepath.Join(disk, "data")+" is full (0 MiB left), so nothing can be stored; free at least 64 MiB") {
 		t.Errorf("on a full disk: %q", refused)
 	}
 	troubled(t, b, true)

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The README shows this configuration and the function below it, as they are here.
+// bus/client/README.md shows this configuration and the function below it, as they are here.
 const librarianHooks = `
 hooks:
   PreToolUse:

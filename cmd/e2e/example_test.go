@@ -19,7 +19,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// The README shows this configuration and the two functions below it, as they are here.
+// The README and workers/README.md show this configuration and the functions below it, as they are here.
 const transferHooks = `
 hooks:
   PreToolUse:

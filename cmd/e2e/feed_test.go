@@ -135,11 +135,11 @@ func TestWithoutARecordTheFeedShowsWhatComes(t *testing.T) {
 	b := startBroker(t, "--config", write(t, dir, "hooks.yaml", denyEdits), "--record", "off")
 	c := dial(t, b.url)
 	asks(t, c, 1, "Edit")
-	if stdout, stderr, code := told(t, "feed", "--nats", b.url); code != 1 || stdout != "" || !strings.Contains(stderr, "this fabric keeps no record: its brokers run with --record off") {
+	if stdout, stderr, code := told(t, "feed", "--nats", b.url); code != 1 || stdout != "" || !strings.Contains(stderr, "this fabric has no record of verdicts: its brokers run with --record off") {
 		t.Errorf("%d, %q, %q", code, stdout, stderr)
 	}
 	feed := start(t, "broker", "feed", "--follow", "--decision", "deny", "--nats", b.url)
-	feed.mustSay(t, 0, "keeps no record")
+	feed.mustSay(t, 0, "this fabric has no record of verdicts")
 	if err := eventually("the feed shows a deny", func() bool {
 		asks(t, c, 1, "Edit") // until it listens
 		return strings.Contains(feed.said.String(), "no-edits:deny")
@@ -150,11 +150,11 @@ func TestWithoutARecordTheFeedShowsWhatComes(t *testing.T) {
 
 func TestAFeedThatCouldShowNothingIsRefused(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--decision maybe", `--decision is "maybe"; write one of allow, `},
+		{"--decision maybe", `--decision is "maybe"; use one of allow, `},
 		{"--event Lunch", `--event: unknown event "Lunch"`},
-		{"--since yesterday", `"yesterday" is neither how long ago`},
+		{"--since yesterday", `"yesterday" is neither an age`},
 		{"--limit -1", "--limit is -1"},
-		{"--follow --until 1h", "leave one of them out"},
+		{"--follow --until 1h", "remove one of them"},
 		{"--agent [", "the pattern of the agent"},
 		{"all", `unknown argument "all"`},
 	} {
@@ -163,9 +163,9 @@ func TestAFeedThatCouldShowNothingIsRefused(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ args, want string }{
-		{"--record some", `--record is "some"; write facts, content or off`},
-		{"--record-age 1s", "--record-age is 1s; write at least 1m0s"},
-		{"--record-bytes 1KiB", "--record-bytes is 1024; write at least 1MiB"},
+		{"--record some", `--record is "some"; use facts, content or off`},
+		{"--record-age 1s", "--record-age is 1s; use at least 1m0s"},
+		{"--record-bytes 1KiB", "--record-bytes is 1024; use at least 1MiB"},
 		{"--record-redact a..b", `the rule "a..b" has an empty part`},
 	} {
 		if _, stderr, code := told(t, append([]string{"serve"}, strings.Fields(c.args)...)...); code != 2 || !strings.Contains(stderr, c.want) {

@@ -22,13 +22,13 @@ func TestABrokerThatStoodStillGoesByAFreeze(t *testing.T) {
 	lost := s.brokers[1]
 	lost.freeze(t)
 	late := s.operate(t, 1, "freeze", "--all", "--reason", "odd", "--timeout", "4s")
-	for _, part := range []string{"1 of 2 brokers go by it", lost.node()} {
+	for _, part := range []string{"1 of 2 brokers apply it", lost.node()} {
 		if !strings.Contains(late.said.String(), part) {
 			t.Errorf("it does not say %q: %s", part, late.said)
 		}
 	}
 	lost.must(t, syscall.SIGCONT)
-	if again := s.operate(t, 0, "freeze", "--all"); !strings.Contains(again.said.String(), "frozen before") || !strings.Contains(again.said.String(), "all 2 brokers go by it") {
+	if again := s.operate(t, 0, "freeze", "--all"); !strings.Contains(again.said.String(), "already frozen") || !strings.Contains(again.said.String(), "all 2 brokers apply it") {
 		t.Errorf("said again: %s", again.said)
 	}
 	s.brokers[0].kill()

@@ -52,18 +52,18 @@ func check(t testing.TB, path string) string {
 func junkPayloads() []junk {
 	var all []junk
 	for _, c := range []struct{ name, want, stdin string }{
-		{"nothing", "can not be read", ""},
-		{"prose", "can not be read", "hello"},
-		{"null", "can not be read", "null"},
-		{"a list", "can not be read", "[]"},
-		{"half an object", "can not be read", `{"hook_type":"PreToolUse"`},
-		{"two objects", "can not be read", `{"hook_type":"PreToolUse"}{}`},
+		{"nothing", "the event is not valid JSON", ""},
+		{"prose", "the event is not valid JSON", "hello"},
+		{"null", "the event is null", "null"},
+		{"a list", "the event is a list", "[]"},
+		{"half an object", "the event is not valid JSON", `{"hook_type":"PreToolUse"`},
+		{"two objects", "the event is not valid JSON", `{"hook_type":"PreToolUse"}{}`},
 		{"no event's name", "has no hook_type", `{"tool_name":"Bash"}`},
 		{"an unknown event", "unknown event", `{"hook_type":"BeforeLunch"}`},
-		{"a number for the tool", "can not be read", `{"hook_type":"PreToolUse","tool_name":1}`},
-		{"a time that is none", "can not be read", `{"hook_type":"PreToolUse","timestamp":"noon"}`},
-		{"a name twice", "can not be read", `{"hook_type":"PreToolUse","hook_type":"PostToolUse"}`},
-		{"deep nesting", "can not be read", `{"hook_type":"PreToolUse","tool_input":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "}"},
+		{"a number for the tool", "it must be a string", `{"hook_type":"PreToolUse","tool_name":1}`},
+		{"a time that is none", "it must be a time such as", `{"hook_type":"PreToolUse","timestamp":"noon"}`},
+		{"a name twice", "the event is not valid JSON", `{"hook_type":"PreToolUse","hook_type":"PostToolUse"}`},
+		{"deep nesting", "the event is not valid JSON", `{"hook_type":"PreToolUse","tool_input":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "}"},
 	} {
 		all = append(all, junk{"payload: " + c.name, c.want, func(t testing.TB, f *junkFabric) string {
 			var stdout, stderr bytes.Buffer

@@ -277,7 +277,7 @@ func (x *loopExample) inGo(t *testing.T, url string, fabric *client.Client) (str
 			}
 			return "2 rows", nil
 		}),
-		loop.ToolFunc("fetch_data", "Fetch what there is.", func(context.Context, struct{}) (map[string]any, error) {
+		loop.ToolFunc("fetch_data", "Return all items.", func(context.Context, struct{}) (map[string]any, error) {
 			return map[string]any{"items": []string{"a", "b", "c"}}, nil
 		}),
 	}})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestTextsReachAnAgentThroughAFile has texts of the queue put into a folder by
@@ -54,6 +55,13 @@ func TestTextsReachAnAgentThroughAFile(t *testing.T) {
 	if r := c.call("other", `{"m":"x"}`); strings.Count(r, "second words") != 1 {
 		t.Errorf("%s", r)
 	}
+	inject("words for another tool", "--matcher", "Write|Edit")
+	lies("words for another tool")
+	inject("words in between") // does not wait behind them
+	lies("words in between")
+	if r := c.call("echo", `{"m":"x"}`); strings.Count(r, "words in between") != 1 {
+		t.Errorf("%s", r)
+	}
 	inject("third words")
 	lies("third words")
 	writer.must(t, syscall.SIGTERM)
@@ -63,9 +71,12 @@ func TestTextsReachAnAgentThroughAFile(t *testing.T) {
 	if r := c.call("other", `{"m":"x"}`); strings.Contains(r, "words") {
 		t.Errorf("what was taken back: %s", r)
 	}
-	drain()
-	lies("third words")
-	if r := c.call("other", `{"m":"x"}`); strings.Count(r, "third words") != 1 {
-		t.Errorf("%s", r)
+	// What the agent was not told in its turn, it is told between this one and the next.
+	begun := time.Now()
+	rest := exec.CommandContext(t.Context(), "agentshim", "drain", "--agent", "codex1", "--nats", b.url, "--state", t.TempDir())
+	rest.Env = cleaned(os.Environ())
+	out, err := rest.Output()
+	if err != nil || !strings.Contains(string(out), "third words") || !strings.Contains(string(out), "words for another tool") || time.Since(begun) > 10*time.Second {
+		t.Errorf("after %s: %q, %v", time.Since(begun), out, err)
 	}
 }

@@ -169,7 +169,7 @@ func TestTheMCPConformanceSuiteSeesNoProxy(t *testing.T) {
 			direct := bustest.FreeAddresses(t, 1)[0]
 			startOther(t, server, "-http", direct, fmt.Sprintf("-stateless=%t", stateless))
 			p := start(t, "agentshim", "mcp", "--agent", "coder", "--nats", b.url, "--url", "http://"+direct+"/mcp", "--listen", "127.0.0.1:0")
-			proxied := p.mustSay(t, 0, `the server is at (http://\S+)`)[1]
+			proxied := p.mustSay(t, 0, `clients reach the server at (http://\S+)`)[1]
 			want, got := conformance(t, bin, "http://"+direct+"/mcp"), conformance(t, bin, proxied)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("direct (-), through the proxy (+):\n%s", diff)

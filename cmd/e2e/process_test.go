@@ -173,7 +173,7 @@ func (p *process) await(mark int, pattern string) ([]string, error) {
 	}
 }
 
-// mustSay is await for a test that can not go on without it.
+// mustSay is await for a test that cannot go on without it.
 func (p *process) mustSay(t testing.TB, mark int, pattern string) []string {
 	t.Helper()
 	match, err := p.await(mark, pattern)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,6 +31,11 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
+			words, err := filepath.Abs("../../workers/python")
+			if err != nil {
+				return err
+			}
+			env.Setenv("PYTHON_WORDS", words) // where programs find massgen and hookfabric
 			env.Values[processesKey{}] = make(map[string]*process)
 			return nil
 		},

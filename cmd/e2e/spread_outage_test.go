@@ -8,7 +8,7 @@ import (
 )
 
 // TestServerLostDuringAChange kills the NATS server while workers are loading a
-// version, so that the broker that proposed it can not even take it back, and
+// version, so that the broker that proposed it cannot even take it back, and
 // starts the server again on its data. Whichever broker is asked next, it
 // changes the configuration.
 func TestServerLostDuringAChange(t *testing.T) {
@@ -20,7 +20,7 @@ func TestServerLostDuringAChange(t *testing.T) {
 	by := s.brokers[s.proposer(t)]
 	mark := by.said.mark()
 	s.nats.kill()
-	by.mustSay(t, mark, "the proposed configuration could not be withdrawn")
+	by.mustSay(t, mark, "cannot withdraw the proposed configuration")
 	lost.kill()
 	s.file(t, filepath.Base(until), "")
 	s.startServer(t)

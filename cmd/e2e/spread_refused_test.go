@@ -17,7 +17,7 @@ import (
 // unloadable is mark 1 with one hook more, which no worker of the crew can load.
 var unloadable = mark(1) + "    - {name: riddle, type: builtin, handler: no-such-thing, pool: crew}\n"
 
-// TestWhatWorkersCanNotLoadIsRefused applies, under load, what some node can not
+// TestWhatWorkersCanNotLoadIsRefused applies, under load, what some node cannot
 // load and what is no configuration at all; then the operator insists.
 func TestWhatWorkersCanNotLoadIsRefused(t *testing.T) {
 	s := startSpread(t, 2, 2)
@@ -27,7 +27,7 @@ func TestWhatWorkersCanNotLoadIsRefused(t *testing.T) {
 	path := s.file(t, "riddle.yaml", unloadable)
 	refused := s.operate(t, 1, "apply", path)
 	for _, node := range []string{"w0", "w1"} {
-		want := fmt.Sprintf(`node %s can not load hook riddle: this program serves no handler "no-such-thing"`, node)
+		want := fmt.Sprintf(`node %s cannot load hook riddle: this program serves no handler "no-such-thing"`, node)
 		if !strings.Contains(refused.said.String(), want) {
 			t.Errorf("it did not say %q:\n%s", want, refused.said)
 		}
@@ -44,7 +44,7 @@ func TestWhatWorkersCanNotLoadIsRefused(t *testing.T) {
 	forced := answerOf(t, s.operate(t, 0, "apply", path, "--force", "--json"))
 	want := promise(forced.Version, 1)
 	want.decision, want.hooks = schema.Deny, want.hooks+" riddle:load_error"
-	want.reason = `hook "riddle" guards this call and gave no answer: its handler can not be loaded: this program serves no handler "no-such-thing"`
+	want.reason = `hook "riddle" guards this call and gave no answer: its handler cannot be loaded: this program serves no handler "no-such-thing"`
 	s.says[forced.Version] = want
 	w.floor.Store(forced.Version)
 	w.more(t, 50)

@@ -37,7 +37,7 @@ func (s *spread) request(ctx context.Context, agent string, req *schema.HooksReq
 	return a, nil, schema.Unmarshal(m.Data, &a)
 }
 
-// hooks is request for a test that can not go on without an answer.
+// hooks is request for a test that cannot go on without an answer.
 func (s *spread) hooks(t testing.TB, agent string, req *schema.HooksRequest) (schema.HooksAnswer, *schema.ControlError) {
 	t.Helper()
 	a, refusal, err := s.request(t.Context(), agent, req)
@@ -177,7 +177,7 @@ func TestWhatCanNotBeRegisteredIsAnsweredWithASentence(t *testing.T) {
 		"an unknown event":               {"tester", register(`{"BeforeLunch": [{"type": "builtin", "handler": "allow"}]}`), schema.CodeBadRequest, "BeforeLunch"},
 		"a condition that is none":       {"tester", register(`{"PreToolUse": [{"type": "builtin", "handler": "allow", "when": "a ==="}]}`), schema.CodeBadRequest, "the condition"},
 		"a list of words":                {"tester", register(`["PreToolUse"]`), schema.CodeBadRequest, "must be a mapping"},
-		"no hooks":                       {"tester", &schema.HooksRequest{Action: schema.ActionRegister}, schema.CodeBadRequest, "register names no hooks"},
+		"no hooks":                       {"tester", &schema.HooksRequest{Action: schema.ActionRegister}, schema.CodeBadRequest, "hooks is missing"},
 		"an unknown action":              {"tester", &schema.HooksRequest{Action: "enlist"}, schema.CodeBadRequest, "enlist"},
 		"to end what is not registered":  {"tester", unregister("nobody"), schema.CodeNotFound, "nobody"},
 		"to end what the file says":      {"", unregister("v1-a"), schema.CodeConflict, "v1-a"},

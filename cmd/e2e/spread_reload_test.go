@@ -34,7 +34,7 @@ func TestFilesAreReloadedUnderLoad(t *testing.T) {
 	w.floor.Store(version)
 	s.file(t, "first.yaml", "hooks: {BeforeLunch: []}")
 	for _, b := range s.brokers {
-		b.mustSay(t, 0, "the configuration file can not be used; the version before stays")
+		b.mustSay(t, 0, "the configuration file has faults; the active version stays")
 	}
 	w.more(t, 50)
 	all := w.finish()

@@ -41,7 +41,7 @@ func (s *spread) checkRefusedStart(t testing.TB, path string) {
 	p := start(t, "broker", append([]string{"--nats", s.url, "--config", path}, anyPort...)...)
 	code, err := p.wait()
 	said := p.said.String()
-	if err != nil || code != 1 || !strings.Contains(said, path+" says something else than version 1") || !strings.Contains(said, "--replace") {
+	if err != nil || code != 1 || !strings.Contains(said, path+" differs from version 1") || !strings.Contains(said, "--replace") {
 		t.Errorf("a broker with another file ended with %d, %v:\n%s", code, err, said)
 	}
 }

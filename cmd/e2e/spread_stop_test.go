@@ -22,7 +22,7 @@ func TestStoppedCoordinatorTakesItsProposalBack(t *testing.T) {
 		t.Errorf("the broker ended with %d, %v:\n%s", code, err, lastLines(by.said.String(), 5))
 	}
 	code, err := asked.wait()
-	if err != nil || code != 1 || !strings.Contains(asked.said.String(), "this broker is stopping; nothing was changed, ask again") {
+	if err != nil || code != 1 || !strings.Contains(asked.said.String(), "this broker is stopping; nothing changed, try again") {
 		t.Errorf("who asked ended with %d, %v:\n%s", code, err, asked.said)
 	}
 	if p := s.pointer(t); p.Version != 1 || p.Proposed.Version > 0 {

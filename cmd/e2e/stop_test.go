@@ -26,7 +26,7 @@ func TestStopFinishesCallsUnderWay(t *testing.T) {
 	b, dir, _, answers := startPatient(t)
 	mark := b.said.mark()
 	b.must(t, syscall.SIGTERM)
-	b.mustSay(t, mark, "stopping: finishing the calls under way")
+	b.mustSay(t, mark, "stopping: the broker finishes the calls under way")
 	select {
 	case a := <-answers:
 		t.Fatalf("the call was not waited for: %+v, %v", a.verdict, a.err)
@@ -49,7 +49,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	b, _, pids, _ := startPatient(t)
 	mark := b.said.mark()
 	b.must(t, syscall.SIGTERM)
-	b.mustSay(t, mark, "stopping: finishing the calls under way")
+	b.mustSay(t, mark, "stopping: the broker finishes the calls under way")
 	b.must(t, syscall.SIGINT)
 	if code, err := b.wait(); err != nil || code != 130 {
 		t.Errorf("the broker ended with %d, %v; want 130", code, err)

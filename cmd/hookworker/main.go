@@ -1,4 +1,4 @@
-// Command hookworker runs hooks: the handlers that agents' events ask for.
+// Command hookworker runs the hooks of worker pools.
 package main
 
 import (

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Makes what the fabric of compose.yaml needs before it starts, once: an authority and a
-# certificate for each process, the realm (who may use the fabric), and credentials. What is
-# there is left as it is. Each kind of process has a folder of its own, so that a program
-# that a worker runs does not find an operator's credentials.
+# Creates the secrets of compose.yaml before its first start: a CA and a certificate for each
+# process, the realm (the keys and permissions of the fabric), and credentials. It keeps existing
+# files. Each kind of process has its own folder, so that a policy program of a worker cannot
+# read the credentials of an operator.
 #
-#   prepare.sh SECRETS DATA      DATA/auth is the realm, which all brokers share
+#   prepare.sh SECRETS DATA      all brokers share the realm DATA/auth
 set -eu
 umask 077
 secrets=$1 data=$2
@@ -20,11 +20,11 @@ fi
 for folder in brokers workers tools public; do
 	cp "$authority.pem" "$secrets/$folder/ca.pem"
 done
-chmod 0755 "$secrets/public" # for Prometheus, which is another user
+chmod 0755 "$secrets/public" # Prometheus runs as another user
 chmod 0644 "$secrets/public/ca.pem"
 
-# One certificate for each process, for the name under which others reach it. Brokers
-# show theirs to each other, too, as servers and as clients.
+# certificate FOLDER NAME makes a certificate for a process and its host name. Brokers also use
+# theirs as clients of each other.
 certificate() {
 	file=$secrets/$1/$2
 	[ ! -e "$file.pem" ] || return 0
@@ -48,10 +48,10 @@ certificate brokers broker-3
 certificate workers worker-default
 certificate workers worker-heavy
 
-# What lets brokers into the cluster, besides a certificate, which workers have, too.
+# A broker needs this secret to join the cluster. A certificate is not enough, because workers have one, too.
 [ -e "$secrets/brokers/cluster.secret" ] || openssl rand -hex 32 >"$secrets/brokers/cluster.secret"
 
-# The realm, and who is in it.
+# The realm and its credentials.
 [ -e "$data/auth/realm.json" ] || broker creds init --data "$data"
 credentials() {
 	file=$secrets/$1/$3.creds

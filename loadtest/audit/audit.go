@@ -96,6 +96,7 @@ func (a *Audit) Take(e Entry) {
 		a.calls.Asked += c.Asked
 		a.calls.Unanswered += c.Unanswered
 		a.calls.Wrong += c.Wrong
+		a.calls.Late += c.Late
 		a.calls.Longest = max(a.calls.Longest, c.Longest)
 		if c.Why != "" {
 			a.calls.Why = c.Why
@@ -115,7 +116,7 @@ func (a *Audit) of(i Item) *life {
 func (a *Audit) receipt(e Entry) {
 	r, l := e.Receipt, a.of(e.Receipt.Item)
 	if r.Refused != "" {
-		a.refusals.Add("%v was refused: %s", r.Item, r.Refused)
+		a.refusals.Add("%v was rejected: %s", r.Item, r.Refused)
 		return
 	}
 	if r.Tries > 1 {

@@ -6,13 +6,13 @@ import (
 
 // The promises that a run's findings are held against.
 const (
-	lostNothing   = "every accepted injection was handed over"
-	onceOnly      = "no injection was handed over twice"
-	inOrder       = "injections came in the order of their agent and source"
-	knownOnly     = "nothing was handed over that was never accepted"
-	rightAgent    = "nothing was handed to another agent"
-	oneReceipt    = "receipts of one injection agree"
-	nothingRefuse = "no injection was refused"
+	lostNothing   = "every accepted message was delivered"
+	onceOnly      = "no message was delivered twice"
+	inOrder       = "messages arrived in the order of their agent and source"
+	knownOnly     = "no message was delivered that was never accepted"
+	rightAgent    = "no message was delivered to another agent"
+	oneReceipt    = "all receipts of a message agree"
+	nothingRefuse = "no message was rejected"
 )
 
 // Checks are the findings as checks of a document, each of which must have seen

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -74,6 +75,8 @@ type Calls struct {
 	Why string `json:"why,omitzero"`
 	// Longest is how long one took at most.
 	Longest schema.Duration `json:"longest,omitzero"`
+	// Late are answers that came to calls that had ended.
+	Late int64 `json:"late,omitzero"`
 }
 
 // A Journal is a log that is only ever appended to. What was written is there
@@ -101,8 +104,18 @@ func OpenJournal(file, by string) (*Journal, error) {
 
 // Write appends an entry. It is there for good when Write returns.
 func (j *Journal) Write(e Entry) error {
-	e.At, e.By = time.Now().UnixNano(), j.by
+	e.At, e.By = time.Now().UnixNano(), cmp.Or(e.By, j.by)
 	return j.Append(e)
+}
+
+// Hand writes down what a verdict brings to an agent, if it brings anything. By is the process
+// that will acknowledge it; empty: this one.
+func (j *Journal) Hand(by, agent string, v *schema.Verdict) error {
+	items := j.find.items(v.Injections)
+	if len(items) == 0 {
+		return nil
+	}
+	return j.Write(Entry{By: by, Handed: &Handed{Agent: agent, Event: v.EventID, Items: items}})
 }
 
 // Append appends a line that is no entry, for logs of something else.
@@ -153,7 +166,7 @@ func (r *Reader) Next(take func(Entry)) error {
 	})
 }
 
-// Lines is Next for logs of something else; a line that take can not read is torn.
+// Lines is Next for logs of something else; a line that take cannot read is torn.
 func (r *Reader) Lines(take func(line []byte) error) error {
 	more, err := io.ReadAll(r.file)
 	if err != nil {

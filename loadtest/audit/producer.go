@@ -157,7 +157,7 @@ func (p *producer) run(ctx context.Context, todo []Item, until time.Time) {
 }
 
 // send sends an item until there is a receipt, or none will ever be, and logs
-// that. It returns an error if ctx ended long ago, or the log can not be written.
+// that. It returns an error if ctx ended long ago, or the log cannot be written.
 func (p *producer) send(ctx context.Context, item Item) error {
 	// A producer that ends waits for the receipt all the same: else the item may be
 	// handed over, and no log says that it was accepted.

@@ -27,12 +27,10 @@ func NewRecipient(agent string, c *client.Client, log *Journal) *Recipient {
 
 // Take hands over what a verdict brought: to the log, as there is no agent that
 // reads. Then, and never before, it says so to the fabric. An error is a log that
-// can not be written.
+// cannot be written.
 func (r *Recipient) Take(v *schema.Verdict) error {
-	if items := r.log.find.items(v.Injections); len(items) > 0 {
-		if err := r.log.Write(Entry{Handed: &Handed{Agent: r.agent, Event: v.EventID, Items: items}}); err != nil {
-			return err
-		}
+	if err := r.log.Hand("", r.agent, v); err != nil {
+		return err
 	}
 	if _, brought := r.c.Brought(v.EventID); !brought {
 		return nil

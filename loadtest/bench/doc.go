@@ -1,9 +1,8 @@
-// Package bench measures what a call costs, against what it could cost at
-// least: one bare request-reply on the same server. Only ratios are judged,
-// each to the bare request-reply of the same repetition, because machines
-// differ and a busy machine differs from itself. The order of the rows is new
-// in each repetition, so that what drifts drifts for all.
+// Package bench measures the cost of a call, compared with one bare request-reply on the
+// same server. Only ratios have budgets, each to the bare request-reply of the same
+// repetition, because absolute times differ between machines and over time. Each repetition
+// measures the rows in random order, so a slow change of the machine affects all of them.
 //
-// rows.go holds what is measured and the budgets, session.go the processes,
-// run.go the repetitions, report.go the judgement and print.go the table.
+// rows.go defines the rows and budgets, session.go the processes, run.go the repetitions,
+// report.go the ratios and print.go the table.
 package bench

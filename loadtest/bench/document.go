@@ -35,7 +35,7 @@ func (r *Report) table() result.Table {
 	t := result.Table{
 		Title:   "absolute, median",
 		Columns: []string{"", "callers", "p50", "p99", "per second"},
-		Note:    "True for this machine in that hour; the ratios are what can be compared.",
+		Note:    "Absolute times hold for this machine at this time; compare the ratios.",
 	}
 	for _, a := range r.Absolute {
 		t.Rows = append(t.Rows, []string{a.Name, fmt.Sprint(a.Callers), a.P50.String(), a.P99.String(), fmt.Sprintf("%.0f", a.PerSecond)})

@@ -50,13 +50,13 @@ func Quick() Options {
 	return Options{Repetitions: 2, Window: 50 * time.Millisecond, Warm: 10 * time.Millisecond}
 }
 
-// Check says what can not be measured.
+// Check says what cannot be measured.
 func (o Options) Check() error {
 	if !slices.Contains([]string{"", "facts", "content", "off"}, o.Record) {
 		return fmt.Errorf("the record is %q; write facts, content or off", o.Record)
 	}
 	if len(chosen(o.Only)) == 1 && !strings.Contains(raw, o.Only) {
-		return fmt.Errorf("no row has %q in its name, and nothing would be held against its budget; write a part of a name such as %q", o.Only, inPool(1))
+		return fmt.Errorf("no row has %q in its name, so nothing would be checked; write a part of a name such as %q", o.Only, inPool(1))
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 // repeated measures: for each contender, by name, one sample per repetition.
 func repeated(ctx context.Context, s *session, o Options) (map[string][]sample, error) {
 	all := chosen(o.Only)
-	fmt.Fprintf(o.Progress, "waiting until %d rows answer as they should\n", len(all))
+	fmt.Fprintf(o.Progress, "waiting until %d rows answer correctly\n", len(all))
 	for _, c := range all {
 		if _, err := s.measure(ctx, c, measure.Window{}); err != nil {
 			return nil, err

@@ -233,7 +233,7 @@ func TestAShortChaos(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	i := slices.IndexFunc(d.Checks, func(c result.Check) bool { return c.Name == "the faults were done" })
+	i := slices.IndexFunc(d.Checks, func(c result.Check) bool { return c.Name == "every planned fault happened" })
 	if i < 0 || d.Checks[i].Seen < 3 || len(d.Plots[0].Marks) != int(d.Checks[i].Seen) {
 		t.Errorf("the faults are %+v", d.Plots[0].Marks)
 	}

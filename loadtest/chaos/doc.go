@@ -1,9 +1,7 @@
-// Package chaos has a fleet of agents under load while its fabric goes wrong in
-// ways that are drawn at random: brokers, workers, their server and the agents'
-// own processes are killed and stopped, and the network between them is slow,
-// silent or cut. Nothing of that excuses a wrong answer: what is checked is what
-// a fleet without faults is checked for, apart from answers that did not come.
+// Package chaos runs a fleet of agents under load while random faults happen: brokers,
+// workers, their server and the agents' processes are killed and stopped, and the network
+// between them is slow, silent or cut. Except for missing answers, the checks are those of
+// a fleet without faults.
 //
-// draw.go draws the faults, felt.go says how long each of them was felt, and
-// run.go runs it.
+// draw.go draws the faults, felt.go measures the impact of each, and run.go runs them.
 package chaos

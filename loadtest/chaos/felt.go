@@ -133,16 +133,16 @@ func (f felt) what() string { return fmt.Sprintf("%s of a %s", f.Fault.Kind, Kin
 // table is what all faults did.
 func (w *watcher) table(all []felt) result.Table {
 	t := result.Table{
-		Title:   "How long each fault was felt",
+		Title:   "Impact of each fault",
 		Columns: []string{"at", "fault", "lasted", "longest wait", "without an answer", "felt for"},
-		Note: fmt.Sprintf("Felt is a fault from its beginning to the end of the last second in which a call got no answer or p99 was above %s, %d × that of calm seconds but %s at least. A killed process has lasted until another one was up. A call without an answer waited until its deadline.",
+		Note: fmt.Sprintf("The impact lasts from the start of the fault to the end of the last second in which a call got no answer or p99 exceeded %s. This limit is %d × the p99 of calm seconds, and at least %s. A kill lasts until a new process is ready. A call without an answer counts as waiting until its deadline.",
 			units.Value(w.bound(), "s"), feltFactor, units.Value(feltLeast.Seconds(), "s")),
 	}
 	for _, f := range all {
 		back := "not at all"
 		switch {
 		case f.never:
-			back = "until the next one, or the end"
+			back = "until the next fault or the end"
 		case f.back > 0:
 			back = units.Value(f.back, "s")
 		}
@@ -171,7 +171,7 @@ func figures(all []felt) []result.Figure {
 
 // answered is the check that calls have answers in calm seconds, which are followed by one, too.
 func (w *watcher) answered(done []faults.Done) (result.Check, error) {
-	c := result.Check{Name: fmt.Sprintf("where nothing had gone wrong for %v, nor for as long as a cut between brokers had lasted, every call was answered", calmAfter)}
+	c := result.Check{Name: fmt.Sprintf("every call was answered from %v after each fault on; after a cut, from as long as it had lasted", calmAfter)}
 	for second := range w.long - 1 {
 		if at := w.began.Add(time.Duration(second) * time.Second); disturbed(done, at) || disturbed(done, at.Add(time.Second)) {
 			continue

@@ -40,7 +40,7 @@ func Add(d *result.Document, m *fleet.Measured) error {
 	if err != nil {
 		return err
 	}
-	d.Title += fmt.Sprintf(", with %d faults, drawn by the seed %d", len(all), m.Scenario.Seed)
+	d.Title += fmt.Sprintf(", with %d faults, seed %d", len(all), m.Scenario.Seed)
 	d.Figures = append(d.Figures, figures(all)...)
 	d.Tables = append(d.Tables, w.table(all))
 	calm, err := w.answered(m.Done)
@@ -48,7 +48,7 @@ func Add(d *result.Document, m *fleet.Measured) error {
 		return err
 	}
 	d.Checks = append(d.Checks, calm)
-	done := d.Check("the faults were done")
+	done := d.Check("every planned fault happened")
 	done.Seen, done.Least = int64(len(m.Done)), int64(max(len(m.Scenario.Faults), 1))
 	if m.Early {
 		// Some were still to be done, and the time after the last one was still to come.

@@ -1,13 +1,12 @@
-// Package cluster has three brokers that are one, each on a host of its own where the
-// machine gives such (package lan), under the load of a fleet whose every answer is
-// checked, and lets go wrong what can: a broker is killed, stopped, restarted, cut off
-// from the others in both directions or in one; all are restarted one after the other,
-// also while configurations change; agents are frozen while a broker is cut off.
+// Package cluster tests a cluster of three brokers under the load of a fleet, whose every
+// answer is checked. Each broker has its own network namespace if the machine allows it
+// (package lan). A broker is killed, stopped, restarted, or cut off from the others in one
+// or both directions. All brokers are restarted in turn, also while configurations change,
+// and agents are frozen while a broker is cut off.
 //
-// run.go has one part follow the other, each under a load of its own, so that clients are
-// spread over all brokers again. No fault is done before all brokers have everything
-// again; where that takes long the rest of a part is done under a further load. steps.go
-// is what is done in a part and streams.go who leads then, and what is not whole;
-// teller.go puts injections into the queue all the time, by way of each broker, and
-// freeze.go freezes. document.go says what came of it.
+// run.go runs the parts, each under its own load, so that clients are spread over all
+// brokers again. The next fault waits until all brokers have the complete state; if that
+// takes long, the part continues under another load. steps.go has the faults of a part, and
+// streams.go reads leaders and incomplete streams. teller.go sends items to the queue
+// through each broker all the time, freeze.go freezes agents, and document.go writes the report.
 package cluster

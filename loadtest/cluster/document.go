@@ -15,11 +15,11 @@ import (
 
 // The promises of a cluster.
 const (
-	inTime      = "what was to be put into the queue was accepted or refused within 10 s"
-	keeps       = "what was accepted waits in the queue"
-	holds       = "no call passed a freeze that was confirmed"
-	underLoad   = "the faults were done under load"
-	wholeAgain  = "after each fault all brokers had everything again within 5 minutes"
+	inTime      = "the queue accepted or rejected every item within 10 s"
+	keeps       = "every accepted item is in the queue"
+	holds       = "no call passed after a freeze was confirmed"
+	underLoad   = "every fault happened under load"
+	wholeAgain  = "within 5 minutes of each fault, all brokers had the complete state again"
 	changesFast = "every configuration became active while brokers were restarted"
 )
 
@@ -73,11 +73,11 @@ func (one *shown) named(what string) string {
 }
 
 func (r *run) title() string {
-	where := "each on a host of its own"
+	where := "each in its own network namespace"
 	if r.Lan == nil {
 		where = "all on one host"
 	}
-	return fmt.Sprintf("%d brokers that are one, %s, under %.0f uses of tools per second", Brokers, where, r.Rate)
+	return fmt.Sprintf("a cluster of %d brokers, %s, under %.0f tool calls per second", Brokers, where, r.Rate)
 }
 
 // merge adds what a part's checks saw to what those before did.
@@ -123,7 +123,7 @@ func (r *run) judge(d *result.Document, one *shown) {
 			c.Fail(fmt.Sprintf("%v: one took %v", s.Fault, st.answer.Round(time.Millisecond)))
 		}
 		if s.lacking {
-			hold(wholeAgain, 1).Fail(fmt.Sprintf("%v: they had not", s.Fault))
+			hold(wholeAgain, 1).Fail(fmt.Sprintf("%v: not all brokers had it", s.Fault))
 		} else if s.whole > 0 {
 			hold(wholeAgain, 1)
 		}
@@ -150,19 +150,19 @@ func (r *run) judge(d *result.Document, one *shown) {
 		f.judge(hold(holds, len(f.probes)), early)
 	}
 	d.Figures = append(d.Figures,
-		result.Figured(one.named("longest time in which nothing was put into the queue"), "s", result.Lower, []float64{longest}).Within(refusedIn.Seconds()),
-		result.Figured(one.named("longest answer to who puts something into the queue"), "s", result.Lower, []float64{late}),
-		result.Figured(one.named("longest time after a fault until all brokers had everything again"), "s", result.Lower, []float64{whole}))
+		result.Figured(one.named("longest time in which the queue accepted nothing"), "s", result.Lower, []float64{longest}).Within(refusedIn.Seconds()),
+		result.Figured(one.named("longest answer to a producer"), "s", result.Lower, []float64{late}),
+		result.Figured(one.named("longest time from a fault until all brokers had the complete state again"), "s", result.Lower, []float64{whole}))
 }
 
 // stalls is the table of what each step did to those who put something into the queue.
 func (r *run) stalls() result.Table {
 	t := result.Table{
-		Title:   "Putting something into the queue, from a fault until the next one",
-		Columns: []string{"", "fault", "it led", "accepted", "refused", "without an answer", "longest answer", "nothing accepted: there", "elsewhere", "everything everywhere after"},
-		Note: "Two clients at each broker put something into the queue all the time, and stay with their broker whatever becomes of it. " +
-			"There is by way of the broker that suffered, elsewhere by way of all others. It led so many of all streams; * with that of the queue. " +
-			"Everything is everywhere when each broker has all that the others have; before that the next one is not done.",
+		Title:   "Queue, from each fault until the next one",
+		Columns: []string{"", "fault", "streams led", "accepted", "rejected", "no answer", "longest answer", "accepts nothing: this broker", "other brokers", "complete state after"},
+		Note: "At each broker, two producers send items all the time, and stay connected to that broker. " +
+			"\"This broker\" is the one with the fault. \"Streams led\" counts the streams whose leader it was; * means that the queue was one of them. " +
+			"The state is complete when every broker has the data of all others. The next fault happens only then.",
 	}
 	time := func(d time.Duration) string { return units.Value(d.Seconds(), "s") }
 	for _, one := range r.shown {
@@ -184,9 +184,9 @@ func (r *run) stalls() result.Table {
 func (f *frozen) table() result.Table {
 	t := result.Table{
 		Title:   "A freeze while a broker is cut off",
-		Columns: []string{"by way of", "passed", "the last, after it was asked for", "passed after it was confirmed", "no answer", "refused", "the first, after it was asked for"},
-		Note: fmt.Sprintf("It was confirmed %s after it was asked for, by %d brokers, and missed by %s; the cut was over %s after it was asked for. "+
-			"A broker that is cut off goes on by what it knows until its lease ends, and no freeze is confirmed before.",
+		Columns: []string{"broker", "passed", "last one, after the request", "passed after the confirmation", "no answer", "refused", "first one, after the request"},
+		Note: fmt.Sprintf("The freeze was confirmed %s after its request, by %d brokers; missing: %s. The cut ended %s after the request. "+
+			"A broker that is cut off uses its last state until its lease ends. No freeze is confirmed before that.",
 			units.Value(f.answered.Sub(f.asked).Seconds(), "s"), f.confirmed, none(strings.Join(f.missing, ", ")), units.Value(f.healed.Sub(f.asked).Seconds(), "s")),
 	}
 	for n := range Brokers {
@@ -205,7 +205,7 @@ func (f *frozen) table() result.Table {
 
 func none(text string) string {
 	if text == "" {
-		return "nobody"
+		return "none"
 	}
 	return text
 }
@@ -214,15 +214,15 @@ func none(text string) string {
 // unless that came early.
 func (f *frozen) judge(c *result.Check, early bool) {
 	if len(f.missing) > 0 {
-		c.Fail(fmt.Sprintf("it was not confirmed within %v: %s did not say so, and may still have let calls pass", frozenIn, strings.Join(f.missing, ", ")))
+		c.Fail(fmt.Sprintf("it was not confirmed within %v: %s did not confirm it, and may still let calls pass", frozenIn, strings.Join(f.missing, ", ")))
 	}
 	for n := range Brokers {
 		of := f.of(n + 1)
 		if of.confirmed > 0 {
-			c.Fail(fmt.Sprintf("%d by way of broker %d", of.confirmed, of.broker))
+			c.Fail(fmt.Sprintf("%d through broker %d", of.confirmed, of.broker))
 		}
 		if of.refused == 0 && !early {
-			c.Fail(fmt.Sprintf("broker %d never refused any", of.broker))
+			c.Fail(fmt.Sprintf("broker %d never refused a call", of.broker))
 		}
 	}
 }
@@ -236,7 +236,7 @@ func (r *run) notes() (notes []string) {
 	}
 	left := slices.DeleteFunc(Parts(), func(p string) bool { return r.Lan != nil || !cuts(p) || len(r.Only) > 0 && !slices.Contains(r.Only, p) })
 	if len(left) > 0 {
-		notes = append(notes, fmt.Sprintf("CAREFUL: %s were left out: this machine gives brokers no hosts of their own, so that none can be cut off.", strings.Join(left, ", ")))
+		notes = append(notes, fmt.Sprintf("CAREFUL: the parts %s were skipped: this machine has no network namespaces for brokers, so no broker can be cut off.", strings.Join(left, ", ")))
 	}
 	return notes
 }

@@ -75,14 +75,14 @@ func Quick() Options { return Options{Rate: 60, Away: 5 * time.Second} }
 func (o *Options) Check() error {
 	for _, p := range o.Only {
 		if p != brief && !slices.Contains(Parts(), p) {
-			return fmt.Errorf("there is no part %q; write some of %s", p, strings.Join(Parts(), ", "))
+			return fmt.Errorf("unknown part %q; write one or more of %s", p, strings.Join(Parts(), ", "))
 		}
 	}
 	switch {
 	case !(o.Rate > 0 && o.Rate <= 100_000):
-		return fmt.Errorf("tools can not be used %v times a second; write at least 1", o.Rate)
+		return fmt.Errorf("--rate is %v; write at least 1 tool call per second", o.Rate)
 	case o.Away < time.Second || o.Away > 10*time.Second:
-		return fmt.Errorf("a fault can not last %v here; write at least 1s, and at most 10s, after which a broker that is cut off answers no more", o.Away)
+		return fmt.Errorf("--away is %v; write 1s to 10s, because a broker that is cut off stops answering after 10s", o.Away)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func Run(ctx context.Context, o Options) (d *result.Document, err error) {
 	defer nc.Close()
 	r := &run{Options: &o, x: x, nc: nc}
 	if why := r.settled(ctx); why != nil {
-		return nil, fmt.Errorf("not all brokers had everything within %v: %w", settleIn, why)
+		return nil, fmt.Errorf("not all brokers had the complete state within %v: %w", settleIn, why)
 	}
 	for _, p := range r.parts() {
 		whole, err := r.part(ctx, s, p)

@@ -53,7 +53,7 @@ type thawed struct {
 	broker int
 	// passed is how many passed after the freeze was asked for, the last one so long
 	// after that; confirmed is how many of them were asked after it was confirmed, or
-	// answered so long after that their answer can not have been on its way already.
+	// answered so long after that their answer cannot have been on its way already.
 	passed    int
 	last      time.Duration
 	confirmed int

@@ -140,7 +140,7 @@ func (r *run) eachStep(ctx context.Context, one *shown, all []faults.Fault, end 
 func (r *run) start(ctx context.Context, f faults.Fault) (step, error) {
 	by, leader, err := r.led(ctx)
 	if err != nil {
-		return step{}, fmt.Errorf("looking who leads: %w", err)
+		return step{}, fmt.Errorf("reading the leaders of the streams: %w", err)
 	}
 	if f.Member == "" {
 		f.Member = leader
@@ -154,7 +154,7 @@ func (r *run) start(ctx context.Context, f faults.Fault) (step, error) {
 
 // do does a step's fault.
 func (r *run) do(ctx context.Context, s *step) error {
-	fmt.Fprintf(r.Progress, "%v, which leads %d of %d streams\n", s.Fault, s.leads, s.of)
+	fmt.Fprintf(r.Progress, "%v, leader of %d of %d streams\n", s.Fault, s.leads, s.of)
 	s.From = time.Now()
 	err := r.x.Field().Fault(ctx, s.Fault)
 	s.Until = time.Now()
@@ -207,7 +207,7 @@ func (r *run) apply(ctx context.Context, req *schema.ConfigRequest) (uint64, err
 		return 0, err
 	}
 	if a.Refused {
-		return 0, fmt.Errorf("it was refused: %v", a.Problems)
+		return 0, fmt.Errorf("the broker rejected it: %v", a.Problems)
 	}
 	return a.Version, nil
 }

@@ -35,7 +35,7 @@ func (r *run) led(ctx context.Context) (by map[string]int, leader string, err er
 		}
 	})
 	if err == nil && leader == "" {
-		err = fmt.Errorf("nobody leads %s", items)
+		err = fmt.Errorf("the stream %s has no leader", items)
 	}
 	return by, leader, err
 }
@@ -49,7 +49,7 @@ func (r *run) settle(ctx context.Context, s *step) {
 		s.whole = time.Since(s.Until)
 	case ctx.Err() == nil:
 		s.lacking = true
-		fmt.Fprintf(r.Progress, "not all brokers have everything %v after it: %v\n", time.Since(s.Until).Round(time.Second), why)
+		fmt.Fprintf(r.Progress, "not all brokers have the complete state %v after it: %v\n", time.Since(s.Until).Round(time.Second), why)
 	}
 }
 
@@ -97,14 +97,14 @@ func lacking(info *jetstream.StreamInfo) string {
 		return "has no leader"
 	}
 	if n := len(info.Cluster.Replicas); n != Brokers-1 {
-		return fmt.Sprintf("has %d copies beside that of its leader %s, and should have %d", n, info.Cluster.Leader, Brokers-1)
+		return fmt.Sprintf("has %d copies besides that of its leader %s instead of %d", n, info.Cluster.Leader, Brokers-1)
 	}
 	for _, r := range info.Cluster.Replicas {
 		switch {
 		case r.Offline:
-			return fmt.Sprintf("is not on %s, which is offline to its leader %s", r.Name, info.Cluster.Leader)
+			return fmt.Sprintf("is missing on %s, which its leader %s cannot reach", r.Name, info.Cluster.Leader)
 		case !r.Current:
-			return fmt.Sprintf("is not whole on %s: its leader %s knows it to be %d entries behind, and heard of it %v ago", r.Name, info.Cluster.Leader, r.Lag, r.Active)
+			return fmt.Sprintf("is incomplete on %s: according to its leader %s it is %d entries behind, last seen %v ago", r.Name, info.Cluster.Leader, r.Lag, r.Active)
 		}
 	}
 	return ""
@@ -121,7 +121,7 @@ func (r *run) streams(ctx context.Context, look func(*jetstream.StreamInfo)) err
 	all := js.ListStreams(ctx)
 	for info := range all.Info() {
 		if info.Cluster == nil {
-			return fmt.Errorf("%s is on no cluster", info.Config.Name)
+			return fmt.Errorf("%s is not in a cluster", info.Config.Name)
 		}
 		look(info)
 	}

@@ -185,12 +185,12 @@ func (c *Comparison) differences() []string {
 	} {
 		before, now := told(c.Old, d.of), told(c.New, d.of)
 		if before != now || len(distinct(c.Old, d.of)) > 1 {
-			notes = append(notes, fmt.Sprintf("CAREFUL: the %s is not the same, %s before and %s now: figures may differ because of that alone.", d.what, before, now))
+			notes = append(notes, fmt.Sprintf("CAREFUL: the %s differs, %s before and %s now. This alone can change the figures.", d.what, before, now))
 		}
 	}
 	for _, d := range slices.Concat(c.Old, c.New) {
 		if d.Interrupted != "" {
-			notes = append(notes, fmt.Sprintf("CAREFUL: the run of %s was interrupted: its figures are of its beginning.", d.Started.UTC().Format("2006-01-02 15:04:05 UTC")))
+			notes = append(notes, fmt.Sprintf("CAREFUL: the run of %s was interrupted: its figures cover only its beginning.", d.Started.UTC().Format("2006-01-02 15:04:05 UTC")))
 		}
 	}
 	return notes

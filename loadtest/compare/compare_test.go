@@ -131,8 +131,8 @@ func TestWhatIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"2 worse", "CAREFUL: the scenario", "CAREFUL: the machine", "CAREFUL: the Go version", "old run, and not compared: gone", "new run, and not compared: come",
-		"1 ms", "2 ms", "2 ×", "0.0 %", "9,000", "within 3 %", "how much one run differs from the next is not in them",
+		"2 worse", "CAREFUL: the scenario", "CAREFUL: the machine", "CAREFUL: the Go version", "only in the old run: gone", "only in the new run: come",
+		"1 ms", "2 ms", "2 ×", "0.0 %", "9,000", "within 3 %", "but not the spread between runs",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &b)
@@ -177,7 +177,7 @@ func TestSeveralRunsAreJudgedByHowMuchTheyDiffer(t *testing.T) {
 	other.Machine.CPUs, other.Interrupted = 64, "a stop sign"
 	got := Compare([]*result.Document{run(1, 0), other}, []*result.Document{run(1, 0), run(1, 1)}, 0.03)
 	said := strings.Join(got.Document().Notes, "\n")
-	for _, want := range []string{"2 old and 2 new runs", "Only in some runs of a side, and not compared: p99", "CAREFUL: the machine", "was interrupted"} {
+	for _, want := range []string{"2 old and 2 new runs", "only in some runs of a side: p99", "CAREFUL: the machine", "was interrupted"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q: %s", want, said)
 		}

@@ -1,9 +1,8 @@
-// Package compare holds a run against an earlier one of the same scenario, and
-// says of each figure whether it got better, worse or stayed the same: the same
-// if the 95 % interval of the change holds no change at all, or if the change is
-// too small to matter. How wide the interval is stands beside it, because "the
-// same" of a wide one says little.
+// Package compare compares a run with an earlier one of the same scenario. Each figure is
+// better, worse or the same. It is the same if the 95 % interval of the change contains no
+// change, or if the change is too small to matter. The report shows the width of the
+// interval, because "the same" with a wide interval means little.
 //
-// Of each check it says the same, and, where one side does not have it or nothing was
-// at stake there, that it was not tested.
+// It compares checks too. A check is not tested if one side lacks it, or if no event there
+// concerned it.
 package compare

@@ -26,18 +26,18 @@ func (c *Comparison) Document() *result.Document {
 		}
 	}
 	if bare > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("%d of the figures were measured once in each run: nothing says how sure their changes are, so that none is better or worse.", bare))
+		d.Notes = append(d.Notes, fmt.Sprintf("%d figures were measured once per run. Their changes have no interval, so they count as neither better nor worse.", bare))
 	}
 	for _, only := range []struct {
 		of    string
 		names []string
 	}{{"the old run", c.OnlyOld}, {"the new run", c.OnlyNew}, {"some runs of a side", c.Partly}} {
 		if len(only.names) > 0 {
-			d.Notes = append(d.Notes, fmt.Sprintf("Only in %s, and not compared: %s.", only.of, strings.Join(only.names, "; ")))
+			d.Notes = append(d.Notes, fmt.Sprintf("Not compared, because found only in %s: %s.", only.of, strings.Join(only.names, "; ")))
 		}
 	}
 	if !c.Common() {
-		d.Notes = append(d.Notes, "The runs have no figure and no check in common: there was nothing to compare.")
+		d.Notes = append(d.Notes, "The runs have no figure and no check in common, so there is nothing to compare.")
 	}
 	return d
 }
@@ -53,18 +53,18 @@ func (c *Comparison) title() string {
 // spread says what the intervals are made of.
 func (c *Comparison) spread() string {
 	if c.several() {
-		return fmt.Sprintf("%d old and %d new runs: the intervals come of how much these differ from each other (Student's, one spread for both sides). A figure is the mean of its runs, the geometric one where all are above 0.", len(c.Old), len(c.New))
+		return fmt.Sprintf("%d old and %d new runs: the intervals cover the spread between runs (Student's t, one spread for both sides). A figure is the mean of its runs, or the geometric mean if all are above 0.", len(c.Old), len(c.New))
 	}
-	return "One run on each side: the intervals come of the spread within each, and how much one run differs from the next is not in them. " +
-		"Runs that nothing changed between may differ by more. To have that judged, too, name several: compare OLD1 OLD2 : NEW1 NEW2."
+	return "One run per side: the intervals cover the spread within a run, but not the spread between runs. " +
+		"Runs of the same code can differ more. To include that, name several runs: compare OLD1 OLD2 : NEW1 NEW2."
 }
 
 // figures are the changes as a table, those first that got worse.
 func (c *Comparison) figures() result.Table {
 	t := result.Table{
 		Title: "figures", Columns: []string{"figure", "old", "new", "change", "95 % interval", "its width", "verdict"},
-		Note: fmt.Sprintf("The change is the new value ÷ the old one. It is the same if the interval holds 1, or if the change is within %s %%. "+
-			"A wide interval says little: repeat the runs.", units.Scale{Per: 1}.Number(100*c.Threshold)),
+		Note: fmt.Sprintf("The change is the new value ÷ the old value. A figure is the same if the interval contains 1 or the change is within %s %%. "+
+			"If the interval is wide, repeat the runs.", units.Scale{Per: 1}.Number(100*c.Threshold)),
 	}
 	for _, one := range inOrder(c.Changes, func(c Change) Verdict { return c.Verdict }) {
 		change, interval, width := one.words()
@@ -111,7 +111,7 @@ func (c *Comparison) checks() result.Table {
 		t.Rows = append(t.Rows, append(row, h.words()))
 	}
 	if c.count(Untested) > 0 {
-		t.Note = "Not tested: the runs of a side do not have the check (–), or nothing in them was at stake. Such a promise is neither kept nor broken there."
+		t.Note = "Not tested: the runs of one side do not have the check (–), or no event in them concerned it."
 	}
 	return t
 }
@@ -120,7 +120,7 @@ func (c *Comparison) checks() result.Table {
 func (h Held) words() string {
 	switch {
 	case h.Verdict == Worse && h.New.Wrong == 0:
-		return string(Worse) + ": not put to the test"
+		return string(Worse) + ": not tested"
 	case h.Verdict != Untested:
 		return string(h.Verdict)
 	case h.Old.tested():

@@ -1,11 +1,9 @@
-// Package crash shows that no injection is lost, whatever process dies. It runs
-// a broker, hookworkers, shims that hold many agents each and producers that
-// put injections into the queue, kills them at random as a power cut of their
-// process would, and starts them again.
+// Package crash checks that no message is lost when a process dies. It runs a broker,
+// hookworkers, shims with many agents each, a daemon (`agentshim serve`), and producers of
+// messages. It kills them at random with SIGKILL, and starts them again.
 //
-// What counts is written down where it happens, and package audit holds it
-// against each other and against the list of the killed.
+// Each process logs what it does, and package audit compares the logs with the list of kills.
 //
-// shim.go is the processes with agents, field.go puts all of them up and says
-// when each is killed, run.go is the run and report.go what comes of it.
+// shim.go runs the agents, daemon.go the daemon, field.go starts all processes and logs each
+// kill, run.go is the run, and report.go the result.
 package crash

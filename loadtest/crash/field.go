@@ -29,13 +29,17 @@ const (
 	pool          = "crew"
 	think         = 800 * time.Millisecond
 	shimRole      = "shim"
+	daemonRole    = "daemon"
 	producerRole  = "producer"
+	// behindDaemon holds the agents that a daemon asks for, and is not killed.
+	behindDaemon = "behind"
 )
 
 // Roles are the roles of this package.
 func Roles() map[string]proc.Start {
 	return map[string]proc.Start{
 		shimRole:     proc.Started(startShim),
+		daemonRole:   proc.Started(startDaemon),
 		producerRole: proc.Started(audit.StartProducer),
 	}
 }
@@ -57,11 +61,13 @@ func (o Options) open(ctx context.Context) (*run, error) {
 
 // times is how many times less often than the broker each kind of process dies.
 func times() map[string]int {
-	return map[string]int{roles.Broker: 1, roles.HookWorker: 2, shimRole: 4, producerRole: 3}
+	return map[string]int{roles.Broker: 1, roles.HookWorker: 2, shimRole: 4, daemonRole: 4, producerRole: 3}
 }
 
 // Kinds are the kinds of processes that are killed.
-func Kinds() []string { return []string{roles.Broker, roles.HookWorker, shimRole, producerRole} }
+func Kinds() []string {
+	return []string{roles.Broker, roles.HookWorker, shimRole, daemonRole, producerRole}
+}
 
 // kindOf is the kind of a member of the field.
 func kindOf(member string) string {
@@ -85,7 +91,7 @@ func (o *Options) kills(members []string) []faults.Fault {
 	var all []faults.Fault
 	for _, m := range members {
 		kind := kindOf(m)
-		if len(o.Kill) > 0 && !slices.Contains(o.Kill, kind) {
+		if kind == behindDaemon || len(o.Kill) > 0 && !slices.Contains(o.Kill, kind) {
 			continue
 		}
 		every := o.every(times()[kind])
@@ -111,8 +117,12 @@ func (r *run) people(ctx context.Context) error {
 	for i := range agents {
 		agents[i] = fmt.Sprintf("agent-%03d", i)
 	}
+	behind := min(len(agents)/2, agentsPerShim)
+	if err := r.daemon(ctx, agents[:behind]); err != nil {
+		return err
+	}
 	i := 0
-	for mine := range slices.Chunk(agents, agentsPerShim) {
+	for mine := range slices.Chunk(agents[behind:], agentsPerShim) {
 		err := r.add(ctx, fmt.Sprintf("%s-%d", shimRole, i), shimRole, func(at field.At, log string) any {
 			return ShimConfig{NATS: at.NATS, Log: log, By: at.By, Agents: mine, Lanes: lanes, Think: schema.Duration(think)}
 		})
@@ -136,6 +146,23 @@ func (r *run) people(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// daemon adds a daemon, and the agents that it asks for.
+func (r *run) daemon(ctx context.Context, agents []string) error {
+	if len(agents) == 0 {
+		return nil
+	}
+	state := filepath.Join(r.Dir, daemonRole)
+	_, err := r.field.Add(ctx, field.Member{Name: daemonRole + "-0", Role: daemonRole, Config: func(at field.At) any {
+		return DaemonConfig{NATS: at.NATS, State: state, By: at.By}
+	}})
+	if err != nil {
+		return err
+	}
+	return r.add(ctx, behindDaemon+"-0", shimRole, func(at field.At, log string) any {
+		return ShimConfig{Daemon: state, Log: log, By: at.By, Agents: agents, Lanes: lanes, Think: schema.Duration(think)}
+	})
 }
 
 // add adds a process with a log.
@@ -163,7 +190,7 @@ func (r *run) log(name string) (string, error) {
 // known to be: a last check of its own books against the logs. A fabric that
 // does not say is not all right either.
 func (r *run) pending(ctx context.Context, to *Report) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, lease, fmt.Errorf("the broker did not say within %v what is pending", lease))
+	ctx, cancel := context.WithTimeoutCause(ctx, lease, fmt.Errorf("the broker did not list its pending messages within %v", lease))
 	defer cancel()
 	nc, err := bus.Connect(ctx, bus.Options{URL: r.field.URL("audit"), Name: "loadtest crash"})
 	if err != nil {

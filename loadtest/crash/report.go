@@ -50,7 +50,7 @@ type Wait struct {
 }
 
 // OK reports whether all that was asked for was accepted, no guarantee was
-// broken and no call got a verdict that must not be. Where nobody asked, nothing is proven.
+// broken and no call got a wrong verdict. Where nobody asked, nothing is proven.
 func (r *Report) OK() bool {
 	return r.Findings.OK() && r.Findings.Accepted >= r.Asked && r.Pending == 0 && r.Calls.Asked > 0 && r.Calls.Wrong == 0 && r.legible()
 }
@@ -79,6 +79,7 @@ func (r *Report) Print(w io.Writer) error {
 		row("still pending in the end", r.Pending, "%s", verdict(r.Pending == 0))
 	}
 	row("calls", int(r.Calls.Asked), "%d without a verdict, longest %v", r.Calls.Unanswered, r.Calls.Longest)
+	row("late answers", int(r.Calls.Late), "to calls that had ended; none counts")
 	row("wrong verdicts", int(r.Calls.Wrong), "%s %s", verdict(r.Calls.Wrong == 0), r.Calls.Why)
 	row("log lines cut by a kill", r.Torn, "%s", verdict(r.legible()))
 	if err := t.Flush(); err != nil {

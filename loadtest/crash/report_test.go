@@ -25,7 +25,7 @@ func TestTheReport(t *testing.T) {
 		"nor is a fabric that does not say":     {func(r *Report) { r.Pending = -1 }, "VIOLATION"},
 		"nor is one in which nobody asked":      {func(r *Report) { r.Calls.Asked = 0 }, "calls"},
 		"a line for each that was killed":       {func(r *Report) { r.Torn = 3 }, ""},
-		"nor is a log that can not be read":     {func(r *Report) { r.Torn = 4 }, "VIOLATION"},
+		"nor is a log that cannot be read":      {func(r *Report) { r.Torn = 4 }, "VIOLATION"},
 		"nor is a forbidden tool that was free": {func(r *Report) { r.Calls = audit.Calls{Asked: 4, Wrong: 1, Why: "it passed"} }, "it passed"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,11 +51,11 @@ const (
 // Check says what is wrong with the options.
 func (o *Options) Check() error {
 	if o.For < time.Second || o.Agents < 1 || o.Injections < 1 {
-		return fmt.Errorf("a run takes at least 1s, one agent and one injection, not %v, %d and %d", o.For, o.Agents, o.Injections)
+		return fmt.Errorf("--for is %v, --agents is %d and --injections is %d; write at least 1s, 1 and 1", o.For, o.Agents, o.Injections)
 	}
 	for _, kind := range o.Kill {
 		if !slices.Contains(Kinds(), kind) {
-			return fmt.Errorf("there is no kind of process %q; write some of %v", kind, Kinds())
+			return fmt.Errorf("unknown kind of process %q; write one or more of %v", kind, Kinds())
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/loadtest/audit"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
@@ -43,6 +44,8 @@ type ShimConfig struct {
 	// Log is its log, By this process.
 	Log string `json:"log"`
 	By  string `json:"by"`
+	// Daemon is the state folder of the daemon that asks for them; empty: the shim itself asks.
+	Daemon string `json:"daemon,omitzero"`
 	// Agents are those that it holds.
 	Agents []string `json:"agents"`
 	// Lanes is how many tools each agent uses at the same time.
@@ -51,34 +54,43 @@ type ShimConfig struct {
 	Think schema.Duration `json:"think"`
 }
 
-// shim is many agents on one connection.
+// shim is many agents on one connection, or before one daemon.
 type shim struct {
-	c    *client.Client
+	c    *client.Client // nil: a daemon asks
+	d    *daemon.Client // nil: none does
+	name string         // the daemon's file of its name
 	log  *audit.Journal
 	stop context.CancelFunc
 	work sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
 	calls   audit.Calls
+	late    int64 // of which the log has been told
 	failure error
 }
 
 // startShim has all agents ask until the parent closes it.
 func startShim(ctx context.Context, c ShimConfig) (*proc.Role, error) {
-	fabric, err := dial(ctx, c)
-	if err != nil {
+	s := new(shim)
+	var err error
+	if c.Daemon != "" {
+		s.d, s.name = &daemon.Client{Socket: socketIn(c.Daemon)}, nameIn(c.Daemon)
+	} else if s.c, err = dial(ctx, c); err != nil {
 		return nil, err
 	}
-	log, err := audit.OpenJournal(c.Log, c.By)
-	if err != nil {
-		fabric.Close()
+	if s.log, err = audit.OpenJournal(c.Log, c.By); err != nil {
+		if s.c != nil {
+			s.c.Close()
+		}
 		return nil, err
 	}
-	s := &shim{c: fabric, log: log}
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.work.Go(func() { s.counts(ctx) })
 	for _, name := range c.Agents {
-		a := &agent{shim: s, name: name, think: c.Think.Std(), reads: audit.NewRecipient(name, fabric, log)}
+		a := &agent{shim: s, name: name, think: c.Think.Std()}
+		if s.c != nil {
+			a.reads = audit.NewRecipient(name, s.c, s.log)
+		}
 		for range c.Lanes {
 			s.work.Go(func() { a.live(ctx) })
 		}
@@ -111,6 +123,10 @@ func (s *shim) count() {
 	s.mu.Lock()
 	calls := s.calls
 	s.calls = audit.Calls{}
+	if s.c != nil {
+		late := int64(s.c.Late())
+		calls.Late, s.late = late-s.late, late
+	}
 	s.mu.Unlock()
 	if calls.Asked > 0 {
 		s.noted(s.log.Write(audit.Entry{Calls: &calls}))
@@ -132,6 +148,10 @@ func (s *shim) close() error {
 	s.stop()
 	s.work.Wait()
 	s.count()
+	if s.d != nil {
+		s.d.Close()
+		return errors.Join(s.failure, s.log.Close())
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), flushIn)
 	defer cancel()
 	err := s.c.Flush(ctx)
@@ -144,7 +164,8 @@ type agent struct {
 	*shim
 	name  string
 	think time.Duration
-	reads *audit.Recipient
+	reads *audit.Recipient // nil: a daemon acknowledges
+	by    sync.Map         // of the daemon that brought something, by event
 }
 
 // live uses one tool after the other.
@@ -162,7 +183,7 @@ func (a *agent) live(ctx context.Context) {
 }
 
 // use is one use of a tool: the question whether it may be, and, if so, the
-// event that it was. It returns false if what was handed over can not be logged.
+// event that it was. It returns false if what was handed over cannot be logged.
 func (a *agent) use(ctx context.Context, tool string) bool {
 	v, ok := a.ask(ctx, &schema.Event{HookType: schema.PreToolUse, ToolName: tool, ToolInput: []byte(`{}`)})
 	switch {
@@ -199,7 +220,7 @@ func (a *agent) ask(ctx context.Context, e *schema.Event) (*schema.Verdict, bool
 	}
 	e.EventID = id.String()
 	began := time.Now()
-	v, err := a.c.Ask(ctx, e)
+	v, err := a.verdict(ctx, e)
 	took := schema.Duration(time.Since(began))
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -218,8 +239,22 @@ func (s *shim) wrong(why string) {
 	s.calls.Why = why
 }
 
-// take hands over what a verdict brought.
-func (a *agent) take(v *schema.Verdict) bool { return a.noted(a.reads.Take(v)) }
+// verdict asks the fabric, or has the daemon ask it.
+func (a *agent) verdict(ctx context.Context, e *schema.Event) (*schema.Verdict, error) {
+	if a.d != nil {
+		return a.daemonVerdict(ctx, e)
+	}
+	return a.c.Ask(ctx, e)
+}
 
-// acknowledged logs what is known meanwhile to have been acknowledged.
-func (a *agent) acknowledged() bool { return a.noted(a.reads.Acknowledged()) }
+// take hands over what a verdict brought.
+func (a *agent) take(v *schema.Verdict) bool {
+	if a.d != nil {
+		return a.noted(a.hand(v))
+	}
+	return a.noted(a.reads.Take(v))
+}
+
+// acknowledged logs what is known meanwhile to have been acknowledged. What a daemon
+// acknowledged is not known.
+func (a *agent) acknowledged() bool { return a.d != nil || a.noted(a.reads.Acknowledged()) }

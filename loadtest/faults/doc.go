@@ -1,12 +1,10 @@
-// Package faults does to processes what goes wrong with them: they are killed,
-// they stop for a while, and the network between them and their server gets
-// slow, silent or cut.
+// Package faults causes faults: it kills processes, stops them for a while, and makes the
+// network between them and their server slow, silent or cut.
 //
-// A [Fault] is what is written in a scenario's file. A [Schedule] does faults
-// on time to a [Ground], which is a field of processes, and says when each of
-// them really began and ended. A [Victim] is one process with all that follow
-// it in its place, and a [Link] the network in front of it.
+// A [Fault] is an entry of a scenario's file. A [Schedule] causes faults on time in a
+// [Ground], which is a field of processes, and records when each began and ended. A [Victim]
+// is one process and its successors, and a [Link] is the network in front of it.
 //
-// fault.go holds the words, schedule.go the times, victim.go the processes,
-// link.go and pipe.go the network.
+// fault.go defines faults, schedule.go their times, victim.go the processes, link.go and
+// pipe.go the network.
 package faults

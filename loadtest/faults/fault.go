@@ -101,30 +101,30 @@ func (f Fault) Check(members []string) []string {
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if !slices.Contains(kinds(), f.Kind) {
-		say("there is no fault of the kind %q; write one of %v", f.Kind, Kinds())
+		say("unknown kind of fault %q; write one of %v", f.Kind, Kinds())
 	}
 	if f.Member == "" {
 		say("the fault names no member; write a name or a glob such as \"worker-*\"")
 	} else if _, err := path.Match(f.Member, ""); err != nil {
-		say("the member %q is no glob: %v", f.Member, err)
+		say("the member %q is not a valid glob: %v", f.Member, err)
 	} else if members != nil && len(Matching(f.Member, members)) == 0 {
-		say("no member is called %q; there are %s", f.Member, strings.Join(members, ", "))
+		say("no member has the name %q; write one of %s", f.Member, strings.Join(members, ", "))
 	}
 	return append(append(wrong, f.checkTimes()...), f.checkNetwork()...)
 }
 
 func (f Fault) checkTimes() (wrong []string) {
 	if f.At < 0 || f.Every < 0 || f.For < 0 {
-		wrong = append(wrong, fmt.Sprintf("a fault's times can not be negative, as are at: %v, every: %v, for: %v", f.At, f.Every, f.For))
+		wrong = append(wrong, fmt.Sprintf("the times of a fault cannot be negative: at is %v, every is %v, for is %v", f.At, f.Every, f.For))
 	}
 	if f.Kind.lasts() && f.For == 0 && slices.Contains(kinds(), f.Kind) {
-		wrong = append(wrong, fmt.Sprintf("a fault of the kind %s ends some time: write for: how long it lasts", f.Kind))
+		wrong = append(wrong, fmt.Sprintf("a fault of the kind %s needs a duration: write for: 2s", f.Kind))
 	}
 	if f.Kind == Reset && f.For != 0 {
-		wrong = append(wrong, "a reset is one moment and has no for:")
+		wrong = append(wrong, "a reset has no duration; remove for:")
 	}
 	if f.Every > 0 && f.Every <= f.For {
-		wrong = append(wrong, fmt.Sprintf("a fault that lasts %v can not be done every %v", f.For, f.Every))
+		wrong = append(wrong, fmt.Sprintf("a fault that lasts %v cannot start every %v; write a longer every:", f.For, f.Every))
 	}
 	return wrong
 }
@@ -134,15 +134,15 @@ func (f Fault) checkNetwork() (wrong []string) {
 	case f.Kind == Delay && f.Latency <= 0:
 		wrong = append(wrong, "a delay needs its latency: write latency: 50ms")
 	case f.Kind != Delay && (f.Latency != 0 || f.Jitter != 0):
-		wrong = append(wrong, fmt.Sprintf("only a delay has a latency and a jitter, not a fault of the kind %s", f.Kind))
+		wrong = append(wrong, fmt.Sprintf("latency and jitter belong only to a delay, not to a fault of the kind %s", f.Kind))
 	case f.Jitter < 0:
-		wrong = append(wrong, fmt.Sprintf("a jitter can not be negative, as is %v", f.Jitter))
+		wrong = append(wrong, fmt.Sprintf("the jitter %v cannot be negative", f.Jitter))
 	}
 	switch {
 	case f.Kind == Slow && f.Rate <= 0:
 		wrong = append(wrong, "a slow network needs its rate in bytes per second: write rate: 65536")
 	case f.Kind != Slow && f.Rate != 0:
-		wrong = append(wrong, fmt.Sprintf("only a slow network has a rate, not a fault of the kind %s", f.Kind))
+		wrong = append(wrong, fmt.Sprintf("rate belongs only to slow, not to a fault of the kind %s", f.Kind))
 	}
 	return wrong
 }

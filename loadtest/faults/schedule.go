@@ -103,7 +103,7 @@ func (s *Schedule) Run(ctx context.Context, ground Ground) ([]Done, error) {
 		}
 		members := next.fault.Pick(ground.Members(), random)
 		if len(members) == 0 {
-			r.fail(fmt.Errorf("no member is called %q", next.fault.Member), cancel)
+			r.fail(fmt.Errorf("no member has the name %q", next.fault.Member), cancel)
 			break
 		}
 		for _, member := range members {

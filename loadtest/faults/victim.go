@@ -41,7 +41,7 @@ type Spec struct {
 	Facts any
 	// Link is the network in front of it; nil: it has none that can be touched.
 	Link *Link
-	// Wire is what joins it with its peers; nil: that can not be touched.
+	// Wire is what joins it with its peers; nil: that cannot be touched.
 	Wire Wire
 	// Like is a crew that its processes are started like.
 	Like *proc.Crew
@@ -120,7 +120,7 @@ func (v *Victim) Start(ctx context.Context) error {
 			break
 		}
 	}
-	return fmt.Errorf("%s does not come up: %w", v.Name, all)
+	return fmt.Errorf("%s does not start: %w", v.Name, all)
 }
 
 // begin counts a life.
@@ -145,7 +145,7 @@ func (v *Victim) watch(child *proc.Child) {
 	meant, by := v.ending || v.child != child, v.by()
 	v.mu.Unlock()
 	if !meant && v.Lost != nil {
-		v.Lost(fmt.Errorf("%s ended by itself: %w", by, child.Stop()))
+		v.Lost(fmt.Errorf("%s ended unexpectedly: %w", by, child.Stop()))
 	}
 }
 
@@ -249,14 +249,14 @@ func (v *Victim) Suffer(ctx context.Context, f Fault) error {
 		measure.Pause(ctx, f.For.Std())
 		return v.signal(false)
 	default:
-		return fmt.Errorf("there is no fault of the kind %q", f.Kind)
+		return fmt.Errorf("unknown kind of fault %q", f.Kind)
 	}
 }
 
 func (v *Victim) sufferLink(ctx context.Context, f Fault) error {
 	switch {
 	case v.Link == nil:
-		return fmt.Errorf("the network of %s can not be touched: it has no link", v.Name)
+		return fmt.Errorf("the network of %s cannot fail: no link is in front of it", v.Name)
 	case f.Kind == Reset:
 		v.Link.Reset()
 		return nil
@@ -269,7 +269,7 @@ func (v *Victim) sufferLink(ctx context.Context, f Fault) error {
 
 func (v *Victim) sufferWire(ctx context.Context, f Fault) error {
 	if v.Wire == nil {
-		return fmt.Errorf("%s can not be cut off from its peers: it is on no host of its own", v.Name)
+		return fmt.Errorf("%s cannot be cut off from its peers: it has no network namespace", v.Name)
 	}
 	err := v.Wire.Part(f.Kind != Deafen, f.Kind != Mute)
 	if err == nil {

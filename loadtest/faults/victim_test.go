@@ -120,7 +120,7 @@ func TestAProcessThatEndsByItselfIsTold(t *testing.T) {
 	if err := v.Ask(t.Context(), "die", nil); err == nil {
 		t.Fatal("a process that died answered")
 	}
-	if err := <-lost; err == nil || !strings.Contains(err.Error(), "ann.1 ended by itself") || !strings.Contains(err.Error(), "exit status 7") {
+	if err := <-lost; err == nil || !strings.Contains(err.Error(), "ann.1 ended unexpectedly") || !strings.Contains(err.Error(), "exit status 7") {
 		t.Errorf("what is told is %v", err)
 	}
 }

@@ -1,9 +1,7 @@
-// Package field puts up the fabric that a load test is done to: brokers,
-// workers and, if they have one of their own, their server, each a process, with
-// the network between them if that is to fail. A scenario adds processes of its
-// own, so that faults and the sampling of memory and CPU reach them as well.
+// Package field starts the fabric of a load test: brokers, workers and an optional server.
+// Each is a process, with a network between them that can fail if needed. A scenario adds
+// its own processes, so that faults and the sampling of memory and CPU include them.
 //
-// field.go opens and closes it, local.go starts what belongs to it, cluster.go brokers
-// that are one, external.go
-// looks at a fabric that is there already, and usage.go at what processes take.
+// field.go starts and stops everything, local.go starts the processes of a fabric, cluster.go
+// a cluster of brokers, external.go connects to an existing fabric, and usage.go samples processes.
 package field

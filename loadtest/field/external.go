@@ -37,7 +37,7 @@ func (f *Field) openExternal(ctx context.Context) error {
 	return f.addWorkers(ctx)
 }
 
-// plain is the server of a URL that links can lead to; empty: they can not, as
+// plain is the server of a URL that links can lead to; empty: they cannot, as
 // it names several, or who connects must show who it is.
 func plain(server string) string {
 	u, err := url.Parse(server)
@@ -49,7 +49,7 @@ func plain(server string) string {
 
 // running is the fabric's active configuration, and its version; 0: it has none.
 func (f *Field) running(ctx context.Context) (c *schema.Config, version uint64, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, askIn, fmt.Errorf("the fabric at %s did not say within %v what it runs", f.url, askIn))
+	ctx, cancel := context.WithTimeoutCause(ctx, askIn, fmt.Errorf("the fabric at %s did not report its configuration within %v", f.url, askIn))
 	defer cancel()
 	nc, err := bus.Connect(ctx, bus.Options{URL: f.url, Creds: f.config.Creds, Name: "loadtest field"})
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *Field) running(ctx context.Context) (c *schema.Config, version uint64, 
 	defer nc.Close()
 	var a schema.ConfigAnswer
 	if err := roles.Control(ctx, nc, roles.Verb{Verb: "config"}, schema.ConfigRequest{Action: schema.ActionShow}, &a); err != nil {
-		return nil, 0, fmt.Errorf("asking the fabric at %s what it runs: %w; start a broker there, or name another server", f.url, err)
+		return nil, 0, fmt.Errorf("reading the configuration of the fabric at %s: %w; start a broker there, or name another server", f.url, err)
 	}
 	if a.Config == nil {
 		return &schema.Config{}, 0, nil
@@ -113,8 +113,8 @@ func (f *Field) refuse(lacking []string, version uint64) error {
 	}
 	back := ""
 	if version > 0 {
-		back = fmt.Sprintf("; `broker config rollback %d --nats %s` brings back what it runs now", version, f.url)
+		back = fmt.Sprintf("; `broker config rollback %d --nats %s` restores the current configuration afterwards", version, f.url)
 	}
-	return fmt.Errorf("the fabric at %s does not run the hooks of this scenario: %s; nothing was changed there; run `broker apply %s --nats %s`, which replaces its configuration, and then this again%s",
+	return fmt.Errorf("the fabric at %s does not run the hooks of this scenario: %s; the run changed nothing; run `broker apply %s --nats %s`, which replaces its configuration, and then repeat this command%s",
 		f.url, names, file.Name(), f.url, back)
 }

@@ -127,7 +127,7 @@ func (f *Field) open(ctx context.Context) error {
 	case External:
 		return f.openExternal(ctx)
 	default:
-		return fmt.Errorf("there is no kind of fabric %q; write %s, %s or %s", f.config.Kind, Embedded, Local, External)
+		return fmt.Errorf("unknown kind of fabric %q; write %s, %s or %s", f.config.Kind, Embedded, Local, External)
 	}
 }
 
@@ -159,7 +159,7 @@ func (f *Field) Members() []string {
 // Add starts a process of the scenario.
 func (f *Field) Add(ctx context.Context, m Member) (*faults.Victim, error) {
 	if f.Member(m.Name) != nil {
-		return nil, fmt.Errorf("there are two members called %s", m.Name)
+		return nil, fmt.Errorf("two members have the name %s", m.Name)
 	}
 	link, err := f.link(m.Name)
 	if err != nil {
@@ -267,20 +267,20 @@ func (f *Field) Fault(ctx context.Context, fault faults.Fault) error {
 	return errors.Join(errs...)
 }
 
-// Check says in sentences why the fault can not be done here.
+// Check says in sentences why the fault cannot be done here.
 func (f *Field) Check(fault faults.Fault) []string {
 	members := f.Members()
 	wrong := fault.Check(members)
 	if f.config.Kind == External && len(faults.Matching(fault.Member, members)) == 0 {
-		return []string{fmt.Sprintf("%v: the fabric at %s is not this program's, and nothing is done to it; only what was started here can fail: %s",
+		return []string{fmt.Sprintf("%v: the fabric at %s does not belong to this run, so it gets no faults; only the processes of this run can fail: %s",
 			fault, f.url, strings.Join(members, ", "))}
 	}
 	for _, name := range faults.Matching(fault.Member, members) {
 		if fault.Kind.OnLink() && f.Member(name).Link == nil {
-			wrong = append(wrong, fmt.Sprintf("%v: %s has no network of its own that could fail", fault, name))
+			wrong = append(wrong, fmt.Sprintf("%v: %s has no network that could fail", fault, name))
 		}
 		if fault.Kind.OnWire() && f.Member(name).Wire == nil {
-			wrong = append(wrong, fmt.Sprintf("%v: %s is no broker of a cluster on a host of its own", fault, name))
+			wrong = append(wrong, fmt.Sprintf("%v: %s is not a broker of a cluster with its own network namespace", fault, name))
 		}
 	}
 	return wrong

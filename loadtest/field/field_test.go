@@ -162,7 +162,7 @@ func sane(t *testing.T, f *Field) {
 	}
 	for _, m := range f.Members() {
 		if u := all[m]; u.RSS < 1<<20 || u.Peak < u.RSS || u.Files < 3 || u.Threads < 1 || u.CPU <= 0 {
-			t.Errorf("%s can not take %+v", m, u)
+			t.Errorf("%s cannot take %+v", m, u)
 		}
 	}
 }
@@ -173,8 +173,8 @@ func TestFaultsThatCanNotBeDone(t *testing.T) {
 		fault faults.Fault
 		want  string
 	}{
-		"to nobody":                {faults.Fault{Kind: faults.Kill, Member: "worker-*"}, "there are broker-1"},
-		"to a network that is not": {faults.Fault{Kind: faults.Reset, Member: "broker-1"}, "no network of its own"},
+		"to no member":             {faults.Fault{Kind: faults.Kill, Member: "worker-*"}, "write one of broker-1"},
+		"to a network that is not": {faults.Fault{Kind: faults.Reset, Member: "broker-1"}, "has no network"},
 	} {
 		if err := f.Fault(t.Context(), c.fault); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: the error is %v", name, err)
@@ -215,7 +215,7 @@ func TestAnExternalFabricIsLeftAlone(t *testing.T) {
 	defer f.Close()
 	denied(t, f, "driver", "There") // a worker of ours serves its pool
 	err = f.Fault(t.Context(), faults.Fault{Kind: faults.Kill, Member: "broker-1"})
-	if err == nil || !strings.Contains(err.Error(), "is not this program's") {
+	if err == nil || !strings.Contains(err.Error(), "does not belong to this run") {
 		t.Errorf("killing a broker of others gave %v", err)
 	}
 	if err := f.Fault(t.Context(), faults.Fault{Kind: faults.Reset, Member: "worker-1"}); err != nil {
@@ -223,7 +223,7 @@ func TestAnExternalFabricIsLeftAlone(t *testing.T) {
 	}
 	mine.Hooks = strings.Replace(hooks, "timeout: 3", "timeout: 4", 1)
 	_, err = Open(t.Context(), mine, site(t))
-	if err == nil || !strings.Contains(err.Error(), "there; nothing was changed") || !strings.Contains(err.Error(), "`broker config rollback 1 --nats "+url+"`") {
+	if err == nil || !strings.Contains(err.Error(), "there; the run changed nothing") || !strings.Contains(err.Error(), "`broker config rollback 1 --nats "+url+"`") {
 		t.Fatalf("a fabric with another hook gave %v", err)
 	}
 	_, file, _ := strings.Cut(err.Error(), "broker apply ")

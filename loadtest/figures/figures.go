@@ -1,11 +1,11 @@
-// Package figures holds the runs that BENCHMARKS.md shows. The programs of this
-// repository reckon with one of them.
+// Package figures has the reports that loadtest/BENCHMARKS.md shows. `loadtest model`
+// calculates with one of them.
 package figures
 
 import _ "embed"
 
-// Scale is the report of the scale run, which says what one of each costs. Its file must
-// be there for anything to be built.
+// Scale is the report of the scale run, which has the cost of one agent, call and item. The
+// build needs its file.
 //
 //go:embed scale.json
 var Scale []byte

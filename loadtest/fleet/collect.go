@@ -28,7 +28,7 @@ type left struct {
 }
 
 func (l left) String() string {
-	return fmt.Sprintf("CAREFUL: the fabric at %s may still hold injections for %d agents of this run, whose names begin with agent-%s: `broker pending --nats %s` lists them.",
+	return fmt.Sprintf("CAREFUL: the fabric at %s may still hold messages for %d agents of this run, whose names begin with agent-%s; `broker pending --nats %s` lists them.",
 		l.url, l.agents, l.tag, l.url)
 }
 
@@ -67,7 +67,7 @@ func (r *run) collect(ctx context.Context) error {
 			r.leaves(held)
 			return nil
 		}
-		fmt.Fprintf(r.Progress, "%d injections of killed processes are still to be collected for %d agents\n", items, len(held))
+		fmt.Fprintf(r.Progress, "collecting %d messages of killed processes for %d agents\n", items, len(held))
 		if err := r.sweep(ctx, held); err != nil {
 			return err
 		}
@@ -83,12 +83,12 @@ func (r *run) collect(ctx context.Context) error {
 
 // holds asks a fabric for how many of the agents it holds something, and how much.
 func holds(ctx context.Context, nc *nats.Conn, agents []string) (items int, held []string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lease, fmt.Errorf("the fabric did not say within %v what is pending", lease))
+	ctx, cancel := context.WithTimeoutCause(ctx, lease, fmt.Errorf("the fabric did not list its pending messages within %v", lease))
 	defer cancel()
 	for _, agent := range agents {
 		var a schema.PendingAnswer
 		if err := roles.Control(ctx, nc, roles.Verb{Verb: schema.VerbPending, Agent: agent}, schema.PendingRequest{Limit: 1}, &a); err != nil {
-			return 0, nil, fmt.Errorf("asking what is pending for %s: %w", agent, err)
+			return 0, nil, fmt.Errorf("listing the pending messages of %s: %w", agent, err)
 		}
 		if a.Total > 0 {
 			items += a.Total

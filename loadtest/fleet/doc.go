@@ -1,13 +1,12 @@
-// Package fleet has many agents use tools through the fabric at once, in an open
-// loop, and holds every answer against what must come, while it measures.
+// Package fleet lets many agents use tools through the fabric at the same time, in an open
+// loop. It measures latency and checks every answer.
 //
-// Processes: drivers (driver.go), which are the agents, on a few connections each;
-// workers (worker.go), whose hooks write down what they saw in what they answer; a
-// producer of injections (package audit); and the fabric itself. run.go starts
-// them all and document.go says what they found.
+// Drivers (driver.go) are processes that run the agents, on a few connections each. Workers
+// (worker.go) run hooks that report in their answers what they saw. A producer sends
+// messages (package audit). run.go starts all of them, and document.go writes the report.
 //
-// What must come of a call is computed from the call alone (oracle.go): its tool
-// says which hooks it meets (mix.go, hooks.go), a number in its input what they
-// decide, and a hook that rewrites leaves a checksum of the input it saw (stamp.go).
-// So the fabric's own counters are not asked.
+// The expected answer follows from the call alone (oracle.go). Its tool determines the
+// matching hooks (mix.go, hooks.go), a number in its input their decisions, and a rewriting
+// hook leaves a checksum of the input it saw (stamp.go). So the checks do not depend on the
+// fabric's own counters.
 package fleet

@@ -49,7 +49,7 @@ func (m *Measured) Document() (*result.Document, error) {
 
 func (m *Measured) title() string {
 	s := m.Scenario
-	return fmt.Sprintf("%d agents on %d connections use tools %.0f times a second for %v", s.Agents, s.Connections,
+	return fmt.Sprintf("%d agents on %d connections: %.0f tool calls per second for %v", s.Agents, s.Connections,
 		s.Curve().Calls()/s.Curve().Long().Seconds(), s.For)
 }
 
@@ -193,10 +193,10 @@ func (m *Measured) promises(d *result.Document) {
 // them does not move.
 func (m *Measured) kinds() (result.Table, error) {
 	t := result.Table{
-		Title:   "Events by what they meet, from the moment that they were due",
+		Title:   "Events by the hooks that they match, from their planned time",
 		Columns: []string{"", "due", "p50", "p99", "p99.9", "longest", "no answer", "not sent"},
-		Note: "No answer, and not sent as too many were under way: each counts as one that waited until its deadline. " +
-			"Here are the quantiles of the whole run; the figures are the medians of its stretches. The times of all leave out the slow hook's.",
+		Note: "Events without an answer, and events not sent because too many were in flight, count as waiting until their deadline. " +
+			"The table has quantiles of the whole run; the figures are medians over parts of it. The row for all events excludes the slow hook.",
 	}
 	all, err := m.Total(0, m.Scenario.For.Std())
 	if err != nil {
@@ -247,34 +247,34 @@ func (m *Measured) failures() result.Table {
 // notes say what a reader must know.
 func (m *Measured) notes() []string {
 	late, service := m.Series.Late.At(0.99), m.Series.Service.At(0.99)
-	notes := []string{fmt.Sprintf("Calls began %s after they were due at p50 and %s at p99; from then on they took %s at p50 and %s at p99.",
+	notes := []string{fmt.Sprintf("Calls started %s (p50) and %s (p99) after their planned time. From their start they took %s (p50) and %s (p99).",
 		units.Value(m.Series.Late.At(0.5), "s"), units.Value(late, "s"), units.Value(m.Series.Service.At(0.5), "s"), units.Value(service, "s"))}
 	if k := m.Series.Kinds()[string(slow)]; k != nil {
-		notes = append(notes, fmt.Sprintf("The %d calls that met the slow hook, which takes up to %v by itself, are in the table and in no figure.", k.Offered, slowest))
+		notes = append(notes, fmt.Sprintf("%d calls match the slow hook, which itself takes up to %v. They are in the table but in no figure.", k.Offered, slowest))
 	}
 	if late > lateMost.Seconds() {
-		notes = append(notes, "The drivers themselves were late: part of what is measured is not the fabric's, but that of a machine with too much to do.")
+		notes = append(notes, "The drivers started calls late, because the machine was busy. The latencies include this delay.")
 	}
 	if n := m.deadDrivers(); n > 0 {
-		notes = append(notes, fmt.Sprintf("Drivers were killed %d times. What one of them had counted in up to %v before, and what was due until another one was up, is in no figure and no check: %d uses of tools were counted of about %.0f.",
+		notes = append(notes, fmt.Sprintf("Drivers were killed %d times. Figures and checks exclude the counts of the last %v before each kill, and the calls until the next driver was ready: they cover %d tool calls of about %.0f.",
 			n, cutEvery, m.uses(), m.Scenario.Curve().Calls()))
 	}
 	if n := len(m.Waits); n > 0 {
 		at := func(q float64) string { return units.Value(m.Waits[min(int(q*float64(n)), n-1)].Seconds(), "s") }
-		notes = append(notes, fmt.Sprintf("%d injections were handed over %s after their receipt at p50, %s at p99 and %s at most: they wait for the next event of their agent.",
+		notes = append(notes, fmt.Sprintf("%d messages were delivered %s (p50), %s (p99) and at most %s after their receipt. A message waits for the next event of its agent.",
 			m.Findings.Delivered, at(0.5), at(0.99), at(1)))
 	}
 	if m.Early {
-		notes = append(notes, fmt.Sprintf("The load was interrupted after %v; %d injections were still on their way, and nobody waited for them.", m.Scenario.For, m.Findings.Lost.Count))
+		notes = append(notes, fmt.Sprintf("The load was interrupted after %v. The run did not wait for %d messages that were not delivered yet.", m.Scenario.For, m.Findings.Lost.Count))
 	}
 	if m.left.agents > 0 {
 		notes = append(notes, m.left.String())
 	}
 	if m.ending != nil {
-		notes = append(notes, fmt.Sprintf("While the processes were ended something went wrong, which may be due to the interruption: %v", m.ending))
+		notes = append(notes, fmt.Sprintf("Stopping the processes failed, perhaps because of the interruption: %v", m.ending))
 	}
 	if n := m.Findings.Excused.Count; n > 0 {
-		notes = append(notes, fmt.Sprintf("%d injections came twice, as the process was killed that had been handed them and had not acknowledged them: that is allowed.", n))
+		notes = append(notes, fmt.Sprintf("%d messages arrived twice because their process was killed between delivery and acknowledgement. This is allowed.", n))
 	}
 	return notes
 }

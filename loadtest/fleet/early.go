@@ -15,7 +15,7 @@ import (
 func (r *run) early(ctx context.Context) error {
 	long := time.Since(r.Began).Truncate(time.Second)
 	if long < time.Second {
-		return fmt.Errorf("before anything was measured: %w", context.Cause(ctx))
+		return fmt.Errorf("before the first measurement: %w", context.Cause(ctx))
 	}
 	s := *r.Scenario
 	s.For, s.Steps = min(s.For, schema.Duration(long)), s.Steps.Until(long)

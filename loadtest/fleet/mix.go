@@ -85,7 +85,7 @@ func readMix() (mix, error) {
 	}
 	for _, c := range classes() {
 		if len(m[c]) == 0 {
-			return nil, fmt.Errorf("no recorded tool is of the class %s", c)
+			return nil, fmt.Errorf("the class %s has no recorded tool", c)
 		}
 	}
 	return m, nil

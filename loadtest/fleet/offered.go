@@ -13,7 +13,7 @@ import (
 
 // asLarge is a promise of the drivers, not of the fabric: a load that was smaller than
 // it was to be would make all figures better.
-const asLarge = "the load was as large as it was to be"
+const asLarge = "the agents made the planned number of calls"
 
 // scatter is how many standard deviations the number of random calls may be below
 // what is expected: one run in a thousand million is further off.
@@ -29,7 +29,7 @@ func (m *Measured) offered() result.Check {
 		least = due - float64(m.Scenario.Agents) // each may have one more or less
 	}
 	if m.deadDrivers() == 0 && float64(counted) < least {
-		c.Fail(fmt.Sprintf("%d uses of tools were counted, and about %.0f were due", counted, due))
+		c.Fail(fmt.Sprintf("%d tool calls were counted instead of about %.0f", counted, due))
 	}
 	return c
 }

@@ -17,16 +17,16 @@ import (
 // The promises that every call is held against.
 const (
 	deniesHonoured = "every call that had to be denied was denied"
-	noneElse       = "no other call was denied"
+	noneElse       = "no call was denied that had to pass"
 	guardsAsked    = "no guarded call passed without its guard"
-	inputsRight    = "every rewrite was what its chain of hooks makes of the input"
+	inputsRight    = "every rewritten input was the result of its chain of hooks"
 	trailsRight    = "the hooks that ran were the right ones, in their order"
-	ownVerdict     = "every verdict that says whose it is was that of its own call"
+	ownVerdict     = "every verdict with a hook's reason belonged to its own call"
 	inTime         = "no answer came after its deadline"
 	waitsEnd       = "no call waited beyond its deadline"
-	seenAfter      = "hooks after the tool saw its input and its output as they were"
+	seenAfter      = "hooks after the tool saw its unchanged input and output"
 	allAnswered    = "every call was answered"
-	hooksAnswered  = "every hook that was asked answered"
+	hooksAnswered  = "every hook that got a call answered"
 )
 
 // An oracle knows what must come of a call, and counts what did. It is safe for
@@ -90,7 +90,7 @@ func (o *oracle) late(took time.Duration) bool {
 	case took <= o.deadline:
 		return false
 	case took <= o.deadline+o.lag():
-		o.failures["calls beyond their deadline while their driver itself did not run"]++
+		o.failures["calls that exceeded their deadline while their driver was not running"]++
 		return false
 	}
 	return true
@@ -100,7 +100,7 @@ func (o *oracle) late(took time.Duration) bool {
 func (o *oracle) unanswered(c *call, err error, took time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.hold(waitsEnd, faultIf(o.late(took), "%s: it was given up after %v", c, took))
+	o.hold(waitsEnd, faultIf(o.late(took), "%s: the driver gave up after %v", c, took))
 	o.fail(allAnswered, "calls without a verdict", fmt.Sprintf("%s: %v", c, err))
 }
 
@@ -108,7 +108,7 @@ func (o *oracle) unanswered(c *call, err error, took time.Duration) {
 func (o *oracle) unsent(c *call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.fail(allAnswered, "calls that were not sent", fmt.Sprintf("%s: too many calls were under way", c))
+	o.fail(allAnswered, "calls that were not sent", fmt.Sprintf("%s: too many calls were in flight", c))
 }
 
 // cutOff counts a call that the end of its driver cut off within its deadline: that
@@ -116,7 +116,7 @@ func (o *oracle) unsent(c *call) {
 func (o *oracle) cutOff() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.failures["calls that the end of the run cut off"]++
+	o.failures["calls that were in flight at the end of the run"]++
 }
 
 // unacknowledged counts a connection of which the end of its driver was not told what
@@ -124,7 +124,7 @@ func (o *oracle) cutOff() {
 func (o *oracle) unacknowledged() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.failures["connections whose last acknowledgements were not answered"]++
+	o.failures["connections whose last acknowledgements got no answer"]++
 }
 
 func (c *call) String() string { return fmt.Sprintf("%s %s (%s)", c.class, c.tool.Name, c.nonce) }

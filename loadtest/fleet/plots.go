@@ -24,7 +24,7 @@ func (m *Measured) plots() ([]result.Plot, error) {
 		Title: "Latency over time, by the second in which calls were due", X: time,
 		Y: result.Axis{Label: "latency", Unit: "s", Log: true}, Marks: marks,
 	}
-	rates := result.Plot{Title: "Events due and answered over time", X: time, Y: result.Axis{Label: "events", Unit: "/s"}, Marks: marks}
+	rates := result.Plot{Title: "Planned and answered events over time", X: time, Y: result.Axis{Label: "events", Unit: "/s"}, Marks: marks}
 	due, answered := result.Line{Name: "due"}, result.Line{Name: "answered"}
 	lines := make([]result.Line, len(quantiles()))
 	for _, row := range m.whole() {

@@ -346,7 +346,7 @@ func (r *run) progress(now time.Time) {
 		wrong += c.Wrong
 	}
 	r.shown.load(r.Live, r.curve, now.Sub(r.begin))
-	fmt.Fprintf(r.Progress, "%v of %v: %d events answered, %d wrong, %d injections to hand over\n",
+	fmt.Fprintf(r.Progress, "%v of %v: %d events answered, %d wrong, %d messages to deliver\n",
 		min(max(now.Sub(r.Began), 0), r.Scenario.For.Std()).Round(time.Second), r.Scenario.For, calls, wrong, r.audit.Open())
 }
 
@@ -362,7 +362,7 @@ func (r *run) end() error {
 	return errors.Join(append(errs, r.read(), r.readable())...)
 }
 
-// readable fails if more of the logs can not be read than was being written when
+// readable fails if more of the logs cannot be read than was being written when
 // somebody was killed who writes one: then not all is known that was seen.
 func (r *run) readable() error {
 	torn, killed := 0, 0
@@ -375,7 +375,7 @@ func (r *run) readable() error {
 		}
 	}
 	if torn > killed*2 { // a driver writes two logs
-		return fmt.Errorf("%d lines of the logs in %s can not be read, and %d processes were killed that write them: not all is known that was seen", torn, r.dir, killed)
+		return fmt.Errorf("%d log lines in %s are unreadable although only %d processes that write them were killed; the checks would be incomplete", torn, r.dir, killed)
 	}
 	return nil
 }
@@ -389,6 +389,6 @@ func (r *run) judge() {
 		return
 	}
 	if late := r.Told - r.audit.Settled(); late > 0 {
-		r.Findings.Lost.Add("%d of %d injections were never put into the queue", late, r.Told)
+		r.Findings.Lost.Add("%d of %d messages were never sent to the queue", late, r.Told)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // limitKept is a promise about agents that run away. That all others are judged is what
 // the other promises say.
-const limitKept = "agents that ran away were refused what is over their limit, and nothing else"
+const limitKept = "runaway agents were refused their calls over the limit, and no others"
 
 // A wild agent asks without end whether it may use a guarded tool. Its calls are in no
 // figure: only what comes of them is looked at.
@@ -112,7 +112,7 @@ func (d *driver) limits() {
 		most := float64(brokers) * (float64(r.Burst()) + r.Limit*took)
 		d.oracle.mu.Lock()
 		d.oracle.hold(limitKept, faultIf(float64(judged) > most || limited == 0,
-			"%s asked %d times in %.1f s: %d were judged and %d refused, and at most %.0f may be judged", w.name, judged+limited, took, judged, limited, most))
+			"%s sent %d events in %.1f s: %d were judged and %d refused, but at most %.0f may be judged", w.name, judged+limited, took, judged, limited, most))
 		d.oracle.mu.Unlock()
 	}
 }
@@ -122,6 +122,6 @@ func runaway(s *scenario.Scenario) string {
 	if s.Runaway.Agents == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Beside them %d agents ran away: each asked %v times as often as the %v events a second that a broker judged for one agent. Their calls are in no figure.",
+	return fmt.Sprintf("%d more agents ran away: each sent %v times the limit of %v events per second and agent. Their calls are in no figure.",
 		s.Runaway.Agents, s.Runaway.Times, s.Runaway.Limit)
 }

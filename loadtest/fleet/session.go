@@ -126,7 +126,7 @@ func (x *Session) Close() error { return x.field.Close() }
 // await asks about each class of calls until the answer is right. It gives up with
 // the last thing that was wrong.
 func (x *Session) await(ctx context.Context, s *scenario.Scenario) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 20*time.Second, errors.New("the hooks did not answer as they should within 20 s"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 20*time.Second, errors.New("the hooks did not answer correctly within 20 s"))
 	defer cancel()
 	c, err := client.Connect(ctx, client.Options{URL: x.field.URL(""), Creds: x.field.Creds(), Name: "loadtest fleet"})
 	if err != nil {

@@ -37,7 +37,7 @@ func nonce(n uint64) string { return strconv.FormatUint(n, 36) }
 func (m *mark) denies() (bool, error) {
 	n, err := strconv.ParseUint(m.Nonce, 36, 64)
 	if err != nil {
-		return false, fmt.Errorf("the nonce %q is no number", m.Nonce)
+		return false, fmt.Errorf("the nonce %q is not a number", m.Nonce)
 	}
 	return n&1 == 1, nil
 }
@@ -46,7 +46,7 @@ func (m *mark) denies() (bool, error) {
 func checksum(v jsontext.Value) (string, error) {
 	v = v.Clone()
 	if err := v.Canonicalize(); err != nil {
-		return "", fmt.Errorf("an input that is no JSON: %w", err)
+		return "", fmt.Errorf("the input is not valid JSON: %w", err)
 	}
 	return strconv.FormatUint(crc64.Checksum(v, crc64.MakeTable(crc64.ECMA)), 36), nil
 }
@@ -116,7 +116,7 @@ func unstamped(input jsontext.Value) error {
 			return err
 		}
 		if saw != last.Saw {
-			return fmt.Errorf("%w: %s saw something else", errChain, last.By)
+			return fmt.Errorf("%w: %s saw another input", errChain, last.By)
 		}
 	}
 	return nil

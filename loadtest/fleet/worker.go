@@ -67,7 +67,7 @@ func startWhole(ctx context.Context, c WholeConfig) (*proc.Role, error) {
 	}
 	at, ok := b.Facts.(roles.Address)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("a broker that says %v of itself", b.Facts), b.Close())
+		return nil, errors.Join(fmt.Errorf("unexpected state of the broker: %v", b.Facts), b.Close())
 	}
 	w, err := startWorker(ctx, WorkerConfig{NATS: at.URL, Slots: c.Slots})
 	if err != nil {
@@ -159,7 +159,7 @@ func observed(e *schema.Event) error {
 		return err
 	}
 	if deny, err := m.denies(); err != nil || deny {
-		return errors.Join(errors.New("the tool was used though the guard denies that"), err)
+		return errors.Join(errors.New("the tool ran although the guard denies it"), err)
 	}
 	var output struct {
 		Nonce string `json:"nonce"`

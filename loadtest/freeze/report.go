@@ -12,8 +12,8 @@ import (
 // What must be so, however long it takes.
 const (
 	answered = "every call was answered"
-	refused  = "no call passed that was asked when all brokers had confirmed the freeze"
-	passed   = "no call was refused that was asked when all brokers had confirmed the thaw"
+	refused  = "no call passed that began after all brokers confirmed the freeze"
+	passed   = "no call was refused that began after all brokers confirmed the thaw"
 )
 
 // budget is within what time a freeze must have reached everybody.
@@ -80,10 +80,10 @@ func document(o *Options, samples []sample) *result.Document {
 	first, every := func(t times) time.Duration { return t.first }, func(t times) time.Duration { return t.every }
 	last, confirmed := func(t times) time.Duration { return t.last }, func(t times) time.Duration { return t.confirmed }
 	add("the first call is refused", freezes, budget, first)
-	add("the last call passes that was asked after it", freezes, budget, last)
-	add(fmt.Sprintf("each of %d shims had a call refused, of which each makes one every %v", o.Shims, o.Every), freezes, budget, every)
+	add("the last call passes", freezes, budget, last)
+	add(fmt.Sprintf("each of %d shims had a refused call, with one call per %v", o.Shims, o.Every), freezes, budget, every)
 	add("every broker has confirmed the freeze", freezes, budget, confirmed)
-	add("the last call is refused that was asked after a thaw", thaws, 0, last)
+	add("the last call is refused after a thaw", thaws, 0, last)
 	add("every broker has confirmed the thaw", thaws, 0, confirmed)
 	d.Tables = []result.Table{t}
 	return d
@@ -112,8 +112,8 @@ func notes(o *Options, samples []sample) []string {
 		brokers = max(brokers, s.freeze.brokers)
 	}
 	return []string{
-		fmt.Sprintf("%d shims with a connection each ask every %v, at times spread evenly, and %d brokers on one NATS server answer, which syncs every write.", o.Shims, o.Every, brokers),
-		"Measured from just before the operator's request is sent; shims and operator are in one process, by one clock.",
-		"A shim hears of a freeze by the answer to its next call, so that the time until each had one refused is at least the time between two of its calls.",
+		fmt.Sprintf("%d shims, each with its own connection, make one call per %v at evenly spread times. %d brokers answer on one NATS server that syncs every write.", o.Shims, o.Every, brokers),
+		"Times start just before the operator sends its request. Shims and operator share one process and one clock.",
+		"A shim learns of a freeze from the answer to its next call. So the time until each had a refused call is at least the interval between two calls.",
 	}
 }

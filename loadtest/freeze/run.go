@@ -56,11 +56,11 @@ func (o *Options) Check() error {
 	const most = 10_000
 	switch {
 	case o.Shims < 1 || o.Shims > most:
-		return fmt.Errorf("%d shims can not ask; write between 1 and %d", o.Shims, most)
+		return fmt.Errorf("--shims is %d; write 1 to %d", o.Shims, most)
 	case o.Brokers < 1:
-		return errors.New("without a broker nobody answers; write at least 1")
+		return errors.New("--brokers is below 1; write at least 1")
 	case o.Every < time.Millisecond:
-		return fmt.Errorf("a shim can not ask every %v; write at least 1ms", o.Every)
+		return fmt.Errorf("--every is %v; write at least 1ms", o.Every)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func do(ctx context.Context, nc *nats.Conn, all *shims, verb string) (c change, 
 	case err != nil:
 		return c, fmt.Errorf("%s: %w", verb, err)
 	case !answer.Changed || len(answer.Missing) > 0 || answer.Trouble != "":
-		return c, fmt.Errorf("%s: it changed: %v, missing are %v, %s", verb, answer.Changed, answer.Missing, answer.Trouble)
+		return c, fmt.Errorf("%s: changed %v, missing brokers %v, %s", verb, answer.Changed, answer.Missing, answer.Trouble)
 	}
 	c.calls, err = all.all(ctx, verb == schema.VerbFreeze, c.done)
 	return c, err

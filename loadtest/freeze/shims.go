@@ -107,7 +107,7 @@ func (s *shims) take() []call {
 // all waits until every shim has had a call that was refused, or passed, and was asked
 // after that time. It returns all calls that were answered meanwhile.
 func (s *shims) all(ctx context.Context, refused bool, since time.Time) (calls []call, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience+s.every, errors.New("some shims had none in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience+s.every, errors.New("not every shim had one in time"))
 	defer cancel()
 	missing := make(map[int]bool, len(s.clients))
 	for i := range s.clients {
@@ -124,7 +124,7 @@ func (s *shims) all(ctx context.Context, refused bool, since time.Time) (calls [
 			return calls, nil
 		}
 		if !measure.Pause(ctx, 10*time.Millisecond) {
-			return calls, fmt.Errorf("waiting for a call of every shim: %d are missing: %w", len(missing), context.Cause(ctx))
+			return calls, fmt.Errorf("waiting for a call of every shim: %d shims have none: %w", len(missing), context.Cause(ctx))
 		}
 	}
 }

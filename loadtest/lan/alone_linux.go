@@ -50,7 +50,7 @@ func Alone(ctx context.Context, args []string, stdout, stderr io.Writer) (int, e
 		return ended.ExitCode(), nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("running this program in a network of its own: %w", err)
+		return 0, fmt.Errorf("running this program in its own network namespace: %w", err)
 	}
 	return 0, nil
 }

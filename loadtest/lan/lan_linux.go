@@ -34,11 +34,11 @@ type Host struct {
 // Open makes so many hosts. The program must be in a network of its own: see [Alone].
 func Open(hosts int) (*Lan, error) {
 	if !IsAlone() {
-		return nil, errors.New("a lan can not be made in the machine's own network; run the program with lan.Alone")
+		return nil, errors.New("a LAN needs its own network namespace; run the program with lan.Alone")
 	}
 	l := &Lan{}
 	if err := l.open(hosts); err != nil {
-		return nil, errors.Join(fmt.Errorf("making a network of %d hosts: %w", hosts, err), l.Close())
+		return nil, errors.Join(fmt.Errorf("creating a network of %d hosts: %w", hosts, err), l.Close())
 	}
 	return l, nil
 }
@@ -63,7 +63,7 @@ func newHost(n int) (*Host, error) {
 	h := &Host{addr: fmt.Sprintf("127.1.0.%d", n)}
 	if err := onThread(func() (err error) {
 		if err = unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("making a network namespace: %w", err)
+			return fmt.Errorf("creating a network namespace: %w", err)
 		}
 		h.ns, err = os.Open("/proc/thread-self/ns/net")
 		return err
@@ -154,12 +154,12 @@ func ip(words string) error {
 // Possible says what is missing for a network of one's own; nil: nothing is.
 func Possible() error {
 	if _, err := exec.LookPath("ip"); err != nil {
-		return fmt.Errorf("a network of hosts is made with the command ip: %w; install iproute2", err)
+		return fmt.Errorf("the command ip is missing: %w; install iproute2", err)
 	}
 	c := exec.Command("ip", "link", "add", bridge, "type", "bridge")
 	c.SysProcAttr = apart()
 	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("this machine gives no network namespaces with bridges: %w: %s; run it as root, or permit user namespaces", err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("cannot create network namespaces with bridges: %w: %s; run the command as root, or enable user namespaces", err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

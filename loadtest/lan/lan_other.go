@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-var errLinux = errors.New("networks of hosts take Linux")
+var errLinux = errors.New("network namespaces need Linux")
 
 // A Lan is some hosts on one network. Here there is none.
 type Lan struct{}

@@ -1,9 +1,8 @@
-// Package live shows a load test while it runs: to whoever waits for it, as a
-// line that says how far it is, and to Prometheus, if it is told to listen.
+// Package live shows the progress of a load test: as lines in the terminal, and as
+// metrics for Prometheus if it has an address.
 //
-// A scenario is handed a [Run] and tells it what happens. A nil Run takes
-// everything and shows nothing, and one without an address counts nothing, so
-// that a scenario need not ask whether anybody looks.
+// A scenario reports to a [Run]. A nil Run shows nothing, and a Run without an address
+// counts nothing, so a scenario does not check for either.
 //
 // # Metrics
 //

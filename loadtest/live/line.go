@@ -60,7 +60,7 @@ func (l *line) tell(text string) {
 }
 
 // replace writes text over the line that stands on the terminal. What does not
-// fit is cut: a line that wraps can not be written over.
+// fit is cut: a line that wraps cannot be written over.
 func (l *line) replace(text string, width int) {
 	if utf8.RuneCountInString(text) >= width {
 		text = string([]rune(text)[:max(width-2, 0)]) + "…"

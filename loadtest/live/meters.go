@@ -30,19 +30,19 @@ func newMeters(scenario string, began time.Time) *meters {
 	}
 	m := &meters{
 		registry: prometheus.NewRegistry(),
-		calls:    counters("calls_total", "Calls that are over.", "kind", "outcome"),
-		wrong:    counters("wrong_total", "Answers that broke a promise.", "check"),
-		faults:   counters("faults_total", "What was done to the fabric.", "kind"),
-		offered:  gauge("offered_per_second", "Calls that are due now, per second."),
-		inFlight: gauge("in_flight", "Calls that are due and not over."),
-		progress: gauge("progress_ratio", "How much of the run is over, from 0 to 1."),
+		calls:    counters("calls_total", "Finished calls.", "kind", "outcome"),
+		wrong:    counters("wrong_total", "Wrong answers, by check.", "check"),
+		faults:   counters("faults_total", "Faults that the run caused, by kind.", "kind"),
+		offered:  gauge("offered_per_second", "Planned calls per second at this time."),
+		inFlight: gauge("in_flight", "Calls that are due and not finished."),
+		progress: gauge("progress_ratio", "Progress of the run, from 0 to 1."),
 		times:    newTimes(),
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: prefix + "run_info", Help: "The run.", ConstLabels: prometheus.Labels{"scenario": scenario, "go_version": runtime.Version()},
 	})
 	info.Set(1)
-	start := gauge("run_start_time_seconds", "When the run began, in seconds since 1970.")
+	start := gauge("run_start_time_seconds", "Start of the run, in Unix seconds.")
 	start.Set(float64(began.UnixNano()) / 1e9)
 	m.registry.MustRegister(m.calls, m.wrong, m.faults, m.offered, m.inFlight, m.progress, m.times, info, start)
 	return m
@@ -89,7 +89,7 @@ type buckets struct {
 
 func newTimes() *times {
 	return &times{
-		about:  prometheus.NewDesc(prefix+"call_seconds", "How long calls took, from when they were due.", []string{"kind"}, nil),
+		about:  prometheus.NewDesc(prefix+"call_seconds", "Latency of calls, from their planned time.", []string{"kind"}, nil),
 		bounds: prometheus.ExponentialBuckets(25e-6, 2, 20), // up to 13 s
 		kinds:  map[string]*buckets{},
 	}

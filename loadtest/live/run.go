@@ -35,7 +35,7 @@ type Run struct {
 }
 
 // ErrAddress is an address that metrics are not served on.
-var ErrAddress = errors.New("metrics are served to this machine alone")
+var ErrAddress = errors.New("--metrics serves only this machine")
 
 // Start begins to show a run. It must be closed.
 func Start(o Options) (*Run, error) {
@@ -48,7 +48,7 @@ func Start(o Options) (*Run, error) {
 	}
 	ln, err := net.Listen("tcp", o.Metrics)
 	if err != nil {
-		return nil, fmt.Errorf("listening for whoever reads the metrics: %w; name another port, or 0 for any", err)
+		return nil, fmt.Errorf("listening for readers of the metrics: %w; name another port, or 0 for a free one", err)
 	}
 	r.meters = newMeters(o.Scenario, time.Now())
 	mux := http.NewServeMux()
@@ -63,12 +63,12 @@ func Start(o Options) (*Run, error) {
 func Loopback(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("%w, on HOST:PORT, which %q is not", ErrAddress, addr)
+		return fmt.Errorf("%w; write HOST:PORT instead of %q", ErrAddress, addr)
 	}
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("%w, and others could read them on %s; use 127.0.0.1", ErrAddress, addr)
+	return fmt.Errorf("%w, but other machines can reach %s; use 127.0.0.1", ErrAddress, addr)
 }
 
 // Addr is where metrics are served; empty: nowhere.

@@ -1,12 +1,10 @@
-// Package load makes an open loop: each call has a moment at which it is due, and is
-// started then, whether or not earlier ones were answered. A fabric that stalls
-// is not spared the calls that fall into its stall, and what they wait is counted
-// from the moment that they were due. So no figure can leave out what a slow
-// answer made others wait (coordinated omission).
+// Package load makes an open loop: each call has a planned time and starts then, even if
+// earlier calls have no answer yet. Its latency counts from the planned time. So a fabric
+// that stalls is charged for all calls that were due during the stall, and no figure can
+// omit them (coordinated omission).
 //
-// A [Curve] is how many calls are due over time, [Arrivals] are one agent's moments
-// of it, a [Schedule] starts what is due, a [Recorder] counts in histograms what
-// came of it, second by second, and a [Series] puts together what the recorders
-// of several processes counted. A [Lag] tells what is late from a process that did
-// not run itself.
+// A [Curve] is the number of planned calls over time, [Arrivals] are the times of one agent,
+// a [Schedule] starts calls, a [Recorder] counts results in histograms per second, and a
+// [Series] combines the recorders of several processes. A [Lag] detects that a process
+// itself did not run.
 package load

@@ -12,7 +12,7 @@ const (
 	// near is from when on a moment is waited for precisely; timers may be a
 	// millisecond late.
 	near = 2 * time.Millisecond
-	// nap is how long the schedule can not be woken while it does so.
+	// nap is how long the schedule cannot be woken while it does so.
 	nap = 500 * time.Microsecond
 )
 

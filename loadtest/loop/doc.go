@@ -1,14 +1,13 @@
-// Package loop measures what the events of an agent's loop cost: one query whose
-// model calls four tools and then answers, run by the loop of the Go client with
-// hooks at every event, against as many bare request-replies that carry the same events. Model and tools take no time, so
-// that nothing else is in the figures. The figures are ratios, each to the bare
-// ones of the same repetition, asked in the same shape: tools one after the
-// other, or at once. The order of the rows is new in each repetition. They have no
-// budgets: single calls have (loadtest/bench), and in a query the loop does work, too.
+// Package loop measures the events of an agent's loop: one query whose model calls four
+// tools and then answers. The loop of the Go client runs it with hooks at every event. Its
+// time is divided by the time of as many bare request-replies with the same events, of the same
+// repetition and in the same shape: tools in sequence or in parallel. Model and tools take no
+// time. Each repetition measures the rows in random order. The figures have no budgets,
+// because single calls have (loadtest/bench), and the loop itself does work too.
 //
-// What is judged is the messages to workers per query: a hook whose `when` is false
-// must cost none.
+// The check counts the messages to workers per query: a hook whose `when` is false must
+// cost none.
 //
-// rows.go holds what is measured, session.go the processes, run.go the
-// repetitions and report.go the judgement and the table.
+// rows.go defines the rows, session.go the processes, run.go the repetitions and report.go
+// the check and the table.
 package loop

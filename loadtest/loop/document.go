@@ -7,14 +7,14 @@ import (
 )
 
 // asDue is what is checked of every kind of query.
-const asDue = "a query sends its workers exactly the messages that are due"
+const asDue = "a query sends its workers exactly the expected messages"
 
 // document fills in what others read of the report.
 func (r *Report) document() {
 	absolute := result.Table{
 		Title:   fmt.Sprintf("a query of %d events, absolute, median", r.Events),
 		Columns: []string{"", "p50, 1 caller", fmt.Sprintf("p50, %d callers", many), "queries per second"},
-		Note:    "True for this machine in that hour; the ratios are what can be compared.",
+		Note:    "Absolute times hold for this machine at this time; compare the ratios.",
 	}
 	for _, a := range r.Absolute {
 		absolute.Rows = append(absolute.Rows, []string{a.Name, a.P50.String(), a.P50Many.String(), fmt.Sprintf("%.0f", a.PerSecond)})

@@ -56,7 +56,7 @@ func run(ctx context.Context, o Options) (map[string][]sample, map[string]int, e
 		return nil, nil, err
 	}
 	all := contenders()
-	fmt.Fprintf(o.Progress, "waiting until %d rows answer as they should\n", len(all))
+	fmt.Fprintf(o.Progress, "waiting until %d rows answer correctly\n", len(all))
 	for _, c := range all {
 		if _, err := s.measure(ctx, c, measure.Window{}); err != nil {
 			return nil, nil, err

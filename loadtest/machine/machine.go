@@ -1,5 +1,5 @@
-// Package machine says where and with what a load test ran, so that two
-// reports can be told apart.
+// Package machine describes the machine and the versions that a load test ran with, so
+// that readers can tell two reports apart.
 package machine
 
 import (

@@ -1,7 +1,7 @@
-// Package measure runs closed loops: some callers, each asking again as soon
-// as it was answered, for a short window. A call belongs to the window in which
-// it ended: so the calls cut off at its end are made up for by those that were
-// under way at its start, and slow calls are counted as fairly as fast ones.
+// Package measure runs closed loops for a short time: each caller sends its next call when
+// the previous one was answered. A call counts in the window in which it ended. So calls
+// that were in progress at the start replace those that the end cuts off, and slow calls count as
+// fairly as fast ones.
 package measure
 
 import (
@@ -89,7 +89,7 @@ func Run(ctx context.Context, w Window, call Call) (Figures, error) {
 	return f, nil
 }
 
-// Calls has callers make n calls together, for what can not be asked for ever:
+// Calls has callers make n calls together, for what cannot be asked for ever:
 // the i-th call, counted from 0, is told its i.
 func Calls(ctx context.Context, callers, n int, call func(ctx context.Context, i int) error) (Figures, error) {
 	all := make([]*caller, callers)

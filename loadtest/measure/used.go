@@ -29,7 +29,7 @@ func SoFar() Used {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var r syscall.Rusage
 		if syscall.Getrusage(who, &r) != nil {
-			continue // it can not fail with these
+			continue // it cannot fail with these
 		}
 		u.CPU += schema.Duration(spent(r.Utime) + spent(r.Stime))
 		u.Waits += int64(r.Nvcsw) //nolint:unconvert // it has another type on other systems

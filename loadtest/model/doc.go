@@ -1,5 +1,5 @@
-// Package model calculates what a fabric takes that is larger than the one that was
-// measured: processors, memory, connections, writes and bytes on the wire for any
-// number of agents, from what one of each costs. It is arithmetic, and measures
-// nothing; where a bound of today's release is met first, it says so.
+// Package model calculates the needs of a fabric that is larger than the measured one:
+// CPU, memory, connections, writes and network traffic for any number of agents, from the
+// cost of one. It measures nothing. It also lists the limits of one fabric in the order in
+// which they are reached.
 package model

@@ -9,8 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// A Fleet is what a fabric is to bear. It is a guess that everybody has to replace
-// by what is known of his own agents; see [Default] for ours.
+// A Fleet is the load on a fabric. [Default] is an assumption; replace it with the figures of
+// your own agents.
 type Fleet struct {
 	// Agents are those that are at work at the same time.
 	Agents float64
@@ -42,23 +42,23 @@ func Default() Fleet {
 	}
 }
 
-// Check says what is wrong with a fleet.
+// Check returns an error for a value that the model cannot use.
 func (f Fleet) Check() error {
 	const most = 1e15 // of anything: beyond it numbers are not counted any more
 	for _, v := range []float64{f.Agents, f.CallsPerMinute, f.HookTime, f.Injections, f.Pending, f.AgentsPerHost, f.Cores, f.Memory} {
 		if v > most {
-			return fmt.Errorf("nothing is reckoned with %v of anything; write at most %v", v, most)
+			return fmt.Errorf("the value %v is too large to calculate with; write at most %v", v, most)
 		}
 	}
 	switch {
 	case !(f.Agents > 0 && f.CallsPerMinute > 0 && f.AgentsPerHost >= 1 && f.Cores > 0 && f.Memory > 0):
-		return fmt.Errorf("agents, calls per minute, cores and memory must be more than 0, agents per host 1 or more")
+		return fmt.Errorf("--agents, --calls-per-minute, --cores and --memory must be above 0, and --agents-per-host at least 1")
 	case !(f.Busy > 0 && f.Busy <= 1):
-		return fmt.Errorf("the part of the processors that may be used is %v; write one above 0, up to 1", f.Busy)
+		return fmt.Errorf("--busy is %v; write a fraction of the cores above 0 and up to 1", f.Busy)
 	case !(f.Local >= 0 && f.Remote >= 0 && f.Local+f.Remote <= 1):
-		return fmt.Errorf("the parts of calls with hooks inside the broker (%v) and of remote pools (%v) must be 0 or more, and together 1 at most", f.Local, f.Remote)
+		return fmt.Errorf("--local (%v) and --remote (%v) are fractions of the calls: write 0 or more for each, and together at most 1", f.Local, f.Remote)
 	case !(f.HookTime >= 0 && f.Injections >= 0 && f.Pending >= 0):
-		return fmt.Errorf("times and numbers of items can not be below 0")
+		return fmt.Errorf("--hook-time, --injections and --pending cannot be negative")
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ const (
 	mostConnections = 64 << 10
 	// mostEnds is how many ends of items are remembered for a day; where there are more it
 	// is for an hour. endBytes is what a broker and the server in it hold of each, as the
-	// ten minutes of faults in BENCHMARKS.md showed it.
+	// ten minutes of faults in loadtest/BENCHMARKS.md showed it.
 	mostEnds = 500_000
 	endBytes = 245
 	day      = 24 * 3600
@@ -138,43 +138,43 @@ func (f Fleet) Limits(u *Units) []Limit {
 	all := []Limit{
 		{
 			"the CPU of one broker", f.Cores * f.Busy / f.cpu(u),
-			fmt.Sprintf("%g cores × %g : %s for each agent and second", f.Cores, f.Busy, seconds(f.cpu(u))),
-			"more brokers: they share the events, and none needs to know which",
+			fmt.Sprintf("%g cores × %g : %s per agent and second", f.Cores, f.Busy, seconds(f.cpu(u))),
+			"add brokers: they share the events",
 		},
 		{
-			"the writes of the items' stream", f.Busy * u.Writes / (writesPerItem * f.items()),
-			fmt.Sprintf("%g × %s : (%d × %s for each agent)", f.Busy, rate(u.Writes), writesPerItem, rate(f.items())),
-			"faster disks, --sync, or fabrics of their own for parts of the agents",
+			"writes to the items stream", f.Busy * u.Writes / (writesPerItem * f.items()),
+			fmt.Sprintf("%g × %s : (%d × %s per agent)", f.Busy, rate(u.Writes), writesPerItem, rate(f.items())),
+			"use faster disks or a longer --sync, or divide the agents among several fabrics",
 		},
 		{
-			"the memory of every broker, which mirrors what is known of all agents", f.most(u),
-			fmt.Sprintf("(%s : 2 − %s for ends of items) : (%s + %g × %s for each agent)", bytes(f.Memory), bytes(f.ends(f.most(u))), bytes(u.Agent), f.Pending, bytes(u.Item)),
-			"a higher GOMEMLIMIT, then fabrics of their own",
+			"memory of each broker, which mirrors the state of all agents", f.most(u),
+			fmt.Sprintf("(%s : 2 − %s for ended items) : (%s + %g × %s per agent)", bytes(f.Memory), bytes(f.ends(f.most(u))), bytes(u.Agent), f.Pending, bytes(u.Item)),
+			"raise GOMEMLIMIT, then divide the agents among several fabrics",
 		},
 		{
-			"the room for agents' cursors", cursorBytes / u.Cursor,
-			fmt.Sprintf("%s : %s for each agent", bytes(cursorBytes), bytes(u.Cursor)),
-			"fabrics of their own for parts of the agents",
+			"size of the bucket of agents' cursors", cursorBytes / u.Cursor,
+			fmt.Sprintf("%s : %s per agent", bytes(cursorBytes), bytes(u.Cursor)),
+			"divide the agents among several fabrics",
 		},
 		{
-			"the items that may wait", mostItems / f.Pending,
-			fmt.Sprintf("%s : %g for each agent", grouped(mostItems), f.Pending),
-			"fabrics of their own; above it the queue refuses, and says so",
+			"limit of waiting items", mostItems / f.Pending,
+			fmt.Sprintf("%s : %g per agent", grouped(mostItems), f.Pending),
+			"divide the agents among several fabrics; at the limit the queue rejects items with an error",
 		},
 		{
-			"the ends of items that are remembered for a day", mostEnds / (f.items() * day),
-			fmt.Sprintf("%s : %g for each agent", grouped(mostEnds), f.items()*day),
-			"nothing: they are remembered for an hour, at last for ten minutes; a producer's repeat after that is refused as too old",
+			"limit of ended items that brokers remember for a day", mostEnds / (f.items() * day),
+			fmt.Sprintf("%s : %g per agent", grouped(mostEnds), f.items()*day),
+			"nothing to do: brokers remember them for an hour, at least for ten minutes, and reject a later repetition as too old",
 		},
 		{
-			"the list of agents that were seen lately", listedBytes / u.Seen,
-			fmt.Sprintf("%s : %s for each agent", bytes(listedBytes), bytes(u.Seen)),
-			"nothing: it forgets who was silent for the longest, and no call depends on it",
+			"size of the list of recently seen agents", listedBytes / u.Seen,
+			fmt.Sprintf("%s : %s per agent", bytes(listedBytes), bytes(u.Seen)),
+			"nothing to do: the list drops the agents that were silent longest, and no call depends on it",
 		},
 		{
-			"the clients of one NATS server", mostConnections * f.AgentsPerHost,
-			fmt.Sprintf("%s × %g agents behind each", grouped(mostConnections), f.AgentsPerHost),
-			"more servers in the cluster, leaf nodes at the sites",
+			"connections of one NATS server", mostConnections * f.AgentsPerHost,
+			fmt.Sprintf("%s × %g agents per connection", grouped(mostConnections), f.AgentsPerHost),
+			"add servers to the cluster, or leaf nodes at the sites",
 		},
 	}
 	all = slices.DeleteFunc(all, func(l Limit) bool { return math.IsInf(l.Agents, 0) || math.IsNaN(l.Agents) })
@@ -182,11 +182,11 @@ func (f Fleet) Limits(u *Units) []Limit {
 	return all
 }
 
-// limits tells of them in a table.
+// limits returns the limits as a table.
 func (f Fleet) limits(u *Units) result.Table {
 	t := result.Table{
-		Title: "What a single fabric meets first", Columns: []string{"at agents", "what", "calculated as", "then"},
-		Note: "each by itself, were there no other; a fabric is the brokers that share one set of buckets",
+		Title: "Limits of one fabric", Columns: []string{"at agents", "limit", "calculated as", "remedy"},
+		Note: "Each row assumes that no other limit is reached first. A fabric is the set of brokers that share one set of buckets.",
 	}
 	for _, l := range f.Limits(u) {
 		t.Rows = append(t.Rows, []string{grouped(l.Agents), l.What, l.Sum, l.Then})
@@ -211,30 +211,30 @@ func (f Fleet) Cells(u *Units) float64 {
 // Document is the model in tables.
 func (f Fleet) Document(u *Units) *result.Document {
 	d := &result.Document{
-		Title:  fmt.Sprintf("%s agents, calculated from what one costs; nothing here was measured at that size", grouped(f.Agents)),
-		Tables: []result.Table{f.assumed(), f.needed(u), f.limits(u)},
+		Title:  fmt.Sprintf("%s agents, calculated from the cost of one; this command measures nothing", grouped(f.Agents)),
+		Tables: []result.Table{f.assumed(), f.Needed(u), f.limits(u)},
 	}
 	if missing := u.missing(); len(missing) > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("the units lack %v, which are taken to cost nothing: run all parts of scale", missing))
+		d.Notes = append(d.Notes, fmt.Sprintf("the file has no cost for %v; the model counts them as 0. Run `loadtest scale` without --only to measure them.", missing))
 	}
 	return d
 }
 
 func (f Fleet) assumed() result.Table {
-	return result.Table{Title: "Assumed", Columns: []string{"what", "how much"}, Rows: [][]string{
-		{"agents at work at the same time", grouped(f.Agents)},
-		{"events that one asks about", fmt.Sprintf("%g in a minute", f.CallsPerMinute)},
-		{"of them with a hook inside the broker, of a remote pool", fmt.Sprintf("%g %%, %g %%", 100*f.Local, 100*f.Remote)},
-		{"CPU time that a hook of a remote pool needs itself", seconds(f.HookTime)},
-		{"items sent to one, waiting for one", fmt.Sprintf("%g in an hour, %g", f.Injections, f.Pending)},
+	return result.Table{Title: "Assumptions", Columns: []string{"assumption", "value"}, Rows: [][]string{
+		{"agents that work at the same time", grouped(f.Agents)},
+		{"events of one agent", fmt.Sprintf("%g per minute", f.CallsPerMinute)},
+		{"of them with a hook inside the broker, with a hook on a worker", fmt.Sprintf("%g %%, %g %%", 100*f.Local, 100*f.Remote)},
+		{"CPU time of a hook on a worker", seconds(f.HookTime)},
+		{"items sent to one agent, waiting for one agent", fmt.Sprintf("%g per hour, %g", f.Injections, f.Pending)},
 		{"agents that share a connection", fmt.Sprintf("%g", f.AgentsPerHost)},
-		{"a machine has, of which are used at most", fmt.Sprintf("%g cores, %g %%", f.Cores, 100*f.Busy)},
-		{"a broker may take", bytes(f.Memory) + " of memory"},
+		{"cores of a machine, used at most", fmt.Sprintf("%g, %g %%", f.Cores, 100*f.Busy)},
+		{"memory limit of a broker", bytes(f.Memory)},
 	}}
 }
 
-// needed is what all agents together take.
-func (f Fleet) needed(u *Units) result.Table {
+// Needed returns the machines, rates and memory that all agents together need.
+func (f Fleet) Needed(u *Units) result.Table {
 	a, calls, core := f.Agents, f.Agents*f.calls(), f.Cores*f.Busy
 	cells, conns := f.Cells(u), f.Agents/f.AgentsPerHost
 	brokers := math.Ceil(a / cells * f.cpu(u) / core)
@@ -246,16 +246,16 @@ func (f Fleet) needed(u *Units) result.Table {
 		{"worker machines", grouped(math.Ceil(calls * f.Remote * work / core)), fmt.Sprintf("%s : (%g × %g)", cores(calls*f.Remote*work), f.Cores, f.Busy)},
 		{"to and from agents", bytes(calls*u.Wire) + "/s", fmt.Sprintf("%s × %s", rate(calls), bytes(u.Wire))},
 		{"to and from workers", bytes(calls*f.Remote*u.WorkerWire) + "/s", fmt.Sprintf("%s × %g × %s", rate(calls), f.Remote, bytes(u.WorkerWire))},
-		{"fabrics, with buckets of their own", grouped(cells), "the table below: what more brokers do not move"},
-		{"brokers in each of them", grouped(brokers), fmt.Sprintf("%s : (%g × %g)", cores(a/cells*f.cpu(u)), f.Cores, f.Busy)},
-		{"memory of each broker, twice what is held", bytes(2 * (a/cells*f.held(u) + f.ends(a/cells))), fmt.Sprintf("2 × (%s × (%s + %g × %s) + %s for ends of items)", grouped(a/cells), bytes(u.Agent), f.Pending, bytes(u.Item), bytes(f.ends(a/cells)))},
-		{"connections in all, one for each host", grouped(conns), fmt.Sprintf("%s : %g", grouped(a), f.AgentsPerHost)},
-		{"memory of the servers for them", bytes(conns * u.Connection), fmt.Sprintf("%s × %s; one for each agent would take %s", grouped(conns), bytes(u.Connection), bytes(a*u.Connection))},
-		{"writes of each items' stream", rate(a / cells * f.items() * writesPerItem), fmt.Sprintf("%s × %s × %d; one takes %s", grouped(a/cells), rate(f.items()), writesPerItem, rate(u.Writes))},
-		{"record of verdicts, in each fabric", bytes(calls/cells*recordBytes) + "/s", fmt.Sprintf("%s × %d B; %s of it reaches back %s", rate(calls/cells), recordBytes, bytes(recordRoom), seconds(recordRoom/(calls/cells*recordBytes)))},
-		{"writes of who was seen, in each fabric", rate(brokers * a / cells / seenEvery), fmt.Sprintf("%s brokers × %s : %d s, to memory", grouped(brokers), grouped(a/cells), seenEvery)},
-		{"CPU time until all are back after a fabric was restarted", seconds(conns / cells * u.Return), fmt.Sprintf("%s connections × %s, on all of its cores together", grouped(conns/cells), seconds(u.Return))},
-		{"a broker is ready again after", seconds(u.Start + a/cells*f.Pending*u.ItemStart), fmt.Sprintf("%s + %s items × %s", seconds(u.Start), grouped(a/cells*f.Pending), seconds(u.ItemStart))},
+		{"fabrics, each with its own buckets", grouped(cells), "the limits that more brokers do not raise"},
+		{"brokers in each fabric", grouped(brokers), fmt.Sprintf("%s : (%g × %g)", cores(a/cells*f.cpu(u)), f.Cores, f.Busy)},
+		{"memory of each broker, twice its live heap", bytes(2 * (a/cells*f.held(u) + f.ends(a/cells))), fmt.Sprintf("2 × (%s × (%s + %g × %s) + %s for ended items)", grouped(a/cells), bytes(u.Agent), f.Pending, bytes(u.Item), bytes(f.ends(a/cells)))},
+		{"connections, one per host", grouped(conns), fmt.Sprintf("%s : %g", grouped(a), f.AgentsPerHost)},
+		{"memory of the NATS servers for them", bytes(conns * u.Connection), fmt.Sprintf("%s × %s; one connection per agent: %s", grouped(conns), bytes(u.Connection), bytes(a*u.Connection))},
+		{"writes to the items stream of each fabric", rate(a / cells * f.items() * writesPerItem), fmt.Sprintf("%s × %s × %d; a stream accepts %s", grouped(a/cells), rate(f.items()), writesPerItem, rate(u.Writes))},
+		{"record of verdicts in each fabric", bytes(calls/cells*recordBytes) + "/s", fmt.Sprintf("%s × %d B; %s holds %s", rate(calls/cells), recordBytes, bytes(recordRoom), seconds(recordRoom/(calls/cells*recordBytes)))},
+		{"writes to the list of seen agents in each fabric", rate(brokers * a / cells / seenEvery), fmt.Sprintf("%s brokers × %s : %d s, to memory", grouped(brokers), grouped(a/cells), seenEvery)},
+		{"CPU time until all clients of a restarted fabric are back", seconds(conns / cells * u.Return), fmt.Sprintf("%s connections × %s, on all cores together", grouped(conns/cells), seconds(u.Return))},
+		{"restart of a broker", seconds(u.Start + a/cells*f.Pending*u.ItemStart), fmt.Sprintf("%s + %s items × %s", seconds(u.Start), grouped(a/cells*f.Pending), seconds(u.ItemStart))},
 	}
-	return result.Table{Title: "Needed", Columns: []string{"what", "how much", "calculated as"}, Rows: rows}
+	return result.Table{Title: "Needed", Columns: []string{"need", "value", "calculated as"}, Rows: rows}
 }

@@ -40,17 +40,17 @@ func TestWhatIsNeededIsTheSum(t *testing.T) {
 		"worker machines":                    "1",
 		"to and from agents":                 "1000 KiB/s",
 		"to and from workers":                "500 KiB/s",
-		"fabrics, with buckets of their own": "1",
-		"brokers in each of them":            "1",
+		"fabrics, each with its own buckets": "1",
+		"brokers in each fabric":             "1",
 		// 2 × 6000 × 3 KiB, and of a day's 518,400 items as many ends as are kept: 500,000 × 245 B
-		"memory of each broker, twice what is held":                "269 MiB",
-		"connections in all, one for each host":                    "600",
-		"memory of the servers for them":                           "2.34 MiB",
-		"writes of each items' stream":                             "12 /s",
-		"record of verdicts, in each fabric":                       "146 KiB/s", // 1000 × 150 B
-		"writes of who was seen, in each fabric":                   "50 /s",
-		"CPU time until all are back after a fabric was restarted": "120 ms",
-		"a broker is ready again after":                            "1.06 s",
+		"memory of each broker, twice its live heap":                "269 MiB",
+		"connections, one per host":                                 "600",
+		"memory of the NATS servers for them":                       "2.34 MiB",
+		"writes to the items stream of each fabric":                 "12 /s",
+		"record of verdicts in each fabric":                         "146 KiB/s", // 1000 × 150 B
+		"writes to the list of seen agents in each fabric":          "50 /s",
+		"CPU time until all clients of a restarted fabric are back": "120 ms",
+		"restart of a broker":                                       "1.06 s",
 	} {
 		if got[what] != want {
 			t.Errorf("%s: %q where %q is due", what, got[what], want)
@@ -125,7 +125,7 @@ func TestMoreTakesMore(t *testing.T) {
 		}
 		for _, l := range f.Limits(&u) {
 			if l.Agents <= 0 {
-				t.Fatalf("a limit that can not be: %+v", l)
+				t.Fatalf("a limit that cannot be: %+v", l)
 			}
 		}
 	})

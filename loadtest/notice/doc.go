@@ -1,11 +1,10 @@
-// Package notice measures how long it takes until somebody is missed: a worker
-// that was killed or that hangs, and an aggregator that was killed. Calls are
-// under way when that happens, each with an idempotent hook that refuses it after a
-// while. What counts is the time from just before the signal to the moment at which
-// the hook begins again in another process, as that process tells it by the clock of
-// the same machine. So the signal, the news, the decision and the second request
-// are all in it, and the hook's own time is not.
+// Package notice measures how long the fabric takes to notice a loss: a worker that was
+// killed or that hangs, or an aggregator that was killed. At that time, calls are in
+// progress, each with an idempotent hook that refuses it after a while. The time runs from
+// just before the signal until the hook starts again in another process, which reports
+// it by the clock of the same machine. It includes the signal, its detection, the decision
+// and the second request, but not the hook's own time.
 //
-// worker.go is the worker that tells when hooks begin, stand.go the fabric, loss.go
-// what is lost and how, run.go the repetitions and report.go what comes of them.
+// worker.go is the worker that reports starts of hooks, stand.go the fabric, loss.go the
+// losses, run.go the repetitions and report.go the result.
 package notice

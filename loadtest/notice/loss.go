@@ -102,7 +102,7 @@ func (s *stand) without(ctx context.Context, fault func(*faults.Victim) error) (
 		return got, nil, err
 	}
 	if len(first.begins) == 0 {
-		return got, nil, fmt.Errorf("no worker began within %v", patience)
+		return got, nil, fmt.Errorf("no worker started the hook within %v", patience)
 	}
 	if len(second.begins) > 0 {
 		got.noticed = since(at, second.begins[0])

@@ -130,7 +130,7 @@ func TestAFabricIsCompleteWithAllThatAreUp(t *testing.T) {
 	}{
 		"both know what is active":      {schema.WorkerStatus{Worker: "worker-2-0", Versions: []uint64{6, 7}}, true},
 		"one is silent":                 {schema.WorkerStatus{Worker: "worker-2-0", Versions: []uint64{7}, Silent: true}, false},
-		"one can not run it yet":        {schema.WorkerStatus{Worker: "worker-2-0", Versions: []uint64{6}}, false},
+		"one cannot run it yet":         {schema.WorkerStatus{Worker: "worker-2-0", Versions: []uint64{6}}, false},
 		"one is known, who is dead now": {schema.WorkerStatus{Worker: "worker-2-1", Versions: []uint64{7}}, false},
 	} {
 		if got := s.complete(status(c.second)); got != c.want {

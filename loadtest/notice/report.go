@@ -12,8 +12,8 @@ import (
 // What must be so, however long it takes.
 const (
 	answered = "every call was answered by its hook"
-	guarded  = "no guarded call was let through"
-	begun    = "what was lost with a process began again in another one"
+	guarded  = "no guarded call was allowed"
+	begun    = "every hook of a lost process started again in another process"
 )
 
 // judge adds to the document what a loss showed.
@@ -39,7 +39,7 @@ func (o *Options) judge(d *result.Document, l loss, samples []sample) {
 	}
 	d.Figures = append(d.Figures, result.Figured("noticing "+l.title, "s", result.Lower, took).Within(budget))
 	if len(d.Tables) == 0 {
-		d.Tables = []result.Table{{Title: "How long nobody noticed", Columns: []string{"loss", "happened", "shortest", "longest", "budget"}}}
+		d.Tables = []result.Table{{Title: "Time until the loss was noticed", Columns: []string{"loss", "count", "shortest", "longest", "budget"}}}
 	}
 	t := &d.Tables[0]
 	t.Rows = append(t.Rows, []string{
@@ -66,9 +66,9 @@ func look(d *result.Document, l loss, a answer) {
 // notes are what a reader needs to know.
 func notes() []string {
 	return []string{
-		"Measured from just before the signal to the moment at which the hook began again, as the process tells that runs it then, by the clock of the same machine.",
-		fmt.Sprintf("Workers and aggregators give a sign of life every %v; %d of them that are missed are silence.", schema.BeatEvery, schema.Missed),
-		"Somebody is lost at a moment that is drawn, from when the hook began to a sign of life later.",
-		fmt.Sprintf("When an aggregator is lost %d calls are under way in two of them. What counts is when the last of those in the lost one began again.", together),
+		"Measured from just before the signal until another process starts the hook again, by the clock of the same machine.",
+		fmt.Sprintf("Workers and aggregators send a heartbeat every %v; after %d missed ones they count as lost.", schema.BeatEvery, schema.Missed),
+		"The loss happens at a random time within one heartbeat after the start of the hook.",
+		fmt.Sprintf("When an aggregator is lost, %d calls are in progress in two aggregators. The last one of the lost aggregator to start again counts.", together),
 	}
 }

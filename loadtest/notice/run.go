@@ -51,7 +51,7 @@ func Losses() []string {
 func (o *Options) Check() error {
 	for _, name := range o.Only {
 		if !slices.Contains(Losses(), name) {
-			return fmt.Errorf("there is no loss %q; write some of %v", name, Losses())
+			return fmt.Errorf("unknown loss %q; write one or more of %v", name, Losses())
 		}
 	}
 	return nil

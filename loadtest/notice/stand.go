@@ -111,7 +111,7 @@ func named(by string) string { return strings.ReplaceAll(by, ".", "-") }
 
 // ready waits until a broker knows all workers that are up.
 func (s *stand) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no broker knew all workers within %v", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no broker saw all workers within %v", patience))
 	defer cancel()
 	for {
 		var now schema.FabricStatus

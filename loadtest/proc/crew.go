@@ -135,7 +135,7 @@ func (c *Child) Ask(ctx context.Context, request, value any) error {
 		return fmt.Errorf("encoding a request to the role %s: %w", c.role, err)
 	}
 	if _, err := c.in.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("the role %s does not listen: %w", c.role, err)
+		return fmt.Errorf("the role %s does not read requests: %w", c.role, err)
 	}
 	select {
 	case line, ok := <-c.lines:
@@ -157,7 +157,7 @@ func (c *Child) died() error {
 func decoded(line []byte, value any) error {
 	var r reply
 	if err := schema.Unmarshal(line, &r); err != nil {
-		return fmt.Errorf("an answer is no line of JSON: %w", err)
+		return fmt.Errorf("an answer is not a line of JSON: %w", err)
 	}
 	if r.Error != "" {
 		return errors.New(r.Error)
@@ -224,7 +224,7 @@ func (c *Child) Stop() error {
 				said = decoded(line, nil)
 			}
 			if c.failure != nil {
-				return fmt.Errorf("the role %s ended badly: %w", c.role, errors.Join(c.failure, said))
+				return fmt.Errorf("the role %s ended with an error: %w", c.role, errors.Join(c.failure, said))
 			}
 			return nil
 		case line, ok := <-lines: // an answer that nobody waits for any more, or why it ends badly

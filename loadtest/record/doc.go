@@ -1,5 +1,4 @@
-// Package record measures what calls cost where verdicts are written down: the same
-// calls, of brokers that keep no record, the facts, and the content, in turns; at a rate
-// that leaves processors idle, and as many as the machine bears. Then it reads the
-// records, and counts them against the calls.
+// Package record measures the cost of recording verdicts. Brokers with no record, with
+// facts, and with content take the same calls in turns, first at a rate that leaves CPUs
+// idle, then at full speed. It then reads the records and compares them with the calls.
 package record

@@ -20,10 +20,10 @@ const flushed = 200 * time.Millisecond
 // What must be so.
 const (
 	complete = "each call is in the record once"
-	bounded  = "the stream keeps to its limit"
-	newest   = "what the stream keeps is the newest, without a gap"
-	silent   = "nothing was dropped"
-	nothing  = "where no record is wanted there is none"
+	bounded  = "the stream stays within its size limit"
+	newest   = "the stream keeps the newest records, without a gap"
+	silent   = "the broker dropped no record"
+	nothing  = "a broker with --record off keeps no record"
 )
 
 // look reads what a broker wrote, and holds it against the calls.
@@ -52,7 +52,7 @@ func (s *stand) look(ctx context.Context, d *result.Document) error {
 		for _, line := range b.Lines {
 			var rec schema.Record
 			if err := schema.Unmarshal(line, &rec); err != nil {
-				return fmt.Errorf("a record can not be read: %w", err)
+				return fmt.Errorf("a record cannot be read: %w", err)
 			}
 			seen[rec.EventID]++
 		}
@@ -77,11 +77,11 @@ func (s *stand) judge(d *result.Document, seen map[string]int, dropped uint64) {
 	c = d.Check(complete)
 	c.Seen += s.asked
 	if int64(len(seen)) != s.asked {
-		c.Fail(fmt.Sprintf("%s: %d calls, and %d in the record", s.name, s.asked, len(seen)))
+		c.Fail(fmt.Sprintf("%s: %d calls, but %d in the record", s.name, s.asked, len(seen)))
 	}
 	for id, n := range seen {
 		if n != 1 {
-			c.Fail(fmt.Sprintf("%s: %s is there %d times", s.name, id, n))
+			c.Fail(fmt.Sprintf("%s: %s is recorded %d times", s.name, id, n))
 		}
 	}
 }

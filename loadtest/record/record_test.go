@@ -84,8 +84,8 @@ func TestCallsThatAreMissingTwiceOrDroppedAreWrong(t *testing.T) {
 		want    string
 	}{
 		"all":       {2, seen, 0, ""},
-		"one less":  {3, seen, 0, "3 calls, and 2 in the record"},
-		"one twice": {2, map[string]int{"a": 2, "b": 1}, 0, "a is there 2 times"},
+		"one less":  {3, seen, 0, "3 calls, but 2 in the record"},
+		"one twice": {2, map[string]int{"a": 2, "b": 1}, 0, "a is recorded 2 times"},
 		"dropped":   {2, seen, 5, "5 records"},
 	} {
 		d := new(result.Document)

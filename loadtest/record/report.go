@@ -19,8 +19,8 @@ type load struct {
 }
 
 func loads(rate float64) (steady, busy load) {
-	return load{fmt.Sprintf("What a call of %d hooks takes, %.0f times a second", steadyHooks, rate), fmt.Sprintf(", %.0f times a second", rate), func(s *stand) []sample { return s.steady }},
-		load{fmt.Sprintf("What a call of %d hooks takes, %d callers flat out", busyHooks, flatOut), fmt.Sprintf(", %d callers flat out", flatOut), func(s *stand) []sample { return s.busy }}
+	return load{fmt.Sprintf("Call with %d hooks, %.0f times a second", steadyHooks, rate), fmt.Sprintf(", %.0f times a second", rate), func(s *stand) []sample { return s.steady }},
+		load{fmt.Sprintf("Call with %d hooks, %d callers flat out", busyHooks, flatOut), fmt.Sprintf(", %d callers flat out", flatOut), func(s *stand) []sample { return s.busy }}
 }
 
 // judge makes figures of what was measured: each window against that of the broker
@@ -44,9 +44,9 @@ func judge(d *result.Document, stands []*stand, rate float64) {
 		d.Check(name).Least = 1
 	}
 	d.Notes = []string{
-		"Each broker has the hooks inside it. One is asked after the other, in an order that is drawn for each repetition, and compared with the one without a record in the same repetition.",
-		"A call is answered before it is written down: what writing takes of the processors shows in its time only where they are busy. The budget is for the rate; flat out callers, broker and record share what processors there are.",
-		"The CPU of the broker is all of it, off the path of calls too: making lines, hashing inputs, and the embedded server's writing to the disk.",
+		"The hooks run inside the broker. Each repetition measures the brokers in random order, and compares them with the one without a record.",
+		"The broker answers a call before it records it, so recording affects latency only if the CPUs are busy. The budget holds at the given rate; at full speed, callers, broker and record share the CPUs.",
+		"The CPU of the broker includes work after the answer: encoding lines, hashing inputs, and writes to the disk by the embedded server.",
 	}
 }
 

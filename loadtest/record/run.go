@@ -51,7 +51,7 @@ func Quick() Options {
 // Check says what is wrong with the options.
 func (o *Options) Check() error {
 	if !(o.Rate >= 1 && o.Rate <= 100_000) {
-		return fmt.Errorf("the rate is %v; write how many verdicts a second there are, from 1 to 100000", o.Rate)
+		return fmt.Errorf("--rate is %v; write 1 to 100000 verdicts per second", o.Rate)
 	}
 	return nil
 }

@@ -1,8 +1,7 @@
-// Package result is what every load test ends with, whatever it tested: figures
-// that another run can be compared with, checks that say whether everything was
-// right, tables for people and plots of how it went. It is pure data: report
-// draws it, compare holds two of them against each other.
+// Package result is the report of every load test: figures that can be compared with those
+// of another run, checks that every answer was right, tables, and plots. It is pure data:
+// package report draws it, and package compare compares two reports.
 //
-// A run that has more to say embeds a [Document] in its own report: the members
-// stand side by side in the JSON.
+// A run with more data embeds a [Document] in its own report; the members are side by side
+// in the JSON.
 package result

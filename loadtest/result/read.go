@@ -19,17 +19,17 @@ func Read(r io.Reader) (*Document, error) {
 		return nil, fmt.Errorf("reading a result: %w", err)
 	}
 	if len(body) > most {
-		return nil, fmt.Errorf("this is longer than %d MiB: no load test writes that much", most>>20)
+		return nil, fmt.Errorf("the file is longer than %d MiB, so it is not a report of a load test", most>>20)
 	}
 	d := new(Document)
 	if err := schema.Unmarshal(body, d); err != nil {
-		return nil, fmt.Errorf("this is not what a load test writes with --json: %w", err)
+		return nil, fmt.Errorf("the file is not a report that a load test wrote with --json: %w", err)
 	}
 	if d.Scenario == "" {
-		return nil, errors.New("this is JSON, but not what a load test writes with --json: it names no scenario")
+		return nil, errors.New("the file is JSON, but not a report that a load test wrote with --json: it names no scenario")
 	}
 	if err := d.Sound(); err != nil {
-		return nil, fmt.Errorf("this is no sound result: %w", err)
+		return nil, fmt.Errorf("the report is inconsistent: %w", err)
 	}
 	return d, nil
 }
@@ -54,7 +54,7 @@ func (d *Document) Sound() error {
 	names := map[string]bool{}
 	for _, f := range d.Figures {
 		if f.Name == "" || names[f.Name] {
-			errs = append(errs, fmt.Errorf("two figures have the name %q, or one has none", f.Name))
+			errs = append(errs, fmt.Errorf("two figures have the name %q, or one has no name", f.Name))
 		}
 		names[f.Name] = true
 		if !(f.Low <= f.Value && f.Value <= f.High) {

@@ -49,13 +49,13 @@ func TestAReportWithMoreInItIsRead(t *testing.T) {
 
 func TestWhatIsNotSound(t *testing.T) {
 	for name, spoil := range map[string]func(*Document){
-		"two figures of one name can not be told apart": func(d *Document) { d.Figures = append(d.Figures, d.Figures[0]) },
-		"a figure without a name can not be found":      func(d *Document) { d.Figures[0].Name = "" },
-		"a value lies within its interval":              func(d *Document) { d.Figures[0].Low = 99 },
-		"what is not a number lies nowhere":             func(d *Document) { d.Figures[0].Value = math.NaN() },
-		"each point has both coordinates":               func(d *Document) { d.Plots[0].Lines[0].Y = nil },
-		"each point has an interval or none has":        func(d *Document) { d.Plots[0].Lines[0].Low = append(d.Plots[0].Lines[0].Low, 1) },
-		"an interval has two ends":                      func(d *Document) { d.Plots[0].Lines[0].High = nil },
+		"two figures of one name cannot be told apart": func(d *Document) { d.Figures = append(d.Figures, d.Figures[0]) },
+		"a figure without a name cannot be found":      func(d *Document) { d.Figures[0].Name = "" },
+		"a value lies within its interval":             func(d *Document) { d.Figures[0].Low = 99 },
+		"what is not a number lies nowhere":            func(d *Document) { d.Figures[0].Value = math.NaN() },
+		"each point has both coordinates":              func(d *Document) { d.Plots[0].Lines[0].Y = nil },
+		"each point has an interval or none has":       func(d *Document) { d.Plots[0].Lines[0].Low = append(d.Plots[0].Lines[0].Low, 1) },
+		"an interval has two ends":                     func(d *Document) { d.Plots[0].Lines[0].High = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := full()
@@ -89,11 +89,11 @@ func FuzzRead(f *testing.F) {
 		}
 		again, err := schema.Marshal(d)
 		if err != nil {
-			t.Fatalf("what was read can not be written: %v", err)
+			t.Fatalf("what was read cannot be written: %v", err)
 		}
 		back, err := Read(bytes.NewReader(again))
 		if err != nil {
-			t.Fatalf("what was written can not be read: %v\n%s", err, again)
+			t.Fatalf("what was written cannot be read: %v\n%s", err, again)
 		}
 		_ = back.OK()
 	})

@@ -23,7 +23,7 @@ func startRawResponder(_ context.Context, at Address) (*proc.Role, error) {
 		return nil, err
 	}
 	_, err = nc.Subscribe(rawSubject, func(m *nats.Msg) {
-		// A request that can not be answered is one that is not: the
+		// A request that cannot be answered is one that is not: the
 		// requester's deadline reports it.
 		if body, err := answerRaw(m.Data); err == nil {
 			_ = m.Respond(body)
@@ -65,7 +65,7 @@ func rawAsk(nc *nats.Conn, subject string) ask {
 func verdict(body []byte) (*schema.Verdict, error) {
 	v := new(schema.Verdict)
 	if err := schema.Unmarshal(body, v); err != nil {
-		return nil, fmt.Errorf("the verdict can not be read: %w", err)
+		return nil, fmt.Errorf("the verdict cannot be read: %w", err)
 	}
 	return v, nil
 }

@@ -136,7 +136,7 @@ func (r *requester) do(ctx context.Context, line []byte) (any, error) {
 func (r *requester) call(ctx context.Context, t Target) (measure.Call, error) {
 	via := r.asks[t.Way]
 	if via == nil {
-		return nil, fmt.Errorf("nobody was named to ask by the way %q", t.Way)
+		return nil, fmt.Errorf("the requester has no target for the way %q", t.Way)
 	}
 	switch {
 	case t.Query != nil && t.Way == Fabric:

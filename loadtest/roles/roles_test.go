@@ -149,7 +149,7 @@ func TestAWrongAnswerFailsTheMeasurement(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `the verdict is "deny"`) {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := request(t, r, Target{Way: Raw, Hooks: 1}, 1); err == nil || !strings.Contains(err.Error(), "nobody was named") {
+	if _, err := request(t, r, Target{Way: Raw, Hooks: 1}, 1); err == nil || !strings.Contains(err.Error(), "has no target") {
 		t.Errorf("a way without a place gave %v", err)
 	}
 }

@@ -24,9 +24,9 @@ func (s *search) document(d *result.Document, early bool) {
 	due, answered := result.Line{Name: "due"}, result.Line{Name: "answered"}
 	seconds := s.scenario.Knee.Step.Std().Seconds()
 	table := result.Table{
-		Title:   "Loads, in the order in which they were tried",
-		Columns: []string{"tools per second", "events due", "answered in time", "p50", "p99", "p99.9", "late by, p99", "kept up"},
-		Note: fmt.Sprintf("Kept up: %.4g %% answered in their time, and p99 at most %s; what was due just before and answered meanwhile counts, too. A rate counts as kept up with if %d of its loads show that before %d show the contrary. Late: how long after they were due the drivers began calls.",
+		Title:   "Rates, in the order of the search",
+		Columns: []string{"tool calls per second", "planned events", "answered in time", "p50", "p99", "p99.9", "started late, p99", "kept up"},
+		Note: fmt.Sprintf("The fabric keeps up if at least %.4g %% of the events are answered in time and p99 is at most %s. A rate counts as kept up with if %d measurements show it before %d show the opposite. Answers to events planned just before a measurement count. \"Started late\" is the delay of the drivers.",
 			s.scenario.Knee.Answered*100, units.Value(s.bound(), "s"), agree, agree),
 	}
 	for _, p := range s.points {
@@ -47,13 +47,13 @@ func (s *search) document(d *result.Document, early bool) {
 		due.X, due.Y = append(due.X, p.rate), append(due.Y, float64(p.Offered)/seconds)
 		answered.X, answered.Y = append(answered.X, p.rate), append(answered.Y, float64(p.Answered)/seconds)
 	}
-	x := result.Axis{Label: "tools that agents would use", Unit: "/s"}
+	x := result.Axis{Label: "planned tool calls", Unit: "/s"}
 	d.Tables = append(d.Tables, table)
 	latency := result.Axis{Label: "latency", Unit: "s", Log: true}
 	d.Plots = append(d.Plots,
 		result.Plot{Title: "Throughput against latency", X: result.Axis{Label: "events answered", Unit: "/s"}, Y: latency, Lines: throughput[:]},
-		result.Plot{Title: "Offered load against latency", X: x, Y: latency, Lines: lines[:], Marks: marks},
-		result.Plot{Title: "Events due and answered", X: x, Y: result.Axis{Label: "events", Unit: "/s"}, Lines: []result.Line{due, answered}, Marks: marks})
+		result.Plot{Title: "Planned load against latency", X: x, Y: latency, Lines: lines[:], Marks: marks},
+		result.Plot{Title: "Planned and answered events", X: x, Y: result.Axis{Label: "events", Unit: "/s"}, Lines: []result.Line{due, answered}, Marks: marks})
 	s.notes(d, early)
 }
 
@@ -61,16 +61,16 @@ func (s *search) document(d *result.Document, early bool) {
 func (s *search) notes(d *result.Document, early bool) {
 	switch {
 	case early && s.beyond == 0:
-		d.Notes = append(d.Notes, fmt.Sprintf("The search was not over: the fabric kept up with %.0f tools per second, and more was not tried often enough.", s.knee))
+		d.Notes = append(d.Notes, fmt.Sprintf("The search did not finish: the fabric kept up with %.0f tool calls per second, and higher rates were not measured often enough.", s.knee))
 	case early:
-		d.Notes = append(d.Notes, fmt.Sprintf("The search was not over: the fabric kept up with %.0f tools per second and not with %.0f.", s.knee, s.beyond))
+		d.Notes = append(d.Notes, fmt.Sprintf("The search did not finish: the fabric kept up with %.0f tool calls per second, and not with %.0f.", s.knee, s.beyond))
 	case s.beyond == 0:
-		d.Notes = append(d.Notes, "The fabric kept up with the highest rate that was to be tried: the knee is beyond it.")
+		d.Notes = append(d.Notes, "The fabric kept up with the highest rate of the search, so the knee is above it.")
 	default:
-		d.Notes = append(d.Notes, fmt.Sprintf("The knee is the highest rate that was kept up with; %.0f per second is the lowest that was not. How much searches differ it does not say.", s.beyond))
+		d.Notes = append(d.Notes, fmt.Sprintf("The knee is the highest rate that the fabric kept up with; %.0f per second is the lowest that it did not. Repeat the search to see how much results vary.", s.beyond))
 	}
 	if slices.ContainsFunc(s.points, func(p point) bool { return p.late > lateMost }) {
-		d.Notes = append(d.Notes, "At some loads the drivers themselves were late: they share the machine with the fabric, and the knee is that of both together.")
+		d.Notes = append(d.Notes, "At some rates the drivers started calls late. They share the machine with the fabric, so the knee is that of both together.")
 	}
 }
 

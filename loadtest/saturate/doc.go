@@ -1,4 +1,4 @@
-// Package saturate finds the load up to which the fabric keeps up, its knee, and
-// shows what it does beyond: knee.go searches, curve.go says what was found, and
-// overload.go has it under twice of that and looks how it comes back.
+// Package saturate finds the knee: the highest rate that the fabric keeps up with. knee.go
+// searches it, curve.go reports it, and overload.go sends twice that rate and measures how
+// the fabric recovers.
 package saturate

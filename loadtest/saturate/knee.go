@@ -110,7 +110,7 @@ func (s *search) first(ctx context.Context) error {
 			return err
 		}
 		if p.answered() < s.scenario.Knee.Answered {
-			return fmt.Errorf("the fabric does not even keep up with %.4g tools per second: %.1f %% of the calls were answered in their time", p.rate, p.answered()*100)
+			return fmt.Errorf("the fabric does not keep up with the lowest rate, %.4g tool calls per second: %.1f %% of the calls were answered in time", p.rate, p.answered()*100)
 		}
 		p.keeps = true
 		s.points = append(s.points, p)
@@ -178,7 +178,7 @@ func (x *site) measure(ctx context.Context, rate float64) (point, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return point{}, fmt.Errorf("at %.4g tools per second: %w", rate, err)
+		return point{}, fmt.Errorf("at %.4g tool calls per second: %w", rate, err)
 	}
 	p := point{rate: rate, late: m.Series.Late.At(0.99)}
 	if p.Kind, err = m.Total(0, s.For.Std()); err != nil {
@@ -218,7 +218,7 @@ func Run(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Doc
 	d := &result.Document{
 		Scenario: s.Name, Checks: x.checks.Checks,
 		// Runs that did the same have the same title, whatever they showed.
-		Title: fmt.Sprintf("How many tools %d agents on %d connections can use per second", s.Agents, s.Connections),
+		Title: fmt.Sprintf("Highest rate of tool calls of %d agents on %d connections", s.Agents, s.Connections),
 	}
 	found.document(d, early)
 	return d, nil

@@ -94,7 +94,7 @@ func TestTheKneeIsFound(t *testing.T) {
 
 func TestAFabricThatKeepsUpWithNothingHasNoKnee(t *testing.T) {
 	err := searching(&fabric{capacity: 7}).run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "does not even keep up with 100 tools per second: 7.0 % of the calls") {
+	if err == nil || !strings.Contains(err.Error(), "does not keep up with the lowest rate, 100 tool calls per second: 7.0 % of the calls") {
 		t.Errorf("it is said: %v", err)
 	}
 }

@@ -57,7 +57,7 @@ func (x *site) overload(ctx context.Context) (*result.Document, error) {
 	long := s.For.Std()
 	s.Rate, s.Think, s.Steps = 0, 0, phases(rate, long)
 	s.For = schema.Duration(s.Steps.Long())
-	fmt.Fprintf(x.stage.Progress, "%.0f tools per second for %v, after and before %.0f\n", rate, long, rate*easy/much)
+	fmt.Fprintf(x.stage.Progress, "%.0f tool calls per second for %v, with %.0f before and after\n", rate, long, rate*easy/much)
 	m, err := x.session.Load(ctx, &s)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (x *site) overload(ctx context.Context) (*result.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Title = fmt.Sprintf("%d agents on %d connections would use tools %.0f times a second for %v, and %.0f times before and after",
+	d.Title = fmt.Sprintf("%d agents on %d connections: %.0f tool calls per second for %v, and %.0f before and after",
 		s.Agents, s.Connections, rate, long, rate*easy/much)
 	if m.Early {
 		return d, nil // the load was not over, or what came after it
@@ -103,7 +103,7 @@ func (x *site) judge(d *result.Document, m *fleet.Measured, long time.Duration) 
 	asked := d.Check("before the overload every call was answered")
 	asked.Seen += before.Offered
 	for range before.Failed + before.Unsent {
-		asked.Fail("a call of the easy load")
+		asked.Fail("a call before the overload")
 	}
 	back, err := recovery(m, calm+long, chaos.Felt(before.Latency.At(0.99)))
 	if err != nil {
@@ -161,7 +161,7 @@ func shown(d *result.Document, keeps bool) {
 	if !keeps {
 		return
 	}
-	d.Notes = append(d.Notes, "CAREFUL: the fabric kept up with this load, so that nothing is shown of what it does with too much. Offer more with --rate, or leave that out to have the knee searched.")
+	d.Notes = append(d.Notes, "CAREFUL: the fabric kept up with this rate, so the run shows no overload. Write a higher --rate, or leave it out to search for the knee.")
 }
 
 // recovered is the figure of a recovery. From a load that the fabric kept up with there

@@ -31,7 +31,7 @@ func Rate(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (float64, e
 	}
 	for _, c := range x.checks.Checks {
 		if c.Wrong > 0 {
-			return 0, fmt.Errorf("while the knee was searched it did not hold that %s: %s", c.Name, c.Examples[0])
+			return 0, fmt.Errorf("during the search for the knee a check failed: %s: %s", c.Name, c.Examples[0])
 		}
 	}
 	return found.knee, nil

@@ -33,8 +33,8 @@ func (o *Options) agents(ctx context.Context, r *Report) error {
 			return err
 		}
 		t := result.Table{Title: "What agents take of the broker", Columns: []string{"agents", "connections", "heap for each further agent", "series in /metrics"},
-			Note: "heap is what is in use after the garbage was collected; connections that are used for the first time are in it, too"}
-		g := &growth{part: "agents", title: "Agents that ask in turn", of: "agents", note: fmt.Sprintf("%d callers; one hook inside the broker, and delivery; up to %d agents have a connection each, more share so many: over few connections several messages travel in one read or write, which is what is cheaper at the first steps", many, shared)}
+			Note: "The heap is measured after a garbage collection. It includes connections that are used for the first time."}
+		g := &growth{part: "agents", title: "Agents that ask in turn", of: "agents", note: fmt.Sprintf("%d callers, one hook inside the broker, and delivery. Up to %d agents have a connection each; more agents share that many. With few connections, one read or write carries several messages, so the first steps are cheaper.", many, shared)}
 		one := &series{}
 		g.all = []*series{one}
 		first, err := look(ctx, s.broker)
@@ -74,12 +74,12 @@ func (s *stand) kept(ctx context.Context) (cursor, seen float64, err error) {
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return 0, 0, fmt.Errorf("looking at the buckets: %w", err)
+		return 0, 0, fmt.Errorf("reading the buckets: %w", err)
 	}
 	for bucket, to := range map[string]*float64{"hook_sequences": &cursor, "hook_agents": &seen} {
 		stream, err := js.Stream(ctx, "KV_"+bucket)
 		if err != nil {
-			return 0, 0, fmt.Errorf("looking at the bucket %s: %w", bucket, err)
+			return 0, 0, fmt.Errorf("reading the bucket %s: %w", bucket, err)
 		}
 		state := stream.CachedInfo().State
 		*to = float64(state.Bytes) / float64(max(state.Msgs, 1))

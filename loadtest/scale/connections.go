@@ -27,10 +27,10 @@ func (o *Options) connections(ctx context.Context, r *Report) (err error) {
 	var all stands
 	defer func() { err = errors.Join(err, all.stop()) }()
 	steps, most := affordable(o.Connections)
-	g := &growth{part: "connections", title: "Connections, of which 16 are in use", of: "connections", note: "16 callers over 16 connections, the others idle; one hook inside the broker, and delivery"}
+	g := &growth{part: "connections", title: "Connections, of which 16 are in use", of: "connections", note: "16 callers on 16 connections, the others are idle. One hook inside the broker, and delivery."}
 	t := result.Table{Title: "What connections take of the broker", Columns: []string{"connections", "to open one, p50", "p99", "opened", "broker's CPU for each", "heap for each", "memory for each", "goroutines"}}
 	if len(steps) < len(o.Connections) {
-		t.Note = fmt.Sprintf("this machine lets a process open %d files, so there are no more connections than that", most)
+		t.Note = fmt.Sprintf("This machine allows a process %d open files, which limits the number of connections.", most)
 		r.Notes = append(r.Notes, "connections: "+t.Note)
 	}
 	one := &series{}
@@ -134,7 +134,7 @@ func (s *stand) storm(ctx context.Context, n int, r *Report) error {
 	if err != nil {
 		return err
 	}
-	t := result.Table{Title: "The broker was killed and started anew", Columns: []string{"connections", "the broker was ready after", "half of all agents were answered after", "99 % of them", "all", "broker's CPU for each"}}
+	t := result.Table{Title: "The broker was killed and restarted", Columns: []string{"connections", "the broker was ready after", "half of all agents were answered after", "99 % of them", "all", "broker's CPU for each"}}
 	var slowest measure.Figures
 	for _, one := range told {
 		if one.Most > slowest.Most {
@@ -143,10 +143,10 @@ func (s *stand) storm(ctx context.Context, n int, r *Report) error {
 	}
 	cpu := after.Before.CPU.Std().Seconds() / float64(n)
 	t.Rows = append(t.Rows, []string{grouped(n), micros(ready.Seconds()), micros(slowest.P50.Std().Seconds()), micros(slowest.P99.Std().Seconds()), micros(slowest.Most.Std().Seconds()), micros(cpu)})
-	t.Note = "from the kill on, until an agent's event was judged: who had no answer asks again when it would use its next tool, after 2.5 to 7.5 s; quantiles are of the slowest of the processes that the agents are in"
+	t.Note = "Times from the kill until an agent's event was judged. An agent without an answer asks again with its next tool call, after 2.5 to 7.5 s. The quantiles are those of the slowest process of agents."
 	r.Tables = append(r.Tables, t)
 	r.Units.Return = cpu
-	c := r.Check(fmt.Sprintf("after a kill of the broker all agents were answered again within %v", stormBudget))
+	c := r.Check(fmt.Sprintf("every agent got an answer after the broker was killed, within %v", stormBudget))
 	c.Seen, c.Least = int64(n), 1
 	if slowest.Most.Std() > stormBudget {
 		c.Fail(fmt.Sprintf("the last of %d was answered after %v", n, slowest.Most))

@@ -1,13 +1,11 @@
-// Package scale shows how the cost of a call grows with what there is much of: hooks
-// on one call, hooks in the configuration, agents, connections, items that wait, and
-// workers. Each part grows one of them by powers of two or ten and measures the same
-// call at every step: how long it takes, and how much time of a processor the broker
-// and the worker need for it, which says more than times do where others use the
-// machine, too. Every step is divided by the smallest one of the same repetition, and
-// each repetition takes the steps in an order of its own, so that what drifts drifts
-// for all.
+// Package scale measures how the cost of a call grows with the number of hooks on the call,
+// hooks in the configuration, agents, connections, waiting items and workers. Each part
+// increases one of them by powers of two or ten, and measures the same call at every step:
+// its time, and the CPU time of broker and worker, which other programs on the machine
+// affect less. Each step is divided by the smallest step of the same repetition. Each
+// repetition measures the steps in random order, so a slow change of the machine affects
+// all of them.
 //
-// stand.go holds the processes, growth.go the repetitions and what is made of them;
-// hooks.go, matchers.go, agents.go, connections.go, pending.go, workers.go and
-// units.go are the parts, one file each.
+// stand.go has the processes, growth.go the repetitions and their results. hooks.go,
+// matchers.go, agents.go, connections.go, pending.go, workers.go and units.go are the parts.
 package scale

@@ -24,7 +24,7 @@ func (o *Options) hooks(ctx context.Context, r *Report) error {
 			return err
 		}
 		g := &growth{part: "hooks", title: "Hooks on one call", of: "hooks", worker: true,
-			note: "one caller; every hook allows at once, and none of them is readonly, so that each waits for the one before"}
+			note: "One caller. Each hook allows immediately. No hook is readonly, so each waits for the one before."}
 		in, of := &series{name: "inside broker"}, &series{name: "of a remote pool"}
 		g.all = []*series{in, of}
 		for _, n := range o.Hooks {

@@ -71,8 +71,8 @@ func (o *Options) matchers(ctx context.Context, r *Report) (err error) {
 	var all stands
 	defer func() { err = errors.Join(err, all.stop()) }()
 	g := &growth{part: "matchers", title: "Hooks in the configuration, of which one matches", of: "hooks in the configuration",
-		note: "one caller; what was asked before finds its plan, what is new has it made: tools and agents are looked up by name, or by what globs begin with; these globs begin with a star, so that each is tried"}
-	t := result.Table{Title: "What a configuration takes", Columns: []string{"hooks", "file", "apply [95 %]", "broker's heap for each further hook", "series in /metrics", "a look at them takes"}}
+		note: "One caller. A known tool or agent has a cached plan; a new one needs a new plan. The broker looks up names and prefixes of globs. These globs begin with a star, so it tries each of them."}
+	t := result.Table{Title: "What a configuration takes", Columns: []string{"hooks", "file", "apply [95 %]", "broker's heap for each further hook", "series in /metrics", "a scrape takes"}}
 	for i, k := range kinds() {
 		of := make([]*series, len(k.asks))
 		for j, a := range k.asks {
@@ -160,7 +160,7 @@ func (o *Options) facts(ctx context.Context, s *stand, hooks string) (f facts, e
 			return f, fmt.Errorf("applying a configuration of %d bytes: %w", len(text), err)
 		}
 		if !a.Changed || a.Refused {
-			return f, fmt.Errorf("applying a configuration came to %+v", a)
+			return f, fmt.Errorf("applying a configuration returned %+v", a)
 		}
 		f.apply = append(f.apply, time.Since(began).Seconds())
 	}
@@ -172,16 +172,16 @@ func (s *stand) metrics(ctx context.Context) (series int, took time.Duration, er
 	began := time.Now()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, s.web+"/metrics", nil)
 	if err != nil {
-		return 0, 0, fmt.Errorf("looking at the metrics: %w", err)
+		return 0, 0, fmt.Errorf("reading the metrics: %w", err)
 	}
 	answer, err := http.DefaultClient.Do(q)
 	if err != nil {
-		return 0, 0, fmt.Errorf("looking at the metrics: %w", err)
+		return 0, 0, fmt.Errorf("reading the metrics: %w", err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return 0, 0, fmt.Errorf("looking at the metrics: %w", err)
+		return 0, 0, fmt.Errorf("reading the metrics: %w", err)
 	}
 	took = time.Since(began)
 	for line := range strings.Lines(string(text)) {

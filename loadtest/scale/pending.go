@@ -29,7 +29,7 @@ func (o *Options) pending(ctx context.Context, r *Report) (err error) {
 	var all stands
 	defer func() { err = errors.Join(err, all.stop()) }()
 	g := &growth{part: "pending", title: "Items that wait", of: "items that wait",
-		note: fmt.Sprintf("one caller, and no call is given any: those of others never are, and the agent's own are for after another tool; of those at most %s may wait", grouped(mostOwn))}
+		note: fmt.Sprintf("One caller, and no call delivers an item: the items belong to other agents, or wait until the agent calls another tool. At most %s of the latter can wait.", grouped(mostOwn))}
 	others, own := &series{name: "for others"}, &series{name: "for the agent, not now"}
 	g.all = []*series{others, own}
 	t := result.Table{Title: "What items that wait take of the broker", Columns: []string{"items for others", "heap for each", "memory for each", "put into the queue", "broker's CPU for each", "a broker is ready again after"}}

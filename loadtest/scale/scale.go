@@ -89,7 +89,7 @@ func Parts() []string {
 func (o *Options) Check() error {
 	for _, name := range o.Only {
 		if !slices.Contains(Parts(), name) {
-			return fmt.Errorf("there is no part %q; write some of %v", name, Parts())
+			return fmt.Errorf("unknown part %q; write one or more of %v", name, Parts())
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r := &Report{Repetitions: o.repetitions(), Window: schema.Duration(o.Window)}
 	r.Machine = machine.Here()
-	r.Title = fmt.Sprintf("how a call's cost grows; %d repetitions of %v at each step", r.Repetitions, o.Window)
+	r.Title = fmt.Sprintf("Growth of the cost of a call; %d repetitions of %v at each step", r.Repetitions, o.Window)
 	var errs []error
 	tried := int64(0)
 	for _, p := range parts() {
@@ -137,7 +137,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if len(errs) == len(parts()) || len(errs) > 0 && len(o.Only) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	answered := r.Check("every part could be measured, and every answer in it was right")
+	answered := r.Check("every part was measured, and every answer in it was right")
 	answered.Seen, answered.Least = tried, 1
 	for _, err := range errs {
 		answered.Fail(err.Error())

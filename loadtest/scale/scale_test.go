@@ -77,7 +77,7 @@ func TestAGrowthIsToldInTablesFiguresAndPlots(t *testing.T) {
 	for _, p := range r.Plots {
 		for _, l := range p.Lines {
 			if l.Name == "" || len(l.X) != len(l.Y) || len(l.Low) != len(l.High) || len(l.Low) != len(l.Y) {
-				t.Errorf("%s: a line that can not be drawn: %+v", p.Title, l)
+				t.Errorf("%s: a line that cannot be drawn: %+v", p.Title, l)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func (o *Options) counted(ctx context.Context, s *stand, r *Report, crew *proc.C
 	if err := crowd.Ask(ctx, roles.CrowdRequest{Open: 1}, nil); err != nil {
 		return err
 	}
-	t := result.Table{Title: "What one call takes", Columns: []string{"call", "on the wire to the agent", "on the wire to the worker", "broker's CPU", "worker's CPU"}, Note: "bytes of both directions, above TCP, of an event of 1 KiB; CPU time where 16 callers ask, as a busy fabric has it, and not one"}
+	t := result.Table{Title: "What one call takes", Columns: []string{"call", "on the wire to the agent", "on the wire to the worker", "broker's CPU", "worker's CPU"}, Note: "Bytes in both directions, above TCP, for an event of 1 KiB. CPU time with 16 callers, as in a busy fabric."}
 	u := &r.Units
 	for _, c := range []struct {
 		name, tool               string
@@ -158,7 +158,7 @@ type wire struct {
 func openWire(nats string) (*wire, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listening for what is to be counted: %w", err)
+		return nil, fmt.Errorf("listening for the counted connections: %w", err)
 	}
 	w := &wire{to: strings.TrimPrefix(nats, "nats://"), l: l}
 	w.all.Go(w.serve)
@@ -180,11 +180,11 @@ func (w *wire) serve() error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("taking a connection: %w", err)
+			return fmt.Errorf("accepting a connection: %w", err)
 		}
 		to, err := net.Dial("tcp", w.to)
 		if err != nil {
-			return errors.Join(fmt.Errorf("going on to the broker: %w", err), from.Close())
+			return errors.Join(fmt.Errorf("connecting to the broker: %w", err), from.Close())
 		}
 		for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
 			w.all.Go(func() error {

@@ -49,7 +49,7 @@ func (o *Options) workers(ctx context.Context, r *Report) error {
 	hooks := hooksYAML([]string{fmt.Sprintf("    - {name: waits, matcher: wait, type: builtin, handler: %s, pool: %s}\n", roles.WaitHandler, pool)})
 	return o.with(ctx, "workers", hooks, func(s *stand) error {
 		t := result.Table{Title: "Workers of one pool", Columns: []string{"workers", "per second", "of ideal", "p50", "p99", "ratio to 1 worker [95 %]"},
-			Note: fmt.Sprintf("each worker takes %d calls at once, and there are %d callers more; ideal is what waiting alone would let through; hooks that compute are bounded by the %d processors, on which everybody else runs, too", slots, queued, r.Machine.CPUs)}
+			Note: fmt.Sprintf("Each worker runs %d calls in parallel, and there are %d more callers. The ideal rate is limited only by the waiting time of the hooks. Hooks that compute are limited by the %d CPUs, which all processes share.", slots, queued, r.Machine.CPUs)}
 		p := result.Plot{Title: "Throughput by workers of one pool", X: result.Axis{Label: "workers", Log: true}, Y: result.Axis{Label: "calls", Unit: "/s"}}
 		for _, l := range []labour{{name: fmt.Sprintf("hooks that wait %v", wait), waiter: waiter{takes: wait}}, {name: fmt.Sprintf("hooks that compute for %v", burn), waiter: waiter{burn, true}}} {
 			rates, all, err := o.grown(ctx, s, l)

@@ -92,15 +92,15 @@ func (s *Scenario) checkFaults(say saying) {
 	for i, f := range s.Faults {
 		key := fmt.Sprintf("faults.%d", i+1)
 		for _, wrong := range f.Check(members) {
-			say(key, "see the kinds of faults in package faults", "%s", wrong)
+			say(key, "correct this fault", "%s", wrong)
 		}
 		if f.At.Std() >= s.For.Std() {
-			say(key, fmt.Sprintf("write at: less than %v", s.For), "the fault is at %v, when the run is over", f.At)
+			say(key, fmt.Sprintf("write at: less than %v", s.For), "the fault is at %v, after the end of the run", f.At)
 		}
 		for _, m := range faults.Matching(f.Member, members) {
 			if f.Kind.OnLink() && !s.HasLink(m) {
-				say(key, "write server: true for the fabric to have a broker reach it by a network, or name other members",
-					"a fault of the kind %s can not be done to %s, which has no network between itself and the server", f.Kind, m)
+				say(key, "write server: true in fabric, so that brokers reach the server over a network, or name other members",
+					"%s has no network to the server, so it cannot have a fault of the kind %s", m, f.Kind)
 			}
 		}
 	}
@@ -110,22 +110,22 @@ func (s *Scenario) checkChaos(say saying) {
 	c := s.Chaos
 	for _, k := range c.Kinds {
 		if !slices.Contains(faults.Kinds(), k) {
-			say("chaos", fmt.Sprintf("write some of %v", faults.Kinds()), "there is no fault of the kind %q", k)
+			say("chaos", fmt.Sprintf("write one or more of %v", faults.Kinds()), "unknown kind of fault %q", k)
 		}
 	}
 	for _, m := range c.Members {
 		if len(faults.Matching(m, s.Members())) == 0 {
-			say("chaos", "write some of "+strings.Join(s.Members(), ", "), "no member is called %q", m)
+			say("chaos", "write some of "+strings.Join(s.Members(), ", "), "no member has the name %q", m)
 		}
 	}
 	if c.Together < 1 || c.Longest.Std() < ShortestFault || c.Pause <= 0 || c.Quiet < 0 {
-		say("chaos", "write together: 1, longest: 3s, pause: 2s, quiet: 12s", "faults last at least %v, one at a time, with a pause between them, not %v, %d and %v", ShortestFault, c.Longest, c.Together, c.Pause)
+		say("chaos", "write together: 1, longest: 3s, pause: 2s, quiet: 12s", "longest must be at least %v, together at least 1 and pause above 0; they are %v, %d and %v", ShortestFault, c.Longest, c.Together, c.Pause)
 	}
 	if loud := s.For.Std() - s.Quiet(); loud < c.Longest.Std() {
-		say("chaos", "write a longer for, or a shorter longest", "in %v, of which the last %v are quiet, there is no room for faults of up to %v", s.For, s.Quiet(), c.Longest)
+		say("chaos", "write a longer for, or a shorter longest", "a run of %v, of which the last %v are quiet, is too short for faults of up to %v", s.For, s.Quiet(), c.Longest)
 	}
 	if held := time.Duration(c.Together+1) * c.Longest.Std(); held > s.Deadline.Std() {
-		say("deadline", fmt.Sprintf("write at least %v", held), "faults of up to %v, %d at a time, may hold an agent itself up for longer than %v", c.Longest, c.Together, s.Deadline)
+		say("deadline", fmt.Sprintf("write at least %v", held), "faults of up to %v, %d at the same time, can stop an agent for longer than the deadline %v", c.Longest, c.Together, s.Deadline)
 	}
 }
 
@@ -160,26 +160,26 @@ func (s *Scenario) LeastSoak() time.Duration {
 
 func (s *Scenario) checkSoak(say saying) {
 	if least := s.LeastSoak(); s.For.Std() < least {
-		say("for", fmt.Sprintf("write at least %v, and an hour to find a leak", least),
-			"in %v nothing shows that grows: garbage is collected every %v, and the second half of a run needs %d points", s.For, s.SettleEvery(), SoakPoints)
+		say("for", fmt.Sprintf("write at least %v; to find a leak, write 1h", least),
+			"%v is too short to see growth: garbage is collected every %v, and the second half of the run needs %d points", s.For, s.SettleEvery(), SoakPoints)
 	}
 	if len(s.Steps) > 0 {
-		say("steps", "write a rate instead", "a load that changes says nothing of what grows")
+		say("steps", "write a rate instead", "growth cannot be judged under a changing load")
 	}
 	if s.Fabric.Kind == field.External {
-		say("fabric", "write kind: local", "what processes take is only known of those that are started here, not of the fabric at %s", s.Fabric.NATS)
+		say("fabric", "write kind: local", "the run cannot measure the processes of the fabric at %s", s.Fabric.NATS)
 	}
 	if s.Soak.Chaos {
 		s.checkChaos(say)
 	}
 	if !(s.Soak.OfKnee >= 0 && s.Soak.OfKnee <= 1) {
-		say("soak", "write of_knee: 70%", "a soak can not be at %.4g %% of what the fabric keeps up with", s.Soak.OfKnee*100)
+		say("soak", "write of_knee: 70%", "of_knee is %.4g %%, which is out of range", s.Soak.OfKnee*100)
 	}
 	if s.Soak.OfKnee > 0 {
 		s.checkKnee(say)
 	}
 	if s.Soak.Settle < 0 {
-		say("soak", "write settle: 5s", "garbage can not be collected every %v", s.Soak.Settle)
+		say("soak", "write settle: 5s", "settle is %v, which is out of range", s.Soak.Settle)
 	}
 }
 

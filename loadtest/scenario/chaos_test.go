@@ -49,24 +49,24 @@ func TestWhatNoChaosAndNoSoakCanBe(t *testing.T) {
 		spoil func(*Scenario)
 		want  string
 	}{
-		"a kind that there is not": {Chaotic, func(s *Scenario) { s.Chaos.Kinds = []faults.Kind{"flood"} }, "no fault of the kind"},
-		"a member that is not":     {Chaotic, func(s *Scenario) { s.Chaos.Members = []string{"cat-*"} }, "no member is called"},
-		"no room for faults":       {Chaotic, func(s *Scenario) { s.For = schema.Duration(time.Second) }, "no room"},
-		"no pause":                 {Chaotic, func(s *Scenario) { s.Chaos.Pause = 0 }, "a pause between them"},
-		"faults beyond a deadline": {Chaotic, func(s *Scenario) { s.Deadline = schema.Duration(time.Second) }, "for longer than 1s"},
+		"a kind that there is not": {Chaotic, func(s *Scenario) { s.Chaos.Kinds = []faults.Kind{"flood"} }, "unknown kind of fault"},
+		"a member that is not":     {Chaotic, func(s *Scenario) { s.Chaos.Members = []string{"cat-*"} }, "no member has the name"},
+		"no room for faults":       {Chaotic, func(s *Scenario) { s.For = schema.Duration(time.Second) }, "too short for faults"},
+		"no pause":                 {Chaotic, func(s *Scenario) { s.Chaos.Pause = 0 }, "pause above 0"},
+		"faults beyond a deadline": {Chaotic, func(s *Scenario) { s.Deadline = schema.Duration(time.Second) }, "for longer than the deadline 1s"},
 		"brokers that are not ours": {Chaotic, func(s *Scenario) {
 			s.Fabric.Kind, s.Fabric.NATS, s.Chaos.Members = field.External, "nats://a:1", []string{"broker-1"}
-		}, "no member is called"},
-		"no rate":                        {Chaotic, func(s *Scenario) { s.Rate = 0 }, "how often tools are used"},
-		"a fault to nobody":              {Fleet, func(s *Scenario) { s.Faults = []faults.Fault{{Kind: faults.Kill, Member: "cat"}} }, "no member is called"},
-		"a network that is not":          {Fleet, func(s *Scenario) { s.Faults = []faults.Fault{{Kind: faults.Reset, Member: "broker-*"}} }, "can not be done to broker-1"},
+		}, "no member has the name"},
+		"no rate":                        {Chaotic, func(s *Scenario) { s.Rate = 0 }, "has no rate of tool calls"},
+		"a fault to nobody":              {Fleet, func(s *Scenario) { s.Faults = []faults.Fault{{Kind: faults.Kill, Member: "cat"}} }, "no member has the name"},
+		"a network that is not":          {Fleet, func(s *Scenario) { s.Faults = []faults.Fault{{Kind: faults.Reset, Member: "broker-*"}} }, "broker-1 has no network to the server"},
 		"a soak too short":               {Soaking, func(s *Scenario) { s.For = schema.Duration(12 * time.Second) }, "write at least 40s"},
 		"a soak too short with kills":    {Soaking, func(s *Scenario) { s.For, s.Soak.Chaos = schema.Duration(time.Minute), true }, "write at least 1m10s"},
 		"a soak that settles too seldom": {Soaking, func(s *Scenario) { s.For, s.Soak.Settle = seconds(60), seconds(4) }, "write at least 1m20s"},
-		"a soak of a load that changes":  {Soaking, func(s *Scenario) { s.Steps = s.Curve() }, "says nothing of what grows"},
+		"a soak of a load that changes":  {Soaking, func(s *Scenario) { s.Steps = s.Curve() }, "growth cannot be judged"},
 		"a soak at no part of the knee":  {Soaking, func(s *Scenario) { s.Soak.OfKnee = math.NaN() }, "NaN %"},
 		"a soak beyond the knee":         {Soaking, func(s *Scenario) { s.Soak.OfKnee = 1.2 }, "120 %"},
-		"a soak of others' processes":    {Soaking, func(s *Scenario) { s.Fabric.Kind, s.Fabric.NATS = field.External, "nats://a:1" }, "only known of those"},
+		"a soak of others' processes":    {Soaking, func(s *Scenario) { s.Fabric.Kind, s.Fabric.NATS = field.External, "nats://a:1" }, "cannot measure the processes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := shipped(t, c.kind)

@@ -1,5 +1,5 @@
-// Package scenario says what a run of many agents is: how many there are, what
-// they do and how often, on which fabric, and what goes wrong meanwhile. It reads
-// that from strict YAML: a file with a fault does not run, and all faults are said at
-// once, each with its line and what to write instead.
+// Package scenario describes a run of many agents: their number, their calls and rate,
+// the fabric, and the faults during the run. It reads this from strict YAML. A file with
+// errors does not run; all errors are reported at once, each with its line and a
+// correction.
 package scenario

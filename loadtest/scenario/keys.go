@@ -48,14 +48,14 @@ func (r *reader) oneLoad(s *Scenario) {
 	if n := said("think"); n != nil && said("rate") == nil {
 		s.Rate = 0 // the default
 	} else if n != nil {
-		r.fault(n, "both rate and think say how often tools are used", "take one of them away")
+		r.fault(n, "rate and think both set the rate of tool calls", "remove one of them")
 	}
 	if len(s.Steps) == 0 {
 		return
 	}
 	for _, key := range []string{"rate", "think", "for"} {
 		if n := said(key); n != nil {
-			r.fault(n, "the steps say that already", "take "+key+" away, or the steps")
+			r.fault(n, "the steps already set it", "remove "+key+" or the steps")
 		}
 	}
 	s.Rate, s.Think, s.For = 0, 0, 0

@@ -24,7 +24,7 @@ var files embed.FS
 func Shipped(name string) (*Scenario, error) {
 	body, err := files.ReadFile(name + ".yaml")
 	if err != nil {
-		return nil, fmt.Errorf("no scenario comes along that is called %q; there are %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("no bundled scenario has the name %q; write one of %s", name, strings.Join(Names(), ", "))
 	}
 	return Read(name+".yaml", body)
 }
@@ -144,14 +144,14 @@ func (r *reader) parse(body []byte) *yaml.Node {
 // syntax notes what the parser said.
 func (r *reader) syntax(err error) {
 	if errors.Is(err, io.EOF) {
-		r.fault(&yaml.Node{Line: 1, Column: 1}, "the file says nothing", "write kind: fleet")
+		r.fault(&yaml.Node{Line: 1, Column: 1}, "the file is empty", "write kind: fleet")
 		return
 	}
 	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
-		r.fault(&yaml.Node{Line: e.Mark.Line, Column: e.Mark.Column}, "this is no YAML: "+strings.TrimSpace(e.ContextMsg+" "+e.Message), "mend the indentation and the quotes around here")
+		r.fault(&yaml.Node{Line: e.Mark.Line, Column: e.Mark.Column}, "this is not valid YAML: "+strings.TrimSpace(e.ContextMsg+" "+e.Message), "correct the indentation and the quotes near this line")
 		return
 	}
-	r.fault(&yaml.Node{Line: 1, Column: 1}, "this is no YAML: "+err.Error(), "")
+	r.fault(&yaml.Node{Line: 1, Column: 1}, "this is not valid YAML: "+err.Error(), "")
 }
 
 // keys say how the value of each key is read.
@@ -160,7 +160,7 @@ type keys map[string]func(n *yaml.Node)
 // mapping reads one with these keys and no others.
 func (r *reader) mapping(path string, n *yaml.Node, known keys) {
 	if n.Kind != yaml.MappingNode {
-		r.fault(n, fmt.Sprintf("this is %s where a mapping is due", kindName(n)), "write "+example(known))
+		r.fault(n, fmt.Sprintf("this is %s instead of a mapping", kindName(n)), "write "+example(known))
 		return
 	}
 	seen := map[string]bool{}
@@ -169,9 +169,9 @@ func (r *reader) mapping(path string, n *yaml.Node, known keys) {
 		read, ok := known[key.Value]
 		switch {
 		case !ok:
-			r.fault(key, fmt.Sprintf("there is no key %q here", key.Value), suggestion(key.Value, known))
+			r.fault(key, fmt.Sprintf("unknown key %q", key.Value), suggestion(key.Value, known))
 		case seen[key.Value]:
-			r.fault(key, fmt.Sprintf("the key %q stands here a second time", key.Value), "take one of them away")
+			r.fault(key, fmt.Sprintf("the key %q occurs twice", key.Value), "remove one of them")
 		default:
 			seen[key.Value] = true
 			r.places[joined(path, key.Value)] = value
@@ -183,7 +183,7 @@ func (r *reader) mapping(path string, n *yaml.Node, known keys) {
 // list reads each value of one.
 func (r *reader) list(path string, n *yaml.Node, read func(path string, n *yaml.Node)) {
 	if n.Kind != yaml.SequenceNode {
-		r.fault(n, fmt.Sprintf("this is %s where a list is due", kindName(n)), "begin each entry with a dash")
+		r.fault(n, fmt.Sprintf("this is %s instead of a list", kindName(n)), "begin each entry with a dash")
 		return
 	}
 	for i, e := range n.Content {

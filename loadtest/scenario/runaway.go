@@ -46,12 +46,12 @@ func (s *Scenario) checkRunaway(say saying) {
 	uses := 2 * s.PerSecond() / float64(max(s.Agents, 1)) // before the tool and after it
 	switch {
 	case a.Agents < 0 || a.Agents > s.Agents:
-		say("runaway", "write at least 1 and at most as many as there are others", "%d agents can not run away", a.Agents)
+		say("runaway", "write at least 1 and at most the number of other agents", "%d runaway agents are out of range", a.Agents)
 	case !(a.Limit >= 1 && a.Limit >= far*uses):
-		say("runaway", "write a higher limit, or have the agents use tools less often", "the others ask %.4g times a second each, and with a limit of %v would be refused, too", uses, a.Limit)
+		say("runaway", "write a higher limit, or a lower rate", "the other agents send %.4g events per second each, so a limit of %v would also refuse theirs", uses, a.Limit)
 	case !(a.Times > 1 && float64(a.Agents)*a.Limit*a.Times <= mostRunaway):
-		say("runaway", "write times: 50", "%d agents can not ask %v times as often as %v times a second", a.Agents, a.Times, a.Limit)
+		say("runaway", "write times: 50", "%d agents cannot send %v times the limit of %v events per second", a.Agents, a.Times, a.Limit)
 	case s.Fabric.Kind == field.External:
-		say("runaway", "leave it out, or write kind: local", "the brokers of an external fabric have the limits that they were started with")
+		say("runaway", "leave it out, or write kind: local", "the limits of an external fabric cannot be changed")
 	}
 }

@@ -23,7 +23,7 @@ func (r *reader) scalar(n *yaml.Node, hint string) (string, bool) {
 		if n.Tag != "!!null" {
 			what = kindName(n)
 		}
-		r.fault(n, fmt.Sprintf("this is %s where a value is due", what), hint)
+		r.fault(n, fmt.Sprintf("this is %s instead of a value", what), hint)
 		return "", false
 	}
 	return n.Value, true
@@ -50,7 +50,7 @@ func word[W ~string](r *reader, to *W, known ...W) func(*yaml.Node) {
 		switch {
 		case !ok:
 		case !slices.Contains(known, W(s)):
-			r.fault(n, fmt.Sprintf("%q is none of the words for this", s), hint)
+			r.fault(n, fmt.Sprintf("unknown value %q", s), hint)
 		default:
 			*to = W(s)
 		}
@@ -64,7 +64,7 @@ func (r *reader) truth(to *bool) func(*yaml.Node) {
 		switch {
 		case !ok:
 		case n.Tag != "!!bool":
-			r.fault(n, fmt.Sprintf("%q is neither true nor false", s), "write true or false")
+			r.fault(n, fmt.Sprintf("%q is not true or false", s), "write true or false")
 		default:
 			*to = s == "true"
 		}
@@ -82,9 +82,9 @@ func whole[N int | int64 | uint64](r *reader, to *N) func(*yaml.Node) {
 		v, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 10, 64)
 		switch {
 		case err != nil:
-			r.fault(n, fmt.Sprintf("%q is no whole number", s), hint)
+			r.fault(n, fmt.Sprintf("%q is not a whole number", s), hint)
 		case v < 0:
-			r.fault(n, fmt.Sprintf("%d is less than nothing", v), hint)
+			r.fault(n, fmt.Sprintf("%d is negative", v), hint)
 		default:
 			*to = N(v)
 		}
@@ -113,7 +113,7 @@ func (r *reader) share(to *float64) func(*yaml.Node) {
 		switch {
 		case len(r.faults) > before:
 		case v > 1:
-			r.fault(n, fmt.Sprintf("%q is more than all of them", n.Value), hint)
+			r.fault(n, fmt.Sprintf("%q is more than 100%%", n.Value), hint)
 		default:
 			*to = v
 		}
@@ -122,7 +122,7 @@ func (r *reader) share(to *float64) func(*yaml.Node) {
 
 // rate reads how often something is done, "300/s" or 300.
 func (r *reader) rate(to *float64) func(*yaml.Node) {
-	return r.unit(to, "write how often per second, such as 300/s", func(s string) (float64, error) {
+	return r.unit(to, "write a rate per second, such as 300/s", func(s string) (float64, error) {
 		part, _ := strings.CutSuffix(s, "/s")
 		return strconv.ParseFloat(strings.TrimSpace(part), 64)
 	})
@@ -138,9 +138,9 @@ func (r *reader) unit(to *float64, hint string, read func(string) (float64, erro
 		v, err := read(s)
 		switch {
 		case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
-			r.fault(n, fmt.Sprintf("%q is not what is due here", s), hint)
+			r.fault(n, fmt.Sprintf("%q is not valid here", s), hint)
 		case v < 0:
-			r.fault(n, fmt.Sprintf("%q is less than nothing", s), hint)
+			r.fault(n, fmt.Sprintf("%q is negative", s), hint)
 		default:
 			*to = v
 		}
@@ -150,7 +150,7 @@ func (r *reader) unit(to *float64, hint string, read func(string) (float64, erro
 // duration reads a time with its unit.
 func (r *reader) duration(to *schema.Duration) func(*yaml.Node) {
 	return func(n *yaml.Node) {
-		const hint = "write a time with its unit, such as 500ms, 30s or 10m"
+		const hint = "write a duration with its unit, such as 500ms, 30s or 10m"
 		s, ok := r.scalar(n, hint)
 		if !ok {
 			return
@@ -160,9 +160,9 @@ func (r *reader) duration(to *schema.Duration) func(*yaml.Node) {
 		case err != nil && bare == nil:
 			r.fault(n, fmt.Sprintf("%q has no unit", s), fmt.Sprintf("write %ss for seconds, or %sms", s, s))
 		case err != nil:
-			r.fault(n, fmt.Sprintf("%q is no time", s), hint)
+			r.fault(n, fmt.Sprintf("%q is not a duration", s), hint)
 		case d < 0:
-			r.fault(n, fmt.Sprintf("%q is before it begins", s), hint)
+			r.fault(n, fmt.Sprintf("%q is negative", s), hint)
 		default:
 			*to = schema.Duration(d)
 		}

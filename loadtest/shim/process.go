@@ -25,7 +25,7 @@ import (
 const module = "github.com/hookfabric/hookfabric/"
 
 // buildable looks whether the programs can be built here, as what the go command says
-// where they can not is of no help to who only wants to measure.
+// where they cannot is of no help to who only wants to measure.
 func buildable(ctx context.Context) error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return errors.New("shim builds the programs that it measures, and there is no go command in PATH; install Go, or add it to PATH")

@@ -1,10 +1,9 @@
-// Package shim measures what a hook costs that starts once per tool call, from
-// exec to exit: `agentshim hook` that asks the fabric itself, the same through the
-// local daemon, and next to both a Go program that does nothing but make one request on a unix
-// socket, and a hook in Python that does the same. Only ratios to the Go
-// program are judged; the order is new in each repetition.
+// Package shim measures a hook that starts once per tool call, from exec to exit:
+// `agentshim hook` direct and through the daemon. It compares them with a Go program that
+// only makes one request on a unix socket, and with a Python hook that does the same. Only
+// ratios to the Go program have budgets. Each repetition measures in random order.
 //
-// It also shows what the daemon takes: 200 calls at once, and its memory after many.
+// It also measures the daemon: 200 parallel calls, and its memory after many calls.
 package shim
 
 import (

@@ -1,7 +1,6 @@
-// Package soak has a fleet of agents under a load that does not change, for long,
-// and looks whether the fabric's processes take more and more: memory, goroutines,
-// threads, files. It is the load of package fleet, with all of its checks; faults
-// may be part of it.
+// Package soak keeps a fleet of agents under constant load for a long time, and checks
+// that memory, goroutines, threads and open files of the fabric's processes do not grow. It
+// has all checks of package fleet, and can include faults.
 //
-// grow.go judges what was seen, and run.go runs it.
+// grow.go judges the samples, and run.go runs the load.
 package soak

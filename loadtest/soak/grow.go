@@ -122,7 +122,7 @@ func explained(all []growth) {
 // promise is what is held of the quantity.
 func (g growth) promise() string {
 	if g.quantity.told > 0 || g.headroom > 0 {
-		return g.name + " did not grow by more than what is known of injections"
+		return g.name + " did not grow by more than the index of delivered messages"
 	}
 	return g.name + " did not grow"
 }
@@ -135,7 +135,7 @@ func (g growth) flat() bool { return g.Low <= g.allowed() }
 
 func (g growth) String() string {
 	of := func(v float64) string { return units.Value(v, g.unit) }
-	return fmt.Sprintf("%s of %s grew by %s, surely by %s, from %.0f s to %.0f s, and may by %s",
+	return fmt.Sprintf("%s of %s grew by %s (at least %s) from %.0f s to %.0f s; the limit is %s",
 		g.name, g.member, of(g.Median), of(g.Low), g.from, g.until, of(g.allowed()))
 }
 
@@ -160,11 +160,11 @@ func checks(all []growth) []result.Check {
 func table(all []growth) result.Table {
 	t := result.Table{
 		Title:   "Growth in the second half of the run",
-		Columns: []string{"process", "what", "level", "growth", "95 % interval", "allowed"},
-		Note:    "The growth is the slope between all pairs of points (Theil and Sen) over the time that was judged. It is wrong only if its whole interval is above what is allowed.",
+		Columns: []string{"process", "what", "level", "growth", "95 % interval", "limit"},
+		Note:    "Growth is the slope over all pairs of points (Theil-Sen) in the second half of the run. It fails only if its whole interval is above the limit.",
 	}
 	if slices.ContainsFunc(all, func(g growth) bool { return g.told > 0 }) {
-		t.Note += fmt.Sprintf(" What is allowed has %s of heap in it for each injection, as brokers know for a day what was delivered; and %d times what the heap grew by, as far as that goes, of memory.", units.Value(known, "B"), headroom)
+		t.Note += fmt.Sprintf(" The limit of the heap includes %s per message, because brokers remember delivered messages for a day. The limit of the memory includes %d times the allowed growth of the heap.", units.Value(known, "B"), headroom)
 	}
 	for _, g := range all {
 		of := func(v float64) string { return units.Value(v, g.unit) }

@@ -46,7 +46,7 @@ func Run(ctx context.Context, asked *scenario.Scenario, st fleet.Stage) (*result
 	d.Tables = append(d.Tables, table(all))
 	d.Figures = append(d.Figures, figures(all)...)
 	d.Plots = append(d.Plots, plots(left, m)...)
-	d.Notes = append(d.Notes, fmt.Sprintf("Every %v the fabric's processes collected their garbage, which their clients felt.", s.SettleEvery()))
+	d.Notes = append(d.Notes, fmt.Sprintf("The fabric's processes collect their garbage every %v, which affects latency.", s.SettleEvery()))
 	return d, nil
 }
 

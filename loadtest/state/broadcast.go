@@ -73,7 +73,7 @@ func (o *Options) broadcast(ctx context.Context, r *Report) (err error) {
 }
 
 // reached has everybody ask until all were told, for a while: calls go on
-// without what can not be read in time, and what they took along comes again
+// without what cannot be read in time, and what they took along comes again
 // when its lease has ended.
 func (o *Options) reached(ctx context.Context, s *site, b *Broadcast, everyone Telling) error {
 	for end := time.Now().Add(restFor); b.Reached < b.Agents && time.Now().Before(end); b.Passes++ {
@@ -82,7 +82,7 @@ func (o *Options) reached(ctx context.Context, s *site, b *Broadcast, everyone T
 			return err
 		}
 		b.Reached = int(f.Calls - f.Late)
-		o.say("broadcast: %d of %d agents were told", b.Reached, b.Agents)
+		o.say("broadcast: delivered to %d of %d agents", b.Reached, b.Agents)
 		if b.Reached < b.Agents && !measure.Pause(ctx, settling) {
 			return context.Cause(ctx)
 		}
@@ -117,7 +117,7 @@ func written(ctx context.Context, js jetstream.JetStream) (messages, bytes uint6
 		}
 	}
 	if err := list.Err(); err != nil {
-		return 0, 0, fmt.Errorf("looking at the streams: %w", err)
+		return 0, 0, fmt.Errorf("reading the streams: %w", err)
 	}
 	return messages, bytes, nil
 }

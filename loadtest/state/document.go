@@ -14,11 +14,11 @@ func (r *Report) ratio(row bench.Row, ratios []float64) {
 
 // The promises that the parts are held against.
 const (
-	measured    = "every part could be measured"
-	onceGiven   = "a call that is given items is one write, whatever their number"
+	measured    = "every part was measured"
+	onceGiven   = "a call that delivers items writes once, for any number of items"
 	oneWrite    = "a broadcast is one write, and reaches every agent once"
 	nothingLost = "no item is lost and no call unanswered when a leader is killed"
-	onceEach    = "no item comes twice when a leader is killed"
+	onceEach    = "no item is delivered twice when a leader is killed"
 )
 
 // document fills in what others read of the report of so many parts.
@@ -32,21 +32,21 @@ func (r *Report) document(parts int64) {
 		check := r.Check(onceGiven)
 		check.Seen, check.Least = check.Seen+int64(g.Calls), 1
 		if !g.OK() {
-			check.Fail(fmt.Sprintf("%d calls that were given %d items each took %d writes", g.Calls, g.Items, g.Writes))
+			check.Fail(fmt.Sprintf("%d calls that delivered %d items each took %d writes", g.Calls, g.Items, g.Writes))
 		}
 	}
 	if b := r.Broadcast; b != nil {
 		check := r.Check(oneWrite)
 		check.Seen, check.Least = int64(b.Agents), 1
 		if !b.OK() {
-			check.Fail(fmt.Sprintf("%d writes for %d agents, of which %d were given it", b.Writes, b.Agents, b.Reached))
+			check.Fail(fmt.Sprintf("%d writes for %d agents, of which %d received it", b.Writes, b.Agents, b.Reached))
 		}
 	}
 	for i, l := range r.Leaderless {
 		check := r.Check(nothingLost)
 		check.Seen++
 		if l.Lost > 0 || l.Idle.Unanswered > 0 || l.Due.Unanswered > 0 {
-			check.Fail(fmt.Sprintf("kill %d: %d of %d items lost; unanswered: %d calls of the idle, %d of those for whom something waits",
+			check.Fail(fmt.Sprintf("kill %d: %d of %d items lost; unanswered calls: %d without waiting items, %d with waiting items",
 				i+1, l.Lost, l.Accepted, l.Idle.Unanswered, l.Due.Unanswered))
 		}
 		check = r.Check(onceEach)
@@ -65,7 +65,7 @@ func (r *Report) tables() []result.Table {
 	if len(r.Speed) > 0 {
 		t := result.Table{
 			Title: "the queue, absolute, median", Columns: []string{"where", "what", "callers", "p50", "p99", "per second", "too late"},
-			Note: "True for this machine in that hour. Too late is the part of the calls that went on without what waited.",
+			Note: "Absolute times hold for this machine at this time. \"Too late\" is the share of calls that continued without the waiting items.",
 		}
 		for _, s := range r.Speed {
 			t.Rows = append(t.Rows, []string{
@@ -84,7 +84,7 @@ func (r *Report) tables() []result.Table {
 		})
 	}
 	if len(r.Leaderless) > 0 {
-		t := result.Table{Title: "kill -9 of the items' leader", Columns: []string{"kill", "nothing accepted for", "nothing handed over for", "refused", "accepted", "handed over"}}
+		t := result.Table{Title: "kill -9 of the items' leader", Columns: []string{"kill", "nothing accepted for", "nothing delivered for", "refused", "accepted", "handed over"}}
 		for i, l := range r.Leaderless {
 			t.Rows = append(t.Rows, []string{
 				fmt.Sprint(i + 1), l.NoEnqueue.String(), l.NoDelivery.String(), fmt.Sprint(l.Refused), fmt.Sprint(l.Accepted), fmt.Sprint(l.Delivered),

@@ -35,7 +35,7 @@ func (o *Options) given(ctx context.Context, r *Report) (err error) {
 			return fmt.Errorf("%d items for each call: %w", items, err)
 		}
 		r.Given = append(r.Given, g)
-		o.say("given: %d calls were given %d items each, in %d writes", g.Calls, g.Items, g.Writes)
+		o.say("given: %d calls delivered %d items each, in %d writes", g.Calls, g.Items, g.Writes)
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (s *site) give(ctx context.Context, items int) (*Given, error) {
 	}
 	after, _, err := s.quiet(ctx, js)
 	if err == nil && told.Late > 0 {
-		err = fmt.Errorf("%d of %d calls went on without what waited", told.Late, q.Calls)
+		err = fmt.Errorf("%d of %d calls continued without the waiting items", told.Late, q.Calls)
 	}
 	return &Given{Items: items, Calls: q.Calls, Writes: after - before}, err
 }

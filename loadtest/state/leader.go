@@ -159,7 +159,7 @@ func (s *site) leader(ctx context.Context) (n *node, both bool, err error) {
 	}
 	i := slices.IndexFunc(s.nodes, func(n node) bool { return n.config.Name == items })
 	if i < 0 {
-		return nil, false, fmt.Errorf("the stream %s is led by %q, which is none of the servers", itemStream, items)
+		return nil, false, fmt.Errorf("the stream %s is led by %q, which is not one of the servers", itemStream, items)
 	}
 	return &s.nodes[i], items == cursors, nil
 }
@@ -190,7 +190,7 @@ func led(ctx context.Context, js jetstream.JetStream, stream string) (string, er
 		return "", fmt.Errorf("looking for the leader of %s: %w", stream, err)
 	}
 	if st.CachedInfo().Cluster == nil {
-		return "", fmt.Errorf("the stream %s is on no cluster", stream)
+		return "", fmt.Errorf("the stream %s is not in a cluster", stream)
 	}
 	return st.CachedInfo().Cluster.Leader, nil
 }

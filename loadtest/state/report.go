@@ -56,10 +56,10 @@ func (r *Report) Print(w io.Writer) error {
 		r.Others.write(t)
 	}
 	for _, g := range r.Given {
-		fmt.Fprintf(t, "\n%d calls that are given %d items each\t%d writes\t%s\n", g.Calls, g.Items, g.Writes, verdict(g.OK()))
+		fmt.Fprintf(t, "\n%d calls that deliver %d items each\t%d writes\t%s\n", g.Calls, g.Items, g.Writes, verdict(g.OK()))
 	}
 	if b := r.Broadcast; b != nil {
-		fmt.Fprintf(t, "\na broadcast to %d agents\t%d writes, %d bytes, %d agents given it after %d calls of each\t%s\n",
+		fmt.Fprintf(t, "\na broadcast to %d agents\t%d writes, %d bytes, delivered to %d agents after %d calls of each\t%s\n",
 			b.Agents, b.Writes, b.Bytes, b.Reached, b.Passes, verdict(b.OK()))
 	}
 	for i, l := range r.Leaderless {
@@ -140,13 +140,13 @@ func (l *Leaderless) write(w io.Writer, n int) {
 		led = "both streams"
 	}
 	fmt.Fprintf(w, "\nkill -9 number %d, of the leader of %s\t%s\n", n, led, verdict(l.OK()))
-	fmt.Fprintf(w, "  nothing accepted for, nothing handed over for\t%v, %v\n", l.NoEnqueue, l.NoDelivery)
-	fmt.Fprintf(w, "  refused enqueues\t%d, after at most %v: %s\n", l.Refused, l.RefusedAfter, l.Why)
+	fmt.Fprintf(w, "  nothing accepted for, nothing delivered for\t%v, %v\n", l.NoEnqueue, l.NoDelivery)
+	fmt.Fprintf(w, "  rejected items\t%d, after at most %v: %s\n", l.Refused, l.RefusedAfter, l.Why)
 	for _, c := range []struct {
 		name  string
 		calls Calls
-	}{{"calls before", l.Calm}, {"calls meanwhile, nothing waits", l.Idle}, {"calls meanwhile, something does", l.Due}} {
+	}{{"calls before", l.Calm}, {"calls without a leader, nothing waits", l.Idle}, {"calls without a leader, an item waits", l.Due}} {
 		fmt.Fprintf(w, "  %s\t%d, %d unanswered, p50 %v, p99 %v, at most %v\n", c.name, c.calls.Count, c.calls.Unanswered, c.calls.P50, c.calls.P99, c.calls.Most)
 	}
-	fmt.Fprintf(w, "  accepted, handed over, lost, handed over again\t%d, %d, %d, %d\n", l.Accepted, l.Delivered, l.Lost, l.Again)
+	fmt.Fprintf(w, "  accepted, delivered, lost, delivered again\t%d, %d, %d, %d\n", l.Accepted, l.Delivered, l.Lost, l.Again)
 }

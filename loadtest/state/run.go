@@ -80,7 +80,7 @@ func Parts() []string {
 func (o *Options) Check() error {
 	for _, name := range o.Only {
 		if !slices.Contains(Parts(), name) {
-			return fmt.Errorf("there is no part %q; write some of %v", name, Parts())
+			return fmt.Errorf("unknown part %q; write one or more of %v", name, Parts())
 		}
 	}
 	return nil

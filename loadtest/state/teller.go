@@ -28,7 +28,7 @@ const (
 	Enqueue = "enqueue"
 	// ask is a tool call's event. It fails if it brings more items than the
 	// request says, and is late if it brings none of them: calls go on without what
-	// can not be read in time. It acknowledges what it brings with a later one.
+	// cannot be read in time. It acknowledges what it brings with a later one.
 	ask = "ask"
 	// take is ask, and keeps to itself that it handed anything over.
 	take = "take"
@@ -189,7 +189,7 @@ func (t *teller) call(q Telling) (func(ctx context.Context, i int) error, error)
 			return err
 		}, nil
 	}
-	return nil, fmt.Errorf("a teller can not %q", q.Do)
+	return nil, fmt.Errorf("a teller cannot %q", q.Do)
 }
 
 // attempt is one call of a watch.
@@ -207,7 +207,7 @@ func (t *teller) attempt(ctx context.Context, q Telling) (items []uint64, err er
 
 // text is what every item says.
 const text = "Please look at the failing test of the parser before you go on: it is the one that reads an empty file. " +
-	"The others are known, and somebody else looks after them."
+	"The others are known, and another agent looks after them."
 
 // enqueue puts an item for the agent into the queue, and says at which place.
 func (t *teller) enqueue(ctx context.Context, agent, matcher string) (sequence uint64, err error) {

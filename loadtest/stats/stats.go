@@ -1,6 +1,5 @@
-// Package stats says how sure a benchmark may be of its figures: medians of
-// few repetitions, with bootstrap intervals. It keeps no state; the same
-// samples give the same interval.
+// Package stats calculates medians of a few repetitions with bootstrap intervals. It has no
+// state: the same samples give the same interval.
 package stats
 
 import (

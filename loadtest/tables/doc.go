@@ -1,9 +1,9 @@
-// Package tables puts what runs wrote as JSON into a page of Markdown, so that no
-// figure in it is copied by hand. A page says where: between a line
+// Package tables writes the figures of runs into a page of Markdown, so that no figure
+// in it is copied by hand. A page marks the place:
 //
-//	<!-- figures: budgets -->
+//	<!-- figures: calls -->
 //
-// and a line <!-- end --> stands the view of that name (views.go). A view is made of
-// the files of a folder, named for the run that wrote them: bench.json, overload.json. One
-// whose file is not there is empty.
+// Between this line and the next line <!-- end --> the page has the view of that name
+// (views.go). A view selects figures by name from the files in a folder: bench.json,
+// overload.json. If the folder has no file of that run, the view is empty.
 package tables

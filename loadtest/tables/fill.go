@@ -11,8 +11,8 @@ import (
 
 const ending = "<!-- end -->"
 
-// Fill puts the figures in the folder dir between the markers of a page. What stood
-// there is gone, and the rest of the page is as it was.
+// Fill replaces the text between the markers of a page with the figures in the folder dir, and keeps
+// the rest of the page.
 func Fill(page, dir string) (string, error) {
 	var filled strings.Builder
 	var errs []error
@@ -28,7 +28,7 @@ func Fill(page, dir string) (string, error) {
 		page = page[at[1]:]
 		end := strings.Index(page, ending)
 		if next := marker.FindStringIndex(page); end < 0 || next != nil && next[0] < end {
-			return "", fmt.Errorf("the figures %q have no %s", name, ending)
+			return "", fmt.Errorf("the marker of the figures %q has no %s after it", name, ending)
 		}
 		page = page[end:]
 		view, err := View(dir, name)
@@ -39,14 +39,14 @@ func Fill(page, dir string) (string, error) {
 	}
 }
 
-// View is one view of the figures in the folder dir.
+// View returns one view of the figures in the folder dir.
 func View(dir, name string) (string, error) {
 	made, ok := views()[name]
 	if !ok {
-		return "", fmt.Errorf("there are no figures %q; there are %v", name, Names())
+		return "", fmt.Errorf("the name %q is unknown; write one of %s", name, strings.Join(Names(), ", "))
 	}
 	return made(dir)
 }
 
-// Names are the names of all views.
+// Names returns the names of all views.
 func Names() []string { return slices.Sorted(maps.Keys(views())) }

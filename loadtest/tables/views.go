@@ -6,53 +6,41 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
-	"github.com/hookfabric/hookfabric/loadtest/bench"
-	"github.com/hookfabric/hookfabric/loadtest/cluster"
-	"github.com/hookfabric/hookfabric/loadtest/report"
-	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// views maps names to what makes a view of a folder.
+// views maps names to the functions that make a view of a folder.
 func views() map[string]func(dir string) (string, error) {
 	return map[string]func(string) (string, error){
+		"summary":  summary,
 		"runs":     runs,
-		"budgets":  budgets,
-		"webhooks": webhooks,
-		"costs":    costs,
+		"checks":   checks,
 		"over":     over,
-		"loop":     whole("loop"),
-		"record":   whole("record"),
-		"notice":   whole("notice"),
-		"state":    whole("state"),
-		"growth":   whole("scale"),
-		"flat":     flat,
-		"model":    modelled,
-		"knee":     whole("saturate"),
-		"faults":   whole("faults"),
-		"overload": whole("overload"),
-		"freeze":   whole("freeze"),
-		"cluster":  clustered,
+		"calls":    grids(calls()),
+		"webhooks": grids(webhooks()),
+		"costs":    costs,
+		"shim":     grids(shims()),
+		"loop":     grids(queries()),
+		"record":   grids(records()),
+		"queue":    grids(queue()),
+		"notice":   grids(notices()),
+		"freeze":   grids(freezes()),
+		"knee":     grids(knee()),
+		"overload": grids(overload()),
+		"faults":   grids(faults()...),
+		"cluster":  grids(brokers()),
+		"growth":   growth,
+		"model":    needs,
 	}
 }
 
-// files are the runs whose files are looked for, in the order in which they are told of.
+// files are the runs in the order in which the pages list them.
 func files() []string {
 	return []string{"bench", "record", "loop", "shim", "notice", "state", "scale", "saturate", "faults", "overload", "freeze", "cluster"}
 }
 
-// ratios is what views read of the reports of bench, shim and state besides their documents.
-type ratios struct {
-	result.Document
-	Rows     []bench.Row      `json:"rows"`
-	Absolute []bench.Absolute `json:"absolute"`
-}
-
-// read reads the file of a run into v; false: there is none.
+// read reads the file of a run into v; false: the folder has no such file.
 func read(dir, run string, v any) (bool, error) {
 	name := filepath.Join(dir, run+".json")
 	body, err := os.ReadFile(name)
@@ -63,102 +51,174 @@ func read(dir, run string, v any) (bool, error) {
 		return false, fmt.Errorf("reading figures: %w", err)
 	}
 	if err := schema.Unmarshal(body, v); err != nil {
-		return false, fmt.Errorf("%s is not what %s writes: %w", name, run, err)
+		return false, fmt.Errorf("%s is not a report of `loadtest %s`: %w", name, run, err)
 	}
 	return true, nil
 }
 
-// whole is the view of all that a run's document says, but for the figures of which
-// its tables are: those of growth are hundreds.
-func whole(run string) func(dir string) (string, error) {
-	return func(dir string) (string, error) {
-		var d result.Document
-		if there, err := read(dir, run, &d); !there {
-			return "", err
-		}
-		if run == "scale" || run == "loop" || run == "state" {
-			d.Figures = nil
-		}
-		return d.Title + "\n\n" + report.Markdown(&d), nil
+// calls are ratios to a bare request-reply of the same repetition.
+func calls() grid {
+	return grid{run: "bench", columns: perCallers(), rows: []label{
+		{"bare NATS, responder in the server's process", "bare, inside the server's process, %s"},
+		{"no hook matches", "no hook matches, %s"},
+		{"1 hook inside the broker", "1 hook inside broker, %s"},
+		{"3 hooks inside the broker", "3 hooks inside broker, %s"},
+		{"8 hooks inside the broker", "8 hooks inside broker, %s"},
+		{"bare NATS, that responder asks another process", "bare, from there to another process, %s"},
+		{"1 hook on a worker", "1 hook of a remote pool, %s"},
+		{"3 hooks on a worker", "3 hooks of a remote pool, %s"},
+		{"8 hooks on a worker", "8 hooks of a remote pool, %s"},
+		{"2 hooks, on workers of two pools", "two pools in sequence, %s"},
+		{"each further pool adds", "each further pool in sequence, added, %s"},
+	}}
+}
+
+// webhooks are ratios of calls to HTTP hooks that do the same work.
+func webhooks() grid {
+	g := grid{run: "bench", columns: perCallers()}
+	for _, n := range []string{"1 hook", "3 hooks", "8 hooks"} {
+		g.rows = append(g.rows, label{n + " inside the broker : webhook", n + " inside broker : HTTP webhook, " + n + ", %s"})
+	}
+	for _, n := range []string{"1 hook", "3 hooks", "8 hooks"} {
+		g.rows = append(g.rows, label{n + " on a worker : webhook in two stages", n + " of a remote pool : HTTP in two stages, " + n + ", %s"})
+	}
+	return g
+}
+
+func shims() grid {
+	return grid{run: "shim", columns: []label{{"p50", "p50, 1 caller"}}, rows: []label{
+		{"`agentshim hook`, through the daemon", "agentshim hook, through the daemon, %s"},
+		{"`agentshim hook`, direct", "agentshim hook, direct, %s"},
+		{"`agentshim version`", "agentshim version, %s"},
+		{"Python script with one request on a unix socket", "Python hook, one request on a unix socket, %s"},
+	}}
+}
+
+// queries are ratios of an agent's whole query to as many bare request-replies.
+func queries() grid {
+	return grid{run: "loop", columns: perCallers(), rows: []label{
+		{"no hook", "no hook, tools in sequence, %s"},
+		{"a hook on each event, condition false", "a hook on each event whose when is false, tools in sequence, %s"},
+		{"a hook on each event, inside the broker", "a hook on each event inside broker, tools in sequence, %s"},
+		{"a hook on each event, on a worker", "a hook on each event of a remote pool, tools in sequence, %s"},
+		{"no hook, tools in parallel", "no hook, tools at once, %s"},
+		{"a hook on each event, on a worker, tools in parallel", "a hook on each event of a remote pool, tools at once, %s"},
+	}}
+}
+
+// records compares brokers that record verdicts with one that does not.
+func records() grid {
+	return grid{run: "record", columns: []label{{"without content (default)", "the facts"}, {"with content", "the content, too"}}, rows: []label{
+		{"p50 : no record, 2,000 calls/s", "p50 with %s : no record, 2000 times a second"},
+		{"broker's CPU per call : no record, 2,000 calls/s", "CPU of the broker per call with %s : no record, 2000 times a second"},
+		{"broker's CPU per call, added, 2,000 calls/s", "CPU of the broker per call, added by %s, 2000 times a second"},
+		{"throughput : no record, 16 callers", "throughput with %s : no record, 16 callers flat out"},
+		{"p50 : no record, 16 callers", "p50 with %s : no record, 16 callers flat out"},
+		{"broker's CPU per call, added, 16 callers", "CPU of the broker per call, added by %s, 16 callers flat out"},
+	}}
+}
+
+// queue are ratios to a bare write of a key in the same server.
+func queue() grid {
+	return grid{
+		run: "state", columns: []label{
+			{"accept 1 item", "enqueue : bare KV write, p50, 1 caller"},
+			{"deliver 1 item with a call", "what 1 item adds to a call : bare KV write, p50, 1 caller"},
+			{"deliver 8 items with a call", "what 8 items add to a call : bare KV write, p50, 1 caller"},
+		},
+		rows: []label{
+			{"1 server, sync always", "one server, sync always: %s"},
+			{"1 server, sync every second", "one server, sync every second: %s"},
+			{"3 servers, sync always", "three servers, sync always: %s"},
+			{"3 servers, sync every second", "three servers, sync every second: %s"},
+		},
 	}
 }
 
-// clustered is the view of a cluster's run, but for what each part's load was like: that
-// is as it is without faults.
-func clustered(dir string) (string, error) {
-	var d result.Document
-	if there, err := read(dir, "cluster", &d); !there {
-		return "", err
-	}
-	d.Tables = slices.DeleteFunc(d.Tables, func(t result.Table) bool {
-		part, _, ok := strings.Cut(t.Title, ": ")
-		return ok && slices.Contains(cluster.Parts(), part)
-	})
-	return d.Title + "\n\n" + report.Markdown(&d), nil
+func notices() grid {
+	return grid{run: "notice", columns: single(), rows: []label{
+		{"a worker is killed, embedded server", "noticing a worker's crash, embedded server"},
+		{"a worker is killed, external server", "noticing a worker's crash, external server"},
+		{"a worker hangs", "noticing a worker's hang"},
+		{"an aggregator is killed", "noticing an aggregator's loss"},
+	}}
 }
 
-// runs is which runs the figures are of.
-func runs(dir string) (string, error) {
-	t := result.Table{Columns: []string{"file", "command", "when", "took", "load before", "code", ""}}
-	machines := []string{}
-	for _, run := range files() {
-		var d result.Document
-		there, err := read(dir, run, &d)
-		if err != nil {
-			return "", err
-		}
-		if !there {
-			continue
-		}
-		took := time.Duration(d.Took * float64(time.Second)).Round(time.Second)
-		t.Rows = append(t.Rows, []string{
-			run + ".json", "`" + d.Command + "`", d.Started.UTC().Format("2006-01-02 15:04 UTC"), took.String(),
-			fmt.Sprintf("%.1f", d.Machine.Load), d.Machine.Revision, report.Summary(&d),
-		})
-		d.Machine.Load, d.Machine.Revision = 0, "" // they differ, and stand in the table
-		if here := strings.ReplaceAll(d.Machine.String(), ", load before 0.0", ""); !slices.Contains(machines, here) {
-			machines = append(machines, here)
-		}
-	}
-	if len(t.Rows) == 0 {
-		return "", nil
-	}
-	return strings.Join(machines, "\n\n") + "\n\n" + report.MarkdownTable(t), nil
+func freezes() grid {
+	return grid{run: "freeze", columns: single(), rows: []label{
+		{"first call is refused", "the first call is refused"},
+		{"last call passes", "the last call passes"},
+		{"every broker has confirmed the freeze", "every broker has confirmed the freeze"},
+		{"each of 1,000 shims had a call refused (one call per 500 ms each)", "each of 1000 shims had a refused call, with one call per 500ms"},
+		{"every broker has confirmed the thaw", "every broker has confirmed the thaw"},
+	}}
 }
 
-// over is all that is over its budget, and every promise that was not kept.
-func over(dir string) (string, error) {
-	t := result.Table{Columns: []string{"run", "what", "value", "95 % interval", "budget"}}
-	some := false
-	for _, run := range files() {
-		var d result.Document
-		there, err := read(dir, run, &d)
-		if err != nil {
-			return "", err
-		}
-		some = some || there
-		t.Rows = append(t.Rows, beyond(run, &d)...)
-	}
-	switch {
-	case !some:
-		return "", nil
-	case len(t.Rows) == 0:
-		return "Nothing: every budget was kept, and every promise.\n", nil
-	}
-	return report.MarkdownTable(t), nil
+func knee() grid {
+	return grid{run: "saturate", columns: single(), rows: []label{{"tool calls, 200 agents", "knee: tools used"}}}
 }
 
-// beyond are the rows of one run.
-func beyond(run string, d *result.Document) (rows [][]string) {
-	for _, f := range d.Figures {
-		if !f.OK() {
-			rows = append(rows, []string{run, f.Name, report.Value(f), report.Interval(f), report.Budget(f)})
-		}
+func overload() grid {
+	return grid{run: "overload", columns: single(), rows: []label{
+		{"p99 before the overload", "p99 before"},
+		{"p99 during the overload", "p99 while overloaded"},
+		{"events answered during the overload", "events answered while overloaded"},
+		{"time until p99 is normal again", "recovery"},
+		{"largest memory of a broker", "memory of a broker at most"},
+	}}
+}
+
+// faults are the load as a whole, the impact of each kind of fault, and the growth of processes.
+func faults() []grid {
+	return []grid{
+		{run: "faults", columns: single(), rows: []label{
+			{"events answered", "events answered"},
+			{"p50", "p50"},
+			{"p99", "p99"},
+			{"fabric's CPU per event", "CPU time of the fabric per event"},
+		}},
+		{
+			run: "faults", title: "Calls are slow or unanswered for, median",
+			columns: []label{{"broker", "broker"}, {"worker", "worker"}, {"NATS server", "server"}, {"agents' process", "driver"}},
+			rows: []label{
+				{"kill -9", "felt: kill of a %s"},
+				{"stop (SIGSTOP)", "felt: stop of a %s"},
+				{"connection reset", "felt: reset of a %s"},
+				{"network silent", "felt: cut of a %s"},
+				{"latency added", "felt: delay of a %s"},
+				{"bandwidth limited", "felt: slow of a %s"},
+			},
+		},
+		{
+			run: "faults", title: "Growth in the second half of the run",
+			columns: []label{{"heap", "heap"}, {"memory", "memory"}},
+			rows: []label{
+				{"broker 1", "%s of broker-1, growth"},
+				{"broker 2", "%s of broker-2, growth"},
+				{"NATS server", "%s of server, growth"},
+				{"worker 1", "%s of worker-1, growth"},
+			},
+		},
 	}
-	for _, c := range d.Checks {
-		if !c.OK() {
-			rows = append(rows, []string{run, c.Name, fmt.Sprintf("wrong %d times of %d", c.Wrong, c.Seen), "", "never"})
-		}
+}
+
+// brokers is what calls and the queue feel while each of three brokers fails.
+func brokers() grid {
+	return grid{
+		run: "cluster", columns: []label{
+			{"p50 of a call : bare request", "p50 : that of a bare request-reply"},
+			{"longest call", "longest wait under faults"},
+			{"queue accepts nothing for", "longest time in which the queue accepted nothing"},
+			{"all brokers have everything again after", "longest time from a fault until all brokers had the complete state again"},
+		},
+		rows: []label{
+			{"restart in turn", "rolling: %s"},
+			{"restart while configurations change", "change: %s"},
+			{"kill -9", "kill: %s"},
+			{"stop (SIGSTOP)", "stop: %s"},
+			{"cut off", "part: %s"},
+			{"cut off in one direction", "one-way: %s"},
+			{"freeze while one is cut off", "freeze: %s"},
+		},
 	}
-	return rows
 }

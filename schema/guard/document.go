@@ -7,15 +7,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Document is what shims have to know of a configuration, and its JSON. Where
-// that would be larger than [schema.MaxPolicy] it is coarser: it guards more,
-// and never less.
+// Document returns what shims need to know of a configuration, and its JSON. If the JSON would
+// be larger than [schema.MaxPolicy], Document simplifies it. A simplified policy guards more
+// calls, never fewer.
 func Document(cfg *schema.Config) (p schema.Policy, data []byte, err error) {
 	return DocumentUpTo(cfg, schema.MaxPolicy)
 }
 
-// DocumentUpTo is Document with another bound. The coarsest document is a few
-// hundred bytes long, and is made however small the bound is.
+// DocumentUpTo is [Document] with another limit in bytes. It returns the simplest policy, of a
+// few hundred bytes, even if the limit is smaller.
 func DocumentUpTo(cfg *schema.Config, most int) (p schema.Policy, data []byte, err error) {
 	for _, say := range []func(*schema.Config) schema.Policy{exact, byAgent, byEvent} {
 		p = say(cfg)

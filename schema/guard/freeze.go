@@ -7,13 +7,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema/match"
 )
 
-// Freezes find the freeze that refuses a call. Nil Freezes refuse nothing.
+// Freezes finds the freeze that refuses a call. Nil Freezes refuse nothing.
 type Freezes struct {
 	all   []schema.Freeze
 	index match.Index
 }
 
-// CompileFreezes prepares freezes; of none it makes nil.
+// CompileFreezes compiles freezes. It returns nil for an empty list.
 func CompileFreezes(all []schema.Freeze) (*Freezes, error) {
 	if len(all) == 0 {
 		return nil, nil //nolint:nilnil // documented above
@@ -29,8 +29,9 @@ func CompileFreezes(all []schema.Freeze) (*Freezes, error) {
 	return f, nil
 }
 
-// Refuses is the first freeze that refuses a call, whose tool is none of the terminal
-// ones; nil: none does. Of a call whose tool or agent is not known, any counts.
+// Refuses returns the first freeze that refuses a call, or nil. A freeze never refuses a
+// terminal tool. Every freeze refuses the calls of an unknown agent, and an unknown tool counts
+// as not terminal.
 func (f *Freezes) Refuses(c Call, terminal []string) *schema.Freeze {
 	switch {
 	case f == nil || c.Event != schema.PreToolUse || c.Tool != "" && schema.IsTerminal(c.Tool, terminal):
@@ -44,16 +45,16 @@ func (f *Freezes) Refuses(c Call, terminal []string) *schema.Freeze {
 	return nil
 }
 
-// Frozen is what shims have to know of freezes: their version, those that stand, and
-// the tools that pass all the same.
+// Frozen is what shims need to know of freezes: their version, the active ones, and the tools
+// that they let pass.
 type Frozen struct {
 	Version  uint64
 	Freezes  []schema.Freeze
 	Terminal []string
 }
 
-// DocumentFrozen is [Document] with the freezes that stand. They come first: where
-// there is too little room, what hooks guard is coarser.
+// DocumentFrozen is [Document] with the active freezes. Freezes take precedence: if there is
+// not enough space, it simplifies the hooks.
 func DocumentFrozen(cfg *schema.Config, z Frozen) (p schema.Policy, data []byte, err error) {
 	of := schema.Policy{FreezeVersion: z.Version, Freezes: z.Freezes}
 	if len(z.Freezes) > 0 {

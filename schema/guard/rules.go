@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/match"
 )
 
-// RuleOf is what of a hook decides about calls.
+// RuleOf returns the part of a hook that decides at which calls it runs.
 func RuleOf(h *schema.Hook) schema.PolicyHook {
 	return schema.PolicyHook{
 		Hook: h.Name, Event: h.Event, Agent: h.Agent, Matcher: h.Matcher, System: h.System,
@@ -27,8 +27,8 @@ func guards(h *schema.Hook) bool {
 	return h.FailClosed && h.Mode == schema.Enforce && (!h.Stage() || h.Gates())
 }
 
-// Rules are the hooks of one version, compiled, by the indexes that they were
-// given with. They are safe for many goroutines.
+// Rules is the compiled hooks of one version. Its methods refer to a hook by its index in the
+// compiled list. Several goroutines may use it.
 type Rules struct {
 	rules    []schema.PolicyHook
 	matchers []*match.Matcher // by rule
@@ -52,9 +52,8 @@ type place struct {
 	event   schema.EventType
 }
 
-// Own says which of the ways to name agents mean one: agents of one Own have
-// the same hooks. It is as long as there are such ways, which are few, however many
-// agents have hooks of their own.
+// Own is a class of agents that have the same hooks: the set of agent patterns that match them.
+// Its length depends on the number of patterns, not on the number of agents.
 type Own string
 
 // ownSize is how many bytes of an [Own] are one pattern's index.
@@ -79,7 +78,7 @@ func (o Own) has(pattern int) bool {
 	return false
 }
 
-// Compile prepares rules. The error names all faults.
+// Compile compiles rules. Its error lists all faults.
 func Compile(rules []schema.PolicyHook, overrides []schema.Override) (*Rules, error) {
 	r := &Rules{
 		rules: rules, matchers: make([]*match.Matcher, len(rules)), index: make(map[string]int),
@@ -152,7 +151,7 @@ func (r *Rules) sort(i int) {
 	}
 }
 
-// Of says what an agent is among these rules.
+// Of returns the class of an agent.
 func (r *Rules) Of(agent string) Own {
 	found := r.agents.Find(agent)
 	own := make([]byte, 0, ownSize*len(found))
@@ -162,8 +161,8 @@ func (r *Rules) Of(agent string) Own {
 	return Own(own)
 }
 
-// Asked are the indexes of the hooks that are asked about calls of an event, by
-// agents of own, about a tool, in growing order.
+// Asked returns the indexes of the hooks that run at an event, for agents of a class and a
+// tool, in increasing order.
 func (r *Rules) Asked(own Own, t schema.EventType, tool string) []int {
 	all := r.about(nil, place{everybody, t}, tool)
 	for p := range own.patterns {
@@ -181,13 +180,13 @@ func (r *Rules) about(all []int, at place, tool string) []int {
 	return all
 }
 
-// Asks reports whether the hook of that index is asked about calls of its event,
-// by agents of own, about a tool.
+// Asks reports whether the hook with that index runs at calls of its event, for agents of a
+// class and a tool.
 func (r *Rules) Asks(own Own, i int, tool string) bool {
 	return r.matchers[i].Match(tool) && r.applies(own, i) && !r.yields(own, i)
 }
 
-// Concerns is Asks for some tool, whichever.
+// Concerns reports whether the hook with that index runs for at least one tool.
 func (r *Rules) Concerns(own Own, i int) bool { return r.applies(own, i) && !r.yields(own, i) }
 
 // applies reports whether a hook is asked for agents of own: their own hooks
@@ -215,30 +214,29 @@ func (r *Rules) yields(own Own, i int) bool {
 	return h.Preset && slices.ContainsFunc(r.alike[kin{h.Event, h.Like}], func(j int) bool { return r.applies(own, j) })
 }
 
-// Guards reports whether the hook of that index guards what it is asked about.
+// Guards reports whether the hook with that index guards its calls.
 func (r *Rules) Guards(i int) bool { return r.rules[i].Guards }
 
-// A Call is what is known of a call.
+// A Call describes a call as far as it is known.
 type Call struct {
-	// Agent is whose it is; [schema.UnknownAgent] may be anybody.
+	// Agent is the agent of the call; [schema.UnknownAgent] stands for any agent.
 	Agent string
 	Event schema.EventType
-	// Tool is the tool's name; empty where the event has one: it may be any.
+	// Tool is the tool's name; empty at an event with a tool: any tool.
 	Tool string
 }
 
-// Guard is the first hook that guards a call; nil: none does.
+// Guard returns the first hook that guards a call, or nil.
 func (r *Rules) Guard(c Call) *schema.PolicyHook {
 	return r.first(c, func(h *schema.PolicyHook) bool { return h.Guards })
 }
 
-// Native is the first hook that needs the runtime's own payload of a call; nil:
-// none does.
+// Native returns the first hook of a call that needs the runtime's own payload, or nil.
 func (r *Rules) Native(c Call) *schema.PolicyHook {
 	return r.first(c, func(h *schema.PolicyHook) bool { return h.Native })
 }
 
-// History is the first hook that needs the conversation at a call; nil: none does.
+// History returns the first hook of a call that needs the conversation, or nil.
 func (r *Rules) History(c Call) *schema.PolicyHook {
 	return r.first(c, func(h *schema.PolicyHook) bool { return h.History })
 }

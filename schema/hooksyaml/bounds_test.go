@@ -20,13 +20,13 @@ func large(n int) string {
 
 func TestBounds(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"a file that is too large", strings.Repeat("#", hooksyaml.MaxFile+1), "hooks.yaml:1:1: the file has 8388609 bytes; at most 8388608 are read; write several hooks as one with a broader matcher"},
+		{"a file that is too large", strings.Repeat("#", hooksyaml.MaxFile+1), "hooks.yaml:1:1: the file has 8388609 bytes; the limit is 8388608; write several hooks as one with a broader matcher"},
 		{"a file of nothing but commas", "hooks: [" + strings.Repeat(",", 3_000_000), "hooks.yaml:1:1: the file has too many values; a configuration has at most 20000 hooks"},
-		{"one hook too many", "hooks:\n  PreToolUse:\n" + strings.Repeat("    - {handler: ./a.sh}\n", hooksyaml.MaxHooks+2), "hooks.yaml:20003:7: here begins hook 20001; at most 20000 are read; write several hooks as one with a broader matcher"},
-		{"too long a handler", "hooks: {PreToolUse: [{handler: ./" + strings.Repeat("a", 5000) + "}]}", "hooks.yaml:1:32: handler has 5002 bytes; at most 4096 are read; write less"},
-		{"too long a condition", "hooks: {PreToolUse: [{handler: ./a.sh, when: " + strings.Repeat("a", 5000) + "}]}", "hooks.yaml:1:46: when has 5000 bytes; at most 4096 are read; write less"},
-		{"too many arguments", "hooks: {PreToolUse: [{handler: ./a.sh, args: [" + strings.Repeat("a,", 300) + "]}]}", "hooks.yaml:1:46: args has 300 items; at most 256 are read; write fewer"},
-		{"more hooks than that through aliases", manyByAlias(), "hooks.yaml:4:21: here begins hook 20001; at most 20000 are read; write several hooks as one with a broader matcher"},
+		{"one hook too many", "hooks:\n  PreToolUse:\n" + strings.Repeat("    - {handler: ./a.sh}\n", hooksyaml.MaxHooks+2), "hooks.yaml:20003:7: hook 20001 begins here; the limit is 20000; write several hooks as one with a broader matcher"},
+		{"too long a handler", "hooks: {PreToolUse: [{handler: ./" + strings.Repeat("a", 5000) + "}]}", "hooks.yaml:1:32: handler has 5002 bytes; the limit is 4096; write less"},
+		{"too long a condition", "hooks: {PreToolUse: [{handler: ./a.sh, when: " + strings.Repeat("a", 5000) + "}]}", "hooks.yaml:1:46: when has 5000 bytes; the limit is 4096; write less"},
+		{"too many arguments", "hooks: {PreToolUse: [{handler: ./a.sh, args: [" + strings.Repeat("a,", 300) + "]}]}", "hooks.yaml:1:46: args has 300 items; the limit is 256; write fewer"},
+		{"more hooks than that through aliases", manyByAlias(), "hooks.yaml:4:21: hook 20001 begins here; the limit is 20000; write several hooks as one with a broader matcher"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fs := faults(t, c.text)

@@ -12,7 +12,7 @@ import (
 // badCondition puts each fault of a condition at its place in the file, if the
 // value stands there as it is.
 func (r *reader) badCondition(n *yaml.Node, err error) {
-	const what, hint = "the condition can not be compiled: ", `write CEL over the event's fields, such as 'tool_input.command.contains("rm ")'`
+	const what, hint = "the condition cannot be compiled: ", `write CEL over the event's fields, such as 'tool_input.command.contains("rm ")'`
 	faults, ok := errors.AsType[schema.ConditionFaults](err)
 	if !ok {
 		reason, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")

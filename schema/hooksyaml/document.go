@@ -79,7 +79,7 @@ func (r *reader) foreign(entries []entry, where string, known []string, tolerate
 		case tolerated:
 			skipped = append(skipped, clip(e.key))
 		case isEvent(e.key):
-			r.fault(e.at, fmt.Sprintf("the event %s stands outside of hooks", e.key), "write it below hooks:")
+			r.fault(e.at, fmt.Sprintf("the event %s is outside hooks", e.key), "write it below hooks:")
 		default:
 			r.fault(e.at, fmt.Sprintf("unknown key %s", quote(e.key)), fmt.Sprintf("%s knows %s", where, words(known)))
 		}
@@ -155,7 +155,7 @@ func (r *reader) agent(n *yaml.Node, lines map[string]int) {
 	r.foreign(foreign, "an agent", agentKeys, r.massgen)
 	name := r.agentID(n, id, lines)
 	if backend != nil {
-		hooks = r.backend(*backend, hooks)
+		hooks = r.backend(*backend, hooks, name)
 	}
 	if hooks != nil {
 		r.section(*hooks, name)
@@ -179,7 +179,7 @@ func (r *reader) agentID(n *yaml.Node, id *entry, lines map[string]int) string {
 		r.badPattern(id.value, "the agent id", err)
 	}
 	if line, ok := lines[s]; ok {
-		r.fault(id.value, fmt.Sprintf("the agent %s stands twice; it is already on line %d", quote(s), line), "put all of its hooks into one place")
+		r.fault(id.value, fmt.Sprintf("the agent %s appears twice; it is already on line %d", quote(s), line), "put all of its hooks into one place")
 	} else {
 		lines[s] = id.value.Line
 	}
@@ -187,22 +187,49 @@ func (r *reader) agentID(n *yaml.Node, id *entry, lines map[string]int) string {
 }
 
 // backend reads MassGen's level between an agent and its hooks.
-func (r *reader) backend(e entry, outer *entry) *entry {
+func (r *reader) backend(e entry, outer *entry, agent string) *entry {
 	if e.isNull() {
 		return outer
 	}
 	entries, _ := r.mapping(e.value, "backend", "write hooks: below it")
-	var foreign []entry
+	var foreign, delay []entry
 	for _, inner := range entries {
 		switch {
+		case inner.key == delaySeconds || inner.key == delayAfter:
+			delay = append(delay, inner)
 		case inner.key != "hooks":
 			foreign = append(foreign, inner)
 		case outer != nil:
-			r.fault(inner.at, fmt.Sprintf("the agent has hooks twice; the others are on line %d", outer.at.Line), "put all of them into one place")
+			r.fault(inner.at, fmt.Sprintf("the agent has hooks twice; the first ones are on line %d", outer.at.Line), "put all of them into one place")
 		default:
 			outer = &inner
 		}
 	}
-	r.foreign(foreign, "backend", []string{"hooks"}, true)
+	r.foreign(foreign, "backend", []string{"hooks", delaySeconds, delayAfter}, true)
+	r.delay(delay, agent)
 	return outer
+}
+
+// The keys by which MassGen slows an agent down. They are options of the builtin
+// of that name.
+const (
+	delayHandler = "debug_delay"
+	delaySeconds = "debug_delay_seconds"
+	delayAfter   = "debug_delay_after_n_tools"
+)
+
+// delay makes a hook of an agent's delay, as if it had been written.
+func (r *reader) delay(entries []entry, agent string) {
+	i := slices.IndexFunc(entries, func(e entry) bool { return e.key == delaySeconds && !e.isNull() })
+	if i < 0 {
+		return
+	}
+	options := &yaml.Node{Kind: yaml.MappingNode, Line: entries[i].at.Line, Column: entries[i].at.Column}
+	for _, e := range entries {
+		options.Content = append(options.Content, e.at, e.value)
+	}
+	at := func(n yaml.Node) *yaml.Node { n.Line, n.Column = entries[i].at.Line, entries[i].at.Column; return &n }
+	word := func(s string) *yaml.Node { return at(yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}) }
+	r.hook(at(yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
+		word("type"), word("builtin"), word("handler"), word(delayHandler), word("options"), options}}), place{agent: agent, event: schema.PostToolUse})
 }

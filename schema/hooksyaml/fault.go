@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A Fault is one thing that is wrong with a file.
+// A Fault is one error in a file.
 type Fault struct {
-	// File is the name that the reader was given.
+	// File is the file's name, as the caller of [Read] gave it.
 	File string `json:"file"`
 	// Line and Column count from 1; columns count characters.
 	Line   int `json:"line"`
@@ -18,11 +18,11 @@ type Fault struct {
 	Message string `json:"message"`
 	// Hint says what to write instead.
 	Hint string `json:"hint,omitzero"`
-	// Source is the line; a long one is cut to what is around the column.
+	// Source is the line, shortened to the text around the column.
 	Source string `json:"source,omitzero"`
 }
 
-// Error is the fault on one line: where, what, and what to write instead.
+// Error returns the place, the message and the hint on one line.
 func (f Fault) Error() string {
 	s := fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
 	if f.Hint != "" {
@@ -49,10 +49,11 @@ func (f Fault) render(b *strings.Builder) {
 	b.WriteByte('^')
 }
 
-// Faults are all that is wrong with a file, in the order of its lines. It is
-// the type of the error that [Read] returns.
+// Faults lists all errors in a file, in the order of its lines. [Read] returns this type of
+// error.
 type Faults []Fault
 
+// Error returns each fault with its line of the file.
 func (fs Faults) Error() string {
 	var b strings.Builder
 	for i, f := range fs {
@@ -64,7 +65,7 @@ func (fs Faults) Error() string {
 	return b.String()
 }
 
-// A Warning is something that was skipped on purpose.
+// A Warning is a place that the reader skipped on purpose, or that deserves a look.
 type Warning struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
@@ -72,6 +73,7 @@ type Warning struct {
 	Message string `json:"message"`
 }
 
+// String returns the place and the message on one line.
 func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message)
 }
@@ -94,7 +96,7 @@ func ordered(fs []Fault, beyond int) Faults {
 	fs = slices.Compact(fs)
 	if more := len(fs) - maxFaults + beyond; len(fs) > maxFaults {
 		last := fs[maxFaults]
-		last.Message, last.Hint = fmt.Sprintf("here and below are %d more faults", more), "mend those above first"
+		last.Message, last.Hint = fmt.Sprintf("here and below are %d more faults", more), "correct those above first"
 		fs = append(fs[:maxFaults:maxFaults], last)
 	}
 	return fs

@@ -64,9 +64,9 @@ func (r *reader) name(h *schema.Hook, e entry) {
 	switch {
 	case !ok:
 	case len(s) > maxName:
-		r.fault(e.value, fmt.Sprintf("the name has %d bytes; at most %d are read", len(s), maxName), "write a shorter one")
+		r.fault(e.value, fmt.Sprintf("the name has %d bytes; the limit is %d", len(s), maxName), "write a shorter one")
 	case strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }):
-		r.fault(e.value, "the name has characters that can not be printed", "write it without them")
+		r.fault(e.value, "the name has characters that cannot be printed", "write it without them")
 	default:
 		h.Name = s
 	}
@@ -83,6 +83,9 @@ func (r *reader) matcher(h *schema.Hook, e entry) {
 	if _, err := match.Compile(s); err != nil {
 		r.badPattern(e.value, "the matcher", err)
 		return
+	}
+	if advice := match.Advice(s); advice != "" {
+		r.warn(e.value, advice)
 	}
 	h.Matcher = s
 }
@@ -117,9 +120,9 @@ func (r *reader) plausibleURL(handler string, n *yaml.Node) {
 		r.hide(n)
 		r.fault(n, "the handler's URL carries a user or a password", `remove it, and write headers: with Authorization: "Basic ${POLICY_LOGIN}"`)
 	case err != nil, !isURL(handler), u.Host == "":
-		r.fault(n, fmt.Sprintf("the http handler %s is no URL", quote(handler)), "write one such as https://policy.example/hook")
+		r.fault(n, fmt.Sprintf("the http handler %s is not a URL", quote(handler)), "write one such as https://policy.example/hook")
 	case strings.Contains(handler, "#"):
-		r.fault(n, "the handler's URL has a fragment, which no server is sent", "remove the # and what follows")
+		r.fault(n, "the handler's URL has a fragment, which HTTP does not send", "remove the # and what follows")
 	}
 }
 
@@ -129,7 +132,7 @@ func (r *reader) pool(h *schema.Hook, e entry) {
 		return
 	}
 	if !schema.IsPool(s) {
-		r.fault(e.value, fmt.Sprintf("the pool %s is no name of a pool", quote(s)), "write 1 to 64 letters, digits, - and _")
+		r.fault(e.value, fmt.Sprintf("the pool %s is not a pool name", quote(s)), "write 1 to 64 letters, digits, - and _")
 		return
 	}
 	h.Pool = s
@@ -166,7 +169,7 @@ func (r *reader) need(n *yaml.Node) (string, bool) {
 	if n.Tag == "!!str" && slices.Contains([]string{schema.NeedNative, schema.NeedHistory}, n.Value) {
 		return n.Value, true
 	}
-	r.fault(n, fmt.Sprintf("needs lists %s, which nobody can provide", describe(n)), "write native or history")
+	r.fault(n, fmt.Sprintf("needs lists %s, which is unknown", describe(n)), "write native or history")
 	return "", false
 }
 
@@ -180,7 +183,7 @@ func (r *reader) variable(n *yaml.Node) (string, bool) {
 		r.hide(n)
 		s, hint = name+"=…", "write only its name: values come from the worker's environment"
 	}
-	r.fault(n, fmt.Sprintf("%s is no name of an environment variable", quote(s)), hint)
+	r.fault(n, fmt.Sprintf("%s is not a name of an environment variable", quote(s)), hint)
 	return "", false
 }
 
@@ -191,7 +194,7 @@ func (r *reader) argument(n *yaml.Node) (string, bool) {
 	}
 	s, ok := r.text(n, "an argument", hint)
 	if ok && strings.ContainsRune(s, 0) {
-		r.fault(n, "an argument has a NUL in it, which no program can be given", "write it without")
+		r.fault(n, "an argument has a NUL in it, which no program can receive", "write it without")
 		return "", false
 	}
 	return s, ok
@@ -213,14 +216,14 @@ func (r *reader) timeout(h *schema.Hook, e entry) {
 		}
 		var seconds float64
 		if err := e.value.Decode(&seconds); err != nil || math.IsNaN(seconds) || math.Abs(seconds) > 1e9 {
-			r.fault(e.value, fmt.Sprintf("timeout is %s, which is no time", describe(e.value)), timeoutHint)
+			r.fault(e.value, fmt.Sprintf("timeout is %s, which is not a duration", describe(e.value)), timeoutHint)
 			return
 		}
 		d = time.Duration(math.Round(seconds * float64(time.Second)))
 	default:
 		var err error
 		if d, err = time.ParseDuration(e.value.Value); err != nil || e.value.Tag != "!!str" {
-			r.fault(e.value, fmt.Sprintf("timeout is %s, which is no time", describe(e.value)), timeoutHint)
+			r.fault(e.value, fmt.Sprintf("timeout is %s, which is not a duration", describe(e.value)), timeoutHint)
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/match"
@@ -39,21 +40,34 @@ func (r *reader) fit(d *draft) {
 		{"tls", h.TLS != schema.TLS{} && h.Type == schema.HTTP && strings.HasPrefix(h.Handler, "http:"),
 			"tls does not fit a URL that begins with http:", "write https: in the handler, or remove tls"},
 		{"handler", h.Type == schema.HTTP && plainly(h.Handler) && tellsSecret(h),
-			"the hook sends what is secret over plain http, where everybody on the way can read it", "write https: in the handler"},
+			"the hook sends a secret over plain http, where every host on the way can read it", "write https: in the handler"},
 		{"matcher", known && !h.Event.HasTool() && !matchesAll(h.Matcher),
 			fmt.Sprintf("matcher does not fit %s, which is not about a tool", h.Event), "remove it, or write a condition with when:"},
 		{"auto_approve", known && h.Event != schema.PreToolUse && h.AutoApprove,
 			fmt.Sprintf("auto_approve does not fit %s: only PreToolUse can allow", h.Event), "remove it"},
 		{"system", d.agent != "" && h.System,
-			"system does not fit an agent's own hook, which nothing overrides", "remove it, or write the hook below the global hooks:"},
+			"system does not fit an agent's own hook, which no agent can override", "remove it, or write the hook below the global hooks:"},
 	} {
 		if e, ok := d.given[m.key]; ok && m.is {
 			r.fault(e.at, m.message, m.hint)
 		}
 	}
 	if h.Type == schema.Command && !h.Shell && strings.ContainsAny(h.Handler, " \t") && !d.broken {
-		r.warn(d.given["handler"].value, fmt.Sprintf("the handler %s is taken as one path with blanks in it; arguments belong into args:", quote(h.Handler)))
+		r.warn(d.given["handler"].value, fmt.Sprintf("the handler %s is read as one path with spaces in it; arguments belong into args:", quote(h.Handler)))
 	}
+	r.long(d)
+}
+
+// long warns of a timeout that ends early where runtimes wait as long as by default.
+func (r *reader) long(d *draft) {
+	needs := schema.RuntimeFor(d.hook.Timeout.Std())
+	e, ok := d.given["timeout"]
+	if !ok || needs <= schema.RuntimeTimeout || d.hook.Mode == schema.Shadow {
+		return
+	}
+	whole := (needs + time.Second - 1).Truncate(time.Second)
+	r.warn(e.value, fmt.Sprintf("a timeout of %s needs a runtime that waits %s; 'agentshim install' has runtimes wait %s, so there the hook ends after %s: install with --timeout %s, or shorten it",
+		d.hook.Timeout.Std(), whole, schema.RuntimeTimeout, schema.RuntimeTimeout*4/5, whole))
 }
 
 func matchesAll(pattern string) bool {

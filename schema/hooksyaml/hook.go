@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 
 	"go.yaml.in/yaml/v4"
@@ -41,7 +42,7 @@ func (r *reader) hook(n *yaml.Node, p place) {
 	if len(r.drafts) >= MaxHooks {
 		if !r.overflow {
 			r.overflow = true
-			r.fault(n, fmt.Sprintf("here begins hook %d; at most %d are read", MaxHooks+1, MaxHooks), "write several hooks as one with a broader matcher")
+			r.fault(n, fmt.Sprintf("hook %d begins here; the limit is %d", MaxHooks+1, MaxHooks), "write several hooks as one with a broader matcher")
 		}
 		return
 	}
@@ -109,6 +110,9 @@ func (d *draft) settle() {
 	if len(h.Headers) == 0 {
 		h.Headers = nil
 	}
+	if _, ok := d.given["timeout"]; !ok && h.Type == schema.Builtin && h.Handler == delayHandler {
+		h.Timeout += schema.Duration(clamped(h.Options[delaySeconds]) * float64(time.Second))
+	}
 	for _, list := range []*[]string{&h.Args, &h.Needs, &h.Env} {
 		if len(*list) == 0 {
 			*list = nil
@@ -155,7 +159,7 @@ func (r *reader) handler(d *draft) {
 	c, called := d.given["callable"]
 	switch {
 	case ok && called:
-		r.fault(c.at, "the hook has a handler and a callable", "keep the one that is meant")
+		r.fault(c.at, "the hook has a handler and a callable", "keep one of them")
 	case called:
 		e, d.hook.Type = c, schema.Python
 	case !ok && d.mistaken:
@@ -180,7 +184,7 @@ func (r *reader) inferred(handler string, n *yaml.Node) schema.Kind {
 	case isURL(handler):
 		r.fault(n, "the handler is a URL, but the hook has no type", "write type: http")
 	case kind == "":
-		r.fault(n, fmt.Sprintf("the type of the handler %s can not be told", quote(handler)),
+		r.fault(n, fmt.Sprintf("the type of the handler %s is not clear", quote(handler)),
 			"write type: builtin, or type: command for a program on the PATH")
 	}
 	return kind
@@ -240,3 +244,19 @@ func derivedName(h schema.Hook) string {
 		return c
 	}, s)
 }
+
+// clamped is a number of seconds that a timeout may be longer by; 0 for what is none.
+func clamped(v any) float64 {
+	switch n := v.(type) {
+	case float64:
+		return min(max(n, 0), maxDelay)
+	case int64:
+		return min(max(float64(n), 0), maxDelay)
+	case int:
+		return min(max(float64(n), 0), maxDelay)
+	}
+	return 0
+}
+
+// maxDelay is the longest delay in seconds that a timeout still allows for.
+const maxDelay = 23 * 60 * 60

@@ -20,10 +20,10 @@ func (r *reader) nameHooks() {
 		}
 		at := d.given["name"].value
 		if names.taken(d.hook.Name) {
-			r.fault(at, fmt.Sprintf("the name %s is taken by a hook of the running configuration", quote(d.hook.Name)), "write another one, or none")
+			r.fault(at, fmt.Sprintf("the name %s is taken by a hook of the running configuration", quote(d.hook.Name)), "write another one, or remove it")
 		}
 		if line, ok := names.lines[d.hook.Name]; ok {
-			r.fault(at, fmt.Sprintf("the name %s is given twice; it is already on line %d", quote(d.hook.Name), line), "write another one, or none")
+			r.fault(at, fmt.Sprintf("the name %s is given twice; it is already on line %d", quote(d.hook.Name), line), "write another one, or remove it")
 			continue
 		}
 		names.lines[d.hook.Name] = at.Line
@@ -72,7 +72,7 @@ func (n *namer) derive(h *schema.Hook) string {
 
 // named finds the hooks whose names have to be written, because another one
 // would be derived when they are read in this order, or because the hook was
-// registered: its name is what unregisters it. Names that can not be derived
+// registered: its name is what unregisters it. Names that cannot be derived
 // are known to be written before the others are judged, as they are when the
 // file is read.
 func named(hooks iter.Seq[*schema.Hook]) map[*schema.Hook]bool {

@@ -5,8 +5,7 @@ import (
 	"unicode"
 )
 
-// Nearest returns the known word that s, which stands in no file, is most likely a
-// misspelling of; empty: none is near.
+// Nearest returns the known word of which s is most likely a misspelling, or "".
 func Nearest(s string, known ...string) string { return nearest(s, known) }
 
 // nearest returns the known name that s is most likely a misspelling of, or

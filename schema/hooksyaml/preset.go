@@ -13,13 +13,14 @@ var presetNames = []string{"delivery"}
 // HighPriorityTaskReminder is the builtin of the preset `delivery` that workers run.
 const HighPriorityTaskReminder = "high_priority_task_reminder"
 
-// AddPresets puts the hooks of cfg's presets before all others, in place of
-// those that are there. One is left out where somebody wrote a global hook of
-// its builtin and event. What is written of a delivery hook at PostToolUse holds
-// for the preset's at ToolError, too: what is kept back from an agent must not
-// reach it because a tool failed. Its options hold at BeforeFinalResponse as well,
-// which is about no tool. The names are derived behind all others, so
-// that nobody's name is ever taken by them.
+// AddPresets adds the hooks of cfg's presets before all others. It replaces the preset hooks
+// that are in cfg.
+//
+// It omits a hook if a user wrote a global hook with the same builtin and event. A user's
+// settings of a delivery hook at PostToolUse also apply to the preset's hook at ToolError.
+// Otherwise a failing tool would deliver what the user holds back. The options also apply at
+// BeforeFinalResponse, which is not about a tool. Preset hooks get their derived names last, so
+// that they never take a user's name.
 func AddPresets(cfg *schema.Config) {
 	written := slices.DeleteFunc(slices.Clone(cfg.Hooks), func(h schema.Hook) bool { return h.Preset != "" })
 	names := make(map[string]bool, len(written))

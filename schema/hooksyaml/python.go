@@ -77,7 +77,7 @@ func (r *reader) memory(n *yaml.Node) int64 {
 		bytes, _ = strconv.ParseFloat(m[1], 64)
 		bytes *= units[m[2]]
 	default:
-		r.fault(n, fmt.Sprintf("memory is %s, which is no size", describe(n)), hint)
+		r.fault(n, fmt.Sprintf("memory is %s, which is not a size", describe(n)), hint)
 		return 0
 	}
 	if bytes < leastMemory || bytes > mostMemory {

@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The bounds of a file. What is larger is refused before it costs anything.
+// The limits of a file. The reader checks them before it does any work.
 const (
 	// MaxFile is the largest file, in bytes.
 	MaxFile = 8 << 20
@@ -27,29 +27,26 @@ const (
 	maxExpansion = 100_000
 )
 
-// Options adapt [Read]. The zero Options are good for tools that only want
-// the shape of a file checked.
+// Options adapts [Read]. The zero Options check a file without its conditions.
 type Options struct {
-	// CheckCondition compiles the text of a `when`, which this package can not
-	// judge itself. Its error becomes a fault; each of [schema.ConditionFaults]
-	// one at its own place in the file. Nil: conditions are not checked.
+	// CheckCondition compiles the text of a `when`. This package cannot do that itself. Read
+	// reports the error as a fault, and each of [schema.ConditionFaults] at its own place in
+	// the file. Nil: do not check conditions.
 	CheckCondition func(string) error
-	// Taken reports the names that hooks elsewhere have already. A name that is
-	// given must be none of them, and derived ones step past them. Nil: none is.
+	// Taken reports whether a hook elsewhere already has the name. Read rejects such a name in
+	// the file, and derives other ones. Nil: no name is taken.
 	Taken func(name string) bool
 }
 
-// A Document is what a good file says.
+// A Document is the content of a valid file.
 type Document struct {
-	// Config has no version and no folder yet: the caller knows them.
+	// Config has no version and no folder. The caller sets them.
 	Config schema.Config
-	// Warnings are what was skipped in a file of MassGen, and what a person may
-	// want to look at.
+	// Warnings lists skipped keys of MassGen, and places that deserve a look.
 	Warnings []Warning
 }
 
-// Read reads a configuration. The name of the file is only used to say where
-// faults are; the error is of type [Faults].
+// Read reads a configuration. It uses name only in faults. Its error has the type [Faults].
 func Read(name string, data []byte, o Options) (*Document, error) {
 	text := strings.TrimPrefix(string(data), "\ufeff")
 	r := &reader{file: name, source: source{text: text}, options: o, hidden: map[int]int{}}
@@ -166,14 +163,14 @@ func (r *reader) parse(text string) *yaml.Node {
 }
 
 func (r *reader) empty() {
-	r.faultAt(1, 1, "the file says nothing", "write hooks: {} if no hooks are wanted")
+	r.faultAt(1, 1, "the file is empty", "write hooks: {} if no hooks are wanted")
 }
 
 // readable refuses what is no text, and what is too much of it.
 func (r *reader) readable(text string) bool {
 	if len(text) > MaxFile {
 		r.source.text = ""
-		r.faultAt(1, 1, fmt.Sprintf("the file has %d bytes; at most %d are read", len(text), MaxFile), "write several hooks as one with a broader matcher")
+		r.faultAt(1, 1, fmt.Sprintf("the file has %d bytes; the limit is %d", len(text), MaxFile), "write several hooks as one with a broader matcher")
 		return false
 	}
 	marks := 0
@@ -216,14 +213,14 @@ func (r *reader) unreadable(text string, at int) {
 	case c == utf8.RuneError && size == 1:
 		r.faultAt(line, column, fmt.Sprintf("the byte %#02x is not valid UTF-8", text[at]), "save the file as UTF-8")
 	default:
-		r.faultAt(line, column, fmt.Sprintf("the character %U can not stand in a YAML file", c), `remove it, or write it as "\u`+fmt.Sprintf("%04X", c)+`" in double quotes`)
+		r.faultAt(line, column, fmt.Sprintf("the character %U is not allowed in a YAML file", c), `remove it, or write it as "\u`+fmt.Sprintf("%04X", c)+`" in double quotes`)
 	}
 }
 
 // limits bounds nesting while the file is parsed.
 type limits struct{}
 
-// CheckDepth refuses values that nest deeper than any configuration does.
+// CheckDepth rejects values that nest too deep.
 func (limits) CheckDepth(depth int, _ *yaml.DepthContext) error {
 	if depth > maxDepth {
 		return errTooDeep
@@ -231,7 +228,7 @@ func (limits) CheckDepth(depth int, _ *yaml.DepthContext) error {
 	return nil
 }
 
-// CheckAlias lets aliases pass: they are counted on the tree, exactly.
+// CheckAlias accepts all aliases. The reader counts them exactly in the parsed tree.
 func (limits) CheckAlias(int, int) error { return nil }
 
 var errTooDeep = errors.New("too deep")

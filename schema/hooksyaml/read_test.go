@@ -151,9 +151,44 @@ func TestEmptyOverrideStillDropsTheGlobalHooks(t *testing.T) {
 
 func TestBlanksInAHandlerAreWarnedAbout(t *testing.T) {
 	doc := read(t, "hooks: {PreToolUse: [{handler: ./a.sh --strict}, {handler: ./a.sh --strict, shell: true}]}")
-	want := `hooks.yaml:1:32: the handler "./a.sh --strict" is taken as one path with blanks in it; arguments belong into args:`
+	want := `hooks.yaml:1:32: the handler "./a.sh --strict" is read as one path with spaces in it; arguments belong into args:`
 	if len(doc.Warnings) != 1 || doc.Warnings[0].String() != want {
 		t.Errorf("got %v", doc.Warnings)
+	}
+}
+
+// TestATimeoutThatRuntimesEndEarlyIsWarnedAbout holds that a hook is not cut off by the time
+// that an installation gives its runtime, unless that was said.
+func TestATimeoutThatRuntimesEndEarlyIsWarnedAbout(t *testing.T) {
+	for hook, says := range map[string]string{
+		"{handler: ./a}":                              "",
+		"{handler: ./a, timeout: 48}":                 "",
+		"{handler: ./a, timeout: 48.1}":               "--timeout 1m1s",
+		"{handler: ./a, timeout: 60}":                 "there the hook ends after 48s: install with --timeout 1m15s",
+		"{handler: ./a, timeout: 60, mode: shadow}":   "",
+		"{handler: ./a, timeout: 10m, matcher: Bash}": "--timeout 12m30s",
+	} {
+		doc := read(t, "hooks: {PreToolUse: ["+hook+"]}")
+		if len(doc.Warnings) > 1 || (len(doc.Warnings) == 1) != (says != "") || says != "" && !strings.Contains(doc.Warnings[0].Message, says) {
+			t.Errorf("%s: warnings %v; want %q", hook, doc.Warnings, says)
+		}
+	}
+}
+
+// TestAMatcherThatCanHardlyMatchIsWarnedAbout: it is read as before, since it stands in configurations that were
+// applied.
+func TestAMatcherThatCanHardlyMatchIsWarnedAbout(t *testing.T) {
+	for matcher, says := range map[string]string{
+		"Write|Edit": "", "mcp__*": "", "a[,]b": "",
+		"Write,Edit": `write "Write|Edit"`, "!Bash": `when: 'tool_name != "Bash"'`, "{a,b": `write "a|b"`, "{Write,Edit}": `write "Write|Edit"`,
+	} {
+		doc := read(t, "hooks: {PreToolUse: [{handler: ./a, matcher: '"+matcher+"'}]}")
+		if hooks := wrote(doc); len(hooks) != 1 || hooks[0].Matcher != matcher {
+			t.Errorf("%s is read as %+v", matcher, hooks)
+		}
+		if len(doc.Warnings) > 1 || (len(doc.Warnings) == 1) != (says != "") || says != "" && !strings.HasSuffix(doc.Warnings[0].String(), says) {
+			t.Errorf("%s: warnings %v; want %q", matcher, doc.Warnings, says)
+		}
 	}
 }
 
@@ -232,7 +267,7 @@ func TestNamesThatAreTakenElsewhere(t *testing.T) {
 	}
 	_, err = hooksyaml.Read("f", []byte("hooks: {PreToolUse: [{name: guard, handler: ./a.sh}]}"), hooksyaml.Options{Taken: taken})
 	fs, _ := errors.AsType[hooksyaml.Faults](err)
-	const want = `f:1:29: the name "guard" is taken by a hook of the running configuration; write another one, or none`
+	const want = `f:1:29: the name "guard" is taken by a hook of the running configuration; write another one, or remove it`
 	if len(fs) != 1 || fs[0].Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -250,5 +285,29 @@ func TestMemoryOfPython(t *testing.T) {
 		if fs := faults(t, "python: {memory: "+given+"}"); len(fs) != 1 || fs[0].Column != 18 {
 			t.Errorf("%s: got %v", given, fs)
 		}
+	}
+}
+
+// The delay of an agent is a hook of it, wherever it stands, and its own length
+// does not end it.
+func TestAnAgentsDelayIsAHook(t *testing.T) {
+	for text, want := range map[string]string{
+		"agents:\n  - id: b\n    backend:\n      debug_delay_seconds: 30\n      debug_delay_after_n_tools: 2\n":                  "b PostToolUse 1m0s map[debug_delay_after_n_tools:2 debug_delay_seconds:30]",
+		"agents:\n  - id: b\n    backend: {debug_delay_seconds: 0.5}\n":                                                          "b PostToolUse 30.5s map[debug_delay_seconds:0.5]",
+		"agents:\n  - id: b\n    backend: {debug_delay_after_n_tools: 2, debug_delay_seconds: null}\n":                           "",
+		"hooks:\n  PostToolUse:\n    - {type: builtin, handler: debug_delay, options: {debug_delay_seconds: 45}}\n":              " PostToolUse 1m15s map[debug_delay_seconds:45]",
+		"hooks:\n  PostToolUse:\n    - {type: builtin, handler: debug_delay, timeout: 50, options: {debug_delay_seconds: 45}}\n": " PostToolUse 50s map[debug_delay_seconds:45]",
+		"hooks:\n  PostToolUse:\n    - {type: builtin, handler: debug_delay, options: {debug_delay_seconds: -5}}\n":              " PostToolUse 30s map[debug_delay_seconds:-5]",
+	} {
+		var got []string
+		for _, h := range wrote(read(t, text)) {
+			got = append(got, fmt.Sprintf("%s %s %v %v", h.Agent, h.Event, h.Timeout.Std(), h.Options))
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	if fs := faults(t, "agents:\n  - id: b\n    backend: {debug_delay_second: 30}\n"); !strings.Contains(fs.Error(), `did you mean "debug_delay_seconds"`) {
+		t.Error(fs)
 	}
 }

@@ -18,7 +18,7 @@ func (r *reader) headers(h *schema.Hook, e entry) {
 		return
 	}
 	if len(entries) > maxItems {
-		r.fault(e.value, fmt.Sprintf("headers has %d items; at most %d are read", len(entries), maxItems), "write fewer")
+		r.fault(e.value, fmt.Sprintf("headers has %d items; the limit is %d", len(entries), maxItems), "write fewer")
 		return
 	}
 	lines := make(map[string]int, len(entries))
@@ -27,7 +27,7 @@ func (r *reader) headers(h *schema.Hook, e entry) {
 		value, ok := r.header(e)
 		folded := strings.ToLower(e.key)
 		if line, twice := lines[folded]; twice {
-			r.fault(e.at, fmt.Sprintf("the header %s stands twice; it is already on line %d in other letters", quote(e.key), line), "keep one of them")
+			r.fault(e.at, fmt.Sprintf("the header %s appears twice; it is already on line %d in another case", quote(e.key), line), "keep one of them")
 		}
 		lines[folded] = e.at.Line
 		if ok {
@@ -55,10 +55,10 @@ func (r *reader) header(e entry) (string, bool) {
 	}
 	switch {
 	case !headerName.MatchString(e.key):
-		r.fault(e.at, fmt.Sprintf("%s is no name of a header", quote(e.key)), "write letters, digits and -, such as X-Team")
+		r.fault(e.at, fmt.Sprintf("%s is not a header name", quote(e.key)), "write letters, digits and -, such as X-Team")
 		return "", false
 	case fixed.MatchString(e.key):
-		r.fault(e.at, fmt.Sprintf("the header %s is not for a hook to set", e.key), "remove it")
+		r.fault(e.at, fmt.Sprintf("the header %s cannot be set by a hook", e.key), "remove it")
 		return "", false
 	}
 	if !r.headerValue(e.value, e.key) {
@@ -78,13 +78,13 @@ func (r *reader) headerValue(n *yaml.Node, name string) bool {
 	value := n.Value
 	switch {
 	case n.Kind != yaml.ScalarNode || n.Tag != "!!str":
-		r.fault(n, fmt.Sprintf("the value of the header %s is no text", name), `write it in quotes, such as "Bearer ${POLICY_TOKEN}"`)
+		r.fault(n, fmt.Sprintf("the value of the header %s is not text", name), `write it in quotes, such as "Bearer ${POLICY_TOKEN}"`)
 	case strings.TrimSpace(value) == "":
 		r.fault(n, fmt.Sprintf("the header %s is empty", name), "write its value, or remove it")
 	case strings.TrimSpace(value) != value:
-		r.fault(n, fmt.Sprintf("the header %s begins or ends with a blank", name), "write it without")
+		r.fault(n, fmt.Sprintf("the header %s begins or ends with a space", name), "write it without")
 	case len(value) > maxText:
-		r.fault(n, fmt.Sprintf("the header %s has %d bytes; at most %d are read", name, len(value), maxText), "write less")
+		r.fault(n, fmt.Sprintf("the header %s has %d bytes; the limit is %d", name, len(value), maxText), "write less")
 	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
 		r.fault(n, fmt.Sprintf("the header %s has characters that no header can carry", name), "write it in one line")
 	case strings.Contains(reference.ReplaceAllString(strings.ReplaceAll(value, "$$", ""), ""), "$"):
@@ -100,7 +100,7 @@ func (r *reader) sign(h *schema.Hook, e entry) {
 	const hint = "write the name of the variable in the environment of the workers that holds the secret, such as POLICY_SECRET"
 	if n := e.value; n.Kind == yaml.ScalarNode && n.Value != "" && !variable.MatchString(n.Value) {
 		r.hide(n)
-		r.fault(n, "sign is no name of an environment variable", hint)
+		r.fault(n, "sign is not a name of an environment variable", hint)
 		return
 	}
 	h.Sign, _ = r.word(e.value, "sign", hint)
@@ -159,7 +159,7 @@ func (r *reader) serverName(e entry) string {
 	const hint = "write the name in the server's certificate, such as policy.example"
 	s, ok := r.word(e.value, "server_name", hint)
 	if ok && !serverName.MatchString(s) && !isAddress(s) {
-		r.fault(e.value, fmt.Sprintf("the server_name %s is no name of a server", quote(s)), hint)
+		r.fault(e.value, fmt.Sprintf("the server_name %s is not a server name", quote(s)), hint)
 		return ""
 	}
 	return s

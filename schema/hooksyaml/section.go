@@ -9,18 +9,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// aliases are the names that other systems give to our events.
-var aliases = map[string]schema.EventType{
-	"BEFORE_LLM_CALL":       schema.BeforeLLMCall,
-	"AFTER_LLM_CALL":        schema.AfterLLMCall,
-	"BEFORE_TOOL_EXECUTION": schema.PreToolUse,
-	"AFTER_TOOL_EXECUTION":  schema.PostToolUse,
-	"ON_TOOL_ERROR":         schema.ToolError,
-	"BEFORE_FINAL_RESPONSE": schema.BeforeFinalResponse,
-	"QUERY_END":             schema.QueryEnd,
-	"Stop":                  schema.BeforeFinalResponse,
-}
-
 // relatives are events of runtimes that are one of ours under another name.
 var relatives = map[string]schema.EventType{
 	"PostToolUseFailure": schema.ToolError,
@@ -32,11 +20,8 @@ var relatives = map[string]schema.EventType{
 }
 
 func eventNamed(s string) (schema.EventType, bool) {
-	if t := schema.EventType(s); t.Known() {
-		return t, true
-	}
-	t, ok := aliases[s]
-	return t, ok
+	t := schema.EventType(s).Canonical()
+	return t, t.Known()
 }
 
 func isEvent(s string) bool {
@@ -89,12 +74,12 @@ func (r *reader) nested(e entry, agent string) {
 	lines := map[schema.EventType]int{}
 	for _, e := range entries {
 		if e.key == "override" {
-			r.fault(e.at, "override stands beside the events, where it says nothing", "write it inside of one: PreToolUse: {override: true, hooks: [...]}")
+			r.fault(e.at, "override is beside the events, where it has no effect", "write it inside of one: PreToolUse: {override: true, hooks: [...]}")
 			continue
 		}
 		t := r.event(e.at, e.key)
 		if line, ok := lines[t]; ok && t != "" {
-			r.fault(e.at, fmt.Sprintf("the event %s stands twice; it is already on line %d under its other name", t, line), "keep one of them")
+			r.fault(e.at, fmt.Sprintf("the event %s appears twice; it is already on line %d under its other name", t, line), "keep one of them")
 		}
 		lines[t] = e.at.Line
 		r.eventHooks(e, place{agent: agent, event: t})
@@ -125,7 +110,7 @@ func (r *reader) override(e entry, p place) {
 		switch {
 		case inner.key == "override":
 			if yes := r.flag(inner); yes && p.agent == "" {
-				r.fault(inner.value, "override stands in the global hooks, but it is an agent's way to drop them", "remove it, or write it below the agent")
+				r.fault(inner.value, "override is in the global hooks, but only agents can override", "remove it, or write it below the agent")
 			} else if yes {
 				r.config.Overrides = append(r.config.Overrides, schema.Override{Agent: p.agent, Event: p.event})
 			}

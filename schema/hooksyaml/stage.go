@@ -15,19 +15,19 @@ func (r *reader) fitStage(d *draft) {
 		return
 	}
 	if h.Event != "" && !slices.Contains(stageEvents(h), h.Event) {
-		r.fault(d.given["handler"].at, fmt.Sprintf("the builtin %s can not stand at %s", h.Handler, h.Event), "write it below "+oneOf(stageEvents(h)))
+		r.fault(d.given["handler"].at, fmt.Sprintf("the builtin %s cannot run at %s", h.Handler, h.Event), "write it below "+oneOf(stageEvents(h)))
 	}
 	for _, m := range []misfit{
 		{"fail_closed", h.FailClosed && h.Delivers(), "which refuses nothing", "remove it"},
-		{"mode", h.Mode == schema.Shadow, "which can not be tried out beside the verdict", "remove it"},
+		{"mode", h.Mode == schema.Shadow, "which has no shadow mode", "remove it"},
 		{"when", h.When != "", "which has no conditions", "remove it; a matcher can pick tools"},
-		{"pool", h.Pool != schema.DefaultPool, "which runs in no pool", "remove it: the broker itself does what it does"},
-		{"timeout", h.Timeout != schema.DefaultTimeout, "which waits for nobody", "remove it"},
+		{"pool", h.Pool != schema.DefaultPool, "which runs in no pool", "remove it: the broker itself runs it"},
+		{"timeout", h.Timeout != schema.DefaultTimeout, "which waits for no worker", "remove it"},
 		{"needs", len(h.Needs) > 0, "which reads no event", "remove it"},
 		{"max_concurrent", h.MaxConcurrent > 0, "which runs on no worker", "remove it"},
 		{"auto_approve", h.AutoApprove, "which allows nothing", "remove it"},
 		{"readonly", !h.Readonly, "which rewrites nothing", "remove it"},
-		{"idempotent", !h.Idempotent, "which may always be asked again", "remove it"},
+		{"idempotent", !h.Idempotent, "which is always idempotent", "remove it"},
 	} {
 		if e, ok := d.given[m.key]; ok && m.is && !e.isNull() {
 			r.fault(e.at, fmt.Sprintf("%s does not fit the builtin %s, %s", m.key, h.Handler, m.message), m.hint)

@@ -16,7 +16,7 @@ func (r *reader) tree(root *yaml.Node) {
 	t := &measure{reader: r, sizes: map[*yaml.Node]int{}}
 	t.size(root)
 	if t.extra > maxExpansion {
-		r.fault(t.largest, fmt.Sprintf("the aliases of this file stand for more than %d values", maxExpansion), "write the values out, or use fewer aliases")
+		r.fault(t.largest, fmt.Sprintf("the aliases of this file expand to more than %d values", maxExpansion), "write the values out, or use fewer aliases")
 	}
 }
 
@@ -38,7 +38,7 @@ func (t *measure) size(n *yaml.Node) int {
 	if n.Kind == yaml.AliasNode {
 		size, ok := t.sizes[n.Alias]
 		if !ok {
-			t.fault(n, fmt.Sprintf("*%s stands inside of what it stands for", n.Value), "write the value out")
+			t.fault(n, fmt.Sprintf("*%s contains itself", n.Value), "write the value out")
 		}
 		t.extra = min(t.extra+size, maxExpansion+1)
 		if size > t.most {
@@ -47,7 +47,7 @@ func (t *measure) size(n *yaml.Node) int {
 		return size
 	}
 	if !slices.Contains(tags, n.Tag) || n.Style&yaml.TaggedStyle != 0 && !harmless(n) {
-		t.fault(n, fmt.Sprintf("the tag %s is not read", n.Tag), "remove it, or put the whole value in quotes")
+		t.fault(n, fmt.Sprintf("the tag %s is not supported", n.Tag), "remove it, or put the whole value in quotes")
 	}
 	size := 1
 	for _, c := range n.Content {
@@ -104,14 +104,14 @@ func (r *reader) mapping(n *yaml.Node, what, hint string) ([]entry, bool) {
 		at := deref(n.Content[i])
 		switch {
 		case at.Tag == "!!merge":
-			r.fault(at, "merge keys (<<) are not read", "write the keys out")
+			r.fault(at, "merge keys (<<) are not supported", "write the keys out")
 			continue
 		case at.Kind != yaml.ScalarNode || at.Tag != "!!str":
 			r.fault(at, fmt.Sprintf("a key of %s is %s; keys are text", what, describe(at)), "put it in quotes if it is a name")
 			continue
 		}
 		if line, ok := lines[at.Value]; ok {
-			r.fault(at, fmt.Sprintf("the key %s stands twice; it is already on line %d", quote(at.Value), line), "keep one of them")
+			r.fault(at, fmt.Sprintf("the key %s appears twice; it is already on line %d", quote(at.Value), line), "keep one of them")
 			continue
 		}
 		lines[at.Value] = at.Line

@@ -22,7 +22,7 @@ func (r *reader) text(n *yaml.Node, what, hint string) (string, bool) {
 	case n.Kind != yaml.ScalarNode || n.Tag != "!!str":
 		r.fault(n, fmt.Sprintf("%s is %s; it must be text", what, describe(n)), hint)
 	case len(n.Value) > maxText:
-		r.fault(n, fmt.Sprintf("%s has %d bytes; at most %d are read", what, len(n.Value), maxText), "write less")
+		r.fault(n, fmt.Sprintf("%s has %d bytes; the limit is %d", what, len(n.Value), maxText), "write less")
 	default:
 		return n.Value, true
 	}
@@ -37,7 +37,7 @@ func (r *reader) word(n *yaml.Node, what, hint string) (string, bool) {
 	case strings.TrimSpace(s) == "":
 		r.fault(n, what+" is empty", hint)
 	case strings.TrimSpace(s) != s:
-		r.fault(n, fmt.Sprintf("%s begins or ends with a blank", what), fmt.Sprintf("write %s", quote(strings.TrimSpace(s))))
+		r.fault(n, fmt.Sprintf("%s begins or ends with a space", what), fmt.Sprintf("write %s", quote(strings.TrimSpace(s))))
 	case strings.ContainsRune(s, 0):
 		r.fault(n, what+" has a NUL in it", "write it without")
 	default:
@@ -77,7 +77,7 @@ func (r *reader) list(e entry, what string, each func(*yaml.Node) (string, bool)
 		r.fault(n, fmt.Sprintf("%s is %s; it must be a list", what, describe(n)), "write [a, b], or [] for none")
 		return nil
 	case len(n.Content) > maxItems:
-		r.fault(n, fmt.Sprintf("%s has %d items; at most %d are read", what, len(n.Content), maxItems), "write fewer")
+		r.fault(n, fmt.Sprintf("%s has %d items; the limit is %d", what, len(n.Content), maxItems), "write fewer")
 		return nil
 	}
 	out := make([]string, 0, len(n.Content))
@@ -153,7 +153,7 @@ func (r *reader) scalar(n *yaml.Node) any {
 		}
 		var f float64
 		if err := n.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) || math.Abs(f) > exact && !strings.ContainsAny(n.Value, ".eE") {
-			r.fault(n, fmt.Sprintf("options hold the number %s, which JSON can not carry exactly", clip(n.Value)), "put it in quotes")
+			r.fault(n, fmt.Sprintf("options hold the number %s, which JSON cannot carry exactly", clip(n.Value)), "put it in quotes")
 		}
 		return f
 	}

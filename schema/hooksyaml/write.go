@@ -12,13 +12,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Write writes a configuration as a hooks.yaml that reads back as the same
-// one: what is a default is left out, and so is every name that would be
-// derived again, and the hooks of presets. The same configuration is always the same text. Hooks stand
-// below their agents and events, so that hooks of one event stay in their order.
+// Write returns cfg as a hooks.yaml that reads back as the same configuration. It omits
+// defaults, derived names and the hooks of presets. It groups hooks by agent and event, and
+// keeps the order of the hooks of one event. Equal configurations give equal text.
 //
-// What a file can not hold becomes a comment: which hooks were registered at
-// run time.
+// A comment marks what a file cannot express: the hooks that were registered at run time.
 func Write(cfg *schema.Config) []byte {
 	written := *cfg
 	written.Hooks = slices.DeleteFunc(slices.Clone(cfg.Hooks), func(h schema.Hook) bool { return h.Preset != "" })
@@ -37,13 +35,25 @@ func Write(cfg *schema.Config) []byte {
 	return out.Bytes()
 }
 
-// dump writes a value as text. It has no line so long that YAML would fold it.
+// dump writes a value as text. It has no line so long that YAML would fold it, and
+// characters that do not show are escapes in it.
 func dump(n *yaml.Node) []byte {
+	quoteHidden(n)
 	text, err := yaml.Dump(n, yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1))
 	if err != nil {
-		return []byte("# This part can not be written: " + printable(err.Error()) + "\n")
+		return []byte("# This part cannot be written: " + printable(err.Error()) + "\n")
 	}
-	return text
+	return []byte(schema.VisibleText(string(text)))
+}
+
+// quoteHidden has what holds such characters stand between quotes, where escapes count.
+func quoteHidden(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && schema.VisibleText(n.Value) != n.Value {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	for _, c := range n.Content {
+		quoteHidden(c)
+	}
 }
 
 // settings are the keys above the hooks.

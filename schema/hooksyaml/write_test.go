@@ -137,3 +137,15 @@ func TestNamesThatAreWritten(t *testing.T) {
 		})
 	}
 }
+
+// A configuration that is shown moves no cursor, and still reads back as the same one.
+func TestWhatDoesNotShowIsWrittenAsEscapes(t *testing.T) {
+	const hidden = "\x1b[2J\u009b31m\u202e\u2028\ufeff\U000e0041 \\x1b \"quoted\"\r\n\tend"
+	c := schema.Config{Hooks: []schema.Hook{
+		{Name: "a", Event: schema.PreToolUse, Type: schema.Command, Handler: "./a.sh", Args: []string{hidden, "plain"}, Timeout: schema.DefaultTimeout, Pool: "default"},
+	}}
+	readsBack(t, &c)
+	if text := string(hooksyaml.Write(&c)); text != schema.VisibleText(text) {
+		t.Errorf("%q", text)
+	}
+}

@@ -11,9 +11,9 @@ import (
 // MaxPattern is the longest pattern, in bytes.
 const MaxPattern = 4096
 
-// Compile reads a pattern. The empty pattern matches everything; one that is
-// there but can match nothing is refused, as is anything that reads like a
-// regular expression. The error is a [*SyntaxError].
+// Compile reads a pattern. The empty pattern matches every name. Compile rejects a pattern that
+// can match nothing, and anything that looks like a regular expression. Its error is a
+// [*SyntaxError].
 func Compile(pattern string) (*Matcher, error) {
 	m := new(Matcher)
 	if pattern == "" {
@@ -77,7 +77,7 @@ func (m *Matcher) add(p *parser) error {
 	default:
 		g, err := glob.Compile(p.source.String())
 		if err != nil {
-			return p.fault(0, "is no glob: "+err.Error(), "write globs such as mcp__*")
+			return p.fault(0, "is not a glob: "+err.Error(), "write globs such as mcp__*")
 		}
 		m.globs, m.begins = append(m.globs, g), append(m.begins, p.begin)
 	}

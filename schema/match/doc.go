@@ -1,17 +1,28 @@
-// Package match is the fabric's one matcher: the only place that decides
-// which tools a hook is about, and which agents a section of the
-// configuration is about.
+// Package match implements the patterns that select tools and agents. It is the only matcher of
+// the fabric.
 //
-// A pattern is a case-sensitive glob: * stands for any characters, none and
-// slashes included, ? for exactly one, [seq] for one of a set, [!seq] for one
-// outside of it. Several globs are separated by | and trimmed. No pattern at
-// all matches everything. A character that has a meaning is written as a set
-// of one, such as [*], to mean itself.
+// A pattern is a case-sensitive glob. * matches any characters, including slashes, or no
+// character. ? matches exactly one character, [seq] one of a set, and [!seq] one outside it. |
+// separates alternatives, and spaces around them do not count. The empty pattern matches every
+// name. To match a special character itself, put it in a set: [*]. Braces, commas and a leading !
+// have no special meaning and match themselves. [Advice] says what to write instead of a pattern
+// that no name can match.
 //
-// What looks like a regular expression is refused, because a policy whose
-// matcher silently matches nothing is worse than one that does not start.
-// Braces have no meaning in these globs and match themselves.
+// Compile rejects patterns that look like regular expressions. A policy whose matcher silently
+// matches nothing would be worse than one that does not start.
 //
-// compile.go reads patterns, class.go reads their sets, regex.go recognises
-// regular expressions and finds what to write instead.
+// # Concurrency
+//
+// Several goroutines may use a [Matcher], and an [Index] after the last Add.
+//
+// # Usage
+//
+//	m, err := match.Compile("Write|Edit|mcp__*")
+//	if err != nil {
+//		return err
+//	}
+//	m.Match("mcp__github__create_issue") // true
+//
+// The file compile.go reads patterns, class.go reads sets, and regex.go detects regular
+// expressions.
 package match

@@ -4,9 +4,9 @@ import "fmt"
 
 // A SyntaxError says what is wrong with a pattern and what to write instead.
 type SyntaxError struct {
-	// Pattern is the whole pattern as it was given.
+	// Pattern is the whole pattern.
 	Pattern string
-	// Offset is where in Pattern the fault is, in bytes.
+	// Offset is the position of the fault in Pattern, in bytes.
 	Offset int
 	// Message says what is wrong.
 	Message string
@@ -14,6 +14,7 @@ type SyntaxError struct {
 	Hint string
 }
 
+// Error returns the pattern, the message and the hint on one line.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("the pattern %q %s; %s", e.Pattern, e.Message, e.Hint)
 }

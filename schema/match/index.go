@@ -6,9 +6,9 @@ import (
 	"github.com/gobwas/glob"
 )
 
-// An Index finds those of many patterns that match a name by looking the name up,
-// where it can, instead of trying one pattern after the other. The zero Index holds
-// none. Once nobody adds to it any more it is safe for many goroutines.
+// An Index finds those of many patterns that match a name. It looks up exact names in a map, so
+// that it tries only the globs one by one. The zero Index is empty. Several goroutines may call
+// Find after the last Add.
 type Index struct {
 	all   []int
 	exact map[string][]int
@@ -24,7 +24,7 @@ type numbered struct {
 	glob *glob.Pattern
 }
 
-// Add takes in a pattern under a number.
+// Add adds a pattern under the number of.
 func (x *Index) Add(of int, m *Matcher) {
 	if m.all {
 		x.all = append(x.all, of)
@@ -45,7 +45,7 @@ func (x *Index) Add(of int, m *Matcher) {
 	}
 }
 
-// Find returns the numbers of the patterns that match name, in growing order.
+// Find returns the numbers of the patterns that match name, in increasing order.
 func (x *Index) Find(name string) []int {
 	found := slices.Concat(x.all, x.exact[name])
 	for _, n := range x.sizes {

@@ -6,8 +6,8 @@ import (
 	"github.com/gobwas/glob"
 )
 
-// A Matcher is a compiled pattern. It is safe for many goroutines. The zero
-// Matcher matches nothing; [Compile] makes useful ones.
+// A Matcher is a compiled pattern. Several goroutines may use it. The zero Matcher matches
+// nothing; use [Compile].
 type Matcher struct {
 	// all: some alternative is only stars, or there was no pattern.
 	all bool
@@ -23,7 +23,7 @@ type Matcher struct {
 // fewNames is up to how many names a loop beats a map.
 const fewNames = 8
 
-// Match reports whether name, a tool's or an agent's, fits the pattern.
+// Match reports whether name, of a tool or an agent, matches the pattern.
 func (m *Matcher) Match(name string) bool {
 	if m.all {
 		return true
@@ -46,8 +46,8 @@ func (m *Matcher) Match(name string) bool {
 // All reports whether m matches every name.
 func (m *Matcher) All() bool { return m.all }
 
-// Exact returns the names that m is made of if it matches no others, so that
-// a plan can index hooks by tool; ok is false where m holds a glob.
+// Exact returns the names that m matches, if they are a fixed list, so that a plan can index
+// hooks by tool. It returns false if m contains a glob.
 func (m *Matcher) Exact() (names []string, ok bool) {
 	if m.all || len(m.globs) > 0 {
 		return nil, false

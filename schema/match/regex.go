@@ -66,7 +66,7 @@ var (
 	group = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^()]*)\(([^()]*)\)([^()]*)$`) })
 )
 
-// globFor guesses the glob for a regular expression; "" where it can not.
+// globFor guesses the glob for a regular expression; "" where it cannot.
 func globFor(re string) string {
 	g := translations().Replace(re)
 	if m := group().FindStringSubmatch(g); m != nil {

@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,24 +16,25 @@ const (
 	// maxRules and maxParts bound what has to be looked at.
 	maxRules = 256
 	maxParts = 32
-	// leastEcho is the shortest text that is looked for elsewhere after it was found
-	// at a place that a rule names: shorter ones stand in many words.
-	leastEcho = 4
 )
 
-// Rules name places in a document at which there are secrets. The zero Rules name
-// none. They are safe for many goroutines.
-type Rules struct{ paths [][]part }
+// Rules names places in a document that hold secrets. The zero Rules names no place. Several
+// goroutines may use it.
+type Rules struct {
+	parts []part // of all rules, one after the other
+	begin []int  // where among them each rule begins
+}
 
 // A part of a rule is about one member.
 type part struct {
 	deep bool // any number of members
 	name *match.Matcher
+	last bool // of its rule
 }
 
-// Parse reads rules: the names of members with dots between them, from the outermost
-// to the one with the secret, each a pattern of the one matcher ("tool_input.env.*").
-// ** is any number of members ("**.authorization"); lists are gone through.
+// Parse reads rules such as "tool_input.env.*": member names from the outermost to the secret
+// one, separated by dots. Each name is a pattern of package match. ** matches any number of
+// members, as in "**.authorization". Rules pass through lists.
 func Parse(rules []string) (*Rules, error) {
 	r := new(Rules)
 	if len(rules) > maxRules {
@@ -47,7 +47,8 @@ func Parse(rules []string) (*Rules, error) {
 			errs = append(errs, fmt.Errorf("the rule %.80q %w; write members with dots between them, such as tool_input.env.* or **.authorization", rule, err))
 			continue
 		}
-		r.paths = append(r.paths, path)
+		path[len(path)-1].last = true
+		r.begin, r.parts = append(r.begin, len(r.parts)), append(r.parts, path...)
 	}
 	return r, errors.Join(errs...)
 }
@@ -67,7 +68,7 @@ func parse(rule string) (path []part, err error) {
 		}
 		m, err := match.Compile(name)
 		if err != nil {
-			return nil, fmt.Errorf("can not be read: %w", err)
+			return nil, fmt.Errorf("cannot be read: %w", err)
 		}
 		path = append(path, part{name: m})
 	}
@@ -78,52 +79,87 @@ func parse(rule string) (path []part, err error) {
 }
 
 // Empty reports whether r names no place.
-func (r *Rules) Empty() bool { return r == nil || len(r.paths) == 0 }
+func (r *Rules) Empty() bool { return r == nil || len(r.begin) == 0 }
 
-// Clean takes out of doc what stands where r says, the same texts wherever else they
-// stand in it, and then what looks like a secret. It returns those texts: they may
-// stand in what is told beside doc, too.
-func (r *Rules) Clean(doc map[string]any) (removed []string) {
+// Clean removes from doc the values that r names, the same texts elsewhere in doc, and then
+// everything that looks like a secret. It returns the texts, because they may also appear in
+// text beside doc. If there are too many texts to search for, it removes the whole content of
+// doc. Its work is proportional to the size of doc.
+func (r *Rules) Clean(doc map[string]any) *Echoes {
+	var removed []string
 	if !r.Empty() {
-		for _, path := range r.paths {
-			strike(doc, path, &removed)
-		}
+		r.strike(doc, r.begin, &removed)
 	}
-	// The longest first, so that none is cut by a part of it.
-	slices.SortFunc(removed, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	removed = slices.Compact(removed)
-	without(doc, removed)
+	echoes := newEchoes(removed)
+	if echoes != nil && echoes.all {
+		for name := range doc {
+			doc[name] = Removed
+		}
+		return echoes
+	}
+	without(doc, echoes)
 	cleaned(doc)
-	return removed
+	return echoes
 }
 
-// strike removes what stands at path in v.
-func strike(v any, path []part, removed *[]string) {
+// strike removes what stands in v where a rule says, of which the part at each of these
+// places is the next one.
+func (r *Rules) strike(v any, at []int, removed *[]string) {
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			strike(item, path, removed)
+			r.strike(item, at, removed)
 		}
 	case map[string]any:
-		p := path[0]
-		if p.deep {
-			strike(v, path[1:], removed)
-			for _, value := range v {
-				strike(value, path, removed)
-			}
-			return
-		}
+		at = r.opened(at)
+		var next []int
 		for name, value := range v {
+			hit := false
+			next = next[:0]
+			for _, k := range at {
+				switch p := r.parts[k]; {
+				case p.deep:
+					next = append(next, k)
+				case !p.name.Match(name):
+				case p.last:
+					hit = true
+				default:
+					next = append(next, k+1)
+				}
+			}
 			switch {
-			case !p.name.Match(name):
-			case len(path) > 1:
-				strike(value, path[1:], removed)
-			case value != Removed:
+			case hit && value != Removed:
 				texts(value, removed)
 				v[name] = Removed
+			case !hit && len(next) > 0 && holds(value):
+				r.strike(value, slices.Compact(slices.Sorted(slices.Values(next))), removed)
 			}
 		}
 	}
+}
+
+// opened is at with what follows a **, which also stands for no member at all.
+func (r *Rules) opened(at []int) []int {
+	if !slices.ContainsFunc(at, func(k int) bool { return r.parts[k].deep }) {
+		return at
+	}
+	var all []int
+	for _, k := range at {
+		for all = append(all, k); r.parts[k].deep; k++ { // it is never the last one
+			all = append(all, k+1)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// holds reports whether v is a list or an object.
+func holds(v any) bool {
+	switch v.(type) {
+	case []any, map[string]any:
+		return true
+	}
+	return false
 }
 
 // texts collects the texts in v.
@@ -146,13 +182,13 @@ func texts(v any, all *[]string) {
 
 // without is v without texts that were removed somewhere: an error repeats what was
 // typed, and a tool what it was given.
-func without(v any, removed []string) any {
-	if len(removed) == 0 {
+func without(v any, removed *Echoes) any {
+	if removed == nil {
 		return v
 	}
 	switch v := v.(type) {
 	case string:
-		return Without(v, removed)
+		return removed.Without(v)
 	case []any:
 		for i := range v {
 			v[i] = without(v[i], removed)
@@ -160,7 +196,7 @@ func without(v any, removed []string) any {
 	case map[string]any:
 		for _, name := range slices.Collect(maps.Keys(v)) {
 			value := without(v[name], removed)
-			if safe := Without(name, removed); safe != name {
+			if safe := removed.Without(name); safe != name {
 				delete(v, name)
 				name = safe
 			}
@@ -168,12 +204,4 @@ func without(v any, removed []string) any {
 		}
 	}
 	return v
-}
-
-// Without is s without texts that [Rules.Clean] removed.
-func Without(s string, removed []string) string {
-	for _, r := range removed {
-		s = strings.ReplaceAll(s, r, Removed)
-	}
-	return s
 }

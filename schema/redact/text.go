@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Removed stands in the place of a secret.
+// Removed replaces a secret.
 const Removed = "[removed]"
 
 // maxText is how much of one string is kept, in bytes.
@@ -31,8 +32,8 @@ var (
 	secretURL  = regexp.MustCompile(`(\b[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@`)
 )
 
-// Value is a JSON value without what looks like a secret: members that are called
-// like one, and text that has the form of one. What is no JSON is left out.
+// Value returns a JSON value without likely secrets: members with the name of a secret, and
+// texts with the form of one. It removes a value that is not valid JSON.
 func Value(input jsontext.Value) jsontext.Value {
 	var doc any
 	if len(input) == 0 || schema.Unmarshal(input, &doc) != nil {
@@ -75,7 +76,7 @@ func cleaned(v any) any {
 	return v
 }
 
-// Text is s without secrets, and not longer than what is kept.
+// Text returns s without likely secrets, shortened to the limit of records.
 func Text(s string) string {
 	// What is beyond the bound by far need not be looked through, and no secret
 	// that begins within the bound ends there.
@@ -123,7 +124,12 @@ func lowered(s string) (low string, plain bool) {
 
 // secretName reports whether a member of that name holds a secret.
 func secretName(name string) bool {
-	name = strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
+	name = strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == ' ' {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
 	switch name {
 	case "authorization", "cookie", "setcookie", "auth", "credential", "credentials", "passphrase", "pin", "otp":
 		return true

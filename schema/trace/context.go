@@ -1,16 +1,26 @@
-// Package trace is the words of traces: where an event stands in one, as W3C
-// Trace Context writes it, and the spans that tell what happened to it. It does no
-// I/O: whoever makes a [Tracer] says where its spans go.
+// Package trace defines the positions of events in traces, as W3C Trace Context writes them,
+// and spans. It does no I/O. The caller that makes a [Tracer] sets the [Sink] of its spans.
 //
-// All of it costs nothing where nobody traces. A nil Tracer begins nil spans, and
-// every method of a nil [Span] does nothing: no caller has to ask.
+// A nil [Tracer] starts nil spans, and every method of a nil [Span] does nothing. Callers
+// therefore need no check whether tracing is on, and tracing costs nothing when it is off.
 //
-// This is not the SDK of OpenTelemetry, because the shim starts once per tool
-// call. Linked into a program that uses nats.go and net/http, the SDK with its
-// exporter made the binary 21.9 MB large instead of 10.2, and its start took 23.4 ms
-// instead of 13.7 (medians of 150 interleaved starts on a busy machine). One way for
-// all programs needs no second one for the shim; on the wire nobody sees a
-// difference: see bus/otlp.
+// # Concurrency
+//
+// Several goroutines may use a [Tracer] and share a [Context], which never changes. One
+// goroutine uses a [Span]; several may start children of it.
+//
+// # Usage
+//
+//	span := tracer.Start(trace.From(ctx), trace.Server, "judge", "PreToolUse")
+//	defer span.Done()
+//	span.Text(trace.Tool, "Bash")
+//
+// # Why not the OpenTelemetry SDK
+//
+// The shim starts once per tool call. With the SDK and its exporter, a program with nats.go and
+// net/http was 21.9 MB large instead of 10.2. Its start took 23.4 ms instead of 13.7: medians of
+// 150 interleaved starts on a busy machine. All programs use this package, so that the shim needs
+// no implementation of its own. Package bus/otlp exports the spans in OpenTelemetry's format.
 package trace
 
 import (
@@ -22,30 +32,31 @@ import (
 const (
 	// parentLen is how long a traceparent of version 00 is; later versions may be longer.
 	parentLen = 55
-	// MaxParent bounds a traceparent of a later version.
+	// MaxParent limits a traceparent of a later version, in bytes.
 	MaxParent = 256
-	// MaxState bounds a tracestate; W3C asks for 512 bytes at least. A longer one is left out.
+	// MaxState limits a tracestate, in bytes. The W3C requires at least 512. A longer one is
+	// dropped.
 	MaxState = 512
 )
 
 // sampled is the flag that says that the spans are kept.
 const sampled = 1
 
-// A Context is a place in a trace: the span that is the parent of what comes next.
-// It is shared, and must not be changed.
+// A Context is a position in a trace: the span that is the parent of the next ones. Goroutines
+// share it, so do not change it.
 type Context struct {
 	Trace [16]byte
 	Span  [8]byte
 	Flags byte
-	// State is what vendors keep in tracestate; empty: nothing.
+	// State is the vendors' tracestate; empty: no state.
 	State string
 }
 
-// Sampled reports whether whoever began the trace keeps its spans.
+// Sampled reports whether the program that started the trace records its spans.
 func (c *Context) Sampled() bool { return c.Flags&sampled != 0 }
 
-// ID is the trace's id, as collectors show it, for whoever looks it up there. It is
-// empty where nobody traces, and where the trace is not kept.
+// ID returns the trace's id as collectors show it. It returns "" without tracing, and for a
+// trace that is not recorded.
 func (c *Context) ID() string {
 	if c == nil || !c.Sampled() {
 		return ""
@@ -53,9 +64,8 @@ func (c *Context) ID() string {
 	return hex.EncodeToString(c.Trace[:])
 }
 
-// Parse reads a traceparent and a tracestate. They come from outside: what is no
-// traceparent is nil, as if there were none, and a tracestate that can not be handed on
-// is left out.
+// Parse reads a traceparent and a tracestate from outside. It returns nil for an invalid
+// traceparent, and drops a tracestate that it cannot pass on.
 func Parse(parent, state string) *Context {
 	switch {
 	case len(parent) < parentLen || len(parent) > MaxParent:
@@ -102,10 +112,10 @@ func digit(c byte) byte {
 	return 16
 }
 
-// Parent is the traceparent of what comes next.
+// Parent returns the traceparent for the next span.
 func (c *Context) Parent() string { return string(c.AppendParent(make([]byte, 0, parentLen))) }
 
-// AppendParent appends it.
+// AppendParent appends the traceparent for the next span to b.
 func (c *Context) AppendParent(b []byte) []byte {
 	b = hex.AppendEncode(append(b, "00-"...), c.Trace[:])
 	b = hex.AppendEncode(append(b, '-'), c.Span[:])
@@ -115,7 +125,7 @@ func (c *Context) AppendParent(b []byte) []byte {
 // key is where contexts keep one.
 type key struct{}
 
-// With is ctx at a place in a trace; nil: at none.
+// With returns ctx with a position in a trace; nil: without one.
 func With(ctx context.Context, c *Context) context.Context {
 	if c == nil {
 		return ctx
@@ -123,7 +133,7 @@ func With(ctx context.Context, c *Context) context.Context {
 	return context.WithValue(ctx, key{}, c)
 }
 
-// From is the place of ctx in a trace; nil: it has none.
+// From returns the position of ctx in a trace, or nil.
 func From(ctx context.Context) *Context {
 	c, _ := ctx.Value(key{}).(*Context)
 	return c

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// A Kind says which side of a call a span is, by the numbers of OpenTelemetry.
+// A Kind says which side of a call a span is. The numbers are OpenTelemetry's.
 type Kind int
 
-// The kinds that the fabric has.
+// The kinds that the fabric uses.
 const (
 	Internal Kind = 1
 	Server   Kind = 2
 	Client   Kind = 3
 )
 
-// The names of attributes. None holds what an agent, a tool or a hook said: spans go
-// to people who need not be allowed to read that.
+// The names of attributes. No attribute holds text of an agent, a tool or a hook, because
+// readers of traces may not be allowed to read it.
 const (
 	Agent    = "hookfabric.agent"
 	Event    = "hookfabric.event"
@@ -34,12 +34,12 @@ const (
 	Hook     = "hookfabric.hook"
 	Handler  = "hookfabric.hook_type"
 	Outcome  = "hookfabric.outcome"
-	// Hooks is how many hooks are asked, or stand in the verdict.
+	// Hooks is the number of hooks asked, or in the verdict.
 	Hooks = "hookfabric.hooks"
-	// Injections is how many of what waited were taken along.
+	// Injections is the number of waiting items that the event delivers.
 	Injections = "hookfabric.injections"
-	// Denied marks calls that were refused, FailedOpen those that passed although hooks
-	// had failed, and Unjudged those that nobody of the fabric judged.
+	// Denied marks refused calls. FailedOpen marks calls that passed although hooks had failed.
+	// Unjudged marks calls that no broker judged.
 	Denied     = "hookfabric.denied"
 	FailedOpen = "hookfabric.failed_open"
 	Unjudged   = "hookfabric.unjudged"
@@ -55,40 +55,40 @@ type Attribute struct {
 	Value any
 }
 
-// A Sink takes spans that have ended. It must not block; the spans are its own.
+// A Sink receives spans that have ended, and owns them. It must not block.
 type Sink interface {
 	Take(s *Span)
 }
 
-// A Sampler says whether the spans of a trace are kept, by its parent, which is nil
-// where the trace begins, and by its id.
+// A Sampler reports whether to record the spans of a trace. parent is nil at the start of a
+// trace.
 type Sampler func(parent *Context, id [16]byte) bool
 
-// A Tracer begins spans. Nil begins none.
+// A Tracer starts spans. A nil Tracer starts nil spans.
 type Tracer struct {
-	// Sink takes them.
+	// Sink receives the spans.
 	Sink Sink
-	// Sample says which.
+	// Sample selects the traces to record.
 	Sample Sampler
 }
 
-// A Span is what one part of the fabric did for an event. It is for one goroutine;
-// children may be begun by many. A nil one tells nothing.
+// A Span is one part of the fabric's work for an event. One goroutine uses it; several may
+// start children of it. Methods of a nil Span do nothing.
 type Span struct {
 	Context    Context
-	Parent     [8]byte // zero: the trace begins here
+	Parent     [8]byte // zero: the start of the trace
 	Name       string
 	Kind       Kind
 	Start, End time.Time
 	Attributes []Attribute
-	// Error is why it failed; empty: it did not.
+	// Error says why the work failed; empty: it succeeded.
 	Error string
 
 	sink Sink // nil: the trace's spans are not kept
 }
 
-// Start begins a span below parent, or a trace where that is nil. Its name is what it
-// does, and to what, with a blank in between.
+// Start starts a span below parent, or a trace if parent is nil. The span's name is what and
+// to, separated by a space.
 func (t *Tracer) Start(parent *Context, k Kind, what, to string) *Span {
 	if t == nil {
 		return nil
@@ -108,7 +108,7 @@ func (t *Tracer) Start(parent *Context, k Kind, what, to string) *Span {
 	return s
 }
 
-// Child begins a span below s.
+// Child starts a span below s.
 func (s *Span) Child(k Kind, what, to string) *Span {
 	if s == nil || s.sink == nil {
 		return s // which is not kept either
@@ -139,8 +139,8 @@ func spanID() (b [8]byte) {
 	return b
 }
 
-// Or is the place below s, or where nobody traces here, that of whoever asked: a trace
-// goes on through those who have no part in it.
+// Or returns the position below s, or without tracing here, parent. Thus a trace continues
+// through programs that do not trace.
 func (s *Span) Or(parent *Context) *Context {
 	if s == nil {
 		return parent
@@ -148,18 +148,17 @@ func (s *Span) Or(parent *Context) *Context {
 	return &s.Context
 }
 
-// Kept reports whether somebody will read what is told of s, for facts that are
-// dear to find out.
+// Kept reports whether a sink will receive s. Check it before expensive attributes.
 func (s *Span) Kept() bool { return s != nil && s.sink != nil }
 
-// Since moves the beginning of s: what it is about began before it was known.
+// Since moves the start of s to an earlier time, if the work began before the span.
 func (s *Span) Since(t time.Time) {
 	if s.Kept() {
 		s.Start = t
 	}
 }
 
-// Text tells a fact; an empty one is none.
+// Text sets a text attribute. It ignores an empty value.
 func (s *Span) Text(key, value string) {
 	if !s.Kept() || value == "" {
 		return
@@ -167,28 +166,28 @@ func (s *Span) Text(key, value string) {
 	s.Attributes = append(s.Attributes, Attribute{key, Fit(value)})
 }
 
-// Number tells a number.
+// Number sets a number attribute.
 func (s *Span) Number(key string, n int64) {
 	if s.Kept() {
 		s.Attributes = append(s.Attributes, Attribute{key, n})
 	}
 }
 
-// Mark tells that something is so; that it is not, nobody needs to read.
+// Mark sets a boolean attribute to true. It ignores false.
 func (s *Span) Mark(key string, yes bool) {
 	if yes && s.Kept() {
 		s.Attributes = append(s.Attributes, Attribute{key, true})
 	}
 }
 
-// Fail says why what s is about failed.
+// Fail sets the error of s.
 func (s *Span) Fail(why string) {
 	if s.Kept() {
 		s.Error = Fit(why)
 	}
 }
 
-// Done ends s and hands it on. Only the first time counts.
+// Done ends s and passes it to the sink. Only the first call counts.
 func (s *Span) Done() {
 	if !s.Kept() || !s.End.IsZero() {
 		return
@@ -197,7 +196,7 @@ func (s *Span) Done() {
 	s.sink.Take(s)
 }
 
-// Fit is a text as spans may carry it: bounded, and of whole characters.
+// Fit shortens a text to the limit of spans, at a character boundary.
 func Fit(s string) string {
 	if len(s) > maxValue {
 		s = s[:maxValue]

@@ -1,5 +1,5 @@
-// Package builtins runs the hooks of a catalog inside the worker. A handler
-// that panics is not caught here: the worker catches panics of all kinds.
+// Package builtins runs the hooks of a catalog inside the worker. The worker, not this
+// package, catches panics of handlers.
 package builtins
 
 import (
@@ -27,7 +27,7 @@ func (r runner) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 		return nil, fmt.Errorf("there is no builtin %q; write one of %s", h.Handler, strings.Join(slices.Sorted(maps.Keys(r)), ", "))
 	}
 	if h.Shell || len(h.Args) > 0 || len(h.Env) > 0 {
-		return nil, errors.New("shell, args and env are for programs; a builtin is configured by its options")
+		return nil, errors.New("shell, args and env are for programs; configure a builtin with options")
 	}
 	return factory(h)
 }

@@ -1,9 +1,11 @@
-// Package child starts processes that do not outlive their worker, and finds
-// the programs to start and the environment to start them in. It is what the
-// runners of programs and of host processes share.
+// Package child starts processes that do not outlive their worker. It also finds programs,
+// and prepares their environment. The runners of programs and of Python hosts share it.
 //
-// A process leads a process group of its own, which is killed as a whole. Only
-// a process that leaves the group, as setsid makes it, gets away. When the
-// worker itself is killed, the kernel kills the leader (Linux), and the
-// watchdog the group: see [WatchdogMain].
+// A process leads its own process group, and the worker kills the group as a whole. A
+// process that leaves the group, for example with setsid, keeps running after a hook that
+// answered. After a hook that missed its deadline, the worker kills such a process on Linux:
+// it finds it as a descendant, or by [proctree.MarkName] in its environment. The process
+// escapes if it has lost its parent and cleared its environment, and on other systems. If
+// the worker itself is killed, the kernel kills the leader (Linux), and the watchdog kills
+// the group: see [WatchdogMain].
 package child

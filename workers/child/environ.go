@@ -11,7 +11,7 @@ import (
 func Environ(all, names []string) ([]string, error) {
 	for _, name := range names {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
-			return nil, fmt.Errorf("env: %q is no name of a variable; write names only, such as GITHUB_TOKEN, whose values come from the worker", name)
+			return nil, fmt.Errorf("env: %q is not a variable name; write names only, such as GITHUB_TOKEN; the worker's environment has the values", name)
 		}
 	}
 	var env []string

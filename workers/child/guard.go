@@ -86,7 +86,7 @@ func (g *Guard) remove(pgid int) {
 func (g *Guard) begin() {
 	g.starts++
 	if err := g.spawn(); err != nil {
-		g.complain("can not be started: " + err.Error())
+		g.complain("cannot be started: " + err.Error())
 		return
 	}
 	for pgid := range g.groups {
@@ -99,7 +99,7 @@ func (g *Guard) begin() {
 
 // complain says that the watchdog is not there as it should be, and what that means.
 func (g *Guard) complain(what string) {
-	g.log.Error("the watchdog "+what+"; without it, what hooks start can outlive a worker that is killed",
+	g.log.Error("the watchdog "+what+"; without it, processes of hooks can outlive a killed worker",
 		"argv", g.argv, "starts", g.starts, "starts_at_most", guardStarts)
 }
 

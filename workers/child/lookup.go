@@ -38,7 +38,7 @@ func (e *MissingError) Error() string {
 }
 
 // Find returns the absolute path of the file that name means. In Dirs the
-// first file of that name decides, also if it can not be run: the policy that
+// first file of that name decides, also if it cannot be run: the policy that
 // somebody put there must not be replaced by whatever else has its name. A
 // name that means no file is a [*MissingError].
 func (l *Lookup) Find(name string) (string, error) {
@@ -114,15 +114,15 @@ func (l *Lookup) usable(file string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no program at %s; put it there, or write where it is", file)
+		return fmt.Errorf("there is no program at %s; put it there, or correct the path", file)
 	case errors.Is(err, syscall.EISDIR):
-		return fmt.Errorf("%s is a directory; write the program in it", file)
+		return fmt.Errorf("%s is a directory; write the path of the program in it", file)
 	case errors.Is(err, fs.ErrPermission) && l.Read != "" && filepath.Ext(file) == l.Read:
 		return nil
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s is not executable; run chmod +x on it", file)
 	}
-	return fmt.Errorf("%s can not be run: %w", file, err)
+	return fmt.Errorf("starting %s: %w", file, err)
 }
 
 // Executable reports whether this process may run file, as the kernel judges.

@@ -3,7 +3,10 @@ package child
 import (
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
+
+	"github.com/hookfabric/hookfabric/bus/proctree"
 )
 
 // A Spec is a process to be started.
@@ -22,13 +25,14 @@ type Spec struct {
 type Process struct {
 	leader leader
 	guard  *Guard
+	mark   string // in its environment, and that of all it starts
 	exited chan struct{}
 }
 
 // Start starts a process that g watches over. Whoever starts it reaps it.
 func Start(g *Guard, s Spec) (*Process, error) {
-	p := &Process{guard: g, exited: make(chan struct{})}
-	attr := &os.ProcAttr{Dir: s.Dir, Env: append([]string{}, s.Env...), Files: s.Files, Sys: groupAttr()}
+	p := &Process{guard: g, mark: proctree.NewMark(), exited: make(chan struct{})}
+	attr := &os.ProcAttr{Dir: s.Dir, Env: append(slices.Clone(s.Env), p.mark), Files: s.Files, Sys: groupAttr()}
 	started := make(chan error)
 	go p.own(s.Argv, attr, started)
 	if err := <-started; err != nil {
@@ -67,6 +71,13 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 func (p *Process) Kill() {
 	_ = syscall.Kill(-p.leader.Pid, syscall.SIGKILL)
 	_ = p.leader.Kill()
+}
+
+// KillAll is [Process.Kill], and on Linux ends what the process has started in
+// groups and sessions of their own, too. It looks at all processes of the system:
+// use it for one that did not end as it should.
+func (p *Process) KillAll() {
+	proctree.Kill(p.leader.Pid, p.mark, p.Kill)
 }
 
 // Reap waits for the end of the process and tells how it ended.

@@ -1,42 +1,47 @@
-// Package command runs programs as hooks: one process per call, started
-// without a shell unless the hook says `shell: true`.
+// Package command runs programs as hooks: one process per call, started without a shell
+// unless the hook has `shell: true`.
 //
 // # What a program gets
 //
-// On its standard input the event as one JSON object, with two more members
-// that scripts written for Claude Code read: hook_event_name (the name that
-// Claude Code has for the event) and tool_response (the same as tool_output).
-// Its environment holds MASSGEN_HOOK_TYPE, MASSGEN_TOOL_NAME,
-// MASSGEN_SESSION_ID, MASSGEN_AGENT_ID and MASSGEN_ORCHESTRATOR_ID, each again
-// with HOOK_ for MASSGEN_ (the first also as HOOK_TYPE), always set, if need be
-// to nothing; CLAUDE_PROJECT_DIR, the agent's working directory, if that is
-// known (the agent says so: run nothing that lies there); TRACEPARENT and TRACESTATE, where
-// the call is traced; PATH, HOME and LANG of the worker; what the hook's `env:` names; and
-// nothing else. Values over 4 KiB are cut there, and a NUL byte becomes U+FFFD:
-// a policy reads what it judges from the standard input. It runs in the folder
-// in which relative handlers are looked up first, never in the agent's: that
-// one may be on another machine, and the agent chooses what lies there.
+// The standard input has the event as one JSON object. Two more members are there for
+// scripts that were written for Claude Code: hook_event_name (Claude Code's name of the
+// event) and tool_response (the same value as tool_output).
 //
-// # What it may answer
+// The environment has
 //
-// Exit code 0: its standard output is the answer, nothing there is no opinion.
-// Exit code 2: it blocks, and its standard error is the reason, whatever the
-// standard output says. Everything else (another exit code, a signal, output
-// that is not one JSON object or is too large) is an error, for which the
-// hook's failure policy decides.
+//   - MASSGEN_HOOK_TYPE, MASSGEN_TOOL_NAME, MASSGEN_SESSION_ID, MASSGEN_AGENT_ID and
+//     MASSGEN_ORCHESTRATOR_ID, and the same with HOOK_ instead of MASSGEN_ (the first also as
+//     HOOK_TYPE); they are always set, perhaps to an empty value,
+//   - CLAUDE_PROJECT_DIR, the agent's working directory, if the event names it (the agent
+//     chooses it: run nothing from there),
+//   - TRACEPARENT and TRACESTATE, if the call is traced,
+//   - PATH, HOME and LANG of the worker, and the variables in the hook's `env:`.
 //
-// A program looks at its event itself: it has no condition but the hook's
-// `when:`. Effects and values are members of its answer.
+// The worker cuts values at 4 KiB, and replaces a NUL byte with U+FFFD. A policy must
+// therefore read the values that it judges from the standard input.
 //
-// # How long it lives
+// A program runs in the folder in which the worker looks up relative handlers first, never
+// in the agent's folder: that one can be on another machine, and the agent controls it.
 //
-// A program leads a process group of its own, which is killed as a whole: at
-// the deadline, on too much output, when the runner is closed, and also when
-// the program has answered and left something running. Only a process that
-// leaves the group, as setsid makes it, gets away. When the worker itself is
-// killed, the kernel kills the program (Linux), and the watchdog its group: see
-// [child.WatchdogMain].
+// # What a program answers
 //
-// Start with runner.go, then lookup.go (what a handler's name means),
-// handler.go (one call) and process.go (one process).
+// Exit code 0: the standard output is the answer; an empty output means no opinion. Exit
+// code 2: the program blocks, and its standard error is the reason; the worker ignores the
+// standard output. Everything else is an error, for which the hook's failure policy decides:
+// another exit code, a signal, output that is too large or is not one JSON object.
+//
+// A program checks the event itself; its only separate condition is the hook's `when:`.
+// Effects and values are members of the answer.
+//
+// # How long a program lives
+//
+// A program leads its own process group. The worker kills the group at the deadline, after
+// too much output, when the runner closes, and when the program has answered and left
+// processes behind. A process that leaves the group, for example with setsid, keeps running
+// if the program has answered. At the deadline the worker kills it too, on Linux: see
+// [child]. If the worker itself is killed, the kernel kills the program (Linux), and the
+// watchdog kills its group: see [child.WatchdogMain].
+//
+// Start with runner.go, then lookup.go (the meaning of a handler's name), handler.go (one
+// call) and process.go (one process).
 package command

@@ -40,7 +40,7 @@ func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, e
 
 	p, err := start(ctx, h, h.env.of(e, trace.From(ctx)))
 	if err != nil {
-		return schema.Result{}, fmt.Errorf("%q could not be started: %w", h.name, err)
+		return schema.Result{}, fmt.Errorf("%q did not start: %w", h.name, err)
 	}
 	return h.judge(ctx, e.HookType, p.finish(ctx, stdin))
 }
@@ -49,9 +49,9 @@ func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, e
 func (h *handler) judge(ctx context.Context, t schema.EventType, end ending) (schema.Result, error) {
 	switch {
 	case end.cause != nil:
-		return schema.Result{}, fmt.Errorf("%q was killed with all it had started: %w", h.name, end.cause)
+		return schema.Result{}, fmt.Errorf("the worker killed %q and all processes that it started: %w", h.name, end.cause)
 	case end.flooded:
-		return schema.Result{}, fmt.Errorf("%q printed more than %d bytes; an answer has at most that many", h.name, schema.MaxResult)
+		return schema.Result{}, fmt.Errorf("%q printed more than %d bytes, the limit of an answer", h.name, schema.MaxResult)
 	case end.err != nil:
 		return schema.Result{}, fmt.Errorf("%q was lost: %w", h.name, end.err)
 	}
@@ -72,7 +72,7 @@ func (h *handler) judge(ctx context.Context, t schema.EventType, end ending) (sc
 func (h *handler) answer(t schema.EventType, end ending) (schema.Result, error) {
 	out := bytes.TrimSpace(end.stdout)
 	if len(out) == 0 && end.held {
-		return schema.Result{}, fmt.Errorf("%q exited while something it had started kept its standard output open, so its answer can not be known; wait for that, or start it with >/dev/null", h.name)
+		return schema.Result{}, fmt.Errorf("%q exited while a process that it started kept its standard output open, so the answer is incomplete; wait for that process, or start it with >/dev/null", h.name)
 	}
 	if len(out) == 0 {
 		return schema.Result{}, nil
@@ -95,6 +95,6 @@ func (h *handler) reason(stderr []byte) string {
 // note logs what a successful program wrote to its standard error.
 func (h *handler) note(ctx context.Context, stderr []byte) {
 	if len(stderr) > 0 && h.runner.log.Enabled(ctx, slog.LevelDebug) {
-		h.runner.log.DebugContext(ctx, "hook wrote to its standard error", "hook", h.hook, "stderr", child.Readable(stderr))
+		h.runner.log.DebugContext(ctx, "the hook wrote to its standard error", "hook", h.hook, "stderr", child.Readable(stderr))
 	}
 }

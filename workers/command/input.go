@@ -6,13 +6,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/workers"
 )
 
 // input is what a program reads: the event, and what scripts that were written
 // for Claude Code look for under other names.
 type input struct {
 	HookEventName string `json:"hook_event_name"`
-	*schema.Event
+	workers.Input
 	ToolResponse jsontext.Value `json:"tool_response,omitzero"`
 }
 
@@ -20,9 +21,13 @@ type input struct {
 // anew: that costs a thousandth of starting a process, and a cache would have
 // to know when a rewrite makes it stale.
 func encode(e *schema.Event) ([]byte, error) {
-	b, err := schema.Marshal(input{HookEventName: claudeName(e.HookType), Event: e, ToolResponse: e.ToolOutput})
+	in, err := workers.NewInput(e)
+	var b []byte
+	if err == nil {
+		b, err = schema.Marshal(input{HookEventName: claudeName(e.HookType), Input: in, ToolResponse: e.ToolOutput})
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the event can not be written as JSON: %w", err)
+		return nil, fmt.Errorf("encoding the event as JSON: %w", err)
 	}
 	return append(b, '\n'), nil
 }

@@ -33,11 +33,24 @@ func TestAProgramReadsTheEventAndItsClaudeCodeNames(t *testing.T) {
 			"tool_response": e.ToolOutput, "tool_output": e.ToolOutput, "tool_input": e.ToolInput,
 			"event_id": jsontext.Value(`"` + e.EventID + `"`), "session_id": jsontext.Value(`"session-1"`),
 			"agent_id": jsontext.Value(`"agent-1"`), "orchestrator_id": jsontext.Value(`"orchestrator-1"`),
-			"tool_name": jsontext.Value(`"Bash"`), "cwd": jsontext.Value(`"/home/dev/project"`),
+			"tool_name": jsontext.Value(`"Bash"`), "cwd": jsontext.Value(`"/home/dev/project"`), "timestamp": jsontext.Value("null"),
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", event, diff)
 		}
+	}
+}
+
+// MassGen's HookEvent always has these: a script that looks one up must not fail.
+func TestAProgramAlwaysReadsTheMembersOfAHookEvent(t *testing.T) {
+	b, err := encode(&schema.Event{HookType: schema.BeforeLLMCall, AgentID: "agent-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"hook_event_name":"BeforeLLMCall","session_id":"","orchestrator_id":"","timestamp":null,"tool_name":"",` +
+		`"tool_input":{},"tool_output":null,"hook_type":"BeforeLLMCall","agent_id":"agent-1"}` + "\n"
+	if diff := cmp.Diff(want, string(b)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/child"
 )
 
-// pythonScript is the extension of programs that python3 reads if they can not be run
+// pythonScript is the extension of programs that python3 reads if they cannot be run
 // themselves.
 const pythonScript = ".py"
 
@@ -24,12 +24,12 @@ func newLookup(dirs []string, path string) *lookup {
 func (l *lookup) argv(h schema.Hook) ([]string, error) {
 	for _, s := range append([]string{h.Handler}, h.Args...) {
 		if strings.ContainsRune(s, 0) {
-			return nil, fmt.Errorf("the command line of %q has a NUL byte in it; take that out", h.Handler)
+			return nil, fmt.Errorf("the command line of %q contains a NUL byte; remove it", h.Handler)
 		}
 	}
 	switch {
 	case strings.TrimSpace(h.Handler) == "":
-		return nil, errors.New("the hook names no program; write one as its handler")
+		return nil, errors.New("the hook names no program; write the program as its handler")
 	case h.Shell:
 		return shellArgv(h)
 	}
@@ -48,7 +48,7 @@ func (l *lookup) argv(h schema.Hook) ([]string, error) {
 // arguments come after it as words of their own, which nobody has to quote.
 func shellArgv(h schema.Hook) ([]string, error) {
 	if err := child.Executable("/bin/sh"); err != nil {
-		return nil, fmt.Errorf("there is no shell at /bin/sh (%w); use a machine that has one, or take out shell: true", err)
+		return nil, fmt.Errorf("there is no shell at /bin/sh (%w); use a machine that has one, or remove shell: true", err)
 	}
 	if len(h.Args) == 0 {
 		return []string{"/bin/sh", "-c", h.Handler}, nil
@@ -63,7 +63,7 @@ func hinted(err error) error {
 	case !ok:
 		return err
 	case strings.ContainsAny(missing.Name, " \t|&;<>"):
-		return fmt.Errorf("%w; write its arguments as args: [...], or shell: true to have a shell read the line", err)
+		return fmt.Errorf("%w; write its arguments as args: [...], or set shell: true so that a shell reads the line", err)
 	}
 	return fmt.Errorf("%w; put it there, or write its absolute path", err)
 }

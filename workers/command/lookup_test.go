@@ -64,7 +64,7 @@ func TestLoadErrorsSayWhereAndWhat(t *testing.T) {
 		"not executable, though PATH has another of its name": {schema.Hook{Handler: "plain.sh"}, []string{"/a/plain.sh is not executable", "chmod +x"}},
 		"a line of shell":        {schema.Hook{Handler: "gone.sh --strict"}, []string{"args: [...]", "shell: true"}},
 		"empty":                  {schema.Hook{Handler: "empty.sh"}, []string{"is empty"}},
-		"line ends of Windows":   {schema.Hook{Handler: "windows.sh"}, []string{"line ends of Windows"}},
+		"Windows line ends":      {schema.Hook{Handler: "windows.sh"}, []string{"Windows line ends"}},
 		"unknown interpreter":    {schema.Hook{Handler: "strange.sh"}, []string{"/no/such/shell"}},
 		"no interpreter":         {schema.Hook{Handler: "none.sh"}, []string{"empty #! line"}},
 		"unknown to env":         {schema.Hook{Handler: "env.sh"}, []string{"no-such-thing", "PATH"}},

@@ -75,8 +75,10 @@ func (p *process) finish(ctx context.Context, stdin []byte) (e ending) {
 	case <-p.Exited():
 		e.held = !p.drain(ctx)
 	case <-p.pipes.flood:
+		p.KillAll()
 	case <-ctx.Done():
 		e.cause = context.Cause(ctx)
+		p.KillAll()
 	}
 	p.Kill()
 	<-p.Exited()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,28 +70,74 @@ exit 0`)
 	}
 }
 
-func TestWhatLeftTheGroupHoldsUpNobody(t *testing.T) {
+// What is in a session of its own is killed at the deadline, also without a parent,
+// and does not hold up the call.
+func TestWhatLeftTheGroupEndsAtTheDeadline(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("KILLING OTHER SESSIONS IS NOT TESTED: only Linux tells whose processes they are")
+	}
+	for name, script := range map[string]string{
+		"a child":                     `setsid sh -c 'exec 3>"$LIFE"; echo >&3; exec tail -f /dev/null' & wait`,
+		"a child without its parent":  `( setsid sh -c 'exec 3>"$LIFE"; echo >&3; exec tail -f /dev/null' & ) ; exec tail -f /dev/null`,
+		"a child without environment": `env -i LIFE="$LIFE" PATH="$PATH" setsid sh -c 'exec 3>"$LIFE"; echo >&3; exec tail -f /dev/null' & wait`,
+		"a child's child":             `setsid sh -c 'setsid sh -c "exec 3>\"$LIFE\"; echo >&3; exec tail -f /dev/null" & wait' & wait`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := runnertest.NewLifeline(t)
+			handler := loadHeld(t, l, runnertest.Patience, script)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				if res, err := handler.Handle(ctx, runnertest.Event("Bash")); err == nil {
+					t.Errorf("it answered %+v", res)
+				}
+			}()
+			runnertest.Await(t, l.Held(), "the program to start")
+			cancel()
+			runnertest.Await(t, done, "the call to return")
+			runnertest.Await(t, l.Gone(), "what left the group to be killed")
+		})
+	}
+}
+
+// What an answered call has left in a session of its own goes on, also when
+// another call is killed.
+func TestWhatAnAnsweredCallLeftInASessionGoesOn(t *testing.T) {
 	l := runnertest.NewLifeline(t)
-	end := l.Path + ".end" // the one that gets away ends when this is written to
+	end := l.Path + ".end"
 	if err := syscall.Mkfifo(end, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	handler := loadHeld(t, l, runnertest.Patience, `setsid sh -c 'exec 3>"$LIFE"; echo >&3; exec cat "$LIFE.end"' & wait`)
+	res, err := loadHeld(t, l, runnertest.Patience, `setsid sh -c 'exec 3>"$LIFE" >/dev/null 2>&1; echo >&3; exec cat "$LIFE.end"' >/dev/null 2>&1 & read x <"$LIFE.ready"; echo '{"decision":"allow"}'`).Handle(readied(t, l), runnertest.Event("Bash"))
+	if err != nil || res.Decision != schema.Allow {
+		t.Fatalf("%+v, %v", res, err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if res, err := handler.Handle(ctx, runnertest.Event("Bash")); err == nil {
-			t.Errorf("it answered %+v", res)
-		}
-	}()
-	runnertest.Await(t, l.Held(), "the program to start")
 	cancel()
-	runnertest.Await(t, done, "the call to return")
-	if err := os.WriteFile(end, []byte("over"), 0); err != nil {
+	if _, err := loadHeld(t, runnertest.NewLifeline(t), runnertest.Patience, `sleep 100`).Handle(ctx, runnertest.Event("Bash")); err == nil {
+		t.Error("a call that is cancelled answered")
+	}
+	if err := os.WriteFile(end, []byte("over"), 0); err != nil { // waits for its reader
 		t.Error(err)
 	}
-	runnertest.Await(t, l.Gone(), "what got away to end")
+	runnertest.Await(t, l.Gone(), "what went on to end")
+}
+
+// readied lets the program answer once what it has left holds the lifeline.
+func readied(t *testing.T, l *runnertest.Lifeline) context.Context {
+	t.Helper()
+	ready := l.Path + ".ready"
+	if err := syscall.Mkfifo(ready, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-l.Held()
+		if err := os.WriteFile(ready, []byte("go\n"), 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	return t.Context()
 }
 
 func TestAProgramThatIsBeingWrittenIsTriedAgain(t *testing.T) {
@@ -129,7 +176,7 @@ func TestAProgramThatWasTakenAwayIsAnError(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "policy")); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := h.Handle(t.Context(), runnertest.Event("Bash")); err == nil || !strings.Contains(err.Error(), "could not be started") {
+	if res, err := h.Handle(t.Context(), runnertest.Event("Bash")); err == nil || !strings.Contains(err.Error(), "did not start") {
 		t.Errorf("answer %+v, error %v", res, err)
 	}
 }

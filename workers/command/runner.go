@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/child"
 )
 
-// Options are what a Runner needs.
+// Options configure a [Runner].
 type Options struct {
 	// Logger; nil: slog's default. What successful programs write to their
 	// standard error goes there at debug level.
@@ -22,11 +22,11 @@ type Options struct {
 	// Watchdog is the command line of the watchdog over programs and what they
 	// start, see [child.SelfWatchdog]; empty: there is none.
 	Watchdog []string
-	// Environ is the worker's environment as os.Environ has it; nil: os.Environ.
+	// Environ is the worker's environment in the form of os.Environ; nil means os.Environ.
 	Environ []string
 }
 
-// A Runner runs programs. It is safe for many goroutines.
+// A Runner runs programs. It is safe for concurrent use.
 type Runner struct {
 	log     *slog.Logger
 	environ []string
@@ -47,7 +47,7 @@ var _ workers.Runner = (*Runner)(nil)
 // runner was closed.
 var errClosed = errors.New("the worker is stopping")
 
-// New makes a Runner. It starts nothing before the first call.
+// New returns a Runner. It starts no process before the first call.
 func New(opt Options) *Runner {
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()

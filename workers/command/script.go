@@ -22,13 +22,13 @@ func (l *lookup) launch(file string) ([]string, error) {
 	switch {
 	case filepath.Ext(file) == pythonScript && child.Executable(file) != nil:
 		if err != nil {
-			return nil, fmt.Errorf("%s can not be read: %w; let the worker read it", file, err)
+			return nil, fmt.Errorf("reading %s: %w; give the worker permission to read it", file, err)
 		}
 		return l.under("python3", file)
 	case err != nil:
 		return []string{file}, nil //nolint:nilerr // it may be run but not read
 	case len(head) == 0:
-		return nil, fmt.Errorf("%s is empty; it would let everything pass", file)
+		return nil, fmt.Errorf("%s is empty and would let every call pass; write the hook into it", file)
 	case bytes.HasPrefix(head, []byte("#!")):
 		return []string{file}, l.interpreter(file, head[2:])
 	case bytes.IndexByte(head, 0) >= 0:
@@ -53,14 +53,14 @@ func (l *lookup) under(interpreter, file string) ([]string, error) {
 func (l *lookup) interpreter(file string, head []byte) error {
 	line, _, _ := strings.Cut(string(head), "\n")
 	if strings.HasSuffix(line, "\r") {
-		return fmt.Errorf("%s has the line ends of Windows, with which its first line names no program; save it with Unix ones", file)
+		return fmt.Errorf("%s has Windows line ends, so its first line names no program; save it with Unix line ends", file)
 	}
 	words := strings.Fields(line)
 	if len(words) == 0 {
-		return fmt.Errorf("%s has an empty #! line; name its interpreter there", file)
+		return fmt.Errorf("%s has an empty #! line; name the interpreter in it", file)
 	}
 	if err := child.Executable(words[0]); err != nil {
-		return fmt.Errorf("%s asks for %s in its first line, which can not be run: %w; install it, or change the line", file, words[0], err)
+		return fmt.Errorf("the first line of %s names %s, which does not run: %w; install it, or change the line", file, words[0], err)
 	}
 	if filepath.Base(words[0]) == "env" && len(words) == 2 {
 		_, err := l.under(words[1], file)

@@ -47,6 +47,7 @@ func suite(t *testing.T, opt Options) runnertest.Suite {
 		Crashes:  hookOf("crashes.sh"),
 		Floods:   hookOf("floods.sh"),
 		Junk:     hookOf("junk.sh"),
+		Unknown:  hookOf("unknown.sh"),
 		Missing:  hookOf("no-such-policy.sh"),
 		Hangs: func(_ *testing.T, l *runnertest.Lifeline) schema.Hook {
 			return hookOf("hangs.sh", l.Path)

@@ -9,8 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// BenchmarkCalls is what a call costs, beside a process per call. Look at the
-// ratios.
+// BenchmarkCalls compares the cost of a call with that of a process per call. Only the
+// ratios matter.
 func BenchmarkCalls(b *testing.B) {
 	needPython(b)
 	for _, c := range []struct {

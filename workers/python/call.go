@@ -10,21 +10,20 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// tries is how often a call is made that can not have begun, as its host was
-// gone before.
+// tries is how often a call is attempted if its host ended before the call began.
 const tries = 3
 
 // call is a call of a function about an event.
 type call struct {
 	function *function
 	event    []byte
-	alone    bool // it has its host for itself
-	spent    bool // it leaves its host good for nothing more
+	alone    bool // it has its host to itself
+	spent    bool // after it, its host must be replaced
 }
 
-// call calls a function, in a host of its own or in one with others. If it was
-// lost with others, or they left it no memory, or it was lost before it began,
-// it runs again, in a host of its own.
+// call calls a function, in a host of its own or in a shared one. It calls the function
+// again, in a host of its own, if a shared host was lost or ran out of memory, or if the
+// host was lost before the call began.
 func (p *pool) call(ctx context.Context, c *call) (answer, error) {
 	c.alone = c.alone || !c.function.async.Load() || c.function.blocks.Load()
 	for try := 1; ; try++ {
@@ -53,8 +52,8 @@ func (p *pool) once(ctx context.Context, c *call) (a answer, err error) {
 	return h.call(ctx, c)
 }
 
-// unloaded is err as the error of a function that is not there any more, unless
-// it is only the host that is not.
+// unloaded marks err as the error of a function that cannot be imported any more. The
+// loss of a host is not such an error.
 func unloaded(err error) error {
 	if _, lost := errors.AsType[*lostError](err); lost {
 		return err
@@ -62,8 +61,8 @@ func unloaded(err error) error {
 	return &workers.UnloadedError{Err: err}
 }
 
-// ask asks a host something that it answers at once, and kills it, for the
-// reason late, if it does not.
+// ask sends a request that a host must answer before ctx ends. It kills the host
+// otherwise, with late as the cause.
 func (h *host) ask(ctx context.Context, body []byte, late error) (answer, error) {
 	_, got, err := h.send(timeLeft(ctx), body)
 	if err != nil {
@@ -79,7 +78,7 @@ func (h *host) ask(ctx context.Context, body []byte, late error) (answer, error)
 	}
 }
 
-// call calls a function in h, where c has its place.
+// call calls a function in h, in which c has a seat.
 func (h *host) call(ctx context.Context, c *call) (answer, error) {
 	within := timeLeft(ctx)
 	if !c.alone { // a call that has little time left must not break the pipe of others
@@ -110,7 +109,7 @@ func (h *host) call(ctx context.Context, c *call) (answer, error) {
 	}
 }
 
-// timeLeft is what ctx leaves; 0: all there is.
+// timeLeft returns the time until the deadline of ctx, or 0 if it has none.
 func timeLeft(ctx context.Context) time.Duration {
 	until, ok := ctx.Deadline()
 	if !ok {
@@ -119,14 +118,14 @@ func timeLeft(ctx context.Context) time.Duration {
 	return max(time.Until(until), 1)
 }
 
-// abandon ends a call whose time is over: a coroutine is cancelled, and where
-// that does not help, or there is none, the host is killed.
+// abandon ends a call at its deadline. It cancels a coroutine. If the coroutine does not
+// end, or the function is not one, it kills the host.
 func (h *host) abandon(ctx context.Context, c *call, number uint32, got <-chan answer) error {
 	why := context.Cause(ctx)
 	if c.function.async.Load() && h.cancel(c, number, got) {
 		return fmt.Errorf("was cancelled: %w", why)
 	}
-	h.stop(fmt.Errorf("a call in it had not ended in time: %w", why))
+	h.stop(fmt.Errorf("a call in it did not end in time: %w", why))
 	<-h.done
 	return fmt.Errorf("was killed with its host process: %w", why)
 }

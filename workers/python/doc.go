@@ -1,66 +1,63 @@
-// Package python runs functions as hooks: `module.function`, in host processes
-// that live long.
+// Package python runs Python functions as hooks, in long-lived host processes. A handler
+// is named as `module.function`.
 //
-// # What a function gets and may answer
+// # Arguments and answers of a function
 //
-// One argument, a HookEvent: the event's fields as attributes and as a mapping.
-// It returns None for no opinion, a HookResult, or a dict in any form that a
-// program may print. Everything else is an error of the hook, and so are values
-// that are not JSON, answers that are too large, exceptions, and whatever ends
-// the process; a refusal stands, without what can not be passed on. The package
-// hookfabric, which hosts bring along, has HookEvent, HookResult and HookType;
-// code written for MassGen imports massgen.mcp_tools.hooks, which stands in for
-// the real one where that is not installed.
+// A function gets one argument, a HookEvent, with the event's fields as attributes and
+// as a mapping. It returns None for no opinion, a HookResult, or a dict in any form that
+// a program may print. Other values are errors of the hook. So are values that are not
+// JSON, answers that are too large, exceptions, and the end of the process. If a refusal
+// has parts that cannot be passed on, it still refuses.
 //
-// A function, or an object that can be called, with an attribute `condition` is
-// called only where that is true: a function of the event too, or a coroutine
-// function, which the decorator hookfabric.hook sets. Elsewhere the hook has no opinion.
-// A condition that raises an exception counts as true, and the answer's
-// hook_errors say so; the time it takes is the hook's, and one that ends the
-// process has left the hook without an answer.
+// The worker sends the Python package hookfabric to each host. It has HookEvent,
+// HookResult and HookType. Code written for MassGen imports massgen.mcp_tools.hooks. If
+// MassGen is not installed, the worker's stand-in takes its place. Programs of users can
+// use the folders hookfabric and massgen, too. There, massgen's manager registers hooks
+// in the fabric. In a host it registers nothing, because the configuration names the hooks.
 //
-// hookfabric.handle puts a hook together of a condition, effects, a value and a
-// decision, which come in that order; the first three may be functions and coroutine
-// functions. The agent is elsewhere: effects are what such a function
-// returns, as append_message, set_flag and drop_messages make them, and one that
-// returns nothing changes nothing of the agent. Values chain: each hook of an event
-// sees what those before it made of it. A value that comes to what was
-// there is none; any other is a rewrite, for which a hook must not be readonly.
+// A function or callable object may have an attribute `condition`, a function or
+// coroutine function of the event. The decorator hookfabric.hook sets it. If the condition
+// is false, the function is not called and the hook has no opinion. A condition that
+// raises an exception counts as true, and the answer's hook_errors say so. Its time counts
+// against the hook's timeout. If it ends the process, the hook has no answer.
 //
-// Modules are looked up in the hooks' folders, in order, and then where the
-// interpreter looks; never in the folder that the worker happens to run in. A
-// host reads a module once: changed code counts from the next host on, so
-// restart the worker for it. If it can not be imported there, calls are denied as
-// those of a function that never could. The environment is that of programs: PATH, HOME,
-// LANG and what the hook's `env:` names. The standard input is empty; what is
-// printed goes to the log, at debug level.
+// hookfabric.handle makes a hook of a condition, effects, a value and a decision, evaluated
+// in that order. The first three may be functions and coroutine functions. The agent runs
+// elsewhere, so only the effects that a function returns change it. Each hook of an event
+// sees the value that the hooks before it left. A value that equals the current one has no
+// effect. Any other value is a rewrite, which a readonly hook may not make.
+//
+// A host looks up modules in the hooks' folders, in order, then where the interpreter
+// looks, and never in the worker's current folder. It reads a module once, so restart the
+// worker after a change. If a new host cannot import a module, calls of its functions are
+// denied. The environment is that of programs: PATH, HOME, LANG and the names in the
+// hook's `env:`. The standard input is empty. What hooks print appears in the log at
+// debug level.
 //
 // # How many calls a host takes at once
 //
-// One, which has the host for itself. That alone makes it true that a call
-// that hangs ends with its host and disturbs no other one.
+// A call has its host to itself. A call that hangs therefore ends with its host and
+// disturbs no other call.
 //
-// Coroutine functions of hooks that are idempotent share a host, up to 64
-// calls, because each of them may be run again: if the host is lost or has no
-// memory left, or its event loop does not answer for a second as somebody blocks
-// it, they run once more, each in a host of its own. A function that blocks the loop there
-// too is said so in the log and shares no more. A coroutine is cancelled at its
-// deadline; only if that is not confirmed at once is its host killed. One that
-// leaves threads behind when it is cancelled has its host replaced.
+// Coroutine functions of idempotent hooks are the exception: up to 64 of their calls share
+// a host, because each of them may run again. They run again, each in a host of its own,
+// if the host is lost, runs out of memory, or has an event loop that does not answer for a
+// second. A function that blocks the event loop of its own host as well is logged, and
+// shares no more hosts. A coroutine is cancelled at its deadline. If it does not end at
+// once, its host is killed. If it leaves threads behind, its host is replaced.
 //
 // # How many hosts there are
 //
-// As many as the configuration says that do not sit in a call for longer than
-// a moment. Others are added beside hosts whose calls take long or hang, up to
-// sixteen times that number and at most 64, and are kept for a while, so that
-// there are spare hosts when calls hang now and then. Calls for which there is
-// no host wait in order, within their deadlines.
+// A pool has the configured number of hosts that are not slow. A host is slow if a call
+// in it takes longer than 50 ms. The pool adds hosts beside slow ones, up to
+// sixteen times the configured number and at most 64, and keeps them for a while. Calls
+// without a host wait in order, within their deadlines.
 //
 // # How long a host lives
 //
-// Until the last hook that needs it is gone, it is killed with the call that
-// hangs in it, it ran out of memory or has served as many calls as it may. It
-// leads a process group, see [child.Process], and ends when its pipe does.
+// A host ends when no hook needs it, when a call hangs in it, when it runs out of memory,
+// or after the configured number of calls. It leads a process group, see [child.Process],
+// and ends when its pipe is closed.
 //
 // Start with runner.go, then handler.go (one call), pool.go (which host takes
 // it), grow.go (how many there are), host.go (one process) and

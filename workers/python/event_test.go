@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// whole is an event that has every field.
+// whole returns an event with every field.
 func whole() *schema.Event {
 	e := runnertest.Event("Write")
 	e.Runtime, e.ToolKind, e.ToolUseID, e.HistoryRef = "claude", "file.write", "use-1", "history-1"

@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// newRunner is a runner that ends with its test.
+// newRunner returns a runner that ends with its test.
 func newRunner(t testing.TB, opt Options) *Runner {
 	t.Helper()
 	needPython(t)
@@ -36,7 +36,7 @@ func load(t testing.TB, r *Runner, h schema.Hook, hosts schema.PythonHosts) work
 	return handler
 }
 
-// handle calls a hook as one that must answer by itself.
+// handle calls a hook that must answer before its deadline.
 func handle(t testing.TB, h workers.Handler, e *schema.Event) (schema.Result, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), runnertest.Patience)
@@ -48,7 +48,7 @@ func handle(t testing.TB, h workers.Handler, e *schema.Event) (schema.Result, er
 	return res, err
 }
 
-// reason calls a hook that tells something in its reason.
+// reason calls a hook and returns the reason of its answer.
 func reason(t testing.TB, h workers.Handler) string {
 	t.Helper()
 	res, err := handle(t, h, runnertest.Event("Bash"))
@@ -119,7 +119,7 @@ func TestWhatIsNoAnswerIsAnErrorAndHarmsNoOtherCall(t *testing.T) {
 		"some_bytes":         {"bytes are not JSON", "not JSON: Object of type bytes"},
 		"allows_with_a_date": {"what is not JSON takes an allow with it", "not JSON: Object of type date"},
 		"circular":           {"what holds itself is not JSON", "not JSON: Circular reference"},
-		"twice":              {"two names that JSON can not tell apart are an error", `"1"`},
+		"twice":              {"two names that JSON cannot tell apart are an error", `"1"`},
 		"raises":             {"an exception is told", "raised ValueError: the tool Bash is odd"},
 		"raises_later":       {"an exception of a coroutine is told", "raised ValueError: later"},
 		"exits":              {"sys.exit is an exception", "raised SystemExit: 3"},

@@ -13,12 +13,12 @@ const (
 	// headSize is the length of the JSON and the number of the request, four
 	// bytes each.
 	headSize = 8
-	// maxAnswer bounds what a host sends at once: a result, or the words and the
-	// traceback of an exception.
+	// maxAnswer is the largest answer of a host in bytes: a result, or the message and
+	// the traceback of an exception.
 	maxAnswer = schema.MaxResult + 256<<10
 )
 
-// frame is a request as a host reads it.
+// frame returns a request in the form that a host reads.
 func frame(number uint32, body ...[]byte) []byte {
 	size := 0
 	for _, b := range body {
@@ -33,8 +33,8 @@ func frame(number uint32, body ...[]byte) []byte {
 	return out
 }
 
-// readFrame reads what a host has written. What is no frame is an error; so is
-// the end, as io.EOF only where a frame may end.
+// readFrame reads one frame of a host. The end of the pipe is io.EOF between frames,
+// and io.ErrUnexpectedEOF within one.
 func readFrame(r *bufio.Reader) (number uint32, body []byte, err error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -42,7 +42,7 @@ func readFrame(r *bufio.Reader) (number uint32, body []byte, err error) {
 	}
 	size := binary.BigEndian.Uint32(head[:])
 	if size > maxAnswer {
-		return 0, nil, fmt.Errorf("it wrote something into the pipe of its answers that is none, or one of more than %d bytes", maxAnswer)
+		return 0, nil, fmt.Errorf("it wrote data into the answer pipe that is not an answer, or an answer of more than %d bytes", maxAnswer)
 	}
 	body = make([]byte, size)
 	if _, err := io.ReadFull(r, body); err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// function is what one or more hooks call.
+// function is a function that one or more hooks call.
 type function struct {
 	number  uint32
 	handler string
 	async   atomic.Bool
-	blocks  atomic.Bool // it was seen to block its event loop
+	blocks  atomic.Bool // it has blocked its event loop
 	users   int         // guarded by pool.mu
 }
 
-// load has a host import the function that handler names, unless that was done.
+// load returns the function that handler names. A host imports it, unless one already did.
 func (p *pool) load(handler string) (*function, error) {
 	p.mu.Lock()
 	for _, f := range p.functions {
@@ -43,8 +43,7 @@ func (p *pool) load(handler string) (*function, error) {
 	return f, nil
 }
 
-// bring has some host import f: another one, if that which it was given to was
-// gone before.
+// bring lets a host import f. If the host ended before, it tries another one.
 func (p *pool) bring(ctx context.Context, f *function) error {
 	for try := 1; ; try++ {
 		c := &call{function: f, alone: true}
@@ -60,7 +59,7 @@ func (p *pool) bring(ctx context.Context, f *function) error {
 	}
 }
 
-// forget counts down who needs f.
+// forget removes one user of f.
 func (p *pool) forget(f *function) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,8 +68,8 @@ func (p *pool) forget(f *function) {
 	}
 }
 
-// teach has idle hosts import what they do not know, so that no call has to
-// wait for that.
+// teach lets idle hosts import functions that they lack, so that calls do not wait for
+// imports.
 func (p *pool) teach() {
 	for _, h := range p.hosts {
 		if p.closed || !h.idle() || len(h.ignorant(p.functions)) == 0 {
@@ -83,7 +82,7 @@ func (p *pool) teach() {
 			defer cancel()
 			for _, f := range fs {
 				if h.load(ctx, f) != nil {
-					break // the call that needs it says why
+					break // a call of the function reports the error
 				}
 			}
 			p.give(h, &call{alone: true})
@@ -91,7 +90,7 @@ func (p *pool) teach() {
 	}
 }
 
-// ignorant are the functions that h does not know.
+// ignorant returns the functions that s has not imported.
 func (s *seat) ignorant(fs []*function) (unknown []*function) {
 	for _, f := range fs {
 		if !s.knows[f.number] {
@@ -107,15 +106,15 @@ func (p *pool) knows(h *host, f *function) bool {
 	return h.knows[f.number]
 }
 
-// load has a host import f. The host is the caller's alone.
+// load lets h import f. The caller must have h to itself.
 func (h *host) load(ctx context.Context, f *function) error {
 	body, err := schema.Marshal(loading{f.number, f.handler})
 	if err != nil {
 		return err
 	}
-	a, err := h.ask(ctx, body, errors.New("importing its module took too long"))
+	a, err := h.ask(ctx, body, errors.New("the import of its module did not end in time"))
 	if a.Traceback != "" {
-		h.pool.runner.log.Warn("function can not be imported", "handler", f.handler, "traceback", a.Traceback)
+		h.pool.runner.log.Warn("hook function cannot be imported", "handler", f.handler, "traceback", a.Traceback)
 	}
 	if a.Raised {
 		return errors.New(a.Error)

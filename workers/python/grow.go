@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxRest bounds how long no host is started after one that could not be.
+// maxRest is the longest pause after a host that could not be started.
 const maxRest = 10 * time.Second
 
 // rest is the pause after hosts that could not be started.
@@ -20,8 +20,8 @@ type rest struct {
 	why      error
 }
 
-// grow starts hosts until there are as many as there shall be that are not held
-// up, and as many in all as there were lately, as far as there may be.
+// grow starts hosts until the configured number is not slow, and until there are as many
+// as recently, within the limits of the site.
 func (p *pool) grow() {
 	for !p.closed && p.scarce() && time.Now().After(p.rest.until) {
 		h := newHost(p)
@@ -35,10 +35,10 @@ func (p *pool) scarce() bool {
 	return (p.able() < p.site.limits.Hosts || now < p.peak) && now < p.site.most()
 }
 
-// able is how many hosts are there, or on their way, for the next calls.
+// able counts the hosts, started or starting, that can take the next calls.
 func (p *pool) able() int { return p.count(func(h *host) bool { return !h.slow && !h.old }) }
 
-// current is how many hosts are there that will not be replaced.
+// current counts the hosts that will not be replaced.
 func (p *pool) current() int { return p.count(func(h *host) bool { return !h.old }) }
 
 func (p *pool) count(is func(*host) bool) (n int) {
@@ -50,7 +50,7 @@ func (p *pool) count(is func(*host) bool) (n int) {
 	return n
 }
 
-// run is the life of a host in its pool.
+// run starts a host, follows it, and removes it from the pool at its end.
 func (p *pool) run(h *host) {
 	p.mu.Lock()
 	functions := slices.Clone(p.functions)
@@ -65,12 +65,12 @@ func (p *pool) run(h *host) {
 		<-h.done
 	}
 	if why := h.unexpected(); err == nil && why != nil {
-		p.runner.log.Warn("python host ended before its time", "interpreter", p.site.interpreter, "error", why)
+		p.runner.log.Warn("python host ended unexpectedly", "interpreter", p.site.interpreter, "error", why)
 	}
 	p.gone(h, err)
 }
 
-// begin starts the process, has it import functions, and returns those it knows.
+// begin starts the process, lets it import functions, and returns the imported ones.
 func (h *host) begin(functions []*function) (map[uint32]bool, error) {
 	if err := h.start(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (h *host) begin(functions []*function) (map[uint32]bool, error) {
 	at := &h.pool.site
 	b := beginning{
 		Dirs: at.dirs, Memory: at.limits.Memory, Most: schema.MaxResult,
-		Words: wordsSource, Loop: loopSource, Massgen: massgenSource, Functions: []loading{},
+		Words: wordsSource, Loop: loopSource, Massgen: massgenSource, Builtins: massgenBuiltins, Functions: []loading{},
 	}
 	for _, f := range functions {
 		b.Functions = append(b.Functions, loading{f.number, f.handler})
@@ -97,7 +97,7 @@ func (h *host) begin(functions []*function) (map[uint32]bool, error) {
 		err = lost.why
 	}
 	if err != nil {
-		return nil, fmt.Errorf("no host could be started with %s: %w", at.interpreter, err)
+		return nil, fmt.Errorf("a host could not be started with %s: %w", at.interpreter, err)
 	}
 	known := make(map[uint32]bool)
 	for _, number := range a.Loaded {
@@ -106,7 +106,7 @@ func (h *host) begin(functions []*function) (map[uint32]bool, error) {
 	return known, nil
 }
 
-// open lets calls into a host that has started.
+// open makes a started host available to calls.
 func (p *pool) open(h *host, known map[uint32]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,8 +121,8 @@ func (p *pool) open(h *host, known map[uint32]bool) {
 	p.trim()
 }
 
-// gone takes a host that has ended off the books, and starts another one if one
-// is due: at once, unless it could not even be started.
+// gone removes a host that has ended, and starts another one if the pool needs one. After
+// a failed start it waits first.
 func (p *pool) gone(h *host, failed error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,9 +149,8 @@ func (p *pool) regrow() {
 	p.grow()
 }
 
-// slow is told that h sits in a call for longer than a moment: what comes next
-// must not wait behind it, and as many hosts as it takes for that are kept for a
-// while.
+// slow records that a call in h takes long. It starts another host for later calls, and
+// keeps as many hosts as are needed now for a while.
 func (p *pool) slow(h *host) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,10 +163,10 @@ func (p *pool) slow(h *host) {
 	}
 }
 
-// held is how many hosts are held up.
+// held counts the slow hosts.
 func (p *pool) held() int { return p.count(func(h *host) bool { return h.slow }) }
 
-// sweep forgets how many hosts there had to be before.
+// sweep lowers the number of hosts to keep to the current need.
 func (p *pool) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +177,7 @@ func (p *pool) sweep() {
 	}
 }
 
-// retire has an idle host leave.
+// retire lets an idle host leave.
 func (p *pool) retire(h *host) {
 	h.ready = false
 	p.remove(h)
@@ -187,9 +186,8 @@ func (p *pool) retire(h *host) {
 	}
 }
 
-// trim has idle hosts leave that are not needed any more: those that have served
-// as many calls as they may, once there are others, and the youngest of those
-// that are more than there had to be lately.
+// trim retires idle hosts that are not needed: hosts that have served their number of
+// calls, once there are others, and the youngest hosts above the recent need.
 func (p *pool) trim() {
 	enough := p.count(func(h *host) bool { return h.ready && !h.old }) >= p.site.limits.Hosts
 	for _, h := range slices.Backward(slices.Clone(p.hosts)) {

@@ -31,31 +31,31 @@ type host struct {
 	waiting map[uint32]chan answer // by request; nil when the host is lost
 	number  uint32                 // of the last request
 	cause   error                  // why it was stopped
-	left    bool                   // it was told to leave
+	left    bool                   // the pool told it to leave
 	reaped  bool
 	called  bool // it has seen events
 
 	seat // guarded by the pool
 }
 
-// lostError says that a request has no answer, because its host is gone.
+// lostError says that a request has no answer, because its host ended.
 type lostError struct {
 	why  error
-	sent bool // the host may have begun with it
+	sent bool // the host may have begun the request
 }
 
 func (e *lostError) Error() string { return "was lost: " + e.why.Error() }
 func (e *lostError) Unwrap() error { return e.why }
 
-// exitWait is how long a host that has closed its end is given to exit by
-// itself, and one that has exited to have its last answers read.
+// exitWait is how long a host may take to exit after it closed its pipe, and how long
+// its last answers are read after it exited.
 const exitWait = 100 * time.Millisecond
 
 func newHost(p *pool) *host {
 	return &host{pool: p, done: make(chan struct{}), waiting: make(map[uint32]chan answer)}
 }
 
-// start starts the process. Whoever started it may wait for its end in done.
+// start starts the process. The caller may wait for its end in done.
 func (h *host) start() error {
 	ours, theirs, err := openPipes()
 	if err != nil {
@@ -72,7 +72,7 @@ func (h *host) start() error {
 	h.orders, h.answers, h.output = ours[0], ours[1], ours[2]
 	h.mu.Lock()
 	h.process = p
-	if h.cause != nil { // it was stopped before it was there
+	if h.cause != nil { // stop was called before the start
 		p.Kill()
 	}
 	h.mu.Unlock()
@@ -80,8 +80,8 @@ func (h *host) start() error {
 	return nil
 }
 
-// openPipes makes the pipes of a host: our ends of orders, answers and output,
-// and the host's five open files.
+// openPipes makes the pipes of a host. It returns the worker's ends of orders, answers
+// and output, and the five files that the host opens.
 func openPipes() (ours, theirs []*os.File, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -100,7 +100,7 @@ func openPipes() (ours, theirs []*os.File, err error) {
 	return []*os.File{orders, answers, output}, []*os.File{null, prints, prints, reads, writes}, nil
 }
 
-// live follows the host until it is gone, and then tells all who wait for it.
+// live follows the host until it has ended, and then fails all waiting requests.
 func (h *host) live() {
 	defer close(h.done)
 	var said child.Tail
@@ -122,8 +122,8 @@ func (h *host) live() {
 	h.lose(h.story(state, said.Bytes()))
 }
 
-// listen hands answers to those who wait for them, until the host ends (nil) or
-// writes what is none.
+// listen delivers answers to their requests, until the host ends (nil) or writes
+// data that is not an answer.
 func (h *host) listen() error {
 	defer h.watchExit()()
 	for r := bufio.NewReaderSize(h.answers, 64<<10); ; {
@@ -136,16 +136,16 @@ func (h *host) listen() error {
 		}
 		var a answer
 		if err := schema.Unmarshal(body, &a); err != nil {
-			return fmt.Errorf("it wrote something into the pipe of its answers that is none: %w", err)
+			return fmt.Errorf("it wrote data into the answer pipe that is not an answer: %w", err)
 		}
 		if !h.deliver(number, a) {
-			return errors.New("it wrote an answer that nobody has asked for")
+			return errors.New("it wrote an answer without a request")
 		}
 	}
 }
 
-// watchExit ends the reading of answers soon after the host has exited, for
-// something that it has started may keep the pipe open.
+// watchExit ends the reading of answers soon after the host has exited, because a
+// process that the host started may keep the pipe open.
 func (h *host) watchExit() (stop func()) {
 	over := make(chan struct{})
 	go func() {
@@ -164,11 +164,11 @@ func (h *host) awaitExit() error {
 	case <-h.process.Exited():
 		return nil
 	case <-time.After(exitWait):
-		return errors.New("it closed the pipe of its answers")
+		return errors.New("it closed the answer pipe")
 	}
 }
 
-// deliver hands an answer on, and reports whether there was a request.
+// deliver passes an answer on, and reports whether it had a request.
 func (h *host) deliver(number uint32, a answer) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -180,7 +180,7 @@ func (h *host) deliver(number uint32, a answer) bool {
 	return ok
 }
 
-// lose tells all who wait that there will be no answer.
+// lose fails all waiting requests, because the host cannot answer them.
 func (h *host) lose(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -190,9 +190,9 @@ func (h *host) lose(why error) {
 	h.waiting, h.cause = nil, why
 }
 
-// story is why a host that is gone is gone, with what it said last if that can
-// not be about an agent: what was printed during one call must not be told to
-// the agent of another. One that was killed may have ended by itself before.
+// story says why a host ended. It includes the host's last output only if the host has
+// served no call, because another agent must not see the output of a call. A host that
+// was killed may have ended by itself before.
 func (h *host) story(state *os.ProcessState, said []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -211,7 +211,7 @@ func (h *host) story(state *os.ProcessState, said []byte) error {
 	return fmt.Errorf("its host process exited with code %d%s", state.ExitCode(), words)
 }
 
-// unexpected is why the host has ended, if nobody has told it to leave.
+// unexpected returns why the host ended, or nil if the pool told it to leave.
 func (h *host) unexpected() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -221,7 +221,7 @@ func (h *host) unexpected() error {
 	return h.cause
 }
 
-// stop kills the host and all that it has started. Without a cause it has ended
+// stop kills the host and all processes that it started. A nil cause means that it ended
 // by itself.
 func (h *host) stop(cause error) {
 	h.mu.Lock()
@@ -229,12 +229,16 @@ func (h *host) stop(cause error) {
 	if h.cause == nil {
 		h.cause = cause
 	}
-	if h.process != nil && !h.reaped {
+	switch {
+	case h.process == nil || h.reaped:
+	case cause != nil:
+		h.process.KillAll()
+	default:
 		h.process.Kill()
 	}
 }
 
-// leave has an idle host end as programs do, for a moment, and then kills it.
+// leave lets an idle host exit, and kills it if it does not do so in time.
 func (h *host) leave() {
 	h.mu.Lock()
 	h.left = true
@@ -245,12 +249,12 @@ func (h *host) leave() {
 	select {
 	case <-h.done:
 	case <-time.After(h.pool.runner.wait.grace):
-		h.stop(errors.New("it was not needed any more"))
+		h.stop(errors.New("no hook needs it, and it did not leave in time"))
 		<-h.done
 	}
 }
 
-// send sends a request. Its answer, or that there is none, arrives in got.
+// send sends a request. Its answer, or the loss of its host, arrives in got.
 func (h *host) send(within time.Duration, body ...[]byte) (number uint32, got <-chan answer, err error) {
 	answers := make(chan answer, 1)
 	h.mu.Lock()
@@ -266,8 +270,8 @@ func (h *host) send(within time.Duration, body ...[]byte) (number uint32, got <-
 	return number, answers, h.write(within, frame(number, body...))
 }
 
-// write writes one frame, which may take the time within from when it is its
-// turn; 0: all there is. A host that did not take all of it can take no other.
+// write writes one frame, within a time that begins with its turn; 0 means no limit. A
+// host that does not read a whole frame is killed.
 func (h *host) write(within time.Duration, b []byte) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
@@ -300,5 +304,5 @@ func (p printer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// maxPrint is how much of what was printed at once is logged.
+// maxPrint is how many bytes of one output are logged.
 const maxPrint = 4 << 10

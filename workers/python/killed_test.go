@@ -13,7 +13,7 @@ import (
 
 const victimArg = "victim"
 
-// victim is a worker that calls a function that hangs, to be killed.
+// victim is a worker that calls a function that hangs. A test kills it.
 func victim(dir, lifeline string) {
 	r := New(Options{Watchdog: child.SelfWatchdog(), Environ: append(os.Environ(), "LIFE="+lifeline)})
 	hook := hookOf("suite.hangs")

@@ -30,7 +30,7 @@ func TestLoadErrorsSayWhatAndWhere(t *testing.T) {
 		"gone.check":      {"a module that is not there", []string{"ModuleNotFoundError: No module named 'gone'", "looked in " + dir + ", and where "}},
 		"pkg.gone.check":  {"a module that its package does not have", []string{"No module named 'pkg.gone'"}},
 		"good.gone":       {"a function that the module does not have", []string{"AttributeError: module 'good' has no attribute 'gone'"}},
-		"good.number":     {"what can not be called", []string{"of the type int, which can not be called"}},
+		"good.number":     {"what cannot be called", []string{"of the type int, which cannot be called"}},
 		"good":            {"a name without a dot", []string{"names no function; write module.function"}},
 		"good..check":     {"a name with nothing between two dots", []string{"'good.'"}},
 		"syntax.check":    {"a syntax error", []string{"SyntaxError", "syntax.py, line 1"}},
@@ -66,7 +66,7 @@ func TestAModuleThatHangsAtImportIsALoadErrorAndHoldsUpNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Load(hookOf("hangs.check"), at); err == nil || !strings.Contains(err.Error(), "importing its module took too long") {
+	if _, err := r.Load(hookOf("hangs.check"), at); err == nil || !strings.Contains(err.Error(), "the import of its module did not end in time") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := handle(t, good, runnertest.Event("Bash")); err != nil {
@@ -96,7 +96,7 @@ func TestInterpretersThatAreNoneAreLoadErrors(t *testing.T) {
 	})
 	for interpreter, want := range map[string]string{
 		"./gone": `there is no program "./gone"`, "no-such-python": "install Python 3.9", "./plain": "chmod +x",
-		"./old": "hooks need 3.9 or later", "./silent": "exited with code 0", "./talks": "pipe of its answers",
+		"./old": "hooks need 3.9 or later", "./silent": "exited with code 0", "./talks": "answer pipe",
 	} {
 		t.Run(interpreter, func(t *testing.T) {
 			r := New(Options{Environ: []string{"PATH=/usr/bin:/bin"}, Logger: slog.New(slog.DiscardHandler)})
@@ -193,7 +193,7 @@ func TestAVirtualEnvironmentBesideTheHooksIsUsed(t *testing.T) {
 func makeVenv(t *testing.T, root, module, source string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), defaultInterpreter, "-m", "venv", "--without-pip", root).CombinedOutput(); err != nil {
-		t.Skipf("NO VIRTUAL ENVIRONMENT CAN BE MADE HERE, so that one is used was NOT tested: %v: %s", err, out)
+		t.Skipf("SKIPPED: python3 cannot make a virtual environment, so hooks in one are not tested: %v: %s", err, out)
 	}
 	packages, err := filepath.Glob(filepath.Join(root, "lib", "python3*", "site-packages"))
 	if err != nil || len(packages) != 1 {

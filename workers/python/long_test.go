@@ -18,11 +18,11 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// long skips what takes minutes.
+// long skips a test that takes minutes.
 func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv("HOOKFABRIC_LONG") == "" {
-		t.Skip("CALLS THAT HANG, AND MANY CALLS, ARE NOT MEASURED: that takes HOOKFABRIC_LONG=1")
+		t.Skip("SKIPPED: it takes minutes; set HOOKFABRIC_LONG=1 to run it")
 	}
 	needPython(t)
 }
@@ -52,8 +52,8 @@ func TestCallsThatHangDoNotSlowTheOthers(t *testing.T) {
 	}
 }
 
-// arrive makes calls as they come, whether or not those before are answered,
-// every nth of which hangs, and returns how long the others took.
+// arrive makes calls without waiting for earlier ones. Every nth call hangs. It returns how
+// long the others took.
 func arrive(t *testing.T, h workers.Handler, nth int) (took []time.Duration) {
 	t.Helper()
 	var mu sync.Mutex
@@ -134,11 +134,11 @@ func burst(t *testing.T, h workers.Handler, callers, calls int) {
 	all.Wait()
 }
 
-// rss is the resident memory of a process in KiB, as Linux tells it.
+// rss returns the resident memory of a process in KiB, from /proc.
 func rss(t *testing.T, pid string) int {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("THE MEMORY OF HOSTS IS NOT MEASURED: it is looked up in /proc, which only Linux has")
+		t.Skip("SKIPPED: the memory of hosts is not measured, because only Linux has /proc")
 	}
 	b, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// silent is for hooks that fail on purpose.
+// silent returns options without a log, for hooks that fail on purpose.
 func silent() Options { return Options{Logger: slog.New(slog.DiscardHandler)} }
 
-// judged has a worker run hooks in a row about e, and folds what came of it.
+// judged runs hooks for e, one after the other, and folds their outcomes.
 func judged(t *testing.T, r *Runner, e *schema.Event, hooks ...schema.Hook) schema.Verdict {
 	t.Helper()
 	return runnertest.Judge(t, r, testdata(t), e, hooks...)
@@ -128,7 +128,7 @@ func TestWhereAConditionCanStand(t *testing.T) {
 	}
 	_, err := r.Load(hookOf("loop.unfit"), workers.Site{Dirs: testdata(t)})
 	if err == nil || !strings.Contains(err.Error(), "its condition is of the type str; write a function of the event") {
-		t.Errorf("a condition that is none: %v", err)
+		t.Errorf("a condition that is not a function: %v", err)
 	}
 }
 

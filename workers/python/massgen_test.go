@@ -2,7 +2,9 @@ package python
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -39,6 +41,60 @@ func TestAModuleWrittenForMassGenRunsUnchanged(t *testing.T) {
 				t.Errorf("the answer differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestEveryNameOfMassGensGuidesIsThere(t *testing.T) {
+	r := newRunner(t, Options{})
+	remove := runnertest.Event("Delete")
+	done := runnertest.Event("mcp__plan__update_task_status")
+	done.HookType, done.ToolOutput = schema.PostToolUse, jsontext.Value(`"{\"task\":{\"priority\":\"high\",\"status\":\"completed\"}}"`)
+	read := runnertest.Event("Read")
+	read.HookType, read.ToolOutput = schema.PostToolUse, jsontext.Value(`"a line"`)
+	for name, c := range map[string]struct {
+		handler  string
+		event    *schema.Event
+		decision schema.Decision
+		says     string
+	}{
+		"all of them work":                 {"checks", remove, schema.Deny, "the stand-in for massgen.mcp_tools.hooks that comes with hookfabric has no NoSuchHook; it has GeneralHookManager"},
+		"a manager is a handler":           {"manager", remove, schema.Deny, "not with Delete"},
+		"of one agent's hooks, too":        {"manager", read, schema.None, "agent2 has a new answer"},
+		"so is one of MassGen's own hooks": {"reminder", done, schema.None, "SYSTEM REMINDER"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := handle(t, load(t, r, hookOf("my_pkg.names."+c.handler), schema.PythonHosts{}), c.event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := got.Reason
+			for _, in := range got.Injections {
+				said += in.Content
+			}
+			if got.Decision != c.decision || !strings.Contains(said, c.says) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// TestMassGensManagerRegistersInTheFabric: a program that registers a hook with MassGen's manager
+// runs `broker hooks register`.
+func TestMassGensManagerRegistersInTheFabric(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("SKIPPED: no python3 on the PATH, so the stand-in for massgen is not tested")
+	}
+	for _, file := range []string{"massgen/__init__.py", "massgen/mcp_tools/hooks.py", "massgen/mcp_tools/_builtins.py", "hookfabric/__init__.py", "testdata/massgen_test.py"} {
+		if _, err := os.ReadFile(file); err != nil { // so that `go test` runs this again after a change
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), python, "-B", "-W", "error", "-m", "unittest", "-v", "massgen_test")
+	cmd.Env = []string{"PYTHONPATH=.:testdata", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "Ran 10 tests") || strings.Contains(string(out), "skipped") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -1,7 +1,7 @@
 package python
 
 import (
-	_ "embed" // the sources that hosts are sent
+	_ "embed" // the sources of the Python side
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,8 +11,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// The Python side. It travels to each host through its pipe, so that there are
-// no files to clean up.
+// The sources of the Python side. The worker sends them to each host through its pipe, so
+// that it needs no temporary files.
 var (
 	//go:embed hookfabric/_bootstrap.py
 	bootstrap string
@@ -22,8 +22,10 @@ var (
 	wordsSource string
 	//go:embed hookfabric/_loop.py
 	loopSource string
-	//go:embed hookfabric/_massgen.py
+	//go:embed massgen/mcp_tools/hooks.py
 	massgenSource string
+	//go:embed massgen/mcp_tools/_builtins.py
+	massgenBuiltins string
 )
 
 // beginning is the first request to a host.
@@ -34,17 +36,18 @@ type beginning struct {
 	Words     string    `json:"words"`
 	Loop      string    `json:"loop"`
 	Massgen   string    `json:"massgen"`
+	Builtins  string    `json:"massgen_builtins"`
 	Functions []loading `json:"functions"`
 }
 
-// loading asks a host to import a function and to know it by a number.
+// loading asks a host to import a function, which later requests name by its number.
 type loading struct {
 	Number  uint32 `json:"load"`
 	Handler string `json:"handler"`
 }
 
-// calling is the request to call a function about an event, at a place in a trace;
-// nil: at none.
+// calling returns the request to call a function with an event. c is the position in a
+// trace; nil means no trace.
 func calling(f *function, event []byte, c *trace.Context) [][]byte {
 	head := strconv.AppendUint([]byte(`{"call":`), uint64(f.number), 10)
 	if c != nil {
@@ -55,28 +58,28 @@ func calling(f *function, event []byte, c *trace.Context) [][]byte {
 	return [][]byte{append(head, `,"event":`...), event, []byte("}")}
 }
 
-// What else hosts are asked: to cancel a coroutine, and whether they listen.
+// The requests to cancel a coroutine, and to answer at once.
 const (
 	cancelling = `{"cancel":true}`
 	pinging    = `{}`
 )
 
-// answer is what a host says to a request.
+// answer is a host's answer to a request.
 type answer struct {
 	Result    jsontext.Value `json:"result"`
 	Error     string         `json:"error"`
 	Raised    bool           `json:"raised"`
 	Traceback string         `json:"traceback"`
-	Noted     string         `json:"noted"` // how its condition failed
-	Doubt     string         `json:"doubt"` // the traceback of that
-	Spent     bool           `json:"spent"` // its host is good for nothing more
+	Noted     string         `json:"noted"` // the error of its condition
+	Doubt     string         `json:"doubt"` // the traceback of that error
+	Spent     bool           `json:"spent"` // its host must be replaced
 	Async     bool           `json:"async"`
 	Loaded    []uint32       `json:"loaded"`
 
-	lost error // there is no answer, because of this
+	lost error // why there is no answer
 }
 
-// fault is the error that an answer tells of; nil: none.
+// fault returns the error in an answer, or nil.
 func (a *answer) fault() error {
 	switch {
 	case a.lost != nil:
@@ -89,7 +92,7 @@ func (a *answer) fault() error {
 	return errors.New(a.Error)
 }
 
-// besides is what an error says of the condition as well.
+// besides returns the error of the condition as an addition to another error.
 func (a *answer) besides() string {
 	if a.Noted == "" {
 		return ""

@@ -3,11 +3,11 @@ package python
 // maxShared is how many coroutines share a host.
 const maxShared = 64
 
-// fewShared is from how many on coroutines use one more host, if it is idle and
-// not one of those that were added for calls that are held up.
+// fewShared is the number of coroutines in a host from which on the next one uses an
+// idle host, within the configured number of hosts.
 const fewShared = 8
 
-// pick seats c in the best host there is for it; nil: there is none.
+// pick seats c in the best host for it, or returns nil if no host is free.
 func (p *pool) pick(c *call) *host {
 	var best *host
 	if !c.alone {
@@ -19,7 +19,7 @@ func (p *pool) pick(c *call) *host {
 	if best == nil {
 		return nil
 	}
-	// A host that has yet to import the function can meanwhile do nothing else.
+	// During the import of the function, the host can do nothing else.
 	if !best.knows[c.function.number] {
 		c.alone = true
 	}
@@ -34,8 +34,8 @@ func (p *pool) pick(c *call) *host {
 	return best
 }
 
-// pickIdle is the idle host that suits f best, the oldest of equals, so that
-// those which are not needed stay idle.
+// pickIdle returns the idle host that suits f best, and the oldest of equals, so that hosts
+// that are not needed stay idle.
 func (p *pool) pickIdle(f *function) (best *host) {
 	rank := func(h *host) int {
 		switch {
@@ -54,8 +54,8 @@ func (p *pool) pickIdle(f *function) (best *host) {
 	return best
 }
 
-// pickShared is the host with the fewest coroutines that f can share; nil: an
-// idle one is better, or there is none.
+// pickShared returns the host with the fewest coroutines that f can share, or an idle one
+// if that is better. It returns nil if there is neither.
 func (p *pool) pickShared(f *function) (best *host) {
 	sharing := p.count(func(h *host) bool { return h.shared > 0 })
 	for _, h := range p.hosts {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// pool is the hosts of one site and who waits for one of them.
+// pool has the hosts of one site and the calls that wait for one.
 type pool struct {
 	runner  *Runner
 	site    site
@@ -21,18 +21,18 @@ type pool struct {
 	functions []*function
 	numbers   uint32 // of the last function
 	rest      rest
-	peak      int // how many hosts there were lately, held up or not, to be prepared
+	peak      int // the recent number of hosts, slow ones included
 	sweeping  bool
 }
 
-// seat is what a pool knows of one of its hosts.
+// seat is the pool's state of one host.
 type seat struct {
 	ready  bool // it has started
-	alone  bool // a call has it for itself
+	alone  bool // a call has it to itself
 	shared int  // coroutines that share it
-	slow   bool // it sits in a call for longer than a moment
-	old    bool // it has served as many calls as it may, or is spent
-	spent  bool // it is good for nothing more
+	slow   bool // a call in it takes longer than waits.slow
+	old    bool // it has served its number of calls, or is spent
+	spent  bool // it must not take another call
 	calls  int
 	knows  map[uint32]bool
 }
@@ -42,12 +42,12 @@ func (s *seat) idle() bool { return s.ready && !s.alone && s.shared == 0 }
 // waiter is a call without a host.
 type waiter struct {
 	call *call
-	got  chan *host // closed when there will be none
+	got  chan *host // closed if the call cannot get a host
 }
 
 func newPool(r *Runner, s site) *pool { return &pool{runner: r, site: s} }
 
-// take returns a host for c, which then has a place in it, until give.
+// take returns a host for c, which has a seat in it until give.
 func (p *pool) take(ctx context.Context, c *call) (*host, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -81,7 +81,7 @@ func (p *pool) take(ctx context.Context, c *call) (*host, error) {
 	}
 }
 
-// failure is why there will be no host.
+// failure returns why calls cannot get a host.
 func (p *pool) failure() error {
 	if p.closed {
 		return errClosed
@@ -89,7 +89,7 @@ func (p *pool) failure() error {
 	return p.rest.why
 }
 
-// abandon takes w out of the queue, or gives back what it just got.
+// abandon takes w out of the queue, or gives its host back.
 func (p *pool) abandon(ctx context.Context, w *waiter) error {
 	p.mu.Lock()
 	p.waiting = slices.DeleteFunc(p.waiting, func(o *waiter) bool { return o == w })
@@ -105,7 +105,7 @@ func (p *pool) abandon(ctx context.Context, w *waiter) error {
 	return fmt.Errorf("none of the %d hosts became free in time: %w", hosts, context.Cause(ctx))
 }
 
-// give gives back the place of c in h.
+// give gives back the seat of c in h.
 func (p *pool) give(h *host, c *call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +124,7 @@ func (p *pool) give(h *host, c *call) {
 	p.trim()
 }
 
-// tidy looks after a host whose last call has ended.
+// tidy removes, retires or reuses a host after its last call.
 func (p *pool) tidy(h *host) {
 	h.slow = false
 	select {
@@ -138,12 +138,12 @@ func (p *pool) tidy(h *host) {
 	p.grow()
 }
 
-// remove takes a host off the books.
+// remove removes a host from the pool.
 func (p *pool) remove(h *host) {
 	p.hosts = slices.DeleteFunc(p.hosts, func(o *host) bool { return o == h })
 }
 
-// seatWaiting gives hosts to those who wait, in order.
+// seatWaiting gives hosts to waiting calls, in order.
 func (p *pool) seatWaiting() {
 	for len(p.waiting) > 0 {
 		h := p.pick(p.waiting[0].call)
@@ -155,7 +155,7 @@ func (p *pool) seatWaiting() {
 	}
 }
 
-// close ends the pool: those who wait get nothing, and all hosts are reaped.
+// close ends the pool. Waiting calls fail, and all hosts are reaped.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true

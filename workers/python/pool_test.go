@@ -19,7 +19,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// until waits until is is true of the pool.
+// until waits until is returns true for the pool.
 func until(t *testing.T, p *pool, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(runnertest.Patience); ; runtime.Gosched() {

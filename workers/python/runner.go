@@ -13,15 +13,15 @@ import (
 	"github.com/hookfabric/hookfabric/workers/child"
 )
 
-// Options are what a Runner needs.
+// Options configure a Runner.
 type Options struct {
-	// Logger; nil: slog's default. Tracebacks go there at warn level, and what
-	// functions print at debug level.
+	// Logger is where the runner logs (default: slog's default). It gets tracebacks at
+	// warn level, and the output of functions at debug level.
 	Logger *slog.Logger
-	// Watchdog is the command line of the watchdog over hosts and what they
-	// start, see [child.SelfWatchdog]; empty: there is none.
+	// Watchdog is the command line of the watchdog over hosts and their child
+	// processes, see [child.SelfWatchdog]; empty means no watchdog.
 	Watchdog []string
-	// Environ is the worker's environment as os.Environ has it; nil: os.Environ.
+	// Environ is the worker's environment in the form of os.Environ (default: os.Environ()).
 	Environ []string
 }
 
@@ -34,22 +34,21 @@ type Runner struct {
 
 	mu     sync.Mutex
 	closed bool             // guarded by mu
-	pools  map[string]*pool // by what makes hosts interchangeable; guarded by mu
+	pools  map[string]*pool // by site.key; guarded by mu
 }
 
-// waits are how long things are waited for.
+// waits are the time limits of a runner.
 type waits struct {
-	loading time.Duration // for a module to be imported, and for a host to start
-	slow    time.Duration // until a host that sits in a call counts as taken
-	stall   time.Duration // for an event loop to be suspected, and again to answer
-	grace   time.Duration // for a coroutine to end, and for a host to leave
-	linger  time.Duration // until a host that is not needed any more leaves
+	loading time.Duration // for the import of a module, and for the start of a host
+	slow    time.Duration // after which a call makes its host a slow one
+	stall   time.Duration // after which an event loop is suspected, and again for its answer
+	grace   time.Duration // for the end of a cancelled coroutine, and of a host that leaves
+	linger  time.Duration // after which a host that is not needed leaves
 }
 
 var _ workers.Runner = (*Runner)(nil)
 
-// errClosed is the answer to calls that were made, or still ran, when the
-// runner was closed.
+// errClosed is the error of calls during and after Close.
 var errClosed = errors.New("the worker is stopping")
 
 // New makes a Runner. It starts nothing before the first function is loaded.
@@ -69,7 +68,7 @@ func New(opt Options) *Runner {
 	}
 }
 
-// Load has a host import the function of h.
+// Load lets a host import the function of h.
 func (r *Runner) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
 	s, err := newSite(r.environ, h, at)
 	if err != nil {
@@ -82,12 +81,12 @@ func (r *Runner) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
 	f, err := p.load(h.Handler)
 	if err != nil {
 		r.leave(p)
-		return nil, fmt.Errorf("%q can not be imported: %w; looked in %s", h.Handler, err, s.places())
+		return nil, fmt.Errorf("%q cannot be imported: %w; looked in %s", h.Handler, err, s.places())
 	}
 	return &handler{runner: r, pool: p, function: f, hook: h.Name, name: h.Handler, shares: h.Idempotent}, nil
 }
 
-// join finds or makes the pool of s, and counts who needs it.
+// join returns the pool of s and adds a user to it.
 func (r *Runner) join(s site) (*pool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +102,7 @@ func (r *Runner) join(s site) (*pool, error) {
 	return p, nil
 }
 
-// leave ends a pool that nobody needs any more.
+// leave removes a user from a pool, and closes the pool after its last user.
 func (r *Runner) leave(p *pool) {
 	r.mu.Lock()
 	p.users--
@@ -117,8 +116,7 @@ func (r *Runner) leave(p *pool) {
 	}
 }
 
-// Close ends all hosts, waits for them, and ends the watchdog. Calls that come
-// later are errors.
+// Close ends all hosts, waits for them, and ends the watchdog. Later calls fail.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	r.closed = true

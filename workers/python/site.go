@@ -9,14 +9,14 @@ import (
 	"github.com/hookfabric/hookfabric/workers/child"
 )
 
-// What a configuration leaves open.
+// The defaults of the configuration.
 const (
 	defaultInterpreter = "python3"
 	defaultHosts       = 2
 	defaultMemory      = 1 << 30
 )
 
-// site is all by which hosts differ: those of one site are interchangeable.
+// site has all properties by which hosts differ. Hosts of one site are interchangeable.
 type site struct {
 	interpreter string
 	dirs        []string
@@ -44,20 +44,20 @@ func newSite(environ []string, h schema.Hook, at workers.Site) (s site, err erro
 		s.workdir = dir
 	}
 	if !strings.Contains(s.limits.Interpreter, "/") {
-		l.Dirs = nil // a name is a program's of the machine, not one beside the hooks
+		l.Dirs = nil // a name is looked up in PATH, not beside the hooks
 	}
 	if s.interpreter, err = l.Find(s.limits.Interpreter); err != nil {
-		return site{}, fmt.Errorf("the interpreter of python hooks: %w; install Python 3.9 or later there, or name its program as python: {interpreter: …}", err)
+		return site{}, fmt.Errorf("the interpreter of python hooks: %w; install Python 3.9 or later, or name its program in the configuration: python: {interpreter: …}", err)
 	}
 	return s, nil
 }
 
-// key is the same for sites that can share their hosts.
+// key returns the same text for sites that can share their hosts.
 func (s *site) key() string {
 	return fmt.Sprintf("%q %q %q %+v", s.interpreter, s.dirs, s.env, s.limits)
 }
 
-// places are where modules are looked for, for a sentence.
+// places names the folders of modules, for an error.
 func (s *site) places() string {
 	own := "where " + s.interpreter + " looks"
 	if len(s.dirs) == 0 {
@@ -66,7 +66,7 @@ func (s *site) places() string {
 	return strings.Join(s.dirs, ", ") + ", and " + own
 }
 
-// most is how many hosts there may be while some are held up.
+// most returns the largest number of hosts while some are slow.
 func (s *site) most() int {
 	return max(s.limits.Hosts, min(16*s.limits.Hosts, 64))
 }

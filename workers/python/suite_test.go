@@ -14,8 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// TestMain lets the test binary be what the tests need as processes of their
-// own: the watchdog, and a worker to be killed.
+// TestMain lets the test binary run as two other processes: the watchdog, and a worker that
+// a test kills.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == child.WatchdogArg {
 		os.Exit(child.WatchdogMain(os.Stdin))
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// findPython puts the real program that python3 stands for first in PATH, so that
-// no test runs, or measures, a script that looks for it each time.
+// findPython puts the folder of the real interpreter first in PATH, so that no test runs or
+// measures a wrapper script.
 func findPython() {
 	out, err := exec.Command(defaultInterpreter, "-c", "import os, sys; print(os.path.dirname(sys.executable))").Output()
 	if err == nil {
@@ -39,11 +39,11 @@ func findPython() {
 	}
 }
 
-// needPython skips what can not be tested without an interpreter.
+// needPython skips a test if there is no interpreter.
 func needPython(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath(defaultInterpreter); err != nil {
-		t.Skip("THERE IS NO python3 HERE: that functions run as hooks was NOT tested")
+		t.Skip("SKIPPED: no python3 on the PATH, so functions as hooks are not tested")
 	}
 }
 
@@ -51,7 +51,7 @@ func hookOf(handler string) schema.Hook {
 	return schema.Hook{Name: "test", Event: schema.PreToolUse, Type: schema.Python, Handler: handler}
 }
 
-// sharing is a hook whose coroutines may share a host.
+// sharing returns a hook whose coroutines may share a host.
 func sharing(handler string) schema.Hook {
 	h := hookOf(handler)
 	h.Idempotent = true
@@ -67,8 +67,8 @@ func testdata(t testing.TB) []string {
 	return []string{dir}
 }
 
-// lifeRunner is a runner whose hooks find a lifeline's path in LIFE. As a
-// variable is the worker's, there is one lifeline to a runner.
+// lifeRunner is a runner whose hooks find the path of a lifeline in LIFE. All hooks of a
+// worker see the same variable, so there is one lifeline for each runner.
 type lifeRunner struct {
 	*Runner
 	life *string
@@ -91,6 +91,7 @@ func suite(t *testing.T, opt Options) runnertest.Suite {
 		Crashes:  hookOf("suite.crashes"),
 		Floods:   hookOf("suite.floods"),
 		Junk:     hookOf("suite.junk"),
+		Unknown:  hookOf("suite.unknown"),
 		Missing:  hookOf("no_such_policy.check"),
 		Hangs: func(_ *testing.T, l *runnertest.Lifeline) schema.Hook {
 			life = l.Path

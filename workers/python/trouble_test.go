@@ -19,8 +19,8 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// lively is a runner whose hooks hold l, and a hook of one host that does what
-// the tool's name says.
+// lively returns a runner whose hooks hold l, and a hook that does what the tool's name
+// says.
 func lively(t *testing.T, l *runnertest.Lifeline, opt Options) (*Runner, schema.Hook) {
 	t.Helper()
 	opt.Environ = append(os.Environ(), "LIFE="+l.Path)
@@ -32,7 +32,7 @@ func lively(t *testing.T, l *runnertest.Lifeline, opt Options) (*Runner, schema.
 	return newRunner(t, opt), hook
 }
 
-// later is hook as a coroutine function whose calls share a host.
+// later returns hook as a coroutine function whose calls share a host.
 func later(hook schema.Hook) schema.Hook {
 	hook.Handler, hook.Idempotent = "trouble.told_later", true
 	return hook
@@ -40,7 +40,7 @@ func later(hook schema.Hook) schema.Hook {
 
 func oneHost() schema.PythonHosts { return schema.PythonHosts{Hosts: 1} }
 
-// goes starts a call that must not answer; the error is sent.
+// goes starts a call that must fail, and sends its error.
 func goes(ctx context.Context, t *testing.T, h workers.Handler, tool string) <-chan error {
 	failed := make(chan error, 1)
 	go func() {
@@ -53,7 +53,7 @@ func goes(ctx context.Context, t *testing.T, h workers.Handler, tool string) <-c
 	return failed
 }
 
-// fails awaits the error of a call.
+// fails waits for the error of a call.
 func fails(t *testing.T, failed <-chan error) error {
 	t.Helper()
 	select {
@@ -325,7 +325,7 @@ async def check(event):
 	}
 }
 
-// logged is a log that can be waited for.
+// logged is a log that a test can wait for.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer

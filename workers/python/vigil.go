@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// vigil is what is looked after while a call is under way: that it does not
-// hold up others, and that the event loop of its host still turns.
+// vigil watches a call: it reports a slow host to the pool, and checks that the host's
+// event loop still runs.
 type vigil struct {
 	host  *host
 	call  *call
 	timer *time.Timer
-	pong  <-chan answer // the answer of an event loop that was asked
+	pong  <-chan answer // the answer of the event loop to a ping
 	slow  bool
 }
 
-// errBlocked is why the host of coroutines is killed though none is over time.
-var errBlocked = errors.New("its event loop did not answer, as some coroutine blocked it; await what takes time, or use asyncio.to_thread")
+// errBlocked is why a shared host is killed before the deadlines of its calls.
+var errBlocked = errors.New("its event loop did not answer, because a coroutine blocked it; await slow operations, or use asyncio.to_thread")
 
 func newVigil(h *host, c *call) *vigil {
 	return &vigil{host: h, call: c, timer: time.NewTimer(h.pool.runner.wait.slow)}
 }
 
-// tick is called when the call has taken a while, and a while again.
+// tick runs after the call became slow, and then at each interval of stall.
 func (v *vigil) tick() {
 	stall := v.host.pool.runner.wait.stall
 	switch f := v.call.function; {
@@ -38,7 +38,7 @@ func (v *vigil) tick() {
 	case !v.call.alone:
 		v.host.stop(errBlocked)
 	case f.blocks.CompareAndSwap(false, true):
-		v.host.pool.runner.log.Warn("coroutine function blocks its event loop: its calls get a host each from here on; await what takes time, or use asyncio.to_thread",
+		v.host.pool.runner.log.Warn("coroutine function blocks its event loop, so each of its calls now gets a host of its own; await slow operations, or use asyncio.to_thread",
 			"handler", f.handler)
 	}
 }

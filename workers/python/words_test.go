@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// full is v without members that say nothing, as the other side leaves them out.
+// full returns v without empty members, which the other side omits.
 func full(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -184,13 +184,14 @@ func TestValuesOfToolsAreOfTheTypeOfTheirEvent(t *testing.T) {
 		"that of a tool that failed, too":   {"enriched", schema.ToolError, "fetch_data", schema.Verdict{UpdatedOutput: jsontext.Value(`{"items":[1,2],"count":2}`)}},
 		"what stays as it is is no rewrite": {"enriched", schema.PostToolUse, "other", schema.Verdict{}},
 		"a stop before a tool is a result":  {"tool_stop", schema.PreToolUse, "other", schema.Verdict{Decision: schema.Stop, Value: jsontext.Value(`{"cached":true}`)}},
+		"so is a stop after it":             {"tool_stop", schema.PostToolUse, "other", schema.Verdict{Decision: schema.Stop, Value: jsontext.Value(`{"cached":true}`)}},
 		"a call keeps its tool": {"renames", schema.PreToolUse, "mine", schema.Verdict{HookErrors: []string{
-			`hook "h1": "loop.renames" raised ValueError: the value is a call of 'other'; the input of a call can be changed, not its tool`}}},
+			`hook "h1": "loop.renames" raised ValueError: the value is a call of 'other'; a hook may change the input of a call, but not its tool`}}},
 		"None is no value": {"returns_nothing", schema.PostToolUse, "t", schema.Verdict{HookErrors: []string{
-			`hook "h1": "loop.returns_nothing" raised TypeError: the value is None at PostToolUse; return what is to take the place of the one before`}}},
+			`hook "h1": "loop.returns_nothing" raised TypeError: the value function returned None at PostToolUse; return the new value, or the current one to keep it`}}},
 		"but where there is none to change": {"returns_nothing", schema.BeforeLLMCall, "", schema.Verdict{}},
 		"nor is it that of a stop": {"stops_nothing", schema.BeforeLLMCall, "", schema.Verdict{HookErrors: []string{
-			`hook "h1": "loop.stops_nothing" raised TypeError: the value of a stop is None at BeforeLLMCall; return what the agent is to go on with`}}},
+			`hook "h1": "loop.stops_nothing" raised TypeError: a stop at BeforeLLMCall has the value None; return the value that the agent continues with`}}},
 		"a text is no effect": {"no_effect", schema.PostToolUse, "t", schema.Verdict{HookErrors: []string{
 			`hook "h1": "loop.no_effect" raised TypeError: an effect is of the type str; return a dict such as append_message(...) makes, a list of them, or None`}}},
 	} {

@@ -125,7 +125,7 @@ func (s Suite) parallel(t *testing.T) {
 func (s Suite) failing(t *testing.T) {
 	r := s.start(t)
 	good := s.load(t, r, s.Answers)
-	for _, hook := range []schema.Hook{s.Crashes, s.Floods, s.Junk} {
+	for _, hook := range []schema.Hook{s.Crashes, s.Floods, s.Junk, s.Unknown} {
 		if hook.Handler == "" {
 			continue
 		}

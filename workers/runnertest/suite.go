@@ -1,8 +1,8 @@
-// Package runnertest is what every runner has to pass, whatever it runs.
+// Package runnertest has the tests that every runner must pass.
 //
-// A runner's test fills in a [Suite] with hooks that do what their fields say
-// and calls [Run]. No wait in it is longer than it must be: handlers report
-// through a [Lifeline], which ends when the last process that holds it is gone.
+// The test of a runner fills a [Suite] with hooks that do what the fields' comments
+// describe, and calls [Run]. The tests do not wait longer than necessary: handlers report
+// through a [Lifeline], which ends when the last process that holds it has ended.
 package runnertest
 
 import (
@@ -21,7 +21,7 @@ const Reason = "not on my watch"
 const NewInput = `{"command":"true"}`
 
 // A Suite is a runner and hooks for it, all for the event of [Event]. A hook
-// without a handler is something that this kind of handler can not do; its
+// without a handler is something that this kind of handler cannot do; its
 // checks are left out.
 type Suite struct {
 	// New makes a runner; the suite closes it.
@@ -42,10 +42,12 @@ type Suite struct {
 	Floods schema.Hook
 	// Junk answers with something that is not an answer.
 	Junk schema.Hook
+	// Unknown answers with an object that has unknown members, and at most a reason beside them.
+	Unknown schema.Hook
 	// Missing names a handler that is not there.
 	Missing schema.Hook
 	// Hangs is a hook that holds l and never answers; everything that it
-	// starts holds l too. nil: the kind can not hang.
+	// starts holds l too. nil: the kind cannot hang.
 	Hangs func(t *testing.T, l *Lifeline) schema.Hook
 }
 
@@ -61,13 +63,13 @@ func Event(tool string) *schema.Event {
 // Run checks the runner of s.
 func Run(t *testing.T, s Suite) {
 	t.Run("it answers", s.answers)
-	t.Run("a hook whose handler is missing can not be loaded, and the error names it", s.missing)
+	t.Run("a hook whose handler is missing cannot be loaded, and the error names it", s.missing)
 	t.Run("a call whose time is over is not started", s.late)
 	t.Run("calls side by side get each their own answer", s.parallel)
 	t.Run("a handler without an answer is an error and harms no other call", s.failing)
 	if s.Hangs != nil {
 		t.Run("a handler that hangs is killed at its deadline", s.deadline)
-		t.Run("a handler that hangs holds up nobody and ends when its call is cancelled", s.cancelled)
+		t.Run("a handler that hangs delays no other call and ends when its call is cancelled", s.cancelled)
 		t.Run("close ends a handler that hangs", s.closing)
 	}
 	t.Run("close can be called again", s.closedTwice)

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -27,9 +29,9 @@ func (h *handler) judge(ctx context.Context, t schema.EventType, resp *http.Resp
 	case code/100 == 2:
 		return h.answer(ctx, t, resp)
 	case code/100 == 3:
-		return schema.Result{}, fmt.Errorf("%s answered with %s, which leads %s; redirections are not followed: write in the handler where the server is", h.name, status(code), h.leads(resp))
+		return schema.Result{}, fmt.Errorf("%s answered with %s, which leads %s; the worker follows no redirections: write the server's final URL as the handler", h.name, status(code), h.leads(resp))
 	case code/100 == 1:
-		return schema.Result{}, fmt.Errorf("%s answered with %s, which is no answer to a hook", h.name, status(code))
+		return schema.Result{}, fmt.Errorf("%s answered with %s, which is not an answer to a hook", h.name, status(code))
 	default:
 		return schema.Result{}, fmt.Errorf("%s answered with %s%s", h.name, status(code), h.words(resp))
 	}
@@ -42,11 +44,11 @@ func (h *handler) answer(ctx context.Context, t schema.EventType, resp *http.Res
 	case err != nil:
 		return schema.Result{}, h.lost(ctx, "broke off its answer", err)
 	case len(body) > schema.MaxResult:
-		return schema.Result{}, fmt.Errorf("%s answered with more than %d bytes; an answer has at most that many", h.name, schema.MaxResult)
+		return schema.Result{}, fmt.Errorf("%s answered with more than %d bytes, the limit of an answer", h.name, schema.MaxResult)
 	case isEncoded(resp):
-		return schema.Result{}, fmt.Errorf("%s answered in the Content-Encoding %q, for which nobody asked; answer in plain JSON", h.name, h.tidy.line(resp.Header.Get("Content-Encoding")))
+		return schema.Result{}, fmt.Errorf("%s answered with the Content-Encoding %q, which the worker did not accept; answer in plain JSON", h.name, h.tidy.line(resp.Header.Get("Content-Encoding")))
 	case len(bytes.TrimSpace(body)) == 0:
-		return schema.Result{}, fmt.Errorf("%s answered with %s and nothing; answer with one JSON object, {} for no opinion, or with 204", h.name, status(resp.StatusCode))
+		return schema.Result{}, fmt.Errorf("%s answered with %s and an empty body; answer with one JSON object, {} for no opinion, or with 204", h.name, status(resp.StatusCode))
 	case !isJSON(resp):
 		return schema.Result{}, fmt.Errorf("%s answered with the Content-Type %q; set application/json, and answer with one JSON object", h.name, h.tidy.line(resp.Header.Get("Content-Type")))
 	}
@@ -71,8 +73,10 @@ func (h *handler) blocked(ctx context.Context, t schema.EventType, resp *http.Re
 	if body, _ := read(resp); !isEncoded(resp) {
 		if said, err := schema.DecodeResult(t, body); err == nil {
 			reason = h.tidy.text(said.Reason)
-		} else {
+		} else if !isObject(body) {
 			reason = h.tidy.text(string(body))
+		} else {
+			reason = h.tidy.text(reasonIn(body))
 		}
 	}
 	if reason == "" {
@@ -80,6 +84,21 @@ func (h *handler) blocked(ctx context.Context, t schema.EventType, resp *http.Re
 	}
 	res := schema.Blocked(t, reason)
 	return *res.Trimmed()
+}
+
+// reasonIn is the reason in an object that is no answer, such as one with an error beside it.
+func reasonIn(body []byte) string {
+	var said struct {
+		Reason string `json:"reason"`
+	}
+	_ = schema.Unmarshal(body, &said) // then there is none
+	return said.Reason
+}
+
+// isObject reports whether body is a JSON object, which is no sentence for a person.
+func isObject(body []byte) bool {
+	v := jsontext.Value(body)
+	return v.Kind() == '{' && v.IsValid()
 }
 
 // leads is the host that a redirection names.
@@ -151,7 +170,7 @@ func (t tidy) text(s string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(t.secrets.Replace(s), "\uFFFD"))
 }
 
-// line is the first line of s, without secrets and what can not be printed.
+// line is the first line of s, without secrets and what cannot be printed.
 func (t tidy) line(s string) string {
 	s, _, _ = strings.Cut(t.text(s), "\n")
 	if len(s) > maxLine {

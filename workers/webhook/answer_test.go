@@ -55,9 +55,9 @@ func TestWhatAServerRespondsIsItsAnswer(t *testing.T) {
 		"MassGen's form is understood":                {status: 200, header: json, body: `{"allowed":false,"metadata":{"reason":"no"}}`, want: schema.Denied("no")},
 		"an empty object is no opinion":               {status: 200, header: json, body: `{}`},
 		"204 is no opinion":                           {status: 204},
-		"200 with nothing is an error":                {status: 200, header: json, err: "status 200 OK and nothing; answer with one JSON object, {} for no opinion, or with 204"},
-		"200 with blanks is an error":                 {status: 200, header: json, body: " \n", err: "and nothing"},
-		"202 with nothing is an error":                {status: 202, err: "status 202 Accepted and nothing"},
+		"200 with nothing is an error":                {status: 200, header: json, err: "status 200 OK and an empty body; answer with one JSON object, {} for no opinion, or with 204"},
+		"200 with blanks is an error":                 {status: 200, header: json, body: " \n", err: "and an empty body"},
+		"202 with nothing is an error":                {status: 202, err: "status 202 Accepted and an empty body"},
 		"JSON called something else is an error":      {status: 200, header: typed("text/plain"), body: ask, err: `the Content-Type "text/plain"; set application/json`},
 		"a web page is an error":                      {status: 200, header: typed("text/html"), body: "<html>", err: `"text/html"`},
 		"text is an error":                            {status: 200, header: json, body: "fine", err: "the answer is"},
@@ -70,6 +70,7 @@ func TestWhatAServerRespondsIsItsAnswer(t *testing.T) {
 		"422 blocks with the reason in JSON":          {status: 422, header: json, body: `{"reason":"no way"}`, want: schema.Denied("no way")},
 		"422 blocks whatever the JSON decides":        {status: 422, header: json, body: `{"decision":"allow","reason":"no way","updated_input":{}}`, want: schema.Denied("no way")},
 		"422 blocks with a reason of Claude Code":     {status: 422, header: json, body: `{"hookSpecificOutput":{"permissionDecisionReason":"no way"}}`, want: schema.Denied("no way")},
+		"422 blocks with a reason beside an error":    {status: 422, header: json, body: `{"error":"policy","reason":"no way"}`, want: schema.Denied("no way")},
 		"422 with nothing names the hook":             {status: 422, want: schema.Denied(`blocked by the hook "test", which gave no reason`)},
 		"422 with JSON without reason names the hook": {status: 422, header: json, body: `{"detail":[]}`, want: schema.Denied(`blocked by the hook "test", which gave no reason`)},
 		"422 that is compressed names the hook":       {status: 422, header: http.Header{"Content-Encoding": {"br"}}, body: "no", want: schema.Denied(`blocked by the hook "test", which gave no reason`)},
@@ -85,7 +86,7 @@ func TestWhatAServerRespondsIsItsAnswer(t *testing.T) {
 		"an error's words are made fit for a line":  {status: 500, body: "a\x1b[31mb\u202ec\xff", err: "Error: a\uFFFD[31mb\uFFFDc\uFFFD"},
 		"an error's words in a code are not shown":  {status: 500, header: http.Header{"Content-Encoding": {"gzip"}}, body: "\x1f\x8b", err: "the status 500 Internal Server Error"},
 		"a status that nobody knows is an error":    {status: 599, err: "the status 599"},
-		"a redirection is an error with its host":   {status: 307, header: http.Header{"Location": {"https://other.example/hook?token=abc"}}, err: "the status 307 Temporary Redirect, which leads to other.example; redirections are not followed"},
+		"a redirection is an error with its host":   {status: 307, header: http.Header{"Location": {"https://other.example/hook?token=abc"}}, err: "the status 307 Temporary Redirect, which leads to other.example; the worker follows no redirections"},
 		"a redirection to nowhere is an error":      {status: 302, err: "the status 302 Found, which leads nowhere"},
 		"a redirection may have more than one way":  {status: 300, header: json, body: ask, err: "the status 300 Multiple Choices"},
 		"that nothing has changed is no answer":     {status: 304, err: "the status 304 Not Modified"},
@@ -136,7 +137,7 @@ func TestWhatIsNoHTTPIsAnErrorOfOneBoundedLine(t *testing.T) {
 		"half an answer":   {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "broke off its answer: unexpected EOF"},
 		"half a chunk":     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{", "broke off its answer: unexpected EOF"},
 		"two lengths":      {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ", "Content-Length"},
-		"another language": {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhello", "the status 101 Switching Protocols, which is no answer"},
+		"another language": {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhello", "the status 101 Switching Protocols, which is not an answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := listen(t, func(conn net.Conn) {
@@ -173,7 +174,7 @@ func TestASlowAnswerIsCutWithItsCall(t *testing.T) {
 				<-r.Context().Done()
 			})
 			_, err := load(t, quiet(), hookOf(url)).Handle(ctx, runnertest.Event("Bash"))
-			expectError(t, err, url+" was given up before it had answered: time is up")
+			expectError(t, err, url+" did not answer before the call ended: time is up")
 			if !errors.Is(err, why) {
 				t.Errorf("the error does not wrap what ended the call: %v", err)
 			}

@@ -1,48 +1,45 @@
-// Package webhook asks servers as hooks: one POST per call, of the event's JSON.
+// Package webhook sends events to servers as hooks: one POST with the event's JSON per call.
 //
 // # What a server gets
 //
-// The event as one JSON object, with Content-Type: application/json, the event's
-// id and type again as Hook-Id and Hook-Event, a User-Agent that names the
-// fabric's release, what the hook's `headers:` say, and, if it has a `sign:`,
-// Hook-Timestamp and Hook-Signature, which [Verify] checks. The same Hook-Id
-// comes again when the fabric runs an idempotent hook anew.
+// The body is the event as one JSON object, with Content-Type: application/json. The headers
+// repeat the event's id and type as Hook-Id and Hook-Event. User-Agent names the fabric's
+// release. The hook's `headers:` follow. If the hook has `sign:`, Hook-Timestamp and
+// Hook-Signature follow, which [Verify] checks. If the fabric runs an idempotent hook again,
+// the server gets the same Hook-Id again.
 //
-// In the value of a header ${NAME} stands for the worker's environment variable
-// NAME, and $$ for a dollar sign. `sign:` names the variable that holds the key.
-// Variables and the files of `tls:` are read when a config version is loaded;
-// what they hold is in no log, error or event: where a server's words are told,
-// the variables' values are taken out of them.
+// In the value of a header, ${NAME} means the worker's environment variable NAME, and $$ a
+// dollar sign. `sign:` names the variable with the key. The worker reads variables and the
+// files of `tls:` when it loads a config version. Their values appear in no log, error or
+// event: the worker removes the variables' values from a server's error texts.
 //
-// # What it may answer
+// # What a server answers
 //
-// A status 2xx with one JSON object: that is the answer. 204: no opinion. 422: it
-// blocks, and the reason is the one in its JSON object, or the text it sent.
-// Everything else (another status, also a redirection, which is never followed;
-// nothing at all; something that is not called JSON, is compressed, or is larger
-// than [schema.MaxResult]) is an error, for which the hook's failure policy decides.
+// A status 2xx with one JSON object: the object is the answer. 204: no opinion. 422: the
+// hook blocks; the reason is in the JSON object, or is the text of the answer. Everything
+// else is an error, for which the hook's failure policy decides: another status, a
+// redirection (the worker follows none), an empty body, or a body that is not labelled as
+// JSON, is compressed, or is larger than [schema.MaxResult].
 //
-// A server looks at its event itself: it has no condition but the hook's `when:`.
-// Effects and values are members of its answer.
+// A server checks the event itself; its only separate condition is the hook's `when:`.
+// Effects and values are members of the answer.
 //
-// # How it is asked
+// # Connections
 //
-// Over connections that are kept, as many as a worker has calls under way at
-// most, with HTTP/2 where the server's TLS offers that. Proxies of the
-// environment are not used: no address is contacted that the configuration does
-// not name. A call ends at its deadline, whatever has come by then.
+// The worker keeps connections open, at most one per call under way, with HTTP/2 if the
+// server's TLS offers it. It ignores proxies in its environment, so it contacts only
+// addresses in the configuration. A call always ends at its deadline.
 //
-// Nothing is asked twice, since a server may have acted on what it did not
-// answer. Only a request of which nothing was sent yet, because its connection
-// had gone, goes over another one; and over HTTP/2, where a server can say that
-// it has not looked at a request, one of an idempotent hook goes out once more.
+// The worker sends no request twice, because a server can act on a request without answering
+// it. There are two exceptions. If a kept connection was closed before the worker sent
+// anything, the request goes over another connection. And if an HTTP/2 server says that it
+// did not process a request, the worker sends it once more, if the hook is idempotent.
 //
-// Over plain http everybody on the way can read events and change answers. So a
-// hook with secrets, be it a key or a variable in a header, is not loaded with a
-// URL that begins with http:// unless its server is on the same machine; one
-// without secrets is, with a warning in the log, for networks that are trusted.
+// Over plain http, every machine on the way can read events and change answers. A hook with
+// secrets (a key, or a variable in a header) therefore fails to load with an http:// URL,
+// unless the server is on the same machine. A hook without secrets loads, with a warning in
+// the log, for trusted networks.
 //
-// Start with runner.go, then target.go, header.go, template.go, sign.go and tls.go
-// (what the configuration says), pool.go (connections), handler.go (one call) and
-// answer.go (what came of it).
+// Start with runner.go, then target.go, header.go, template.go, sign.go and tls.go (the
+// configuration), pool.go (connections), handler.go (one call) and answer.go (the answer).
 package webhook

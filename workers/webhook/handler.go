@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
+	"github.com/hookfabric/hookfabric/workers"
 )
 
 // handler is a hook whose server can be asked.
@@ -39,7 +40,7 @@ func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, e
 	defer context.AfterFunc(r.life, func() { cancel(errClosed) })()
 	for _, c := range []context.Context{ctx, r.life} {
 		if c.Err() != nil {
-			return schema.Result{}, fmt.Errorf("%s was not asked: %w", h.name, context.Cause(c))
+			return schema.Result{}, fmt.Errorf("%s got no request: %w", h.name, context.Cause(c))
 		}
 	}
 	req, err := h.request(ctx, e)
@@ -63,24 +64,31 @@ func (h *handler) Close() error {
 // lost is the error of a call that was cut, or that the network ate.
 func (h *handler) lost(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s was given up before it had answered: %w", h.name, context.Cause(ctx))
+		return fmt.Errorf("%s did not answer before the call ended: %w", h.name, context.Cause(ctx))
 	}
 	return fmt.Errorf("%s %s: %s", h.name, what, h.tidy.line(err.Error()))
 }
 
+// alwaysThere is what members take that a request has and the event may not have.
+const alwaysThere = 128
+
 // request is what the server is sent about e.
 func (h *handler) request(ctx context.Context, e *schema.Event) (*http.Request, error) {
-	body, err := schema.Marshal(e)
-	if err != nil {
-		return nil, fmt.Errorf("the event can not be written as JSON: %w", err)
+	in, err := workers.NewInput(e)
+	var body []byte
+	if err == nil {
+		body, err = schema.Marshal(in)
 	}
-	if len(body) > schema.MaxEvent+len(e.History) { // which is bounded by itself
-		return nil, fmt.Errorf("the event has %d bytes; at most %d are sent to %s", len(body), schema.MaxEvent, h.name)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the event as JSON: %w", err)
+	}
+	if most := schema.MaxEvent + alwaysThere + len(e.History); len(body) > most { // which is bounded by itself
+		return nil, fmt.Errorf("the event has %d bytes; the limit is %d for %s", len(body), most, h.name)
 	}
 	once := &once{body: body, idempotent: h.idempotent}
 	req, err := http.NewRequestWithContext(once.traced(ctx), http.MethodPost, h.url, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("%s can not be asked: %w", h.name, err)
+		return nil, fmt.Errorf("%s cannot be asked: %w", h.name, err)
 	}
 	req.GetBody = once.again
 	req.Header = h.header.Clone()
@@ -112,7 +120,7 @@ type once struct {
 	repeated   bool
 }
 
-var errSent = errors.New("the server closed the connection, or refused the request, after it was sent; the hook is not idempotent, or was asked again already")
+var errSent = errors.New("the server closed the connection or rejected the request after the worker had sent it; the hook is not idempotent, or the worker has already sent the request again")
 
 // traced is ctx with a watch on what has been sent.
 func (o *once) traced(ctx context.Context) context.Context {

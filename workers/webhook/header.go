@@ -24,7 +24,7 @@ func (v *variables) value(name string) (string, error) {
 			return value, nil
 		}
 	}
-	return "", fmt.Errorf("the worker's environment variable %s is not set, or empty; set it where the worker is started", name)
+	return "", fmt.Errorf("the worker's environment variable %s is unset or empty; set it in the worker's environment", name)
 }
 
 // header is what goes with every request: what the hook says, and what the
@@ -42,7 +42,7 @@ func (v *variables) header(hook map[string]string) (http.Header, error) {
 			return nil, err
 		}
 		if other, twice := given[key]; twice {
-			return nil, fmt.Errorf("the headers %s and %s are the same one; keep one of them", other, name)
+			return nil, fmt.Errorf("the headers %s and %s are the same header; keep one of them", other, name)
 		}
 		value, err := expand(hook[name], v.value)
 		if err == nil {
@@ -60,13 +60,13 @@ func (v *variables) header(hook map[string]string) (http.Header, error) {
 // hook's to set.
 func checkName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(c rune) bool { return !isNameRune(c) }) {
-		return fmt.Errorf("%q is no name of a header; write letters, digits and -, such as X-Team", name)
+		return fmt.Errorf("%q is not a header name; write letters, digits and -, such as X-Team", name)
 	}
 	instead := reserved(http.CanonicalHeaderKey(name))
 	if instead == "" {
 		return nil
 	}
-	return fmt.Errorf("the header %s is not for a hook to set; %s", name, instead)
+	return fmt.Errorf("a hook cannot set the header %s; %s", name, instead)
 }
 
 // isNameRune reports whether c may stand in a header's name: RFC 9110, section 5.6.2.
@@ -81,18 +81,18 @@ func reserved(key string) string {
 	case "Host":
 		return "write the host in the handler's URL"
 	case "Content-Type", "Content-Length", "Content-Encoding", "Accept-Encoding":
-		return "take it out: events and answers are plain JSON"
+		return "remove it: events and answers are plain JSON"
 	case "Connection", "Proxy-Connection", "Keep-Alive", "Transfer-Encoding", "Te", "Trailer", "Upgrade", "Expect":
-		return "take it out: it belongs to the connection, which the worker looks after"
+		return "remove it: the worker controls the connection"
 	case "Proxy-Authorization", "Proxy-Authenticate":
-		return "take it out: no proxy is used"
+		return "remove it: the worker uses no proxy"
 	case "Traceparent", "Tracestate":
-		return "take it out: the worker sends it with calls that are traced"
+		return "remove it: the worker sends it with traced calls"
 	case "Idempotency-Key", "X-Idempotency-Key":
-		return "take it out, and let the server read " + schema.HeaderID + ", which is the same when a hook runs again"
+		return "remove it, and let the server read " + schema.HeaderID + ", which is the same when a hook runs again"
 	}
 	if strings.HasPrefix(key, "Hook-") || strings.HasPrefix(key, "Hookfabric-") {
-		return "give it a name that begins with neither Hook- nor Hookfabric-, as the fabric's own do"
+		return "choose a name that begins with neither Hook- nor Hookfabric-, which are the fabric's own"
 	}
 	return ""
 }
@@ -104,7 +104,7 @@ func checkValue(value string) error {
 	case len(value) > schema.MaxHeader:
 		return errLong
 	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
-		return errors.New("its value has a line break or another control character; write it, and the variables in it, as one line")
+		return errors.New("its value contains a line break or another control character; write it, and its variables, as one line")
 	}
 	return nil
 }

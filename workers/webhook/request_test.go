@@ -38,10 +38,8 @@ func TestARequestHoldsTheEventAndWhatTheHookSays(t *testing.T) {
 	if _, err := h.Handle(trace.With(t.Context(), place), e); err != nil {
 		t.Fatal(err)
 	}
-	want, err := schema.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := []byte(`{"session_id":"session-1","orchestrator_id":"orchestrator-1","timestamp":null,"tool_name":"Bash","tool_input":{"command":"rm -rf /tmp/x"},` +
+		`"tool_output":null,"hook_type":"PreToolUse","event_id":"` + e.EventID + `","agent_id":"agent-1","cwd":"/home/dev/project"}`)
 	if method != "POST" || path != "/hook?tenant=a%20b" || !bytes.Equal(body, want) {
 		t.Errorf("%s %s\n%s", method, path, body)
 	}
@@ -79,15 +77,16 @@ func TestARequestIsSignedIfTheHookSaysSo(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := load(t, quiet("POLICY_KEY=another key, as long"), signed).Handle(t.Context(), runnertest.Event("Bash"))
-	expectError(t, err, "the status 401 Unauthorized", "signature is not that of")
+	expectError(t, err, "the status 401 Unauthorized", "signature does not match")
 	_, err = load(t, quiet(), hookOf(url)).Handle(t.Context(), runnertest.Event("Bash"))
 	expectError(t, err, "the status 401 Unauthorized", "is not signed")
 }
 
 func TestOnlySoLargeAnEventIsSent(t *testing.T) {
+	const most = schema.MaxEvent + 128 // for what is always there
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body)
-		if n != schema.MaxEvent {
+		if n != most {
 			t.Errorf("%d bytes were sent", n)
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -95,24 +94,28 @@ func TestOnlySoLargeAnEventIsSent(t *testing.T) {
 	h := load(t, quiet(), hookOf(url))
 	e := runnertest.Event("Bash")
 	e.Prompt = "x"
-	small, err := schema.Marshal(e)
+	in, err := workers.NewInput(e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Prompt = strings.Repeat("x", schema.MaxEvent-len(small)+1)
+	small, err := schema.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Prompt = strings.Repeat("x", most-len(small)+1)
 	if _, err := h.Handle(t.Context(), e); err != nil {
 		t.Error(err)
 	}
 	e.Prompt += "x"
 	_, err = h.Handle(t.Context(), e)
-	expectError(t, err, "the event has 8323073 bytes; at most 8323072 are sent to "+url)
+	expectError(t, err, "the event has 8323201 bytes; the limit is 8323200 for "+url)
 }
 
 func TestAnEventThatIsNoJSONIsAnError(t *testing.T) {
 	e := runnertest.Event("Bash")
 	e.ToolInput = jsontext.Value(`{"command":`)
 	_, err := load(t, quiet(), hookOf("http://127.0.0.1:1")).Handle(t.Context(), e)
-	expectError(t, err, "can not be written as JSON")
+	expectError(t, err, "encoding the event as JSON")
 }
 
 func TestAServerThatIsNotThereIsAnErrorThatNamesIt(t *testing.T) {
@@ -133,7 +136,7 @@ func TestCallsAfterCloseAreErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := h.Handle(t.Context(), runnertest.Event("Bash"))
-	expectError(t, err, "was not asked: the worker is stopping")
+	expectError(t, err, "got no request: the worker is stopping")
 }
 
 func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {

@@ -14,15 +14,16 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// Options are what a Runner needs.
+// Options configure a [Runner].
 type Options struct {
-	// Logger; nil: slog's default. It is told which hooks send events in clear.
+	// Logger is the log; nil means slog.Default. It gets a warning for each hook that sends
+	// unencrypted events.
 	Logger *slog.Logger
-	// Environ is the worker's environment as os.Environ has it; nil: os.Environ.
+	// Environ is the worker's environment in the form of os.Environ; nil means os.Environ.
 	Environ []string
 }
 
-// A Runner asks servers. It is safe for many goroutines.
+// A Runner sends events to servers. It is safe for concurrent use.
 type Runner struct {
 	log     *slog.Logger
 	environ []string
@@ -40,7 +41,7 @@ var _ workers.Runner = (*Runner)(nil)
 // runner was closed.
 var errClosed = errors.New("the worker is stopping")
 
-// New makes a Runner. It contacts nobody before the first call.
+// New returns a Runner. It opens no connection before the first call.
 func New(opt Options) *Runner {
 	r := &Runner{log: cmp.Or(opt.Logger, slog.Default()), environ: opt.Environ}
 	if r.environ == nil {
@@ -55,7 +56,7 @@ func New(opt Options) *Runner {
 // the first call: one that is down for a moment must not deny everything.
 func (r *Runner) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
 	if h.Shell || len(h.Args) > 0 || len(h.Env) > 0 || len(h.Options) > 0 {
-		return nil, errors.New("shell, args, env and options are not for http hooks; write what the server needs into the URL or into headers, where ${NAME} stands for a variable")
+		return nil, errors.New("shell, args, env and options are not for http hooks; write these values into the URL or into headers, where ${NAME} stands for a variable")
 	}
 	target, err := parse(h.Handler)
 	if err != nil {
@@ -89,13 +90,13 @@ func (r *Runner) clear(h schema.Hook, target *url.URL, secrets bool) error {
 	case target.Scheme == "https":
 		return nil
 	case h.TLS != schema.TLS{}:
-		return fmt.Errorf("the hook has tls, but %s begins with http://; write https:// there, or take out tls", bare(target))
+		return fmt.Errorf("the hook has tls, but %s begins with http://; write https://, or remove tls", bare(target))
 	case isLoopback(target.Hostname()):
 		return nil
 	case secrets:
-		return fmt.Errorf("the hook's secrets (sign, or ${…} in headers) would travel in clear to %s; write https:// in its handler", bare(target))
+		return fmt.Errorf("the hook's secrets (sign, or ${…} in headers) would travel unencrypted to %s; write https:// in its handler", bare(target))
 	}
-	r.log.Warn("events travel in clear to another machine; write https:// in the hook's handler", "hook", h.Name, "host", target.Host)
+	r.log.Warn("events travel unencrypted to another machine; write https:// in the hook's handler", "hook", h.Name, "host", target.Host)
 	return nil
 }
 

@@ -109,6 +109,9 @@ func actors() http.HandlerFunc {
 		}
 	})
 	mux.HandleFunc("/junk", func(w http.ResponseWriter, _ *http.Request) { reply(w, `fine`) })
+	mux.HandleFunc("/unknown", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, `{"error":"no database","reason":"no database"}`)
+	})
 	mux.HandleFunc("/hangs", hang)
 	return mux.ServeHTTP
 }
@@ -150,7 +153,7 @@ func suite(url string, complete func(schema.Hook) schema.Hook, dirs ...string) r
 		New:     func(*testing.T) workers.Runner { return quiet() },
 		Dirs:    dirs,
 		Answers: hook("/answers"), Refuses: hook("/refuses"), Rewrites: hook("/rewrites"), Echoes: hook("/echoes"),
-		Crashes: hook("/crashes"), Floods: hook("/floods"), Junk: hook("/junk"), Missing: hookOf("policy.example/hook"),
+		Crashes: hook("/crashes"), Floods: hook("/floods"), Junk: hook("/junk"), Unknown: hook("/unknown"), Missing: hookOf("policy.example/hook"),
 		Hangs: func(_ *testing.T, l *runnertest.Lifeline) schema.Hook { return hook("/hangs?lifeline=" + l.Path) },
 	}
 }

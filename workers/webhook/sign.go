@@ -14,7 +14,7 @@ import (
 
 // The headers of a signed request.
 const (
-	// HeaderTimestamp is when the request was signed, in seconds since 1970.
+	// HeaderTimestamp has the time of the signature, in seconds since 1970.
 	HeaderTimestamp = "Hook-Timestamp"
 	// HeaderSignature is "v1=" and, in hex, the HMAC-SHA256 of the timestamp, a
 	// dot and the body.
@@ -33,14 +33,14 @@ func (v *variables) key(name string) ([]byte, error) {
 		return nil, nil
 	}
 	if !isVariable(name) {
-		return nil, errors.New("sign is no name of an environment variable; write the name of the one that holds the key, such as POLICY_KEY, and not the key")
+		return nil, errors.New("sign is not the name of an environment variable; write the name of the variable with the key, such as POLICY_KEY, not the key")
 	}
 	value, err := v.value(name)
 	if err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}
 	if len(value) < MinKey {
-		return nil, fmt.Errorf("sign: the key in the worker's environment variable %s has %d bytes; put one of at least %d there", name, len(value), MinKey)
+		return nil, fmt.Errorf("sign: the key in the worker's environment variable %s has %d bytes; use a key of at least %d", name, len(value), MinKey)
 	}
 	return []byte(value), nil
 }
@@ -59,14 +59,13 @@ func digest(stamp string, body, key []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Verify is for servers of hooks that are written in Go: it returns nil if the
-// request with these headers and this whole body was signed with key, not
-// longer ago than tolerance, nor further in the future. Within that time a
-// request can be played back; a server for which that matters remembers the
-// Hook-Ids it has seen for as long.
+// Verify checks the signature of a request, for servers of hooks in Go. It returns nil if a
+// worker signed these headers and the complete body with key, and the time of the signature
+// differs from now by at most tolerance. An attacker can replay a request within that time.
+// If this matters, the server must remember the Hook-Ids of that time.
 func Verify(header http.Header, body, key []byte, now time.Time, tolerance time.Duration) error {
 	if len(key) < MinKey {
-		return fmt.Errorf("the key has %d bytes; use the one that the worker signs with, of at least %d", len(key), MinKey)
+		return fmt.Errorf("the key has %d bytes; use the worker's key, of at least %d", len(key), MinKey)
 	}
 	stamps, signatures := header.Values(HeaderTimestamp), header.Values(HeaderSignature)
 	if len(stamps) != 1 || len(signatures) != 1 {
@@ -74,18 +73,18 @@ func Verify(header http.Header, body, key []byte, now time.Time, tolerance time.
 	}
 	digits, known := strings.CutPrefix(signatures[0], scheme)
 	if !known {
-		return fmt.Errorf("the request's %s does not begin with %s, the only way to sign that is known", HeaderSignature, scheme)
+		return fmt.Errorf("the request's %s does not begin with %s, the only known signature scheme", HeaderSignature, scheme)
 	}
 	claimed, err := hex.DecodeString(digits)
 	if err != nil || !hmac.Equal(claimed, digest(stamps[0], body, key)) {
-		return errors.New("the request's signature is not that of its body and its time with this key")
+		return errors.New("the request's signature does not match its body, its time and this key")
 	}
 	seconds, err := strconv.ParseInt(stamps[0], 10, 64)
 	if err != nil {
-		return fmt.Errorf("the request's %s is no number of seconds", HeaderTimestamp)
+		return fmt.Errorf("the request's %s is not a number of seconds", HeaderTimestamp)
 	}
 	if off := now.Sub(time.Unix(seconds, 0)); off.Abs() > tolerance {
-		return fmt.Errorf("the request was signed %s away from this machine's clock; at most %s is tolerated", off.Abs(), tolerance)
+		return fmt.Errorf("the time of the signature differs by %s from this machine's clock; the limit is %s", off.Abs(), tolerance)
 	}
 	return nil
 }

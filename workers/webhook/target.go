@@ -15,14 +15,14 @@ func parse(handler string) (*url.URL, error) {
 	u, err := url.Parse(handler)
 	switch {
 	case err == nil && u.User != nil, err != nil && strings.Contains(handler, "@"):
-		return nil, errors.New(`the handler's URL has a user or a password in it; take that out, and write a header such as Authorization: "Basic ${POLICY_LOGIN}"`)
+		return nil, errors.New(`the handler's URL contains a user or a password; remove it, and write a header such as Authorization: "Basic ${POLICY_LOGIN}"`)
 	case err != nil || u.Scheme != "http" && u.Scheme != "https":
 		shown, _, _ := strings.Cut(handler, "?")
-		return nil, fmt.Errorf("the handler %q is no URL of a server; write one such as https://policy.example/hook", shown)
+		return nil, fmt.Errorf("the handler %q is not a server's URL; write one such as https://policy.example/hook", shown)
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("the handler %q names no host; write a URL such as https://policy.example/hook", bare(u))
 	case strings.Contains(handler, "#"):
-		return nil, fmt.Errorf("the handler %q has a fragment, which no server is sent; take out the # and what follows", bare(u))
+		return nil, fmt.Errorf("the handler %q has a fragment, which clients do not send; remove the # and the text after it", bare(u))
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {

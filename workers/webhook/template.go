@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	errDollar = errors.New("its value has a $ that begins no ${NAME}; write ${NAME} for a variable, with letters, digits and _, or $$ for a dollar sign")
-	errLong   = fmt.Errorf("its value has more than %d bytes; write a shorter one", schema.MaxHeader)
+	errDollar = errors.New("its value has a $ without {NAME}; write ${NAME} for a variable, with letters, digits and _, or $$ for a dollar sign")
+	errLong   = fmt.Errorf("its value has more than %d bytes; write a shorter value", schema.MaxHeader)
 )
 
 // expand replaces each ${NAME} in template by the variable's value, which is not

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hookfabric/hookfabric/bus/owner"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -25,7 +26,7 @@ type files []string
 func (f files) config(t schema.TLS) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if (t.Cert == "") != (t.Key == "") {
-		return nil, errors.New("tls has only one of cert and key; write both, or neither")
+		return nil, errors.New("tls has only one of cert and key; write both or neither")
 	}
 	if t.CA != "" {
 		pool, err := f.authorities(t.CA)
@@ -44,7 +45,7 @@ func (f files) config(t schema.TLS) (*tls.Config, error) {
 	return c, nil
 }
 
-// authorities reads certificates. One that can not be read is an error: whom it
+// authorities reads certificates. One that cannot be read is an error: whom it
 // stands for would not be trusted, which only shows when they answer.
 func (f files) authorities(name string) (*x509.CertPool, error) {
 	file, rest, err := f.read(name)
@@ -58,13 +59,13 @@ func (f files) authorities(name string) (*x509.CertPool, error) {
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("%s has a certificate that can not be read (%w); put a sound one there", file, err)
+			return nil, fmt.Errorf("%s has an invalid certificate (%w); replace it", file, err)
 		}
 		pool.AddCert(cert)
 		found = true
 	}
 	if !found {
-		return nil, fmt.Errorf("%s holds no certificate; put those of the trusted authorities there", file)
+		return nil, fmt.Errorf("%s has no certificate; write the certificates of the trusted authorities into it", file)
 	}
 	return pool, nil
 }
@@ -78,9 +79,12 @@ func (f files) pair(t schema.TLS) (pair tls.Certificate, err error) {
 	if err != nil {
 		return pair, fmt.Errorf("key: %w", err)
 	}
+	if err := owner.Private(keyFile); err != nil {
+		return pair, fmt.Errorf("key: %w", err)
+	}
 	if pair, err = tls.X509KeyPair(cert, key); err != nil {
 		why := strings.TrimPrefix(err.Error(), "tls: ")
-		return pair, fmt.Errorf("%s and %s are no certificate and its key (%s); put the two that belong together there", certFile, keyFile, why)
+		return pair, fmt.Errorf("%s and %s are not a certificate and its key (%s); use two files that belong together", certFile, keyFile, why)
 	}
 	return pair, nil
 }
@@ -92,21 +96,21 @@ func (f files) read(name string) (file string, text []byte, err error) {
 		return "", nil, err
 	}
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return "", nil, fmt.Errorf("%s is no file; write the path of one in PEM form", file)
+		return "", nil, fmt.Errorf("%s is not a file; write the path of a PEM file", file)
 	}
 	opened, err := os.Open(file)
 	if err != nil {
-		return "", nil, fmt.Errorf("%w; put the file there, and let the worker read it", err)
+		return "", nil, fmt.Errorf("%w; put the file there, and give the worker permission to read it", err)
 	}
 	defer opened.Close()
 	text, err = io.ReadAll(io.LimitReader(opened, maxFile+1))
 	switch block, _ := pem.Decode(text); {
 	case err != nil:
-		return "", nil, fmt.Errorf("%w; let the worker read it", err)
+		return "", nil, fmt.Errorf("%w; give the worker permission to read it", err)
 	case len(text) > maxFile:
-		return "", nil, fmt.Errorf("%s has more than %d bytes; write the path of a file in PEM form", file, maxFile)
+		return "", nil, fmt.Errorf("%s has more than %d bytes; write the path of a PEM file", file, maxFile)
 	case block == nil:
-		return "", nil, fmt.Errorf("%s is not in PEM form; convert it, so that it begins with -----BEGIN", file)
+		return "", nil, fmt.Errorf("%s is not a PEM file; convert it, so that it begins with -----BEGIN", file)
 	}
 	return file, text, nil
 }

@@ -188,7 +188,7 @@ func TestFilesAreLookedUpInTheFoldersInOrder(t *testing.T) {
 		err  string
 	}{
 		"a folder without it is passed over":  {file: "ca.pem", dirs: []string{t.TempDir(), good}},
-		"the first file of that name decides": {file: "./ca.pem", dirs: []string{bad, good}, err: "is not in PEM form"},
+		"the first file of that name decides": {file: "./ca.pem", dirs: []string{bad, good}, err: "is not a PEM file"},
 		"an absolute path is taken as it is":  {file: filepath.Join(good, "ca.pem"), dirs: []string{bad}},
 		"a relative one needs a folder":       {file: "ca.pem", err: "no folder to look in"},
 		"an absolute one must be there":       {file: filepath.Join(bad, "gone.pem"), dirs: []string{good}, err: "no such file"},
@@ -220,19 +220,19 @@ func TestFilesThatAreNoGoodAreLoadErrorsThatSayWhichAndWhy(t *testing.T) {
 		want []string
 	}{
 		"an authority that is not there":   {schema.TLS{CA: "gone.pem"}, []string{"tls: ca", `"gone.pem"`, dir, "put it there"}},
-		"an authority that is text":        {schema.TLS{CA: "text.pem"}, []string{"text.pem is not in PEM form"}},
-		"an authority that is a key":       {schema.TLS{CA: "key.pem"}, []string{"key.pem holds no certificate"}},
-		"an authority that is broken":      {schema.TLS{CA: "broken.pem"}, []string{"broken.pem has a certificate that can not be read"}},
+		"an authority that is text":        {schema.TLS{CA: "text.pem"}, []string{"text.pem is not a PEM file"}},
+		"an authority that is a key":       {schema.TLS{CA: "key.pem"}, []string{"key.pem has no certificate"}},
+		"an authority that is broken":      {schema.TLS{CA: "broken.pem"}, []string{"broken.pem has an invalid certificate"}},
 		"an authority that is a folder":    {schema.TLS{CA: "folder.pem"}, []string{`there is no file "folder.pem" in `}},
-		"an authority that is a device":    {schema.TLS{CA: os.DevNull}, []string{os.DevNull + " is no file"}},
+		"an authority that is a device":    {schema.TLS{CA: os.DevNull}, []string{os.DevNull + " is not a file"}},
 		"an authority that is huge":        {schema.TLS{CA: "large.pem"}, []string{"large.pem has more than 1048576 bytes"}},
 		"a certificate without its key":    {schema.TLS{Cert: "cert.pem"}, []string{"only one of cert and key"}},
 		"a key without its certificate":    {schema.TLS{Key: "key.pem"}, []string{"only one of cert and key"}},
 		"a certificate that is not there":  {schema.TLS{Cert: "gone.pem", Key: "key.pem"}, []string{"tls: cert", `"gone.pem"`}},
 		"a key that is not there":          {schema.TLS{Cert: "cert.pem", Key: "gone.pem"}, []string{"tls: key", `"gone.pem"`}},
 		"a key of another certificate":     {schema.TLS{Cert: "other.pem", Key: "key.pem"}, []string{"other.pem", "key.pem", "does not match"}},
-		"the two the other way round":      {schema.TLS{Cert: "key.pem", Key: "cert.pem"}, []string{"key.pem and", "no certificate and its key"}},
-		"a key without permission to read": {schema.TLS{CA: unreadable(t)}, []string{"let the worker read it"}},
+		"the two the other way round":      {schema.TLS{Cert: "key.pem", Key: "cert.pem"}, []string{"key.pem and", "are not a certificate and its key"}},
+		"a key without permission to read": {schema.TLS{CA: unreadable(t)}, []string{"give the worker permission to read it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if strings.Contains(name, "permission") && os.Geteuid() == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,15 +23,18 @@ func Init(ctx context.Context, dir string, l Limits) error {
 		return err
 	}
 	if err := makeFolder(filepath.Join(dir, seedsName)); err != nil {
-		return fmt.Errorf("the folder %s can not be made: %w", dir, err)
+		return fmt.Errorf("cannot create the folder %s: %w", dir, err)
 	}
 	// A folder that was there may be open to others.
 	if err := errors.Join(os.Chmod(dir, 0o700), os.Chmod(filepath.Join(dir, seedsName), 0o700)); err != nil {
-		return fmt.Errorf("the folder %s can not be kept from others: %w", dir, err)
+		return fmt.Errorf("cannot restrict the folder %s to your user: %w", dir, err)
 	}
 	return locked(ctx, dir, func() error {
-		if Exists(dir) {
-			return fmt.Errorf("%s is there already, and whoever has credentials of it would be locked out; `broker creds list` shows them", filepath.Join(dir, fileName))
+		if _, err := os.Lstat(filepath.Join(dir, fileName)); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s already exists, and a new realm would lock out the credentials that it issued; list them with `broker creds list`", filepath.Join(dir, fileName))
+		}
+		if hasSeeds(dir) {
+			return errGone(dir)
 		}
 		r := &Realm{dir: dir}
 		if err := r.found(); err != nil {
@@ -95,7 +99,7 @@ func AddTenant(ctx context.Context, dir, name string, l Limits) error {
 	}
 	return change(ctx, dir, func(r *Realm) error {
 		if _, err := r.Tenant(name); err == nil {
-			return fmt.Errorf("the tenant %s is there already", name)
+			return fmt.Errorf("the tenant %s already exists", name)
 		}
 		return r.addTenant(name, l)
 	})
@@ -103,7 +107,7 @@ func AddTenant(ctx context.Context, dir, name string, l Limits) error {
 
 func (l *Limits) check() error {
 	if l.Connections < 0 || l.Subscriptions < 0 || l.Disk < 0 || l.Memory < 0 {
-		return errors.New("a limit is below nothing; write 0 for no bound but the server's own")
+		return errors.New("a limit is negative; use 0 for the server's limit")
 	}
 	return nil
 }
@@ -144,7 +148,7 @@ func Add(ctx context.Context, dir string, i Issue, keep func(creds []byte) error
 		return User{}, err
 	}
 	if i.For < 0 {
-		return User{}, fmt.Errorf("they would have expired %s ago; write a longer --ttl", -i.For)
+		return User{}, fmt.Errorf("the credentials would have expired %s ago; use a longer --ttl", -i.For)
 	}
 	var made *signed
 	u := User{Name: i.Name, Role: i.Grant.Role, Tenant: i.Tenant, Agents: i.Grant.Agents, Pools: i.Grant.Pools}
@@ -164,7 +168,7 @@ func Add(ctx context.Context, dir string, i Issue, keep func(creds []byte) error
 // add signs a user who has no credentials, and takes him down.
 func (r *Realm) add(u *User, good time.Duration) (*signed, error) {
 	if before := r.user(u.Tenant, u.Name); before != nil && !before.Ended(time.Now()) {
-		return nil, fmt.Errorf("%s has credentials already, as %s; choose another name, take those away with `broker creds revoke %s`, or make new ones for the same with `broker creds renew %s`",
+		return nil, fmt.Errorf("%s already has credentials of the role %s; choose another name, revoke them with `broker creds revoke %s`, or replace them with `broker creds renew %s`",
 			u.Name, before.Role, u.Name, u.Name)
 	}
 	return r.issue(u, good)
@@ -228,7 +232,7 @@ func Revoke(ctx context.Context, dir, tenant, name string) (u User, err error) {
 }
 
 func nobody(tenant, name string) error {
-	return fmt.Errorf("%w: nobody called %.64q has credentials of the tenant %s; `broker creds list` shows who has", ErrNotFound, name, tenant)
+	return fmt.Errorf("%w: the tenant %[3]s has no credentials with the name %.64[2]q; list them with `broker creds list`", ErrNotFound, name, tenant)
 }
 
 // revoke takes the credentials of those users away.

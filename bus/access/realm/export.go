@@ -15,7 +15,7 @@ import (
 func (r *Realm) ServerConfig() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Written by 'broker creds export': who may use the fabric. Include it in the configuration of
-# every nats-server of the deployment, and write it anew and reload them (nats-server --signal
+# every nats-server of the deployment, and export it again and reload them (nats-server --signal
 # reload) when a tenant was added or credentials were revoked.
 operator: %s
 system_account: %s

@@ -24,7 +24,7 @@ const (
 func locked(ctx context.Context, dir string, do func() error) (err error) {
 	f, err := lockFile(dir)
 	if err != nil {
-		return fmt.Errorf("the folder %s can not be changed: %w", dir, err)
+		return fmt.Errorf("cannot change the folder %s: %w", dir, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }() // which lets go of the lock
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
@@ -37,12 +37,12 @@ func locked(ctx context.Context, dir string, do func() error) (err error) {
 		case err == nil:
 			return do()
 		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
-			return fmt.Errorf("the folder %s can not be locked: %w; put it on a local disk", dir, err)
+			return fmt.Errorf("cannot lock the folder %s: %w; put it on a local disk", dir, err)
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the folder %s is being changed by another process: %w; try again", dir, context.Cause(ctx))
+			return fmt.Errorf("another process is changing the folder %s: %w; try again", dir, context.Cause(ctx))
 		}
 	}
 }
@@ -117,17 +117,17 @@ func (r *Realm) write() error {
 func WriteFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
 	if err != nil {
-		return fmt.Errorf("%s can not be written: %w", path, err)
+		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	defer func() {
 		if err != nil {
 			_ = os.Remove(f.Name())
-			err = fmt.Errorf("%s can not be written: %w", path, err)
+			err = fmt.Errorf("cannot write %s: %w", path, err)
 		}
 	}()
 	_, err = f.Write(data)
 	if err == nil {
-		err = owner.Instead(f, path) // before it has its name: nobody is to find a file that he can not read
+		err = owner.Instead(f, path) // before the rename, so that the owner can read each file with that name
 	}
 	if err == nil {
 		err = f.Sync()

@@ -21,7 +21,7 @@ import (
 // credentials only there.
 
 // ErrForeign says that a realm is that of another fabric.
-var ErrForeign = errors.New("it is another fabric's")
+var ErrForeign = errors.New("it belongs to another fabric")
 
 // Public is what others may know of the realm: all but the private keys.
 func (r *Realm) Public() ([]byte, error) { return schema.Marshal(r) }
@@ -53,7 +53,7 @@ func Take(ctx context.Context, dir string, public []byte) (news bool, err error)
 		err = theirs.sound()
 	}
 	if err != nil {
-		return false, fmt.Errorf("what another server says of who may use the fabric can not be used: %w", err)
+		return false, fmt.Errorf("cannot use the realm of another server: %w", err)
 	}
 	err = locked(ctx, dir, func() error {
 		mine, err := Read(dir)
@@ -84,7 +84,7 @@ func (r *Realm) merge(theirs *Realm) error {
 		case err != nil:
 			r.Tenants = append(r.Tenants, t)
 		case known.Key != t.Key:
-			return fmt.Errorf("there are two tenants called %s, made on two servers: their keys are %s and %s; make one of them anew under another name, in a copy of that folder", t.Name, known.Key, t.Key)
+			return fmt.Errorf("two servers created a tenant %s, with the keys %s and %s; create one of them again under another name, in a copy of that folder", t.Name, known.Key, t.Key)
 		}
 	}
 	r.tidy(time.Now())

@@ -3,6 +3,7 @@ package realm_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,6 +18,16 @@ func copied(t *testing.T, dir string) string {
 	other := t.TempDir()
 	if err := os.CopyFS(other, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
+	}
+	// CopyFS gives the copies the modes of new files.
+	seeds, err := filepath.Glob(filepath.Join(other, "seeds", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seed := range seeds {
+		if err := os.Chmod(seed, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return other
 }
@@ -79,7 +90,7 @@ func TestFoldersOfOneRealmArePutTogether(t *testing.T) {
 	i := agent("dora")
 	i.Tenant = "blue"
 	_, err = realm.Add(t.Context(), a, i, nowhere)
-	refused(t, err, "on the server on which the tenant was made")
+	refused(t, err, "on the server that created the tenant")
 }
 
 // An old folder never lets anybody in again.
@@ -111,7 +122,7 @@ func TestWhatIsNotOfTheRealmIsNotTaken(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_, err = realm.Take(t.Context(), a, []byte(`{"users":[]}`))
-	refused(t, err, "can not be used")
+	refused(t, err, "cannot use the realm")
 	b := copied(t, a)
 	for _, dir := range []string{a, b} {
 		if err := realm.AddTenant(t.Context(), dir, "blue", realm.Limits{}); err != nil {
@@ -124,7 +135,7 @@ func TestWhatIsNotOfTheRealmIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = realm.Take(t.Context(), a, data)
-	refused(t, err, "there are two tenants called blue")
+	refused(t, err, "two servers created a tenant blue")
 	if two == before || read(t, a).Sum() != two {
 		t.Error("something was changed by it")
 	}

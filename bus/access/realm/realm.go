@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/hookfabric/hookfabric/bus/access"
+	"github.com/hookfabric/hookfabric/bus/owner"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -32,9 +33,9 @@ const maxFile = 64 << 20
 // Errors that callers tell apart.
 var (
 	// ErrNone: there is no realm in the folder.
-	ErrNone = errors.New("nobody has to say who they are here")
+	ErrNone = errors.New("this data directory has no realm, so clients need no credentials")
 	// ErrNotFound: there is no such name.
-	ErrNotFound = errors.New("there is no such name")
+	ErrNotFound = errors.New("not in the realm")
 )
 
 // An Identity is a key and what its owner, or the one above him, says of it.
@@ -101,11 +102,30 @@ type Realm struct {
 	dir string
 }
 
-// Exists reports whether there is a realm in dir, be it readable or not: who can
-// not read it must not take it for none.
+// Exists reports whether there is a realm in dir, or was: one that cannot be read, or of
+// which a part is left, counts as a realm. An init that failed at once leaves only a lock
+// and a folder without keys: these do not count.
 func Exists(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, fileName))
-	return !errors.Is(err, fs.ErrNotExist)
+	return holds(dir, func(name string) bool {
+		return name != lockName && (name != seedsName || hasSeeds(dir))
+	})
+}
+
+// hasSeeds reports whether there are keys in the realm's folder, or may be.
+func hasSeeds(dir string) bool {
+	return holds(filepath.Join(dir, seedsName), func(string) bool { return true })
+}
+
+// holds reports whether a folder has a file whose name counts, or cannot be read.
+func holds(dir string, counts func(name string) bool) bool {
+	left, err := os.ReadDir(dir)
+	return slices.ContainsFunc(left, func(e fs.DirEntry) bool { return counts(e.Name()) }) || err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
+// errGone says that of a realm all is there but what it says.
+func errGone(dir string) error {
+	return fmt.Errorf("%s is missing, and the folder has other files of a realm; restore %s from a backup, or move that folder away to start a new realm, which refuses all earlier credentials",
+		filepath.Join(dir, fileName), dir)
 }
 
 // Read reads the realm in dir, or [ErrNone].
@@ -113,10 +133,18 @@ func Read(dir string) (*Realm, error) {
 	path := filepath.Join(dir, fileName)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: there is no %s; begin with `broker creds init`", ErrNone, path)
+		if Exists(dir) {
+			return nil, errGone(dir)
+		}
+		return nil, fmt.Errorf("%w: %s does not exist; create it with `broker creds init`", ErrNone, path)
 	}
 	if err == nil && info.Size() > maxFile {
 		err = fmt.Errorf("it has %d bytes", info.Size())
+	}
+	if err == nil {
+		if err := owner.Guarded(path); err != nil {
+			return nil, fmt.Errorf("anyone who can write the realm can admit anyone: %w", err)
+		}
 	}
 	var data []byte
 	if err == nil {
@@ -130,7 +158,7 @@ func Read(dir string) (*Realm, error) {
 		err = r.sound()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s can not be used: %w; put back a copy of the folder %s, or begin anew with another data directory", path, err, dir)
+		return nil, fmt.Errorf("cannot use %s: %w; restore the folder %s from a backup, or start with another data directory", path, err, dir)
 	}
 	return r, nil
 }
@@ -142,7 +170,7 @@ func (r *Realm) sound() error {
 	case err != nil:
 		return fmt.Errorf("the operator's claims: %w", err)
 	case op.Subject != r.Operator.Key || op.Issuer != op.Subject || op.SystemAccount != r.System.Key:
-		return errors.New("the operator's claims are another's")
+		return errors.New("the operator's claims have another key")
 	}
 	if err := r.accountSound(&r.System); err != nil {
 		return fmt.Errorf("the system account: %w", err)
@@ -161,7 +189,7 @@ func (r *Realm) sound() error {
 func (r *Realm) accountSound(id *Identity) error {
 	c, err := jwt.DecodeAccountClaims(id.JWT)
 	if err == nil && (c.Subject != id.Key || c.Issuer != r.Operator.Key) {
-		err = errors.New("its claims are another's")
+		err = errors.New("its claims have another key")
 	}
 	return err
 }
@@ -173,7 +201,7 @@ func (r *Realm) Tenant(name string) (*Tenant, error) {
 	}
 	i := slices.IndexFunc(r.Tenants, func(t Tenant) bool { return t.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: the tenant %.64q; `broker creds tenant add %s` makes it", ErrNotFound, name, name)
+		return nil, fmt.Errorf("%w: the tenant %.64q does not exist; create it with `broker creds tenant add %s`", ErrNotFound, name, name)
 	}
 	return &r.Tenants[i], nil
 }
@@ -200,17 +228,20 @@ func (r *Realm) signer(id Identity) (nkeys.KeyPair, error) {
 	seed, err := os.ReadFile(path)
 	var pair nkeys.KeyPair
 	if err == nil {
+		err = owner.Private(path)
+	}
+	if err == nil {
 		pair, err = nkeys.FromSeed(seed)
 		clear(seed)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the private key %s is not here; do that on the server on which the tenant was made, or copy the key from there: %w", path, err)
+		return nil, fmt.Errorf("the private key %s is missing here; run the command on the server that created the tenant, or copy the key from there: %w", path, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the private key %s can not be used: %w", path, err)
+		return nil, fmt.Errorf("cannot use the private key %s: %w", path, err)
 	}
 	if key, err := pair.PublicKey(); err != nil || key != id.Key {
-		return nil, fmt.Errorf("the private key %s is another's", path)
+		return nil, fmt.Errorf("the private key %s does not match its name", path)
 	}
 	return pair, nil
 }
@@ -239,7 +270,7 @@ func (r *Realm) Internal(tenant, name string, system bool) (Credential, error) {
 }
 
 // Stat tells of the file of the realm in dir: when that is another one, the realm
-// has changed. It is an error that the file can not be opened any more, though it may be
+// has changed. It is an error that the file cannot be opened any more, though it may be
 // the same one: the next start would fail.
 func Stat(dir string) (fs.FileInfo, error) {
 	f, err := os.Open(filepath.Join(dir, fileName))

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,9 +52,63 @@ func refused(t *testing.T, err error, want string) {
 	}
 }
 
+// What is left of a realm is no place for another one: all credentials would end, and what is
+// stored would belong to nobody.
+func TestARealmThatIsGoneIsNotMadeAgain(t *testing.T) {
+	dir := made(t)
+	if err := os.Remove(filepath.Join(dir, "realm.json")); err != nil {
+		t.Fatal(err)
+	}
+	if !realm.Exists(dir) {
+		t.Error("a realm of which only the keys are left is taken for none")
+	}
+	_, err := realm.Read(dir)
+	for _, err := range []error{err, realm.Init(t.Context(), dir, realm.Limits{})} {
+		refused(t, err, "realm.json is missing, and the folder has other files of a realm; restore "+dir)
+	}
+	empty := t.TempDir()
+	if realm.Exists(empty) || realm.Exists(filepath.Join(empty, "none")) {
+		t.Error("a folder without anything is taken for a realm")
+	}
+	if _, err := realm.Read(empty); !errors.Is(err, realm.ErrNone) {
+		t.Errorf("a folder without anything: %v", err)
+	}
+}
+
+// An init that failed before it wrote a key leaves a lock and a folder without keys, which
+// are no realm: another one succeeds, and until then brokers ask nobody.
+func TestAnInitThatFailedLeavesNoRealm(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "auth")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.Create(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	refused(t, realm.Init(ctx, dir, realm.Limits{}), "another process is changing")
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if realm.Exists(dir) {
+		t.Error("what a failed init left is taken for a realm")
+	}
+	if _, err := realm.Read(dir); !errors.Is(err, realm.ErrNone) {
+		t.Errorf("what a failed init left: %v", err)
+	}
+	if err := realm.Init(t.Context(), dir, realm.Limits{}); err != nil || !realm.Exists(dir) {
+		t.Errorf("the next init: %v", err)
+	}
+}
+
 func TestARealmIsMadeOnceAndKeptFromOthers(t *testing.T) {
 	dir := made(t)
-	refused(t, realm.Init(t.Context(), dir, realm.Limits{}), "is there already")
+	refused(t, realm.Init(t.Context(), dir, realm.Limits{}), "already exists")
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -70,6 +125,46 @@ func TestARealmIsMadeOnceAndKeptFromOthers(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(dir, "realm.json")); err != nil || strings.Contains(string(data), `"S`) {
 		t.Errorf("there is a private key in the public file, or: %v", err)
 	}
+}
+
+// Keys are secret, and the realm itself is not, but who may write it lets anyone in.
+func TestARealmThatOthersCouldChangeIsRefused(t *testing.T) {
+	dir := made(t)
+	file := filepath.Join(dir, "realm.json")
+	seeds, err := filepath.Glob(filepath.Join(dir, "*", "*.seed"))
+	if err != nil || len(seeds) == 0 {
+		t.Fatal(seeds, err)
+	}
+	mode := func(path string, mode fs.FileMode) {
+		t.Helper()
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mode(file, 0o644)
+	read(t, dir)
+	mode(file, 0o666)
+	_, err = realm.Read(dir)
+	refused(t, err, "chmod go-w "+file)
+	mode(file, 0o600)
+	for _, seed := range seeds {
+		mode(seed, 0o644)
+	}
+	_, err = realm.Add(t.Context(), dir, agent("a"), nowhere)
+	refused(t, err, "chmod 600 "+dir)
+}
+
+// Who can read credentials can use them.
+func TestCredentialsThatOthersCanReadAreRefused(t *testing.T) {
+	dir := made(t)
+	file := filepath.Join(t.TempDir(), "a.creds")
+	if _, err := realm.Add(t.Context(), dir, agent("a"), func(data []byte) error { return os.WriteFile(file, data, 0o644) }); err != nil {
+		t.Fatal(err)
+	}
+	_, err := bus.Connect(t.Context(), bus.Options{URL: "nats://127.0.0.1:1", Creds: file})
+	refused(t, err, "chmod 600 "+file)
+	_, _, err = bus.CredsTimes(file)
+	refused(t, err, "chmod 600 "+file)
 }
 
 func TestCredentialsOfANameAreMadeAndTakenAway(t *testing.T) {
@@ -90,7 +185,7 @@ func TestCredentialsOfANameAreMadeAndTakenAway(t *testing.T) {
 		t.Errorf("%+v, %v", claims, err)
 	}
 	_, err = realm.Add(t.Context(), dir, i, nowhere)
-	refused(t, err, "has credentials already, as agent")
+	refused(t, err, "already has credentials of the role agent")
 	if _, err := realm.Revoke(t.Context(), dir, "", "alice"); err != nil {
 		t.Fatal(err)
 	}
@@ -110,12 +205,12 @@ func TestCredentialsOfANameAreMadeAndTakenAway(t *testing.T) {
 		t.Errorf("%+v", r.Users)
 	}
 	_, err = realm.Revoke(t.Context(), dir, "", "bob")
-	refused(t, err, "nobody called")
+	refused(t, err, "has no credentials with the name")
 	_, err = realm.Revoke(t.Context(), dir, "blue", "bob")
 	refused(t, err, "broker creds tenant add blue")
 }
 
-// Who can not keep credentials has none.
+// Who cannot keep credentials has none.
 func TestCredentialsThatCanNotBeKeptAreRevoked(t *testing.T) {
 	dir := made(t)
 	full := errors.New("the disk is full")
@@ -136,7 +231,7 @@ func TestNothingChangesByAFault(t *testing.T) {
 	_, err = realm.Add(t.Context(), dir, realm.Issue{Name: "x", Grant: access.Grant{Role: "king"}}, nowhere)
 	refused(t, err, "there is no role")
 	_, err = realm.Add(t.Context(), dir, realm.Issue{Grant: access.Grant{Role: access.Operator}}, nowhere)
-	refused(t, err, "needs a name")
+	refused(t, err, "is empty")
 	i := agent("a")
 	i.Tenant = "blue"
 	_, err = realm.Add(t.Context(), dir, i, nowhere)
@@ -145,9 +240,9 @@ func TestNothingChangesByAFault(t *testing.T) {
 	i.For = -time.Hour
 	_, err = realm.Add(t.Context(), dir, i, nowhere)
 	refused(t, err, "expired 1h0m0s ago")
-	refused(t, realm.AddTenant(t.Context(), dir, "default", realm.Limits{}), "is there already")
-	refused(t, realm.AddTenant(t.Context(), dir, "", realm.Limits{}), "needs a name")
-	refused(t, realm.AddTenant(t.Context(), dir, "b", realm.Limits{Disk: -1}), "below nothing")
+	refused(t, realm.AddTenant(t.Context(), dir, "default", realm.Limits{}), "already exists")
+	refused(t, realm.AddTenant(t.Context(), dir, "", realm.Limits{}), "is empty")
+	refused(t, realm.AddTenant(t.Context(), dir, "b", realm.Limits{Disk: -1}), "is negative")
 	if after, err := os.ReadFile(filepath.Join(dir, "realm.json")); err != nil || string(after) != string(before) {
 		t.Errorf("it is another file: %v", err)
 	}
@@ -191,7 +286,7 @@ func TestARealmThatWasTamperedWithIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := realm.Read(dir)
-			refused(t, err, "can not be used")
+			refused(t, err, "cannot use")
 		})
 	}
 	if _, err := realm.Read(t.TempDir()); !errors.Is(err, realm.ErrNone) {

@@ -29,7 +29,7 @@ func Renew(ctx context.Context, dir, tenant, name string, good *time.Duration, k
 		case found == nil:
 			return nobody(tenant, name)
 		case !found.Revoked.IsZero():
-			return fmt.Errorf("the credentials of %s were revoked; `broker creds add %s %s` makes others", name, found.Role, name)
+			return fmt.Errorf("the credentials of %s were revoked; create new ones with `broker creds add %s %s`", name, found.Role, name)
 		}
 		old, u = *found, *found
 		made, err = r.issue(&u, lasting(&old, good))

@@ -45,9 +45,9 @@ func TestRenewedCredentialsTakeThePlaceOfOldOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = realm.Renew(t.Context(), dir, "", "alice", nil, nowhere)
-	refused(t, err, "were revoked; `broker creds add agent alice`")
+	refused(t, err, "were revoked; create new ones with `broker creds add agent alice`")
 	_, err = realm.Renew(t.Context(), dir, "", "bob", nil, nowhere)
-	refused(t, err, "nobody called")
+	refused(t, err, "has no credentials with the name")
 }
 
 func TestWhatExpiresSoon(t *testing.T) {

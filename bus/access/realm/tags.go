@@ -44,7 +44,7 @@ func tagOf(pool string) string {
 }
 
 // PoolsOf returns the pools that tags name, and whether they are for all pools. Tags
-// that can not be read name none.
+// that cannot be read name none.
 func PoolsOf(tags []string) (pools []string, all bool) {
 	for _, tag := range tags {
 		if tag == poolTag+access.Everyone {

@@ -1,11 +1,12 @@
-// Package fair bounds what one agent takes of a broker, so that one that runs away
-// leaves the others theirs: how many events a second, how many at once before that
-// counts, and how many calls under way.
+// Package fair limits what one agent may use of a broker: events per second, events at
+// once before that rate applies, calls under way, and stored data. An agent in a loop
+// therefore leaves the other agents their share.
 //
-// It is asked at every event. So it allocates nothing, agents that are asked about at
-// the same time hardly ever meet at one lock, and a [Table] takes the same memory for
-// any number of agents: those that it has no room for are forgotten, first those of
-// which nothing would have to be remembered, and then those that come next to that.
-// Whoever makes up names therefore makes nobody forgotten who is over a limit, unless
-// he is over more of them himself.
+// The broker asks it at every event, so it does not allocate, and agents rarely share a
+// lock. A [Table] uses the same memory for any number of agents. When it is full, it
+// removes the agents that are furthest below their limits. A client that invents names
+// therefore cannot make it forget an agent that is over a limit, unless the
+// client is over more limits itself.
+//
+// All methods are safe for concurrent use.
 package fair

@@ -16,6 +16,8 @@ type Limits struct {
 	Burst int
 	// Calls is how many may be under way; 0: any number.
 	Calls int
+	// Requests is how many control requests a second; 0: in proportion to Rate.
+	Requests float64
 }
 
 const (
@@ -35,16 +37,19 @@ func (l Limits) Check() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if l.Rate != 0 && !(l.Rate >= MinRate && l.Rate <= MaxRate) {
-		wrong("--agent-rate is %v events a second; write a number from %v to %d, or 0 for any", l.Rate, MinRate, int(MaxRate))
+		wrong("--agent-rate is %v events per second; use %v to %d, or 0 for no limit", l.Rate, MinRate, int(MaxRate))
 	}
 	if l.Burst < 0 || l.Burst > MaxBurst {
-		wrong("--agent-burst is %d events; write a number from 1 to %d, or 0 for what comes in two seconds", l.Burst, MaxBurst)
+		wrong("--agent-burst is %d events; use 1 to %d, or 0 for the events of 2 seconds", l.Burst, MaxBurst)
 	}
 	if l.Burst > 0 && l.Rate == 0 {
-		wrong("--agent-burst %d bounds nothing without a rate; write --agent-rate, too", l.Burst)
+		wrong("--agent-burst %d has no effect without --agent-rate; set both", l.Burst)
+	}
+	if l.Requests != 0 && !(l.Requests >= MinRate && l.Requests <= MaxRate) {
+		wrong("--agent-requests is %v per second; use %v to %d, or 0 for ten times --agent-rate", l.Requests, MinRate, int(MaxRate))
 	}
 	if l.Calls < 0 {
-		wrong("--agent-calls is %d; write how many calls one agent may have under way, or 0 for any number", l.Calls)
+		wrong("--agent-calls is %d; use a number of calls under way, or 0 for no limit", l.Calls)
 	}
 	return errors.Join(errs...)
 }

@@ -147,11 +147,11 @@ func TestMadeUpNamesGetNobodyForgottenWhoIsOverALimit(t *testing.T) {
 
 func TestLimitsThatMakeNoSenseAreSaid(t *testing.T) {
 	for want, l := range map[string]fair.Limits{
-		"a number from 0.001": {Rate: -1},
-		"to 1000000":          {Rate: 1e9},
-		"from 1 to 1000000":   {Rate: 1, Burst: -1},
-		"without a rate":      {Burst: 5},
-		"0 for any number":    {Calls: -1},
+		"use 0.001 to":         {Rate: -1},
+		"to 1000000":           {Rate: 1e9},
+		"use 1 to 1000000":     {Rate: 1, Burst: -1},
+		"without --agent-rate": {Burst: 5},
+		"0 for no limit":       {Calls: -1},
 	} {
 		if err := l.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v; want %q", l, err, want)

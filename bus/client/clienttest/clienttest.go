@@ -1,10 +1,9 @@
-// Package clienttest is a fabric for tests of those who ask one: an aggregator
-// without hooks, that has a queue as simple as can be. It looks at nothing but
-// what clients do, so an open lease holds back nothing else, and all agents
-// share one queue.
+// Package clienttest is a fake fabric for tests of clients: an aggregator without hooks, with a
+// simple queue. An open lease does not hold back other items, and all agents share one queue.
 package clienttest
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,72 +20,74 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// LeaseFor is how long an event keeps what it brought.
+// LeaseFor is the duration of an event's lease.
 const LeaseFor = 30 * time.Second
 
-// A Lease is what went out with an event.
+// A Lease is the set of items that an event delivered.
 type Lease struct {
 	Sequences []uint64
 	End       time.Time
 }
 
-// A Fabric is what there is to know of it; lock it to look or to change something.
+// A Fabric is the state of the fake. Lock it before you read or change it.
 type Fabric struct {
 	sync.Mutex
 
 	// ID is the fabric's id.
 	ID string
-	// Items wait, until they are acknowledged.
+	// Items lists the items until they are acknowledged.
 	Items []schema.Injection
-	// Matchers are those of items, by their sequences.
+	// Matchers maps sequences to the matchers of items.
 	Matchers map[uint64]string
-	// Leases are by event.
+	// Expiries maps sequences to the remaining time of items.
+	Expiries map[uint64]time.Duration
+	// Leases maps events to leases.
 	Leases map[string]Lease
-	// Objects are by digest.
+	// Objects maps digests to contents.
 	Objects map[string][]byte
-	// Workspaces and Restart come with every verdict.
+	// Workspaces and Restart are in every verdict.
 	Workspaces []schema.Workspace
 	Restart    *schema.Restart
-	// Silent: what a question acknowledges counts, but no verdict says so.
+	// Silent makes acknowledgements count without a confirmation in the verdict.
 	Silent bool
-	// Deaf: what a question acknowledges does not count.
+	// Deaf makes the fabric ignore acknowledgements in questions.
 	Deaf bool
-	// Version is the version of the configuration that verdicts name, and Guards are
-	// the hooks of its policy, which Signer signs; nil: the fabric has no policy.
+	// Version is the configuration version in verdicts. Guards lists the hooks of the policy,
+	// which Signer signs; nil: the fabric has no policy.
 	Version uint64
 	Guards  []schema.PolicyHook
-	// FreezeVersion is the version of what is frozen that verdicts name, and Freezes are
-	// those of the policy. They refuse nothing here.
+	// FreezeVersion is the version of the freezes in verdicts. Freezes lists those of the
+	// policy. The fake refuses no call because of them.
 	FreezeVersion uint64
 	Freezes       []schema.Freeze
 	Signer        *guard.Signer
-	// Answer is asked about each control request before it is served; true: it
-	// was answered, or its answer is to be lost. nil: all are served.
+	// Answer is called before each control request; true: it answered, or the answer is lost.
+	// nil: serve all requests.
 	Answer func(verb string, m *nats.Msg) bool
 
 	// OnEvent is the same for questions about events.
 	OnEvent func(m *nats.Msg, q bus.EventRequest) bool
 
-	// Asked, Acks, Fetches, Drains and Keeps are what came.
+	// Asked, Acks, Fetches, Drains and Keeps record the requests.
 	Asked   []bus.EventRequest
 	Acks    []schema.AckRequest
 	AckedAt []time.Time
 	Fetches int
 	Drains  []schema.DrainRequest
 	Keeps   []schema.KeepRequest
-	// Policies counts the questions for the policy, Unjudged holds how often each
-	// call was handed in, by its event's id, and Recorded the calls as they came.
+	// Policies counts the requests for the policy. Unjudged counts the reports of each call by
+	// event id. Recorded lists the calls as they came.
 	Policies int
 	Unjudged map[string]int
 	Recorded []schema.Unjudged
 }
 
-// New is a fabric that nobody can ask yet.
+// New returns a fabric that does not listen yet.
 func New(id string) *Fabric {
 	return &Fabric{ID: id, Leases: map[string]Lease{}, Objects: map[string][]byte{}, Unjudged: map[string]int{}}
 }
 
-// Serve has the fabric answer what is asked on a connection.
+// Serve answers requests on a connection.
 func (f *Fabric) Serve(ctx context.Context, nc *nats.Conn) error {
 	if _, err := nc.QueueSubscribe(bus.EventsWildcard, bus.QueueAggregators, f.event); err != nil {
 		return err
@@ -94,7 +95,7 @@ func (f *Fabric) Serve(ctx context.Context, nc *nats.Conn) error {
 	return f.ServeControl(ctx, nc)
 }
 
-// ServeControl is Serve for control requests only.
+// ServeControl is [Fabric.Serve] for control requests only.
 func (f *Fabric) ServeControl(ctx context.Context, nc *nats.Conn) error {
 	if _, err := nc.QueueSubscribe(bus.ControlWildcard, bus.QueueAggregators, f.control); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (f *Fabric) Put(items ...schema.Injection) {
 	f.Items = append(f.Items, items...)
 }
 
-// Object keeps content outside of verdicts.
+// Object stores content outside of verdicts.
 func (f *Fabric) Object(content string) *schema.Object {
 	sum := sha256.Sum256([]byte(content))
 	o := schema.Object{Digest: "sha256-" + hex.EncodeToString(sum[:]), Size: int64(len(content))}
@@ -121,7 +122,7 @@ func (f *Fabric) Object(content string) *schema.Object {
 
 func (f *Fabric) event(m *nats.Msg) {
 	q, err := bus.ParseEventMsg(m)
-	if err != nil {
+	if err != nil && !bytes.HasPrefix(m.Data, []byte(`"`)) { // why an event cannot be sent is asked about
 		Respond(m, &schema.Verdict{Decision: schema.Deny, Reason: err.Error(), Fabric: f.ID})
 		return
 	}
@@ -134,7 +135,7 @@ func (f *Fabric) event(m *nats.Msg) {
 	Respond(m, f.Judge(q))
 }
 
-// Judge is the verdict on a question: go on, and what is due.
+// Judge returns the verdict on a question: continue, with the items that are due.
 func (f *Fabric) Judge(q bus.EventRequest) *schema.Verdict {
 	f.Lock()
 	defer f.Unlock()
@@ -218,7 +219,9 @@ func (f *Fabric) ack(m *nats.Msg) {
 	f.Acks, f.AckedAt = append(f.Acks, r), append(f.AckedAt, time.Now())
 	for _, e := range r.Events {
 		if l, ok := f.Leases[e]; r.Hold && ok {
-			l.End = time.Now().Add(LeaseFor)
+			if l.End = time.Now().Add(LeaseFor); r.Release {
+				l.End = time.Now()
+			}
 			f.Leases[e] = l
 		}
 	}
@@ -264,11 +267,12 @@ func (f *Fabric) drainOne(event string) *schema.DrainAnswer {
 		return d
 	}
 	f.Leases[event] = Lease{[]uint64{all[0].Sequence}, time.Now().Add(LeaseFor)}
+	d.ExpiresIn = schema.Duration(f.Expiries[all[0].Sequence])
 	d.Content, d.Injections, d.Sequence, d.Matcher, d.Remaining = all[0].Content, all[:1], all[0].Sequence, f.Matchers[all[0].Sequence], len(all)-1
 	return d
 }
 
-// Drain is all that waits, as one message. The caller holds the lock.
+// Drain returns all waiting items as one message. The caller holds the lock.
 func (f *Fabric) Drain(event string) *schema.DrainAnswer {
 	d := &schema.DrainAnswer{Fabric: f.ID, EventID: event, Injections: f.claim(event), Workspaces: f.Workspaces}
 	var texts []string
@@ -313,7 +317,7 @@ func read(m *nats.Msg, into any) bool {
 	return err == nil
 }
 
-// Item is a queued text.
+// Item returns a queued text.
 func Item(sequence uint64, content string) schema.Injection {
 	return schema.Injection{Content: content, Strategy: schema.ToolResult, Source: schema.SourceHuman, Sequence: sequence}
 }

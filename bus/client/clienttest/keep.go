@@ -27,8 +27,8 @@ func (f *Fabric) keep(m *nats.Msg) {
 	Respond(m, &schema.KeepAnswer{Digest: r.Digest, Size: r.Size, Known: known})
 }
 
-// Conversation is what a hook would see of an event's conversation. The caller
-// holds the lock.
+// Conversation returns the conversation of an event as a hook would read it. The caller holds
+// the lock.
 func (f *Fabric) Conversation(e *schema.Event) (jsontext.Value, error) {
 	refs, err := schema.HistoryParts(e.HistoryRef)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// Signer is one whose key is made of that byte.
+// Signer returns the signer whose seed repeats one byte.
 func Signer(of byte) *guard.Signer {
 	s, err := guard.NewSigner(bytes.Repeat([]byte{of}, guard.SeedSize))
 	if err != nil {
@@ -18,7 +18,7 @@ func Signer(of byte) *guard.Signer {
 	return s
 }
 
-// Policy is the answer to the question for the policy. The caller holds the lock.
+// Policy returns the signed policy. The caller holds the lock.
 func (f *Fabric) Policy(nonce string) (*schema.PolicyAnswer, error) {
 	p := schema.Policy{Fabric: f.ID, ConfigVersion: f.Version, Hooks: f.Guards, FreezeVersion: f.FreezeVersion, Freezes: f.Freezes}
 	if len(f.Freezes) > 0 {

@@ -17,9 +17,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Call asks the model for the next message of a conversation. The error is a sentence
-// with what the API said, and never with the key; an [*APIError] if the API answered
-// with one. [render.ErrRefused] and [render.ErrCut] are other answers that are no message.
+// Call asks the model for the next message of a conversation. Its error contains the API's
+// error text and never the key. It wraps an [*APIError] if the API answered with an error. It
+// is [render.ErrRefused] or [render.ErrCut] if the answer contains no message.
 func (c *Client) Call(ctx context.Context, messages []schema.Message, tools []render.Tool) (schema.Message, error) {
 	request, err := render.Conversation(c.opt.Format, messages, tools)
 	if err != nil {
@@ -74,15 +74,15 @@ func (c *Client) body(r render.Request) ([]byte, error) {
 	return schema.Marshal(in)
 }
 
-// An APIError is an error that the API answered with.
+// An APIError is an error answer of the API.
 type APIError struct {
-	// Status is HTTP's.
+	// Status is the HTTP status.
 	Status int
-	// Message is what the API said, shortened; it may be empty.
+	// Message is the API's error text, shortened; it may be empty.
 	Message string
 }
 
-// Error says it in a sentence.
+// Error returns the status and the message.
 func (e *APIError) Error() string {
 	text := fmt.Sprintf("the API answered %d %s", e.Status, http.StatusText(e.Status))
 	if e.Message != "" {

@@ -1,12 +1,26 @@
-// Package llm calls language models over HTTP: a conversation goes out, the
-// model's message comes back, whatever API it speaks. It is for loops that have no
-// SDK of their own; answers come whole, not as streams.
+// Package llm calls language models over HTTP: it sends a conversation and returns the model's
+// message, for each API of package render. It is for loops without an SDK. It does not stream.
 //
-// What fails for a reason that passes is tried again, as often and as long as the
-// caller allows. The key goes nowhere but into a header, over TLS or to this machine.
+// The client retries temporary errors within the limits of its options. It sends the key only
+// in a header, and only over TLS or to this machine.
+//
+// # Concurrency
+//
+// Several goroutines may use a [Client].
+//
+// # Usage
+//
+//	model, err := llm.New(llm.Options{
+//		Format: render.Anthropic, Model: "claude-sonnet-4-5", KeyFile: "/run/secrets/key",
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	message, err := model.Call(ctx, messages, nil)
 package llm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,32 +32,33 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/client/render"
+	"github.com/hookfabric/hookfabric/bus/owner"
 )
 
-// Options say which model is called, and how.
+// Options says which model to call, and how.
 type Options struct {
-	// Format is the API's; it must be there.
+	// Format is the format of the API; required.
 	Format render.Format
-	// URL is where the API is, such as https://api.openai.com, with or without the
-	// version behind it; empty: the vendor's. It is https, or http on this machine.
+	// URL is the address of the API, such as https://api.openai.com, with or without its
+	// version; empty: the vendor's. It must use https, or http on this machine.
 	URL string
-	// Model is the model's name; it must be there.
+	// Model is the model's name; required.
 	Model string
-	// KeyFile is a file with the API's key; empty: Key. It is read before each
-	// attempt, so that a key may be replaced.
+	// KeyFile is a file with the API key; empty: use Key. The client reads it before each
+	// attempt, so that the key can be replaced.
 	KeyFile string
-	// Key is asked for the key before each attempt; nil: KeyFile, and if that is
-	// empty, too, no key is sent.
+	// Key returns the API key before each attempt; nil: use KeyFile. If both are empty, the
+	// client sends no key.
 	Key func(ctx context.Context) (string, error)
-	// MaxTokens bounds an answer; 0 is 8192 for the Messages API, which demands a
-	// bound, and the API's own elsewhere.
+	// MaxTokens limits an answer; 0: 8192 for the Messages API, which requires a limit, and the
+	// API's default elsewhere.
 	MaxTokens int
-	// Timeout bounds one attempt; 0 is 10 minutes.
+	// Timeout limits one attempt; 0: 10 minutes.
 	Timeout time.Duration
-	// Retries is how often a call is made again that failed for a reason that
-	// passes; 0 is 4, below 0 never.
+	// Retries limits how often the client repeats a call after a temporary error; 0: 4;
+	// negative: never.
 	Retries int
-	// HTTP makes the requests; nil: one of its own. Redirects are not followed.
+	// HTTP makes the requests; nil: a client of its own. It does not follow redirects.
 	HTTP *http.Client
 }
 
@@ -56,14 +71,14 @@ const (
 	maxKey    = 16 << 10
 )
 
-// A Client calls one model. It serves many goroutines. It is made by [New].
+// A Client calls one model. Several goroutines may use it. Use [New].
 type Client struct {
 	opt  Options
 	at   string
 	http http.Client
 }
 
-// New makes a client. It does not ask the API anything yet, and reads no key.
+// New returns a client. It does not contact the API or read the key yet.
 func New(opt Options) (*Client, error) {
 	if _, err := render.ParseFormat(string(opt.Format)); err != nil {
 		return nil, err
@@ -72,7 +87,7 @@ func New(opt Options) (*Client, error) {
 		return nil, errors.New("the model has no name; write the one that the API knows")
 	}
 	if opt.Key != nil && opt.KeyFile != "" {
-		return nil, errors.New("the key comes from a file and from a function; write one of them")
+		return nil, errors.New("there are KeyFile and Key; write one of them")
 	}
 	at, err := address(&opt)
 	if err != nil {
@@ -101,13 +116,13 @@ func address(opt *Options) (string, error) {
 	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" {
-		return "", errors.New("the model's URL can not be read; write one such as https://api.example.com") // it may hold a secret
+		return "", errors.New("the model's URL cannot be read; write one such as https://api.example.com") // it may hold a secret
 	}
 	switch {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return "", fmt.Errorf("the model's URL at %s has a password, a query or a fragment; write the key into a file, and name that", u.Host)
 	case u.Scheme == "http" && !loopback(u.Hostname()):
-		return "", fmt.Errorf("the model at %s is to be reached over plain HTTP; conversations and keys go over TLS to other machines: write https", u.Host)
+		return "", fmt.Errorf("the model at %s has a plain HTTP URL; conversations and keys need TLS to other machines: write https", u.Host)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "", fmt.Errorf("the model's URL begins with %.20q; write https", u.Scheme)
 	}
@@ -158,14 +173,14 @@ func (c *Client) key(ctx context.Context) (string, error) {
 		}
 	case c.opt.KeyFile != "":
 		data, err := os.ReadFile(c.opt.KeyFile)
-		if err != nil {
+		if err = cmp.Or(err, owner.Private(c.opt.KeyFile)); err != nil {
 			return "", fmt.Errorf("the model's key: %w", err)
 		}
 		key = string(data)
 	}
 	key = strings.TrimSpace(key)
 	if strings.ContainsAny(key, "\r\n\x00") || len(key) > maxKey {
-		return "", errors.New("the model's key is no single line of a header; write the key alone into its file")
+		return "", errors.New("the model's key is not a single line; write the key alone into its file")
 	}
 	if key == "" && (c.opt.Key != nil || c.opt.KeyFile != "") {
 		return "", errors.New("the model's key is empty; write the key into its file")

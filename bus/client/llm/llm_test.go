@@ -115,6 +115,12 @@ func TestTheKey(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 			}
+			if err := os.Chmod(file, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Call(t.Context(), ask(), nil); err == nil || !strings.Contains(err.Error(), "chmod 600 "+file) {
+				t.Errorf("a key that every user can read: %v", err)
+			}
 			if diff := cmp.Diff([]string{secret, secret + "-new"}, got); diff != "" {
 				t.Errorf("keys (-want +got):\n%s", diff)
 			}
@@ -125,14 +131,14 @@ func TestTheKey(t *testing.T) {
 func TestWhatIsNoModel(t *testing.T) {
 	key := func(context.Context) (string, error) { return "k", nil }
 	for says, opt := range map[string]llm.Options{
-		"unknown format":        {Format: "yaml", Model: "m"},
-		"has no name":           {Format: render.OpenAI},
-		"write https":           {Format: render.OpenAI, Model: "m", URL: "http://192.0.2.1:8000"},
-		"over plain HTTP":       {Format: render.Gemini, Model: "m", URL: "http://api.example.com", Key: key},
-		`begins with "ftp"`:     {Format: render.OpenAI, Model: "m", URL: "ftp://api.example.com"},
-		"can not be read":       {Format: render.OpenAI, Model: "m", URL: "api.example.com"},
-		"has a password":        {Format: render.OpenAI, Model: "m", URL: "https://u:p@api.example.com"},
-		"a file and from a fun": {Format: render.OpenAI, Model: "m", Key: key, KeyFile: "f"},
+		"unknown format":    {Format: "yaml", Model: "m"},
+		"has no name":       {Format: render.OpenAI},
+		"write https":       {Format: render.OpenAI, Model: "m", URL: "http://192.0.2.1:8000"},
+		"plain HTTP URL":    {Format: render.Gemini, Model: "m", URL: "http://api.example.com", Key: key},
+		`begins with "ftp"`: {Format: render.OpenAI, Model: "m", URL: "ftp://api.example.com"},
+		"cannot be read":    {Format: render.OpenAI, Model: "m", URL: "api.example.com"},
+		"has a password":    {Format: render.OpenAI, Model: "m", URL: "https://u:p@api.example.com"},
+		"KeyFile and Key":   {Format: render.OpenAI, Model: "m", Key: key, KeyFile: "f"},
 	} {
 		if c, err := llm.New(opt); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%s: %v, %v", says, c, err)
@@ -144,10 +150,10 @@ func TestWhatIsNoModel(t *testing.T) {
 		}
 	}
 	bad := called(t, llm.Options{Format: render.OpenAI, URL: "http://localhost:1", Key: func(context.Context) (string, error) { return "a\nb", nil }})
-	if _, err := bad.Call(t.Context(), ask(), nil); err == nil || !strings.Contains(err.Error(), "no single line") {
+	if _, err := bad.Call(t.Context(), ask(), nil); err == nil || !strings.Contains(err.Error(), "not a single line") {
 		t.Errorf("a key of two lines: %v", err)
 	}
-	if _, err := bad.Call(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "nobody says anything") {
+	if _, err := bad.Call(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "has only system messages") {
 		t.Errorf("no conversation: %v", err)
 	}
 }

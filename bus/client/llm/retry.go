@@ -43,7 +43,7 @@ func (c *Client) ask(ctx context.Context, body []byte) (jsontext.Value, error) {
 			d = pause(n)
 		}
 		if wished && d > longestWish {
-			return nil, fmt.Errorf("%w (it asks to come again in %s, which is too long)", err, d)
+			return nil, fmt.Errorf("%w (the API asks to wait %s, which is too long)", err, d)
 		}
 		if end, ok := ctx.Deadline(); ok && time.Until(end) <= d {
 			return nil, fmt.Errorf("%w (after %d attempts; there is no time for another)", err, n+1)

@@ -17,12 +17,12 @@ type Effect struct {
 	err  error
 }
 
-// Append adds a message to the conversation; an empty role is the system's.
+// Append adds a message to the conversation; role "" is system.
 func Append(role, content string) Effect {
 	return Effect{data: &schema.Effect{AppendMessage: &schema.AppendMessage{Role: role, Content: content}}}
 }
 
-// SetFlag sets a flag of the agent's; nil takes it away.
+// SetFlag sets a flag of the agent; nil removes it.
 func SetFlag(name string, value any) Effect {
 	data, err := flag(name, value)
 	return Effect{data: data, err: err}
@@ -32,17 +32,17 @@ func SetFlag(name string, value any) Effect {
 func flag(name string, value any) (*schema.Effect, error) {
 	data, err := schema.Marshal(value)
 	if err != nil {
-		return nil, fmt.Errorf("the flag %.40q can not be written as JSON: %w", name, err)
+		return nil, fmt.Errorf("the flag %.40q cannot be written as JSON: %w", name, err)
 	}
 	return &schema.Effect{SetFlag: map[string]jsontext.Value{name: data}}, nil
 }
 
-// DropMessages takes messages out of the conversation.
+// DropMessages removes messages from the conversation.
 func DropMessages(d schema.DropMessages) Effect {
 	return Effect{data: &schema.Effect{DropMessages: &d}}
 }
 
-// EffectFunc is a function as an effect. What it changes it changes by the status.
+// EffectFunc returns the effect of a function that changes the agent through its status.
 func EffectFunc(f func(ctx context.Context, s *Status) error) Effect { return Effect{f: f} }
 
 // check says what is wrong with an effect.

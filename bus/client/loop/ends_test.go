@@ -132,7 +132,7 @@ func TestAFabricThatIsSilentAtEachEvent(t *testing.T) {
 					if failed != errors.Is(err, loop.ErrFailed) || !failed && (err != nil || answer.Content != "three") {
 						t.Errorf("%+v, %v", answer, err)
 					}
-					if !strings.Contains(strings.Join(answer.HookErrors, "\n"), "nobody judged") {
+					if !strings.Contains(strings.Join(answer.HookErrors, "\n"), "no broker judged") {
 						t.Errorf("the hook errors are %q", answer.HookErrors)
 					}
 					if len(heard.local) != 1 || heard.local[0].Status != answer.Status {

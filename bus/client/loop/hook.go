@@ -45,7 +45,7 @@ func (h *Hook) ask(ctx context.Context, m *moment) (o schema.Outcome, value any,
 	case errors.Is(context.Cause(ctx), errTime):
 		o.Kind, o.Error = schema.Deadline, fmt.Sprintf("did not answer within %v", h.spec.Timeout.Std())
 	default:
-		o.Kind, o.Error = schema.Errored, first(err.Error(), "it failed without a word")
+		o.Kind, o.Error = schema.Errored, first(err.Error(), "it failed without a message")
 	}
 	// Who failed has decided nothing: it is the failure policy that decides.
 	o.Result = schema.Result{HookErrors: answer.notes}

@@ -96,7 +96,7 @@ func TestAFailureFollowsThePolicy(t *testing.T) {
 				return says("lost"), boom
 			}))
 		}, "its value: boom", []string{"one!"}},
-		"a value that can not be written": {func(r *loop.Registration, _ *diary) {
+		"a value that cannot be written": {func(r *loop.Registration, _ *diary) {
 			r.Handle(schema.Continue, loop.WithValue(schema.Message{Native: []byte(`{`)}))
 		}, "", nil},
 		"flags that are too many": {func(r *loop.Registration, _ *diary) {
@@ -224,7 +224,7 @@ func TestFunctionsHaveCopies(t *testing.T) {
 	same(t, "conversation", []string{"user: go", `assistant: [c1 add {"a":1,"b":2}]`, "tool: c1 add 3[]", "assistant: x"}, talk(l.History()))
 }
 
-// Functions may use the loop that they are hooks of: what can not be done meanwhile is refused, and nothing waits for itself.
+// Functions may use the loop that they are hooks of: what cannot be done meanwhile is refused, and nothing waits for itself.
 func TestHooksMayUseTheirLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l *loop.Loop

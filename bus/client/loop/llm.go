@@ -7,12 +7,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Caller calls a model's API, as the client of the package llm does.
+// A Caller calls a model's API. The client of package llm is one.
 type Caller interface {
 	Call(ctx context.Context, messages []schema.Message, tools []render.Tool) (schema.Message, error)
 }
 
-// LLM is a client of a model's API as a [Model].
+// LLM returns the [Model] that calls a model's API.
 func LLM(c Caller) Model {
 	return ModelFunc(func(ctx context.Context, r *Request) (schema.Message, error) {
 		tools := make([]render.Tool, 0, len(r.Tools))

@@ -22,79 +22,82 @@ const (
 	DefaultEndTimeout    = 5 * time.Second
 )
 
-// An Order says who is asked first.
+// An Order says whose hooks run first.
 type Order int
 
 // The orders. The zero Order is InProcessFirst.
 const (
-	// InProcessFirst: hooks of this program, then the fabric, which sees what they left.
+	// InProcessFirst runs the hooks of this program, then those of the fabric, which see the
+	// results.
 	InProcessFirst Order = iota
-	// RemoteFirst: the fabric, then hooks of this program, which see what it left.
+	// RemoteFirst runs the hooks of the fabric, then those of this program, which see the
+	// results.
 	RemoteFirst
 )
 
-// An Unreachable says what happens to what the fabric does not judge.
+// An Unreachable says what happens to events that the fabric does not judge.
 type Unreachable int
 
 // The policies. The zero Unreachable is Deny.
 const (
-	// Deny: prompts and calls are denied, the events of the model fail the query, others go on.
+	// Deny refuses prompts and calls, and fails the query at events of the model. Other events
+	// continue.
 	Deny Unreachable = iota
-	// Allow: everything goes on but what a fail-closed hook of the last configuration that is
-	// known guards; the response says what nobody judged.
+	// Allow continues, except at events that a fail-closed hook of the last known configuration
+	// guards. The response lists the unjudged events.
 	Allow
 )
 
-// Options are what a loop is made of.
+// Options configures a loop.
 type Options struct {
-	// Agent is who it is; required.
+	// Agent is the agent's id; required.
 	Agent string
-	// Model answers; required.
+	// Model is the model; required.
 	Model Model
-	// Tools are what the model may ask for.
+	// Tools lists the tools that the model may call.
 	Tools []Tool
-	// System is the system prompt; empty: there is none.
+	// System is the system prompt; empty: no system prompt.
 	System string
-	// Fabric has the remote hooks asked; nil: there are only in-process ones.
+	// Fabric asks the remote hooks; nil: in-process hooks only.
 	Fabric *client.Client
-	// Order says who is asked first.
+	// Order says whose hooks run first.
 	Order Order
-	// Unreachable says what happens when the fabric gives no verdict.
+	// Unreachable is the policy for events without a verdict of the fabric.
 	Unreachable Unreachable
-	// MaxIterations bounds the model calls of a query; 0: DefaultMaxIterations.
+	// MaxIterations limits the model calls of a query; 0: DefaultMaxIterations.
 	MaxIterations int
-	// FinalRetries bounds how often messages that came in put off a query's end; from
-	// then on they wait for the next one. 0: DefaultFinalRetries; negative: they never do.
+	// FinalRetries limits how often new messages delay a query's end. Later messages wait for
+	// the next query. 0: DefaultFinalRetries; negative: no delay.
 	FinalRetries int
-	// Parallel bounds the tools that run side by side; 0: DefaultParallel, 1: one after the other.
+	// Parallel limits concurrent tool calls; 0: DefaultParallel; 1: one after the other.
 	Parallel int
-	// EventTimeout bounds each question to the fabric; 0: DefaultEventTimeout.
+	// EventTimeout limits each request to the fabric; 0: DefaultEventTimeout.
 	EventTimeout time.Duration
-	// EndTimeout bounds what is still done when a query's context has ended: hooks
-	// after tools that ran, and QueryEnd; 0: DefaultEndTimeout.
+	// EndTimeout limits the work after a query's context ended: hooks after tools that ran, and
+	// QueryEnd; 0: DefaultEndTimeout.
 	EndTimeout time.Duration
-	// Approve decides about a call that a hook wants a person to decide about; nil, and
-	// an error: no.
+	// Approve decides about a call for which a hook asks for a person's approval. Nil, or an
+	// error, refuses the call.
 	Approve func(ctx context.Context, c schema.ToolCall, reason string) (bool, error)
-	// Output gets what somebody who watches the agent sees, a chunk at a time; nil:
-	// nobody does. It must not block.
+	// Output receives the visible output of the agent, one chunk at a time; nil: no output. It
+	// must not block.
 	Output func(Chunk)
-	// Verdict gets what came of each event, as the hooks left it; nil: nobody. Events of tools that
-	// run side by side come so, too. It must not block, and changes nothing.
+	// Verdict receives each event with its verdict, after all hooks; nil: none is reported.
+	// Concurrent tool calls report concurrently. It must not block, and cannot change anything.
 	Verdict func(*schema.Event, *schema.Verdict)
-	// Session, Orchestrator, Runtime, Cwd and Labels are said of the agent in its
-	// events. An empty Runtime is "generic".
+	// Session, Orchestrator, Runtime, Cwd and Labels describe the agent in its events. An empty
+	// Runtime means "generic".
 	Session      string
 	Orchestrator string
 	Runtime      string
 	Cwd          string
 	Labels       map[string]string
-	// Logger; nil: slog's default.
+	// Logger is the logger; nil: slog's default.
 	Logger *slog.Logger
 }
 
-// A Loop is an agent: a conversation, a model, tools and hooks. It runs one query at a
-// time; hooks may be registered and removed at any time.
+// A Loop is an agent: a conversation, a model, tools and hooks. It runs one query at a time.
+// Other goroutines may add and remove hooks at any time.
 type Loop struct {
 	opt     Options
 	tools   map[string]*Tool
@@ -107,7 +110,7 @@ type Loop struct {
 	named int        // counts the hooks that got a name
 }
 
-// New makes a loop. The error says all that is wrong with the options.
+// New returns a loop. Its error lists all faults of the options.
 func New(opt Options) (*Loop, error) {
 	var errs []error
 	if opt.Agent == "" {
@@ -155,7 +158,7 @@ func (l *Loop) begin(messages ...schema.Message) {
 	l.talk.reset(messages...)
 }
 
-// Check says all that is wrong with the hooks.
+// Check returns an error that lists all faults of the hooks.
 func (l *Loop) Check() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,11 +182,11 @@ func (l *Loop) at(t schema.EventType) []*Hook {
 	return some
 }
 
-// History is a copy of the conversation. It goes on from query to query.
+// History returns a copy of the conversation, which continues from query to query.
 func (l *Loop) History() []schema.Message { return l.talk.messages(nil) }
 
-// NewConversation forgets what was said, and the flags. What came from the queue and
-// no model has read comes again.
+// NewConversation clears the conversation and the flags. The fabric delivers queued items that
+// no model has read again.
 func (l *Loop) NewConversation() error {
 	if !l.running.TryLock() {
 		return ErrRunning
@@ -195,11 +198,12 @@ func (l *Loop) NewConversation() error {
 	return nil
 }
 
-// Run answers a prompt: it calls the model, and the tools that it asks for, until there
-// is a final response or another end. QueryEnd comes exactly once, whatever happens;
-// only faulty hooks, and a loop that runs already, are refused before there is a query.
+// Run answers a prompt. It calls the model, and the tools that the model requests, until a
+// final response or another end. QueryEnd happens exactly once for each query. With faulty
+// hooks, or while another query runs, Run returns an error and starts no query.
 //
-// The response is always the truth; the error is nil if it is an answer.
+// The response says how the query ended, also after an error. The error is nil if the response
+// is an answer.
 func (l *Loop) Run(ctx context.Context, prompt string) (Response, error) {
 	if err := l.Check(); err != nil {
 		return Response{}, fmt.Errorf("the hooks of %s are faulty, so that nothing was done: %w", l.opt.Agent, err)

@@ -148,9 +148,8 @@ func (m *moment) judge(ctx context.Context) {
 		m.verdict.EventID, m.verdict.Restart, m.verdict.Terminate = v.EventID, v.Restart, v.Terminate
 		m.verdict.ConfigVersion, m.verdict.Fabric = v.ConfigVersion, v.Fabric
 	}
-	switch {
-	case m.verdict.Decision == schema.Stop:
-	case m.over():
+	dispatch.KeepFeedback(m.event.HookType, &m.verdict)
+	if m.event.HookType.Chains() && m.verdict.Decision != schema.Stop && m.over() {
 		m.put(m.before) // what was rewritten before an end does not count
 	}
 	if m.verdict.Decision == schema.None {
@@ -159,7 +158,7 @@ func (m *moment) judge(ctx context.Context) {
 }
 
 // over reports whether nobody else is asked.
-func (m *moment) over() bool { return m.event.HookType.Terminal(m.verdict.Decision) }
+func (m *moment) over() bool { return m.verdict.Ended(m.event.HookType) }
 
 // fold takes in what one side, or one hook, says after all before it.
 func (m *moment) fold(v schema.Verdict) {
@@ -186,11 +185,10 @@ func (m *moment) local(ctx context.Context) {
 
 // take makes an in-process hook's value count.
 func (m *moment) take(d schema.Decision, v any) {
-	if d == schema.Stop {
+	if chains := m.event.HookType.Chains(); chains && d == schema.Stop {
 		m.stop = v
 		return
-	}
-	if m.event.HookType.Terminal(d) {
+	} else if chains && m.event.HookType.Terminal(d) {
 		return
 	}
 	switch next := v.(type) {
@@ -222,12 +220,12 @@ func (m *moment) remote(ctx context.Context) {
 	m.run.loop.waiting.brought(l.opt.Fabric, v)
 	for _, e := range v.Effects {
 		if err := m.effect(e); err != nil {
-			v.HookErrors = append(v.HookErrors, fmt.Sprintf("an effect was dropped: %v", err))
+			v.HookErrors = append(v.HookErrors, fmt.Sprintf("effect dropped: %v", err))
 		}
 	}
 	m.known(v)
 	if rewrite := v.Rewritten(m.event.HookType); rewrite != nil {
-		if err := m.rewrite(rewrite); err != nil {
+		if err := m.rewrite(rewrite, v.Value != nil); err != nil {
 			m.block(v, fmt.Errorf("a rewrite was dropped: %w", err))
 		}
 	}
@@ -244,7 +242,7 @@ func (m *moment) effect(data jsontext.Value) error {
 	return m.apply(&e)
 }
 
-// known makes of a decision that this program does not know, or whose value can not
+// known makes of a decision that this program does not know, or whose value cannot
 // be read, what a hook that gave no answer makes of it: never a yes.
 func (m *moment) known(v *schema.Verdict) {
 	t := m.event.HookType
@@ -263,7 +261,7 @@ func (m *moment) known(v *schema.Verdict) {
 	}
 }
 
-// block makes of what this program can not do as it was told what a hook that gave no
+// block makes of what this program cannot do as it was told what a hook that gave no
 // answer makes of the moment: it does not go on as if it had not been told.
 func (m *moment) block(v *schema.Verdict, why error) {
 	v.HookErrors = append(v.HookErrors, why.Error())
@@ -272,8 +270,9 @@ func (m *moment) block(v *schema.Verdict, why error) {
 	}
 }
 
-// rewrite puts a remote hook's rewrite in.
-func (m *moment) rewrite(data jsontext.Value) error {
+// rewrite puts a remote hook's rewrite in; stopped: it is the value of a stop, if the
+// event has tool output.
+func (m *moment) rewrite(data jsontext.Value, stopped bool) error {
 	switch old := m.seen().(type) {
 	case schema.ToolCall:
 		if data.Kind() != '{' {
@@ -283,6 +282,9 @@ func (m *moment) rewrite(data jsontext.Value) error {
 		m.put(old)
 	case schema.ToolOutcome:
 		old.Output = data
+		if stopped {
+			old.Error = "" // its value is the whole result
+		}
 		m.put(old)
 	case schema.Message:
 		next, err := readMessage(old, data)
@@ -310,15 +312,15 @@ func readMessage(old schema.Message, data jsontext.Value) (schema.Message, error
 	return revised(old, next), err
 }
 
-// unjudged is the verdict when the fabric gave none. What a fail-closed hook is known to
-// guard nobody may allow in its place.
+// unjudged returns the verdict for an event that the fabric did not judge. It never allows what
+// a known fail-closed hook guards.
 func (m *moment) unjudged(err error) *schema.Verdict {
-	v := &schema.Verdict{HookErrors: []string{fmt.Sprintf("nobody judged: %v", err)}}
+	v := &schema.Verdict{HookErrors: []string{fmt.Sprintf("no broker judged this: %v", err)}}
 	if z, terminal := m.run.loop.opt.Fabric.Frozen(&m.event); z != nil {
 		v.Decision, v.Frozen, v.Reason = m.event.HookType.Blocking(), true, z.Refusal(m.event.ToolName, terminal)
 		return v
 	}
-	why := "the agent does nothing unjudged"
+	why := "the agent does nothing without a verdict"
 	if m.run.loop.opt.Unreachable == Allow {
 		h := m.run.loop.opt.Fabric.Guard(&m.event)
 		if h == nil {
@@ -327,7 +329,7 @@ func (m *moment) unjudged(err error) *schema.Verdict {
 		why = fmt.Sprintf("the fail-closed hook %q guards this", h.Hook)
 	}
 	if v.Decision = m.event.HookType.Blocking(); v.Decision != schema.None {
-		v.Reason = fmt.Sprintf("nobody judged, and %s: %v", why, err)
+		v.Reason = fmt.Sprintf("no broker judged this, and %s: %v", why, err)
 	}
 	return v
 }

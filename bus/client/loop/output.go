@@ -4,7 +4,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A ChunkKind says what a chunk of the visible output is.
+// A ChunkKind is the kind of a chunk of output.
 type ChunkKind string
 
 // The kinds of chunks.
@@ -12,26 +12,26 @@ const (
 	TextChunk       ChunkKind = "text"
 	ToolCallChunk   ChunkKind = "tool_call"
 	ToolResultChunk ChunkKind = "tool_result"
-	// InjectionChunk is content that hooks or the queue gave the model to read.
+	// InjectionChunk is a text from a hook or the queue for the model.
 	InjectionChunk ChunkKind = "injection"
-	// RetryChunk is why the model is asked once more.
+	// RetryChunk is the reason for another model call.
 	RetryChunk   ChunkKind = "retry"
 	RestartChunk ChunkKind = "restart"
-	// EndChunk is the last one: the error, if there is one.
+	// EndChunk is the last chunk. It contains the error, if any.
 	EndChunk ChunkKind = "end"
 )
 
-// A Chunk is a piece of what somebody who watches the agent sees.
+// A Chunk is a piece of the agent's visible output.
 type Chunk struct {
 	Kind ChunkKind
-	// Text is what to show. An injection's begins with "[INJECTION] " and who it is from.
+	// Text is the text to show. An injection's text begins with "[INJECTION] " and its source.
 	Text string
-	// Iteration counts the model calls, from 1; 0: before the first.
+	// Iteration counts the model calls, from 1; 0: before the first call.
 	Iteration int
-	// Call is the tool's call, with the input that hooks left, and Result what came of it.
+	// Call is the tool call, with the input after all hooks. Result is its result.
 	Call   *schema.ToolCall
 	Result *schema.ToolOutcome
-	// Source is who an injection is from: its source, or the hook that made it.
+	// Source is the source of an injection, or the hook that made it.
 	Source string
 }
 

@@ -11,17 +11,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Condition says whether a hook is asked at all.
+// A Condition reports whether a hook runs.
 type Condition func(ctx context.Context, s *Status) (bool, error)
 
-// A Registration is a hook that is being written. It is nothing before
-// [Registration.Handle].
+// A Registration is an unfinished hook. [Registration.Handle] completes it.
 type Registration struct {
 	loop *Loop
 	hook Hook
 }
 
-// A Hook is a registered one.
+// A Hook is a registered hook.
 type Hook struct {
 	loop       *Loop
 	spec       schema.Hook
@@ -35,10 +34,10 @@ type Hook struct {
 	fault error
 }
 
-// On begins a hook for an event.
+// On starts the registration of a hook for an event.
 func (l *Loop) On(event schema.EventType) *Registration {
 	return &Registration{loop: l, hook: Hook{loop: l, spec: schema.Hook{
-		Event: event, Type: inProcess, Timeout: schema.DefaultTimeout,
+		Event: event.Canonical(), Type: inProcess, Timeout: schema.DefaultTimeout,
 	}}}
 }
 
@@ -46,62 +45,60 @@ func (l *Loop) On(event schema.EventType) *Registration {
 // the worker that runs them, as trails have it.
 const inProcess = "in-process"
 
-// When adds a condition: the hook runs if all of them hold. One that fails counts as
-// true, and is reported.
+// When adds a condition. The hook runs if all conditions hold. A condition that fails counts as
+// true, and the response reports its error.
 func (r *Registration) When(c Condition) *Registration {
 	r.hook.conditions = append(r.hook.conditions, c)
 	return r
 }
 
-// Named gives the hook a name for trails and errors; otherwise it is that of its
-// event and a number.
+// Named sets the hook's name in verdicts and errors; default: the event and a number.
 func (r *Registration) Named(name string) *Registration {
 	r.hook.spec.Name = name
 	return r
 }
 
-// FailClosed makes a hook that fails block: deny at PreToolUse and UserPromptSubmit,
-// fail at the events of the model and of the final response.
+// FailClosed makes a failure of the hook block: deny at PreToolUse and UserPromptSubmit, fail
+// at the events of the model and the final response.
 func (r *Registration) FailClosed() *Registration {
 	r.hook.spec.FailClosed = true
 	return r
 }
 
-// Within bounds the time of all the hook's functions together; otherwise they have
+// Within limits the time of all functions of the hook together; default:
 // [schema.DefaultTimeout].
 func (r *Registration) Within(d time.Duration) *Registration {
 	r.hook.spec.Timeout = schema.Duration(d)
 	return r
 }
 
-// A HandleOption says what else a hook does.
+// A HandleOption adds to what a hook does.
 type HandleOption func(*Hook)
 
-// WithReason says why it decides so; it is told to the model, or in the error.
+// WithReason sets the reason of the decision, for the model or the error.
 func WithReason(reason string) HandleOption { return func(h *Hook) { h.reason = reason } }
 
-// WithEffects adds effects. They come in order, before the value.
+// WithEffects adds effects. They happen in order, before the value.
 func WithEffects(e ...Effect) HandleOption {
 	return func(h *Hook) { h.effects = append(h.effects, e...) }
 }
 
-// WithInjection adds content for the model to read: with the tool's result, or as a
-// user would say it.
+// WithInjection adds a text for the model, with the tool's result or as a user message.
 func WithInjection(content string, s schema.Strategy) HandleOption {
 	return func(h *Hook) {
 		h.injections = append(h.injections, schema.Injection{Content: content, Strategy: s})
 	}
 }
 
-// WithValue replaces the value, or is what a stop ends with. Which type it has is
-// said in the package's table.
+// WithValue replaces the value of the event, or sets the value of a stop. The table in the
+// package comment lists its type.
 func WithValue[T Value](v T) HandleOption {
 	return func(h *Hook) { h.value = &valuer{kind: kindOf(v), plain: v} }
 }
 
-// WithValueFunc is WithValue by a function of the current value, which is a copy. A
-// stop has a current value where the moment has one of its type: at PreToolUse it is
-// the outcome with the call's id and name.
+// WithValueFunc is [WithValue] with a function of the current value, which is a copy. For a
+// stop, the current value exists only if the event's value has the stop's type. At PreToolUse
+// it is a ToolOutcome with the id and name of the call.
 func WithValueFunc[T Value](f func(ctx context.Context, s *Status, current T) (T, error)) HandleOption {
 	var zero T
 	return func(h *Hook) {
@@ -112,8 +109,7 @@ func WithValueFunc[T Value](f func(ctx context.Context, s *Status, current T) (T
 	}
 }
 
-// Handle registers the hook: it decides so whenever it is asked and its conditions
-// hold. What is wrong with it is returned by [Loop.Check] and [Loop.Run].
+// Handle registers the hook with its decision. [Loop.Check] and [Loop.Run] report its faults.
 func (r *Registration) Handle(decision schema.Decision, options ...HandleOption) *Hook {
 	h := r.hook
 	h.conditions = slices.Clone(h.conditions)
@@ -134,19 +130,19 @@ func (r *Registration) Handle(decision schema.Decision, options ...HandleOption)
 	return &h
 }
 
-// Reject registers a hook that ends the query with an error that says why.
+// Reject registers a hook that ends the query with an error for this reason.
 func (r *Registration) Reject(reason string) *Hook {
 	return r.Handle(schema.Fail, WithReason(reason))
 }
 
-// Remove takes the hook away; events that are asked about already have it still.
+// Remove removes the hook. Events in progress still run it.
 func (h *Hook) Remove() {
 	h.loop.mu.Lock()
 	defer h.loop.mu.Unlock()
 	h.loop.hooks = slices.DeleteFunc(slices.Clone(h.loop.hooks), func(other *Hook) bool { return other == h })
 }
 
-// Name is the hook's name.
+// Name returns the hook's name.
 func (h *Hook) Name() string { return h.spec.Name }
 
 // check says what is wrong with a registration, all at once.
@@ -157,7 +153,7 @@ func (h *Hook) check() error {
 		return err
 	}
 	if t == schema.SessionStart || t == schema.SessionEnd {
-		return fmt.Errorf("no query asks %s: a loop knows queries and no sessions; write UserPromptSubmit or QueryEnd, or have the program ask by client.Ask", t)
+		return fmt.Errorf("no query reaches %s, because a loop has no sessions; write UserPromptSubmit or QueryEnd, or call client.Ask in the program", t)
 	}
 	var errs []error
 	if !t.Permits(d) {
@@ -171,13 +167,13 @@ func (h *Hook) check() error {
 		}
 	}
 	if slices.ContainsFunc(h.conditions, func(c Condition) bool { return c == nil }) {
-		errs = append(errs, errors.New("a condition is nil; write a function, or no When"))
+		errs = append(errs, errors.New("a condition is nil; write a function, or remove When"))
 	}
 	if h.value != nil && h.value.absent {
 		errs = append(errs, errors.New("its value's function is nil; write one, or WithValue"))
 	}
 	if h.spec.Timeout <= 0 {
-		errs = append(errs, errors.New("Within bounds it to no time at all; write a time above 0"))
+		errs = append(errs, errors.New("Within is not positive; write a duration above 0"))
 	}
 	for _, in := range h.injections {
 		if in.Strategy != "" && !in.Strategy.Known() {
@@ -196,9 +192,9 @@ func (h *Hook) checkValue() error {
 	case h.value == nil || h.value.kind == want:
 		return nil
 	case want == noValue && t.StopValue() != schema.NoValue:
-		return fmt.Errorf("it has a value of type %s; at %s only a stop carries one", h.value.kind, t)
+		return fmt.Errorf("it has a value of type %s; at %s only a stop has a value", h.value.kind, t)
 	case want == noValue:
-		return fmt.Errorf("it has a value of type %s; at %s no hook has one", h.value.kind, t)
+		return fmt.Errorf("it has a value of type %s; at %s hooks have no value", h.value.kind, t)
 	}
 	with := ""
 	if h.decision == schema.Stop {

@@ -19,8 +19,11 @@ func TestFaultyHooksAreRefusedBeforeTheModelIsCalled(t *testing.T) {
 		`it decides "retry"; at BeforeLLMCall write one of continue, fail, stop`: func(l *loop.Loop) *loop.Hook {
 			return l.On(schema.BeforeLLMCall).Handle(schema.Retry)
 		},
-		`it decides "stop"; at PostToolUse write one of continue, deny, fail`: func(l *loop.Loop) *loop.Hook {
-			return l.On(schema.PostToolUse).Handle(schema.Stop, loop.WithValue(schema.ToolOutcome{}))
+		`it decides "retry"; at PostToolUse write one of continue, deny, fail, stop`: func(l *loop.Loop) *loop.Hook {
+			return l.On(schema.PostToolUse).Handle(schema.Retry, loop.WithValue(schema.ToolOutcome{}))
+		},
+		`it decides stop without a value; at QueryEnd a stop carries a loop.Response`: func(l *loop.Loop) *loop.Hook {
+			return l.On(schema.QueryEnd).Handle(schema.Stop)
 		},
 		`it decides "reject"; at UserPromptSubmit write one of continue, deny`: func(l *loop.Loop) *loop.Hook {
 			return l.On(schema.UserPromptSubmit).Handle(schema.Reject)
@@ -29,8 +32,8 @@ func TestFaultyHooksAreRefusedBeforeTheModelIsCalled(t *testing.T) {
 			return l.On(schema.PreToolUse).Handle("maybe")
 		},
 		`unknown event "Never"; write one of`: func(l *loop.Loop) *loop.Hook { return l.On("Never").Handle(schema.Continue) },
-		`no query asks SessionStart`:          func(l *loop.Loop) *loop.Hook { return l.On(schema.SessionStart).Handle(schema.Continue) },
-		`no query asks SessionEnd`:            func(l *loop.Loop) *loop.Hook { return l.On(schema.SessionEnd).Handle(schema.Continue) },
+		`no query reaches SessionStart`:       func(l *loop.Loop) *loop.Hook { return l.On(schema.SessionStart).Handle(schema.Continue) },
+		`no query reaches SessionEnd`:         func(l *loop.Loop) *loop.Hook { return l.On(schema.SessionEnd).Handle(schema.Continue) },
 		`it decides stop without a value; at BeforeLLMCall a stop carries a schema.Message`: func(l *loop.Loop) *loop.Hook {
 			return l.On(schema.BeforeLLMCall).Handle(schema.Stop)
 		},
@@ -46,10 +49,10 @@ func TestFaultyHooksAreRefusedBeforeTheModelIsCalled(t *testing.T) {
 		`it has a value of type schema.Message; at PreToolUse the value is a schema.ToolCall`: func(l *loop.Loop) *loop.Hook {
 			return l.On(schema.PreToolUse).Handle(schema.Continue, loop.WithValue(schema.Message{}))
 		},
-		`it has a value of type schema.Message; at BeforeLLMCall only a stop carries one`: func(l *loop.Loop) *loop.Hook {
+		`it has a value of type schema.Message; at BeforeLLMCall only a stop has a value`: func(l *loop.Loop) *loop.Hook {
 			return l.On(schema.BeforeLLMCall).Handle(schema.Continue, loop.WithValue(schema.Message{}))
 		},
-		`it has a value of type loop.Response; at UserPromptSubmit no hook has one`: func(l *loop.Loop) *loop.Hook {
+		`it has a value of type loop.Response; at UserPromptSubmit hooks have no value`: func(l *loop.Loop) *loop.Hook {
 			return l.On(schema.UserPromptSubmit).Handle(schema.Continue, loop.WithValue(loop.Response{}))
 		},
 		`it has a value of type schema.Message; at QueryEnd the value is a loop.Response`: func(l *loop.Loop) *loop.Hook {
@@ -61,7 +64,7 @@ func TestFaultyHooksAreRefusedBeforeTheModelIsCalled(t *testing.T) {
 		`effect 1: drop_messages picks nothing`: func(l *loop.Loop) *loop.Hook {
 			return l.On(schema.BeforeLLMCall).Handle(schema.Continue, loop.WithEffects(loop.DropMessages(schema.DropMessages{})))
 		},
-		`effect 1: the flag "f" can not be written as JSON`: func(l *loop.Loop) *loop.Hook {
+		`effect 1: the flag "f" cannot be written as JSON`: func(l *loop.Loop) *loop.Hook {
 			return l.On(schema.BeforeLLMCall).Handle(schema.Continue, loop.WithEffects(loop.SetFlag("f", make(chan int))))
 		},
 		`effect 1: it is nil`: func(l *loop.Loop) *loop.Hook {
@@ -73,7 +76,7 @@ func TestFaultyHooksAreRefusedBeforeTheModelIsCalled(t *testing.T) {
 		`a condition is nil`: func(l *loop.Loop) *loop.Hook {
 			return l.On(schema.AfterLLMCall).When(nil).Handle(schema.Continue)
 		},
-		`Within bounds it to no time at all`: func(l *loop.Loop) *loop.Hook {
+		`Within is not positive`: func(l *loop.Loop) *loop.Hook {
 			return l.On(schema.AfterLLMCall).Within(-time.Second).Handle(schema.Continue)
 		},
 		`the injection's strategy is "shout"; write tool_result or user_message`: func(l *loop.Loop) *loop.Hook {
@@ -106,7 +109,7 @@ func TestALoopThatCanNotRunIsRefusedWithAllReasons(t *testing.T) {
 	_, err := loop.New(loop.Options{Parallel: -1, Tools: []loop.Tool{{}, adding(), adding(), {Name: "idle"},
 		loop.ToolFunc("text", "", func(context.Context, string) (string, error) { return "", nil })}})
 	for _, part := range []string{"Options.Agent", "Options.Model", "negative", "tool 1 has no name", `two tools "add"`, `"idle" has no Call`,
-		`the input of the tool "text" is no object`} {
+		`the input of the tool "text" is a string, not an object`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
 		}

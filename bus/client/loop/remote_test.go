@@ -75,7 +75,7 @@ func TestRemoteHooksStandInTheChain(t *testing.T) {
 					same(t, "flags at the end", `{"seen":1}`, string(f.of(schema.QueryEnd).Flags))
 					same(t, "effects", []string{"system: remote", "system: local"}, lines[len(lines)-2:])
 				}
-				if len(answer.HookErrors) != 1 || !strings.Contains(answer.HookErrors[0], "an effect was dropped") {
+				if len(answer.HookErrors) != 1 || !strings.Contains(answer.HookErrors[0], "effect dropped") {
 					t.Errorf("the hook errors are %q", answer.HookErrors)
 				}
 				same(t, "events", []schema.EventType{schema.UserPromptSubmit, schema.BeforeLLMCall, schema.AfterLLMCall}, f.events()[:3])
@@ -255,7 +255,7 @@ func TestARestartBeginsAnewAndATerminateEnds(t *testing.T) {
 	})
 }
 
-// A rewrite that this program can not read stands for something that must not go on as it
+// A rewrite that this program cannot read stands for something that must not go on as it
 // was: it blocks where a failure can.
 func TestARewriteThatCanNotBeReadBlocks(t *testing.T) {
 	for at, set := range map[schema.EventType]func(v *schema.Verdict){

@@ -13,27 +13,27 @@ import (
 // An Ending says how a query ended.
 type Ending string
 
-// The endings. Run returns an error for all but the first two.
+// The endings. Run returns an error for all except the first two.
 const (
-	// Answered: the model's final response stands.
+	// Answered means that the model gave a final response.
 	Answered Ending = "answered"
-	// Stopped: a hook ended the query with a response of its own.
+	// Stopped means that a hook ended the query with its own response.
 	Stopped Ending = "stopped"
-	// Failed: a hook ended the query with an error.
+	// Failed means that a hook ended the query with an error.
 	Failed Ending = "failed"
-	// Rejected: a hook refused the prompt.
+	// Rejected means that a hook refused the prompt.
 	Rejected Ending = "rejected"
-	// Terminated: the fabric asked for the end of the run.
+	// Terminated means that the fabric ended the run.
 	Terminated Ending = "terminated"
-	// Cancelled: the query's context ended.
+	// Cancelled means that the query's context ended.
 	Cancelled Ending = "cancelled"
-	// ModelError: the model gave no message.
+	// ModelError means that the model call failed.
 	ModelError Ending = "model_error"
-	// MaxIterations: the query needed more model calls than it may have.
+	// MaxIterations means that the query exceeded its limit of model calls.
 	MaxIterations Ending = "max_iterations"
 )
 
-// Why a query has no answer. Errors of [Loop.Run] wrap one of them, or the cause of
+// The reasons why a query has no answer. Errors of [Loop.Run] wrap one of them, or the cause of
 // the context's end.
 var (
 	ErrFailed        = errors.New("a hook failed the query")
@@ -41,26 +41,26 @@ var (
 	ErrTerminated    = errors.New("the run was ended")
 	ErrCancelled     = errors.New("the query was cancelled")
 	ErrModel         = errors.New("the model call failed")
-	ErrMaxIterations = errors.New("the query needs more model calls than it may have")
-	// ErrRunning: the loop runs another query; nothing was done.
+	ErrMaxIterations = errors.New("the query reached its maximum number of model calls")
+	// ErrRunning means that the loop runs another query. Run did nothing.
 	ErrRunning = errors.New("the loop runs another query; wait for it, or make another loop")
 )
 
-// A Response is what a query ends with, as QueryEnd's hooks see it and Run returns it.
+// A Response is the result of a query. Hooks of QueryEnd read it, and Run returns it.
 type Response struct {
 	// Content is the answer's text.
 	Content string `json:"content"`
-	// Message is the answer as the model, or a hook, gave it; nil: there is none.
+	// Message is the whole message of the answer; nil: the query has no answer.
 	Message *schema.Message `json:"message,omitzero"`
-	// Status says how the query ended. No hook can change it, nor what follows.
+	// Status says how the query ended. No hook can change it, or the fields below.
 	Status Ending `json:"status"`
-	// Error is why there is no answer.
+	// Error says why there is no answer.
 	Error string `json:"error,omitzero"`
-	// Reason is what the hook that ended the query said.
+	// Reason is the reason of the hook that ended the query.
 	Reason string `json:"reason,omitzero"`
-	// Iterations counts the model calls.
+	// Iterations is the number of model calls.
 	Iterations int `json:"iterations"`
-	// HookErrors are what went wrong with hooks, in sentences; of very many, the first.
+	// HookErrors lists errors of hooks. If there are very many, it lists only the first.
 	HookErrors []string `json:"hook_errors,omitzero"`
 }
 
@@ -109,7 +109,7 @@ func (r Response) read(data jsontext.Value) (Response, error) {
 		}
 	case '{':
 		if err := schema.Unmarshal(data, &next); err != nil {
-			return r, fmt.Errorf("the response can not be read: %w", err)
+			return r, fmt.Errorf("the response cannot be read: %w", err)
 		}
 	default:
 		return r, fmt.Errorf("the response is %s; write a string, or an object with its text in content", schema.KindName(data.Kind()))

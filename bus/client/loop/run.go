@@ -86,7 +86,7 @@ func (r *run) note(errs []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range errs {
-		r.loop.opt.Logger.Warn("a hook went wrong", "agent", r.loop.opt.Agent, "error", e)
+		r.loop.opt.Logger.Warn("a hook failed", "agent", r.loop.opt.Agent, "error", e)
 		if len(r.errors) < mostErrors {
 			r.errors = append(r.errors, e)
 		}

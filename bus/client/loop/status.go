@@ -9,12 +9,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Status is what a hook's functions see of the moment and of the agent. It is
-// good until the hook's time is up: what a function that goes on after that wants to
-// change is refused.
+// A Status is a hook's view of the event and the agent. It is valid until the hook's time is
+// up. Later changes return an error.
 type Status struct {
-	// LoopStatus is the moment, in the words that remote conditions have for it. Hooks
-	// see the values as the hooks before them left them.
+	// LoopStatus describes the event with the same fields as conditions of remote hooks. Values
+	// are as the earlier hooks left them.
 	schema.LoopStatus
 
 	moment *moment
@@ -22,7 +21,7 @@ type Status struct {
 }
 
 // errOver is what a function hears that goes on when its hook's time is up.
-var errOver = errors.New("the hook is over; its status changes nothing any more")
+var errOver = errors.New("the hook has ended; its status cannot change the agent any more")
 
 // life says whether a hook still may change something.
 type life struct {
@@ -49,13 +48,13 @@ func (s *Status) change(e *schema.Effect) error {
 	return s.moment.apply(e)
 }
 
-// Append adds a message at the end of the conversation; an empty role is the
-// system's. While tools run it comes after the results of the turn.
+// Append adds a message at the end of the conversation; role "" is system. While tools run, it
+// adds the message after the results of the turn.
 func (s *Status) Append(role, content string) error {
 	return s.change(&schema.Effect{AppendMessage: &schema.AppendMessage{Role: role, Content: content}})
 }
 
-// SetFlag sets a flag of the agent's; nil takes it away.
+// SetFlag sets a flag of the agent; nil removes it.
 func (s *Status) SetFlag(name string, value any) error {
 	e, err := flag(name, value)
 	if err != nil {
@@ -64,23 +63,23 @@ func (s *Status) SetFlag(name string, value any) error {
 	return s.change(e)
 }
 
-// Drop takes messages out of the conversation. A turn whose tools still run stays.
+// Drop removes messages from the conversation. A turn whose tools still run stays.
 func (s *Status) Drop(d schema.DropMessages) error {
 	return s.change(&schema.Effect{DropMessages: &d})
 }
 
-// History is a copy of the conversation as it is now. At AfterLLMCall the model's
-// message is not yet in it, at BeforeFinalResponse it is; while tools run, the turn's
-// results are not.
+// History returns a copy of the current conversation. It does not contain the model's message
+// at AfterLLMCall, but does at BeforeFinalResponse. While tools run, it does not contain the
+// results of the turn.
 func (s *Status) History() []schema.Message { return s.moment.history() }
 
-// Flags are a copy of the agent's flags.
+// Flags returns a copy of the agent's flags.
 func (s *Status) Flags() map[string]jsontext.Value { return s.moment.run.loop.talk.flagged() }
 
-// Prompt is what the user asked with this query.
+// Prompt returns the prompt of the query.
 func (s *Status) Prompt() string { return s.moment.run.prompt }
 
-// Response is what the query ends with, at QueryEnd; elsewhere it is the zero Response.
+// Response returns the result of the query at QueryEnd, and the zero Response at other events.
 func (s *Status) Response() Response {
 	r, _ := s.moment.seen().(Response)
 	return r.clone()

@@ -12,28 +12,27 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Tool is something that the model may ask for.
+// A Tool is a function that the model may call.
 type Tool struct {
-	// Name is what the model calls it by; it is unique among the loop's tools.
+	// Name is the tool's name, unique in the loop.
 	Name string
-	// Description tells the model what it is for.
+	// Description tells the model what the tool does.
 	Description string
-	// Schema is the JSON Schema of its input, an object; absent: any object.
+	// Schema is the JSON Schema of the input, which is an object; absent: any object.
 	Schema jsontext.Value
-	// Timeout bounds a call; 0: only the query's own time does.
+	// Timeout limits a call; 0: only the query's context limits it.
 	Timeout time.Duration
-	// Call runs it. The input is a JSON object. What it returns is told to the model
-	// as JSON; a [jsontext.Value] as it is. An error is told to the model, too: it does
-	// not end the query. Calls of one turn run side by side.
+	// Call runs the tool. The input is a JSON object. The model reads the result as JSON, and a
+	// [jsontext.Value] unchanged. The model also reads an error, which does not end the query.
+	// Calls of one turn run concurrently.
 	Call func(ctx context.Context, input jsontext.Value) (any, error)
 
 	fault error
 }
 
-// ToolFunc is f as a tool: its input is read into an In, whose JSON Schema is made
-// from its fields: their names and options in JSON, and a `description` tag for what
-// the model is told of one. Fields that are no pointers and not omitzero or omitempty are
-// required. Another schema may be put into its place.
+// ToolFunc makes a tool of a function. It derives the JSON Schema of the input from the fields
+// of In: their JSON names and options, and the tag `description`. A field is required unless it
+// is a pointer, omitzero or omitempty. To use another schema, set the tool's Schema.
 func ToolFunc[In, Out any](name, description string, f func(context.Context, In) (Out, error)) Tool {
 	s, fault := schemaOf[In]()
 	return Tool{
@@ -71,7 +70,7 @@ func checkTools(tools []Tool) (map[string]*Tool, error) {
 		case byName[t.Name] != nil:
 			errs = append(errs, fmt.Errorf("there are two tools %q; give one another name", t.Name))
 		case len(t.Schema) > 0 && (t.Schema.Kind() != '{' || !t.Schema.IsValid()):
-			errs = append(errs, fmt.Errorf("the schema of the tool %q is no JSON object", t.Name))
+			errs = append(errs, fmt.Errorf("the schema of the tool %q is not a JSON object", t.Name))
 		}
 		if t.fault != nil {
 			errs = append(errs, fmt.Errorf("the input of the tool %q %w", t.Name, t.fault))
@@ -92,11 +91,11 @@ func (t *Tool) run(ctx context.Context, c schema.ToolCall) schema.ToolOutcome {
 	v, err := guarded(ctx, "the tool", func(ctx context.Context) (any, error) { return t.Call(ctx, c.Input.Clone()) })
 	if err == nil {
 		if out.Output, err = encode(v); err != nil {
-			err = fmt.Errorf("what the tool returned can not be written as JSON: %w", err)
+			err = fmt.Errorf("what the tool returned cannot be written as JSON: %w", err)
 		}
 	}
 	if err != nil {
-		out.Error = first(err.Error(), "the tool failed without a word")
+		out.Error = first(err.Error(), "the tool failed without a message")
 	}
 	return out
 }

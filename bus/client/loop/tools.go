@@ -150,11 +150,11 @@ func (c *call) before(ctx, turn context.Context) bool {
 		c.refused("did not run, since the query ends", e.err.Error())
 	case v.Restart != nil:
 		c.restart = v
-		c.refused("did not run, since the turn begins anew", v.Restart.Reason)
+		c.refused("did not run, since the turn restarts", v.Restart.Reason)
 	case v.Decision == schema.Deny:
 		c.refused("was denied and did not run", v.Reason)
 	case v.Decision == schema.Ask && !c.approved(turn, m):
-		c.refused("did not run, since nobody approved it", v.Reason)
+		c.refused("did not run, since no person approved it", v.Reason)
 	case v.Decision == schema.Stop:
 		c.outcome = c.given(m)
 		c.shown()
@@ -174,7 +174,7 @@ func (c *call) approved(ctx context.Context, m *moment) bool {
 	asked, _ := m.seen().(schema.ToolCall)
 	yes, err := guarded(ctx, "Approve", func(ctx context.Context) (bool, error) { return approve(ctx, asked, m.verdict.Reason) })
 	if err != nil {
-		c.run.note([]string{fmt.Sprintf("nobody could be asked about %s: %v", asked.Name, err)})
+		c.run.note([]string{fmt.Sprintf("asking for approval of %s failed: %v", asked.Name, err)})
 	}
 	return yes && err == nil
 }

@@ -44,7 +44,7 @@ func TestWhatHooksMakeOfACall(t *testing.T) {
 		"denied": {add, func(l *loop.Loop) { l.On(schema.PreToolUse).Handle(schema.Deny, loop.WithReason("no sums")) },
 			[]string{"tool: c1 add The call was denied and did not run: no sums[]", "assistant: done"}, nil},
 		"asked, and nobody is there to approve": {add, func(l *loop.Loop) { l.On(schema.PreToolUse).Handle(schema.Ask) },
-			[]string{"tool: c1 add The call did not run, since nobody approved it: no reason was given[]", "assistant: done"}, nil},
+			[]string{"tool: c1 add The call did not run, since no person approved it: no reason was given[]", "assistant: done"}, nil},
 		"failed: the query ends": {add, func(l *loop.Loop) { l.On(schema.PreToolUse).Reject("no sums") },
 			[]string{"tool: c1 add The call did not run, since the query ends: a hook failed the query: no sums[]"}, loop.ErrFailed},
 		"given another input": {add, func(l *loop.Loop) {
@@ -198,7 +198,7 @@ func TestAnApprovalEndsWithItsTurn(t *testing.T) {
 		if _, err := l.Run(t.Context(), "go"); !errors.Is(err, loop.ErrFailed) {
 			t.Error(err)
 		}
-		same(t, "conversation", []string{"tool: c1 fail The call did not run, since nobody approved it: no reason was given[]",
+		same(t, "conversation", []string{"tool: c1 fail The call did not run, since no person approved it: no reason was given[]",
 			`tool: c2 add 3["This result ended the query: enough"]`}, talk(l.History())[2:])
 	})
 }

@@ -18,7 +18,7 @@ const deepest = 16
 func schemaOf[T any]() (jsontext.Value, error) {
 	s := describe(reflect.TypeFor[T](), 0)
 	if s["type"] != "object" {
-		return nil, fmt.Errorf("is no object but a %s; write a struct or a map", reflect.TypeFor[T]())
+		return nil, fmt.Errorf("is a %s, not an object; write a struct or a map", reflect.TypeFor[T]())
 	}
 	return schema.Marshal(s)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Value is what flows through the pipeline at some event.
+// A Value is a type of value that hooks of some event can replace.
 type Value interface {
 	schema.Message | schema.ToolCall | schema.ToolOutcome | Response
 }
@@ -18,7 +18,7 @@ type Value interface {
 // kind says which of the values it is.
 type kind string
 
-// The kinds, as a person writes their types. noValue: there is none.
+// The kinds, as a person writes their types. noValue: the event has no value.
 const (
 	noValue     kind = ""
 	messageKind kind = "schema.Message"
@@ -50,6 +50,8 @@ func valueAt(t schema.EventType, d schema.Decision) kind {
 			return messageKind
 		case schema.ToolResultValue:
 			return outcomeKind
+		case schema.ResponseValue:
+			return respondKind
 		}
 		return noValue
 	}
@@ -112,7 +114,7 @@ func written(current, v any) (jsontext.Value, error) {
 			return nil, errors.New("the value is another call; a hook replaces the input of a call, not its name or its id")
 		}
 		if v.Input.Kind() != '{' || !v.Input.IsValid(jsontext.AllowInvalidUTF8(true)) {
-			return nil, errors.New("the value's input is no JSON object; write the tool's whole input, {} for none")
+			return nil, errors.New("the value's input is not a JSON object; write the tool's whole input, {} for none")
 		}
 		return v.Input, nil
 	case schema.ToolOutcome:
@@ -123,5 +125,5 @@ func written(current, v any) (jsontext.Value, error) {
 	case Response:
 		return encode(v)
 	}
-	return nil, fmt.Errorf("a value of type %T stands nowhere", v)
+	return nil, fmt.Errorf("a value of type %T belongs to no event", v)
 }

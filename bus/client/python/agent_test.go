@@ -13,8 +13,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The tests of agents' loops are in Python, too: with hooks of their own, and with those
-// of a fabric that answers as the agent's flags say.
+// TestPythonAgents runs the Python tests of agent loops: with in-process hooks, and with a
+// fabric whose answers are in the agent's flags.
 func TestPythonAgents(t *testing.T) {
 	t.Parallel()
 	python := interpreter(t)
@@ -23,14 +23,14 @@ func TestPythonAgents(t *testing.T) {
 	out := sdktest.Script{Daemon: daemon, Argv: []string{python, "-B", "-W", "error", "-m", "unittest", "-v", "loop_test", "fabric_test"},
 		Env: []string{"PYTHONPATH=.:testdata"}}.Run(t)
 	if ran := regexp.MustCompile(`Ran (\d+) tests`).FindStringSubmatch(out); ran == nil || len(ran[1]) < 2 || strings.Contains(out, "skipped") {
-		t.Errorf("that were not all tests:\n%s", out)
+		t.Errorf("some tests did not run:\n%s", out)
 	}
 	if strings.Contains(daemon.Got(), "sk-") {
-		t.Error("the daemon was told a model's key")
+		t.Error("a request to the daemon contains a model's key")
 	}
 }
 
-// fabric answers what agents' loops ask.
+// fabric answers the requests of agent loops.
 func fabric(w http.ResponseWriter, r *http.Request, body []byte) {
 	format := r.URL.Query().Get("format")
 	switch {
@@ -39,7 +39,7 @@ func fabric(w http.ResponseWriter, r *http.Request, body []byte) {
 	case r.URL.Path == "/v1/needs":
 		fmt.Fprint(w, `{"config_version":1,"history":[]}`)
 	case r.URL.Path == "/v1/render" && strings.Contains(string(body), "refuse to render"):
-		http.Error(w, "agentshim: it can not be rendered", http.StatusBadRequest)
+		http.Error(w, "agentshim: it cannot be rendered", http.StatusBadRequest)
 	case r.URL.Path == "/v1/render":
 		_, _ = w.Write(body)
 	case r.URL.Path == "/v1/read":
@@ -53,7 +53,7 @@ func fabric(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// verdict is what an agent's flags say about its event: by the tool, by the iteration, or whatever they are.
+// verdict returns the answer that the agent's flags have for an event: by tool, by iteration, or for all.
 func verdict(body []byte) []byte {
 	var e struct {
 		Type      string `json:"hook_type"`
@@ -75,4 +75,16 @@ func verdict(body []byte) []byte {
 		}
 	}
 	return []byte(`{"decision":"continue"}`)
+}
+
+// TestTheExamplesOfObelixRunAsTheyStand runs the examples of Obelix's guide, unchanged, with the stand-in.
+func TestTheExamplesOfObelixRunAsTheyStand(t *testing.T) {
+	t.Parallel()
+	out := sdktest.Script{Daemon: sdktest.NewDaemon(t), Argv: []string{interpreter(t), "-B", "-W", "error", "-m", "unittest", "-v", "obelix_test"},
+		Env: []string{"PYTHONPATH=.:testdata"}}.Run(t)
+	for example := range 5 {
+		if want := fmt.Sprintf("test_%d_", example+1); !strings.Contains(out, want) || strings.Contains(out, "skipped") {
+			t.Errorf("%s did not run:\n%s", want, out)
+		}
+	}
 }

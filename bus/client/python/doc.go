@@ -1,8 +1,11 @@
-// Package python holds hookfabric.py, the fabric's hooks for agents written in
-// Python, and their whole loop if they have none: one file of the standard library,
-// which users copy. This package holds its tests and nothing to import.
+// Package python contains the Python package for agents, and its tests. Its one file,
+// hookfabric.py, has a client and an agent loop, and needs only the standard library.
+// Go programs have nothing to import here.
 //
-// The file judges its own hooks as the fabric judges remote ones. That is the one
-// judgement of bus/dispatch a second time, so that the tests here feed both with the same
-// outcomes; whoever changes one changes the other.
+// The folder obelix stands in for Obelix, for agents that were written for it. If Obelix
+// itself is installed, Python imports that instead. Only programs with this folder on their
+// path find the stand-in; processes that run hooks do not.
+//
+// hookfabric.py folds the answers of in-process hooks in the same way as bus/dispatch folds
+// those of remote hooks. The tests feed the same outcomes to both. Change both together.
 package python

@@ -17,21 +17,21 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// interpreter is the Python to test with.
+// interpreter returns the Python interpreter for the tests.
 func interpreter(t *testing.T) string {
 	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("no python3 on the PATH: bus/client/python/hookfabric.py stays untested")
+		t.Skip("SKIPPED: no python3 on the PATH, so bus/client/python/hookfabric.py is not tested")
 	}
 	return python
 }
 
-// driven has a script of testdata read data on stdin, and returns what it writes.
+// driven runs a script of testdata with data on stdin, and returns its output.
 func driven(t *testing.T, script string, data []byte) []byte {
 	t.Helper()
 	for _, file := range []string{"hookfabric.py", "testdata/" + script} {
-		if _, err := os.ReadFile(file); err != nil { // so that `go test` knows what this is about
+		if _, err := os.ReadFile(file); err != nil { // so that `go test` runs this again after a change
 			t.Fatal(err)
 		}
 	}
@@ -49,15 +49,15 @@ func driven(t *testing.T, script string, data []byte) []byte {
 	return out
 }
 
-// A call is what some hooks of one event said.
+// A call has one event, its hooks and their outcomes.
 type call struct {
 	Event    schema.EventType `json:"event"`
 	Hooks    []schema.Hook    `json:"hooks"`
 	Outcomes []schema.Outcome `json:"outcomes"`
 }
 
-// drawn is a call, whose answers are legal in some parts and in others not. large says
-// whether one may be larger than an answer may be.
+// drawn returns a call whose answers have legal and illegal parts. With large, an answer may
+// exceed the size limit.
 func drawn(seed int, large bool) call {
 	c := call{Event: schema.EventTypes()[seed%len(schema.EventTypes())]}
 	for i := range 1 + seed%4 {
@@ -65,7 +65,7 @@ func drawn(seed int, large bool) call {
 		h.Name, h.Event = "hook-"+string(rune('a'+i)), c.Event
 		o := outcome(c.Event, seed*7+i)
 		if _, err := schema.Marshal(o); err != nil || o.Result.Size() > schema.MaxResult && !large {
-			continue // no answer in JSON, which Python never sees
+			continue // it is not JSON, so Python never sees it
 		}
 		c.Hooks, c.Outcomes = append(c.Hooks, h), append(c.Outcomes, o)
 	}
@@ -85,8 +85,8 @@ func outcome(event schema.EventType, seed int) schema.Outcome {
 	return o
 }
 
-// There is one judgement in the fabric, and the Python of agents has it again:
-// whatever hooks answer, both must come to the same.
+// TestPythonFoldsAsTheFabricDoes compares the fold in Python with that of bus/dispatch. Both
+// must return the same verdict for all answers of hooks.
 func TestPythonFoldsAsTheFabricDoes(t *testing.T) {
 	t.Parallel()
 	interpreter(t)
@@ -103,12 +103,73 @@ func TestPythonFoldsAsTheFabricDoes(t *testing.T) {
 		calls = append(calls, c)
 	}
 	if judged < 5000 || large == 0 {
-		t.Fatalf("that are too few: %d outcomes, %d of them too large", judged, large)
+		t.Fatalf("the test needs 5000 outcomes, and large ones; it has %d, and %d large ones", judged, large)
 	}
 	data, err := schema.Marshal(calls)
 	if err != nil {
 		t.Fatal(err)
 	}
+	judgedAlike(t, calls, data)
+}
+
+// TestPythonReadsUnknownMembersAsTheFabricDoes: a result whose known members only explain, beside an unknown one, is an error of its hook, in both.
+func TestPythonReadsUnknownMembersAsTheFabricDoes(t *testing.T) {
+	t.Parallel()
+	data := guarded([]string{`{"desicion":"deny"}`, `{"error":"no"}`, `{"permission":"deny"}`, `{}`, `{"permission":"deny","decision":"allow"}`, `{"x":1,"reason":""}`,
+		`{"desicion":"deny","reason":"no"}`, `{"reason":"no"}`, `{"x":1,"reason":"no","hook_errors":[]}`})
+	var calls []call
+	if err := schema.Unmarshal(data, &calls); err != nil {
+		t.Fatal(err)
+	}
+	judgedAlike(t, calls, data)
+	for i, want := range []schema.Decision{schema.Deny, schema.None, schema.Deny, schema.None, schema.Deny, schema.None, schema.None, schema.None,
+		schema.Allow, schema.Allow, schema.Deny, schema.None, schema.Deny, schema.None, schema.None, schema.None, schema.None, schema.None} {
+		if got := dispatch.Settle(&calls[i].Hooks[0], &calls[i].Outcomes[0]); got.Decision != want {
+			t.Errorf("call %d is %q, want %q: %q", i, got.Decision, want, got.HookErrors)
+		}
+	}
+}
+
+// TestPythonReadsEachKnownMemberBesideAnUnknownOne: beside each known member, set, empty or null, an unknown one has the same effect in Python and Go.
+func TestPythonReadsEachKnownMemberBesideAnUnknownOne(t *testing.T) {
+	t.Parallel()
+	members := map[string][]string{
+		"decision": {`"deny"`, `"allow"`, `""`}, "reason": {`"no"`, `""`}, "updated_input": {`{}`}, "updated_output": {`1`}, "value": {`""`},
+		"effects": {`[]`, `[{"set_flag":{"a":1}}]`}, "injections": {`[]`, `[{"content":"c"}]`}, "hook_errors": {`[]`, `["e"]`},
+	}
+	var results []string
+	for name, values := range members {
+		for _, value := range append(values, "null") {
+			for _, reason := range []string{"", `,"reason":"no"`} {
+				if name != "reason" || reason == "" {
+					results = append(results, `{"x":1,"`+name+`":`+value+reason+`}`)
+				}
+			}
+		}
+	}
+	data := guarded(results)
+	var calls []call
+	if err := schema.Unmarshal(data, &calls); err != nil {
+		t.Fatal(err)
+	}
+	judgedAlike(t, calls, data)
+}
+
+// guarded returns calls at PreToolUse. The one hook of each answers with one of the results, fail-closed and not.
+func guarded(results []string) []byte {
+	data := []byte(`[`)
+	for _, result := range results {
+		for _, guard := range []string{"true", "false"} {
+			data = append(data, `{"event":"PreToolUse","hooks":[{"name":"guard","event":"PreToolUse","fail_closed":`+guard+`}],"outcomes":[{"hook":0,"result":`+result+`}]},`...)
+		}
+	}
+	data[len(data)-1] = ']'
+	return data
+}
+
+// judgedAlike compares the verdicts of Python and Go on calls. data is calls as JSON.
+func judgedAlike(t *testing.T, calls []call, data []byte) {
+	t.Helper()
 	var said []schema.Verdict
 	if err := schema.Unmarshal(driven(t, "fold_driver.py", data), &said); err != nil || len(said) != len(calls) {
 		t.Fatalf("%d verdicts, %v", len(said), err)
@@ -118,6 +179,7 @@ func TestPythonFoldsAsTheFabricDoes(t *testing.T) {
 		for j := range c.Hooks {
 			want = dispatch.Fold(c.Event, want, dispatch.Settle(&c.Hooks[j], &c.Outcomes[j]))
 		}
+		dispatch.KeepFeedback(c.Event, &want)
 		if diff := cmp.Diff(plain(t, want), plain(t, said[i])); diff != "" {
 			asked, _ := schema.Marshal(c)
 			t.Fatalf("call %d: Go (-), Python (+):\n%s\n%.3000s", i, diff, asked)
@@ -125,7 +187,7 @@ func TestPythonFoldsAsTheFabricDoes(t *testing.T) {
 	}
 }
 
-// plain is v as plain JSON: in Go's words, whatever is left out.
+// plain converts v to maps and slices, through JSON.
 func plain(t *testing.T, v any) any {
 	t.Helper()
 	data, err := schema.Marshal(v)
@@ -139,10 +201,10 @@ func plain(t *testing.T, v any) any {
 	return out
 }
 
-// What may be decided where is one table in Go and one in Python.
+// TestPythonHasTheTableOfEvents compares the tables of permitted decisions in Go and Python.
 func TestPythonHasTheTableOfEvents(t *testing.T) {
 	t.Parallel()
-	stops := map[schema.ValueKind]string{schema.NoValue: "", schema.MessageValue: "message", schema.ToolResultValue: "tool_result"}
+	stops := map[schema.ValueKind]string{schema.NoValue: "", schema.MessageValue: "message", schema.ToolResultValue: "tool_result", schema.ResponseValue: "response"}
 	rewrites := map[schema.Rewrite]string{schema.NoRewrite: "", schema.RewriteInput: "input", schema.RewriteOutput: "output",
 		schema.RewriteMessage: "message", schema.RewriteResponse: "response"}
 	want := map[string]any{}
@@ -158,13 +220,13 @@ func TestPythonHasTheTableOfEvents(t *testing.T) {
 	}
 }
 
-// A dropping is a conversation out of which an effect takes messages.
+// A dropping is a conversation and an effect that removes messages from it.
 type dropping struct {
 	Messages []schema.Message `json:"messages"`
 	Effect   schema.Effect    `json:"effect"`
 }
 
-// talk draws a conversation: calls, results of all of them or of some, and what else is said.
+// talk draws a conversation with calls, results of some calls, and other messages.
 func talk(t *rapid.T) []schema.Message {
 	var all []schema.Message
 	for range rapid.IntRange(0, 8).Draw(t, "messages") {

@@ -1,16 +1,15 @@
-"""Hooks of the fabric for agents that are written in Python.
+"""The hook fabric's client for agents written in Python.
 
-For the Claude Agent SDK, one call makes the fabric's hooks out of the daemon's answers,
-beside the hooks that are there already::
+For the Claude Agent SDK, one call adds the fabric's hooks to the hooks that you have::
 
     options = ClaudeAgentOptions(hooks=hookfabric.claude_hooks(existing=my_hooks, agent="agent1"))
 
-For a loop of your own, ask before and after each tool call::
+In a loop of your own, ask before and after each tool call::
 
     fabric = hookfabric.Client(agent="agent1")
     verdict = fabric.ask({"hook_type": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}})
 
-Or have the loop made for you, with hooks of your own beside the fabric's::
+Or use the agent loop of this module, with in-process hooks beside the fabric's::
 
     agent = hookfabric.Agent("agent1", model=hookfabric.HTTPModel("anthropic", model="…", key_file="…"), client=fabric)
 
@@ -23,13 +22,14 @@ Or have the loop made for you, with hooks of your own beside the fabric's::
     ).handle(hookfabric.HookDecision.RETRY, effects=[{"append_message": {"content": "Use <answer> tags."}}])
     print(agent.run("What is 2 + 3?"))
 
-All speak to `agentshim serve` on this machine, and where it does not answer, start
-`agentshim hook` instead, which knows the last known policy. A call that nobody can
-judge is refused unless you say unreachable="allow".
+All three ask the daemon (`agentshim serve`) on this machine. If it does not answer, they
+start `agentshim hook`, which applies the last known policy. If that fails too, they refuse
+the call, unless you set unreachable="allow".
 
-This is the file for agents. Handlers, which workers run, import another module of the
-same name that the worker brings along; the two never meet in one process.
-Standard library only; copy the file to where your agent's modules are.
+This module is for agents. Hooks that run on workers import another module of the same name,
+which the worker provides. One process uses only one of the two.
+
+The module needs only the standard library. Install it with pip, or copy this file beside your program.
 """
 
 from __future__ import annotations
@@ -71,42 +71,42 @@ __all__ = [
 
 log = logging.getLogger("hookfabric")
 
-#: The moments of the Claude Agent SDK that are asked about unless you name others.
+#: The events of the Claude Agent SDK for which claude_hooks adds a hook by default.
 EVENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStop")
 
 _FORMATS = ("anthropic", "openai", "openai-structured", "gemini", "grok")
 _DECISIONS = ("continue", "allow", "ask", "deny", "retry", "stop", "fail")
 _LARGEST = 64 << 20  # bytes of an answer
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-#: What `agentshim hook` may see of this process's environment, which may hold secrets.
+#: The only variables that `agentshim hook` inherits, because others may hold secrets.
 _ENVIRONMENT = ("HOME", "PATH", "TMPDIR", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT")
 
 JSON = Dict[str, Any]
 
 
 class Unreachable(Exception):
-    """Nobody answered: neither the daemon nor `agentshim hook`."""
+    """Neither the daemon nor `agentshim hook` answered."""
 
-    refused = False  # the daemon did answer, that the request is faulty
+    refused = False  # True: the daemon answered that the request is not valid
 
 
 class _Call:
-    """One call: its deadline, its id whoever judges it, and a way to give it up from another thread."""
+    """One call: its deadline, the event's id, and a way for another thread to abandon it."""
 
     def __init__(self, timeout: float) -> None:
         self.deadline = time.monotonic() + timeout - _margin(timeout)
-        self.reserve = min(5.0, timeout / 4)  # what is left for the shim if the daemon hangs
+        self.reserve = min(5.0, timeout / 4)  # seconds for agentshim hook if the daemon hangs
         self.event_id = _event_id()
-        self._lock = threading.Lock()  # guards what follows
+        self._lock = threading.Lock()  # guards the fields below
         self._given_up = False
-        self._end: Optional[Callable[[], None]] = None  # ends what is waited for
+        self._end: Optional[Callable[[], None]] = None  # interrupts the wait under way
 
     @contextlib.contextmanager
     def waiting(self, end: Callable[[], None]) -> Iterator[None]:
-        """What is waited for within is ended by end once the call is given up."""
+        """Let give_up interrupt the wait in the with block, by calling end."""
         with self._lock:
             if self._given_up:
-                raise Unreachable("the call was given up")
+                raise Unreachable("the caller abandoned the call")
             self._end = end
         try:
             yield
@@ -115,7 +115,7 @@ class _Call:
                 self._end = None
 
     def give_up(self) -> None:
-        """Nobody waits for the answer any more; of a call that is over, this says nothing."""
+        """Abandon the call and interrupt its wait. A call that has ended is not affected."""
         with self._lock:
             self._given_up = True
             if self._end is not None:
@@ -123,15 +123,15 @@ class _Call:
 
 
 class Client:
-    """What one agent asks the fabric by. It may be used from any thread.
+    """Asks the fabric for one agent. All methods may be called from any thread.
 
-    agent is the agent's id; None: what events say, else runtime and session.
-    daemon is the daemon's URL, or the file that names it; None: $HOOKFABRIC_DAEMON, else
-    daemon.json in the state folder. state is that folder; None: $HOOKFABRIC_STATE, else
-    hookfabric below $XDG_STATE_HOME. agentshim is the program; None: $HOOKFABRIC_AGENTSHIM,
-    else agentshim on the PATH. start: a daemon that is not there is started.
-    unreachable says what becomes of calls that nobody could judge: "deny" or "allow". What a fail-closed
-    hook is known to guard the daemon and agentshim deny all the same; where neither answers, nobody knows that.
+    agent is the agent's id (default: the event's agent_id, else runtime and session).
+    daemon is the daemon's URL, or the file that has it (default: $HOOKFABRIC_DAEMON, else daemon.json in the state folder).
+    state is the state folder (default: $HOOKFABRIC_STATE, else hookfabric below $XDG_STATE_HOME).
+    agentshim is the program to run if the daemon does not answer (default: $HOOKFABRIC_AGENTSHIM, else agentshim on the PATH).
+    start=True starts a daemon if none runs (default: False).
+    unreachable decides calls that no broker judged: "deny" (default) or "allow". With "allow", the daemon and agentshim still
+    deny calls that a known fail-closed hook guards. If neither answers, the client cannot know these hooks and allows the call.
     """
 
     def __init__(
@@ -153,17 +153,17 @@ class Client:
         self._agentshim = agentshim or os.environ.get("HOOKFABRIC_AGENTSHIM") or "agentshim"
         self._start = start
         self._starting = threading.Lock()  # guards _started
-        self._started: Optional[subprocess.Popen] = None
-        # Calls wait for people, too: as many threads as an agent may have calls under way.
+        self._started: "Optional[subprocess.Popen[bytes]]" = None
+        # A call can wait for a person, so there is a thread for each call that an agent may have under way.
         self._threads = concurrent.futures.ThreadPoolExecutor(64, thread_name_prefix="hookfabric")
-        self._idle: "List[tuple[tuple[int, str, int], http.client.HTTPConnection]]" = []  # kept for the next call of any thread
+        self._idle: "List[tuple[tuple[int, str, int], http.client.HTTPConnection]]" = []  # connections for later calls, from any thread
 
     def ask(self, event: Mapping[str, Any], *, render: Optional[str] = None, timeout: float = 60.0) -> JSON:
-        """The verdict about an event in the canonical form; hook_type says which.
+        """Return the verdict on an event. Its hook_type names the event.
 
-        render ("anthropic", "openai", "openai-structured", "gemini", "grok") has the
-        daemon add the messages for that API. Without a daemon there are none: then only
-        the verdict is there. Where nobody answers, the verdict is that of unreachable.
+        render ("anthropic", "openai", "openai-structured", "gemini" or "grok") adds "messages" for that API to the verdict.
+        Only the daemon renders: a verdict of agentshim has no messages. timeout is in seconds. If neither the daemon nor
+        agentshim answers, unreachable decides and ask returns a verdict all the same.
         """
         return self._ask(_Call(timeout), event, render)
 
@@ -174,6 +174,8 @@ class Client:
         kind = event.get("hook_type")
         if not isinstance(kind, str) or not kind:
             raise ValueError('the event has no hook_type; write for example {"hook_type": "PreToolUse", ...}')
+        with contextlib.suppress(ValueError):  # other events, such as SessionStart, keep their names
+            event["hook_type"] = kind = AgentEvent(kind).value
         if render and render not in _FORMATS:
             raise ValueError(f"render is {render!r}; write one of {', '.join(_FORMATS)}")
         query = {"unreachable": self.unreachable, **({"render": render} if render else {}), **how}
@@ -182,19 +184,18 @@ class Client:
         except Unreachable as why:
             return self._unjudged(kind, why)
         if render and "messages" not in verdict:
-            log.warning("the verdict about %s comes without messages, since the daemon did not give it", kind)
+            log.warning("the verdict on %s has no messages; only an answer of the daemon has them", kind)
         return verdict
 
     def ack(self, *event_ids: Optional[str], agent: Optional[str] = None, timeout: float = 5.0) -> None:
-        """Say that the agent has what these verdicts brought, by their event_id.
+        """Acknowledge that the agent has read the content of these verdicts, named by their event_id.
 
-        A verdict without one, which `agentshim hook` gave, is acknowledged already.
-        An agent that never says so says it by asking on. What it does not say
-        comes again. Raises Unreachable.
+        The fabric delivers content again if it is not acknowledged. `agentshim hook` acknowledges its verdicts itself; these
+        have no event_id, and ack skips them. For an agent that never calls ack, the next event acknowledges. Raises Unreachable.
         """
         agent = agent or self.agent
         if not agent:
-            raise ValueError("nobody is named who acknowledges; write Client(agent=...), or ack(..., agent=...)")
+            raise ValueError("ack needs the agent's id; write Client(agent=...), or ack(..., agent=...)")
         ids = [event for event in event_ids if event]
         if ids:
             self._ack(_Call(timeout), ids, agent)
@@ -202,15 +203,35 @@ class Client:
     def _ack(self, call: _Call, ids: Sequence[str], agent: str) -> None:
         self._post(call, "/v1/ack", {"agent_id": agent, "event_ids": list(ids)}, call.deadline)
 
-    def render(self, format: str, conversation: "Conversation", *, timeout: float = 30.0) -> JSON:
-        """What belongs of a conversation into the request of an API, by the daemon or by agentshim render.
+    def mode(self, vote_only: Optional[bool] = None, *, agent: Optional[str] = None, timeout: float = 5.0) -> bool:
+        """Return whether the agent is in vote-only mode: answers of other agents then reach it by a restart, not during its turn.
 
-        Raises ValueError where the conversation is none that the API takes, and Unreachable.
+        vote_only=True or False sets the mode first, in all sessions of the agent; None (default) only reads it. Raises Unreachable.
+        """
+        body = self._about(agent, **({} if vote_only is None else {"vote_only": vote_only}))
+        call = _Call(timeout)
+        return self._post(call, "/v1/mode", body, call.deadline).get("vote_only") is True
+
+    def checkpoint(self, *, agent: Optional[str] = None, timeout: float = 5.0) -> None:
+        """Report that the agent starts again. Its next event delivers the answers that were deferred until then. Raises Unreachable."""
+        call = _Call(timeout)
+        self._post(call, "/v1/checkpoint", self._about(agent), call.deadline)
+
+    def _about(self, agent: Optional[str], **more: Any) -> JSON:
+        agent = agent or self.agent
+        if not agent:
+            raise ValueError("the call needs the agent's id; write Client(agent=...), or agent=...")
+        return {"agent_id": agent, **more}
+
+    def render(self, format: str, conversation: "Conversation", *, timeout: float = 30.0) -> JSON:
+        """Return a conversation as members of an API's request. The daemon renders it, or else `agentshim render`.
+
+        Raises ValueError if the API cannot represent the conversation, and Unreachable.
         """
         return self._rendered(_Call(timeout), format, conversation.to_dict(), "render")
 
     def read(self, format: str, answer: Mapping[str, Any], *, timeout: float = 30.0) -> "AssistantMessage":
-        """An API's answer as a message. Raises ValueError where it is none, and Unreachable."""
+        """Convert an API's answer to a message. Raises ValueError if it is not an answer of that API, and Unreachable."""
         return _assistant(self._rendered(_Call(timeout), format, answer, "read"))
 
     def _rendered(self, call: _Call, format: str, payload: Mapping[str, Any], verb: str) -> JSON:
@@ -218,7 +239,7 @@ class Client:
             return self._post(call, _path("v1", verb, format=format), payload, call.deadline - call.reserve)
         except Unreachable as why:
             if why.refused:
-                raise ValueError(str(why)) from None  # whoever else is asked says the same
+                raise ValueError(str(why)) from None  # agentshim would refuse it, too
             log.info("the daemon did not %s: %s", verb, why)
             daemon = why
         with _neither(daemon):
@@ -229,7 +250,7 @@ class Client:
         return _object(stdout, "the answer of agentshim render")
 
     def hook(self, runtime: str, event: str, payload: Mapping[str, Any], *, timeout: float = 60.0) -> JSON:
-        """A runtime's own payload, answered as that runtime's hooks answer. Raises Unreachable."""
+        """Send a runtime's own hook payload, and return the answer in that runtime's protocol. Raises Unreachable."""
         return self._hook(_Call(timeout), runtime, event, payload)
 
     def _hook(self, call: _Call, runtime: str, event: str, payload: Mapping[str, Any]) -> JSON:
@@ -237,7 +258,7 @@ class Client:
         return self._judge(call, runtime, event, _path("hook", runtime, event, **query), payload)
 
     def close(self) -> None:
-        """Let go of the threads and connections. A daemon that was started stays."""
+        """Close the connections and end the threads. A daemon that this client started keeps running."""
         self._threads.shutdown(wait=False)
         self.__del__()
 
@@ -247,7 +268,7 @@ class Client:
             connection.close()
 
     def _judge(self, call: _Call, runtime: str, event: str, path: str, payload: Mapping[str, Any]) -> JSON:
-        """Ask the daemon, and where that fails `agentshim hook`, about one event, all within its deadline."""
+        """Ask the daemon about one event, and `agentshim hook` if the daemon fails, within the call's deadline."""
         try:
             return _decided(runtime, self._post(call, path, payload, call.deadline - call.reserve), "the daemon's answer")
         except Unreachable as why:
@@ -262,7 +283,7 @@ class Client:
             decision = _CONTRACT.get(kind, _NOTHING).blocking or "continue"
         else:
             decision = "continue"
-        log.warning("%s is answered with %s, since nobody judged it: %s", kind, decision, why)
+        log.warning("neither the daemon nor agentshim judged %s; the answer is %s: %s", kind, decision, why)
         verdict: JSON = {"decision": decision, "hook_errors": [str(why)]}
         if decision != "continue":
             verdict["reason"] = _refusal(why)
@@ -279,17 +300,17 @@ class Client:
     def _http(self, call: _Call, method: str, path: str, data: Optional[bytes], deadline: float) -> JSON:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise Unreachable("no time is left")
+            raise Unreachable("the call's deadline has passed")
         host, port, token = self._find()
-        where, whole = (os.getpid(), host, port), False  # who was forked shares no connection
+        where, whole = (os.getpid(), host, port), False  # a forked process must not share connections
         connection = self._connection(where)
-        # A daemon that drips its answer ends with the deadline as well.
+        # The timer also ends an answer that the daemon sends too slowly.
         watchdog: Optional[threading.Timer] = None
         try:
             connection.timeout = left
             if connection.sock is None:
                 connection.connect()
-            sock = connection.sock  # the connection forgets it before the answer is read
+            sock: Any = connection.sock  # the connection drops it before the answer is read
             sock.settimeout(left)
             watchdog = threading.Timer(left, _hang_up, [sock])
             watchdog.daemon = True
@@ -316,22 +337,22 @@ class Client:
             why = Unreachable(f"the daemon answered {response.status}: {_short(answer)}")
             why.refused = response.status == 400
             raise why
-        if len(answer) > _LARGEST:  # a part of it may say something else
+        if len(answer) > _LARGEST:  # a part of an answer can have another meaning
             raise Unreachable(f"the daemon's answer is larger than {_LARGEST} bytes")
         return _object(answer, "the daemon's answer")
 
     def _connection(self, where: "tuple[int, str, int]") -> http.client.HTTPConnection:
-        """A connection that was kept and that the daemon did not end, or a new one."""
+        """Return an idle connection that is still open, or a new one."""
         with contextlib.suppress(IndexError):
             while True:
                 made_for, connection = self._idle.pop()
                 if made_for == where and _silent(connection.sock):
                     return connection
                 connection.close()
-        return http.client.HTTPConnection(*where[1:])  # knows no proxies
+        return http.client.HTTPConnection(*where[1:])  # http.client uses no proxies
 
     def _find(self) -> "tuple[str, int, str]":
-        """Where the daemon is, and the token by which it knows this user."""
+        """Return the daemon's host and port, and the token that identifies this user."""
         where, token_file = self._daemon, os.environ.get("HOOKFABRIC_DAEMON_TOKEN_FILE") or os.path.join(self._state, "daemon.token")
         if not where.startswith("http://"):
             found = _object(_own(where), where)
@@ -340,16 +361,16 @@ class Client:
         try:
             port = url.port or 80
         except ValueError as err:
-            raise Unreachable(f"the daemon's address is {where!r}: {err}") from err
+            raise Unreachable(f"the daemon's address {where!r} is not valid: {err}") from err
         if url.scheme != "http" or url.hostname not in _LOOPBACK:
-            raise Unreachable(f"the daemon's address is {where!r}; it must be http:// and on loopback, or the token would leave this machine")
+            raise Unreachable(f"the daemon's address is {where!r}; it must be an http:// URL on loopback, so that the token does not leave this machine")
         token = _own(token_file).decode(errors="replace").strip()
-        if any(not 32 < ord(c) < 127 for c in token):  # whoever refuses such a header would say it
-            raise Unreachable(f"{token_file} has no token in it; remove it, and start 'agentshim serve' anew")
+        if any(not 32 < ord(c) < 127 for c in token):  # http.client's error would show the token
+            raise Unreachable(f"{token_file} has no valid token; remove it and start 'agentshim serve' again")
         return url.hostname, port, token
 
     def _start_daemon(self) -> None:
-        """Start a daemon for the calls after this one; if another is there, it ends by itself."""
+        """Start a daemon for later calls. It ends by itself if another daemon runs."""
         with self._starting:
             if self._started is not None and self._started.poll() is None:
                 return
@@ -358,7 +379,7 @@ class Client:
                     [self._program(), "serve", "--state", self._state, "--idle", "30m"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL, start_new_session=True, env=_environment())
             except (OSError, Unreachable) as err:
-                log.warning("agentshim serve can not be started: %s", err)
+                log.warning("agentshim serve cannot be started: %s", err)
 
     # The shim.
 
@@ -371,7 +392,7 @@ class Client:
     def _shim(self, call: _Call, runtime: str, event: str, payload: Mapping[str, Any], daemon: Unreachable) -> JSON:
         left = call.deadline - time.monotonic()
         if left <= 0:
-            raise Unreachable("the daemon took all the time there was")
+            raise Unreachable("the daemon did not answer in time, and no time is left for agentshim hook")
         with _neither(daemon):
             program = self._program()
         argv = [program, "hook", "--runtime", runtime, "--event", event, "--event-id", call.event_id, "--state", self._state,
@@ -381,13 +402,13 @@ class Client:
         return _said(runtime, event, *self._child(call, argv, payload))
 
     def _child(self, call: _Call, argv: List[str], payload: Mapping[str, Any]) -> "tuple[int, bytes, bytes]":
-        """What a program that gets the payload says, and its exit code."""
+        """Run a program with the payload on stdin. Return its exit code, stdout and stderr."""
         left = call.deadline - time.monotonic()
         try:
             child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                      start_new_session=True, env=_environment())
         except OSError as err:
-            raise Unreachable(f"{argv[0]} can not be started: {err}") from err
+            raise Unreachable(f"{argv[0]} cannot be started: {err}") from err
         try:
             with call.waiting(lambda: _kill(child)):
                 stdout, stderr = child.communicate(json.dumps(payload).encode(), timeout=max(left, 0))
@@ -410,18 +431,18 @@ def claude_hooks(
     events: Sequence[str] = EVENTS,
     unreachable: str = "deny",
 ) -> Dict[str, List[Any]]:
-    """The fabric's hooks for ClaudeAgentOptions(hooks=...), after those in existing.
+    """Return hooks for ClaudeAgentOptions(hooks=...): the existing ones, then the fabric's.
 
-    existing is kept as it is and not changed; hooks of the fabric in it are not added
-    twice. agent is the agent's id; None: claude-<session>. timeout is the SDK's, in
-    seconds; answers come before it. client is asked; None: one that is made of
-    agent and unreachable. events are the SDK's names of the moments that are asked about.
+    existing is not changed, and hooks of the fabric in it are not added a second time.
+    agent is the agent's id (default: claude-<session>).
+    timeout is the SDK's timeout in seconds; the hooks answer a little earlier.
+    client is the client to use (default: a new one with agent and unreachable).
+    events are the SDK's names of the events to ask about.
 
-    The values are HookMatcher objects if claude_agent_sdk can be imported, else dicts with
-    the same fields.
+    The values are HookMatcher objects if claude_agent_sdk can be imported, else dicts with the same fields.
     """
     if timeout <= 0:
-        raise ValueError(f"timeout is {timeout}; it must be longer than nothing")
+        raise ValueError(f"timeout is {timeout}; write seconds above 0")
     client = client or Client(agent, unreachable=unreachable)
     hooks: Dict[str, List[Any]] = {event: list(matchers) for event, matchers in (existing or {}).items()}
     for event in events:
@@ -436,14 +457,14 @@ def _callbacks(matcher: Any) -> Sequence[Any]:
 
 
 def _matcher(callback: Callable[..., Awaitable[JSON]], timeout: float) -> Any:
-    """No matcher: the fabric's own configuration says which tools hooks are about."""
+    """Return a matcher for all tools, because the fabric's configuration names the tools of each hook."""
     try:
-        from claude_agent_sdk import HookMatcher  # type: ignore[import-not-found]
+        from claude_agent_sdk import HookMatcher  # type: ignore[import]
     except ImportError:
         return {"matcher": None, "hooks": [callback], "timeout": timeout}
     try:
         return HookMatcher(matcher=None, hooks=[callback], timeout=timeout)
-    except TypeError:  # an SDK from before there were timeouts
+    except TypeError:  # an older SDK without timeouts
         return HookMatcher(matcher=None, hooks=[callback])
 
 
@@ -453,11 +474,11 @@ def _callback(client: Client, event: str, timeout: float) -> Callable[[JSON, Opt
         payload.setdefault("hook_event_name", event)
         if tool_use_id and not payload.get("tool_use_id"):
             payload["tool_use_id"] = tool_use_id
-        call = _Call(timeout - _margin(timeout))  # waiting for a thread counts, too
+        call = _Call(timeout - _margin(timeout))  # includes the wait for a thread
         try:
             asked = asyncio.get_running_loop().run_in_executor(client._threads, client._hook, call, "claude", event, payload)
             return await asyncio.wait_for(asked, timeout - _margin(timeout))
-        except Exception as why:  # whatever breaks, the SDK gets an answer
+        except Exception as why:  # the SDK needs an answer after every failure
             return _claude_unjudged(client, event, why)
         finally:
             call.give_up()  # the SDK may have cancelled it
@@ -467,14 +488,14 @@ def _callback(client: Client, event: str, timeout: float) -> Callable[[JSON, Opt
 
 
 def _claude_unjudged(client: Client, event: str, why: BaseException) -> JSON:
-    log.warning("nobody judged %s (unreachable=%s): %s", event, client.unreachable, why or type(why).__name__)
+    log.warning("neither the daemon nor agentshim judged %s (unreachable=%s): %s", event, client.unreachable, why or type(why).__name__)
     if client.unreachable != "deny":
         return {}
     return _claude_refusal(event, _refusal(why))
 
 
 def _claude_refusal(event: str, reason: str) -> JSON:
-    """A no as the SDK understands it; where nothing can be refused any more, nothing."""
+    """Return a refusal in the SDK's form, or {} at an event that cannot be refused."""
     if event == "PreToolUse":
         return {"hookSpecificOutput": {"hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": reason}}
     if event == "PermissionRequest":
@@ -485,7 +506,7 @@ def _claude_refusal(event: str, reason: str) -> JSON:
 
 
 def _said(runtime: str, event: str, code: int, stdout: bytes, stderr: bytes) -> JSON:
-    """What `agentshim hook` said. Exit code 2 is a no, and stderr its reason."""
+    """Read the answer of `agentshim hook`. Exit code 2 is a refusal with its reason on stderr."""
     if code == 2 and runtime == "claude":
         return _claude_refusal(event, _short(stderr) or "the shim refused the call and gave no reason")
     if code != 0 and not (runtime == "generic" and code == 1 and stdout.strip()):
@@ -498,17 +519,20 @@ def _said(runtime: str, event: str, code: int, stdout: bytes, stderr: bytes) -> 
 
 
 def _decided(runtime: str, value: JSON, what: str) -> JSON:
-    """A verdict always decides; what a runtime is answered may be nothing."""
+    """Return value. In the generic form it must have a decision; in a runtime's own form it may be empty."""
     if runtime == "generic" and value.get("decision") not in _DECISIONS:
-        raise Unreachable(f"{what} has no decision that is known")
+        raise Unreachable(f"{what} has no known decision")
     return value
 
 
-# The contract of the events: what may be decided where.
+# The contract of the events: which event permits which decision.
 
 
 class AgentEvent(str, enum.Enum):
-    """The moments of an agent's loop, by the fabric's names."""
+    """The events of an agent's loop. A value is the fabric's name of the event.
+
+    AgentEvent also accepts the names of its members, such as "QUERY_END", and "Stop" for BEFORE_FINAL_RESPONSE.
+    """
 
     USER_PROMPT_SUBMIT = "UserPromptSubmit"
     BEFORE_LLM_CALL = "BeforeLLMCall"
@@ -519,9 +543,13 @@ class AgentEvent(str, enum.Enum):
     BEFORE_FINAL_RESPONSE = "BeforeFinalResponse"
     QUERY_END = "QueryEnd"
 
+    @classmethod
+    def _missing_(cls, value: object) -> "Optional[AgentEvent]":
+        return cls.__members__.get("BEFORE_FINAL_RESPONSE" if value == "Stop" else value) if isinstance(value, str) else None
+
 
 class HookDecision(str, enum.Enum):
-    """What a hook decides. ALLOW, ASK and DENY are about tool calls; a DENY after one is feedback to the model."""
+    """The decision of a hook. ALLOW, ASK and DENY are for tool calls; a DENY after a call is feedback to the model."""
 
     CONTINUE = "continue"
     RETRY = "retry"
@@ -533,13 +561,13 @@ class HookDecision(str, enum.Enum):
 
 
 class _Contract(NamedTuple):
-    """What may be decided at an event: the same table as the fabric's own, which a test holds it to."""
+    """What an event permits. A test compares this table with the fabric's own."""
 
     decisions: Tuple[str, ...]
-    stop: str = ""  # the value of a stop: message or tool_result
-    rewrite: str = ""  # what hooks may replace: input, output, message or response
-    chains: bool = False  # the first decisive result ends the chain; else nothing is ever dropped
-    blocking: str = ""  # what a fail-closed hook that failed decides; empty: it is only recorded
+    stop: str = ""  # the value of a stop: message, tool_result or response
+    rewrite: str = ""  # what a hook may replace: input, output, message or response
+    chains: bool = False  # True: the first decisive result ends the chain; False: only a stop ends it, and earlier results stay
+    blocking: str = ""  # the decision when a fail-closed hook fails; empty: the failure is only recorded
 
 
 _CONTRACT: Dict[str, _Contract] = {
@@ -548,37 +576,50 @@ _CONTRACT: Dict[str, _Contract] = {
     "BeforeLLMCall": _Contract(("continue", "fail", "stop"), "message", "", True, "fail"),
     "AfterLLMCall": _Contract(("continue", "retry", "fail", "stop"), "message", "message", True, "fail"),
     "PreToolUse": _Contract(("continue", "allow", "ask", "deny", "fail", "stop"), "tool_result", "input", True, "deny"),
-    "PostToolUse": _Contract(("continue", "deny", "fail"), rewrite="output"),
-    "ToolError": _Contract(("continue", "deny", "fail"), rewrite="output"),
+    "PostToolUse": _Contract(("continue", "deny", "fail", "stop"), "tool_result", "output"),
+    "ToolError": _Contract(("continue", "deny", "fail", "stop"), "tool_result", "output"),
     "BeforeFinalResponse": _Contract(("continue", "retry", "fail", "stop"), "message", "message", True, "fail"),
-    "QueryEnd": _Contract(("continue", "fail"), rewrite="response"),
+    "QueryEnd": _Contract(("continue", "fail", "stop"), "response", "response"),
     "SessionEnd": _Contract(("continue",)),
 }
 
-_NOTHING = _Contract(())  # an event that nobody knows
+_NOTHING = _Contract(())  # for an unknown event
 
 
 def _terminal(event: str, decision: str) -> bool:
-    return _CONTRACT.get(event, _NOTHING).chains and decision in ("deny", "fail", "stop", "retry")
+    """Report whether this decision ends the chain of hooks."""
+    contract = _CONTRACT.get(event, _NOTHING)
+    return bool(contract.stop) if decision == "stop" else contract.chains and decision in ("deny", "fail", "retry")
 
 
-# The judgement: what one hook's outcome comes to, and the fold of several. The fabric judges remote hooks in the same
-# way; a test feeds both with the same outcomes.
+def _ended(event: str, verdict: JSON) -> bool:
+    """Report whether a verdict ends the chain: by its decision, or by a stop after a fail, which stays a fail."""
+    decision: str = verdict.get("decision", "")
+    trail: Any = verdict.get("executed_hooks")
+    return _terminal(event, decision) or decision == "fail" and bool(trail) and _terminal(event, trail[-1].get("decision", ""))
+
+
+# Folding: what one hook's outcome contributes to the verdict, and how several combine. The fabric folds the outcomes of remote
+# hooks in the same way. A test feeds the same outcomes to both.
 
 _MAX_RESULT, _MAX_REASON, _MAX_EFFECTS, _MAX_FLAGS, _MAX_FLAG, _MAX_FLAG_VALUE = 1 << 20, 4 << 10, 64, 256, 128, 16 << 10
 _SAYING = {
     "deadline": "did not answer before its deadline",
     "error": "failed",
     "no_worker": "no worker serves its pool",
-    "lost": "was lost with its worker",
+    "lost": "its worker was lost before it answered",
     "busy": "every worker of its pool stayed busy until its deadline",
-    "load_error": "its handler can not be loaded",
+    "load_error": "its handler cannot be loaded",
 }
-_STOP_VALUES = {"message": "a message: a string, or an object that is the model's", "tool_result": "a tool result: any JSON but null", "": "none"}
+_STOP_VALUES = {"message": "a message: a string, or an object whose role is not system, user or tool", "tool_result": "a tool result: any JSON value except null",
+                "response": "a response: any JSON value except null", "": "none"}
+
+
+_RESULT = {"decision", "reason", "updated_input", "updated_output", "value", "effects", "injections", "hook_errors"}
 
 
 def _settle(hook: JSON, outcome: JSON) -> JSON:
-    """A hook's part of the verdict: illegal parts of its answer become errors, and its failure policy is applied."""
+    """Return a hook's part of the verdict. Illegal parts of its answer become errors, and its failure policy decides failures."""
     s = _Settling(hook, outcome.get("kind") or "ok")
     if outcome.get("error"):
         s.note(outcome["error"])
@@ -601,10 +642,10 @@ class _Settling:
         self.contract = _CONTRACT.get(self.event, _NOTHING)
         self.kind = "deadline" if kind == "late" else kind if kind == "ok" or kind in _SAYING else "error"
         self.out: JSON = {}
-        self.failure = ""  # the first thing that went wrong
+        self.failure = ""  # the first error
 
     def note(self, what: str) -> None:
-        """Record something that went wrong without changing the outcome."""
+        """Record an error without changing the outcome."""
         what = _cut(what, _MAX_REASON)
         self.failure = self.failure or what
         self.out.setdefault("hook_errors", []).append(f"hook {_quoted(self.name)}: {what}")
@@ -615,7 +656,7 @@ class _Settling:
         self.kind = "error"
 
     def misshapen(self, what: str) -> None:
-        """A guard that wanted something changed, and said it wrong, must not be taken for one that let it pass as it was."""
+        """Record a malformed change. For a fail-closed hook this is a failure: the call must not pass unchanged."""
         if self.hook.get("fail_closed"):
             self.fault(what)
         else:
@@ -636,6 +677,8 @@ class _Settling:
 
     def decide(self, result: JSON) -> None:
         decision, legal = result.get("decision") or "", self.contract.decisions
+        if not decision and not result.keys() <= _RESULT and all(result.get(field) is None for field in _RESULT - {"decision", "reason"}):
+            decision = "(no known member)"
         if decision == "reject" and "fail" in legal:
             decision = "fail"
         if decision in ("", "continue") or decision == "allow" and decision not in legal:
@@ -643,7 +686,7 @@ class _Settling:
         if decision not in legal:
             self.fault(f"decided {_quoted(_cut(decision, 40))}; at {self.event} write one of {', '.join(legal)}")
         elif decision == "stop" and not _fits_stop(result.get("value"), self.contract.stop):
-            self.fault(f"decided stop without its value; at {self.event} a stop carries {_STOP_VALUES[self.contract.stop]}")
+            self.fault(f"decided stop without its value; at {self.event} a stop needs {_STOP_VALUES[self.contract.stop]}")
         else:
             self.out["decision"] = decision
             if result.get("reason"):
@@ -667,15 +710,15 @@ class _Settling:
         if self.out.get("decision") == "stop":
             self.out["value"] = value
         elif result.get("decision") == "stop" and "stop" in self.contract.decisions:
-            pass  # it is the value that made the stop a fault
+            pass  # decide has already reported this value
         elif of in ("input", "output") and result.get("updated_" + of) is not None:
-            self.note(f"value dropped: updated_{of} says already what the tool's {of} is to be")
+            self.note(f"value dropped: updated_{of} already replaces the tool's {of}")
         elif of:
             self.replace("value", value)
         elif "stop" in self.contract.decisions:
-            self.note(f"value dropped: at {self.event} only a stop carries one")
+            self.note(f"value dropped: at {self.event} only a stop has a value")
         else:
-            self.note(f"value dropped: {self.event} takes none")
+            self.note(f"value dropped: a hook at {self.event} cannot set a value")
 
     def replace(self, field: str, value: Any) -> None:
         of = self.contract.rewrite
@@ -684,17 +727,17 @@ class _Settling:
         elif of == "input" and not isinstance(value, dict):
             self.misshapen(f"{field} dropped: it must be the tool's whole input as a JSON object")
         elif of == "message" and not _models_message(value):
-            self.misshapen(f"{field} dropped: a message is a string, or an object that is the model's")
+            self.misshapen(f"{field} dropped: a message must be a string, or an object whose role is not system, user or tool")
         else:
             self.out["updated_" + of if of in ("input", "output") else "value"] = value
 
     def effects(self, effects: List[Any]) -> None:
         if len(effects) > _MAX_EFFECTS:
-            self.misshapen(f"has {len(effects)} effects; the first {_MAX_EFFECTS} are kept")
+            self.misshapen(f"the answer has {len(effects)} effects; only the first {_MAX_EFFECTS} apply")
         for effect in effects[:_MAX_EFFECTS]:
             wrong = _effect_fault(effect)
             if wrong:
-                self.misshapen(f"an effect was dropped: {wrong}")
+                self.misshapen(f"effect dropped: {wrong}")
             else:
                 self.out.setdefault("effects", []).append(effect)
 
@@ -704,12 +747,12 @@ class _Settling:
             if not injection.get("content"):
                 continue
             if strategy not in ("tool_result", "user_message"):
-                self.note(f"injection strategy {_quoted(_cut(strategy, 40))} taken as tool_result; write tool_result or user_message")
+                self.note(f"the injection strategy {_quoted(_cut(strategy, 40))} is unknown, so tool_result applies; write tool_result or user_message")
                 strategy = "tool_result"
             self.out.setdefault("injections", []).append({"content": injection["content"], "strategy": strategy, "hook": self.name})
 
     def apply_policy(self) -> None:
-        """Decide for a hook that has no answer. A refusal that came with the failure stands; an allow does not."""
+        """Apply the failure policy. A refusal in a failed hook's answer stays; an allow is dropped."""
         if self.out.get("decision") == "allow":
             self.drop("decision", "reason", "auto_approve")
         if not self.hook.get("fail_closed") and self.kind != "load_error":
@@ -722,7 +765,7 @@ class _Settling:
         self.drop("auto_approve")
 
     def strip(self) -> None:
-        """Take from a result that ends its chain what only a result that goes on may carry."""
+        """Drop the rewrites from a result that ends the chain."""
         if _terminal(self.event, self.out.get("decision", "")):
             self.drop("updated_input", "updated_output")
             if self.out["decision"] != "stop":
@@ -734,17 +777,17 @@ class _Settling:
 
 
 def _fold(event: str, a: JSON, b: JSON) -> JSON:
-    """What two neighbouring runs of hooks came to, a's before b's. {} is nobody's opinion."""
-    if _terminal(event, a.get("decision", "")):
+    """Combine the verdicts of two neighbouring runs of hooks; a ran before b. {} means no opinion."""
+    if _ended(event, a):
         return a
     trail = {field: a.get(field, []) + b.get(field, []) for field in ("executed_hooks", "hook_errors", "injections")}
-    if _terminal(event, b.get("decision", "")):
+    if _CONTRACT.get(event, _NOTHING).chains and _terminal(event, b.get("decision", "")):
         end = {**b, **trail}
     else:
         end = {**a, **trail, "effects": a.get("effects", []) + b.get("effects", [])}
         for field in ("updated_input", "updated_output", "value"):
             if field in b:
-                end[field] = b[field]  # its hook has seen the earlier one
+                end[field] = b[field]  # b's hook saw the value of a
         rank_a, rank_b = _RANK.get(a.get("decision", ""), 0), _RANK.get(b.get("decision", ""), 0)
         if rank_a < rank_b:
             for field in ("decision", "reason", "auto_approve"):
@@ -756,12 +799,26 @@ def _fold(event: str, a: JSON, b: JSON) -> JSON:
     return {k: v for k, v in end.items() if v != []or k in ("updated_output", "value")}
 
 
-#: The decisions that end no chain: the greatest wins, the first of equals keeps its reason.
-_RANK = {"allow": 1, "ask": 2, "deny": 2, "fail": 3}
+def _with_feedback(event: str, verdict: JSON) -> JSON:
+    """Inject the reasons of denies that another decision replaced, at events where a deny is feedback to the agent."""
+    if _CONTRACT.get(event, _NOTHING).chains:
+        return verdict
+    injections = list(verdict.get("injections", ()))
+    for row in verdict.get("executed_hooks", ()):
+        reason = row.get("reason")
+        if row.get("decision") != "deny" or not reason or verdict.get("decision") == "deny" and reason == verdict.get("reason"):
+            continue
+        if not any((one.get("hook"), one.get("content")) == (row["hook"], reason) for one in injections):
+            injections.append({"content": reason, "strategy": "tool_result", "hook": row["hook"]})
+    return {**verdict, "injections": injections} if injections else verdict
+
+
+#: The order of decisions where none ends the chain: the highest wins, and the first of equals keeps its reason.
+_RANK = {"allow": 1, "ask": 2, "deny": 2, "stop": 3, "fail": 4}
 
 
 def _models_message(value: Any) -> bool:
-    """Whether value can be what a model says: a text, or an object that does not say that it is somebody else's."""
+    """Report whether value can be a model's message: a text, or an object without another author's role."""
     if isinstance(value, dict):
         role = value.get("role")
         return not (isinstance(role, str) and role in ("system", "user", "tool"))
@@ -769,7 +826,7 @@ def _models_message(value: Any) -> bool:
 
 
 def _fits_stop(value: Any, kind: str) -> bool:
-    return _models_message(value) if kind == "message" else kind == "tool_result" and value is not None
+    return _models_message(value) if kind == "message" else kind in ("tool_result", "response") and value is not None
 
 
 def _size(result: JSON) -> int:
@@ -784,7 +841,7 @@ def _size(result: JSON) -> int:
 
 
 def _effect_fault(effect: Any) -> str:
-    """What is wrong with an effect, as a sentence; empty: nothing."""
+    """Return what is wrong with an effect, as a sentence; empty if it is valid."""
     example = '{"append_message": {"role": "system", "content": "…"}}'
     if not isinstance(effect, dict):
         return f"an effect is a JSON object such as {example}, not {_kind(effect)}"
@@ -805,7 +862,7 @@ def _effect_fault(effect: Any) -> str:
     if name == "append_message":
         return _append_fault(body)
     for field in sorted(body):
-        if field not in ("first", "last", "role", "containing"):  # without it, more would be taken out than was meant
+        if field not in ("first", "last", "role", "containing"):  # without the unknown filter, the effect would remove more than intended
             return f"drop_messages has no {_quoted(field[:40])}; write first, last, role or containing"
     return _drop_fault(body)
 
@@ -841,7 +898,7 @@ def _flags_fault(flags: JSON) -> str:
 
 
 def _apply_effect(effect: JSON, history: "List[Message]", flags: JSON) -> str:
-    """Apply an effect that is legal. What could not be done is said."""
+    """Apply a valid effect. Return an error as a sentence, or an empty string."""
     if "append_message" in effect:
         body = effect["append_message"]
         history.append(_ROLES[body.get("role") or "system"](body["content"]))
@@ -860,7 +917,7 @@ def _apply_effect(effect: JSON, history: "List[Message]", flags: JSON) -> str:
 
 
 def _dropped(history: "Sequence[Message]", first: int = 0, last: int = 0, role: str = "", containing: str = "") -> Set[int]:
-    """The places of the messages to take out. A call goes with its results, and results with their call; one that still runs stays."""
+    """Return the indexes of the messages to remove. A call and its results are removed together; a call that still runs stays."""
     fit = [i for i, message in enumerate(history) if (message.role == role if role else message.role != "system") and (not containing or _contains(message, containing))]
     picked = set(fit[:first] if first else fit[-last:] if last else fit)
     for turn, is_open in _turns(history):
@@ -870,7 +927,7 @@ def _dropped(history: "Sequence[Message]", first: int = 0, last: int = 0, role: 
 
 
 def _turns(history: "Sequence[Message]") -> "List[tuple[List[int], bool]]":
-    """The places of each message with calls and of the results behind it, and whether some call has no result yet."""
+    """Return, for each message with calls, the indexes of it and its results, and whether a call has no result yet."""
     turns: List[List[int]] = []
     for i, message in enumerate(history):
         if isinstance(message, AssistantMessage) and message.tool_calls:
@@ -885,7 +942,7 @@ def _turns(history: "Sequence[Message]") -> "List[tuple[List[int], bool]]":
 
 @dataclasses.dataclass
 class ToolCall:
-    """A call that the model asks for. input is an object, or the text that the model wrote if that is none."""
+    """A call that the model requests. input is an object, or the model's text if that is not a JSON object."""
 
     id: str = ""
     name: str = ""
@@ -897,9 +954,9 @@ class ToolCall:
 
 @dataclasses.dataclass
 class ToolResult:
-    """What came of a call. result is any JSON; error, if it is not empty, says why the call failed or was not made.
+    """The result of a call. result is any JSON; a non-empty error says why the call failed or was not made.
 
-    notes are what hooks have to say beside the result.
+    notes are texts of hooks beside the result.
     """
 
     tool_name: str = ""
@@ -910,7 +967,7 @@ class ToolResult:
 
     @property
     def status(self) -> str:
-        """success, or error."""
+        """"success" or "error"."""
         return "error" if self.error else "success"
 
     def to_dict(self) -> JSON:
@@ -922,7 +979,7 @@ class ToolResult:
 
 
 class Message:
-    """A message of a conversation, in no API's shape."""
+    """A message of a conversation, independent of any API."""
 
     role = ""
     content: str = ""
@@ -933,7 +990,7 @@ class Message:
 
 @dataclasses.dataclass
 class SystemMessage(Message):
-    """What the model is told by whoever runs it."""
+    """An instruction to the model."""
 
     content: str = ""
     role = "system"
@@ -941,7 +998,7 @@ class SystemMessage(Message):
 
 @dataclasses.dataclass
 class HumanMessage(Message):
-    """What the user says, and what hooks say in a message of its own."""
+    """A message of the user, or of a hook."""
 
     content: str = ""
     role = "user"
@@ -949,7 +1006,7 @@ class HumanMessage(Message):
 
 @dataclasses.dataclass
 class AssistantMessage(Message):
-    """What the model says. native is the message as its API gave it, for what has no place here."""
+    """A message of the model. native is the original message of its API, with members that this class lacks."""
 
     content: str = ""
     tool_calls: List[ToolCall] = dataclasses.field(default_factory=list)
@@ -962,14 +1019,14 @@ class AssistantMessage(Message):
 
 @dataclasses.dataclass
 class ToolMessage(Message):
-    """What the model is told of a call that it asked for."""
+    """The result of a call, as a message to the model."""
 
     result: ToolResult = dataclasses.field(default_factory=ToolResult)
     role = "tool"
 
     @property
     def content(self) -> str:  # type: ignore[override]
-        """The result as a text."""
+        """The result, or its error, as a text."""
         if self.result.error:
             return self.result.error
         return self.result.result if isinstance(self.result.result, str) else _dumps(_plain(self.result.result)).decode()
@@ -979,15 +1036,18 @@ class ToolMessage(Message):
 
 
 def message(value: Mapping[str, Any]) -> Message:
-    """A message in the fabric's form, as to_dict writes it."""
+    """Convert a dict in the fabric's form, as to_dict returns it, to a message."""
     role, result = value.get("role") or "assistant", value.get("tool_result") or {}
     if role == "tool":
         return ToolMessage(ToolResult(result.get("name") or "", result.get("id") or "", result.get("output"), result.get("error"), list(result.get("notes") or ())))
     return _assistant(value) if role == "assistant" else _ROLES[role](value.get("content") or "")
 
 
-def _checked(message: Any) -> Any:
-    """A message in whose calls there are calls only."""
+_M = typing.TypeVar("_M", bound=Message)
+
+
+def _checked(message: _M) -> _M:
+    """Convert each call of a message to a ToolCall."""
     if isinstance(message, AssistantMessage):
         message.tool_calls = [_call(call) for call in message.tool_calls or ()]
     return message
@@ -1015,24 +1075,23 @@ def _contains(message: Message, part: str) -> bool:
 
 
 def _assistant(value: Any) -> AssistantMessage:
-    """A model's message: an AssistantMessage, its text, or an object in the fabric's form."""
+    """Convert a model's answer to a message: an AssistantMessage, a text, or an object in the fabric's form."""
     if isinstance(value, AssistantMessage):
         return _checked(value)
     if isinstance(value, str):
         return AssistantMessage(value)
     if not isinstance(value, Mapping) or value.get("role") not in (None, "", "assistant"):
-        raise TypeError(f"that is {_kind(value)}, and no message of a model; return an AssistantMessage, its text, or "
+        raise TypeError(f"{_kind(value)} is not a message of a model; return an AssistantMessage, a text, or "
                         '{"role": "assistant", "content": "…", "tool_calls": […]}')
     value = _completion(value)
     calls, content = value.get("tool_calls") or [], value.get("content")
     if not isinstance(content, str) and content is not None or not isinstance(calls, list) or not _says(value):
-        return AssistantMessage(native=dict(value))  # an object of a runtime's own
+        return AssistantMessage(native=dict(value))  # an object in a runtime's own form
     return AssistantMessage(content or "", [_call(call) for call in calls], value.get("native"))
 
 
 def _says(value: Mapping[str, Any]) -> bool:
-    """Whether an object of a message's form says something, or nothing on purpose: one of another form must not be taken for an
-    empty message."""
+    """Report whether an object is a message in the fabric's form. An object in another form must not become an empty message."""
     known = {"role", "content", "tool_calls", "tool_result", "native"}
     if any(isinstance(call, Mapping) and not call.get("name") for call in value.get("tool_calls") or ()):
         return False
@@ -1040,7 +1099,7 @@ def _says(value: Mapping[str, Any]) -> bool:
 
 
 def _completion(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message of Chat Completions, whose calls stand one level deeper, as one of ours; any other is as it was."""
+    """Convert a Chat Completions message, whose calls are one level deeper, to the fabric's form. Return other messages unchanged."""
     calls = value.get("tool_calls")
     if not isinstance(calls, list) or not any(isinstance(call, Mapping) and not call.get("name") for call in calls):
         return value
@@ -1054,7 +1113,7 @@ def _completion(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _arguments(text: Any) -> Any:
-    """The object in a string; where it holds none, what the model wrote."""
+    """Parse the JSON object in a string. Return the text itself if it has no JSON object."""
     try:
         found = (json.loads(text, object_pairs_hook=_once) if text.strip() else {}) if isinstance(text, str) else text
     except (ValueError, RecursionError):
@@ -1063,16 +1122,16 @@ def _arguments(text: Any) -> Any:
 
 
 def _once(pairs: Sequence[Tuple[str, Any]]) -> JSON:
-    """An object in which no name stands twice; of such a one two readers make different things."""
+    """Refuse an object with a duplicate name, because two parsers can read it differently."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("the object has a duplicate name")
     return found
 
 
 def _revised(old: AssistantMessage, value: Any) -> AssistantMessage:
-    """What takes the place of a message. A text takes the place of its text only, so that who mends words cancels no calls;
-    and what the API said of the old message must not speak for the new one."""
+    """Return the message that replaces old. A text replaces only its content and keeps its calls. A changed message loses native,
+    because that describes the old one."""
     new = dataclasses.replace(old, content=value) if isinstance(value, str) else _assistant(value)
     if new.native == old.native and (new.content != old.content or new.tool_calls != old.tool_calls):
         return dataclasses.replace(new, native=None)
@@ -1089,11 +1148,11 @@ def _call(value: Any) -> ToolCall:
 
 @dataclasses.dataclass
 class Response:
-    """What a query ended with.
+    """The result of a query.
 
-    status is answered, stopped (a hook gave the answer), failed (a hook, or the loop), rejected (the prompt was), terminated, cancelled,
-    model_error or max_iterations; no hook can change it. error is why there is no answer, reason what the hook
-    said that ended the query. iterations counts the model calls.
+    status is one of answered, stopped (a hook gave the answer), failed (by a hook or the loop), rejected (a hook denied the prompt),
+    terminated, cancelled, model_error and max_iterations. No hook can change it. error says why there is no answer. reason is
+    the reason of the hook that ended the query. iterations counts the model calls.
     """
 
     content: str = ""
@@ -1113,20 +1172,20 @@ class Response:
 
 
 class QueryFailed(Exception):
-    """A query ended without an answer. response says how; where the model failed, __cause__ is its exception."""
+    """A query ended without an answer. response has the details; if the model failed, __cause__ is its exception."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(f"the query ended as {response.status}: {response.error or response.reason or 'no reason was given'}")
         self.response = response
 
 
-# Hooks of the agent's own.
+# In-process hooks.
 
 
 @dataclasses.dataclass
 class AgentStatus:
-    """What conditions, effects and values look at. What an event does not have is None; along a chain of hooks
-    it shows what those before have made of it."""
+    """The argument of conditions, effects and values. A field that the event lacks has the value None. Each hook sees the changes of the
+    hooks before it."""
 
     event: AgentEvent
     agent: "Agent"
@@ -1138,15 +1197,17 @@ class AgentStatus:
 
 
 class Registration:
-    """A hook that is being written down; handle and reject end it."""
+    """A hook under construction. handle or reject registers it."""
 
     def __init__(self, agent: "Agent", event: AgentEvent, name: str, fail_closed: bool, timeout: float) -> None:
         self._agent, self._event, self._name, self._fail_closed, self._timeout = agent, event, name, fail_closed, timeout
         self._conditions: List[Callable[..., Any]] = []
 
     def when(self, condition: Callable[[AgentStatus], Any]) -> "Registration":
-        """Let the hook act only where condition(status), sync or async, is true; of several, all must be.
-        One that fails counts as true, and is told in the response's hook_errors; one that takes too long is a failure of the hook."""
+        """Run the hook only if condition(status), sync or async, is true. If called several times, all conditions must be true.
+
+        A condition that raises an exception counts as true, and the response's hook_errors say so. One that exceeds the hook's
+        timeout is a failure of the hook."""
         if not callable(condition):
             raise TypeError(f"the condition is {_kind(condition)}; write a function of one argument, the status")
         self._conditions.append(condition)
@@ -1163,12 +1224,13 @@ class Registration:
         fail_closed: Optional[bool] = None,
         timeout: Optional[float] = None,
     ) -> "Hook":
-        """Say what the hook does: first all effects in order, then the value, then the decision.
+        """Define what the hook does, and register it. It runs all effects in order, then the value, then the decision.
 
-        effects are functions of the status, sync or async, or effects as data such as {"set_flag": {"seen": True}}. value is
-        the new value, or a function of the status and the current one. inject is content for the model: a text, or
-        {"content", "strategy"}. A hook that fails or takes longer than timeout has no opinion, or refuses if it is fail_closed.
-        What the event does not permit is a RuntimeError.
+        effects are functions of the status, sync or async, or data such as {"set_flag": {"seen": True}}.
+        value is the new value, or a function of the status and the current value.
+        inject is content for the model: a text, or {"content", "strategy"}.
+        timeout is in seconds. A hook that fails or exceeds it has no opinion; with fail_closed it refuses.
+        Raises RuntimeError if the event does not permit the decision or the value.
         """
         hook = Hook(self._event, self._name, tuple(self._conditions), _word(decision), value, _listed(effects), reason, _injections(inject),
                     self._fail_closed if fail_closed is None else fail_closed, self._timeout if timeout is None else timeout)
@@ -1181,7 +1243,7 @@ class Registration:
 
 
 class Hook:
-    """A registered hook; remove() takes it away."""
+    """A registered hook. remove() unregisters it."""
 
     def __init__(self, event: AgentEvent, name: str, conditions: Tuple[Callable[..., Any], ...], decision: str, value: Any,
                  effects: List[Any], reason: str, injections: List[JSON], fail_closed: bool, timeout: float) -> None:
@@ -1197,13 +1259,13 @@ class Hook:
     def _check(self) -> None:
         contract, event = _CONTRACT[self.event.value], self.event
         if not all(isinstance(text, str) for text in (self._reason, *(one.get(k, "") for one in self._injections for k in ("content", "strategy")))):
-            raise TypeError("a reason is a text, and so are the content and the strategy of what is injected")
+            raise TypeError("a reason must be a text, and so must the content and the strategy of an injection")
         if self.decision not in contract.decisions:
-            raise RuntimeError(f"{self.decision.upper()} is not for {event.name}; write one of {', '.join(d.upper() for d in contract.decisions)}")
+            raise RuntimeError(f"{event.name} does not permit {self.decision.upper()}; write one of {', '.join(d.upper() for d in contract.decisions)}")
         if self.decision == "stop" and self._value is None:
             raise RuntimeError(f"a STOP at {event.name} needs a value: {_STOP_VALUES[contract.stop]}")
         if self._value is not None and self.decision != "stop" and not contract.rewrite:
-            raise RuntimeError(f"there is nothing at {event.name} that a value could replace" + ("; only a STOP has one" if contract.stop else ""))
+            raise RuntimeError(f"{event.name} has nothing that a value can replace" + ("; only a STOP has a value there" if contract.stop else ""))
         if self._timeout <= 0:
             raise ValueError(f"the hook's timeout is {self._timeout}; write seconds above 0")
         for effect in self._effects:
@@ -1212,7 +1274,7 @@ class Hook:
                 raise RuntimeError(f"{wrong}; or write a function of the status")
 
     async def _run(self, agent: "Agent", run: "_Query", moment: "_Moment") -> "Optional[tuple[JSON, Any]]":
-        """The hook's outcome, and its value; None: its condition does not hold."""
+        """Return the hook's outcome and its value, or None if its condition is false."""
         began, value = time.monotonic(), None
         end = began + self._timeout
         outcome: JSON = {"result": {}}
@@ -1240,9 +1302,9 @@ class Hook:
                 if not await _called(condition, (moment.status(agent),), end):
                     return False
             except _TooLate:
-                raise  # the hook's time is up
-            except Exception as err:  # nobody knows what it would have said: the hook acts
-                errors.append(f"its condition counts as true: {_failure(err)}")
+                raise  # the hook's timeout is over
+            except Exception as err:  # its result is unknown, so the hook runs
+                errors.append(f"its condition failed and counts as true: {_failure(err)}")
         return True
 
     async def _replacement(self, agent: "Agent", moment: "_Moment", end: float) -> Any:
@@ -1251,7 +1313,7 @@ class Hook:
         arguments = (moment.status(agent), copy.deepcopy(moment.value))
         value = await _called(self._value, arguments[:_arity(self._value, 2)], end)
         if value is None:
-            raise TypeError(f"its value is nothing; return what {self.event.name} is about, changed or not")
+            raise TypeError(f"its value function returned None; at {self.event.name} return the current value, changed or not")
         return value
 
     def _says(self, moment: "_Moment", value: Any) -> JSON:
@@ -1264,23 +1326,25 @@ class Hook:
         return {"name": self.name, "event": self.event.value, "fail_closed": self._fail_closed}
 
 
-# The moment that hooks are asked about.
+# One event of a query.
 
 
 class _Moment:
-    """One event, with what its hooks have made of it so far in value.
+    """One event, with the value as the hooks before have left it.
 
-    call is the tool's call where the value is its result. place is that of the call in its turn; None: no tool is about.
-    mute: the fabric is asked to bring nothing that waits.
+    call is the tool's call if the value is its result. place is the call's index in its turn; None: the event is not about a tool.
+    mute=True asks the fabric to deliver no waiting content.
     """
 
     def __init__(self, event: AgentEvent, iteration: int, value: Any = None, *, call: Optional[ToolCall] = None, prompt: str = "",
                  mute: bool = False, place: Optional[int] = None) -> None:
-        self.event, self.iteration, self.value, self.before, self.stop = event, iteration, value, value, None
+        self.event, self.iteration, self.before = event, iteration, value
+        self.value: Any = value
+        self.stop: Any = None
         self.call, self.prompt, self.mute, self.place = call, prompt, mute, place
 
     def status(self, agent: "Agent") -> AgentStatus:
-        """Each hook gets one of its own, so that nobody changes what others see."""
+        """Return a copy for one hook, so that a hook cannot change what others see."""
         shown = copy.deepcopy(self.value)
         status = AgentStatus(self.event, agent, self.iteration)
         if isinstance(shown, ToolCall):
@@ -1293,7 +1357,7 @@ class _Moment:
         return status
 
     def body(self) -> JSON:
-        """The event in the fabric's form."""
+        """Return the event in the fabric's form."""
         body: JSON = {"hook_type": self.event.value, **_sparse(iteration=self.iteration, prompt=self.prompt)}
         if self.call is not None:
             call = self.value if isinstance(self.value, ToolCall) else self.call
@@ -1309,7 +1373,7 @@ class _Moment:
         return body
 
     def written(self, value: Any, stop: bool) -> JSON:
-        """A value of a hook in the fabric's form. One of a wrong type is a TypeError."""
+        """Convert a hook's value to the fabric's form. Raises TypeError for a wrong type."""
         contract = _CONTRACT[self.event.value]
         kind = contract.stop if stop else contract.rewrite
         if kind == "message":
@@ -1322,47 +1386,50 @@ class _Moment:
             return {"updated_output": _output(value)}
         if isinstance(value, ToolCall):
             if value.name != self.value.name:
-                raise TypeError(f"its value is a call of another tool, {value.name!r}; a hook may change the input of a call only")
+                raise TypeError(f"its value is a call of another tool, {value.name!r}; a hook may change only the input of a call")
             value = value.input
         if not isinstance(value, Mapping):
             raise TypeError(f"its value is {_kind(value)}; return the ToolCall, or its input as a dict")
         return {"updated_input": _strict(value)}
 
     def rewrite(self, verdict: JSON, typed: Any = None) -> None:
-        """Take in what a verdict makes of the value; typed is the value of a hook of the agent's own, as it gave it. What can not be
-        read is a TypeError."""
-        if verdict.get("decision") == "stop":
+        """Apply a verdict to the value. typed is the original value of an in-process hook. Raises TypeError if the verdict's value
+        has a wrong type."""
+        chains, stopped = _CONTRACT[self.event.value].chains, "value" in verdict
+        if chains and verdict.get("decision") == "stop":
             self.stop = typed
-        elif _terminal(self.event.value, verdict.get("decision", "")):
-            self.value = self.before  # what was changed before an end does not count
+        elif chains and _terminal(self.event.value, verdict.get("decision", "")):
+            self.value = self.before  # a decision that ends the chain discards earlier changes
         elif isinstance(self.value, ToolCall) and "updated_input" in verdict:
             if not isinstance(verdict["updated_input"], dict):
                 raise TypeError(f"the input is {_kind(verdict['updated_input'])}; write the tool's whole input as an object")
             self.value = dataclasses.replace(self.value, input=verdict["updated_input"])
-        elif isinstance(self.value, ToolResult) and "updated_output" in verdict:
-            whole = isinstance(typed, ToolResult)  # the agent's own hooks may say also what the error is
-            output = _plain(typed.result) if whole else verdict["updated_output"]
-            self.value = dataclasses.replace(self.value, result=output, **({"error": typed.error} if whole else {}))
+        elif isinstance(self.value, ToolResult) and (stopped or "updated_output" in verdict):
+            whole = isinstance(typed, ToolResult)  # an in-process hook may also set the error
+            output = _plain(typed.result) if whole else verdict["value" if stopped else "updated_output"]
+            # The value of a stop replaces the whole result, with its error.
+            error = typed.error if whole else None if stopped else self.value.error
+            self.value = dataclasses.replace(self.value, result=output, error=error)
         elif isinstance(self.value, AssistantMessage) and "value" in verdict:
             self.value = _revised(self.value, verdict["value"])
         elif isinstance(self.value, Response) and "value" in verdict:
             self.value = _answered(self.value, verdict["value"])
 
     def answer(self, verdict: JSON) -> ToolResult:
-        """The result that a hook gave for a call in the tool's place."""
+        """Return the result that a hook gave in place of the tool's."""
         result = ToolResult(self.value.name, self.value.id, verdict["value"])
         return dataclasses.replace(result, result=_plain(self.stop.result), error=self.stop.error) if isinstance(self.stop, ToolResult) else result
 
 
 def _output(value: Any) -> Any:
-    """A tool's output. Of a result, the error stands for an output that is not there."""
+    """Return a tool's output as JSON. For a result without an output, this is its error."""
     if isinstance(value, ToolResult):
         value = value.error if value.result is None and value.error else value.result
     return "" if value is None else _strict(value)
 
 
 def _answered(response: Response, value: Any) -> Response:
-    """A response with another answer. How the query ended stays: that is the truth."""
+    """Return the response with another answer. Its status does not change."""
     content, message = value, response.message
     if isinstance(value, dict):
         content = value.get("content", response.content)
@@ -1381,7 +1448,7 @@ def _answered(response: Response, value: Any) -> Response:
 
 @dataclasses.dataclass
 class Tool:
-    """A function that the model may call, by name, with an input that fits schema (a JSON Schema of an object)."""
+    """A function that the model may call. schema is a JSON Schema of its input, an object."""
 
     name: str
     description: str
@@ -1390,14 +1457,14 @@ class Tool:
 
     @classmethod
     def of(cls, function: Callable[..., Any], name: str = "", description: str = "", schema: Optional[JSON] = None) -> "Tool":
-        """A function as a tool; its schema is that of its type hints, its description its docstring."""
+        """Make a tool of a function. By default its type hints give the schema, and its docstring the description."""
         return cls(name or function.__name__, description or inspect.getdoc(function) or "", schema or _schema_of(function), function)
 
     def to_dict(self) -> JSON:
         return {"name": self.name, **_sparse(description=self.description), "schema": self.schema}
 
     async def call(self, arguments: Any) -> Any:
-        """Call it. Arguments that do not fit are a ValueError."""
+        """Call the function. Raises ValueError if the arguments do not match the schema."""
         if not isinstance(arguments, Mapping):
             raise _BadCall(f"the input of {self.name} is {_kind(arguments)}; it must be an object")
         wrong = _misfit(self.schema, dict(arguments), "the input")
@@ -1407,7 +1474,7 @@ class Tool:
 
 
 class _BadCall(ValueError):
-    """A call that can not be made, in a sentence for the model."""
+    """The call cannot be made. The text is for the model."""
 
 
 def _schema_of(function: Callable[..., Any]) -> JSON:
@@ -1416,7 +1483,7 @@ def _schema_of(function: Callable[..., Any]) -> JSON:
         if parameter.kind is parameter.VAR_KEYWORD:
             more = True
         elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
-            raise TypeError(f"the tool {function.__name__} has the parameter {parameter}; tools are called by names")
+            raise TypeError(f"the tool {function.__name__} has the parameter {parameter}; tools get their arguments by name")
         else:
             properties[name] = _schema(hints.get(name, Any))
             if parameter.default is parameter.empty:
@@ -1428,7 +1495,7 @@ _TYPES: Dict[Any, str] = {str: "string", int: "integer", float: "number", bool: 
 
 
 def _schema(hint: Any) -> JSON:
-    """The JSON Schema of a type hint; what has none fits anything."""
+    """Return the JSON Schema of a type hint. For an unknown hint it is {}, which permits any value."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint in _TYPES:
         return {"type": _TYPES[hint]}
@@ -1446,17 +1513,17 @@ def _schema(hint: Any) -> JSON:
 
 
 def _misfit(schema: Any, value: Any, where: str) -> str:
-    """Why value does not fit a schema, as far as models get types and names wrong; empty: it does."""
+    """Return why value does not match a schema, or an empty string. It checks types, names and enums, which models get wrong."""
     if not isinstance(schema, dict):
-        return "" if schema is not False else f"{where} must not be there"
+        return "" if schema is not False else f"{where} is not permitted"
     if "enum" in schema and not any(type(one) is type(value) and one == value for one in schema["enum"]):
         return f"{where} is {_short(_dumps(value))}; it must be one of {_short(_dumps(schema['enum']))}"
     if "anyOf" in schema and not any(_misfit(one, value, where) == "" for one in schema["anyOf"]):
-        return f"{where} is {_kind(value)}, which is of no type that it may have"
+        return f"{where} is {_kind(value)}, which matches none of the permitted types"
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(_is(value, kind) for kind in kinds):
-        return f"{where} is {_kind(value)}; it must be of the type {' or '.join(kinds)}"
+        return f"{where} is {_kind(value)}; its type must be {' or '.join(kinds)}"
     if isinstance(value, list):
         wrong = (_misfit(schema.get("items", {}), one, f"{where}[{i}]") for i, one in enumerate(value))
     elif isinstance(value, dict):
@@ -1483,7 +1550,7 @@ def _is(value: Any, kind: str) -> bool:
 
 @dataclasses.dataclass
 class Conversation:
-    """What a model is called with."""
+    """The argument of a model: the messages so far, the tools, and the number of this model call."""
 
     messages: List[Message]
     tools: List[Tool]
@@ -1495,7 +1562,9 @@ class Conversation:
 
 @dataclasses.dataclass
 class Chunk:
-    """A piece of what somebody sees who watches the agent. kind is text, tool_call, tool_result, injection, retry, restart, or in the end end; the text of an injection begins with [INJECTION]."""
+    """A piece of the agent's output, for display. kind is text, tool_call, tool_result, injection, retry, restart or end.
+
+    The last chunk of a query is an end. The text of an injection begins with [INJECTION]."""
 
     kind: str
     text: str
@@ -1507,7 +1576,7 @@ class Chunk:
 
 @dataclasses.dataclass
 class _Draft:
-    """The conversation and the flags as one effect sees and changes them: one that is too late changes nothing any more."""
+    """The conversation and the flags as one effect sees and changes them. A late effect changes only its draft."""
 
     agent: "Agent"
     history: List[Message]
@@ -1518,7 +1587,7 @@ _draft: "contextvars.ContextVar[Optional[_Draft]]" = contextvars.ContextVar("hoo
 
 
 class _Over(Exception):
-    """The query is over, without an answer: error says why, and reason what a hook said of it."""
+    """The query ended without an answer. error says why; reason is the reason that a hook gave."""
 
     def __init__(self, status: str, error: str, reason: str = "") -> None:
         super().__init__(error)
@@ -1526,28 +1595,28 @@ class _Over(Exception):
 
 
 class _Restart(Exception):
-    """The turn begins anew, by this verdict."""
+    """This verdict starts the turn again."""
 
     def __init__(self, verdict: JSON) -> None:
-        super().__init__("the turn begins anew")
+        super().__init__("the turn restarts")
         self.verdict, self.reason = verdict, str(verdict["restart"].get("reason") or "")
         self.content = str(verdict["restart"].get("content") or self.reason)
 
 
 @dataclasses.dataclass
 class _Done:
-    """What came of a call: its result, what is to be said behind all results, and how it ends the turn or the query."""
+    """A finished call: its result, texts to add after all results, and how it ends the turn or the query."""
 
     result: ToolResult
     texts: List[str] = dataclasses.field(default_factory=list)
-    events: List[Optional[str]] = dataclasses.field(default_factory=list)  # what they brought is among the notes and texts
+    events: List[Optional[str]] = dataclasses.field(default_factory=list)  # ids of the events whose content is in notes and texts
     ends: Optional[Exception] = None
 
 
 @dataclasses.dataclass
 class _Brought:
-    """What an event brought for the model: items of a fabric's queue, and more. stands: it is in the conversation. What came nowhere,
-    since the query ended there, is not acknowledged, so that it comes again."""
+    """The items of the fabric's queue that an event delivered. stands: they are in the conversation. If the query ends before that,
+    the loop does not acknowledge them, and the fabric delivers them again."""
 
     items: Set[Tuple[Optional[str], int]]
     stands: bool = False
@@ -1560,33 +1629,37 @@ class _Query:
     prompt: str
     lock: asyncio.Lock
     slots: asyncio.Semaphore
-    over: asyncio.Event  # set while the turn's calls are under way and ends says something
+    over: asyncio.Event  # set as soon as ends is not empty
     iteration: int = 0
     ended: str = "answered"
-    put_off: int = 0  # how often its end was put off to deliver what waited
-    last: str = ""  # why the model is asked once more
-    places: Dict[int, int] = dataclasses.field(default_factory=dict)  # the calls under way whose hooks added messages, by id()
+    put_off: int = 0  # how often waiting content postponed the end
+    last: str = ""  # why the loop calls the model again
+    places: Dict[int, int] = dataclasses.field(default_factory=dict)  # the index of the call whose hooks added a message, by the message's id()
     hook_errors: List[str] = dataclasses.field(default_factory=list)
-    ends: str = ""  # why calls that did not begin yet are not made any more
+    ends: str = ""  # why calls that have not started are not made
 
 
 class Agent:
-    """An agent's loop: the model is called, then the tools that it asks for, until it asks for none.
+    """An agent loop. It calls the model, then the tools that the model requests, until the model requests no more.
 
-    At each moment hooks may look, change the conversation, replace what is at hand and steer: those of on(), in the order of their
-    registration, and with a client those of the fabric, after them or (order="remote-first") before them. A decision that ends
-    the chain ends it for both; the fabric's restart or terminate stands whatever they decide. A rewrite of the fabric's that can not be
-    read blocks where a failure can. Sync functions run in threads of their own, so that none can hold up the loop.
+    At each event the loop asks hooks, which can change the conversation, replace the value of the event, and decide how to go on.
+    In-process hooks (see on) run in the order of registration. With a client, the fabric's hooks run after them, or before them
+    with order="remote-first". A decision that ends the chain ends it for both kinds. A restart or terminate of the fabric always
+    takes effect. If the loop cannot read a rewrite of the fabric, it blocks, at events where a failed hook can block.
+    Sync functions run in threads of their own and do not block the event loop.
 
-    model is called with a Conversation, sync or async, and returns a str, an AssistantMessage or a dict in the fabric's form.
-    client asks the fabric; None: only the agent's own hooks are asked. max_iterations bounds the model calls of a query, and with them all
-    retries. final_retries is how often a query may be kept from ending because something waits for the agent; after that it waits on.
-    approve(call, reason) answers an ASK, for as long as the turn lasts; None: such a call is not made. output is told what happens, in Chunks.
-    parallel is how many tools run at a time. event_timeout bounds each question to the fabric, in seconds.
+    model(conversation), sync or async, returns a str, an AssistantMessage or a dict in the fabric's form.
+    client asks the fabric (default: None, in-process hooks only).
+    max_iterations bounds the model calls of a query, retries included.
+    final_retries bounds how often waiting content postpones the end of a query. After that the content waits for the next query.
+    approve(call, reason), sync or async, answers an ASK until the turn ends. Without it, such a call is not made.
+    output(chunk) gets what happens, in Chunks.
+    parallel is the number of tools that may run at a time.
+    event_timeout bounds each request to the fabric, in seconds.
 
-    Events carry the conversation where some hook of the fabric needs it. When the fabric's configuration changes, the first event after
-    that still goes by the old one: a hook that is new, and needs the conversation, then fails by its policy, once. A value of a hook of the
-    agent's own has at most 1 MiB, as all that a hook says; a larger one is an error of the hook.
+    Events carry the conversation if a hook of the fabric needs it. After a change of the fabric's configuration, the first event
+    still follows the old one. A new hook that needs the conversation then fails once, and its failure policy decides.
+    A hook's answer has at most 1 MiB with its value. A larger one is an error of the hook.
     """
 
     def __init__(
@@ -1609,7 +1682,7 @@ class Agent:
         if order not in ("local-first", "remote-first"):
             raise ValueError(f'order is {order!r}; write "local-first" or "remote-first"')
         if max_iterations < 1 or parallel < 1 or event_timeout <= 0:
-            raise ValueError("max_iterations and parallel are at least 1, and event_timeout is above 0")
+            raise ValueError("max_iterations and parallel must be at least 1, and event_timeout must be above 0")
         self.name, self.model, self.system, self.client = name, model, system, client
         self.session_id = session_id or _event_id()
         self.tools: Dict[str, Tool] = {}
@@ -1620,17 +1693,17 @@ class Agent:
         self._hooks: List[Hook] = []
         self._history: List[Message] = []
         self._flags: JSON = {}
-        self._running = threading.Lock()  # held by the query under way
-        self._owed: Dict[str, _Brought] = {}  # what the model is yet to read, by the event that brought it
+        self._running = threading.Lock()  # the running query holds it
+        self._owed: Dict[str, _Brought] = {}  # delivered content that the model has not read, by event
         self._needs: Set[str] = set()  # the events at which some hook of the fabric needs the conversation
-        self._needs_of: Any = None  # the version of the configuration that says so; None: nobody was asked
+        self._needs_of: Any = None  # the configuration's version for _needs; None: not known yet
         self._needs_known = False
 
-    # What users write.
+    # The public interface.
 
     @property
     def conversation_history(self) -> List[Message]:
-        """The messages so far. Effects append to it, change it, or put another list in its place."""
+        """The messages so far. Effects may append to this list, change it or assign a new one."""
         draft = _draft.get()
         return draft.history if draft is not None and draft.agent is self else self._history
 
@@ -1639,11 +1712,11 @@ class Agent:
         there = self.conversation_history
         there[:] = list(messages)
         if there is self._history:
-            self._owed = {}  # what was in the old one and is not read yet comes again
+            self._owed = {}  # the fabric delivers unread content of the old list again
 
     @property
     def flags(self) -> JSON:
-        """What effects and hooks remember; events carry it to the hooks of the fabric."""
+        """Values that effects and hooks keep. Events carry them to the fabric's hooks."""
         draft = _draft.get()
         return draft.flags if draft is not None and draft.agent is self else self._flags
 
@@ -1654,18 +1727,18 @@ class Agent:
         there.update(kept)
 
     def on(self, event: Union[AgentEvent, str], *, name: str = "", fail_closed: bool = False, timeout: float = 30.0) -> Registration:
-        """Write down a hook: on(event).when(condition).handle(decision, value, effects)."""
+        """Begin a hook: on(event).when(condition).handle(decision, value, effects). timeout is in seconds."""
         if event in ("SessionStart", "SessionEnd"):
-            raise ValueError(f"no query asks {event}: a loop knows queries and no sessions; write UserPromptSubmit or QueryEnd, or have the "
-                             "program ask by Client.ask")
+            raise ValueError(f"a loop has no {event}, because it has queries and no sessions; write UserPromptSubmit or QueryEnd, or send the "
+                             "event with Client.ask")
         try:
             at = AgentEvent(event)
         except ValueError:
-            raise ValueError(f"there is no event {event!r} in a loop; write one of {', '.join('AgentEvent.' + one.name for one in AgentEvent)}") from None
+            raise ValueError(f"a loop has no event {event!r}; write one of {', '.join('AgentEvent.' + one.name for one in AgentEvent)}") from None
         return Registration(self, at, name, fail_closed, timeout)
 
     def tool(self, function: Optional[Callable[..., Any]] = None, *, name: str = "", description: str = "", schema: Optional[JSON] = None) -> Any:
-        """Decorate a function, sync or async, as a tool of the agent."""
+        """Decorator: make a function, sync or async, a tool of the agent."""
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
             self._add_tool(Tool.of(function, name, description, schema))
             return function
@@ -1673,22 +1746,22 @@ class Agent:
         return add if function is None else add(function)
 
     def run(self, query: str, *, new_conversation: bool = False) -> Response:
-        """The answer to a query. Raises QueryFailed where there is none."""
+        """Run a query and return the response. Raises QueryFailed if it ends without an answer."""
         running = True
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             running = False
         if running:
-            raise RuntimeError("run was called where an event loop runs already; write 'await agent.arun(...)' there")
+            raise RuntimeError("run was called inside a running event loop; write 'await agent.arun(...)' there")
         return asyncio.run(self.arun(query, new_conversation=new_conversation))
 
     async def arun(self, query: str, *, new_conversation: bool = False) -> Response:
-        """As run, on the caller's event loop. The conversation goes on where the last query left it, unless it is to be a new one."""
+        """Like run, on the caller's event loop. The conversation continues that of the last query, unless new_conversation is True."""
         if self.model is None:
             raise RuntimeError("the agent has no model; write Agent(..., model=...)")
         if not self._running.acquire(blocking=False):
-            raise RuntimeError("the agent is at a query already; one at a time, or make another Agent")
+            raise RuntimeError("the agent already runs a query; wait for its end, or use another Agent")
         try:
             return await self._whole(query, new_conversation)
         finally:
@@ -1697,26 +1770,26 @@ class Agent:
 
     # A query from its beginning to its end.
 
-    async def _whole(self, query: str, anew: bool) -> Response:
+    async def _whole(self, query: str, is_new: bool) -> Response:
         run = _Query(query, asyncio.Lock(), asyncio.Semaphore(self._parallel), asyncio.Event())
         response, cause = Response(), None
         try:
-            response.message = await self._answer(run, anew)
+            response.message = await self._answer(run, is_new)
             response.status = run.ended
         except _Over as over:
             response.status, response.reason, response.error, cause = over.status, over.reason, over.error, over.__cause__
         except asyncio.CancelledError as err:
             response.status, response.error, cause = "cancelled", "the query was cancelled", err
-        except BaseException as err:  # whatever breaks, the hooks at the end of the query hear of it
+        except BaseException as err:  # the hooks at QueryEnd must learn of every failure
             response.status, response.error, cause = "failed", _failure(err), err
         try:
-            self._close_calls(f"The call was not finished, since the query ended: {response.error or response.reason or response.status}")
-        except Exception as err:  # of messages that are none; the end comes all the same
-            run.hook_errors.append(f"the conversation is damaged: {_failure(err)}")
+            self._close_calls(f"The call was not finished, because the query ended: {response.error or response.reason or response.status}")
+        except Exception as err:  # an effect left something that is not a message; the query ends all the same
+            run.hook_errors.append(f"the conversation has an invalid message: {_failure(err)}")
         response.content = _text(response.message) if response.message else ""
         response.iterations, response.hook_errors = run.iteration, run.hook_errors
-        response = await self._end(run, response)
-        if response.content:
+        response, failed = await self._end(run, response)
+        if response.content and not failed:
             self._show("text", response.content)
         self._show("end", response.error)
         if isinstance(cause, BaseException) and not isinstance(cause, Exception):
@@ -1725,8 +1798,8 @@ class Agent:
             raise QueryFailed(response) from cause
         return response
 
-    async def _end(self, run: _Query, response: Response) -> Response:
-        """Ask the hooks at the end of a query, once, also if the query was cancelled or is while they are asked."""
+    async def _end(self, run: _Query, response: Response) -> "tuple[Response, bool]":
+        """Ask the hooks at QueryEnd, once, also if the query is cancelled. Return the response, and whether they failed the query."""
         moment = _Moment(AgentEvent.QUERY_END, run.iteration, response, mute=True)
         ending = asyncio.ensure_future(self._judged(run, moment))
         patience: Optional[float] = _GRACE if response.status == "cancelled" else None
@@ -1739,25 +1812,29 @@ class Agent:
                 cancelled, end = err, end or time.monotonic() + _GRACE
         if not ending.done():
             ending.cancel()
-            run.hook_errors.append("the hooks at QueryEnd were not done in time")
+            run.hook_errors.append(f"the hooks at QueryEnd did not finish within {_GRACE:g} s")
         elif not ending.cancelled() and ending.exception() is not None:
             run.hook_errors.append(f"the hooks at QueryEnd: {_failure(ending.exception())}")
-        elif not ending.cancelled() and ending.result().get("decision") == "fail":
-            run.hook_errors.append(f"at the query's end, where that is only recorded: {ending.result().get('reason') or 'a hook failed it'}")
         if cancelled is not None:
             raise cancelled
-        return dataclasses.replace(moment.value, hook_errors=run.hook_errors)
+        response = dataclasses.replace(moment.value, hook_errors=run.hook_errors)
+        failed = _ending(moment, ending.result()) if ending.done() and not ending.cancelled() and ending.exception() is None else None
+        if not isinstance(failed, _Over) or failed.status != "failed":
+            return response, False
+        if response.error:  # keep the first error
+            return dataclasses.replace(response, error=f"{response.error}; {failed}"), True
+        return dataclasses.replace(response, status=failed.status, error=str(failed), reason=failed.reason), True
 
-    async def _answer(self, run: _Query, anew: bool) -> AssistantMessage:
+    async def _answer(self, run: _Query, is_new: bool) -> AssistantMessage:
         self._needs_of = self._needs_of if self._needs_known else None
-        if anew:
+        if is_new:
             self._begin()
         elif not self._history and self.system:
             self._history.append(SystemMessage(self.system))
         try:
             asked = await self._decided(run, _Moment(AgentEvent.USER_PROMPT_SUBMIT, 0, prompt=run.prompt))
             if asked.get("decision") == "deny":
-                raise _Over("rejected", "the prompt was refused: " + (asked.get("reason") or "no reason was given"), asked.get("reason") or "")
+                raise _Over("rejected", "a hook denied the prompt: " + (asked.get("reason") or "no reason was given"), asked.get("reason") or "")
             self._history.append(HumanMessage(run.prompt))
             self._tell(run, asked)
         except _Restart as restart:
@@ -1771,10 +1848,10 @@ class Agent:
                 continue
             if message is not None:
                 return message
-        raise _Over("max_iterations", f"the query needs more model calls than it may have: after {self._max_iterations} of them {run.last}")
+        raise _Over("max_iterations", f"the query has no answer after {self._max_iterations} model calls (max_iterations): {run.last}")
 
     async def _turn(self, run: _Query) -> Optional[AssistantMessage]:
-        """One model call with what comes before and after it; None: there is to be another."""
+        """Make one model call and its tool calls. Return the answer, or None if the loop needs another model call."""
         try:
             before = await self._decided(run, _Moment(AgentEvent.BEFORE_LLM_CALL, run.iteration))
             if before.get("decision") == "stop":
@@ -1812,20 +1889,21 @@ class Agent:
             return self._stopped(run, final)
         self._history[:] = [moment.value if one is message else one for one in self._history]
         self._tell(run, final)
-        return moment.value
+        answer: AssistantMessage = moment.value
+        return answer
 
     def _stopped(self, run: _Query, verdict: JSON) -> AssistantMessage:
-        """A message that a hook gave ends the query. It asks for no calls, since nobody would make them."""
+        """End the query with a hook's message. Calls in it are dropped, because the loop would not make them."""
         message, run.ended = _closing(_assistant(verdict["value"])), "stopped"
         self._history.append(message)
         self._tell(run, verdict)
         return message
 
     def _begin(self, *texts: str) -> None:
-        """The conversation begins anew."""
+        """Begin a new conversation with these texts of the user."""
         self._history[:] = [SystemMessage(self.system)] if self.system else []
         self._history.extend(HumanMessage(text) for text in texts if text)
-        self._owed = {}  # what was in it and is not read yet comes again
+        self._owed = {}  # the fabric delivers unread content again
 
     def _restarted(self, run: _Query, restart: _Restart) -> None:
         self._begin(run.prompt, restart.content)
@@ -1835,7 +1913,7 @@ class Agent:
         self._tell(run, restart.verdict)
 
     def _again(self, run: _Query, verdict: JSON) -> None:
-        """Another attempt, as the hook that wants it says why."""
+        """Prepare another attempt, and tell the model the hook's reason."""
         hook = next((one.get("hook") for one in verdict.get("executed_hooks", ()) if one.get("decision") == "retry"), None)
         reason, most = str(verdict.get("reason") or ""), self._max_iterations
         run.last = f"{'hook ' + _quoted(hook) if hook else 'the fabric'} asked for another attempt" + (f": {reason}" if reason else "")
@@ -1849,7 +1927,7 @@ class Agent:
 
     async def _modelled(self, run: _Query) -> AssistantMessage:
         tools = [dataclasses.replace(tool, schema=copy.deepcopy(tool.schema)) for tool in self.tools.values()]
-        try:  # what the model gets is the model's
+        try:  # the model gets copies, which it may change
             said = await _called(self.model, (Conversation(copy.deepcopy(self._history), tools, run.iteration),))  # type: ignore[arg-type]
             message = copy.deepcopy(_assistant(said))
         except Exception as err:
@@ -1859,13 +1937,13 @@ class Agent:
             try:
                 await self._asked(self.client, lambda call: self.client._ack(call, owed, self.name), 5.0)  # type: ignore[union-attr]
             except Exception as err:
-                log.warning("what was handed over could not be acknowledged, and may come again: %s", _failure(err))
+                log.warning("delivered content could not be acknowledged; the fabric may deliver it again: %s", _failure(err))
         return message
 
     # The tools.
 
     async def _call_tools(self, run: _Query, message: AssistantMessage, after: JSON) -> None:
-        """Make the calls of a message side by side; their results stand in its order, right behind it."""
+        """Make the calls of a message in parallel. Their results follow the message in its order."""
         run.ends = ""
         run.over.clear()
         run.places.clear()
@@ -1878,21 +1956,21 @@ class Agent:
             run.over.set()
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks, timeout=_GRACE)  # hooks hear of what ran
+            await asyncio.wait(tasks, timeout=_GRACE)  # lets hooks learn what ran
         done = [_done(task, call) for task, call in zip(tasks, message.tool_calls)]
         at = next((i + 1 for i, one in enumerate(self._history) if one is message), None)
-        if at is not None:  # else some effect took the turn out
+        if at is not None:  # None: an effect removed the message
             said = sorted(self._history[at:], key=lambda one: run.places.get(id(one), -1))
             self._history[at:] = [ToolMessage(one.result) for one in done] + said
             self._stand(*(event for one in done for event in one.events))
-        run.last = "the model asked for tools last"
+        run.last = "the last message of the model calls tools"
         self._tell(run, after)
         for one in done:
             self._history.extend(HumanMessage(text) for text in one.texts)
         if cancelled is not None:
             raise cancelled
-        for one in sorted((one.ends for one in done if one.ends), key=lambda why: isinstance(why, _Restart)):
-            raise one  # the first end of the query, else the first restart
+        for end in sorted((one.ends for one in done if one.ends), key=lambda why: isinstance(why, _Restart)):
+            raise end  # the first end of the query, else the first restart
 
     async def _one_call(self, run: _Query, call: ToolCall, place: int) -> _Done:
         async with run.slots:
@@ -1907,7 +1985,7 @@ class Agent:
         done = _Done(ToolResult(call.name, call.id))
         if run.ends:
             return _not_made(done, "was not made", run.ends)
-        if not isinstance(call.input, Mapping):  # nothing will run, so that there is nothing to ask about before
+        if not isinstance(call.input, Mapping):  # the tool will not run, so there is no PreToolUse
             done.result.error = f"the call did not run: its input is {_kind(call.input)}; it must be a JSON object"
             return await self._after_call(run, call, place, done)
         moment = _Moment(AgentEvent.BEFORE_TOOL_EXECUTION, run.iteration, call, call=call, place=place)
@@ -1915,13 +1993,13 @@ class Agent:
         self._settle_call(run, moment, verdict, done)
         decision, why = verdict.get("decision"), verdict.get("reason") or ""
         if isinstance(done.ends, _Restart):
-            return _not_made(done, "did not run, since the turn begins anew", done.ends.reason)
+            return _not_made(done, "did not run, since the turn restarts", done.ends.reason)
         if done.ends is not None:
             return _not_made(done, "did not run, since the query ends", str(done.ends))
         if decision == "deny":
             return _not_made(done, "was denied and did not run", why)
         if decision == "ask" and not await self._approved(run, moment.value, why):
-            return _not_made(done, "did not run, since nobody approved it", why)
+            return _not_made(done, "did not run, since no person approved it", why)
         if decision == "stop":
             given = moment.answer(verdict)
             done.result.result, done.result.error = given.result, given.error
@@ -1933,7 +2011,7 @@ class Agent:
         return await self._after_call(run, moment.value, place, done)
 
     async def _after_call(self, run: _Query, call: ToolCall, place: int, done: _Done) -> _Done:
-        """Ask about what came of a call: at exactly one of the two events."""
+        """Ask the hooks about the result of a call, at PostToolUse or ToolError."""
         event = AgentEvent.ON_TOOL_ERROR if done.result.error else AgentEvent.AFTER_TOOL_EXECUTION
         moment = _Moment(event, run.iteration, dataclasses.replace(done.result, notes=[]), call=call, place=place)
         verdict = await self._judged(run, moment)
@@ -1947,14 +2025,14 @@ class Agent:
         return done
 
     def _settle_call(self, run: _Query, moment: _Moment, verdict: JSON, done: _Done) -> None:
-        """Take in how a verdict ends things, and what it says; what a restart says belongs into the new turn."""
+        """Store how a verdict ends the call, and its injections. The injections of a restart belong to the new turn."""
         done.ends = _ending(moment, verdict)
         if not isinstance(done.ends, _Restart):
             self._take(run, verdict, done.result.notes, done.texts)
             done.events.append(verdict.get("event_id"))
 
     async def _approved(self, run: _Query, call: ToolCall, why: str) -> bool:
-        """Ask a person, for as long as the turn lasts."""
+        """Ask approve, until the turn ends."""
         if self._approve is None:
             return False
         asked = asyncio.ensure_future(_called(self._approve, (copy.deepcopy(call), why)))
@@ -1965,7 +2043,7 @@ class Agent:
                 raise RuntimeError(run.ends)
             return bool(asked.result())
         except Exception as err:
-            run.hook_errors.append(f"nobody could be asked about {call.name}: {_failure(err)}")
+            run.hook_errors.append(f"asking for approval of {call.name} failed: {_failure(err)}")
             return False
         finally:
             asked.cancel()
@@ -1979,13 +2057,13 @@ class Agent:
             output = await tool.call(call.input)
             result.result = _plain(output.result if isinstance(output, ToolResult) else output)
             result.error = output.error if isinstance(output, ToolResult) else None
-        except asyncio.CancelledError:  # nobody knows how far it came
+        except asyncio.CancelledError:  # the tool may have done a part of its work
             result.error = "the query was cancelled while the tool ran"
         except Exception as err:
             result.error = str(err) if isinstance(err, _BadCall) else _failure(err)
 
     def _close_calls(self, why: str) -> None:
-        """Answer the calls that have no result: no API takes one without."""
+        """Add a result to each call without one, because APIs refuse calls without results."""
         for turn, is_open in reversed(_turns(self._history)):
             if is_open:
                 calls = list(self._history[turn[0]].tool_calls)  # type: ignore[attr-defined]
@@ -1995,10 +2073,10 @@ class Agent:
                     calls = [call for call in calls if call is not had]
                 self._history[turn[-1] + 1:turn[-1] + 1] = [ToolMessage(ToolResult(call.name, call.id, error=why)) for call in calls]
 
-    # Judging a moment.
+    # Asking the hooks about a moment.
 
     async def _decided(self, run: _Query, moment: _Moment) -> JSON:
-        """The verdict about a moment, unless it ends the query or begins the turn anew."""
+        """Return the verdict on a moment. Raises if it ends the query or starts the turn again."""
         verdict = await self._judged(run, moment)
         ends = _ending(moment, verdict)
         if ends is not None:
@@ -2006,15 +2084,15 @@ class Agent:
         return verdict
 
     async def _judged(self, run: _Query, moment: _Moment) -> JSON:
-        """What the agent's own hooks and those of the fabric come to, in the order that was chosen."""
+        """Ask the in-process hooks and the fabric, in the agent's order, and fold their verdicts."""
         steps = [self._judged_here, self._judged_by_the_fabric]
         verdict: JSON = {}
         for step in steps if self._order == "local-first" else reversed(steps):
-            if not _terminal(moment.event.value, verdict.get("decision", "")):
+            if not _ended(moment.event.value, verdict):
                 one = await step(run, moment)
                 verdict = {**_fold(moment.event.value, verdict, one), **{k: v[k] for v in (verdict, one) for k in ("restart", "terminate", "event_id") if k in v}}
         run.hook_errors.extend(verdict.get("hook_errors", ()))
-        return verdict
+        return _with_feedback(moment.event.value, verdict)
 
     async def _judged_here(self, run: _Query, moment: _Moment) -> JSON:
         verdict: JSON = {}
@@ -2025,7 +2103,7 @@ class Agent:
             one = _settle(hook._card(), asked[0])
             moment.rewrite(one, asked[1])
             verdict = _fold(moment.event.value, verdict, one)
-            if _terminal(moment.event.value, verdict.get("decision", "")):
+            if _ended(moment.event.value, verdict):
                 break
         return verdict
 
@@ -2036,13 +2114,14 @@ class Agent:
         if self._needs_of is None:
             await self._learn_needs(client, 0)
         flags = {str(name): _plain(value) for name, value in self._flags.items()}
-        body = {**moment.body(), "agent_id": self.name, "session_id": self.session_id, **_sparse(flags=flags)}
+        body: JSON = {**moment.body(), "agent_id": self.name, "session_id": self.session_id, **_sparse(flags=flags)}
         if moment.event.value in self._needs:
             body["history"] = [message.to_dict() for message in self._history]
-        else:  # a hook that needs it since a moment ago must not take it for an empty one
+        else:  # a new hook that needs the conversation must not take it for an empty one
             body["history_ref"] = "lost:no hook was known to need it when the event was asked about"
-        how = {"ack": "explicit", **({"deliver": "none"} if moment.mute else {})}  # to ask on is not to have read
-        verdict = await self._asked(client, lambda call: client._ask(call, body, **how), self._event_timeout)
+        how = {"ack": "explicit", **({"deliver": "none"} if moment.mute else {})}  # the next event must not acknowledge
+        ask = client._ask
+        verdict: JSON = await self._asked(client, lambda call: ask(call, body, **how), self._event_timeout)
         verdict = _permitted(moment.event.value, verdict)
         if self._needs_of != verdict.get("config_version", self._needs_of):
             await self._learn_needs(client, verdict["config_version"])
@@ -2054,17 +2133,17 @@ class Agent:
                     raise ValueError(wrong)
                 await self._apply(run, effect, moment)
             except ValueError as err:
-                verdict.setdefault("hook_errors", []).append(f"an effect was dropped: {err}")
+                verdict.setdefault("hook_errors", []).append(f"effect dropped: {err}")
         try:
             moment.rewrite(verdict)
-        except TypeError as err:  # what was to be changed must not go on as it was
+        except TypeError as err:  # the value must not pass unchanged
             verdict = _blocked(moment.event.value, verdict, f"a rewrite was dropped: {err}")
-            if _terminal(moment.event.value, verdict.get("decision", "")):
+            if _CONTRACT[moment.event.value].chains and _terminal(moment.event.value, verdict.get("decision", "")):
                 moment.value = moment.before
         return verdict
 
     def _note_brought(self, verdict: JSON) -> None:
-        """Note that something was brought, to acknowledge it once the model has read it; what stands in the conversation already is taken out."""
+        """Remember delivered content, to acknowledge it once the model has read it. Drop injections that the conversation already has."""
         there = {item for brought in self._owed.values() if brought.stands for item in brought.items}
         injections, kept, all_items = verdict.get("injections") or (), [], set()
         for injection in injections:
@@ -2077,13 +2156,13 @@ class Agent:
             self._owed[verdict["event_id"]] = _Brought(all_items)
 
     def _stand(self, *events: Optional[str]) -> None:
-        """Note that what events brought is in the conversation."""
+        """Record that the content of these events is in the conversation."""
         for event in events:
             if event in self._owed:
-                self._owed[event].stands = True  # type: ignore[index]
+                self._owed[event].stands = True
 
     async def _asked(self, client: Client, ask: Callable[[_Call], Any], timeout: float) -> Any:
-        """Ask in one of the client's threads, which is given up when the query is."""
+        """Ask in one of the client's threads. Abandon the call if the query is cancelled."""
         call = _Call(timeout)
         try:
             return await asyncio.get_running_loop().run_in_executor(client._threads, ask, call)
@@ -2091,20 +2170,21 @@ class Agent:
             call.give_up()
 
     async def _learn_needs(self, client: Client, version: Any) -> None:
-        """Ask at which events some hook needs the conversation, so that no other event carries it."""
+        """Ask at which events a hook needs the conversation. Only these events carry it."""
         self._needs_of, self._needs_known = version, False
-        try:  # a daemon that can not say it is asked again with the next query
-            needs = await self._asked(client, lambda call: client._get(call, _path("v1", "needs", agent=self.name)), 5.0)
-            # What the daemon knows may be older than the verdict: then it is asked again after the next one.
-            self._needs, self._needs_of, self._needs_known = set(needs.get("history") or ()), needs.get("config_version") or version, True
+        try:  # after a failure, the next query asks again
+            needs: JSON = await self._asked(client, lambda call: client._get(call, _path("v1", "needs", agent=self.name)), 5.0)
+            # The daemon's answer may be older than the verdict. The loop then asks again after the next verdict.
+            self._needs = {str(event) for event in needs.get("history") or ()}
+            self._needs_of, self._needs_known = needs.get("config_version") or version, True
         except Exception as err:
-            log.info("nobody said at which events hooks need the conversation: %s", _failure(err))
+            log.info("cannot learn at which events hooks need the conversation: %s", _failure(err))
 
-    # What hooks change.
+    # Changes by hooks.
 
     async def _apply(self, run: _Query, effect: Any, moment: _Moment, end: float = 0.0) -> float:
-        """Apply one effect: on a draft, which counts only if the effect was done in time. One at a time, so that each sees what
-        those before did; the answer is how long it waited for others, which no hook's time is."""
+        """Apply one effect on a draft, and adopt the draft if the effect ends in time. Effects run one at a time, so that each sees
+        the changes of the others. Return the seconds that it waited for others, which do not count against the hook's timeout."""
         came = time.monotonic()
         async with run.lock:
             waited = time.monotonic() - came
@@ -2125,7 +2205,7 @@ class Agent:
             return waited
 
     def _tell(self, run: _Query, verdict: JSON) -> None:
-        """Say what was injected where no tool's result is at hand."""
+        """Add injections as messages, at events without a tool's result."""
         texts: List[str] = []
         self._take(run, verdict, texts, texts)
         for text in texts:
@@ -2157,18 +2237,18 @@ class Agent:
 
     def _add_tool(self, tool: Tool) -> None:
         if tool.name in self.tools:
-            raise ValueError(f"there is a tool {tool.name!r} already")
+            raise ValueError(f"the agent already has a tool {tool.name!r}; give the new one another name")
         self.tools[tool.name] = tool
 
 
-_GRACE = 5.0  # seconds in which hooks still hear of what ran, and of its end, when a query was cancelled
+_GRACE = 5.0  # seconds that hooks have after a query was cancelled
 
 
 def _ending(moment: _Moment, verdict: JSON) -> Optional[Exception]:
-    """How a verdict ends the query, or the turn; None: it goes on."""
+    """Return the exception by which a verdict ends the query or the turn, or None."""
     if isinstance(verdict.get("terminate"), dict):
         reason = str(verdict["terminate"].get("reason") or "")
-        return _Over("terminated", "the run was ended: " + (reason or "no reason was given"), reason)
+        return _Over("terminated", "the fabric terminated the run: " + (reason or "no reason was given"), reason)
     if verdict.get("decision") == "fail":
         reason = str(verdict.get("reason") or "")
         return _Over("failed", f"a hook failed the query at {moment.event.value}: " + (reason or "no reason was given"), reason)
@@ -2176,13 +2256,13 @@ def _ending(moment: _Moment, verdict: JSON) -> Optional[Exception]:
 
 
 def _not_made(done: _Done, how: str, why: str) -> _Done:
-    """A call that is not made, in words for the model."""
+    """Set the result of a call that is not made, as a text for the model."""
     done.result.error = f"The call {how}: {why or 'no reason was given'}"
     return done
 
 
 def _done(task: "asyncio.Task[_Done]", call: ToolCall) -> _Done:
-    """What came of a call, also where the loop broke or the query was cancelled before."""
+    """Return a task's call, also if it failed or was cancelled."""
     if not task.done() or task.cancelled():
         return _not_made(_Done(ToolResult(call.name, call.id)), "was not finished", "the query was cancelled")
     broken = task.exception()
@@ -2192,12 +2272,12 @@ def _done(task: "asyncio.Task[_Done]", call: ToolCall) -> _Done:
 
 
 def _closing(message: AssistantMessage) -> AssistantMessage:
-    """A message with which a query ends: nobody makes calls of it, so that it has none."""
+    """Return the message without its calls, because a query that ends makes no more calls."""
     return dataclasses.replace(message, tool_calls=[], native=None) if message.tool_calls else message
 
 
 def _permitted(event: str, verdict: JSON) -> JSON:
-    """A verdict whose decision the event does not know, or whose value can not be read, is never taken for a yes."""
+    """Return the verdict. If the event does not permit its decision, or the value of a stop is malformed, return a refusal."""
     contract, decision = _CONTRACT[event], verdict.get("decision")
     if decision == "stop" and contract.stop and not _fits_stop(verdict.get("value"), contract.stop):
         said = f"the fabric decided stop at {event} without its value: {_STOP_VALUES[contract.stop]}"
@@ -2209,22 +2289,22 @@ def _permitted(event: str, verdict: JSON) -> JSON:
 
 
 def _blocked(event: str, verdict: JSON, said: str) -> JSON:
-    """What becomes of a verdict that this program can not obey: what a hook that gave no answer makes of the moment."""
+    """Replace a verdict that this program cannot obey by the decision for a failed fail-closed hook."""
     blocking = _CONTRACT[event].blocking
-    changed = {**verdict, "hook_errors": [*verdict.get("hook_errors", ()), said], **({"decision": blocking, "reason": said} if blocking else {})}
+    changed: JSON = {**verdict, "hook_errors": [*verdict.get("hook_errors", ()), said], **({"decision": blocking, "reason": said} if blocking else {})}
     changed.pop("value", None)
     return changed
 
 
-# Calling what users wrote.
+# Calling functions of users.
 
 
 class _TooLate(Exception):
-    """What was called was not done in time."""
+    """A function exceeded its deadline."""
 
 
 async def _called(function: Callable[..., Any], arguments: Tuple[Any, ...] = (), end: Optional[float] = None, draft: Optional[_Draft] = None) -> Any:
-    """Call a function, sync or async, until end. A sync one runs in a thread of its own, which is left behind if it is too late."""
+    """Call a function, sync or async, until end. A sync function runs in a thread of its own, which is abandoned at the deadline."""
     async def call() -> Any:
         _draft.set(draft)
         try:
@@ -2236,11 +2316,11 @@ async def _called(function: Callable[..., Any], arguments: Tuple[Any, ...] = (),
             raise RuntimeError(_failure(err)) from err
 
     task = asyncio.ensure_future(call())
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # what is left behind fails in silence
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # an abandoned task fails silently
     try:
         await asyncio.wait({task}, timeout=None if end is None else max(end - time.monotonic(), 0))
         if not task.done():
-            raise _TooLate("it was not done before its deadline")
+            raise _TooLate("it did not finish before its deadline")
         if task.cancelled():
             raise RuntimeError("it cancelled itself")
         return task.result()
@@ -2268,10 +2348,10 @@ def _in_thread(function: Callable[..., Any], arguments: Tuple[Any, ...]) -> "asy
         try:
             result = context.run(function, *arguments)
         except Exception as err:
-            error = err if not isinstance(err, StopIteration) else RuntimeError(_failure(err))  # no future takes one
+            error = err if not isinstance(err, StopIteration) else RuntimeError(_failure(err))  # a future refuses StopIteration
         except BaseException as err:  # such as sys.exit: it ends no agent
             error = RuntimeError(_failure(err))
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(settle, result, error)
 
     threading.Thread(target=run, name="hookfabric-call", daemon=True).start()
@@ -2279,7 +2359,7 @@ def _in_thread(function: Callable[..., Any], arguments: Tuple[Any, ...]) -> "asy
 
 
 def _arity(function: Callable[..., Any], most: int) -> int:
-    """How many positional arguments a function takes, up to most."""
+    """Return how many positional arguments a function takes, at most most."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -2306,13 +2386,15 @@ def _injections(some: Any) -> List[JSON]:
 
 
 class HTTPModel:
-    """A model behind an API, for Agent(model=...): the daemon, or agentshim, writes the requests and reads the answers.
+    """A model behind an HTTP API, for Agent(model=...). The daemon, or agentshim, renders the requests and reads the answers.
 
-    format is anthropic, openai (and what is compatible), openai-structured, gemini or grok. url is where the API is, with or without the
-    version behind it; None: the vendor's. Only this machine is called without TLS. The key is in the file key_file, which is read before
-    each attempt, or is key; no log and no exception has it. client is who is asked to render; None: one of its own. max_tokens
-    bounds an answer; None: the API's own bound, or 8192 where it demands one. timeout bounds an attempt, and retries how often a
-    call is made again that failed for a reason that passes. options go into each request as they are.
+    format is anthropic, openai (also for compatible APIs), openai-structured, gemini or grok.
+    url is the API's address, with or without the version (default: the vendor's). Plain HTTP is permitted only on loopback.
+    key_file is a file with the key, read before each attempt; or key is the key. Logs and exceptions do not contain it.
+    client renders (default: a new Client).
+    max_tokens bounds an answer (default: the API's own bound, or 8192 where the API requires one).
+    timeout bounds an attempt, in seconds. retries bounds how often a call is repeated after a temporary failure.
+    options are added to each request.
     """
 
     def __init__(self, format: str, *, model: str, url: Optional[str] = None, key_file: Optional[str] = None, key: Optional[str] = None,
@@ -2321,7 +2403,7 @@ class HTTPModel:
         if format not in _FORMATS:
             raise ValueError(f"format is {format!r}; write one of {', '.join(_FORMATS)}")
         if key and key_file:
-            raise ValueError("the model's key is given, and a file with it as well; write one of them")
+            raise ValueError("both key and key_file are set; write one of them")
         self.format, self.model, self._url = format, model, _model_url(url or _VENDORS[format])
         self._key_file, self._key, self._client, self._options = key_file, key, client or Client(), options or {}
         self._max_tokens, self._timeout, self._retries = max_tokens, timeout, retries
@@ -2335,12 +2417,13 @@ class HTTPModel:
         for attempt in itertools.count():
             answer, why, wait = await self._attempt(body)
             if answer is not None:
-                return await _in_thread(self._client.read, (self.format, answer))
+                message: AssistantMessage = await _in_thread(self._client.read, (self.format, answer))
+                return message
             if wait is None or attempt >= self._retries:
                 raise RuntimeError(why) from None
-            log.info("%s; it is asked again", why)
+            log.info("%s; the call is repeated", why)
             await asyncio.sleep(wait or min(0.5 * 2 ** attempt, 30) * random.uniform(0.5, 1))
-        raise AssertionError("a call ends above")
+        raise AssertionError("unreachable: the loop above returns or raises")
 
     def _settings(self) -> JSON:
         most = self._max_tokens
@@ -2348,12 +2431,13 @@ class HTTPModel:
             return {"generationConfig": {"maxOutputTokens": most}} if most else {}
         if self.format == "anthropic":
             return {"model": self.model, "max_tokens": most or 8192}
-        # OpenAI's newer models know only the one, those compatible with it only the other.
+        # OpenAI's newer models accept only the first name, compatible APIs only the second.
         name = "max_completion_tokens" if self._url.hostname == "api.openai.com" else "max_tokens"
         return {"model": self.model, **({name: most} if most else {})}
 
     async def _attempt(self, body: bytes) -> "tuple[Optional[JSON], str, Optional[float]]":
-        """The API's answer, or why there is none and how long to wait before another attempt: 0 is as long as you like, None is for ever."""
+        """Return the API's answer, an error, and the seconds until the next attempt. The seconds are 0 if the API names no time, and
+        None if the call must not be repeated."""
         make = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
         connection, key = make(str(self._url.hostname), self._url.port, timeout=self._timeout), self._secret()
         end = time.monotonic() + self._timeout
@@ -2365,7 +2449,7 @@ class HTTPModel:
             return None, self._redacted(f"the model at {self._url.hostname} {why}", key), 0
         finally:
             watchdog.cancel()
-            _give_up(connection)  # also where the query was cancelled
+            _give_up(connection)  # also after a cancellation
         if status != 200:
             passes = status in (408, 429) or status >= 500 and status != 501
             return None, self._redacted(f"the model at {self._url.hostname} answered {status}: {_short(answer)}", key), _wish(headers) if passes else None
@@ -2383,7 +2467,7 @@ class HTTPModel:
         model = self.model[len("models/"):] if self.model.startswith("models/") else self.model
         connection.request("POST", path + version + below.format(model=urllib.parse.quote(model, safe="")), body,
                            {"Content-Type": "application/json", **self._headers(key)})
-        response = connection.getresponse()  # follows no redirect: keys would go along
+        response = connection.getresponse()  # no redirects: they would carry the key elsewhere
         return response.status, response.headers, _whole_body(response)
 
     def _headers(self, key: str) -> Dict[str, str]:
@@ -2397,11 +2481,12 @@ class HTTPModel:
         key = self._key or ""
         if self._key_file:
             with open(self._key_file, encoding="utf-8", errors="replace") as f:
+                _check_private(self._key_file, os.fstat(f.fileno()))
                 key = f.read(64 << 10).strip()
             if not key:
                 raise ValueError("the model's key is empty; write the key into its file")
         if any(not 32 < ord(c) < 127 for c in key):
-            raise ValueError("the model's key is no single line of a header; write the key alone")
+            raise ValueError("the model's key has spaces, line breaks or characters outside of ASCII; write only the key")
         return key
 
     def _redacted(self, text: str, key: str) -> str:
@@ -2410,23 +2495,23 @@ class HTTPModel:
 
 _VENDORS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com", "openai-structured": "https://api.openai.com",
             "gemini": "https://generativelanguage.googleapis.com", "grok": "https://api.x.ai"}
-#: The version, which people write behind the address or not, and what comes after it.
+#: The API's version, which users may write into the URL, and the path after it.
 _PATHS = {"anthropic": ("/v1", "/messages"), "gemini": ("/v1beta", "/models/{model}:generateContent")}
 
 
 def _model_url(url: str) -> urllib.parse.SplitResult:
-    """Where a model is. What is wrong is said without what may be secret."""
+    """Parse a model's URL. Errors do not show parts that may be secret."""
     try:
         parts = urllib.parse.urlsplit(url)
         port, host = parts.port, parts.hostname
     except ValueError:
-        raise ValueError("the model's URL can not be read; write one such as https://api.example.com") from None
+        raise ValueError("the model's URL cannot be read; write one such as https://api.example.com") from None
     if not host or parts.scheme not in ("http", "https") or port == 0:
-        raise ValueError("the model's URL can not be read; write one such as https://api.example.com")
+        raise ValueError("the model's URL cannot be read; write one such as https://api.example.com")
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError(f"the model's URL at {host} has a password, a query or a fragment; write the key into a file, and name that")
     if parts.scheme == "http" and host not in _LOOPBACK:
-        raise ValueError(f"the model at {host} is to be reached over plain HTTP; conversations and keys go over TLS to other machines: write https")
+        raise ValueError(f"the model's URL at {host} is plain HTTP; to other machines, conversations and keys need TLS: write https")
     return parts
 
 
@@ -2436,7 +2521,7 @@ def _give_up(connection: http.client.HTTPConnection) -> None:
 
 
 def _wish(headers: Any) -> Optional[float]:
-    """How long an API asks to wait; 0: it does not say; None: longer than anybody waits."""
+    """Return the seconds of Retry-After: 0 if it is absent, None if it is longer than 120 s."""
     text = headers.get("Retry-After") or "0"
     try:
         wish = float(text)
@@ -2448,11 +2533,11 @@ def _wish(headers: Any) -> Optional[float]:
     return max(wish, 0) if wish <= 120 else None
 
 
-# What is read, found and started.
+# Files, processes and connections.
 
 
 def _object(data: bytes, what: str) -> JSON:
-    """data as a JSON object; nothing at all is an empty one, which is no opinion."""
+    """Parse data as a JSON object. Empty data is {}, which means no opinion."""
     if not data.strip():
         return {}
     try:
@@ -2464,13 +2549,24 @@ def _object(data: bytes, what: str) -> JSON:
     return value
 
 
+def _check_private(path: str, info: os.stat_result) -> None:
+    """Refuse a secret file that other users can access. Its owner may, and so may its group if it is root's or this process's."""
+    if not hasattr(os, "geteuid") or not stat.S_ISREG(info.st_mode):
+        return
+    if info.st_mode & stat.S_IRWXO:
+        raise ValueError(f"every user of this machine can reach the secret in {path}; run 'chmod 600 {path}', or in Kubernetes set defaultMode: 0440")
+    if info.st_mode & stat.S_IRWXG and os.geteuid() != 0 and info.st_gid not in (0, os.getegid(), *os.getgroups()):
+        raise ValueError(f"the group {info.st_gid} can reach the secret in {path}, and this process is not in it; "
+                         f"run 'chmod 600 {path}', or give the file a group of this user")
+
+
 def _own(path: str) -> bytes:
-    """A small file that nobody else can have written: who names the daemon judges for it."""
+    """Read a small file that only this user or root can write. An attacker who names the daemon could answer in its place."""
     try:
         with open(path, "rb") as f:
             info = os.fstat(f.fileno())
             if hasattr(os, "geteuid") and (info.st_uid not in (os.geteuid(), 0) or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
-                raise Unreachable(f"{path} may have been written by somebody else; it must be yours, with mode 0600")
+                raise Unreachable(f"{path} can be written by another user; it must belong to you and have mode 0600")
             return f.read(64 << 10)
     except OSError as err:
         raise Unreachable(f"there is no daemon: {err}; start one with 'agentshim serve'") from err
@@ -2486,7 +2582,7 @@ def _environment() -> Dict[str, str]:
 
 @contextlib.contextmanager
 def _neither(daemon: Unreachable) -> Iterator[None]:
-    """Whoever has no program to ask either hears of the daemon as well, which is usually what is missing."""
+    """Add the daemon's error to that of a missing agentshim, because the daemon is usually what is missing."""
     try:
         yield
     except Unreachable as why:
@@ -2494,7 +2590,7 @@ def _neither(daemon: Unreachable) -> Iterator[None]:
 
 
 def _kill(child: "subprocess.Popen[bytes]") -> None:
-    """End a child and all that it started, if it still runs."""
+    """Kill a child and its process group, if it still runs."""
     if child.poll() is None:
         try:
             os.killpg(child.pid, signal.SIGKILL) if hasattr(os, "killpg") else child.kill()
@@ -2514,8 +2610,8 @@ def _reap(child: "subprocess.Popen[bytes]") -> None:
 
 
 def _whole_body(response: http.client.HTTPResponse) -> bytes:
-    """What a server answered, up to a byte more than it may. One that went away in the midst of it has not answered: what came until
-    then may be nothing, which would be no opinion."""
+    """Read a response, at most one byte more than the limit. Raises if the connection broke before its end: the part received
+    may be empty, which would mean no opinion."""
     answer, length = response.read(_LARGEST + 1), response.headers.get("Content-Length", "")
     if length.isdecimal() and len(answer) < min(int(length), _LARGEST + 1):
         raise http.client.IncompleteRead(answer, int(length) - len(answer))
@@ -2530,7 +2626,7 @@ def _hang_up(sock: socket.socket) -> None:
 
 
 def _silent(sock: socket.socket) -> bool:
-    """Whether nothing lies on a connection that nobody uses: neither its end, nor what nobody asked for."""
+    """Report whether an idle connection is usable: the peer has neither closed it nor sent unrequested data."""
     try:
         sock.setblocking(False)
         sock.recv(1, socket.MSG_PEEK)
@@ -2542,13 +2638,13 @@ def _silent(sock: socket.socket) -> bool:
 
 
 def _event_id() -> str:
-    """A UUID of version 7, which the standard library does not make everywhere."""
+    """Return a UUID of version 7, which older standard libraries cannot make."""
     bits = (int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10), "big")) & ((1 << 128) - 1)
     return str(uuid.UUID(int=bits & ~(0xF << 76 | 3 << 62) | 7 << 76 | 2 << 62))
 
 
 def _refusal(why: BaseException) -> str:
-    return f"nobody judged this call: {why or type(why).__name__}. Start 'agentshim serve', or ask who runs the fabric."
+    return f"no broker judged this call: {why or type(why).__name__}. Start 'agentshim serve', or ask the operator of the fabric."
 
 
 def _short(data: bytes) -> str:
@@ -2556,7 +2652,7 @@ def _short(data: bytes) -> str:
 
 
 def _margin(timeout: float) -> float:
-    """What an answer must be earlier than a deadline, as the fabric's own hops keep it."""
+    """Return by how many seconds an answer must precede its deadline, as on the fabric's own hops."""
     return min(max(timeout * 0.05, 0.02), timeout / 2)
 
 
@@ -2567,11 +2663,11 @@ def _state_home() -> str:
     return os.path.join(home, "hookfabric")
 
 
-# JSON and words.
+# JSON and texts.
 
 
 def _plain(value: Any) -> Any:
-    """value as JSON has it; what JSON can not say is its text."""
+    """Convert value to JSON types. A value that JSON cannot represent becomes its text."""
     try:
         return json.loads(json.dumps(value, allow_nan=False, default=_fallback))
     except (TypeError, ValueError, RecursionError):
@@ -2579,11 +2675,11 @@ def _plain(value: Any) -> Any:
 
 
 def _strict(value: Any) -> Any:
-    """value as JSON has it; a TypeError where it has not."""
+    """Convert value to JSON types. Raises TypeError if JSON cannot represent it."""
     try:
         return json.loads(json.dumps(value, allow_nan=False, default=_fallback))
     except (ValueError, RecursionError) as err:
-        raise TypeError(f"its value can not be written as JSON: {err}") from err
+        raise TypeError(f"its value cannot be written as JSON: {err}") from err
 
 
 def _fallback(value: Any) -> Any:
@@ -2601,7 +2697,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _cut(text: str, most: int) -> str:
-    """text in at most so many bytes, and a sign if there was more."""
+    """Cut text to at most most bytes, and mark the cut with an ellipsis."""
     data = _bytes(text)
     return text if len(data) <= most else data[:most].decode("utf-8", "ignore") + "…"
 
@@ -2615,7 +2711,7 @@ def _sparse(**members: Any) -> JSON:
 
 
 def _kind(value: Any) -> str:
-    """What a value is, as a person says it."""
+    """Return the JSON type of a value, with an article."""
     if value is None:
         return "null"
     for types, name in ((bool, "a boolean"), (str, "a string"), ((int, float), "a number"), ((list, tuple), "a list"), (Mapping, "an object")):

@@ -9,19 +9,19 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What an API answers instead of a message.
+// The errors of an API answer without a message.
 var (
-	// ErrRefused: the model, or who watches over it, refused to say anything. A
-	// refusal in words is a message.
+	// ErrRefused means that the model or its provider refused to answer. A refusal in words is
+	// a message, not this error.
 	ErrRefused = errors.New("the model refused to answer")
-	// ErrCut: the answer ended at its bound before anything was said.
-	ErrCut = errors.New("the answer was cut off at its bound before the model said anything; allow it more tokens")
+	// ErrCut means that the answer reached its token limit before the model said anything.
+	ErrCut = errors.New("the answer was cut off at its limit before the model said anything; allow it more tokens")
 )
 
-// Read is an API's whole answer as a message of the model. What has no place in a
-// message, such as thoughts, signatures and why the answer ended, is in Native,
-// and [Conversation] gives it back. What was said of an answer that was cut off is a
-// message; its last call is a faulty one: see [CallError].
+// Read returns an API's whole answer as a message of the model. Native keeps what has no place
+// in a message, such as thoughts, signatures and the stop reason, and [Conversation] sends it
+// back. An answer that was cut off is a message if it has content; its last call may be faulty,
+// see [CallError].
 func Read(f Format, response jsontext.Value) (schema.Message, error) {
 	w, err := conversing(f)
 	if err != nil {
@@ -37,9 +37,9 @@ func Read(f Format, response jsontext.Value) (schema.Message, error) {
 	return schema.Message{Role: schema.RoleAssistant, Content: a.text(), ToolCalls: a.calls(), Native: a.native}, nil
 }
 
-// CallError says what is wrong with a call that [Read] could not understand, or that
-// was cut off; nil: it can be made. Such a call has a JSON string as its input, with what the
-// model wrote. Whoever makes the calls answers it with the error instead.
+// CallError returns what is wrong with a call that [Read] could not understand, or that was cut
+// off; nil: the call is valid. The input of a faulty call is a JSON string with the model's
+// text. Do not make such a call; answer it with the error.
 func CallError(c *schema.ToolCall) error {
 	if len(c.Input) == 0 || c.Input.Kind() == '{' {
 		return nil
@@ -48,7 +48,7 @@ func CallError(c *schema.ToolCall) error {
 	if s := textOf(c.Input); s != nil {
 		raw = *s
 	}
-	return fmt.Errorf("the call of %.100q did not run: its input is no JSON object, or was cut off: %.300q; write one whole JSON object", c.Name, raw)
+	return fmt.Errorf("the call of %.100q did not run: its input is not a JSON object, or was cut off: %.300q; write one whole JSON object", c.Name, raw)
 }
 
 // apiError is the error that an API answered with; nil: it did not.
@@ -64,8 +64,8 @@ func apiError(response jsontext.Value) error {
 	return fmt.Errorf("the API answered with an error: %.1000s", ErrorText(response))
 }
 
-// ErrorText is what an API says in an answer that is an error; of one that says nothing
-// the API's way, it is the answer itself.
+// ErrorText returns the error message in an API's answer. If the answer does not have the API's
+// form, it returns the answer itself.
 func ErrorText(response jsontext.Value) string {
 	why := objectOf(response)["error"]
 	switch why.Kind() {
@@ -124,7 +124,7 @@ func (a *answer) ended(why string, refused, cut bool) error {
 	return nil
 }
 
-func unread(err error) error { return fmt.Errorf("the API's answer can not be read: %w", err) }
+func unread(err error) error { return fmt.Errorf("the API's answer cannot be read: %w", err) }
 
 func misshapen(want string, v jsontext.Value) error {
 	return fmt.Errorf("the API's answer is not %s: %.300s", want, string(v))

@@ -8,45 +8,42 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Tool is a tool as a model is told of it.
+// A Tool is the description of a tool for a model.
 type Tool struct {
-	// Name is what the model calls it by.
+	// Name is the name by which the model calls the tool.
 	Name string `json:"name"`
-	// Description says what it is for; empty: the name says it.
+	// Description says what the tool does; empty: the name is enough.
 	Description string `json:"description,omitzero"`
-	// Schema is the JSON Schema of its input; absent: an object of any kind.
+	// Schema is the JSON Schema of the input; absent: any object.
 	Schema jsontext.Value `json:"schema,omitzero"`
 }
 
-// A Request is what belongs of a conversation into the request of an API. It is
-// encoded as the members that the API knows; what else it wants, such as the model's
-// name, stands beside them.
+// A Request is the conversation's part of an API request. Its JSON has the members that the API
+// expects. Add other members, such as the model's name, beside them.
 type Request struct {
-	// System and Messages are those of the Messages API and of Chat Completions,
-	// which has no System.
+	// System and Messages are members of the Messages API and of Chat Completions, which has no
+	// System.
 	System   jsontext.Value   `json:"system,omitzero"`
 	Messages []jsontext.Value `json:"messages,omitzero"`
-	// SystemInstruction and Contents are those of generateContent.
+	// SystemInstruction and Contents are members of generateContent.
 	SystemInstruction jsontext.Value   `json:"systemInstruction,omitzero"`
 	Contents          []jsontext.Value `json:"contents,omitzero"`
-	// Tools are the declarations; none: the model can call nothing.
+	// Tools lists the declarations; empty: the model cannot call tools.
 	Tools []jsontext.Value `json:"tools,omitzero"`
 }
 
-// Conversation is a whole conversation as a request.
+// Conversation returns a whole conversation as a request.
 //
-// Results of calls come right after the message with the calls, in the calls' order,
-// as every API wants it; what else was said in between comes after them. Blank texts, and
-// messages of which nothing is left, are left out. A conversation in which a call has no
-// result, or a result no call, is refused.
+// The results of calls follow the message with the calls, in the order of the calls, as every
+// API requires. Messages between them come after the results. Conversation omits blank texts
+// and empty messages. It returns an error if a call has no result, or a result no call.
 //
-// What the API itself said ([schema.Message.Native]) is given back as it was, with what
-// has changed since in its place. What the system says before anybody else goes where
-// the API has a place for it. What it says later stands where it is said: in Chat
-// Completions as a system message, elsewhere in a user message, framed so that no user
-// can write the like. The Messages API and generateContent want user and
-// model by turns, the user first and last: neighbours are merged, and where the beginning was
-// dropped or the model spoke last, a user's line stands in.
+// It sends back what the API itself said ([schema.Message.Native]), with later changes applied.
+// System messages at the start go to the API's place for them. A later one stays in place: as a
+// system message in Chat Completions, and elsewhere in a user message, with a frame that no
+// user can imitate. The Messages API and generateContent require alternating turns that begin
+// and end with the user. Conversation merges neighbours. It adds a user's line if the start was
+// dropped or the model spoke last.
 func Conversation(f Format, messages []schema.Message, tools []Tool) (Request, error) {
 	w, err := conversing(f)
 	if err != nil {

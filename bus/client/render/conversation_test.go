@@ -102,8 +102,8 @@ func TestWhatIsNoConversationIsRefused(t *testing.T) {
 		messages []schema.Message
 		tools    []render.Tool
 	}{
-		"nothing":                       {"nobody says anything", nil, nil},
-		"the system alone":              {"nobody says anything", []schema.Message{{Role: schema.RoleSystem, Content: "be"}}, nil},
+		"nothing":                       {"has only system messages", nil, nil},
+		"the system alone":              {"has only system messages", []schema.Message{{Role: schema.RoleSystem, Content: "be"}}, nil},
 		"a call without a result":       {`the call "c2" of "Read" in message 2 has no result`, []schema.Message{user, calls, result("c1")}, nil},
 		"a call and the next message":   {`the call "c1" of "Bash" in message 2 has no result`, []schema.Message{user, calls, calls}, nil},
 		"a result without a call":       {`message 2 is a result of the call "c1"`, []schema.Message{user, result("c1")}, nil},

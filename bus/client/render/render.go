@@ -1,27 +1,36 @@
-// Package render turns verdicts into messages that an agent loop appends to
-// its conversation as they are: in the shape of the API that its model speaks. A loop
-// that keeps its conversation in no API's shape has all of it turned into a request by
-// [Conversation], and the API's answer into a message by [Read]; what is said below about
-// results and notes holds there, too.
+// Package render converts verdicts and conversations into the messages of model APIs. [Render]
+// and [Turn] convert verdicts for a loop that keeps its conversation in an API's own form.
+// [Conversation] and [Read] convert between API requests, API answers and [schema.Message], for
+// a loop that does not.
 //
-// Whatever hooks inject arrives whole. What is for the tool's result stands with
-// the result, in the order of the hooks; what is for a message of its own comes
-// after all results, in the order of the hooks, too. The tool's own output can not
-// pass for either:
+// Hooks' texts arrive complete. Texts for the tool's result follow the result, in the order of
+// the hooks. Texts for messages of their own follow all results, in the same order. A tool's
+// output cannot imitate either:
 //
-//   - anthropic (Messages API): one user message, the tool_result block first
-//     and a text block for each note; then a user message for each message.
-//   - openai (Chat Completions, and with it nearly everything that calls itself
-//     compatible): a tool message with the notes below a visible separator; then user
-//     messages. The Responses API has other items: it is not rendered.
+//   - anthropic (Messages API): one user message with the tool_result block and a
+//     text block for each note, then a user message for each text.
+//   - openai (Chat Completions and compatible APIs, but not the Responses API): a
+//     tool message with the notes below a visible separator, then user messages.
 //   - openai-structured: the tool message's content is a JSON object with the
-//     output and the notes; [SystemPrompt] explains it to the model.
-//   - gemini (generateContent): a functionResponse part, notes below a
-//     separator; then contents of the user.
+//     output and the notes. [SystemPrompt] explains it to the model.
+//   - gemini (generateContent): a functionResponse part with the notes below a
+//     separator, then contents of the user.
 //   - grok: as openai.
 //
-// A loop that can ask nobody has nothing more to do than this: where the
-// rendered messages answer the call, the tool must not run.
+// If [Messages].Answered is true, the messages are the call's result, and the tool must not
+// run.
+//
+// # Concurrency
+//
+// The package keeps no state. Several goroutines may call its functions.
+//
+// # Usage
+//
+//	m, err := render.Render(render.Anthropic, event, verdict)
+//	if err != nil {
+//		return err
+//	}
+//	conversation = append(conversation, m.Messages...)
 package render
 
 import (
@@ -33,7 +42,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Format is the shape of an API's messages.
+// A Format is the form of an API's messages.
 type Format string
 
 // The formats.
@@ -45,7 +54,7 @@ const (
 	Grok             Format = "grok"
 )
 
-// Formats lists all formats.
+// Formats returns all formats.
 func Formats() []Format { return []Format{Anthropic, OpenAI, OpenAIStructured, Gemini, Grok} }
 
 // ParseFormat returns the format named s, or an error that lists the names.
@@ -62,34 +71,35 @@ func ParseFormat(s string) (Format, error) {
 
 // Messages is what a loop appends to its conversation.
 type Messages struct {
-	// Format is the shape of Messages.
+	// Format is the form of Messages.
 	Format Format `json:"format"`
-	// Messages are to be appended in this order; never null.
+	// Messages lists the messages in order. It is never null.
 	Messages []jsontext.Value `json:"messages"`
-	// Answered: a call that was about to run is answered by Messages and must not
-	// run: it was refused, or a hook gave its result. An ask counts as a no; a loop
-	// that can ask somebody looks at the verdict first, and drops Messages after a yes.
+	// Answered means that Messages are the result of a call that was about to run, because a
+	// hook refused it or gave its result. The tool must not run. An ask counts as a refusal. A
+	// loop that can ask a person reads the verdict first, and drops Messages if the person
+	// approves.
 	Answered bool `json:"answered,omitzero"`
-	// AfterResult: the tool is yet to run, and Messages belong after its result.
+	// AfterResult means that the tool has yet to run, and that Messages follow its result.
 	AfterResult bool `json:"after_result,omitzero"`
-	// System belongs into the system prompt, once; empty: the format needs none.
+	// System belongs in the system prompt, once; empty: the format needs no explanation.
 	System string `json:"system,omitzero"`
 }
 
-// A Judged is one event and what came of it.
+// A Judged is an event with its verdict.
 type Judged struct {
 	Event   *schema.Event
 	Verdict *schema.Verdict
 }
 
-// Render is what v says about e, as messages.
+// Render returns the messages for the verdict v about e.
 func Render(f Format, e *schema.Event, v *schema.Verdict) (Messages, error) {
 	return Turn(f, []Judged{{Event: e, Verdict: v}})
 }
 
-// Turn renders the verdicts about the calls of one turn together: every API
-// wants the results of calls made side by side before anything else. Of calls that are
-// yet to run, Answered and AfterResult say that there are some of the kind.
+// Turn returns the messages for the verdicts about all calls of one turn, because APIs require
+// the results of concurrent calls before any other message. For calls that have yet to run,
+// Answered and AfterResult report that there is at least one of the kind.
 func Turn(f Format, all []Judged) (Messages, error) {
 	m := Messages{Format: f, Messages: []jsontext.Value{}, System: SystemPrompt(f)}
 	turn := make([]said, 0, len(all))
@@ -123,8 +133,8 @@ func Turn(f Format, all []Judged) (Messages, error) {
 	return m, nil
 }
 
-// Fits says why what comes of e could not be rendered, so that nobody judges it for
-// nothing; nil: it can.
+// Fits returns why Render could not convert a verdict about e, so that a caller can find out
+// before asking; nil: it can.
 func Fits(f Format, e *schema.Event) error {
 	r := &result{id: e.ToolUseID, tool: e.ToolName}
 	switch {

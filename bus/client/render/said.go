@@ -80,7 +80,7 @@ func (s *said) before(e *schema.Event, v *schema.Verdict) {
 	case v.Decision == schema.Fail:
 		refuse("The call failed and did not run: ", v.Reason)
 	case v.Terminate != nil:
-		refuse("The call did not run, since the run is to end: ", v.Terminate.Reason)
+		refuse("The call did not run, since the run ends: ", v.Terminate.Reason)
 	case v.Decision == schema.Ask:
 		refuse("The call did not run, since a person must approve it first: ", v.Reason)
 	}
@@ -95,8 +95,11 @@ func (s *said) after(e *schema.Event, v *schema.Verdict) {
 			s.result.output, s.result.text = nil, e.Error
 		}
 	}
-	if len(v.UpdatedOutput) > 0 {
-		s.result.output = v.UpdatedOutput
+	if rewrite := v.Rewritten(e.HookType); len(rewrite) > 0 {
+		s.result.output = rewrite
+	}
+	if len(v.Value) > 0 { // of a stop: it is the whole result
+		s.result.text, s.result.failed = "", false
 	}
 	switch v.Decision {
 	case schema.Deny:
@@ -120,7 +123,7 @@ func (s *said) message(text string) {
 	}
 }
 
-// identified says that an API can not tell whose result it is.
+// identified says that an API cannot tell whose result it is.
 func (r *result) identified() error {
 	if r.id == "" {
 		return fmt.Errorf("the event about the tool %q has no tool_use_id, which the result's message must name; send the id of the model's call", r.tool)

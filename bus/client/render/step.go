@@ -130,7 +130,7 @@ func (s *step) unanswered() *schema.ToolCall {
 
 func (s *step) missing() error {
 	c := s.unanswered()
-	return fmt.Errorf("the call %.100q of %.100q in message %d has no result before the model's next message; add a tool's message with what came of it, or why it was not made",
+	return fmt.Errorf("the call %.100q of %.100q in message %d has no result before the model's next message; add a tool message with its result, or with the reason why it did not run",
 		c.ID, c.Name, s.at)
 }
 
@@ -178,4 +178,4 @@ const (
 	goOnLine    = "Go on."
 )
 
-var errNothingSaid = errors.New("nobody says anything in the conversation but the system at its beginning; append a message of the user's")
+var errNothingSaid = errors.New("the conversation has only system messages; append a user message")

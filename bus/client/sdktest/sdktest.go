@@ -1,6 +1,5 @@
-// Package sdktest is a daemon and a shim for the tests of what speaks to them in
-// other languages: both answer by the name of the tool they are asked about, so that a
-// script in any language can have every answer.
+// Package sdktest is a fake daemon and a fake shim for tests of clients in other languages.
+// Both choose the answer by the name of the tool, so that a script can get every answer.
 package sdktest
 
 import (
@@ -26,8 +25,8 @@ const shimVar = "HOOKFABRIC_TEST_SHIM"
 
 // A Daemon answers as `agentshim serve` does.
 type Daemon struct {
-	// State is the folder in which it is found, with the id of the event that it was
-	// asked about last in the file asked-id.
+	// State is the folder of the daemon's address. Its file asked-id has the id of the last
+	// event.
 	State string
 
 	mu     sync.Mutex // guards what follows
@@ -35,10 +34,10 @@ type Daemon struct {
 	answer Answer
 }
 
-// An Answer answers a request that a [Daemon] has no answer of its own to.
+// An Answer answers a request for which a [Daemon] has no answer.
 type Answer func(w http.ResponseWriter, r *http.Request, body []byte)
 
-// Answers has all other requests answered by a; before, the answer says who gave it.
+// Answers makes a answer all other requests.
 func (d *Daemon) Answers(a Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,7 +62,7 @@ func (d *Daemon) write(t *testing.T, name, text string) {
 	}
 }
 
-// Got is what the daemon was asked so far, a line for each request.
+// Got returns the requests so far, one per line.
 func (d *Daemon) Got() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,8 +113,8 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Main is TestMain's body: it runs the tests, or is a shim where a test started
-// one, which behaves as its environment says.
+// Main is the body of TestMain. It runs the tests, or acts as the shim if a test started the
+// program as one.
 func Main(m *testing.M) int {
 	switch how := os.Getenv(shimVar); how {
 	case "":
@@ -164,14 +163,14 @@ func Main(m *testing.M) int {
 type Script struct {
 	// Argv is the command.
 	Argv []string
-	// Daemon is who is asked; nil: there is none.
+	// Daemon is the daemon to ask; nil: no daemon.
 	Daemon *Daemon
-	// Env is what the script sees beside what every one does.
+	// Env lists further environment variables.
 	Env []string
 }
 
-// Run runs the script, which must end well and soon, and returns all it says. Whatever hung
-// because the script made it must be gone after it.
+// Run runs the script and returns its output. The script must succeed quickly, and its child
+// processes must end.
 func (s Script) Run(t *testing.T) string {
 	t.Helper()
 	readAll(t)

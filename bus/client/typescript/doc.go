@@ -1,4 +1,4 @@
-// Package typescript holds hookfabric.ts, the fabric's hooks for agents written in
-// TypeScript: one file, which users copy, and hookfabric.mjs, which is made of it
-// by taking the types out. This package holds their tests and nothing to import.
+// Package typescript contains the npm package for agents written in TypeScript or
+// JavaScript, and its tests. The source is hookfabric.ts. The tests generate hookfabric.mjs
+// and hookfabric.d.mts from it with tsc. Go programs have nothing to import here.
 package typescript

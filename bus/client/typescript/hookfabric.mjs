@@ -1,23 +1,22 @@
-// Made of hookfabric.ts by taking the types out. Change that file, then run the tests with -update.
+// Generated from hookfabric.ts. Change that file, then run the tests of this folder with -update.
 /**
- * Hooks of the fabric for agents that are written in TypeScript or JavaScript.
+ * The hook fabric's client for agents written in TypeScript or JavaScript.
  *
- * For the Claude Agent SDK, one call makes the fabric's hooks out of the daemon's answers,
- * beside the hooks that are there already:
+ * For the Claude Agent SDK, one call adds the fabric's hooks to the hooks that you have:
  *
  *     query({ prompt, options: { hooks: claudeHooks({ existing: myHooks, agent: "agent1" }) } })
  *
- * For a loop of your own, ask before and after each tool call:
+ * In a loop of your own, ask before and after each tool call:
  *
  *     const fabric = new Client({ agent: "agent1" });
  *     const verdict = await fabric.ask({ hook_type: "PreToolUse", tool_name: "Bash", tool_input: { command: "ls" } });
  *
- * Both speak to `agentshim serve` on this machine, and where it does not answer, start
- * `agentshim hook` instead, which knows the last known policy. A call that nobody can
- * judge is refused unless you say unreachable: "allow".
+ * Both ask the daemon (`agentshim serve`) on this machine. If it does not answer, they start
+ * `agentshim hook`, which applies the last known policy. If that fails too, they refuse the
+ * call, unless you set unreachable: "allow".
  *
- * Node 20.3 or newer, or bun; nothing else. hookfabric.mjs beside this file is the same
- * without the types, for a node that can not take them out itself.
+ * The file needs Node 20.3 or later, or bun, and no package. Install it with npm, or copy it
+ * beside your program. hookfabric.mjs is the same in JavaScript.
  */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -25,19 +24,24 @@ import { readFileSync, statSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
-/** Nobody answered: neither the daemon nor `agentshim hook`. */
+/** Neither the daemon nor `agentshim hook` answered. */
 export class Unreachable extends Error {
 }
-/** The moments of the Claude Agent SDK that are asked about unless you name others. */
+/** The events of the Claude Agent SDK for which claudeHooks adds a hook by default. */
 export const EVENTS = ["SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop", "SubagentStop"];
 const FORMATS = ["anthropic", "openai", "openai-structured", "gemini", "grok"];
 const DECISIONS = ["continue", "allow", "ask", "deny", "retry", "stop", "fail"];
 const LARGEST = 64 << 20; // bytes of an answer
-const connections = new Agent({ keepAlive: false }); // of our own, since the global one may know proxies
+const connections = new Agent({ keepAlive: false }); // not the global agent, which may use a proxy
 const OURS = Symbol.for("hookfabric");
-/** What `agentshim hook` may see of this process's environment, which may hold secrets. */
+/** The only variables that `agentshim hook` inherits, because others may hold secrets. */
 const ENVIRONMENT = ["HOME", "PATH", "TMPDIR", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT"];
-/** What one agent asks the fabric by. */
+/** Names that other systems give to events. The client accepts them, too. */
+const SEEDS = {
+    BEFORE_LLM_CALL: "BeforeLLMCall", AFTER_LLM_CALL: "AfterLLMCall", BEFORE_TOOL_EXECUTION: "PreToolUse", AFTER_TOOL_EXECUTION: "PostToolUse",
+    ON_TOOL_ERROR: "ToolError", BEFORE_FINAL_RESPONSE: "BeforeFinalResponse", Stop: "BeforeFinalResponse", QUERY_END: "QueryEnd"
+};
+/** Asks the fabric for one agent. */
 export class Client {
     agent;
     unreachable;
@@ -60,16 +64,16 @@ export class Client {
         this.#start = options.start ?? false;
     }
     /**
-     * The verdict about an event in the canonical form. render has the daemon add the
-     * messages for that API; without a daemon there are none. Where nobody answers, the
-     * verdict is that of unreachable.
+     * Returns the verdict on an event. Its hook_type names the event. render adds messages for
+     * that API to the verdict. Only the daemon renders: a verdict of agentshim has no messages.
+     * If neither the daemon nor agentshim answers, the option unreachable decides.
      */
     async ask(event, options = {}) {
-        const kind = event.hook_type;
-        if (typeof kind !== "string" || kind === "") {
+        if (typeof event.hook_type !== "string" || event.hook_type === "") {
             throw new TypeError('the event has no hook_type; write for example {hook_type: "PreToolUse", ...}');
         }
-        const body = this.agent && !event.agent_id ? { ...event, agent_id: this.agent } : event;
+        const kind = SEEDS[event.hook_type] ?? event.hook_type;
+        const body = { ...event, hook_type: kind, ...(this.agent && !event.agent_id && { agent_id: this.agent }) };
         const { render } = options;
         if (render && !FORMATS.includes(render))
             throw new RangeError(`render is ${JSON.stringify(render)}; write one of ${FORMATS.join(", ")}`);
@@ -78,7 +82,7 @@ export class Client {
             const call = begun(options);
             const verdict = (await this.#judge(call, "generic", kind, to(["v1", "events", kind], query), body));
             if (render && !verdict.messages)
-                console.warn(`hookfabric: the verdict about ${kind} comes without messages, since the daemon did not give it`);
+                console.warn(`hookfabric: the verdict on ${kind} has no messages; only an answer of the daemon has them`);
             return verdict;
         }
         catch (why) {
@@ -86,25 +90,46 @@ export class Client {
         }
     }
     /**
-     * Say that the agent has what these verdicts brought, by their event_id. A verdict
-     * without one, which `agentshim hook` gave, is acknowledged already. An agent that never says so
-     * says it by asking on. What it does not say comes again. Rejects with Unreachable.
+     * Acknowledges that the agent has read the content of these verdicts, named by their event_id.
+     * The fabric delivers content again if it is not acknowledged. `agentshim hook` acknowledges its
+     * verdicts itself; these have no event_id, and ack skips them. For an agent that never calls ack,
+     * the next event acknowledges. Rejects with Unreachable.
      */
     async ack(...eventIDs) {
         if (!this.agent)
-            throw new TypeError("nobody is named who acknowledges; write new Client({ agent: ... })");
+            throw new TypeError("ack needs the agent's id; write new Client({ agent: ... })");
         const ids = eventIDs.filter(Boolean);
         if (ids.length === 0)
             return;
         const call = begun({ timeoutMs: 5_000 });
         await this.#post(call, "/v1/ack", { agent_id: this.agent, event_ids: ids }, call.deadline);
     }
-    /** A runtime's own payload, answered as that runtime's hooks answer. Rejects with Unreachable. */
+    /**
+     * Returns whether the agent is in vote-only mode: answers of other agents then reach it by a
+     * restart, not during its turn. voteOnly sets the mode first, in all sessions of the agent.
+     * Rejects with Unreachable.
+     */
+    async mode(voteOnly) {
+        const call = begun({ timeoutMs: 5_000 });
+        const said = await this.#post(call, "/v1/mode", { ...this.#about(), ...(voteOnly !== undefined && { vote_only: voteOnly }) }, call.deadline);
+        return said.vote_only === true;
+    }
+    /** Reports that the agent starts again. Its next event delivers the answers that were deferred until then. Rejects with Unreachable. */
+    async checkpoint() {
+        const call = begun({ timeoutMs: 5_000 });
+        await this.#post(call, "/v1/checkpoint", this.#about(), call.deadline);
+    }
+    #about() {
+        if (!this.agent)
+            throw new TypeError("the call needs the agent's id; write new Client({ agent: ... })");
+        return { agent_id: this.agent };
+    }
+    /** Sends a runtime's own hook payload, and returns the answer in that runtime's protocol. Rejects with Unreachable. */
     async hook(runtime, event, payload, options = {}) {
         const query = { unreachable: this.unreachable, ...(this.agent && { agent: this.agent }) };
         return this.#judge(begun(options), runtime, event, to(["hook", runtime, event], query), payload);
     }
-    /** Ask the daemon, and where that fails `agentshim hook`, about one event, all within its deadline. */
+    /** Asks the daemon about one event, and `agentshim hook` if the daemon fails, within the call's deadline. */
     async #judge(call, runtime, event, path, payload) {
         try {
             return decided(runtime, await this.#post(call, path, payload, call.deadline - call.reserve), "the daemon's answer");
@@ -122,7 +147,7 @@ export class Client {
             PreToolUse: "deny", UserPromptSubmit: "deny", BeforeLLMCall: "fail", AfterLLMCall: "fail", BeforeFinalResponse: "fail"
         };
         const decision = (this.unreachable === "deny" && blocking[kind]) || "continue";
-        console.warn(`hookfabric: ${kind} passes with ${decision}, since nobody judged it: ${text(why)}`);
+        console.warn(`hookfabric: neither the daemon nor agentshim judged ${kind}; the answer is ${decision}: ${text(why)}`);
         const verdict = { decision, hook_errors: [text(why)] };
         if (decision !== "continue")
             verdict.reason = refusal(why);
@@ -130,12 +155,12 @@ export class Client {
     }
     async #post(call, path, body, deadline) {
         if (process.versions.bun && (process.env.http_proxy || process.env.HTTP_PROXY)) {
-            throw new Unreachable("the daemon is not asked, since bun would send its token to the proxy"); // also what is for loopback
+            throw new Unreachable("the daemon was not asked, because bun would send the daemon's token to the proxy; unset http_proxy"); // bun uses the proxy even for loopback
         }
         const { url, token } = this.#find();
         const left = Math.floor(deadline - performance.now());
         if (left <= 0)
-            throw new Unreachable("no time is left");
+            throw new Unreachable("the call's deadline has passed");
         const within = AbortSignal.timeout(left);
         const headers = { authorization: "Bearer " + token, "content-type": "application/json", "hook-id": call.eventID, "hook-left": `${left}ms` };
         const { status, answer } = await post(new URL(path, url), headers, JSON.stringify(body), call.signal ? AbortSignal.any([call.signal, within]) : within);
@@ -145,7 +170,7 @@ export class Client {
             throw new Unreachable(`the daemon answered ${status}: ${short(answer)}`);
         return object(answer, "the daemon's answer");
     }
-    /** Where the daemon is, and the token by which it knows this user. */
+    /** Returns the daemon's URL, and the token that identifies this user. */
     #find() {
         let where = this.#daemon;
         let tokenFile = process.env.HOOKFABRIC_DAEMON_TOKEN_FILE || join(this.#state, "daemon.token");
@@ -156,24 +181,24 @@ export class Client {
         }
         const url = URL.canParse(where) ? new URL(where) : undefined;
         if (url?.protocol !== "http:" || !["127.0.0.1", "[::1]", "localhost"].includes(url.hostname)) {
-            throw new Unreachable(`the daemon's address is ${JSON.stringify(where)}; it must be http:// and on loopback, or the token would leave this machine`);
+            throw new Unreachable(`the daemon's address is ${JSON.stringify(where)}; it must be an http:// URL on loopback, so that the token does not leave this machine`);
         }
         return { url, token: own(tokenFile).trim() };
     }
-    /** Start a daemon for the calls after this one; if another is there, it ends by itself. */
+    /** Starts a daemon for later calls. It ends by itself if another daemon runs. */
     #startDaemon() {
         if (this.#starting)
             return;
         this.#starting = true;
         const child = spawn(this.#agentshim, ["serve", "--state", this.#state, "--idle", "30m"], { detached: true, stdio: "ignore", env: environment() });
-        child.on("error", (err) => console.warn(`hookfabric: agentshim serve can not be started: ${err.message}`));
+        child.on("error", (err) => console.warn(`hookfabric: agentshim serve cannot be started: ${err.message}`));
         child.on("close", () => (this.#starting = false));
         child.unref();
     }
     async #shim(call, runtime, event, payload) {
         const left = Math.floor(call.deadline - performance.now());
         if (left <= 0)
-            throw new Unreachable("the daemon took all the time there was");
+            throw new Unreachable("the daemon did not answer in time, and no time is left for agentshim hook");
         const args = ["hook", "--runtime", runtime, "--event", event, "--event-id", call.eventID, "--state", this.#state,
             "--timeout", `${left}ms`, "--unreachable", this.unreachable];
         if (this.agent)
@@ -194,13 +219,13 @@ function newID() {
     return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 /**
- * The fabric's hooks for the options of the Claude Agent SDK, after those in existing.
- * Hooks of the fabric that are there already are not added twice.
+ * Returns hooks for the options of the Claude Agent SDK: the existing ones, then the fabric's.
+ * Hooks of the fabric in existing are not added a second time.
  */
 export function claudeHooks(options = {}) {
     const timeoutMs = options.timeoutMs ?? 60_000;
     if (!(timeoutMs > 0))
-        throw new RangeError(`timeoutMs is ${timeoutMs}; it must be longer than nothing`);
+        throw new RangeError(`timeoutMs is ${timeoutMs}; write milliseconds above 0`);
     const client = options.client ?? new Client({ agent: options.agent, unreachable: options.unreachable });
     const hooks = {};
     for (const [event, matchers] of Object.entries(options.existing ?? {}))
@@ -222,14 +247,14 @@ function claudeCallback(client, event, timeoutMs) {
             return await client.hook("claude", event, payload, { timeoutMs, signal: options?.signal });
         }
         catch (why) {
-            // Whatever breaks, the SDK gets an answer. Nobody waits for one after an abort; it is a no all the same.
-            console.warn(`hookfabric: nobody judged ${event} (unreachable: ${client.unreachable}): ${text(why)}`);
+            // The SDK needs an answer after every failure. After an abort it ignores the answer.
+            console.warn(`hookfabric: neither the daemon nor agentshim judged ${event} (unreachable: ${client.unreachable}): ${text(why)}`);
             return client.unreachable === "deny" ? claudeRefusal(event, refusal(why)) : {};
         }
     };
     return Object.assign(callback, { [OURS]: true });
 }
-/** A no as the SDK understands it; where nothing can be refused any more, nothing. */
+/** Returns a refusal in the SDK's form, or {} at an event that cannot be refused. */
 function claudeRefusal(event, reason) {
     switch (event) {
         case "PreToolUse":
@@ -241,7 +266,7 @@ function claudeRefusal(event, reason) {
     }
     return {};
 }
-/** What `agentshim hook` said. Exit code 2 is a no, and stderr its reason. */
+/** Reads the answer of `agentshim hook`. Exit code 2 is a refusal with its reason on stderr. */
 function said(runtime, event, r) {
     if (r.code === 2 && runtime === "claude") {
         return claudeRefusal(event, short(r.stderr) || "the shim refused the call and gave no reason");
@@ -255,7 +280,7 @@ function said(runtime, event, r) {
         throw new Unreachable("agentshim hook gave no verdict");
     return object(r.stdout, "the answer of agentshim hook");
 }
-/** One request to the daemon; it ends with the signal. */
+/** Sends one request to the daemon. The signal interrupts it. */
 function post(url, headers, body, signal) {
     return new Promise((done, failed) => {
         const fail = (why) => failed(new Unreachable(`the daemon at ${url.host} did not answer: ${text(signal.aborted ? signal.reason : why)}`));
@@ -274,7 +299,7 @@ function post(url, headers, body, signal) {
         req.end(body);
     });
 }
-/** One program, without a shell, in a process group of its own; it ends with the time or the signal. */
+/** Runs a program without a shell, in a process group of its own, until left (milliseconds) has passed or the signal aborts. */
 function run(program, args, stdin, left, signal) {
     return new Promise((done, failed) => {
         const child = spawn(program, args, { detached: process.platform !== "win32", stdio: ["pipe", "pipe", "pipe"], env: environment() });
@@ -292,11 +317,11 @@ function run(program, args, stdin, left, signal) {
             }
         };
         const timer = setTimeout(() => end("it did not answer in time"), left);
-        const aborted = () => end("the call was given up");
+        const aborted = () => end("the caller abandoned the call");
         signal?.addEventListener("abort", aborted, { once: true });
         if (signal?.aborted)
             aborted();
-        child.stdin.on("error", () => { }); // who does not read its input says so by its exit code
+        child.stdin.on("error", () => { }); // a program that does not read its input reports that with its exit code
         for (const name of ["stdout", "stderr"]) {
             child[name].setEncoding("utf8");
             child[name].on("data", (part) => {
@@ -313,13 +338,13 @@ function run(program, args, stdin, left, signal) {
         child.stdin.end(stdin);
     });
 }
-/** A verdict always decides; what a runtime is answered may be nothing. */
+/** Returns value. In the generic form it must have a decision; in a runtime's own form it may be empty. */
 function decided(runtime, value, what) {
     if (runtime === "generic" && !DECISIONS.includes(value.decision))
-        throw new Unreachable(`${what} has no decision that is known`);
+        throw new Unreachable(`${what} has no known decision`);
     return value;
 }
-/** data as a JSON object; nothing at all is an empty one, which is no opinion. */
+/** Parses data as a JSON object. Empty data is {}, which means no opinion. */
 function object(data, what) {
     if (data.trim() === "")
         return {};
@@ -334,13 +359,13 @@ function object(data, what) {
         throw new Unreachable(`${what} is not a JSON object`);
     return value;
 }
-/** A small file that nobody else can have written: who names the daemon judges for it. */
+/** Reads a small file that only this user or root can write. An attacker who names the daemon could answer in its place. */
 function own(path) {
     try {
         const info = statSync(path);
         const uid = process.geteuid?.();
         if (uid !== undefined && ((info.uid !== uid && info.uid !== 0) || (info.mode & 0o022) !== 0)) {
-            throw new Unreachable(`${path} may have been written by somebody else; it must be yours, with mode 0600`);
+            throw new Unreachable(`${path} can be written by another user; it must belong to you and have mode 0600`);
         }
         if (info.size > 64 << 10)
             throw new Unreachable(`${path} is too large`);
@@ -359,7 +384,7 @@ function environment() {
     return Object.fromEntries(Object.entries(process.env).filter(([name]) => ENVIRONMENT.includes(name) || name.startsWith("HOOKFABRIC_")));
 }
 function refusal(why) {
-    return `nobody judged this call: ${text(why)}. Start 'agentshim serve', or ask who runs the fabric.`;
+    return `no broker judged this call: ${text(why)}. Start 'agentshim serve', or ask the operator of the fabric.`;
 }
 function text(why) {
     return why instanceof Error ? why.message : String(why);
@@ -367,7 +392,7 @@ function text(why) {
 function short(data) {
     return data.slice(0, 4096).trim();
 }
-/** What an answer must be earlier than a deadline, as the fabric's own hops keep it. */
+/** Returns by how many milliseconds an answer must precede its deadline, as on the fabric's own hops. */
 function margin(timeoutMs) {
     return Math.min(Math.max(timeoutMs * 0.05, 20), timeoutMs / 2);
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/e2e/clients/released"
 )
 
-// The SDK as it is released obeys what its hooks are answered: a model calls the
-// shell four times at once, and sees what became of it.
+// TestTheClaudeAgentSDKObeys runs the released SDK. A model makes four shell calls at once, and
+// its next request must show that the SDK obeyed the answers of the hooks.
 func TestTheClaudeAgentSDKObeys(t *testing.T) {
 	t.Parallel()
 	node, _, _ := nodeThere(t)
@@ -32,30 +32,30 @@ func TestTheClaudeAgentSDKObeys(t *testing.T) {
 		Env: []string{"SDK=" + dir, "MODEL=" + m.URL, "HOME=" + home, "HOOKFABRIC_TEST_SHIM=crash"}}.Run(t)
 	for name, want := range map[string]bool{"denied": false, "rewrite": false, "rewritten": true, "told": true, "unjudged": false} {
 		if _, err := os.Stat(filepath.Join(home, name)); (err == nil) != want {
-			t.Errorf("that 'touch %s' ran is %v", name, err == nil)
+			t.Errorf("'touch %s' ran: %v, want %v", name, err == nil, want)
 		}
 	}
 	before, _ := m.At(0)
 	after, ok := m.At(1)
-	for _, text := range []string{"not while the tide is rising", "by the side door", "the tide is rising now", "nobody judged this call"} {
+	for _, text := range []string{"not while the tide is rising", "by the side door", "the tide is rising now", "no broker judged this call"} {
 		if !ok || !strings.Contains(after.Texts(), text) || strings.Contains(before.Texts(), text) {
-			t.Errorf("the model does not see %q anew", text)
+			t.Errorf("the model does not see %q in the second request", text)
 		}
 	}
 	if !strings.Contains(out, "hooks of the agent's own: 4") {
-		t.Error("the agent's own hook was not asked about the four calls")
+		t.Error("the agent's own hook did not see the four calls")
 	}
 	if t.Failed() {
-		t.Logf("the agent said\n%s\nthe daemon was asked\n%s", out, daemon.Got())
+		t.Logf("output of the agent:\n%s\nrequests to the daemon:\n%s", out, daemon.Got())
 	}
 }
 
-// sdkThere is the folder that the SDK was fetched into.
+// sdkThere returns the folder of the fetched SDK.
 func sdkThere(t *testing.T) string {
 	t.Helper()
 	sdk := released.AgentSDK()
 	if _, err := sdk.Command(); err != nil {
-		t.Skip("THE AGENT SDK IS NOT TRIED: ", err)
+		t.Skip("SKIPPED: the Claude Agent SDK is not tested: ", err)
 	}
 	dir, err := sdk.Dir()
 	if err != nil {
@@ -64,7 +64,7 @@ func sdkThere(t *testing.T) string {
 	return dir
 }
 
-// The hooks are what the SDK's own types want, and take what they have.
+// TestTheTypesAreThoseOfTheSDK checks that the types of the hooks match those of the SDK.
 func TestTheTypesAreThoseOfTheSDK(t *testing.T) {
 	tsc := tscThere(t)
 	dir, sdk := typed(t, tsc), filepath.Join(sdkThere(t), "node_modules", "@anthropic-ai", "claude-agent-sdk")
@@ -80,11 +80,11 @@ func TestTheTypesAreThoseOfTheSDK(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := compiled(t, tsc, dir, "--noEmit", "sdk_types.ts"); err == nil {
-		t.Errorf("types are not looked at: %s", out)
+		t.Errorf("tsc accepts a wrong type: %s", out)
 	}
 }
 
-// answerSDK is a daemon with a policy for each of the calls.
+// answerSDK answers each of the calls in the place of a daemon.
 func answerSDK(w http.ResponseWriter, r *http.Request, body []byte) {
 	pre := strings.Contains(r.URL.Path, "/PreToolUse")
 	before, of := `{"hookSpecificOutput":{"hookEventName":"PreToolUse",%s}}`, func(name string) bool { return strings.Contains(string(body), "touch "+name) }

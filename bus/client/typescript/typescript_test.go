@@ -18,13 +18,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(sdktest.Main(m)) }
 
-var update = flag.Bool("update", false, "write hookfabric.mjs anew")
+var update = flag.Bool("update", false, "generate hookfabric.mjs and hookfabric.d.mts again (needs tsc)")
 
-// header begins hookfabric.mjs.
-const header = "// Made of hookfabric.ts by taking the types out. Change that file, then run the tests with -update.\n"
+// header begins the generated files.
+const header = "// Generated from hookfabric.ts. Change that file, then run the tests of this folder with -update.\n"
 
-// The tests themselves are in JavaScript. A node that can take types out runs
-// the TypeScript itself as well.
+// TestJavaScript runs the JavaScript tests of the client. A node that can strip types also
+// runs them with the TypeScript source.
 func TestJavaScript(t *testing.T) {
 	t.Parallel()
 	node, major, minor := nodeThere(t)
@@ -32,15 +32,18 @@ func TestJavaScript(t *testing.T) {
 		daemon := sdktest.NewDaemon(t)
 		out := sdktest.Script{Daemon: daemon, Argv: append([]string{node}, argv...)}.Run(t)
 		if !regexp.MustCompile(`(?m)^# pass [1-9]\d$`).MatchString(out) || !strings.Contains(out, "# skipped 0") {
-			t.Errorf("that were not all tests:\n%s", out)
+			t.Errorf("some tests did not run:\n%s", out)
 		}
 		for _, want := range []string{
 			`POST /v1/events/PreToolUse?unreachable=deny&render=anthropic {"hook_type":"PreToolUse","tool_name":"Bash","agent_id":"agent1"}`,
 			`POST /v1/ack {"agent_id":"agent1","event_ids":["e1","e2"]}`,
+			`POST /v1/mode {"agent_id":"agent1"}`,
+			`POST /v1/mode {"agent_id":"agent1","vote_only":true}`,
+			`POST /v1/checkpoint {"agent_id":"agent1"}`,
 			`POST /hook/claude/PreToolUse?unreachable=deny&agent=agent%2F1 `,
 		} {
 			if !strings.Contains(daemon.Got(), want) {
-				t.Errorf("the daemon was never asked %s, but\n%s", want, daemon.Got())
+				t.Errorf("the daemon got no request %s, but\n%s", want, daemon.Got())
 			}
 		}
 	}
@@ -50,19 +53,19 @@ func TestJavaScript(t *testing.T) {
 	})
 	t.Run("with types", func(t *testing.T) {
 		if major < 22 || major == 22 && minor < 6 {
-			t.Skipf("node %d.%d can not take types out: hookfabric.ts itself does not run here, only what is made of it", major, minor)
+			t.Skipf("SKIPPED: node %d.%d cannot strip types, so only the generated hookfabric.mjs is tested", major, minor)
 		}
 		t.Parallel()
 		run(t, "--experimental-strip-types", "--test", "--test-reporter=tap", "testdata/hookfabric.typed.test.mjs")
 	})
 }
 
-// nodeThere is the node on the PATH.
+// nodeThere returns the node on the PATH and its version.
 func nodeThere(t *testing.T) (path string, major, minor int) {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("no node on the PATH: bus/client/typescript/hookfabric.ts and what is made of it stay untested")
+		t.Skip("SKIPPED: no node on the PATH, so bus/client/typescript is not tested")
 	}
 	out, err := exec.CommandContext(t.Context(), node, "--version").Output()
 	if err != nil {
@@ -72,44 +75,47 @@ func nodeThere(t *testing.T) (path string, major, minor int) {
 	major, _ = strconv.Atoi(version[0])
 	minor, _ = strconv.Atoi(version[1])
 	if major < 20 {
-		t.Skipf("node %s is older than 20: bus/client/typescript/hookfabric.ts and what is made of it stay untested", out)
+		t.Skipf("SKIPPED: node %s is older than 20, so bus/client/typescript is not tested", out)
 	}
 	return node, major, minor
 }
 
-// What is made must be what the source makes.
+// TestTheJavaScriptIsMadeOfTheTypeScript compares hookfabric.mjs and hookfabric.d.mts with the output
+// of tsc. They are in the repository so that users need no build step.
 func TestTheJavaScriptIsMadeOfTheTypeScript(t *testing.T) {
 	tsc := tscThere(t)
 	dir := typed(t, tsc)
-	if out, err := compiled(t, tsc, dir, "--outDir", "out", "hookfabric.ts"); err != nil {
+	if out, err := compiled(t, tsc, dir, "--outDir", "out", "--declaration", "hookfabric.ts"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	made, err := os.ReadFile(filepath.Join(dir, "out", "hookfabric.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	made = append([]byte(header), made...)
-	if *update {
-		if err := os.WriteFile("hookfabric.mjs", made, 0o644); err != nil {
+	for file, output := range map[string]string{"hookfabric.mjs": "hookfabric.js", "hookfabric.d.mts": "hookfabric.d.ts"} {
+		generated, err := os.ReadFile(filepath.Join(dir, "out", output))
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if diff := cmp.Diff(string(read(t, "hookfabric.mjs")), string(made)); diff != "" {
-		t.Errorf("hookfabric.mjs is not what hookfabric.ts makes; run this test with -update (-file +made):\n%s", diff)
+		generated = append([]byte(header), generated...)
+		if *update {
+			if err := os.WriteFile(file, generated, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(string(read(t, file)), string(generated)); diff != "" {
+			t.Errorf("%s differs from what tsc generates from hookfabric.ts; run this test with -update (-file +generated):\n%s", file, diff)
+		}
 	}
 }
 
-// tscThere is the compiler on the PATH.
+// tscThere returns the compiler on the PATH.
 func tscThere(t *testing.T) string {
 	t.Helper()
 	tsc, err := exec.LookPath("tsc")
 	if err != nil {
-		t.Skip("no tsc on the PATH (npm install typescript @types/node): the types of hookfabric.ts are not checked, and hookfabric.mjs only by its texts")
+		t.Skip("SKIPPED: no tsc on the PATH, so the types of hookfabric.ts are not checked; install it with: npm install typescript @types/node")
 	}
 	return tsc
 }
 
-// typed is a folder with hookfabric.ts and the types that it needs.
+// typed returns a folder with hookfabric.ts and the types that it needs.
 func typed(t *testing.T, tsc string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -128,7 +134,7 @@ func typed(t *testing.T, tsc string) string {
 	return dir
 }
 
-// compiled compiles in a folder, and returns what the compiler says.
+// compiled runs the compiler in a folder, and returns its output.
 func compiled(t *testing.T, tsc, dir string, args ...string) ([]byte, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tsc, append([]string{"--strict", "--skipLibCheck", "--target", "es2022", "--lib", "es2023,esnext.disposable,dom",
@@ -153,12 +159,12 @@ func read(t *testing.T, name string) []byte {
 	return data
 }
 
-// Without a compiler this much can be seen: whatever the one says, the other says too.
+// TestBothFilesSayTheSame needs no compiler: both files must have the same texts.
 func TestBothFilesSayTheSame(t *testing.T) {
 	texts := regexp.MustCompile("`[^`]*`|\"[^\"\n]*\"")
 	source := read(t, "hookfabric.ts")
 	for _, alias := range regexp.MustCompile(`(?m)^export type [^{]*?;$`).FindAll(source, -1) {
-		source = bytes.Replace(source, alias, nil, 1) // types have texts, too
+		source = bytes.Replace(source, alias, nil, 1) // types contain texts, too
 	}
 	said := func(file []byte) (all []string) {
 		for line := range strings.Lines(string(file)) {
@@ -170,6 +176,6 @@ func TestBothFilesSayTheSame(t *testing.T) {
 	}
 	want, got := said(source), said(read(t, "hookfabric.mjs"))
 	if diff := cmp.Diff(want, got); len(want) < 50 || diff != "" {
-		t.Errorf("hookfabric.mjs is not made of this hookfabric.ts; run the tests with -update where there is tsc (-ts +mjs):\n%s", diff)
+		t.Errorf("hookfabric.mjs is older than hookfabric.ts; install tsc and run the tests with -update (-ts +mjs):\n%s", diff)
 	}
 }

@@ -95,13 +95,13 @@ func (c *Compiler) Compile(expr string) (dispatch.Condition, error) {
 	}
 	least, err := c.env.EstimateCost(ast, sizes{})
 	if err == nil && least.Min > costLimit {
-		return nil, whole("the condition would always do more work than one may", "loop over less, or let a hook decide")
+		return nil, whole("the condition always exceeds the cost limit", "loop over less, or move the decision into a hook")
 	}
 	costs := &costs{patterns: make(map[string]pattern)}
 	prg, err := c.env.Program(ast, cel.CostLimit(costLimit), cel.CostTracking(costs), cel.CustomDecoratorV2(c.guard.decorate),
 		cel.OptimizeRegex(costs.compiled("matches_string"), costs.compiled("matches")), cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
-		return nil, whole("the condition can not be compiled: "+clip(err.Error()), "")
+		return nil, whole("the condition cannot be compiled: "+clip(err.Error()), "")
 	}
 	return condition{prg}, nil
 }
@@ -110,7 +110,7 @@ func (c *Compiler) Compile(expr string) (dispatch.Condition, error) {
 func unfit(expr string) error {
 	switch {
 	case len(expr) > maxLength:
-		return whole(fmt.Sprintf("the condition has %d bytes; at most %d are read", len(expr), maxLength), "let a hook decide")
+		return whole(fmt.Sprintf("the condition has %d bytes; the limit is %d", len(expr), maxLength), "move the decision into a hook")
 	case !utf8.ValidString(expr):
 		return whole("the condition is not valid UTF-8", "save the file as UTF-8")
 	}
@@ -133,7 +133,7 @@ func (c condition) Holds(v *dispatch.View) (bool, error) {
 	}
 	holds, ok := out.Value().(bool)
 	if !ok {
-		return false, fmt.Errorf("the condition came to %s, not to true or false", article(out.Type().TypeName()))
+		return false, fmt.Errorf("the condition evaluated to %s, not to true or false", article(out.Type().TypeName()))
 	}
 	return holds, nil
 }

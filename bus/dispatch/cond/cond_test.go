@@ -113,9 +113,9 @@ func holds(t *testing.T, expr, body string, want bool) {
 func TestAConditionThatCanNotBeEvaluatedIsAnError(t *testing.T) {
 	huge := strings.Repeat("1,", 1<<14)
 	for expr, want := range map[string]string{
-		`tool_input.absent == 1`:                 `the event has no absent; ask for it first with has(…), or write .?absent.orValue("")`,
+		`tool_input.absent == 1`:                 `the event has no absent; check it first with has(…), or write .?absent.orValue("")`,
 		`tool_input.nested.absent == 1`:          "the event has no absent",
-		`tool_input.command`:                     "came to a string, not to true or false",
+		`tool_input.command`:                     "evaluated to a string, not to true or false",
 		`tool_input.lines / 0 == 1`:              "division by zero",
 		`tool_input.lines.contains("1")`:         "no such overload",
 		`tool_output.x == 1`:                     "the event has no x",

@@ -130,7 +130,7 @@ func tooMuch(function string, work uint64) ref.Val {
 	if work <= maxWork {
 		return nil
 	}
-	return types.NewErr("%s would be too much work on something so large", function)
+	return types.NewErr("%s on a value of this size would exceed the cost limit", function)
 }
 
 // costs counts calls by their work.

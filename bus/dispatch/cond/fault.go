@@ -25,10 +25,10 @@ func noCondition(t *cel.Type) schema.ConditionFaults {
 	if strings.HasPrefix(t.String(), "optional") {
 		hint = `end it with orValue and compare it, as in tool_input.?command.orValue("") == "ls"`
 	}
-	return whole(fmt.Sprintf("the condition comes to %s, not to true or false", article(t.String())), hint)
+	return whole(fmt.Sprintf("the condition evaluates to %s, not to true or false", article(t.String())), hint)
 }
 
-// faults words what CEL found. What follows a place that can not be parsed can
+// faults words what CEL found. What follows a place that cannot be parsed can
 // not be understood, so there is only ever one fault of that kind.
 func faults(expr string, issues []*cel.Error, known []wording) schema.ConditionFaults {
 	lines := strings.Split(expr, "\n")
@@ -89,18 +89,18 @@ func wordings() []wording {
 		{message: regexp.MustCompile(`^undeclared reference to '([^']*)'(?: \(did you mean '([^']*)')?`), say: unknown},
 		{message: regexp.MustCompile(`^type '(.*)' does not support field selection`), say: noFields},
 		{message: regexp.MustCompile(`^found no matching overload for '(.*)' applied to '(.*)'`), say: unfitting},
-		{message: regexp.MustCompile(`^invalid argument to has\(\)`), say: always("has asks whether a map has a field", "write has(tool_input.command)")},
+		{message: regexp.MustCompile(`^invalid argument to has\(\)`), say: always("has takes a field of a map", "write has(tool_input.command)")},
 		{message: regexp.MustCompile(`^argument (is not an identifier|must be a simple name)|^.*(variable name|iteration variable)`),
-			say: always("a loop begins with a name for the items", "write it as in labels.exists(name, name == \"team\")")},
+			say: always("the first argument of a loop must be a name for its items", "write it as in labels.exists(name, name == \"team\")")},
 		{message: regexp.MustCompile(`^expression of type '(.*)' cannot be range of a comprehension`), say: noItems},
 		{message: regexp.MustCompile(`^comprehension exceeds nesting limit`),
-			say: always(fmt.Sprintf("loops stand deeper than %d in each other", maxLoops), "let a hook decide")},
+			say: always(fmt.Sprintf("loops are nested more than %d deep", maxLoops), "move the decision into a hook")},
 		{message: regexp.MustCompile(`^expected type '(.*)' but found '(.*)'`), say: mixed},
-		{message: regexp.MustCompile(`^invalid timestamp argument`), say: always("this is no time", `write timestamp("2026-01-02T15:04:05Z")`)},
-		{message: regexp.MustCompile(`^invalid duration argument`), say: always("this is no duration", `write duration("90s")`)},
+		{message: regexp.MustCompile(`^invalid timestamp argument`), say: always("this is not a valid time", `write timestamp("2026-01-02T15:04:05Z")`)},
+		{message: regexp.MustCompile(`^invalid duration argument`), say: always("this is not a valid duration", `write duration("90s")`)},
 		{message: regexp.MustCompile(`^` + patternMark + `((?s).*)`), say: badPattern},
 		{message: regexp.MustCompile(`^(?:Syntax error: |internal error: )?(?:max recursion|expression (?:recursion|count|node count|code point size))`), syntax: true,
-			say: always("the condition is too long, or nests too deep", "write less, or let a hook decide")},
+			say: always("the condition is too long, or nests too deep", "write less, or move the decision into a hook")},
 		{message: regexp.MustCompile(`^reserved identifier: (.*)`), syntax: true, say: reserved},
 		{message: regexp.MustCompile(`^Syntax error: token recognition error at: '((?s).*)'$`), syntax: true, say: strange},
 		{message: regexp.MustCompile(`^Syntax error: (?:mismatched|extraneous) input '<EOF>'`), syntax: true, say: misplaced},
@@ -121,7 +121,7 @@ func say(known []wording, message, at string) (said, hint string, syntax bool) {
 }
 
 func noFields(m []string, _ string) (string, string) {
-	return article(m[1]) + " has no fields", "only maps such as tool_input and labels have"
+	return article(m[1]) + " has no fields", "only maps such as tool_input and labels have fields"
 }
 
 func noItems(m []string, _ string) (string, string) {
@@ -129,7 +129,7 @@ func noItems(m []string, _ string) (string, string) {
 }
 
 func mixed(m []string, _ string) (string, string) {
-	return fmt.Sprintf("%s stands in a list of %s", article(m[2]), m[1]), "write items of one type"
+	return fmt.Sprintf("a list of %s contains %s", m[1], article(m[2])), "write items of one type"
 }
 
 func badPattern(m []string, _ string) (string, string) {
@@ -144,13 +144,13 @@ func misplaced(_ []string, at string) (string, string) {
 	if at == "" {
 		return "the condition ends too early", "a value or a closing bracket is missing"
 	}
-	return quoted(at) + " can not stand here", "look for what is missing before it"
+	return quoted(at) + " is unexpected here", "check whether something is missing before it"
 }
 
 // evaluation words why a condition could not be evaluated.
 func evaluation(err error) error {
 	if key, ok := strings.CutPrefix(err.Error(), "no such key: "); ok {
-		return fmt.Errorf(`the event has no %s; ask for it first with has(…), or write .?%s.orValue("")`, clip(key), clip(key))
+		return fmt.Errorf(`the event has no %s; check it first with has(…), or write .?%s.orValue("")`, clip(key), clip(key))
 	}
 	return fmt.Errorf("evaluating the condition: %w", errors.New(clip(err.Error())))
 }

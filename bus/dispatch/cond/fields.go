@@ -90,7 +90,7 @@ type facts struct {
 // Parent: there is nothing above the event.
 func (*facts) Parent() interpreter.Activation { return nil }
 
-// ResolveName is the value of a field. What can not be read is an error in
+// ResolveName is the value of a field. What cannot be read is an error in
 // CEL's own terms, which only counts where the condition depends on it.
 func (f *facts) ResolveName(name string) (any, bool) {
 	if v, ok := route(&f.view.Routing, name); ok {
@@ -177,7 +177,7 @@ type decoding struct {
 
 func (d *decoding) value() (any, error) {
 	if d.left--; d.left < 0 {
-		return nil, fmt.Errorf("it has more than %d values, which are too many for a condition", maxValues)
+		return nil, fmt.Errorf("it has more than %d values, too many for a condition", maxValues)
 	}
 	t, err := d.dec.ReadToken()
 	if err != nil {

@@ -32,7 +32,7 @@ func (patterns) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, issues *
 		}
 		last := args[len(args)-1]
 		if text, ok := literal(last); !ok {
-			issues.ReportErrorAtID(last.ID(), patternMark+"is not a text in the condition itself")
+			issues.ReportErrorAtID(last.ID(), patternMark+"must be a string literal")
 		} else if _, err := compilePattern(text); err != nil {
 			issues.ReportErrorAtID(last.ID(), patternMark+"%v", err)
 		}
@@ -58,15 +58,15 @@ type pattern struct {
 func compilePattern(text string) (pattern, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return pattern{}, fmt.Errorf("is no regular expression of RE2: %w", err)
+		return pattern{}, fmt.Errorf("is not valid RE2: %w", err)
 	}
 	prog, err := syntax.Compile(parsed.Simplify())
 	if err != nil || len(prog.Inst) > maxPattern {
-		return pattern{}, fmt.Errorf("is too large a regular expression")
+		return pattern{}, fmt.Errorf("is too large an RE2 expression")
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {
-		return pattern{}, fmt.Errorf("is no regular expression of RE2: %w", err)
+		return pattern{}, fmt.Errorf("is not valid RE2: %w", err)
 	}
 	prefix, _ := re.LiteralPrefix()
 	return pattern{re, uint64(len(prog.Inst)), prefix}, nil

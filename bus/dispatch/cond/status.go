@@ -33,7 +33,7 @@ func toolResult(f *facts, e *schema.Event) (any, error) {
 }
 
 // assistantMessage is the model's message, in one form whatever the runtime's is.
-// One that can not be read is as good as none.
+// One that cannot be read is as good as none.
 func assistantMessage(_ *facts, e *schema.Event) (any, error) {
 	if e.HookType != schema.AfterLLMCall && e.HookType != schema.BeforeFinalResponse {
 		return nil, nil

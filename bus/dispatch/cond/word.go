@@ -9,27 +9,27 @@ import (
 
 // strangers are names that people expect, and what ours is called.
 var strangers = map[string]string{
-	"status":      "write its fields by themselves, such as iteration",
+	"status":      "write one of its fields without the prefix, such as iteration",
 	"hook_event":  "write hook_type",
 	"event_type":  "write hook_type",
 	"session":     "write session_id",
 	"tool":        "write tool_name",
 	"input":       "write tool_input",
-	"args":        "write tool_args, or tool_input for what the runtime itself says",
+	"args":        "write tool_args, or tool_input for the runtime's own form",
 	"arguments":   "write tool_input",
 	"output":      "write tool_output",
 	"result":      "write tool_output",
 	"command":     "write tool_input.command",
 	"file_path":   "write tool_input.file_path",
-	"native":      "conditions do not see it: only hooks that need it are sent it",
-	"history":     "conditions do not see it: only hooks that need it are sent it",
-	"history_ref": "conditions do not see it: it only says where the history lies",
-	"messages":    "conditions do not see the conversation: only hooks that need history are sent it",
+	"native":      "conditions cannot use it; the fabric sends it only to hooks that need it",
+	"history":     "conditions cannot use it; the fabric sends it only to hooks that need it",
+	"history_ref": "conditions cannot use it; it only says where the history is stored",
+	"messages":    "conditions cannot use the conversation; the fabric sends it only to hooks that need history",
 	"flag":        "write flags",
 	"True":        "write true",
 	"False":       "write false",
 	"None":        "write null",
-	"now":         "conditions know no clock, only the event's timestamp",
+	"now":         "conditions cannot read the clock; use the event's timestamp",
 }
 
 // macros are what looks like functions and takes its arguments unevaluated.
@@ -52,7 +52,7 @@ var macros = map[string]string{
 }
 
 // miscalled ends what is said of a macro with the wrong arguments.
-const miscalled = " is not called like this"
+const miscalled = " has the wrong arguments"
 
 // unknown words a name that nobody has declared. Where it is a function's, the
 // place is its opening bracket.
@@ -78,7 +78,7 @@ func unknown(m []string, at string) (string, string) {
 	case hint == "" && near != "":
 		hint = "did you mean " + near + "?"
 	case hint == "":
-		hint = "a condition knows " + strings.Join(names(), ", ")
+		hint = "a condition can use " + strings.Join(names(), ", ")
 	}
 	return "there is no field " + clip(name), hint
 }
@@ -124,9 +124,9 @@ func unfitting(m []string, _ string) (string, string) {
 	list := strings.Join(given, " and ")
 	switch operator := strings.Trim(function, "_"); {
 	case function == "_?_:_":
-		return fmt.Sprintf("? chooses between %s", list), "write condition ? this : that, where both are of one type"
+		return fmt.Sprintf("the branches of ? have different types: %s", list), "write condition ? this : that, where both are of one type"
 	case function == "_[_]":
-		return fmt.Sprintf("[…] can not be applied to %s", list), "write the name of a field in quotes, or an item's number"
+		return fmt.Sprintf("[…] cannot be applied to %s", list), "write the name of a field in quotes, or an item's number"
 	case function == "@in":
 		return fmt.Sprintf("in does not take %s", list), "look into a list or a map, or write text.contains(part)"
 	case operator == "!" || operator == "&&" || operator == "||":
@@ -165,7 +165,7 @@ func split(types string) []string {
 func article(t string) string {
 	switch {
 	case t == "dyn":
-		return "something of any type"
+		return "a value of any type"
 	case t == "null", t == "null_type":
 		return "null"
 	case t == "", t == "bytes":
@@ -184,13 +184,13 @@ func strange(m []string, at string) (string, string) {
 	case strings.HasPrefix(c, "=~"):
 		return "there is no =~", `write text.matches("pattern")`
 	case strings.HasPrefix(c, "="):
-		return "= compares nothing", "write =="
+		return "= is not a comparison", "write =="
 	case strings.HasPrefix(c, "&"):
-		return "a single & means nothing here", "write &&"
+		return "a single & is not an operator", "write &&"
 	case strings.HasPrefix(c, "|"):
-		return "a single | means nothing here", "write ||"
+		return "a single | is not an operator", "write ||"
 	}
-	return quoted(at) + " means nothing here", "put texts in quotes"
+	return quoted(at) + " is not valid here", "put strings in quotes"
 }
 
 // beyond words what stands behind a condition that is complete.
@@ -210,7 +210,7 @@ func beyond(m []string, at string) (string, string) {
 	case "=", ":=":
 		hint = "write =="
 	}
-	return fmt.Sprintf("the condition is complete before %s", quoted(at)), hint
+	return fmt.Sprintf("unexpected %s after a complete condition", quoted(at)), hint
 }
 
 // quoted is the first word of a text.

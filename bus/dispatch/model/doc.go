@@ -49,12 +49,12 @@
 //   - A JSON null is an absent part.
 //   - An illegal decision counts as none when the answer's value is judged.
 //   - Of the effects of one answer the first 64 count; all others are one fault.
-//   - Every body is held against its header's tool name; otherwise nobody reads
-//     one that no enforcing hook concerns, so an unreadable one there goes
+//   - Every body is held against its header's tool name; otherwise no code
+//     reads one that no enforcing hook concerns, so an unreadable one there goes
 //     unnoticed. A condition that only asks what the routing says is as good as
 //     a matcher: while it is false its hook is not concerned. But where the call
 //     is guarded, a body that is not JSON is refused all the same.
-//   - A condition that can not be evaluated counts as true and leaves no
+//   - A condition that cannot be evaluated counts as true and leaves no
 //     sentence in the verdict.
 //   - Matchers are about tools: where an event has none they do not count.
 //   - Session items are broadcasts, as items for all are: those that were there

@@ -13,17 +13,23 @@ import (
 // folds which neighbours first.
 func Fold(t schema.EventType, a, b Part) Part {
 	r := ruleOf(t)
-	if r.terminal(a.Decision) {
-		return a // the first terminal result wins, what ran beside it is dropped
+	if r.terminal(a.Decision) || stopped(a) {
+		return a // nothing after it counts, what ran beside it is dropped
 	}
 	out := weigh(a, b)
-	if r.terminal(b.Decision) {
+	if r.chain && r.terminal(b.Decision) {
 		out = b // of what came before it only the trail, the errors and the injections stay
 	}
 	out.Injections = slices.Concat(a.Injections, b.Injections)
 	out.ExecutedHooks = slices.Concat(a.ExecutedHooks, b.ExecutedHooks)
 	out.HookErrors = slices.Concat(a.HookErrors, b.HookErrors)
 	return out
+}
+
+// stopped: a stop came after a fail that did not end the chain. The fail stays.
+func stopped(p Part) bool {
+	n := len(p.ExecutedHooks)
+	return p.Decision == schema.Fail && n > 0 && p.ExecutedHooks[n-1].Decision == schema.Stop
 }
 
 // weigh: the greater decision wins, the first of equals, with its reason; the
@@ -59,13 +65,33 @@ func FoldAll(t schema.EventType, parts ...Part) Part {
 	return out
 }
 
+// Feedback is the fold of all hooks as the agent reads it: where a deny is feedback, the
+// verdict gives that of one hook as its reason, and that of all others beside what hooks
+// inject.
+func Feedback(t schema.EventType, p Part) Part {
+	if ruleOf(t).chain {
+		return p
+	}
+	for _, row := range p.ExecutedHooks {
+		if row.Decision != schema.Deny || row.Reason == "" || p.Decision == schema.Deny && row.Reason == p.Reason {
+			continue
+		}
+		said := func(in schema.Injection) bool { return in.Hook == row.Hook && in.Content == row.Reason }
+		if !slices.ContainsFunc(p.Injections, said) {
+			one := schema.Injection{Content: row.Reason, Strategy: schema.ToolResult, Hook: row.Hook}
+			p.Injections = append(slices.Clip(p.Injections), one)
+		}
+	}
+	return p
+}
+
 // rewritten is the event as a hook with this result leaves it to the next.
 func rewritten(e schema.Event, p Part) schema.Event {
 	switch ruleOf(e.HookType).rewrite {
 	case input:
 		e.ToolInput = later(e.ToolInput, p.UpdatedInput)
 	case output:
-		e.ToolOutput = later(e.ToolOutput, p.UpdatedOutput)
+		e.ToolOutput = later(later(e.ToolOutput, p.UpdatedOutput), p.Value)
 	case message:
 		e.Message = later(e.Message, p.Value)
 	case response:

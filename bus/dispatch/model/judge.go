@@ -63,6 +63,7 @@ func Judge(cfg schema.Config, e schema.Event, script Script, o Options) Expectat
 		x.Part = unjudged(cfg, e, false)
 	default:
 		x.ask(hooks, e, script, o)
+		x.Part = Feedback(x.Event, x.Part)
 	}
 	x.ConfigVersion = cfg.Version
 	return x
@@ -100,7 +101,7 @@ func (x *Expectation) beside(behind []schema.Hook, e schema.Event, o Options) {
 	}
 }
 
-// holds: a false condition costs no dispatch; one that can not be evaluated
+// holds: a false condition costs no dispatch; one that cannot be evaluated
 // counts as true.
 func holds(h schema.Hook, e schema.Event, o Options) bool {
 	if h.When == "" || o.When == nil {
@@ -115,7 +116,7 @@ func holds(h schema.Hook, e schema.Event, o Options) bool {
 // keep the tool from running or the prompt from being read, whatever the
 // policies.
 func unjudged(cfg schema.Config, e schema.Event, forged bool) Part {
-	const sentence = "the event can not be judged as it is"
+	const sentence = "the event cannot be judged as it is"
 	blocking := ruleOf(e.HookType).blocking
 	denied := Guarded(cfg, e.AgentID, e.HookType, e.ToolName) || forged && blocking == schema.Deny
 	if denied && blocking != schema.None {

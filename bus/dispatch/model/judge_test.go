@@ -128,7 +128,11 @@ func TestAfterAToolNothingIsDropped(t *testing.T) {
 	if got.Decision != schema.Fail || got.Reason != "worse" || string(got.UpdatedOutput) != `"gone"` {
 		t.Errorf("verdict %+v", got.Verdict)
 	}
-	if len(got.ExecutedHooks) != 4 || len(got.Injections) != 1 || string(got.Calls[1].Input.ToolOutput) != `"cut"` {
+	want := []schema.Injection{
+		{Content: "x", Strategy: schema.ToolResult, Hook: "b"},
+		{Content: "first", Strategy: schema.ToolResult, Hook: "a"}, {Content: "second", Strategy: schema.ToolResult, Hook: "b"},
+	}
+	if len(got.ExecutedHooks) != 4 || cmp.Diff(want, got.Injections) != "" || string(got.Calls[1].Input.ToolOutput) != `"cut"` {
 		t.Errorf("trail %+v, injections %+v", got.ExecutedHooks, got.Injections)
 	}
 }

@@ -85,7 +85,12 @@ var (
 )
 
 func terminal(e schema.EventType, d schema.Decision) bool {
-	return slices.Contains(chains, e) && decisive(d)
+	return slices.Contains(chains, e) && decisive(d) || stops(e, d)
+}
+
+// stops: a stop ends every event's hooks at which one is legal.
+func stops(e schema.EventType, d schema.Decision) bool {
+	return d == schema.Stop && slices.Contains(e.Decisions(), d)
 }
 
 // ending draws what a hook counts for that ends the chain, whatever else it
@@ -95,7 +100,7 @@ func ending(t *rapid.T, e schema.EventType) model.Part {
 		r.Reason = r.Reason[:min(len(r.Reason), 8)]
 		return model.Answer{Result: r}
 	}).Draw(t, "ending")
-	ends := slices.DeleteFunc(e.Decisions(), func(d schema.Decision) bool { return !decisive(d) })
+	ends := slices.DeleteFunc(e.Decisions(), func(d schema.Decision) bool { return !terminal(e, d) })
 	answer.Result.Decision = rapid.SampledFrom(ends).Draw(t, "end")
 	if answer.Result.Decision == schema.Stop {
 		answer.Result.Value = jsontext.Value(`{"content":"the end"}`)
@@ -104,7 +109,7 @@ func ending(t *rapid.T, e schema.EventType) model.Part {
 }
 
 func TestOnThePostEventsTheGreatestDecisionWinsAndNothingIsDropped(t *testing.T) {
-	order := []schema.Decision{schema.None, schema.Deny, schema.Fail}
+	order := []schema.Decision{schema.None, schema.Deny, schema.Stop, schema.Fail}
 	rapid.Check(t, func(t *rapid.T) {
 		e, ps := partsAt(t, rapid.SampledFrom(posts), 0, 6)
 		got := model.FoldAll(e, ps...)
@@ -116,10 +121,36 @@ func TestOnThePostEventsTheGreatestDecisionWinsAndNothingIsDropped(t *testing.T)
 			}
 			trail, errors = trail+len(p.ExecutedHooks), errors+len(p.HookErrors)
 			injections, effects = injections+len(p.Injections), effects+len(p.Effects)
+			if stops(e, p.Decision) {
+				break
+			}
 		}
 		same(t, "the first of the greatest", []string{string(first.Decision), first.Reason}, []string{string(got.Decision), got.Reason})
 		same(t, "nothing dropped", []int{trail, errors, injections, effects},
 			[]int{len(got.ExecutedHooks), len(got.HookErrors), len(got.Injections), len(got.Effects)})
+	})
+}
+
+func TestAStopOnThePostEventsIsALeftZeroThatDropsNothingBeforeIt(t *testing.T) {
+	stopping := rapid.SampledFrom(posts).Filter(func(e schema.EventType) bool { return stops(e, schema.Stop) })
+	rapid.Check(t, func(t *rapid.T) {
+		e, p := partsAt(t, stopping, 2, 2)
+		before, after, end := p[0], p[1], ending(t, e)
+		same(t, "s·x = s", model.Fold(e, end, after), end)
+		if stops(e, before.Decision) {
+			return
+		}
+		whole := model.Fold(e, before, end)
+		same(t, "(x·s)·y = x·s", model.Fold(e, whole, after), whole)
+		same(t, "the stop's value", string(whole.Value), string(end.Value))
+		want := schema.Stop
+		if before.Decision == schema.Fail {
+			want = schema.Fail
+		}
+		same(t, "a stop undoes no fail", whole.Decision, want)
+		same(t, "nothing dropped",
+			[]int{len(before.ExecutedHooks) + 1, len(before.HookErrors) + len(end.HookErrors), len(before.Injections) + len(end.Injections), len(before.Effects) + len(end.Effects)},
+			[]int{len(whole.ExecutedHooks), len(whole.HookErrors), len(whole.Injections), len(whole.Effects)})
 	})
 }
 
@@ -136,7 +167,7 @@ func TestSideBySideEqualsInOrder(t *testing.T) {
 		for _, h := range model.Resolve(c.Config, c.Event.AgentID, c.Event.HookType, c.Event.ToolName) {
 			all = append(all, model.Normalise(h, c.Event.HookType, c.Table.Script(h, c.Event)))
 		}
-		got := model.FoldAll(c.Event.HookType, all...)
+		got := model.Feedback(c.Event.HookType, model.FoldAll(c.Event.HookType, all...))
 		got.ConfigVersion = c.Config.Version
 		same(t, "side by side = in order", want.Part, got)
 		if len(want.Calls)+len(want.Beside) != len(all) {

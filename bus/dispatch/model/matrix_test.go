@@ -33,10 +33,10 @@ var matrix = struct {
 		{schema.BeforeLLMCall, "fail", "- - - ! ! ! ! fail fail !", "-x -x -x !x !x !x stop= failx failx !x"},
 		{schema.AfterLLMCall, "fail", "- - - ! ! retry ! fail fail !", "-~ -~ -~ !~ !~ retry~ stop= fail~ fail~ !~"},
 		{schema.PreToolUse, "deny", "- - allow ask deny ! ! fail fail !", "-? -? allow? ask? deny? !? stop= fail? fail? !?"},
-		{schema.PostToolUse, "", "- - - ! deny ! ! fail fail !", "-~ -~ -~ !~ deny~ !~ !~ fail~ fail~ !~"},
-		{schema.ToolError, "", "- - - ! deny ! ! fail fail !", "-~ -~ -~ !~ deny~ !~ !~ fail~ fail~ !~"},
+		{schema.PostToolUse, "", "- - - ! deny ! ! fail fail !", "-~ -~ -~ !~ deny~ !~ stop= fail~ fail~ !~"},
+		{schema.ToolError, "", "- - - ! deny ! ! fail fail !", "-~ -~ -~ !~ deny~ !~ stop= fail~ fail~ !~"},
 		{schema.BeforeFinalResponse, "fail", "- - - ! ! retry ! fail fail !", "-~ -~ -~ !~ !~ retry~ stop= fail~ fail~ !~"},
-		{schema.QueryEnd, "", "- - - ! ! ! ! fail fail !", "-~ -~ -~ !~ !~ !~ !~ fail~ fail~ !~"},
+		{schema.QueryEnd, "", "- - - ! ! ! ! fail fail !", "-~ -~ -~ !~ !~ !~ stop= fail~ fail~ !~"},
 	},
 }
 
@@ -184,7 +184,7 @@ func decisive(d schema.Decision) bool {
 
 // The failure table: what happened × event × policy. The blocking decision is
 // deny on the tool and the prompt, fail on the model's events, and a mere
-// record elsewhere; a hook that can not be loaded blocks whatever its policy.
+// record elsewhere; a hook that cannot be loaded blocks whatever its policy.
 func TestFailureTable(t *testing.T) {
 	kinds := map[schema.OutcomeKind]string{
 		schema.Deadline: "policy", schema.Errored: "policy", schema.NoWorker: "policy", schema.Lost: "policy",

@@ -43,7 +43,7 @@ type Part struct {
 
 // Normalise says what the answer of one hook counts for at an event: illegal
 // parts have become errors, the failure policy has been applied, and a
-// terminal decision has been stripped of what it can not carry.
+// terminal decision has been stripped of what it cannot carry.
 func Normalise(h schema.Hook, t schema.EventType, a Answer) Part {
 	n := normaliser{hook: h, rule: ruleOf(t), in: a.Result, kind: a.Kind}
 	n.heard(a.Error)
@@ -113,6 +113,9 @@ func (n *normaliser) heard(sentence string) {
 	}
 }
 
+// cutReason stands for what is left of a reason that was too long.
+const cutReason = "the start of the reason"
+
 // size: a result over the bound is an error of the hook. Only its decision is
 // kept, so that an oversized refusal is still one, and of the reason as much as
 // is passed on.
@@ -132,7 +135,7 @@ func (n *normaliser) size() {
 		n.err("the result has %d bytes", total)
 		n.in = schema.Result{Decision: r.Decision, Reason: r.Reason}
 		if len(r.Reason) > schema.MaxReason {
-			n.in.Reason, n.cut = "what is left of the reason", true
+			n.in.Reason, n.cut = cutReason, true
 		}
 	}
 }
@@ -202,7 +205,7 @@ func (n *normaliser) replace(v jsontext.Value, named string) {
 	}
 }
 
-// updates: a rewrite of what can not be rewritten here is dropped.
+// updates: a rewrite of what cannot be rewritten here is dropped.
 func (n *normaliser) updates() {
 	for _, u := range []struct {
 		of    part
@@ -262,7 +265,7 @@ func (n *normaliser) ownErrors() {
 }
 
 // policy: a hook that failed allows nothing, and denies if it is fail-closed.
-// One that can not be loaded denies always. A legal deny, fail, stop or retry
+// One that cannot be loaded denies always. A legal deny, fail, stop or retry
 // that came with the fault stands, and so does an ask that no policy overrules:
 // a fault never makes a call pass more easily.
 func (n *normaliser) policy() {
@@ -278,7 +281,6 @@ func (n *normaliser) policy() {
 }
 
 // strip: what ends the chain rewrites nothing, and only a stop has a value.
-// On the Post events and QueryEnd nothing is ever dropped.
 func (n *normaliser) strip() {
 	if n.rule.terminal(n.out.Decision) {
 		n.out.UpdatedInput, n.out.UpdatedOutput = nil, nil

@@ -110,7 +110,7 @@ var partCases = []struct {
 		schema.Verdict{Decision: schema.Stop, Value: raw(`{"role":"model","parts":[]}`)}, 0, schema.OK,
 	},
 	{
-		"rewrites of what can not be rewritten are dropped", schema.BeforeLLMCall, schema.Hook{Readonly: true},
+		"rewrites of what cannot be rewritten are dropped", schema.BeforeLLMCall, schema.Hook{Readonly: true},
 		model.Answer{Result: schema.Result{UpdatedInput: raw(`{}`), UpdatedOutput: raw(`{}`)}},
 		schema.Verdict{}, 2, schema.OK,
 	},

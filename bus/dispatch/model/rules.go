@@ -26,9 +26,10 @@ type rule struct {
 	// rewrite is what hooks may replace.
 	rewrite part
 	// messageStop: a stop's value must be a message. Elsewhere it is a tool's
-	// result, which may be anything.
+	// result or a response, which may be anything.
 	messageStop bool
-	// chain: the first terminal result ends it. Elsewhere nothing is dropped.
+	// chain: the first terminal result ends it. Elsewhere only a stop does, and
+	// nothing before it is dropped.
 	chain bool
 	// blocking is what "deny" means here when a failure policy says it; None
 	// is a mere record.
@@ -50,17 +51,19 @@ func ruleOf(t schema.EventType) rule {
 	case schema.PreToolUse:
 		return rule{decisions: decisions(schema.Allow, schema.Ask, deny, fail, stop), rewrite: input, chain: true, blocking: deny}
 	case schema.PostToolUse, schema.ToolError:
-		return rule{decisions: decisions(deny, fail), rewrite: output}
+		return rule{decisions: decisions(deny, fail, stop), rewrite: output}
 	case schema.QueryEnd:
-		return rule{decisions: decisions(fail), rewrite: response}
+		return rule{decisions: decisions(fail, stop), rewrite: response}
 	}
 	return rule{} // the session's ends: nothing but continue
 }
 
 func (r rule) permits(d schema.Decision) bool { return slices.Contains(r.decisions, d) }
 
-// terminal: a deny, fail, stop or retry ends a chain.
-func (r rule) terminal(d schema.Decision) bool { return r.chain && decisive(d) }
+// terminal: a deny, fail, stop or retry ends a chain, and a stop every event's hooks.
+func (r rule) terminal(d schema.Decision) bool {
+	return r.chain && decisive(d) || d == schema.Stop && r.permits(d)
+}
 
 // decisive decisions are the ones that hold something up or end it.
 func decisive(d schema.Decision) bool {
@@ -72,7 +75,7 @@ func decisive(d schema.Decision) bool {
 }
 
 // rank orders the decisions that are weighed against each other: ask over
-// allow over none in a chain, fail over deny over none on the Post events.
+// allow over none in a chain, fail over stop over deny over none on the Post events.
 func rank(d schema.Decision) int {
 	switch d {
 	case schema.Allow:
@@ -81,8 +84,10 @@ func rank(d schema.Decision) int {
 		return 2
 	case schema.Deny:
 		return 3
-	case schema.Fail:
+	case schema.Stop:
 		return 4
+	case schema.Fail:
+		return 5
 	}
 	return 0
 }

@@ -42,7 +42,7 @@ func (f *Freezes) Freeze(ctx context.Context, z schema.Freeze, known *uint64) (C
 			return nil, err
 		}
 		if len(all) >= schema.MaxFreezes {
-			return nil, fmt.Errorf("%w: %d stand already; thaw some, or freeze a pattern that means many agents", ErrFull, len(all))
+			return nil, fmt.Errorf("%w: there are already %d; thaw some, or freeze one pattern for many agents", ErrFull, len(all))
 		}
 		c.Freeze, c.Changed = z, true
 		return append(slices.Clone(all), z), nil
@@ -77,7 +77,7 @@ func (c *Change) moved(known *uint64) error {
 	if known == nil || *known == c.State.Version {
 		return nil
 	}
-	return fmt.Errorf("%w: what is frozen has the version %d, and the request is about version %d; nothing was changed, look who is frozen and ask again",
+	return fmt.Errorf("%w: the freezes have version %d, and the request is about version %d; nothing changed, list the freezes and try again",
 		ErrMoved, c.State.Version, *known)
 }
 
@@ -90,13 +90,13 @@ func standing(agents string, all []schema.Freeze) string {
 	const most = 10
 	said := fmt.Sprintf("there is no freeze of %q", agents)
 	if len(all) == 0 {
-		return said + ", nor of anybody else"
+		return said + ", and there are no other freezes"
 	}
 	var names []string
 	for _, z := range all[:min(len(all), most)] {
 		names = append(names, fmt.Sprintf("%q", z.Agents))
 	}
-	said += "; what stands are those of " + strings.Join(names, ", ")
+	said += "; there are freezes of " + strings.Join(names, ", ")
 	if more := len(all) - most; more > 0 {
 		said += fmt.Sprintf(" and %d more", more)
 	}
@@ -108,9 +108,9 @@ func check(z *schema.Freeze) error {
 	z.Agents = strings.TrimSpace(z.Agents)
 	switch {
 	case len(z.Reason) > schema.MaxFreezeReason:
-		return fmt.Errorf("%w: the reason has %d bytes; at most %d are kept", ErrInvalid, len(z.Reason), schema.MaxFreezeReason)
+		return fmt.Errorf("%w: the reason has %d bytes; use at most %d", ErrInvalid, len(z.Reason), schema.MaxFreezeReason)
 	case len(z.By) > schema.MaxFreezeBy:
-		return fmt.Errorf("%w: who asks has %d bytes; at most %d are kept", ErrInvalid, len(z.By), schema.MaxFreezeBy)
+		return fmt.Errorf("%w: by has %d bytes; use at most %d", ErrInvalid, len(z.By), schema.MaxFreezeBy)
 	}
 	if err := checkAgents(z.Agents); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -124,7 +124,7 @@ func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change
 	err = kv.Retry(ctx, func(ctx context.Context) (bool, error) {
 		e, err := f.bucket.Last(ctx, key)
 		if err != nil {
-			return false, fmt.Errorf("reading what is frozen: %w", err)
+			return false, fmt.Errorf("reading the freezes: %w", err)
 		}
 		before, err := read(e)
 		if err != nil {
@@ -156,7 +156,7 @@ func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change
 		f.take(c.State)
 		return c, nil
 	case errors.Is(err, ErrMoved) && c.unsure:
-		return Change{}, fmt.Errorf("%w: it is not known whether it was stored, and what is frozen has changed since; look who is frozen", ErrUnavailable)
+		return Change{}, fmt.Errorf("%w: the change may have been stored, and the freezes have changed since; list them", ErrUnavailable)
 	case errors.Is(err, ErrMoved):
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -166,7 +166,7 @@ func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change
 		return Change{}, err
 	}
 	if c.unsure {
-		return Change{}, fmt.Errorf("%w, so that it is not known whether it was stored: %w", ErrUnavailable, err)
+		return Change{}, fmt.Errorf("%w, and the change may have been stored: %w", ErrUnavailable, err)
 	}
 	return Change{}, fmt.Errorf("%w, and nothing was stored: %w", ErrUnavailable, err)
 }
@@ -178,7 +178,7 @@ func (f *Freezes) write(ctx context.Context, last uint64, all []schema.Freeze) (
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	case len(data) > schema.MaxFrozen:
-		return nil, fmt.Errorf("%w: together they have %d bytes, of which %d are possible; thaw some, or freeze a pattern that means many agents", ErrFull, len(data), schema.MaxFrozen)
+		return nil, fmt.Errorf("%w: together they have %d bytes, and at most %d are possible; thaw some, or freeze one pattern for many agents", ErrFull, len(data), schema.MaxFrozen)
 	}
 	revision, err := f.bucket.Write(ctx, kv.Write{Key: key, Value: data, Last: last})
 	if kv.Refused(err) {

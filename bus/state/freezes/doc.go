@@ -1,8 +1,8 @@
-// Package freezes keeps whose tool calls are refused until further notice: one key of
-// one bucket, changed by compare-and-set only, so that of two operators at once none
-// undoes what the other did. Every broker mirrors it in memory and goes on with what
-// it knows while the bucket can not be reached and the others wait for it; one that they may
-// not have waited for makes sure first, by a second key that it writes.
+// Package freezes stores which agents' tool calls are denied until a thaw. It is one key of
+// one bucket, and every change is a compare-and-set, so that two operators never undo each
+// other's change. Each broker mirrors it in memory. While the bucket cannot be reached, a
+// broker applies its copy, and the other brokers wait for it. A broker that the others may
+// not have waited for confirms its copy first, by writing a second key.
 //
-// Everything here is safe for many goroutines and many processes.
+// Everything here is safe for concurrent use by goroutines and processes.
 package freezes

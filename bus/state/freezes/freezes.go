@@ -39,17 +39,17 @@ const (
 // Errors are sentences that may be shown to whoever asked.
 var (
 	// ErrInvalid: the request makes no sense.
-	ErrInvalid = errors.New("this can not be frozen")
+	ErrInvalid = errors.New("the freeze is not valid")
 	// ErrFull: there are too many freezes.
 	ErrFull = errors.New("there are too many freezes")
 	// ErrNotFrozen: what is to be thawed is not frozen.
-	ErrNotFrozen = errors.New("this is not frozen")
+	ErrNotFrozen = errors.New("nothing was thawed")
 	// ErrMoved: something was frozen or thawed since the version that the request is about.
-	ErrMoved = errors.New("something was frozen or thawed meanwhile")
+	ErrMoved = errors.New("the freezes changed at the same time")
 	// ErrUnreadable: what is stored is no list of freezes.
-	ErrUnreadable = errors.New("what is frozen can not be read")
+	ErrUnreadable = errors.New("the stored freezes cannot be read")
 	// ErrUnavailable: the state could be neither read nor written in time.
-	ErrUnavailable = errors.New("the freezes can not be reached now")
+	ErrUnavailable = errors.New("the freezes cannot be reached now")
 )
 
 // A State is what is frozen at one moment. It is never changed, only replaced.
@@ -75,7 +75,7 @@ type Freezes struct {
 	mirror *kv.Mirror
 	// now is what is known. It is replaced with the lock held.
 	now atomic.Pointer[State]
-	// unread is what was stored after that and can not be read; nil: nothing was. It is
+	// unread is what was stored after that and cannot be read; nil: nothing was. It is
 	// replaced with the lock held, too.
 	unread atomic.Pointer[unread]
 
@@ -86,7 +86,7 @@ type Freezes struct {
 }
 
 // Open makes the bucket, or opens the one that is there. It returns when this process
-// knows what is frozen, and follows that until [Freezes.Close]. Where it can not be read
+// knows what is frozen, and follows that until [Freezes.Close]. Where it cannot be read
 // the state before counts, if the bucket still has that; else it is an error.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Freezes, error) {
 	if o.Logger == nil {
@@ -129,7 +129,7 @@ func (f *Freezes) Use(use func(*State)) {
 // Ready returns nil if the mirror follows the bucket, or what is wrong.
 func (f *Freezes) Ready() error {
 	if lag := f.mirror.Lag(); lag >= behindFor {
-		return fmt.Errorf("what is known of frozen agents is %v old", lag.Round(time.Second))
+		return fmt.Errorf("this broker's copy of the freezes is %v old", lag.Round(time.Second))
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (f *Freezes) prove(ctx context.Context) error {
 		err = f.mirror.Reach(ctx, revision)
 	}
 	if err != nil {
-		return fmt.Errorf("making sure of what is frozen: %w", err)
+		return fmt.Errorf("confirming the freezes: %w", err)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (f *Freezes) take(s *State) {
 
 // Confirm reads from the leader what is frozen. When it returns nil, all that was
 // frozen or thawed when it was called is known here; if the broker's lease had lapsed
-// also where somebody who is cut off takes himself for the leader. What can not be read
+// also where somebody who is cut off takes himself for the leader. What cannot be read
 // leaves what was known before, which a broker whose lease lapsed goes by, too.
 func (f *Freezes) Confirm(ctx context.Context, lapsed bool) error {
 	if lapsed {
@@ -204,7 +204,7 @@ func (f *Freezes) Confirm(ctx context.Context, lapsed bool) error {
 	defer f.mu.Unlock()
 	if err != nil {
 		f.older = time.Time{} // who says older things after that may be another one
-		return fmt.Errorf("reading what is frozen: %w", err)
+		return fmt.Errorf("reading the freezes: %w", err)
 	}
 	s, err := f.reads(e)
 	if lapsed && errors.Is(err, ErrUnreadable) {
@@ -220,7 +220,7 @@ func (f *Freezes) Confirm(ctx context.Context, lapsed bool) error {
 	case f.older.IsZero():
 		f.older = time.Now()
 	case leads:
-		f.log.Warn("what is frozen went back to an earlier state; was the data directory copied back?", "version", s.Version, "known", known.Version)
+		f.log.Warn("the freezes went back to an earlier state; check whether an old data directory was restored", "version", s.Version, "known", known.Version)
 		f.older = time.Time{}
 		f.unread.Store(nil)
 		f.now.Store(s)

@@ -89,7 +89,7 @@ func TestAFreezeIsKnownEverywhereAndStays(t *testing.T) {
 func TestWhatIsNotFrozenIsNotThawed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := open(t, bustest.JetStream(t, bustest.Start(t)))
-		if _, err := f.Thaw(t.Context(), "a", nil); !errors.Is(err, freezes.ErrNotFrozen) || !strings.Contains(err.Error(), "nor of anybody else") {
+		if _, err := f.Thaw(t.Context(), "a", nil); !errors.Is(err, freezes.ErrNotFrozen) || !strings.Contains(err.Error(), "there are no other freezes") {
 			t.Error(err)
 		}
 		if _, err := f.Freeze(t.Context(), schema.Freeze{Agents: "a*"}, nil); err != nil {
@@ -316,7 +316,7 @@ func TestConfirmReadsWhatWasMissed(t *testing.T) {
 				t.Errorf("%q took something's place: %q, %v", junk, standing(here), err)
 			}
 		}
-		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: "b"}, nil); !errors.Is(err, freezes.ErrUnavailable) || !strings.Contains(err.Error(), "delete the key, which thaws everybody") {
+		if _, err := here.Freeze(t.Context(), schema.Freeze{Agents: "b"}, nil); !errors.Is(err, freezes.ErrUnavailable) || !strings.Contains(err.Error(), "delete the key, which thaws all agents") {
 			t.Errorf("a freeze on top of it: %v", err)
 		}
 		if later := open(t, js); standing(later) != "a" || later.Unreadable() == nil {

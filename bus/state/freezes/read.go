@@ -14,7 +14,7 @@ type stored struct {
 	Freezes []schema.Freeze `json:"freezes"`
 }
 
-// unread is a revision that can not be read.
+// unread is a revision that cannot be read.
 type unread struct {
 	revision uint64
 	err      error
@@ -29,7 +29,7 @@ func (f *Freezes) Unreadable() error {
 	return nil
 }
 
-// reads reads what the bucket holds. If that can not be read it is told, once, and what
+// reads reads what the bucket holds. If that cannot be read it is told, once, and what
 // was known stays. The caller holds the lock.
 func (f *Freezes) reads(e kv.Entry) (*State, error) {
 	s, err := read(e)
@@ -37,7 +37,7 @@ func (f *Freezes) reads(e kv.Entry) (*State, error) {
 		return s, err
 	}
 	if u := f.unread.Load(); u == nil || u.revision != e.Revision {
-		f.log.Error("what is frozen can not be read; what was known stays", "bucket", Bucket, "revision", e.Revision, "error", err)
+		f.log.Error("cannot read the stored freezes; the ones that were read last stay in effect", "bucket", Bucket, "revision", e.Revision, "error", err)
 		f.unread.Store(&unread{e.Revision, err})
 	}
 	return nil, err
@@ -53,7 +53,7 @@ func read(e kv.Entry) (*State, error) {
 	}
 	in, err := list(e)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the key %s of the bucket %s, revision %d: %w; write an earlier revision of it again, or delete the key, which thaws everybody",
+		return nil, fmt.Errorf("%w: the key %s of the bucket %s, revision %d: %w; write an earlier revision of it again, or delete the key, which thaws all agents",
 			ErrUnreadable, key, Bucket, e.Revision, err)
 	}
 	s.Freezes = some(in)
@@ -63,11 +63,11 @@ func read(e kv.Entry) (*State, error) {
 // list is the list that a revision holds.
 func list(e kv.Entry) ([]schema.Freeze, error) {
 	if e.Kind == kv.Lapsed {
-		return nil, errors.New("its time was up, and freezes stand until they are thawed: the bucket must keep its keys for ever")
+		return nil, errors.New("the key expired, and freezes must not expire: remove the TTL of the bucket")
 	}
 	var in stored
 	if err := schema.Unmarshal(e.Value, &in); err != nil {
-		return nil, fmt.Errorf("it is not of this release's form: %w", err)
+		return nil, fmt.Errorf("this release does not know its format: %w", err)
 	}
 	if in.Freezes == nil {
 		return nil, errors.New("it has no list of freezes")
@@ -83,7 +83,7 @@ func list(e kv.Entry) ([]schema.Freeze, error) {
 // checkAgents says what is wrong with whose calls a freeze is to refuse.
 func checkAgents(agents string) error {
 	if agents == "" {
-		return fmt.Errorf("it is not said whose calls are to be refused; name the agents by a pattern, %s for all", schema.AllAgents)
+		return fmt.Errorf("agents is missing; name the agents by a pattern, %s for all", schema.AllAgents)
 	}
 	if _, err := match.Compile(agents); err != nil {
 		return fmt.Errorf("agents: %w", err)

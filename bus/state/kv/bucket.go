@@ -48,7 +48,7 @@ func Open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfi
 			return nil, err
 		}
 		if c.LimitMarkerTTL > 0 && (s.LimitMarkerTTL() <= 0 || s.LimitMarkerTTL() > c.LimitMarkerTTL) {
-			return nil, fmt.Errorf("it keeps markers of lapsed keys for %v, shorter than which no key can live; set its marker TTL to %v, or delete the bucket to start anew",
+			return nil, fmt.Errorf("its delete markers live for %v, and no key can have a shorter TTL; set the marker TTL to %v, or delete the bucket to start with an empty one",
 				s.LimitMarkerTTL(), c.LimitMarkerTTL)
 		}
 		b := At(js, c.Bucket)
@@ -86,7 +86,7 @@ func open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfi
 			}
 			continue
 		case c.MaxBytes/2 < least:
-			return nil, fmt.Errorf("it takes %d MiB of the server's disk, which has less left for it; free some, or name another disk: %w", least>>20, err)
+			return nil, fmt.Errorf("it needs %d MiB, and the server has less; free space on the server's disk, or use another disk: %w", least>>20, err)
 		}
 		c.MaxBytes /= 2
 	}
@@ -120,6 +120,11 @@ func Share(room, parts, most, least int64) int64 {
 	return max(min(most, room/parts), least)
 }
 
+// PercentOf is so many percent of a bound, however large or small that is.
+func PercentOf(bound int64, percent int) int64 {
+	return bound/100*int64(percent) + bound%100*int64(percent)/100
+}
+
 // Store is the bucket as the client library knows it, if it was opened here. What
 // it gets may be older than what was acknowledged.
 func (b *Bucket) Store() jetstream.KeyValue { return b.store }
@@ -127,6 +132,12 @@ func (b *Bucket) Store() jetstream.KeyValue { return b.store }
 // MaxBytes is how many bytes the bucket may hold; 0: that was not asked, or there
 // is no bound.
 func (b *Bucket) MaxBytes() int64 { return max(b.maxBytes, 0) }
+
+// Within reports whether what the bucket holds takes less than so many percent of it.
+func (b *Bucket) Within(ctx context.Context, percent int) (bool, error) {
+	info, err := b.Info(ctx)
+	return err != nil || b.MaxBytes() == 0 || info.Bytes < PercentOf(b.MaxBytes(), percent), err
+}
 
 // DiscardOld has the bucket make room when it is full, by taking the keys away
 // that were written the longest ago. It refuses writes otherwise. A cluster does not

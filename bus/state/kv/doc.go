@@ -1,11 +1,11 @@
-// Package kv is what all that keeps state in JetStream key-value buckets has in
-// common: to open a bucket patiently, to read from its leader, to write only
-// where nothing changed meanwhile, to follow all changes of it in memory
-// ([Mirror]), and to tell the time as the server does ([Clock]).
+// Package kv has what all packages share that store state in JetStream key-value buckets.
+// It opens a bucket and waits for it, reads from the bucket's leader, writes by
+// compare-and-set, follows all changes in memory ([Mirror]), and reads the server's clock
+// ([Clock]).
 //
-// An ordinary get of a key is answered by any replica, also by one that does not
-// know yet: nothing here makes one. A refused compare-and-set may be spurious:
-// read again, then try again a little later ([Retry], [Again]).
+// Any replica answers an ordinary get, even one that is behind, so nothing here uses it. A
+// refused compare-and-set may be spurious: read again, then try again a little later
+// ([Retry], [Again]).
 //
-// Everything here is safe for many goroutines.
+// Everything here is safe for concurrent use.
 package kv

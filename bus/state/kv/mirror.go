@@ -258,7 +258,7 @@ func (m *Mirror) missed() {
 		return
 	}
 	if now := m.o.Clock.Now(); now.Sub(m.whole) > m.o.MissedAfter {
-		m.log.Info("nothing was heard for long; looking whether something ended meanwhile", "since", m.whole)
+		m.log.Info("a watcher was silent for long; checking for expired keys", "since", m.whole)
 		m.o.Missed()
 		m.whole = now
 	}
@@ -394,7 +394,7 @@ func (m *Mirror) keep(ctx context.Context) {
 		}
 		err := m.check(ctx)
 		if err != nil && ctx.Err() == nil && err.Error() != said {
-			m.log.Warn("a bucket can not be followed; trying again", "error", err)
+			m.log.Warn("cannot follow a bucket; trying again", "error", err)
 		}
 		if said = ""; err != nil {
 			said = err.Error()
@@ -423,9 +423,9 @@ func (m *Mirror) check(ctx context.Context) error {
 			m.settled(info.Last)
 			return nil // slow, but not silent
 		}
-		m.log.Info("a watcher was silent; reading what it missed", "revision", before, "last", info.Last)
+		m.log.Info("a watcher was silent; reading the missed changes", "revision", before, "last", info.Last)
 	}
-	// A watcher can not always be made where what it would tell can be read.
+	// A watcher cannot always be made where what it would tell can be read.
 	return errors.Join(m.read(ctx, info.Last), m.watch(ctx))
 }
 

@@ -230,12 +230,12 @@ func (b *Bucket) LedSince(ctx context.Context, since time.Time) (Info, error) {
 		}
 	}
 	if of := a.Config.Replicas; heard <= of/2 || a.Cluster.Leader == "" {
-		return Info{}, fmt.Errorf("who answers for the stream %s has heard of %d of the %d that keep it in the last %v, himself included", b.stream, heard, of, within)
+		return Info{}, fmt.Errorf("the leader of the stream %s had contact with %d of its %d servers in the last %v, itself included", b.stream, heard, of, within)
 	}
 	return a.info(), nil
 }
 
-var errTwoLeaders = errors.New("two servers take themselves for the leader, and do not know the same")
+var errTwoLeaders = errors.New("two servers claim to lead the stream, and their states differ")
 
 // Gone returns nil if a revision of the key is gone for good, and the key holds nothing or
 // something newer. The answer that says so says it alone: after a cut two servers may lead
@@ -265,7 +265,7 @@ func (b *Bucket) Gone(ctx context.Context, key string, revision uint64) error {
 // told, and so does a bucket that was made anew.
 func (b *Bucket) reached(info Info, revision uint64) error {
 	if info.Last < revision {
-		return fmt.Errorf("the stream %s ends at %d, and %d was seen; if it was deleted and made anew, restart this process", b.stream, info.Last, revision)
+		return fmt.Errorf("the stream %s ends at %d, and %d was already read; if the stream was deleted and recreated, restart this process", b.stream, info.Last, revision)
 	}
 	return nil
 }

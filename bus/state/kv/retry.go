@@ -36,7 +36,7 @@ const (
 
 // ErrContended says that a compare-and-set was lost again and again: to others, or as a
 // leader that is cut off refuses all further ones of a key.
-var ErrContended = errors.New("others changed it all the time, or its leader is cut off; try again")
+var ErrContended = errors.New("other writers were faster each time, or the leader is cut off; try again")
 
 // Pause waits a random while of up to most, so that a crowd spreads out.
 func Pause(ctx context.Context, most time.Duration) error {

@@ -26,7 +26,7 @@ func TestWhatSaysThatNothingIsStored(t *testing.T) {
 		"it was given up":                    {err: context.Canceled, waited: time.Minute},
 		"there was no answer in no time":     {err: late, waited: 100 * time.Millisecond},
 		"there was no answer in a long time": {err: late, waited: 3 * time.Second, failed: true},
-		"the server can not":                 {err: broken, failed: true},
+		"the server cannot":                  {err: broken, failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,16 +1,16 @@
-// Package objects keeps content that is too large for messages, in a JetStream
-// object store.
+// Package objects stores content that is too large for messages, in a JetStream object
+// store.
 //
-// An object is named by the digest of its content. So the same content is
-// stored once, whoever puts it, and nothing is ever changed. An object lives
-// for eight days; when it is put again after more than a day, its life begins
-// anew. Parts of conversations ([Histories]) have a smaller store of their own, in
-// which they live for two hours and are renewed after one. What is read is what the stream's leader holds, and is handed on only
-// after its digest was found right.
+// The digest of its content is an object's name. The same content is therefore stored
+// once, and no object ever changes. An object lives for eight days; storing it again after
+// more than a day starts its life again. Parts of conversations ([Histories]) have a
+// smaller store, in which they live for two hours and are renewed after one. Reads go to
+// the stream's leader, and return content only after its digest was verified.
 //
-// The format is that of the client library's object stores, whose tools can
-// therefore list and get the objects. What differs is how they are written: each
-// chunk is acknowledged before the next is sent, since the server drops what a
-// crowd sends faster than the disk takes it; and of several who put the same
-// object, one wins, and the others take their chunks away again.
+// The format is that of the NATS client library, so its tools can list and read the
+// objects. The writing differs. Each chunk is acknowledged before the next is sent, because
+// the server drops what many clients send faster than its disk can write. Of several
+// clients that store the same object, one wins, and the others remove their chunks.
+//
+// Everything here is safe for concurrent use.
 package objects

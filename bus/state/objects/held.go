@@ -27,7 +27,7 @@ type held struct {
 	closed bool
 }
 
-var errPutAway = errors.New("the object was put away")
+var errPutAway = errors.New("the object was closed")
 
 // digestOf is the name of what has that sum.
 func digestOf(sum []byte) string { return "sha256-" + hex.EncodeToString(sum) }

@@ -50,7 +50,7 @@ var (
 	// ErrDamaged: what is stored is not what it is called.
 	ErrDamaged = errors.New("the stored object is damaged")
 	// ErrUnavailable: the store could be neither read nor written in time.
-	ErrUnavailable = errors.New("the object store can not be reached now")
+	ErrUnavailable = errors.New("the object store cannot be reached now")
 )
 
 // Options say how objects are kept.
@@ -132,6 +132,12 @@ func newObjects(js jetstream.JetStream, o Options) *Objects {
 // Put stores what r holds, if it is not there already. What is larger than a
 // message lies in a temporary file meanwhile.
 func (s *Objects) Put(ctx context.Context, r io.Reader) (schema.Object, error) {
+	return s.PutWithin(ctx, r, 100)
+}
+
+// PutWithin is Put that leaves the rest of the store free: what is stored may take so many
+// percent of it.
+func (s *Objects) PutWithin(ctx context.Context, r io.Reader, percent int) (schema.Object, error) {
 	h, err := hold(r, MaxObject)
 	if err != nil {
 		return schema.Object{}, err
@@ -143,7 +149,7 @@ func (s *Objects) Put(ctx context.Context, r io.Reader) (schema.Object, error) {
 	case <-ctx.Done():
 		return schema.Object{}, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
 	}
-	if err := s.store.put(ctx, h); err != nil {
+	if err := s.store.put(ctx, h, percent); err != nil {
 		return schema.Object{}, fmt.Errorf("storing an object of %d bytes: %w", h.size, sentence(err))
 	}
 	return schema.Object{Digest: h.digest, Size: h.size}, nil
@@ -232,7 +238,7 @@ func (s *Objects) loaded(ctx context.Context, digest string, ch <-chan singlefli
 		s.loading.Done()
 		if r.Err != nil {
 			if errors.Is(r.Err, ErrDamaged) {
-				s.log.Error("an object is damaged; it is gone until somebody puts it again", "digest", digest, "error", r.Err)
+				s.log.Error("an object is damaged and cannot be read until it is stored again", "digest", digest, "error", r.Err)
 			}
 			return nil, sentence(r.Err)
 		}
@@ -261,7 +267,7 @@ func sentence(err error) error {
 		}
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == codeStoreFull {
-		return fmt.Errorf("%w; share less, or wait until older objects have lapsed: %w", ErrFull, err)
+		return fmt.Errorf("%w; store less, or wait until older objects expire: %w", ErrFull, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }

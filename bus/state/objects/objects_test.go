@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -277,6 +278,9 @@ func TestWhatCanNotBeStoredIsSaid(t *testing.T) {
 		if _, err := s.Put(t.Context(), iotest.ErrReader(errors.New("torn"))); err == nil || !strings.Contains(err.Error(), "torn") {
 			t.Errorf("unreadable: %v", err)
 		}
+		if _, err := s.PutWithin(t.Context(), io.LimitReader(zeros{}, 9<<20), 50); !errors.Is(err, objects.ErrFull) || !strings.Contains(err.Error(), "--reserve") {
+			t.Errorf("more than the share of agents: %v", err)
+		}
 		if _, err := s.Put(t.Context(), io.LimitReader(zeros{}, 32<<20)); !errors.Is(err, objects.ErrFull) {
 			t.Errorf("full: %v", err)
 		}
@@ -284,6 +288,30 @@ func TestWhatCanNotBeStoredIsSaid(t *testing.T) {
 			t.Errorf("it left %v", left)
 		}
 		put(t, s, noise(1, 1<<20))
+	})
+}
+
+// Whether an object fits is asked and used by one upload at a time, so that many at once
+// leave the reserve free together.
+func TestPutsAtOnceLeaveTheReserveTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, bustest.JetStream(t, bustest.StartWith(t, embedded.Options{MaxStore: 20 << 20}))) // the store has 16 MiB
+		var fit atomic.Int32
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				switch _, err := s.PutWithin(t.Context(), bytes.NewReader(noise(uint64(i), 3<<20)), 50); {
+				case err == nil:
+					fit.Add(1)
+				case !errors.Is(err, objects.ErrFull):
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := fit.Load(); n != 2 {
+			t.Errorf("%d objects of 3 MiB are in the half of 16 MiB", n)
+		}
 	})
 }
 

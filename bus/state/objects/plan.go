@@ -76,7 +76,7 @@ func (p plan) open(ctx context.Context, js jetstream.JetStream, o Options) error
 				return err
 			}
 		default:
-			return fmt.Errorf("it takes %d MiB of the server's disk, which has less left for it; free some, or name another disk: %w", p.least>>20, err)
+			return fmt.Errorf("it needs %d MiB, and the server has less; free space on the server's disk, or use another disk: %w", p.least>>20, err)
 		}
 	}
 }

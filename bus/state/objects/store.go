@@ -63,7 +63,11 @@ type answer struct {
 	} `json:"message"`
 	State struct {
 		Subjects map[string]uint64 `json:"subjects"`
+		Bytes    int64             `json:"bytes"`
 	} `json:"state"`
+	Config struct {
+		MaxBytes int64 `json:"max_bytes"`
+	} `json:"config"`
 	Now   time.Time           `json:"ts"`
 	Error *jetstream.APIError `json:"error"`
 }
@@ -128,10 +132,26 @@ func (f *found) read(data []byte, digest string) bool {
 		f.info.Size <= MaxObject && digestOf(sum) == digest
 }
 
-// put stores an object, unless it is there and young.
-func (s store) put(ctx context.Context, h *held) error {
+// room returns nil if so many bytes more take at most so many percent of the store.
+func (s store) room(ctx context.Context, size int64, percent int) error {
+	if percent >= 100 {
+		return nil // the server refuses what it has no room for
+	}
+	a, err := s.ask(ctx, "STREAM.INFO", map[string]string{})
+	if most := kv.PercentOf(a.Config.MaxBytes, percent); err == nil && most > 0 && a.State.Bytes+size > most {
+		err = fmt.Errorf("%w: it has %d of %d MiB in use, and %d %% are reserved for operators (--reserve); send a shorter text, or wait until older objects expire",
+			ErrFull, a.State.Bytes>>20, a.Config.MaxBytes>>20, 100-percent)
+	}
+	return err
+}
+
+// put stores an object within so many percent of the store, unless it is there and young.
+func (s store) put(ctx context.Context, h *held, percent int) error {
 	f, err := s.find(ctx, h.digest)
 	if err != nil || f.whole && s.clock.Age(f.stored) < s.renewAfter {
+		return err
+	}
+	if err := s.room(ctx, h.size, percent); err != nil {
 		return err
 	}
 	id := nuid.Next()
@@ -184,7 +204,7 @@ func (s store) chunks(ctx context.Context, id string, h *held) (jetstream.Object
 }
 
 // errOther says that somebody else has put the same object meanwhile.
-var errOther = errors.New("somebody else put it")
+var errOther = errors.New("another client stored it")
 
 // name says of the chunks what object they are, unless somebody else did since f
 // was found.

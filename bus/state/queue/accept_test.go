@@ -190,7 +190,7 @@ func TestWhatIsNoItemIsRefusedInASentence(t *testing.T) {
 		q := open(t, s, queue.Options{})
 		for want, change := range map[string]func(*schema.Item){
 			"name one of them":     func(it *schema.Item) { it.Scope.Session = "s" },
-			"give it one of them":  func(it *schema.Item) { it.Name = "x" },
+			"use one of them":      func(it *schema.Item) { it.Name = "x" },
 			"the producer: ":       func(it *schema.Item) { it.Producer = "" },
 			"write tool_result or": func(it *schema.Item) { it.Strategy = "loud" },
 			"the source is":        source("two words"),
@@ -287,8 +287,8 @@ func TestWhatFitsAtOnceIsCutInOrder(t *testing.T) {
 			}
 		})
 		takes(t, got, "text 3")
-		if d := cmp.Diff([][]uint64{{1, 2, 3, 4, 5}, {2, 3}}, calls); d != "" || got.More != 3 || q.Peers("a").Updates != 2 {
-			t.Errorf("%d more, %d noted\n%s", got.More, q.Peers("a").Updates, d)
+		if d := cmp.Diff([][]uint64{{1, 2, 3, 4, 5}, {2, 3}}, calls); d != "" || got.More != 3 || q.Peers("a", "s").Updates != 2 {
+			t.Errorf("%d more, %d noted\n%s", got.More, q.Peers("a", "s").Updates, d)
 		}
 	})
 }

@@ -64,7 +64,7 @@ type known struct {
 	seen time.Time
 	// created is when it was stored, by the server's clock.
 	created time.Time
-	// bad is why it can not be read; nil: it can.
+	// bad is why it cannot be read; nil: it can.
 	bad error
 }
 
@@ -192,7 +192,7 @@ func (g *agents) each(f func(*agent)) {
 func (g *agents) take(e kv.Entry, clock *kv.Clock) (*agent, error) {
 	name, err := bus.ParseToken(e.Key)
 	if err != nil {
-		return nil, fmt.Errorf("the key %.300s is none of a cursor: %w", e.Key, err)
+		return nil, fmt.Errorf("the key %.300s is not a cursor key: %w", e.Key, err)
 	}
 	a, err := g.get(name)
 	if err != nil {
@@ -215,7 +215,7 @@ func knownOf(e kv.Entry, clock *kv.Clock) *known {
 		return k
 	}
 	if k.cursor, k.bad = readCursor(e.Value); k.bad != nil {
-		k.bad = fmt.Errorf("the cursor %.300s can not be read; was it written by a newer release? %w", e.Key, k.bad)
+		k.bad = fmt.Errorf("the cursor %.300s cannot be read; was it written by a newer release? %w", e.Key, k.bad)
 	}
 	return k
 }

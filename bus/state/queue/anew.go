@@ -30,7 +30,7 @@ func (q *Queue) rewind(ctx context.Context) error {
 	// Only what was told of them before counts: others may know by now what came since.
 	far = slices.DeleteFunc(far, func(f ahead) bool { return f.knew.At <= last })
 	if err == nil && len(far) > 0 {
-		q.log.Warn("cursors know items that the bucket does not hold; was it deleted?", "agents", len(far), "bucket", ItemBucket, "last", last)
+		q.log.Warn("cursors refer to items that the bucket does not have; check whether the bucket was deleted", "agents", len(far), "bucket", ItemBucket, "last", last)
 	}
 	for i := 0; i < len(far) && err == nil; i++ {
 		err = q.rewindOne(ctx, far[i], last)
@@ -79,7 +79,7 @@ func (c *cursor) rewind(last uint64) {
 	beyond := func(seq uint64) bool { return seq > last }
 	c.At, c.AckedTo = min(c.At, last), min(c.AckedTo, last)
 	c.Since = min(c.Since, last+1)
-	c.Peers.Checkpoint = min(c.Peers.Checkpoint, last)
+	c.Peers.rewind(last)
 	c.DoneAbove = slices.DeleteFunc(c.DoneAbove, beyond)
 	c.Ends = slices.DeleteFunc(c.Ends, func(e ending) bool { return beyond(e.Seq) })
 	for i := range c.Leases {

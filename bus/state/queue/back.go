@@ -62,7 +62,8 @@ func (q *Queue) giveOne(g giving) {
 					return nil, nil // it was asked about again, and answered
 				}
 				if l.Peers != nil {
-					cur.Peers = *l.Peers
+					before := cur.Peers.without(l)
+					cur.Peers.note(l.Session, &before)
 				}
 				cur.drop(g.event)
 			}
@@ -71,7 +72,7 @@ func (q *Queue) giveOne(g giving) {
 		})
 	})
 	if err != nil && q.life.Err() == nil {
-		q.log.Info("what an event was to bring could not be given back; it is due again when its lease ends",
+		q.log.Info("cannot release the lease of an event's items; they are due again when it ends",
 			"agent", g.agent.name, "event_id", g.event, "error", err)
 	}
 }

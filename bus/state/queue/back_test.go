@@ -91,6 +91,29 @@ func TestWhatNobodyHeardThatItWasTakenIsDueAgainAtOnce(t *testing.T) {
 	}
 }
 
+// What is given back is of the session that took it; what another one counted since stays.
+func TestGivingBackKeepsTheUpdatesOfOtherSessions(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded.Server) {
+		q, js := forgetful(t, s)
+		other := open(t, s, queue.Options{})
+		enqueue(t, other, answer("s2", "agent2", 1))
+		js.lose = func(store func()) {
+			store()
+			synctest.Wait()
+			claim(t, other, "e2", counting("s2"))
+		}
+		failing := queue.Claim{Routing: schema.Routing{Agent: "a", ID: "e1"}}
+		counting("s1")(&failing)
+		if _, err := q.Claim(t.Context(), &failing); err == nil {
+			t.Fatal("it was stored")
+		}
+		synctest.Wait()
+		if got := q.Peers("a", ""); got.Updates != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 func TestWhatWasAskedAboutAgainIsNotGivenBack(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded.Server) {
 		q, js := forgetful(t, s)

@@ -35,7 +35,7 @@ func fill(b testing.TB, s *embedded.Server, n int) {
 	select {
 	case <-js.PublishAsyncComplete():
 	case <-time.After(time.Minute):
-		b.Fatal("the items can not be stored")
+		b.Fatal("the items cannot be stored")
 	}
 }
 

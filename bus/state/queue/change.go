@@ -126,6 +126,15 @@ func (d *died) Unwrap() error { return d.err }
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", ErrUnavailable, err) }
 
+func allowance(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrAllowance, fmt.Sprintf(format, args...))
+}
+
+// sentenceOfReserve says who the rest is for.
+func sentenceOfReserve(percent int) string {
+	return fmt.Sprintf(", and %d %% of the room are reserved for operators and rounds (--reserve); try again when some were delivered or expired", percent)
+}
+
 func full(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFull, fmt.Sprintf(format, args...))
 }

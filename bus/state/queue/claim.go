@@ -71,7 +71,7 @@ func (q *Queue) wait(ctx context.Context, a *agent, session string) error {
 }
 
 // errGone says that an item ended while it was about to go out.
-var errGone = errors.New("an item ended meanwhile")
+var errGone = errors.New("an item ended at the same time")
 
 // A claim is a Claim under way.
 type claim struct {
@@ -230,6 +230,17 @@ func (q *Queue) Ack(ctx context.Context, agent string, events []string) error {
 
 // Hold renews the leases of events that are still to be handed over.
 func (q *Queue) Hold(ctx context.Context, agent string, events []string) error {
+	return q.lease(ctx, agent, events, LeaseFor)
+}
+
+// Release ends the leases of events that are not handed over: what they took along is due
+// again.
+func (q *Queue) Release(ctx context.Context, agent string, events []string) error {
+	return q.lease(ctx, agent, events, 0)
+}
+
+// lease has the leases of events last for left.
+func (q *Queue) lease(ctx context.Context, agent string, events []string, left time.Duration) error {
 	a, err := q.agents.get(agent)
 	if err != nil {
 		return invalid("the agent: %w", err)
@@ -242,7 +253,7 @@ func (q *Queue) Hold(ctx context.Context, agent string, events []string) error {
 		cur, found := k.begin(), false
 		for i := range cur.Leases {
 			if l := &cur.Leases[i]; slices.Contains(some, l.Event) {
-				l.Left, found = schema.Duration(LeaseFor), true
+				l.Left, found = schema.Duration(left), true
 			}
 		}
 		if !found {
@@ -253,21 +264,25 @@ func (q *Queue) Hold(ctx context.Context, agent string, events []string) error {
 	})
 }
 
-// Note changes what an agent's cursor remembers of peers. change is called with
-// all of what may hold later, and more than once; it must always do the same.
-func (q *Queue) Note(ctx context.Context, agent string, change func(*schema.Peers)) error {
+// Note changes what an agent's cursor remembers of peers in a session; without one, what
+// it remembers in all of them, such as its mode. change is called with all of what may
+// hold later, and more than once; it must always do the same.
+func (q *Queue) Note(ctx context.Context, agent, session string, change func(*schema.Peers)) error {
 	a, err := q.agents.get(agent)
 	if err != nil {
 		return invalid("the agent: %w", err)
 	}
-	return q.change(ctx, a, false, "", func(k *known, v *view) (*plan, error) {
+	return q.change(ctx, a, false, session, func(k *known, v *view) (*plan, error) {
 		cur := k.begin()
 		cur.Since = a.since(&cur)
-		change(&cur.Peers)
-		same := samePeers(cur.Peers, k.Peers)
+		now := cur.peersIn(session, a.name, v)
+		noted := now.Clone()
+		change(&noted)
+		same := samePeers(noted, now)
+		cur.Peers.note(session, &noted)
 		for i := range cur.Leases {
-			if p := cur.Leases[i].Peers; p != nil {
-				before := clonePeers(*p)
+			if p := cur.Leases[i].Peers; p != nil && (session == "" || session == cur.Leases[i].Session) {
+				before := p.Clone()
 				change(&before)
 				same = same && samePeers(before, *p)
 				cur.Leases[i].Peers = &before
@@ -281,12 +296,13 @@ func (q *Queue) Note(ctx context.Context, agent string, change func(*schema.Peer
 	})
 }
 
-// Peers is what the mirror knows of an agent's memory of peers.
-func (q *Queue) Peers(agent string) schema.Peers {
+// Peers is what the mirror knows of an agent's memory of peers in a session; without
+// one, of what holds in all of them.
+func (q *Queue) Peers(agent, session string) (p schema.Peers) {
 	if a := q.agents.find(agent); a != nil {
-		return clonePeers(a.cursor.Load().Peers)
+		p, _ = a.cursor.Load().Peers.peers(session)
 	}
-	return schema.Peers{}
+	return p
 }
 
 // Seen notes that an agent is there, which calls the tool, or none. Its cursor starts
@@ -358,7 +374,7 @@ func (q *Queue) writeSince(ctx context.Context, a *agent) error {
 		return &plan{cursor: &cur}, nil
 	})
 	if err != nil && q.life.Err() == nil {
-		q.log.Info("it could not be stored that an agent was seen; trying again when it is seen again", "agent", a.name, "error", err)
+		q.log.Info("cannot store that an agent was seen; the broker tries again when it sees the agent again", "agent", a.name, "error", err)
 		_ = kv.Pause(q.life, 100*time.Millisecond)
 	}
 	return err

@@ -40,24 +40,37 @@ func (q *Queue) kept() time.Duration {
 	case ends > most/2:
 		part = crowdedPart
 	}
+	return q.keptWith(part)
+}
+
+// keptWith is for how long an end is remembered for that part of the window.
+func (q *Queue) keptWith(part time.Duration) time.Duration {
 	return min(q.o.Dedup, max(q.o.Dedup/part, leastKept))
 }
 
-// keptFor is for how long the end of the item with the key is remembered.
+// keptFor is for how long the end of the item with the key is remembered: as short as the
+// number of ends asks for and its producer's mark allows. The mark was written when there
+// may have been fewer ends, for a longer time.
 func (q *Queue) keptFor(key string) time.Duration {
 	third := key[strings.LastIndexByte(key, '.')+1:]
 	if strings.HasPrefix(third, nameless) {
 		return min(q.o.Dedup, madeUpFor)
 	}
 	n, err := strconv.ParseUint(third, 10, 64)
-	if short := q.kept(); err == nil && short < q.o.Dedup && q.marks.holds(markKey(key), n, q.clock.Now().Add(short-aheadBy)) {
-		return short
+	if err != nil {
+		return q.o.Dedup
+	}
+	now := q.clock.Now()
+	for _, short := range []time.Duration{q.kept(), q.keptWith(crowdedPart)} {
+		if short < q.o.Dedup && q.marks.holds(markKey(key), n, now.Add(short-aheadBy)) {
+			return short
+		}
 	}
 	return q.o.Dedup
 }
 
 // foretell writes the marks of an agent's items that are about to end, if their ends are
-// to be forgotten soon. What can not be written is remembered for as long as ever.
+// to be forgotten soon. What cannot be written is remembered for as long as ever.
 func (q *Queue) foretell(ctx context.Context, done []*entry) {
 	short := q.kept()
 	if short == q.o.Dedup {
@@ -77,7 +90,7 @@ func (q *Queue) foretell(ctx context.Context, done []*entry) {
 			continue
 		}
 		if err := q.raise(ctx, r); err != nil && q.life.Err() == nil {
-			q.log.Info("the mark of a producer could not be written; its ends are remembered for longer", "error", err)
+			q.log.Info("cannot write the mark of a producer; the broker remembers its ended items longer", "error", err)
 		}
 	}
 }
@@ -109,9 +122,9 @@ func (q *Queue) sayKept() {
 		return
 	}
 	if q.saidKept = now; now < q.o.Dedup {
-		q.log.Warn("more items end than can be remembered for long: a repeat of a numbered one is recognised for less long, and refused as too old after that",
+		q.log.Warn("too many ended items to remember: the broker recognises repeats of numbered items for a shorter time, and refuses later ones as too old",
 			"for", schema.Duration(now), "instead_of", schema.Duration(q.o.Dedup), "bound", q.o.MaxEnds)
 		return
 	}
-	q.log.Info("ends of items are remembered for as long as ever again", "for", schema.Duration(now))
+	q.log.Info("the broker remembers ended items for the full time again", "for", schema.Duration(now))
 }

@@ -3,8 +3,6 @@ package queue
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -34,7 +32,7 @@ type cursor struct {
 	// Leases are what is on its way, oldest first.
 	Leases []lease `json:"leases,omitzero"`
 	// Peers is what it knows of other agents.
-	Peers schema.Peers `json:"peers,omitzero"`
+	Peers memory `json:"peers,omitzero"`
 }
 
 // An ending is how an agent's own item ended.
@@ -52,8 +50,22 @@ type lease struct {
 	By string `json:"by,omitzero"`
 	// Left is how long it held when this was written; 0: not any more.
 	Left schema.Duration `json:"left,omitzero"`
-	// Peers is what was known of peers before the event, if the event changed it.
-	Peers *schema.Peers `json:"peers,omitzero"`
+	// Session is the one that the event was in, and Peers what was known of peers there
+	// before the event, if the event changed it. Releases that noted no sessions wrote
+	// "peers", of all sessions, which is not read.
+	Session string        `json:"session,omitzero"`
+	Peers   *schema.Peers `json:"before,omitzero"`
+	// Updates is how many of the agent's updates the event counted, in the round Round.
+	Round   uint64 `json:"round,omitzero"`
+	Updates int    `json:"updates,omitzero"`
+}
+
+// count notes how many updates the event counted, by what is known after it.
+func (l *lease) count(after *schema.Peers) {
+	l.Round, l.Updates = after.Round, after.Updates
+	if l.Peers.Round == after.Round {
+		l.Updates = max(0, after.Updates-l.Peers.Updates)
+	}
 }
 
 // readCursor reads the value of a cursor's key.
@@ -71,8 +83,8 @@ func readCursor(value []byte) (cursor, error) {
 		}
 	}
 	for _, l := range c.Leases {
-		if l.Event == "" || l.Left < 0 {
-			return cursor{}, errors.New("a lease is of no event, or of no time")
+		if l.Event == "" || l.Left < 0 || l.Updates < 0 {
+			return cursor{}, errors.New("a lease has no event, or a negative time or number of updates")
 		}
 	}
 	return c, nil
@@ -87,21 +99,8 @@ func (c *cursor) clone(elapsed time.Duration) cursor {
 		l.Seqs = slices.Clone(l.Seqs)
 		l.Left = max(0, l.Left-schema.Duration(elapsed))
 	}
-	n.Peers = clonePeers(c.Peers)
+	n.Peers = c.Peers.clone()
 	return n
-}
-
-func clonePeers(p schema.Peers) schema.Peers {
-	p.Seen = maps.Clone(p.Seen)
-	return p
-}
-
-// samePeers reports whether both say the same.
-func samePeers(a, b schema.Peers) bool {
-	if len(a.Seen) == 0 && len(b.Seen) == 0 {
-		a.Seen, b.Seen = nil, nil
-	}
-	return reflect.DeepEqual(a, b)
 }
 
 // done reports whether the agent needs the item no more.

@@ -54,7 +54,7 @@ func (c *claiming) decide(cur cursor) *decision {
 	}
 	due, again := c.due(&d.cursor)
 	if len(due) == 0 {
-		d.peers = clonePeers(d.cursor.Peers)
+		d.peers = c.known(&d.cursor)
 		return d
 	}
 	c.take(d, due, again)
@@ -82,9 +82,9 @@ func (c *claiming) repeat(d *decision, l *lease) bool {
 	if len(d.taken) == 0 {
 		return false
 	}
-	d.again, d.peers = true, clonePeers(d.cursor.Peers)
+	d.again, d.peers = true, c.known(&d.cursor)
 	if l.Peers != nil {
-		d.peers = clonePeers(*l.Peers)
+		d.peers = l.Peers.Clone()
 	}
 	if l.Left < schema.Duration(LeaseFor*2/3) || l.By != c.by {
 		l.Left, l.By, d.dirty = schema.Duration(LeaseFor), c.by, true
@@ -105,7 +105,7 @@ func (c *claiming) due(cur *cursor) (due []*entry, again map[uint64]string) {
 				again[seq] = l.Event
 			default:
 				held[seq] = true
-				if e := c.view.known[seq]; e != nil {
+				if e := c.view.known[seq]; e != nil && (!c.Channel || e.item.Matcher == "") {
 					blocked[e.item.Source] = true
 				}
 			}
@@ -126,54 +126,62 @@ func (c *claiming) fits(cur *cursor, e *entry) bool {
 
 // take chooses of what is due and leases it to the event.
 func (c *claiming) take(d *decision, due []*entry, again map[uint64]string) {
-	before := d.cursor.Peers
-	earlier := restored(&d.cursor, due, again)
-	if earlier != nil {
-		before = *earlier
+	before := c.known(&d.cursor)
+	ended := c.ended(&d.cursor, due, again)
+	if len(ended) > 0 {
+		before = d.cursor.Peers.without(ended...)
 	}
 	peers, taken, more := c.choose(before, due)
 	wentOut := func(e *entry) bool { return again[e.seq()] != "" }
-	if earlier != nil && !slices.ContainsFunc(taken, wentOut) {
+	if len(ended) > 0 && !slices.ContainsFunc(taken, wentOut) {
 		// What went out before stays where it is, and so does what was noted with it.
-		before = d.cursor.Peers
+		ended, before = nil, c.known(&d.cursor)
 		peers, taken, more = c.choose(before, slices.DeleteFunc(slices.Clone(due), wentOut))
 	}
-	d.peers, d.taken, d.more = clonePeers(before), taken, more
+	d.peers, d.taken, d.more = before.Clone(), taken, more
 	if len(taken) == 0 {
 		return
 	}
 	d.dirty = true
-	d.release(again)
-	l := lease{Event: c.ID, By: c.by, Left: schema.Duration(LeaseFor)}
+	for _, l := range ended {
+		l.Updates = 0
+	}
+	d.release(again, c.Session)
+	l := lease{Event: c.ID, By: c.by, Left: schema.Duration(LeaseFor), Session: c.Session}
 	for _, e := range taken {
 		l.Seqs = append(l.Seqs, e.seq())
 	}
 	if !samePeers(peers, d.peers) {
-		noted := clonePeers(d.peers)
+		noted := d.peers.Clone()
 		l.Peers = &noted
+		l.count(&peers)
 	}
-	d.cursor.Peers = peers
+	d.cursor.Peers.note(c.Session, &peers)
 	d.cursor.drop(c.ID) // it held what is gone
 	d.cursor.Leases = append(d.cursor.Leases, l)
 }
 
-// restored is what was known of peers before the oldest lease that has ended and
-// whose items are due; nil: nothing was noted with any.
-func restored(cur *cursor, due []*entry, again map[uint64]string) *schema.Peers {
+// known is what the agent knows of peers in the session of the event.
+func (c *claiming) known(cur *cursor) schema.Peers { return cur.peersIn(c.Session, c.name, c.view) }
+
+// ended are the leases of the event's session, oldest first, that have ended, whose items
+// are due, and with which something was noted of peers.
+func (c *claiming) ended(cur *cursor, due []*entry, again map[uint64]string) (all []*lease) {
 	if len(again) == 0 {
 		return nil
 	}
 	for i := range cur.Leases {
 		l := &cur.Leases[i]
-		if l.Peers != nil && slices.ContainsFunc(due, func(e *entry) bool { return again[e.seq()] == l.Event }) {
-			return l.Peers
+		if l.Peers != nil && l.Session == c.Session && slices.ContainsFunc(due, func(e *entry) bool { return again[e.seq()] == l.Event }) {
+			all = append(all, l)
 		}
 	}
-	return nil
+	return all
 }
 
-// release takes what is taken out of the leases that have ended.
-func (d *decision) release(again map[uint64]string) {
+// release takes what is taken out of the leases that have ended. What was noted with
+// those of the session is noted anew.
+func (d *decision) release(again map[uint64]string, session string) {
 	for _, e := range d.taken {
 		event := again[e.seq()]
 		if event == "" {
@@ -182,7 +190,9 @@ func (d *decision) release(again map[uint64]string) {
 		d.redelivered = append(d.redelivered, e)
 		l := d.cursor.of(event)
 		l.Seqs = slices.DeleteFunc(l.Seqs, func(seq uint64) bool { return seq == e.seq() })
-		l.Peers = nil
+		if l.Session == session {
+			l.Peers = nil
+		}
 		if len(l.Seqs) == 0 {
 			d.cursor.drop(event)
 			d.lapsed = append(d.lapsed, event)
@@ -204,7 +214,7 @@ func (c *claiming) choose(before schema.Peers, due []*entry) (schema.Peers, []*e
 
 // ask calls Choose with a copy of what is known of peers.
 func (c *claiming) ask(base schema.Peers, due []*entry) (schema.Peers, []*entry) {
-	peers := clonePeers(base)
+	peers := base.Clone()
 	if c.Choose == nil {
 		return peers, due
 	}

@@ -87,7 +87,7 @@ func (q *Queue) endDone(a *agent) {
 		}
 		if err := q.endOne(a, e, k.ended(e.seq())); err != nil {
 			if q.life.Err() == nil {
-				q.log.Info("an item that is done is still kept; trying again", "key", e.item.Key, "error", err)
+				q.log.Info("cannot remove an ended item; the broker tries again", "key", e.item.Key, "error", err)
 			}
 			q.suspects.add(a)
 			return

@@ -38,7 +38,7 @@ func (q *Queue) Enqueue(ctx context.Context, given *schema.Item) (schema.Receipt
 		return receipt, err
 	}
 	scope, _ := scopeToken(it.Scope)
-	if err := q.admit(scope, len(it.Key)+len(value)); err != nil {
+	if err := q.admit(scope, it, len(it.Key)+len(value)); err != nil {
 		// A repeat takes no room.
 		if receipt, known, rerr := q.earlier(ctx, it.Key); known && rerr == nil {
 			q.watch.Duplicate(it.Source)
@@ -46,7 +46,7 @@ func (q *Queue) Enqueue(ctx context.Context, given *schema.Item) (schema.Receipt
 		}
 		return schema.Receipt{}, err
 	}
-	defer q.index.release(scope)
+	defer q.index.release(scope, it)
 	return q.write(ctx, it, value)
 }
 
@@ -72,13 +72,15 @@ func (q *Queue) known(ctx context.Context, it *schema.Item) (r schema.Receipt, k
 }
 
 // admit makes room for an item of so many bytes.
-func (q *Queue) admit(scope string, n int) error {
-	if err := q.index.reserve(scope, &q.o); err != nil {
+func (q *Queue) admit(scope string, it *schema.Item, n int) error {
+	if err := q.index.reserve(scope, it, &q.o); err != nil {
 		return err
 	}
-	if err := q.room.take(q.items.mirror.Info(), q.items.MaxBytes(), int64(n)); err != nil {
-		q.index.release(scope)
-		return err
+	// A tenth of the bucket is for the ends of items.
+	most := kv.PercentOf(kv.PercentOf(q.items.MaxBytes(), 90), q.o.share(it))
+	if err := q.room.take(q.items.mirror.Info(), most, int64(n)); err != nil {
+		q.index.release(scope, it)
+		return fmt.Errorf("%w%s", err, left(it, &q.o))
 	}
 	return nil
 }
@@ -194,15 +196,15 @@ type room struct {
 // overhead is about what the bucket needs for an item beside its key and value.
 const overhead = 100
 
-// take takes n bytes of the bucket, of which a tenth is for the ends of items.
+// take takes n bytes of the bucket, of which most may be taken; 0: any number.
 func (r *room) take(info kv.Info, most, n int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !info.Now.Equal(r.asked) {
 		r.asked, r.written = info.Now, 0
 	}
-	if most > 0 && info.Bytes+r.written+n+overhead > most/10*9 {
-		return full("they take %d MiB of the %d MiB that the bucket %s has", (info.Bytes+r.written)>>20, most>>20, ItemBucket)
+	if most > 0 && info.Bytes+r.written+n+overhead > most {
+		return full("they take %d MiB, and %d MiB of the bucket %s are for them", (info.Bytes+r.written)>>20, most>>20, ItemBucket)
 	}
 	r.written += n + overhead
 	return nil

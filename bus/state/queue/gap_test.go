@@ -85,7 +85,7 @@ func TestWhoWasCutOffForLongDoesNotDeliverWhatEndedMeanwhile(t *testing.T) {
 		ack(t, q, "e1")
 		<-time.After(5 * time.Minute)
 		takes(t, claim(t, q, "e2"))
-		if err := q.Note(t.Context(), "a", func(p *schema.Peers) { p.VoteOnly = true }); err != nil { // says no more that 2 is done
+		if err := q.Note(t.Context(), "a", "", func(p *schema.Peers) { p.VoteOnly = true }); err != nil { // says no more that 2 is done
 			t.Error(err)
 		}
 		c.set(false)
@@ -123,7 +123,7 @@ func TestAQueueWhoseItemsWereMadeAnewIsNotReady(t *testing.T) {
 		if err := q.Ready(); err == nil || next.Ready() != nil {
 			t.Errorf("%v, %v", err, next.Ready())
 		}
-		if err := q.Note(t.Context(), "a", func(p *schema.Peers) { p.VoteOnly = true }); !errors.Is(err, queue.ErrUnavailable) {
+		if err := q.Note(t.Context(), "a", "", func(p *schema.Peers) { p.VoteOnly = true }); !errors.Is(err, queue.ErrUnavailable) {
 			t.Errorf("it writes a cursor by items that are no more: %v", err)
 		}
 	})

@@ -122,6 +122,7 @@ type index struct {
 	// doubts are the sequences of items that may have ended without a word.
 	doubts  map[uint64]bool
 	sources map[string]int
+	authors map[string]load
 	held    int
 	coming  int
 	soon    deadlines
@@ -133,7 +134,7 @@ func newIndex() *index {
 	return &index{
 		lines: make(map[string]*line), bySeq: make(map[uint64]*entry), byKey: make(map[string]*entry),
 		ended: make(map[string]uint64), leaving: make(map[uint64]string), doubts: make(map[uint64]bool),
-		sources: make(map[string]int), patterns: make(map[string]*match.Matcher),
+		sources: make(map[string]int), authors: make(map[string]load), patterns: make(map[string]*match.Matcher),
 	}
 }
 
@@ -155,6 +156,7 @@ func (x *index) put(it *schema.Item) *entry {
 	x.line(e.scope()).add(e)
 	x.bySeq[e.seq()], x.byKey[it.Key] = e, e
 	x.sources[it.Source]++
+	x.charge(it.Author, 1, e.weight())
 	x.newest = max(x.newest, e.seq())
 	if it.Expiry > 0 {
 		x.soon.push(e.deadline(), e.seq())
@@ -266,6 +268,7 @@ func (x *index) remove(e *entry) {
 	if x.sources[e.item.Source]--; x.sources[e.item.Source] == 0 {
 		delete(x.sources, e.item.Source)
 	}
+	x.charge(e.item.Author, -1, -e.weight())
 	if e.held {
 		x.held -= e.size
 	}
@@ -317,30 +320,4 @@ func (x *index) last() uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return max(x.position, x.newest)
-}
-
-// reserve makes room for an item that is about to be written, if there is any;
-// whoever has written it, or could not, calls release.
-func (x *index) reserve(scope string, o *Options) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.bySeq)+x.coming >= o.MaxItems {
-		return full("%d wait in all", o.MaxItems)
-	}
-	l := x.line(scope)
-	if len(l.items)+l.coming >= o.MaxPerScope {
-		return full("%d wait for %s", o.MaxPerScope, scope)
-	}
-	l.coming++
-	x.coming++
-	return nil
-}
-
-func (x *index) release(scope string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	l := x.line(scope)
-	l.coming--
-	x.coming--
-	x.sweepLine(scope, l)
 }

@@ -21,7 +21,7 @@ const (
 	maxSource = 64
 )
 
-// invalid is the error of an item that can not be accepted.
+// invalid is the error of an item that cannot be accepted.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
@@ -108,7 +108,7 @@ func setExpiry(it *schema.Item) error {
 func decode(e kv.Entry) (*schema.Item, error) {
 	it := new(schema.Item)
 	if err := schema.Unmarshal(e.Value, it); err != nil {
-		return nil, fmt.Errorf("the item %.300s can not be read; was it written by a newer release? %w", e.Key, err)
+		return nil, fmt.Errorf("the item %.300s cannot be read; was it written by a newer release? %w", e.Key, err)
 	}
 	if err := readKey(e.Key, it); err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func keyOf(it *schema.Item) (string, error) {
 	var third string
 	switch {
 	case it.Number > 0 && it.Name != "":
-		return "", fmt.Errorf("the item has the number %d and the name %.64q; give it one of them", it.Number, it.Name)
+		return "", fmt.Errorf("the item has both the number %d and the name %.64q; use one of them", it.Number, it.Name)
 	case it.Number > 0:
 		third = strconv.FormatUint(it.Number, 10)
 	case it.Name != "":
@@ -71,7 +71,7 @@ func readKey(key string, it *schema.Item) error {
 	scope, rest, ok := strings.Cut(key, ".")
 	producer, third, ok2 := strings.Cut(rest, ".")
 	if !ok || !ok2 {
-		return fmt.Errorf("the key %.300q is none of an item; such keys have three parts, as broker pending shows them", key)
+		return fmt.Errorf("the key %.300q is not a message key; message keys have three parts, as 'broker pending' shows them", key)
 	}
 	var err error
 	it.Key = key
@@ -93,7 +93,7 @@ func readScope(tok string) (s schema.Scope, err error) {
 	} else if session, ok := strings.CutPrefix(tok, sessionScope); ok {
 		s.Session, err = bus.ParseToken(session)
 	} else if tok != allScope {
-		err = fmt.Errorf("its first part is %q; write a-AGENT, s-SESSION or all", tok)
+		err = fmt.Errorf("its first part is %q; use a-AGENT, s-SESSION or all", tok)
 	}
 	return s, err
 }
@@ -110,7 +110,7 @@ func readThird(tok string, it *schema.Item) (err error) {
 	}
 	it.Number, err = strconv.ParseUint(tok, 10, 64)
 	if err != nil || it.Number == 0 || strconv.FormatUint(it.Number, 10) != tok {
-		return fmt.Errorf("its last part is %q; write a number from 1 on, or k-NAME", tok)
+		return fmt.Errorf("its last part is %q; use a number from 1 on, or k-NAME", tok)
 	}
 	return nil
 }

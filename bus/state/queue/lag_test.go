@@ -83,7 +83,7 @@ func TestWhoKnowsLessOfTheItemsDoesNotTakeWhatIsDoneForDue(t *testing.T) {
 		takes(t, claim(t, q, "e1"), "text 2")
 		ack(t, q, "e1")
 		synctest.Wait()
-		if err := q.Note(t.Context(), "a", func(p *schema.Peers) { p.VoteOnly = true }); err != nil { // says no more that 2 is done
+		if err := q.Note(t.Context(), "a", "", func(p *schema.Peers) { p.VoteOnly = true }); err != nil { // says no more that 2 is done
 			t.Error(err)
 		}
 		synctest.Wait()

@@ -152,7 +152,7 @@ func (m *marks) set(e kv.Entry) {
 	k := m.get(e.Key)
 	k.revision, k.high = e.Revision, high{}
 	if e.Kind == kv.Put && e.Revision > 0 {
-		_ = schema.Unmarshal(e.Value, &k.high) // one that can not be read says nothing
+		_ = schema.Unmarshal(e.Value, &k.high) // one that cannot be read says nothing
 	} else if len(k.ends) == 0 {
 		delete(m.all, e.Key)
 	}
@@ -198,7 +198,7 @@ func (q *Queue) sweepMarks() {
 	q.marked = now
 	q.sayKept()
 	if err := q.raiseAll(q.life, now); err != nil && q.life.Err() == nil {
-		q.log.Info("the mark of a producer could not be written; trying again", "error", err)
+		q.log.Info("cannot write the mark of a producer; the broker tries again", "error", err)
 		q.marked = time.Time{}
 	}
 }

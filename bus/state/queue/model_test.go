@@ -111,7 +111,7 @@ func (m *model) receipt(next *modelItem, r schema.Receipt, tooOld bool) string {
 	return ""
 }
 
-// tooOld says why the number of an item can not be too old.
+// tooOld says why the number of an item cannot be too old.
 func (m *model) tooOld(next *modelItem) string {
 	prefix := next.key[:strings.LastIndexByte(next.key, '.')+1]
 	for _, it := range m.items {

@@ -196,7 +196,7 @@ func (q *Queue) end() {
 func (q *Queue) sayRest() {
 	ctx := context.Background()
 	if err := errors.Join(q.writeUnsaid(ctx), q.raiseAll(ctx, q.clock.Now())); err != nil {
-		q.log.Warn("who was seen last, or what ended last, could not be stored when the queue was closed", "error", err)
+		q.log.Warn("cannot store the latest agents and ended items at the close of the queue", "error", err)
 	}
 }
 
@@ -247,7 +247,7 @@ func (q *Queue) applyCursor(e kv.Entry) {
 	}
 	a, err := q.agents.take(e, q.clock)
 	if err != nil {
-		q.log.Error("a cursor can not be read; its agent gets nothing", "error", err)
+		q.log.Error("cannot read a cursor; its agent receives no messages", "error", err)
 	}
 	if a != nil && q.index.any(a.scope) {
 		q.suspects.add(a)

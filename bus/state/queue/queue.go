@@ -32,15 +32,19 @@ const (
 // sentences that may be shown to whoever asked.
 var (
 	// ErrTooOld: the number is at or below the producer's mark.
-	ErrTooOld = errors.New("the number was used up long ago")
+	ErrTooOld = errors.New("the number was used too long ago")
 	// ErrFull: too many items wait, for the agent or altogether.
 	ErrFull = errors.New("too many items are waiting")
+	// ErrAllowance: too many items of one author wait.
+	ErrAllowance = errors.New("the agent has used up its allowance")
 	// ErrNotFound: there is no such item, or it is no longer known.
-	ErrNotFound = errors.New("there is no such item")
+	ErrNotFound = errors.New("there is no such message")
 	// ErrInvalid: the item is not one that can be accepted.
-	ErrInvalid = errors.New("the item can not be accepted")
+	ErrInvalid = errors.New("the item cannot be accepted")
+	// ErrKey: no item can have the key.
+	ErrKey = errors.New("no message can have this key")
 	// ErrUnavailable: the state could be neither read nor written in time.
-	ErrUnavailable = errors.New("the queue can not be reached now")
+	ErrUnavailable = errors.New("the queue cannot be reached now")
 )
 
 // Options say how the queue is kept.
@@ -56,6 +60,13 @@ type Options struct {
 	MaxPerScope int
 	// MaxItems bounds what waits altogether; 0: 1,000,000.
 	MaxItems int
+	// MaxPerAuthor and MaxAuthorBytes bound what waits of one author, with the objects that it
+	// names; 0: no bound.
+	MaxPerAuthor   int
+	MaxAuthorBytes int64
+	// Reserve is how many percent of MaxPerScope, of MaxItems and of the bucket items of
+	// authors leave free for those without; 0: none.
+	Reserve int
 	// MaxEnds bounds how many ends are remembered: when there are half as many, those of
 	// numbered items are for a shorter time than Dedup, and then their producers' marks
 	// say that they were; 0: 1,000,000.
@@ -103,6 +114,9 @@ type Claim struct {
 	Asked bool
 	// Any: tool matchers do not count.
 	Any bool
+	// Channel: the agent reads what is claimed item by item, each after a call of its tool, so
+	// that an item that waits for its tool holds up no later one.
+	Channel bool
 	// Choose returns, of what is due, in order, what is to be taken. It may
 	// change what is remembered of peers, but not the items, whose long texts are
 	// not there yet. It may be called more than once, each time anew. nil: all.

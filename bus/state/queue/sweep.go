@@ -13,7 +13,7 @@ const (
 	// sweepEvery is about how often items are looked for that have waited for too
 	// long, or are done and still there.
 	sweepEvery = time.Second
-	// expireLater is when an item is looked at again that can not be ended yet.
+	// expireLater is when an item is looked at again that cannot be ended yet.
 	expireLater = 2 * time.Second
 )
 
@@ -32,7 +32,7 @@ func (q *Queue) sweep() {
 			if err := q.expire(e); err != nil {
 				q.index.later(q.clock.Now().Add(expireLater), e)
 				if q.life.Err() == nil {
-					q.log.Info("an item that has waited for too long is still kept; trying again", "key", e.item.Key, "error", err)
+					q.log.Info("cannot remove an expired item; the broker tries again", "key", e.item.Key, "error", err)
 				}
 			}
 		}

@@ -112,7 +112,7 @@ func (d *deadlines) Pop() any {
 func (d *deadlines) push(at time.Time, seq uint64) { heap.Push(d, deadline{at.UnixNano(), seq}) }
 
 // over takes out the items that have waited for too long at that time of the
-// server's. Who can not end one puts it back with [index.later].
+// server's. Who cannot end one puts it back with [index.later].
 func (x *index) over(now time.Time) (all []*entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 func (q *Queue) Withdraw(ctx context.Context, key string) (schema.WithdrawAnswer, error) {
 	var named schema.Item
 	if err := readKey(key, &named); err != nil {
-		return schema.WithdrawAnswer{}, invalid("%w", err)
+		return schema.WithdrawAnswer{}, fmt.Errorf("%w: %w", ErrKey, err)
 	}
 	for i := range kv.Attempts {
 		e, state, err := q.current(ctx, key)
@@ -38,7 +38,7 @@ func (q *Queue) current(ctx context.Context, key string) (*entry, schema.ItemSta
 	case err != nil:
 		return nil, "", unavailable(err)
 	case m.Revision == 0:
-		return nil, "", fmt.Errorf("%w as %.300s; broker pending shows those that wait", ErrNotFound, key)
+		return nil, "", fmt.Errorf("%w as %.300s; 'broker pending' lists the messages that wait", ErrNotFound, key)
 	case m.Kind != kv.Put:
 		state := schema.ItemState(m.Header.Get(headerState))
 		if state == "" {

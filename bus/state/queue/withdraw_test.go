@@ -53,7 +53,7 @@ func TestWhatWasDeliveredWhileItWasWithdrawnIsNotCalledWithdrawn(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if err := q.Note(t.Context(), "a", func(p *schema.Peers) { p.VoteOnly = true }); err != nil { // says no more that it is done
+		if err := q.Note(t.Context(), "a", "", func(p *schema.Peers) { p.VoteOnly = true }); err != nil { // says no more that it is done
 			t.Fatal(err)
 		}
 		if answer, settled, err := q.withdraw(t.Context(), e); settled && answer.State == schema.Withdrawn {

@@ -40,7 +40,7 @@ func call(hooks int) Entry {
 func processor() time.Duration {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
-		return 0 // it can not fail with this
+		return 0 // it cannot fail with this
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // body is what is looked at of an event's JSON, each member as it came; nil: it is
-// not there, or can not be read.
+// not there, or cannot be read.
 type body struct {
 	runtime, kind, labels             jsontext.Value
 	input, output, prompt             jsontext.Value
@@ -119,9 +119,14 @@ func (b *body) subject() (v jsontext.Value, canonical bool) {
 	return b.prompt, b.fitPrompt
 }
 
-// document is the content of an event and of its verdict, as a document of its own.
-func (b *body) document(e *Entry) map[string]any {
-	doc := make(map[string]any)
+// maxValues bounds how many JSON values are looked at in one member of an event. The content
+// of a record has no room for more.
+const maxValues = maxContent / 2
+
+// document is the content of an event and of its verdict, as a document of its own, without
+// the members that have more values than are looked at, which cut names.
+func (b *body) document(e *Entry) (doc map[string]any, cut []string) {
+	doc = make(map[string]any)
 	for _, m := range []struct {
 		name  string
 		value jsontext.Value
@@ -129,10 +134,28 @@ func (b *body) document(e *Entry) map[string]any {
 		{"tool_input", b.input}, {"tool_output", b.output}, {"tool_args", b.facts}, {"prompt", b.prompt}, {"message", b.message}, {"response", b.response},
 		{"error", b.failure}, {"updated_input", e.Input}, {"updated_output", e.Output}, {"value", e.Value},
 	} {
+		if crowded(m.value) {
+			cut = append(cut, m.name)
+			continue
+		}
 		var v any
 		if len(m.value) > 0 && schema.Unmarshal(m.value, &v) == nil {
 			doc[m.name] = v
 		}
 	}
-	return doc
+	return doc, cut
+}
+
+// crowded reports whether v has more than maxValues values.
+func crowded(v jsontext.Value) bool {
+	if len(v) <= maxValues { // each takes a byte or more
+		return false
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	for n := 0; n <= maxValues; n++ {
+		if _, err := dec.ReadToken(); err != nil {
+			return false
+		}
+	}
+	return true
 }

@@ -1,24 +1,20 @@
-// Package record keeps what was decided: a JetStream stream with one line per
-// verdict, which is bounded by age and by size and loses its oldest lines first.
+// Package record stores the verdicts: a JetStream stream with one line per verdict, which is
+// bounded by age and by size and loses its oldest lines first.
 //
-// Writing never holds a call back, and never fails one. [Writer.Put] takes a line
-// over into memory that is bounded in number and in bytes, and comes back; off the
-// path the lines are put together and packed, many to a message ([Batch]), and published
-// one message after the other, each until the stream has it. While the stream can not be
-// reached the memory fills, and what then comes is dropped and counted; the next
-// message says how much that was.
+// Writing never delays or fails a call. [Writer.Put] copies a line into bounded memory and
+// returns. In the background the writer packs many lines into one message ([Batch]), and
+// publishes one message after the other. While the stream cannot be reached, the memory
+// fills, and the writer drops and counts further lines. The next message carries that count.
 //
-// One message may hold 1024 lines or 256 KiB, and waits 200 ms at most to be filled:
-// the embedded server syncs each message to the disk before it acknowledges it, which
-// no disk does for each verdict (BenchmarkStore compares that with other ways). Lines
-// are packed here and not by the server, which would move them about at their full
-// size half a dozen times, and write them twice: with eight hooks that is two thirds
-// of all that a record takes (BenchmarkWrite). So a broker that is killed loses what it judged in
-// its last 200 ms, and what was on its way; one that is stopped loses nothing.
+// One message has at most 1024 lines or 256 KiB, and waits at most 200 ms for more lines.
+// The embedded server syncs each message to disk before it acknowledges it, which no disk
+// can do for each verdict (BenchmarkStore). The writer compresses the lines itself, because
+// the server would copy them at full size several times (BenchmarkWrite). A broker that is
+// killed loses the verdicts of its last 200 ms and the messages under way. A broker that is
+// stopped loses none.
 //
-// [Read] goes through what is kept in its order and then follows what comes, both on
-// the one stream: there is no gap between them, and nothing comes twice. A [Filter]
-// picks lines.
+// [Read] reads the stored lines in order and then follows new ones, on one stream, without
+// gaps and duplicates. A [Filter] selects lines.
 //
-// Everything here is safe for many goroutines.
+// Everything here is safe for concurrent use.
 package record

@@ -87,7 +87,7 @@ func trim(rec *schema.Record) {
 }
 
 // hash is the SHA-256 of the canonical form of a value; empty: there is none, or it
-// can not be read. What is canonical is so as it is.
+// cannot be read. What is canonical is so as it is.
 func (c *encoder) hash(v jsontext.Value, canonical bool) string {
 	if len(v) == 0 {
 		return ""
@@ -111,21 +111,25 @@ func (c *encoder) hash(v jsontext.Value, canonical bool) string {
 }
 
 // redact takes out of what is told what looks like a secret, and what stands where
-// the rules say that one is; and adds the content, where that is kept.
+// the rules say that one is; and adds the content, where that is kept. Where rules
+// name secrets that may be among values too many to be looked at, nothing is kept that may repeat them.
 func (c *encoder) redact(rec *schema.Record, e *Entry, b *body) {
-	var removed []string
+	var removed *redact.Echoes
 	if c.o.Content || !c.o.Rules.Empty() {
-		doc := b.document(e)
-		removed = c.o.Rules.Clean(doc)
-		if c.o.Content && len(doc) > 0 {
+		doc, cut := b.document(e)
+		if removed = c.o.Rules.Clean(doc); len(cut) > 0 && !c.o.Rules.Empty() {
+			removed, doc, cut = redact.Everything(), nil, []string{"content"}
+		}
+		if c.o.Content {
 			rec.Content, rec.Cut = bounded(doc)
+			rec.Cut = append(cut, rec.Cut...)
 		}
 	}
 	safe := func(s string) string {
 		if s == "" {
 			return ""
 		}
-		return redact.Text(redact.Without(s, removed))
+		return redact.Text(removed.Without(s))
 	}
 	rec.Reason = safe(rec.Reason)
 	if said(rec.ExecutedHooks) {

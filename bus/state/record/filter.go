@@ -68,7 +68,7 @@ func (f *Filter) need(member, value string) {
 	}
 }
 
-// Pick reads a line if it is one that is wanted; nil: it is not. A line that can not
+// Pick reads a line if it is one that is wanted; nil: it is not. A line that cannot
 // be read is an error. stored is when the line's message was.
 func (f *Filter) Pick(line []byte, stored time.Time) (*schema.Record, error) {
 	for _, n := range f.needles {
@@ -78,7 +78,7 @@ func (f *Filter) Pick(line []byte, stored time.Time) (*schema.Record, error) {
 	}
 	rec := new(schema.Record)
 	if err := schema.Unmarshal(line, rec); err != nil {
-		return nil, fmt.Errorf("a record can not be read: %w", err)
+		return nil, fmt.Errorf("a record cannot be read: %w", err)
 	}
 	if !f.Wants(rec, stored) {
 		return nil, nil //nolint:nilnil // nothing is wanted of it

@@ -125,6 +125,24 @@ func TestContentIsBounded(t *testing.T) {
 	}
 }
 
+// What has more values than are looked at is left out, and with it what may repeat a secret in it.
+func TestAMemberWithManyValuesIsLeftOut(t *testing.T) {
+	rules, err := redact.Parse([]string{"tool_input.env.*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := asked(`{"tool_input":{"env":{"KEY":"pa55-in-plain"},"list":[` + strings.Repeat("1,", 40_000) + `1]},"prompt":"p"}`)
+	e.Record.Reason = "pa55-in-plain is no password"
+	got := read(t, lines(t, record.Options{Content: true}, e)[0])
+	if string(got.Content) != `{"prompt":"p"}` || !slices.Equal(got.Cut, []string{"tool_input"}) || got.Reason != e.Record.Reason {
+		t.Errorf("without rules: %s, cut %q: %q", got.Content, got.Cut, got.Reason)
+	}
+	got = read(t, lines(t, record.Options{Content: true, Rules: rules}, e)[0])
+	if got.Content != nil || !slices.Equal(got.Cut, []string{"content"}) || got.Reason != redact.Removed {
+		t.Errorf("with rules: %s, cut %q: %q", got.Content, got.Cut, got.Reason)
+	}
+}
+
 func TestAFilterPicksRecords(t *testing.T) {
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	rec := schema.Record{Time: at, Agent: "build-1", Event: schema.PreToolUse, Tool: "Bash", Decision: schema.Deny,

@@ -77,7 +77,7 @@ func unpacked(encoding string, data []byte) ([]byte, error) {
 		return data, nil
 	case schema.SnappyFramed:
 	default:
-		return nil, fmt.Errorf("it is packed as %q, which this version can not read; use that of the broker", encoding)
+		return nil, fmt.Errorf("it is packed as %q, which this version cannot read; use the version of the broker", encoding)
 	}
 	const most = maxPlain + maxRecord
 	blocks := s2.NewReader(bytes.NewReader(data), s2.ReaderMaxBlockSize(maxBlock))

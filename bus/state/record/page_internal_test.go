@@ -62,7 +62,7 @@ func TestWhatCanNotBeUnpackedIsSaid(t *testing.T) {
 	bomb := packed(bytes.Repeat([]byte("x"), maxPlain+maxRecord+1))
 	for name, c := range map[string]struct{ encoding, data, want string }{
 		"as it was before":   {"", "{}\n", ""},
-		"of a later broker":  {"zstd", "{}\n", `packed as "zstd", which this version can not read`},
+		"of a later broker":  {"zstd", "{}\n", `packed as "zstd", which this version cannot read`},
 		"junk":               {schema.SnappyFramed, "{}\n", "unpacking it"},
 		"cut off":            {schema.SnappyFramed, string(packed([]byte("{}\n"))[:12]), "unpacking it"},
 		"more than there is": {schema.SnappyFramed, string(bomb), "more than the"},

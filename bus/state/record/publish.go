@@ -66,7 +66,7 @@ func (p *publisher) store(b *batch) Cause {
 			p.over()
 			return ""
 		case tooLarge(err):
-			p.o.Logger.Error("the stream refuses records, which are lost", "records", b.lines, "bytes", len(b.data), "error", err)
+			p.o.Logger.Error("the stream refuses records; they are lost", "records", b.lines, "bytes", len(b.data), "error", err)
 			return Refused
 		case p.life.Err() != nil:
 			return Stopped
@@ -103,7 +103,7 @@ func (p *publisher) look(ctx context.Context) error {
 		return err
 	}
 	if want := p.o.Limits.Bytes; want > 0 && is.Config.MaxBytes < want && p.looked.IsZero() {
-		p.o.Logger.Warn("the server has not as much room as the record is to have", "bytes", is.Config.MaxBytes, "wanted", want)
+		p.o.Logger.Warn("the server has less room than --record-bytes", "bytes", is.Config.MaxBytes, "wanted", want)
 	}
 	p.clock.Heard(is.TimeStamp, sent, time.Since(sent))
 	p.ready, p.looked = true, time.Now()
@@ -114,7 +114,7 @@ func (p *publisher) look(ctx context.Context) error {
 func (p *publisher) begun(err error) {
 	if !p.down {
 		p.down = true
-		p.o.Logger.Warn("records can not be written now; they wait, and what comes when too many wait is dropped", "error", err)
+		p.o.Logger.Warn("records cannot be written now; they wait, and the broker drops records when too many wait", "error", err)
 	}
 }
 

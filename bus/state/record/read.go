@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNone says that the fabric keeps no record.
-var ErrNone = errors.New("this fabric keeps no record")
+var ErrNone = errors.New("this fabric has no record of verdicts")
 
 const (
 	// ahead is how many messages are fetched before they are looked at.

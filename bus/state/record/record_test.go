@@ -176,7 +176,7 @@ func TestAStopWritesWhatWaits(t *testing.T) {
 	})
 }
 
-// squatter is a stream that has the subjects of records, so that the record can not
+// squatter is a stream that has the subjects of records, so that the record cannot
 // be made.
 func squatter(t *testing.T, s *embedded.Server) jetstream.JetStream {
 	t.Helper()
@@ -246,6 +246,27 @@ func TestAStopDoesNotWaitForAStreamThatTakesNothing(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		if n := c.of(record.Stopped); n != 300 {
+			t.Errorf("%d are counted", n)
+		}
+	})
+}
+
+// A stop does not wait for records that take long to make either.
+func TestAStopDoesNotWaitForRecordsThatTakeLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(string) string { <-time.After(time.Second); return "host" }
+		w, c := write(t, bustest.Start(t), record.Options{Host: slow})
+		for i := range 300 {
+			w.Put(verdict(i))
+		}
+		begun := time.Now()
+		if err := w.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took > 7*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if n := c.of(record.Stopped); n < 290 {
 			t.Errorf("%d are counted", n)
 		}
 	})

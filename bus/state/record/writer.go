@@ -201,9 +201,14 @@ func (w *Writer) take(room []Entry, due bool) []Entry {
 func (w *Writer) fill(p *page, entries []Entry, send func()) {
 	ahead, most := time.Until(w.clock.Now()), min(maxBytes, int(w.js.Conn().MaxPayload())/2)
 	for i := range entries {
+		if w.life.Err() != nil { // the stop took too long
+			w.taken.Add(int64(i - len(entries)))
+			w.drop(Stopped, len(entries)-i)
+			return
+		}
 		line, err := w.encoder.line(&entries[i], ahead)
 		if err != nil {
-			w.o.Logger.Warn("a record can not be written", "event_id", entries[i].Record.EventID, "error", err)
+			w.o.Logger.Warn("a record cannot be written", "event_id", entries[i].Record.EventID, "error", err)
 			w.taken.Add(-1)
 			w.drop(Large, 1)
 			continue

@@ -3,6 +3,8 @@ package rounds
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/nats-io/nuid"
 
@@ -58,7 +60,7 @@ func check(req *schema.RoundRequest) error {
 		}
 	}
 	if req.Number != nil && *req.Number < 0 {
-		return fmt.Errorf("%w: number is %d; rounds count from 0", ErrInvalid, *req.Number)
+		return fmt.Errorf("%w: number is %d; rounds are numbered from 0", ErrInvalid, *req.Number)
 	}
 	return nil
 }
@@ -92,11 +94,16 @@ func (r *Rounds) WrapUp(ctx context.Context, agent string, req *schema.RoundRequ
 // was handed over: its grace begins. For another round, or a second time, it
 // changes nothing.
 func (r *Rounds) Warned(ctx context.Context, agent string, start uint64) error {
+	return r.warned(ctx, agent, func(now *record) bool { return now.Start == start })
+}
+
+// warned notes that of the round that is meant, if it was not yet.
+func (r *Rounds) warned(ctx context.Context, agent string, meant func(*record) bool) error {
 	if err := r.o.Step(StepWarnedBegun); err != nil {
 		return err
 	}
 	_, changed, err := r.update(ctx, agent, func(now *record) (*record, error) {
-		if now == nil || now.Start != start || now.Warned {
+		if now == nil || now.Warned || !meant(now) {
 			return nil, nil
 		}
 		now.Warned = true
@@ -106,6 +113,54 @@ func (r *Rounds) Warned(ctx context.Context, agent string, start uint64) error {
 		err = r.o.Step(StepWarnedStored)
 	}
 	return err
+}
+
+// A Warning is the soft warning of a round in the verdict about an event, which did not come by
+// the queue.
+type Warning struct {
+	// Start is when the round began, as a revision.
+	Start uint64
+	Event string
+	// Lease is for how long no other event brings it.
+	Lease time.Duration
+}
+
+// Warn notes that the verdict about an event brings the soft warning of a round. It reports
+// whether it may, and whether no verdict did before. It may not if another event brought the
+// warning less than a lease ago, if it was handed over, or if there is another round.
+func (r *Rounds) Warn(ctx context.Context, agent string, w Warning) (may, first bool, err error) {
+	w.Event = w.Event[:min(len(w.Event), maxEvent)]
+	_, _, err = r.update(ctx, agent, func(now *record) (*record, error) {
+		switch may = now != nil && now.Start == w.Start && !now.Warned; {
+		case !may || now.WarningEvent == w.Event:
+			return nil, nil // or its answer was lost
+		case now.WarningEvent != "" && r.clock.Age(now.WarningAt) < w.Lease:
+			may = false
+			return nil, nil
+		}
+		first = now.WarningEvent == ""
+		now.WarningEvent, now.WarningAt = w.Event, time.Time{}
+		return now, nil
+	})
+	return may && err == nil, first && may && err == nil, err
+}
+
+// Warning is the event that brought the soft warning of an agent's round the last time, and how
+// long ago, from the mirror; empty: none did.
+func (r *Rounds) Warning(agent string) (event string, age time.Duration) {
+	rec := r.record(agent)
+	if rec == nil || rec.WarningEvent == "" {
+		return "", 0
+	}
+	return rec.WarningEvent, r.clock.Age(rec.WarningAt)
+}
+
+// Acked begins the grace of the agent's round if the last event that brought its soft warning is
+// one of these, which were acknowledged.
+func (r *Rounds) Acked(ctx context.Context, agent string, events []string) error {
+	return r.warned(ctx, agent, func(now *record) bool {
+		return now.WarningEvent != "" && slices.ContainsFunc(events, func(e string) bool { return e[:min(len(e), maxEvent)] == now.WarningEvent })
+	})
 }
 
 // Denied counts a refused call, once per event, and returns the round as it is

@@ -1,14 +1,12 @@
-// Package rounds keeps the agents' rounds and their time limits.
+// Package rounds stores the agents' rounds and their time limits.
 //
-// There is one key per agent, and every change of it is a compare-and-set: so
-// each denial counts once, and a round is warned once, however many brokers are
-// told of it at once. A round is named by the revision of its start, which no
-// other round ever has; what comes late and is about a round before it changes
-// nothing.
+// There is one key per agent, and every change is a compare-and-set. Each denied call
+// therefore counts once, and a round has one warning, however many brokers act at once. The
+// revision of its start identifies a round. A late change of an earlier round has no effect.
 //
-// No time is one of this machine's clock. A round began, and its agent was
-// warned, when the server stored that; how long ago that is, is told by what the
-// server's clock shows now, as far as that can be known from here.
+// All times come from the server's clock: the start of a round and its warning have the
+// server's time, and their age is measured against an estimate of that clock.
 //
-// All rounds are mirrored in memory, because every tool call looks at one.
+// Every broker mirrors all rounds in memory, because each tool call reads one. Everything
+// here is safe for concurrent use.
 package rounds

@@ -26,6 +26,10 @@ type record struct {
 	// when the entry was stored.
 	Warned   bool      `json:"warned,omitzero"`
 	WarnedAt time.Time `json:"warned_at,omitzero"`
+	// WarningEvent is the event whose verdict brought the soft warning, without the queue, the last
+	// time, and WarningAt when that was; where that is absent, when the entry was stored.
+	WarningEvent string    `json:"warning_event,omitzero"`
+	WarningAt    time.Time `json:"warning_at,omitzero"`
 	// Denied are the events of the calls that were refused one after the other.
 	Denied    []string `json:"denied,omitzero"`
 	Terminate bool     `json:"terminate,omitzero"`
@@ -65,6 +69,9 @@ func (rec *record) at(revision uint64, stored time.Time) *record {
 	}
 	if rec.Warned && rec.WarnedAt.IsZero() {
 		rec.WarnedAt = stored
+	}
+	if rec.WarningEvent != "" && rec.WarningAt.IsZero() {
+		rec.WarningAt = stored
 	}
 	return rec
 }

@@ -43,9 +43,9 @@ var (
 	// ErrNone: the agent has no round.
 	ErrNone = errors.New("the agent has no round")
 	// ErrInvalid: the request makes no sense.
-	ErrInvalid = errors.New("the round can not be started so")
+	ErrInvalid = errors.New("the round is not valid")
 	// ErrUnavailable: the state could be neither read nor written in time.
-	ErrUnavailable = errors.New("the rounds can not be reached now")
+	ErrUnavailable = errors.New("the rounds cannot be reached now")
 )
 
 // Options say how rounds are kept.
@@ -139,7 +139,7 @@ func (r *Rounds) Close(context.Context) error {
 // Ready returns nil if the mirror follows the bucket, or what is wrong.
 func (r *Rounds) Ready() error {
 	if lag := r.mirror.Lag(); lag >= behindFor {
-		return fmt.Errorf("what is known of the agents' rounds is %v old", lag.Round(time.Second))
+		return fmt.Errorf("this broker's copy of the rounds is %v old", lag.Round(time.Second))
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (r *Rounds) apply(e kv.Entry) {
 	}
 	rec := read(e)
 	if rec == nil && e.Kind == kv.Put {
-		r.o.Logger.Error("the round of an agent can not be read; start another one", "agent", agent, "bucket", Bucket, "revision", e.Revision)
+		r.o.Logger.Error("the round of an agent cannot be read; start another one", "agent", agent, "bucket", Bucket, "revision", e.Revision)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

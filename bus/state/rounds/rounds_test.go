@@ -413,3 +413,77 @@ func TestAServerThatIsGoneIsSaid(t *testing.T) {
 		wantRound(t, r, "a", schema.Round{Grace: 2 * minute, Denials: 1, Elapsed: elapsed(r)})
 	})
 }
+
+// Two brokers want to bring the soft warning with verdicts at the same moment.
+func TestOneVerdictAtATimeBringsTheSoftWarning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := bustest.Start(t)
+		brokers := []*rounds.Rounds{open(t, bustest.JetStream(t, srv), rounds.Options{}), open(t, bustest.JetStream(t, srv), rounds.Options{})}
+		round := start(t, brokers[0], "a", schema.RoundRequest{Initial: dur(0), Grace: dur(time.Minute)})
+		synctest.Wait()
+		bring := func(events ...string) (may []string, first int) {
+			t.Helper()
+			var mu sync.Mutex
+			var all sync.WaitGroup
+			for i, event := range events {
+				all.Go(func() {
+					ok, new, err := brokers[i%2].Warn(t.Context(), "a", rounds.Warning{Start: round.Start, Event: event, Lease: 30 * time.Second})
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						t.Error(err)
+					}
+					if ok {
+						may = append(may, event)
+					}
+					if new {
+						first++
+					}
+				})
+			}
+			all.Wait()
+			synctest.Wait()
+			return may, first
+		}
+		may, first := bring("1", "2", "3", "4")
+		if len(may) != 1 || first != 1 {
+			t.Fatalf("%q, %d of them first", may, first)
+		}
+		won := may[0]
+		if event, _ := brokers[1].Warning("a"); event != won {
+			t.Errorf("the other broker knows of %q", event)
+		}
+		if may, first := bring("5", won); !slices.Equal(may, []string{won}) || first > 0 {
+			t.Errorf("within the lease: %q, %d first", may, first)
+		}
+		<-time.After(30 * time.Second)
+		if may, first := bring("6"); len(may) != 1 || first > 0 {
+			t.Errorf("after it: %q, %d first", may, first)
+		}
+		if err := brokers[1].Acked(t.Context(), "a", []string{won, "other"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if r, _ := brokers[0].Get("a"); r.Warned {
+			t.Errorf("an event that does not bring it any more was acknowledged: %+v", r)
+		}
+		if err := brokers[1].Acked(t.Context(), "a", []string{"other", "6"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if r, _ := brokers[0].Get("a"); !r.Warned {
+			t.Errorf("%+v", r)
+		}
+		if may, _ := bring("7"); len(may) > 0 {
+			t.Errorf("after it was handed over: %q", may)
+		}
+		next := start(t, brokers[0], "a", schema.RoundRequest{})
+		synctest.Wait()
+		if event, _ := brokers[1].Warning("a"); event != "" || next.Start == round.Start {
+			t.Errorf("%q brought the warning of another round", event)
+		}
+		if may, _ := bring("8"); len(may) > 0 {
+			t.Errorf("it was of the round before: %q", may)
+		}
+	})
+}

@@ -54,7 +54,7 @@ func (s *Sessions) Name(ctx context.Context, session, agent, label string) (Name
 	}
 	var m member
 	err = kv.Retry(ctx, func(ctx context.Context) (done bool, err error) {
-		m, done, err = s.try(ctx, key, member{Agent: agent, Name: name, Answers: number})
+		m, done, err = s.try(ctx, key, session, member{Agent: agent, Name: name, Answers: number})
 		return done, err
 	})
 	switch {
@@ -66,16 +66,26 @@ func (s *Sessions) Name(ctx context.Context, session, agent, label string) (Name
 	return Named{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
+// Room returns nil if the names of sessions take less than so many percent of their bucket.
+func (s *Sessions) Room(ctx context.Context, percent int) error {
+	switch within, err := s.names.Within(ctx, percent); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case !within:
+		return fmt.Errorf("%w: the bucket %s is full except for the %d %% that are reserved for operators (--reserve); use fewer sessions, or wait until older ones expire", ErrNoRoom, Bucket, 100-percent)
+	}
+	return nil
+}
+
 // parseLabel takes a label apart. Without one the name is empty, and the number 0.
 func parseLabel(label string) (name string, number int, err error) {
 	if label == "" {
 		return "", 0, nil
 	}
-	i := strings.LastIndexByte(label, '.')
-	if i < 0 {
+	name, digits, ok := cutLabel(label)
+	if !ok {
 		return "", 0, fmt.Errorf("%w: the label %.80q has no number; write one such as agent2.1, or none at all", ErrInvalid, label)
 	}
-	name, digits := label[:i], label[i+1:]
 	number, err = strconv.Atoi(digits)
 	if err != nil || number < 1 || number > maxAnswer || strconv.Itoa(number) != digits {
 		return "", 0, fmt.Errorf("%w: the label %.80q ends in no number from 1 to %d; write one such as agent2.1", ErrInvalid, label, maxAnswer)
@@ -92,7 +102,7 @@ func odd(c rune) bool {
 }
 
 // try is one attempt to name an answer; false: somebody else was faster.
-func (s *Sessions) try(ctx context.Context, key string, wanted member) (member, bool, error) {
+func (s *Sessions) try(ctx context.Context, key, session string, wanted member) (member, bool, error) {
 	e, err := s.names.Last(ctx, key)
 	if err != nil {
 		return member{}, false, err
@@ -100,10 +110,10 @@ func (s *Sessions) try(ctx context.Context, key string, wanted member) (member, 
 	var r roll
 	if e.Kind == kv.Put && e.Revision > 0 {
 		if err := schema.Unmarshal(e.Value, &r); err != nil {
-			return member{}, false, fmt.Errorf("the key %s of the bucket %s can not be read; delete it to name the agents of that session anew: %w", key, Bucket, err)
+			return member{}, false, fmt.Errorf("cannot read the key %s of the bucket %s; delete it, and the agents of that session get new names: %w", key, Bucket, err)
 		}
 	}
-	m, changed, err := r.name(wanted)
+	m, changed, err := r.name(wanted, func(id string) bool { return s.isIn(ctx, id, session) })
 	if err != nil || !changed {
 		return m, true, err
 	}
@@ -118,12 +128,23 @@ func (s *Sessions) try(ctx context.Context, key string, wanted member) (member, 
 	return m, err == nil, err
 }
 
+// isIn reports whether an agent of that id was seen in the session, as far as that is
+// known here or written down. A failure counts as no: what agents read is checked once
+// more for each, see [schema.PeerAnswer.For].
+func (s *Sessions) isIn(ctx context.Context, id, session string) bool {
+	if s.Known(id).in(session) {
+		return true
+	}
+	stored, err := s.stored(ctx, id)
+	return err == nil && stored.in(session)
+}
+
 // name finds what an answer is called, and notes that in the roll. It reports
-// whether that changed the roll.
-func (r *roll) name(wanted member) (m member, changed bool, err error) {
+// whether that changed the roll. isIn tells which ids are those of agents in the session.
+func (r *roll) name(wanted member, isIn func(id string) bool) (m member, changed bool, err error) {
 	i := slices.IndexFunc(r.Agents, func(m member) bool { return m.Agent == wanted.Agent })
 	if i < 0 {
-		if i, err = r.join(wanted); err != nil {
+		if i, err = r.join(wanted, isIn); err != nil {
 			return m, false, err
 		}
 		changed = true
@@ -145,14 +166,14 @@ func (r *roll) name(wanted member) (m member, changed bool, err error) {
 	return wanted, changed, nil
 }
 
-// join gives an agent the name it wants, or the first that is free.
-func (r *roll) join(wanted member) (int, error) {
+// join gives an agent the name it wants, or the first that is free and no agent's id.
+func (r *roll) join(wanted member, isIn func(id string) bool) (int, error) {
 	if len(r.Agents) >= MaxAgents {
 		return 0, fmt.Errorf("%w: %d of them have given answers; start another session", ErrFull, MaxAgents)
 	}
 	name := wanted.Name
 	for n := 1; name == ""; n++ {
-		if free := "agent" + strconv.Itoa(n); !r.taken(free) {
+		if free := "agent" + strconv.Itoa(n); !r.taken(free) && !r.hasID(free) && !strings.EqualFold(free, wanted.Agent) && !isIn(free) {
 			name = free
 		}
 	}
@@ -164,7 +185,15 @@ func (r *roll) join(wanted member) (int, error) {
 }
 
 // taken reports whether an agent is called so, or nearly so: names are also
-// those of folders, where some systems do not tell capitals apart.
+// those of folders, where some systems do not tell capitals apart. It counts as well what
+// [schema.PeerAnswer.For] makes of a name.
 func (r *roll) taken(name string) bool {
-	return slices.ContainsFunc(r.Agents, func(m member) bool { return strings.EqualFold(m.Name, name) })
+	return slices.ContainsFunc(r.Agents, func(m member) bool {
+		return strings.EqualFold(m.Name, name) || strings.EqualFold(schema.PeerPrefix+m.Name, name) || strings.EqualFold(m.Name, schema.PeerPrefix+name)
+	})
+}
+
+// hasID reports whether that is the id of an agent of the roll.
+func (r *roll) hasID(name string) bool {
+	return slices.ContainsFunc(r.Agents, func(m member) bool { return strings.EqualFold(m.Agent, name) })
 }

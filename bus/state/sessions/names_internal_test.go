@@ -34,14 +34,14 @@ func TestNamesAreStableAndBelongToOne(t *testing.T) {
 		var r roll
 		names, owner, answers := map[string]string{}, map[string]string{}, map[string]int{}
 		for range rapid.IntRange(1, 40).Draw(rt, "answers") {
-			agent := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "agent")
+			agent := rapid.SampledFrom([]string{"x", "y", "agent1"}).Draw(rt, "agent")
 			label := rapid.SampledFrom([]string{"", "agent1.1", "agent2.3", "AGENT2.1", "writer.2", "agent3.1"}).Draw(rt, "label")
 			name, number, err := parseLabel(label)
 			if err != nil {
 				rt.Fatal(err)
 			}
 			before := fmt.Sprint(r)
-			m, changed, err := r.name(member{Agent: agent, Name: name, Answers: number})
+			m, changed, err := r.name(member{Agent: agent, Name: name, Answers: number}, func(id string) bool { return id == "agent2" })
 			if err != nil {
 				// Refused only if the name is another's, or the agent has another one.
 				other, taken := owner[strings.ToLower(name)]
@@ -52,6 +52,9 @@ func TestNamesAreStableAndBelongToOne(t *testing.T) {
 			}
 			if known := names[agent]; known != "" && known != m.Name || label != "" && (m.Name != name || m.Answers != number) || label == "" && m.Answers != answers[agent]+1 {
 				rt.Fatalf("%s as %q is %+v; its name was %q, its answers %d", agent, label, m, known, answers[agent])
+			}
+			if label == "" && names[agent] == "" && (m.Name == "agent2" || m.Name == agent) {
+				rt.Fatalf("%s is called %s, which is the id of an agent", agent, m.Name)
 			}
 			if other, taken := owner[strings.ToLower(m.Name)]; taken && other != agent {
 				rt.Fatalf("%s and %s are both called %s", agent, other, m.Name)
@@ -64,24 +67,40 @@ func TestNamesAreStableAndBelongToOne(t *testing.T) {
 	})
 }
 
+// noAgent is a session in which no agent was seen that gave no answer.
+func noAgent(string) bool { return false }
+
+// What an agent reads in the place of its own id is nobody's name.
+func TestTheNameForAnAgentWithThatIDIsNotAnothers(t *testing.T) {
+	for _, names := range [][2]string{{"agent1", "peer-Agent1"}, {"peer-agent1", "agent1"}} {
+		var r roll
+		if _, _, err := r.name(member{Agent: "x", Name: names[0], Answers: 1}, noAgent); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := r.name(member{Agent: "y", Name: names[1], Answers: 1}, noAgent); !errors.Is(err, ErrTaken) {
+			t.Errorf("beside %s the name %s is given: %v", names[0], names[1], err)
+		}
+	}
+}
+
 func TestASessionHasOnlySoManyAgents(t *testing.T) {
 	var r roll
 	for i := range MaxAgents {
-		m, _, err := r.name(member{Agent: fmt.Sprint(i)})
+		m, _, err := r.name(member{Agent: fmt.Sprint(i)}, noAgent)
 		if want := fmt.Sprint("agent", i+1); err != nil || m.Name != want || m.Answers != 1 {
 			t.Fatalf("%+v, %v; want %s", m, err, want)
 		}
 	}
-	if _, _, err := r.name(member{Agent: "one more"}); !errors.Is(err, ErrFull) {
+	if _, _, err := r.name(member{Agent: "one more"}, noAgent); !errors.Is(err, ErrFull) {
 		t.Errorf("error %v", err)
 	}
-	if m, _, err := r.name(member{Agent: "7"}); err != nil || m.Answers != 2 {
+	if m, _, err := r.name(member{Agent: "7"}, noAgent); err != nil || m.Answers != 2 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if _, _, err := r.name(member{Agent: "7", Name: "agent8", Answers: maxAnswer}); err != nil {
+	if _, _, err := r.name(member{Agent: "7", Name: "agent8", Answers: maxAnswer}, noAgent); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := r.name(member{Agent: "7"}); !errors.Is(err, ErrFull) {
+	if _, _, err := r.name(member{Agent: "7"}, noAgent); !errors.Is(err, ErrFull) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,9 +1,11 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,7 +86,7 @@ func (p *presence) knew(agent, session string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := p.known[agent]
-	if k == nil || k.changed || k.agent.Ended || session != "" && session != k.agent.Session {
+	if k == nil || k.changed || k.agent.Ended || session != "" && bounded(session) != k.agent.Session {
 		return false
 	}
 	k.at = time.Now()
@@ -110,7 +112,7 @@ func (p *presence) note(a Agent) {
 		p.known[a.Agent] = k
 	}
 	k.at = now
-	if merged := overlay(k.agent, a); merged != k.agent {
+	if merged := overlay(k.agent, a); !merged.same(k.agent) {
 		k.agent, k.changed = merged, true
 	}
 	if k.queued || !k.changed && now.Sub(k.written) < writeEvery {
@@ -126,20 +128,23 @@ func (p *presence) note(a Agent) {
 // overlay is what is known of an agent with what is new. The end of a session says
 // nothing of an agent that is in another one.
 func overlay(known, a Agent) Agent {
-	if a.Ended && known.Session != "" && a.Session != known.Session {
+	if a.Ended && known.Session != "" && bounded(a.Session) != known.Session {
 		return known
 	}
 	known.Ended = a.Ended
-	for _, f := range []struct {
-		to   *string
-		from string
-	}{{&known.Session, a.Session}, {&known.Runtime, a.Runtime}, {&known.Version, a.Version}, {&known.Host, a.Host}} {
-		if f.from != "" {
-			*f.to = f.from[:min(len(f.from), maxField)]
-		}
+	if a.Session != "" && bounded(a.Session) != known.Session {
+		known.Earlier = earlier(a.Session, append([]string{known.Session}, known.Earlier...))
 	}
+	known.Session, known.Runtime = latest(known.Session, a.Session), latest(known.Runtime, a.Runtime)
+	known.Version, known.Host = latest(known.Version, a.Version), latest(known.Host, a.Host)
 	return known
 }
+
+// latest returns as much of what is new as is remembered, or what is known if nothing is new.
+func latest(known, text string) string { return cmp.Or(bounded(text), known) }
+
+// bounded returns as much of a text as is remembered.
+func bounded(text string) string { return text[:min(len(text), maxField)] }
 
 // run writes who waits, and forgets who was not seen for long.
 func (p *presence) run(ctx context.Context) {
@@ -161,7 +166,7 @@ func (p *presence) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.missed > 0 {
-		p.log.Warn("more agents are there than one broker can note, so some are not listed", "agents", maxKnown, "calls", p.missed)
+		p.log.Warn("there are more agents than one broker can list; some are missing", "agents", maxKnown, "calls", p.missed)
 		p.missed = 0
 	}
 	for agent, k := range p.known {
@@ -189,7 +194,7 @@ func (p *presence) write(ctx context.Context, agent string) {
 	// Who is written by others all the time is listed, and what is new of it can wait.
 	if ctx.Err() == nil && !errors.Is(err, kv.ErrContended) && time.Since(p.warned) >= warnEvery {
 		p.warned = time.Now()
-		p.log.Warn("that agents were seen could not be written, of whom this is one; trying again at their next calls", "agent", agent, "error", err)
+		p.log.Warn("cannot store that agents were seen, such as this one; the broker tries again at their next calls", "agent", agent, "error", err)
 	}
 }
 
@@ -211,11 +216,11 @@ func (p *presence) store(ctx context.Context, a Agent) (age time.Duration, err e
 		}
 		var stored Agent
 		if e.Revision > 0 && e.Kind == kv.Put {
-			// What can not be read is written over.
+			// What cannot be read is written over.
 			_ = schema.Unmarshal(e.Value, &stored)
 		}
 		merged := stored.with(a)
-		if age := p.clock.Age(e.Created); merged == stored && age < writeEvery {
+		if age := p.clock.Age(e.Created); merged.same(stored) && age < writeEvery {
 			return age, nil
 		}
 		data, err := schema.Marshal(merged)
@@ -250,7 +255,9 @@ func (p *presence) hear(ctx context.Context) error {
 // with is what is stored of an agent with what is known here. When it was seen
 // is when it is stored.
 func (a Agent) with(known Agent) Agent {
+	before := append([]string{a.Session}, a.Earlier...)
 	a = overlay(a, known)
+	a.Earlier = earlier(a.Session, append(slices.Clone(known.Earlier), before...))
 	a.Agent, a.LastSeen = known.Agent, time.Time{}
 	return a
 }

@@ -38,13 +38,15 @@ const (
 // Errors are sentences that may be shown to whoever asked.
 var (
 	// ErrInvalid: the label is none.
-	ErrInvalid = errors.New("the answer can not be named so")
+	ErrInvalid = errors.New("the label is not valid")
 	// ErrTaken: the name is another agent's of the session.
 	ErrTaken = errors.New("the name belongs to another agent")
 	// ErrFull: too many agents of the session have names.
 	ErrFull = errors.New("the session has too many agents")
+	// ErrNoRoom: too many sessions have names.
+	ErrNoRoom = errors.New("there is no room for the names of another session")
 	// ErrUnavailable: the state could be neither read nor written in time.
-	ErrUnavailable = errors.New("the sessions can not be reached now")
+	ErrUnavailable = errors.New("the sessions cannot be reached now")
 )
 
 // Options say how sessions are kept.
@@ -77,8 +79,10 @@ type Named struct {
 
 // An Agent is what is known of an agent that was seen lately.
 type Agent struct {
-	Agent    string    `json:"agent"`
-	Session  string    `json:"session,omitzero"`
+	Agent   string `json:"agent"`
+	Session string `json:"session,omitzero"`
+	// Earlier are the sessions in which it was seen before, the latest first.
+	Earlier  []string  `json:"earlier,omitzero"`
 	Runtime  string    `json:"runtime,omitzero"`
 	Version  string    `json:"version,omitzero"`
 	Host     string    `json:"host,omitzero"`
@@ -107,7 +111,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Sessions, er
 		return nil, err
 	}
 	if err := agents.DiscardOld(ctx); err != nil {
-		o.Logger.Warn("the bucket "+AgentBucket+" takes no new agents when it is full, rather than to forget who was silent for the longest", "error", err)
+		o.Logger.Warn("the bucket "+AgentBucket+" refuses new agents when it is full, instead of removing the ones that have been silent the longest", "error", err)
 	}
 	return &Sessions{names: names, naming: make(chan struct{}, 1), presence: newPresence(agents, o.Logger)}, nil
 }

@@ -34,6 +34,30 @@ func open(t testing.TB, js jetstream.JetStream) *sessions.Sessions {
 	return s
 }
 
+func TestTheNamesOfSessionsLeaveAReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := sessions.Open(t.Context(), bustest.JetStream(t, bustest.Start(t)), sessions.Options{Room: 1}) // which has the least: 1 MiB
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close(context.Background()) }()
+		if err := s.Room(t.Context(), 10); err != nil {
+			t.Errorf("nothing is in it: %v", err)
+		}
+		for i := range 1000 {
+			if _, err := s.Name(t.Context(), fmt.Sprint("invented-", i), "wild", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Room(t.Context(), 10); !errors.Is(err, sessions.ErrNoRoom) || !strings.Contains(err.Error(), "--reserve") {
+			t.Errorf("a tenth of it is taken: %v", err)
+		}
+		if err := s.Room(t.Context(), 75); err != nil {
+			t.Errorf("three quarters are not: %v", err)
+		}
+	})
+}
+
 func TestAnswersAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := bustest.Start(t)
@@ -86,7 +110,7 @@ func TestManyRaceForNames(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 64 {
 			all.Go(func() {
-				agent := fmt.Sprint("agent", i%16)
+				agent := fmt.Sprint("coder", i%16)
 				got, err := brokers[i%len(brokers)].Name(t.Context(), "s", agent, "")
 				mu.Lock()
 				defer mu.Unlock()
@@ -148,7 +172,7 @@ func TestWhoWasSeenIsListedUntilItIsLongAgo(t *testing.T) {
 		synctest.Wait()
 		<-time.After(9 * time.Minute)
 		other.Seen("an agent", "s2") // who knows less takes nothing away
-		want := []sessions.Agent{{Agent: "an agent", Session: "s2", Runtime: "generic", Version: "1.2", Host: "h"}, {Agent: "b"}}
+		want := []sessions.Agent{{Agent: "an agent", Session: "s2", Earlier: []string{"s"}, Runtime: "generic", Version: "1.2", Host: "h"}, {Agent: "b"}}
 		if diff := cmp.Diff(want, seen(t, one)); diff != "" {
 			t.Errorf("want -, got +:\n%s", diff)
 		}
@@ -335,10 +359,64 @@ func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 			t.Errorf("seen: %v", got)
 		}
 		s.Seen("a", "s")
-		if got := seen(t, s); !slices.Equal(got, []sessions.Agent{{Agent: "a", Session: "s"}}) {
+		if got := seen(t, s); cmp.Diff([]sessions.Agent{{Agent: "a", Session: "s"}}, got) != "" {
 			t.Errorf("seen: %v", got)
 		}
 	})
+}
+
+func TestAnAgentTakesPartWhereItWasSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := bustest.Start(t)
+		one, other := open(t, bustest.JetStream(t, srv)), open(t, bustest.JetStream(t, srv))
+		takesPart := func(agent, session string, want bool) {
+			t.Helper()
+			for _, s := range []*sessions.Sessions{one, other} {
+				if got, err := s.TakesPart(t.Context(), agent, session); err != nil || got != want {
+					t.Errorf("%s in %s: %v, %v", agent, session, got, err)
+				}
+			}
+		}
+		for i := range 9 {
+			one.Seen("a", fmt.Sprint("s", i))
+			synctest.Wait()
+		}
+		other.Seen("a", "elsewhere")
+		takesPart("a", "elsewhere", true)
+		takesPart("a", "s8", true)
+		takesPart("a", "s3", true)
+		takesPart("a", "s0", false) // eight are remembered
+		takesPart("a", "b's", false)
+		if _, err := one.Name(t.Context(), "b's", "a", ""); err != nil {
+			t.Fatal(err)
+		}
+		takesPart("a", "b's", true) // where it has a name
+		takesPart("stranger", "s8", false)
+		for id, want := range map[string]bool{"a": true, "stranger": false} {
+			if is, err := other.IsAgent(t.Context(), id); err != nil || is != want {
+				t.Errorf("%s: %v, %v", id, is, err)
+			}
+		}
+		// What another broker is about to write is waited for.
+		go func() {
+			<-time.After(100 * time.Millisecond)
+			one.Seen("late", "s")
+		}()
+		if in, err := other.TakesPart(t.Context(), "late", "s"); err != nil || !in {
+			t.Errorf("%v, %v", in, err)
+		}
+	})
+}
+
+func TestReservedNamesAreThoseThatLookLikeThem(t *testing.T) {
+	for label, want := range map[string]bool{
+		"operator.1": true, "Operator.1": true, "operator": true, "operator_2.1": true, "OPERATORS-.3": true, "system.1": true, "round.9": true,
+		"agent2.1": false, "operations.1": false, "": false, "1.1": false, "planner.1": false,
+	} {
+		if _, got := sessions.Reserved(label); got != want {
+			t.Errorf("%q: %v", label, got)
+		}
+	}
 }
 
 func TestAServerThatIsGoneIsSaid(t *testing.T) {
@@ -366,6 +444,30 @@ func TestABrokenRollIsSaid(t *testing.T) {
 		}
 		if _, err := s.Name(t.Context(), "s", "a", ""); !errors.Is(err, sessions.ErrUnavailable) || !strings.Contains(err.Error(), "delete it") {
 			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// An alias that is counted is the id of no agent of the session, answered or not.
+func TestAnAliasIsNoAgentsID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := bustest.Start(t)
+		one := open(t, bustest.JetStream(t, srv))
+		one.Seen("agent1", "t") // and has moved on
+		one.Seen("agent1", "s")
+		one.Seen("agent2", "s")
+		one.Seen("agent3", "another session")
+		synctest.Wait()
+		other := open(t, bustest.JetStream(t, srv)) // it heard of nobody, and reads who was seen
+		for _, step := range []struct {
+			agent, session, want string
+		}{{"agent2", "s", "agent3"}, {"writer", "s", "agent4"}, {"agent4", "s", "agent5"}, {"writer", "t", "agent2"}, {"writer", "u", "agent1"}} {
+			for _, s := range []*sessions.Sessions{other, one} {
+				got, err := s.Name(t.Context(), step.session, step.agent, "")
+				if err != nil || got.Name != step.want {
+					t.Errorf("%s in %s is %q, %v; want %q", step.agent, step.session, got.Name, err, step.want)
+				}
+			}
 		}
 	})
 }

@@ -1,6 +1,6 @@
-// Package unjudged remembers which calls nobody judged, as shims hand them in
-// when somebody answers again: each counts once, however often and to whichever
-// broker it is said.
+// Package unjudged remembers the calls that no broker judged. Shims report them when a
+// broker answers again. Each call counts once, however often a shim reports it and to
+// whichever broker.
 package unjudged
 
 import (
@@ -35,7 +35,7 @@ const (
 
 // ErrUnavailable says that not all of it could be stored in time. What was is
 // known now.
-var ErrUnavailable = errors.New("what nobody judged can not be recorded now")
+var ErrUnavailable = errors.New("calls that were not judged cannot be recorded now")
 
 // Options say how the calls are kept.
 type Options struct {
@@ -52,7 +52,7 @@ type Calls struct{ bucket *kv.Bucket }
 // Open makes the bucket, or opens the one that is there.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Calls, error) {
 	b, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
-		Bucket: Bucket, Description: "the calls of the hook fabric's agents that nobody judged", Replicas: max(o.Replicas, 1),
+		Bucket: Bucket, Description: "the calls of the hook fabric's agents that no broker judged", Replicas: max(o.Replicas, 1),
 		Storage: jetstream.FileStorage, History: 1, TTL: keptFor, MaxBytes: kv.Share(o.Room, 64, maxBytes, minBytes), MaxValueSize: maxValue,
 	}, minBytes)
 	if err != nil {

@@ -166,7 +166,7 @@ func TestADaemonThatDiesWithACallInHandDecidesNothing(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		v, stderr, err := w.runs(guardedCall)
-		if err != nil || v.Decision != schema.Deny || !strings.Contains(stderr, "asked from here") {
+		if err != nil || v.Decision != schema.Deny || !strings.Contains(stderr, "this hook asks the fabric itself") {
 			t.Errorf("%+v, %s, %v", v, stderr, err)
 		}
 	})

@@ -20,22 +20,29 @@ func doctorCommand(code *int) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Examine whether the agents of this machine obey the fabric",
-		Long: "doctor looks for agent runtimes on this machine, and whether they ask the fabric: it reads their\n" +
-			"configurations, makes a call through each installed hook for an agent of its own, called " + doctor.Agent + ",\n" +
-			"and says what is wrong. It ends with 1 if something that the fabric decides would not be enforced.",
-		Args: program.NoArgs,
+		Short: "Check whether the agents of this machine obey the fabric",
+		Long: "doctor finds the agent runtimes of this machine and checks whether they obey the fabric. It reads their\n" +
+			"configurations, sends one test call through each installed hook as the agent " + doctor.Agent + ", and reports each problem.\n" +
+			"It changes no configuration.\n\n" +
+			"The exit code is 1 if the fabric is not reachable, or if a connected runtime would not enforce its decisions.\n" +
+			"A runtime that --runtime names must be connected. Without --nats, doctor checks the fabric that the hooks of this\n" +
+			"user or machine name, else the daemon's. It does not use the --nats and --creds of a project's hooks, because the\n" +
+			"project may come from a stranger: name such a fabric with --nats. It can check most with an operator's credentials.",
+		Example: "  agentshim doctor\n  agentshim doctor --runtime claude --creds operator.creds",
+		Args:    program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			for _, r := range runtimes {
 				if !slices.Contains(install.Names(), r) {
 					return program.UsageError("--runtime is %q; write one of %s", r, install.Names())
 				}
 			}
+			l.resolve(c.Flags())
 			m, err := machine(root)
 			if err != nil {
 				return err
 			}
 			report := doctor.Examine(c.Context(), doctor.Options{Runtimes: runtimes, Machine: m, NATS: l.nats, Creds: l.creds, TLS: l.tls, State: l.state,
+				Named:  c.Flags().Changed("nats"),
 				Socket: daemon.Place{State: l.state, At: socket}.Socket(),
 				Noted: func(runtime, version string) {
 					if !install.Foreign(l.state) {
@@ -46,20 +53,21 @@ func doctorCommand(code *int) *cobra.Command {
 				*code = program.Failed
 			}
 			if !asJSON {
-				return report.Print(c.OutOrStdout())
+				return report.Print(program.Terminal(c.OutOrStdout()))
 			}
 			data, err := schema.Marshal(report)
 			if err == nil {
-				_, err = c.OutOrStdout().Write(append(data, '\n'))
+				_, err = c.OutOrStdout().Write(append(schema.VisibleJSON(data), '\n'))
 			}
 			return err
 		},
 	}
 	f := c.Flags()
 	l.flags(f, "none")
-	f.StringVar(&socket, "socket", "", "where the local daemon listens; default: as for 'agentshim hook'")
-	f.StringSliceVar(&runtimes, "runtime", nil, "only these runtimes; default: all that are here")
-	f.StringVar(&root, "root", "", "folder before all paths of the system and of homes")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
+	f.StringVar(&socket, "socket", "", "`PATH` of the daemon's unix socket; default: hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state")
+	f.StringSliceVar(&runtimes, "runtime", nil, "check only this `RUNTIME`; repeat the flag for several; default: all on this machine")
+	f.StringVar(&root, "root", "", "read all configuration files below `DIR`, such as an unpacked image; doctor then sends no test call; default: /")
+	program.Completes(c, "runtime", install.Names()...)
+	f.BoolVar(&asJSON, "json", false, "print the report as one JSON object; default: text")
 	return c
 }

@@ -38,21 +38,25 @@ func drainCommand() *cobra.Command {
 	var d drain
 	c := &cobra.Command{
 		Use:   "drain --agent ID",
-		Short: "Print all that waits for an agent as one message of the user",
-		Long: "drain is for runtimes that can only be told something between turns: it takes along all that waits\n" +
-			"for the agent and prints it as one message. When nothing waits it prints nothing. What was printed\n" +
-			"is acknowledged and does not come again; when printing fails, it does.\n\n" +
-			"With --channel it goes on until it is stopped, and puts one text at a time into a file in that folder, from\n" +
-			"which the agent's MCP servers ('agentshim mcp --channel') append it to the result of a tool. When the file is\n" +
-			"gone the text is acknowledged, and the next one comes; what nobody took waits in the fabric.",
-		Args: program.NoArgs,
+		Short: "Print everything that waits for an agent as one user message",
+		Long: "drain is for runtimes whose hooks cannot inject text. It prints everything that waits for the agent as one\n" +
+			"message, acknowledges it, and ends. Run it between two turns. It prints nothing if nothing waits. If printing\n" +
+			"fails, the fabric delivers the message again.\n\n" +
+			"With --channel, drain delivers during a turn. It runs until you stop it, and puts one text at a time into a\n" +
+			"file in that folder. 'agentshim mcp --channel' appends the text to the next tool result and removes the file.\n" +
+			"drain then acknowledges the text and writes the next one. If a text is for certain tools only, drain replaces\n" +
+			"it after 1s by the next text, and offers it again later. Stop drain when the agent's turn ends: 'agentshim\n" +
+			"drain' without --channel then prints the rest.",
+		Example: "  agentshim drain --agent scout\n  agentshim drain --agent scout --channel /tmp/scout",
+		Args:    program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if d.agent == "" {
 				return program.UsageError("--agent is missing; write --agent ID")
 			}
 			if d.timeout <= 0 {
-				return program.UsageError("--timeout is %s; it must be longer than nothing", d.timeout)
+				return program.UsageError("--timeout is %s; write a positive duration such as 30s", d.timeout)
 			}
+			d.resolve(c.Flags())
 			d.stdout, d.stderr = c.OutOrStdout(), c.ErrOrStderr()
 			if d.channel != "" {
 				return d.write(c.Context())
@@ -61,11 +65,11 @@ func drainCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&d.agent, "agent", "", "the agent's id")
-	f.StringVar(&d.session, "session", "", "the runtime's session, for what waits for all its agents")
-	f.StringVar(&d.channel, "channel", "", "a folder: go on until stopped, and put one text at a time into its file "+channel.FileName)
-	f.BoolVar(&d.json, "json", false, "print the answers as JSON, one on a line")
-	program.DurationVar(f, &d.timeout, "timeout", 60*time.Second, "how long it may take")
+	f.StringVar(&d.agent, "agent", "", "the agent's `ID` (required)")
+	f.StringVar(&d.session, "session", "", "also take the items that wait for all agents of this session; `ID` is the runtime's session id; default: none")
+	f.StringVar(&d.channel, "channel", "", "run until stopped, and put one text at a time into `DIR`/"+channel.FileName)
+	f.BoolVar(&d.json, "json", false, "print each answer as one line of JSON; default: text")
+	program.DurationVar(f, &d.timeout, "timeout", 60*time.Second, "limit for the whole command; such as 30s; with --channel: limit for the first connection only")
 	d.flags(f, "none")
 	return c
 }
@@ -74,8 +78,12 @@ func drainCommand() *cobra.Command {
 func (d *drain) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
+	log, err := program.Logger(program.Messages(d.stderr))
+	if err != nil {
+		return err
+	}
 	judge.MakeWorkspaces(d.workspaces)
-	l := d.judgeLink("agentshim-drain", d.stderr)
+	l := d.judgeLink("agentshim-drain", d.stderr, log)
 	g, err := l.Connect(ctx, d.agent, d.workspaces)
 	if err != nil {
 		return err
@@ -88,20 +96,20 @@ func (d *drain) run(ctx context.Context) error {
 			return err
 		}
 		if err := d.print(answer, printed); err != nil {
-			return fmt.Errorf("the message could not be printed: %w", err)
+			return fmt.Errorf("printing the message: %w; the fabric delivers it again", err)
 		}
 		printed = printed || answer.Content != ""
 		// What was all handed over before is only to be acknowledged.
 		some := answer.Content != "" || len(g.Client.Noted(d.agent).Events) > 0
 		if !g.Done(ctx, answer.EventID, drainAckTime) {
-			fmt.Fprintln(d.stderr, "agentshim: what was printed could not be acknowledged yet; the agent's next shim does it")
+			fmt.Fprintln(d.stderr, "agentshim: the printed items are not acknowledged yet; the agent's next agentshim process acknowledges them")
 			return nil
 		}
 		if answer.Remaining == 0 || !some {
 			return nil
 		}
 	}
-	return fmt.Errorf("after %d messages there is still more; drain again", drainsMost)
+	return fmt.Errorf("printed %d messages, and more items wait; run the command again", drainsMost)
 }
 
 // A lane is the queue of one agent.
@@ -118,12 +126,20 @@ func (l lane) Hold(ctx context.Context, agent string, events ...string) error {
 	return l.c.Hold(ctx, agent, events...)
 }
 
+func (l lane) Release(ctx context.Context, agent string, events ...string) error {
+	return l.c.Release(ctx, agent, events...)
+}
+
 func (l lane) AckKept(ctx context.Context, h client.Handover) error { return l.c.AckKept(ctx, h) }
 
 // write puts texts into the folder of a channel until ctx ends.
 func (d *drain) write(ctx context.Context) error {
+	log, err := program.Logger(program.Messages(d.stderr))
+	if err != nil {
+		return err
+	}
 	judge.MakeWorkspaces(d.workspaces)
-	l := d.judgeLink("agentshim-drain", d.stderr)
+	l := d.judgeLink("agentshim-drain", d.stderr, log)
 	first, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	g, err := l.Connect(first, d.agent, d.workspaces)
@@ -131,7 +147,7 @@ func (d *drain) write(ctx context.Context) error {
 		return err
 	}
 	defer g.Close()
-	w := channel.Writer{Queue: lane{g, g.Client}, Agent: d.agent, Session: d.session, Dir: d.channel, Stderr: d.stderr}
+	w := channel.Writer{Queue: lane{g, g.Client}, Agent: d.agent, Session: d.session, Dir: d.channel, Stderr: program.Messages(d.stderr)}
 	return w.Run(ctx)
 }
 
@@ -140,14 +156,14 @@ func (d *drain) print(a *schema.DrainAnswer, more bool) error {
 	if d.json {
 		data, err := schema.Marshal(a)
 		if err == nil {
-			_, err = d.stdout.Write(append(data, '\n'))
+			_, err = d.stdout.Write(append(schema.VisibleJSON(data), '\n'))
 		}
 		return err
 	}
 	if a.Content == "" {
 		return nil
 	}
-	text := a.Content + "\n"
+	text := schema.VisibleText(a.Content) + "\n"
 	if more {
 		text = "\n" + text
 	}

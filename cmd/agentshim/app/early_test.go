@@ -187,7 +187,7 @@ func TestEarlyDoesNotWaitForStdinForEver(t *testing.T) {
 	defer r.Close()
 	got := runHook(t, true, []string{"XDG_RUNTIME_DIR=" + dir, "HOME=" + dir, "HOOKFABRIC_NATS=nats://127.0.0.1:1"}, r,
 		"--runtime", "claude", "--event", "PreToolUse", "--timeout", "1s", "--unreachable", "deny")
-	if got.Exit != 2 || !strings.Contains(got.Stderr, "stdin did not end in time") {
+	if got.Exit != 2 || !strings.Contains(got.Stderr, "stdin was still open after half of the timeout") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -24,7 +24,7 @@ func TestNothingHoldsUpAProcessThatHasAnswered(t *testing.T) {
 		var stderr bytes.Buffer
 		h := &hook{timeout: time.Minute, began: time.Now(), stderr: &stderr}
 		h.finish(func() { panic("broken") })
-		if !strings.Contains(stderr.String(), "after it had answered: broken") {
+		if !strings.Contains(stderr.String(), "failed after the answer was written: broken") {
 			t.Errorf("it said %q", &stderr)
 		}
 	})

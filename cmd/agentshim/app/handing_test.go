@@ -3,16 +3,19 @@ package app
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/snapshot"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -118,7 +121,7 @@ func TestAStateFolderThatCanNotBeWrittenFailsNoCall(t *testing.T) {
 	w.deaf(true)
 	var stdout bytes.Buffer
 	code, stderr := w.shim(payload, &stdout)
-	if code != 0 || len(w.read(stdout.Bytes()).Injections) != 1 || !strings.Contains(stderr, "--state") || !strings.Contains(stderr, "may come again") {
+	if code != 0 || len(w.read(stdout.Bytes()).Injections) != 1 || !strings.Contains(stderr, "--state") || !strings.Contains(stderr, "may deliver them again") {
 		t.Errorf("exit code %d, %s, %s", code, &stdout, stderr)
 	}
 }
@@ -174,6 +177,41 @@ func TestWorkspacesAreUnpackedWhereTheAgentWorks(t *testing.T) {
 	}
 }
 
+// What is wrong with a workspace a hook says on stderr; what goes as it should is in the daemon's log.
+func TestWorkspacesAreInTheLog(t *testing.T) {
+	w := newWorld(t)
+	var packed bytes.Buffer
+	if _, err := snapshot.Pack(t.Context(), t.TempDir(), &packed); err != nil {
+		t.Fatal(err)
+	}
+	waits := func(content string) {
+		o := *w.Object(content)
+		w.Lock()
+		defer w.Unlock()
+		w.Items = []schema.Injection{clienttest.Item(1, "see hookfabric:temp_workspaces/agent2")}
+		w.Workspaces = []schema.Workspace{{Name: "agent2", Path: "hookfabric:temp_workspaces/agent2", Snapshot: o}}
+	}
+	event := `{"hook_type":"PostToolUse","agent_id":"a","cwd":"` + t.TempDir() + `"}`
+	var stdout bytes.Buffer
+	waits("no snapshot")
+	if code, stderr := w.shim(event, &stdout); code != 0 || !strings.Contains(stderr, `level=WARN msg="a workspace is not available" agent=a workspace=agent2`) ||
+		strings.Count(stderr, "\n") != 1 || len(w.read(stdout.Bytes()).Injections) != 1 {
+		t.Errorf("exit code %d, %s, %s", code, &stdout, stderr)
+	}
+	waits(packed.String())
+	w.endLeases()
+	d := w.daemon()
+	if v, stderr, err := w.runs(event); err != nil || stderr != "" || len(v.Injections) != 1 {
+		t.Errorf("%+v, %s, %v", v, stderr, err)
+	}
+	if err := errors.Join(d.Process.Signal(syscall.SIGTERM), d.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	if said := fmt.Sprint(d.Stderr); !strings.Contains(said, `level=INFO msg="a workspace of another agent was unpacked" agent=a folder=`) {
+		t.Errorf("the daemon said: %s", said)
+	}
+}
+
 func TestDrainPrintsAllThatWaits(t *testing.T) {
 	w := newWorld(t)
 	drain := func(args ...string) (int, string, string) {
@@ -200,8 +238,8 @@ func TestDrainPrintsAllThatWaits(t *testing.T) {
 	}
 	w.Put(clienttest.Item(4, "four"))
 	w.deaf(true)
-	if code, stdout, stderr := drain(); code != 0 || stdout != "four\n" || !strings.Contains(stderr, "the agent's next shim does it") {
-		t.Errorf("when it can not be acknowledged: %d, %q, %q", code, stdout, stderr)
+	if code, stdout, stderr := drain(); code != 0 || stdout != "four\n" || !strings.Contains(stderr, "the agent's next agentshim process acknowledges them") {
+		t.Errorf("when it cannot be acknowledged: %d, %q, %q", code, stdout, stderr)
 	}
 	if v := w.says(payload); len(v.Injections) != 0 || w.waiting() != 0 {
 		t.Errorf("%+v; %d items wait", v, w.waiting())
@@ -268,7 +306,7 @@ func TestDrainSaysWhatIsWrong(t *testing.T) {
 		says string
 	}{
 		"no agent":      {[]string{"drain"}, 2, "write --agent ID"},
-		"no time":       {[]string{"drain", "--agent", "a", "--timeout", "0s"}, 2, "longer than nothing"},
+		"no time":       {[]string{"drain", "--agent", "a", "--timeout", "0s"}, 2, "write a positive duration"},
 		"an argument":   {[]string{"drain", "a"}, 2, `unknown argument "a"`},
 		"nobody there":  {[]string{"drain", "--agent", "a", "--nats", "nats://127.0.0.1:1", "--timeout", "200ms"}, 1, "unreachable"},
 		"a long name":   {[]string{"drain", "--agent", strings.Repeat("a", 200), "--nats", w.url}, 1, "agent"},

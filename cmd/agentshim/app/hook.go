@@ -39,10 +39,14 @@ type hook struct {
 	start  bool
 	// context is how long the process may ask the fabric itself; nil: as long as it is run.
 	context func() (context.Context, context.CancelFunc)
+	// lost: the daemon was asked, and did not answer.
+	lost bool
 	// last: the process ends right after it, and the connection with it.
 	last bool
 	// managed: it was installed for all agents of the machine.
 	managed bool
+	// own is how the hook's own fabric is reached, while link leads to the daemon's; nil: it is the same.
+	own *link
 
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -51,7 +55,7 @@ type hook struct {
 	step func(point string)
 }
 
-// check refuses a command line that can not work.
+// check refuses a command line that cannot work.
 func (h *hook) check() (err error) {
 	if h.Runtime == "" {
 		return program.UsageError("--runtime is missing; write --runtime generic")
@@ -76,7 +80,7 @@ func (h *hook) check() (err error) {
 		return program.UsageError("--event-id: %w", err)
 	}
 	if h.timeout <= 0 {
-		return program.UsageError("--timeout is %s; it must be longer than nothing", h.timeout)
+		return program.UsageError("--timeout is %s; write a positive duration such as 30s", h.timeout)
 	}
 	return nil
 }
@@ -91,7 +95,7 @@ func (h *hook) run(ctx context.Context) int {
 	}
 	h.identify()
 	payload, unread := h.read()
-	if h.daemon != "" {
+	if h.daemon != "" && !h.lost {
 		if code, ok := h.byDaemon(payload, unread); ok {
 			return code
 		}
@@ -111,18 +115,23 @@ func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 	h.Env = environment
 	ctx, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	l := h.judgeLink("agentshim-"+h.Runtime, h.stderr)
-	l.Unnamed = h.daemon != "" && h.natsWanted == ""
 	spans := h.spans()
-	l.Tracer = spans.Tracer()
-	j := judge.New(l)
+	judged := func(by *link) *judge.Judge {
+		l := by.judgeLink("agentshim-"+h.Runtime, h.stderr, warnings(h.stderr))
+		l.Tracer = spans.Tracer()
+		return judge.New(l)
+	}
+	asks := &inTurn{Judge: judged(&h.link)}
+	if h.own != nil {
+		asks.own = func() *judge.Judge { return judged(h.own) }
+	}
 	end := func() {
 		if !h.last { // all that had to be said was confirmed, or kept
-			j.Close()
+			asks.Close()
 		}
 		spans.CloseIn(spanTime)
 	}
-	x := exchange.Exchange{Settings: h.Settings, Asker: j, Stderr: h.stderr}
+	x := exchange.Exchange{Settings: h.Settings, Asker: asks, Stderr: program.Messages(h.stderr)}
 	if h.state != "" {
 		x.Shelf = kept.Folder(h.state)
 		x.Versions = kept.Folder(h.state).Versions
@@ -139,12 +148,29 @@ func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 		r.Told()
 		if r.Verdict != nil {
 			left := time.Until(h.began.Add(h.timeout)) / 2
-			j.Handed(ctx, r.Verdict, min(ackTime, left))
-			j.Learn(ctx, left)
+			asks.Handed(ctx, r.Verdict, min(ackTime, left))
+			asks.Learn(ctx, left)
 		}
 	})
 	h.at("acknowledged")
 	return r.Exit
+}
+
+// inTurn asks the fabric of the daemon, and the hook's own one where that does not answer
+// and nothing that is known of it refuses the call: the daemon may have ended long ago.
+type inTurn struct {
+	*judge.Judge
+	own func() *judge.Judge // nil: there is no other
+}
+
+func (t *inTurn) Ask(ctx context.Context, q judge.Question) judge.Judgement {
+	got := t.Judge.Ask(ctx, q)
+	if t.own == nil || got.Unjudged == nil || q.Event.HookType.Blocks(got.Verdict.Decision) {
+		return got
+	}
+	t.Close()
+	t.Judge, t.own = t.own(), nil
+	return t.Judge.Ask(ctx, q)
 }
 
 // spans hands the spans of this process on; nil: nobody traces here. The variables that
@@ -166,7 +192,7 @@ func (h *hook) finish(f func()) {
 		defer close(done)
 		defer func() {
 			if p := recover(); p != nil {
-				fmt.Fprintf(h.stderr, "agentshim: the shim failed after it had answered: %v\n", p)
+				fmt.Fprintf(program.Messages(h.stderr), "agentshim: failed after the answer was written: %v\n", p)
 			}
 		}()
 		f()
@@ -219,17 +245,17 @@ func (h *hook) readInTime(ctx context.Context) ([]byte, error) {
 	}
 }
 
-var errSlow = errors.New("stdin did not end in time; write the event and close it")
+var errSlow = errors.New("stdin was still open after half of the timeout; write the event and close stdin")
 
 func errLarge() error {
-	return fmt.Errorf("the event on stdin is larger than %d bytes", schema.MaxEvent)
+	return fmt.Errorf("the event on stdin is larger than the limit of %d bytes", schema.MaxEvent)
 }
 func unreadable(err error) error { return fmt.Errorf("reading stdin: %w", err) }
 
 // write gives the answer, and reports whether the runtime has it.
 func (h *hook) write(a dialect.Answer) bool {
 	if _, err := h.stdout.Write(a.Stdout); err != nil {
-		fmt.Fprintf(h.stderr, "agentshim: the answer could not be given: %v\n", err)
+		fmt.Fprintf(program.Messages(h.stderr), "agentshim: writing the answer: %v\n", err)
 		return false
 	}
 	if a.Stderr != "" {

@@ -15,13 +15,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/doctor"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/install"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/probe"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/schema"
 )
+
+// answerTime is how long install waits for a broker to answer.
+const answerTime = time.Second
 
 // thisDaemon stands for the URL of the machine's daemon.
 const thisDaemon = "daemon"
@@ -32,6 +38,8 @@ type installing struct {
 	user, project, managed bool
 	dryRun, trust          bool
 	version                string
+	// found has the flags of the hooks, with those that only the environment sets.
+	found install.Hook
 
 	stdout, stderr io.Writer
 }
@@ -40,29 +48,34 @@ func installCommand() *cobra.Command {
 	var in installing
 	c := &cobra.Command{
 		Use:   "install RUNTIME",
-		Short: "Have an agent runtime ask the fabric",
-		Long: "install writes agentshim into the configuration of an agent runtime: " + strings.Join(install.Names(), ", ") + ".\n" +
-			"What is there stays, a copy of it is kept beside it, and a second installation changes nothing.\n\n" +
-			"Only flags of the command line are written into the configuration, none that come from the environment.",
-		Args: in.runtime,
-		RunE: func(c *cobra.Command, _ []string) error { return in.run(c, in.Install) },
+		Short: "Connect an agent runtime to the fabric",
+		Long: "install adds agentshim to the configuration of an agent runtime.\n" +
+			"RUNTIME is one of " + strings.Join(install.Names(), ", ") + ".\n\n" +
+			"Other entries of the configuration stay as they are. install keeps a copy of the old file beside the new one.\n" +
+			"A second installation changes nothing. install writes only flags of the command line into the configuration;\n" +
+			"it ignores HOOKFABRIC_ variables.",
+		Example:   "  agentshim install claude --project\n  agentshim install codex --trust --agent scout",
+		ValidArgs: install.Names(),
+		Args:      in.runtime,
+		RunE:      func(c *cobra.Command, _ []string) error { return in.run(c, in.Install) },
 	}
 	in.flags(c)
 	f, h := c.Flags(), &in.Hook
-	f.StringVar(&h.Shim, "shim", "", "the path of agentshim as the runtime will find it; default: of this program")
-	f.StringVar(&h.Agent, "agent", "", "the agent's id; default: what each event says")
-	f.StringVar(&h.NATS, "nats", "", "the fabric's NATS URL; the hooks do not use the machine's daemon then")
-	f.StringVar(&h.Creds, "creds", "", "credentials file")
+	f.StringVar(&h.Shim, "shim", "", "`PATH` of agentshim that the runtime starts; its name must begin with agentshim; default: this program")
+	f.StringVar(&h.Agent, "agent", "", "the agent's `ID`; default: the id in each event, else <runtime>-<session id>")
+	f.StringVar(&h.NATS, "nats", "", "`URL` of the fabric's NATS server; with it, the hooks connect themselves and do not use the daemon; default: the daemon's fabric")
+	f.StringVar(&h.Creds, "creds", "", "credentials `FILE` that 'broker creds add' wrote; default: none")
 	program.TLSFlags(f, &h.TLS)
-	f.StringVar(&h.State, "state", "", "folder for what the agent's next shim must know")
-	f.DurationVar(&h.Timeout, "timeout", time.Minute, "how long the runtime waits; the shim answers before that")
-	f.StringVar(&h.Unreachable, "unreachable", "", "what to do with tool calls and prompts that nobody judged: deny or allow")
-	f.StringVar(&h.URL, "http", "", "have the runtime ask the daemon at this URL instead of starting agentshim")
+	f.StringVar(&h.State, "state", "", "state folder `DIR` of the hooks; default: as for 'agentshim hook'")
+	f.DurationVar(&h.Timeout, "timeout", schema.RuntimeTimeout, "how long the runtime waits for an answer, 2s to 1h; agentshim answers earlier, and a hook in hooks.yaml can use four fifths of it")
+	f.StringVar(&h.Unreachable, "unreachable", "", "deny or allow tool calls and prompts when the fabric does not answer and no policy is known; default: allow, or deny with --managed")
+	f.StringVar(&h.URL, "http", "", "have the runtime send its events to the daemon at this `URL` instead of starting agentshim; only for Claude Code "+install.Blocking().String()+" or later; without a value: the daemon of this machine")
 	f.Lookup("http").NoOptDefVal = thisDaemon
-	f.BoolVar(&h.Approve, "auto-approve", false, "also ask the fabric where the runtime would ask its user")
-	f.BoolVar(&h.Models, "models", false, "also ask at calls of the model, where the runtime has hooks for them")
-	f.BoolVar(&in.trust, "trust", false, "have Codex trust the hooks, which it skips otherwise")
-	f.StringVar(&in.version, "runtime-version", "", "the version of the runtime; default: what it says itself")
+	program.Completes(c, "unreachable", judge.UnreachableDeny, judge.UnreachableAllow)
+	f.BoolVar(&h.Approve, "auto-approve", false, "ask the fabric before the runtime asks its user for approval; default: off")
+	f.BoolVar(&h.Models, "models", false, "also ask the fabric at calls of the model, if the runtime has hooks for them; default: off")
+	f.BoolVar(&in.trust, "trust", false, "make Codex trust the hooks; Codex skips hooks that it does not trust; default: off")
+	f.StringVar(&in.version, "runtime-version", "", "`VERSION` of the runtime, such as 2.1.295; default: the output of the runtime's --version")
 	return c
 }
 
@@ -70,10 +83,12 @@ func uninstallCommand() *cobra.Command {
 	var in installing
 	c := &cobra.Command{
 		Use:   "uninstall RUNTIME",
-		Short: "Take agentshim out of a runtime's configuration again",
-		Long: "uninstall takes the hooks of agentshim out of the configuration of an agent runtime, and nothing else.\n" +
-			"If nothing else was changed since they were installed, the file is as it was before, to the byte.",
-		Args: in.runtime,
+		Short: "Remove agentshim from the configuration of a runtime",
+		Long: "uninstall removes the hooks of agentshim from the configuration of an agent runtime, and nothing else.\n" +
+			"If nothing else changed since the installation, the file is again byte for byte as it was before.",
+		Example:   "  agentshim uninstall claude --project",
+		ValidArgs: install.Names(),
+		Args:      in.runtime,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return in.run(c, func(ctx context.Context) (install.Plan, error) {
 				in.forget(ctx)
@@ -88,12 +103,12 @@ func uninstallCommand() *cobra.Command {
 // flags are those of both commands.
 func (in *installing) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.BoolVar(&in.user, "user", false, "for all agents of this user; the default")
-	f.BoolVar(&in.project, "project", false, "for agents that work in this folder")
-	f.BoolVar(&in.managed, "managed", false, "for all agents of this machine; users can not change it")
+	f.BoolVar(&in.user, "user", false, "for all agents of this user (default)")
+	f.BoolVar(&in.project, "project", false, "for agents that work in the current folder")
+	f.BoolVar(&in.managed, "managed", false, "for all agents of this machine, in files that users cannot change; needs root")
 	program.Apart(c, "user", "project", "managed")
-	f.BoolVar(&in.dryRun, "dry-run", false, "show what would be changed, and change nothing")
-	f.StringVar(&in.Machine.Root, "root", "", "folder to put before all paths of the system and of homes, to prepare an image")
+	f.BoolVar(&in.dryRun, "dry-run", false, "print the changes as a diff, and change nothing")
+	f.StringVar(&in.Machine.Root, "root", "", "write all configuration files below `DIR`, to prepare an image; default: /")
 }
 
 // runtime takes the one argument.
@@ -107,7 +122,7 @@ func (in *installing) runtime(c *cobra.Command, args []string) error {
 
 // run plans, and does it or shows it.
 func (in *installing) run(c *cobra.Command, plan func(context.Context) (install.Plan, error)) error {
-	in.stdout, in.stderr = c.OutOrStdout(), c.ErrOrStderr()
+	in.stdout, in.stderr, in.found = program.Terminal(c.OutOrStdout()), c.ErrOrStderr(), in.Hook
 	if err := in.prepare(c); err != nil {
 		return err
 	}
@@ -123,10 +138,13 @@ func (in *installing) run(c *cobra.Command, plan func(context.Context) (install.
 		fmt.Fprintln(in.stdout, s)
 	}
 	if len(p.Changes) == 0 {
-		fmt.Fprintf(in.stdout, "%s has no hooks of agentshim there; nothing was changed\n", in.Runtime)
+		in.sayUnchanged()
 	}
 	if err != nil {
 		return err
+	}
+	if c.Name() == "install" {
+		in.sayFabric(c.Context())
 	}
 	if in.trust {
 		return in.trustCodex(c.Context(), true)
@@ -137,9 +155,51 @@ func (in *installing) run(c *cobra.Command, plan func(context.Context) (install.
 	return nil
 }
 
+// sayFabric says which fabric the installed hooks will ask, and whether a broker answers there.
+// A managed hook ignores the environment. Hooks over HTTP ask the daemon, as the notes say.
+func (in *installing) sayFabric(ctx context.Context) {
+	if in.Machine.Root != "" || in.Hook.URL != "" {
+		return
+	}
+	h := in.found
+	if in.managed {
+		h = in.Hook
+	}
+	l := link{nats: cmp.Or(h.NATS, bus.DefaultURL), creds: h.Creds, tls: h.TLS, state: cmp.Or(h.State, program.OwnState()), unnamed: h.NATS == ""}
+	l.follow(daemon.Place{State: l.state}.Socket())
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	text := "a broker answers there now."
+	if err := doctor.Answers(ctx, doctor.Options{NATS: l.nats, Creds: l.creds, TLS: l.tls}); err != nil {
+		text = fmt.Sprintf("no broker answers there now: %v.", err)
+	}
+	if l.unnamed {
+		text += " To name another fabric, install with --nats."
+	}
+	fmt.Fprintf(in.stdout, "The hooks will ask the fabric at %s; %s\n", bus.RedactURL(l.nats), text)
+}
+
+// sayUnchanged names the file that has no hooks of agentshim, and the files of other scopes that do.
+func (in *installing) sayUnchanged() {
+	read := func(s install.Scope) install.Found {
+		f, _ := install.Find(in.Machine, in.Runtime, s) // without a path, where the file cannot be known
+		return f
+	}
+	where := read(in.Scope).Path
+	fmt.Fprintf(in.stdout, "%s has no hooks of agentshim in %s (scope %s); agentshim changed nothing\n", in.Runtime, where, in.Scope)
+	for _, s := range install.Scopes(in.Runtime) {
+		if f := read(s); len(f.Hooks) > 0 && f.Path != where {
+			fmt.Fprintf(in.stdout, "%s has hooks of agentshim; remove them with 'agentshim uninstall %s --%s'\n", f.Path, in.Runtime, s)
+		}
+	}
+	if in.Scope == install.Project {
+		fmt.Fprintln(in.stdout, "To remove the hooks of another project, run the command in its folder.")
+	}
+}
+
 func (in *installing) show(p *install.Plan) error {
 	if !p.Changed() {
-		_, err := fmt.Fprintln(in.stdout, "nothing would be changed")
+		_, err := fmt.Fprintln(in.stdout, "there is nothing to change")
 		return err
 	}
 	_, err := io.WriteString(in.stdout, p.Diff())
@@ -171,7 +231,7 @@ func (in *installing) prepare(c *cobra.Command) (err error) {
 	in.findDaemon()
 	if in.Hook.Shim == "" {
 		if in.Hook.Shim, err = thisProgram(); err != nil {
-			return fmt.Errorf("where agentshim lies can not be found: %w; write it with --shim", err)
+			return fmt.Errorf("finding the path of agentshim: %w; name it with --shim", err)
 		}
 	}
 	return in.know(c.Context())
@@ -182,7 +242,7 @@ func (in *installing) findDaemon() {
 	if in.Hook.URL == "" {
 		return
 	}
-	place := daemon.Place{State: cmp.Or(in.Hook.State, program.StateHome())}
+	place := daemon.Place{State: cmp.Or(in.Hook.State, program.OwnState())}
 	card, err := place.ReadCard()
 	if err != nil {
 		card = daemon.Card{} // none ever ran; it will be where it usually is
@@ -201,8 +261,8 @@ func thisProgram() (string, error) {
 		return "", err
 	}
 	if strings.Contains(self, "/go-build") {
-		return "", errors.New("this program is one that `go run` throws away when it ends, and the runtime would not find it; " +
-			"build it ('go build -o bin/ ./cmd/agentshim') and install by that, or name one with --shim")
+		return "", errors.New("`go run` deletes this program when it ends, so the runtime would not find it; " +
+			"build it with 'go build -o bin/ ./cmd/agentshim' and run bin/agentshim install, or name another program with --shim")
 	}
 	called, err := exec.LookPath(os.Args[0])
 	if err == nil {
@@ -227,20 +287,24 @@ func (in *installing) know(ctx context.Context) error {
 		}
 		in.Version = v
 	case in.Machine.Root == "":
-		in.Version = probe.VersionOf(ctx, install.Program(in.Runtime))
+		v, err := probe.AskVersion(ctx, install.Program(in.Runtime))
+		if err != nil && !errors.Is(err, exec.ErrNotFound) {
+			fmt.Fprintf(in.stderr, "agentshim: asking %s for its version: %v; name the version with --runtime-version\n", install.Label(in.Runtime), err)
+		}
+		in.Version = v
 		in.note()
 	}
 	return nil
 }
 
-// note writes the version down for the hooks, which can not ask for it.
+// note writes the version down for the hooks, which cannot ask for it.
 func (in *installing) note() {
-	state := cmp.Or(in.Hook.State, program.StateHome())
+	state := cmp.Or(in.Hook.State, program.OwnState())
 	if !in.Version.Known() || in.dryRun || install.Foreign(state) {
 		return
 	}
 	if err := kept.Folder(state).NoteVersion(in.Runtime, in.Version.String()); err != nil {
-		fmt.Fprintf(in.stderr, "agentshim: the version of the runtime could not be written down, so sessions will not say it: %v\n", err)
+		fmt.Fprintf(in.stderr, "agentshim: storing the version of the runtime: %v; sessions are shown without a version\n", err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -40,20 +39,22 @@ func mcpCommand(code *int) *cobra.Command {
 	var p proxy
 	c := &cobra.Command{
 		Use:   "mcp [flags] (-- PROGRAM [ARG]... | --url URL [--listen HOST:PORT])",
-		Short: "Stand between an MCP client and an MCP server, and have its tool calls judged",
-		Long: "mcp starts an MCP server that speaks over stdin and stdout, and stands in its place. Every tools/call is\n" +
-			"asked about before the server sees it, and its result reported before the client does: a call that is\n" +
-			"denied is answered with the reason, hooks may change arguments and results, and what waits for the agent\n" +
-			"stands at the end of a result. All else passes as it is.\n\n" +
-			"A call that a person must approve is put to the client's user if the client can ask (elicitation),\n" +
-			"and denied if it can not. The server has the proxy's environment and folder; the fabric hears nothing of\n" +
-			"either but the folder's name.",
-		Example: "  agentshim mcp --server files -- npx -y @modelcontextprotocol/server-filesystem /home/dev/project",
-		Args:    cobra.ArbitraryArgs,
+		Short: "Run as a proxy between an MCP client and an MCP server, and ask the fabric about each tool call",
+		Long: "mcp is a proxy for one MCP server. Put it before the server's own command line in the client's configuration.\n" +
+			"It starts PROGRAM and talks to it over stdin and stdout, or connects to --url.\n\n" +
+			"It asks the fabric before the server sees a tools/call, and again before the client sees the result. A denied\n" +
+			"call gets a result with the reason. Hooks can change arguments and results. mcp appends items that wait for\n" +
+			"the agent to a result. All other messages pass unchanged.\n\n" +
+			"If a person must approve a call, mcp asks the client's user (elicitation). If the client cannot ask, mcp denies\n" +
+			"the call. PROGRAM gets the environment and the working folder of mcp; the fabric gets only the folder's name.",
+		Example: "  agentshim mcp --server files -- npx -y @modelcontextprotocol/server-filesystem /home/dev/project\n" +
+			"  agentshim mcp --server issues --url https://mcp.example.com/mcp --headers headers.txt",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := p.check(args); err != nil {
 				return err
 			}
+			p.resolve(c.Flags())
 			p.direct = program.Explicit(c.Flags(), "nats") || program.Explicit(c.Flags(), "creds") || program.ExplicitTLS(c.Flags())
 			ended, err := p.run(c.Context(), c, args)
 			*code = ended
@@ -61,20 +62,21 @@ func mcpCommand(code *int) *cobra.Command {
 		},
 	}
 	f := c.Flags()
+	defer program.Completes(c, "unreachable", judge.UnreachableDeny, judge.UnreachableAllow)
 	f.SetInterspersed(false)
-	f.StringVar(&p.agent, "agent", "", "the agent's id; default: <runtime>-<session>, as the client says")
-	f.StringVar(&p.server, "server", "", "the server's name in the client's configuration, of which hooks know its tools as mcp__NAME__TOOL; default: what the server calls itself")
+	f.StringVar(&p.agent, "agent", "", "the agent's `ID`; use the ID of the runtime's own hooks; default: <runtime>-<session>, as the client reports them")
+	f.StringVar(&p.server, "server", "", "`NAME` of the server in the client's configuration; hooks see its tools as mcp__NAME__TOOL, or under the name that the client's own hooks use; default: the server's own name")
 	p.flags(f, "none")
-	f.StringVar(&p.channel, "channel", "", "a folder in which 'agentshim drain --channel' puts texts for the agent: each is told after a call of a tool that it is for")
-	f.StringVar(&p.url, "url", "", "the URL of a server that speaks over HTTP (streamable), in the place of a program")
-	f.StringVar(&p.listen, "listen", "", "with --url: HOST:PORT on loopback at which clients find the server, at the same path; all processes of this machine can be one, and share --headers; default: stdin and stdout")
-	f.StringVar(&p.headers, "headers", "", "with --url: a file of lines NAME: VALUE, which go with each request to the server, such as its Authorization")
-	f.StringVar(&p.socket, "socket", "", "where the local daemon listens, if there is one; default: "+
-		"hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state. With --nats no daemon is asked")
-	program.DurationVar(f, &p.timeout, "timeout", mcp.DefaultTimeout, "how long one question to the fabric may take")
-	program.DurationVar(f, &p.askTimeout, "ask-timeout", mcp.DefaultAskTimeout, "how long the client's user may take to approve a call")
-	f.BoolVar(&p.managed, "managed", false, "it was installed for all agents of the machine: calls that nobody judged are denied if no policy is known")
-	f.StringVar(&p.unreachable, "unreachable", "", "what to do with tool calls that nobody judged while no policy is known: deny or allow; default: allow, or deny with --managed")
+	f.StringVar(&p.channel, "channel", "", "append the texts that 'agentshim drain --channel' puts into `DIR` to results of tools; default: none")
+	f.StringVar(&p.url, "url", "", "`URL` of an MCP server that uses streamable HTTP, instead of PROGRAM")
+	f.StringVar(&p.listen, "listen", "", "with --url: serve clients over HTTP at this loopback address `HOST:PORT` instead of stdin and stdout; clients use http://HOST:PORT/TOKEN and the server's path, or send the token in the header "+mcp.TokenHeader+"; agentshim keeps the token in mcp.token in --state")
+	f.StringVar(&p.headers, "headers", "", "with --url: `FILE` with lines NAME: VALUE, such as Authorization: Bearer TOKEN; agentshim adds them to each request to the server; default: none")
+	f.StringVar(&p.socket, "socket", "", "`PATH` of the daemon's unix socket; default: "+
+		"hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state; with --nats, agentshim does not use the daemon")
+	program.DurationVar(f, &p.timeout, "timeout", mcp.DefaultTimeout, "limit for one question to the fabric, such as 30s")
+	program.DurationVar(f, &p.askTimeout, "ask-timeout", mcp.DefaultAskTimeout, "limit for the client's user to approve a call, such as 10m")
+	f.BoolVar(&p.managed, "managed", false, "for installations that users cannot change: deny calls when the fabric does not answer and no policy is known; default: off")
+	f.StringVar(&p.unreachable, "unreachable", "", "deny or allow tool calls when the fabric does not answer and no policy is known; default: allow, or deny with --managed")
 	return c
 }
 
@@ -86,17 +88,17 @@ func (p *proxy) check(args []string) error {
 	}
 	switch {
 	case p.url != "" && len(args) > 0:
-		return program.UsageError("--url and a program contradict each other; write one of them")
+		return program.UsageError("the command line has both --url and PROGRAM; write one of them")
 	case p.url == "" && (p.listen != "" || p.headers != ""):
-		return program.UsageError("--listen and --headers are for a server with a --url")
+		return program.UsageError("--listen and --headers need --url; add --url URL, or leave them out")
 	case p.url == "" && len(args) == 0:
-		return program.UsageError("the MCP server is missing; write its command line after --, as in agentshim mcp -- PROGRAM ARG, or its address with --url")
+		return program.UsageError("the MCP server is missing; write its command line after --, as in 'agentshim mcp -- PROGRAM ARG', or its address with --url")
 	case p.unreachable != judge.UnreachableDeny && p.unreachable != judge.UnreachableAllow:
 		return program.UsageError("--unreachable is %q; write deny or allow", p.unreachable)
 	case p.timeout <= 0:
-		return program.UsageError("--timeout is %s; it must be longer than nothing", p.timeout)
+		return program.UsageError("--timeout is %s; write a positive duration such as 30s", p.timeout)
 	case p.askTimeout <= 0:
-		return program.UsageError("--ask-timeout is %s; it must be longer than nothing", p.askTimeout)
+		return program.UsageError("--ask-timeout is %s; write a positive duration such as 30s", p.askTimeout)
 	}
 	return nil
 }
@@ -106,20 +108,33 @@ func (p *proxy) run(ctx context.Context, c *cobra.Command, args []string) (code 
 	// still to be ended in good order.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	stderr := c.ErrOrStderr()
+	log, err := program.Logger(program.Messages(stderr))
+	if err != nil {
+		return 0, err
+	}
+	if err := p.link.check(); err != nil {
+		return 0, err
+	}
 	judge.MakeWorkspaces(p.workspaces)
-	l := p.judgeLink("agentshim-mcp", stderr)
-	l.Unnamed = !p.direct
-	spans := otlp.FromEnvironment(service, slog.New(slog.NewTextHandler(stderr, nil)))
+	local := p.daemon()
+	if !p.direct && !p.managed && listens(local.Socket) {
+		p.follow(local.Socket)
+	}
+	l := p.judgeLink("agentshim-mcp", stderr, log)
+	spans := otlp.FromEnvironment(service, log)
 	l.Tracer = spans.Tracer()
 	defer spans.CloseIn(finishTime)
 	j := judge.NewResident(l)
 	defer j.Close()
-	guard := p.guard(p.asker(j), stderr)
+	guard := p.guard(j, program.Messages(stderr))
+	if !p.direct {
+		local.Else, guard.Asker = j, local
+	}
 	if p.url != "" {
 		return 0, p.http(ctx, guard, c)
 	}
 	guard.Fallback = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
-	server := mcp.Process{Args: args, Stderr: stderr}
+	server := mcp.Process{Args: args, Stderr: program.Raw(stderr)} // what it says is its own
 	return server.Run(ctx, mcp.Pipe{Guard: guard, AskTimeout: p.askTimeout, FromClient: c.InOrStdin(), ToClient: c.OutOrStdout()})
 }
 
@@ -141,23 +156,26 @@ func (p *proxy) http(ctx context.Context, guard *mcp.Guard, c *cobra.Command) er
 	if err := program.Loopback(p.listen); err != nil {
 		return err
 	}
+	token, err := daemon.Place{State: absolute(p.state)}.MakeRelayToken()
+	if err != nil {
+		return fmt.Errorf("the token of --listen: %w", err)
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", p.listen)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(guard.Stderr, "agentshim: the server is at http://%s%s\n", l.Addr(), target.EscapedPath())
-	return (&mcp.Relay{Guard: guard, Target: target, AskTimeout: p.askTimeout, Headers: headers}).Serve(ctx, l)
+	fmt.Fprintf(guard.Stderr, "agentshim: clients reach the server at http://%s/%s%s\n", l.Addr(), token, target.EscapedPath())
+	return (&mcp.Relay{Guard: guard, Target: target, Token: token, AskTimeout: p.askTimeout, Headers: headers}).Serve(ctx, l)
 }
 
-// asker is the local daemon, and where there is none the fabric itself.
-func (p *proxy) asker(j *judge.Judge) mcp.Asker {
-	if p.direct {
-		return j
+// daemon asks the local daemon about the fabric that the environment names, if it names one. Without
+// --agent the agent's id is a guess: the client's own hooks know better.
+func (p *proxy) daemon() *daemon.Client {
+	c := &daemon.Client{Socket: daemon.Place{State: p.state, At: p.socket}.Socket(), Creds: absolute(p.creds), Borrow: p.agent == ""}
+	if !p.unnamed {
+		c.NATS = p.nats
 	}
-	// Without --agent the agent's id is a guess: the client's own hooks know better.
-	return &daemon.Client{
-		Socket: daemon.Place{State: p.state, At: p.socket}.Socket(), Creds: absolute(p.creds), Else: j, Borrow: p.agent == "",
-	}
+	return c
 }
 
 func (p *proxy) guard(asker mcp.Asker, stderr io.Writer) *mcp.Guard {

@@ -25,7 +25,7 @@ func misused(args []string, stdout io.Writer) (code int, ok bool) {
 	if err != nil {
 		m = dialect.Moment{} // it may be any
 	}
-	a := d.Refuse(m, "the command line of this hook is faulty, and nobody was asked: see what agentshim says on stderr, or run 'agentshim doctor'")
+	a := d.Refuse(m, "the command line of this agentshim hook is wrong, so agentshim did not ask the fabric; read its error on stderr, or run 'agentshim doctor'")
 	if _, err := stdout.Write(a.Stdout); err != nil {
 		return program.Failed, true
 	}

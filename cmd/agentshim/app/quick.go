@@ -24,7 +24,7 @@ func Quick(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, 
 	if len(args) == 0 || args[0] != "hook" {
 		return 0, false
 	}
-	h := hook{stdin: stdin, stdout: stdout, stderr: stderr, context: signalled, last: true}
+	h := hook{stdin: stdin, stdout: stdout, stderr: program.Terminal(stderr), context: signalled, last: true}
 	f := pflag.NewFlagSet("hook", pflag.ContinueOnError)
 	f.Usage = func() {}
 	f.SetOutput(io.Discard)
@@ -62,12 +62,12 @@ func (h *hook) take(s early.Start) {
 		g.err = errLarge()
 	}
 	if s.Lost != "" {
-		h.lost(errors.New(s.Lost))
-		h.daemon = ""
+		h.lost = true
+		h.notice(errors.New(s.Lost))
 	}
 }
 
-// given is what was on stdin, or why it can not be had.
+// given is what was on stdin, or why it cannot be had.
 type given struct {
 	data []byte
 	err  error
@@ -77,23 +77,24 @@ func (g *given) Read([]byte) (int, error) { return 0, io.EOF }
 
 // flags are the flags of the command.
 func (h *hook) flags(f *pflag.FlagSet) {
-	f.StringVar(&h.Runtime, "runtime", "", "the agent's runtime")
-	f.StringVar(&h.event, "event", "", "the event, by the runtime's own name or the fabric's; it may be missing where the payload names it")
-	f.StringVar(&h.Agent, "agent", "", "the agent's id; default: what the payload says, else <runtime>-<session id>")
-	f.StringVar(&h.EventID, "event-id", "", "the event's id, a UUID, where somebody asked about it before and heard nothing; default: a new one")
-	h.link.flags(f, "the event's cwd")
-	f.DurationVar(&h.timeout, "timeout", 60*time.Second, "the runtime's own timeout; the answer comes before it")
-	f.StringVar(&h.Unreachable, "unreachable", "", "what to do with tool calls and prompts that nobody judged while no policy is known: deny or allow; default: allow, or deny with --managed")
-	f.BoolVar(&h.managed, "managed", false, "this hook was installed for all agents of the machine: of the environment only HOOKFABRIC_AGENT counts, and no daemon is asked but that of --socket")
+	f.StringVar(&h.Runtime, "runtime", "", "the agent's `RUNTIME`")
+	f.StringVar(&h.event, "event", "", "`NAME` of the event, as the runtime or the fabric calls it; default: the name in the payload")
+	f.StringVar(&h.Agent, "agent", "", "the agent's `ID`; default: the id in the payload, else <runtime>-<session id>")
+	f.StringVar(&h.EventID, "event-id", "", "the event's id, a `UUID`; repeat the id of an earlier attempt that got no answer; default: a new id")
+	h.link.flags(f, "the working folder (cwd) of the event")
+	f.DurationVar(&h.timeout, "timeout", 60*time.Second, "the runtime's timeout for this hook, such as 30s; agentshim answers earlier")
+	f.StringVar(&h.Unreachable, "unreachable", "", "deny or allow tool calls and prompts when the fabric does not answer and no policy is known; default: allow, or deny with --managed")
+	f.BoolVar(&h.managed, "managed", false, "for installations that users cannot change: read only HOOKFABRIC_AGENT from the environment, and use only the daemon at --socket; default: off")
 	program.Seal(f, "managed", "agent")
-	f.StringVar(&h.socket, "socket", "", "where the local daemon listens, if there is one; default: "+
-		"hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state. With --nats no daemon is asked")
-	f.BoolVar(&h.start, "start", false, "start a daemon for the calls after this one if none is there; it ends when nobody has asked for 30 minutes")
+	f.StringVar(&h.socket, "socket", "", "`PATH` of the daemon's unix socket; default: "+
+		"hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state; with --nats, agentshim does not use the daemon")
+	f.BoolVar(&h.start, "start", false, "start a daemon for later calls if none runs; that daemon ends after 30m without a call; default: off")
 }
 
 // ask notes whether a daemon may be asked, and about which fabric: whoever names
 // one on the command line means that one, and nobody in between.
 func (h *hook) ask(f *pflag.FlagSet) {
+	h.resolve(f)
 	if program.Explicit(f, "nats") || program.Explicit(f, "creds") || program.ExplicitTLS(f) {
 		return
 	}
@@ -101,7 +102,7 @@ func (h *hook) ask(f *pflag.FlagSet) {
 		return // whoever the agent is could put a daemon of his own there
 	}
 	h.daemon = daemon.Place{State: h.state, At: h.socket}.Socket()
-	if f.Changed("nats") {
+	if !h.unnamed {
 		h.natsWanted = h.nats
 	}
 	h.credsWanted = absolute(h.creds)
@@ -147,34 +148,37 @@ func (h *hook) byDaemon(payload []byte, unread error) (code int, ok bool) {
 }
 
 // notice tells people why a daemon that is there did not answer, and starts one
-// where none is.
+// where none is. Either way the daemon's fabric is the one to ask first.
 func (h *hook) notice(err error) {
-	switch {
-	case !errors.Is(err, daemon.ErrAbsent):
-		h.lost(err)
-	case h.start:
-		if err := h.startDaemon(); err != nil && !errors.Is(err, daemon.ErrTaken) {
-			_, _ = io.WriteString(h.stderr, "agentshim: a daemon could not be started: "+err.Error()+"\n")
+	var same []string
+	if !h.managed { // the agent could write the card
+		own := h.link
+		if same = h.follow(h.daemon); same != nil && own.nats != h.nats {
+			h.own = &own
 		}
 	}
-}
-
-func (h *hook) lost(err error) {
-	_, _ = io.WriteString(h.stderr, "agentshim: "+err.Error()+"; the fabric is asked from here\n")
+	switch {
+	case !errors.Is(err, daemon.ErrAbsent):
+		_, _ = io.WriteString(program.Messages(h.stderr), "agentshim: "+err.Error()+"; this hook asks the fabric itself\n")
+	case h.start:
+		if err := h.startDaemon(same); err != nil && !errors.Is(err, daemon.ErrTaken) {
+			_, _ = io.WriteString(program.Messages(h.stderr), "agentshim: starting a daemon: "+err.Error()+"\n")
+		}
+	}
 }
 
 // idle is when a daemon that a hook started ends.
 const idle = 30 * time.Minute
 
-// startDaemon starts one for the fabric that this hook asks.
-func (h *hook) startDaemon() error {
+// startDaemon starts one for the fabric that this hook asks. same are the flags that name it, where
+// the environment does not.
+func (h *hook) startDaemon(same []string) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	// The fabric and its credentials are in the environment, if anywhere.
 	state := absolute(h.state)
-	args := []string{"--idle", idle.String(), "--state", state}
+	args := append([]string{"--idle", idle.String(), "--state", state}, same...)
 	if h.socket != "" {
 		args = append(args, "--socket", absolute(h.socket))
 	}

@@ -20,11 +20,12 @@ func renderCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "render --format F [--read]",
-		Short: "Write a conversation as the request of a model's API, or read the API's answer",
-		Long: "render reads a conversation on stdin, an object of \"messages\" and \"tools\", and prints what belongs into\n" +
-			"the request of an API: its messages, its place for the system, its declarations of tools. With --read it\n" +
-			"reads the API's whole answer, and prints the model's message. It asks nobody, neither a fabric nor a model.",
-		Args: program.NoArgs,
+		Short: "Convert a conversation into a request of a model's API, or convert the API's answer back",
+		Long: "render reads a conversation from stdin: one JSON object with \"messages\" and \"tools\". It prints these fields as\n" +
+			"the API's request has them. With --read, it reads the API's complete answer and prints the model's message.\n" +
+			"It needs neither a fabric nor a model. stdin can have at most 64 MiB.",
+		Example: `  echo '{"messages":[{"role":"user","content":"hi"}]}' | agentshim render --format openai`,
+		Args:    program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format == "" {
 				return program.UsageError("--format is missing; write one of %s", strings.Join(names, ", "))
@@ -40,8 +41,8 @@ func renderCommand() *cobra.Command {
 			return converted(c.InOrStdin(), c.OutOrStdout(), func(in []byte) ([]byte, error) { return convert(f, in) })
 		},
 	}
-	c.Flags().StringVar(&format, "format", "", "the API: "+strings.Join(names, ", "))
-	c.Flags().BoolVar(&read, "read", false, "read an answer of the API instead of a conversation")
+	c.Flags().StringVar(&format, "format", "", "the `API`: "+strings.Join(names, ", "))
+	c.Flags().BoolVar(&read, "read", false, "read an answer of the API on stdin instead of a conversation; default: off")
 	program.Completes(c, "format", names...)
 	return c
 }
@@ -53,7 +54,7 @@ func converted(stdin io.Reader, stdout io.Writer, convert func([]byte) ([]byte, 
 		return fmt.Errorf("reading stdin: %w", err)
 	}
 	if len(in) > render.MaxInput {
-		return fmt.Errorf("stdin is larger than %d bytes", render.MaxInput)
+		return fmt.Errorf("stdin is larger than the limit of %d bytes", render.MaxInput)
 	}
 	out, err := convert(in)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/bus/otlp"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
@@ -39,29 +40,33 @@ func serveCommand() *cobra.Command {
 	var s serve
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Judge for all hooks, proxies and loops of this user on this machine, over one connection",
-		Long: "serve is the local daemon. `agentshim hook` asks it if it is there, over a unix socket that only this\n" +
-			"user can use; runtimes with HTTP hooks and agent loops ask it over HTTP on loopback, with the secret\n" +
-			"that it writes into its state folder (daemon.json says where it listens and where the secret is).\n" +
-			"It ends at SIGTERM when what is under way is answered.",
-		Args: program.NoArgs,
+		Short: "Run the local daemon: one connection to the fabric for all hooks, proxies and agent loops of this user",
+		Long: "serve is the local daemon of one user. Hooks and MCP proxies find its unix socket themselves and answer\n" +
+			"faster with it. Only this user and root can use the socket. Runtimes with HTTP hooks and agent loops use\n" +
+			"HTTP on loopback, with the token in the file daemon.token. The file daemon.json in --state has the addresses\n" +
+			"and the path of the token.\n\n" +
+			"At SIGTERM, serve answers the calls under way, for at most 10s, and ends.",
+		Example: "  agentshim serve --nats nats://127.0.0.1:4222",
+		Args:    program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if s.unreachable != judge.UnreachableDeny && s.unreachable != judge.UnreachableAllow {
 				return program.UsageError("--unreachable is %q; write deny or allow", s.unreachable)
 			}
 			if s.idle < 0 {
-				return program.UsageError("--idle is %s; write how long nobody must ask before it ends, or 0 for never", s.idle)
+				return program.UsageError("--idle is %s; write a duration such as 30m, or 0 for never", s.idle)
 			}
 			s.stderr = c.ErrOrStderr()
+			s.resolve(c.Flags())
 			return s.run(c.Context())
 		},
 	}
 	f := c.Flags()
-	s.link.flags(f, "each event's cwd")
-	f.StringVar(&s.socket, "socket", "", "the unix socket; default: hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state")
-	f.StringVar(&s.http, "http", daemon.DefaultHTTP, "where to listen for HTTP: a loopback address; port 0 takes any; empty: nowhere")
-	f.StringVar(&s.unreachable, "unreachable", "allow", "what to do with calls that nobody judged, of those who do not say it themselves: deny or allow")
-	program.DurationVar(f, &s.idle, "idle", 0, "end when nobody has asked for so long; 0: never")
+	defer program.Completes(c, "unreachable", judge.UnreachableDeny, judge.UnreachableAllow)
+	s.link.flags(f, "the working folder (cwd) of each event")
+	f.StringVar(&s.socket, "socket", "", "`PATH` of the daemon's unix socket; default: hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state")
+	f.StringVar(&s.http, "http", daemon.DefaultHTTP, "loopback address `HOST:PORT` for HTTP; port 0 chooses a free port; empty: no HTTP")
+	f.StringVar(&s.unreachable, "unreachable", "allow", "deny or allow calls when the fabric does not answer and no policy is known; clients may choose differently")
+	program.DurationVar(f, &s.idle, "idle", 0, "end after this time without a call, such as 30m; 0: never")
 	return c
 }
 
@@ -74,20 +79,24 @@ func (s *serve) run(ctx context.Context) (err error) {
 	if s.log, err = program.Logger(s.stderr); err != nil {
 		return err
 	}
+	if err := s.check(); err != nil {
+		return err
+	}
 	program.Tune()
 	s.state, s.socket, s.creds = absolute(s.state), absolute(s.socket), absolute(s.creds)
+	s.tls = certs.Files{CA: absolute(s.tls.CA), Cert: absolute(s.tls.Cert), Key: absolute(s.tls.Key)}
 	place := daemon.Place{State: s.state, At: s.socket}
 	sockets, free, err := s.listen(place)
 	if errors.Is(err, daemon.ErrTaken) && s.idle > 0 {
-		s.log.Info("another daemon serves already", "socket", place.Socket())
+		s.log.Info("another daemon already serves this socket", "socket", place.Socket())
 		return nil // two hooks started one
 	}
 	if err != nil {
 		return err
 	}
 	defer free()
-	l := s.judgeLink("agentshim-daemon", s.stderr)
-	l.Unnamed = true // so are those whom it serves
+	s.unnamed = true // so are those whom it serves
+	l := s.judgeLink("agentshim-daemon", s.stderr, s.log)
 	spans := otlp.FromEnvironment(service, s.log)
 	l.Tracer = spans.Tracer()
 	defer spans.CloseIn(finishing)
@@ -103,6 +112,9 @@ func (s *serve) run(ctx context.Context) (err error) {
 	var leave func()
 	opt.Pace, leave = pace.Start(crowd)
 	defer leave()
+	if err := kept.Folder(s.state).Usable(); err != nil {
+		s.log.Error("cannot write the state folder, so the policy is not stored; while neither this daemon nor the fabric answers, hooks refuse every call", "error", err)
+	}
 	if s.state != "" {
 		opt.Shelf, opt.Versions = kept.Folder(s.state), kept.Folder(s.state).Versions
 	}
@@ -117,7 +129,7 @@ func (s *serve) listen(place daemon.Place) ([]*net.UnixListener, func(), error) 
 		return given, func() {}, err
 	}
 	if place.Socket() == "" {
-		return nil, nil, program.UsageError("there is no folder for the socket; name it with --socket")
+		return nil, nil, program.UsageError("found no folder for the socket; name the socket with --socket")
 	}
 	l, free, err := daemon.Listen(place.Socket())
 	return []*net.UnixListener{l}, free, err

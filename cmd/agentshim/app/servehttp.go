@@ -16,7 +16,10 @@ import (
 
 // serveHTTP opens the other door, and tells where it is.
 func (s *serve) serveHTTP(place daemon.Place) (end func(context.Context) error, err error) {
-	card := daemon.Card{Socket: place.Socket(), PID: os.Getpid()}
+	card := daemon.Card{Socket: place.Socket(), PID: os.Getpid(), Creds: s.creds, TLS: s.tls}
+	if daemon.Redacted(s.nats) == s.nats {
+		card.NATS = s.nats
+	}
 	end = func(context.Context) error { return nil }
 	if s.http != "" && s.state != "" {
 		l, err := s.listenHTTP()
@@ -54,7 +57,7 @@ func (s *serve) listenHTTP() (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", s.http)
 	if err != nil && s.http == daemon.DefaultHTTP {
-		s.log.Warn("the usual port is taken; another one is used, and daemon.json says which", "usual", s.http, "error", err)
+		s.log.Warn("the default HTTP port is in use; listening on another port, named in daemon.json", "usual", s.http, "error", err)
 		l, err = net.Listen("tcp", "127.0.0.1:0")
 	}
 	if err != nil {

@@ -18,9 +18,9 @@ func (in *installing) trustable() error {
 	case !in.trust:
 		return nil
 	case in.Runtime != "codex" || in.managed:
-		return program.UsageError("--trust is for hooks of Codex that are not managed; leave it out, nothing else needs it")
+		return program.UsageError("--trust works only for codex without --managed; leave it out, nothing else needs it")
 	case in.Machine.Root != "":
-		return program.UsageError("--trust asks the Codex of this machine, and can not do so for an image; trust the hooks there")
+		return program.UsageError("--trust talks to the Codex of this machine and does not work with --root; trust the hooks when the image runs")
 	}
 	return nil
 }
@@ -29,7 +29,7 @@ func (in *installing) trustable() error {
 func (in *installing) trustCodex(ctx context.Context, trust bool) error {
 	n, err := in.tellCodex(ctx, trust)
 	if err != nil {
-		return fmt.Errorf("the hooks are installed, but Codex could not be made to trust them, so it skips them: %w; run codex, write /hooks, and trust those of agentshim", err)
+		return fmt.Errorf("the hooks are installed, but Codex skips them because it does not trust them yet: %w; run codex, enter /hooks, and trust those of agentshim", err)
 	}
 	if n > 0 && trust {
 		fmt.Fprintf(in.stdout, "Codex trusts %d hooks of agentshim now\n", n)
@@ -57,6 +57,6 @@ func (in *installing) forget(ctx context.Context) {
 		return
 	}
 	if err := in.trustCodex(ctx, false); err != nil {
-		fmt.Fprintf(in.stderr, "agentshim: Codex still knows the hashes of hooks that are gone, which does no harm: %v\n", errors.Unwrap(err))
+		fmt.Fprintf(in.stderr, "agentshim: Codex still lists the hashes of removed hooks, which does no harm: %v\n", errors.Unwrap(err))
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/bus/client/clienttest"
@@ -29,6 +31,10 @@ type world struct {
 	t   *testing.T
 	s   *embedded.Server
 	dir string
+	// ends is the point at which writers are told to end; empty: none.
+	ends string
+	// late: the fabric gives a text, and the writer is told to end before it knows.
+	late bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -44,7 +50,19 @@ func newWorld(t *testing.T) *world {
 }
 
 // lane is the queue as a writer's process sees it.
-type lane struct{ *client.Client }
+type lane struct {
+	*client.Client
+	late func()
+}
+
+func (l lane) DrainOne(ctx context.Context, agent, session, event string) (*schema.DrainAnswer, error) {
+	a, err := l.Client.DrainOne(ctx, agent, session, event)
+	if l.late != nil {
+		l.late()
+		return nil, context.Canceled
+	}
+	return a, err
+}
 
 func (l lane) Done(ctx context.Context, event string, _ time.Duration) bool {
 	return l.Ack(ctx, "a", event) == nil
@@ -54,7 +72,10 @@ func (l lane) Done(ctx context.Context, event string, _ time.Duration) bool {
 type died struct{ point string }
 
 // write has a writer run until stop, or until it dies at a point; empty: it does not.
-func (w *world) write(dies string) (stop func()) {
+func (w *world) write(dies string) (stop func()) { return w.writeUntil(dies, 0) }
+
+// writeUntil has it die when it comes to the point after as many other times.
+func (w *world) writeUntil(dies string, others int) (stop func()) {
 	w.t.Helper()
 	c, err := client.Connect(w.t.Context(), client.Options{InProcess: w.s})
 	if err != nil {
@@ -62,9 +83,18 @@ func (w *world) write(dies string) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
-	writer := &Writer{Queue: lane{c}, Agent: "a", Dir: w.dir, Stderr: io.Discard, Step: func(point string) {
+	queue := lane{Client: c}
+	if w.late {
+		queue.late = cancel
+	}
+	writer := &Writer{Queue: queue, Agent: "a", Dir: w.dir, Stderr: io.Discard, Step: func(point string) {
+		if point == w.ends {
+			cancel()
+		}
 		if point == dies {
-			panic(died{point})
+			if others--; others < 0 {
+				panic(died{point})
+			}
 		}
 	}}
 	go func() {
@@ -140,16 +170,16 @@ func TestTextsComeOneAtATimeAndInOrder(t *testing.T) {
 		stop := w.write("")
 		r := NewReader(w.dir, io.Discard)
 		text := w.lies()
-		if want := (Text{Inject: Inject{"one", schema.ToolResult}, Matcher: "*", Sequence: 5}); *text != want {
-			t.Errorf("%+v", text)
+		if now := time.Now(); text.expired(now) || !text.expired(now.Add(clienttest.LeaseFor)) {
+			t.Errorf("it expires at %s", text.Expires)
+		}
+		text.Expires = nil
+		if diff := cmp.Diff(&Text{Inject: Inject{"one", schema.ToolResult}, Matcher: "*", Sequence: 5}, text); diff != "" {
+			t.Error(diff)
 		}
 		info, err := os.Stat(filepath.Join(w.dir, FileName))
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v %v", info.Mode(), err)
-		}
-		raw, err := os.ReadFile(filepath.Join(w.dir, FileName))
-		if err != nil || strings.Contains(string(raw), "expires_at") {
-			t.Errorf("%s %v", raw, err)
 		}
 		if n := w.waiting(); n != 3 {
 			t.Errorf("%d of 3 wait before anybody took one", n)

@@ -1,20 +1,26 @@
-// Package channel hands texts to agents through a file, for runtimes whose tools
-// can be told things and whose hooks can not: the [Writer] puts one text at a
-// time into a folder, and whoever makes the agent's tool calls, such as the
-// [Reader] of `agentshim mcp`, appends it to a result and takes the file away.
+// Package channel delivers texts to agents through a file, for runtimes whose hooks cannot
+// inject text but whose tools can return it. The [Writer] puts one text at a time into a
+// folder. The process that makes the agent's tool calls, such as the [Reader] of `agentshim
+// mcp`, appends the text to a result and removes the file.
 //
-// A text is the writer's, under a lease of the fabric that it renews, until the
-// file is gone: then it counts as handed over. A text nobody took stays in the
-// fabric's queue. The files in the folder are
+// The writer holds a text under a lease of the fabric, and renews the lease until the file
+// is gone; then the text counts as delivered. The file has an expiry 25 s ahead, which the
+// writer renews with the lease, so that readers ignore a text whose writer is gone. A text
+// for certain tools only gives way to others after 1 s and returns later; the writer holds
+// at most 16 of them. When the writer ends, it returns undelivered texts to the queue, for
+// the agent's next turn. The files in the folder are
 //
-//	hook_post_tool_use.json            the text that lies there
-//	hook_post_tool_use.json.tmp        one that was not put there yet
-//	hook_post_tool_use.json.withdrawn  one that was taken back
-//	.hookfabric-writer.json            what the next writer must know
-//	.hookfabric-writer.lock            held by the one writer
-//	.hookfabric-reader.lock            held by who takes the text
+//	hook_post_tool_use.json            the current text
+//	hook_post_tool_use.json.tmp        a text before its rename to the name above
+//	hook_post_tool_use.json.withdrawn  a text that the writer withdrew
+//	.hookfabric-writer.json            state for the next writer
+//	.hookfabric-writer.lock            lock of the one writer
+//	.hookfabric-reader.lock            lock of the reader that takes the text
 //
-// and each step of either side is one rename or one removal, so that the next
-// process knows where the one before it died. A text may then come twice, if its
-// reader died between telling it and taking it away; none is lost.
+// Each step of either side is one rename or one removal, so that the next process knows
+// where the previous one died. An agent can therefore get a text twice: if a reader died
+// between delivery and removal, or if the file disappeared after its expiry, because
+// third-party readers remove expired texts unread.
+// No text is lost. The first hook or writer that finds a file without a valid text removes
+// the file.
 package channel

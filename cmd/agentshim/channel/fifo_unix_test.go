@@ -21,7 +21,7 @@ func TestAPipeInTheFolderHoldsUpNobody(t *testing.T) {
 	if content, done := channel.NewReader(dir, &said).Take("echo"); content != "" || done != nil {
 		t.Errorf("it is told %q", content)
 	}
-	if !strings.Contains(said.String(), "no regular file") {
+	if !strings.Contains(said.String(), "not a regular file") {
 		t.Errorf("it said %q", said.String())
 	}
 }

@@ -7,6 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -24,14 +29,29 @@ const (
 	maxFile = 6*schema.MaxText + 64<<10
 )
 
-// A Text is what lies in the file. It never has an expiry: readers take away a
-// text that is too old, unread. What waits for too long the fabric ends.
+// A Text is what lies in the file.
 type Text struct {
 	Inject Inject `json:"inject"`
-	// Matcher picks the tools after whose calls the agent reads it.
-	Matcher string `json:"tool_matcher"`
+	// Matcher picks the tools after whose calls the agent reads it. Other readers know no
+	// alternatives in it: of several it is one after the other, and Matchers are all.
+	Matcher  string `json:"tool_matcher"`
+	Matchers string `json:"tool_matchers,omitzero"`
 	// Sequence grows from text to text, whatever restarts.
 	Sequence uint64 `json:"sequence"`
+	// Expires is when it counts no more, in seconds since 1970: its writer is gone then,
+	// and the fabric gives it to another asker. What is no number is never.
+	Expires jsontext.Value `json:"expires_at,omitzero"`
+}
+
+// expiring is a time as [Text.Expires] has it.
+func expiring(t time.Time) jsontext.Value {
+	return jsontext.Value(strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64))
+}
+
+// expired reports whether the text counts no more.
+func (t *Text) expired(now time.Time) bool {
+	at, err := strconv.ParseFloat(strings.Trim(string(t.Expires), `"`), 64)
+	return err == nil && float64(now.UnixMilli())/1000 > at
 }
 
 // An Inject is a text and where it goes.
@@ -51,12 +71,19 @@ type state struct {
 	Back bool `json:"back,omitzero"`
 	// Item is that text's sequence in the fabric.
 	Item uint64 `json:"item,omitzero"`
+	// Expires is when what lies there counts no more.
+	Expires time.Time `json:"expires,omitzero"`
+	// Parked are events whose texts wait for a tool, while others lie there.
+	Parked []string `json:"parked,omitzero"`
 	// Last is the sequence of the last text that was put here, and Offset what is
 	// added to those of the fabric: another fabric begins anew, and of several sources
 	// an older item may come later. Readers take what does not grow for told.
 	Last   uint64 `json:"last,omitzero"`
 	Offset uint64 `json:"offset,omitzero"`
 }
+
+// errGarbage: what lies there is no text, and never becomes one.
+var errGarbage = errors.New("not a text of 'agentshim drain --channel'; agentshim removes the file")
 
 // readFile reads a JSON file that is not too large.
 func readFile(path string, into any) error {
@@ -65,7 +92,7 @@ func readFile(path string, into any) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", path) // a pipe would hold up the agent's calls
+		return fmt.Errorf("%s is not a regular file: %w", path, errGarbage) // a pipe would hold up the agent's calls
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -77,10 +104,10 @@ func readFile(path string, into any) error {
 		return err
 	}
 	if len(data) > maxFile {
-		return fmt.Errorf("%s has more than %d bytes", path, maxFile)
+		return fmt.Errorf("%s has more than %d bytes: %w", path, maxFile, errGarbage)
 	}
 	if err := schema.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w: %w", path, err, errGarbage)
 	}
 	return nil
 }

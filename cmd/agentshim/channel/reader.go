@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/hookfabric/hookfabric/schema/match"
 )
@@ -66,8 +67,15 @@ func (r *Reader) text(names []string) (*Text, error) {
 	t := &Text{}
 	if err := readFile(r.dir.path(FileName), t); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
+			return nil, nil
 		}
+		if errors.Is(err, errGarbage) {
+			err = errors.Join(err, r.dir.drop(FileName)) // else it would lie before all that comes
+		}
+		return nil, err
+	}
+	if t.expired(time.Now()) { // its writer, if there is one, puts it there again
+		_, err := r.dir.move(FileName, withdrawnName)
 		return nil, err
 	}
 	r.mu.Lock()
@@ -79,9 +87,13 @@ func (r *Reader) text(names []string) (*Text, error) {
 	if t.Inject.Content == "" {
 		return nil, r.dir.drop(FileName)
 	}
-	m, err := match.Compile(t.Matcher)
+	matcher := t.Matchers
+	if matcher == "" {
+		matcher = t.Matcher
+	}
+	m, err := match.Compile(matcher)
 	if err != nil {
-		return nil, fmt.Errorf("%s: tool_matcher: %w", r.dir.path(FileName), err)
+		return nil, errors.Join(fmt.Errorf("%s: tool_matcher: %w: %w", r.dir.path(FileName), err, errGarbage), r.dir.drop(FileName))
 	}
 	if !slices.ContainsFunc(names, m.Match) {
 		return nil, nil
@@ -115,6 +127,6 @@ func (r *Reader) trouble(err error) {
 	defer r.mu.Unlock()
 	if text := err.Error(); text != r.said {
 		r.said = text
-		fmt.Fprintf(r.stderr, "agentshim: what waits in the folder %s can not be told: %v\n", r.dir, err)
+		fmt.Fprintf(r.stderr, "agentshim: delivering the text in the folder %s: %v\n", r.dir, err)
 	}
 }

@@ -2,9 +2,13 @@ package channel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +26,12 @@ const (
 	holdEvery = 10 * time.Second
 	// doneTime is how long an acknowledgement may take before it is kept for later.
 	doneTime = 2 * time.Second
+	// fileFor is how long a text counts without its writer, which ends before the lease does.
+	fileFor = 25 * time.Second
+	// turnFor is how long a text that is for some tools only lies there while others wait.
+	turnFor = time.Second
+	// maxParked bounds the texts that wait for a tool.
+	maxParked = 16
 	// takingTime is how long a reader may take that takes the text while it is
 	// taken back.
 	takingTime = time.Second
@@ -33,7 +43,9 @@ type Queue interface {
 	DrainOne(ctx context.Context, agent, session, event string) (*schema.DrainAnswer, error)
 	// Hold renews the lease of an event.
 	Hold(ctx context.Context, agent string, events ...string) error
-	// Done says that the agent has what the event brought. What can not be said now
+	// Release gives back what events brought: it is due again.
+	Release(ctx context.Context, agent string, events ...string) error
+	// Done says that the agent has what the event brought. What cannot be said now
 	// is said later.
 	Done(ctx context.Context, event string, within time.Duration) bool
 	// AckKept says it of what a process before this one handed over.
@@ -51,10 +63,23 @@ type Writer struct {
 	Step func(point string)
 
 	state state
+	shown shown
+	// unanswered is the event of a question whose answer did not come: the fabric may have
+	// given a text.
+	unanswered string
 }
 
-// Run writes until ctx ends, and then takes back what nobody took. The error says
-// why it can not.
+// shown is the text that lies there.
+type shown struct {
+	answer *schema.DrainAnswer
+	parts  []string  // of its matcher
+	part   int       // the one in the file
+	since  time.Time // when that was put there
+	ends   time.Time // when the item expires; zero: never
+}
+
+// Run writes until ctx ends, and then takes back what the agent was not told. The error says
+// why it cannot.
 func (w *Writer) Run(ctx context.Context) error {
 	dir := folder(w.Dir)
 	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
@@ -65,16 +90,16 @@ func (w *Writer) Run(ctx context.Context) error {
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("another process writes into %s; give each agent a folder of its own", w.Dir)
+		return fmt.Errorf("another process writes into %s; give each agent its own folder", w.Dir)
 	}
 	defer unlock()
 	if dir.has(stateName) {
 		if err := readFile(dir.path(stateName), &w.state); err != nil {
-			return fmt.Errorf("what the writer before this one knew can not be read: %w; take the file away, and what lies in the folder may come twice", err)
+			return fmt.Errorf("reading the state of the previous writer: %w; if you delete the file, the text in the folder may be delivered twice", err)
 		}
 	}
 	if w.state.Agent != "" && w.state.Agent != w.Agent {
-		return fmt.Errorf("the folder %s belongs to the agent %s; give each agent a folder of its own", w.Dir, w.state.Agent)
+		return fmt.Errorf("the folder %s belongs to the agent %s; give each agent its own folder", w.Dir, w.state.Agent)
 	}
 	trouble := ""
 	for ctx.Err() == nil {
@@ -89,7 +114,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		}
 		rest(ctx, wait)
 	}
-	return nil
+	return w.release()
 }
 
 // next hands over the next text. It reports whether there was one.
@@ -97,45 +122,82 @@ func (w *Writer) next(ctx context.Context) (some bool, err error) {
 	dir := folder(w.Dir)
 	event, again := w.state.Event, w.state.Event != ""
 	switch {
-	case again && w.lies() == gone: // it was taken while nobody looked
+	case again && w.lies() == gone && !w.late(): // it was taken between two looks
 		h := client.Handover{Fabric: w.state.Fabric, Agent: w.Agent, Events: []string{event}}
 		if err := w.Queue.AckKept(ctx, h); err != nil {
 			return false, err
 		}
 		return true, w.forget()
 	case !again && dir.has(FileName):
-		return false, nil // somebody left it there, or its queue is gone: it comes first
-	case !again:
-		id, err := uuid.NewV7()
-		if err != nil {
-			return false, err
-		}
-		event = id.String()
+		return false, w.others()
 	}
-	a, err := w.Queue.DrainOne(ctx, w.Agent, w.Session, event)
+	a, parked, err := w.drain(ctx, event)
 	if err != nil {
 		return false, err
 	}
+	event = a.EventID
 	sequence, strange := w.number(a)
 	switch {
 	case again && strange: // the queue it came from is gone, and only the file is left
 		return false, w.forget()
 	case a.Content == "":
-		w.Queue.Done(ctx, event, doneTime) // what was told before is to be said only
-		if again {                         // it went out elsewhere
+		w.Queue.Done(ctx, event, doneTime)  // what was told before is to be said only
+		if w.state.Parked = parked; again { // it went out elsewhere
 			if _, err := dir.move(FileName, withdrawnName); err != nil {
 				return false, err
 			}
 			return false, w.forget()
 		}
 		return false, nil
-	case !again || sequence != w.state.Last || w.lies() != lying:
-		if err := w.put(a, sequence); err != nil {
-			return false, err
+	}
+	if err := w.put(show(a), sequence, parked); err != nil {
+		return false, err
+	}
+	return true, w.attend(ctx)
+}
+
+// drain takes along the text of an event; an empty one is for the next text, and where
+// there is none for one that is parked. It returns which are parked then.
+func (w *Writer) drain(ctx context.Context, event string) (a *schema.DrainAnswer, parked []string, err error) {
+	parked = w.state.Parked
+	if event != "" {
+		a, err = w.Queue.DrainOne(ctx, w.Agent, w.Session, event)
+		return a, parked, err
+	}
+	if len(parked) < maxParked {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, nil, err
+		}
+		w.unanswered = id.String()
+		if a, err = w.Queue.DrainOne(ctx, w.Agent, w.Session, id.String()); err == nil {
+			w.unanswered = ""
+		}
+		if err != nil || a.Content != "" || len(parked) == 0 {
+			return a, parked, err
 		}
 	}
-	return true, w.attend(ctx, event)
+	a, err = w.Queue.DrainOne(ctx, w.Agent, w.Session, parked[0])
+	return a, slices.Clone(parked[1:]), err
 }
+
+// others sees to what lies there and is no text of this queue: it comes first, if it is
+// a text that counts.
+func (w *Writer) others() error {
+	dir, t := folder(w.Dir), &Text{}
+	err := readFile(dir.path(FileName), t)
+	if errors.Is(err, errGarbage) || err == nil && t.expired(time.Now()) {
+		return errors.Join(err, dir.drop(FileName))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// late reports whether what lay there counts no more: readers may have taken it away
+// unread.
+func (w *Writer) late() bool { return !w.state.Expires.IsZero() && time.Now().After(w.state.Expires) }
 
 // number is the sequence of a text among all that were ever put here: the same
 // for the same text, and greater than all before for another one. strange:
@@ -157,22 +219,45 @@ func (w *Writer) number(a *schema.DrainAnswer) (sequence uint64, strange bool) {
 	return sequence, strange
 }
 
-// put writes a text and puts it where readers look.
-func (w *Writer) put(a *schema.DrainAnswer, sequence uint64) error {
-	dir := folder(w.Dir)
+// show is a text that is about to be put there.
+func show(a *schema.DrainAnswer) shown {
+	s := shown{answer: a, since: time.Now()}
+	for p := range strings.SplitSeq(a.Matcher, "|") {
+		if p = strings.TrimSpace(p); p != "" {
+			s.parts = append(s.parts, p)
+		}
+	}
+	if len(s.parts) == 0 {
+		s.parts = []string{"*"}
+	}
+	if a.ExpiresIn > 0 {
+		s.ends = s.since.Add(a.ExpiresIn.Std())
+	}
+	return s
+}
+
+// put writes a text and puts it where readers look. parked are the events whose texts
+// wait then.
+func (w *Writer) put(s shown, sequence uint64, parked []string) error {
+	dir, a := folder(w.Dir), s.answer
 	if _, err := dir.move(FileName, withdrawnName); err != nil {
 		return err
 	}
-	t := Text{Inject: Inject{a.Content, strategy(a)}, Matcher: a.Matcher, Sequence: sequence}
-	if t.Matcher == "" {
-		t.Matcher = "*"
+	expires := time.Now().Add(fileFor)
+	if !s.ends.IsZero() && s.ends.Before(expires) {
+		expires = s.ends
+	}
+	t := Text{Inject: Inject{a.Content, strategy(a)}, Matcher: s.parts[s.part], Sequence: sequence, Expires: expiring(expires)}
+	if len(s.parts) > 1 {
+		t.Matchers = a.Matcher
 	}
 	w.at("taken along")
 	if err := writeFile(dir.path(tmpName), &t); err != nil {
 		return err
 	}
 	w.at("written")
-	w.state.Event, w.state.Item, w.state.Last, w.state.Back = a.EventID, a.Sequence, sequence, false
+	st := &w.state
+	st.Event, st.Item, st.Last, st.Back, st.Expires, st.Parked = a.EventID, a.Sequence, sequence, false, expires, parked
 	if err := w.save(); err != nil {
 		return err
 	}
@@ -181,6 +266,7 @@ func (w *Writer) put(a *schema.DrainAnswer, sequence uint64) error {
 		return err
 	}
 	_, err := dir.move(tmpName, FileName)
+	w.shown = s
 	w.at("put there")
 	return err
 }
@@ -212,70 +298,10 @@ func (w *Writer) lies() where {
 	return gone
 }
 
-// attend waits until the text is taken, and keeps it for as long as that takes.
-// When ctx ends it is taken back.
-func (w *Writer) attend(ctx context.Context, event string) error {
-	dir := folder(w.Dir)
-	hold := time.NewTicker(holdEvery)
-	defer hold.Stop()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	for dir.has(FileName) {
-		select {
-		case <-look.C:
-		case <-hold.C:
-			if err := w.Queue.Hold(ctx, w.Agent, event); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(w.Stderr, "agentshim: what lies in %s may come twice: %v\n", w.Dir, err)
-			}
-		case <-ctx.Done():
-			return w.stop(event)
-		}
-	}
-	return w.taken(ctx, event)
-}
-
-// stop takes back what lies there. What was taken at that moment is said to be.
-func (w *Writer) stop(event string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), takingTime)
-	defer cancel()
-	dir := folder(w.Dir)
-	for ctx.Err() == nil { // a reader that is telling it now takes it away at once
-		unlock, ok, err := lock(dir.path(readerLock))
-		if ok {
-			defer unlock()
-		}
-		if ok || err != nil {
-			break
-		}
-		rest(ctx, lookEvery)
-	}
-	back, err := dir.move(FileName, withdrawnName)
-	if err != nil {
-		return err
-	}
-	if !back {
-		return w.taken(context.Background(), event)
-	}
-	w.at("taken back")
-	w.state.Back = true // the queue gives it again: to the next writer, or to anybody when the lease has ended
-	if err := w.save(); err != nil {
-		return err
-	}
-	return dir.drop(withdrawnName)
-}
-
-// taken says that the agent has the text.
-func (w *Writer) taken(ctx context.Context, event string) error {
-	w.at("gone")
-	w.Queue.Done(context.WithoutCancel(ctx), event, doneTime)
-	w.at("acknowledged")
-	return w.forget()
-}
-
 // forget notes that nothing of the queue lies there any more.
 func (w *Writer) forget() error {
 	dir := folder(w.Dir)
-	w.state.Event, w.state.Back = "", false
+	w.state.Event, w.state.Back, w.state.Expires = "", false, time.Time{}
 	if err := w.save(); err != nil {
 		return err
 	}

@@ -24,13 +24,13 @@ func Activated() ([]*net.UnixListener, error) {
 	}
 	count, err := strconv.Atoi(n)
 	if err != nil || count < 0 || count > 64 {
-		return nil, fmt.Errorf("LISTEN_FDS is %q, which is no number of sockets", n)
+		return nil, fmt.Errorf("LISTEN_FDS is %q, which is not a number of sockets", n)
 	}
 	var all []*net.UnixListener
 	for fd := inherited; fd < inherited+count; fd++ {
 		l, err := given(fd)
 		if err != nil {
-			return nil, fmt.Errorf("the socket that systemd gave: %w; let agentshim.socket have one ListenStream= with a path", err)
+			return nil, fmt.Errorf("the socket from systemd: %w; give agentshim.socket one ListenStream= with a path", err)
 		}
 		all = append(all, l)
 	}
@@ -47,7 +47,7 @@ func given(fd int) (*net.UnixListener, error) {
 	}
 	u, ok := l.(*net.UnixListener)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("%s is no unix socket", l.Addr()), l.Close())
+		return nil, errors.Join(fmt.Errorf("%s is not a unix socket", l.Addr()), l.Close())
 	}
 	u.SetUnlinkOnClose(false) // it is systemd's
 	return u, nil

@@ -47,12 +47,13 @@ func (s *Server) question(m *frame.Message) (q judge.Question, err error) {
 		return q, err
 	}
 	if e.AgentID == "" || !e.HookType.Known() {
-		return q, errors.New("the event names no agent, or no event that anybody knows")
+		return q, errors.New("the event names no agent, or an unknown event type")
 	}
 	w := m.Words
+	e.Mute, e.MidTurn = w[wordMute] != "", w[wordMidTurn] != "" // which are no part of its JSON
 	q = judge.Question{
 		Event: e, Workspaces: w[wordWorkspaces], Unreachable: w[wordUnreachable],
-		Key: w[wordKey], Pair: w[wordPair], ByID: w[wordByID] != "",
+		Key: w[wordKey], Pair: w[wordPair], ByID: w[wordByID] != "", Apart: w[wordApart],
 	}
 	if q.Unreachable == "" {
 		q.Unreachable = s.opt.Unreachable

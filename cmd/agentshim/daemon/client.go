@@ -66,10 +66,10 @@ func (c *Client) Ask(ctx context.Context, q judge.Question) judge.Judgement {
 
 // unjudged is the verdict where nobody can be asked.
 func unjudged(q *judge.Question, err error) judge.Judgement {
-	err = errors.Join(q.Unreadable, fmt.Errorf("%w: %w", client.ErrUnreachable, err))
+	err = q.Cause(fmt.Errorf("%w: %w", client.ErrUnreachable, err))
 	v := &schema.Verdict{EventID: q.Event.EventID, HookErrors: []string{err.Error()}}
 	if b := q.Event.HookType.Blocking(); q.Unreachable == judge.UnreachableDeny && b != schema.None {
-		v.Decision, v.Reason = b, fmt.Sprintf("nobody judged this call, and --unreachable is deny: %v", err)
+		v.Decision, v.Reason = b, fmt.Sprintf("the fabric did not judge this call, and --unreachable is deny: %v", err)
 	}
 	return judge.Judgement{Verdict: v, Unjudged: err}
 }
@@ -118,7 +118,7 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 		return nil, fmt.Errorf("%w: %w", ErrAbsent, err)
 	}
 	if err := peer.CheckConn(l.(*net.UnixConn)); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w; nothing was sent to it", ErrElsewhere, err), l.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %w; agentshim sent nothing to it", ErrElsewhere, err), l.Close())
 	}
 	return l, nil
 }
@@ -134,7 +134,7 @@ func (c *Client) message(q *judge.Question, deadline time.Time) (*frame.Message,
 	}
 	return &frame.Message{Kind: frame.Ask, Body: body, Words: words(
 		wordUnreadable, unreadable, wordWorkspaces, q.Workspaces, wordUnreachable, q.Unreachable, wordNative, string(q.Native),
-		wordKey, q.Key, wordPair, q.Pair, wordByID, flag(q.ByID), wordBorrow, flag(c.Borrow),
+		wordKey, q.Key, wordPair, q.Pair, wordByID, flag(q.ByID), wordApart, q.Apart, wordMute, flag(q.Event.Mute), wordMidTurn, flag(q.Event.MidTurn), wordBorrow, flag(c.Borrow),
 		wordNATS, c.NATS, wordCreds, c.Creds, wordLeft, time.Until(deadline).String())}, nil
 }
 

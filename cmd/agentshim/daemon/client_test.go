@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func TestAClientIsJudgedForAndSaysWhatItHas(t *testing.T) {
 	if j.Unjudged != nil || j.Verdict.Decision != schema.Deny || j.Verdict.EventID != "e1" || len(j.Verdict.Injections) != 1 {
 		t.Fatalf("%+v, %v", j.Verdict, j.Unjudged)
 	}
-	if e := p.first(); e.ToolName != "Bash" || e.EventID == "" {
+	if e := p.first(); e.ToolName != "Bash" || e.EventID == "" || e.Mute {
 		t.Errorf("%+v", e)
 	}
 	if again := c.Ask(ctx, call(schema.PreToolUse, "pre/1", `{"command":"ls"}`)); len(again.Verdict.Injections) != 0 || p.count() != 1 {
@@ -58,6 +59,11 @@ func TestAClientWithoutADaemonAsksSomebodyElse(t *testing.T) {
 	if j := alone.Ask(t.Context(), q); j.Unjudged == nil || j.Verdict.Decision != schema.None {
 		t.Errorf("%+v", j)
 	}
+	junk := q
+	junk.Unreadable = errors.New("junk")
+	if j := alone.Ask(t.Context(), junk); !errors.Is(j.Unjudged, junk.Unreadable) || !strings.HasPrefix(j.Verdict.HookErrors[0], "junk; ") || strings.Contains(j.Verdict.HookErrors[0], "\n") {
+		t.Errorf("one line does not say both causes: %+v, %v", j.Verdict, j.Unjudged)
+	}
 	q.Unreachable = judge.UnreachableDeny
 	if j := alone.Ask(t.Context(), q); !errors.Is(j.Unjudged, ErrAbsent) || j.Verdict.Decision != schema.Deny {
 		t.Errorf("%+v", j)
@@ -76,5 +82,15 @@ func TestAClientThatGivesUpIsNotKept(t *testing.T) {
 	go func() { <-asked; cancel() }()
 	if j := (&Client{Socket: p.socket}).Ask(ctx, call(schema.PreToolUse, "", `{}`)); j.Unjudged == nil {
 		t.Errorf("%+v", j)
+	}
+}
+
+// What is no part of the event's JSON is kept all the same.
+func TestAClientSaysThatItsAgentCanBeToldNothing(t *testing.T) {
+	p := serving(t, &bench{})
+	q := call(schema.PostToolUse, "", `{}`)
+	q.Event.Mute, q.Event.MidTurn = true, true
+	if (&Client{Socket: p.socket}).Ask(t.Context(), q); !p.first().Mute || !p.first().MidTurn {
+		t.Errorf("%+v", p.first())
 	}
 }

@@ -1,21 +1,20 @@
-// Package daemon is the shim that stays: one process per user and machine, with
-// one connection to the fabric, that judges for the hooks, proxies and loops of
-// all agents there. A hook that finds it saves the connecting; deliveries of
-// one call by several ways are one event; runtimes and loops that speak HTTP
-// need no process per call at all.
+// Package daemon is the resident shim: one process per user and machine, with one connection
+// to the fabric, which judges for the hooks, proxies and agent loops of all agents there. A
+// hook that finds the daemon need not connect itself. Several deliveries of one call become
+// one event. Runtimes and loops that speak HTTP need no process per call.
 //
-// Nobody depends on it. A hook that finds no daemon, one of another fabric, one
-// of another user, or one that dies or falls silent while it judges, asks the
-// fabric itself under the same event id, and follows its own policy where
-// nobody answers.
+// No hook depends on the daemon. A hook asks the fabric itself, under the same event id, if
+// it finds no daemon, a daemon of another fabric or another user, or one that dies or falls
+// silent during the call. If the fabric does not answer, the hook applies its own policy. A
+// hook that names no fabric uses the daemon's fabric, which the daemon's card names, and its
+// policy.
 //
-// A call over the socket ([Hook], [Client]) is one connection: the request, beats while it is
-// judged, the answer, and the word that the agent has the answer. What
-// was waiting for the agent counts as handed over when that word came; without
-// it, it comes again. Over HTTP ([Server.Handler]) it counts as handed over when the
-// answer to a runtime was written, and when a loop says so.
+// A call over the socket ([Hook], [Client]) is one connection: the request, beats while the
+// daemon judges, the answer, and the confirmation that the agent has the answer. Items that
+// waited for the agent count as delivered when that confirmation arrives; without it, the
+// fabric delivers them again. Over HTTP ([Server.Handler]) they count as delivered when the
+// daemon has written the answer to a runtime, or when a loop acknowledges them.
 //
-// server.go takes calls, flight.go makes one event of several deliveries,
-// http.go is the other door, client.go and hook.go are the other end, start.go
-// starts a daemon where none is.
+// server.go takes calls, flight.go makes one event of several deliveries, http.go serves
+// HTTP, client.go and hook.go are the client side, start.go starts a daemon if none runs.
 package daemon

@@ -77,7 +77,7 @@ func queued(v *schema.Verdict) bool {
 }
 
 // renders says, before anybody judges it, that what comes of an event could not be
-// rendered. An event that can not be read is judged as such.
+// rendered. An event that cannot be read is judged as such.
 func renders(f render.Format, d *door) error {
 	if f == "" {
 		return nil
@@ -131,7 +131,7 @@ func (s *Server) postAck(w http.ResponseWriter, r *http.Request) {
 		err = fmt.Errorf(`write {"agent_id": "…", "event_ids": ["…"]}`)
 	}
 	if err != nil {
-		fault(w, http.StatusBadRequest, "the acknowledgement can not be read: "+err.Error())
+		fault(w, http.StatusBadRequest, "reading the acknowledgement: "+err.Error())
 		return
 	}
 	answerJSON(w, map[string]int{"acknowledged": s.loops.acknowledges(r.Context(), ack.Agent, ack.Events)})

@@ -21,6 +21,10 @@ const (
 	// moment follow at once, and the same call made again is another one.
 	knownByID   = 5 * time.Minute
 	knownByHash = 3 * time.Second
+	// passesFor is how long a verdict is shared that lets something pass: as long as
+	// the other hooks of the same moment need. After that the call is judged again,
+	// because an agent may have been frozen since.
+	passesFor = 3 * time.Second
 	// maxFlights bounds the calls that are known.
 	maxFlights = 10_000
 )
@@ -31,7 +35,8 @@ const (
 // one of them what was waiting for the agent.
 //
 // An id alone does not make two deliveries the same: a verdict is passed on only
-// for the very call that it was about.
+// for the very call that it was about. It is passed on no more once a verdict of
+// another version of the configuration or of what is frozen has come.
 type flights struct {
 	judge Judge
 	now   func() time.Time
@@ -39,21 +44,36 @@ type flights struct {
 	mu     sync.Mutex           // guards what follows
 	byKey  map[string][]*flight // one for each agent and content
 	byPair map[string][]*flight // the moments before and after a call
-	queues [2][]*flight         // those that are over, known by hash and by id, oldest first; dropped ones included
-	shared int64
+	pairs  pairing
+	queues [2][]*flight // those that are over, known by hash and by id, oldest first; dropped ones included
+	origin origin       // of the verdict that came last
+	shared sharing
+}
+
+// sharing counts deliveries that were told the verdict of another one: by the
+// runtime's id of the call, and by what the call is.
+type sharing struct{ byID, byContent int64 }
+
+// An origin is what a verdict was made by.
+type origin struct {
+	fabric         string
+	config, freeze uint64
 }
 
 // A flight is one event, under way or over.
 type flight struct {
 	key   string
-	pair  string // empty: it can not be told
+	pair  string // empty: it cannot be told
 	q     facts
 	byID  bool
 	again bool          // who asks a second time did not hear the first answer
 	until time.Time     // when it is forgotten; zero: it is under way
+	fresh time.Time     // when its verdict is shared no more
+	from  origin        // of its verdict
 	over  chan struct{} // closed when it is judged
 	j     judge.Judgement
 	input [2]digest // of the call, and of what a rewrite made of it
+	seen  *sighting // the same call, for proxies; nil: none can see it
 	// holder is who is to hand over what the verdict brought; nil: whoever comes next.
 	holder *delivery
 	handed bool
@@ -80,6 +100,8 @@ type delivery struct {
 	all *flights
 	// borrow: the agent's id is a guess.
 	borrow bool
+	// mute: the hook's side of the same call tells what there is to be told.
+	mute bool
 	// asks hears whose call it is before it is judged; nil: nobody wants to know.
 	asks   func(agent string)
 	flight *flight
@@ -91,13 +113,14 @@ func (d *delivery) Ask(ctx context.Context, q judge.Question) judge.Judgement {
 	if d.asks != nil {
 		d.asks(q.Event.AgentID)
 	}
+	d.all.endTurn(q.Event)
 	if q.Key == "" || q.Unreadable != nil {
 		j := d.all.judge.Ask(ctx, q)
 		d.v = j.Verdict
 		return j
 	}
 	for {
-		f, first := d.all.board(&q, d.borrow)
+		f, first := d.all.board(&q, d)
 		if first {
 			d.all.fly(ctx, f, q)
 			return d.share(f)
@@ -117,6 +140,19 @@ func (d *delivery) Ask(ctx context.Context, q judge.Question) judge.Judgement {
 	}
 }
 
+// endTurn tells the pairing of an agent whose turn is over, or whose next one begins. A
+// subagent's turns are not the agent's.
+func (all *flights) endTurn(e *schema.Event) {
+	switch e.HookType {
+	case schema.UserPromptSubmit, schema.BeforeFinalResponse, schema.QueryEnd, schema.SessionEnd:
+		if e.Labels["subagent"] == "" {
+			all.mu.Lock()
+			defer all.mu.Unlock()
+			all.pairs.endTurn(e, all.now())
+		}
+	}
+}
+
 // fly has a flight judged. Should that panic, nobody waits for it any more.
 func (all *flights) fly(ctx context.Context, f *flight, q judge.Question) {
 	j := judge.Judgement{Verdict: &schema.Verdict{}, Unjudged: errBroke}
@@ -124,35 +160,59 @@ func (all *flights) fly(ctx context.Context, f *flight, q judge.Question) {
 	j = all.judge.Ask(ctx, q)
 }
 
-var errBroke = errors.New("judging it broke")
+var errBroke = errors.New("the daemon failed while it judged the call")
 
 // board is the flight of a question; first: the caller has to have it judged.
-func (all *flights) board(q *judge.Question, borrow bool) (f *flight, first bool) {
+func (all *flights) board(q *judge.Question, d *delivery) (f *flight, first bool) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.forget()
+	seen := all.pairs.meet(q, d.borrow, all.now())
+	all.pairs.end(q)
 	key, pair := q.Event.Runtime+"\x00"+q.Key, ""
 	if q.Pair != "" {
 		pair = q.Event.Runtime + "\x00" + q.Pair
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.forget()
-	if borrow {
+	if d.borrow && seen == nil {
 		all.adopt(q, pair)
 	}
 	input := digestOf(q.Event.ToolInput)
 	fact := factsOf(q.Event)
-	for _, f := range all.byKey[key] {
-		if f.is(&fact, input) {
-			all.shared++
-			return f, false
+	for _, f := range slices.Clone(all.byKey[key]) {
+		switch {
+		case !f.is(&fact, input):
+			continue
+		case all.stale(f):
+			all.drop(f) // the call is judged again, but what was told is not told again
+			d.mute = d.mute || f.handed || f.holder != nil && !q.Again
+			continue
+		case q.ByID:
+			all.shared.byID++
+		default:
+			all.shared.byContent++
 		}
+		return f, false
+	}
+	// What hooks inject the runtime's own hook tells, where both sides ask.
+	d.mute = d.mute || seen != nil && (q.Event.HookType == schema.PreToolUse || seen.unclear || q.Event.ToolName != q.Apart)
+	if d.mute {
+		event := *q.Event
+		event.Mute = true
+		q.Event = &event
 	}
 	f = &flight{key: key, pair: pair, q: fact, byID: q.ByID, again: q.Again, over: make(chan struct{}), input: [2]digest{input, input}}
+	all.pairs.note(q, f, all.now())
 	all.endOthers(f)
 	all.byKey[key] = append(all.byKey[key], f)
 	if pair != "" {
 		all.byPair[pair] = append(all.byPair[pair], f)
 	}
 	return f, true
+}
+
+// stale reports whether a flight's verdict may not hold any more. The caller holds the lock.
+func (all *flights) stale(f *flight) bool {
+	return !f.until.IsZero() && (f.from != all.origin || !f.fresh.After(all.now()))
 }
 
 func factsOf(e *schema.Event) facts {
@@ -210,6 +270,12 @@ func (all *flights) land(f *flight, j judge.Judgement) {
 	f.j = j
 	if j.Verdict.UpdatedInput != nil {
 		f.input[1] = digestOf(j.Verdict.UpdatedInput)
+		if f.seen != nil {
+			f.seen.input[1] = f.input[1]
+		}
+	}
+	if f.seen != nil {
+		all.pairs.decide(f.seen, j.Verdict.Decision, all.now())
 	}
 	queue := &all.queues[0]
 	f.until = all.now().Add(knownByHash)
@@ -217,11 +283,17 @@ func (all *flights) land(f *flight, j judge.Judgement) {
 		queue = &all.queues[1]
 		f.until = all.now().Add(knownByID)
 	}
+	f.fresh = f.until
+	if t := f.q.kind; t.Blocking() != schema.None && !t.Blocks(j.Verdict.Decision) {
+		f.fresh = all.now().Add(passesFor)
+	}
 	close(f.over)
 	if j.Unjudged != nil {
 		all.drop(f)
 		return
 	}
+	f.from = origin{j.Verdict.Fabric, j.Verdict.ConfigVersion, j.Verdict.FreezeVersion}
+	all.origin = f.from
 	*queue = append(*queue, f)
 	if len(*queue) > maxFlights {
 		all.drop((*queue)[0])
@@ -264,7 +336,7 @@ func (d *delivery) share(f *flight) judge.Judgement {
 	defer d.all.mu.Unlock()
 	d.flight = f
 	v := *f.j.Verdict
-	if (f.holder == nil || f.again) && !f.handed {
+	if !d.mute && (f.holder == nil || f.again) && !f.handed {
 		f.holder = d
 	} else if f.holder != d {
 		v.Injections, v.Restart, v.Workspaces, v.Effects = nil, nil, nil, nil

@@ -110,7 +110,7 @@ func TestWhatCountsAsAnotherCall(t *testing.T) {
 	}{
 		"the same again":                {q: with(func(*judge.Question) {}), same: true},
 		"written otherwise":             {q: with(func(q *judge.Question) { q.Event.ToolInput = jsontext.Value(` { "in":".", "command" : "ls"}`) }), same: true},
-		"minutes later, by its id":      {q: with(func(*judge.Question) {}), wait: 4 * time.Minute, same: true},
+		"refused, minutes later":        {q: with(func(*judge.Question) {}), wait: 4 * time.Minute, same: true},
 		"much later":                    {q: with(func(*judge.Question) {}), wait: 6 * time.Minute},
 		"another input under the id":    {q: with(func(q *judge.Question) { q.Event.ToolInput = jsontext.Value(`{"command":"rm -rf /"}`) })},
 		"another tool under the id":     {q: with(func(q *judge.Question) { q.Event.ToolName = "Write" })},
@@ -168,6 +168,111 @@ func TestACallWithoutAnIDIsSharedForAMomentOnly(t *testing.T) {
 			if ask(s.q); b.count() != s.want {
 				t.Errorf("%s: asked %d times, not %d", s.what, b.count(), s.want)
 			}
+		}
+		if all.shared != (sharing{byContent: 2}) {
+			t.Errorf("counted: %+v", all.shared)
+		}
+	})
+}
+
+// A change since a verdict was made counts: the call is judged by it.
+// A call that is judged again, because its verdict holds no more, is told nothing twice.
+func TestACallThatIsJudgedAgainIsToldOnce(t *testing.T) {
+	for name, again := range map[string]bool{"another layer": false, "one that did not hear the answer": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &bench{says: injects}
+				all, told := newFlights(b), 0
+				ask := func(written, again bool) {
+					q := call(schema.PreToolUse, "1", `{}`)
+					q.Again = again
+					d := &delivery{all: all}
+					told += len(d.Ask(t.Context(), q).Verdict.Injections)
+					if written {
+						d.written(t.Context())
+					}
+				}
+				ask(!again, false)
+				<-time.After(10 * time.Second)
+				ask(true, again)
+				want := 1
+				if again {
+					want = 2
+				}
+				if b.count() != 2 || told != want || b.asked[1].Mute == again {
+					t.Errorf("asked %d times, told %d times", b.count(), told)
+				}
+			})
+		})
+	}
+}
+
+func TestAVerdictIsNotSharedForLongerThanItHolds(t *testing.T) {
+	pass := schema.Verdict{Decision: schema.Allow, Fabric: "f", ConfigVersion: 7, FreezeVersion: 1}
+	deny := pass
+	deny.Decision = schema.Deny
+	for name, c := range map[string]struct {
+		kind   schema.EventType
+		first  schema.Verdict
+		change func(v *schema.Verdict) // what a verdict on another call says between the two; nil: there is none
+		wait   time.Duration
+		same   bool
+	}{
+		"it passed, and another layer follows":      {schema.PreToolUse, pass, nil, 2 * time.Second, true},
+		"it passed a while ago":                     {schema.PreToolUse, pass, nil, passesFor, false},
+		"a prompt passed a while ago":               {schema.UserPromptSubmit, pass, nil, passesFor, false},
+		"it was refused a while ago":                {schema.PreToolUse, deny, nil, time.Minute, true},
+		"it is over since a while ago":              {schema.PostToolUse, pass, nil, time.Minute, true},
+		"another call came under the same versions": {schema.PreToolUse, pass, func(*schema.Verdict) {}, time.Second, true},
+		"something was frozen":                      {schema.PreToolUse, pass, func(v *schema.Verdict) { v.FreezeVersion++ }, time.Second, false},
+		"something was thawed":                      {schema.PreToolUse, deny, func(v *schema.Verdict) { v.FreezeVersion++ }, time.Second, false},
+		"the configuration changed":                 {schema.PreToolUse, pass, func(v *schema.Verdict) { v.ConfigVersion++ }, time.Second, false},
+		"it changed after a call was over":          {schema.PostToolUse, pass, func(v *schema.Verdict) { v.ConfigVersion++ }, time.Second, false},
+		"another fabric answers":                    {schema.PreToolUse, pass, func(v *schema.Verdict) { v.Fabric = "g" }, time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				says := c.first
+				b := &bench{says: func(context.Context, judge.Question) judge.Judgement {
+					v := says
+					return judge.Judgement{Verdict: &v}
+				}}
+				all := newFlights(b)
+				ask := func(q judge.Question) { (&delivery{all: all}).Ask(t.Context(), q) }
+				ask(call(c.kind, "1", `{}`))
+				want := 1
+				if c.change != nil {
+					c.change(&says)
+					other := call(c.kind, "2", `{}`)
+					other.Pair = "p2"
+					ask(other)
+					want++
+				}
+				<-time.After(c.wait)
+				if !c.same {
+					want++
+				}
+				if ask(call(c.kind, "1", `{}`)); b.count() != want {
+					t.Errorf("asked %d times, not %d", b.count(), want)
+				}
+			})
+		})
+	}
+}
+
+// A proxy learns from the hook whose call it is, also when the user took his time to approve it.
+func TestWhoseCallItIsIsKnownForLongerThanItsVerdict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{says: func(context.Context, judge.Question) judge.Judgement {
+			return judge.Judgement{Verdict: &schema.Verdict{Decision: schema.Ask}}
+		}}
+		all := newFlights(b)
+		(&delivery{all: all}).Ask(t.Context(), call(schema.PreToolUse, "pre/1", `{}`))
+		<-time.After(time.Minute)
+		q := call(schema.PreToolUse, "pre/1", `{}`)
+		q.Event.AgentID = "guess"
+		if (&delivery{all: all, borrow: true}).Ask(t.Context(), q); b.count() != 2 || b.asked[1].AgentID != "a" {
+			t.Errorf("asked %d times; the last one is %+v", b.count(), b.asked[len(b.asked)-1])
 		}
 	})
 }

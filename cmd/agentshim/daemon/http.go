@@ -37,17 +37,21 @@ const (
 //	                              that waits; ?ack=explicit: the loop will say by /v1/ack what it has)
 //	GET  /v1/needs?agent=A        {"config_version", "history"}: the events at which some hook needs the conversation
 //	POST /v1/ack                  {"agent_id", "event_ids"}: the agent has the answers
+//	POST /v1/mode                 {"agent_id", "vote_only"}: how others' answers reach the agent; absent vote_only: it is only shown
+//	POST /v1/checkpoint           {"agent_id"}: the agent starts again, and gets what was deferred until then
 //	POST /v1/render?format=F      {"messages", "tools"}: a conversation; what belongs into the request of that API
 //	POST /v1/read?format=F        the answer of that API; the model's message
 //	GET  /v1/status
 //
-// Every request needs the token. A browser can not reach it: what names
+// Every request needs the token. A browser cannot reach it: what names
 // another host than this machine, or comes from a page, is refused.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /hook/{runtime}/{event}", s.postHook)
 	mux.HandleFunc("POST /v1/events/{event}", s.postEvent)
 	mux.HandleFunc("POST /v1/ack", s.postAck)
+	mux.HandleFunc("POST /v1/mode", s.postMode)
+	mux.HandleFunc("POST /v1/checkpoint", s.postCheckpoint)
 	large := make(chan struct{}, largeBodies)
 	mux.HandleFunc("POST /v1/render", rendering(large, render.RequestOf))
 	mux.HandleFunc("POST /v1/read", rendering(large, render.MessageOf))
@@ -63,14 +67,14 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
 		switch {
 		case !loopback(r.Host):
-			fault(w, http.StatusForbidden, "the Host header names another machine; write http://127.0.0.1 and the daemon's port")
+			fault(w, http.StatusForbidden, "the Host header names another machine; use http://127.0.0.1 and the daemon's port")
 		case r.Header.Get("Origin") != "":
-			fault(w, http.StatusForbidden, "pages of browsers are not served")
+			fault(w, http.StatusForbidden, "the daemon does not answer browser pages")
 		case s.opt.Token == "" || subtle.ConstantTimeCompare(got[:], want[:]) != 1:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			fault(w, http.StatusUnauthorized, "the token is missing or wrong; send Authorization: Bearer and what is in the file daemon.token of the daemon's state folder")
+			fault(w, http.StatusUnauthorized, "the token is missing or wrong; send the header Authorization: Bearer TOKEN, with the token from daemon.token in the daemon's state folder")
 		case s.active.Load() >= maxCalls:
-			fault(w, http.StatusServiceUnavailable, "too many calls are under way")
+			fault(w, http.StatusServiceUnavailable, "the daemon already has its maximum of calls under way")
 		default:
 			s.begin()
 			defer s.end()
@@ -90,7 +94,7 @@ func loopback(hostport string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// fault answers what can not be judged. It is never taken for an answer.
+// fault answers what cannot be judged. It is never taken for an answer.
 func fault(w http.ResponseWriter, code int, why string) {
 	http.Error(w, "agentshim: "+why, code)
 }
@@ -127,7 +131,7 @@ type door struct {
 	large    int64 // what the body takes of maxLarge
 }
 
-// open reads what a request says about its exchange. What can not be read is
+// open reads what a request says about its exchange. What cannot be read is
 // judged as what it could be, and not passed.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, runtime string) (d door, ok bool) {
 	q := r.URL.Query()
@@ -184,7 +188,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, d *door) {
 	if err != nil {
 		d.in.unread = fmt.Errorf("reading the request: %w", err)
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			d.in.unread = fmt.Errorf("the request is larger than %d bytes", most)
+			d.in.unread = fmt.Errorf("the request is larger than the limit of %d bytes", most)
 		}
 	}
 }
@@ -249,7 +253,7 @@ func overHTTP(x *exchange.Settings, r *exchange.Reply) (code int, body []byte) {
 	if len(r.Stdout) > 0 {
 		return http.StatusBadRequest, r.Stdout
 	}
-	why, _ := schema.Marshal(map[string]string{"error": "the call could not be judged: " + faultOf(r)})
+	why, _ := schema.Marshal(map[string]string{"error": "the daemon could not judge the call: " + faultOf(r)})
 	return http.StatusInternalServerError, why
 }
 

@@ -85,13 +85,13 @@ func TestAFaultIsNeverAYes(t *testing.T) {
 		says       string
 	}{
 		"junk, guarded":            {"/hook/claude/PreToolUse", "junk", true, 200, `"permissionDecision":"deny"`},
-		"junk":                     {"/hook/claude/PreToolUse", "junk", false, 500, "could not be judged"},
-		"an empty body":            {"/hook/claude/PreToolUse", "", false, 500, "could not be judged"},
-		"at the wrong event":       {"/hook/claude/PostToolUse", asClaude, false, 500, "wrong event"},
+		"junk":                     {"/hook/claude/PreToolUse", "junk", false, 500, "could not judge"},
+		"an empty body":            {"/hook/claude/PreToolUse", "", false, 500, "could not judge"},
+		"at the wrong event":       {"/hook/claude/PostToolUse", asClaude, false, 500, "configure the hook at the event"},
 		"too large, guarded":       {"/hook/claude/PreToolUse", strings.Repeat("x", schema.MaxEvent+1), true, 200, `"permissionDecision":"deny"`},
 		"a loop's junk, guarded":   {"/v1/events/PreToolUse", "junk", true, 200, `"decision":"deny"`},
 		"a loop's junk":            {"/v1/events/PreToolUse", "junk", false, 200, `"reason":"`},
-		"a loop at another event":  {"/v1/events/PostToolUse", denied, false, 400, "wrong event"},
+		"a loop at another event":  {"/v1/events/PostToolUse", denied, false, 400, "use the same event in both"},
 		"a runtime that is none":   {"/hook/vim/PreToolUse", asClaude, true, 404, "unknown runtime"},
 		"an event that is none":    {"/hook/claude/PreTool", asClaude, true, 404, "unknown event"},
 		"a format that is none":    {"/v1/events/PreToolUse?render=pascal", denied, true, 400, "unknown format"},
@@ -102,8 +102,8 @@ func TestAFaultIsNeverAYes(t *testing.T) {
 		"messages for no tool":     {"/v1/events/PostToolUse?render=gemini", `{"agent_id":"a","tool_use_id":"t"}`, true, 400, "tool_name"},
 		"messages for junk":        {"/v1/events/PreToolUse?render=openai", "junk", true, 500, "tool_use_id"},
 		"a time that is no time":   {"/hook/claude/PreToolUse", asClaude, true, 400, "duration"},
-		"judging that breaks":      {"/hook/claude/PreToolUse", `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{}}`, true, 500, "could not be judged"},
-		"judging that breaks, too": {"/v1/events/PreToolUse", `{"hook_type":"PreToolUse","agent_id":"a","tool_name":"Bash"}`, true, 400, "the shim failed"},
+		"judging that breaks":      {"/hook/claude/PreToolUse", `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{}}`, true, 500, "could not judge"},
+		"judging that breaks, too": {"/v1/events/PreToolUse", `{"hook_type":"PreToolUse","agent_id":"a","tool_name":"Bash"}`, true, 400, "agentshim failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := atHTTP(t, &bench{says: func(_ context.Context, q judge.Question) judge.Judgement {
@@ -267,11 +267,17 @@ func TestTheSecretIsMadeOnceAndForOneselfOnly(t *testing.T) {
 	if info, err := os.Stat(p.Token()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
+	if err := os.Chmod(p.Token(), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if two, err := p.MakeToken(); two != one || err != nil {
+		t.Errorf("with a group of this process: %q, %v", two, err)
+	}
 	if err := os.Chmod(p.Token(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.MakeToken(); err == nil {
-		t.Error("everybody may read the secret")
+	if _, err := p.MakeToken(); err == nil || !strings.Contains(err.Error(), "or delete the file") {
+		t.Errorf("every user may read the secret, and the daemon says %v", err)
 	}
 	if err := os.WriteFile(p.Token(), bytes.Repeat([]byte(" "), 40), 0o600); err != nil {
 		t.Fatal(err)

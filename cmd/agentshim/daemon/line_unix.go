@@ -39,7 +39,7 @@ func dial(socket string, deadline time.Time) (line, error) {
 		return nil, errors.Join(fmt.Errorf("%w at %s: %w", ErrAbsent, socket, err), w.Close())
 	}
 	if err := peer.Check(fd); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w at %s: %w; nothing was sent to it", ErrElsewhere, socket, err), w.Close())
+		return nil, errors.Join(fmt.Errorf("%w at %s: %w; agentshim sent nothing to it", ErrElsewhere, socket, err), w.Close())
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrLost, err), w.Close())

@@ -8,18 +8,20 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // ErrTaken says that another daemon serves at that socket.
-var ErrTaken = errors.New("another daemon serves there")
+var ErrTaken = errors.New("another daemon already serves this socket")
 
 // lockVar names the file that a hook that starts a daemon has locked for it.
 const lockVar = "HOOKFABRIC_DAEMON_LOCK"
 
-// Listen makes the socket, which only this user can reach. A socket that is
-// there already was left by a daemon that died: the lock beside it ends with its process.
+// Listen makes the socket, which only this user can reach. It replaces a socket of this
+// user that does not answer: a daemon that died left it. Anything else there stays.
 func Listen(socket string) (*net.UnixListener, func(), error) {
 	if err := makeOwn(filepath.Dir(socket)); err != nil {
 		return nil, nil, err
@@ -28,7 +30,7 @@ func Listen(socket string) (*net.UnixListener, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := removeDead(socket); err != nil {
 		return nil, nil, errors.Join(err, lock.Close())
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
@@ -36,10 +38,39 @@ func Listen(socket string) (*net.UnixListener, func(), error) {
 		err = os.Chmod(socket, 0o600)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("listening at %s: %w; name another place with --socket", socket, err), lock.Close())
+		return nil, nil, errors.Join(fmt.Errorf("listening at %s: %w; name another path with --socket", socket, err), lock.Close())
 	}
 	return l, func() { _ = lock.Close() }, nil
 }
+
+// removeDead takes away a socket that a daemon of this user left. The lock beside it is
+// held, so that no daemon serves there; another program may.
+func removeDead(socket string) error {
+	info, err := os.Lstat(socket)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != os.ModeSocket {
+		return fmt.Errorf("%s exists and is not a socket; move it away, or name another path with --socket", socket)
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
+		return fmt.Errorf("the socket %s belongs to the user with id %d; name another path with --socket", socket, s.Uid)
+	}
+	c, err := net.DialTimeout("unix", socket, aliveTime)
+	if err == nil {
+		return errors.Join(fmt.Errorf("another program serves at %s; stop it, or name another path with --socket", socket), c.Close())
+	}
+	if !errors.Is(err, unix.ECONNREFUSED) {
+		return fmt.Errorf("checking whether a program serves at %s: %w; name another path with --socket", socket, err)
+	}
+	return os.Remove(socket)
+}
+
+// aliveTime is how long a program may take to accept a connection.
+const aliveTime = time.Second
 
 // makeOwn makes a folder that nobody else can enter. One that is there must be
 // such a one: who can write to it decides who answers there.
@@ -52,7 +83,7 @@ func makeOwn(dir string) error {
 		return err
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("others can write to the folder %s; take that from them (chmod go-w), or name a socket in another one with --socket", dir)
+		return fmt.Errorf("other users can write to the folder %s; run chmod go-w on it, or name a socket in another folder with --socket", dir)
 	}
 	return nil
 }
@@ -70,7 +101,7 @@ func lockedFor(socket string) (*os.File, error) {
 
 // takeLock locks a socket's place; ErrTaken: somebody else has it.
 func takeLock(socket string) (*os.File, error) {
-	f, err := os.OpenFile(socket+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(socket+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}

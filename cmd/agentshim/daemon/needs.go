@@ -17,14 +17,14 @@ type Needer interface {
 // needsTime bounds how long it takes to find out.
 const needsTime = 2 * time.Second
 
-var errNoNeeds = errors.New("this daemon can not ask which hooks need the conversation")
+var errNoNeeds = errors.New("this daemon cannot tell which hooks need the conversation")
 
 // getNeeds says at which events an agent's loop is to send its conversation. A
 // loop that is not told sends it at all of them, or none.
 func (s *Server) getNeeds(w http.ResponseWriter, r *http.Request) {
 	agent := r.URL.Query().Get("agent")
 	if agent == "" {
-		fault(w, http.StatusBadRequest, "whose needs? Write ?agent= and the agent's id")
+		fault(w, http.StatusBadRequest, "the agent is missing; write ?agent= and the agent's id")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), needsTime)

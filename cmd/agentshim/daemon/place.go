@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/certs"
+	"github.com/hookfabric/hookfabric/bus/owner"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -42,6 +44,9 @@ func (p Place) Card() string { return filepath.Join(p.State, "daemon.json") }
 // Token is the file with the secret of the HTTP endpoint.
 func (p Place) Token() string { return filepath.Join(p.State, "daemon.token") }
 
+// RelayToken is the file with the secret of MCP servers behind 'agentshim mcp --listen'.
+func (p Place) RelayToken() string { return filepath.Join(p.State, "mcp.token") }
+
 // Log is the file that a daemon writes to that a hook started.
 func (p Place) Log() string { return filepath.Join(p.State, "daemon.log") }
 
@@ -50,31 +55,44 @@ func (p Place) MakeToken() (string, error) {
 	if p.State == "" {
 		return "", nil
 	}
+	return p.makeSecret(p.Token())
+}
+
+// MakeRelayToken is the secret of MCP servers behind a listener, made once, so that clients
+// may keep the URL. Without a state folder it is another one each time.
+func (p Place) MakeRelayToken() (string, error) {
+	if p.State == "" {
+		return rand.Text(), nil
+	}
+	return p.makeSecret(p.RelayToken())
+}
+
+// makeSecret reads the secret in a file, which is made if it is not there.
+func (p Place) makeSecret(path string) (string, error) {
 	if err := makeOwn(p.State); err != nil {
 		return "", err
 	}
-	if token, err := p.readToken(); err == nil || !errors.Is(err, os.ErrNotExist) {
+	if token, err := readSecret(path); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return token, err
 	}
-	if err := kept.Put(p.Token(), []byte(rand.Text()+"\n"), os.Link); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := kept.Put(path, []byte(rand.Text()+"\n"), os.Link); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
-	return p.readToken() // another daemon may have been first
+	return readSecret(path) // another process may have been first
 }
 
-// readToken reads the secret, which nobody else can have read or written.
-func (p Place) readToken() (string, error) {
-	info, err := os.Stat(p.Token())
-	if err != nil {
+// readSecret reads a secret that other users of the machine cannot reach.
+func readSecret(path string) (string, error) {
+	switch err := owner.Private(path); {
+	case errors.Is(err, os.ErrNotExist):
 		return "", err
+	case err != nil:
+		return "", fmt.Errorf("%w, or delete the file; the daemon then creates a new one", err)
 	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("others can read or write %s; delete it, and a new one is made", p.Token())
-	}
-	data, err := os.ReadFile(p.Token())
+	data, err := os.ReadFile(path)
 	token := strings.TrimSpace(string(data))
 	if err == nil && len(token) < len(rand.Text()) {
-		err = fmt.Errorf("%s is too short for a secret; delete it, and a new one is made", p.Token())
+		err = fmt.Errorf("%s is too short for a token; delete the file, and the daemon creates a new one", path)
 	}
 	return token, err
 }
@@ -86,6 +104,11 @@ type Card struct {
 	TokenFile string `json:"token_file,omitzero"`
 	Socket    string `json:"socket,omitzero"`
 	PID       int    `json:"pid"`
+	// NATS, Creds and TLS are how the daemon reaches its fabric, for hooks that it fails. A URL with a
+	// password is left out: the card is no place for one.
+	NATS  string      `json:"nats,omitzero"`
+	Creds string      `json:"creds,omitzero"`
+	TLS   certs.Files `json:"tls,omitzero"`
 }
 
 // WriteCard tells others where the daemon is.

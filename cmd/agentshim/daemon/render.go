@@ -22,7 +22,7 @@ const (
 )
 
 // rendering answers what needs no fabric: a body comes in, and goes out as another
-// API has it. What can not be rendered is a bad request, with a sentence.
+// API has it. What cannot be rendered is a bad request, with a sentence.
 func rendering(rooms chan struct{}, convert func(render.Format, []byte) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		format, err := render.ParseFormat(r.URL.Query().Get("format"))
@@ -35,7 +35,7 @@ func rendering(rooms chan struct{}, convert func(render.Format, []byte) ([]byte,
 			case rooms <- struct{}{}:
 				defer func() { <-rooms }()
 			case <-time.After(renderTime):
-				fault(w, http.StatusServiceUnavailable, "too many large conversations are under way; come again")
+				fault(w, http.StatusServiceUnavailable, "the daemon already converts its maximum of large conversations; try again later")
 				return
 			}
 		}
@@ -44,7 +44,7 @@ func rendering(rooms chan struct{}, convert func(render.Format, []byte) ([]byte,
 		_ = control.SetWriteDeadline(time.Now().Add(2 * renderTime))
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, render.MaxInput))
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			fault(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d bytes", render.MaxInput))
+			fault(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than the limit of %d bytes", render.MaxInput))
 			return
 		}
 		if err == nil {

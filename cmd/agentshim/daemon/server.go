@@ -20,6 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
 	"github.com/hookfabric/hookfabric/cmd/internal/pace"
+	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
 const (
@@ -97,7 +98,7 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		default:
-			s.opt.Log.Warn("a hook could not be taken", "error", err)
+			s.opt.Log.Warn("accepting a hook's connection failed", "error", err)
 			if !rest(ctx, 50*time.Millisecond) { // out of files, perhaps
 				return nil
 			}
@@ -168,18 +169,18 @@ func (s *Server) call(ctx context.Context, c *net.UnixConn) {
 	defer c.Close()
 	defer func() {
 		if p := recover(); p != nil {
-			s.opt.Log.Error("a call broke; its hook asks the fabric itself", "error", p)
+			s.opt.Log.Error("a call failed in the daemon; its hook asks the fabric itself", "error", p)
 		}
 	}()
 	if err := peer.CheckConn(c); err != nil {
-		s.opt.Log.Warn("somebody was refused", "error", err)
+		s.opt.Log.Warn("rejected a connection", "error", err)
 		return
 	}
 	_ = c.SetDeadline(time.Now().Add(firstWord))
 	m, err := frame.Read(c, frame.MaxRequest)
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
-			s.opt.Log.Debug("a hook said nothing that can be read", "error", err)
+			s.opt.Log.Debug("rejected an unreadable message of a hook", "error", err)
 		}
 		return
 	}
@@ -188,7 +189,7 @@ func (s *Server) call(ctx context.Context, c *net.UnixConn) {
 	case m.Kind == frame.Status:
 		s.sayStatus(t)
 	case m.Kind != frame.Hook && m.Kind != frame.Ask:
-		t.elsewhere(fmt.Sprintf("this daemon does not know requests of the kind %q", m.Kind))
+		t.elsewhere(fmt.Sprintf("this daemon does not know the request kind %q", m.Kind))
 	case !s.serves(m.Words[wordNATS], m.Words[wordCreds]):
 		t.elsewhere("it serves another fabric")
 	case m.Kind == frame.Hook:
@@ -207,7 +208,7 @@ func (s *Server) serves(nats, creds string) bool {
 func within(ctx context.Context, left string) (context.Context, context.CancelFunc, error) {
 	d, err := time.ParseDuration(left)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the time left is %.20q, which is no duration", left)
+		return nil, nil, fmt.Errorf("the time left is %.20q, which is not a duration", left)
 	}
 	d = min(d, longest)
 	// There must be time to say and to write what came of it.
@@ -255,7 +256,7 @@ type exchanged struct {
 // exchange runs one, and returns also what people should know.
 func (s *Server) exchange(ctx context.Context, settings exchange.Settings, d *delivery, in exchanged) (exchange.Reply, string) {
 	var log logged
-	x := exchange.Exchange{Settings: settings, Asker: d, Stderr: &log}
+	x := exchange.Exchange{Settings: settings, Asker: d, Stderr: program.Messages(&log)}
 	if s.opt.Shelf != nil {
 		x.Shelf = shelf{s.opt.Shelf, d}
 	}

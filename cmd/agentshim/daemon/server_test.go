@@ -101,8 +101,8 @@ func TestAHookIsAnsweredAndSaysThatItWrote(t *testing.T) {
 	if id := p.first().EventID; id != "01890000-0000-7000-8000-000000000001" {
 		t.Errorf("the event's id is %s", id)
 	}
-	if r, err := p.hook("junk"); err != nil || r.Exit != 1 || !strings.Contains(r.Log, "can not be read") {
-		t.Errorf("what can not be read: %+v, %v", r, err)
+	if r, err := p.hook("junk"); err != nil || r.Exit != 1 || !strings.Contains(r.Log, "reading the event on stdin") {
+		t.Errorf("what cannot be read: %+v, %v", r, err)
 	}
 }
 

@@ -29,7 +29,7 @@ type Start struct {
 func (s Start) Detached() error {
 	socket := s.Socket()
 	if socket == "" || s.State == "" {
-		return errors.New("there is no folder for a daemon; name one with --state")
+		return errors.New("found no folder for the daemon; name one with --state")
 	}
 	if err := makeOwn(filepath.Dir(socket)); err != nil {
 		return err

@@ -20,10 +20,13 @@ type Status struct {
 	// NATS is where it looks for the fabric, without names and passwords.
 	NATS string `json:"nats"`
 	// Calls are those answered, Active those under way, Shared those that were
-	// another delivery of a call that was judged already.
-	Calls  int64 `json:"calls"`
-	Active int64 `json:"active"`
-	Shared int64 `json:"shared"`
+	// another delivery of a call that was judged already. SharedByContent are those
+	// of them without the runtime's id of the call, which the same call made again
+	// within 3 s can be as well.
+	Calls           int64 `json:"calls"`
+	Active          int64 `json:"active"`
+	Shared          int64 `json:"shared"`
+	SharedByContent int64 `json:"shared_by_content"`
 }
 
 // Status is what the daemon is doing now.
@@ -32,7 +35,7 @@ func (s *Server) Status() Status {
 	shared := s.flights.shared
 	s.flights.mu.Unlock()
 	return Status{Release: schema.Release, PID: os.Getpid(), Began: s.began.UTC(), NATS: bus.RedactURL(s.opt.NATS),
-		Calls: s.served.Load(), Active: s.active.Load(), Shared: shared}
+		Calls: s.served.Load(), Active: s.active.Load(), Shared: shared.byID + shared.byContent, SharedByContent: shared.byContent}
 }
 
 func (s *Server) sayStatus(t *talker) {

@@ -19,9 +19,9 @@ const (
 // Why the daemon did not answer. Whoever asked asks the fabric itself then.
 var (
 	// ErrAbsent: there is no daemon.
-	ErrAbsent = errors.New("no daemon listens")
-	// ErrElsewhere: there is one, and it can not be asked this.
-	ErrElsewhere = errors.New("the daemon can not be asked")
+	ErrAbsent = errors.New("no daemon is running")
+	// ErrElsewhere: there is one, and it cannot be asked this.
+	ErrElsewhere = errors.New("the daemon is not usable")
 	// ErrLost: it was asked, and did not answer.
 	ErrLost = errors.New("the daemon did not answer")
 )
@@ -59,7 +59,7 @@ func talk(l line, request *frame.Message, deadline time.Time) (*frame.Message, e
 		case m.Kind == frame.Elsewhere:
 			return nil, fmt.Errorf("%w: %s", ErrElsewhere, m.Words[wordReason])
 		case m.Kind != frame.Beat:
-			return nil, fmt.Errorf("%w: it said %q, which is no answer", ErrLost, m.Kind)
+			return nil, fmt.Errorf("%w: it sent %q, which is not an answer", ErrLost, m.Kind)
 		}
 	}
 }
@@ -88,6 +88,9 @@ const (
 	wordByID        = "by-id"
 	wordPair        = "pair"
 	wordBorrow      = "borrow"
+	wordApart       = "apart"
+	wordMute        = "mute"
+	wordMidTurn     = "mid-turn"
 	wordNative      = "native"
 	wordUnjudged    = "unjudged"
 	wordStderr      = "stderr"

@@ -31,7 +31,7 @@ func withstands(t testing.TB, runtime string, d dialect.Dialect, in dialect.Inpu
 		c.Event.HookType = c.Moment.Event
 	}
 	if _, err := schema.Marshal(&c.Event); err != nil {
-		t.Fatalf("%s: what comes of %q can not be sent: %v", runtime, in.Payload, err)
+		t.Fatalf("%s: what comes of %q cannot be sent: %v", runtime, in.Payload, err)
 	}
 	for _, n := range verdicts(c.Moment.Event) {
 		said, _, _ := dialect.Express(c.Moment, &n.verdict)
@@ -134,13 +134,13 @@ func TestBrokenPayloadsDoNoHarm(t *testing.T) {
 				}
 			}
 			if faulty < payloads/10 || faulty > payloads-payloads/10 {
-				t.Errorf("%d of %d payloads can not be read; the mutations test too little", faulty, payloads)
+				t.Errorf("%d of %d payloads cannot be read; the mutations test too little", faulty, payloads)
 			}
 		})
 	}
 }
 
-// A payload that nests without end is one that can not be read.
+// A payload that nests without end is one that cannot be read.
 func TestABottomlessPayloadDoesNoHarm(t *testing.T) {
 	for _, name := range dialect.Names() {
 		d := runtimeOf(t, name)

@@ -7,7 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// claude is Claude Code, and the Claude Agent SDK, as of 2.1.329. Copilot runs
+// claude is Claude Code, and the Claude Agent SDK, as of 2.1.332. Copilot runs
 // the hooks of Claude's settings, too, with payloads of its own: see [inCopilot].
 type claude struct{ claudelike }
 

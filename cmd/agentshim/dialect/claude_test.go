@@ -39,8 +39,8 @@ func TestNewMembersAreNoFaults(t *testing.T) {
 // call can be refused all the same.
 func TestPayloadsThatDoNotFitAreFaults(t *testing.T) {
 	for name, c := range map[string]struct{ runtime, event, payload, want, moment string }{
-		"another event":                         {"claude", "PostToolUse", claudeBash, "wrong event", "PreToolUse"},
-		"another event, which can not refuse":   {"claude", "PreToolUse", `{"hook_event_name":"PostToolUse","tool_name":"Bash"}`, "wrong event", "PreToolUse"},
+		"another event":                         {"claude", "PostToolUse", claudeBash, "configure the hook at the event", "PreToolUse"},
+		"another event, which cannot refuse":    {"claude", "PreToolUse", `{"hook_event_name":"PostToolUse","tool_name":"Bash"}`, "configure the hook at the event", "PreToolUse"},
 		"an event that it does not have":        {"claude", "", `{"hook_event_name":"Frob"}`, "does not have", ""},
 		"no event anywhere":                     {"codex", "", `{"session_id":"s"}`, "--event PreToolUse", ""},
 		"no event in the payload":               {"codex", "PreToolUse", `{"session_id":"s"}`, "no hook_event_name", "PreToolUse"},
@@ -52,13 +52,13 @@ func TestPayloadsThatDoNotFitAreFaults(t *testing.T) {
 		"Claude Code's, in Qwen Code":           {"qwen", "PreToolUse", claudeBash, "--runtime claude", "PreToolUse"},
 		"nothing":                               {"claude", "PreToolUse", "", "is empty", "PreToolUse"},
 		"a list":                                {"qwen", "PreToolUse", "[1]", "is a list", "PreToolUse"},
-		"no tool":                               {"claude", "PreToolUse", strings.Replace(claudeBash, "tool_name", "tool", 1), "names no tool", "PreToolUse"},
+		"no tool":                               {"claude", "PreToolUse", strings.Replace(claudeBash, "tool_name", "tool", 1), "has no tool_name", "PreToolUse"},
 		"an input that is a text":               {"claude", "PreToolUse", strings.Replace(claudeBash, `{"command":"ls"}`, `"ls"`, 1), "is a string", "PreToolUse"},
 		"no input":                              {"claude", "PreToolUse", strings.Replace(claudeBash, `{"command":"ls"}`, "null", 1), "is empty", "PreToolUse"},
 		"half of one":                           {"claude", "PreToolUse", claudeBash[:120], "--runtime", "PreToolUse"},
 		"two tools":                             {"claude", "PreToolUse", strings.Replace(claudeBash, "{", `{"tool_name":"Read",`, 1), "--runtime", "PreToolUse"},
 		"a session that is a number":            {"claude", "PreToolUse", strings.Replace(claudeBash, `"s"`, `7`, 1), "--runtime", "PreToolUse"},
-		"a permission for something else asked": {"codex", "PermissionRequest", `{"hook_event_name":"PreToolUse","tool_name":"Bash"}`, "wrong event", "PermissionRequest"},
+		"a permission for something else asked": {"codex", "PermissionRequest", `{"hook_event_name":"PreToolUse","tool_name":"Bash"}`, "configure the hook at the event", "PermissionRequest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := runtimeOf(t, c.runtime)
@@ -73,7 +73,7 @@ func TestPayloadsThatDoNotFitAreFaults(t *testing.T) {
 	}
 }
 
-// Of what can not be read, it is seen whose call it is and of which tool.
+// Of what cannot be read, it is seen whose call it is and of which tool.
 func TestWhatCanBeSeenOfAFaultyPayload(t *testing.T) {
 	m := momentOf(t, "claude", "PreToolUse")
 	for name, payload := range map[string]string{
@@ -135,7 +135,7 @@ func TestClaudeCodeInsideCopilotIsClaudeCode(t *testing.T) {
 	if c, err = d.Decode(dialect.Input{Payload: []byte(copilots), Env: inCopilot}); err != nil || c.Event.Runtime != "copilot" || c.Moment.Can[dialect.Stop] != dialect.Impossible {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, err = d.Decode(dialect.Input{Payload: []byte(copilots), Env: inCopilot, Moment: momentOf(t, "claude", "Stop")}); err == nil || !strings.Contains(err.Error(), "wrong event") {
+	if _, err = d.Decode(dialect.Input{Payload: []byte(copilots), Env: inCopilot, Moment: momentOf(t, "claude", "Stop")}); err == nil || !strings.Contains(err.Error(), "configure the hook at the event") {
 		t.Errorf("another event is no fault: %v", err)
 	}
 }
@@ -268,7 +268,7 @@ func replacedBy(t *testing.T, tool, was, output string) string {
 func TestAnOutputOfAnUnknownShapeIsReplacedAllOver(t *testing.T) {
 	const was = `{"status":"completed","n":1,"items":[{"name":"the first secret"},{"name":"s3cret"}]}`
 	want := `{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"items":[{"name":"new"},{"name":"(replaced by a hook)"}],"n":1,"status":"completed"},` +
-		`"additionalContext":"A hook replaces the output above by this one:\nnew"}}` + "\n"
+		`"additionalContext":"A hook replaces the output above with this one:\nnew"}}` + "\n"
 	if d := cmp.Diff(want, replacedBy(t, "Frob", was, `"new"`)); d != "" {
 		t.Error(d)
 	}

@@ -52,14 +52,14 @@ type claudePermission struct {
 // Reasons for what somebody refused, or asked for, without giving one: an empty
 // reason is a yes to some runtimes.
 const (
-	noReason    = "a hook refuses this"
-	askReason   = "a hook asks that a person decides"
-	retryReason = "a hook asks you to go on"
+	noReason    = "a hook denies this, without a reason"
+	askReason   = "a hook wants a person to approve this"
+	retryReason = "a hook wants you to continue"
 	stopReason  = "a hook ends this run"
 )
 
 // Encode writes the answer that the runtime obeys. At a moment that can refuse,
-// what can not be encoded is refused.
+// what cannot be encoded is refused.
 func (d claudelike) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	if c.Faulty && refusable(c.Moment) && refuses(v) {
 		// Nobody knows for sure at which event the runtime is; this is a no at all of them.
@@ -89,7 +89,7 @@ func (d claudelike) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	w.end()
 	a, err := w.bytes()
 	if err != nil && refusable(c.Moment) {
-		return d.Refuse(c.Moment, "the answer could not be encoded: "+err.Error()), nil
+		return d.Refuse(c.Moment, "agentshim could not encode the answer: "+err.Error()), nil
 	}
 	return a, err
 }
@@ -171,7 +171,7 @@ func (w *claudeWriter) permission() {
 			p.Input = v.UpdatedInput
 		}
 	case rewritten:
-		p.Behavior, p.Message = "deny", "a hook rewrites this call, and a call that waits for a person can not be rewritten; ask for the call as the policy wants it"
+		p.Behavior, p.Message = "deny", "a hook rewrites this call, but this runtime cannot rewrite a call that waits for approval; make the call in a form that the policy accepts unchanged"
 	default:
 		return
 	}

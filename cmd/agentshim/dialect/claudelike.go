@@ -37,9 +37,10 @@ type payload struct {
 	Output    jsontext.Value `json:"tool_response"`
 	Result    jsontext.Value `json:"tool_result"` // Copilot's
 	Error     jsontext.Value `json:"error"`
-	Prompt    string         `json:"prompt"`
+	Prompt    *string        `json:"prompt"`
 	Message   jsontext.Value `json:"last_assistant_message"`
 	Subagent  string         `json:"agent_id"`
+	Parent    string         `json:"parent_agent_id"` // Copilot's, whose subagents have sessions of their own
 	Usage     jsontext.Value `json:"token_usage"`
 	Server    jsontext.Value `json:"mcp_server"`
 	History   jsontext.Value `json:"transcript_path"`
@@ -93,11 +94,11 @@ func (d claudelike) read(in Input) (*Call, *payload, error) {
 		c.Event.ToolName, c.Event.ToolUseID = "", ""
 	}
 	if k := jsontext.Value(data).Kind(); k != '{' {
-		return c, nil, fmt.Errorf("the payload on stdin is %s; %s sends one JSON object to a hook", kindOf(data), d.runtime)
+		return c, nil, fmt.Errorf("the payload on stdin is %s, but %s sends one JSON object to a hook", kindOf(data), d.runtime)
 	}
 	p := new(payload)
 	if err := schema.Unmarshal(data, p); err != nil {
-		return c, nil, fmt.Errorf("the payload on stdin can not be read as one of %s: %w; write --runtime as the runtime that runs this hook", d.runtime, err)
+		return c, nil, fmt.Errorf("reading the payload on stdin as one of %s: %w; name the runtime that runs this hook with --runtime", d.runtime, err)
 	}
 	c.Payload = data
 	return c, p, d.disagrees(in.Moment, p, known)
@@ -120,7 +121,7 @@ func (d claudelike) named(name string) (Moment, bool) {
 	return Moment{}, false
 }
 
-// graver reports whether a can refuse something and b can not. Where a payload
+// graver reports whether a can refuse something and b cannot. Where a payload
 // and the command line disagree, nobody knows which of them is right, and what
 // is guarded must not pass for what is not.
 func graver(a, b Moment) bool {
@@ -131,24 +132,24 @@ func graver(a, b Moment) bool {
 // runtime; nil: it is.
 func (d claudelike) disagrees(m Moment, p *payload, known bool) error {
 	if other := p.other(d.runtime); other != "" {
-		return fmt.Errorf("the payload on stdin is one of %s, but --runtime says %s; the hook is configured in the wrong runtime, write --runtime %s there",
+		return fmt.Errorf("the payload on stdin comes from %s, but --runtime is %s; change the hook's command line to --runtime %s",
 			other, d.runtime, other)
 	}
 	switch {
 	case p.Event == "" && m.Name == "":
 		return fmt.Errorf("the payload on stdin names no event; write --event, such as --event %s", d.moments[0].Name)
 	case p.Event == "":
-		return fmt.Errorf("the payload on stdin has no hook_event_name, which %s always sends; write --runtime as the runtime that runs this hook", d.runtime)
+		return fmt.Errorf("the payload on stdin has no hook_event_name, which %s always sends; name the runtime that runs this hook with --runtime", d.runtime)
 	case m.Name != "" && p.Event != m.Name:
-		return fmt.Errorf("the payload on stdin is of the event %.64q, but --event says %s; the hook is configured at the wrong event", p.Event, m.Name)
+		return fmt.Errorf("the payload on stdin has the event %.64q, but --event is %s; configure the hook at the event that --event names", p.Event, m.Name)
 	case !known:
-		return fmt.Errorf("the payload on stdin is of the event %.64q, which %s does not have; write --runtime as the runtime that runs this hook", p.Event, d.runtime)
+		return fmt.Errorf("the payload on stdin has the event %.64q, which %s does not have; name the runtime that runs this hook with --runtime", p.Event, d.runtime)
 	}
 	return nil
 }
 
 // other is the runtime that sends such payloads, if it is another one than ours;
-// empty: it is ours, or can not be told. What only ours sends counts most: a
+// empty: it is ours, or cannot be told. What only ours sends counts most: a
 // release that sends more than the one before must not be taken for another runtime.
 func (p *payload) other(ours string) string {
 	has := func(v jsontext.Value) bool { return len(v) > 0 }
@@ -174,12 +175,18 @@ func (p *payload) other(ours string) string {
 func (d claudelike) fill(c *Call, p *payload) error {
 	e := &c.Event
 	e.SessionID, e.Cwd, e.HistoryRef, c.Subagent = p.Session, p.Cwd, word(p.History), p.Subagent
+	if c.Form == inCopilot && p.Parent != "" {
+		c.Parent, e.SessionID = p.Parent, p.Parent
+	}
+	if c.inParent() {
+		return nil
+	}
 	d.label(c, p)
 	switch e.HookType {
 	case schema.PreToolUse, schema.PostToolUse, schema.ToolError:
 		return d.tool(c, p)
 	case schema.UserPromptSubmit:
-		e.Prompt = p.Prompt
+		return c.prompted(d.runtime, p.Prompt)
 	case schema.BeforeFinalResponse:
 		e.Message = present(p.Message)
 	case schema.AfterLLMCall:
@@ -193,10 +200,10 @@ func (d claudelike) tool(c *Call, p *payload) error {
 	e := &c.Event
 	e.ToolName, e.ToolUseID, e.ToolInput = p.Tool, p.UseID, present(p.Input)
 	if e.ToolName == "" {
-		return fmt.Errorf("the payload on stdin names no tool in tool_name; %s sends it at %s", d.runtime, c.Moment.Name)
+		return fmt.Errorf("the payload on stdin has no tool_name, which %s sends at %s", d.runtime, c.Moment.Name)
 	}
 	if e.ToolInput == nil && e.HookType == schema.PreToolUse || e.ToolInput != nil && e.ToolInput.Kind() != '{' {
-		return fmt.Errorf("tool_input of the payload on stdin is %s; it must be a JSON object", kindOf(e.ToolInput))
+		return fmt.Errorf("tool_input in the payload on stdin is %s; it must be a JSON object", kindOf(e.ToolInput))
 	}
 	e.ToolKind, e.ToolArgs = normalise(first(e.Runtime, d.runtime), e.ToolName, e.ToolInput)
 	serverOf(e, p)

@@ -25,7 +25,7 @@ const (
 // about before, at preToolUse, and can refuse nothing.
 func (copilot) Moments() []Moment {
 	// A person is asked by saying nothing. What the call was rewritten to before
-	// comes here, and another rewrite can not be run.
+	// comes here, and another rewrite cannot be run.
 	permission := can([]Ability{Deny, Ask, Approve, Stop}, Rewrite)
 	final := can([]Ability{Retry, Inject})
 	tool := can([]Ability{Deny, Ask, Approve, Rewrite, Inject})
@@ -59,7 +59,7 @@ type copilotPayload struct {
 	Event   string         `json:"hook_event_name"`
 	Hook    string         `json:"hookName"`
 	Cwd     string         `json:"cwd"`
-	Prompt  string         `json:"prompt"`
+	Prompt  *string        `json:"prompt"`
 	Source  jsontext.Value `json:"source"`
 	Reason  jsontext.Value `json:"reason"`
 	Active  jsontext.Value `json:"stop_hook_active"`
@@ -71,6 +71,13 @@ type copilotPayload struct {
 	Result  jsontext.Value `json:"toolResult"`
 	History jsontext.Value `json:"transcriptPath"`
 	Agent   jsontext.Value `json:"agentName"`
+
+	AgentID      string         `json:"agentId"` // of a subagent, and its session's
+	AgentType    jsontext.Value `json:"agentType"`
+	Parent       string         `json:"parentAgentId"`
+	PascalID     string         `json:"agent_id"`
+	PascalType   jsontext.Value `json:"agent_type"`
+	PascalParent string         `json:"parent_agent_id"`
 
 	PascalSession string         `json:"session_id"`
 	PascalTool    string         `json:"tool_name"`
@@ -94,13 +101,17 @@ func (d copilot) Decode(in Input) (*Call, error) {
 	e := &c.Event
 	var event, hook string
 	glance(data, map[string]*string{"hook_event_name": &event, "hookName": &hook, "sessionId": &e.SessionID, "session_id": &e.SessionID,
-		"cwd": &e.Cwd, "toolName": &e.ToolName, "tool_name": &e.ToolName})
+		"cwd": &e.Cwd, "toolName": &e.ToolName, "tool_name": &e.ToolName, "agentId": &c.Subagent, "agent_id": &c.Subagent,
+		"parentAgentId": &c.Parent, "parent_agent_id": &c.Parent})
 	named := first(event, hook)
 	if hook == "permissionRequest" && in.Moment.Name == "PermissionRequest" {
 		named = in.Moment.Name // which keeps the members in camelCase
 	}
 	disagrees := c.settle(d, in, named)
 	c.Form = formOf(c.Moment)
+	if c.inParent() {
+		return c, nil
+	}
 	if !e.HookType.HasTool() {
 		e.ToolName = ""
 	}
@@ -123,17 +134,20 @@ func (d copilot) Decode(in Input) (*Call, error) {
 // fill puts the payload into the fabric's words.
 func (d copilot) fill(c *Call, in Input, p *copilotPayload) error {
 	e := &c.Event
-	e.SessionID, e.HistoryRef = first(p.Session, p.PascalSession), first(word(p.History), word(p.PascalHistory))
+	c.Subagent, c.Parent = first(p.AgentID, p.PascalID), first(p.Parent, p.PascalParent)
+	e.SessionID, e.HistoryRef = first(c.Parent, p.Session, p.PascalSession), first(word(p.History), word(p.PascalHistory))
 	e.Cwd = first(p.Cwd, in.env("COPILOT_PROJECT_DIR"))
 	c.label("source", p.Source, "reason", p.Reason, putOff, p.Active)
-	if strings.EqualFold(c.Moment.Name, "subagentStop") {
+	if c.Subagent != "" {
+		c.label("subagent", quoted(c.Subagent), "subagent_type", first2(p.AgentType, p.PascalType))
+	} else if strings.EqualFold(c.Moment.Name, "subagentStop") {
 		c.Subagent = first(word(p.Agent), word(p.PascalAgent), "subagent")
 	}
 	switch e.HookType {
 	case schema.PreToolUse, schema.PostToolUse, schema.ToolError:
 		return d.tool(c, p)
 	case schema.UserPromptSubmit:
-		e.Prompt = p.Prompt
+		return c.prompted("Copilot", p.Prompt)
 	}
 	return nil
 }
@@ -161,7 +175,7 @@ func (copilot) tool(c *Call, p *copilotPayload) error {
 		e.Error = errorText(present(p.Error))
 	}
 	err := c.tool("copilot", first(p.Tool, p.PascalTool), input)
-	c.Pair = copilotHash(e)
+	c.Pair = copilotHash(c)
 	c.Key = c.phase() + "/" + c.Pair
 	return err
 }
@@ -172,8 +186,9 @@ const asText = "+text"
 // copilotHash is the same for all that Copilot tells of one call: it asks for
 // permission under another name of the tool, and leaves out of a command what
 // only describes it.
-func copilotHash(e *schema.Event) string {
-	same := schema.Event{SessionID: e.SessionID, ToolName: e.ToolName, ToolInput: e.ToolInput}
+func copilotHash(c *Call) string {
+	e := &c.Event
+	same := schema.Event{SessionID: e.SessionID + c.Subagent, ToolName: e.ToolName, ToolInput: e.ToolInput}
 	switch e.ToolKind {
 	case schema.KindShell:
 		var args map[string]jsontext.Value

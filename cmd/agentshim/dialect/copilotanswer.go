@@ -91,7 +91,7 @@ func (w *copilotWriter) permission() {
 		}
 	case changed:
 		w.out["behavior"] = "deny"
-		w.out["message"] = "a hook rewrites this call, and a call that waits for a person can not be rewritten; ask for the call as the policy wants it"
+		w.out["message"] = "a hook rewrites this call, but this runtime cannot rewrite a call that waits for approval; make the call in a form that the policy accepts unchanged"
 	case v.Decision == schema.Allow && v.AutoApprove:
 		w.out["behavior"] = "allow"
 	}

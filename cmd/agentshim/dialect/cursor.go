@@ -21,14 +21,14 @@ type cursor struct{}
 // Moments are Cursor's events. It asks a person when it wants to, whatever a
 // hook says, and runs a rewritten call at preToolUse only.
 func (cursor) Moments() []Moment {
-	// What was rewritten at preToolUse comes here, and can not be rewritten again.
+	// What was rewritten at preToolUse comes here, and cannot be rewritten again.
 	gate := can([]Ability{Deny}, Rewrite)
 	return withTimeout(60*time.Second, append([]Moment{
 		{Name: "preToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite}, Inject)},
 		{Name: "beforeShellExecution", Event: schema.PreToolUse, Can: gate},
 		{Name: "beforeMCPExecution", Event: schema.PreToolUse, Can: gate},
 		{Name: "beforeReadFile", Event: schema.PreToolUse, Can: gate},
-		// Of MCP tools the output is replaced, of others it can not be.
+		// Of MCP tools the output is replaced, of others it cannot be.
 		{Name: "postToolUse", Event: schema.PostToolUse, Can: can([]Ability{Inject}, Feedback, Replace)},
 		{Name: "postToolUseFailure", Event: schema.ToolError},
 		{Name: "afterShellExecution", Event: schema.PostToolUse},
@@ -65,7 +65,7 @@ type cursorPayload struct {
 	Result       jsontext.Value `json:"result_json"`
 	File         string         `json:"file_path"`
 	Edits        jsontext.Value `json:"edits"`
-	Prompt       string         `json:"prompt"`
+	Prompt       *string        `json:"prompt"`
 	Error        jsontext.Value `json:"error"`
 	Message      jsontext.Value `json:"error_message"`
 	Status       jsontext.Value `json:"status"`
@@ -139,7 +139,7 @@ func (d cursor) fill(c *Call, in Input, p *cursorPayload) error {
 	case schema.PreToolUse, schema.PostToolUse, schema.ToolError:
 		return d.tool(c, p)
 	case schema.UserPromptSubmit:
-		e.Prompt = p.Prompt
+		return c.prompted("Cursor", p.Prompt)
 	}
 	return nil
 }
@@ -149,12 +149,15 @@ func (d cursor) fill(c *Call, in Input, p *cursorPayload) error {
 func (d cursor) tool(c *Call, p *cursorPayload) error {
 	e := &c.Event
 	name, input, output := p.Tool, parsed(p.Input), present(p.ToolOutput)
+	subject, member := "", ""
 	switch c.Moment.Name {
 	case "beforeShellExecution", "afterShellExecution":
+		subject, member = p.Command, "command"
 		name, input, output = "Shell", object(map[string]jsontext.Value{"command": quoted(p.Command)}), present(p.Output)
 	case "beforeMCPExecution", "afterMCPExecution":
 		name, output = granularTool("MCPExecution", p.Tool), present(p.Result)
 	case "beforeReadFile":
+		subject, member = p.File, "file_path"
 		name, input = "Read", object(map[string]jsontext.Value{"file_path": quoted(p.File)})
 	case "afterFileEdit":
 		edit := map[string]jsontext.Value{"file_path": quoted(p.File)}
@@ -168,6 +171,9 @@ func (d cursor) tool(c *Call, p *cursorPayload) error {
 		e.Error = errorText(first2(present(p.Message), present(p.Error)))
 	}
 	err := c.tool("cursor", name, input)
+	if err == nil && e.HookType == schema.PreToolUse && subject == "" && member != "" {
+		err = unnamed("Cursor", member)
+	}
 	if e.HookType == schema.PostToolUse && e.ToolKind != schema.KindMCP {
 		c.unable(Replace)
 	}
@@ -175,7 +181,7 @@ func (d cursor) tool(c *Call, p *cursorPayload) error {
 	return err
 }
 
-// unable says that this call, unlike others of its moment, can not do something.
+// unable says that this call, unlike others of its moment, cannot do something.
 func (c *Call) unable(a Ability) {
 	c.Moment.Can = maps.Clone(c.Moment.Can)
 	delete(c.Moment.Can, a)
@@ -260,7 +266,7 @@ func (cursor) before(c *Call, v *schema.Verdict, out parts) {
 	case v.UpdatedInput != nil && c.Moment.Can[Rewrite] == Native:
 		out["updated_input"] = v.UpdatedInput
 	case v.UpdatedInput != nil && !covers(v.UpdatedInput, c.Event.ToolInput):
-		reason := "a hook rewrites this call, which only preToolUse can; ask for the call as the policy wants it"
+		reason := "a hook rewrites this call, which this runtime can do only at preToolUse; make the call in a form that the policy accepts unchanged"
 		out["permission"], out["user_message"], out["agent_message"] = "deny", reason, reason
 	}
 }

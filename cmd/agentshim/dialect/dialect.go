@@ -1,10 +1,10 @@
-// Package dialect translates between the hook protocols of agent runtimes and
-// the fabric's events and verdicts, one file per runtime.
+// Package dialect translates between the hook protocols of agent runtimes and the fabric's
+// events and verdicts, one file per runtime.
 //
-// A dialect is words only: it reads no files and no environment, keeps nothing
-// between calls, and never fails to answer. Wrong bytes fail open in nearly
-// every runtime, so what a dialect writes is held by recorded payloads and by a
-// model of what each runtime does with an answer.
+// A dialect only translates: it reads no files and no environment, keeps no state between
+// calls, and always returns an answer. Nearly every runtime lets a call pass if it cannot
+// read the answer. Tests therefore compare each dialect with recorded payloads, and with a
+// model of the runtime's behaviour.
 package dialect
 
 import (
@@ -31,7 +31,7 @@ type Dialect interface {
 	// moment can express: see [Express]. Of a call that could not be read, only
 	// Moment and Event.HookType may be there.
 	Encode(c *Call, v *schema.Verdict) (Answer, error)
-	// Refuse is the last resort of a shim that can not trust itself: a no that the
+	// Refuse is the last resort of a shim that cannot trust itself: a no that the
 	// runtime understands at any of its events that can be refused. The reason is
 	// never empty.
 	Refuse(m Moment, reason string) Answer
@@ -138,11 +138,14 @@ type Call struct {
 	// ByID: Key is made of an id that is never used again.
 	ByID bool
 	// Pair is the same before and after one tool call, for what must wait for the
-	// moment after; empty: it can not be told.
+	// moment after; empty: it cannot be told.
 	Pair string
 	// Subagent is the runtime's id of the subagent whose event it is; empty: the
 	// agent's own. What waits for the agent is not for its subagents.
 	Subagent string
+	// Parent is the session that the subagent was started in, where the runtime gives it a
+	// session of its own; empty: its events have the parent's. Event.SessionID is the parent's.
+	Parent string
 	// Faulty: the payload could not be read, or is not what it should be.
 	Faulty bool
 	// Form tells forms of one runtime's protocol apart; only its dialect knows them.
@@ -192,7 +195,7 @@ func Find(d Dialect, name string) (Moment, error) {
 			return m, nil
 		}
 	}
-	if m, ok := At(d, schema.EventType(name)); ok {
+	if m, ok := At(d, schema.EventType(name).Canonical()); ok {
 		return m, nil
 	}
 	names := make([]string, 0, len(moments))

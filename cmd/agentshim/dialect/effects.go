@@ -74,7 +74,7 @@ func asInjection(m *schema.AppendMessage) schema.Injection {
 }
 
 // Flags are those that a verdict which was expressed still asks to be set; null
-// takes one away. Who can not keep them has to say so.
+// takes one away. Who cannot keep them has to say so.
 func Flags(said *schema.Verdict) map[string]jsontext.Value {
 	flags := map[string]jsontext.Value{}
 	for _, raw := range said.Effects {

@@ -13,11 +13,12 @@ import (
 // protocol does not know is done by other means or reported, and never
 // dropped silently: an ask that nobody could be asked becomes a deny, a stop before a
 // tool a deny with the stop's value, and so on. Lost are sentences about what
-// can not be said at all. Later are injections that are to be told at the
+// cannot be said at all. Later are injections that are to be told at the
 // moment after the tool call instead.
 func Express(m Moment, v *schema.Verdict) (said *schema.Verdict, later []schema.Injection, lost []string) {
 	out := *v
 	x := expressing{moment: m, v: &out}
+	x.stopped()
 	x.decision()
 	x.message()
 	x.rewrites()
@@ -37,10 +38,25 @@ type expressing struct {
 func (x *expressing) can(a Ability) bool { return x.moment.Can[a] == Native }
 
 func (x *expressing) lose(what string) {
-	x.lost = append(x.lost, what+" can not be said to this runtime at "+x.moment.Name)
+	x.lost = append(x.lost, what+" is not possible in this runtime at "+x.moment.Name)
 }
 
-// refusing is the decision by which the moment refuses; None: it can not.
+// stopped makes of a stop after a tool call, or at the end of a query, what it means to a
+// runtime: another output or response. It ends the chain of hooks, and not the run.
+func (x *expressing) stopped() {
+	v, r := x.v, x.moment.Event.Rewrites()
+	if v.Value == nil || x.can(Effects) || r != schema.RewriteOutput && r != schema.RewriteResponse {
+		return
+	}
+	if r == schema.RewriteOutput {
+		v.UpdatedOutput, v.Value = v.Value, nil
+	}
+	if v.Decision == schema.Stop {
+		v.Decision, v.Reason = schema.Continue, ""
+	}
+}
+
+// refusing is the decision by which the moment refuses; None: it cannot.
 func (x *expressing) refusing() schema.Decision {
 	if x.moment.Can[Deny] == Impossible {
 		return schema.None
@@ -51,27 +67,27 @@ func (x *expressing) refusing() schema.Decision {
 func (x *expressing) decision() {
 	v := x.v
 	if t := v.Terminate; t != nil && !x.can(Stop) {
-		// The run can not be ended from here. Where the call can be refused it is, as
+		// The run cannot be ended from here. Where the call can be refused it is, as
 		// at every call after it.
 		if b := x.refusing(); b != schema.None && !x.moment.Event.Terminal(v.Decision) {
-			v.Decision, v.Reason = b, first(t.Reason, "the run is to end now")
+			v.Decision, v.Reason = b, first(t.Reason, "this run must end now; make no more tool calls")
 		} else if b == schema.None {
-			x.lose("that the run is to end")
+			x.lose("ending the run")
 		}
 	}
 	switch v.Decision {
 	case schema.Ask:
 		if !x.can(Ask) {
 			v.Decision = schema.Deny
-			v.Reason = "this call needs the approval of a person, and this runtime can not ask one here: " +
-				first(v.Reason, "a hook asks for it") + ". Ask the operator, who can allow it in the policy."
+			v.Reason = "a person must approve this call, and this runtime cannot ask one here; ask the operator to allow the call in the policy. Reason: " +
+				first(v.Reason, "a hook requires approval")
 			if x.refusing() == schema.None {
 				x.lose("a deny")
 			}
 		}
 	case schema.Stop, schema.Fail:
 		if x.moment.Event == schema.PreToolUse && !x.can(Stop) {
-			v.Reason = strings.TrimSpace(first(v.Reason, "the call was stopped") + "\n" + Text(v.Value))
+			v.Reason = strings.TrimSpace(first(v.Reason, "a hook stopped the call") + "\n" + Text(v.Value))
 			v.Decision, v.Value = schema.Deny, nil
 		} else if !x.can(Stop) && !x.can(Feedback) {
 			x.lose("the decision " + string(v.Decision))
@@ -95,17 +111,17 @@ func (x *expressing) message() {
 	r := x.moment.Event.Rewrites()
 	stopped := x.v.Decision == schema.Stop && x.moment.Event.StopValue() == schema.MessageValue
 	if x.v.Value != nil && (stopped || r == schema.RewriteMessage || r == schema.RewriteResponse) && x.moment.Can[Replace] == Impossible {
-		x.lose("the message that a hook puts in the place of the agent's")
+		x.lose("replacing the agent's message")
 	} else if m, err := schema.ReadMessage(x.v.Value); stopped || r == schema.RewriteMessage {
 		if err == nil && len(m.ToolCalls) > 0 && !x.can(Effects) {
-			x.lose("that the message of a hook calls tools")
+			x.lose("a tool call in a hook's message")
 		}
 	}
 }
 
 // insteadOf tells the model of an output that could not be replaced.
 func insteadOf(output []byte) string {
-	return "A hook replaces the output above by this one:\n" + Text(output)
+	return "A hook replaces the output above with this one:\n" + Text(output)
 }
 
 func (x *expressing) rewrites() {
@@ -115,7 +131,7 @@ func (x *expressing) rewrites() {
 		if b := x.refusing(); b != schema.None && !x.moment.Event.Terminal(v.Decision) {
 			// What a policy changed must not run unchanged.
 			v.Decision = schema.Deny
-			v.Reason = "a hook rewrites this call, and this runtime can not run a rewritten one; ask for the call as the policy wants it"
+			v.Reason = "a hook rewrites this call, but this runtime cannot run a rewritten call; make the call in a form that the policy accepts unchanged"
 		} else if b == schema.None {
 			x.lose("a rewritten input")
 		}
@@ -124,7 +140,7 @@ func (x *expressing) rewrites() {
 		v.Injections = append(slices.Clip(v.Injections),
 			schema.Injection{Content: insteadOf(v.UpdatedOutput), Strategy: schema.ToolResult})
 		v.UpdatedOutput = nil
-		x.lose("that the tool's own output is not to be seen") // the new one is told beside it
+		x.lose("hiding the tool's own output") // the new one is told beside it
 	}
 }
 
@@ -144,7 +160,7 @@ func (x *expressing) injections() {
 	if x.moment.Can[Inject] == Emulated {
 		x.later = x.v.Injections
 	} else {
-		x.lose("what hooks inject")
+		x.lose("injecting text")
 	}
 	x.v.Injections = nil
 }

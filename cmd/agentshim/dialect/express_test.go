@@ -11,7 +11,7 @@ import (
 )
 
 // What can be refused is refused, whatever else the verdict says and whatever
-// the moment can not do, and nothing vanishes without a word.
+// the moment cannot do, and nothing vanishes without a word.
 func TestExpressLosesNothing(t *testing.T) {
 	hows := []How{Impossible, Emulated, Native}
 	rapid.Check(t, func(t *rapid.T) {

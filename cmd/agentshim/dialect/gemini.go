@@ -39,7 +39,7 @@ type geminiPayload struct {
 	Input    jsontext.Value `json:"tool_input"`
 	Output   jsontext.Value `json:"tool_response"`
 	MCP      jsontext.Value `json:"mcp_context"`
-	Prompt   string         `json:"prompt"`
+	Prompt   *string        `json:"prompt"`
 	Response jsontext.Value `json:"prompt_response"`
 	Asked    jsontext.Value `json:"llm_request"`
 	Answered jsontext.Value `json:"llm_response"`
@@ -81,9 +81,12 @@ func (d gemini) fill(c *Call, p *geminiPayload) error {
 	case schema.PreToolUse, schema.PostToolUse:
 		return d.tool(c, p)
 	case schema.UserPromptSubmit:
-		e.Prompt = p.Prompt
+		return c.prompted("Gemini CLI", p.Prompt)
 	case schema.BeforeFinalResponse:
-		e.Prompt, e.Message = p.Prompt, present(p.Response)
+		if p.Prompt != nil {
+			e.Prompt = *p.Prompt
+		}
+		e.Message = present(p.Response)
 	case schema.BeforeLLMCall:
 		var asked struct {
 			Model jsontext.Value `json:"model"`

@@ -34,7 +34,7 @@ func (g generic) Decode(in Input) (*Call, error) {
 	}
 	e, err := schema.ReadEvent(in.Payload)
 	if err != nil {
-		return c, fmt.Errorf("the event on stdin can not be read: %w; write one JSON object such as "+
+		return c, fmt.Errorf("reading the event on stdin: %w; write one JSON object such as "+
 			`{"hook_type":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}`, err)
 	}
 	want := in.Moment.Event
@@ -44,10 +44,13 @@ func (g generic) Decode(in Input) (*Call, error) {
 	case e.HookType == "":
 		e.HookType = want
 	case want != "" && e.HookType != want:
-		return c, fmt.Errorf("the event on stdin is a %s, but --event says %s; the hook is configured at the wrong event", e.HookType, want)
+		return c, fmt.Errorf("the event on stdin has the hook_type %s, but --event is %s; use the same event in both", e.HookType, want)
 	}
 	if _, err := schema.ParseEventType(string(e.HookType)); err != nil {
 		return c, fmt.Errorf("the event on stdin: hook_type: %w", err)
+	}
+	if e.HookType == schema.PreToolUse && e.ToolName == "" {
+		return c, fmt.Errorf("the event on stdin has no tool_name, which PreToolUse needs; write the tool's name there")
 	}
 	c.Event = *e
 	c.Event.ToolKind, c.Event.ToolArgs = factsOf(e)

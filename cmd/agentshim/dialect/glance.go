@@ -17,7 +17,7 @@ func trimmed(payload []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(payload), []byte("\xef\xbb\xbf")))
 }
 
-// glance is what can be seen of a payload that can not be read, or not whole:
+// glance is what can be seen of a payload that cannot be read, or not whole:
 // into is filled from the strings of the outermost object that stand before the
 // fault. Of two of one name the first counts.
 func glance(data []byte, into map[string]*string) {
@@ -55,7 +55,9 @@ func (c *Call) keyed(phase string) {
 		c.Key, c.ByID, c.Pair = phase+"/"+id, true, id
 		return
 	}
-	c.Pair = callHash(&c.Event)
+	same := c.Event
+	same.SessionID += c.Subagent
+	c.Pair = callHash(&same)
 	c.Key = phase + "/" + c.Pair
 }
 

@@ -126,7 +126,7 @@ func TestExchangesAreAsRecorded(t *testing.T) {
 			c, err := d.Decode(x.input(t))
 			x.check(t, "event", told(t, c, err))
 			if c.Faulty = err != nil; c.Faulty && c.Event.HookType == "" {
-				t.Fatalf("the payload can not be read, and is nobody's: %v", err)
+				t.Fatalf("the payload cannot be read, and is nobody's: %v", err)
 			}
 			var b strings.Builder
 			for _, n := range verdicts(c.Moment.Event) {

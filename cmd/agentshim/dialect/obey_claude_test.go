@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// claudeReads is Claude Code 2.1.329, and Copilot CLI 1.0.102 where that runs
+// claudeReads is Claude Code 2.1.332, and Copilot CLI 1.0.102 where that runs
 // the hooks of Claude's settings.
 func claudeReads(c *dialect.Call, a dialect.Answer) outcome {
 	if c.Form == "copilot" {

@@ -190,7 +190,7 @@ func (m meant) ends() bool {
 func (m meant) refusal(must bool) {
 	if m.can(dialect.Deny) == dialect.Impossible {
 		if must && m.lost == "" {
-			m.t.Error("a refusal that can not be said is lost without a word")
+			m.t.Error("a refusal that cannot be said is lost without a word")
 		}
 		return
 	}

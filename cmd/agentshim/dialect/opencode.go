@@ -18,7 +18,7 @@ import (
 //	sessionID  the session; absent only where OpenCode tells none
 //	directory  what the plugin was made with: the working directory
 //	version    OpenCode's version, if the plugin knows it
-//	parentID   the session's parent, if it is a subagent's and the plugin saw session.created of it
+//	parentID   the session that the user has, if this one is a subagent's, or a subagent's subagent's
 //	agent      at chat.message: the agent's name, if OpenCode tells it
 //	tool, callID, args
 //	           at tool.execute.*: input.tool, input.callID, and output.args before, input.args after
@@ -70,7 +70,7 @@ type opencodePayload struct {
 	Call      string         `json:"callID"`
 	Args      jsontext.Value `json:"args"`
 	Output    jsontext.Value `json:"output"`
-	Prompt    string         `json:"prompt"`
+	Prompt    *string        `json:"prompt"`
 }
 
 // Decode reads what the plugin sent.
@@ -78,7 +78,8 @@ func (d opencode) Decode(in Input) (*Call, error) {
 	c, data := begun(in), trimmed(in.Payload)
 	e := &c.Event
 	var hook string
-	glance(data, map[string]*string{"hook": &hook, "sessionID": &e.SessionID, "directory": &e.Cwd, "tool": &e.ToolName, "callID": &e.ToolUseID})
+	glance(data, map[string]*string{"hook": &hook, "sessionID": &e.SessionID, "directory": &e.Cwd, "tool": &e.ToolName, "callID": &e.ToolUseID,
+		"parentID": &c.Parent})
 	disagrees := c.settle(d, in, hook)
 	if !e.HookType.HasTool() {
 		e.ToolName, e.ToolUseID = "", ""
@@ -90,12 +91,20 @@ func (d opencode) Decode(in Input) (*Call, error) {
 	if disagrees != nil {
 		return c, disagrees
 	}
-	e.SessionID, e.Cwd, e.Prompt = p.Session, p.Directory, p.Prompt
+	e.SessionID, e.Cwd = p.Session, p.Directory
 	c.label("version", p.Version, "agent", p.Agent)
 	if p.Parent != "" {
-		c.Subagent = p.Session
+		c.Subagent, c.Parent, e.SessionID = p.Session, p.Parent, p.Parent
+		c.label("subagent", quoted(p.Session))
+		if !e.HookType.HasTool() && e.HookType != schema.UserPromptSubmit {
+			c.become(Moment{Name: c.Moment.Name}) // the agent's own session goes on
+			return c, nil
+		}
 	}
-	if !e.HookType.HasTool() {
+	switch {
+	case e.HookType == schema.UserPromptSubmit:
+		return c, c.prompted("our plugin for OpenCode", p.Prompt)
+	case !e.HookType.HasTool():
 		return c, nil
 	}
 	e.ToolUseID, e.ToolOutput = p.Call, present(p.Output)

@@ -16,6 +16,17 @@ func begun(in Input) *Call {
 	return &Call{Moment: in.Moment, Event: schema.Event{HookType: in.Moment.Event}}
 }
 
+// inParent has nothing asked where a subagent's own session begins or ends: that of its agent
+// goes on.
+func (c *Call) inParent() bool {
+	t := c.Event.HookType
+	own := c.Parent != "" && (t == schema.SessionStart || t == schema.SessionEnd)
+	if own {
+		c.become(Moment{Name: c.Moment.Name})
+	}
+	return own
+}
+
 // become makes c a call at m, with other abilities than the one it was at, or
 // another event.
 func (c *Call) become(m Moment) { c.Moment, c.Event.HookType = m, m.Event }
@@ -34,14 +45,14 @@ func (c *Call) settle(d Dialect, in Input, named string) error {
 	case ours == "" && named == "":
 		return fmt.Errorf("the payload on stdin names no event; write --event, such as --event %s", d.Moments()[0].Name)
 	case theirs.Name == "" && named != "":
-		return fmt.Errorf("the payload on stdin is of the event %.64q, which this runtime does not have; write --runtime as the runtime that runs this hook", named)
+		return fmt.Errorf("the payload on stdin has the event %.64q, which this runtime does not have; name the runtime that runs this hook with --runtime", named)
 	case ours == "":
 		c.become(theirs)
 	case named != "" && ours != named:
 		if graver(theirs, in.Moment) {
 			c.become(theirs)
 		}
-		return fmt.Errorf("the payload on stdin is of the event %.64q, but --event says %s; the hook is configured at the wrong event", named, ours)
+		return fmt.Errorf("the payload on stdin has the event %.64q, but --event is %s; configure the hook at the event that --event names", named, ours)
 	}
 	return nil
 }
@@ -49,10 +60,10 @@ func (c *Call) settle(d Dialect, in Input, named string) error {
 // readObject reads a payload that is one JSON object.
 func readObject(c *Call, runtime string, data []byte, into any) error {
 	if jsontext.Value(data).Kind() != '{' {
-		return fmt.Errorf("the payload on stdin is %s; %s sends one JSON object to a hook", kindOf(data), runtime)
+		return fmt.Errorf("the payload on stdin is %s, but %s sends one JSON object to a hook", kindOf(data), runtime)
 	}
 	if err := schema.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("the payload on stdin can not be read as one of %s: %w; write --runtime as the runtime that runs this hook", runtime, err)
+		return fmt.Errorf("reading the payload on stdin as one of %s: %w; name the runtime that runs this hook with --runtime", runtime, err)
 	}
 	c.Payload = data
 	return nil
@@ -66,12 +77,22 @@ func (c *Call) tool(runtime, name string, input jsontext.Value) error {
 	e.ToolKind, e.ToolArgs = normalise(runtime, name, e.ToolInput)
 	switch {
 	case name == "":
-		return fmt.Errorf("the payload on stdin names no tool; %s does at %s: write --runtime and --event as they are", runtime, c.Moment.Name)
+		return fmt.Errorf("the payload on stdin names no tool, but %s names one at %s; correct --runtime or --event", runtime, c.Moment.Name)
 	case e.ToolInput == nil && e.HookType == schema.PreToolUse || e.ToolInput != nil && e.ToolInput.Kind() != '{':
 		shown := kindOf(e.ToolInput)
 		e.ToolInput = nil
 		return fmt.Errorf("the input of the tool %.64q on stdin is %s; it must be a JSON object", name, shown)
 	}
+	return nil
+}
+
+// prompted puts the prompt into the event. An empty one is one, as of a message that is
+// only an image; without a text, no hook could judge what the agent gets.
+func (c *Call) prompted(runtime string, prompt *string) error {
+	if prompt == nil {
+		return unnamed(runtime, "prompt")
+	}
+	c.Event.Prompt = *prompt
 	return nil
 }
 
@@ -118,7 +139,7 @@ func parsed(v jsontext.Value) jsontext.Value {
 // parts are the members of an answer.
 type parts map[string]any
 
-// say writes an answer of these members. What can not be encoded is refused
+// say writes an answer of these members. What cannot be encoded is refused
 // where that is possible: an answer that is none would let the call pass.
 func (o parts) say(d Dialect, m Moment) (Answer, error) {
 	data, err := schema.Marshal(map[string]any(o))
@@ -227,9 +248,9 @@ func unasked(names ...string) (all []Moment) {
 	return all
 }
 
-// unnamed says that a payload does not say of which event it is.
+// unnamed says that a payload lacks what its runtime always sends.
 func unnamed(runtime, member string) error {
-	return fmt.Errorf("the payload on stdin has no %s, which %s always sends; write --runtime as the runtime that runs this hook", member, runtime)
+	return fmt.Errorf("the payload on stdin has no %s, which %s always sends; name the runtime that runs this hook with --runtime", member, runtime)
 }
 
 // env looks up one of [Environment].

@@ -12,38 +12,38 @@ import (
 )
 
 const (
-	readme = "../../../README.md"
-	begin  = "<!-- what runtimes can be told: written by go test ./cmd/agentshim/dialect -update -->\n"
-	end    = "<!-- end -->\n"
+	document = "../RUNTIMES.md"
+	begin    = "<!-- what runtimes can be told: written by go test ./cmd/agentshim/dialect -update -->\n"
+	end      = "<!-- end -->\n"
 )
 
-// columns are the runtimes in the README, with their names there. The fabric's
+// columns are the runtimes in the table, with their names there. The fabric's
 // own form can say everything.
 func columns() [][2]string {
 	return [][2]string{{"claude", "Claude Code"}, {"codex", "Codex"}, {"gemini", "Gemini CLI"}, {"cursor", "Cursor"},
 		{"copilot", "Copilot"}, {"qwen", "Qwen Code"}, {"opencode", "OpenCode"}, {"agy", "`agy`"}}
 }
 
-// The table in the README says what the dialects say.
-func TestTheReadmeSaysWhatRuntimesCanBeTold(t *testing.T) {
-	data, err := os.ReadFile(readme)
+// The table in RUNTIMES.md says what the dialects say.
+func TestTheTableSaysWhatRuntimesCanBeTold(t *testing.T) {
+	data, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, found := strings.Cut(string(data), begin)
 	was, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		t.Fatalf("README.md has no %q and %q after it", begin, end)
+		t.Fatalf("RUNTIMES.md has no %q and %q after it", begin, end)
 	}
 	want := markdown()
 	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(readme, []byte(before+begin+want+end+after), 0o644); err != nil {
+		if err := os.WriteFile(document, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if diff := cmp.Diff(want, was); diff != "" {
-		t.Errorf("the README says otherwise (-dialects +README); run go test -update:\n%s", diff)
+		t.Errorf("RUNTIMES.md says otherwise (-dialects +RUNTIMES.md); run go test -update:\n%s", diff)
 	}
 }
 
@@ -65,19 +65,27 @@ func markdown() string {
 	return b.String()
 }
 
-func TestEveryRuntimeIsInTheReadme(t *testing.T) {
+func TestEveryRuntimeIsInTheTable(t *testing.T) {
 	shown := map[string]bool{"generic": true}
 	for _, c := range columns() {
 		shown[c[0]] = true
 	}
 	for _, name := range dialect.Names() {
 		if !shown[name] {
-			t.Errorf("the README says nothing of %s; add it to columns", name)
+			t.Errorf("the table says nothing of %s; add it to columns", name)
 		}
 	}
 	for _, row := range dialect.Table() {
 		if row.By["generic"] != dialect.Native {
-			t.Errorf("%s: the fabric's own form can not", row.Name)
+			t.Errorf("%s: the fabric's own form cannot", row.Name)
+		}
+	}
+}
+
+func TestAnEventIsFoundByItsSeedName(t *testing.T) {
+	for runtime, want := range map[string]string{"claude": "PreToolUse", "generic": "PreToolUse", "gemini": "BeforeTool"} {
+		if m, err := dialect.Find(runtimeOf(t, runtime), "BEFORE_TOOL_EXECUTION"); err != nil || m.Name != want {
+			t.Errorf("%s: %+v, %v", runtime, m, err)
 		}
 	}
 }

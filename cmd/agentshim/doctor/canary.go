@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +37,8 @@ type Canary struct {
 	Judged bool `json:"judged"`
 	// Said is what the hook said to people.
 	Said string `json:"said,omitzero"`
+
+	alone bool // the shim says that it decided by itself
 }
 
 // before is the name of the moment before a tool call, and a payload of it.
@@ -65,11 +67,11 @@ func before(runtime, session, dir string) (event string, payload map[string]any)
 // try makes a call through the hook that is installed before tool calls.
 func (t *Runtime) try(ctx context.Context, o *Options, f *fabric) {
 	if o.Machine.Root != "" {
-		t.hint("no call was tried: what lies below another root is not run here")
+		t.hint("doctor sent no test call, because it runs no programs below --root")
 		return
 	}
 	if install.Foreign(o.State) {
-		t.problem("no call was tried: the state folder is another user's, whom files of root would be in the way of; run the doctor as that user")
+		t.notTried("doctor sent no test call, because the state folder belongs to another user and files of root would block it; run doctor as that user")
 		return
 	}
 	session := Agent + "-" + rand.Text()
@@ -80,7 +82,11 @@ func (t *Runtime) try(ctx context.Context, o *Options, f *fabric) {
 				continue
 			}
 			if err := o.safe(&l, &h); err != nil {
-				t.problem(fmt.Sprintf("%s: no call was tried: %v", l.Path, err))
+				t.notTried(fmt.Sprintf("%s: doctor sent no test call: %v", l.Path, err))
+				return
+			}
+			if creds := cmp.Or(h.Flag("--creds"), o.Creds); !bus.MayAsk(creds, Agent) {
+				t.named(&l, &h, creds)
 				return
 			}
 			body, err := schema.Marshal(payload)
@@ -88,11 +94,24 @@ func (t *Runtime) try(ctx context.Context, o *Options, f *fabric) {
 				t.problem(err.Error())
 				return
 			}
-			t.judge(ctx, o, f, trial{hook: h, body: body, session: session})
+			t.judge(ctx, o, f, trial{hook: h, body: body, session: session, shell: shell(t.Runtime)})
 			return
 		}
 	}
-	t.problem(fmt.Sprintf("before tool calls, at %s, nobody is asked; 'agentshim install %s' brings the hooks up to date", event, t.Runtime))
+	t.problem(fmt.Sprintf("no hook asks the fabric before tool calls, at %s; run 'agentshim install %s' to update the hooks", event, t.Runtime))
+}
+
+// named looks at a hook whose credentials are not for the doctor's calls.
+func (t *Runtime) named(l *Layer, h *install.Owned, creds string) {
+	agent := cmp.Or(h.Flag("--agent"), os.Getenv("HOOKFABRIC_AGENT"))
+	switch {
+	case agent == "":
+		t.problem(fmt.Sprintf("%s: the hooks name no agent, and the credentials in %s are only for certain agents, so the fabric judges no call; install again with --agent", l.Path, creds))
+	case !bus.MayAsk(creds, agent):
+		t.problem(fmt.Sprintf("%s: the credentials in %s are not for the agent %q, so the fabric judges no call; name the agent's own credentials with --creds", l.Path, creds, agent))
+	default:
+		t.hint(fmt.Sprintf("doctor sent no test call, because the credentials in %s are only for certain agents, and the call would take the items that wait for such an agent", creds))
+	}
 }
 
 // A trial is one call to be made.
@@ -100,6 +119,7 @@ type trial struct {
 	hook    install.Owned
 	body    []byte
 	session string
+	shell   string
 }
 
 func (t *Runtime) judge(ctx context.Context, o *Options, f *fabric, x trial) {
@@ -115,21 +135,44 @@ func (t *Runtime) judge(ctx context.Context, o *Options, f *fabric, x trial) {
 	}
 	switch {
 	case err != nil:
-		t.problem(fmt.Sprintf("a call through the hook at %s failed: %v", c.Event, err))
+		t.problem(fmt.Sprintf("the test call through the hook at %s failed: %v", c.Event, err))
 		return
 	case x.hook.URL == "" && c.Exit != 0, x.hook.URL != "" && c.Exit != http.StatusOK:
-		t.problem(fmt.Sprintf("a call through the hook at %s ended with %d: %s", c.Event, c.Exit, c.Said))
+		t.problem(fmt.Sprintf("the test call through the hook at %s ended with %d: %s", c.Event, c.Exit, c.Said))
 		return
 	}
-	if c.Judged = f.judged(ctx, x.session); c.Judged {
+	switch {
+	case f.nc == nil: // that is said already, and the cause of what comes now
+		return
+	case f.feed == nil && x.hook.URL != "":
+		t.hint(fmt.Sprintf("the hook at %s answered a test call; doctor cannot see whether the fabric judged it: %s", c.Event, f.hidden))
+		return
+	case f.feed == nil:
+		c.Judged = !c.alone
+	default:
+		c.Judged = f.judged(ctx, x.session)
+	}
+	if c.Judged {
 		return
 	}
-	if i := slices.Index(x.hook.Command, "--nats"); i > 0 && i+1 < len(x.hook.Command) && x.hook.Command[i+1] != o.NATS {
-		t.problem(fmt.Sprintf("the hook at %s asks another fabric than this one, whose URL is %s; examine that one with --nats, or install again",
-			c.Event, bus.RedactURL(x.hook.Command[i+1])))
+	if nats := x.hook.Flag("--nats"); nats != "" && nats != o.NATS {
+		t.problem(fmt.Sprintf("the hook at %s asks another fabric, at %s; check that fabric with --nats, or install again",
+			c.Event, bus.RedactURL(nats)))
 	} else {
-		t.problem(fmt.Sprintf("a call through the hook at %s was answered, but not by the fabric: %s", c.Event, c.Said))
+		t.problem(fmt.Sprintf("the hook at %s answered a test call, but %s", c.Event, unjudged(o, f, c.Said)))
 	}
+}
+
+// unjudged says why a call counts as one that the fabric did not judge.
+func unjudged(o *Options, f *fabric, said string) string {
+	silent := said == "" || said == nothing
+	switch {
+	case f.feed == nil && silent:
+		return fmt.Sprintf("doctor cannot see whether the fabric judged it, because it cannot reach the fabric at %s", bus.RedactURL(o.NATS))
+	case silent:
+		return fmt.Sprintf("the fabric at %s has no record of it; the hook, or its daemon, asks another fabric; compare their --nats with this URL", bus.RedactURL(o.NATS))
+	}
+	return "the fabric did not judge it: " + said
 }
 
 // start runs the command as the runtime does, for an agent of our own.
@@ -137,11 +180,23 @@ func (c *Canary) start(ctx context.Context, o *Options, x *trial) error {
 	cmd := probe.Command{Path: x.hook.Command[0], Args: append(x.hook.Command[1:len(x.hook.Command):len(x.hook.Command)], "--agent", Agent),
 		Dir: o.Machine.Dir, Stdin: x.body, Timeout: canaryTime}
 	if x.hook.Line != "" {
-		cmd.Path, cmd.Args = "/bin/sh", []string{"-c", x.hook.Line + " --agent " + Agent}
+		cmd.Path, cmd.Args = x.shell, []string{"-c", x.hook.LineWith("--agent", Agent)}
 	}
 	r, err := probe.Run(ctx, cmd)
 	c.Exit, c.Took, c.Said = r.Exit, took(r.Took), said(r.Stderr)
+	c.alone = bytes.Contains(r.Stderr, []byte(aloneMark))
 	return err
+}
+
+// aloneMark is in the reason of a shim that decided by itself, since the fabric did not.
+const aloneMark = "without a verdict"
+
+// shell is what a runtime gives command lines to.
+func shell(runtime string) string {
+	if runtime == "gemini" || runtime == "qwen" {
+		return "bash"
+	}
+	return "/bin/sh"
 }
 
 // post asks the daemon as the runtime does.
@@ -175,11 +230,14 @@ func (c *Canary) post(ctx context.Context, o *Options, x *trial) error {
 	return err
 }
 
+// nothing stands for the words of a program that has none.
+const nothing = "no output"
+
 // said is the beginning of what a program says, on one line.
 func said(text []byte) string {
 	s := strings.Join(strings.Fields(string(text)), " ")
 	if s == "" {
-		return "it said nothing"
+		return nothing
 	}
 	return strings.ToValidUTF8(s[:min(len(s), maxSaid)], "")
 }

@@ -33,13 +33,17 @@ func hookFor(shim, event string, change ...string) string {
 	return strings.NewReplacer(change...).Replace(text)
 }
 
+// qwenHTTP is what `agentshim install qwen --http` once wrote.
+const qwenHTTP = `{"hooks":{"PreToolUse":[{"hooks":[{"type":"http","url":"http://127.0.0.1:7717/hook/qwen/PreToolUse",
+	"headers":{"Authorization":"Bearer $HOOKFABRIC_TOKEN"},"allowedEnvVars":["HOOKFABRIC_TOKEN"],"timeout":60}]}]}}`
+
 // TestWhatIsWrongIsSaid holds that each fault of a configuration is found, and
 // that nothing is found where there is none.
 func TestWhatIsWrongIsSaid(t *testing.T) {
 	const link = "/opt/agentshim" // any program, under our name
-	full := func(r string, h install.Hook) map[string]string {
+	in := func(scope install.Scope, r string, h install.Hook) map[string]string {
 		m := machine(t, nil)
-		q := install.Request{Runtime: r, Scope: install.User, Machine: m, Hook: h}
+		q := install.Request{Runtime: r, Scope: scope, Machine: m, Hook: h, Version: install.Blocking()}
 		p, err := q.Install(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -51,39 +55,64 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		}
 		return files
 	}
+	full := func(r string, h install.Hook) map[string]string { return in(install.User, r, h) }
+	of := func(scope install.Scope, r string) map[string]string { return in(scope, r, install.Hook{Shim: link}) }
 	good := full("claude", install.Hook{Shim: link})
 	for _, test := range []struct {
 		name, runtime string
 		files         map[string]string
 		says          string // a problem; empty: there is none
+		several       bool   // and others
 	}{
-		{"nothing is there", "claude", nil, "does not ask the fabric"},
-		{"all is well", "claude", good, ""},
-		{"half of it is missing", "claude", map[string]string{"root/home/u/.claude/settings.json": hookFor(link, "PreToolUse")}, "nobody is asked"},
-		{"the program is gone", "claude", full("claude", install.Hook{Shim: "/nowhere/agentshim"}), "which is no program"},
-		{"it can not be read", "claude", map[string]string{"root/home/u/.claude/settings.json": "{"}, "can not be read"},
-		{"switched off", "claude", with(good, "project/.claude/settings.local.json", `{"disableAllHooks": true}`), "disableAllHooks"},
-		{"managed hooks only", "claude", with(good, "root/etc/claude-code/managed-settings.d/10-it.json", `{"allowManagedHooksOnly": true}`), "allowManagedHooksOnly"},
-		{"the shim waits longer", "claude", replaced(good, `"timeout": 60`, `"timeout": 30`), "waits only 30s"},
-		{"seconds for milliseconds", "gemini", replaced(full("gemini", install.Hook{Shim: link}), "60000", "60"), "milliseconds"},
-		{"switched off in Gemini", "gemini", with(full("gemini", install.Hook{Shim: link}), "root/etc/gemini-cli/settings.json", `{"hooksConfig":{"enabled":false}}`), "hooksConfig.enabled"},
-		{"switched off in Codex", "codex", with(full("codex", install.Hook{Shim: link}), "root/home/u/.codex/config.toml", "[features]\nhooks = false\n"), "features.hooks"},
+		{"nothing is there", "claude", nil, "does not ask the fabric", false},
+		{"all is well", "claude", good, "", false},
+		{"half of it is missing", "claude", map[string]string{"root/home/u/.claude/settings.json": hookFor(link, "PreToolUse")}, "no hook asks the fabric", false},
+		{"the program is gone", "claude", full("claude", install.Hook{Shim: "/nowhere/agentshim"}), "which is not a program", false},
+		{"it cannot be read", "claude", map[string]string{"root/home/u/.claude/settings.json": "{"}, "correct the file, and install again", false},
+		{"switched off", "claude", with(good, "project/.claude/settings.local.json", `{"disableAllHooks": true}`), "disableAllHooks", false},
+		{"managed hooks only", "claude", with(good, "root/etc/claude-code/managed-settings.d/10-it.json", `{"allowManagedHooksOnly": true}`), "allowManagedHooksOnly", false},
+		{"the shim waits longer", "claude", replaced(good, `"timeout": 60`, `"timeout": 30`), "waits only 30s", false},
+		{"seconds for milliseconds", "gemini", replaced(full("gemini", install.Hook{Shim: link}), "60000", "60"), "milliseconds", false},
+		{"over HTTP, which fails open", "qwen", map[string]string{"root/home/u/.qwen/settings.json": qwenHTTP}, "over HTTP, and Qwen Code lets calls pass", true},
+		{"over HTTP, of a version that fails open", "claude", replaced(full("claude", install.Hook{Shim: link, URL: "http://127.0.0.1:7717"}), `"onFailure": "block"`, `"once": false`), "over HTTP, and Claude Code lets calls pass", false},
+		{"over HTTP", "claude", full("claude", install.Hook{Shim: link, URL: "http://127.0.0.1:7717"}), "", false},
+		{"switched off in Gemini", "gemini", with(full("gemini", install.Hook{Shim: link}), "root/etc/gemini-cli/settings.json", `{"hooksConfig":{"enabled":false}}`), "hooksConfig.enabled", false},
+		{"switched off in Codex", "codex", with(full("codex", install.Hook{Shim: link}), "root/home/u/.codex/config.toml", "[features]\nhooks = false\n"), "features.hooks", false},
+		{"a narrower matcher", "claude", replaced(good, `"matcher": "*"`, `"matcher": "Bash"`), "(matcher)", false},
+		{"another way to say all tools", "claude", replaced(good, `"matcher": "*"`, `"matcher": ""`), "", false},
+		{"a narrower matcher", "gemini", replaced(full("gemini", install.Hook{Shim: link}), `".*"`, `"run_shell_command"`), "(matcher)", false},
+		{"a narrower matcher", "qwen", replaced(full("qwen", install.Hook{Shim: link}), `"hooks": [`, `"matcher": "Read", "hooks": [`), "(matcher)", false},
+		{"a narrower matcher", "codex", replaced(full("codex", install.Hook{Shim: link}), `"matcher": "*"`, `"matcher": "apply_patch"`), "(matcher)", false},
+		{"a narrower matcher", "cursor", replaced(full("cursor", install.Hook{Shim: link}), `"failClosed": true`, `"failClosed": true, "matcher": "Read"`), "(matcher)", false},
+		{"a matcher of its own", "copilot", replaced(full("copilot", install.Hook{Shim: link}), `"type": "command"`, `"type": "command", "matcher": "view"`), "(matcher)", false},
+		{"not closed", "cursor", replaced(full("cursor", install.Hook{Shim: link}), `"failClosed": true`, `"failClosed": false`), "(failClosed)", false},
+		{"it does not wait", "claude", replaced(good, `"timeout": 60`, `"timeout": 60, "async": true`), "(async)", false},
+		{"it waits, and says so", "claude", replaced(good, `"timeout": 60`, `"timeout": 60, "async": false, "statusMessage": "policy"`), "", false},
+		{"it does not wait", "qwen", replaced(full("qwen", install.Hook{Shim: link}), `"timeout": 60`, `"timeout": 60, "async": true`), "(async)", false},
+		{"only for some calls", "claude", replaced(good, `"timeout": 60`, `"timeout": 60, "if": "Bash(git *)"`), "(if)", false},
+		{"only once", "claude", replaced(good, `"timeout": 60`, `"timeout": 60, "once": true`), "(once)", false},
+		{"for another event", "claude", replaced(good, "\"PreToolUse\",\n", "\"PostToolUse\",\n"), "(command)", false},
+		{"one id for all calls", "codex", replaced(full("codex", install.Hook{Shim: link}), "--timeout 60s", "--timeout 60s --event-id x"), "(command)", false},
+		{"flags that do no harm", "codex", replaced(full("codex", install.Hook{Shim: link}), "--timeout 60s", "--timeout 60s --start --socket /run/x.sock"), "", false},
+		{"narrow in one file, as it should be in another", "claude", merged(good, "project/.claude/settings.json", replaced(good, `"matcher": "*"`, `"matcher": "Bash"`)), "", false},
+		{"a broken plugin", "opencode", replaced(full("opencode", install.Hook{Shim: link}), "refuse(said);", ""), "(its text)", false},
+		{"a plugin that is another", "opencode", replaced(full("opencode", install.Hook{Shim: link}), "// The fabric's plugin", "// A plugin"), "is not the plugin", false},
+		{"a plugin without its settings", "opencode", replaced(full("opencode", install.Hook{Shim: link}), "const SETTINGS =", "let SETTINGS ="), "(its text)", false},
+		{"a plugin as it should be", "opencode", full("opencode", install.Hook{Shim: link, Agent: "a"}), "", false},
+		{"a project that is not trusted", "copilot", of(install.Project, "copilot"), "trusted_folders", false},
+		{"a plugin that is not named", "opencode", replaced(of(install.Managed, "opencode"), "file:///etc", "file:///other"), "plugin in", false},
+		{"managed, and all there", "opencode", of(install.Managed, "opencode"), "", false},
+		{"managed, of an older release", "gemini", replaced(of(install.Managed, "gemini"), `"enabled": true`, `"notifications": true`), "(hooksConfig.enabled)", false},
+		{"the shim's program is gone", "codex", full("codex", install.Hook{Shim: "/nowhere/agentshim"}), "which is not a program", false},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			o := &Options{Machine: machine(t, with(test.files, "root"+link, "#!/bin/sh\n"))}
+		t.Run(test.runtime+": "+test.name, func(t *testing.T) {
+			o := &Options{Machine: machine(t, with(test.files, "root"+link, "#!/bin/sh\n")), Runtimes: []string{test.runtime}}
 			r := &Runtime{Runtime: test.runtime, Label: install.Label(test.runtime)}
 			r.read(o)
-			if why := install.SwitchedOff(o.Machine, test.runtime); why != "" {
-				r.problem(why)
-			}
-			if ours := r.ours(); len(ours) == 0 {
-				r.examine(t.Context(), o, &fabric{})
-			} else {
-				r.layers(o, ours)
-			}
+			r.examine(t.Context(), o, &fabric{})
 			all := strings.Join(r.Problems, "\n")
-			if test.says == "" && all != "" || !strings.Contains(all, test.says) {
-				t.Errorf("problems: %q; want %q", r.Problems, test.says)
+			if test.says == "" && all != "" || !strings.Contains(all, test.says) || len(r.Problems) > 1 && !test.several {
+				t.Errorf("problems: %q; want one, %q", r.Problems, test.says)
 			}
 		})
 	}
@@ -96,6 +125,14 @@ func with(files map[string]string, name, text string) map[string]string {
 	}
 	all[name] = text
 	return all
+}
+
+// merged are files with those of another place under one name.
+func merged(files map[string]string, name string, other map[string]string) map[string]string {
+	for _, text := range other {
+		files = with(files, name, text)
+	}
+	return files
 }
 
 func replaced(files map[string]string, old, now string) map[string]string {

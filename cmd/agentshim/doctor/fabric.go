@@ -24,8 +24,10 @@ const (
 
 // A fabric is the bus as the doctor sees it; a nil connection: it is not there.
 type fabric struct {
-	nc   *nats.Conn
-	feed *nats.Subscription
+	nc *nats.Conn
+	// feed is nil where the credentials do not permit it, and hidden says so.
+	feed   *nats.Subscription
+	hidden string
 }
 
 func (f *fabric) close() {
@@ -42,11 +44,16 @@ func reach(ctx context.Context, o *Options, r *Report) *fabric {
 	f := &fabric{}
 	began := time.Now()
 	st, err := f.status(ctx, o)
+	if err != nil && f.nc != nil && errors.Is(err, nats.ErrPermissionViolation) {
+		f.feed, f.hidden = nil, err.Error()
+		st, err = f.policy(ctx)
+	}
 	if err != nil {
 		r.Bus.Why = err.Error()
 		f.close()
 		return &fabric{}
 	}
+	r.Bus.Hidden = f.hidden
 	r.Bus.Took = took(time.Since(began))
 	r.Bus.Reached, r.Bus.Fabric, r.Bus.ConfigVersion, r.Bus.Hooks = true, st.Fabric, st.ConfigVersion, st.Hooks
 	r.Agents = st.Agents
@@ -58,8 +65,8 @@ func (f *fabric) status(ctx context.Context, o *Options) (st schema.FabricStatus
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
 	f.nc, err = bus.Connect(ctx, bus.Options{URL: o.NATS, Creds: o.Creds, TLS: o.TLS, Role: "operator", Name: "agentshim-doctor", OnDenied: func(err error) {
-		refuse(fmt.Errorf("the credentials in %s do not permit to ask what the fabric says of itself, so that this is not known: %w; "+
-			"an operator's do, which `broker creds add operator NAME` makes: name them with --creds", o.Creds, err))
+		refuse(fmt.Errorf("the credentials in %s do not allow to read the fabric's status: %w; "+
+			"create an operator's credentials with 'broker creds add operator NAME', and name them with --creds", o.Creds, err))
 	}})
 	if err != nil {
 		return st, err
@@ -81,22 +88,62 @@ func (f *fabric) status(ctx context.Context, o *Options) (st schema.FabricStatus
 	}
 	m, err := f.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: body})
 	switch {
-	case errors.Is(err, nats.ErrNoResponders):
-		return st, errors.New("the bus is there, but no broker is; start one, or ask who runs it")
 	case err != nil && errors.Is(context.Cause(ctx), nats.ErrPermissionViolation):
 		return st, context.Cause(ctx)
 	case err != nil:
-		return st, fmt.Errorf("no broker answers: %w", err)
+		return st, unanswered(err)
 	case m.Header.Get(schema.HeaderServiceError) != "":
-		return st, fmt.Errorf("the broker says: %s", m.Header.Get(schema.HeaderServiceError))
+		return st, fmt.Errorf("the broker answers: %s", m.Header.Get(schema.HeaderServiceError))
 	}
 	if err := schema.Unmarshal(m.Data, &st); err != nil {
-		return st, fmt.Errorf("the broker's answer can not be read: %w", err)
+		return st, fmt.Errorf("reading the broker's answer: %w", err)
 	}
 	if st.Trouble != "" {
-		return st, fmt.Errorf("the broker is in trouble: %s", st.Trouble)
+		return st, fmt.Errorf("the broker reports a problem: %s", st.Trouble)
 	}
 	return st, nil
+}
+
+func unanswered(err error) error {
+	if errors.Is(err, nats.ErrNoResponders) {
+		return errors.New("NATS answers, but no broker does; start a broker, or ask the operator")
+	}
+	return fmt.Errorf("no broker answers: %w", err)
+}
+
+// policy asks for what agents may ask for, which shows that a broker answers them.
+func (f *fabric) policy(ctx context.Context) (st schema.FabricStatus, err error) {
+	subject, err := bus.ControlSubject(schema.VerbPolicy, "")
+	if err != nil {
+		return st, err
+	}
+	m, err := f.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: []byte("{}")})
+	if err != nil {
+		return st, unanswered(err)
+	}
+	if says := m.Header.Get(schema.HeaderServiceError); says != "" {
+		return st, fmt.Errorf("the broker answers: %s", says)
+	}
+	var answer schema.PolicyAnswer
+	var p schema.Policy
+	if err = schema.Unmarshal(m.Data, &answer); err == nil {
+		err = schema.Unmarshal([]byte(answer.Document), &p)
+	}
+	if err != nil {
+		return st, fmt.Errorf("reading the broker's answer: %w", err)
+	}
+	return schema.FabricStatus{Fabric: p.Fabric, ConfigVersion: p.ConfigVersion, Hooks: len(p.Hooks)}, nil
+}
+
+// Answers reports why no broker answers agents at o.NATS; nil: one does.
+func Answers(ctx context.Context, o Options) error {
+	nc, err := bus.Connect(ctx, bus.Options{URL: o.NATS, Creds: o.Creds, TLS: o.TLS, Role: "agent", Name: "agentshim-install"})
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	_, err = (&fabric{nc: nc}).policy(ctx)
+	return err
 }
 
 // judged reports whether the fabric says that it judged a call of that session.
@@ -138,26 +185,38 @@ func daemonState(ctx context.Context, o *Options) Daemon {
 		d.Why = err.Error()
 		return d
 	}
-	d.Running, d.Calls = true, st.Calls
+	d.Running, d.Calls, d.NATS = true, st.Calls, st.NATS
 	return d
 }
 
 // policyState is what shims know for when nobody can be reached.
 func policyState(o *Options) (p Policy) {
 	f := kept.Folder(o.State)
-	fabric, err := f.Reached(o.NATS)
+	if f == "" {
+		return Policy{Why: f.Usable().Error()}
+	}
+	all, err := f.Fabrics(o.NATS)
 	if err != nil {
 		return Policy{Why: err.Error()}
 	}
-	if fabric == "" {
-		return Policy{Why: "no shim of this machine was ever told the policy there"}
+	if len(all) == 0 {
+		return Policy{Why: "no agentshim of this user ever received a policy from that URL"}
 	}
-	k, err := f.Policy(fabric)
-	switch {
-	case err != nil:
-		return Policy{Fabric: fabric, Why: err.Error()}
-	case k == nil:
-		return Policy{Fabric: fabric, Why: "no policy of that fabric is kept"}
+	guards := 0
+	for _, fabric := range all { // what each of them guards counts
+		k, err := f.Policy(fabric)
+		switch {
+		case err != nil:
+			return Policy{Fabric: fabric, Why: err.Error()}
+		case k == nil:
+			return Policy{Fabric: fabric, Why: "no policy of that fabric is stored"}
+		}
+		for i := range k.Hooks {
+			if k.Hooks[i].Guards {
+				guards++
+			}
+		}
+		p = Policy{Known: true, Fabric: fabric, ConfigVersion: k.ConfigVersion, Guards: guards, Fabrics: len(all), Age: took(max(time.Since(k.Since), 0))}
 	}
-	return Policy{Known: true, Fabric: fabric, ConfigVersion: k.ConfigVersion, Guards: len(k.Hooks), Age: took(max(time.Since(k.Since), 0))}
+	return p
 }

@@ -31,19 +31,22 @@ func (o *Options) safe(l *Layer, h *install.Owned) error {
 		return err
 	}
 	if !sameProgram(h.Command[0], self) {
-		return fmt.Errorf("the project's hook starts %s, which is not this agentshim; if you trust it, run its own doctor", h.Command[0])
+		return fmt.Errorf("the project's hook starts %s, which is not this agentshim; if you trust that program, run its own doctor", h.Command[0])
 	}
-	for flag, mine := range map[string]string{"--nats": o.NATS, "--creds": o.Creds, "--state": o.State,
-		"--tls-ca": o.TLS.CA, "--tls-cert": o.TLS.Cert, "--tls-key": o.TLS.Key} {
-		for i, word := range h.Command {
-			name, value, joined := strings.Cut(word, "=")
-			if !joined && i+1 < len(h.Command) {
-				value = h.Command[i+1]
-			}
-			if name == flag && value != mine {
-				return fmt.Errorf("the project's hook says its own %s; if you trust it, examine the same with %s", flag, flag)
-			}
+	mine := map[string]string{"--nats": o.NATS, "--creds": o.Creds, "--state": o.State,
+		"--tls-ca": o.TLS.CA, "--tls-cert": o.TLS.Cert, "--tls-key": o.TLS.Key}
+	var flags []string
+	for i, word := range h.Command {
+		name, value, joined := strings.Cut(word, "=")
+		if !joined && i+1 < len(h.Command) {
+			value = h.Command[i+1]
 		}
+		if known, is := mine[name]; is && value != known {
+			flags = append(flags, name+" "+install.Quote(bus.RedactURL(value)))
+		}
+	}
+	if len(flags) > 0 {
+		return fmt.Errorf("the project's hook has flags of its own; if you trust the project, run 'agentshim doctor' with these flags: %s", strings.Join(flags, " "))
 	}
 	return nil
 }
@@ -52,14 +55,14 @@ func (o *Options) safe(l *Layer, h *install.Owned) error {
 func (o *Options) safeURL(text string, theirs bool) error {
 	u, err := url.Parse(text)
 	if err != nil {
-		return errors.New("the hook's URL can not be read; install again")
+		return errors.New("the hook's URL is invalid; install again")
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme != "http" || u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("the hook asks %s, which is not on this machine, and would get the daemon's token; install again", bus.RedactURL(text))
+		return fmt.Errorf("the hook asks %s, which is not on this machine and would get the daemon's token; install again", bus.RedactURL(text))
 	}
 	card, err := daemon.Place{State: o.State}.ReadCard()
 	if at, perr := url.Parse(card.URL); theirs && (err != nil || perr != nil || at.Host != u.Host) {
-		return fmt.Errorf("the project's hook asks %s, where the daemon of this machine is not; it would get the daemon's token", u.Host)
+		return fmt.Errorf("the project's hook asks %s, which is not the daemon of this machine and would get the daemon's token; install again", u.Host)
 	}
 	return nil
 }

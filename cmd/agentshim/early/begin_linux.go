@@ -120,7 +120,7 @@ func file(path string, most int) (data []byte, ok bool) {
 const maxPayload = 8<<20 - 64<<10
 
 // stdin reads all of it, unless that takes too long or it is too much. ok is
-// false if it can not be read here.
+// false if it cannot be read here.
 func stdin(c *clock, until int64) (data []byte, slow, large, ok bool) {
 	data = make([]byte, 0, 16<<10)
 	for {
@@ -135,7 +135,7 @@ func stdin(c *clock, until int64) (data []byte, slow, large, ok bool) {
 		case again(errno):
 			continue
 		case errno != 0:
-			return data, len(data) > 0, false, len(data) > 0 // what is gone, the program can not read again
+			return data, len(data) > 0, false, len(data) > 0 // what is gone, the program cannot read again
 		case n == 0:
 			return data, false, false, true
 		}

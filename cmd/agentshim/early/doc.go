@@ -1,18 +1,16 @@
-// Package early has the local daemon answer `agentshim hook` before the rest of
-// the program is even initialised.
+// Package early lets the local daemon answer `agentshim hook` before Go initialises the rest
+// of the program.
 //
-// A hook's process lives for one message, and the packages that the other
-// commands need, nats.go first of all, take longer to initialise than the
-// message takes. Go initialises a package as soon as all that it imports is
-// ready. This one imports next to nothing, so that its turn comes before
-// theirs: that is why it makes its calls to the system itself, has no package
-// below it, and must not get one: even package syscall is initialised after ten
-// others. A test holds that, and others hold that what it says is what the daemon's
-// own client would say.
+// A hook's process handles one message. The packages of the other commands, above all
+// nats.go, take longer to initialise than the message takes. Go initialises a package as
+// soon as all its imports are ready. This package imports next to nothing, so Go initialises
+// it before them. It therefore makes its own system calls and must not import other packages
+// of the module; even package syscall is initialised after ten others. A test checks the
+// imports, and other tests check that it sends the same bytes as the daemon's own client.
 //
-// It takes only calls that it understands to the last word. Any other, and
-// every call that the daemon does not answer, is left to the program, with what
-// was read of stdin, the event's id and the time at which the process began: see [Taken].
+// It handles only calls that it understands completely. It leaves every other call, and
+// every call that the daemon does not answer, to the program, together with the bytes read
+// from stdin, the event's id and the start time of the process: see [Taken].
 package early
 
 // A Start is what happened before the program began.

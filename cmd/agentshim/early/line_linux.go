@@ -22,7 +22,7 @@ func (l line) close() { closeFile(l.fd) }
 // Why the daemon did not answer.
 const (
 	whyLost = "the daemon did not answer"
-	whyElse = "the daemon can not be asked: "
+	whyElse = "the daemon is not usable: "
 )
 
 // ask asks and waits for the answer until the deadline, as long as there are

@@ -22,7 +22,7 @@ func counts(c *dialect.Call) bool { return (c.Moment.Endless || c.Moment.Turns >
 // off, one item for each time.
 func pairOfEnd(c *dialect.Call) string { return "end of turn/" + c.Event.SessionID + "/" + c.Subagent }
 
-// spent says why the end of the turn can not be put off once more; nil: it can be.
+// spent says why the end of the turn cannot be put off once more; nil: it can be.
 // It is found out before anybody is asked, so that what waits for the agent is not
 // taken along with an answer that ends the turn, but stays for the next one.
 func (x *Exchange) spent(c *dialect.Call) error {
@@ -30,7 +30,7 @@ func (x *Exchange) spent(c *dialect.Call) error {
 	case !counts(c):
 		return nil
 	case x.Shelf == nil && (c.PutOff() || c.Moment.Unmarked):
-		return errors.New("nobody can count how often they did without --state")
+		return errors.New("agentshim cannot count the repetitions without --state")
 	case x.Shelf == nil:
 		return nil
 	}
@@ -41,13 +41,13 @@ func (x *Exchange) spent(c *dialect.Call) error {
 	}
 	n := len(x.Shelf.Look(agent, pair))
 	if n >= cmp.Or(c.Moment.Turns, mostTurns) {
-		return fmt.Errorf("they did so %d times in a row", n)
+		return fmt.Errorf("they already did so %d times in a row", n)
 	}
 	if n > 0 || !c.PutOff() && !c.Moment.Unmarked {
 		return nil
 	}
 	if err := x.Shelf.Put(agent, pair, once()); err != nil {
-		return fmt.Errorf("nobody can count how often they did: %w", err)
+		return fmt.Errorf("counting the repetitions: %w", err)
 	}
 	x.Shelf.Clear(agent, pair) // it only had to be known that it can be counted
 	return nil
@@ -80,7 +80,7 @@ func (x *Exchange) bound(c *dialect.Call, said *schema.Verdict, spent error) {
 	case !c.Moment.Endless:
 		return // the runtime sees to it
 	}
-	fmt.Fprintf(x.Stderr, "agentshim: the agent's turn ends, though hooks want it to go on: %v\n", spent)
+	fmt.Fprintf(x.Stderr, "agentshim: the agent's turn ends, although hooks want it to continue: %v\n", spent)
 	if said.Decision == schema.Retry {
 		said.Decision, said.Reason = schema.Continue, ""
 	}

@@ -1,6 +1,6 @@
-// Package exchange is one exchange with a runtime: its payload goes in, the
-// answer that it obeys comes out, whatever happens in between. `agentshim hook`
-// makes one and ends; the daemon makes one for every request.
+// Package exchange handles one exchange with a runtime: it gets the runtime's payload and
+// always returns an answer that the runtime obeys. `agentshim hook` makes one exchange and
+// ends; the daemon makes one per request.
 package exchange
 
 import (
@@ -55,7 +55,7 @@ func CheckID(id string) error {
 	if id == "" || len(id) == len(uuid.Nil.String()) && uuid.Validate(id) == nil {
 		return nil
 	}
-	return fmt.Errorf("the event's id is %.40q; write a UUID, or nothing", id)
+	return fmt.Errorf("the event's id is %.40q; write a UUID, or leave it empty", id)
 }
 
 // An Asker gets calls judged: a [judge.Judge], or what stands before one.
@@ -63,7 +63,7 @@ type Asker interface {
 	Ask(ctx context.Context, q judge.Question) judge.Judgement
 }
 
-// A Shelf keeps what hooks inject where the runtime can not be told, for the
+// A Shelf keeps what hooks inject where the runtime cannot be told, for the
 // moment after the same tool call, and what they set of an agent's flags.
 type Shelf interface {
 	// Put keeps injections for an agent's call; an empty pair is for any.
@@ -115,7 +115,7 @@ func (r *Reply) Told() {
 // unread is why there is no whole payload; nil: there is.
 //
 // When the shim itself breaks, the call is judged once more by its routing
-// alone, as one that can not be read; and when that breaks as well, by what the
+// alone, as one that cannot be read; and when that breaks as well, by what the
 // command line says.
 func (x *Exchange) Run(ctx context.Context, payload []byte, unread error) Reply {
 	if x.Env != nil { // the runtime may follow a trace itself
@@ -141,7 +141,7 @@ func (x *Exchange) Run(ctx context.Context, payload []byte, unread error) Reply 
 func attempt(f func() Reply) (r Reply, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the shim failed: %v", p)
+			err = fmt.Errorf("agentshim failed: %v", p)
 		}
 	}()
 	return f(), nil
@@ -160,6 +160,7 @@ func (x *Exchange) run(ctx context.Context, payload []byte, unread error) Reply 
 	if c.Moment.Name != "" && c.Moment.Event == "" && err == nil {
 		return x.encode(c, &schema.Verdict{}, nil) // nobody is asked about this one
 	}
+	x.belong(c)
 	if named := x.identify(c, err != nil); err == nil {
 		err = named
 	}
@@ -172,6 +173,7 @@ func (x *Exchange) run(ctx context.Context, payload []byte, unread error) Reply 
 	x.recall(c)
 	spent := x.spent(c)
 	c.Event.Mute = x.Mute || c.Subagent != "" || c.Moment.Can[dialect.Inject] != dialect.Native || spent != nil
+	c.Event.MidTurn = midTurn(c)
 	q := judge.Question{
 		Event: &c.Event, Unreadable: err, Native: payload, Workspaces: x.workspaces(c), Unreachable: x.Unreachable,
 		Key: c.Key, ByID: c.ByID, Pair: c.Pair,
@@ -181,7 +183,16 @@ func (x *Exchange) run(ctx context.Context, payload []byte, unread error) Reply 
 	}
 	j := x.Asker.Ask(ctx, q)
 	x.reached = j.Verdict
+	x.dropTexts(c)
 	return x.encode(c, j.Verdict, spent)
+}
+
+// midTurn reports whether the agent is in the midst of a turn that its runtime cannot
+// restart. The content of a restart can be told when a turn begins, and at its end,
+// where the agent goes on with it.
+func midTurn(c *dialect.Call) bool {
+	t := c.Event.HookType
+	return c.Moment.Can[dialect.Restart] != dialect.Native && (t.HasTool() || t == schema.BeforeLLMCall || t == schema.AfterLLMCall)
 }
 
 func (x *Exchange) workspaces(c *dialect.Call) string {
@@ -208,7 +219,7 @@ func (x *Exchange) encode(c *dialect.Call, v *schema.Verdict, spent error) Reply
 	if r.Answer, err = x.Dialect.Encode(c, said); err == nil {
 		return r
 	}
-	err = fmt.Errorf("the answer could not be encoded: %w", err)
+	err = fmt.Errorf("encoding the answer: %w", err)
 	fmt.Fprintf(x.Stderr, "agentshim: %v\n", err)
 	if c.Moment.Event.Terminal(v.Decision) {
 		return Reply{Answer: x.Dialect.Refuse(c.Moment, err.Error()), Call: c}
@@ -216,7 +227,7 @@ func (x *Exchange) encode(c *dialect.Call, v *schema.Verdict, spent error) Reply
 	return x.lastResort(err)
 }
 
-// lastResort is what a shim that can not trust itself says.
+// lastResort is what a shim that cannot trust itself says.
 func (x *Exchange) lastResort(why error) Reply {
 	closed := x.Unreachable == judge.UnreachableDeny || x.reached != nil && x.refused(x.reached)
 	r, err := attempt(func() Reply {

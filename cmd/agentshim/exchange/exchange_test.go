@@ -18,7 +18,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The moments of the toy runtime, which can not be told anything before a tool.
+// The moments of the toy runtime, which cannot be told anything before a tool.
 var (
 	before = dialect.Moment{Name: "before", Event: schema.PreToolUse, Can: map[dialect.Ability]dialect.How{
 		dialect.Deny: dialect.Native, dialect.Inject: dialect.Emulated}}
@@ -192,7 +192,7 @@ func TestWhatCanNotBeKeptIsSaid(t *testing.T) {
 	a := &asked{v: schema.Verdict{Injections: []schema.Injection{{Content: "careful"}}}}
 	x, stderr := exchanging(before, a)
 	x.Run(t.Context(), []byte("Bash"), nil)
-	if !strings.Contains(stderr.String(), "not kept") {
+	if !strings.Contains(stderr.String(), "dropped the injections") {
 		t.Errorf("%q", stderr)
 	}
 }
@@ -221,6 +221,22 @@ func TestLongTextsAreInAFile(t *testing.T) {
 	}
 }
 
+// A repository may have a link where the file would be: nothing is written there.
+func TestALongTextFollowsNoLinkOfAFolder(t *testing.T) {
+	long, out := strings.Repeat("x", 5000), t.TempDir()
+	x, stderr := exchanging(after, &asked{v: schema.Verdict{Injections: []schema.Injection{{Content: long}}}})
+	x.Workspaces = t.TempDir()
+	if err := os.Symlink(out, filepath.Join(x.Workspaces, "temp_workspaces")); err != nil {
+		t.Fatal(err)
+	}
+	if r := x.Run(t.Context(), []byte("Bash"), nil); !strings.Contains(string(r.Stdout), long) || !strings.Contains(stderr.String(), "is no folder") {
+		t.Errorf("%d bytes, %q", len(r.Stdout), stderr)
+	}
+	if files, err := os.ReadDir(out); err != nil || len(files) > 0 {
+		t.Errorf("%v was written, %v", files, err)
+	}
+}
+
 func TestALongTextWithoutAFolderIsGivenAsItIs(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	x, stderr := exchanging(after, &asked{v: schema.Verdict{Injections: []schema.Injection{{Content: long}}}})
@@ -234,7 +250,7 @@ func TestAnAgentIsNamedByWhoeverKnows(t *testing.T) {
 		"the command line says it":     {agent: "alice", payload: "Bash", want: "alice"},
 		"the session":                  {payload: "Bash", want: "toy-s1"},
 		"nobody, and it is unreadable": {want: schema.UnknownAgent},
-		"a name that can not be sent":  {agent: strings.Repeat("a", 200), payload: "Bash", want: schema.UnknownAgent},
+		"a name that cannot be sent":   {agent: strings.Repeat("a", 200), payload: "Bash", want: schema.UnknownAgent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &asked{}

@@ -26,8 +26,8 @@ func (x *Exchange) flag(c *dialect.Call, said *schema.Verdict) {
 		return
 	}
 	if x.Shelf == nil {
-		fmt.Fprintf(x.Stderr, "agentshim: the flags that hooks set at %s are not kept: there is no --state\n", c.Moment.Name)
+		fmt.Fprintf(x.Stderr, "agentshim: dropped the flags that hooks set at %s, because there is no state folder; name one with --state\n", c.Moment.Name)
 	} else if err := x.Shelf.SetFlags(c.Event.AgentID, c.Event.SessionID, set); err != nil {
-		fmt.Fprintf(x.Stderr, "agentshim: the flags that hooks set at %s could not be kept: %v\n", c.Moment.Name, err)
+		fmt.Fprintf(x.Stderr, "agentshim: storing the flags that hooks set at %s: %v\n", c.Moment.Name, err)
 	}
 }

@@ -9,15 +9,15 @@ import (
 )
 
 // keep keeps what hooks inject before a tool call for the moment after it,
-// where the runtime can not be told before. There is none after a call that is
-// refused, and a rewritten one without an id can not be told from others: then it
+// where the runtime cannot be told before. There is none after a call that is
+// refused, and a rewritten one without an id cannot be told from others: then it
 // is for the agent's next moment.
 func (x *Exchange) keep(c *dialect.Call, said *schema.Verdict, later []schema.Injection) {
 	if len(later) == 0 {
 		return
 	}
 	if x.Shelf == nil {
-		fmt.Fprintf(x.Stderr, "agentshim: what hooks inject at %s can not be told to this runtime, and is not kept: there is no --state\n", c.Moment.Name)
+		fmt.Fprintf(x.Stderr, "agentshim: dropped the injections of hooks at %s: this runtime takes none there, and without --state agentshim cannot deliver them later\n", c.Moment.Name)
 		return
 	}
 	pair := c.Pair
@@ -25,7 +25,7 @@ func (x *Exchange) keep(c *dialect.Call, said *schema.Verdict, later []schema.In
 		pair = next(c)
 	}
 	if err := x.Shelf.Put(c.Event.AgentID, pair, later); err != nil {
-		fmt.Fprintf(x.Stderr, "agentshim: what hooks inject at %s could not be kept for the moment after: %v\n", c.Moment.Name, err)
+		fmt.Fprintf(x.Stderr, "agentshim: storing the injections of hooks at %s for the next event: %v\n", c.Moment.Name, err)
 	}
 }
 

@@ -1,12 +1,11 @@
 package exchange
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/hookfabric/hookfabric/bus/snapshot"
@@ -40,13 +39,13 @@ func (x *Exchange) shorten(c *dialect.Call, v *schema.Verdict) {
 	text := strings.Join(texts, "\n\n")
 	path, err := x.write(c, text)
 	if err != nil {
-		fmt.Fprintf(x.Stderr, "agentshim: a text of %d bytes is longer than the %d that this runtime passes on, and could not be put into a file: %v\n",
+		fmt.Fprintf(x.Stderr, "agentshim: a text has %d bytes, this runtime passes on %d, and writing the text to a file failed: %v\n",
 			len(text), longest, err)
 		return
 	}
 	head := prefix(text, max(0, longest-textRoom))
 	first := v.Injections[0]
-	first.Content = fmt.Sprintf("%s\n\n[This text has %d bytes, which is more than can be shown here. All of it is in the file %s. Read that file before you go on.]",
+	first.Content = fmt.Sprintf("%s\n\n[This text has %d bytes. This is more than can be shown here. The file %s has the full text. Read that file before you continue.]",
 		head, len(text), path)
 	v.Injections = []schema.Injection{first}
 }
@@ -60,18 +59,20 @@ func length(all []schema.Injection) (n int) {
 }
 
 // write puts a text into a file beside the workspaces of other agents, where
-// this agent may read. The same text is the same file.
+// this agent may read, until its session ends: see [Exchange.dropTexts].
 func (x *Exchange) write(c *dialect.Call, text string) (path string, err error) {
 	dir := x.workspaces(c)
 	if dir == "" {
 		return "", fmt.Errorf("there is no folder for it; name one with --workspaces")
 	}
-	dir = filepath.Join(dir, snapshot.Others)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	digest := sha256.Sum256([]byte(text))
-	path = filepath.Join(dir, "text-"+hex.EncodeToString(digest[:8])+".txt")
+	if dir, err = snapshot.MakeOthers(dir); err != nil {
+		return "", err // a repository may have a link there
+	}
+	sweepTexts(dir, func(_ string, age time.Duration) bool { return age > textsFor })
+	path = filepath.Join(dir, textName(c.Event.SessionID, text))
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() == int64(len(text)) {
 		return path, nil
 	}

@@ -9,18 +9,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/probe"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 // shimName is what the shim's program is called, or begins with.
 const shimName = "agentshim"
 
-// defaultTimeout is how long runtimes wait unless told otherwise.
-const defaultTimeout = time.Minute
-
-// check refuses what could not work, or would give secrets away.
-func (h *Hook) check(t *runtime) error {
+// check refuses what could not work in that version of the runtime, would let calls pass
+// when it fails, or would give secrets away.
+func (h *Hook) check(t *runtime, v probe.Version) error {
 	if h.Timeout == 0 {
-		h.Timeout = defaultTimeout
+		h.Timeout = schema.RuntimeTimeout
 	}
 	// Most runtimes count in seconds.
 	if whole := h.Timeout.Truncate(time.Second); whole != h.Timeout {
@@ -28,26 +29,29 @@ func (h *Hook) check(t *runtime) error {
 	}
 	switch {
 	case !filepath.IsAbs(h.Shim) || strings.ContainsAny(h.Shim, "\x00\n\r"):
-		return fmt.Errorf("the path of agentshim is %q; it must be absolute, and one line", h.Shim)
+		return fmt.Errorf("the path of agentshim is %q; write an absolute path on one line", h.Shim)
 	case !strings.HasPrefix(filepath.Base(h.Shim), shimName):
-		return fmt.Errorf("the program is called %q; hooks are known again by its name, so let it begin with %s", filepath.Base(h.Shim), shimName)
+		return fmt.Errorf("the program's name is %q; agentshim recognises its hooks by the name, so the name must begin with %s", filepath.Base(h.Shim), shimName)
 	case h.Timeout < 2*time.Second || h.Timeout > time.Hour:
-		return fmt.Errorf("--timeout is %s; write one from 2s to 1h", h.Timeout)
-	case h.URL != "" && !t.http:
-		return fmt.Errorf("%s takes no hooks over HTTP here; install without --http", t.label)
+		return fmt.Errorf("--timeout is %s; write a duration from 2s to 1h", h.Timeout)
+	case h.URL != "" && !t.http.Known():
+		return fmt.Errorf("HTTP hooks of %s let calls pass when the daemon does not answer; install without --http, agentshim then asks the daemon", t.label)
+	case h.URL != "" && v.Before(t.http):
+		return fmt.Errorf("the version of %s is %s, and versions before %s let calls pass when an HTTP hook fails; update it, name its version with --runtime-version, or install without --http",
+			t.label, v, t.http)
 	case h.URL != "" && (h.NATS != "" || h.Creds != "" || h.State != "" || !h.TLS.Empty()):
-		return errors.New("with --http it is the daemon that knows the bus; give --nats, --creds, --tls-… and --state to 'agentshim serve'")
+		return errors.New("with --http, the daemon connects to the fabric; give --nats, --creds, --tls-… and --state to 'agentshim serve'")
 	}
 	for name, path := range map[string]string{"--creds": h.Creds, "--state": h.State, "--tls-ca": h.TLS.CA, "--tls-cert": h.TLS.Cert, "--tls-key": h.TLS.Key} {
 		if path != "" && !filepath.IsAbs(path) {
-			return fmt.Errorf("%s is %q; write an absolute path, since agents start in many folders", name, path)
+			return fmt.Errorf("%s is %q; write an absolute path, because agents start in many folders", name, path)
 		}
 	}
 	if h.URL != "" && !plainURL(h.URL) {
-		return errors.New("--http must be a URL of a daemon on this machine and nothing else, such as http://127.0.0.1:7717")
+		return errors.New("--http must be the URL of a daemon on this machine, such as http://127.0.0.1:7717, with nothing after the port")
 	}
 	if strings.Contains(h.NATS, "@") { // however it is written, and in a list, too
-		return errors.New("--nats has a user or a password in it, which would lie readable in the configuration; write the URL without, and name a credentials file with --creds")
+		return errors.New("--nats contains a user or a password, which others could read in the configuration; leave them out, and name a credentials file with --creds")
 	}
 	return nil
 }
@@ -90,17 +94,68 @@ func (e event) timeout(h *Hook) time.Duration {
 
 func (e event) seconds(h *Hook) int { return int(e.timeout(h) / time.Second) }
 
-// line is the command line for a runtime that gives it to a shell.
-func (r *Request) line(e event) string {
-	words := []string{quote(r.Hook.Shim)}
+// line is the command line for a runtime that gives it to a shell. open: a hook that
+// cannot be started lets the call pass there, so the line itself refuses it.
+//
+// A project's hooks go along with it to machines that have no agentshim. There, calls are
+// refused with a reason, and all else is silent.
+func (r *Request) line(e event, open bool) string {
+	shim := Quote(r.Hook.Shim)
+	words := []string{shim}
 	for _, a := range r.arguments(e) {
-		words = append(words, quote(a))
+		words = append(words, Quote(a))
 	}
-	return strings.Join(words, " ")
+	command := strings.Join(words, " ")
+	switch {
+	case e.gate && (open || r.Scope == Project):
+		return ifThere + shim + thenRun + command + elseSay + Quote(r.missing()) + andRefuse
+	case r.Scope == Project:
+		return unlessThere + shim + orRun + command
+	}
+	return command
 }
 
-// quote writes a word so that every POSIX shell takes it as it is.
-func quote(word string) string {
+// The parts of a command line that says what happens where the program is missing. They
+// are the same in POSIX shells and in fish.
+const (
+	ifThere, thenRun, elseSay, andRefuse = "[ -x ", " ] && exec ", "; echo ", " >&2; exit 2"
+	unlessThere, orRun                   = "[ ! -x ", " ] || exec "
+)
+
+// missing is the reason that people and models read where the program is missing.
+func (r *Request) missing() string {
+	if r.Scope == Project {
+		return fmt.Sprintf("The hooks of this project need agentshim at %s, where there is no such program. Install it there, or take the hooks out of the project.", r.Hook.Shim)
+	}
+	return fmt.Sprintf("There is no agentshim at %s, so the fabric cannot judge this. Put it back, or install the hooks again.", r.Hook.Shim)
+}
+
+// bare is a command line without the parts for a missing program.
+func bare(line string) string {
+	command, rest := "", ""
+	if inner, ok := strings.CutPrefix(line, ifThere); ok {
+		_, command, _ = strings.Cut(inner, thenRun)
+		at := strings.LastIndex(command, elseSay)
+		if at < 0 || !strings.HasSuffix(command, andRefuse) {
+			return line
+		}
+		command, rest = command[:at], command[at:]
+	} else if inner, ok := strings.CutPrefix(line, unlessThere); ok {
+		_, command, _ = strings.Cut(inner, orRun)
+	}
+	words, ok := split(command)
+	if !ok || len(words) == 0 {
+		return line
+	}
+	shim := Quote(words[0])
+	if line == ifThere+shim+thenRun+command+rest || line == unlessThere+shim+orRun+command {
+		return command
+	}
+	return line
+}
+
+// Quote writes a word so that every POSIX shell takes it as it is.
+func Quote(word string) string {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-./:=,@%+", c)
 	}

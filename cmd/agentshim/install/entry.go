@@ -66,6 +66,9 @@ func Blocking() probe.Version { return probe.Version{2, 1, 295} }
 
 func claudeEntry(r *Request, e event) any {
 	h := handler{Type: "command", Command: r.Hook.Shim, Args: r.arguments(e), Timeout: e.seconds(&r.Hook)}
+	if r.Scope == Project || e.gate && r.Version.Before(Blocking()) {
+		h.Command, h.Args = r.line(e, true), nil
+	}
 	if r.Hook.URL != "" && e.name != "SessionStart" { // that one takes commands only
 		h = r.overHTTP(e)
 	}
@@ -76,19 +79,23 @@ func claudeEntry(r *Request, e event) any {
 }
 
 func codexEntry(r *Request, e event) any {
-	return group{Matcher: matcher(e, "*"), Hooks: []any{handler{Type: "command", Command: r.line(e), Timeout: e.seconds(&r.Hook)}}}
+	return group{Matcher: matcher(e, "*"), Hooks: []any{handler{Type: "command", Command: r.line(e, Open(r.Runtime)), Timeout: e.seconds(&r.Hook)}}}
 }
+
+// geminiName is the name by which users switch their own hooks off in Gemini CLI.
+const geminiName = shimName
 
 func geminiEntry(r *Request, e event) any {
 	// In milliseconds, unlike everybody else.
-	return group{Matcher: matcher(e, ".*"), Hooks: []any{handler{Type: "command", Name: "agentshim", Command: r.line(e), Timeout: int(e.timeout(&r.Hook).Milliseconds())}}}
+	h := handler{Type: "command", Name: geminiName, Command: r.line(e, false), Timeout: int(e.timeout(&r.Hook).Milliseconds())}
+	if r.Scope == Managed {
+		h.Name = "" // a name is what hooksConfig.disabled of any layer switches hooks off by
+	}
+	return group{Matcher: matcher(e, ".*"), Hooks: []any{h}}
 }
 
 func qwenEntry(r *Request, e event) any {
-	h := handler{Type: "command", Name: "agentshim", Command: r.line(e)}
-	if r.Hook.URL != "" {
-		h = r.overHTTP(e)
-	}
+	h := handler{Type: "command", Name: "agentshim", Command: r.line(e, Open(r.Runtime))}
 	// Numbers from 1000 on are milliseconds.
 	if h.Timeout = e.seconds(&r.Hook); h.Timeout >= 1000 {
 		h.Timeout *= 1000
@@ -97,15 +104,15 @@ func qwenEntry(r *Request, e event) any {
 }
 
 func cursorEntry(r *Request, e event) any {
-	return handler{Command: r.line(e), Timeout: e.seconds(&r.Hook), FailClosed: e.gate}
+	return handler{Command: r.line(e, false), Timeout: e.seconds(&r.Hook), FailClosed: e.gate}
 }
 
 func copilotEntry(r *Request, e event) any {
-	return handler{Type: "command", Bash: r.line(e), TimeoutSec: e.seconds(&r.Hook)}
+	return handler{Type: "command", Bash: r.line(e, false), TimeoutSec: e.seconds(&r.Hook)}
 }
 
 func agyEntry(r *Request, e event) any {
-	h := handler{Type: "command", Command: r.line(e), Timeout: e.seconds(&r.Hook)}
+	h := handler{Type: "command", Command: r.line(e, false), Timeout: e.seconds(&r.Hook)}
 	if !e.tool {
 		return h // one wrong shape, and the whole file counts for nothing
 	}
@@ -123,6 +130,8 @@ func matcher(e event, all string) string {
 type Owned struct {
 	// Event is the runtime's.
 	Event string
+	// Name is what the runtime calls the hook; empty: as its command.
+	Name string
 	// Command is what the runtime runs; empty: it asks URL.
 	Command []string
 	URL     string
@@ -131,8 +140,14 @@ type Owned struct {
 	Line string
 	// Timeout is the number that the configuration says; 0: none.
 	Timeout int
-	// Blocks: a shim that fails does not let calls pass.
-	Blocks bool
+	// Gate: something can still be refused at the event.
+	Gate bool
+	// Blocks: the runtime is told to refuse calls where the hook fails. Denies: Line refuses
+	// them where the program is missing.
+	Blocks, Denies bool
+	// Differs names what an installation would write otherwise, so that the hook may not be
+	// asked about calls, or its answer not count.
+	Differs []string
 }
 
 // owned reads a hook, if it is one of ours for that runtime.
@@ -141,19 +156,20 @@ func owned(v jsontext.Value, runtime, event string) (Owned, bool) {
 	if v.Kind() != '{' || schema.Unmarshal(v, &h) != nil {
 		return Owned{}, false
 	}
-	o := Owned{Event: event, Timeout: max(h.Timeout, h.TimeoutSec), Blocks: h.OnFailure == "block" || h.FailClosed}
+	o := Owned{Event: event, Name: h.Name, Timeout: max(h.Timeout, h.TimeoutSec), Blocks: h.OnFailure == "block" || h.FailClosed}
 	if h.URL != "" {
 		u, err := url.Parse(h.URL)
 		o.URL = h.URL
 		return o, err == nil && u.Path == "/hook/"+runtime+"/"+event && slices.Contains(h.Allowed, TokenVariable)
 	}
 	if o.Command = append([]string{h.Command}, h.Args...); len(h.Args) == 0 {
-		line := h.Command + h.Bash // a hook has one of them
-		words, ok := split(line)
+		o.Line = h.Command + h.Bash // a hook has one of them
+		words, ok := split(bare(o.Line))
 		if !ok {
 			return o, false
 		}
-		o.Command, o.Line = words, line
+		o.Command = words
+		o.Denies = strings.HasSuffix(o.Line, andRefuse)
 	}
 	return o, ourLine(o.Command, runtime)
 }
@@ -168,9 +184,33 @@ func ourLine(words []string, runtime string) bool {
 	return strings.HasPrefix(name, shimName) && i > 0 && i+1 < len(words) && words[i+1] == runtime
 }
 
+// Flag is what the command line says for a flag; empty: nothing.
+func (o *Owned) Flag(flag string) string {
+	for i, word := range o.Command {
+		name, value, joined := strings.Cut(word, "=")
+		if !joined && i+1 < len(o.Command) {
+			value = o.Command[i+1]
+		}
+		if name == flag {
+			return value
+		}
+	}
+	return ""
+}
+
+// LineWith is Line with more words for the shim.
+func (o *Owned) LineWith(words ...string) string {
+	command := bare(o.Line)
+	all := []string{command}
+	for _, w := range words {
+		all = append(all, Quote(w))
+	}
+	return strings.Replace(o.Line, command, strings.Join(all, " "), 1)
+}
+
 // Ours reports whether a command line, as a shell takes it, runs the shim for
 // the runtime.
 func Ours(line, runtime string) bool {
-	words, ok := split(line)
+	words, ok := split(bare(line))
 	return ok && ourLine(words, runtime)
 }

@@ -20,19 +20,29 @@ import (
 
 // A file is one that a runtime reads.
 type file struct {
-	// path is the file itself, links followed.
+	// path is the file itself, links followed; asked is where it was looked for.
 	path    string
+	asked   string
 	there   bool
 	content []byte
 	info    fs.FileInfo
 }
 
 // read reads a file, or finds that it is not there yet.
-func read(path string) (file, error) {
+func read(path string) (f file, err error) {
+	err = asOwner(path, func() (err error) {
+		f, err = readHere(path)
+		return err
+	})
+	f.asked = path
+	return f, err
+}
+
+func readHere(path string) (file, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(path); err == nil {
-			return file{}, fmt.Errorf("%s is a link to a file that is not there; make that file, or take the link away", path)
+			return file{}, fmt.Errorf("%s is a link to a missing file; create that file, or remove the link", path)
 		}
 		return file{path: path}, nil
 	}
@@ -44,7 +54,7 @@ func read(path string) (file, error) {
 		return file{}, err
 	}
 	if !info.Mode().IsRegular() { // to open a pipe would take for ever
-		return file{}, fmt.Errorf("%s is no file; take it away, and install again", real)
+		return file{}, fmt.Errorf("%s is not a regular file; remove it, and install again", real)
 	}
 	in, err := os.Open(real)
 	if err != nil {
@@ -56,14 +66,14 @@ func read(path string) (file, error) {
 		return file{}, fmt.Errorf("reading %s: %w", real, err)
 	}
 	if len(data) > edit.Max {
-		return file{}, fmt.Errorf("%s has more than %d bytes; nobody's configuration is so large", real, edit.Max)
+		return file{}, fmt.Errorf("%s has more than %d bytes, the limit for a configuration; name the right file", real, edit.Max)
 	}
 	return file{path: real, there: true, content: data, info: info}, nil
 }
 
 // become is the change that gives f another content.
 func (f *file) become(after []byte, s Scope) Change {
-	c := Change{Path: f.path, Before: f.content, After: after, there: f.there, info: f.info, mode: 0o600, dir: 0o700,
+	c := Change{Path: f.path, asked: f.asked, Before: f.content, After: after, there: f.there, info: f.info, mode: 0o600, dir: 0o700,
 		shown: func(text []byte) []byte { return text }}
 	if s != User { // others have to read it
 		c.mode, c.dir = 0o644, 0o755
@@ -106,6 +116,7 @@ type Change struct {
 	// Before and After are its content; After is nil where the file goes away.
 	Before, After []byte
 
+	asked     string // where the file was looked for
 	there     bool
 	info      fs.FileInfo
 	mode, dir fs.FileMode
@@ -137,8 +148,16 @@ func (c *Change) diff() string {
 
 // apply makes the change and says what was done.
 func (c *Change) apply(now time.Time) (said string, err error) {
+	err = asOwner(c.asked, func() (err error) {
+		said, err = c.carryOut(now)
+		return err
+	})
+	return said, err
+}
+
+func (c *Change) carryOut(now time.Time) (said string, err error) {
 	if !c.changes() {
-		return c.Path + " is as it should be; nothing was changed", nil
+		return c.Path + " is up to date; agentshim changed nothing", nil
 	}
 	if err := c.untouched(); err != nil {
 		return "", err
@@ -147,15 +166,15 @@ func (c *Change) apply(now time.Time) (said string, err error) {
 	said = c.Path + ": " + c.summary
 	if c.backup && c.there {
 		if kept, err = c.keep(now); err != nil {
-			return "", fmt.Errorf("what is there could not be kept, so nothing was changed: %w", err)
+			return "", fmt.Errorf("agentshim could not copy the old file, so it changed nothing: %w", err)
 		}
-		said += "; what was there before is in " + filepath.Base(kept)
+		said += "; the old file is now " + filepath.Base(kept)
 	}
 	if c.there && links(c.info) > 1 {
-		said += "; under its other names (it has hard links) the file is still what it was"
+		said += "; the file has hard links, and its other names still show the old file"
 	}
 	if c.After == nil {
-		return said + "; nothing was left, so the file is gone", os.Remove(c.Path)
+		return said + "; agentshim removed the file, because nothing else was in it", os.Remove(c.Path)
 	}
 	if err := folders(filepath.Dir(c.Path), c.dir); err != nil {
 		return "", err
@@ -164,10 +183,10 @@ func (c *Change) apply(now time.Time) (said string, err error) {
 		if kept != "" { // it is a copy of what is still there
 			_ = os.Remove(kept)
 		}
-		return "", fmt.Errorf("nothing was changed: %w", err)
+		return "", fmt.Errorf("agentshim changed nothing: %w", err)
 	}
 	if c.drop != "" {
-		said += "; it is as it was before"
+		said += "; the file is the same as before the installation"
 		if err := os.Remove(c.drop); err != nil {
 			return "", err
 		}
@@ -218,7 +237,7 @@ func (c *Change) keep(now time.Time) (string, error) {
 			break
 		}
 		if n > maxKept {
-			return "", fmt.Errorf("there are %d copies of this second: %w", maxKept, err)
+			return "", fmt.Errorf("there are already %d copies from this second: %w", maxKept, err)
 		}
 		name = fmt.Sprintf("%s-%d", stamp, n)
 	}
@@ -253,7 +272,7 @@ func (c *Change) trade(temp string) error {
 	return errors.Join(errChanged, err)
 }
 
-var errChanged = errors.New("somebody else changed the file meanwhile; install again")
+var errChanged = errors.New("another program changed the file during the installation; install again")
 
 // own gives a file the owner of the one it is to replace; where there was none,
 // that of the folder: root may install for somebody else.
@@ -292,7 +311,7 @@ const (
 
 // litter takes away what installations left that were killed.
 func litter(dir string) {
-	all, _ := os.ReadDir(dir) // a folder that can not be read says so later
+	all, _ := os.ReadDir(dir) // a folder that cannot be read says so later
 	for _, e := range all {
 		info, err := e.Info()
 		if ours, _ := filepath.Match(tempForm, e.Name()); ours && err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > time.Hour {

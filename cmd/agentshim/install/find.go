@@ -1,6 +1,8 @@
 package install
 
 import (
+	"fmt"
+
 	"github.com/hookfabric/hookfabric/cmd/agentshim/install/edit"
 )
 
@@ -14,10 +16,13 @@ type Found struct {
 	// Missing are events at which an installation would have a hook, and this
 	// configuration has none.
 	Missing []string
+	// Lacks are settings that an installation would write beside the hooks, and this
+	// configuration has not.
+	Lacks []string
 }
 
 // Find reads what a runtime's configuration has of us. An error says that it
-// can not be read.
+// cannot be read.
 func Find(m Machine, name string, s Scope) (Found, error) {
 	r := &Request{Runtime: name, Scope: s, Machine: m}
 	t, err := r.target()
@@ -36,20 +41,25 @@ func Find(m Machine, name string, s Scope) (Found, error) {
 	}
 	switch {
 	case t.plugin:
-		if ourPlugin(f.content) {
-			found.Hooks = []Owned{pluginHook(f.content)}
+		if !ourPlugin(f.content) {
+			return found, fmt.Errorf("%s is not the plugin that 'agentshim install %s' writes; remove it, and install again", f.path, name)
 		}
-		return found, nil
+		found.Hooks = []Owned{pluginHook(f.content)}
+		found.Lacks, err = r.unnamed(t)
+		return found, err
 	case t.places[s].toml:
 		found.Hooks, err = t.ownedTOML(f.content)
 	default:
 		var d *edit.Doc
-		if d, err = edit.Parse(f.content); err == nil {
+		if d, err = edit.ParseAs(f.content, t.syntax); err == nil {
 			found.Hooks = t.owned(d)
+			if len(found.Hooks) > 0 {
+				found.Lacks = t.lacks(d, s)
+			}
 		}
 	}
 	if err != nil {
-		return found, unreadable(f.path, err)
+		return found, t.unreadable(f.path, err)
 	}
 	for _, e := range t.wanted(r) {
 		if len(found.Hooks) > 0 && !has(found.Hooks, e.name) {
@@ -66,15 +76,4 @@ func has(all []Owned, event string) bool {
 		}
 	}
 	return false
-}
-
-// off finds a switch by which a runtime runs no hooks.
-func off(d *edit.Doc) string {
-	if string(d.Get("disableAllHooks")) == "true" {
-		return "disableAllHooks"
-	}
-	if string(d.Get("hooksConfig", "enabled")) == "false" {
-		return "hooksConfig.enabled"
-	}
-	return ""
 }

@@ -1,18 +1,16 @@
-// Package install writes the shim into the configurations of agents' runtimes,
-// and takes it out again.
+// Package install adds the shim to the configurations of agent runtimes, and removes it.
 //
-// What people wrote stays as it is: files are changed at the places of our own
-// entries only, a copy of what was there is kept beside them, and what can not
-// be read is left alone. Installing again changes nothing, or brings an older
-// installation up to date.
+// It changes only the shim's own entries in a file, and keeps a copy of the old file beside
+// the new one. It does not touch files that it cannot read. A second installation changes
+// nothing, or updates an older installation.
 //
-//	install.go   what is asked for, and what comes of it
+//	install.go   requests and plans
 //	runtime.go   the runtimes: files, events, shapes
 //	command.go   the command line that a runtime runs
-//	entry.go     the same as an entry of its configuration, and how to know it again
-//	merge.go     entries go into JSON, and out of it
+//	entry.go     the command line as an entry of a configuration, and how to recognise it
+//	merge.go     adding entries to JSON, and removing them
 //	toml.go      the same for Codex's requirements
-//	file.go      files are read, replaced and kept
+//	file.go      reading, replacing and copying files
 package install
 
 import (
@@ -35,7 +33,7 @@ const (
 	User Scope = "user"
 	// Project is the agents that work in one folder.
 	Project Scope = "project"
-	// Managed is all agents of a machine; users can not change it.
+	// Managed is all agents of a machine; users cannot change it.
 	Managed Scope = "managed"
 )
 
@@ -76,7 +74,7 @@ type Hook struct {
 // A Plan is what an installation changes, and what people should know of it.
 type Plan struct {
 	Changes []Change
-	// Notes are sentences about what is left to do, or can not be done.
+	// Notes are sentences about what is left to do, or cannot be done.
 	Notes []string
 }
 
@@ -86,7 +84,7 @@ func (r *Request) Install(context.Context) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	if err := r.Hook.check(t); err != nil {
+	if err := r.Hook.check(t, r.Version); err != nil {
 		return Plan{}, err
 	}
 	p, err := t.install(r)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,61 @@ func TestWhatCanNotBeReadIsLeftAlone(t *testing.T) {
 	}
 }
 
+// TestFilesOfEachRuntimesOwnSyntax holds that what a runtime reads can be installed into, and
+// taken out again to the byte, and that what it does not read is refused.
+func TestFilesOfEachRuntimesOwnSyntax(t *testing.T) {
+	const comments, mark = "{\n  // mine\n  \"a\": 1 /* one */\n}\n", "\xef\xbb\xbf{\"a\": 1}"
+	for _, test := range []struct {
+		runtime, file, text string
+		says                string // empty: it is taken
+	}{
+		{"claude", settings, comments, "Claude Code ignores the whole file"},
+		{"claude", settings, mark, ""},
+		{"gemini", "root/home/u/.gemini/settings.json", comments, ""},
+		{"gemini", "root/home/u/.gemini/settings.json", mark, "save it without"},
+		{"qwen", "root/home/u/.qwen/settings.json", comments, ""},
+		{"qwen", "root/home/u/.qwen/settings.json", mark, ""},
+		{"codex", "root/home/u/.codex/hooks.json", comments, "Codex ignores the whole file"},
+		{"codex", "root/home/u/.codex/hooks.json", mark, "save it without"},
+		{"copilot", "root/home/u/.copilot/hooks/agentshim.json", comments, "GitHub Copilot ignores the whole file"},
+		{"copilot", "root/home/u/.copilot/hooks/agentshim.json", mark, "save it without"},
+		{"opencode", "root/etc/opencode/opencode.json", comments, ""},
+		{"opencode", "root/etc/opencode/opencode.json", mark, ""},
+	} {
+		before := tree{test.file: test.text}
+		dir := plant(t, before)
+		scope := install.User
+		if test.runtime == "opencode" {
+			scope = install.Managed
+		}
+		r := request(dir, test.runtime, scope)
+		p, err := r.Install(t.Context())
+		if test.says != "" {
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%s, %q: error %v", test.runtime, test.text, err)
+			}
+			continue
+		}
+		do(t, p, err)
+		if strings.Contains(p.Diff(), "mine") {
+			t.Errorf("%s: a comment is shown:\n%s", test.runtime, p.Diff())
+		}
+		if text := harvest(t, dir)[test.file]; strings.Contains(test.text, "mine") != strings.Contains(text, "// mine") ||
+			strings.HasPrefix(test.text, "\xef") != strings.HasPrefix(text, "\xef") {
+			t.Errorf("%s: it became %s", test.runtime, text)
+		}
+		p, err = r.Install(t.Context())
+		if do(t, p, err) {
+			t.Errorf("%s: a second installation changed something", test.runtime)
+		}
+		p, err = r.Uninstall(t.Context())
+		do(t, p, err)
+		if diff := cmp.Diff(before, harvest(t, dir)); diff != "" {
+			t.Errorf("%s: something stayed behind:\n%s", test.runtime, diff)
+		}
+	}
+}
+
 // TestOthersChangesStay changes something between installing and uninstalling.
 func TestOthersChangesStay(t *testing.T) {
 	dir := plant(t, tree{"root/home/u/.claude/settings.json": `{"a":1,"hooks":{"Stop":[]}}`})
@@ -194,7 +250,8 @@ func TestWhatWouldNotWorkIsRefused(t *testing.T) {
 		{"a URL by which hooks would not be known again", "claude", install.User, install.Hook{URL: "http://127.0.0.1:7717/x"}, "--http"},
 		{"another machine's daemon", "claude", install.User, install.Hook{URL: "http://192.0.2.1:7717"}, "--http"},
 		{"credentials by a relative path", "claude", install.User, install.Hook{Creds: "bus.creds"}, "--creds"},
-		{"HTTP where there is none", "codex", install.User, install.Hook{URL: "http://127.0.0.1:7717"}, "no hooks over HTTP"},
+		{"HTTP where there is none", "codex", install.User, install.Hook{URL: "http://127.0.0.1:7717"}, "HTTP hooks of"},
+		{"HTTP that fails open", "qwen", install.User, install.Hook{URL: "http://127.0.0.1:7717"}, "let calls pass when the daemon does not answer"},
 		{"no time", "claude", install.User, install.Hook{Timeout: time.Millisecond}, "--timeout"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -230,6 +287,10 @@ func TestOldVersionsAreToldNothingNew(t *testing.T) {
 		if noted := strings.Contains(strings.Join(p.Notes, " "), "2.1.295"); noted == test.blocks {
 			t.Errorf("version %s: %q", test.version, p.Notes)
 		}
+		r.Hook.URL = "http://127.0.0.1:7717" // what fails there fails open
+		if _, err := r.Install(t.Context()); (err == nil) != test.blocks || err != nil && !strings.Contains(err.Error(), "--runtime-version") {
+			t.Errorf("version %s over HTTP: %v", test.version, err)
+		}
 	}
 }
 
@@ -257,27 +318,95 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
+// shells are those of this machine that a runtime may give a command line to.
+func shells(t *testing.T) (all []string) {
+	for _, name := range []string{"sh", "bash", "dash", "zsh", "fish"} {
+		if path, err := exec.LookPath(name); err == nil {
+			all = append(all, path)
+		}
+	}
+	if len(all) == 0 {
+		t.Skip("there is no shell: that command lines are right is not tested")
+	}
+	return all
+}
+
 // TestAShellTakesEveryWordAsItIs runs what is written for shells.
 func TestAShellTakesEveryWordAsItIs(t *testing.T) {
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip("there is no sh: that command lines are quoted right is not tested")
-	}
-	for _, shim := range []string{"/opt/agentshim", "/opt/my tools/agentshim", `/opt/it's "here"/$HOME/agentshim`, "/opt/a\\b/agentshim;x&|<>()*?[]{}~#!", "/opt/ü\t/agentshim"} {
-		r := request(t.TempDir(), "codex", install.User)
-		r.Hook.Shim, r.Hook.Agent = shim, "a b'c"
-		p, err := r.Install(t.Context())
-		if err != nil {
+	for _, name := range []string{"agentshim", "my tools/agentshim", `it's "here"/$HOME/agentshim`, "a\\b;c/agentshim;x&|<>()*?[]{}~#!", "ü\t/agentshim"} {
+		shim := filepath.Join(plant(t, tree{name: "#!/bin/sh\nprintf '%s\\n' \"$0\" \"$@\"\n"}), name)
+		if err := os.Chmod(shim, 0o700); err != nil { //nolint:gosec // it is a program
 			t.Fatal(err)
 		}
-		do(t, p, err)
-		found, err := install.Find(r.Machine, "codex", install.User)
-		if err != nil || len(found.Hooks) == 0 {
-			t.Fatalf("%s is not found again: %+v, %v", shim, found, err)
+		for _, scope := range []install.Scope{install.User, install.Project} {
+			r := request(t.TempDir(), "codex", scope)
+			r.Hook.Shim, r.Hook.Agent = shim, "a b'c"
+			p, err := r.Install(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			do(t, p, err)
+			found, err := install.Find(r.Machine, "codex", scope)
+			if err != nil || len(found.Hooks) == 0 {
+				t.Fatalf("%s is not found again: %+v, %v", shim, found, err)
+			}
+			for _, h := range found.Hooks {
+				if !install.Ours(h.Line, "codex") {
+					t.Errorf("%s is not ours", h.Line)
+				}
+				if h.Event != "PreToolUse" && h.Event != "Stop" {
+					continue // the others are made like one of these
+				}
+				for _, sh := range shells(t) {
+					out, err := exec.CommandContext(t.Context(), sh, "-c", h.LineWith("--more", "$x")).Output()
+					if want := strings.Join(h.Command, "\n") + "\n--more\n$x\n"; err != nil || string(out) != want || h.Command[0] != shim {
+						t.Errorf("%s: %s reads %q, we %q: %v", h.Line, sh, out, h.Command, err)
+					}
+				}
+			}
 		}
-		for _, h := range found.Hooks {
-			out, err := exec.CommandContext(t.Context(), "sh", "-c", "set -- "+h.Line+"\nprintf '%s\\n' \"$@\"").Output()
-			if want := strings.Join(h.Command, "\n") + "\n"; err != nil || string(out) != want || h.Command[0] != shim {
-				t.Errorf("%s: the shell reads %q, we %q: %v", h.Line, out, h.Command, err)
+	}
+}
+
+// TestAMissingProgramRefusesCalls holds that a call does not run because its hook cannot
+// start, where the runtime would let it pass, and that a project's hooks say what is missing.
+func TestAMissingProgramRefusesCalls(t *testing.T) {
+	gates := map[string]string{"claude": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool", "qwen": "PreToolUse",
+		"cursor": "preToolUse", "copilot": "preToolUse", "agy": "PreToolUse"}
+	for name, gate := range gates {
+		for _, scope := range install.Scopes(name) {
+			r := request(t.TempDir(), name, scope)
+			r.Hook.Shim = filepath.Join(t.TempDir(), "it's gone", "agentshim")
+			if name == "claude" && scope == install.User {
+				r.Version = probe.Version{2, 1, 294} // which has no onFailure
+			}
+			p, err := r.Install(t.Context())
+			do(t, p, err)
+			found, err := install.Find(r.Machine, name, scope)
+			if err != nil {
+				t.Fatal(err)
+			}
+			open := name == "codex" || name == "qwen" || name == "claude" && scope == install.User
+			if scope != install.Project && !open {
+				continue // it refuses calls by itself
+			}
+			for _, h := range found.Hooks {
+				for _, sh := range shells(t) {
+					if h.Event != gate && (h.Gate || scope != install.Project || !strings.EqualFold(strings.TrimPrefix(h.Event, "agent"), "stop")) {
+						continue // the others are made like one of these
+					}
+					cmd := exec.CommandContext(t.Context(), sh, "-c", h.Line)
+					var stderr bytes.Buffer
+					cmd.Stderr = &stderr
+					_ = cmd.Run() // by its exit code
+					code, says := cmd.ProcessState.ExitCode(), stderr.String()
+					if h.Gate && (code != 2 || !strings.Contains(says, "agentshim at "+r.Hook.Shim)) || !h.Gate && (code != 0 || says != "") {
+						t.Errorf("%s %s: %s: %s ends with %d and says %q", name, scope, h.Line, sh, code, says)
+					}
+				}
+			}
+			if i := slices.IndexFunc(found.Hooks, func(h install.Owned) bool { return h.Event == gate }); i < 0 || !found.Hooks[i].Denies {
+				t.Errorf("%s %s: %s is not known to refuse calls", name, scope, gate)
 			}
 		}
 	}
@@ -306,6 +435,27 @@ func TestEveryEventIsOneOfTheDialect(t *testing.T) {
 		for _, h := range found.Hooks {
 			if m, err := dialect.Find(d, h.Event); err != nil || m.Name != h.Event || m.Event == "" {
 				t.Errorf("%s: %s is %+v, %v", name, h.Event, m.Event, err)
+			}
+		}
+	}
+}
+
+// What a hook is told is found again, wherever the runtime has it written.
+func TestWhatAHookIsToldIsFoundAgain(t *testing.T) {
+	for _, name := range install.Names() {
+		r := request(t.TempDir(), name, install.User)
+		r.Hook.Agent, r.Hook.Creds, r.Hook.NATS, r.Hook.State = "scout", "/etc/scout.creds", "nats://127.0.0.1:4333", "/var/lib/scout"
+		p, err := r.Install(t.Context())
+		do(t, p, err)
+		found, err := install.Find(r.Machine, name, install.User)
+		if err != nil || len(found.Hooks) == 0 {
+			t.Fatalf("%s: %d hooks, %v", name, len(found.Hooks), err)
+		}
+		for _, h := range found.Hooks {
+			for flag, want := range map[string]string{"--agent": "scout", "--creds": "/etc/scout.creds", "--nats": "nats://127.0.0.1:4333", "--state": "/var/lib/scout"} {
+				if got := h.Flag(flag); got != want {
+					t.Errorf("%s at %s: %s is %q, want %q", name, h.Event, flag, got, want)
+				}
 			}
 		}
 	}

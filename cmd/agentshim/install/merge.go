@@ -40,12 +40,12 @@ func (t *runtime) shaped(d *edit.Doc) error {
 	for depth := range t.below {
 		v := d.Get(t.below[:depth+1]...)
 		if v != nil && v.Kind() != '{' {
-			return fmt.Errorf("%q is %s, and must be an object; mend it first", t.below[depth], schema.KindName(v.Kind()))
+			return fmt.Errorf("%q is %s, but must be an object; correct it, and install again", t.below[depth], schema.KindName(v.Kind()))
 		}
 	}
 	for _, name := range d.Names(t.below...) {
 		if k := d.Get(t.at(name)...).Kind(); k != '[' && slices.ContainsFunc(t.events, func(e event) bool { return e.name == name }) {
-			return fmt.Errorf("%q is %s, and must be a list; mend it first", t.below[0]+"."+name, schema.KindName(k))
+			return fmt.Errorf("%q is %s, but must be a list; correct it, and install again", t.below[0]+"."+name, schema.KindName(k))
 		}
 	}
 	return nil
@@ -127,8 +127,8 @@ func (t *runtime) part(entry jsontext.Value, event string) (mine []int, rest []j
 
 // Owned lists our hooks in a configuration, in its order.
 func (t *runtime) owned(d *edit.Doc) (all []Owned) {
-	for _, event := range d.Names(t.below...) {
-		for _, entry := range d.Elements(t.at(event)...) {
+	for _, name := range d.Names(t.below...) {
+		for _, entry := range d.Elements(t.at(name)...) {
 			var g struct {
 				Hooks []jsontext.Value `json:"hooks"`
 			}
@@ -139,7 +139,9 @@ func (t *runtime) owned(d *edit.Doc) (all []Owned) {
 				g.Hooks = []jsontext.Value{entry}
 			}
 			for _, h := range g.Hooks {
-				if o, ok := owned(h, t.name, event); ok {
+				if o, ok := owned(h, t.name, name); ok {
+					o.Gate = slices.ContainsFunc(t.events, func(e event) bool { return e.name == o.Event && e.gate })
+					o.Differs = t.differs(entry, h, &o)
 					all = append(all, o)
 				}
 			}
@@ -151,12 +153,25 @@ func (t *runtime) owned(d *edit.Doc) (all []Owned) {
 // set writes what an installation needs beside its hooks.
 func set(d *edit.Doc, all []setting) error {
 	for _, s := range all {
-		if s.keep && d.Get(s.name) != nil {
+		if s.keep && d.Get(s.path...) != nil {
 			continue
 		}
-		if err := d.Set(s.value, s.name); err != nil {
+		if err := d.Set(s.value, s.path...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unset takes out the settings of an installation that the file did not have before it.
+func unset(d, before *edit.Doc, all []setting) {
+	for _, s := range all {
+		if before.Get(s.path...) != nil || !edit.Equal(d.Get(s.path...), s.value) {
+			continue
+		}
+		d.Delete(s.path...)
+		for up := s.path[:len(s.path)-1]; len(up) > 0 && before.Get(up...) == nil && len(d.Names(up...)) == 0; up = up[:len(up)-1] {
+			d.Delete(up...)
+		}
+	}
 }

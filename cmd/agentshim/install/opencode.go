@@ -34,10 +34,10 @@ type pluginSettings struct {
 
 func opencode() *runtime {
 	return &runtime{
-		name: "opencode", label: "OpenCode", binary: "opencode", plugin: true,
+		name: "opencode", label: "OpenCode", binary: "opencode", plugin: true, syntax: edit.Comments | edit.Mark,
 		places: map[Scope]place{
 			User:    {anchor: home, path: ".config/opencode/plugin/agentshim.js", env: "XDG_CONFIG_HOME", below: "opencode/plugin/agentshim.js"},
-			Project: {anchor: folder, path: ".opencode/plugin/agentshim.js"},
+			Project: {anchor: folder, path: ".opencode/plugin/agentshim.js", reach: upward},
 			Managed: {path: "/etc/opencode/agentshim.js", darwin: "/Library/Application Support/opencode/agentshim.js"},
 		},
 	}
@@ -71,7 +71,7 @@ func ourPlugin(text []byte) bool {
 // installPlugin writes the plugin, and names it where OpenCode does not find it itself.
 func (t *runtime) installPlugin(f file, r *Request) (Plan, error) {
 	if f.there && !ourPlugin(f.content) {
-		return Plan{}, fmt.Errorf("%s is not of agentshim; take it away first", f.path)
+		return Plan{}, fmt.Errorf("%s is not a plugin of agentshim; remove it, and install again", f.path)
 	}
 	line, err := r.settings()
 	if err != nil {
@@ -82,9 +82,9 @@ func (t *runtime) installPlugin(f file, r *Request) (Plan, error) {
 		return Plan{}, errors.New("the plugin has no line for its settings")
 	}
 	c := f.become(text, r.Scope)
-	c.summary = "OpenCode asks the fabric by this plugin now"
+	c.summary = "OpenCode now asks the fabric through this plugin"
 	if f.there {
-		c.summary = "the plugin is up to date now"
+		c.summary = "the plugin is now up to date"
 	}
 	p := Plan{Changes: []Change{c}}
 	if r.Scope != Managed {
@@ -99,7 +99,7 @@ func (t *runtime) uninstallPlugin(f file, r *Request) (Plan, error) {
 	var p Plan
 	if f.there && ourPlugin(f.content) {
 		c := f.become(nil, r.Scope)
-		c.summary = "OpenCode has the plugin of agentshim no more"
+		c.summary = "removed the plugin of agentshim from OpenCode"
 		p.Changes = append(p.Changes, c)
 	}
 	if r.Scope != Managed {
@@ -120,20 +120,37 @@ func (t *runtime) mention(r *Request, wanted bool) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := edit.Parse(f.content)
+	d, err := edit.ParseAs(f.content, t.syntax)
 	if err != nil {
-		return nil, unreadable(f.path, err)
+		return nil, t.unreadable(f.path, err)
 	}
+	url, err := r.pluginURL(t)
+	if err != nil {
+		return nil, err
+	}
+	return t.named(f, d, url, wanted)
+}
+
+// pluginURL is how OpenCode's managed configuration names the plugin.
+func (r *Request) pluginURL(t *runtime) (jsontext.Value, error) {
 	plain := Request{Scope: r.Scope, Machine: Machine{OS: r.Machine.OS}} // as OpenCode will see it
 	there, err := plain.path(t)
 	if err != nil {
 		return nil, err
 	}
-	url, err := schema.Marshal("file://" + there)
-	if err != nil {
+	return schema.Marshal("file://" + there)
+}
+
+// unnamed says what of the managed configuration does not name the plugin that is there.
+func (r *Request) unnamed(t *runtime) ([]string, error) {
+	if r.Scope != Managed {
+		return nil, nil
+	}
+	changes, err := t.mention(r, true)
+	if err != nil || len(changes) == 0 {
 		return nil, err
 	}
-	return t.named(f, d, url, wanted)
+	return []string{"plugin in " + changes[0].Path}, nil
 }
 
 func (t *runtime) named(f file, d *edit.Doc, url jsontext.Value, wanted bool) ([]Change, error) {
@@ -156,7 +173,7 @@ func (t *runtime) named(f file, d *edit.Doc, url jsontext.Value, wanted bool) ([
 		}
 		c := f.become(d.Text(), r.Scope)
 		c.shown = shown
-		c.backup, c.summary = true, "OpenCode loads the plugin for everybody now"
+		c.backup, c.summary = true, "OpenCode now loads the plugin for all users"
 		return []Change{c}, nil
 	}
 	if d.Drop(at, "plugin"); len(d.Elements("plugin")) == 0 {
@@ -164,19 +181,26 @@ func (t *runtime) named(f file, d *edit.Doc, url jsontext.Value, wanted bool) ([
 	}
 	c := t.without(f, d, &r)
 	c.shown = shown
-	c.summary = "OpenCode does not load the plugin any more"
+	c.summary = "OpenCode no longer loads the plugin"
 	return []Change{c}, nil
 }
 
 // pluginHook is the command that an installed plugin starts where no daemon
 // answers.
 func pluginHook(text []byte) Owned {
-	o := Owned{Event: "tool.execute.before", Blocks: true}
+	o := Owned{Event: "tool.execute.before", Gate: true, Blocks: true}
+	if !asWritten(text) {
+		o.Differs = []string{"its text"}
+	}
 	_, line, _ := bytes.Cut(text, []byte("\nconst SETTINGS = "))
 	line, _, _ = bytes.Cut(line, []byte(";\n"))
 	var s pluginSettings
 	if schema.Unmarshal(line, &s) == nil && s.Shim != "" {
-		o.Command = append([]string{s.Shim, "hook", "--runtime", "opencode", "--event", o.Event}, s.Args...)
+		o.Command = []string{s.Shim, "hook", "--runtime", "opencode", "--event", o.Event}
+		if s.Agent != "" {
+			o.Command = append(o.Command, "--agent", s.Agent)
+		}
+		o.Command = append(o.Command, s.Args...)
 		if s.State != "" {
 			o.Command = append(o.Command, "--state", s.State)
 		}

@@ -1,14 +1,15 @@
 // The fabric's plugin for OpenCode, written here by `agentshim install opencode`.
 //
-// OpenCode has no command hooks, so this asks `agentshim serve` on this machine, and
-// where it does not answer, starts `agentshim hook --runtime opencode`, which
-// knows the last known policy. OpenCode itself waits for ever: the deadline is ours. A
-// tool call or a prompt that nobody could judge is refused, unless SETTINGS say "allow".
+// OpenCode has no command hooks, so this plugin asks `agentshim serve` on this machine. If
+// the daemon does not answer, the plugin starts `agentshim hook --runtime opencode`, which
+// applies the last known policy. OpenCode sets no deadline, so the plugin sets one. If the
+// fabric did not judge a tool call or a prompt, the plugin refuses it, unless SETTINGS say
+// "allow".
 //
-// What is sent and answered is told in cmd/agentshim/dialect/opencode.go of hookfabric. An
-// answer that is not as it is told there is no answer: it does not let a call through.
+// cmd/agentshim/dialect/opencode.go of hookfabric describes requests and answers. The
+// plugin does not let a call pass on an answer in another form.
 //
-// It runs in bun and in node, and needs nothing else.
+// The plugin runs in bun and in node, and needs nothing else.
 
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -17,26 +18,64 @@ import { Agent, request } from "node:http";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 
-// The installer fills in what it was told:
+// The installer writes its flags here:
 //   agentshim    the program; absent: agentshim on the PATH
 //   args         more arguments for `agentshim hook`
 //   agent        the agent's id; absent: opencode-<session>
-//   daemon       the daemon's URL or the file that names it; absent: daemon.json in the state folder; false: it is never asked
+//   daemon       the daemon's URL or the file that names it; absent: daemon.json in the state folder; false: no daemon
 //   state        the state folder; absent: the user's
-//   timeoutMs    how long a call may wait; absent: a minute
-//   unreachable  "allow": calls that nobody could judge may run; absent: they may not
+//   timeoutMs    time limit of a call in milliseconds; absent: 60000
+//   unreachable  "allow": run calls that the fabric did not judge; absent: refuse them
 const SETTINGS = {};
 
+const REFUSABLE = ["tool.execute.before", "chat.message"]; // hooks that can say no
+const TIMEOUT_MS = SETTINGS.timeoutMs > 0 ? SETTINGS.timeoutMs : 60_000; // what a call may take
+const LOOKUP_MS = Math.min(2_000, TIMEOUT_MS / 4); // what finding out whose subagent a session is may take of it
+const FAILURE_MS = 5_000; // how long it is known that it failed
 const LARGEST = 64 * 1024 * 1024; // bytes of an answer
 const PASSED = ["HOME", "PATH", "TMPDIR", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"]; // with HOOKFABRIC_*: what the shim sees of our environment
 
 const connections = new Agent({ keepAlive: false }); // of our own, since the global one may know proxies
 
-export const HookFabric = async ({ directory }) => {
-  const parents = new Map(); // of sessions that are subagents'
+export const HookFabric = async ({ client, directory }) => {
+  const parents = new Map(); // by session, or what becomes of a lookup; null: it is no subagent's
   let version;
-  const ask = (hook, sessionID, more) =>
-    judge(hook, { hook, sessionID, directory, version, parentID: parents.get(sessionID), ...more });
+  const parentOf = (id) => {
+    if (id && !parents.has(id)) {
+      const found = look(client, id); // it is older than this plugin
+      remember(parents, id, found);
+      const forget = () => parents.get(id) === found && parents.delete(id);
+      found.catch(() => setTimeout(forget, FAILURE_MS).unref?.());
+    }
+    return parents.get(id);
+  };
+  // rootOf is the session that the user has: what holds for its agent holds for subagents.
+  const rootOf = async (id) => {
+    const late = performance.now() + LOOKUP_MS;
+    let root;
+    let of = id;
+    try {
+      for (let depth = 0; ; depth++, of = root) {
+        const parent = await within(parentOf(of), late - performance.now());
+        if (!parent) return root;
+        if (depth >= 32) throw new Error("more than 32 sessions are above it");
+        root = parent;
+      }
+    } catch (err) {
+      throw new Error(`the plugin cannot find out whether the session ${of} belongs to a subagent: ${err.message}. It needs this to apply freezes and limits. Try again in a few seconds; if it fails again, restart OpenCode`);
+    }
+  };
+  const ask = async (hook, sessionID, more) => {
+    const deadline = performance.now() + TIMEOUT_MS - Math.min(Math.max(TIMEOUT_MS * 0.05, 20), TIMEOUT_MS / 2);
+    let parentID;
+    try {
+      parentID = await rootOf(sessionID);
+    } catch (err) {
+      console.error(`hookfabric: ${hook}: ${err.message}`);
+      if (REFUSABLE.includes(hook)) return { decision: "deny", reason: err.message };
+    }
+    return judge(hook, { hook, sessionID, directory, version, parentID, ...more }, deadline);
+  };
   return {
     "tool.execute.before": async (input, output) => {
       const { tool, sessionID, callID } = input;
@@ -60,12 +99,33 @@ export const HookFabric = async ({ directory }) => {
       const { sessionID, info } = event.properties ?? {};
       const id = sessionID ?? info?.id;
       version = info?.version ?? version;
-      if (info?.parentID) remember(parents, id, info.parentID);
-      await ask(event.type, id, {}); // nobody waits for it, and nothing can be said here
+      if (info && id) remember(parents, id, info.parentID ?? null);
+      await ask(event.type, id, {}); // OpenCode does not wait here, and takes no answer
       if (event.type === "session.deleted") parents.delete(id);
     },
   };
 };
+
+// look asks OpenCode whose subagent a session is.
+async function look(client, id) {
+  if (!client?.session?.get) throw new Error("this OpenCode gives its plugins no client for sessions; update OpenCode");
+  const { data, error } = (await within(client.session.get({ path: { id } }), LOOKUP_MS)) ?? {};
+  if (!isObject(data)) throw new Error(`OpenCode answers ${short(JSON.stringify(error) ?? "nothing")}`);
+  const parent = data.parentID ?? null;
+  if (parent !== null && typeof parent !== "string") throw new Error(`OpenCode answers that its parent is ${short(JSON.stringify(parent))}`);
+  return parent;
+}
+
+// within waits for a promise for so many milliseconds.
+async function within(promise, left) {
+  let timer;
+  try {
+    const late = new Promise((_, failed) => (timer = setTimeout(() => failed(new Error(`OpenCode did not answer within ${LOOKUP_MS}ms`)), left)));
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 function remember(parents, id, parent) {
   parents.set(id, parent);
@@ -74,13 +134,13 @@ function remember(parents, id, parent) {
 
 // refuse ends the call: an error is the only no that OpenCode knows, and its text is what the model reads.
 function refuse(said) {
-  if (said.decision !== "allow") throw new Error(said.reason || "the call was denied, and no reason was given");
+  if (said.decision !== "allow") throw new Error(said.reason || "a hook denies this call, without a reason");
 }
 
 // rewrite replaces the arguments in place, since OpenCode holds on to the object. What is not among them is gone.
 function rewrite(output, said) {
   if (said.args === undefined) return;
-  if (!isObject(said.args)) throw new Error("the fabric rewrites this call's arguments to something that is no object, so it does not run");
+  if (!isObject(said.args)) throw new Error("a hook rewrites the arguments of this call to a value that is not a JSON object, so the call did not run");
   if (!isObject(output.args)) {
     output.args = said.args;
     return;
@@ -116,24 +176,22 @@ function tellUser(output, said) {
   if (!isText(said.append)) return;
   const last = textParts(output).at(-1);
   if (last) last.text += "\n\n" + said.append;
-  else console.error("hookfabric: the prompt has no text, so what the fabric has to say with it is not said");
+  else console.error("hookfabric: dropped the injection for a prompt, because the prompt has no text");
 }
 
 function textParts(output) {
   return (Array.isArray(output?.parts) ? output.parts : []).filter((part) => part?.type === "text" && typeof part.text === "string");
 }
 
-// judge is the answer to one payload, whatever happens, before the deadline.
-async function judge(hook, payload) {
-  const timeout = SETTINGS.timeoutMs > 0 ? SETTINGS.timeoutMs : 60_000;
-  const deadline = performance.now() + timeout - Math.min(Math.max(timeout * 0.05, 20), timeout / 2);
-  const id = newID(); // the same one, whoever judges
+// judge returns the answer to one payload, always before the deadline.
+async function judge(hook, payload, deadline) {
+  const id = newID(); // the same id for the daemon and the shim
   let why;
   try {
     const body = JSON.stringify(payload);
     if (SETTINGS.daemon !== false) {
       try {
-        return await askDaemon(hook, id, body, deadline - Math.min(5_000, timeout / 4));
+        return await askDaemon(hook, id, body, deadline - Math.min(5_000, TIMEOUT_MS / 4));
       } catch (err) {
         why = err; // the shim says what it knows
       }
@@ -142,9 +200,9 @@ async function judge(hook, payload) {
   } catch (err) {
     why = why ? `${why.message}; ${err.message}` : err.message;
   }
-  console.error(`hookfabric: nobody judged ${hook}: ${why}`);
+  console.error(`hookfabric: the fabric did not judge ${hook}: ${why}`);
   if (SETTINGS.unreachable === "allow") return { decision: "allow" };
-  return { decision: "deny", reason: `nobody judged this call: ${why}. Start 'agentshim serve', or ask who runs the fabric.` };
+  return { decision: "deny", reason: `the fabric did not judge this call: ${why}. Start 'agentshim serve', or ask the operator of the fabric.` };
 }
 
 async function askDaemon(hook, id, body, deadline) {
@@ -170,7 +228,7 @@ function newID() {
 // findDaemon is where the daemon is, and the token by which it knows this user.
 function findDaemon() {
   if (process.versions.bun && (process.env.http_proxy || process.env.HTTP_PROXY)) {
-    throw new Error("the daemon is not asked, since bun would send its token to the proxy"); // also what is for loopback
+    throw new Error("the plugin does not ask the daemon, because bun would send the token to the proxy"); // also what is for loopback
   }
   const state = SETTINGS.state || process.env.HOOKFABRIC_STATE || stateHome();
   let where = SETTINGS.daemon || process.env.HOOKFABRIC_DAEMON || join(state, "daemon.json");
@@ -242,7 +300,7 @@ function run(program, args, stdin, left) {
         if ((said[name] += part).length > LARGEST) end(`its ${name} is larger than ${LARGEST} bytes`);
       });
     }
-    child.on("error", (err) => end(err.message));
+    child.on("error", (err) => end(err.code === "ENOENT" ? "there is no such program; install agentshim there" : err.message));
     child.on("close", (code) => {
       clearTimeout(timer);
       done({ code, ...said });
@@ -269,12 +327,12 @@ function readObject(data, what) {
   return value;
 }
 
-// readOwn reads a small file that nobody else can have written: who names the daemon judges for it.
+// readOwn reads a small file that only this user or root can write: its content names the daemon.
 function readOwn(path) {
   const info = statSync(path);
   const uid = process.geteuid?.();
   if (uid !== undefined && ((info.uid !== uid && info.uid !== 0) || (info.mode & 0o022) !== 0)) {
-    throw new Error(`${path} may have been written by somebody else; it must be yours, with mode 0600`);
+    throw new Error(`another user can write ${path}; make the file yours, with mode 0600`);
   }
   if (info.size > 64 * 1024) throw new Error(`${path} is too large`);
   return readFileSync(path, "utf8");

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,11 +24,7 @@ func TestAFileKeepsItsOwner(t *testing.T) {
 	}
 	dir := plant(t, tree{"root/home/u/.claude/settings.json": `{"a":1}`})
 	file := filepath.Join(dir, "root/home/u/.claude/settings.json")
-	for _, path := range []string{file, filepath.Join(dir, "root/home/u")} {
-		if err := os.Chown(path, 12345, 23456); err != nil {
-			t.Fatal(err)
-		}
-	}
+	giveAway(t, dir, "root/home/u", "root/home/u/.claude", settings)
 	for _, name := range []string{"claude", "codex"} {
 		p, err := request(dir, name, install.User).Install(t.Context())
 		do(t, p, err)
@@ -44,6 +41,84 @@ func TestAFileKeepsItsOwner(t *testing.T) {
 		if s := info.Sys().(*syscall.Stat_t); s.Uid != 12345 || s.Gid != 23456 {
 			t.Errorf("%s belongs to %d:%d", path, s.Uid, s.Gid)
 		}
+	}
+}
+
+// giveAway gives files below a folder to another user, who can reach them.
+func giveAway(t *testing.T, dir string, files ...string) {
+	t.Helper()
+	for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
+		if err := os.Chmod(at, 0o755); err != nil { //nolint:gosec // others are to pass
+			t.Fatal(err)
+		}
+	}
+	for _, name := range append([]string{"root", "root/home"}, files...) {
+		path := filepath.Join(dir, name)
+		if slices.Contains(files, name) {
+			if err := os.Lchown(path, 12345, 23456); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.Chmod(path, 0o755); err != nil { //nolint:gosec // others are to pass
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRootFollowsLinksNoFurtherThanTheirOwner has a user's links lead root to files and
+// folders that are root's, and to one that is the user's.
+func TestRootFollowsLinksNoFurtherThanTheirOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can follow others' links: that they lead nowhere is not tested")
+	}
+	for name, test := range map[string]struct {
+		link, to string
+		works    bool
+	}{
+		"the file is root's":             {settings, "etc/secret.json", false},
+		"the file is root's to read":     {settings, "etc/open.json", false},
+		"the folder is root's":           {"root/home/u/.claude", "etc", false},
+		"the file is nowhere yet":        {"root/home/u/.claude", "etc/new", false},
+		"it is the user's, by this name": {settings, "root/home/u/dotfiles.json", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := tree{"etc/secret.json": `{"secret":1}`, "etc/open.json": `{"a":1}`, "etc/settings.json": `{"b":1}`, "root/home/u/dotfiles.json": "{}", "root/home/u/x": ""}
+			dir := plant(t, before)
+			link := filepath.Join(dir, test.link)
+			if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil { //nolint:gosec // it is the user's
+				t.Fatal(err)
+			}
+			if err := os.Symlink(filepath.Join(dir, test.to), link); err != nil {
+				t.Fatal(err)
+			}
+			for path, mode := range map[string]os.FileMode{"etc": 0o755, "etc/secret.json": 0o600, "etc/open.json": 0o644, "etc/settings.json": 0o644} {
+				if err := os.Chmod(filepath.Join(dir, path), mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			owned := []string{"root/home/u", "root/home/u/dotfiles.json", test.link}
+			if test.link == settings {
+				owned = append(owned, "root/home/u/.claude")
+			}
+			giveAway(t, dir, owned...)
+			p, err := request(dir, "claude", install.User).Install(t.Context())
+			if err == nil {
+				_, err = p.Apply(time.Now())
+			}
+			if (err == nil) != test.works {
+				t.Errorf("error %v", err)
+			}
+			for name, text := range before {
+				if got, err := os.ReadFile(filepath.Join(dir, name)); (err != nil || string(got) != text) && !test.works {
+					t.Errorf("%s is %q now, %v", name, got, err)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(dir, "etc/new")); err == nil {
+				t.Error("a folder was made in root's")
+			}
+			if strings.Contains(p.Diff(), "secret") {
+				t.Error("what the user cannot read is shown")
+			}
+		})
 	}
 }
 
@@ -95,7 +170,7 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := request(dir, "claude", install.User).Install(t.Context()); err == nil || !strings.Contains(err.Error(), "is no file") {
+	if _, err := request(dir, "claude", install.User).Install(t.Context()); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -113,7 +188,7 @@ func TestWhatCanNotBeWrittenLeavesNothing(t *testing.T) {
 		if err == nil {
 			_, err = p.Apply(time.Now())
 		}
-		if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+		if err == nil || !strings.Contains(err.Error(), "agentshim changed nothing") {
 			t.Errorf("error %v", err)
 		}
 		return

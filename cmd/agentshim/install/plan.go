@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -26,11 +25,11 @@ func (t *runtime) install(r *Request) (Plan, error) {
 	case t.places[r.Scope].toml:
 		return t.installTOML(f, r)
 	}
-	d, err := edit.Parse(f.content)
+	d, err := edit.ParseAs(f.content, t.syntax)
 	if err != nil {
-		return Plan{}, unreadable(f.path, err)
+		return Plan{}, t.unreadable(f.path, err)
 	}
-	before := t.owned(d)
+	before, was := t.owned(d), d.Plain()
 	if err = set(d, t.sets[r.Scope]); err == nil {
 		err = t.merge(d, r, t.wanted(r))
 	}
@@ -39,36 +38,36 @@ func (t *runtime) install(r *Request) (Plan, error) {
 	}
 	c := f.become(d.Text(), r.Scope)
 	c.shown = t.shown
-	if f.there && edit.Equal(d.Text(), content(f.content)) {
+	if f.there && edit.Equal(d.Plain(), was) {
 		c.After = c.Before // at most its formatting would differ
 	}
 	c.backup = len(before) == 0
-	c.summary = installed(t, len(t.wanted(r)), len(before))
+	c.summary = t.installed(r, len(before))
 	return Plan{Changes: []Change{c}}, nil
 }
 
 // installed says what an installation does.
-func installed(t *runtime, now, before int) string {
-	if before == 0 {
-		return fmt.Sprintf("%s asks the fabric at %d events now", t.label, now)
+func (t *runtime) installed(r *Request, before int) string {
+	n := len(t.wanted(r))
+	switch {
+	case t.name == "codex" && r.Scope != Managed:
+		return fmt.Sprintf("wrote hooks at %d events; Codex runs them after you trust them", n)
+	case before == 0:
+		return fmt.Sprintf("%s now asks the fabric at %d events", t.label, n)
 	}
-	return fmt.Sprintf("%s's older hooks of agentshim are up to date now, at %d events", t.label, now)
+	return fmt.Sprintf("updated the hooks of agentshim in %s, at %d events", t.label, n)
 }
 
-func content(text []byte) []byte {
-	if len(strings.TrimSpace(string(text))) == 0 {
-		return []byte("{}")
+// unreadable says what to do about a configuration that cannot be changed.
+func (t *runtime) unreadable(path string, err error) error {
+	also := fmt.Sprintf("so %s ignores the whole file", t.label)
+	switch {
+	case errors.Is(err, edit.ErrComments):
+		return fmt.Errorf("%s has comments, %s; remove them, and install again", path, also)
+	case errors.Is(err, edit.ErrMark):
+		return fmt.Errorf("%s begins with a byte order mark, %s; save it without the mark, and install again", path, also)
 	}
-	return text
-}
-
-// unreadable says what to do about a configuration that can not be changed.
-func unreadable(path string, err error) error {
-	if errors.Is(err, edit.ErrComments) {
-		return fmt.Errorf("%s has comments, so it is not plain JSON, and changing it might lose them; take them out, or write the hooks there yourself: "+
-			"'agentshim install … --dry-run --root DIR' with an empty folder shows them", path)
-	}
-	return fmt.Errorf("%s can not be read, so nothing was changed: %w; mend it, and install again", path, err)
+	return fmt.Errorf("reading %s: %w; correct the file, and install again", path, err)
 }
 
 func (t *runtime) uninstall(r *Request) (Plan, error) {
@@ -87,9 +86,9 @@ func (t *runtime) uninstall(r *Request) (Plan, error) {
 	case t.places[r.Scope].toml:
 		return t.uninstallTOML(f, r)
 	}
-	d, err := edit.Parse(f.content)
+	d, err := edit.ParseAs(f.content, t.syntax)
 	if err != nil {
-		return Plan{}, unreadable(f.path, err)
+		return Plan{}, t.unreadable(f.path, err)
 	}
 	mine := len(t.owned(d))
 	if mine == 0 {
@@ -99,14 +98,14 @@ func (t *runtime) uninstall(r *Request) (Plan, error) {
 		return Plan{}, fmt.Errorf("%s: %w", f.path, err)
 	}
 	c := t.without(f, d, r)
-	c.summary = fmt.Sprintf("%s has %d hooks of agentshim less", t.label, mine)
+	c.summary = fmt.Sprintf("removed from %s: %d hooks of agentshim", t.label, mine)
 	return Plan{Changes: []Change{c}}, nil
 }
 
 // without is the change that leaves what is in d, where our hooks are not any more.
 func (t *runtime) without(f file, d *edit.Doc, r *Request) Change {
 	kept, name := f.kept()
-	old, err := edit.Parse(kept)
+	old, err := edit.ParseAs(kept, t.syntax)
 	if name == "" || err != nil { // there was no file before, or nobody knows what was in it
 		c := f.become(d.Text(), r.Scope)
 		c.shown = t.shown
@@ -115,11 +114,7 @@ func (t *runtime) without(f file, d *edit.Doc, r *Request) Change {
 		}
 		return c
 	}
-	for _, s := range t.sets[r.Scope] {
-		if old.Get(s.name) == nil && edit.Equal(d.Get(s.name), s.value) {
-			d.Delete(s.name)
-		}
-	}
+	unset(d, old, t.sets[r.Scope])
 	c := f.become(d.Text(), r.Scope)
 	c.shown = t.shown
 	if t.bare(old) == t.bare(d) {
@@ -130,17 +125,18 @@ func (t *runtime) without(f file, d *edit.Doc, r *Request) Change {
 
 // onlySettings reports whether nothing is in d but what an installation writes.
 func onlySettings(d *edit.Doc, all []setting) bool {
-	for _, name := range d.Names() {
-		if !slices.ContainsFunc(all, func(s setting) bool { return s.name == name && edit.Equal(d.Get(name), s.value) }) {
-			return false
-		}
+	empty, err := edit.Parse(nil)
+	rest, rerr := edit.Parse(d.Plain())
+	if err != nil || rerr != nil {
+		return false
 	}
-	return true
+	unset(rest, empty, all)
+	return len(rest.Names()) == 0
 }
 
 // bare is a document without its form, and without lists of hooks that are empty.
 func (t *runtime) bare(d *edit.Doc) string {
-	b, err := edit.Parse(d.Text())
+	b, err := edit.Parse(d.Plain())
 	if err != nil {
 		return ""
 	}

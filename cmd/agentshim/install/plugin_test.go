@@ -38,6 +38,7 @@ func TestThePluginForOpenCode(t *testing.T) {
 		`{"agent":"agent/1"}`:    "answers",
 		`{"args":["--managed"]}`: "failures",
 		`{"timeoutMs":1000}`:     "hang",
+		`{"timeoutMs":40000}`:    "lineage",
 		`{"unreachable":"allow","daemon":false,"agentshim":"/no/shim"}`: "open",
 	} {
 		t.Run(script, func(t *testing.T) {

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/install/edit"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/probe"
 )
 
 // A runtime is how one agent runtime is told of hooks.
@@ -23,15 +26,21 @@ type runtime struct {
 	sets  map[Scope][]setting
 	// entry is what stands in an event's list.
 	entry func(r *Request, e event) any
-	// http: it can ask the daemon itself.
-	http bool
+	// http is the first version that can ask the daemon itself, and refuses a call where
+	// that fails; the zero Version: none can.
+	http probe.Version
+	// syntax is what it reads besides JSON, as its releases were seen to.
+	syntax edit.Syntax
+	// open: it lets a call pass when a hook cannot start or is killed, and has no setting
+	// against that.
+	open bool
 	// plugin: a program in the runtime itself is installed, no hooks.
 	plugin bool
 }
 
 // A setting is a member that an installation needs beside its hooks.
 type setting struct {
-	name  string
+	path  []string
 	value jsontext.Value
 	// keep: what somebody else wrote there stays.
 	keep bool
@@ -75,7 +84,7 @@ func (r *Request) target() (*runtime, error) {
 		return nil, fmt.Errorf("unknown runtime %q; write one of %s", r.Runtime, strings.Join(Names(), ", "))
 	}
 	if _, ok := t.places[r.Scope]; !ok {
-		return nil, fmt.Errorf("%s has no %s configuration; install with --user for every account, and watch for hosts that stay silent", t.label, r.Scope)
+		return nil, fmt.Errorf("%s has no %s configuration; install with --user for each account, and watch for silent hosts", t.label, r.Scope)
 	}
 	return t, nil
 }
@@ -92,14 +101,14 @@ func (t *runtime) wanted(r *Request) (all []event) {
 
 func claude() *runtime {
 	return &runtime{
-		name: "claude", label: "Claude Code", binary: "claude", below: []string{"hooks"}, entry: claudeEntry, http: true,
+		name: "claude", label: "Claude Code", binary: "claude", below: []string{"hooks"}, entry: claudeEntry, http: Blocking(), syntax: edit.Mark,
 		places: map[Scope]place{
 			User:    {anchor: home, path: ".claude/settings.json", env: "CLAUDE_CONFIG_DIR", below: "settings.json"},
 			Project: {anchor: folder, path: ".claude/settings.json"},
 			Managed: {path: "/etc/claude-code/managed-settings.d/50-agentshim.json",
 				darwin: "/Library/Application Support/ClaudeCode/managed-settings.d/50-agentshim.json"},
 		},
-		sets: map[Scope][]setting{Managed: {{name: "allowManagedHooksOnly", value: jsontext.Value("true")}}},
+		sets: map[Scope][]setting{Managed: {{path: []string{managedOnlyJSON}, value: jsontext.Value("true")}}},
 		events: []event{{name: "SessionStart"}, {name: "UserPromptSubmit", gate: true}, {name: "PreToolUse", tool: true, gate: true},
 			{name: "PermissionRequest", tool: true, gate: true, only: onlyApprove}, {name: "PostToolUse", tool: true},
 			{name: "PostToolUseFailure", tool: true}, {name: "Stop"}, {name: "SubagentStop"}, {name: "SessionEnd", most: 10 * time.Second}},
@@ -108,10 +117,10 @@ func claude() *runtime {
 
 func codex() *runtime {
 	return &runtime{
-		name: "codex", label: "Codex", binary: "codex", below: []string{"hooks"}, entry: codexEntry,
+		name: "codex", label: "Codex", binary: "codex", below: []string{"hooks"}, entry: codexEntry, open: true,
 		places: map[Scope]place{
 			User:    {anchor: home, path: ".codex/hooks.json", env: "CODEX_HOME", below: "hooks.json"},
-			Project: {anchor: folder, path: ".codex/hooks.json"},
+			Project: {anchor: folder, path: ".codex/hooks.json", reach: upward},
 			Managed: {path: "/etc/codex/requirements.toml", toml: true},
 		},
 		events: []event{{name: "SessionStart"}, {name: "UserPromptSubmit", gate: true}, {name: "PreToolUse", tool: true, gate: true},
@@ -123,12 +132,13 @@ func codex() *runtime {
 
 func gemini() *runtime {
 	return &runtime{
-		name: "gemini", label: "Gemini CLI", binary: "gemini", below: []string{"hooks"}, entry: geminiEntry,
+		name: "gemini", label: "Gemini CLI", binary: "gemini", below: []string{"hooks"}, entry: geminiEntry, syntax: edit.Comments,
 		places: map[Scope]place{
 			User:    {anchor: home, path: ".gemini/settings.json"},
 			Project: {anchor: folder, path: ".gemini/settings.json"},
 			Managed: {path: "/etc/gemini-cli/settings.json", darwin: "/Library/Application Support/GeminiCli/settings.json"},
 		},
+		sets: map[Scope][]setting{Managed: {{path: []string{"hooksConfig", "enabled"}, value: jsontext.Value("true")}}},
 		events: []event{{name: "SessionStart"}, {name: "BeforeAgent", gate: true}, {name: "BeforeModel", only: onlyModels},
 			{name: "AfterModel", only: onlyModels}, {name: "BeforeTool", tool: true, gate: true}, {name: "AfterTool", tool: true},
 			{name: "AfterAgent"}, {name: "SessionEnd"}},
@@ -137,7 +147,7 @@ func gemini() *runtime {
 
 func qwen() *runtime {
 	return &runtime{
-		name: "qwen", label: "Qwen Code", binary: "qwen", below: []string{"hooks"}, entry: qwenEntry, http: true,
+		name: "qwen", label: "Qwen Code", binary: "qwen", below: []string{"hooks"}, entry: qwenEntry, open: true, syntax: edit.Comments | edit.Mark,
 		places: map[Scope]place{
 			User:    {anchor: home, path: ".qwen/settings.json"},
 			Project: {anchor: folder, path: ".qwen/settings.json"},
@@ -148,7 +158,7 @@ func qwen() *runtime {
 }
 
 func cursor() *runtime {
-	one := []setting{{name: "version", value: jsontext.Value("1"), keep: true}}
+	one := []setting{{path: []string{"version"}, value: jsontext.Value("1"), keep: true}}
 	return &runtime{
 		name: "cursor", label: "Cursor", binary: "cursor-agent", below: []string{"hooks"}, entry: cursorEntry,
 		places: map[Scope]place{
@@ -163,12 +173,12 @@ func cursor() *runtime {
 }
 
 func copilot() *runtime {
-	one := []setting{{name: "version", value: jsontext.Value("1"), keep: true}}
+	one := []setting{{path: []string{"version"}, value: jsontext.Value("1"), keep: true}}
 	return &runtime{
 		name: "copilot", label: "GitHub Copilot", binary: "copilot", below: []string{"hooks"}, entry: copilotEntry,
 		places: map[Scope]place{
 			User:    {anchor: home, path: ".copilot/hooks/agentshim.json", env: "COPILOT_HOME", below: "hooks/agentshim.json"},
-			Project: {anchor: folder, path: ".github/hooks/agentshim.json"},
+			Project: {anchor: folder, path: ".github/hooks/agentshim.json", reach: rootOnly},
 			Managed: {path: "/etc/github-copilot/policy.d/50-agentshim.json"},
 		},
 		sets: map[Scope][]setting{User: one, Project: one, Managed: one},
@@ -196,6 +206,12 @@ func Program(name string) string {
 		return t.binary
 	}
 	return ""
+}
+
+// Open reports whether a runtime lets a call pass when a hook cannot start.
+func Open(name string) bool {
+	t, ok := runtimes()[name]
+	return ok && t.open
 }
 
 // Scopes are those in which a runtime can be told of hooks.

@@ -90,7 +90,7 @@ func featuresHeader() *regexp.Regexp {
 // switched refuses a switch that is off.
 func switched(v any, name string) error {
 	if v != nil && v != true {
-		return fmt.Errorf("%s is %v there, so that hooks could be left out; set it to true, or take the line out", name, v)
+		return fmt.Errorf("%s is %v there, which can switch hooks off; set it to true, or remove the line", name, v)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (t *runtime) tableOf(r *Request, e event) string {
 		match = "matcher = \"*\"\n"
 	}
 	return fmt.Sprintf("[[hooks.%s]]\n%s[[hooks.%s.hooks]]\ntype = \"command\"\ncommand = %s\ntimeout = %d\n",
-		e.name, match, e.name, basic(r.line(e)), e.seconds(&r.Hook))
+		e.name, match, e.name, basic(r.line(e, true)), e.seconds(&r.Hook))
 }
 
 // basic is a TOML string.
@@ -117,7 +117,7 @@ func basic(s string) string {
 func (t *runtime) says(text []byte, old table, r *Request) error {
 	got, err := readTOML(text)
 	if err != nil {
-		return fmt.Errorf("with our lines it would not be valid any more: %w; write the hooks there yourself: 'agentshim install codex --managed --dry-run --root DIR' with an empty folder shows them", err)
+		return fmt.Errorf("the file would be invalid with the lines of agentshim: %w; add the hooks yourself; 'agentshim install codex --managed --dry-run --root DIR' with an empty folder shows them", err)
 	}
 	want := maps.Clone(old)
 	want[managedOnly] = true
@@ -133,7 +133,7 @@ func (t *runtime) says(text []byte, old table, r *Request) error {
 		want["hooks"] = with(want["hooks"], e.name, slices.Concat(theirs, added))
 	}
 	if a, b := canonical(got), canonical(want); a != b || a == "" {
-		return errors.New("our lines can not be put in without changing what others mean; write the hooks there yourself: 'agentshim install codex --managed --dry-run --root DIR' with an empty folder shows them")
+		return errors.New("the lines of agentshim would change the meaning of other lines; add the hooks yourself; 'agentshim install codex --managed --dry-run --root DIR' with an empty folder shows them")
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (t *runtime) ownedTOML(text []byte) ([]Owned, error) {
 func (t *runtime) installTOML(f file, r *Request) (Plan, error) {
 	before, err := t.ownedTOML(f.content)
 	if err != nil {
-		return Plan{}, unreadable(f.path, fmt.Errorf("it is not valid TOML: %w", err))
+		return Plan{}, t.unreadable(f.path, fmt.Errorf("it is not valid TOML: %w", err))
 	}
 	text, err := t.withOurs(withoutOurs(f.content), r)
 	if err != nil {
@@ -187,14 +187,14 @@ func (t *runtime) installTOML(f file, r *Request) (Plan, error) {
 	c := f.become(text, r.Scope)
 	c.shown = shownTOML
 	c.backup = len(before) == 0
-	c.summary = installed(t, len(t.wanted(r)), len(before))
+	c.summary = t.installed(r, len(before))
 	return Plan{Changes: []Change{c}}, nil
 }
 
 func (t *runtime) uninstallTOML(f file, r *Request) (Plan, error) {
 	mine, err := t.ownedTOML(f.content)
 	if err != nil {
-		return Plan{}, unreadable(f.path, fmt.Errorf("it is not valid TOML: %w", err))
+		return Plan{}, t.unreadable(f.path, fmt.Errorf("it is not valid TOML: %w", err))
 	}
 	left := withoutOurs(f.content)
 	if bytes.Equal(left, f.content) {
@@ -204,7 +204,7 @@ func (t *runtime) uninstallTOML(f file, r *Request) (Plan, error) {
 	c.shown = shownTOML
 	now, err := readTOML(left)
 	if err != nil {
-		return Plan{}, fmt.Errorf("%s: without our lines it would not be valid any more: %w; take them out yourself", f.path, err)
+		return Plan{}, fmt.Errorf("%s: the file would be invalid without the lines of agentshim: %w; remove them yourself", f.path, err)
 	}
 	kept, name := f.kept()
 	if old, err := readTOML(kept); name != "" && err == nil && canonical(old) == canonical(now) {

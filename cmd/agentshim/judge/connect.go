@@ -90,7 +90,7 @@ func (j *Judge) dial(ctx context.Context) (*client.Client, error) {
 		case <-ctx.Done():
 		}
 	}
-	return nil, fmt.Errorf("%w: %w: no connection to NATS at %s came about in time; start a broker there or name another server",
+	return nil, fmt.Errorf("%w: %w: no connection to NATS at %s within the time limit; start a broker there or name another server",
 		client.ErrUnreachable, context.Cause(ctx), bus.RedactURL(j.link.URL))
 }
 

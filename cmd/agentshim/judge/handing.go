@@ -14,6 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
+	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
@@ -35,6 +36,8 @@ type Link struct {
 	Tracer *trace.Tracer
 	// Stderr hears what people should know.
 	Stderr io.Writer
+	// Log hears of the connection and of workspaces; nil: slog's default.
+	Log *slog.Logger
 }
 
 // A Handing is what one shim hands over to its agent. A nil one never reached
@@ -74,7 +77,7 @@ func (l *Link) dial(ctx context.Context) (*client.Client, error) { return l.dial
 
 func (l *Link) dialIn(ctx context.Context, workspaces string) (*client.Client, error) {
 	return client.Connect(ctx, client.Options{
-		URL: l.URL, Creds: l.Creds, TLS: l.TLS, Name: l.Name, InProcess: l.InProcess, Workspaces: workspaces, Logger: slog.New(slog.DiscardHandler),
+		URL: l.URL, Creds: l.Creds, TLS: l.TLS, Name: l.Name, InProcess: l.InProcess, Workspaces: workspaces, Logger: l.Log,
 	})
 }
 
@@ -84,7 +87,7 @@ func (l *Link) kept(agent string) *Handing {
 	g := &Handing{agent: agent, state: kept.Folder(l.State), stderr: l.Stderr}
 	var err error
 	if g.kept, err = g.state.Load(agent); err != nil {
-		fmt.Fprintf(l.Stderr, "agentshim: what earlier shims kept can not all be read: %v; mend the folder %s, or name another one with --state\n", err, l.State)
+		fmt.Fprintf(l.Stderr, "agentshim: reading the state of earlier agentshim processes: %v; repair the folder %s, or name another one with --state\n", err, l.State)
 	}
 	return g
 }
@@ -96,7 +99,7 @@ func (g *Handing) over(line *client.Client) {
 }
 
 // MakeWorkspaces makes a folder for workspaces: who names one means it to be
-// there. Where it can not be made, that is said in the place of the workspaces.
+// there. Where it cannot be made, that is said in the place of the workspaces.
 func MakeWorkspaces(dir string) {
 	if dir != "" {
 		_ = os.MkdirAll(dir, 0o755)
@@ -130,6 +133,29 @@ func (g *Handing) Done(ctx context.Context, event string, within time.Duration) 
 	return len(noted.Events) == 0
 }
 
+// timely reports whether the fabric waits to hear that the agent has what a verdict brought: the grace of a
+// round begins when its warning was read, and may be nothing.
+func timely(v *schema.Verdict) bool {
+	return slices.ContainsFunc(v.Injections, func(in schema.Injection) bool { return in.Source == schema.SourceTimeout })
+}
+
+// ackNow acknowledges an event at once, in the background, and not with the agent's next question.
+func (j *Judge) ackNow(line *client.Client, event string) {
+	brought, ok := line.Brought(event)
+	line.Handed(event)
+	l := j.later
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !ok || l.ctx.Err() != nil {
+		return
+	}
+	l.work.Go(j.calmly(func() {
+		ctx, cancel := context.WithTimeout(l.ctx, lateFor)
+		defer cancel()
+		_ = line.Ack(ctx, brought.Agent, brought.Events...) // after an error it goes with the next question
+	}))
+}
+
 // keep writes down what is not confirmed, and takes out what is by now.
 func (g *Handing) keep(left client.Handover) {
 	var confirmed []string
@@ -147,7 +173,7 @@ func (g *Handing) keep(left client.Handover) {
 		return
 	}
 	if err := g.state.Keep(left, confirmed); err != nil {
-		fmt.Fprintf(g.stderr, "agentshim: what was handed over could not be kept, and may come again: %v; make the folder %s writable, or name another one with --state\n",
+		fmt.Fprintf(g.stderr, "agentshim: storing the delivered items: %v; the fabric may deliver them again; make the folder %s writable, or name another one with --state\n",
 			err, g.state)
 	}
 }

@@ -1,10 +1,8 @@
-// Package judge gets every call of an agent judged: by the fabric, and where
-// nobody of it answers, by what is known of its policy. Whoever asks gets a
-// verdict, always.
+// Package judge returns a verdict for every call of an agent. The fabric judges the call. If
+// it does not answer, the last known policy decides.
 //
-// A [Judge] serves one process: `agentshim hook` asks it once; the daemon and
-// the proxies ask it for as long as they live, for any number of agents, from
-// any number of goroutines.
+// A [Judge] serves one process. `agentshim hook` asks it once. The daemon and the proxies
+// ask it as long as they live, for any number of agents and from any number of goroutines.
 package judge
 
 import (
@@ -16,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
 	"github.com/hookfabric/hookfabric/schema"
@@ -32,7 +31,7 @@ const (
 type Question struct {
 	// Event is the call. AgentID and HookType are always there.
 	Event *schema.Event
-	// Unreadable is why the event's contents can not be judged; nil: they can. Only
+	// Unreadable is why the event's contents cannot be judged; nil: they can. Only
 	// its routing counts then.
 	Unreadable error
 	// Workspaces is the folder below which workspaces of other agents are unpacked;
@@ -46,6 +45,10 @@ type Question struct {
 	// dialect.Call. A judge has no use for them; what stands before one does.
 	Key, Pair string
 	ByID      bool
+	// Apart is set by a proxy that sees a call without the runtime's id of it: it is the name
+	// under which the runtime's own hooks have the tool. Pair names the call among the
+	// proxy's own then.
+	Apart string
 	// Again: Key is the event's own id, so that whoever asks a second time heard no answer.
 	Again bool
 	// Unreachable says what becomes of tool calls and prompts that nobody judged
@@ -94,6 +97,15 @@ func NewResident(link Link) *Judge {
 	return j
 }
 
+// Cause adds to err, because of which the fabric did not judge the call, why the event is unreadable.
+// It is one line, because each message of agentshim takes one.
+func (q *Question) Cause(err error) error {
+	if q.Unreadable == nil {
+		return err
+	}
+	return fmt.Errorf("%w; %w", q.Unreadable, err)
+}
+
 // Ask gets a call judged before ctx ends: where nobody answers, by what is known
 // of the fabric's policy, and where nothing is, by q.Unreachable. What nobody
 // judged is recorded, and handed in when somebody answers again.
@@ -107,11 +119,12 @@ func (j *Judge) Ask(ctx context.Context, q Question) (said Judgement) {
 	if err == nil {
 		return Judgement{Verdict: v}
 	}
-	err = errors.Join(q.Unreadable, err)
+	err = q.Cause(err)
 	r, late := fromDisk(ctx, j, ruleFor, func() (ruling, error) { return j.policy.rule(&e), nil })
 	if late != nil {
 		r.faulty = late
 	}
+	r.cause = err
 	v, by, also := r.decide(&q, err)
 	done := "refused"
 	if v.Decision == schema.None {
@@ -151,11 +164,18 @@ func (j *Judge) ask(ctx context.Context, q *Question) (v *schema.Verdict, err er
 	if err != nil {
 		return nil, err
 	}
+	unknown := q.Event.AgentID == schema.UnknownAgent
+	if unknown && !bus.MayAsk(j.link.Creds, q.Event.AgentID) {
+		return nil, unnamedError{client.ErrDenied} // the server would say so, too
+	}
 	in := client.In(q.Workspaces)
 	if q.Unreadable != nil {
 		v, err = g.Client.AskUnreadable(ctx, q.Event, q.Unreadable, in)
 	} else {
 		v, err = g.Client.Ask(ctx, q.Event, in)
+	}
+	if unknown && errors.Is(err, client.ErrDenied) {
+		err = unnamedError{err}
 	}
 	if err == nil {
 		if stale := j.policy.heard(v); j.resident {
@@ -176,11 +196,15 @@ func (j *Judge) addNative(q *Question) {
 }
 
 // Handed says that the agent has what the verdict of an event brought. What a
-// process that ends can not confirm within the time given is kept for the agent's
+// process that ends cannot confirm within the time given is kept for the agent's
 // next shim; one that stays goes on in the background, and does not wait.
 func (j *Judge) Handed(ctx context.Context, v *schema.Verdict, within time.Duration) {
 	if j.resident {
-		if line := j.connected(); line != nil {
+		switch line := j.connected(); {
+		case line == nil:
+		case timely(v):
+			j.ackNow(line, v.EventID)
+		default:
 			line.Handed(v.EventID)
 		}
 		return
@@ -206,7 +230,7 @@ func (j *Judge) Handed(ctx context.Context, v *schema.Verdict, within time.Durat
 // flushTime is how long a judge that closes waits for what is to be said still.
 const flushTime = 2 * time.Second
 
-// Close says what is to be said still, keeps what can not be, and ends the
+// Close says what is to be said still, keeps what cannot be, and ends the
 // connection. Nobody may ask any more.
 func (j *Judge) Close() {
 	j.later.mu.Lock() // nothing begins after this

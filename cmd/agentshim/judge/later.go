@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
 	"github.com/hookfabric/hookfabric/schema"
@@ -84,7 +86,7 @@ func (l *later) done(err error) bool {
 	return !again
 }
 
-var errBroke = errors.New("it broke")
+var errBroke = errors.New("it panicked")
 
 // catchUp takes over the policy, and hands in all that is on the record.
 func (j *Judge) catchUp(line *client.Client) error {
@@ -101,7 +103,7 @@ func (j *Judge) calmly(f func()) func() {
 	return func() {
 		defer func() {
 			if p := recover(); p != nil {
-				j.say("the shim failed at what could wait: %v", p)
+				j.say("failed in background work: %v", p)
 			}
 		}()
 		f()
@@ -112,7 +114,10 @@ func (j *Judge) calmly(f func()) func() {
 func (j *Judge) takeOver(ctx context.Context, line *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, lateFor)
 	defer cancel()
-	err := j.policy.fetch(ctx, line)
+	news, err := j.policy.fetch(ctx, line)
+	if news != "" {
+		j.say("%s", news)
+	}
 	if err != nil && refused(err) {
 		j.say("%v", err)
 	}
@@ -133,7 +138,7 @@ func (j *Judge) handIn(ctx context.Context, line *client.Client, agent string, m
 	for _, r := range records {
 		calls, err := r.First(agent, most)
 		if err != nil {
-			j.say("the record of what nobody judged: %v", err)
+			j.say("reading the record of calls that the fabric did not judge: %v", err)
 		}
 		if len(calls) == 0 {
 			continue
@@ -142,7 +147,7 @@ func (j *Judge) handIn(ctx context.Context, line *client.Client, agent string, m
 			return false, err
 		}
 		if err := r.Known(calls); err != nil {
-			j.say("what was handed in can not be taken off the record, and is handed in again: %v", err)
+			j.say("removing reported calls from the record: %v; agentshim reports them again", err)
 			return false, err
 		}
 		return true, nil
@@ -159,22 +164,53 @@ func (j *Judge) record(ctx context.Context, line *client.Client, calls []schema.
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	_, err := line.Record(ctx, calls[0].Agent, calls)
+	if errors.Is(err, client.ErrDenied) {
+		err = j.report(line, calls)
+	}
 	if err != nil && badly(err) {
 		// Said again and again it would hold back all that is behind it.
-		j.say("the fabric does not take down calls that nobody judged, and they are dropped: %v", err)
+		j.say("the fabric rejects the record of calls that it did not judge, so agentshim drops the record: %v", err)
 		return nil
 	}
+	return err
+}
+
+// reportFor bounds how long it takes to tell of a call that the credentials are not for.
+const reportFor = 250 * time.Millisecond
+
+// report hands in calls of an agent that the credentials are not for, as those of the agent that they are
+// for: the operator hears of them by no other way. Why says whose they are.
+func (j *Judge) report(line *client.Client, calls []schema.Unjudged) error {
+	own := bus.CredsAgent(j.link.Creds)
+	if own == "" {
+		return fmt.Errorf("%w: the credentials name no agent under which agentshim can report the call", client.ErrDenied)
+	}
+	ctx, cancel := context.WithTimeout(j.later.ctx, reportFor)
+	defer cancel()
+	all := slices.Clone(calls)
+	for i := range all {
+		all[i].Why = fmt.Sprintf("asked as the agent %q: %s", all[i].Agent, all[i].Why)
+	}
+	_, err := line.Record(ctx, own, all)
 	return err
 }
 
 // badly reports whether the fabric will never take it.
 func badly(err error) bool {
 	e, said := errors.AsType[*schema.ControlError](err)
-	return said && e.Code == schema.CodeBadRequest
+	return said && e.Code == schema.CodeBadRequest || errors.Is(err, client.ErrDenied)
+}
+
+// record is the fabric that is to be told of a call; empty: whichever answers first at the place.
+func (r *ruling) record() string {
+	if len(r.fabrics) != 1 {
+		return ""
+	}
+	return r.fabrics[0]
 }
 
 // note puts a call on the record, before its answer is given. A disk that hangs
-// does not keep the answer back.
+// does not keep the answer back. What the credentials are not for is told at once, if it can be.
 func (j *Judge) note(ctx context.Context, q *Question, r *ruling, v *schema.Verdict, by string) {
 	u := schema.Unjudged{
 		EventID: v.EventID, Time: time.Now().UTC(), Agent: q.Event.AgentID, Session: q.Event.SessionID,
@@ -186,13 +222,16 @@ func (j *Judge) note(ctx context.Context, q *Question, r *ruling, v *schema.Verd
 	if r.policy != nil {
 		u.ConfigVersion = r.policy.ConfigVersion
 	}
+	if line := j.connected(); line != nil && errors.Is(r.cause, client.ErrDenied) && j.report(line, []schema.Unjudged{u}) == nil {
+		return
+	}
 	_, err := fromDisk(ctx, j, noteFor, func() (_ struct{}, err error) {
 		err = errBroke
-		j.calmly(func() { err = kept.Folder(j.link.State).Record(r.fabric, j.link.places()[0]).Add(u) })()
+		j.calmly(func() { err = kept.Folder(j.link.State).Record(r.record(), j.link.places()[0]).Add(u) })()
 		return struct{}{}, err
 	})
 	if err != nil {
-		j.say("nobody will hear of it, because it can not be recorded: %v", err)
+		j.say("recording this call: %v; the fabric will not learn of it", err)
 	}
 	j.later.mu.Lock()
 	defer j.later.mu.Unlock()

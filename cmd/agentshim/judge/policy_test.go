@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +15,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -39,8 +42,12 @@ func TestWhileNobodyAnswersTheLastKnownPolicyDecides(t *testing.T) {
 		}
 		unknown := calls("")
 		unknown.Unreadable = os.ErrInvalid
-		if got, _ := w.asks(unknown); got.Verdict.Decision != schema.Deny {
+		got, said := w.asks(unknown)
+		if got.Verdict.Decision != schema.Deny {
 			t.Errorf("a call whose tool nobody knows: %+v", got.Verdict)
+		}
+		if !strings.Contains(said, os.ErrInvalid.Error()+"; the fabric is unreachable") || strings.Count(said, "\n") != 1 || !errors.Is(got.Unjudged, os.ErrInvalid) || !errors.Is(got.Unjudged, client.ErrUnreachable) {
+			t.Errorf("one line does not say both causes: %q, %v", said, got.Unjudged)
 		}
 	})
 }
@@ -95,11 +102,11 @@ func TestAForgedPolicyIsNotTakenOver(t *testing.T) {
 			a.Document = strings.Replace(a.Document, "8", "9", 1)
 			return a
 		}},
-		"another fabric's": {"another fabric's", func(w *world, _ *schema.PolicyAnswer) *schema.PolicyAnswer {
+		"another fabric's": {"belongs to another fabric", func(w *world, _ *schema.PolicyAnswer) *schema.PolicyAnswer {
 			w.ID = "f-2"
 			return answer(w)
 		}},
-		"one of before, recorded": {"older than the one that is kept", func(*world, *schema.PolicyAnswer) *schema.PolicyAnswer { return old }},
+		"one of before, recorded": {"older than the stored one", func(*world, *schema.PolicyAnswer) *schema.PolicyAnswer { return old }},
 		"nothing":                 {"another key", func(*world, *schema.PolicyAnswer) *schema.PolicyAnswer { return &schema.PolicyAnswer{} }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +138,7 @@ func TestAKeptPolicyThatSomebodyChangedLetsNothingPass(t *testing.T) {
 		heals  bool // at the next call that the fabric answers
 	}{
 		"its digest, too": {digestOf, "not signed by the key", false},
-		"not its digest":  {nil, "not what a shim wrote", true},
+		"not its digest":  {nil, "not a file of agentshim", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			within(t, func(w *world) {
@@ -185,9 +192,8 @@ func TestAnotherKeyIsBelievedWhenSomebodySaysSo(t *testing.T) {
 		w.wants("Read", schema.None, "")
 		w.Signer = clienttest.Signer(2)
 		w.becomes(8, guarding("Read"))
-		key := w.file("f-1/key")
-		w.wants("Read", schema.None, "delete "+key)
-		if err := os.Remove(key); err != nil {
+		w.wants("Read", schema.None, "'agentshim policy reset' forgets the old key")
+		if _, err := kept.Folder(w.state).Forget(""); err != nil {
 			t.Fatal(err)
 		}
 		w.wants("Read", schema.None, "")
@@ -196,16 +202,13 @@ func TestAnotherKeyIsBelievedWhenSomebodySaysSo(t *testing.T) {
 	})
 }
 
-func TestANewFabricHasAPolicyOfItsOwn(t *testing.T) {
+func TestANewFabricHasAKeyOfItsOwn(t *testing.T) {
 	within(t, func(w *world) {
 		w.wants("Read", schema.None, "")
 		w.gone()
 		w.begin("f-2", 2)
 		w.becomes(1, guarding("Read"))
-		w.wants("Bash", schema.None, "")
-		w.gone()
-		w.wants("Bash", schema.None, "version 1")
-		w.wants("Read", schema.Deny, "version 1")
+		w.wants("Bash", schema.None, "answers at the URL where f-1 answered before")
 		if keys, _ := filepath.Glob(filepath.Join(w.state, "shim", "f-*", "key")); len(keys) != 2 {
 			t.Errorf("the keys %v", keys)
 		}
@@ -236,13 +239,13 @@ func TestWithAPolicyThatCanNotBeReadNothingPasses(t *testing.T) {
 		file, content, says string
 		heals               bool
 	}{
-		"an empty policy":     {"f-1/policy", "", "can not be used", true},
-		"no policy any more":  {"f-1/policy", none, "is gone", true},
-		"junk":                {"f-1/policy", "\x00\x01\n", "not what a shim wrote", true},
+		"an empty policy":     {"f-1/policy", "", "is unusable", true},
+		"no policy any more":  {"f-1/policy", none, "is missing", true},
+		"junk":                {"f-1/policy", "\x00\x01\n", "not a file of agentshim", true},
 		"a large file":        {"f-1/policy", strings.Repeat("x", 1<<20), "more than", true},
-		"no key":              {"f-1/key", "", "holds no key; delete it", false},
-		"a short key":         {"f-1/key", "QUJD", "holds no key; delete it", false},
-		"no fabric was there": {".reached/*", "not a token!", "names no fabric", true},
+		"no key":              {"f-1/key", "", "contains no key; delete the file", false},
+		"a short key":         {"f-1/key", "QUJD", "contains no key; delete the file", false},
+		"no fabric was there": {".reached/*", "not a token!", "does not name a fabric", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			within(t, func(w *world) {
@@ -277,7 +280,7 @@ func TestWithAPolicyThatCanNotBeReadNothingPasses(t *testing.T) {
 	}
 }
 
-// Who names no fabric is judged by the one that the daemon of the machine reaches,
+// Who does not name a fabric is judged by the one that the daemon of the machine reaches,
 // wherever that is: so its policy counts for them when both are gone.
 func TestThePolicyOfTheDaemonCountsForThoseWhoNameNoFabric(t *testing.T) {
 	within(t, func(w *world) {
@@ -403,21 +406,24 @@ func TestThePayloadGoesAlongIfSomeHookNeedsItOrNobodyKnows(t *testing.T) {
 	})
 }
 
-// Where nothing can be kept, calls are judged all the same, and that is said.
-func TestAFolderThatCanNotBeUsedFailsNothing(t *testing.T) {
+// Where nothing can be kept, calls are judged all the same, and that is said at once. When the fabric is gone
+// nothing passes: a policy may have been known.
+func TestWithoutAFolderNothingPassesUnjudged(t *testing.T) {
 	within(t, func(w *world) {
 		file := filepath.Join(t.TempDir(), "file")
 		w.write(file, "no folder")
 		w.state = filepath.Join(file, "below")
-		w.wants("Read", schema.None, "can not be kept for the next shim")
+		w.wants("Read", schema.None, "storing the policy of the fabric")
 		w.gone()
 		_, said := w.asks(calls("Bash"))
-		for _, part := range []string{"allowed without a verdict (--unreachable allow)", "no policy is known", "can not be recorded"} {
+		for _, part := range []string{"refused without a verdict (agentshim cannot store a policy)", "not a directory", "name another folder with --state", "the fabric will not learn of it"} {
 			if !strings.Contains(said, part) {
 				t.Errorf("it does not say %q: %s", part, said)
 			}
 		}
 		w.state = ""
-		w.wants("Bash", schema.None, "no policy is known")
+		w.wants("Bash", schema.Deny, "found no folder that only this user can write; name one with --state, or set HOME")
+		w.back()
+		w.wants("Read", schema.None, "while no fabric answers, agentshim refuses every call")
 	})
 }

@@ -56,7 +56,7 @@ func TestWhatNobodyJudgedIsHandedInOnce(t *testing.T) {
 	})
 }
 
-// A fabric that takes it down and can not say so hears of it again, under the
+// A fabric that takes it down and cannot say so hears of it again, under the
 // same id; one that does not take it hears of it until it does.
 func TestWhatIsNotConfirmedIsHandedInAgain(t *testing.T) {
 	within(t, func(w *world) {
@@ -95,7 +95,7 @@ func TestWhatTheFabricWillNeverTakeHoldsNothingBack(t *testing.T) {
 			}
 			return verb == schema.VerbRecord
 		}
-		w.wants("Read", schema.None, "they are dropped: handing in what nobody judged of a: it makes no sense")
+		w.wants("Read", schema.None, "agentshim drops the record: reporting unjudged calls of a: it makes no sense")
 		w.wants("Read", schema.None, "")
 	})
 }
@@ -109,7 +109,7 @@ func TestALineThatNobodyWroteIsSaidAndCounted(t *testing.T) {
 		w.write(path, "junk\n{}\n"+w.read(path)+`{"event_id":"torn`)
 		w.wants("Bash", schema.Deny, "refused")
 		w.back()
-		w.wants("Read", schema.None, "3 lines of "+path+" can not be read, and are lost")
+		w.wants("Read", schema.None, "dropped 3 unreadable lines of "+path)
 		w.wants("Read", schema.None, "")
 		w.Lock()
 		defer w.Unlock()
@@ -176,6 +176,31 @@ func TestOneThatStaysServesManyAgents(t *testing.T) {
 		}
 		if c, err := w.server.InProcessConn(); err == nil {
 			_ = c.Close()
+		}
+	})
+}
+
+// A round's grace begins when its warning is acknowledged: one that stays says so at once. All else waits for
+// the agent's next question.
+func TestAWarningIsAcknowledgedAtOnce(t *testing.T) {
+	within(t, func(w *world) {
+		var to said
+		j := judge.NewResident(w.link(&to))
+		defer j.Close()
+		for n, source := range []string{schema.SourceTimeout, "human"} {
+			it := clienttest.Item(uint64(n+1), "your time is over")
+			it.Source = source
+			w.Put(it)
+			ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+			got := j.Ask(ctx, calls("Read"))
+			j.Handed(ctx, got.Verdict, 0)
+			cancel()
+			synctest.Wait()
+			w.Lock()
+			if waits := len(w.Items); waits != n {
+				t.Errorf("%s: %d items wait: %+v", source, waits, w.Acks)
+			}
+			w.Unlock()
 		}
 	})
 }

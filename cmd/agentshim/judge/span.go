@@ -31,7 +31,7 @@ func answered(s *trace.Span, t schema.EventType, j *Judgement) {
 	if j.Unjudged != nil {
 		s.Mark(trace.Unjudged, true)
 		s.Mark(trace.FailedOpen, !t.Blocks(j.Verdict.Decision))
-		s.Fail("nobody of the fabric judged it")
+		s.Fail("the fabric did not judge the call")
 	}
 	s.Done()
 }

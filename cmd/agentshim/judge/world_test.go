@@ -55,8 +55,12 @@ func guarding(tool string) schema.PolicyHook {
 	return schema.PolicyHook{Hook: "guards-" + tool, Event: schema.PreToolUse, Matcher: tool, Guards: true}
 }
 
-// gone has nobody answer any more, until back.
-func (w *world) gone() { w.nc.Close() }
+// gone ends the fabric until back. It returns when the server has dropped the connection
+// too: until then the server may still hand it events, which are lost.
+func (w *world) gone() {
+	w.nc.Close()
+	synctest.Wait()
+}
 
 func (w *world) back() {
 	w.t.Helper()

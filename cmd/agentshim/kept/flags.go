@@ -25,7 +25,7 @@ const (
 )
 
 // Flags are those of an agent in a session, as a JSON object; nil: it has none, or
-// they can not be read.
+// they cannot be read.
 func (f Folder) Flags(agent, session string) jsontext.Value {
 	path, err := f.flagsFile(agent, session)
 	if f == "" || err != nil {
@@ -57,7 +57,7 @@ func (f Folder) SetFlags(agent, session string, set map[string]jsontext.Value) e
 	all := map[string]jsontext.Value{}
 	if before := f.Flags(agent, session); before != nil {
 		if err := schema.Unmarshal(before, &all); err != nil {
-			clear(all) // those that can not be read are replaced
+			clear(all) // those that cannot be read are replaced
 		}
 	}
 	maps.Copy(all, set)
@@ -67,9 +67,9 @@ func (f Folder) SetFlags(agent, session string, set map[string]jsontext.Value) e
 	case err != nil:
 		return err
 	case len(all) > schema.MaxFlags:
-		return fmt.Errorf("the agent would have %d flags; it may have %d", len(all), schema.MaxFlags)
+		return fmt.Errorf("the agent would have %d flags; the limit is %d", len(all), schema.MaxFlags)
 	case len(data) > maxFlags:
-		return fmt.Errorf("the agent's flags would have %d bytes; they may have %d", len(data), maxFlags)
+		return fmt.Errorf("the agent's flags would have %d bytes; the limit is %d", len(data), maxFlags)
 	}
 	sweepOlder(dir, flagsFor)
 	return Replace(path, data)

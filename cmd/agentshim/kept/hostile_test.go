@@ -35,10 +35,10 @@ func TestAPipeIsNoFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := f.Policy("f"); err == nil || !strings.Contains(err.Error(), "is no file") {
+	if _, err := f.Policy("f"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("a policy: %v", err)
 	}
-	if _, err := f.Load("b"); err == nil || !strings.Contains(err.Error(), "is no file") {
+	if _, err := f.Load("b"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("what was handed over: %v", err)
 	}
 	if got := f.Look("a", "another"); got != nil {

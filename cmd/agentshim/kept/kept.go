@@ -1,11 +1,10 @@
-// Package kept is what shims keep for the next one of their agent: processes
-// that end after one event may not have heard that what they handed over was
-// acknowledged.
+// Package kept stores state that one shim process leaves for the next one of the same agent.
+// A process that ends after one event may not learn whether the fabric received its
+// acknowledgement.
 //
-// There is one small file per fabric and agent. It is replaced whole, under a
-// lock, so that shims of one agent that run side by side lose nothing of each
-// other's. A file that can not be read is as good as none: what it said may
-// then be handed over twice, and is never lost.
+// There is one small file per fabric and agent. A shim replaces it as a whole, under a lock,
+// so that concurrent shims of one agent do not lose each other's entries. An unreadable file
+// counts as empty: the fabric may then deliver an item twice, but loses none.
 package kept
 
 import (
@@ -40,6 +39,28 @@ const (
 
 // A Folder is the state folder of shims; an empty one keeps nothing.
 type Folder string
+
+// ErrNowhere says that nothing can be kept, neither a policy nor what is to be handed in.
+var ErrNowhere = errors.New("agentshim cannot store its state")
+
+// probeSize is the size of the file that [Folder.Usable] writes: a full disk takes an empty one.
+const probeSize = 64 << 10
+
+// Usable says why nothing can be kept in the folder; nil: it can. It writes a file there, and takes it away.
+func (f Folder) Usable() error {
+	if f == "" {
+		return fmt.Errorf("%w: found no folder that only this user can write; name one with --state, or set HOME", ErrNowhere)
+	}
+	dir := filepath.Join(string(f), folder)
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = Put(filepath.Join(dir, ".usable"), make([]byte, probeSize), func(string, string) error { return nil })
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w; name another folder with --state", ErrNowhere, err)
+	}
+	return nil
+}
 
 // Load is what was kept for an agent, of every fabric. The error says what could
 // not be read; the rest is there.
@@ -113,7 +134,7 @@ func (f Folder) Keep(h client.Handover, acknowledged []string) error {
 	}
 	defer unlock()
 	path := filepath.Join(dir, name)
-	r, _ := load(path) // one that can not be read is replaced
+	r, _ := load(path) // one that cannot be read is replaced
 	if r.change(h, acknowledged) {
 		err = store(path, r)
 	}
@@ -136,7 +157,7 @@ func load(path string) (r record, err error) {
 		return r, err
 	}
 	if r, err = decode(data); err != nil {
-		return record{}, fmt.Errorf("%s is not what a shim wrote, and counts as empty: %w", path, err)
+		return record{}, fmt.Errorf("%s is not a file of agentshim and counts as empty: %w", path, err)
 	}
 	return r, nil
 }

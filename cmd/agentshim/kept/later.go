@@ -40,13 +40,13 @@ func (f Folder) Put(agent, pair string, all []schema.Injection) error {
 		return err
 	}
 	defer unlock()
-	before, _ := readLater(path) // one that can not be read is replaced
+	before, _ := readLater(path) // one that cannot be read is replaced
 	data, err := schema.Marshal(append(before, all...))
 	if err != nil {
 		return err
 	}
 	if len(data) > maxLater {
-		return fmt.Errorf("it would be more than %d bytes for one tool call", maxLater)
+		return fmt.Errorf("the injections of one tool call are larger than %d bytes", maxLater)
 	}
 	sweepOlder(dir, latest)
 	return Replace(path, data)

@@ -28,7 +28,7 @@ func lock(path string) (unlock func(), err error) {
 		case !held && !errors.Is(err, syscall.EINTR):
 			return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), f.Close())
 		case time.Since(begun) >= patience:
-			return nil, errors.Join(fmt.Errorf("another process has held %s for %s", path, patience), f.Close())
+			return nil, errors.Join(fmt.Errorf("another process has held the lock %s for %s", path, patience), f.Close())
 		}
 		time.Sleep(pause/2 + rand.N(pause)) // not all at once
 	}

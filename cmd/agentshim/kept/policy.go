@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -19,9 +18,6 @@ import (
 )
 
 const (
-	// reachedFolder says which fabric was reached where. A token has no dot at its
-	// beginning.
-	reachedFolder = ".reached"
 	// policyFile and keyFile lie in a fabric's folder: its policy, and the key that
 	// was seen first. The key has a file of its own, so that it stays known whatever
 	// becomes of the policy.
@@ -35,12 +31,12 @@ const (
 var (
 	// ErrOlder says that it is of an older version than the one that is kept, and
 	// that nobody vouches for it.
-	ErrOlder = errors.New("the policy is older than the one that is kept, and is not signed as the one that is active now")
+	ErrOlder = errors.New("the policy is older than the stored one, and its signature does not show that it is active now")
 	// ErrBehind says that whoever answered has not heard yet of the last freeze or thaw,
 	// of which a verdict told.
-	ErrBehind = errors.New("the policy is from before the last freeze or thaw")
+	ErrBehind = errors.New("the policy is older than the last freeze or thaw")
 	// ErrOtherFabric says that it is another fabric's.
-	ErrOtherFabric = errors.New("the policy is another fabric's")
+	ErrOtherFabric = errors.New("the policy belongs to another fabric")
 )
 
 // A Policy is what is kept of a fabric's policy.
@@ -73,35 +69,6 @@ func (p *Policy) Prove() error {
 	return nil
 }
 
-// Unnamed stands in the place of a URL for those who name no fabric: they are
-// judged by whichever one the agents of this folder are connected to.
-const Unnamed = "whichever"
-
-// Reached is the fabric whose policy was taken over at a URL last; empty: none was.
-func (f Folder) Reached(url string) (fabric string, err error) {
-	if f == "" {
-		return "", nil
-	}
-	data, err := small(f.reachedFile(url))
-	if err != nil || data == nil {
-		return "", err
-	}
-	if fabric, err = bus.ParseToken(strings.TrimSpace(string(data))); err != nil {
-		return "", fmt.Errorf("%s names no fabric: %w; delete it", f.reachedFile(url), err)
-	}
-	return fabric, nil
-}
-
-// reachedFile is the file about a URL. Its name is a digest of the URL without
-// the passwords in it.
-func (f Folder) reachedFile(url string) string {
-	if url == "" {
-		url = bus.DefaultURL
-	}
-	digest := sha256.Sum256([]byte(bus.RedactURL(url)))
-	return filepath.Join(string(f), folder, reachedFolder, hex.EncodeToString(digest[:16]))
-}
-
 // Policy is what is kept of a fabric's policy; nil: nothing is. What is there and
 // is not signed by the fabric's key is an error, and counts as nothing.
 func (f Folder) Policy(fabric string) (*Policy, error) {
@@ -131,7 +98,7 @@ func (f Folder) Unproven(fabric string) (*Policy, error) {
 	}
 	key, err := readKey(dir)
 	if err == nil && key == nil {
-		err = fmt.Errorf("the key %s is gone", filepath.Join(dir, keyFile))
+		err = fmt.Errorf("the key file %s is missing", filepath.Join(dir, keyFile))
 	}
 	if err != nil {
 		return nil, err
@@ -166,7 +133,7 @@ type Offer struct {
 
 // Accept keeps a policy and notes who was reached. The key of the first is the
 // fabric's from then on; nil: the policy is not to be believed. One that is, but
-// can not be kept, is returned with the error. Of a folder that is empty, only the
+// cannot be kept, is returned with the error. Of a folder that is empty, only the
 // signature is checked.
 func (f Folder) Accept(o Offer) (*Policy, error) {
 	dir, err := f.of(o.Fabric)
@@ -217,20 +184,20 @@ func (f Folder) believe(dir string, o *Offer) (*Policy, error) {
 		if key, err = readKey(dir); err != nil {
 			return nil, err
 		}
-		before, _ = f.Policy(o.Fabric) // one that can not be used is replaced
+		before, _ = f.Policy(o.Fabric) // one that cannot be used is replaced
 	}
 	p, err := open(o.Answer, key, o.Fabric)
 	switch {
 	case errors.Is(err, guard.ErrOtherKey):
-		return nil, fmt.Errorf("%w; if that is meant to be, delete %s", err, filepath.Join(dir, keyFile))
+		return nil, fmt.Errorf("%w; if you replaced the fabric on purpose, 'agentshim policy reset' forgets the old key", err)
 	case err != nil:
 		return nil, err
 	case before != nil && p.ConfigVersion < before.ConfigVersion && !guard.Fresh(o.Answer, o.Nonce):
-		return nil, fmt.Errorf("%w: it is of version %d, and %d is kept", ErrOlder, p.ConfigVersion, before.ConfigVersion)
+		return nil, fmt.Errorf("%w: it has version %d, the stored one has %d", ErrOlder, p.ConfigVersion, before.ConfigVersion)
 	case before != nil && p.FreezeVersion < before.FreezeVersion && !guard.Fresh(o.Answer, o.Nonce):
-		return nil, fmt.Errorf("%w: its freezes are of version %d, and %d is kept", ErrOlder, p.FreezeVersion, before.FreezeVersion)
+		return nil, fmt.Errorf("%w: its freezes have version %d, the stored ones have %d", ErrOlder, p.FreezeVersion, before.FreezeVersion)
 	case p.FreezeVersion < o.Freeze:
-		return nil, fmt.Errorf("%w: its freezes are of version %d, and %d was heard of", ErrBehind, p.FreezeVersion, o.Freeze)
+		return nil, fmt.Errorf("%w: its freezes have version %d, the fabric already announced %d", ErrBehind, p.FreezeVersion, o.Freeze)
 	}
 	since := time.Now()
 	if before != nil && same(dir, o) {
@@ -266,22 +233,6 @@ func same(dir string, o *Offer) bool {
 	return err == nil && kept != nil && kept.Document == o.Answer.Document && bytes.Equal(kept.Signature, o.Answer.Signature)
 }
 
-// reach notes who was reached at a URL.
-func (f Folder) reach(url, fabric string) error {
-	if before, err := f.Reached(url); err == nil && before == fabric {
-		return nil
-	}
-	token, err := bus.Token(fabric)
-	if err != nil {
-		return err
-	}
-	path := f.reachedFile(url)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return Replace(path, []byte(token+"\n"))
-}
-
 // of is a fabric's folder.
 func (f Folder) of(fabric string) (string, error) {
 	token, err := bus.Token(fabric)
@@ -308,7 +259,7 @@ func digest(a *schema.PolicyAnswer) string {
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-var errNoPolicy = errors.New("is not what a shim wrote; delete it")
+var errNoPolicy = errors.New("is not a file of agentshim; delete it")
 
 // readPolicy reads a policy's file, and when it was written; nil: there is none.
 func readPolicy(path string) (a *schema.PolicyAnswer, since time.Time, err error) {
@@ -338,7 +289,7 @@ func readKey(dir string) ([]byte, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
 	if err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("%s holds no key; delete it to believe the fabric that answers next", path)
+		return nil, fmt.Errorf("%s contains no key; delete the file to trust the next fabric that answers", path)
 	}
 	return key, nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // errLarge says that a file is larger than any that a shim writes.
-var errLarge = errors.New("no shim writes so much; delete it")
+var errLarge = errors.New("agentshim never writes that much; delete the file")
 
 // bounded reads a file that is not larger than that; nil: there is none. Of one
 // that is, the beginning is there beside the error. What is no file is an error at
@@ -30,7 +30,7 @@ func bounded(path string, most int) (data []byte, written time.Time, err error) 
 		return nil, written, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, written, fmt.Errorf("%s is no file; delete it", path)
+		return nil, written, fmt.Errorf("%s is not a regular file; delete it", path)
 	}
 	data, err = io.ReadAll(io.LimitReader(file, int64(most)+1))
 	if err != nil {

@@ -35,11 +35,11 @@ func decode(data []byte) (r record, err error) {
 	}
 	for _, e := range r.Events {
 		if len(e) != len(uuid.Nil.String()) || uuid.Validate(e) != nil {
-			return record{}, fmt.Errorf("%.64q is no event's id", e)
+			return record{}, fmt.Errorf("%.64q is not an event id", e)
 		}
 	}
 	if len(r.Events) > maxEvents || len(r.Sequences) > maxSequences {
-		return record{}, fmt.Errorf("it has %d events and %d sequences; at most %d and %d", len(r.Events), len(r.Sequences), maxEvents, maxSequences)
+		return record{}, fmt.Errorf("it has %d events and %d sequences; the limits are %d and %d", len(r.Events), len(r.Sequences), maxEvents, maxSequences)
 	}
 	return r, nil
 }

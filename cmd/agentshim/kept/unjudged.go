@@ -37,7 +37,7 @@ func (f Folder) Record(fabric, url string) Record {
 	case f == "":
 		return Record{}
 	case err != nil:
-		return Record{f.reachedFile(url) + ".d"}
+		return Record{f.placeFile(url) + ".d"}
 	}
 	return Record{dir}
 }
@@ -55,7 +55,7 @@ func (r Record) Add(u schema.Unjudged) error {
 	return r.locked(func(path string) error {
 		info, err := os.Stat(path)
 		if err == nil && !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is no file; delete it", path)
+			return fmt.Errorf("%s is not a regular file; delete it", path)
 		}
 		if err == nil && info.Size()+int64(len(line)) > maxUnjudged {
 			if err := shorten(path, u.Agent); err != nil {
@@ -114,7 +114,7 @@ func (r Record) Empty() bool {
 }
 
 // First are the oldest calls on the record, of one agent: of that one if there are
-// any. None: there is nothing on it. What can not be read is an error, and the
+// any. None: there is nothing on it. What cannot be read is an error, and the
 // rest is there.
 func (r Record) First(agent string, most int) (calls []schema.Unjudged, err error) {
 	if r.Empty() {
@@ -126,7 +126,7 @@ func (r Record) First(agent string, most int) (calls []schema.Unjudged, err erro
 	}
 	all, faulty := parseUnjudged(data)
 	if faulty > 0 {
-		err = fmt.Errorf("%d lines of %s can not be read, and are lost", faulty, filepath.Join(r.dir, unjudgedFile))
+		err = fmt.Errorf("dropped %d unreadable lines of %s", faulty, filepath.Join(r.dir, unjudgedFile))
 	}
 	if len(all) == 0 {
 		return nil, errors.Join(err, r.drop(nil, agent))
@@ -154,7 +154,7 @@ func (r Record) Known(calls []schema.Unjudged) error {
 	return r.drop(ids, calls[0].Agent)
 }
 
-// drop takes calls off the record, and lines that can not be read.
+// drop takes calls off the record, and lines that cannot be read.
 func (r Record) drop(ids map[string]bool, agent string) error {
 	return r.locked(func(path string) error {
 		data, err := readUnjudged(path)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,10 +81,56 @@ func TestAFabricIsFoundByItsURL(t *testing.T) {
 	if err := f.reach("nats://u:old@here:1", "f"); err != nil {
 		t.Fatal(err)
 	}
-	for url, want := range map[string]string{"nats://u:new@here:1": "f", "nats://u:old@there:1": "", "": ""} {
-		if got, err := f.Reached(url); err != nil || got != want {
+	for url, want := range map[string][]string{"nats://u:new@here:1": {"f"}, "nats://u:old@there:1": nil, "": nil} {
+		if got, err := f.Fabrics(url); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v", url, got, err)
 		}
+	}
+}
+
+// What is forgotten of one place stays known at others, and all that was handed over or is to be handed in stays.
+func TestAPlaceIsForgottenAlone(t *testing.T) {
+	f := Folder(t.TempDir())
+	for _, r := range [][2]string{{"nats://a", "f1"}, {"nats://a", "f2"}, {"nats://b", "f2"}, {"nats://b", "f2"}, {Unnamed, "f1"}, {Unnamed, "f3"}} {
+		if err := f.reach(r[0], r[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, fabric := range []string{"f1", "f2", "f3"} {
+		for _, name := range []string{policyFile, keyFile, "a" + suffix} {
+			path := filepath.Join(string(f), folder, fabric, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := f.Record("", "nats://a").Add(schema.Unjudged{Agent: "a", Event: schema.PreToolUse, Decision: schema.Deny}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.Forget("nats://a"); err != nil || !slices.Equal(got, []string{"f1", "f2"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for url, want := range map[string][]string{"nats://a": nil, "nats://b": {"f2"}, Unnamed: {"f3"}} {
+		if got, err := f.Fabrics(url); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v; want %q", url, got, err, want)
+		}
+	}
+	for path, want := range map[string]bool{"f1/policy": false, "f1/key": false, "f1/a.json": true, "f2/policy": true, "f2/key": true, "f3/key": true} {
+		if _, err := os.Stat(filepath.Join(string(f), folder, path)); (err == nil) != want {
+			t.Errorf("%s is there: %v", path, err == nil)
+		}
+	}
+	if f.Record("", "nats://a").Empty() {
+		t.Error("what is to be handed in is gone")
+	}
+	if got, err := f.Forget(""); err != nil || !slices.Equal(got, []string{"f2", "f3"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := f.Forget(""); err != nil || len(got) != 0 {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 
@@ -97,7 +144,7 @@ func FuzzFilesOfThePolicy(f *testing.F) {
 			t.Fatal(err)
 		}
 		for path, data := range map[string][]byte{filepath.Join(dir, policyFile): policy, filepath.Join(dir, keyFile): key,
-			folder.reachedFile(""): reached, filepath.Join(dir, unjudgedFile): policy} {
+			folder.placeFile(""): reached, filepath.Join(dir, unjudgedFile): policy} {
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -108,8 +155,8 @@ func FuzzFilesOfThePolicy(f *testing.F) {
 		if p, err := folder.Policy("f"); p != nil && (err != nil || p.Fabric != "f") {
 			t.Errorf("%+v, %v", p, err)
 		}
-		if fabric, err := folder.Reached(""); err == nil && fabric == "" {
-			t.Error("a fabric without a name was reached")
+		if all, err := folder.Fabrics(""); err == nil && (len(all) == 0 || slices.Contains(all, "")) {
+			t.Errorf("a fabric without a name was reached: %q", all)
 		}
 		calls, _ := folder.Record("f", "").First("a", 10)
 		for i := range calls {

@@ -19,11 +19,11 @@ func readAnswers(data []byte) (all []message, batch bool, err error) {
 	}
 	all, batch, err = readMessages(compactedIfLines(text))
 	if err != nil {
-		return all, batch, fmt.Errorf("it can not be read: %w", err)
+		return all, batch, fmt.Errorf("it is unreadable: %w", err)
 	}
 	for i := range all {
 		if err := all[i].answerIsClear(); err != nil {
-			return all, batch, fmt.Errorf("it can be read in more than one way: %w", err)
+			return all, batch, fmt.Errorf("it is ambiguous: %w", err)
 		}
 	}
 	return all, batch, nil
@@ -41,7 +41,7 @@ func oneLine(line []byte) ([]byte, error) {
 	}
 	for part := range bytes.SplitSeq(text, []byte("\r")) {
 		if part = bytes.TrimSpace(part); len(part) > 0 && (part[0] == '{' || part[0] == '[') {
-			return line, errors.New("some readers find a message behind a carriage return in it")
+			return line, errors.New("it has a carriage return, after which some readers see another message")
 		}
 	}
 	return line, nil

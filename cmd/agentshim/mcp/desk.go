@@ -83,7 +83,7 @@ func (d *desk) ask(ctx context.Context, c *call, reason string) (approved bool, 
 		err = d.client.line(data)
 	}
 	if err != nil {
-		return false, "nobody could be asked to approve it: " + err.Error()
+		return false, "a person must approve this call, but agentshim could not ask the user: " + err.Error()
 	}
 	select {
 	case m := <-answer:
@@ -91,7 +91,7 @@ func (d *desk) ask(ctx context.Context, c *call, reason string) (approved bool, 
 		return approval(result.text("action"), reason)
 	case <-ctx.Done():
 		d.withdraw(id)
-		return false, "nobody answered in time who was asked to approve it: " + reason
+		return false, "a person must approve this call, but the user did not answer in time: " + reason
 	}
 }
 
@@ -111,9 +111,9 @@ func approval(action, reason string) (approved bool, why string) {
 	case "accept":
 		return true, ""
 	case "decline":
-		return false, "the user did not approve it: " + reason
+		return false, "the user declined this call: " + reason
 	}
-	return false, "the user was asked to approve it, and did not: " + reason
+	return false, "the user closed the question without approving this call: " + reason
 }
 
 // An elicitForm asks a person to accept or to decline, and for nothing else.

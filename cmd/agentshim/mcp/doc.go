@@ -1,12 +1,12 @@
-// Package mcp stands between an MCP client and an MCP server, as `agentshim mcp`.
-// It gets every tools/call judged before the server sees it, and has its result
-// looked at before the client does. All else passes as the bytes that it is, in
-// the order in which it came, also while a call is held.
+// Package mcp is the proxy between an MCP client and an MCP server, as `agentshim mcp` runs
+// it. It asks the fabric about every tools/call before the server sees it, and about the
+// result before the client sees it. All other messages pass unchanged, byte for byte and in
+// order, also while a call is held.
 //
-// It speaks raw JSON-RPC and knows as little of MCP as it can: what it does not
-// know it can not lose. A message that two readers could read differently is
-// held to be what is guarded most.
+// The proxy speaks raw JSON-RPC and interprets as little of MCP as possible, so that it
+// cannot lose unknown parts. If two readers could read a message differently, it applies the
+// stricter reading.
 //
-// [Pipe] is the proxy over stdin and stdout, [Relay] the one over HTTP; both have
-// calls judged by a [Guard].
+// [Pipe] is the proxy over stdin and stdout, [Relay] the one over HTTP. Both judge calls
+// with a [Guard].
 package mcp

@@ -174,9 +174,9 @@ func (f *Face) exchange(ctx context.Context, r *http.Request, m *message) error 
 	case kind == typeJSON:
 		return f.body(res, m)
 	case res.StatusCode == http.StatusUnauthorized:
-		return errors.New("it wants to know who you are; write a file with the line Authorization: Bearer TOKEN, and name it with --headers")
+		return errors.New("it requires authentication; write the line Authorization: Bearer TOKEN into a file, and name the file with --headers")
 	case res.StatusCode >= http.StatusBadRequest:
-		return fmt.Errorf("it answers %s", res.Status)
+		return fmt.Errorf("it answers with %s", res.Status)
 	}
 	return f.silent(res, m)
 }
@@ -184,7 +184,7 @@ func (f *Face) exchange(ctx context.Context, r *http.Request, m *message) error 
 // silent is what it means that there is no message in an answer.
 func (f *Face) silent(res *http.Response, m *message) error {
 	if m.method != "" && m.id != nil {
-		return fmt.Errorf("it answers %s, and nothing else", res.Status)
+		return fmt.Errorf("it answers with %s and an empty body", res.Status)
 	}
 	return nil
 }
@@ -196,14 +196,14 @@ func (f *Face) body(res *http.Response, m *message) error {
 	case err != nil:
 		return err
 	case len(data) > MaxMessage:
-		return errors.New("its answer is longer than 64 MiB")
+		return errors.New("its answer is longer than the limit of 64 MiB")
 	case len(bytes.TrimSpace(data)) == 0:
 		return f.silent(res, m)
 	}
 	data = compactedIfLines(bytes.TrimSpace(data))
 	all, _, err := readMessages(data)
 	if err != nil || res.StatusCode >= http.StatusBadRequest && (len(all) != 1 || !all[0].response()) {
-		return fmt.Errorf("it answers %s: %.200s", res.Status, data)
+		return fmt.Errorf("it answers with %s: %.200s", res.Status, data)
 	}
 	f.learn(all, m)
 	if one := &all[0]; len(all) == 1 && one.get("error") != nil && (one.id == nil || one.id.Kind() == 'n') && m.id != nil {
@@ -237,7 +237,7 @@ func (f *Face) stream(ctx context.Context, body io.Reader, m *message) error {
 		case answered || ctx.Err() != nil || m != nil && m.id == nil:
 			return nil //nolint:nilerr // the answer is there, or nobody waits for it
 		case last == "":
-			return first2(err, errors.New("its stream ended without an answer"))
+			return first2(err, errors.New("its event stream ended without an answer"))
 		}
 		rest(ctx, wait)
 		var res *http.Response
@@ -247,7 +247,7 @@ func (f *Face) stream(ctx context.Context, body io.Reader, m *message) error {
 		answered, err = f.events(res.Body, m, &last, &wait)
 		_ = res.Body.Close()
 	}
-	return first2(err, errors.New("its stream ended without an answer"))
+	return first2(err, errors.New("its event stream ended without an answer"))
 }
 
 func first2(errs ...error) error {
@@ -309,7 +309,7 @@ func (f *Face) get(ctx context.Context, last string) (*http.Response, error) {
 	}
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); res.StatusCode != http.StatusOK || kind != typeStream {
 		_ = res.Body.Close()
-		return nil, fmt.Errorf("it answers %s", res.Status)
+		return nil, fmt.Errorf("it answers with %s", res.Status)
 	}
 	return res, nil
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"strings"
@@ -63,6 +64,8 @@ type call struct {
 	caller
 	tool   string
 	params object
+	// own is what the proxy itself calls the call.
+	own string
 	// ran are the arguments that a hook made of the call's own; nil: it runs with these.
 	ran jsontext.Value
 	// later is what hooks said before the call and the agent reads after it.
@@ -75,6 +78,7 @@ func (g *Guard) newCall(m message, p *peer) *call {
 	meta := c.params.inner("_meta")
 	c.caller = p.caller(&meta, g)
 	c.tool = c.params.text("name")
+	c.own = rand.Text()
 	return c
 }
 
@@ -91,15 +95,15 @@ type ruling struct {
 // before has a call judged that the server has not seen.
 func (g *Guard) before(ctx context.Context, c *call) ruling {
 	if c.unclear != nil {
-		g.say("a tools/call was refused: %v", c.unclear)
-		return g.refused(c, fmt.Sprintf("this call can be read in more than one way: %v. Send it as the protocol has it.", c.unclear))
+		g.say("denied an ambiguous tools/call: %v", c.unclear)
+		return g.refused(c, fmt.Sprintf("this call is ambiguous: %v. Send it in the form of the MCP specification.", c.unclear))
 	}
 	e := g.event(schema.PreToolUse, c)
 	e.Mute = true // the lease would have to last as long as the call
 	e.ToolInput = input(&c.params)
 	v := g.judge(ctx, c, e)
 	if t := v.Terminate; t != nil && !schema.PreToolUse.Terminal(v.Decision) {
-		v.Decision, v.Reason = schema.Deny, first(t.Reason, "the run is to end now")
+		v.Decision, v.Reason = schema.Deny, first(t.Reason, "this run must end now; make no more tool calls")
 	}
 	said, later, lost := dialect.Express(preMoment(c.asks), v)
 	g.lose(lost, said)
@@ -109,18 +113,18 @@ func (g *Guard) before(ctx context.Context, c *call) ruling {
 		result := replaced(object{raw: []byte(`{}`)}, stopped(said))
 		return ruling{answer: g.answer(c, added(result, items(contents(c.later)...)))}
 	case schema.Deny, schema.Fail:
-		return g.refused(c, first(said.Reason, "a hook forbids this call"))
+		return g.refused(c, first(said.Reason, "a hook denies this call, without a reason"))
 	}
 	r := ruling{forward: c.raw}
 	if said.UpdatedInput != nil {
 		if said.UpdatedInput.Kind() != '{' {
-			return g.refused(c, "a hook rewrites this call, and what it makes of its arguments is no object")
+			return g.refused(c, "a hook rewrites the arguments of this call to a value that is not a JSON object; ask the operator to fix the hook")
 		}
 		c.ran = said.UpdatedInput
 		r.forward = c.with("params", c.params.with("arguments", c.ran))
 	}
 	if said.Decision == schema.Ask {
-		r.ask = first(said.Reason, "A policy asks for the approval of a person.")
+		r.ask = first(said.Reason, "A policy requires that a person approves this call.")
 	}
 	return r
 }
@@ -141,7 +145,7 @@ func (g *Guard) answer(c *call, result []byte) []byte {
 }
 
 // after has the server's answer to a call looked at, and returns what the client
-// gets. told is called once, when the client has it or can not get it any more.
+// gets. told is called once, when the client has it or cannot get it any more.
 // over: the client has cancelled the call, so that nobody can be told anything.
 func (g *Guard) after(ctx context.Context, c *call, m *message, over bool) (out []byte, told func(ok bool)) {
 	none := func(bool) {}
@@ -174,6 +178,9 @@ func (g *Guard) after(ctx context.Context, c *call, m *message, over bool) (out 
 		result, _ = readObject(errorResult(c.modern, items("MCP error "+string(e.get("code"))+": "+e.text("message"))))
 	}
 	if said.UpdatedOutput != nil {
+		if v.Value != nil { // of a stop: it is the whole result
+			result, _ = readObject(result.without("isError"))
+		}
 		result = replaced(result, said.UpdatedOutput)
 	}
 	shown := added(result, items(texts...))
@@ -215,7 +222,7 @@ func (g *Guard) texts(c *call, v *schema.Verdict) (texts []string) {
 		texts = append(texts, "A hook ends the run because of this call: "+first(v.Reason, "it gives no reason"))
 	}
 	if t := v.Terminate; t != nil {
-		texts = append(texts, "The run is to end now: "+first(t.Reason, "come to an end"))
+		texts = append(texts, "This run must end now: "+first(t.Reason, "make no more tool calls"))
 	}
 	return append(append(texts, contents(c.later)...), contents(v.Injections)...)
 }
@@ -235,9 +242,9 @@ func stopped(v *schema.Verdict) jsontext.Value {
 	if len(v.Value) > 0 {
 		return v.Value
 	}
-	data, err := schema.Marshal(first(v.Reason, "the call was stopped"))
+	data, err := schema.Marshal(first(v.Reason, "a hook stopped the call"))
 	if err != nil {
-		return jsontext.Value(`"the call was stopped"`)
+		return jsontext.Value(`"a hook stopped the call"`)
 	}
 	return data
 }
@@ -246,7 +253,7 @@ func stopped(v *schema.Verdict) jsontext.Value {
 func (g *Guard) event(t schema.EventType, c *call) *schema.Event {
 	e := &schema.Event{
 		HookType: t, AgentID: c.agent, SessionID: c.session, Runtime: c.runtime, Timestamp: time.Now().UTC(),
-		ToolName: c.toolName(c.tool), ToolUseID: c.use, Cwd: g.Cwd,
+		ToolName: c.toolName(c.tool), ToolUseID: c.use, Cwd: g.Cwd, MidTurn: true,
 	}
 	c.facts(e, c.tool)
 	if _, err := bus.Token(e.AgentID); err != nil {
@@ -272,9 +279,11 @@ func (g *Guard) judge(ctx context.Context, c *call, e *schema.Event) *schema.Ver
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	q := judge.Question{Event: e, Workspaces: g.Workspaces, Unreachable: g.Unreachable, Native: c.get("params")}
-	if c.use != "" { // the client's own hook may ask about the same call
-		q.Key, q.ByID, q.Pair = phase(e.HookType)+"/"+c.use, true, c.use
+	// The client's own hook may ask about the same call.
+	if q.ByID, q.Pair = true, c.use; c.use == "" {
+		q.Pair, q.Apart = c.own, c.hookName(c.tool)
 	}
+	q.Key = phase(e.HookType) + "/" + q.Pair
 	j := g.Asker.Ask(ctx, q)
 	v := *j.Verdict
 	return &v
@@ -300,7 +309,7 @@ func (g *Guard) say(format string, args ...any) {
 
 func (g *Guard) lose(lost []string, said *schema.Verdict) {
 	if len(dialect.Flags(said)) > 0 {
-		g.say("the effect set_flag is not kept here")
+		g.say("dropped the effect set_flag, which the MCP proxy does not support")
 	}
 	for _, l := range lost {
 		g.say("%s", l)

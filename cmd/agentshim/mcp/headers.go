@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"strings"
+
+	"github.com/hookfabric/hookfabric/bus/owner"
 )
 
 // ReadHeaders reads a file of lines NAME: VALUE. Secrets belong there, as command
@@ -15,12 +17,8 @@ func ReadHeaders(path string) (http.Header, error) {
 	if path == "" {
 		return nil, nil
 	}
-	info, err := os.Stat(path)
-	if err != nil {
+	if err := owner.Private(path); err != nil {
 		return nil, err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("others can read %s; run chmod 600 on it", path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -35,7 +33,7 @@ func ReadHeaders(path string) (http.Header, error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t") {
-			return nil, errors.New(path + ": line " + fmt.Sprint(n) + " is no header; write NAME: VALUE") // not the line, which may be a secret
+			return nil, errors.New(path + ": line " + fmt.Sprint(n) + " is not a header; write NAME: VALUE") // not the line, which may be a secret
 		}
 		h.Add(name, strings.TrimSpace(value))
 	}

@@ -43,7 +43,7 @@ func (c *conn) hold(line []byte, batch bool, rest []message, calls []*call, chan
 // rule is what becomes of one call, a person's word included.
 func (c *conn) rule(one *call, e *entry) ruling {
 	if e == nil {
-		return c.guard.refused(one, "too many calls are under way; wait until some of them are answered")
+		return c.guard.refused(one, "too many calls are under way; wait for answers before you make more calls")
 	}
 	ctx := e.asking
 	if r, ok := c.guard.resumed(one); ok {

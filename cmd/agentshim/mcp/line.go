@@ -22,7 +22,7 @@ const (
 // A tooLong is a message of which nobody keeps more than its ends.
 type tooLong struct{ head, tail []byte }
 
-func (*tooLong) Error() string { return "the message is longer than 64 MiB" }
+func (*tooLong) Error() string { return "the message is longer than the limit of 64 MiB" }
 
 // readLine reads one line, with its end. Of one that is too long only the ends
 // are kept. The last line may have no end.

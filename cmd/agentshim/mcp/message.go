@@ -27,7 +27,7 @@ type message struct {
 	object
 	id     jsontext.Value // nil: none
 	method string         // empty: a response
-	// unclear is why a request could be read as another one than it seems; nil: it can not.
+	// unclear is why a request could be read as another one than it seems; nil: it cannot.
 	unclear error
 }
 
@@ -40,7 +40,7 @@ func readMessage(raw []byte) (message, error) {
 	}
 	m.id, m.method = o.get("id"), o.text("method")
 	if v := o.get("method"); v != nil && m.method == "" {
-		return m, errors.New("its method is no text")
+		return m, errors.New("its method is not a string")
 	}
 	for _, e := range o.members {
 		if alike(e.name, "method") && text(o.raw[e.at:e.end]) == methodCall {
@@ -74,10 +74,10 @@ func (m *message) callIsClear() error {
 	}
 	if args := params.get("arguments"); args != nil {
 		if k := args.Kind(); k != '{' && k != 'n' {
-			return fmt.Errorf("its arguments are %s and no object", schema.KindName(k))
+			return fmt.Errorf("its arguments are %s, not a JSON object", schema.KindName(k))
 		}
 		if !args.IsValid(jsontext.AllowInvalidUTF8(true)) {
-			return errors.New("its arguments name something twice")
+			return errors.New("its arguments have a name twice")
 		}
 	}
 	return nil
@@ -103,9 +103,9 @@ func (m *message) answerIsClear() error {
 	}
 	switch {
 	case m.get("method") != nil:
-		return errors.New("it answers, and has a method")
+		return errors.New("it has both an answer and a method")
 	case m.faulted() && m.get("result") != nil:
-		return errors.New("it has a result and an error")
+		return errors.New("it has both a result and an error")
 	}
 	result := m.inner("result")
 	if err := result.clear("content", "structuredContent", "isError", "resultType", "task"); err != nil {
@@ -165,7 +165,7 @@ func numberKey(s string) string {
 func readMessages(raw []byte) (all []message, batch bool, err error) {
 	raw = bytes.TrimRight(raw, "\r\n")
 	if bytes.IndexByte(raw, '\r') >= 0 {
-		return nil, false, errors.New("a carriage return stands in the middle, which some readers take for the end of a line")
+		return nil, false, errors.New("it has a carriage return in the middle, which some readers take for the end of a line")
 	}
 	if jsontext.Value(raw).Kind() != '[' {
 		m, err := readMessage(raw)
@@ -202,7 +202,7 @@ func fault(code int, text string) []byte {
 		Message string `json:"message"`
 	}{code, text})
 	if err != nil {
-		return []byte(`{"code":-32603,"message":"the error could not be encoded"}`)
+		return []byte(`{"code":-32603,"message":"agentshim could not encode the error"}`)
 	}
 	return data
 }

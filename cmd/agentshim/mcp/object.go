@@ -56,7 +56,7 @@ func readObject(raw []byte) (object, error) {
 		return o, err
 	}
 	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return o, errors.New("something stands behind it")
+		return o, errors.New("more text follows its end")
 	}
 	return o, nil
 }
@@ -100,11 +100,11 @@ func (o *object) clear(names ...string) error {
 				n++
 			}
 			if m.name != name && alike(m.name, name) {
-				return fmt.Errorf("it has a member %.40q, which some take for %q", m.name, name)
+				return fmt.Errorf("it has a member %.40q, which some readers take for %q", m.name, name)
 			}
 		}
 		if n > 1 {
-			return fmt.Errorf("it has %d members %q", n, name)
+			return fmt.Errorf("it has %d members with the name %q", n, name)
 		}
 	}
 	return nil
@@ -200,7 +200,7 @@ func readList(raw []byte) (values []jsontext.Value, err error) {
 		return nil, err
 	}
 	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something stands behind it")
+		return nil, errors.New("more text follows its end")
 	}
 	return values, nil
 }

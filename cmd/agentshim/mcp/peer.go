@@ -133,7 +133,7 @@ func runtimeOf(client string) string {
 	return "mcp"
 }
 
-// toolName is what the runtime's own hooks call a tool of a server.
+// toolName is what hooks of the fabric know a tool of a server as.
 func (c *caller) toolName(tool string) string {
 	switch c.runtime {
 	case "gemini":
@@ -142,6 +142,17 @@ func (c *caller) toolName(tool string) string {
 		return "MCP:" + tool
 	}
 	return "mcp__" + word(c.server) + "__" + word(tool)
+}
+
+// hookName is what the runtime's own hooks call a tool of a server.
+func (c *caller) hookName(tool string) string {
+	switch c.runtime {
+	case "copilot":
+		return word(c.server) + "-" + word(tool)
+	case "opencode":
+		return word(c.server) + "_" + word(tool)
+	}
+	return c.toolName(tool)
 }
 
 // word is a name with nothing in it but what runtimes leave in names.

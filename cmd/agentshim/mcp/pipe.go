@@ -33,7 +33,7 @@ type Pipe struct {
 }
 
 // Run passes messages on until the server has said its last, or ctx ends. The
-// error says that the client can not be told anything any more.
+// error says that the client cannot be told anything any more.
 func (p *Pipe) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -75,7 +75,7 @@ func newConn(life context.Context, p *Pipe, toServer io.Writer, gone context.Can
 	return c
 }
 
-var errClientGone = errors.New("the client does not read any more")
+var errClientGone = errors.New("the client stopped reading")
 
 // toClient writes to the client. When that fails there is nobody left to work for.
 func (c *conn) toClient(line []byte) bool {
@@ -97,8 +97,8 @@ func (c *conn) fromClient(r io.Reader) {
 		var long *tooLong
 		switch {
 		case errors.As(err, &long):
-			c.guard.say("a message of the client was longer than 64 MiB, and was not passed on")
-			c.toClient(response(long.id(), "error", fault(-32600, "the message is longer than 64 MiB, and was not passed on; send less at once")))
+			c.guard.say("dropped a message of the client that is longer than 64 MiB")
+			c.toClient(response(long.id(), "error", fault(-32600, "the message is longer than 64 MiB, so agentshim dropped it; send less at once")))
 		case err != nil:
 			return
 		default:
@@ -115,8 +115,8 @@ func (c *conn) heard(line []byte) {
 	}
 	all, batch, err := readMessages(line)
 	if err != nil {
-		c.guard.say("a line of the client is no message, and was not passed on: %v", err)
-		c.toClient(response(nil, "error", fault(-32700, "this is no JSON-RPC message: "+err.Error())))
+		c.guard.say("dropped a line of the client that is not a JSON-RPC message: %v", err)
+		c.toClient(response(nil, "error", fault(-32700, "this is not a JSON-RPC message: "+err.Error())))
 		return
 	}
 	rest, calls, changed := c.sort(all)
@@ -214,15 +214,15 @@ func (c *conn) fromServer(r io.Reader) {
 // waits for it.
 func (c *conn) longAnswer(long *tooLong) {
 	id := long.id()
-	c.guard.say("a message of the server was longer than 64 MiB, and was not passed on (its id: %.80s)", string(id))
-	c.toClient(withheld(id, c.calls.answered(id), "the server's answer is longer than 64 MiB, and was not passed on; ask for less"))
+	c.guard.say("dropped a message of the server that is longer than 64 MiB (id: %.80s)", string(id))
+	c.toClient(withheld(id, c.calls.answered(id), "the server's answer is longer than 64 MiB, so agentshim dropped it; request less"))
 }
 
 // withhold says in the place of what the server said that nobody can tell what
 // clients would read there.
 func (c *conn) withhold(line []byte, all []message, why error) {
-	c.guard.say("a line of the server was not passed on: %v", why)
-	for _, answer := range instead(idsOf(line, all), c.calls.answered, fmt.Sprintf("the server's answer was not passed on: %v", why)) {
+	c.guard.say("dropped a line of the server: %v", why)
+	for _, answer := range instead(idsOf(line, all), c.calls.answered, fmt.Sprintf("agentshim dropped the server's answer: %v", why)) {
 		c.toClient(answer)
 	}
 }

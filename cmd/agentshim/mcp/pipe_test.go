@@ -54,7 +54,7 @@ func TestACallNobodyMindsPassesAsItIs(t *testing.T) {
 	for i, e := range asked {
 		want := schema.Event{
 			HookType: schema.PreToolUse, AgentID: "a", SessionID: asked[0].SessionID, Runtime: "claude", Timestamp: e.Timestamp, ToolName: "mcp__srv__echo",
-			ToolKind: "mcp", ToolInput: e.ToolInput, ToolUseID: "toolu_1", Cwd: "/work", Mute: true,
+			ToolKind: "mcp", ToolInput: e.ToolInput, ToolUseID: "toolu_1", Cwd: "/work", Mute: true, MidTurn: true,
 		}
 		if i%2 == 1 {
 			want.HookType, want.Mute = schema.PostToolUse, false
@@ -88,7 +88,7 @@ func TestWhatHooksSayOfACallBeforeIt(t *testing.T) {
 		"also one that is content": {v: schema.Verdict{Decision: schema.Stop, Value: []byte(`[{"type":"text","text":"cached"}]`)},
 			answer: `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"cached"}]}}`},
 		"an ask of nobody is a deny": {v: schema.Verdict{Decision: schema.Ask, Reason: "sure?"},
-			answer: fmt.Sprintf(blocked, "this call needs the approval of a person, and this runtime can not ask one here: sure?. Ask the operator, who can allow it in the policy.")},
+			answer: fmt.Sprintf(blocked, "a person must approve this call, and this runtime cannot ask one here; ask the operator to allow the call in the policy. Reason: sure?")},
 		"a rewrite replaces the arguments": {v: schema.Verdict{Decision: schema.Continue, UpdatedInput: []byte(`{"m":"y"}`)},
 			forward: strings.Replace(call("1", ""), `{"m":"x"}`, `{"m":"y"}`, 1), answer: result("1")},
 		"a rewrite to nothing does, too": {v: schema.Verdict{Decision: schema.Allow, UpdatedInput: []byte(`{}`)},
@@ -132,6 +132,10 @@ func TestWhatHooksSayOfAResult(t *testing.T) {
 			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"},{"type":"text","text":"A hook objects to this call: never again"}]}}`},
 		"a text replaces the output": {schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`"[redacted]"`)}, result("1"),
 			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[redacted]"}]}}`},
+		"a stop gives the result, also of a failure": {schema.Verdict{Decision: schema.Stop, Value: []byte(`"cached"`), UpdatedOutput: []byte(`"earlier"`)}, failed,
+			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"cached"}]}}`},
+		"and of an error of the protocol": {schema.Verdict{Decision: schema.Stop, Value: []byte(`"cached"`)}, fault,
+			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"cached"}]}}`},
 		"content does": {schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`[{"type":"image","data":"AA==","mimeType":"image/png"}]`)}, result("1"),
 			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","data":"AA==","mimeType":"image/png"}]}}`},
 		"structured content of the old output does not stay": {schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`"[redacted]"`)}, structured,

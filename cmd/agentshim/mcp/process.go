@@ -30,7 +30,8 @@ type Process struct {
 }
 
 // Run starts the server, passes messages on until either end has gone, and
-// returns the server's exit code when all of its processes are gone.
+// returns the server's exit code when its process group is gone. Of a server that must
+// be killed, what it started in sessions of their own is gone as well, on Linux.
 func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 	cmd := exec.Command(s.Args[0], s.Args[1:]...) //nolint:gosec // to start what it is told to is what it is for
 	in, toServer, err := os.Pipe()
@@ -44,7 +45,7 @@ func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 	defer fromServer.Close()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, s.Stderr
 	cmd.WaitDelay = hurry // for what it started and that holds its stderr open
-	apart(cmd)
+	mark := apart(cmd)
 	err = cmd.Start()
 	_, _ = in.Close(), out.Close()
 	if err != nil {
@@ -65,8 +66,8 @@ func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 		defer close(exited)
 		_ = cmd.Wait() // how it ended is in its state
 	})
-	s.attend(ctx, cmd, input, passed, exited)
-	end(cmd, killed) // what it started goes with it
+	s.attend(ctx, input, passed, exited, []func(){func() { ask(cmd) }, func() { killAll(cmd, mark) }})
+	kill(cmd) // what it started in its group goes with it
 	s.drain(fromServer, passed)
 	cancel()
 	_ = input.Close()
@@ -75,8 +76,8 @@ func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 }
 
 // attend returns when the server has ended, which it sees to once either end has
-// nothing more to say.
-func (s *Process) attend(ctx context.Context, cmd *exec.Cmd, input *ending, passed, exited <-chan struct{}) {
+// nothing more to say, by one step after the other.
+func (s *Process) attend(ctx context.Context, input *ending, passed, exited <-chan struct{}, steps []func()) {
 	grace := s.Grace
 	if grace <= 0 {
 		grace = DefaultGrace
@@ -91,11 +92,11 @@ func (s *Process) attend(ctx context.Context, cmd *exec.Cmd, input *ending, pass
 		soon = min(soon, hurry)
 	}
 	_ = input.Close()
-	for _, s := range []signal{asked, killed} {
+	for _, step := range steps {
 		if ends(ctx, exited, soon) {
 			return
 		}
-		end(cmd, s)
+		step()
 		if ctx.Err() != nil {
 			soon = min(grace, 2*hurry)
 		} else {
@@ -156,11 +157,3 @@ func (e *ending) Close() error {
 	})
 	return e.err
 }
-
-// A signal is a way to end a process.
-type signal int
-
-const (
-	asked signal = iota
-	killed
-)

@@ -29,6 +29,9 @@ type Relay struct {
 	Guard *Guard
 	// Target is the server. Its path says only which requests Headers go with.
 	Target *url.URL
+	// Token is what clients must show, at the begin of the path or in [TokenHeader], since
+	// other users of the machine reach the listener too; empty: everyone is served.
+	Token string
 	// AskTimeout is how long a person may take to answer; 0: [DefaultAskTimeout].
 	AskTimeout time.Duration
 	// Headers are put over those of clients, such as a server's Authorization, in
@@ -72,15 +75,20 @@ func (x *Relay) begin() {
 func (x *Relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.begin()
 	if !local(r.Host) || !localOrigin(r.Header.Get("Origin")) {
-		http.Error(w, "this proxy serves this machine only: Host and Origin must be localhost", http.StatusForbidden)
+		http.Error(w, "this proxy serves only this machine; Host and Origin must be localhost", http.StatusForbidden)
+		return
+	}
+	if r = x.admit(r); r == nil {
+		// No 401: clients would look for a server that lets them in.
+		http.Error(w, "this proxy serves only its user; use the URL that agentshim mcp printed, or send the token in the header "+TokenHeader, http.StatusForbidden)
 		return
 	}
 	if r.Header.Get("Content-Encoding") != "" {
-		http.Error(w, "send the body without a Content-Encoding: calls in it are judged", http.StatusUnsupportedMediaType)
+		http.Error(w, "the proxy must read the calls in the body; send it without a Content-Encoding", http.StatusUnsupportedMediaType)
 		return
 	}
 	if !utf8Only(r.Header) {
-		http.Error(w, "send the body as UTF-8, and say no other charset: calls in it are judged", http.StatusUnsupportedMediaType)
+		http.Error(w, "the proxy must read the calls in the body; send it in UTF-8, and name no other charset", http.StatusUnsupportedMediaType)
 		return
 	}
 	in := &metered{Reader: http.MaxBytesReader(w, r.Body, MaxMessage), room: x.room}
@@ -91,8 +99,8 @@ func (x *Relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		x.Guard.say("a message of the client was longer than 64 MiB, and was not passed on")
-		http.Error(w, "the message is longer than 64 MiB; send less at once", http.StatusRequestEntityTooLarge)
+		x.Guard.say("dropped a message of the client that is longer than 64 MiB")
+		http.Error(w, "the message is longer than the limit of 64 MiB; send less at once", http.StatusRequestEntityTooLarge)
 		return
 	}
 	if err != nil {

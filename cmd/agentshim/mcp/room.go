@@ -24,7 +24,7 @@ func (r *room) take(n int) bool {
 // give gives a part back.
 func (r *room) give(n int) { r.used.Add(-int64(n)) }
 
-var errNoRoom = errors.New("too much is under way; wait until some of it is answered")
+var errNoRoom = errors.New("too many large messages are under way; wait for answers before you send more")
 
 // A metered reader takes room for what it reads.
 type metered struct {

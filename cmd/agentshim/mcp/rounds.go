@@ -40,6 +40,7 @@ type round struct {
 	reason string
 	input  jsontext.Value // rewritten; nil: it was not
 	later  []schema.Injection
+	own    string
 	// state and responses are of the server's own round, to which the call belongs.
 	state, responses jsontext.Value
 }
@@ -47,16 +48,16 @@ type round struct {
 // inputRequired asks the user by the result of a call.
 func (g *Guard) inputRequired(c *call, r ruling) ruling {
 	kept := &round{
-		end: time.Now().Add(roundFor), call: sameCall(c), reason: r.ask, later: c.later,
+		end: time.Now().Add(roundFor), call: sameCall(c), reason: r.ask, later: c.later, own: c.own,
 		state: c.params.get("requestState"), responses: c.params.get("inputResponses"),
 	}
 	if len(kept.state)+len(kept.responses) > carriedMost {
-		return g.refused(c, "a person must approve it, and it carries too much to be asked about: "+r.ask)
+		return g.refused(c, "a person must approve this call, but it is too large for a question to the user: "+r.ask)
 	}
 	kept.input = c.ran
 	state := g.rounds.keep(kept)
 	if state == "" {
-		return g.refused(c, "a person must approve it, and too many calls wait for that: "+r.ask)
+		return g.refused(c, "a person must approve this call, but too many calls already wait for approval: "+r.ask)
 	}
 	data, err := schema.Marshal(struct {
 		Type     string         `json:"resultType"`
@@ -64,7 +65,7 @@ func (g *Guard) inputRequired(c *call, r ruling) ruling {
 		State    string         `json:"requestState"`
 	}{"input_required", map[string]any{inputName: map[string]any{"method": methodElicit, "params": form(c, r.ask)}}, state})
 	if err != nil {
-		return g.refused(c, "a person must approve it, and could not be asked: "+r.ask)
+		return g.refused(c, "a person must approve this call, but agentshim could not encode the question: "+r.ask)
 	}
 	return ruling{answer: g.answer(c, data)}
 }
@@ -78,11 +79,11 @@ func (g *Guard) resumed(c *call) (ruling, bool) {
 	kept := g.rounds.take(state)
 	switch {
 	case kept == nil:
-		return g.refused(c, "the question whether it may run was asked too long ago; make the call anew"), true
+		return g.refused(c, "the question to the user has expired; make the call again"), true
 	case kept.call != sameCall(c):
-		return g.refused(c, "it is another call than the one that was asked about; make it anew"), true
+		return g.refused(c, "the user answered a question about another call; make this call again"), true
 	}
-	c.later, c.ran = kept.later, kept.input
+	c.later, c.ran, c.own = kept.later, kept.input, kept.own
 	responses := c.params.inner("inputResponses")
 	word := responses.inner(inputName)
 	approved, why := approval(word.text("action"), kept.reason)
@@ -99,7 +100,7 @@ func (g *Guard) resumed(c *call) (ruling, bool) {
 		}
 	}
 	if err != nil {
-		return g.refused(c, "it could not be put together again: "+err.Error()), true
+		return g.refused(c, "agentshim could not rebuild the call: "+err.Error()), true
 	}
 	return ruling{forward: c.with("params", params.raw)}, true
 }

@@ -64,7 +64,7 @@ func (s *session) show(id jsontext.Value, answer []byte) {
 	if s.room.take(len(answer)) {
 		s.shown[at] = shown{answer, len(answer)}
 	} else {
-		s.shown[at] = shown{answer: withheld(id, nil, "this answer is not kept any more; make the call anew")}
+		s.shown[at] = shown{answer: withheld(id, nil, "agentshim no longer has this answer; make the call again")}
 	}
 	if len(s.order) > maxShown {
 		s.room.give(s.shown[s.order[0]].size)

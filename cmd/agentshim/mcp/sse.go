@@ -20,7 +20,7 @@ type sseEvent struct {
 	parted, datum bool
 }
 
-var errOtherLines = errors.New("an event of its stream has lines that some readers read otherwise")
+var errOtherLines = errors.New("an event of its stream has ambiguous line ends")
 
 // ambiguous reports whether some readers read another event there.
 func (e *sseEvent) ambiguous() bool {

@@ -38,8 +38,8 @@ func setBody(r *http.Request, body []byte) {
 func (v *visit) post(body []byte) {
 	all, batch, err := readMessages(compactedIfLines(body)) // a body has no lines
 	if err != nil {
-		v.x.Guard.say("the body of a request is no message, and was not passed on: %v", err)
-		v.json(http.StatusBadRequest, response(nil, "error", fault(-32700, "this is no JSON-RPC message: "+err.Error())))
+		v.x.Guard.say("rejected a request whose body is not a JSON-RPC message: %v", err)
+		v.json(http.StatusBadRequest, response(nil, "error", fault(-32700, "this is not a JSON-RPC message: "+err.Error())))
 		return
 	}
 	rest, calls, changed := v.sort(all)
@@ -122,7 +122,7 @@ func (v *visit) hold(body []byte, batch bool, rest []message, calls []*call, cha
 		e := v.session.calls.add(v.r.Context(), c, len(c.raw))
 		r := v.rule(c, e)
 		if r.forward != nil && !bytes.Equal(r.forward, m.raw) && v.mirrored() {
-			r = v.x.Guard.refused(c, "a hook rewrites this call, whose arguments stand in the request's headers, too")
+			r = v.x.Guard.refused(c, "a hook rewrites this call, but the request's headers repeat its arguments; make the call in a form that the policy accepts unchanged")
 		}
 		if r.forward != nil && v.session.calls.send(e) {
 			changed = changed || !bytes.Equal(r.forward, m.raw)
@@ -175,7 +175,7 @@ func (v *visit) mirrored() bool {
 func (v *visit) rule(c *call, e *entry) ruling {
 	g := v.x.Guard
 	if e == nil {
-		return g.refused(c, "too many calls are under way; wait until some of them are answered")
+		return g.refused(c, "too many calls are under way; wait for answers before you make more calls")
 	}
 	defer e.cancel()
 	if r, ok := g.resumed(c); ok {
@@ -246,10 +246,10 @@ func (v *visit) fail(err error) {
 	if v.r.Context().Err() != nil {
 		return
 	}
-	v.x.Guard.say("the server can not be reached: %v", err)
-	answer := response(nil, "error", fault(-32603, "the MCP server can not be reached: "+withoutURL(err)))
+	v.x.Guard.say("cannot reach the MCP server: %v", err)
+	answer := response(nil, "error", fault(-32603, "agentshim cannot reach the MCP server: "+withoutURL(err)))
 	if len(v.mine) == 1 {
-		answer = response(v.mine[0].id, "error", fault(-32603, "the MCP server can not be reached: "+withoutURL(err)))
+		answer = response(v.mine[0].id, "error", fault(-32603, "agentshim cannot reach the MCP server: "+withoutURL(err)))
 	}
 	if v.stream {
 		_ = v.event(event(answer)) // or the client has gone
@@ -291,7 +291,7 @@ func (v *visit) pass(body []byte) {
 	encoded := res.Header.Get("Content-Encoding")
 	switch {
 	case encoded != "" && encoded != "identity" && (kind == typeStream || len(v.mine) > 0):
-		v.fail(fmt.Errorf("it answers in the encoding %q, which it was not asked for", encoded))
+		v.fail(fmt.Errorf("it answers with the Content-Encoding %q, which agentshim did not accept", encoded))
 	case !v.head(res):
 	case kind == typeStream:
 		v.events(res.Body)
@@ -320,7 +320,7 @@ func (v *visit) head(res *http.Response) bool {
 	if at := res.Header.Get("Location"); at != "" {
 		u, err := v.x.Target.Parse(at)
 		if err != nil || u.Host != v.x.Target.Host {
-			v.fail(fmt.Errorf("it sends clients to %.200s; name that address with --url", at))
+			v.fail(fmt.Errorf("it redirects to %.200s; name that URL with --url", at))
 			return false
 		}
 		u.Scheme, u.Host = "", ""
@@ -355,7 +355,7 @@ func (v *visit) whole(res *http.Response) {
 	defer in.done()
 	body, err := io.ReadAll(io.LimitReader(in, MaxMessage+1))
 	if err == nil && len(body) > MaxMessage {
-		err = errors.New("its answer is longer than 64 MiB; ask for less")
+		err = errors.New("its answer is longer than the limit of 64 MiB; request less")
 	}
 	if err != nil {
 		v.w.Header().Del("Content-Length")
@@ -391,7 +391,7 @@ func (v *visit) events(body io.Reader) {
 		e, err := readEvent(in)
 		if err != nil {
 			if _, long := errors.AsType[*tooLong](err); long {
-				v.fail(errors.New("an event of its stream is longer than 64 MiB"))
+				v.fail(errors.New("an event of its stream is longer than the limit of 64 MiB"))
 			}
 			return
 		}

@@ -78,11 +78,11 @@ func (v *visit) take(id jsontext.Value) *entry {
 // withhold is what the client gets in the place of what nobody can tell how it
 // would read.
 func (v *visit) withhold(data []byte, all []message, why error) []byte {
-	v.x.Guard.say("what the server said was not passed on: %v", why)
-	answers := instead(idsOf(data, all), v.take, fmt.Sprintf("the server's answer was not passed on: %v", why))
+	v.x.Guard.say("dropped a message of the server: %v", why)
+	answers := instead(idsOf(data, all), v.take, fmt.Sprintf("agentshim dropped the server's answer: %v", why))
 	switch len(answers) {
 	case 0:
-		return response(nil, "error", fault(-32603, "what the server said was not passed on: "+why.Error()))
+		return response(nil, "error", fault(-32603, "agentshim dropped a message of the server: "+why.Error()))
 	case 1:
 		return answers[0]
 	}

@@ -159,7 +159,7 @@ func (c *codex) hooks(dir string) ([]CodexHook, error) {
 	for _, d := range answer.Data {
 		all = append(all, d.Hooks...)
 		for _, e := range d.Errors { // it lists no hooks then, which must not be taken for there being none
-			return nil, fmt.Errorf("codex can not read its configuration for %s: %s", e.Path, e.Message)
+			return nil, fmt.Errorf("codex could not read its configuration for %s: %s", e.Path, e.Message)
 		}
 	}
 	return all, nil

@@ -4,7 +4,9 @@ package probe_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +66,14 @@ func TestAProgramIsRun(t *testing.T) {
 	}
 	if v := probe.VersionOf(t.Context(), script(t, "echo 1.2.3")); v != (probe.Version{1, 2, 3}) {
 		t.Errorf("its version is %v", v)
+	}
+	for text, says := range map[string]string{"echo library missing >&2; exit 127": `exit code 127 and named no version: "library missing"`, "echo hello": `named no version: "hello"`} {
+		if v, err := probe.AskVersion(t.Context(), script(t, text)); v.Known() || err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, %v", text, v, err)
+		}
+	}
+	if _, err := probe.AskVersion(t.Context(), "/nowhere/claude"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a program that is not there: %v", err)
 	}
 }
 

@@ -1,6 +1,5 @@
-// Package probe finds out what is installed on this machine: which agent
-// runtimes, and of which version. That takes the start of a process per runtime,
-// far too long for a hook, so it is done when hooks are installed or examined.
+// Package probe finds the agent runtimes of this machine and their versions. It starts one
+// process per runtime. That takes too long for a hook, so only `install` and `doctor` use it.
 package probe
 
 import (
@@ -10,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -64,14 +64,25 @@ const versionTime = 20 * time.Second
 // VersionOf asks a program for its version; unknown: it is not there, or does
 // not say.
 func VersionOf(ctx context.Context, program string) Version {
+	v, _ := AskVersion(ctx, program)
+	return v
+}
+
+// AskVersion is VersionOf that says why the version is unknown. An error that is
+// [exec.ErrNotFound]: the program is not there.
+func AskVersion(ctx context.Context, program string) (Version, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return Version{}
+		return Version{}, err
 	}
 	r, err := Run(ctx, Command{Path: path, Args: []string{"--version"}, Timeout: versionTime})
 	if err != nil {
-		return Version{}
+		return Version{}, fmt.Errorf("'%s --version' failed: %w", path, err)
 	}
-	v, _ := ParseVersion(string(r.Stdout))
-	return v
+	v, ok := ParseVersion(string(r.Stdout))
+	if !ok {
+		said := strings.Join(strings.Fields(string(append(r.Stdout, r.Stderr...))), " ")
+		return Version{}, fmt.Errorf("'%s --version' ended with exit code %d and named no version: %.200q", path, r.Exit, said)
+	}
+	return v, nil
 }

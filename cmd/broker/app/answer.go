@@ -27,10 +27,11 @@ type answering struct {
 func answerCommand() *cobra.Command {
 	var k answering
 	c := &cobra.Command{
-		Use: "answer --session S --agent A TEXT|-", Short: "Hand an agent's answer to the other agents of its session",
-		Long: "answer tells the other agents of a session what an agent came up with. They know it by a name such as\n" +
-			"agent2, and the answer by a label such as agent2.1. With --workspace they get the folder as it is now, and\n" +
-			"absolute paths into it that the answer names are theirs when they read it. - is stdin.\n\n" +
+		Use: "answer --session S --agent A TEXT|-", Short: "Send an agent's answer to the other agents of its session",
+		Long: "answer gives an agent's answer to the other agents of its session. They see the agent under a name such as agent2,\n" +
+			"and the answer under a label such as agent2.1. With --workspace they also receive the folder as it is now. Paths in\n" +
+			"the answer that lead into the folder point to each receiver's copy. The text - reads stdin.",
+		Example: "  broker answer --session s1 --agent alice \"The parser is done.\"\n" +
 			"  broker answer --session s1 --agent alice --workspace ./work \"The parser is in $PWD/work/parse.go.\"",
 		Args: func(_ *cobra.Command, args []string) error { return aText(args) },
 		RunE: func(c *cobra.Command, args []string) error { return k.run(c, args) },
@@ -38,10 +39,10 @@ func answerCommand() *cobra.Command {
 	k.remote.flags(c)
 	k.patient(c)
 	f := c.Flags()
-	f.StringVar(&k.req.Session, "session", "", "the session whose other agents get it")
-	f.StringVar(&k.agent, "agent", "", "whose answer it is")
-	f.StringVar(&k.req.Label, "label", "", "what it is called, such as agent2.1 (default: the fabric counts)")
-	f.StringVar(&k.workspace, "workspace", "", "a folder that they get, too")
+	f.StringVar(&k.req.Session, "session", "", "session whose other agents receive the answer")
+	f.StringVar(&k.agent, "agent", "", "agent that gives the answer")
+	f.StringVar(&k.req.Label, "label", "", "label of the answer, such as agent2.1 (default: the agent's name in the session and the next number)")
+	f.StringVar(&k.workspace, "workspace", "", fmt.Sprintf("folder that the other agents receive with the answer, at most %d files and folders and %d MiB", snapshot.MaxFiles, snapshot.MaxBytes>>20))
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 	return c
 }
@@ -49,9 +50,9 @@ func answerCommand() *cobra.Command {
 func (k *answering) run(c *cobra.Command, args []string) error {
 	switch {
 	case k.agent == "":
-		return program.UsageError("it is not said whose answer it is; write --agent A")
+		return program.UsageError("--agent is missing; name the agent that gives the answer")
 	case k.req.Session == "":
-		return program.UsageError("it is not said to whom; write --session S: the other agents of that session get it")
+		return program.UsageError("--session is missing; name the session whose other agents receive the answer")
 	}
 	text, err := textOf(args, c.InOrStdin())
 	if err != nil {
@@ -74,11 +75,17 @@ func (k *answering) run(c *cobra.Command, args []string) error {
 // send makes the request, after the workspace and a long text were stored.
 func (k *answering) send(c *cobra.Command, text string) (*schema.AnswerReceipt, error) {
 	ctx := c.Context()
-	nc, err := k.connect(ctx, schema.VerbAnswer)
+	nc, err := k.connect(ctx, schema.VerbRelay)
 	if err != nil {
 		return nil, err
 	}
 	defer nc.Close()
+	if k.workspace != "" {
+		if k.req.Workspace, err = filepath.Abs(k.workspace); err != nil {
+			return nil, err
+		}
+		text = calledBy(text, k.req.Workspace)
+	}
 	if k.req.Content, k.req.Object, err = k.fit(ctx, nc, text); err != nil {
 		return nil, err
 	}
@@ -90,14 +97,11 @@ func (k *answering) send(c *cobra.Command, text string) (*schema.AnswerReceipt, 
 	ctx, cancel := k.bounded(ctx)
 	defer cancel()
 	receipt := &schema.AnswerReceipt{}
-	return receipt, k.askOn(ctx, nc, about{schema.VerbAnswer, k.agent}, &k.req, receipt)
+	return receipt, k.askOn(ctx, nc, about{schema.VerbRelay, k.agent}, &k.req, receipt)
 }
 
 // pack stores the workspace as it is now, and says what of it is left out.
-func (k *answering) pack(ctx context.Context, nc *nats.Conn, stderr io.Writer) (err error) {
-	if k.req.Workspace, err = filepath.Abs(k.workspace); err != nil {
-		return err
-	}
+func (k *answering) pack(ctx context.Context, nc *nats.Conn, stderr io.Writer) error {
 	type packed struct {
 		left []snapshot.Omission
 		err  error
@@ -119,7 +123,7 @@ func (k *answering) pack(ctx context.Context, nc *nats.Conn, stderr io.Writer) (
 		return fmt.Errorf("storing the workspace: %w", err)
 	}
 	for _, left := range p.left {
-		fmt.Fprintf(stderr, "left out of the workspace: %s\n", left)
+		_ = line(stderr, "left out of the workspace: %s", left)
 	}
 	k.req.Snapshot = &o
 	return nil
@@ -132,7 +136,7 @@ func (k *answering) inDoubt(err error) error {
 	case !ok || !lost.received():
 		return err
 	case k.req.Label != "":
-		return fmt.Errorf("%w; it is not known whether the answer was accepted: say it again with its label, and it is accepted once", err)
+		return fmt.Errorf("%w; the broker may have accepted the answer: run the command again with the same label, and it is accepted once", err)
 	}
-	return fmt.Errorf("%w; it is not known whether the answer was accepted: 'broker pending' tells", err)
+	return fmt.Errorf("%w; the broker may have accepted the answer: look with 'broker pending'", err)
 }

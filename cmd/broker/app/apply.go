@@ -26,11 +26,12 @@ const stdinName = "stdin"
 func applyCommand() *cobra.Command {
 	var change changing
 	c := &cobra.Command{
-		Use: "apply FILE", Short: "Make a hooks.yaml the active configuration of all nodes",
-		Long: "apply checks a hooks.yaml, sends it to the brokers, and waits until every node has loaded it. A file\n" +
-			"with faults changes nothing, nor does one whose handlers some node can not load: that one is\n" +
-			"named. - is stdin. Relative handlers are looked up in the file's folder, on every node.",
-		Args: takes(1, 1, "one file, or - for stdin"),
+		Use: "apply FILE", Short: "Make a hooks.yaml the active configuration of all brokers and workers",
+		Long: "apply checks a hooks.yaml, sends it to the brokers, and waits until every node has loaded it. If the file has faults\n" +
+			"or a node cannot load a handler, the command names them and nothing changes. Each node looks up relative handlers in\n" +
+			"the file's folder. The file - is stdin.",
+		Example: "  broker apply hooks.yaml",
+		Args:    takes(1, 1, "one file, or - for stdin"),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := applyRequest(args[0], c.InOrStdin())
 			if err != nil {
@@ -93,7 +94,7 @@ type changing struct {
 
 func (k *changing) flags(c *cobra.Command) {
 	k.remote.flags(c)
-	c.Flags().BoolVar(&k.force, "force", false, "go on although some node can not load a handler; its calls are denied")
+	c.Flags().BoolVar(&k.force, "force", false, "activate the version even if a node cannot load a handler; calls of that hook are denied")
 	c.Flags().BoolVar(&k.asJSON, "json", false, "print JSON")
 }
 
@@ -102,13 +103,13 @@ func (k *changing) run(c *cobra.Command, req schema.ConfigRequest, what string) 
 	stderr := c.ErrOrStderr()
 	req.Force = k.force
 	k.wait = changeTime
-	k.slow = func() { fmt.Fprintln(stderr, "waiting until every node has loaded it …") }
+	k.slow = func() { fmt.Fprintln(stderr, "waiting until every node has loaded the version …") }
 	answer, err := k.config(c.Context(), req)
 	if err != nil {
 		return inDoubt(err, what)
 	}
-	for _, line := range slices.Concat(answer.Warnings, problems(answer)) {
-		fmt.Fprintln(stderr, line)
+	for _, text := range slices.Concat(answer.Warnings, problems(answer)) {
+		_ = line(stderr, "%s", text)
 	}
 	if k.asJSON {
 		if err := printJSON(c.OutOrStdout(), answer); err != nil {
@@ -117,31 +118,30 @@ func (k *changing) run(c *cobra.Command, req schema.ConfigRequest, what string) 
 	}
 	switch {
 	case answer.Refused && k.force:
-		return fmt.Errorf("%s was refused and nothing was changed: some broker can not use it at all", what)
+		return fmt.Errorf("%s was rejected, and nothing changed: a broker cannot use it at all, which --force does not override", what)
 	case answer.Refused:
-		return fmt.Errorf("%s was refused and nothing was changed; mend what is named above, or go on with --force", what)
+		return fmt.Errorf("%s was rejected, and nothing changed; correct the problems above, or activate it with --force", what)
 	case k.asJSON:
 		return nil
 	}
-	_, err = fmt.Fprintln(c.OutOrStdout(), k.changed(c.Context(), answer))
-	return err
+	return line(c.OutOrStdout(), "%s", k.changed(c.Context(), answer))
 }
 
 // inDoubt says what is not known when a request was not answered.
 func inDoubt(err error, what string) error {
 	if lost, ok := errors.AsType[*noAnswer](err); ok && lost.received() {
-		return fmt.Errorf("%w; it is not known whether %s was applied: 'broker config history' tells", err, what)
+		return fmt.Errorf("%w; %s may have been applied: look with 'broker config history'", err, what)
 	}
 	return err
 }
 
-// problems says, node by node, what can not be loaded.
+// problems says, node by node, what cannot be loaded.
 func problems(answer *schema.ConfigAnswer) []string {
 	lines := make([]string, len(answer.Problems))
 	for i, p := range answer.Problems {
 		lines[i] = fmt.Sprintf("node %s: %s", p.Node, p.Error)
 		if p.Hook != "" {
-			lines[i] = fmt.Sprintf("node %s can not load hook %s: %s", p.Node, p.Hook, p.Error)
+			lines[i] = fmt.Sprintf("node %s cannot load hook %s: %s", p.Node, p.Hook, p.Error)
 		}
 	}
 	return lines
@@ -151,7 +151,7 @@ func problems(answer *schema.ConfigAnswer) []string {
 // tells how large they are; it is not worth failing for.
 func (k *changing) changed(ctx context.Context, answer *schema.ConfigAnswer) string {
 	if !answer.Changed {
-		return fmt.Sprintf("nothing changed: version %d says the same", answer.Version)
+		return fmt.Sprintf("nothing changed: version %d is active and has the same content; to load changed Python code, restart the workers", answer.Version)
 	}
 	line := fmt.Sprintf("version %d is active", answer.Version)
 	k.wait, k.slow = 0, nil

@@ -48,7 +48,7 @@ func (u *usher) look(now time.Time) {
 		u.ask()
 	case u.told != nil && now.Sub(u.asked) >= leaveIn:
 		if n := u.doors.Drop(u.told); n > 0 {
-			u.log.Warn("clients that did not leave were dropped", "clients", n)
+			u.log.Warn("closed connections of clients that did not move to another server", "clients", n)
 		}
 		u.told = nil
 	}
@@ -57,10 +57,10 @@ func (u *usher) look(now time.Time) {
 func (u *usher) ask() {
 	var err error
 	if u.told, err = u.doors.AskToLeave(); err != nil {
-		u.log.Error("this broker is cut off from the others of its cluster, and its clients can not be sent to them", "error", err)
+		u.log.Error("this broker is cut off from its cluster, and cannot redirect its clients", "error", err)
 		return
 	}
-	u.log.Warn("this broker is cut off from the others of its cluster, so that it may answer no call: its clients are sent to the others", "clients", len(u.told))
+	u.log.Warn("this broker is cut off from its cluster and answers no call; it redirects its clients to the other brokers", "clients", len(u.told))
 }
 
 // run looks until ctx ends.
@@ -83,5 +83,5 @@ func (b *Broker) startUsher(ctx context.Context) {
 		return
 	}
 	u := &usher{fresh: b.lease.Fresh, doors: b.server, log: b.log}
-	b.beside(ctx, "watch over the clients", u.run)
+	b.beside(ctx, "client watch", u.run)
 }

@@ -77,6 +77,11 @@ type Options struct {
 	NoWorker bool
 	// PerAgent bounds what one agent takes of this broker; the zero Limits: nothing does.
 	PerAgent fair.Limits
+	// Messages bounds what one agent's credentials send to the embedded server in a second;
+	// 0: nothing does.
+	Messages int
+	// Allowances bound what one agent stores; the zero Allowances: the usual ones.
+	Allowances fair.Allowances
 	// Sync is how often the embedded server syncs to disk; 0: at every write.
 	Sync time.Duration
 	// ReadyPools must have a worker before the broker says that it is ready.
@@ -98,19 +103,20 @@ type Broker struct {
 	state  atomic.Pointer[string]
 	server *embedded.Server // nil with an existing deployment
 
-	events, work *nats.Conn
-	configs      *state.Configs
-	memory       memory
-	record       *record.Writer // nil: nothing is written down
-	lease        *state.Lease
-	tracer       *trace.Tracer // nil: nobody traces
-	unfollow     context.CancelFunc
-	followed     chan error // the end of following the configuration
-	reports      latest     // what is said of it
-	active       *schema.Config
-	worker       *workers.Worker
-	service      *workers.Service
-	agg          *aggregator.Aggregator
+	events, work      *nats.Conn
+	control, requests *nats.Conn
+	configs           *state.Configs
+	memory            memory
+	record            *record.Writer // nil: nothing is written down
+	lease             *state.Lease
+	tracer            *trace.Tracer // nil: nobody traces
+	unfollow          context.CancelFunc
+	followed          chan error // the end of following the configuration
+	reports           latest     // what is said of it
+	active            *schema.Config
+	worker            *workers.Worker
+	service           *workers.Service
+	agg               *aggregator.Aggregator
 
 	// HTTPURL is where health checks and metrics are; empty: nowhere.
 	HTTPURL string
@@ -135,7 +141,7 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 	if _, err := opt.Record.rules(); err != nil {
 		return nil, err
 	}
-	if err := opt.PerAgent.Check(); err != nil {
+	if err := errors.Join(opt.PerAgent.Check(), opt.Allowances.Check()); err != nil {
 		return nil, err
 	}
 	b.tracer = ops.Tracing("hookfabric-broker", b.reg, b.log, &b.stack)
@@ -202,7 +208,11 @@ func (b *Broker) Connect(ctx context.Context, opt bus.Options) (*nats.Conn, erro
 	}
 	opt.URL, opt.Creds, opt.TLS = b.opt.NATS, b.opt.Creds, b.opt.TLS
 	opt.Role = string(access.Broker)
-	return bus.Connect(ctx, opt)
+	nc, err := bus.Connect(ctx, opt)
+	if err != nil {
+		return nil, fmt.Errorf("%w; to start a NATS server of its own, run the broker without --nats and HOOKFABRIC_NATS", err)
+	}
+	return nc, nil
 }
 
 // Status is how the broker sees the fabric.
@@ -213,14 +223,17 @@ func (b *Broker) Ready() error {
 	if state := *b.state.Load(); state != running {
 		return errors.New(state)
 	}
+	for _, c := range b.connections() {
+		if !(*c.at).IsConnected() {
+			return fmt.Errorf("not connected to the bus: the connection for %s is down", c.name)
+		}
+	}
 	st := b.agg.Status()
 	switch {
-	case !b.events.IsConnected():
-		return errors.New("not connected to the bus")
 	case st.Trouble != "":
 		return errors.New(st.Trouble)
 	case !st.Ready:
-		return errors.New("no configuration yet")
+		return errors.New("no configuration is active; publish one with 'broker apply FILE'")
 	}
 	if err := b.memory.ready(); err != nil {
 		return err
@@ -267,11 +280,36 @@ func (b *Broker) realm() string {
 	return ""
 }
 
-// connect makes two connections: large events on one must not delay beats on
-// the other.
+// authenticates reports whether those who connect to the bus have to say who they are. Where a NATS
+// deployment does not ask them, it logs what that leaves unchecked.
+func (b *Broker) authenticates() bool {
+	if b.opt.NATS == "" {
+		return b.realm() != ""
+	}
+	if b.opt.Creds != "" || b.events.AuthRequired() {
+		return true
+	}
+	b.log.Warn("the NATS deployment does not authenticate its clients, so the broker cannot check an agent's session or name when the agent answers; "+
+		"give each agent a NATS user of its own", "nats", bus.RedactURL(b.opt.NATS))
+	return false
+}
+
+// A connection is one of the broker's to the bus, by what it is for.
+type connection struct {
+	name string
+	at   **nats.Conn
+}
+
+// connections are in the order in which they are opened.
+func (b *Broker) connections() []connection {
+	return []connection{{"work", &b.work}, {"control", &b.control}, {"requests", &b.requests}, {"events", &b.events}}
+}
+
+// connect makes a connection for each kind of traffic, so that none delays the others: large
+// events beats, and requests of agents those of operators.
 func (b *Broker) connect(ctx context.Context) (err error) {
 	connected := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: "hookfabric", Name: "connected", Help: "1 while the connection to the bus stands.",
+		Namespace: "hookfabric", Name: "connected", Help: "1 while this connection to NATS is up, else 0.",
 	}, []string{"connection"})
 	b.reg.MustRegister(connected, b.realmGauge())
 	b.reg.MustRegister(ops.Credentials(func() (made, end time.Time, err error) { return bus.CredsTimes(b.opt.Creds) })...)
@@ -285,12 +323,13 @@ func (b *Broker) connect(ctx context.Context) (err error) {
 		b.stack.Push("connection "+name, func(ctx context.Context) error { return bus.Drain(ctx, nc) })
 		return nc, nil
 	}
-	if b.work, err = open("work"); err != nil {
-		return err
+	for _, c := range b.connections() {
+		if *c.at, err = open(c.name); err != nil {
+			return err
+		}
 	}
-	b.events, err = open("events")
 	if cluster := b.work.ConnectedClusterName(); err == nil && b.server == nil && b.opt.Replicas == 0 && cluster != "" {
-		b.log.Warn("everything that is new is kept on one server of a cluster, and gone with it; say --replicas 3 if three have JetStream", "cluster", cluster)
+		b.log.Warn("new streams are stored on one server of the cluster and are lost with it; start with --replicas 3 if three servers have JetStream", "cluster", cluster)
 	}
 	return err
 }
@@ -352,22 +391,22 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 		return err
 	}
 	opt := aggregator.Options{
-		Events: b.events, Work: b.work, Fabric: b.configs.FabricID(),
-		Node: b.name, Configs: b.configs, Trouble: b.trouble,
+		Events: b.events, Work: b.work, Control: b.control, Requests: b.requests, Fabric: b.configs.FabricID(),
+		Node: b.name, Configs: b.configs, Trouble: b.trouble, Unstorable: b.unstorable,
 		Freezes: b.memory.freezes, Froze: b.lease.Froze,
 		Conditions: compiler.Compile, Memory: b.memory.use(), Stages: stage, Ledger: b.memory.ledger,
-		PerAgent: b.opt.PerAgent, Tracer: b.tracer, Registerer: b.reg, Logger: b.log,
+		Credentials: b.authenticates(), PerAgent: b.opt.PerAgent, Allowances: b.opt.Allowances, Tracer: b.tracer, Registerer: b.reg, Logger: b.log,
 	}
 	if b.worker != nil {
 		opt.Local = b.worker
 	}
 	if b.shares() {
 		// Nobody is cut off from a server in the own process that is on its own, and what
-		// that can not store nobody else can either.
+		// that cannot store nobody else can either.
 		opt.Lease = b.lease
 	}
 	if b.server != nil {
-		opt.Interest = b.server.Interest
+		opt.Interest, opt.CredentialName = b.server.Interest, b.server.CredentialName
 	}
 	if b.record != nil {
 		opt.Recorder = b.record
@@ -390,7 +429,9 @@ func (b *Broker) watchDisconnects(ctx context.Context) error {
 		return err
 	}
 	b.stack.Push("system connection", func(context.Context) error { sys.Close(); return nil })
-	if err := b.server.BoundConnections(ctx, sys, b.log); err != nil {
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	b.stack.Push("flood watch", func(context.Context) error { stop(); return nil })
+	if err := b.server.BoundConnections(watching, sys, b.log, embedded.Flood{Messages: b.opt.Messages, Sent: b.agg.Flooded}); err != nil {
 		return err
 	}
 	return b.server.WatchDisconnects(ctx, sys, func(left embedded.Left) {

@@ -24,17 +24,21 @@ func checkCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "check FILE", Short: "Check a hooks.yaml: all faults at once",
-		Long: "check reads a hooks.yaml as a broker would, and needs none: its form, its matchers and its conditions.\n" +
-			"- is stdin. All faults are on stderr, each with its place, its line and what to write instead. Whether\n" +
-			"handlers can be loaded is for the nodes to say: see 'broker apply'. Exit codes: 0 the file is sound,\n" +
-			"1 it has faults or can not be read, 2 usage.\n\n" +
-			"With --json there is one object on stdout, for editors and CI, whatever is wrong with the file:\n\n" +
-			`  {"file":"hooks.yaml","ok":false,"hooks":0,` + "\n" +
-			`   "faults":[{"file":"hooks.yaml","line":3,"column":7,"message":"unknown key \"macher\" of a hook",` + "\n" +
-			`     "hint":"did you mean \"matcher\"?","source":"      macher: Bash"}],` + "\n" +
-			`   "warnings":[{"file":"hooks.yaml","line":9,"column":3,"message":"…"}]}` + "\n\n" +
-			"Lines and columns count from 1, columns in characters; hint and source may be missing. A file that can\n" +
-			"not be read has one fault, at 1:1.",
+		Long: "check reads a hooks.yaml as a broker does, without a broker: its form, its matchers and its conditions. It prints all\n" +
+			"faults on stderr, each with file, line, column and a fix. Only nodes can tell whether handlers load: see 'broker apply'.\n" +
+			"The file - is stdin. Exit codes: 0 no faults, 1 faults or an unreadable file, 2 wrong usage.\n" +
+			"\n" +
+			"With --json it prints one object on stdout, also when the file has faults:\n" +
+			"\n" +
+			"  {\"file\":\"hooks.yaml\",\"ok\":false,\"hooks\":0,\n" +
+			"   \"faults\":[{\"file\":\"hooks.yaml\",\"line\":3,\"column\":7,\"message\":\"unknown key \\\"macher\\\" of a hook\",\n" +
+			"     \"hint\":\"did you mean \\\"matcher\\\"?\",\"source\":\"      macher: Bash\"}],\n" +
+			"   \"warnings\":[{\"file\":\"hooks.yaml\",\"line\":9,\"column\":3,\"message\":\"…\"}]}\n" +
+			"\n" +
+			"Lines and columns count from 1, columns in characters. The members hint and source are optional. A file that cannot\n" +
+			"be read has one fault, at 1:1.",
+		Example: "  broker check hooks.yaml\n" +
+			"  broker check --json - <hooks.yaml",
 		Args: takes(1, 1, "one file, or - for stdin"),
 		RunE: func(c *cobra.Command, args []string) error {
 			name := sourceName(args[0])
@@ -48,7 +52,7 @@ func checkCommand() *cobra.Command {
 			return tell(c, name, doc, err)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object on stdout, for editors and CI")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as one JSON object on stdout, for editors and CI")
 	return c
 }
 

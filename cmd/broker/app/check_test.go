@@ -29,7 +29,7 @@ const (
 
 func TestCheckForPeople(t *testing.T) {
 	code, stdout, stderr := check(t, soundFile, "-")
-	if code != 0 || stdout != "stdin: 2 hooks, no faults\n" || !strings.HasPrefix(stderr, `stdin:1:32: the handler "./a b.sh" is taken as one path`) {
+	if code != 0 || stdout != "stdin: 2 hooks, no faults\n" || !strings.HasPrefix(stderr, `stdin:1:32: the handler "./a b.sh" is read as one path`) {
 		t.Errorf("of a sound file: %d\n%s%s", code, stdout, stderr)
 	}
 
@@ -40,7 +40,7 @@ func TestCheckForPeople(t *testing.T) {
 	const first = `stdin:3:38: unknown key "tiemout" of a hook; did you mean "timeout"?
     3 |     - {type: builtin, handler: deny, tiemout: 5}
       |                                      ^
-stdin:4:32: the condition can not be compiled: `
+stdin:4:32: the condition cannot be compiled: `
 	const last = "\nbroker: stdin has 2 faults\n"
 	if !strings.HasPrefix(stderr, first) || !strings.HasSuffix(stderr, last) {
 		t.Errorf("got\n%s\nwant\n%s…%s", stderr, first, last)
@@ -66,7 +66,7 @@ func TestCheckAsJSON(t *testing.T) {
 		{
 			"a sound file with a warning", soundFile, []string{"--json", "-"}, 0,
 			`{"file":"stdin","ok":true,"hooks":2,"faults":[],"warnings":[{"file":"stdin","line":1,"column":32,` +
-				`"message":"the handler \"./a b.sh\" is taken as one path with blanks in it; arguments belong into args:"}]}`, "",
+				`"message":"the handler \"./a b.sh\" is read as one path with spaces in it; arguments belong into args:"}]}`, "",
 		},
 		{
 			"a faulty file", "hooks:\n  PreToolUse:\n    - {handler: ./a.sh, tiemout: 5}\n", []string{"-", "--json"}, 1,
@@ -77,8 +77,8 @@ func TestCheckAsJSON(t *testing.T) {
 		{
 			"a file that is not there", "", []string{"--json", "no/such.yaml"}, 1,
 			`{"file":"no/such.yaml","ok":false,"hooks":0,"faults":[{"file":"no/such.yaml","line":1,"column":1,` +
-				`"message":"reading the configuration: open no/such.yaml: no such file or directory"}],"warnings":[]}`,
-			"broker: reading the configuration: open no/such.yaml: no such file or directory\n",
+				`"message":"cannot read the configuration: open no/such.yaml: no such file or directory"}],"warnings":[]}`,
+			"broker: cannot read the configuration: open no/such.yaml: no such file or directory\n",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

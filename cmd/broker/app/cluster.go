@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/owner"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
@@ -29,15 +29,16 @@ type Cluster struct {
 	Secret, CA string
 }
 
-func clusterFlags(f *pflag.FlagSet, c *Cluster, l *embedded.Leaf) {
-	f.StringVar(&c.Name, "cluster-name", "", "name of the cluster of brokers that keep everything together; empty: this one is on its own")
-	f.StringVar(&c.Listen, "cluster-listen", "", "address for the other brokers of the cluster")
-	f.StringSliceVar(&c.Routes, "routes", nil, "addresses of the brokers of the cluster for each other: nats-route://HOST:PORT,…")
-	f.StringVar(&c.Secret, "cluster-secret", "", "file with the secret that lets brokers into the cluster")
-	f.StringVar(&c.CA, "cluster-tls-ca", "", "PEM file of the authorities of the other brokers' certificates, in the cluster and of the hub; default: in the cluster --tls-ca, else those that the system trusts")
-	f.StringVar(&l.Listen, "leaf-listen", "", "address for brokers of other sites that join this one")
-	f.StringSliceVar(&l.Remotes, "leaf-remotes", nil, "join the brokers that listen for leaves at these addresses, and keep nothing here: nats-leaf://HOST:PORT,…")
-	f.StringVar(&c.Server, "name", "", "this broker's name in the cluster; default: a new one, which its data directory keeps")
+func clusterFlags(f *pflag.FlagSet, c *Cluster, l *embedded.Leaf, replicas *int) {
+	f.StringVar(&c.Name, "cluster-name", "", "name of the cluster that this broker joins; its brokers replicate all data (default: no cluster)")
+	f.StringVar(&c.Server, "name", "", "this broker's name in the cluster (default: a generated name, which the data directory keeps)")
+	f.StringVar(&c.Listen, "cluster-listen", "", "address at which this broker accepts the other brokers of the cluster")
+	f.StringSliceVar(&c.Routes, "routes", nil, "addresses of the cluster's brokers: nats-route://HOST:PORT,…")
+	f.StringVar(&c.Secret, "cluster-secret", "", "file with the secret that the cluster's brokers share, at least 16 characters")
+	f.StringVar(&c.CA, "cluster-tls-ca", "", "PEM file of CA certificates that verify the other brokers of the cluster, and the hub (default: --tls-ca for the cluster, the system's CA certificates for the hub)")
+	f.IntVar(replicas, "replicas", 0, "number of servers that store each stream: 1, 3 or 5; existing streams get more copies, never fewer; 0: 3 in a cluster of at least 3 brokers, 1 otherwise and with --nats")
+	f.StringVar(&l.Listen, "leaf-listen", "", "address at which this broker accepts brokers of other sites as leaf nodes")
+	f.StringSliceVar(&l.Remotes, "leaf-remotes", nil, "join the hub at these addresses as a leaf node, and store nothing here: nats-leaf://HOST:PORT,…")
 }
 
 // mostSecret is how long the file of a secret may be.
@@ -47,7 +48,7 @@ const mostSecret = 4096
 func (c *Cluster) read() (*embedded.Cluster, error) {
 	if c.Name == "" {
 		if c.Listen != "" || len(c.Routes) > 0 || c.Secret != "" {
-			return nil, program.UsageError("--cluster-listen, --routes and --cluster-secret are for a broker of a cluster; name that with --cluster-name")
+			return nil, program.UsageError("--cluster-listen, --routes and --cluster-secret need --cluster-name; name the cluster, or remove them")
 		}
 		return nil, nil //nolint:nilnil // no cluster is what most brokers are in
 	}
@@ -58,18 +59,19 @@ func (c *Cluster) read() (*embedded.Cluster, error) {
 	info, err := os.Stat(c.Secret)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the secret of the cluster can not be read: %w", err)
-	case info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeType == 0:
-		return nil, fmt.Errorf("the secret of the cluster in %s can be read by others; run 'chmod 600 %s'", c.Secret, c.Secret)
+		return nil, fmt.Errorf("cannot read the file of --cluster-secret: %w", err)
 	case info.Size() > mostSecret:
-		return nil, fmt.Errorf("the secret of the cluster in %s has %d bytes; write at most %d", c.Secret, info.Size(), mostSecret)
+		return nil, fmt.Errorf("the cluster secret in %s has %d bytes; use at most %d", c.Secret, info.Size(), mostSecret)
+	}
+	if err := owner.Private(c.Secret); err != nil {
+		return nil, fmt.Errorf("the cluster secret: %w", err)
 	}
 	secret, err := os.ReadFile(c.Secret)
 	if err != nil {
-		return nil, fmt.Errorf("the secret of the cluster can not be read: %w", err)
+		return nil, fmt.Errorf("cannot read the file of --cluster-secret: %w", err)
 	}
 	if e.Secret = strings.TrimSpace(string(secret)); e.Secret == "" {
-		return nil, fmt.Errorf("the secret of the cluster in %s is empty; write one, such as 'openssl rand -hex 32' prints", c.Secret)
+		return nil, fmt.Errorf("the cluster secret in %s is empty; write one, such as the output of 'openssl rand -hex 32'", c.Secret)
 	}
 	return e, nil
 }
@@ -94,7 +96,7 @@ func (b *Broker) awaitServers(ctx context.Context, least int) error {
 		b.log.Warn(waiting)
 	})
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("it was stopped while %w", err)
+		return fmt.Errorf("stopped while %w", err)
 	}
 	return err
 }

@@ -24,7 +24,7 @@ func ReadConfig(path string) (*hooksyaml.Document, error) {
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the configuration: %w", err)
+		return nil, fmt.Errorf("cannot read the configuration: %w", err)
 	}
 	defer f.Close()
 	return readBounded(f)
@@ -35,7 +35,7 @@ func readFile(path string) ([]byte, error) {
 func readBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, hooksyaml.MaxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("reading the configuration: %w", err)
+		return nil, fmt.Errorf("cannot read the configuration: %w", err)
 	}
 	return data, nil
 }
@@ -55,7 +55,7 @@ func checkConfig(path string, data []byte) (*hooksyaml.Document, error) {
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
-		return nil, fmt.Errorf("finding the configuration's folder: %w", err)
+		return nil, fmt.Errorf("cannot find the folder of the configuration: %w", err)
 	}
 	doc.Config.Dir = dir
 	return doc, nil

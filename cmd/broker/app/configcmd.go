@@ -19,7 +19,7 @@ import (
 // configCommand shows and changes the versions of the configuration.
 func configCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "config", Short: "Show the versions of the configuration, and go back to one",
+		Use: "config", Short: "Show the stored versions of the configuration, compare them, and roll back",
 		Args: program.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(showCommand(), historyCommand(), diffCommand(), rollbackCommand())
@@ -39,7 +39,7 @@ func (r *remote) config(ctx context.Context, req schema.ConfigRequest) (*schema.
 func version(arg string) (uint64, error) {
 	n, err := strconv.ParseUint(arg, 10, 64)
 	if err != nil || n == 0 {
-		return 0, program.UsageError("%q is no version; write a number that 'broker config history' lists, such as 7", arg)
+		return 0, program.UsageError("%q is not a version; use a number that 'broker config history' lists, such as 7", arg)
 	}
 	return n, nil
 }
@@ -48,7 +48,9 @@ func showCommand() *cobra.Command {
 	var r remote
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "show [VERSION]", Short: "Print a version as a hooks.yaml; none: the active one", Args: takes(0, 1, "one version at most"),
+		Use: "show [VERSION]", Short: "Print a version of the configuration, or the active one, as a hooks.yaml", Args: takes(0, 1, "one version at most"),
+		Long:    "show prints a version of the configuration as a hooks.yaml that 'broker apply' accepts (default: the active version).",
+		Example: "  broker config show 7",
 		RunE: func(c *cobra.Command, args []string) error {
 			req := schema.ConfigRequest{Action: schema.ActionShow}
 			if len(args) > 0 {
@@ -70,7 +72,7 @@ func showCommand() *cobra.Command {
 		},
 	}
 	r.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print the configuration as it is stored, as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the stored configuration as JSON")
 	return c
 }
 
@@ -78,7 +80,9 @@ func historyCommand() *cobra.Command {
 	var r remote
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "history", Short: "List the versions that are kept, newest first", Args: program.NoArgs,
+		Use: "history", Short: "List the stored versions of the configuration, newest first", Args: program.NoArgs,
+		Long:    "history lists the versions that the fabric stores, at most eight, the newest first.",
+		Example: "  broker config history --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			answer, err := r.config(c.Context(), schema.ConfigRequest{Action: schema.ActionHistory})
 			if err != nil {
@@ -106,7 +110,7 @@ func printHistory(w io.Writer, answer *schema.ConfigAnswer) error {
 		if !v.At.IsZero() {
 			when = v.At.Local().Format(time.RFC3339)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\t%s\n", v.Version, active, when, v.Hooks, v.By, v.Note)
+		row(t, v.Version, active, when, v.Hooks, v.By, v.Note)
 	}
 	return t.Flush()
 }
@@ -133,8 +137,10 @@ func before(history []schema.VersionInfo, version uint64) *schema.VersionInfo {
 func rollbackCommand() *cobra.Command {
 	var change changing
 	c := &cobra.Command{
-		Use: "rollback VERSION", Short: "Make what an earlier version says the active one again, under a new number",
-		Args: takes(1, 1, "one version"),
+		Use: "rollback VERSION", Short: "Publish the content of an earlier version again, under a new number",
+		Long:    "rollback publishes the content of an earlier version under a new number. It checks and waits as 'broker apply' does.",
+		Example: "  broker config rollback 7",
+		Args:    takes(1, 1, "one version"),
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := version(args[0])
 			if err != nil {

@@ -155,7 +155,7 @@ func TestApply(t *testing.T) {
 	piped.File, piped.Dir = "stdin", cwd(t, ".")
 	refused := &schema.ConfigAnswer{Version: 7, Refused: true, Warnings: []string{"hooks.yaml:3:1: keys of MassGen are skipped here: ui"},
 		Problems: []schema.Problem{{Node: "w1", Hook: "lint", Error: "no module named policies.lint"}, {Node: "w2", Error: "it did not say in time whether it can use the version"}}}
-	told := strings.Join([]string{refused.Warnings[0], "node w1 can not load hook lint: no module named policies.lint",
+	told := strings.Join([]string{refused.Warnings[0], "node w1 cannot load hook lint: no module named policies.lint",
 		"node w2: it did not say in time whether it can use the version", ""}, "\n")
 	for _, c := range []struct {
 		name    string
@@ -175,23 +175,23 @@ func TestApply(t *testing.T) {
 			ending{0, "version 5 is active: 1 hooks\n", "", []schema.ConfigRequest{request, asksHistory}}},
 		{"the same again changes nothing", []string{"apply", "conf/hooks.yaml"}, "",
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 7}},
-			ending{0, "nothing changed: version 7 says the same\n", "", []schema.ConfigRequest{request}}},
+			ending{0, "nothing changed: version 7 is active and has the same content; to load changed Python code, restart the workers\n", "", []schema.ConfigRequest{request}}},
 		{"a refused one changes nothing and every problem is told", []string{"apply", "conf/hooks.yaml"}, "",
 			map[string]any{"apply": refused},
-			ending{1, "", told + "broker: hooks.yaml was refused and nothing was changed; mend what is named above, or go on with --force\n", []schema.ConfigRequest{request}}},
+			ending{1, "", told + "broker: hooks.yaml was rejected, and nothing changed; correct the problems above, or activate it with --force\n", []schema.ConfigRequest{request}}},
 		{"--force goes on, and tells the problems all the same", []string{"apply", "conf/hooks.yaml", "--force"}, "",
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 8, Changed: true, Problems: refused.Problems[:1]}, "history": history},
-			ending{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "node w1 can not load hook lint: no module named policies.lint\n", []schema.ConfigRequest{forced, asksHistory}}},
+			ending{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "node w1 cannot load hook lint: no module named policies.lint\n", []schema.ConfigRequest{forced, asksHistory}}},
 		{"- is stdin, and the current folder", []string{"apply", "-"}, hooks,
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 7}},
-			ending{0, "nothing changed: version 7 says the same\n", "", []schema.ConfigRequest{piped}}},
+			ending{0, "nothing changed: version 7 is active and has the same content; to load changed Python code, restart the workers\n", "", []schema.ConfigRequest{piped}}},
 		{"--json prints the answer", []string{"apply", "conf/hooks.yaml", "--json"}, "",
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 8, Changed: true}},
 			ending{0, `{"version":8,"changed":true}` + "\n", "", []schema.ConfigRequest{request}}},
 		{"--json prints a refusal, which is a failure", []string{"apply", "conf/hooks.yaml", "--json"}, "",
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 7, Refused: true, Problems: []schema.Problem{{Node: "w1", Error: "no"}}}},
 			ending{1, `{"version":7,"refused":true,"problems":[{"node":"w1","error":"no"}]}` + "\n",
-				"node w1: no\nbroker: hooks.yaml was refused and nothing was changed; mend what is named above, or go on with --force\n", []schema.ConfigRequest{request}}},
+				"node w1: no\nbroker: hooks.yaml was rejected, and nothing changed; correct the problems above, or activate it with --force\n", []schema.ConfigRequest{request}}},
 		{"what the brokers say against it is the message", []string{"apply", "conf/hooks.yaml"}, "",
 			map[string]any{"apply": &schema.ControlError{Code: schema.CodeConflict, Message: "the hook one is registered already"}},
 			ending{1, "", "broker: the hook one is registered already\n", []schema.ConfigRequest{request}}},
@@ -200,7 +200,7 @@ func TestApply(t *testing.T) {
 			ending{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6}, asksHistory}}},
 		{"a rollback may be refused and forced, too", []string{"config", "rollback", "6", "--force"}, "",
 			map[string]any{"rollback": &schema.ConfigAnswer{Version: 7, Refused: true}},
-			ending{1, "", "broker: version 6 was refused and nothing was changed: some broker can not use it at all\n", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6, Force: true}}}},
+			ending{1, "", "broker: version 6 was rejected, and nothing changed: a broker cannot use it at all, which --force does not override\n", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6, Force: true}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, s.run(c.answers, c.stdin, c.args...)); diff != "" {
@@ -289,7 +289,7 @@ func TestConfig(t *testing.T) {
 		{"diff compares a file with a version", []string{"diff", "7", "conf/hooks.yaml"}, map[string]any{"show": stored},
 			ending{0, "no difference between version 7 and conf/hooks.yaml\n", "", []schema.ConfigRequest{show(7)}}},
 		{"of the only version there is no difference to show", []string{"diff"}, map[string]any{"history": &schema.ConfigAnswer{Version: 1, History: []schema.VersionInfo{{Version: 1}}}},
-			ending{1, "", "broker: no version before version 1 is kept, to compare it with; 'broker config show' shows it\n", []schema.ConfigRequest{asksHistory}}},
+			ending{1, "", "broker: there is no stored version before version 1 to compare it with; print it with 'broker config show'\n", []schema.ConfigRequest{asksHistory}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, s.run(c.answers, "", append([]string{"config"}, c.args...)...)); diff != "" {
@@ -307,15 +307,15 @@ func TestCallsThatCanNotBeUnderstood(t *testing.T) {
 		{"apply a b", "apply takes one file, or - for stdin"},
 		{"apply a --frobnicate", "--frobnicate"},
 		{"config frobnicate", `unknown argument "frobnicate"`},
-		{"config show seven", `"seven" is no version; write a number that 'broker config history' lists, such as 7`},
-		{"config show 0", `"0" is no version`},
+		{"config show seven", `"seven" is not a version; use a number that 'broker config history' lists, such as 7`},
+		{"config show 0", `"0" is not a version`},
 		{"config show 1 2", "show takes one version at most"},
 		{"config history 1", `unknown argument "1"`},
 		{"config diff 1 2 3", "diff takes two"},
 		{"config diff 1 -2", "-2"},
 		{"config diff seven", `"seven" is`},
 		{"config rollback", "rollback takes one version"},
-		{"config rollback -- -1", `"-1" is no version`},
+		{"config rollback -- -1", `"-1" is not a version`},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			got := s.run(nil, "", strings.Fields(c.line)...)

@@ -18,11 +18,13 @@ import (
 func diffCommand() *cobra.Command {
 	var r remote
 	c := &cobra.Command{
-		Use: "diff [A [B]]", Short: "Show what differs between two versions or files, as a unified diff",
-		Long: "diff shows what differs between A and B, which are versions or files; - is stdin. A version alone is\n" +
-			"compared with the active one; of a file alone is shown what applying it would change; without both,\n" +
-			"what made the active version differ from the one before it. Files are shown as they would be stored:\n" +
-			"without comments and defaults.",
+		Use: "diff [A [B]]", Short: "Compare two versions or files of the configuration, as a unified diff",
+		Long: "diff compares A with B. Each is a version or a file; - is stdin. Without B, it compares a version with the active one,\n" +
+			"and shows what applying a file would change. Without A and B, it compares the active version with the one before.\n" +
+			"Files are shown as the fabric would store them: without comments and defaults.",
+		Example: "  broker config diff\n" +
+			"  broker config diff 7\n" +
+			"  broker config diff hooks.yaml",
 		Args: takes(0, 2, "two versions or files at most"),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, b, err := r.sides(c.Context(), args, c.InOrStdin())
@@ -71,7 +73,7 @@ func (r *remote) lastChange(ctx context.Context) (a, b side, err error) {
 	}
 	older := before(answer.History, answer.Version)
 	if older == nil {
-		return a, b, fmt.Errorf("no version before version %d is kept, to compare it with; 'broker config show' shows it", answer.Version)
+		return a, b, fmt.Errorf("there is no stored version before version %d to compare it with; print it with 'broker config show'", answer.Version)
 	}
 	if a, err = r.shown(ctx, older.Version); err != nil {
 		return a, b, err

@@ -50,7 +50,7 @@ type copied struct {
 
 func newCopies(reg prometheus.Registerer, streams []string) *copies {
 	c := &copies{gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "hookfabric", Name: "stream_copies",
-		Help: "Servers that keep a stream, as its leader sees them: whole, behind or unheard. Alert on the last two."}, []string{"stream", "state"})}
+		Help: "Servers that store a stream, by state as the stream's leader reports it: whole, behind or unheard. Alert on behind and unheard."}, []string{"stream", "state"})}
 	reg.MustRegister(c.gauge)
 	for _, s := range streams {
 		c.all = append(c.all, &copied{stream: s})
@@ -90,7 +90,7 @@ func (b *Broker) startWatchingCopies(ctx context.Context) error {
 		return err
 	}
 	c := newCopies(b.reg, streams(b.record != nil))
-	b.beside(ctx, "watch over copies", func(ctx context.Context) {
+	b.beside(ctx, "replica watch", func(ctx context.Context) {
 		for {
 			c.look(ctx, js)
 			if kv.Rest(ctx, lookAtCopies) != nil {

@@ -51,16 +51,16 @@ func (k *keeper) says(want string, code int, args ...string) {
 
 func TestCreds(t *testing.T) {
 	k := newKeeper(t)
-	k.says("begin with `broker creds init`", 1, "creds", "list")
-	k.says("begin with `broker creds init`", 1, "creds", "add", "operator", "olga")
-	k.says("next: broker creds add operator NAME", 0, "creds", "init")
-	k.says("is there already", 1, "creds", "init")
-	k.says("wrote olga.creds: operator of the tenant default, good until they are revoked", 0, "creds", "add", "operator", "olga")
-	k.says("good until 2", 0, "creds", "add", "worker", "w", "--pool", "heavy", "--pool", "light", "--ttl", "30d")
-	k.says("acts for EVERY agent", 0, "creds", "add", "host", "h", "--agents", "*")
-	k.says("the tenant blue is there", 0, "creds", "tenant", "add", "blue")
+	k.says("create it with `broker creds init`", 1, "creds", "list")
+	k.says("create it with `broker creds init`", 1, "creds", "add", "operator", "olga")
+	k.says("next: 'broker creds add operator NAME'", 0, "creds", "init")
+	k.says("already exists", 1, "creds", "init")
+	k.says("wrote olga.creds: operator of the tenant default, valid without an expiry", 0, "creds", "add", "operator", "olga")
+	k.says("valid until 2", 0, "creds", "add", "worker", "w", "--pool", "heavy", "--pool", "light", "--ttl", "30d")
+	k.says("can act for EVERY agent", 0, "creds", "add", "host", "h", "--agents", "*")
+	k.says("created the tenant blue", 0, "creds", "tenant", "add", "blue")
 	k.says("agent of the tenant blue", 0, "creds", "add", "agent", "alice/1", "--tenant", "blue")
-	k.says("good until 2", 0, "creds", "renew", "w")
+	k.says("valid until 2", 0, "creds", "renew", "w")
 	k.says("is revoked", 0, "creds", "revoke", "w")
 	k.says("revoked", 0, "creds", "list")
 	info, err := os.Stat(filepath.Join(k.dir, "alice=2F1.creds"))
@@ -107,25 +107,25 @@ func (k *keeper) nothingSecret(said string) {
 func TestCredsThatMakeNoSense(t *testing.T) {
 	k := newKeeper(t)
 	k.run(0, "creds", "init")
-	k.says("write what for and whose", 2, "creds", "add", "agent")
-	k.says("there is no role \"king\"; write agent, host", 2, "creds", "add", "king", "x")
-	k.says("leave --agents out", 2, "creds", "add", "agent", "a", "--agents", "b")
+	k.says("role or name is missing", 2, "creds", "add", "agent")
+	k.says("there is no role \"king\"; use agent, host", 2, "creds", "add", "king", "x")
+	k.says("remove --agents", 2, "creds", "add", "agent", "a", "--agents", "b")
 	k.says("write --agents a,b,c", 2, "creds", "add", "host", "h")
-	k.says("serves no pools", 2, "creds", "add", "operator", "o", "--pool", "p")
+	k.says("takes no --pool", 2, "creds", "add", "operator", "o", "--pool", "p")
 	k.says("broker creds tenant add blue", 1, "creds", "add", "operator", "o", "--tenant", "blue")
 	for _, ttl := range []string{"30", "d", "-1d", "x", "1d2", "0d", "1ms", "99999d", "4000d"} {
 		k.says("--ttl", 2, "creds", "add", "operator", "o", "--ttl="+ttl)
 	}
-	k.says("is there already", 1, "creds", "tenant", "add", "default")
-	k.says("below nothing", 1, "creds", "tenant", "add", "t", "--max-disk", "-1")
-	k.says("nobody called", 1, "creds", "revoke", "x")
-	k.says("nobody called", 1, "creds", "renew", "x")
+	k.says("already exists", 1, "creds", "tenant", "add", "default")
+	k.says("is negative", 1, "creds", "tenant", "add", "t", "--max-disk", "-1")
+	k.says("has no credentials with the name", 1, "creds", "revoke", "x")
+	k.says("has no credentials with the name", 1, "creds", "renew", "x")
 	k.says("the name is missing", 2, "creds", "revoke")
 	if err := os.WriteFile("mine.creds", []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	k.says("is there already; move it away", 1, "creds", "add", "operator", "mine")
-	k.says("make the folder", 1, "creds", "add", "operator", "o", "--out", "no/o.creds")
+	k.says("already exists; move it away", 1, "creds", "add", "operator", "mine")
+	k.says("create the folder", 1, "creds", "add", "operator", "o", "--out", "no/o.creds")
 	if out, _ := k.run(0, "creds", "list"); strings.Count(out, "\n") != 1 {
 		t.Errorf("somebody has credentials:\n%s", out)
 	}
@@ -148,13 +148,13 @@ func TestCommandsSayWhoTheyAre(t *testing.T) {
 		}
 	})
 	t.Setenv("HOOKFABRIC_NATS", b.URL())
-	const asks = "this fabric asks who you are; make a file with `broker creds add operator NAME` and name it with --creds or HOOKFABRIC_CREDS"
+	const asks = "this fabric requires credentials; create a file with `broker creds add operator NAME` and name it with --creds or HOOKFABRIC_CREDS"
 	for _, args := range [][]string{{"status"}, {"inject", "--agent", "alice", "hello"}, {"pending"}, {"config", "history"}, {"round", "show", "--agent", "alice"}} {
 		k.says(asks, 1, args...)
 		k.run(map[bool]int{true: 1}[args[0] == "round"], append(args, "--creds", "olga.creds")...) // alice has no round yet
 	}
 	k.says("queued for agent alice", 0, "inject", "--agent", "alice", "--creds", "orc.creds", "hello")
-	const notFor = "are not for that"
+	const notFor = "do not permit this"
 	k.says(notFor, 1, "inject", "--agent", "bob", "--creds", "orc.creds", "hello")
 	k.says(notFor, 1, "inject", "--all", "--creds", "orc.creds", "hello")
 	for _, args := range [][]string{{"status"}, {"feed"}, {"feed", "--follow"}, {"freeze", "--all"}, {"freeze", "--list"}, {"thaw", "--all"}} {
@@ -186,8 +186,8 @@ func TestStatusSaysWhoCanNotReadTheRealm(t *testing.T) {
 	k.run(0, "creds", "init")
 	k.run(0, "creds", "add", "operator", "olga")
 	t.Setenv("HOOKFABRIC_NATS", startBrokers(t, app.Options{Data: k.data, Listen: "127.0.0.1:0"})[0].URL())
-	const says = "; it CAN NOT READ who may use the fabric, and goes by what it knew before, so that who is revoked stays in: its log says why; " +
-		"give the folder auth in its data directory to its user, or put back a copy of it\n"
+	const says = "; it CANNOT READ the stored credentials and uses those that it read last, so it still accepts revoked ones: " +
+		"see its log; make the folder auth in its data directory readable for the broker's user, or restore it from a backup\n"
 	const member = `"realm_unreadable":true`
 	file := filepath.Join(k.data, "auth", "realm.json")
 	for _, c := range []struct {
@@ -215,7 +215,7 @@ func TestStatusSaysWhoCanNotReadTheRealm(t *testing.T) {
 // Each tenant is bounded, unless somebody says otherwise.
 func TestTenantsAreBounded(t *testing.T) {
 	k := newKeeper(t)
-	k.says("write 0 for no bound", 1, "creds", "init", "--max-connections", "-1")
+	k.says("use 0 for the server's limit", 1, "creds", "init", "--max-connections", "-1")
 	k.run(0, "creds", "init", "--max-disk", "100")
 	k.run(0, "creds", "tenant", "add", "blue")
 	k.run(0, "creds", "tenant", "add", "free", "--max-connections", "0", "--max-subscriptions", "0", "--max-disk", "0", "--max-memory", "0")

@@ -47,11 +47,13 @@ func feedCommand() *cobra.Command {
 	f := new(feed)
 	var decision, event string
 	c := &cobra.Command{
-		Use: "feed", Short: "Show what was decided: the record of verdicts, and with --follow what comes", Args: program.NoArgs,
-		Long: "feed shows one line per verdict, the oldest first: when, what was decided, at which event, for which agent, about\n" +
-			"which tool, how long that took, why, and what came of asking each hook. --json prints the records as they are kept.\n" +
-			"With --follow it goes on with what comes, without a gap; what comes shows a fifth of a second later.\n" +
-			"It says on standard error when records were dropped, or when what is asked for is not there any more.",
+		Use: "feed", Short: "Show the record of verdicts, and new verdicts with --follow", Args: program.NoArgs,
+		Long: "feed prints one line per verdict, the oldest first: time, decision, event, agent, tool, duration, reason, and the\n" +
+			"outcome of each hook. --json prints the records as they are stored. With --follow it continues with new records,\n" +
+			"which appear about 200 ms after their call. It reports on stderr when records were dropped or removed.",
+		Example: "  broker feed --decision deny --tool Bash --limit 20\n" +
+			"  broker feed --agent 'build-*' --since 2d --json\n" +
+			"  broker feed --follow",
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.out, f.say = c.OutOrStdout(), c.ErrOrStderr()
 			f.wish.Decision, f.wish.Event = schema.Decision(decision), schema.EventType(event)
@@ -63,34 +65,34 @@ func feedCommand() *cobra.Command {
 	}
 	f.flags(c)
 	l := c.Flags()
-	l.StringVar(&f.wish.Agent, "agent", "", "only of these agents: a name, or a pattern such as build-*")
-	l.StringVar(&decision, "decision", "", "only verdicts that came to this, such as deny")
-	l.StringVar(&event, "event", "", "only at this event, such as PreToolUse")
-	l.StringVar(&f.wish.Tool, "tool", "", "only about these tools: a name or a pattern")
-	l.StringVar(&f.wish.Hook, "hook", "", "only where a hook of that name, or pattern, was asked")
-	l.StringVar(&f.since, "since", feedSince, "from then on: how long ago, such as 90m or 2d, or a time such as 2026-11-21T10:00:00Z")
-	l.StringVar(&f.until, "until", "", "before then, in the same forms")
-	l.BoolVar(&f.follow, "follow", false, "go on with what comes")
-	l.BoolVar(&f.json, "json", false, "print each record as a line of JSON")
-	l.IntVar(&f.limit, "limit", 0, "only the last so many of what was there already; 0: all")
+	l.StringVar(&f.wish.Agent, "agent", "", "only records of this agent: a name, or a pattern such as build-*")
+	l.StringVar(&decision, "decision", "", "only verdicts with this decision, such as deny")
+	l.StringVar(&event, "event", "", "only records of this event, such as PreToolUse")
+	l.StringVar(&f.wish.Tool, "tool", "", "only records of this tool: a name or a pattern")
+	l.StringVar(&f.wish.Hook, "hook", "", "only records of calls for which this hook ran: a name or a pattern")
+	l.StringVar(&f.since, "since", feedSince, "only records from this time on: an age such as 90m or 2d, or a time such as 2026-11-21T10:00:00Z")
+	l.StringVar(&f.until, "until", "", "only records before this time, in the same forms (default: now)")
+	l.BoolVar(&f.follow, "follow", false, "continue with new records until interrupted")
+	l.BoolVar(&f.json, "json", false, "print each record as one line of JSON")
+	l.IntVar(&f.limit, "limit", 0, "only this many of the newest existing records; 0: all")
 	return c
 }
 
 // check refuses what could never show anything.
 func (f *feed) check() (err error) {
 	if f.wish.Event != "" {
-		if _, err := schema.ParseEventType(string(f.wish.Event)); err != nil {
+		if f.wish.Event, err = schema.ParseEventType(string(f.wish.Event)); err != nil {
 			return program.UsageError("--event: %w", err)
 		}
 	}
 	if d := f.wish.Decision; d != "" && !slices.Contains(decisions(), string(d)) {
-		return program.UsageError("--decision is %q; write one of %s", d, strings.Join(decisions(), ", "))
+		return program.UsageError("--decision is %q; use one of %s", d, strings.Join(decisions(), ", "))
 	}
 	switch {
 	case f.limit < 0 || f.limit > maxFeedLimit:
-		return program.UsageError("--limit is %d; write how many records you want, at most %d", f.limit, maxFeedLimit)
+		return program.UsageError("--limit is %d; use a number of records from 0 to %d", f.limit, maxFeedLimit)
 	case f.follow && f.until != "":
-		return program.UsageError("--until ends what --follow goes on with; leave one of them out")
+		return program.UsageError("--until and --follow contradict each other; remove one of them")
 	}
 	now := time.Now()
 	if f.wish.Since, err = moment(f.since, now); err != nil {
@@ -128,7 +130,7 @@ func moment(s string, now time.Time) (time.Time, error) {
 	}
 	ago, err := program.ParseDuration(s)
 	if err != nil || ago < 0 {
-		return time.Time{}, fmt.Errorf("%q is neither how long ago, such as 90m or 2d, nor a time such as 2026-11-21T10:00:00Z", s)
+		return time.Time{}, fmt.Errorf("%q is neither an age, such as 90m or 2d, nor a time, such as 2026-11-21T10:00:00Z", s)
 	}
 	return now.Add(-ago), nil
 }
@@ -152,12 +154,12 @@ func (f *feed) run(ctx context.Context) error {
 	case err != nil && denied(looking) != nil:
 		return denied(looking)
 	case errors.Is(err, record.ErrNone) && f.follow:
-		fmt.Fprintf(f.say, "%v: its brokers run with --record off, or none has been started yet; what comes is shown\n", err)
+		_ = line(f.say, "%v: its brokers run with --record off, or no broker has been started yet; new verdicts are shown", err)
 		return f.listen(ctx, nc)
 	case errors.Is(err, record.ErrNone):
-		return fmt.Errorf("%w: its brokers run with --record off, or none has been started yet; --follow shows what comes", err)
+		return fmt.Errorf("%w: its brokers run with --record off, or no broker has been started yet; --follow shows new verdicts", err)
 	case err != nil:
-		return fmt.Errorf("the record can not be read at %s, or not with these credentials: %w", bus.RedactURL(f.url), err)
+		return fmt.Errorf("cannot read the record at %s: %w; check that the server runs, and that the credentials are an operator's", bus.RedactURL(f.url), err)
 	}
 	if err := f.reckon(&st); err != nil {
 		return err
@@ -184,9 +186,9 @@ func (f *feed) reckon(st *record.State) (err error) {
 	if st.Lost && (st.First.IsZero() || st.First.After(f.wish.Since)) {
 		from := "nothing"
 		if !st.First.IsZero() {
-			from = "only what was decided since " + st.First.UTC().Format(time.RFC3339)
+			from = "only verdicts since " + st.First.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(f.say, "%s is kept: what was before is gone, by --record-age or --record-bytes of the brokers\n", from)
+		_ = line(f.say, "%s can be shown: --record-age or --record-bytes of the brokers removed older records", from)
 	}
 	return nil
 }
@@ -194,21 +196,21 @@ func (f *feed) reckon(st *record.State) (err error) {
 // batch shows what is wanted of a message.
 func (f *feed) batch(b *record.Batch) error {
 	if b.Gone > 0 {
-		fmt.Fprintf(f.say, "%d messages with records became too old, or made room for newer ones, before they were read\n", b.Gone)
+		_ = line(f.say, "the stream removed %d messages with records before this command read them, because of their age or for lack of room", b.Gone)
 	}
 	if b.Dropped > 0 {
-		fmt.Fprintf(f.say, "%d records of the broker %s were dropped before %s\n", b.Dropped, word(b.Broker), b.Stored.UTC().Format(time.RFC3339))
+		_ = line(f.say, "the broker %[2]s dropped %[1]d records before %[3]s", b.Dropped, word(b.Broker), b.Stored.UTC().Format(time.RFC3339))
 	}
-	for _, line := range b.Lines {
-		rec, err := f.filter.Pick(line, b.Stored)
+	for _, written := range b.Lines {
+		rec, err := f.filter.Pick(written, b.Stored)
 		if err != nil {
-			fmt.Fprintf(f.say, "message %d of the record: %v\n", b.Sequence, err)
+			_ = line(f.say, "message %d of the record: %v", b.Sequence, err)
 			continue
 		}
 		if rec == nil {
 			continue
 		}
-		if err := f.show(rec, line); err != nil {
+		if err := f.show(rec, written); err != nil {
 			return err
 		}
 	}
@@ -216,8 +218,8 @@ func (f *feed) batch(b *record.Batch) error {
 }
 
 // show prints a record, or holds it back while only the last ones are wanted.
-func (f *feed) show(rec *schema.Record, line []byte) error {
-	text := string(line)
+func (f *feed) show(rec *schema.Record, written []byte) error {
+	text := string(schema.VisibleJSON(written))
 	if !f.json {
 		text = feedLine(rec)
 	}
@@ -244,7 +246,7 @@ func (f *feed) history() error {
 }
 
 func (f *feed) print(text string) error {
-	if _, err := fmt.Fprintln(f.out, text); err != nil {
+	if err := line(f.out, "%s", text); err != nil {
 		return fmt.Errorf("writing the feed: %w", err)
 	}
 	return nil
@@ -265,12 +267,12 @@ func (f *feed) listen(ctx context.Context, nc *nats.Conn) error {
 			return nil
 		case m := <-told:
 			if n, err := sub.Dropped(); err == nil && n > missed {
-				fmt.Fprintf(f.say, "%d records were dropped before they could be shown: more come than can be written here; ask for fewer, or have the brokers keep them (--record)\n", n-missed)
+				_ = line(f.say, "%d records were dropped because this command prints slower than they arrive; filter them, or start the brokers with --record", n-missed)
 				missed = n
 			}
 			rec, err := f.filter.Pick(m.Data, time.Now())
 			if err != nil {
-				fmt.Fprintf(f.say, "%s: %v\n", m.Subject, err)
+				_ = line(f.say, "%s: %v", m.Subject, err)
 				continue
 			}
 			if rec == nil {

@@ -49,7 +49,7 @@ func TestTheFeedSaysWhatItDropped(t *testing.T) {
 		tell(1)
 		stop()
 		must(t, <-ended)
-		if want := "7 records were dropped before they could be shown: "; out.lines != toldDepth+2 || !bytes.HasPrefix(said.Bytes(), []byte(want)) || bytes.Count(said.Bytes(), []byte("\n")) != 1 {
+		if want := "7 records were dropped because this command prints slower than they arrive; "; out.lines != toldDepth+2 || !bytes.HasPrefix(said.Bytes(), []byte(want)) || bytes.Count(said.Bytes(), []byte("\n")) != 1 {
 			t.Errorf("%d records are shown, and it says %q; want %d and %q", out.lines, said, toldDepth+2, want)
 		}
 	})

@@ -53,13 +53,13 @@ func feedDetails(rec *schema.Record) (all []string) {
 		add(true, "%s from %s for %s, %d bytes", it.Key, word(it.Source), forWhom(it.Scope), it.Length)
 	}
 	if z := rec.Freeze; z != nil {
-		add(true, "of %s said to be by %s %s", word(z.Agents), word(z.By), quoted(z.Reason))
+		add(true, "of %s by %s (not verified) %s", word(z.Agents), word(z.By), quoted(z.Reason))
 	}
-	add(rec.Lost > 0, "%d calls that nobody judged and nobody remembers", rec.Lost)
-	add(rec.More > 0, "%d more events that were not judged", rec.More)
+	add(rec.Lost > 0, "%d calls without a verdict and without a record", rec.Lost)
+	add(rec.More > 0, "%d more events without a verdict", rec.More)
 	add(rec.Reason != "", "%s", quoted(rec.Reason))
 	add(rec.Would != "", "would have been %s", rec.Would)
-	add(rec.Unjudged && rec.Lost == 0, "decided by the shim: no broker answered")
+	add(rec.Unjudged && rec.Lost == 0, "the shim decided: no broker answered")
 	add(rec.Frozen, "frozen")
 	add(rec.Shed, "shed")
 	add(rec.Limited != "", "over-its-%s", rec.Limited)

@@ -81,7 +81,7 @@ func (b *Broker) follow(ctx context.Context, file *aggregator.File) error {
 			}
 		})
 		if err != nil {
-			b.log.Error("the configuration is not followed any more", "error", err)
+			b.log.Error("this broker no longer follows the configuration", "error", err)
 		}
 		b.followed <- err
 	}()
@@ -100,7 +100,7 @@ func (b *Broker) follow(ctx context.Context, file *aggregator.File) error {
 
 // await waits for what Watch tells.
 func (b *Broker) await(ctx context.Context, told <-chan error) (said, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, configTime, errors.New("nothing came within 30 s: is JetStream healthy?"))
+	ctx, cancel := context.WithTimeoutCause(ctx, configTime, errors.New("no configuration arrived within 30 s; check that JetStream is healthy"))
 	defer cancel()
 	select {
 	case said = <-told:
@@ -141,7 +141,7 @@ func offer[T any](ch chan T, v T) {
 }
 
 // applyFirst applies the file the broker was started with, or sees to it that
-// there is a configuration at all. What can not be loaded is no reason not to
+// there is a configuration at all. What cannot be loaded is no reason not to
 // start: those calls are denied.
 func (b *Broker) applyFirst(ctx context.Context, file *aggregator.File) error {
 	if file == nil {
@@ -157,11 +157,11 @@ func (b *Broker) applyFirst(ctx context.Context, file *aggregator.File) error {
 	}
 	for _, p := range answer.Problems {
 		if p.Node != b.name { // whose worker has said so already
-			b.log.Warn("a handler can not be loaded elsewhere", "node", p.Node, "hook", p.Hook, "error", p.Error)
+			b.log.Warn("another node cannot load a handler", "node", p.Node, "hook", p.Hook, "error", p.Error)
 		}
 	}
 	if answer.Refused {
-		return fmt.Errorf("%s can not be used by every broker of the fabric: %v", b.opt.Config, answer.Problems)
+		return fmt.Errorf("not every broker of the fabric can use %s: %v", b.opt.Config, answer.Problems)
 	}
 	return nil
 }
@@ -214,13 +214,13 @@ func (b *Broker) activate(cfg *schema.Config) error {
 		b.worker.Prepare(*cfg)
 	}
 	if err := b.agg.Activate(*cfg); err != nil {
-		b.log.Error("the active configuration can not be used: this broker answers nothing until there is another one", "version", cfg.Version, "error", err)
+		b.log.Error("this broker cannot use the active configuration and answers no call until another version is active", "version", cfg.Version, "error", err)
 		return err
 	}
 	b.active = cfg
 	b.log.Info("configuration active", "version", cfg.Version, "hooks", cfg.Written())
 	if bare(cfg) {
-		b.log.Warn("the configuration was applied by an earlier release, whose presets had no hooks: what waits for agents is not handed over until it is applied again", "version", cfg.Version)
+		b.log.Warn("an earlier release applied the configuration, and its presets had no hooks: queued messages stay undelivered until you apply it again", "version", cfg.Version)
 	}
 	return nil
 }

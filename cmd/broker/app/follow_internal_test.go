@@ -29,7 +29,7 @@ func TestOnlyTheNewestHasItsSay(t *testing.T) {
 	}
 }
 
-// newerRelease leaves a version in dir that this release can not use.
+// newerRelease leaves a version in dir that this release cannot use.
 func newerRelease(t *testing.T, dir string) {
 	t.Helper()
 	server, err := embedded.Start(t.Context(), embedded.Options{Dir: dir, SyncInterval: time.Minute, Logger: slog.New(slog.DiscardHandler)})

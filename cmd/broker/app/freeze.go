@@ -48,19 +48,21 @@ type freezing struct {
 func freezeCommand() *cobra.Command {
 	k := freezing{verb: schema.VerbFreeze}
 	c := &cobra.Command{
-		Use: "freeze (--agent G | --all | --list)", Short: "Refuse every tool call of some agents, or of all, until they are thawed",
-		Long: "freeze has every broker refuse all tool calls of the agents, within a second and whatever the hooks are, but of\n" +
-			"tools that only end a round (vote and new_answer, or what terminal_tools of round_timeout_pre says). Calls\n" +
-			"that are under way are refused, too. It lasts over restarts, until 'broker thaw'. Shims that nobody\n" +
-			"answers go by what they heard last. Agents still think, and may end their turns.\n\n" +
-			"  broker freeze --all --reason 'wrong deployment, ask Ops'\n" +
+		Use: "freeze (--agent G | --all | --list)", Short: "Deny every tool call of some agents, or of all, until 'broker thaw'",
+		Long: "freeze makes every broker deny all tool calls of the agents within a second, regardless of the hooks, including calls\n" +
+			"that are under way. Tools that only end a round are exempt: vote and new_answer, or the terminal_tools of the hook\n" +
+			"round_timeout_pre. Agents can still think and end their turns. The freeze outlives restarts, until 'broker thaw'.\n" +
+			"A shim that cannot reach a broker applies the last freeze that it received.\n" +
+			"\n" +
+			"The command returns when every broker applies the freeze, and prints how long that took. It exits with 1 if a broker\n" +
+			"does not apply it within --timeout.",
+		Example: "  broker freeze --all --reason 'wrong deployment, ask Ops'\n" +
 			"  broker freeze --agent 'scout-*'\n" +
-			"  broker freeze --list\n\n" +
-			"The command ends when every broker goes by it, and says how long that took; with 1 if one does not.",
+			"  broker freeze --list",
 		Args: program.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return k.run(c) },
 	}
 	k.flags(c)
-	c.Flags().BoolVar(&k.list, "list", false, "change nothing: list who is frozen")
+	c.Flags().BoolVar(&k.list, "list", false, "list the frozen agents, and change nothing")
 	program.Apart(c, "agent", "all", "list")
 	return c
 }
@@ -70,8 +72,10 @@ func thawCommand() *cobra.Command {
 	k := freezing{verb: schema.VerbThaw}
 	c := &cobra.Command{
 		Use: "thaw (--agent G | --all)", Short: "End a freeze: the hooks decide about tool calls again",
-		Long: "thaw ends the freeze of exactly that pattern, as 'broker freeze --list' shows it: --all ends what\n" +
-			"'freeze --all' began, and agents that are frozen by a pattern of their own stay frozen.",
+		Long: "thaw ends the freeze of exactly this pattern, as 'broker freeze --list' shows it. --all ends the freeze that\n" +
+			"'broker freeze --all' began; freezes with a pattern stay.",
+		Example: "  broker thaw --agent 'scout-*'\n" +
+			"  broker thaw --all",
 		Args: program.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return k.run(c) },
 	}
 	k.flags(c)
@@ -82,25 +86,25 @@ func thawCommand() *cobra.Command {
 func (k *freezing) flags(c *cobra.Command) {
 	k.remote.flags(c)
 	f := c.Flags()
-	f.StringVar(&k.agent, "agent", "", "the agents, by a glob, alternatives with |")
-	f.BoolVar(&k.all, "all", false, "all agents")
-	f.StringVar(&k.req.Reason, "reason", "", "why: agents and the record are told")
-	f.StringVar(&k.req.By, "by", "", "who says so, which nobody checks (default user@host)")
-	program.DurationVar(f, &k.within, "timeout", freezeTime, "how long every broker may take to go by it")
+	f.StringVar(&k.agent, "agent", "", "agents, as a glob; separate alternatives with |")
+	f.BoolVar(&k.all, "all", false, "apply it to all agents")
+	f.StringVar(&k.req.Reason, "reason", "", "reason, which agents read and the record keeps")
+	f.StringVar(&k.req.By, "by", "", "name of the operator; recorded, not verified (default user@host)")
+	program.DurationVar(f, &k.within, "timeout", freezeTime, "wait at most this long until every broker applies the change")
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 }
 
-// check refuses a command line that can not work, and reads the flags into the request.
+// check refuses a command line that cannot work, and reads the flags into the request.
 func (k *freezing) check() error {
 	switch {
 	case k.within <= 0:
-		return program.UsageError("--timeout is %s; it must be longer than nothing", k.within)
+		return program.UsageError("--timeout is %s; use a duration above zero", k.within)
 	case k.list:
 		return nil
 	case k.all:
 		k.req.Agents = schema.AllAgents
 	case strings.TrimSpace(k.agent) == "":
-		return program.UsageError("it is not said whose tool calls; write --agent G or --all")
+		return program.UsageError("no agents are named; add --agent GLOB or --all")
 	default:
 		k.req.Agents = strings.TrimSpace(k.agent)
 	}
@@ -172,7 +176,7 @@ func (k *freezing) insist(ctx context.Context, answer *schema.FreezeAnswer) erro
 			first = now
 		}
 		if k.verb == schema.VerbThaw && !slices.Equal(named(first.Frozen, k.req.Agents), named(now.Frozen, k.req.Agents)) {
-			return fmt.Errorf("somebody else froze or thawed %q meanwhile; look with 'broker freeze --list', and say it again if it is to be thawed", k.req.Agents)
+			return fmt.Errorf("another operator changed the freeze of %q at the same time; look with 'broker freeze --list', and run the command again if it must be thawed", k.req.Agents)
 		}
 		req := k.req
 		req.Version = &now.Version
@@ -199,7 +203,7 @@ func named(all []schema.Freeze, agents string) (these []schema.Freeze) {
 // repeat asks, and asks again while nobody answers: a broker that stands still may have
 // got the request, and another one gets the next. To freeze twice does no harm. That
 // there is nothing to thaw any more says only that an earlier request did it, and that a
-// broker can not do it just now says nothing of the others.
+// broker cannot do it just now says nothing of the others.
 func (k *freezing) repeat(ctx context.Context, nc *nats.Conn, what about, req schema.FreezeRequest, answer *schema.FreezeAnswer) error {
 	type result struct {
 		answer schema.FreezeAnswer
@@ -239,7 +243,7 @@ func (k *freezing) unknown(err error) error {
 	n, unanswered := errors.AsType[*noAnswer](err)
 	switch {
 	case unanswered && n.received() || errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w; it is not known whether it was stored: say it again, which does no harm, or look with 'broker freeze --list'", err)
+		return fmt.Errorf("%w; the change may have been stored: run the command again, which is safe, or look with 'broker freeze --list'", err)
 	case unanswered:
 		return fmt.Errorf("%w; nothing was changed", err)
 	}
@@ -253,33 +257,33 @@ func (k *freezing) print(w io.Writer, a *schema.FreezeAnswer) error {
 	case k.verb == schema.VerbThaw:
 		done = "thawed: "
 	case !a.Changed:
-		done = "frozen before, and nothing was changed: "
+		done = "already frozen, nothing changed: "
 	}
-	fmt.Fprintf(w, "%s%s\n", done, describe(a.Freeze))
+	_ = line(w, "%s%s", done, describe(a.Freeze))
 	if k.verb == schema.VerbThaw {
 		for i := range a.Frozen {
-			fmt.Fprintf(w, "still frozen: %s\n", describe(&a.Frozen[i]))
+			_ = line(w, "still frozen: %s", describe(&a.Frozen[i]))
 		}
 	}
 	if len(a.Missing) > 0 || a.Trouble != "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "%s by it, after %s\n", brokersGo(len(a.Confirmed)), a.Took.Std().Round(time.Millisecond))
+	_, err := fmt.Fprintf(w, "%s it, after %s\n", brokersApply(len(a.Confirmed)), a.Took.Std().Round(time.Millisecond))
 	return err
 }
 
-func brokersGo(n int) string {
+func brokersApply(n int) string {
 	if n == 1 {
-		return "1 broker goes"
+		return "1 broker applies"
 	}
-	return fmt.Sprintf("all %d brokers go", n)
+	return fmt.Sprintf("all %d brokers apply", n)
 }
 
-// describe says whose freeze it is, who made it, when and why.
+// describe says whose freeze it is, when and why it was made, and by whom, which the client states itself.
 func describe(z *schema.Freeze) string {
 	text := z.Whose() + ", since " + z.Since.UTC().Format(time.RFC3339)
 	if z.By != "" {
-		text += ", said to be by " + word(z.By)
+		text += ", by " + word(z.By) + " (not verified)"
 	}
 	if z.Reason != "" {
 		text += ": " + z.Reason
@@ -291,9 +295,9 @@ func describe(z *schema.Freeze) string {
 func behind(a *schema.FreezeAnswer, within time.Duration) error {
 	switch {
 	case a.Trouble != "":
-		return fmt.Errorf("it is stored, but it can not be found out which brokers go by it (%d do): %s", len(a.Confirmed), a.Trouble)
+		return fmt.Errorf("the change is stored, but the brokers that must apply it cannot be listed (%d apply it): %s", len(a.Confirmed), a.Trouble)
 	case len(a.Missing) > 0:
-		return fmt.Errorf("it is stored, and %d of %d brokers go by it; after %s these have not said so: %s. Say it again to wait for them, or stop them",
+		return fmt.Errorf("the change is stored, and %d of %d brokers apply it; after %s these have not confirmed it: %s. Run the command again to wait for them, or stop them",
 			len(a.Confirmed), len(a.Confirmed)+len(a.Missing), within, strings.Join(a.Missing, ", "))
 	}
 	return nil
@@ -302,11 +306,11 @@ func behind(a *schema.FreezeAnswer, within time.Duration) error {
 // printFreezes lists who is frozen.
 func printFreezes(w io.Writer, all []schema.Freeze) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "nobody is frozen")
+		_, err := fmt.Fprintln(w, "no agents are frozen")
 		return err
 	}
 	for i := range all {
-		if _, err := fmt.Fprintln(w, describe(&all[i])); err != nil {
+		if err := line(w, "%s", describe(&all[i])); err != nil {
 			return err
 		}
 	}
@@ -316,6 +320,6 @@ func printFreezes(w io.Writer, all []schema.Freeze) error {
 // printFrozen says in a status who is frozen, if anybody is.
 func printFrozen(w io.Writer, all []schema.Freeze) {
 	for i := range all {
-		fmt.Fprintf(w, "FROZEN   %s\n", describe(&all[i]))
+		_ = line(w, "FROZEN   %s", describe(&all[i]))
 	}
 }

@@ -17,7 +17,7 @@ func TestFreezeAndThaw(t *testing.T) {
 	lost.Confirmed, lost.Trouble = []string{"b1"}, "reading the leases: timeout"
 	thawed := done
 	thawed.Frozen = []schema.Freeze{{Agents: schema.AllAgents, Since: z.Since}}
-	const line = `agents "scout-*", since 2026-11-21T03:00:00Z, said to be by ops: odd` + "\n"
+	const line = `agents "scout-*", since 2026-11-21T03:00:00Z, by ops (not verified): odd` + "\n"
 	asked := []string{`freeze._ {}`, `freeze._ {"agents":"scout-*","reason":"odd","by":"ops","within":"20s","version":3}`}
 	full := func(request string) any {
 		if request == "{}" {
@@ -27,19 +27,19 @@ func TestFreezeAndThaw(t *testing.T) {
 	}
 	freeze := []string{"freeze", "--agent", "scout-*", "--reason", "odd", "--by", "ops"}
 	s.hold(t, []saying{
-		{"a freeze says how long it took", freeze, "", map[string]any{"freeze._": done}, closing{0, "frozen: " + line + "all 2 brokers go by it, after 23ms\n", "", asked}},
-		{"a broker that does not go by it is named", freeze, "", map[string]any{"freeze._": late}, closing{1, "frozen: " + line,
-			"broker: it is stored, and 1 of 2 brokers go by it; after 20s these have not said so: b2. Say it again to wait for them, or stop them\n", asked}},
-		{"that it is not known who goes by it is said", freeze, "", map[string]any{"freeze._": lost}, closing{1, "frozen: " + line,
-			"broker: it is stored, but it can not be found out which brokers go by it (1 do): reading the leases: timeout\n", asked}},
+		{"a freeze says how long it took", freeze, "", map[string]any{"freeze._": done}, closing{0, "frozen: " + line + "all 2 brokers apply it, after 23ms\n", "", asked}},
+		{"a broker that does not apply it is named", freeze, "", map[string]any{"freeze._": late}, closing{1, "frozen: " + line,
+			"broker: the change is stored, and 1 of 2 brokers apply it; after 20s these have not confirmed it: b2. Run the command again to wait for them, or stop them\n", asked}},
+		{"brokers that cannot be listed are reported", freeze, "", map[string]any{"freeze._": lost}, closing{1, "frozen: " + line,
+			"broker: the change is stored, but the brokers that must apply it cannot be listed (1 apply it): reading the leases: timeout\n", asked}},
 		{"what could not be stored is said", freeze, "", map[string]any{"freeze._": full},
 			closing{1, "", "broker: nothing was stored\n", asked}},
 		{"a thaw says who is still frozen", []string{"thaw", "--agent", "scout-*", "--by", "ops", "--timeout", "3s"}, "", map[string]any{"freeze._": done, "thaw._": thawed},
-			closing{0, "thawed: " + line + "still frozen: all agents, since 2026-11-21T03:00:00Z\nall 2 brokers go by it, after 23ms\n", "", []string{`freeze._ {}`, `thaw._ {"agents":"scout-*","by":"ops","within":"3s","version":3}`}}},
+			closing{0, "thawed: " + line + "still frozen: all agents, since 2026-11-21T03:00:00Z\nall 2 brokers apply it, after 23ms\n", "", []string{`freeze._ {}`, `thaw._ {"agents":"scout-*","by":"ops","within":"3s","version":3}`}}},
 		{"a list asks for nothing else", []string{"freeze", "--list"}, "", map[string]any{"freeze._": schema.FreezeAnswer{Frozen: []schema.Freeze{z}}}, closing{0, line, "", []string{`freeze._ {}`}}},
-		{"nobody is frozen", []string{"freeze", "--list"}, "", map[string]any{"freeze._": schema.FreezeAnswer{Frozen: []schema.Freeze{}}}, closing{0, "nobody is frozen\n", "", []string{`freeze._ {}`}}},
-		{"whose calls must be said", []string{"thaw"}, "", nil, closing{2, "", "broker: it is not said whose tool calls; write --agent G or --all\n", nil}},
-		{"so must some time", []string{"freeze", "--all", "--timeout", "0s"}, "", nil, closing{2, "", "broker: --timeout is 0s; it must be longer than nothing\n", nil}},
+		{"no agents are frozen", []string{"freeze", "--list"}, "", map[string]any{"freeze._": schema.FreezeAnswer{Frozen: []schema.Freeze{}}}, closing{0, "no agents are frozen\n", "", []string{`freeze._ {}`}}},
+		{"whose calls must be said", []string{"thaw"}, "", nil, closing{2, "", "broker: no agents are named; add --agent GLOB or --all\n", nil}},
+		{"so must some time", []string{"freeze", "--all", "--timeout", "0s"}, "", nil, closing{2, "", "broker: --timeout is 0s; use a duration above zero\n", nil}},
 	})
 }
 
@@ -77,11 +77,11 @@ func TestWhoeverIsOvertakenLooksAgain(t *testing.T) {
 	}
 	thaw := []string{"thaw", "--agent", "a", "--by", "ops", "--timeout", "3s"}
 	s.hold(t, []saying{{"others were thawed", thaw, "", map[string]any{"freeze._": looks(z, z), "thaw._": thaws}, closing{
-		0, "thawed: agents \"a\", since 2026-11-21T03:00:00Z\n1 broker goes by it, after 0s\n", "",
+		0, "thawed: agents \"a\", since 2026-11-21T03:00:00Z\n1 broker applies it, after 0s\n", "",
 		[]string{`freeze._ {}`, `thaw._ {"agents":"a","by":"ops","within":"3s","version":1}`, `freeze._ {}`, `thaw._ {"agents":"a","by":"ops","within":"3s","version":2}`},
 	}}})
 	s.hold(t, []saying{{"it was frozen anew", thaw, "", map[string]any{"freeze._": looks(z, newer), "thaw._": thaws}, closing{
-		1, "", "broker: somebody else froze or thawed \"a\" meanwhile; look with 'broker freeze --list', and say it again if it is to be thawed\n",
+		1, "", "broker: another operator changed the freeze of \"a\" at the same time; look with 'broker freeze --list', and run the command again if it must be thawed\n",
 		[]string{`freeze._ {}`, `thaw._ {"agents":"a","by":"ops","within":"3s","version":1}`, `freeze._ {}`},
 	}}})
 }

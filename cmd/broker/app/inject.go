@@ -32,16 +32,17 @@ type injection struct {
 func injectCommand() *cobra.Command {
 	var k injection
 	c := &cobra.Command{
-		Use: "inject (--agent A | --session S | --all) TEXT|-", Short: "Say something to an agent, to all of a session, or to all",
-		Long: "inject puts a text into the queue of an agent, of all agents of a session, or of all agents. It waits\n" +
-			"there until the agent can read it: usually with the result of its next tool call. When inject says that\n" +
-			"it is queued, it is on disk. - is stdin; a text of any length will do.\n\n" +
-			"  broker inject --agent agent1 'The tests moved to spec/.'\n" +
+		Use: "inject (--agent A | --session S | --all) TEXT|-", Short: "Send a message to one agent, to the agents of a session, or to all agents",
+		Long: "inject queues a message for an agent, for the agents of a session, or for all agents. An agent receives it usually\n" +
+			"with the result of its next tool call. When the command reports that the message is queued, it is on disk. The text -\n" +
+			"reads stdin; it may be of any length up to 64 MiB.\n" +
+			"\n" +
+			"With --key, or with --producer and --number, the broker accepts the message once, however often the command runs.\n" +
+			"'broker pending' lists waiting messages, 'broker withdraw' removes them.",
+		Example: "  broker inject --agent agent1 'The tests moved to spec/.'\n" +
 			"  broker inject --all --source reminder --ttl 1h --matcher 'Bash|run_shell_command' 'The proxy is down.'\n" +
 			"  broker inject --agent agent1 --producer ci --number 17 - <report.txt\n" +
-			`  broker inject --agent agent1 --subagent '{"id":"s1","status":"completed","answer":"42"}'` + "\n\n" +
-			"With --key, or with --producer and --number, it is accepted once, however often it is said.\n" +
-			"'broker pending' shows what waits, 'broker withdraw' takes it back.",
+			"  broker inject --agent agent1 --subagent '{\"id\":\"s1\",\"status\":\"completed\",\"answer\":\"42\"}'",
 		Args: func(_ *cobra.Command, args []string) error { return aText(args) },
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := k.check(c, args); err != nil {
@@ -58,19 +59,19 @@ func (k *injection) flags(c *cobra.Command) {
 	k.remote.flags(c)
 	k.patient(c)
 	f := c.Flags()
-	f.StringVar(&k.agent, "agent", "", "for this agent")
-	f.StringVar(&k.req.Session, "session", "", "for all agents of this session")
-	f.BoolVar(&k.req.All, "all", false, "for all agents")
-	f.StringVar(&k.req.Source, "source", "", "who says it: human, peer, reminder, … or a word of your own (default human)")
-	f.StringVar(&k.strategy, "strategy", "", "tool_result: beside a tool's result; user_message: as a user would say it (default tool_result)")
-	f.StringVar(&k.req.Matcher, "matcher", "", "globs of tools, alternatives with |: only with the result of one of these")
-	program.DurationVar(f, &k.ttl, "ttl", 0, "how long it may wait; 0: for ever, and 24h if it is for several agents")
-	f.StringVar(&k.req.Key, "key", "", "what it is called, so that it is accepted once")
-	f.StringVar(&k.req.Producer, "producer", "", "who counts in --number, or names in --key (default operator)")
-	f.Uint64Var(&k.req.Number, "number", 0, "the producer's count, from 1, so that it is accepted once")
-	f.BoolVar(&k.req.LateJoiners, "late-joiners", false, "also for agents that are first seen later")
-	f.StringVar(&k.subagent, "subagent", "", "instead of a text: a subagent's result, as JSON")
-	f.StringVar(&k.background, "background", "", "instead of a text: a background tool's result, as JSON")
+	f.StringVar(&k.agent, "agent", "", "send to this agent")
+	f.StringVar(&k.req.Session, "session", "", "send to all agents of this session")
+	f.BoolVar(&k.req.All, "all", false, "send to all agents")
+	f.StringVar(&k.req.Source, "source", "", "kind of author: human, peer, reminder, … or a word of your own (default human)")
+	f.StringVar(&k.strategy, "strategy", "", "how the agent receives it: tool_result, with a tool's result; user_message, as a message of the user (default tool_result)")
+	f.StringVar(&k.req.Matcher, "matcher", "", "deliver it only with the result of one of these tools: globs, separated by | (default: any tool)")
+	program.DurationVar(f, &k.ttl, "ttl", 0, "drop it if it is not delivered in time; 0: no limit for one agent, 24h for several")
+	f.StringVar(&k.req.Key, "key", "", "key of the message; the broker accepts each key of a producer once")
+	f.StringVar(&k.req.Producer, "producer", "", "name of the program that chooses --key or --number (default operator)")
+	f.Uint64Var(&k.req.Number, "number", 0, "number of the message among the producer's, from 1; the broker accepts each number once")
+	f.BoolVar(&k.req.LateJoiners, "late-joiners", false, "with --session or --all: also deliver it to agents that appear later")
+	f.StringVar(&k.subagent, "subagent", "", "send a subagent's result instead of a text, as JSON")
+	f.StringVar(&k.background, "background", "", "send a background tool's result instead of a text, as JSON")
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 	program.Apart(c, "agent", "session", "all")
 	program.Apart(c, "subagent", "background")
@@ -79,24 +80,24 @@ func (k *injection) flags(c *cobra.Command) {
 	program.Completes(c, "source", schema.SourceHuman, schema.SourcePeer, schema.SourceSubagent, schema.SourceBackground, schema.SourceReminder)
 }
 
-// check refuses a command line that can not work, and reads the flags into the request.
+// check refuses a command line that cannot work, and reads the flags into the request.
 func (k *injection) check(c *cobra.Command, args []string) error {
 	structured := k.subagent != "" || k.background != ""
 	switch {
 	case k.agent == "" && k.req.Session == "" && !k.req.All:
-		return program.UsageError("it is not said for whom; write --agent A, --session S or --all")
+		return program.UsageError("no receiver is named; write --agent A, --session S or --all")
 	case len(args) == 0 && !structured:
 		return program.UsageError("the text is missing; write it in quotes, or - for stdin")
 	case len(args) > 0 && structured:
-		return program.UsageError("there is a text and a result as JSON; write one of them")
+		return program.UsageError("a text and a result as JSON exclude each other; write one of them")
 	case k.req.Number != 0 && k.req.Producer == "":
-		return program.UsageError("--number is not said whose it is; write --producer too: numbers count what one producer says")
+		return program.UsageError("--number needs --producer; name the program that counts")
 	case c.Flags().Changed("number") && k.req.Number == 0:
-		return program.UsageError("--number is 0; count from 1")
+		return program.UsageError("--number is 0; numbers start at 1")
 	case k.ttl < 0:
-		return program.UsageError("--ttl is %s; it must be longer than nothing", k.ttl)
+		return program.UsageError("--ttl is %s; use a duration above zero, or 0 for no limit", k.ttl)
 	case k.req.LateJoiners && k.agent != "":
-		return program.UsageError("--late-joiners says nothing with --agent, who gets it whenever it is seen; write it with --session or --all")
+		return program.UsageError("--late-joiners has no effect with --agent; use it with --session or --all")
 	}
 	k.req.TTL = schema.Duration(k.ttl)
 	var err error
@@ -123,13 +124,13 @@ func (k *injection) structured() error {
 	if k.subagent != "" {
 		k.req.Subagent = &schema.SubagentResult{}
 		if err := schema.Unmarshal([]byte(k.subagent), k.req.Subagent); err != nil {
-			return program.UsageError(`--subagent can not be read: %w; write an object such as {"id":"s1","status":"completed","answer":"…"}`, err)
+			return program.UsageError(`--subagent cannot be read: %w; write an object such as {"id":"s1","status":"completed","answer":"…"}`, err)
 		}
 	}
 	if k.background != "" {
 		k.req.Background = &schema.BackgroundResult{}
 		if err := schema.Unmarshal([]byte(k.background), k.req.Background); err != nil {
-			return program.UsageError(`--background can not be read: %w; write an object such as {"id":"j1","tool":"build","status":"completed","result":"…"}`, err)
+			return program.UsageError(`--background cannot be read: %w; write an object such as {"id":"j1","tool":"build","status":"completed","result":"…"}`, err)
 		}
 	}
 	return nil
@@ -184,9 +185,9 @@ func (k *injection) inDoubt(err error) error {
 	case !ok || !lost.received():
 		return err
 	case k.named:
-		return fmt.Errorf("%w; it is not known whether it was accepted: say it again with --key %s, and it is accepted once", err, k.req.Key)
+		return fmt.Errorf("%w; the broker may have accepted the message: run the command again with --key %s, and it is accepted once", err, k.req.Key)
 	}
-	return fmt.Errorf("%w; it is not known whether it was accepted: say it again as it was, and it is accepted once", err)
+	return fmt.Errorf("%w; the broker may have accepted the message: run the same command again, and it is accepted once", err)
 }
 
 // printReceipt says what became of an item, of which done says what was done now.
@@ -195,12 +196,11 @@ func printReceipt(w io.Writer, done string, r *schema.Receipt) error {
 	if r.Sequence != 0 {
 		place = fmt.Sprintf(", sequence %d", r.Sequence)
 	}
-	line := fmt.Sprintf("%s: key %s%s", done, r.Key, place)
+	text := fmt.Sprintf("%s: key %s%s", done, r.Key, place)
 	if r.Duplicate {
-		line = fmt.Sprintf("accepted before, and nothing was stored now: key %s%s, %s", r.Key, place, r.State)
+		text = fmt.Sprintf("already accepted, nothing was stored: key %s%s, %s", r.Key, place, r.State)
 	}
-	_, err := fmt.Fprintln(w, line)
-	return err
+	return line(w, "%s", text)
 }
 
 // forWhom says whom a scope means.

@@ -14,7 +14,7 @@ var _ nats.InProcessConnProvider = (*Broker)(nil)
 // a broker is what client.Options takes as InProcess.
 func (b *Broker) InProcessConn() (net.Conn, error) {
 	if b.server == nil {
-		return nil, errors.New("this broker has no server of its own; connect to the one it uses, by its URL")
+		return nil, errors.New("this broker embeds no server; connect to its NATS deployment by URL")
 	}
 	return b.server.InProcessConn()
 }

@@ -99,7 +99,7 @@ func TestLongTextsGoThroughTheObjectStore(t *testing.T) {
 func TestALongTextWithoutAStoreIsNotSent(t *testing.T) {
 	s := newCounter(t)
 	got := s.run(nil, strings.Repeat("x", 1<<20), "inject", "--agent", "a", "-")
-	if got.Code != 1 || got.Asked != nil || !strings.Contains(got.Stderr, "storing the text, which is too long for a message: ") {
+	if got.Code != 1 || got.Asked != nil || !strings.Contains(got.Stderr, "cannot store the text, which is too long for a message: ") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -113,8 +113,8 @@ func TestAWorkspaceIsSharedAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	receipt := schema.AnswerReceipt{Receipt: schema.Receipt{Key: "k", Sequence: 1, State: schema.Queued}, Name: "agent1", Label: "agent1.1"}
-	got := s.run(map[string]any{"answer.bob": receipt}, "", "answer", "--session", "s1", "--agent", "bob", "--workspace", "work", "done")
-	req := request[schema.AnswerRequest](t, got, "answer.bob")
+	got := s.run(map[string]any{"relay.bob": receipt}, "", "answer", "--session", "s1", "--agent", "bob", "--workspace", "work", "done")
+	req := request[schema.AnswerRequest](t, got, "relay.bob")
 	if req.Workspace != cwd(t, "work") || req.Content != "done" || req.Session != "s1" {
 		t.Errorf("%+v", req)
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,7 +26,7 @@ const stopTime = 45 * time.Second
 // Main runs the broker's command line until it is done or ctx ends, and
 // returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return program.Run(ctx, root(), args, stdin, stdout, stderr)
+	return program.Run(ctx, root(), args, stdin, program.Terminal(stdout), stderr)
 }
 
 // DefaultData is where the embedded server keeps its data unless told otherwise.
@@ -39,54 +40,89 @@ func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "broker",
 		Short: "Answer agents' hook events: the whole fabric in one process",
-		Long: "broker answers agents' hook events. Alone it is the whole system on one machine: an embedded\n" +
-			"NATS server with JetStream, an aggregator, and a worker for the pool \"default\".\n\n" +
-			"Every flag has an environment variable: --ready-pools is HOOKFABRIC_READY_POOLS.",
+		Long: "broker answers the hook events of AI agents. Without flags it is the whole fabric on one machine: an embedded\n" +
+			"NATS server with JetStream, an aggregator, and a worker for the pool \"default\". It listens on loopback only.\n\n" +
+			"Each flag has an environment variable: --ready-pools is HOOKFABRIC_READY_POOLS. A flag wins over its variable.\n" +
+			"Durations are written as 90s, 12h or 7d, sizes as 512MiB or 1GiB.",
+		Example: "  broker --config hooks.yaml\n" +
+			"  broker --nats nats://nats.example:4222 --creds broker.creds --no-worker",
 		Args: program.NoArgs, RunE: serve,
 	}
-	sub := &cobra.Command{Use: "serve", Short: "The same, said explicitly", Args: program.NoArgs, RunE: serve}
-	for _, c := range []*cobra.Command{cmd, sub} {
-		serveFlags(c, opt)
+	sub := &cobra.Command{
+		Use: "serve", Short: "Answer hook events, as broker does without a command",
+		Long:    "serve does what broker does without a command, and takes the same flags.",
+		Example: "  broker serve --config hooks.yaml", Args: program.NoArgs, RunE: serve,
 	}
-	cmd.AddCommand(sub, checkCommand(), applyCommand(), configCommand(), statusCommand(),
-		injectCommand(), pendingCommand(), withdrawCommand(), answerCommand(), roundCommand(), freezeCommand(), thawCommand(), feedCommand(), creds.Command(DefaultData()), versionCommand())
+	for _, c := range []*cobra.Command{cmd, sub} {
+		addSections(c, serveSections(opt))
+	}
+	showSections(cmd)
+	cmd.AddCommand(sub, checkCommand(), applyCommand(), configCommand(), hooksCommand(), statusCommand(),
+		injectCommand(), pendingCommand(), withdrawCommand(), answerCommand(), roundCommand(), modeCommand(), checkpointCommand(), freezeCommand(), thawCommand(), feedCommand(), creds.Command(DefaultData()), versionCommand())
 	return cmd
 }
 
-func serveFlags(c *cobra.Command, opt *Options) {
-	f := c.Flags()
-	f.StringVar(&opt.Config, "config", "", "the hooks.yaml to publish, again when it changes and at SIGHUP; none: use what the fabric has")
-	f.BoolVar(&opt.Replace, "replace", false, "publish --config although other brokers use another configuration")
-	f.StringVar(&opt.Data, "data", DefaultData(), "directory of the embedded server")
-	f.StringVar(&opt.Listen, "listen", "127.0.0.1:4222", "address of the embedded server")
-	f.StringVar(&opt.HTTP, "http", "127.0.0.1:8480", "address of /healthz, /readyz and /metrics; empty for none")
-	f.StringVar(&opt.NATS, "nats", "", "use this NATS deployment instead of the embedded server")
-	f.StringVar(&opt.Creds, "creds", "", "credentials file for --nats, or for --leaf-remotes")
-	f.StringVar(&opt.TLS.Cert, "tls-cert", "", "PEM file of the certificate to show: to those who connect, at --http where other machines can reach it, and to --nats")
-	f.StringVar(&opt.TLS.Key, "tls-key", "", "PEM file of its key")
-	f.StringVar(&opt.TLS.CA, "tls-ca", "", "PEM file of authorities: who connects must show a certificate of one of them; with --nats, the servers that are trusted")
+// serveSections are the flags of `broker` and `broker serve`.
+func serveSections(opt *Options) []section {
+	return []section{
+		{"Server", func(f *pflag.FlagSet) { serverFlags(f, opt) }},
+		{"Cluster", func(f *pflag.FlagSet) { clusterFlags(f, &opt.Cluster, &opt.Leaf, &opt.Replicas) }},
+		{"Security", func(f *pflag.FlagSet) { securityFlags(f, opt) }},
+		{"Record of verdicts", opt.Record.flags},
+		{"Limits for one agent", func(f *pflag.FlagSet) { limitFlags(f, opt) }},
+	}
+}
+
+// serverFlags are about what the broker runs, where it listens and what it keeps.
+func serverFlags(f *pflag.FlagSet, opt *Options) {
+	f.StringVar(&opt.Config, "config", "", "publish this hooks.yaml at the start, after each change of the file, and at SIGHUP (default: use the configuration that the fabric has)")
+	f.BoolVar(&opt.Replace, "replace", false, "publish --config even if running brokers use another configuration (default: refuse to start)")
+	f.StringVar(&opt.Data, "data", DefaultData(), "data directory of the embedded NATS server")
+	f.StringVar(&opt.Listen, "listen", "127.0.0.1:4222", "address of the embedded NATS server; beyond loopback it needs credentials and TLS")
+	f.StringVar(&opt.HTTP, "http", "127.0.0.1:8480", "address of /healthz, /readyz and /metrics; empty disables HTTP; beyond loopback it needs TLS")
+	f.StringVar(&opt.NATS, "nats", "", "use the NATS deployment at this URL instead of the embedded server")
+	f.BoolVar(&opt.NoWorker, "no-worker", false, "run no worker for the pool \"default\"; hookworkers serve it")
+	f.StringSliceVar(&opt.ReadyPools, "ready-pools", nil, "/readyz reports ready only when each of these pools has a worker")
+	program.DurationVar(f, &opt.Sync, "sync", 0, "sync the embedded server's files to disk at this interval; 0 syncs at every write, a longer interval can lose accepted messages in a power failure")
+}
+
+// securityFlags are about who may connect, and how the broker proves who it is.
+func securityFlags(f *pflag.FlagSet, opt *Options) {
+	f.StringVar(&opt.Creds, "creds", "", "credentials file that the broker uses with --nats or --leaf-remotes")
+	f.StringVar(&opt.Tenant, "tenant", "", "serve this tenant, which 'broker creds tenant add' made (default: the tenant \"default\")")
+	f.StringVar(&opt.TLS.Cert, "tls-cert", "", "PEM file of the broker's certificate: for NATS clients, for HTTP clients on non-loopback addresses, and for the servers of --nats")
+	f.StringVar(&opt.TLS.Key, "tls-key", "", "PEM file of the private key of --tls-cert")
+	f.StringVar(&opt.TLS.CA, "tls-ca", "", "PEM file of CA certificates that verify NATS clients, which then need a certificate; with --nats, they verify the servers instead")
 	program.HTTPAuthoritiesFlag(f, &opt.HTTPClients)
-	clusterFlags(f, &opt.Cluster, &opt.Leaf)
-	f.IntVar(&opt.Replicas, "replicas", 0, "on how many servers everything is kept: 1, 3 or 5; more are made at once, fewer never; 0: 3 in a cluster of 3 brokers or more, else 1, also with --nats")
-	f.StringVar(&opt.Tenant, "tenant", "", "serve this tenant of those that 'broker creds' made (default: the one called default)")
-	f.BoolVar(&opt.NoWorker, "no-worker", false, "leave the pool \"default\" to hookworkers")
-	program.DurationVar(f, &opt.Sync, "sync", 0, "how often the embedded server syncs to disk; 0: at every write")
-	perAgentFlags(f, &opt.PerAgent)
-	opt.Record.flags(c)
-	f.StringSliceVar(&opt.ReadyPools, "ready-pools", nil, "pools that must have a worker before /readyz says ready")
 }
 
 // usualAgentCalls is how many calls one agent may have under way: far more than one
 // that works as it should, and an eighth of what a broker has under way.
 const usualAgentCalls = 1024
 
-// perAgentFlags are those that bound what one agent takes. There is no usual rate: an
-// event over it is not judged, and how many are too many only those can say who know
-// their agents.
-func perAgentFlags(f *pflag.FlagSet, l *fair.Limits) {
-	f.Float64Var(&l.Rate, "agent-rate", 0, "how many events a second this broker judges for one agent; what is over that is refused if a hook would have judged it; 0: any number")
-	f.IntVar(&l.Burst, "agent-burst", 0, "how many may come at once before --agent-rate counts; 0: what comes in two seconds, at least 20")
-	f.IntVar(&l.Calls, "agent-calls", usualAgentCalls, "how many calls of one agent this broker has under way; what is over that is refused if a hook would have judged it; 0: any number")
+// usualAgentRequests is how many control requests of one agent are served in a second: far more
+// than one that works as it should makes.
+const usualAgentRequests = 200
+
+// usualAgentMessages is how many messages a second one agent's credentials may send: a hundred
+// times what one that works as it should sends, and a few percent of what a client can send.
+const usualAgentMessages = 20_000
+
+// limitFlags bound what one agent takes of the broker and stores in the fabric. The rate has no
+// usual value: an event over it is not judged, and only operators know how many events their
+// agents send.
+func limitFlags(f *pflag.FlagSet, opt *Options) {
+	l, a, u := &opt.PerAgent, &opt.Allowances, fair.Usual()
+	f.Float64Var(&l.Rate, "agent-rate", 0, "events per second that this broker judges for one agent; above it, the broker refuses calls that a hook would have judged; 0: no limit")
+	f.IntVar(&l.Burst, "agent-burst", 0, "events at once before --agent-rate applies; 0: the events of 2 seconds, at least 20")
+	f.IntVar(&l.Calls, "agent-calls", usualAgentCalls, "calls of one agent under way at this broker; above it, the broker refuses calls that a hook would have judged; 0: no limit")
+	f.Float64Var(&l.Requests, "agent-requests", usualAgentRequests, "control requests per second that this broker serves for one agent, ten times as many at once; above it, the broker refuses them; 0: ten times --agent-rate")
+	f.IntVar(&opt.Messages, "agent-messages", usualAgentMessages, "NATS messages per second for one agent's credentials, with at most 64MiB per second; a host's credentials have twice these limits; above them, the embedded server refuses the credentials for 10s; 0: no limit")
+	f.IntVar(&a.Answers, "agent-answers", u.Answers, "answers of one agent that wait for other agents, at all brokers together; the broker refuses more")
+	program.BytesVar(f, &a.AnswerBytes, "agent-answer-bytes", u.AnswerBytes, "size of these answers together; the broker refuses more")
+	program.BytesVar(f, &a.HistoryBytes, "agent-history-bytes", u.HistoryBytes, "conversation data per hour that this broker stores for one agent; it refuses more")
+	program.BytesVar(f, &a.UnjudgedBytes, "agent-unjudged-bytes", u.UnjudgedBytes, "bytes per day of one agent's reports about calls that no broker judged; this broker refuses more")
+	f.IntVar(&a.Reserve, "reserve", u.Reserve, "percent of the queue, the object store and the session names that only operators, orchestrators and rounds may use, 1 to 90")
 }
 
 func serve(c *cobra.Command, opt *Options) error {
@@ -95,12 +131,15 @@ func serve(c *cobra.Command, opt *Options) error {
 		return err
 	}
 	if opt.NATS != "" && c.Flags().Changed("listen") {
-		log.Warn("--listen is not used: it is for the embedded server, and --nats or HOOKFABRIC_NATS names another one", "nats", bus.RedactURL(opt.NATS))
+		log.Warn("--listen is ignored: it configures the embedded server, and --nats or HOOKFABRIC_NATS names a deployment to use instead", "nats", bus.RedactURL(opt.NATS))
 	}
 	if opt.Replicas < 0 || opt.Replicas > 5 || opt.Replicas > 1 && opt.Replicas%2 == 0 {
-		return program.UsageError("--replicas is %d; write 1, 3 or 5", opt.Replicas)
+		return program.UsageError("--replicas is %d; use 1, 3 or 5", opt.Replicas)
 	}
-	if err := opt.PerAgent.Check(); err != nil {
+	if opt.Messages < 0 {
+		return program.UsageError("--agent-messages is %d; use a number of messages per second, or 0 for no limit", opt.Messages)
+	}
+	if err := errors.Join(opt.PerAgent.Check(), opt.Allowances.Check()); err != nil {
 		return program.UsageError("%v", err)
 	}
 	opt.Logger = log
@@ -113,7 +152,7 @@ func serve(c *cobra.Command, opt *Options) error {
 	}
 	banner(c.OutOrStdout(), b)
 	<-c.Context().Done()
-	log.Info("stopping: finishing the calls under way; a second signal ends at once")
+	log.Info("stopping: the broker finishes the calls under way; a second signal ends it at once")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), stopTime)
 	defer cancel()
 	return b.Close(ctx)
@@ -138,11 +177,11 @@ func banner(w io.Writer, b *Broker) {
 	}
 	fmt.Fprintf(w, "\nTry next, in another terminal:\n")
 	if b.server != nil && b.realm() != "" {
-		fmt.Fprintf(w, "  # Everybody has to say who they are here. Make credentials, and name them in HOOKFABRIC_CREDS:\n"+
+		fmt.Fprintf(w, "  # This broker needs credentials from its clients. Make them, and name the file in HOOKFABRIC_CREDS:\n"+
 			"  #   %s creds add agent demo --data %s\n  #   %s creds add operator NAME --data %s\n", sibling("broker"), b.opt.Data, sibling("broker"), b.opt.Data)
 	}
 	if b.server != nil && b.opt.TLS.Shows() {
-		fmt.Fprintf(w, "  # Name the authority of %s in HOOKFABRIC_TLS_CA, unless this machine trusts it already.\n", b.opt.TLS.Cert)
+		fmt.Fprintf(w, "  # Name the authority that signed %s in HOOKFABRIC_TLS_CA, unless this machine already trusts it.\n", b.opt.TLS.Cert)
 	}
 	fmt.Fprintf(w, "  echo '{\"hook_type\":\"PreToolUse\",\"agent_id\":\"demo\",\"tool_name\":\"Bash\",\"tool_input\":{\"command\":\"ls\"}}' | %s hook --runtime generic%s\n",
 		sibling("agentshim"), flag)

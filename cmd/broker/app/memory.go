@@ -66,7 +66,7 @@ func (b *Broker) openObjects(ctx context.Context, js jetstream.JetStream) (stop 
 func (b *Broker) openHistories(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
 	o := objects.Options{Bucket: objects.Histories, Replicas: b.replicas(), Room: b.room(), Logger: b.log}
 	if b.memory.histories, err = objects.Open(ctx, js, o); err != nil && ctx.Err() == nil {
-		b.log.Warn("no conversations are kept, and hooks that need one longer than an event carries will fail", "error", err)
+		b.log.Warn("the store for conversations cannot be opened; hooks fail that need a conversation too long for its event", "error", err)
 		b.memory.histories, err = nil, nil
 	}
 	return func(context.Context) error {
@@ -104,7 +104,9 @@ func (b *Broker) openFreezes(ctx context.Context, js jetstream.JetStream) (stop 
 
 func (b *Broker) openQueue(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
 	m := &b.memory
-	m.queue, err = queue.Open(ctx, js, queue.Options{Replicas: b.replicas(), Room: b.room(), Finish: m.finish, Watch: m.ledger.Queue(), Logger: b.log})
+	may := b.opt.Allowances.Complete()
+	m.queue, err = queue.Open(ctx, js, queue.Options{Replicas: b.replicas(), Room: b.room(), Finish: m.finish, Watch: m.ledger.Queue(), Logger: b.log,
+		MaxPerAuthor: may.Answers, MaxAuthorBytes: may.AnswerBytes, Reserve: may.Reserve})
 	return func(ctx context.Context) error { return m.queue.Close(ctx) }, err
 }
 

@@ -27,13 +27,13 @@ func pendingCommand() *cobra.Command {
 	var agent string
 	var req schema.PendingRequest
 	c := &cobra.Command{
-		Use: "pending", Short: "Show what waits for agents, and for how long", Args: program.NoArgs,
-		Long: "pending lists what waits in the queue, in the order in which it came: its state (queued, or leased by an\n" +
-			"event that took it along and has not acknowledged it yet), its age, who said it, for whom it is, its\n" +
-			"length in bytes, when it expires, and its key. Contents are not shown.",
+		Use: "pending", Short: "List the messages that wait for agents", Args: program.NoArgs,
+		Long: "pending lists the messages in the queue, the oldest first: state, age, source, receiver, length in bytes, expiry and\n" +
+			"key. The state is queued, or leased after a message was delivered and until it is acknowledged. Contents are not shown.",
+		Example: "  broker pending --agent scout",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if req.Limit < 0 || req.Limit > mostListed {
-				return program.UsageError("--limit is %d; write how many lines you want, at most %d", req.Limit, mostListed)
+				return program.UsageError("--limit is %d; use a number of lines from 0 to %d", req.Limit, mostListed)
 			}
 			var answer schema.PendingAnswer
 			if err := r.ask(c.Context(), schema.VerbPending, agent, req, &answer); err != nil {
@@ -47,19 +47,19 @@ func pendingCommand() *cobra.Command {
 	}
 	r.flags(c)
 	r.patient(c)
-	c.Flags().StringVar(&agent, "agent", "", "only what this agent would get")
-	c.Flags().IntVar(&req.Limit, "limit", 0, "list at most so many; 0: 1000")
+	c.Flags().StringVar(&agent, "agent", "", "list only messages for this agent")
+	c.Flags().IntVar(&req.Limit, "limit", 0, "list at most this many; 0: 1000")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
 func printPending(w io.Writer, agent string, answer *schema.PendingAnswer) error {
 	if answer.Total == 0 && len(answer.Items) == 0 {
-		what, whom := "nothing waits", "A"
+		what, whom := "no messages wait", "A"
 		if agent != "" {
-			what, whom = "nothing waits for agent "+word(agent), word(agent)
+			what, whom = "no messages wait for agent "+word(agent), word(agent)
 		}
-		_, err := fmt.Fprintf(w, "%s; 'broker inject --agent %s TEXT' says something to an agent\n", what, whom)
+		_, err := fmt.Fprintf(w, "%s; send one with 'broker inject --agent %s TEXT'\n", what, whom)
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
@@ -68,7 +68,7 @@ func printPending(w io.Writer, agent string, answer *schema.PendingAnswer) error
 	for i := range answer.Items {
 		it := &answer.Items[i]
 		sources[it.Source]++
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", it.State, rough(it.Age), word(it.Source), recipients(it), it.Length, expires(it), it.Key)
+		row(t, it.State, rough(it.Age), word(it.Source), recipients(it), it.Length, expires(it), it.Key)
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("writing the table: %w", err)
@@ -80,7 +80,7 @@ func printPending(w io.Writer, agent string, answer *schema.PendingAnswer) error
 // total is the last line: how many there are, or how many are not shown.
 func total(answer *schema.PendingAnswer, sources map[string]int) string {
 	if listed := len(answer.Items); listed < answer.Total {
-		return fmt.Sprintf("%d wait; the first %d are listed, --limit %d lists more", answer.Total, listed, min(answer.Total, mostListed))
+		return fmt.Sprintf("%d wait; the first %d are listed, list more with --limit %d", answer.Total, listed, min(answer.Total, mostListed))
 	}
 	verb := "wait"
 	if answer.Total == 1 {
@@ -152,10 +152,12 @@ func withdrawCommand() *cobra.Command {
 	var r remote
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "withdraw KEY...", Short: "Take back what waits for agents, by the keys that 'broker pending' shows",
+		Use: "withdraw KEY...", Short: "Remove waiting messages, by the keys that 'broker pending' shows",
+		Long:    "withdraw removes messages that no agent has read yet. It exits with 1 if a message was already delivered.",
+		Example: "  broker withdraw a-scout.operator.17",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return program.UsageError("withdraw takes keys; 'broker pending' shows them")
+				return program.UsageError("no key is named; use keys that 'broker pending' shows")
 			}
 			return nil
 		},
@@ -182,7 +184,7 @@ func withdrawCommand() *cobra.Command {
 	return c
 }
 
-// withdraw takes one item back. That it can not be any more is an error.
+// withdraw takes one item back. That it cannot be any more is an error.
 func (r *remote) withdraw(c *cobra.Command, key string, asJSON bool) error {
 	var answer schema.WithdrawAnswer
 	if err := r.ask(c.Context(), schema.VerbWithdraw, "", schema.WithdrawRequest{Key: key}, &answer); err != nil {
@@ -195,20 +197,19 @@ func (r *remote) withdraw(c *cobra.Command, key string, asJSON bool) error {
 	}
 	switch answer.State {
 	case schema.Delivered:
-		return fmt.Errorf("%s was delivered before; it can not be taken back", key)
+		return fmt.Errorf("%s was already delivered and cannot be withdrawn", key)
 	case schema.Leased:
-		return fmt.Errorf("%s is on its way to the agent; if nobody acknowledges it, it can be withdrawn half a minute later", key)
+		return fmt.Errorf("%s is being delivered; if the agent's side does not acknowledge it within 30s, you can withdraw it then", key)
 	case schema.Withdrawn, schema.Expired:
 	default:
-		return errors.New(key + " is " + string(answer.State) + " still; ask again")
+		return errors.New(key + " is " + string(answer.State) + "; run the command again")
 	}
 	if asJSON {
 		return nil
 	}
-	line := fmt.Sprintf("%s is %s", key, answer.State)
+	text := fmt.Sprintf("%s is %s", key, answer.State)
 	if answer.Delivered > 0 {
-		line += fmt.Sprintf("; %d agents had got it before", answer.Delivered)
+		text += fmt.Sprintf("; %d agents received it before", answer.Delivered)
 	}
-	_, err := fmt.Fprintln(c.OutOrStdout(), line)
-	return err
+	return line(c.OutOrStdout(), "%s", text)
 }

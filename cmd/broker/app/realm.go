@@ -6,7 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // it is known whether there is an embedded server.
 func (b *Broker) realmGauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "hookfabric", Name: "realm_unreadable",
-		Help: "1 while what is stored of who may use the fabric can not be read, so that what was known before counts, else 0. Alert on this.",
+		Help: "1 while the stored credentials cannot be read and the broker uses those that it read last, else 0. Alert on this.",
 	}, func() float64 {
 		if b.realmUnreadable() {
 			return 1
@@ -16,5 +16,5 @@ func (b *Broker) realmGauge() prometheus.Collector {
 }
 
 // realmUnreadable reports whether what was known before of who may use the embedded server
-// counts, as what is stored can not be read. With an existing deployment it is not its business.
+// counts, as what is stored cannot be read. With an existing deployment it is not its business.
 func (b *Broker) realmUnreadable() bool { return b.server != nil && b.server.RealmUnreadable() }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +74,64 @@ func newRealm(t *testing.T, dir string) (folder string) {
 	return folder
 }
 
+// A broker that asked everybody who they are does not stop to ask because a file is gone.
+func TestAuthenticationDoesNotEndInSilence(t *testing.T) {
+	dir := t.TempDir()
+	folder := newRealm(t, dir)
+	aside := filepath.Join(t.TempDir(), "auth")
+	start := func() error {
+		b, err := app.New(patient(t), app.Options{Data: dir, Listen: "127.0.0.1:0", Sync: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return err
+		}
+		return b.Close(context.Background())
+	}
+	if err := start(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder, "realm.json")
+	for _, c := range []struct {
+		name   string
+		damage func() error
+		want   string
+	}{
+		{"realm.json is gone", func() error { return os.Remove(file) }, file + " is missing, and the folder has other files of a realm; restore " + folder},
+		{"realm.json is empty", func() error { return os.Truncate(file, 0) }, "cannot use " + file},
+		{"the keys are all that is left", func() error { return errors.Join(os.Remove(file), os.Remove(filepath.Join(folder, "lock"))) }, file + " is missing"},
+		{"the folder is empty", func() error { return errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700)) }, "its folder auth is missing: without it, every client could do everything"},
+		{"a lock is all that is left", func() error {
+			return errors.Join(os.Remove(file), os.RemoveAll(filepath.Join(folder, "seeds")))
+		}, "its folder auth is missing: without it, every client could do everything"},
+		{"the folder is gone", func() error { return os.RemoveAll(folder) }, "restore the folder from a backup, or name another data directory"},
+		{"another realm is in its place", func() error {
+			return errors.Join(os.RemoveAll(folder), realm.Init(t.Context(), folder, realm.Limits{}))
+		}, "the realm in the folder " + folder + " does not belong to "},
+	} {
+		if err := errors.Join(copied(aside, folder), c.damage()); err != nil {
+			t.Fatal(err)
+		}
+		if err := start(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want an error with %q", c.name, err, c.want)
+		}
+		if err := errors.Join(os.RemoveAll(folder), os.Rename(aside, folder), start()); err != nil {
+			t.Fatalf("%s, and a copy was put back: %v", c.name, err)
+		}
+	}
+}
+
+// copied copies a folder of secrets, which only their owner may read.
+func copied(to, from string) error {
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	return filepath.WalkDir(to, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		return os.Chmod(path, 0o600)
+	})
+}
+
 // issued makes credentials, and returns their file.
 func issued(t *testing.T, folder string, i realm.Issue) string {
 	t.Helper()
@@ -129,6 +189,18 @@ func refusedSoon(t *testing.T, o bus.Options) {
 	}
 }
 
+// copyRealm copies a realm to a data directory as 'cp -p' does, with the modes of its keys.
+func copyRealm(folder, data string) error {
+	if err := os.CopyFS(filepath.Join(data, "auth"), os.DirFS(folder)); err != nil {
+		return err
+	}
+	seeds, err := filepath.Glob(filepath.Join(data, "auth", "seeds", "*"))
+	for _, seed := range seeds {
+		err = errors.Join(err, os.Chmod(seed, 0o600))
+	}
+	return err
+}
+
 // TestAClusterAsksWhoYouAre: each broker has a folder of its own, and what is changed in
 // one counts at all.
 func TestAClusterAsksWhoYouAre(t *testing.T) {
@@ -137,7 +209,7 @@ func TestAClusterAsksWhoYouAre(t *testing.T) {
 	alice := issued(t, folder, forAgent("alice"))
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := errors.Join(os.WriteFile(secret, []byte("a secret that is long enough"), 0o600), os.WriteFile(secret+".yaml", []byte(denying), 0o600),
-		os.CopyFS(filepath.Join(dirs[1], "auth"), os.DirFS(folder)), os.CopyFS(filepath.Join(dirs[2], "auth"), os.DirFS(folder))); err != nil {
+		copyRealm(folder, dirs[1]), copyRealm(folder, dirs[2])); err != nil {
 		t.Fatal(err)
 	}
 	routes := bustest.FreeAddresses(t, 3)

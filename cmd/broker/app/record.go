@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
@@ -34,12 +34,11 @@ type RecordOptions struct {
 	Redact []string
 }
 
-func (o *RecordOptions) flags(c *cobra.Command) {
-	f := c.Flags()
-	f.StringVar(&o.Mode, "record", RecordFacts, "what is written down of verdicts, for 'broker feed': facts, content (what was asked about, too) or off")
-	program.DurationVar(f, &o.Age, "record-age", record.DefaultAge, "for how long it is kept; 0: 7d")
-	program.BytesVar(f, &o.Bytes, "record-bytes", 0, "how much of it is kept; 0: 1GiB, or an eighth of the disk's room if that is less")
-	f.StringSliceVar(&o.Redact, "record-redact", nil, "places with secrets that are not written down, beside what looks like one: tool_input.env.*, **.authorization")
+func (o *RecordOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.Mode, "record", RecordFacts, "what the broker records of each verdict, for 'broker feed': facts; content (adds input and output of the call, without detected secrets); off")
+	program.DurationVar(f, &o.Age, "record-age", record.DefaultAge, "remove records older than this; 0: 7d")
+	program.BytesVar(f, &o.Bytes, "record-bytes", 0, "remove the oldest records beyond this size; 0: 1GiB, or an eighth of the disk that the server may use if that is less")
+	f.StringSliceVar(&o.Redact, "record-redact", nil, "places that --record content never stores, in addition to detected secrets: tool_input.env.*, **.authorization")
 }
 
 // rules reads what is wrong with the options, or where the secrets are.
@@ -47,13 +46,13 @@ func (o *RecordOptions) rules() (*redact.Rules, error) {
 	switch o.Mode {
 	case "", RecordFacts, RecordContent, RecordOff:
 	default:
-		return nil, program.UsageError("--record is %q; write facts, content or off", o.Mode)
+		return nil, program.UsageError("--record is %q; use facts, content or off", o.Mode)
 	}
 	if o.Age != 0 && o.Age < record.MinAge {
-		return nil, program.UsageError("--record-age is %v; write at least %v, or --record off", o.Age, record.MinAge)
+		return nil, program.UsageError("--record-age is %v; use at least %v, or --record off", o.Age, record.MinAge)
 	}
 	if o.Bytes != 0 && o.Bytes < record.MinBytes {
-		return nil, program.UsageError("--record-bytes is %d; write at least %dMiB, or --record off", o.Bytes, record.MinBytes>>20)
+		return nil, program.UsageError("--record-bytes is %d; use at least %dMiB, or --record off", o.Bytes, record.MinBytes>>20)
 	}
 	rules, err := redact.Parse(o.Redact)
 	if err != nil {
@@ -97,10 +96,10 @@ func (b *Broker) startRecord(context.Context) error {
 // recordMetrics makes the record's metrics, which are there before anything is counted.
 func (b *Broker) recordMetrics() (written prometheus.Counter, dropped *prometheus.CounterVec) {
 	written = prometheus.NewCounter(prometheus.CounterOpts{
-		Namespace: "hookfabric", Name: "record_written_total", Help: "Records of verdicts that the stream has.",
+		Namespace: "hookfabric", Name: "record_written_total", Help: "Records of verdicts that the stream stored.",
 	})
 	dropped = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "hookfabric", Name: "record_dropped_total", Help: "Records of verdicts that were not written down, by why. Alert on this.",
+		Namespace: "hookfabric", Name: "record_dropped_total", Help: "Records of verdicts that the broker dropped, by reason. Alert on this.",
 	}, []string{"cause"})
 	for _, c := range record.Causes() {
 		dropped.WithLabelValues(string(c))
@@ -111,6 +110,6 @@ func (b *Broker) recordMetrics() (written prometheus.Counter, dropped *prometheu
 
 func (b *Broker) showWaiting(waiting func() int) {
 	b.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "hookfabric", Name: "record_waiting", Help: "Records of verdicts that wait to be written, about.",
+		Namespace: "hookfabric", Name: "record_waiting", Help: "Records of verdicts that wait to be written (approximate).",
 	}, func() float64 { return float64(waiting()) }))
 }

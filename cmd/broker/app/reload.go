@@ -134,7 +134,7 @@ func (r *reloader) run(ctx context.Context) {
 
 func (r *reloader) hangup(ctx context.Context) {
 	if r.opt.Path == "" {
-		r.log.Info("SIGHUP is ignored: the broker was started without --config; use 'broker apply'")
+		r.log.Info("SIGHUP has no effect: the broker was started without --config; use 'broker apply'")
 		return
 	}
 	r.reload(ctx)
@@ -142,7 +142,7 @@ func (r *reloader) hangup(ctx context.Context) {
 
 // look applies the file if it says something else than last time.
 func (r *reloader) look(ctx context.Context) {
-	if _, now, _ := r.read(); now != r.seen { // why it can not be read is part of now
+	if _, now, _ := r.read(); now != r.seen { // why it cannot be read is part of now
 		r.reload(ctx)
 	}
 }
@@ -160,7 +160,7 @@ func (r *reloader) reload(ctx context.Context) {
 	r.retry.Stop()
 	file, err := r.file()
 	if err != nil {
-		r.log.Error("the configuration file can not be used; the version before stays", "faults", inOneLine(err))
+		r.log.Error("the configuration file has faults; the active version stays", "faults", inOneLine(err))
 		r.metrics.count(reloadBadFile)
 		return
 	}
@@ -185,28 +185,28 @@ func (r *reloader) file() (*aggregator.File, error) {
 func (r *reloader) told(answer *schema.ConfigAnswer, err error) reloadResult {
 	switch {
 	case lasting(err):
-		r.log.Error("the configuration file was refused; the version before stays", "error", err)
+		r.log.Error("the configuration file was rejected; the active version stays", "error", err)
 		return reloadRefused
 	case err != nil:
-		r.log.Error("the configuration file could not be applied; it is tried again", "after", retryAfter, "error", err)
+		r.log.Error("the configuration file could not be applied; the broker tries again", "after", retryAfter, "error", err)
 		r.retry.Reset(retryAfter)
 		return reloadFailed
 	case answer.Refused && passing(answer.Problems):
-		r.log.Error("the configuration file could not be applied; it is tried again", "after", retryAfter, "problems", joined(problems(answer)))
+		r.log.Error("the configuration file could not be applied; the broker tries again", "after", retryAfter, "problems", joined(problems(answer)))
 		r.retry.Reset(retryAfter)
 		return reloadFailed
 	case answer.Refused:
-		r.log.Error("the configuration file was refused; the version before stays", "version", answer.Version, "problems", joined(problems(answer)))
+		r.log.Error("the configuration file was rejected; the active version stays", "version", answer.Version, "problems", joined(problems(answer)))
 		return reloadRefused
 	case !answer.Changed:
-		r.log.Info("the configuration file says what the active version says", "version", answer.Version)
+		r.log.Info("the configuration file has the content of the active version; nothing changed", "version", answer.Version)
 		return reloadUnchanged
 	}
 	r.log.Info("configuration file applied", "version", answer.Version)
 	return reloadOK
 }
 
-// passing reports whether no node named a handler that it can not load: some only
+// passing reports whether no node named a handler that it cannot load: some only
 // did not say anything in time.
 func passing(all []schema.Problem) bool {
 	return !slices.ContainsFunc(all, func(p schema.Problem) bool { return p.Hook != "" })

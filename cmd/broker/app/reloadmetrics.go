@@ -27,9 +27,9 @@ func newReloadMetrics(reg prometheus.Registerer) *reloadMetrics {
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "hookfabric", Name: "config_reloads_total",
 			Help: "Reloads of the configuration file, by result."}, []string{"result"}),
 		successful: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "hookfabric", Name: "config_reload_successful",
-			Help: "1 if the last reload of the configuration file was good, else 0."}),
+			Help: "1 if the last reload of the configuration file succeeded, else 0."}),
 		timestamp: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "hookfabric", Name: "config_reload_timestamp_seconds",
-			Help: "When the configuration file was last loaded well."}),
+			Help: "Unix time of the last successful reload of the configuration file."}),
 	}
 	reg.MustRegister(m.reloads, m.successful, m.timestamp)
 	for _, r := range []reloadResult{reloadOK, reloadUnchanged, reloadBadFile, reloadRefused, reloadFailed} {

@@ -37,18 +37,18 @@ type remote struct {
 }
 
 func (r *remote) flags(c *cobra.Command) {
-	c.Flags().StringVar(&r.url, "nats", nats.DefaultURL, "the fabric's NATS URL")
-	c.Flags().StringVar(&r.creds, "creds", "", "credentials file")
+	c.Flags().StringVar(&r.url, "nats", nats.DefaultURL, "URL of the fabric's NATS server")
+	c.Flags().StringVar(&r.creds, "creds", "", "credentials file (default: connect without credentials)")
 	program.TLSFlags(c.Flags(), &r.tls)
 }
 
 // patient adds the flag by which whoever asks says how long to wait for an
 // answer, to a command that has no PreRunE of its own.
 func (r *remote) patient(c *cobra.Command) {
-	program.DurationVar(c.Flags(), &r.wait, "timeout", askTime, "how long the brokers may take to answer")
+	program.DurationVar(c.Flags(), &r.wait, "timeout", askTime, "wait at most this long for the answer of a broker")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if r.wait <= 0 {
-			return program.UsageError("--timeout is %s; it must be longer than nothing", r.wait)
+			return program.UsageError("--timeout is %s; use a duration above zero", r.wait)
 		}
 		return nil
 	}
@@ -107,7 +107,7 @@ type notPermitted struct {
 }
 
 func (e *notPermitted) Error() string {
-	return fmt.Sprintf("the credentials in %s are not for that: %v; an operator's are, which `broker creds add operator NAME` makes", e.creds, e.err)
+	return fmt.Sprintf("the credentials in %s do not permit this: %v; use an operator's, which `broker creds add operator NAME` makes", e.creds, e.err)
 }
 func (e *notPermitted) Unwrap() error { return e.err }
 
@@ -135,7 +135,7 @@ func (r *remote) askOn(ctx context.Context, nc *nats.Conn, what about, req, answ
 // bounded gives a request its time.
 func (r *remote) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	wait := cmp.Or(r.wait, askTime)
-	return context.WithTimeoutCause(ctx, wait, fmt.Errorf("nothing came within %s", wait))
+	return context.WithTimeoutCause(ctx, wait, fmt.Errorf("no answer came within %s", wait))
 }
 
 // request is control on a connection.
@@ -160,7 +160,7 @@ func (r *remote) request(ctx context.Context, nc *nats.Conn, msg *nats.Msg, anot
 		return err
 	}
 	if err := schema.Unmarshal(m.Data, answer); err != nil {
-		return fmt.Errorf("the broker's answer can not be read: %w", err)
+		return fmt.Errorf("cannot decode the broker's answer: %w", err)
 	}
 	return nil
 }
@@ -201,6 +201,6 @@ func printJSON(w io.Writer, answer any) error {
 	if err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
 	}
-	_, err = fmt.Fprintln(w, string(data))
+	_, err = fmt.Fprintln(w, string(schema.VisibleJSON(data)))
 	return err
 }

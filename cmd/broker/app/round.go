@@ -25,14 +25,14 @@ type rounding struct {
 func roundCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "round", Short: "Start, show or end an agent's round and its time limits",
-		Long: "A round is an agent's current attempt. When its soft limit is over the agent is told once to come to an\n" +
-			"end; when the grace after that is over, only tools that end the round may be used.",
+		Long: "round manages an agent's round, which is its current attempt. At the soft limit the agent receives one warning. After\n" +
+			"the grace period that follows, the broker denies every tool except those that end the round.",
 		Args: program.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(
-		roundAction(schema.RoundStart, "Begin an agent's next round: all that was counted begins anew"),
-		roundAction(schema.RoundShow, "Show an agent's round, and what is left of it"),
-		roundAction(schema.RoundWrapUp, "Ask an agent to come to an end now"))
+		roundAction(schema.RoundStart, "Start an agent's next round, with new limits and counters"),
+		roundAction(schema.RoundShow, "Show an agent's round and the time that is left"),
+		roundAction(schema.RoundWrapUp, "Send an agent the warning that its round ends, now"))
 	return c
 }
 
@@ -40,20 +40,21 @@ func roundAction(action, short string) *cobra.Command {
 	var k rounding
 	c := &cobra.Command{
 		Use: action + " --agent A", Short: short, Args: program.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return k.run(c, action) },
+		Example: "  broker round " + action + " --agent scout",
+		RunE:    func(c *cobra.Command, _ []string) error { return k.run(c, action) },
 	}
 	k.remote.flags(c)
 	k.patient(c)
 	f := c.Flags()
-	f.StringVar(&k.agent, "agent", "", "whose round it is")
+	f.StringVar(&k.agent, "agent", "", "agent of the round")
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 	if action == schema.RoundStart {
-		program.DurationVar(f, &k.initial, "initial", 0, "the soft limit of round 0 (default: as in the round before, else none)")
-		program.DurationVar(f, &k.subsequent, "subsequent", 0, "the soft limit of later rounds (default: as in the round before, else none)")
-		f.IntVar(&k.number, "number", 0, "the round's number (default: one more than the last one's, first 0)")
+		program.DurationVar(f, &k.initial, "initial", 0, "soft limit of round 0 (default: as in the round before, else no limit)")
+		program.DurationVar(f, &k.subsequent, "subsequent", 0, "soft limit of later rounds (default: as in the round before, else no limit)")
+		f.IntVar(&k.number, "number", 0, "number of the round, from 0 (default: the last number plus one)")
 	}
 	if action != schema.RoundShow {
-		program.DurationVar(f, &k.grace, "grace", 0, "what is left after the warning (default: as in the round before, else "+rough(schema.DefaultGrace)+")")
+		program.DurationVar(f, &k.grace, "grace", 0, "time between the warning and the hard limit (default: as in the round before, else "+rough(schema.DefaultGrace)+")")
 	}
 	return c
 }
@@ -61,7 +62,7 @@ func roundAction(action, short string) *cobra.Command {
 // request is what the flags ask for: only what was said is in it.
 func (k *rounding) request(c *cobra.Command, action string) (*schema.RoundRequest, error) {
 	if k.agent == "" {
-		return nil, program.UsageError("it is not said whose round it is; write --agent A")
+		return nil, program.UsageError("--agent is missing; name the agent of the round")
 	}
 	req := &schema.RoundRequest{Action: action}
 	for _, limit := range []struct {
@@ -73,14 +74,14 @@ func (k *rounding) request(c *cobra.Command, action string) (*schema.RoundReques
 			continue
 		}
 		if limit.is < 0 {
-			return nil, program.UsageError("--%s is %s; it can not be less than nothing", limit.flag, limit.is)
+			return nil, program.UsageError("--%s is %s; use a duration of 0 or more", limit.flag, limit.is)
 		}
 		d := schema.Duration(limit.is)
 		*limit.to = &d
 	}
 	if c.Flags().Changed("number") {
 		if k.number < 0 {
-			return nil, program.UsageError("--number is %d; rounds count from 0", k.number)
+			return nil, program.UsageError("--number is %d; rounds are numbered from 0", k.number)
 		}
 		req.Number = &k.number
 	}
@@ -109,10 +110,9 @@ func printRound(w io.Writer, action, agent string, r *schema.Round) error {
 	case action == schema.RoundStart:
 		what = fmt.Sprintf("round %d of agent %s begins: ", r.Number, word(agent))
 	case action == schema.RoundWrapUp && !r.Warned:
-		what = fmt.Sprintf("agent %s will be asked to come to an end: round %d, ", word(agent), r.Number)
+		what = fmt.Sprintf("agent %s will be warned that its round ends: round %d, ", word(agent), r.Number)
 	}
-	_, err := fmt.Fprintln(w, what+strings.Join(standing(action, r), ", "))
-	return err
+	return line(w, "%s", what+strings.Join(standing(action, r), ", "))
 }
 
 // standing is how a round stands, in parts of a sentence.
@@ -131,13 +131,13 @@ func standing(action string, r *schema.Round) (parts []string) {
 	case r.Warned:
 		parts = append(parts, fmt.Sprintf("warned %s ago, only terminal tools pass", rough(r.Since)))
 	case r.WrapUp && action == schema.RoundShow:
-		parts = append(parts, "to be wrapped up")
+		parts = append(parts, "the warning waits for delivery")
 	}
 	if r.Denials > 0 {
-		parts = append(parts, fmt.Sprintf("calls refused one after the other: %d", r.Denials))
+		parts = append(parts, fmt.Sprintf("calls denied in a row: %d", r.Denials))
 	}
 	if r.Terminate {
-		parts = append(parts, "the run is to end")
+		parts = append(parts, "the run must end")
 	}
 	return parts
 }

@@ -3,6 +3,7 @@ package app_test
 import (
 	"bytes"
 	"context"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -136,7 +137,7 @@ func TestInject(t *testing.T) {
 		{"a text from stdin loses the last line's end only", []string{"inject", "--all", "--key", "k", "-"}, "one\ntwo\n\n", map[string]any{"inject._": queued},
 			closing{0, "queued for all agents: key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject._ {"all":true,"content":"one\ntwo\n","key":"k"}`}}},
 		{"a repeat says what became of the first", []string{"inject", "--agent", "agent1", "--key", "1", "hi"}, "", map[string]any{"inject.agent1": again},
-			closing{0, "accepted before, and nothing was stored now: key a-agent1.operator.k-1, sequence 12, delivered\n", "", []string{`inject.agent1 {"content":"hi","key":"1"}`}}},
+			closing{0, "already accepted, nothing was stored: key a-agent1.operator.k-1, sequence 12, delivered\n", "", []string{`inject.agent1 {"content":"hi","key":"1"}`}}},
 		{"a repeat under a key that was made here is the first", []string{"inject", "--agent", "agent1", "hi"}, "", map[string]any{"inject.agent1": again},
 			closing{0, "queued for agent agent1: key a-agent1.operator.k-1, sequence 12\n", "", []string{`inject.agent1 {"content":"hi","key":"MADE"}`}}},
 		{"--json prints the answer", []string{"inject", "--agent", "agent1", "--key", "1", "--json", "hi"}, "", map[string]any{"inject.agent1": again},
@@ -148,9 +149,9 @@ func TestInject(t *testing.T) {
 		{"a refusal is the brokers' sentence", []string{"inject", "--agent", "a", "hi"}, "", map[string]any{"inject.a": &schema.ControlError{Code: schema.CodeTooOld, Message: "number 3 of ci was used up long ago"}},
 			closing{1, "", "broker: number 3 of ci was used up long ago\n", []string{`inject.a {"content":"hi","key":"MADE"}`}}},
 		{"an empty stdin sends nothing", []string{"inject", "--agent", "a", "-"}, "\n", nil,
-			closing{1, "", "broker: there is no text on stdin, and nothing was sent\n", nil}},
+			closing{1, "", "broker: stdin has no text; nothing was sent\n", nil}},
 		{"what is no text is not sent", []string{"inject", "--agent", "a", "-"}, "\xff\xfe", nil,
-			closing{1, "", "broker: the text is no UTF-8; convert it, or put it into a file and say where that is\n", nil}},
+			closing{1, "", "broker: the text is not UTF-8; convert it, or put it into a file and send the file's path\n", nil}},
 	})
 }
 
@@ -194,12 +195,12 @@ queued  3s     human   all agents              5      in 1h1m  all.ops.1
 		{"--json prints the answer", []string{"pending", "--json"}, "", map[string]any{"pending._": schema.PendingAnswer{Items: []schema.PendingItem{}}},
 			closing{0, `{"items":[],"total":0}` + "\n", "", []string{"pending._ {}"}}},
 		{"nothing that waits is an answer", []string{"pending"}, "", map[string]any{"pending._": schema.PendingAnswer{}},
-			closing{0, "nothing waits; 'broker inject --agent A TEXT' says something to an agent\n", "", []string{"pending._ {}"}}},
+			closing{0, "no messages wait; send one with 'broker inject --agent A TEXT'\n", "", []string{"pending._ {}"}}},
 		{"also for one agent", []string{"pending", "--agent", "a1"}, "", map[string]any{"pending.a1": schema.PendingAnswer{}},
-			closing{0, "nothing waits for agent a1; 'broker inject --agent a1 TEXT' says something to an agent\n", "", []string{"pending.a1 {}"}}},
+			closing{0, "no messages wait for agent a1; send one with 'broker inject --agent a1 TEXT'\n", "", []string{"pending.a1 {}"}}},
 		{"of too many it is said how many", []string{"pending", "--limit", "1"}, "", map[string]any{"pending._": more},
 			closing{0, "STATE   AGE    SOURCE  FOR           BYTES  EXPIRES  KEY\nleased  1h35m  human   agent agent1  120    never    a-agent1.operator.k-1\n\n" +
-				"7 wait; the first 1 are listed, --limit 7 lists more\n", "", []string{`pending._ {"limit":1}`}}},
+				"7 wait; the first 1 are listed, list more with --limit 7\n", "", []string{`pending._ {"limit":1}`}}},
 	})
 }
 
@@ -211,13 +212,13 @@ func TestWithdraw(t *testing.T) {
 	asked := []string{`withdraw._ {"key":"k"}`}
 	s.hold(t, []saying{
 		{"what waits is withdrawn", []string{"withdraw", "k"}, "", is(schema.Withdrawn, 0), closing{0, "k is withdrawn\n", "", asked}},
-		{"who had it is said", []string{"withdraw", "k"}, "", is(schema.Withdrawn, 3), closing{0, "k is withdrawn; 3 agents had got it before\n", "", asked}},
+		{"who had it is said", []string{"withdraw", "k"}, "", is(schema.Withdrawn, 3), closing{0, "k is withdrawn; 3 agents received it before\n", "", asked}},
 		{"what is on its way is not", []string{"withdraw", "k"}, "", is(schema.Leased, 0),
-			closing{1, "", "broker: k is on its way to the agent; if nobody acknowledges it, it can be withdrawn half a minute later\n", asked}},
+			closing{1, "", "broker: k is being delivered; if the agent's side does not acknowledge it within 30s, you can withdraw it then\n", asked}},
 		{"what was delivered is not", []string{"withdraw", "--json", "k"}, "", is(schema.Delivered, 0),
-			closing{1, `{"key":"k","state":"delivered"}` + "\n", "broker: k was delivered before; it can not be taken back\n", asked}},
-		{"each of several is tried", []string{"withdraw", "k", "l"}, "", map[string]any{"withdraw._": &schema.ControlError{Code: schema.CodeNotFound, Message: "there is no such item"}},
-			closing{1, "", "broker: there is no such item\nbroker: there is no such item\nbroker: 2 of 2 were not withdrawn\n", []string{`withdraw._ {"key":"k"}`, `withdraw._ {"key":"l"}`}}},
+			closing{1, `{"key":"k","state":"delivered"}` + "\n", "broker: k was already delivered and cannot be withdrawn\n", asked}},
+		{"each of several is tried", []string{"withdraw", "k", "l"}, "", map[string]any{"withdraw._": &schema.ControlError{Code: schema.CodeNotFound, Message: "there is no such message"}},
+			closing{1, "", "broker: there is no such message\nbroker: there is no such message\nbroker: 2 of 2 were not withdrawn\n", []string{`withdraw._ {"key":"k"}`, `withdraw._ {"key":"l"}`}}},
 	})
 }
 
@@ -239,15 +240,65 @@ func TestRound(t *testing.T) {
 		{"a limit of nothing is a limit", []string{"round", "start", "--agent", "a", "--initial", "0s"}, "", map[string]any{"round.a": schema.Round{Initial: d(0), Grace: schema.DefaultGrace}},
 			closing{0, "round 0 of agent a begins: soft limit 0s, grace 2m\n", "", []string{`round.a {"action":"start","initial":"0s"}`}}},
 		{"a round is shown", []string{"round", "show", "--agent", "a"}, "", map[string]any{"round.a": later},
-			closing{0, "round 1 of agent a: 1m10s old, soft limit 5m, grace 2m, to be wrapped up\n", "", []string{`round.a {"action":"show"}`}}},
+			closing{0, "round 1 of agent a: 1m10s old, soft limit 5m, grace 2m, the warning waits for delivery\n", "", []string{`round.a {"action":"show"}`}}},
 		{"with what is left of the grace", []string{"round", "show", "--agent", "a"}, "", map[string]any{"round.a": warned},
 			closing{0, "round 1 of agent a: 1m10s old, soft limit 5m, grace 2m, warned 30s ago, 1m30s left\n", "", []string{`round.a {"action":"show"}`}}},
 		{"and that it is over", []string{"round", "show", "--agent", "a"}, "", map[string]any{"round.a": blocked},
-			closing{0, "round 1 of agent a: 1m10s old, soft limit 5m, grace 2m, warned 3m ago, only terminal tools pass, calls refused one after the other: 10, the run is to end\n", "", []string{`round.a {"action":"show"}`}}},
+			closing{0, "round 1 of agent a: 1m10s old, soft limit 5m, grace 2m, warned 3m ago, only terminal tools pass, calls denied in a row: 10, the run must end\n", "", []string{`round.a {"action":"show"}`}}},
 		{"an agent is asked to wrap up", []string{"round", "wrapup", "--agent", "a", "--grace", "30s"}, "", map[string]any{"round.a": later},
-			closing{0, "agent a will be asked to come to an end: round 1, 1m10s old, soft limit 5m, grace 2m\n", "", []string{`round.a {"action":"wrapup","grace":"30s"}`}}},
+			closing{0, "agent a will be warned that its round ends: round 1, 1m10s old, soft limit 5m, grace 2m\n", "", []string{`round.a {"action":"wrapup","grace":"30s"}`}}},
 		{"--json prints the round", []string{"round", "show", "--agent", "a", "--json"}, "", map[string]any{"round.a": begun},
 			closing{0, `{"agent":"a","start":3,"number":0,"initial":"10m0s","subsequent":"5m0s","grace":"2m0s","elapsed":"0s"}` + "\n", "", []string{`round.a {"action":"show"}`}}},
+	})
+}
+
+func TestModeAndCheckpoint(t *testing.T) {
+	s := newCounter(t)
+	is := func(voteOnly bool) map[string]any {
+		return map[string]any{"mode.a": schema.ModeAnswer{VoteOnly: voteOnly}}
+	}
+	const midStream, voteOnly = "agent a is mid-stream: it reads other agents' answers while its turn goes on\n", "agent a is vote-only: it receives other agents' answers when it restarts\n"
+	s.hold(t, []saying{
+		{"the mode is shown", []string{"mode", "--agent", "a"}, "", is(false), closing{0, midStream, "", []string{"mode.a {}"}}},
+		{"answers are to come by a restart", []string{"mode", "--agent", "a", "--vote-only"}, "", is(true), closing{0, voteOnly, "", []string{`mode.a {"vote_only":true}`}}},
+		{"and no longer", []string{"mode", "--agent", "a", "--mid-stream"}, "", is(false), closing{0, midStream, "", []string{`mode.a {"vote_only":false}`}}},
+		{"--json prints the answer", []string{"mode", "--agent", "a", "--json"}, "", is(true), closing{0, `{"vote_only":true}` + "\n", "", []string{"mode.a {}"}}},
+		{"an agent starts again", []string{"checkpoint", "--agent", "a"}, "", map[string]any{"checkpoint.a": struct{}{}},
+			closing{0, "agent a restarts: the broker releases the answers that it held back\n", "", []string{"checkpoint.a {}"}}},
+		{"a refusal is the brokers' sentence", []string{"checkpoint", "--agent", "a"}, "", map[string]any{"checkpoint.a": &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker does not store messages for agents"}},
+			closing{1, "", "broker: this broker does not store messages for agents\n", []string{"checkpoint.a {}"}}},
+	})
+	for _, args := range [][]string{{"mode"}, {"checkpoint"}, {"mode", "--agent", "a", "--vote-only", "--mid-stream"}} {
+		if got := s.run(nil, "", args...); got.Code != 2 || len(got.Asked) > 0 {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
+func TestHooks(t *testing.T) {
+	s := newCounter(t)
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := schema.HooksAnswer{Version: 4, Changed: true, Names: []string{"audit"}}
+	refused := schema.HooksAnswer{Version: 3, Refused: true, Problems: []schema.Problem{{Node: "w1", Hook: "audit", Error: "no module named policies"}}}
+	listed := schema.HooksAnswer{Version: 4, Hooks: []schema.Hook{{Name: "audit", Event: schema.PreToolUse, Type: "python", Handler: "policies.audit"}}}
+	const hooks = `{"PreToolUse": [{"name": "audit", "handler": "policies.audit"}]}`
+	asked := `{"action":"register","hooks":{"PreToolUse":[{"name":"audit","handler":"policies.audit"}]},"dir":"` + dir + `"}`
+	s.hold(t, []saying{
+		{"hooks are registered for all", []string{"hooks", "register", "-"}, hooks, map[string]any{"hooks._": done},
+			closing{0, "registered audit: version 4 is active\n", "", []string{"hooks._ " + asked}}},
+		{"or for one agent", []string{"hooks", "register", "-", "--agent", "a"}, hooks, map[string]any{"hooks.a": done},
+			closing{0, "registered audit: version 4 is active\n", "", []string{"hooks.a " + asked}}},
+		{"what no node can load is refused", []string{"hooks", "register", "-"}, hooks, map[string]any{"hooks._": refused},
+			closing{1, "", "node w1 cannot load hook audit: no module named policies\nbroker: the hooks were rejected, and nothing changed; correct the problems above, or register them with --force\n", []string{"hooks._ " + asked}}},
+		{"what is no JSON is not sent", []string{"hooks", "register", "-"}, "PreToolUse:", nil,
+			closing{1, "", `broker: stdin is not JSON; write the value of hooks: in a hooks.yaml, as JSON, such as {"PreToolUse": [{"handler": "./check.sh"}]}` + "\n", nil}},
+		{"they are removed by name", []string{"hooks", "unregister", "audit"}, "", map[string]any{"hooks._": done},
+			closing{0, "unregistered audit: version 4 is active\n", "", []string{`hooks._ {"action":"unregister","names":["audit"]}`}}},
+		{"and listed", []string{"hooks", "list"}, "", map[string]any{"hooks._": listed},
+			closing{0, "audit  PreToolUse  *  python  policies.audit\n", "", []string{`hooks._ {"action":"list"}`}}},
 	})
 }
 
@@ -255,10 +306,10 @@ func TestAnswer(t *testing.T) {
 	s := newCounter(t)
 	receipt := schema.AnswerReceipt{Receipt: schema.Receipt{Key: "s-s1.x.k-agent2=2E1", Sequence: 9, State: schema.Queued}, Name: "agent2", Label: "agent2.1"}
 	s.hold(t, []saying{
-		{"an answer goes to the others", []string{"answer", "--session", "s1", "--agent", "bob", "--label", "agent2.1", "42"}, "", map[string]any{"answer.bob": receipt},
-			closing{0, "agent2.1 goes to the other agents of session s1: key s-s1.x.k-agent2=2E1, sequence 9\n", "", []string{`answer.bob {"session":"s1","label":"agent2.1","content":"42"}`}}},
-		{"--json prints the answer", []string{"answer", "--session", "s1", "--agent", "bob", "--json", "-"}, "42\n", map[string]any{"answer.bob": receipt},
-			closing{0, `{"key":"s-s1.x.k-agent2=2E1","sequence":9,"state":"queued","name":"agent2","label":"agent2.1"}` + "\n", "", []string{`answer.bob {"session":"s1","content":"42"}`}}},
+		{"an answer goes to the others", []string{"answer", "--session", "s1", "--agent", "bob", "--label", "agent2.1", "42"}, "", map[string]any{"relay.bob": receipt},
+			closing{0, "agent2.1 goes to the other agents of session s1: key s-s1.x.k-agent2=2E1, sequence 9\n", "", []string{`relay.bob {"session":"s1","label":"agent2.1","content":"42"}`}}},
+		{"--json prints the answer", []string{"answer", "--session", "s1", "--agent", "bob", "--json", "-"}, "42\n", map[string]any{"relay.bob": receipt},
+			closing{0, `{"key":"s-s1.x.k-agent2=2E1","sequence":9,"state":"queued","name":"agent2","label":"agent2.1"}` + "\n", "", []string{`relay.bob {"session":"s1","content":"42"}`}}},
 	})
 }
 
@@ -267,39 +318,39 @@ func TestAnswer(t *testing.T) {
 func TestSayingsThatCanNotBeUnderstood(t *testing.T) {
 	s := newCounter(t)
 	for _, c := range []struct{ line, says string }{
-		{"inject hi", "it is not said for whom; write --agent A, --session S or --all"},
-		{"inject --agent a --all hi", "--agent and --all contradict each other; write one of them"},
+		{"inject hi", "no receiver is named; write --agent A, --session S or --all"},
+		{"inject --agent a --all hi", "--agent and --all contradict each other; use one of them"},
 		{"inject --agent a --session s --all hi", "--agent and --session and --all contradict each other"},
 		{"inject --agent a", "the text is missing; write it in quotes, or - for stdin"},
 		{"inject --agent a EMPTY", "the text is empty"},
-		{"inject --agent a two words", `there are 2 texts; put what belongs together in quotes: "two words"`},
-		{"inject --agent a --subagent {} hi", "there is a text and a result as JSON; write one of them"},
+		{"inject --agent a two words", `there are 2 texts; put quotes around the message: "two words"`},
+		{"inject --agent a --subagent {} hi", "a text and a result as JSON exclude each other; write one of them"},
 		{"inject --agent a --subagent {} --background {}", "--subagent and --background contradict each other"},
-		{"inject --agent a --subagent nonsense", "--subagent can not be read"},
-		{"inject --agent a --background []", "--background can not be read"},
+		{"inject --agent a --subagent nonsense", "--subagent cannot be read"},
+		{"inject --agent a --background []", "--background cannot be read"},
 		{"inject --agent a --strategy tool_reslt hi", `unknown strategy "tool_reslt"; did you mean tool_result?`},
 		{"inject --agent a --strategy UserMessage hi", `did you mean user_message?`},
 		{"inject --agent a --strategy shout hi", `unknown strategy "shout"; write tool_result or user_message`},
-		{"inject --agent a --ttl -5s hi", "--ttl is -5s; it must be longer than nothing"},
+		{"inject --agent a --ttl -5s hi", "--ttl is -5s; use a duration above zero"},
 		{"inject --agent a --ttl soon hi", "--ttl"},
-		{"inject --agent a --number 7 hi", "write --producer too"},
-		{"inject --agent a --producer p --number 0 hi", "--number is 0; count from 1"},
+		{"inject --agent a --number 7 hi", "--number needs --producer"},
+		{"inject --agent a --producer p --number 0 hi", "--number is 0; numbers start at 1"},
 		{"inject --agent a --producer p --number 1 --key k hi", "--key and --number contradict each other"},
-		{"inject --agent a --late-joiners hi", "--late-joiners says nothing with --agent"},
-		{"inject --agent a --timeout 0s hi", "--timeout is 0s; it must be longer than nothing"},
-		{"answer --agent a hi", "write --session S"},
-		{"answer --session s hi", "write --agent A"},
+		{"inject --agent a --late-joiners hi", "--late-joiners has no effect with --agent"},
+		{"inject --agent a --timeout 0s hi", "--timeout is 0s; use a duration above zero"},
+		{"answer --agent a hi", "--session is missing; name the session"},
+		{"answer --session s hi", "--agent is missing; name the agent that gives the answer"},
 		{"answer --session s --agent a", "the text is missing"},
-		{"answer --session s --agent a two words", "put what belongs together in quotes"},
+		{"answer --session s --agent a two words", "put quotes around the message"},
 		{"pending extra", `unknown argument "extra"`},
 		{"pending --limit -1", "--limit is -1"},
-		{"pending --limit 10001", "--limit is 10001; write how many lines you want, at most 10000"},
-		{"withdraw", "withdraw takes keys; 'broker pending' shows them"},
+		{"pending --limit 10001", "--limit is 10001; use a number of lines from 0 to 10000"},
+		{"withdraw", "no key is named; use keys that 'broker pending' shows"},
 		{"round frobnicate", `unknown argument "frobnicate"`},
-		{"round start", "write --agent A"},
-		{"round start --agent a --initial -1s", "--initial is -1s; it can not be less than nothing"},
+		{"round start", "--agent is missing; name the agent of the round"},
+		{"round start --agent a --initial -1s", "--initial is -1s; use a duration of 0 or more"},
 		{"round start --agent a --grace x", "--grace"},
-		{"round start --agent a --number -1", "--number is -1; rounds count from 0"},
+		{"round start --agent a --number -1", "--number is -1; rounds are numbered from 0"},
 		{"round show --agent a --initial 1s", "--initial"},
 		{"round show --agent a extra", `unknown argument "extra"`},
 	} {
@@ -334,11 +385,11 @@ func TestNobodyAnswersASaying(t *testing.T) {
 		says, not  string
 	}{
 		{"what nobody received is not in doubt", "inject --agent a hi", "no broker answers at", "not known"},
-		{"what was not answered is", "inject --agent silent --timeout 50ms hi", "it is not known whether it was accepted: say it again with --key ", "pending"},
-		{"with a key it may be said again", "inject --agent silent --timeout 50ms --key k hi", "say it again as it was, and it is accepted once", "pending"},
-		{"an answer, too", "answer --agent silent --session s --timeout 50ms hi", "it is not known whether the answer was accepted: 'broker pending' tells", "say it again"},
-		{"with its label it may be said again", "answer --agent silent --session s --label agent1.1 --timeout 50ms hi", "say it again with its label", "pending"},
-		{"the time is what was said", "pending --agent silent --timeout 50ms", "nothing came within 50ms", "not known"},
+		{"what was not answered is", "inject --agent silent --timeout 50ms hi", "the broker may have accepted the message: run the command again with --key ", "pending"},
+		{"with a key it may be said again", "inject --agent silent --timeout 50ms --key k hi", "run the same command again, and it is accepted once", "pending"},
+		{"an answer, too", "answer --agent silent --session s --timeout 50ms hi", "the broker may have accepted the answer: look with 'broker pending'", "run the command again"},
+		{"with its label it may be said again", "answer --agent silent --session s --label agent1.1 --timeout 50ms hi", "run the command again with the same label", "pending"},
+		{"the time is what was said", "pending --agent silent --timeout 50ms", "no answer came within 50ms", "not known"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := s.run(nil, "", strings.Fields(c.line)...)
@@ -357,8 +408,8 @@ func TestStatusSaysWhatWaits(t *testing.T) {
 		st.Limited = append(st.Limited, schema.LimitedStatus{Name: "claude 1", Limit: "calls", Refused: 12 - i, Since: schema.Duration(90 * time.Second)})
 	}
 	got := s.run(map[string]any{"status._": st}, "", "status")
-	const want = "calls    0 under way\npending  3: human 1, peer 2; oldest 1h30m\nrounds   3 over: only tools that end them pass\n" +
-		"LIMITED  \"claude 1\" asks for too many calls under way: 12 refused since 1m30s ago, the last 0s ago\n"
+	const want = "calls    0 under way\npending  3: human 1, peer 2; oldest 1h30m\nrounds   3 over their hard limit: only tools that end the round are allowed\n" +
+		"LIMITED  \"claude 1\" exceeds its limit of calls under way: 12 refused in the last 1m30s, the last one 0s ago\n"
 	if got.Code != 0 || !strings.Contains(got.Stdout, want) || strings.Count(got.Stdout, "LIMITED") != 11 || !strings.Contains(got.Stdout, "LIMITED  2 more; --json lists them\n") {
 		t.Errorf("%+v", got)
 	}

@@ -22,10 +22,10 @@ func printShadow(w io.Writer, all []schema.ShadowStatus) error {
 	fmt.Fprintln(t, "HOOK\tCALLS\tSAME\tDIFFERENT\tLAST EVENT\tREASON")
 	for _, h := range all {
 		calls, same := shadowCalls(h.Counts)
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t\t\n", h.Hook, calls, same, calls-same)
+		row(t, h.Hook, calls, same, calls-same, "", "")
 		for _, n := range h.Counts {
 			if n.Decided != n.Would {
-				fmt.Fprintf(t, "  %s → %s\t\t\t%d\t%s\t%s\n", n.Decided, n.Would, n.Count, n.Last, quoted(n.Reason))
+				row(t, fmt.Sprintf("  %s → %s", n.Decided, n.Would), "", "", n.Count, n.Last, quoted(n.Reason))
 			}
 		}
 	}

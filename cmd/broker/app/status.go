@@ -21,7 +21,12 @@ func statusCommand() *cobra.Command {
 	var asJSON bool
 	var req schema.StatusRequest
 	c := &cobra.Command{
-		Use: "status", Short: "Show the fabric: configuration, workers, load", Args: program.NoArgs,
+		Use: "status", Short: "Show brokers, workers, configuration and load", Args: program.NoArgs,
+		Long: "status shows the brokers, the workers of each pool, the active configuration, waiting messages, frozen agents, and\n" +
+			"agents that exceeded a limit within the last minute.",
+		Example: "  broker status\n" +
+			"  broker status --agents --host build-7\n" +
+			"  broker status --shadow",
 		RunE: func(c *cobra.Command, _ []string) error {
 			var st schema.FabricStatus
 			if err := r.ask(c.Context(), "status", "", req, &st); err != nil {
@@ -41,16 +46,16 @@ func statusCommand() *cobra.Command {
 	}
 	r.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&req.Shadow, "shadow", false, "show what hooks with mode: shadow would have changed")
-	c.Flags().BoolVar(&req.Agents, "agents", false, "show the agents that were seen in the last day, first who is silent for the longest")
-	c.Flags().StringVar(&req.Host, "host", "", "with --agents: only those of this machine")
+	c.Flags().BoolVar(&req.Shadow, "shadow", false, "show what the hooks with mode: shadow would have changed")
+	c.Flags().BoolVar(&req.Agents, "agents", false, "list the agents of the last day; agents that have been silent the longest come first")
+	c.Flags().StringVar(&req.Host, "host", "", "with --agents: list only agents of this machine")
 	return c
 }
 
 // printAgents lists who was seen lately.
 func printAgents(w io.Writer, st *schema.FabricStatus) error {
 	if len(st.Agents) == 0 {
-		_, err := fmt.Fprintln(w, "no agent was seen in the last day; 'agentshim doctor' on its machine says why")
+		_, err := fmt.Fprintln(w, "no agent was seen in the last day; run 'agentshim doctor' on an agent's machine to find the cause")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
@@ -60,13 +65,13 @@ func printAgents(w io.Writer, st *schema.FabricStatus) error {
 		if a.Ended {
 			silent = "ended"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", silent, word(a.Host), word(a.Runtime), word(a.Version), word(a.Agent), word(a.Session))
+		row(t, silent, word(a.Host), word(a.Runtime), word(a.Version), word(a.Agent), word(a.Session))
 	}
 	if more := st.AgentsSeen - len(st.Agents); more > 0 {
-		fmt.Fprintf(t, "\n%d more are not listed; --host shows those of one machine\n", more)
+		fmt.Fprintf(t, "\n%d more are not listed; list the agents of one machine with --host\n", more)
 	}
 	if st.AgentsCrowded {
-		fmt.Fprintln(t, "\nthere was no room for all that were seen in the last day: who was silent for the longest may be missing")
+		fmt.Fprintln(t, "\nthe list had no room for all agents of the last day; agents that have been silent the longest may be missing")
 	}
 	return t.Flush()
 }
@@ -74,31 +79,32 @@ func printAgents(w io.Writer, st *schema.FabricStatus) error {
 func printStatus(w io.Writer, st *schema.FabricStatus) error {
 	ready := "ready"
 	if !st.Ready {
-		ready = "not ready: no configuration yet"
+		ready = "not ready: no configuration is active; publish one with 'broker apply FILE'"
 	}
 	if st.Trouble != "" {
 		ready = "in trouble: " + st.Trouble
 	}
-	fmt.Fprintf(w, "fabric   %s, %s\nrelease  %s\nconfig   version %d, %d hooks\ncalls    %d under way\n",
-		st.Fabric, ready, st.Version, st.ConfigVersion, st.Hooks, st.InFlight)
+	_ = line(w, "fabric   %s, %s", st.Fabric, ready)
+	_ = line(w, "release  %s", st.Version)
+	_ = line(w, "config   version %d, %d hooks", st.ConfigVersion, st.Hooks)
+	_ = line(w, "calls    %d under way", st.InFlight)
 	printMemory(w, st)
 	printFrozen(w, st.Frozen)
 	printLimited(w, st.Limited)
 	for _, b := range st.Brokers {
-		fmt.Fprintf(w, "broker   %s, version %d%s%s%s\n", b.Broker, b.ConfigVersion, candidateState(b.Candidate), freezeState(&b, st), realmState(&b))
+		_ = line(w, "broker   %s, version %d%s%s%s", b.Broker, b.ConfigVersion, candidateState(b.Candidate), freezeState(&b, st), realmState(&b))
 	}
 	for _, name := range slices.Sorted(maps.Keys(st.LoadErrors)) {
-		fmt.Fprintf(w, "DENIED   hook %q can not be loaded: %s\n", name, st.LoadErrors[name])
+		_ = line(w, "DENIED   hook %q cannot be loaded: %s", name, st.LoadErrors[name])
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "\nPOOL\tWORKER\tIN FLIGHT\tCAPACITY\tVERSIONS\tSTATE")
 	for _, p := range st.Pools {
 		for _, x := range p.Workers {
-			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\n", p.Pool, x.Worker, x.InFlight, x.Capacity,
-				newestOf(x.Versions), workerState(x))
+			row(t, p.Pool, x.Worker, x.InFlight, x.Capacity, newestOf(x.Versions), workerState(x))
 		}
 		if len(p.Workers) == 0 {
-			fmt.Fprintf(t, "%s\t\t\t\t\tNO WORKER\n", p.Pool)
+			row(t, p.Pool, "", "", "", "", "NO WORKER")
 		}
 	}
 	return t.Flush()
@@ -115,19 +121,21 @@ func printMemory(w io.Writer, st *schema.FabricStatus) {
 		if st.OldestPending > 0 {
 			oldest = "; oldest " + rough(st.OldestPending)
 		}
-		fmt.Fprintf(w, "pending  %d: %s%s\n", waiting, bySource(st.Pending), oldest)
+		_ = line(w, "pending  %d: %s%s", waiting, bySource(st.Pending), oldest)
 	}
 	if st.BlockedRounds > 0 {
-		fmt.Fprintf(w, "rounds   %d over: only tools that end them pass\n", st.BlockedRounds)
+		fmt.Fprintf(w, "rounds   %d over their hard limit: only tools that end the round are allowed\n", st.BlockedRounds)
 	}
 }
 
 // printLimited says who asked this broker for more than one agent may take.
 func printLimited(w io.Writer, all []schema.LimitedStatus) {
 	const most = 10
-	over := map[string]string{"rate": "events a second", "calls": "calls under way", "requests": "control requests"}
+	over := map[string]string{"rate": "events per second", "calls": "calls under way", "bytes": "bytes of large events under way",
+		"requests": "control requests", "answers": "waiting answers", "history": "bytes of conversations per hour", "unjudged": "reports of calls that were not judged",
+		"messages": "NATS messages per second", "reserve": "requests that need the reserve of operators"}
 	for _, l := range all[:min(len(all), most)] {
-		fmt.Fprintf(w, "LIMITED  %s asks for too many %s: %d refused since %s ago, the last %s ago\n",
+		_ = line(w, "LIMITED  %s exceeds its limit of %s: %d refused in the last %s, the last one %s ago",
 			word(l.Name), cmp.Or(over[l.Limit], l.Limit), l.Refused, rough(l.Since), rough(l.Last))
 	}
 	if more := len(all) - most; more > 0 {
@@ -141,30 +149,30 @@ func candidateState(c *schema.Candidate) string {
 	case c == nil:
 		return ""
 	case c.Error != "":
-		return fmt.Sprintf("; it can not use version %d: %s", c.Version, c.Error)
+		return fmt.Sprintf("; it cannot use version %d: %s", c.Version, c.Error)
 	case len(c.LoadErrors) > 0:
-		return fmt.Sprintf("; of version %d it can not load %d handlers", c.Version, len(c.LoadErrors))
+		return fmt.Sprintf("; it cannot load %[2]d handlers of version %[1]d", c.Version, len(c.LoadErrors))
 	}
-	return fmt.Sprintf("; version %d is loaded", c.Version)
+	return fmt.Sprintf("; it has loaded version %d", c.Version)
 }
 
 // freezeState says that a broker goes by older freezes than another one.
 func freezeState(b *schema.BrokerStatus, st *schema.FabricStatus) string {
 	for _, other := range st.Brokers {
 		if other.FreezeVersion > b.FreezeVersion {
-			return "; it DOES NOT GO BY the newest freeze or thaw yet"
+			return "; it DOES NOT APPLY the newest freeze or thaw yet"
 		}
 	}
 	return ""
 }
 
-// realmState says that a broker can not read who may use the fabric, and what to do.
+// realmState says that a broker cannot read who may use the fabric, and what to do.
 func realmState(b *schema.BrokerStatus) string {
 	if !b.RealmUnreadable {
 		return ""
 	}
-	return "; it CAN NOT READ who may use the fabric, and goes by what it knew before, so that who is revoked stays in: " +
-		"its log says why; give the folder auth in its data directory to its user, or put back a copy of it"
+	return "; it CANNOT READ the stored credentials and uses those that it read last, so it still accepts revoked ones: " +
+		"see its log; make the folder auth in its data directory readable for the broker's user, or restore it from a backup"
 }
 
 // newestOf lists the newest versions of a worker, and how many more there are.

@@ -41,13 +41,13 @@ func textOf(args []string, stdin io.Reader) (string, error) {
 	}
 	switch {
 	case strings.TrimSpace(text) == "" && args[0] == "-":
-		return "", errors.New("there is no text on stdin, and nothing was sent")
+		return "", errors.New("stdin has no text; nothing was sent")
 	case strings.TrimSpace(text) == "":
-		return "", program.UsageError("the text is empty; write what is to be said")
+		return "", program.UsageError("the text is empty; write the message")
 	case len(text) > schema.MaxText:
-		return "", fmt.Errorf("the text has more than %d MiB, which no agent can read; put it into a file and say where that is", schema.MaxText>>20)
+		return "", fmt.Errorf("the text has more than %d MiB, which is too long for an agent; put it into a file, and send the file's path", schema.MaxText>>20)
 	case !utf8.ValidString(text):
-		return "", errors.New("the text is no UTF-8; convert it, or put it into a file and say where that is")
+		return "", errors.New("the text is not UTF-8; convert it, or put it into a file and send the file's path")
 	}
 	return text, nil
 }
@@ -55,7 +55,7 @@ func textOf(args []string, stdin io.Reader) (string, error) {
 // aText refuses more than one text, and none unless told otherwise.
 func aText(args []string) error {
 	if len(args) > 1 {
-		return program.UsageError("there are %d texts; put what belongs together in quotes: %q", len(args), strings.Join(args, " "))
+		return program.UsageError("there are %d texts; put quotes around the message: %q", len(args), strings.Join(args, " "))
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (r *remote) fit(ctx context.Context, nc *nats.Conn, text string) (string, *
 	}
 	o, err := r.store(ctx, nc, strings.NewReader(text))
 	if err != nil {
-		return "", nil, fmt.Errorf("storing the text, which is too long for a message: %w", err)
+		return "", nil, fmt.Errorf("cannot store the text, which is too long for a message: %w", err)
 	}
 	return "", &o, nil
 }

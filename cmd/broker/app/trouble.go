@@ -18,12 +18,12 @@ const (
 
 // What it means when JetStream takes no writes.
 var (
-	errNotStored = errors.New("nothing can be stored in the data directory, so the configuration can not be changed; is its disk full? Calls are answered by the configuration that is active")
-	errForgetful = errors.New("nothing can be stored of what waits for agents; is the disk full? Calls are answered, without what waits")
-	errCutOff    = errors.New("JetStream takes no writes, or does not answer, so that it is not known which configuration is active: no call is answered until it is; look at the NATS servers and their disks")
+	errNotStored = errors.New("the broker cannot write to its data directory, so the configuration cannot be changed; check whether the disk is full. The active configuration still answers calls")
+	errForgetful = errors.New("the broker cannot store messages for agents; check whether the disk is full. Calls are answered without these messages")
+	errCutOff    = errors.New("JetStream does not answer or refuses writes, so the broker cannot know which configuration is active and answers no call; check the NATS servers and their disks")
 )
 
-// trouble is why the broker can not do all of what it is for; nil: it can.
+// trouble is why the broker cannot do all of what it is for; nil: it can.
 func (b *Broker) trouble() error {
 	switch {
 	case b.lease.Fresh(time.Now()):
@@ -37,12 +37,20 @@ func (b *Broker) trouble() error {
 	return errCutOff
 }
 
-// startWatchingStore watches the store until the broker stops.
-func (b *Broker) startWatchingStore(ctx context.Context) {
-	b.beside(ctx, "watch over the store", b.watchStore)
+// unstorable is why the embedded server takes no writes; nil: it does, or others store too.
+func (b *Broker) unstorable() error {
+	if b.shares() {
+		return nil
+	}
+	return b.server.Unstorable()
 }
 
-// watchStore says when configurations can not be stored any more, and brings
+// startWatchingStore watches the store until the broker stops.
+func (b *Broker) startWatchingStore(ctx context.Context) {
+	b.beside(ctx, "storage watch", b.watchStore)
+}
+
+// watchStore says when configurations cannot be stored any more, and brings
 // the embedded server back when its disk has room again.
 func (b *Broker) watchStore(ctx context.Context) {
 	tick := time.NewTicker(lookAtStore)
@@ -66,7 +74,7 @@ func (b *Broker) watchStore(ctx context.Context) {
 		case now != nil && last == nil:
 			b.log.Error("the broker is in trouble", "error", now)
 		case now == nil && last != nil:
-			b.log.Info("the broker is out of trouble")
+			b.log.Info("the broker is no longer in trouble")
 		case now != nil && b.mendable(!since.IsZero() && time.Since(since) >= silentFor):
 			b.mend()
 			since = time.Time{}
@@ -83,7 +91,7 @@ func (b *Broker) mendable(silent bool) bool {
 
 // helps reports whether a store is to be started again: it is off, or knows that it can
 // not write, or is silent for long. In a cluster it is only where this server's own is off:
-// what can not be stored there may just have no leader, and who starts again is one less
+// what cannot be stored there may just have no leader, and who starts again is one less
 // to elect it.
 func helps(off, clustered, broken, silent bool) bool {
 	return off || !clustered && (broken || silent)
@@ -92,9 +100,9 @@ func helps(off, clustered, broken, silent bool) bool {
 // mend brings JetStream back, if there is room for it.
 func (b *Broker) mend() {
 	if err := b.server.Mend(); err != nil {
-		b.log.Error("JetStream can not be brought back yet", "error", err)
+		b.log.Error("JetStream cannot be restarted yet", "error", err)
 		return
 	}
 	b.memory.anew()
-	b.log.Info("JetStream was started again on its data directory")
+	b.log.Info("JetStream was restarted on its data directory")
 }

@@ -9,8 +9,8 @@ func TestWhetherItHelpsToStartTheStoreAgain(t *testing.T) {
 	}{
 		"it is off":                             {off: true, want: true},
 		"it is off, one of several":             {off: true, clustered: true, want: true},
-		"it can not write":                      {broken: true, want: true},
-		"it can not write, one of several":      {broken: true, clustered: true},
+		"it cannot write":                       {broken: true, want: true},
+		"it cannot write, one of several":       {broken: true, clustered: true},
 		"it is silent for long":                 {silent: true, want: true},
 		"it is silent for long, one of several": {silent: true, clustered: true},
 		"it is slow for a while":                {},

@@ -18,7 +18,7 @@ const (
 	// waited for in a folder where something happens all the time.
 	quiet     = time.Second
 	mostQuiet = 5 * time.Second
-	// blind is how often a file is looked at that can not be watched, and anyway
+	// blind is how often a file is looked at that cannot be watched, and anyway
 	// one that can: some file systems never tell.
 	blind  = 3 * time.Second
 	anyway = time.Minute

@@ -27,7 +27,7 @@ func TestAFolderSettles(t *testing.T) {
 		{"a file that is written in pieces is looked at once", []time.Duration{10 * ms, 800 * ms, 1600 * ms}, anyway, 2600 * ms},
 		{"in a folder that is never quiet the wait ends all the same", ticks(100*ms, 50), anyway, 5100 * ms},
 		{"without events it is time to look now and then", nil, anyway, anyway},
-		{"what can not be watched is looked at often", nil, blind, blind},
+		{"what cannot be watched is looked at often", nil, blind, blind},
 		{"an event ends the wait for the next look", []time.Duration{blind - 10*ms}, blind, blind + 990*ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {

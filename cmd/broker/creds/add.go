@@ -28,24 +28,29 @@ type adding struct {
 func addCommand(data string) *cobra.Command {
 	var a adding
 	c := &cobra.Command{
-		Use: "add ROLE NAME", Short: "Make credentials", Args: two,
-		Long: "add writes credentials into NAME.creds, which only you can read. ROLE is what they are for:\n\n" +
-			"  agent         one agent's shim; NAME is the agent's id, as agentshim's --agent\n" +
-			"  host          the daemon of a machine, for the agents that --agents names\n" +
-			"  worker        runs the hooks of the pools that --pool names\n" +
+		Use: "add ROLE NAME", Short: "Create credentials", Args: two,
+		Long: "add writes new credentials into NAME.creds, which only your user can read. ROLE is what they permit:\n" +
+			"\n" +
+			"  agent         the shim of one agent; NAME is the agent's id, as in agentshim --agent\n" +
+			"  host          the daemon of a machine, for the agents of --agents\n" +
+			"  worker        a worker that runs the hooks of the pools of --pool\n" +
 			"  operator      all commands of this program\n" +
-			"  orchestrator  a program that starts the agents that --agents names: tells them things, counts their rounds\n" +
-			"  broker        a broker elsewhere ('broker serve --nats URL --creds FILE'): everything in its tenant\n\n" +
-			"A name may have credentials once; when those were revoked, or have expired, it may have others.",
+			"  orchestrator  a program that starts the agents of --agents, sends them messages and starts their rounds\n" +
+			"  broker        a broker on another machine ('broker serve --nats URL --creds FILE'): everything in its tenant\n" +
+			"\n" +
+			"A name has at most one set of valid credentials. Use 'broker creds renew' to replace them.",
+		Example: "  broker creds add agent alice --ttl 30d\n" +
+			"  broker creds add host h1 --agents alice,bob\n" +
+			"  broker creds add worker w1 --pool heavy",
 		RunE: func(c *cobra.Command, args []string) error { return a.run(c, args[0], args[1]) },
 	}
 	a.flags(c, data)
 	f := c.Flags()
-	f.StringSliceVar(&a.agents, "agents", nil, "host, orchestrator: the agents; '*' is all of them, also those to come")
-	f.StringSliceVar(&a.pools, "pool", nil, "worker: a pool that it serves; may be given several times (default "+schema.DefaultPool+")")
-	f.StringVar(&a.tenant, "tenant", realm.DefaultTenant, "whose they are")
-	f.Var(&a.ttl, "ttl", "how long they are good, such as 30d or 12h; 0: until they are revoked")
-	f.StringVar(&a.out, "out", "", "the file to write; default: NAME.creds")
+	f.StringSliceVar(&a.agents, "agents", nil, "for host and orchestrator: agents that it acts for; '*' means all agents, also later ones")
+	f.StringSliceVar(&a.pools, "pool", nil, "for worker: pool that it serves; repeat the flag for several (default "+schema.DefaultPool+")")
+	f.StringVar(&a.tenant, "tenant", realm.DefaultTenant, "tenant of the credentials")
+	f.Var(&a.ttl, "ttl", "lifetime of the credentials, such as 30d or 12h, at most 10 years; 0: they do not expire")
+	f.StringVar(&a.out, "out", "", "write the credentials to this file (default: NAME.creds)")
 	return c
 }
 
@@ -53,7 +58,7 @@ func addCommand(data string) *cobra.Command {
 func two(c *cobra.Command, args []string) error {
 	switch {
 	case len(args) < 2:
-		return program.UsageError("write what for and whose: broker creds add ROLE NAME; see '%s --help'", c.CommandPath())
+		return program.UsageError("role or name is missing: broker creds add ROLE NAME; see '%s --help'", c.CommandPath())
 	case len(args) > 2:
 		return program.UsageError("unknown argument %q; see '%s --help'", args[2], c.CommandPath())
 	}
@@ -64,7 +69,7 @@ func (a *adding) run(c *cobra.Command, role, name string) error {
 	g := access.Grant{Role: access.Role(role), Agents: a.agents, Pools: a.pools}
 	if g.Role == access.Agent {
 		if len(g.Agents) > 0 {
-			return program.UsageError("an agent's credentials are for the agent whose name they bear; leave --agents out, or make those of a host")
+			return program.UsageError("credentials of the role agent are for the agent NAME only; remove --agents, or use the role host for several agents")
 		}
 		g.Agents = []string{name}
 	}
@@ -87,18 +92,18 @@ func (a *adding) run(c *cobra.Command, role, name string) error {
 		return err
 	}
 	if slices.Contains(g.Agents, access.Everyone) {
-		fmt.Fprintf(c.ErrOrStderr(), "whoever has %s acts for EVERY agent of the tenant %s; name the agents if they are known\n", path, u.Tenant)
+		fmt.Fprintf(c.ErrOrStderr(), "anyone who can read %s can act for EVERY agent of the tenant %s; list the agents in --agents if you know them\n", path, u.Tenant)
 	}
 	return told(c.OutOrStdout(), path, &u)
 }
 
 // told says what was made.
 func told(w io.Writer, path string, u *realm.User) error {
-	until := "until they are revoked"
+	until := "without an expiry"
 	if !u.Expires.IsZero() {
 		until = "until " + u.Expires.Format(time.RFC3339)
 	}
-	_, err := fmt.Fprintf(w, "wrote %s: %s of the tenant %s%s, good %s\n", path, u.Role, u.Tenant, whose(u), until)
+	_, err := fmt.Fprintf(w, "wrote %s: %s of the tenant %s%s, valid %s\n", path, u.Role, u.Tenant, whose(u), until)
 	return err
 }
 
@@ -136,29 +141,29 @@ func (l *lifetime) Set(s string) error {
 const longest = 10 * 365 * 24 * time.Hour
 
 func parseLifetime(s string) (time.Duration, error) {
-	const form = "write a number of days and hours, such as 30d, 12h or 1d12h"
+	const form = "use days and hours, such as 30d, 12h or 1d12h"
 	days, rest, some := strings.Cut(s, "d")
 	if !some {
 		days, rest = "0", s
 	}
 	n, err := strconv.ParseUint(days, 10, 16)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no duration; %s", s, form)
+		return 0, fmt.Errorf("%q is not a duration; %s", s, form)
 	}
 	var d time.Duration
 	if rest != "" {
 		if d, err = time.ParseDuration(rest); err != nil {
-			return 0, fmt.Errorf("%q is no duration; %s", s, form)
+			return 0, fmt.Errorf("%q is not a duration; %s", s, form)
 		}
 	}
 	d += time.Duration(n) * 24 * time.Hour
 	switch {
 	case d == 0 && s != "0":
-		return 0, fmt.Errorf("%q is no time at all; %s", s, form)
+		return 0, fmt.Errorf("%q is zero; %s", s, form)
 	case d != 0 && d < time.Second || d < 0:
-		return 0, fmt.Errorf("%q is too short for anybody to use; %s", s, form)
+		return 0, fmt.Errorf("%q is below one second; %s", s, form)
 	case d > longest:
-		return 0, fmt.Errorf("%q is more than ten years; leave --ttl out for credentials that do not expire", s)
+		return 0, fmt.Errorf("%q is more than ten years; remove --ttl for credentials that do not expire", s)
 	}
 	return d, nil
 }

@@ -20,17 +20,18 @@ func Folder(dir string) string { return filepath.Join(dir, "auth") }
 // told otherwise.
 func Command(data string) *cobra.Command {
 	c := &cobra.Command{
-		Use: "creds", Short: "Say who may use the fabric, and make their credentials",
-		Long: "creds makes credentials by which agents, workers and people say who they are. After 'creds init' the\n" +
-			"broker asks everybody, and each may do what their credentials are for and no more:\n\n" +
+		Use: "creds", Short: "Manage who may use the fabric, and their credentials",
+		Long: "creds makes credentials for agents, workers and operators. After 'broker creds init', the broker accepts only clients\n" +
+			"with credentials, and each may do only what its role permits:\n" +
+			"\n" +
 			"  broker creds init\n" +
-			"  broker creds add agent alice --ttl 30d        alice.creds: asks about alice's events, reads what waits for alice\n" +
+			"  broker creds add agent alice --ttl 30d        alice.creds: asks about alice's events, reads alice's messages\n" +
 			"  broker creds add host h1 --agents alice,bob   for the daemon of a machine\n" +
 			"  broker creds add worker w1 --pool heavy       runs the hooks of the pool heavy\n" +
-			"  broker creds add operator olga                'broker status', 'broker inject', 'broker apply', …\n\n" +
-			"The file goes to whom it is for, who names it with --creds or HOOKFABRIC_CREDS. It is all that they need,\n" +
-			"and all that somebody else would need: nobody else may read it. A broker that runs hears of what is added\n" +
-			"and revoked by itself.",
+			"  broker creds add operator olga                'broker status', 'broker inject', 'broker apply', …\n" +
+			"\n" +
+			"Give the file to its owner, who names it with --creds or HOOKFABRIC_CREDS. It is a secret: anyone who can read it can\n" +
+			"use it. A running broker applies added and revoked credentials within a second or two.",
 		Args: program.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(initCommand(data), addCommand(data), listCommand(data), renewCommand(data), revokeCommand(data), tenantCommand(data), exportCommand(data))
@@ -41,7 +42,7 @@ func Command(data string) *cobra.Command {
 type place struct{ data string }
 
 func (p *place) flags(c *cobra.Command, data string) {
-	c.Flags().StringVar(&p.data, "data", data, "the broker's data directory")
+	c.Flags().StringVar(&p.data, "data", data, "data directory of the broker")
 }
 
 func (p *place) dir() string { return Folder(p.data) }
@@ -50,16 +51,18 @@ func initCommand(data string) *cobra.Command {
 	var p place
 	var l limits
 	c := &cobra.Command{
-		Use: "init", Short: "From now on everybody has to say who they are", Args: program.NoArgs,
-		Long: "init makes the realm, with one tenant, the default one. The limits are that tenant's; what else a server has is\n" +
-			"left to those that 'creds tenant add' makes.",
+		Use: "init", Short: "Require credentials from all clients", Args: program.NoArgs,
+		Long: "init creates the realm, which is the folder auth in the data directory, with one tenant, \"default\". From its next\n" +
+			"start on, the broker accepts only clients with credentials. The limits apply to that tenant; tenants that\n" +
+			"'broker creds tenant add' makes share the rest of the server.",
+		Example: "  broker creds init --data /var/lib/hookfabric/broker",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := realm.Init(c.Context(), p.dir(), l.realm()); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "made %s; a broker with that data asks everybody who they are from its next start on\n"+
-				"whoever can read that folder can make credentials: keep a copy of it where only you can\n"+
-				"next: broker creds add operator NAME, for the commands of this program; broker creds add agent NAME\n", p.dir())
+			_, err := fmt.Fprintf(c.OutOrStdout(), "created %s; from its next start on, the broker with this data directory accepts only clients with credentials\n"+
+				"anyone who can read that folder can create credentials: keep a backup of it where only you can read it\n"+
+				"next: 'broker creds add operator NAME' for the commands of this program, and 'broker creds add agent NAME'\n", p.dir())
 			return err
 		},
 	}
@@ -72,38 +75,41 @@ func revokeCommand(data string) *cobra.Command {
 	var p place
 	var tenant string
 	c := &cobra.Command{
-		Use: "revoke NAME", Short: "Take credentials away; whoever is connected by them is cut off", Args: one("the name"),
+		Use: "revoke NAME", Short: "Revoke credentials and close the connections that use them", Args: one("the name"),
+		Long:    "revoke makes credentials invalid. Running brokers close their connections within a second or two.",
+		Example: "  broker creds revoke alice",
 		RunE: func(c *cobra.Command, args []string) error {
 			u, err := realm.Revoke(c.Context(), p.dir(), tenant, args[0])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s (%s of the tenant %s) is revoked: brokers with that data cut %s off within a second or two\n", u.Name, u.Role, u.Tenant, u.Key)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s (%s of the tenant %s) is revoked: running brokers close the connections of %s within a second or two\n", u.Name, u.Role, u.Tenant, u.Key)
 			return err
 		},
 	}
 	p.flags(c, data)
-	c.Flags().StringVar(&tenant, "tenant", realm.DefaultTenant, "whose credentials they are")
+	c.Flags().StringVar(&tenant, "tenant", realm.DefaultTenant, "tenant of the credentials")
 	return c
 }
 
 func tenantCommand(data string) *cobra.Command {
 	c := &cobra.Command{
-		Use: "tenant", Short: "Tenants, which see nothing of each other", Args: program.NoArgs,
+		Use: "tenant", Short: "Manage tenants, which are isolated from each other", Args: program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	var p place
 	var l limits
 	add := &cobra.Command{
-		Use: "add NAME", Short: "Make a tenant", Args: one("the tenant's name"),
-		Long: "add makes a tenant: agents, workers, hooks and messages of its own, of which no other tenant sees anything.\n" +
-			"It has brokers of its own: 'broker serve --tenant NAME', or 'broker serve --nats URL --creds FILE' with\n" +
-			"credentials that 'broker creds add broker B --tenant NAME' made.",
+		Use: "add NAME", Short: "Create a tenant", Args: one("the tenant's name"),
+		Long: "add creates a tenant with agents, workers, hooks and messages of its own, which no other tenant can see. It needs its\n" +
+			"own brokers: 'broker serve --tenant NAME', or 'broker serve --nats URL --creds FILE' with credentials that\n" +
+			"'broker creds add broker B --tenant NAME' made.",
+		Example: "  broker creds tenant add blue --max-connections 2000",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := realm.AddTenant(c.Context(), p.dir(), args[0], l.realm()); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "the tenant %s is there; next: broker creds add broker NAME --tenant %s\n", args[0], args[0])
+			_, err := fmt.Fprintf(c.OutOrStdout(), "created the tenant %s; next: 'broker creds add broker NAME --tenant %s'\n", args[0], args[0])
 			return err
 		},
 	}
@@ -119,10 +125,10 @@ type limits struct{ connections, subscriptions, disk, memory int64 }
 // flags are those of them, with what is usual.
 func (l *limits) flags(c *cobra.Command, usual limits) {
 	f := c.Flags()
-	f.Int64Var(&l.connections, "max-connections", usual.connections, "how many may be connected at a time; 0: as many as the server takes")
-	f.Int64Var(&l.subscriptions, "max-subscriptions", usual.subscriptions, "how many subscriptions they may have together; 0: as many as the server takes")
-	f.Int64Var(&l.disk, "max-disk", usual.disk, "how many MiB its streams may take on disk; 0: as many as the server has")
-	f.Int64Var(&l.memory, "max-memory", usual.memory, "how many MiB its streams may take in memory; 0: as many as the server has")
+	f.Int64Var(&l.connections, "max-connections", usual.connections, "connections at a time; 0: the server's limit")
+	f.Int64Var(&l.subscriptions, "max-subscriptions", usual.subscriptions, "subscriptions of all its connections together; 0: the server's limit")
+	f.Int64Var(&l.disk, "max-disk", usual.disk, "MiB that its streams may use on disk; 0: the server's limit")
+	f.Int64Var(&l.memory, "max-memory", usual.memory, "MiB that its streams may use in memory; 0: the server's limit")
 }
 
 // realm are the same in bytes.
@@ -134,10 +140,10 @@ func exportCommand(data string) *cobra.Command {
 	var p place
 	var out string
 	c := &cobra.Command{
-		Use: "export", Short: "Print what a nats-server of your own needs to take these credentials", Args: program.NoArgs,
-		Long: "export prints the part of a nats-server's configuration by which it asks everybody who they are, and takes\n" +
-			"the credentials that were made here. There is nothing secret in it. Write it anew, and reload the servers,\n" +
-			"when a tenant was added or credentials were revoked.",
+		Use: "export", Short: "Print the configuration with which your own nats-server accepts these credentials", Args: program.NoArgs,
+		Long: "export prints the part of a nats-server configuration with which that server accepts these credentials. It contains no\n" +
+			"secret. After a tenant was added or credentials were revoked, export it again and reload the servers.",
+		Example: "  broker creds export --out hookfabric.conf",
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, err := realm.Read(p.dir())
 			if err != nil {
@@ -151,7 +157,7 @@ func exportCommand(data string) *cobra.Command {
 		},
 	}
 	p.flags(c, data)
-	c.Flags().StringVar(&out, "out", "", "write it there instead")
+	c.Flags().StringVar(&out, "out", "", "write to this file (default: stdout)")
 	return c
 }
 
@@ -171,10 +177,10 @@ func one(what string) cobra.PositionalArgs {
 // free refuses a file that is there, and a folder that is not.
 func free(path string) error {
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%s is there already; move it away, or name another file with --out", path)
+		return fmt.Errorf("%s already exists; move it away, or name another file with --out", path)
 	}
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("%s can not be written: %w; make the folder, or name another file with --out", path, err)
+		return fmt.Errorf("cannot write %s: %w; create the folder, or name another file with --out", path, err)
 	}
 	return nil
 }

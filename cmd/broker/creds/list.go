@@ -38,7 +38,10 @@ func listCommand(data string) *cobra.Command {
 	var only string
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Short: "Show who has credentials, for what, and until when", Args: program.NoArgs,
+		Use: "list", Short: "List credentials with their role, agents, pools and expiry", Args: program.NoArgs,
+		Long: "list shows each set of credentials: tenant, role, name, its agents or pools, expiry, state (good, expiring, expired or\n" +
+			"revoked) and public key.",
+		Example: "  broker creds list --tenant default --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, err := realm.Read(p.dir())
 			if err != nil {
@@ -53,12 +56,12 @@ func listCommand(data string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), string(data))
+			_, err = fmt.Fprintln(c.OutOrStdout(), string(schema.VisibleJSON(data)))
 			return err
 		},
 	}
 	p.flags(c, data)
-	c.Flags().StringVar(&only, "tenant", "", "only those of this tenant")
+	c.Flags().StringVar(&only, "tenant", "", "list only this tenant")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -99,7 +102,7 @@ func state(u *realm.User, now time.Time) string {
 func warn(w io.Writer, l listing) {
 	for i := range l.Users {
 		if u := &l.Users[i]; u.State == "expiring" {
-			fmt.Fprintf(w, "the credentials of %s expire at %s; make new ones with: broker creds renew %s --tenant %s\n", u.Name, u.Expires.Format(time.RFC3339), u.Name, u.Tenant)
+			fmt.Fprintf(w, "the credentials of %s expire at %s; renew them with: broker creds renew %s --tenant %s\n", u.Name, u.Expires.Format(time.RFC3339), u.Name, u.Tenant)
 		}
 	}
 }

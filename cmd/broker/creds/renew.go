@@ -15,10 +15,11 @@ func renewCommand(data string) *cobra.Command {
 	var tenant, out string
 	var ttl lifetime
 	c := &cobra.Command{
-		Use: "renew NAME", Short: "Make new credentials for what a name has some for, and end the old ones", Args: one("the name"),
-		Long: "renew writes new credentials of the same role, for the same agents or pools, into NAME.creds, in the place of\n" +
-			"a file of that name. Their key is a new one. The old ones are refused within a second or two: whoever is\n" +
-			"connected by them has to be given the new file and started again, but for hooks, which read it at each call.",
+		Use: "renew NAME", Short: "Replace the credentials of a name with new ones of the same role", Args: one("the name"),
+		Long: "renew writes new credentials with the same role, agents and pools into NAME.creds, and replaces that file. The broker\n" +
+			"refuses the old ones within a second or two. Restart each process that uses them with the new file; hooks read the\n" +
+			"file at each call and need no restart.",
+		Example: "  broker creds renew alice --ttl 30d",
 		RunE: func(c *cobra.Command, args []string) error {
 			path := out
 			if path == "" {
@@ -40,8 +41,8 @@ func renewCommand(data string) *cobra.Command {
 		},
 	}
 	p.flags(c, data)
-	c.Flags().StringVar(&tenant, "tenant", realm.DefaultTenant, "whose credentials they are")
-	c.Flags().Var(&ttl, "ttl", "how long they are good, such as 30d or 12h; 0: until they are revoked; default: as long as the old ones were")
-	c.Flags().StringVar(&out, "out", "", "the file to write; default: NAME.creds")
+	c.Flags().StringVar(&tenant, "tenant", realm.DefaultTenant, "tenant of the credentials")
+	c.Flags().Var(&ttl, "ttl", "lifetime of the credentials, such as 30d or 12h, at most 10 years; 0: they do not expire (default: as the old ones)")
+	c.Flags().StringVar(&out, "out", "", "write the credentials to this file (default: NAME.creds)")
 	return c
 }

@@ -20,6 +20,7 @@ type home struct {
 	project string   // where the client works
 	path    string   // the client's program
 	more    []string // variables that the way to the fabric needs
+	daemon  *process // what serve started last; nil: nothing
 }
 
 // eachClient runs a test for every client that is to be tried.
@@ -110,6 +111,12 @@ func (h *home) try(script ...model.Turn) (*played, error) {
 	h.t.Helper()
 	m := model.Start(script...)
 	defer m.Close()
+	return h.with(m)
+}
+
+// with runs the client to its end with a model.
+func (h *home) with(m *model.Server) (*played, error) {
+	h.t.Helper()
 	said := func(all []string) (out []string) {
 		for _, s := range all {
 			out = append(out, strings.ReplaceAll(s, "@MODEL@", m.URL))

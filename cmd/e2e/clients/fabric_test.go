@@ -38,8 +38,20 @@ func (f *fabric) inject(t testing.TB, r route, text string) {
 	if r.unnamed {
 		to = []string{"--all", "--late-joiners"}
 	}
-	args := slices.Concat([]string{"inject", "--nats", f.url}, to, []string{text})
+	f.operate(t, slices.Concat([]string{"inject"}, to, []string{text})...)
+}
+
+// freeze has the fabric refuse the tool calls of all agents.
+func (f *fabric) freeze(t testing.TB, reason string) {
+	t.Helper()
+	f.operate(t, "freeze", "--all", "--reason", reason)
+}
+
+// operate runs a command of the broker's operators.
+func (f *fabric) operate(t testing.TB, args ...string) {
+	t.Helper()
+	args = slices.Insert(args, 1, "--nats", f.url)
 	if out, err := run(t.Context(), f.dir, []string{"HOME=" + f.dir}, program("broker"), args...); err != nil {
-		t.Fatalf("broker inject: %v\n%s", err, out)
+		t.Fatalf("broker %s: %v\n%s", args[0], err, out)
 	}
 }

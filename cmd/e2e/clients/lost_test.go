@@ -44,6 +44,49 @@ func TestAHungFabricIsAnsweredForInTime(t *testing.T) {
 	})
 }
 
+// TestTheFabricOfADaemonThatFailsIsAsked: its hook is not fail-closed, so that a call that the fabric
+// does not judge would run.
+func TestTheFabricOfADaemonThatFailsIsAsked(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*process, testing.TB){
+		"killed": func(p *process, _ testing.TB) { p.kill() },
+		"hung":   func(p *process, t testing.TB) { p.hang(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachClient(t, func(t *testing.T, h *home) {
+				h.install(byDaemon(), startFabric(t, `hooks:
+  PreToolUse:
+    - {type: builtin, handler: deny, matcher: "`+shells+`", options: {reason: not while the tide is rising}}
+`))
+				lose(h.daemon, t)
+				p := h.play(h.touch("marker"))
+				if h.ran("marker") {
+					t.Error("the denied command ran")
+				}
+				p.mustSee(1, "not while the tide is rising")
+			})
+		})
+	}
+}
+
+// TestAFrozenAgentCallsNoTool, not either when the broker is gone, and with a hook that allows all.
+func TestAFrozenAgentCallsNoTool(t *testing.T) {
+	eachRoute(t, func(t *testing.T, h *home, r route) {
+		f := startFabric(t, "hooks:\n  PreToolUse: [{type: builtin, handler: allow}]\n")
+		h.install(r, f)
+		f.freeze(t, "the tide is rising")
+		for turn, lose := range []func(){func() {}, f.kill} {
+			lose()
+			p := h.play(h.touch("marker"))
+			if h.ran("marker") {
+				t.Errorf("turn %d: the command of a frozen agent ran", turn)
+			}
+			p.mustSee(1, "the tide is rising")
+		}
+	})
+}
+
 // TestNobodyEverAnswered: a shim that never reached the fabric was told what to
 // do then, and a client that does not wait any longer would have asked its model.
 func TestNobodyEverAnswered(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/hookfabric/hookfabric/bus/bustest/netns"
 	"github.com/hookfabric/hookfabric/cmd/e2e/clients/released"
 )
 
@@ -44,7 +45,7 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(programsVar) != "" {
 		if os.Getenv(openVar) == "" {
-			if err := raiseLoopback(); err != nil {
+			if err := netns.RaiseLoopback(); err != nil {
 				fmt.Fprintf(os.Stderr, "clients: the loopback interface of the namespace: %v\n", err)
 				os.Exit(1)
 			}
@@ -111,7 +112,7 @@ func outside() (int, error) {
 		return cmd
 	}
 	cmd := inside()
-	isolate(cmd)
+	netns.Isolate(cmd)
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintf(os.Stderr, "NO NETWORK NAMESPACE HERE (%v): the clients could reach the network if they ignored their proxies\n", err)
 		cmd = inside(openVar + "=1")

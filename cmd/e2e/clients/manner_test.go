@@ -19,13 +19,18 @@ type manner struct {
 	args []string
 	// shell calls its tool for shell commands.
 	shell func(command string) model.Call
+	// spawn has a subagent follow a prompt, and waits for it, with one call after the other; nil: it is
+	// not tried with one.
+	spawn func(prompt string) []model.Call
+	// spawning are arguments behind the first one, without which it has no subagents.
+	spawning []string
 	// echo calls the tool of [echoServer]; nil: it is not tried with one.
 	echo func(message string) model.Call
 	// server writes down that a program is that server; it may change args.
 	server func(h *home, command []string)
 	// install are arguments that the shim's installation needs besides.
 	install []string
-	// rigid: it can not run a rewritten call, so that one that is to be rewritten is denied.
+	// rigid: it cannot run a rewritten call, so that one that is to be rewritten is denied.
 	rigid bool
 	// hasty: it asks its model whatever becomes of the prompt.
 	hasty bool
@@ -55,6 +60,9 @@ func claude() manner {
 			"DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1"},
 		args:  []string{"--print", "--output-format", "json", "--model", "claude-sonnet-4-5", "--allowedTools", "Bash,mcp__things", "--", "do it"},
 		shell: described("Bash"),
+		spawn: func(prompt string) []model.Call {
+			return []model.Call{{Tool: "Agent", Input: map[string]any{"description": "errand", "prompt": prompt, "subagent_type": "general-purpose", "run_in_background": false}}}
+		},
 		echo: func(message string) model.Call {
 			return model.Call{Tool: "mcp__things__echo", Input: map[string]string{"message": message}}
 		},
@@ -87,6 +95,14 @@ wire_api = "responses"
 		shell: func(command string) model.Call {
 			return model.Call{Tool: "exec_command", Input: map[string]string{"cmd": command}}
 		},
+		spawning: []string{"--enable", "multi_agent_v2"},
+		spawn: func(prompt string) []model.Call {
+			const tools = "collaboration"
+			return []model.Call{
+				{Tool: "spawn_agent", Namespace: tools, Input: map[string]string{"task_name": "errand", "message": prompt, "fork_turns": "none"}},
+				{Tool: "wait_agent", Namespace: tools, Input: map[string]int64{"timeout_ms": patience.Milliseconds()}},
+			}
+		},
 		echo: func(message string) model.Call {
 			return model.Call{Tool: "echo", Namespace: "mcp__things", Input: map[string]string{"message": message}}
 		},
@@ -98,8 +114,39 @@ wire_api = "responses"
 	}
 }
 
+// echoed calls the tool of [echoServer] under the client's name of it.
+func echoed(tool string) func(string) model.Call {
+	return func(message string) model.Call {
+		return model.Call{Tool: tool, Input: map[string]string{"message": message}}
+	}
+}
+
+// listed writes the server into a file of a client's home, beside what is in it.
+func listed(file string) func(h *home, command []string) {
+	return func(h *home, command []string) {
+		settings := map[string]any{}
+		if have := h.files[file]; have != "" {
+			if err := schema.Unmarshal([]byte(have), &settings); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+		settings["mcpServers"] = map[string]any{"things": map[string]any{
+			"type": "local", "command": command[0], "args": command[1:], "tools": []string{"*"}, "trust": true}}
+		if file == ".gemini/settings.json" || file == ".qwen/settings.json" { // which know no such members
+			settings["mcpServers"] = map[string]any{"things": map[string]any{"command": command[0], "args": command[1:], "trust": true}}
+		}
+		data, err := schema.Marshal(settings)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		h.write(file, string(data))
+	}
+}
+
 func gemini() manner {
 	return manner{
+		echo:   echoed("mcp_things_echo"),
+		server: listed(".gemini/settings.json"),
 		files: map[string]string{".gemini/settings.json": `{
   "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
   "general": {"disableAutoUpdate": true, "disableUpdateNag": true},
@@ -119,7 +166,12 @@ func copilot() manner {
 			"COPILOT_MODEL=claude-sonnet-4.5", "COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false"},
 		args:  []string{"--prompt", "do it", "--allow-all-tools"},
 		shell: described("bash"),
-		hasty: true,
+		spawn: func(prompt string) []model.Call {
+			return []model.Call{{Tool: "task", Input: map[string]string{"description": "errand", "prompt": prompt, "agent_type": "general-purpose", "name": "errand"}}}
+		},
+		echo:   echoed("things-echo"),
+		server: listed(".copilot/mcp-config.json"),
+		hasty:  true,
 	}
 }
 
@@ -131,7 +183,12 @@ func qwen() manner {
 		shell: func(command string) model.Call {
 			return model.Call{Tool: "run_shell_command", Input: map[string]any{"command": command, "description": "as told", "is_background": false}}
 		},
-		rigid: true,
+		spawn: func(prompt string) []model.Call {
+			return []model.Call{{Tool: "agent", Input: map[string]string{"description": "errand", "prompt": prompt, "subagent_type": "general-purpose"}}}
+		},
+		echo:   echoed("mcp__things__echo"),
+		server: listed(".qwen/settings.json"),
+		rigid:  true,
 	}
 }
 
@@ -144,6 +201,17 @@ func opencode() manner {
 			"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
 		args:  []string{"run", "do it"},
 		shell: described("bash"),
+		spawn: func(prompt string) []model.Call {
+			return []model.Call{{Tool: "task", Input: map[string]string{"description": "errand", "prompt": prompt, "subagent_type": "general"}}}
+		},
+		echo: echoed("things_echo"),
+		server: func(h *home, command []string) {
+			server, err := schema.Marshal(map[string]any{"mcp": map[string]any{"things": map[string]any{"type": "local", "command": command}}})
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			h.write(".config/opencode/opencode.json", string(server))
+		},
 	}
 }
 

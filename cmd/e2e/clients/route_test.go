@@ -27,7 +27,7 @@ type route struct {
 func routes() []route {
 	return []route{
 		byItself(), byDaemon(),
-		{name: "http", clients: []string{"claude", "qwen"}, unnamed: true, lay: func(t testing.TB, h *home, f *fabric) []string {
+		{name: "http", clients: []string{"claude"}, unnamed: true, lay: func(t testing.TB, h *home, f *fabric) []string {
 			url := h.serve(t, f, "--http", "127.0.0.1:0").mustSay(t, `http=(http://\S+)`)[1]
 			token, err := os.ReadFile(filepath.Join(h.state(), "daemon.token"))
 			if err != nil {
@@ -62,6 +62,7 @@ func (h *home) serve(t testing.TB, f *fabric, args ...string) *process {
 	t.Helper()
 	p := start(t, h.env(), "agentshim", append([]string{"serve", "--nats", f.url}, args...)...)
 	p.mustSay(t, `socket=(\S+)`)
+	h.daemon = p
 	return p
 }
 

@@ -3,6 +3,7 @@ package clients_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hookfabric/hookfabric/cmd/e2e/clients/model"
@@ -25,6 +26,22 @@ func TestDenyStopsTheTool(t *testing.T) {
 		}
 		p.mustSee(1, "not while the tide is rising")
 	})
+}
+
+// Of a session that is older than its process, the plugin asks OpenCode whose subagent it is.
+func TestOpenCodeTellsOfASessionThatGoesOn(t *testing.T) {
+	eachClient(t, func(t *testing.T, h *home) {
+		h.install(byItself(), startFabric(t, "hooks: {}\n"))
+		h.play(h.touch("first"))
+		h.args = []string{"run", "--continue", "do it again"}
+		p := h.play(model.Turn{}, model.Turn{}, h.touch("second")) // the first two turns were those of before
+		if !h.ran("first") || !h.ran("second") {
+			t.Error("a command did not run")
+		}
+		if strings.Contains(p.output, "is not known") {
+			t.Error(p.output)
+		}
+	}, "opencode")
 }
 
 func TestTheRewrittenCallRuns(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package app is the hookworker as a function: it serves pools of a fabric
-// until it is told to stop.
+// Package app runs hookworker as a function: it serves pools of a fabric until its context
+// ends.
 package app
 
 import (
@@ -43,24 +43,26 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	var opt options
 	c := &cobra.Command{
 		Use:   "hookworker",
-		Short: "Run the hooks of one or more pools",
-		Long: "hookworker runs the hooks of one or more pools. It takes the configuration from the fabric and\n" +
-			"looks programs up in --hooks, then where the configuration says, then in PATH.\n\n" +
-			"Every flag has an environment variable: --hooks is HOOKFABRIC_HOOKS.",
+		Short: "Run the hooks of one or more worker pools",
+		Long: "hookworker runs the hooks of one or more worker pools. It receives the configuration from the fabric.\n" +
+			"It looks for a hook's program in --hooks, then in the folder that the configuration names, then in PATH.\n\n" +
+			"Each flag has an environment variable: --hooks is HOOKFABRIC_HOOKS. A flag on the command line wins.",
+		Example: "  hookworker --nats nats://127.0.0.1:4222 --hooks ./hooks\n" +
+			"  hookworker --creds worker.creds --pool gpu --concurrency 8",
 		Version: schema.Release, Args: program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return run(c, &opt) },
 	}
 	f := c.Flags()
-	f.StringVar(&opt.nats, "nats", nats.DefaultURL, "the fabric's NATS URL")
-	f.StringVar(&opt.creds, "creds", "", "credentials file")
+	f.StringVar(&opt.nats, "nats", nats.DefaultURL, "`URL` of the fabric's NATS server")
+	f.StringVar(&opt.creds, "creds", "", "credentials `FILE` that 'broker creds add worker' wrote; default: none")
 	program.TLSFlags(f, &opt.tls)
 	program.HTTPAuthoritiesFlag(f, &opt.httpClients)
-	f.StringSliceVar(&opt.pools, "pool", []string{schema.DefaultPool}, "a pool to serve; may be given several times")
-	f.StringVar(&opt.hooks, "hooks", "", "directory of programs and modules")
-	f.IntVar(&opt.concurrency, "concurrency", 64, "how many batches run at once")
-	f.StringVar(&opt.http, "http", "", "address of /healthz, /readyz and /metrics; empty for none")
-	f.StringVar(&opt.name, "name", "", "the worker's id; default: a new one")
-	return program.Run(ctx, c, args, stdin, stdout, stderr)
+	f.StringSliceVar(&opt.pools, "pool", []string{schema.DefaultPool}, "`NAME` of a pool to serve; repeat the flag for several")
+	f.StringVar(&opt.hooks, "hooks", "", "`DIR` with the hooks' programs and modules; default: the folder that the configuration names")
+	f.IntVar(&opt.concurrency, "concurrency", 64, "number of batches that run at once, at least 1")
+	f.StringVar(&opt.http, "http", "", "address `HOST:PORT` of /healthz, /readyz and /metrics, such as 127.0.0.1:9100; empty: no HTTP")
+	f.StringVar(&opt.name, "name", "", "the worker's `ID`, unique in the fabric; default: a new id")
+	return program.Run(ctx, c, args, stdin, program.Terminal(stdout), stderr)
 }
 
 // check refuses what could never run a hook.
@@ -73,7 +75,7 @@ func (o *options) check() error {
 	}
 	for _, p := range o.pools {
 		if !schema.IsPool(p) {
-			return program.UsageError("--pool is %q, which is no name of a pool; write 1 to 64 letters, digits, - and _", p)
+			return program.UsageError("--pool is %q, which is not a pool name; write 1 to 64 letters, digits, - and _", p)
 		}
 	}
 	if o.hooks == "" {
@@ -81,9 +83,9 @@ func (o *options) check() error {
 	}
 	switch info, err := os.Stat(o.hooks); {
 	case err != nil:
-		return fmt.Errorf("the folder of --hooks can not be read: %w; name the one that has the programs", err)
+		return fmt.Errorf("reading the folder of --hooks: %w; name the folder with the hooks' programs", err)
 	case !info.IsDir():
-		return fmt.Errorf("--hooks is %s, which is no folder; name the one that has the programs", o.hooks)
+		return fmt.Errorf("--hooks is %s, which is not a folder; name the folder with the hooks' programs", o.hooks)
 	}
 	return nil
 }
@@ -114,7 +116,7 @@ func run(c *cobra.Command, opt *options) (err error) {
 		return err
 	}
 	connected := prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: "hookfabric", Name: "connected", Help: "1 while the connection to the bus stands.",
+		Namespace: "hookfabric", Name: "connected", Help: "1 while the process is connected to the bus, else 0.",
 	})
 	reg.MustRegister(w, connected)
 	reg.MustRegister(ops.Credentials(func() (made, end time.Time, err error) { return bus.CredsTimes(opt.creds) })...)
@@ -158,7 +160,7 @@ func (o *options) notServing(err error) error {
 		return nil
 	}
 	pools := strings.Join(o.pools, ",")
-	return fmt.Errorf("the credentials in %s are not those of a worker of the pool %s: %w; name such with --creds, which `broker creds add worker NAME --pool %s` makes",
+	return fmt.Errorf("the credentials in %s do not allow a worker to serve the pool %s: %w; create credentials with 'broker creds add worker NAME --pool %s', and name them with --creds",
 		o.creds, pools, err, pools)
 }
 
@@ -185,7 +187,7 @@ func ready(nc *nats.Conn, w *workers.Worker) error {
 	case !nc.IsConnected():
 		return errors.New("not connected to the bus")
 	case w.Version() == 0:
-		return errors.New("no configuration yet")
+		return errors.New("no configuration is active; publish one with 'broker apply FILE'")
 	}
 	return nil
 }

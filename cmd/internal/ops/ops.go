@@ -1,4 +1,4 @@
-// Package ops is how operators watch a process: health checks and metrics.
+// Package ops serves what operators use to watch a process: health checks and metrics.
 package ops
 
 import (
@@ -39,8 +39,8 @@ func Tracing(service string, reg prometheus.Registerer, log *slog.Logger, stack 
 			func() float64 { return float64(count()) })
 	}
 	reg.MustRegister(
-		counter("spans_total", "Spans of traces that a collector took.", spans.Sent),
-		counter("spans_dropped_total", "Spans of traces that nobody took, because the collector did not or rejected them, or because too many waited for it.", spans.Dropped),
+		counter("spans_total", "Spans that the collector accepted.", spans.Sent),
+		counter("spans_dropped_total", "Spans that were dropped because the collector failed or rejected them, or because the queue was full.", spans.Dropped),
 	)
 	stack.Push("traces", func(ctx context.Context) error { spans.Close(ctx); return nil })
 	return spans.Tracer()
@@ -71,7 +71,7 @@ func (o *Options) listen() (ln net.Listener, scheme string, err error) {
 		return nil, "", err
 	}
 	if o.ClientCA != "" && !encrypted {
-		return nil, "", program.UsageError("--http-tls-ca has nobody show a certificate at %s, where HTTP is plain; leave it out, or listen with --http on an address that other machines can reach", o.Addr)
+		return nil, "", program.UsageError("--http-tls-ca has no effect at the loopback address %s, where HTTP has no TLS; remove it, or listen with --http beyond loopback", o.Addr)
 	}
 	var conf *tls.Config
 	if encrypted {
@@ -80,10 +80,10 @@ func (o *Options) listen() (ln net.Listener, scheme string, err error) {
 		}
 	}
 	if ln, err = net.Listen("tcp", o.Addr); errors.Is(err, syscall.EADDRINUSE) {
-		return nil, "", fmt.Errorf("listening for HTTP on %s: it is in use, perhaps by another broker or worker; stop that one, choose another address with --http, or --http \"\" for none: %w", o.Addr, err)
+		return nil, "", fmt.Errorf("cannot listen for HTTP on %s: the address is in use, perhaps by another broker or worker; stop that one, choose another address with --http, or disable HTTP with --http \"\": %w", o.Addr, err)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("listening for HTTP on %s: %w; choose another address with --http, or --http \"\" for none", o.Addr, err)
+		return nil, "", fmt.Errorf("cannot listen for HTTP on %s: %w; choose another address with --http, or disable HTTP with --http \"\"", o.Addr, err)
 	}
 	if encrypted {
 		return tls.NewListener(ln, conf), "https", nil
@@ -138,9 +138,9 @@ func Credentials(read func() (made, end time.Time, err error)) []prometheus.Coll
 		})
 	}
 	return []prometheus.Collector{
-		gauge("credentials_left_seconds", "For how long the file of --creds is good; +Inf: for ever, or there is none; 0: it has expired, or can not be read. Alert on this.",
+		gauge("credentials_left_seconds", "Seconds until the credentials of --creds expire; +Inf if they never do or none are used, 0 if they expired or cannot be read. Alert on this.",
 			func(_, end time.Time) float64 { return time.Until(end).Seconds() }, 0),
-		gauge("credentials_lifetime_seconds", "For how long that file was good when it was made; +Inf: for ever, or there is none.",
+		gauge("credentials_lifetime_seconds", "Seconds between the creation and the expiry of the credentials of --creds; +Inf if they never expire or none are used.",
 			func(made, end time.Time) float64 { return end.Sub(made).Seconds() }, math.Inf(1)),
 	}
 }
@@ -148,7 +148,7 @@ func Credentials(read func() (made, end time.Time, err error)) []prometheus.Coll
 // readiness is what /readyz says, for those who look at metrics.
 func readiness(ready func() error) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "hookfabric", Name: "ready", Help: "1 while /readyz says that the process is ready, else 0.",
+		Namespace: "hookfabric", Name: "ready", Help: "1 while /readyz reports that the process is ready, else 0.",
 	}, func() float64 {
 		if ready() != nil {
 			return 0

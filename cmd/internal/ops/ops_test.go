@@ -116,7 +116,7 @@ func TestCredentialsThatEndAreSeen(t *testing.T) {
 		"never":        {left: inf, lifetime: inf},
 		"in an hour":   {made: now.Add(-time.Hour), end: now.Add(time.Hour), left: 3600, lifetime: 7200},
 		"an hour ago":  {made: now.Add(-3 * time.Hour), end: now.Add(-time.Hour), lifetime: 7200},
-		"no such file": {err: errors.New("it can not be read"), lifetime: inf},
+		"no such file": {err: errors.New("it cannot be read"), lifetime: inf},
 	} {
 		reg := prometheus.NewRegistry()
 		reg.MustRegister(ops.Credentials(func() (time.Time, time.Time, error) { return c.made, c.end, c.err })...)

@@ -1,4 +1,4 @@
-// Package pace has a process run on as many processors as what it does is worth.
+// Package pace sets how many processors a process uses, by the work that it does.
 package pace
 
 import (

@@ -35,7 +35,7 @@ func onlyOne(c *cobra.Command) (err error) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		both := slices.DeleteFunc(slices.Clone(f.Annotations[apart]), func(name string) bool { return !slices.Contains(set, name) })
 		if len(both) > 1 && err == nil {
-			err = UsageError("--%s contradict each other; write one of them. See '%s --help'", strings.Join(both, " and --"), c.CommandPath())
+			err = UsageError("--%s contradict each other; use one of them. See '%s --help'", strings.Join(both, " and --"), c.CommandPath())
 		}
 	})
 	return err

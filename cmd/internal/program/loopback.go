@@ -9,7 +9,7 @@ func Loopback(addr string) error {
 	if err != nil || loopback {
 		return err
 	}
-	return UsageError("%s can be reached from other machines; listen on 127.0.0.1, or ::1: agents of this machine alone may ask here", addr)
+	return UsageError("%s is not a loopback address; listen on 127.0.0.1 or ::1, because only agents of this machine may connect here", addr)
 }
 
 // Secured refuses an address that other machines can reach unless what is said
@@ -22,14 +22,14 @@ func Secured(addr string, certified bool) (encrypted bool, err error) {
 	case certified:
 		return true, nil
 	}
-	return false, UsageError("%s can be reached from other machines, which takes TLS; "+
+	return false, UsageError("%s is not a loopback address, so it needs TLS; "+
 		"name a certificate with --tls-cert and its key with --tls-key, or listen on 127.0.0.1", addr)
 }
 
 func onLoopback(addr string) (bool, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return false, UsageError("the address %q is not HOST:PORT: %w", addr, err)
+		return false, UsageError("the address %q does not have the form HOST:PORT: %w", addr, err)
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback(), nil

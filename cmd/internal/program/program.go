@@ -1,5 +1,5 @@
-// Package program is what the commands share: how a process starts, what its
-// flags mean, and how it ends.
+// Package program has what all commands share: how a process starts, reads its flags and
+// environment variables, and ends.
 package program
 
 import (
@@ -45,14 +45,14 @@ func (silent) Error() string   { return "" }
 func (s silent) Unwrap() error { return s.error }
 
 // Run runs a command tree and returns its exit code. Errors are one sentence
-// on stderr.
+// on stderr, which is a [Terminal]; further lines of one are indented.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	stderr = Terminal(stderr)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return UsageError("%w; see '%s --help'", err, c.CommandPath())
 	})
@@ -66,7 +66,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	if err == nil {
 		return Done
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	if errors.Is(err, errUsage) || strings.HasPrefix(err.Error(), "unknown command") {
 		return Usage
 	}
@@ -199,7 +199,7 @@ func Logger(w io.Writer) (*slog.Logger, error) {
 	level := slog.LevelInfo
 	if v := os.Getenv(EnvPrefix + "LOG"); v != "" {
 		if err := level.UnmarshalText([]byte(v)); err != nil {
-			return nil, UsageError("%sLOG is %q; write debug, info, warn or error", EnvPrefix, v)
+			return nil, UsageError("%sLOG is %q; use debug, info, warn or error", EnvPrefix, v)
 		}
 	}
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), nil

@@ -27,7 +27,7 @@ func (s *Stack) Stop(ctx context.Context) error {
 	var errs []error
 	for _, st := range slices.Backward(s.steps) {
 		if err := stopOne(ctx, st); err != nil {
-			errs = append(errs, fmt.Errorf("stopping the %s: %w", st.name, err))
+			errs = append(errs, fmt.Errorf("cannot stop the %s: %w", st.name, err))
 		}
 	}
 	s.steps = nil

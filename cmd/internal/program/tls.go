@@ -6,12 +6,12 @@ import (
 	"github.com/hookfabric/hookfabric/bus/certs"
 )
 
-// TLSFlags are the flags of a program that connects: whom it trusts, and what it
-// shows.
+// TLSFlags declares the flags of a NATS client: the authorities that it trusts, and the
+// certificate that it shows.
 func TLSFlags(f *pflag.FlagSet, files *certs.Files) {
-	f.StringVar(&files.CA, "tls-ca", "", "PEM file of the authorities whose servers are trusted; empty: those that the system trusts")
-	f.StringVar(&files.Cert, "tls-cert", "", "PEM file of the certificate to show")
-	f.StringVar(&files.Key, "tls-key", "", "PEM file of its key")
+	f.StringVar(&files.CA, "tls-ca", "", "PEM file of CA certificates that verify the NATS servers (default: the system's CA certificates)")
+	f.StringVar(&files.Cert, "tls-cert", "", "PEM file of the client certificate for the NATS servers (default: none)")
+	f.StringVar(&files.Key, "tls-key", "", "PEM file of the private key of --tls-cert")
 }
 
 // ExplicitTLS reports whether the command line itself gives one of them.
@@ -19,8 +19,8 @@ func ExplicitTLS(f *pflag.FlagSet) bool {
 	return Explicit(f, "tls-ca") || Explicit(f, "tls-cert") || Explicit(f, "tls-key")
 }
 
-// HTTPAuthoritiesFlag is the flag of a program that serves HTTP: of whose certificates those
-// who ask must show one.
+// HTTPAuthoritiesFlag declares the flag of an HTTP server: the authorities of its clients'
+// certificates.
 func HTTPAuthoritiesFlag(f *pflag.FlagSet, file *string) {
-	f.StringVar(file, "http-tls-ca", "", "PEM file of authorities: who asks at --http, where other machines can reach it, must show a certificate of one of them; empty: nobody")
+	f.StringVar(file, "http-tls-ca", "", "PEM file of CA certificates that verify HTTP clients on non-loopback addresses; empty: clients need no certificate")
 }

@@ -13,7 +13,7 @@ import (
 
 // ParseDuration reads a duration as [time.ParseDuration] does, and days: "7d", "1d12h".
 func ParseDuration(s string) (time.Duration, error) {
-	wrong := fmt.Errorf("%q is no duration; write one such as 90s, 12h or 7d", s)
+	wrong := fmt.Errorf("%q is not a duration; use one such as 90s, 12h or 7d", s)
 	days, rest, ok := strings.Cut(s, "d")
 	if !ok {
 		d, err := time.ParseDuration(s)
@@ -49,7 +49,7 @@ func ParseBytes(s string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64>>shift {
-		return 0, fmt.Errorf("%q is no size; write one such as 1GiB or 512MiB", s)
+		return 0, fmt.Errorf("%q is not a size; use one such as 1GiB or 512MiB", s)
 	}
 	return n << shift, nil
 }
@@ -76,7 +76,7 @@ type parsed[T any] struct {
 
 func (v *parsed[T]) Set(s string) (err error) {
 	if s == "" {
-		return errors.New("it is empty")
+		return errors.New("the value is empty")
 	}
 	*v.at, err = v.parse(s)
 	return err

@@ -1,5 +1,4 @@
-// Package runners is the set of runners that the commands' workers have: one
-// line for each kind.
+// Package runners lists the runners of the workers in the commands, one line for each kind.
 package runners
 
 import (

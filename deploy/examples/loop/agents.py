@@ -1,6 +1,6 @@
-"""Five agents with a hook each: the same hook in the agent's process or, with --fabric,
-wherever hooks.yaml has it run. hookfabric.py is bus/client/python/hookfabric.py. A daemon
-(`agentshim serve`) or agentshim on the PATH writes what the model is sent.
+"""Five agents with one hook each. The hook runs in the agent's process or, with --fabric, on the
+workers that hooks.yaml selects. hookfabric.py is bus/client/python/hookfabric.py. The script needs a daemon
+(`agentshim serve`), or agentshim on the PATH, which writes the requests for the model's API.
 
     PYTHONPATH=bus/client/python python3 deploy/examples/loop/agents.py validating \\
         --format anthropic --url http://127.0.0.1:PORT "What is 6 times 7?"
@@ -23,7 +23,7 @@ def query_db(sql: str) -> str:
 
 
 def fetch_data() -> dict:
-    """Fetch what there is."""
+    """Return all items."""
     return {"items": ["a", "b", "c"]}
 
 
@@ -32,7 +32,7 @@ def say(agent: hookfabric.Agent, text: str) -> None:
 
 
 def validating(agent: hookfabric.Agent) -> None:
-    """Output validation: without tags the model is asked again."""
+    """Output validation: if the answer has no tags, the model answers again."""
     agent.on(AgentEvent.BEFORE_FINAL_RESPONSE).when(
         lambda status: "<answer>" not in (status.assistant_message.content or "")
     ).handle(
@@ -42,7 +42,7 @@ def validating(agent: hookfabric.Agent) -> None:
 
 
 def robust(agent: hookfabric.Agent) -> None:
-    """Error recovery: after an error of the database the model sees its schema."""
+    """Error recovery: after an error of the database, the model reads its schema."""
     agent.on(AgentEvent.ON_TOOL_ERROR).when(
         lambda status: "database" in (status.error or "").lower()
     ).handle(
@@ -52,7 +52,7 @@ def robust(agent: hookfabric.Agent) -> None:
 
 
 def contextual(agent: hookfabric.Agent) -> None:
-    """Context injection: the model knows the price before each call."""
+    """Context injection: before each call, the model reads the current price."""
 
     async def price() -> float:
         return 101.5
@@ -64,7 +64,7 @@ def contextual(agent: hookfabric.Agent) -> None:
 
 
 def cached(agent: hookfabric.Agent) -> None:
-    """Early exit: what is in the cache needs no model."""
+    """Early exit: an answer from the cache needs no model call."""
 
     def question(status: hookfabric.AgentStatus) -> str:
         return status.agent.conversation_history[-1].content
@@ -76,7 +76,7 @@ def cached(agent: hookfabric.Agent) -> None:
 
 
 def enriching(agent: hookfabric.Agent) -> None:
-    """Result enrichment: a result says how much of it there is."""
+    """Result enrichment: a result gets its source and the number of its items."""
 
     def enrich(status: hookfabric.AgentStatus, result: hookfabric.ToolResult) -> hookfabric.ToolResult:
         if result.tool_name == "fetch_data":
@@ -94,11 +94,11 @@ def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("example", choices=EXAMPLES)
     p.add_argument("query")
-    p.add_argument("--format", default="anthropic", help="the API that the model speaks")
-    p.add_argument("--url", help="where it is")
-    p.add_argument("--model", default="scripted", help="its name")
-    p.add_argument("--key-file", help="the file with its key")
-    p.add_argument("--fabric", action="store_true", help="have the fabric ask the hooks")
+    p.add_argument("--format", default="anthropic", help="the API of the model (default: anthropic)")
+    p.add_argument("--url", help="the URL of the API")
+    p.add_argument("--model", default="scripted", help="the name of the model (default: scripted)")
+    p.add_argument("--key-file", help="the file with the key of the API")
+    p.add_argument("--fabric", action="store_true", help="run the hooks of hooks.yaml in the fabric instead of those in this file")
     a = p.parse_args()
     client = hookfabric.Client(agent=a.example)
     agent = hookfabric.Agent(
@@ -109,7 +109,7 @@ def main() -> None:
         EXAMPLES[a.example](agent)
     response = agent.run(a.query)
     for error in response.hook_errors:
-        raise SystemExit(f"a hook went wrong: {error}")
+        raise SystemExit(f"a hook failed: {error}")
     print(response)
 
 

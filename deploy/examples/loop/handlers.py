@@ -1,6 +1,6 @@
-"""Hooks of agent loops, as workers run them. hooks.yaml says when they are asked.
+"""Hooks of agent loops that run on workers. hooks.yaml says when they run.
 
-Effects are data: the agent's side applies them, wherever it runs.
+Effects are data. The agent's process applies them.
 """
 
 FORMAT = "Format your answer with <answer>...</answer> tags."
@@ -13,17 +13,17 @@ def append(text):
 
 
 def demand_tags(event):
-    """An answer without tags is no answer yet: the model is told, and asked again."""
+    """The answer has no tags: tell the model, and let it answer again."""
     return {"decision": "retry", "reason": "the answer has no tags", "effects": [append(FORMAT)]}
 
 
 def show_schema(event):
-    """Whoever got a query wrong sees what there is."""
+    """After a wrong query, the model reads the schema."""
     return {"effects": [append("Database schema:\n" + SCHEMA)]}
 
 
 async def tell_price(event):
-    """The model knows what things cost now."""
+    """Before each call, the model reads the current price."""
     return {"effects": [append(f"Stock price: ${await price()}")]}
 
 
@@ -32,12 +32,12 @@ async def price():
 
 
 def from_cache(event):
-    """What was answered before needs no model."""
+    """An answer from the cache needs no model call."""
     answer = CACHE.get(event.history[-1].content)
     return {"decision": "stop", "value": {"role": "assistant", "content": answer}} if answer else None
 
 
 def enrich(event):
-    """The result says how much of it there is."""
+    """Add the source and the number of items to the result."""
     output = event.tool_output
     return {"value": {**output, "source": "warehouse", "count": len(output["items"])}}

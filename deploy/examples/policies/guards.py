@@ -1,8 +1,7 @@
-"""Policies as functions. python.yaml says when they are asked.
+"""Policies as functions. python.yaml says when they run.
 
-Each takes the event and returns None for no opinion, a HookResult, or a dict in
-the form of a hook's JSON answer. An exception is an error of the hook, for which
-its failure policy decides.
+Each function takes the event. It returns None for no opinion, a HookResult, or a dict in the form
+of a hook's JSON answer. If it raises an exception, the hook fails, and its failure policy decides.
 """
 
 import os.path
@@ -12,9 +11,9 @@ from hookfabric import HookResult
 
 
 def stay_in_workspace(event):
-    """Agents write below the folder they run in, wherever .. leads."""
+    """Agents may write only below their working directory, with .. resolved."""
     workspace = os.path.normpath(event.cwd or "/")
-    for name in "path", "file_path":  # tools differ in which one they read
+    for name in "path", "file_path":  # tools use one or the other
         path = os.path.normpath(os.path.join(workspace, event.tool_input.get(name) or ""))
         if os.path.commonpath([workspace, path]) != workspace:
             return HookResult.deny(f"{path} is outside of {workspace}")
@@ -22,7 +21,7 @@ def stay_in_workspace(event):
 
 
 async def no_install_scripts(event):
-    """Packages that an agent installs run nothing while they are installed."""
+    """npm runs no scripts of the packages that an agent installs."""
     command = event.tool_input.get("command", "")
     if re.match(r"npm (install|ci)\b", command) and "--ignore-scripts" not in command:
         return {"updated_input": {**event.tool_input, "command": command + " --ignore-scripts"}}

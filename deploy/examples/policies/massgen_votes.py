@@ -1,11 +1,10 @@
-"""A hook as it is written for MassGen; where that is not installed, the worker
-brings a stand-in for what is imported here."""
+"""A hook of MassGen. If MassGen is not installed, the worker provides a replacement for the imported names."""
 
 from massgen.mcp_tools.hooks import HookEvent, HookResult
 
 
 def validate_vote(event: HookEvent) -> HookResult:
-    """Votes come with a reason."""
+    """A vote needs a reason."""
     if not event.tool_input.get("reason"):
         return HookResult.deny("a vote needs a reason")
     return HookResult.allow()

@@ -1,11 +1,11 @@
 #!/bin/sh
-# A policy as a program. The event comes as one JSON object on standard input.
-# Exit code 0 without output is no opinion; exit code 2 refuses, and what stands
-# on standard error is the reason that the agent reads.
+# A policy program. It reads the event, one JSON object, from standard input. Exit code 0
+# without output means no opinion. Exit code 2 denies the call, and the agent reads the
+# text on standard error as the reason.
 #
-# It looks for words in the whole event, which refuses a few harmless calls and
-# is easy to read. An agent that wants to can find words that are not here: a
-# policy of this kind stops mistakes, not intent.
+# The program searches the whole event for words. That is simple, and it denies a few
+# harmless calls. An agent can avoid these words on purpose: such a policy prevents
+# mistakes, not attacks.
 
 event=$(cat)
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Refuses to write what looks like a private key into a file.
+# Denies a call that writes a private key into a file.
 
 if grep -q -e '-----BEGIN [A-Z ]*PRIVATE KEY-----'; then
 	echo "this would write a private key into a file; put it into the secret store" >&2

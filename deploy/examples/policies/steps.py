@@ -1,6 +1,6 @@
-"""Hooks of agent loops. steps.yaml says when they are asked.
+"""Hooks of agent loops. steps.yaml says when they run.
 
-The agent is elsewhere: what a hook returns changes it, nothing else does.
+The agent runs in another process. A hook changes it only with the values that it returns.
 """
 
 import re
@@ -12,7 +12,7 @@ SCHEMA = "Tables: users (id, name), orders (id, total)"
 
 
 def without_keys(event, result):
-    """The value: what flows through the loop, changed or as it is."""
+    """Return the value that the loop continues with: the result, without keys."""
     if isinstance(result.output, str):
         result.output = re.sub(r"AKIA[0-9A-Z]{16}", "[redacted]", result.output)
     return result
@@ -22,7 +22,7 @@ redact = handle(value=without_keys)
 
 
 def counted(event):
-    """An effect: the flag comes along with later events."""
+    """Return an effect that sets a flag. The agent sends the flag with later events."""
     return set_flag(spent=event.flags.get("spent", 0) + PRICE[event.tool_name])
 
 
@@ -30,7 +30,7 @@ spend = handle(effects=[counted])
 
 show_schema = handle(effects=[append_message("system", SCHEMA)])
 
-# A condition of the function's own, which no `when` can say: it costs what asking the hook costs.
+# A condition in Python, for tests that `when` cannot express. It costs a request to a worker.
 be_sure = handle(
     "retry",
     condition=lambda event: not re.search(r"\bsure\b", event.assistant_message.content),

@@ -1,4 +1,4 @@
-"""The server of webhook.yaml: it checks the signature, and answers as hooks do."""
+"""The server of webhook.yaml. It checks the signature and returns the JSON answer of a hook."""
 
 import argparse
 import hashlib
@@ -9,11 +9,11 @@ import os
 import time
 
 KEY = os.environ["WEBHOOK_KEY"].encode()
-TOLERANCE = 300  # seconds between the clocks
+TOLERANCE = 300  # seconds that the clocks may differ
 
 
 def signed(headers, body):
-    """Whether the body was signed with the key, and not long ago."""
+    """Report whether the body was signed with the key within the last TOLERANCE seconds."""
     stamp = headers.get("Hook-Timestamp", "")
     digest = hmac.new(KEY, stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
     if not hmac.compare_digest(headers.get("Hook-Signature", ""), "v1=" + digest):
@@ -22,29 +22,29 @@ def signed(headers, body):
 
 
 def decide(event):
-    """The answer to an event; None is no opinion."""
+    """Return the answer to an event, or None for no opinion."""
     service, to = event["tool_input"].get("service"), event["tool_input"].get("to")
     if to == "production":
         return {"decision": "deny", "reason": f"{event['agent_id']} may not deploy {service} to {to}"}
-    if to is None:
+    if not to:
         return {"decision": "ask", "reason": f"deploy {service} to where?"}
     return None
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # keeps connections
+    protocol_version = "HTTP/1.1"  # keep connections open
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         if not signed(self.headers, body):
             return self.answer(401, {"error": "the request is not signed with the key of this server"})
         result = decide(json.loads(body))
-        return self.answer(204) if result is None else self.answer(200, result)
+        return self.answer(200, result) if result else self.answer(204)
 
     def answer(self, status, value=None):
-        body = b"" if value is None else json.dumps(value).encode()
+        body = json.dumps(value).encode() if value else b""
         self.send_response(status)
-        if value is not None:
+        if value:
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()

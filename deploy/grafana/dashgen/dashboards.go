@@ -10,15 +10,15 @@ const (
 	cores     = "none"
 )
 
-// The lines of instances that are chosen.
+// chosen selects the series of the chosen instances.
 const chosen = `{instance=~"$instance"}`
 
-// dashboards are all of them.
+// dashboards returns all dashboards.
 func dashboards() []dashboard {
 	return []dashboard{fleet(), hooks(), injections(), rounds(), brokers()}
 }
 
-// rate is how often something is counted in a second, by some labels.
+// rate returns the query for the rate of a counter per second, summed by labels.
 func rate(metric, by string) string {
 	if by == "" {
 		return "sum(rate(" + metric + "[$__rate_interval]))"
@@ -26,7 +26,7 @@ func rate(metric, by string) string {
 	return "sum by (" + by + ") (rate(" + metric + "[$__rate_interval]))"
 }
 
-// one is a panel's only query.
+// one returns the queries of a panel that has one.
 func one(expr, legend string) []query { return []query{{expr, legend}} }
 
 func instances() []variable { return []variable{{"instance", "Instance", "hookfabric_ready"}} }

@@ -1,60 +1,60 @@
 package main
 
-// ofHooks are the lines of hooks that are chosen.
+// ofHooks selects the series of the chosen hooks.
 const ofHooks = `{hook=~"$hook"}`
 
 func hooks() dashboard {
 	return dashboard{
-		name: "hooks", title: "Hooks", about: "What hooks say, how long they take, how they fail, and what shadow hooks would change.",
+		name: "hooks", title: "Hooks", about: "Outcomes, run times and failures of hooks, and the changes that shadow hooks would make.",
 		variables: []variable{{"hook", "Hook", "hookfabric_hook_outcomes_total"}},
 		rows:      []row{hookOutcomes(), hookFailures(), hookPools(), hookShadows()},
 	}
 }
 
-// hookOutcomes is what comes of asking.
+// hookOutcomes shows how often hooks run and how they end.
 func hookOutcomes() row {
 	return row{"Hooks", []panel{
-		{title: "Asked", about: "How often each hook is asked in a second.", unit: perSecond,
+		{title: "Runs", about: "Runs of each hook per second.", unit: perSecond,
 			queries: one(rate("hookfabric_hook_outcomes_total"+`{hook=~"$hook",outcome!="late"}`, "hook"), "{{hook}}")},
-		{title: "What came of it", about: "ok carries an opinion; the others follow the hook's failure policy. late was counted as a deadline before.", unit: perSecond, stack: true,
+		{title: "Outcomes", about: "ok means that the hook answered. All other outcomes follow the hook's failure policy. A late outcome was counted as deadline before.", unit: perSecond, stack: true,
 			queries: one(rate("hookfabric_hook_outcomes_total"+ofHooks, "outcome"), "{{outcome}}")},
-		{title: "99th percentile", about: "One answer in a hundred takes longer. A hook that comes near its timeout fails soon.", unit: seconds,
+		{title: "99th percentile", about: "99 % of the runs take at most this long. A hook near its timeout will soon fail.", unit: seconds,
 			queries: one(`hookfabric:hook_seconds:p99_rate5m{hook=~"$hook"}`, "{{hook}}")},
 	}}
 }
 
-// hookFailures is what comes of failing.
+// hookFailures shows failures by their effect.
 func hookFailures() row {
 	return row{"Failures", []panel{
-		{title: "Fails open", about: "Failures that were taken as no opinion.", unit: perSecond,
+		{title: "Fails open", about: "Failures that counted as no opinion.", unit: perSecond,
 			queries: one(rate("hookfabric_fail_open_total"+ofHooks, "hook, cause"), "{{hook}}: {{cause}}")},
-		{title: "Fails closed", about: "Failures that refused the call.", unit: perSecond,
+		{title: "Fails closed", about: "Failures that denied the call.", unit: perSecond,
 			queries: one(rate("hookfabric_fail_closed_total"+ofHooks, "hook, cause"), "{{hook}}: {{cause}}")},
-		{title: "Conditions", about: "Conditions that could not be evaluated and counted as true.", unit: perSecond,
+		{title: "Failed conditions", about: "Conditions that failed to evaluate and counted as true.", unit: perSecond,
 			queries: one(rate("hookfabric_condition_errors_total"+ofHooks, "hook"), "{{hook}}")},
 	}}
 }
 
-// hookPools is how pools keep up.
+// hookPools shows whether pools keep up.
 func hookPools() row {
 	return row{"Pools", []panel{
-		{title: "Waited", about: "The share of batches that waited for longer than half a second until a worker of their pool had room.", unit: share,
+		{title: "Batches that waited", about: "Share of batches that waited longer than half a second for a free worker of their pool.", unit: share,
 			queries: one("hookfabric:batches_waited:ratio_rate5m", "{{pool}}")},
-		{title: "Hooks per batch", about: "How many hooks travel in one request, on average.", unit: number,
+		{title: "Hooks per batch", about: "Average number of hooks in one request to a worker.", unit: number,
 			queries: one(rate("hookfabric_batch_hooks_sum", "pool")+" / "+rate("hookfabric_batch_hooks_count", "pool"), "{{pool}}")},
-		{title: "Ran again", about: "Hooks that ran again because their worker was lost.", unit: perSecond,
+		{title: "Reruns", about: "Hooks that ran again because their worker was lost.", unit: perSecond,
 			queries: one(rate("hookfabric_reruns_total", "pool"), "{{pool}}")},
 	}}
 }
 
-// hookShadows is what would change.
+// hookShadows shows what shadow hooks would change.
 func hookShadows() row {
 	return row{"Shadow hooks", []panel{
-		{title: "What was decided, and what would have been", about: "Calls by the decision and the one that would have been if the shadow hook had counted.", unit: perSecond,
+		{title: "Decision, and decision with the shadow hook", about: "Calls by their decision and by the decision that the shadow hook would have made.", unit: perSecond,
 			queries: one(rate("hookfabric_shadow_total"+ofHooks, "hook, decided, would"), "{{hook}}: {{decided}} → {{would}}")},
 		{title: "Would rewrite", about: "Calls that a shadow hook would have rewritten.", unit: perSecond,
 			queries: one(rate("hookfabric_shadow_rewrites_total"+ofHooks, "hook"), "{{hook}}")},
-		{title: "Left out", about: "Shadow hooks that did not run because too many were under way, or their pool was half full.", unit: perSecond,
-			queries: one(rate("hookfabric_shadow_dropped_total", ""), "left out")},
+		{title: "Not run", about: "Shadow hooks that did not run because too many were under way, or because their pool was half full.", unit: perSecond,
+			queries: one(rate("hookfabric_shadow_dropped_total", ""), "not run")},
 	}}
 }

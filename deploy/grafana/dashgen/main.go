@@ -1,7 +1,7 @@
-// Dashgen writes the Grafana dashboards of the fabric. What they show is in
-// [dashboards], one function each; here is how Grafana wants it written. Go generate
-// runs it in its folder; the files are checked in, and a test fails when they are
-// not what it would write, or ask for what no broker or worker measures.
+// Dashgen writes the Grafana dashboards of the fabric. [dashboards] defines their
+// contents, with one function per dashboard; model.go converts them to Grafana's JSON.
+// Go generate runs it in its folder. A test compares the checked-in files with its
+// output, and their queries with the metrics of brokers and workers.
 package main
 
 import (

@@ -7,28 +7,28 @@ type dashboard struct {
 	rows               []row
 }
 
-// A variable lets whoever looks choose among the values of a label.
+// A variable lets the viewer choose among the values of a label.
 type variable struct{ name, label, metric string }
 
-// A row is panels side by side, under a heading.
+// A row is a heading with panels side by side.
 type row struct {
 	title  string
 	panels []panel
 }
 
-// A panel shows what some queries find.
+// A panel shows the results of queries.
 type panel struct {
 	title, about string
 	unit         string // as Grafana names it
 	queries      []query
 	stat         bool    // one number instead of lines over time
-	stack        bool    // lines stand on each other
-	most         float64 // of the axis; 0: as it comes
-	red          float64 // a stat is red from here on; 0: never
+	stack        bool    // lines are stacked
+	max          float64 // maximum of the axis; 0: automatic
+	red          float64 // a stat is red from this value on; 0: never
 	low          bool    // a stat is red below red instead
 }
 
-// A query is PromQL, and what its lines are called.
+// A query is PromQL and the legend of its lines.
 type query struct{ expr, legend string }
 
 // The sizes of Grafana's grid.
@@ -38,13 +38,13 @@ const (
 	plotHeight = 8
 )
 
-// An object is what JSON calls so.
+// An object is a JSON object.
 type object = map[string]any
 
-// source is the Prometheus that whoever looks has chosen.
+// source is the Prometheus that the viewer chose.
 func source() object { return object{"type": "prometheus", "uid": "${datasource}"} }
 
-// model is a dashboard as Grafana's own files have it.
+// model returns the dashboard in Grafana's JSON model.
 func (d *dashboard) model() object {
 	return object{
 		"uid": "hookfabric-" + d.name, "title": "hookfabric / " + d.title, "description": d.about,
@@ -98,15 +98,15 @@ func (d *dashboard) panels() []object {
 func (p *panel) model() object {
 	m := object{"title": p.title, "description": p.about, "datasource": source(), "targets": p.targets()}
 	defaults := object{"unit": p.unit, "min": 0}
-	if p.most > 0 {
-		defaults["max"] = p.most
+	if p.max > 0 {
+		defaults["max"] = p.max
 	}
 	if p.stat {
 		m["type"] = "stat"
 		m["options"] = object{"colorMode": "value", "graphMode": "area", "justifyMode": "auto", "textMode": "value_and_name",
 			"reduceOptions": object{"calcs": []string{"lastNotNull"}, "fields": "", "values": false}}
 		defaults["thresholds"] = p.thresholds()
-		delete(defaults, "min") // of a budget that is used up
+		delete(defaults, "min") // an overspent budget is negative
 	} else {
 		m["type"] = "timeseries"
 		m["options"] = object{"tooltip": object{"mode": "multi", "sort": "desc"},

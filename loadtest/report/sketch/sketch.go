@@ -1,6 +1,5 @@
-// Package sketch draws a plot with letters, for whoever looks at a terminal: each
-// line is the edge of an area, the first one in front. It shows the shape of a
-// run; the figures are in the tables.
+// Package sketch draws a plot with letters for a terminal: each line is the edge of an area,
+// the first one in front. It shows the shape of a run; the tables have the figures.
 package sketch
 
 import (

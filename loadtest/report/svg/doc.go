@@ -6,7 +6,7 @@
 // by all eyes, and in their dashes.
 //
 // It draws itself, because a general library of plots puts its legend over the
-// data, knows no marks, and lays text out by fonts that whoever looks at the
+// data, knows no marks, and lays text out by fonts that the reader of the
 // picture may not have. Here text is laid out by the widest of the fonts it may
 // be shown in, and a test holds that no two texts touch.
 //

@@ -106,7 +106,7 @@ func pause(xs []float64) float64 {
 }
 
 // thinned keeps of all points above one pixel the first, the highest, the lowest
-// and the last: more can not be seen.
+// and the last: more cannot be seen.
 func thinned(points []point) []point {
 	if len(points) <= across {
 		return points

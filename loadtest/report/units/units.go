@@ -1,5 +1,5 @@
-// Package units writes figures for people: a time as µs or s, a size as MiB,
-// a rate with its thousands apart, never more digits than mean something.
+// Package units formats figures: a time in µs or s, a size in MiB, a rate with thousands
+// separators, and only digits that are significant.
 package units
 
 import (

@@ -12,19 +12,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// seedNames are the names that other systems give to events; hooks.yaml takes
-// them, too.
-func seedNames() []string {
-	return []string{"BEFORE_LLM_CALL", "AFTER_LLM_CALL", "BEFORE_TOOL_EXECUTION", "AFTER_TOOL_EXECUTION", "ON_TOOL_ERROR",
-		"BEFORE_FINAL_RESPONSE", "QUERY_END", "Stop"}
-}
-
+// eventNames are the names of events that hooks.yaml takes.
 func eventNames() []string {
 	var names []string
 	for _, t := range schema.EventTypes() {
 		names = append(names, string(t))
 	}
-	return slices.Concat(names, seedNames())
+	return slices.Concat(names, schema.SeedNames())
 }
 
 func ref(name string) *jsonschema.Schema { return &jsonschema.Schema{Ref: "#/$defs/" + name} }
@@ -44,26 +38,26 @@ func absentOr(s ...*jsonschema.Schema) *jsonschema.Schema {
 }
 
 // hooksSchema describes hooks.yaml as a person writes it: before defaults are
-// filled in, in its nested and in its flat shape. What a schema can not say,
+// filled in, in its nested and in its flat shape. What a schema cannot say,
 // such as which key fits which type of handler, `broker check` says.
 func hooksSchema(d docs) (*jsonschema.Schema, error) {
 	own := []any{"$schema", "presets", "python_path", "python", "hooks", "agents"}
 	agentKeys := []any{"id", "hooks", "backend"}
 	return &jsonschema.Schema{
 		Title:       "hooks.yaml",
-		Description: "Which hooks are asked at which moments of which agents.",
+		Description: "The hooks of the fabric: at which events they run, and for which agents.",
 		Type:        "object",
 		Defs: map[string]*jsonschema.Schema{
 			"hook": hook(d), "flatHook": flatHook(d), "globalHooks": section("globalEvent"), "globalEvent": globalEvent(),
 			"agentHooks": section("agentEvent"), "agentEvent": agentEvent(), "agent": agent(agentKeys),
 		},
 		Properties: map[string]*jsonschema.Schema{
-			"presets":     described(distinct(enum("delivery")), "The built-in groups of hooks that are switched on; [] for none.", `["delivery"]`),
-			"python_path": described(distinct(word("")), "Folders where modules and programs are looked up, after the folder of this file.", ""),
-			"python":      described(absentOr(pythonHosts(d)), "How functions are run.", ""),
-			"$schema":     {Type: "string", Description: "Where the editor finds this schema."},
-			"hooks":       described(ref("globalHooks"), "The hooks of every agent, in the order in which they are asked.", ""),
-			"agents":      described(absentOr(list(ref("agent"))), "The agents' own hooks, asked after the global ones.", ""),
+			"presets":     described(distinct(enum("delivery")), "The active presets, which are built-in groups of hooks; []: no preset.", `["delivery"]`),
+			"python_path": described(distinct(word("")), "The folders of modules and programs, after the folder of this file.", ""),
+			"python":      described(absentOr(pythonHosts(d)), "The host processes of Python functions.", ""),
+			"$schema":     {Type: "string", Description: "The location of this schema, for editors."},
+			"hooks":       described(ref("globalHooks"), "The hooks of every agent, in the order in which they run.", ""),
+			"agents":      described(absentOr(list(ref("agent"))), "The agents' own hooks. They run after the global ones.", ""),
 		},
 		PropertyOrder: []string{"$schema", "presets", "python_path", "python", "hooks", "agents"},
 		// A file in which some agent has a backend is MassGen's: its other keys
@@ -111,11 +105,11 @@ func section(event string) *jsonschema.Schema {
 func never() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
 
 func globalEvent() *jsonschema.Schema {
-	return eventObject(&jsonschema.Schema{Type: "boolean", Enum: []any{false}, Description: "Only an agent's hooks can take the place of others."})
+	return eventObject(&jsonschema.Schema{Type: "boolean", Enum: []any{false}, Description: "Only an agent can override global hooks."})
 }
 
 func agentEvent() *jsonschema.Schema {
-	return eventObject(&jsonschema.Schema{Type: "boolean", Description: "true: for this agent and event the global hooks are not asked, except system ones."})
+	return eventObject(&jsonschema.Schema{Type: "boolean", Description: "true: the global hooks of this event do not run for this agent, except system hooks."})
 }
 
 func eventObject(override *jsonschema.Schema) *jsonschema.Schema {
@@ -135,7 +129,7 @@ func agent(keys []any) *jsonschema.Schema {
 			"hooks": ref("agentHooks"),
 			"backend": described(absentOr(&jsonschema.Schema{
 				Type: "object", Properties: map[string]*jsonschema.Schema{"hooks": ref("agentHooks")},
-			}), "MassGen's level between an agent and its hooks; its other keys are skipped.", ""),
+			}), "MassGen's level between an agent and its hooks. The reader skips its other keys.", ""),
 		},
 		Required: []string{"id"},
 	}
@@ -150,7 +144,7 @@ func hook(d docs) *jsonschema.Schema {
 	fields := hookFields()
 	fields["tls"] = object[schema.TLS](d, map[string]*jsonschema.Schema{
 		"ca": word(""), "server_name": word(""),
-		"cert": word("The certificate that is shown to a server that asks who calls."), "key": word("The private key of cert."),
+		"cert": word("The client certificate, for a server that asks for one."), "key": word("The private key of cert."),
 	})
 	fields["tls"].DependentRequired = map[string][]string{"cert": {"key"}, "key": {"cert"}}
 	s := object[schema.Hook](d, fields)
@@ -178,12 +172,12 @@ func pythonHosts(d docs) *jsonschema.Schema {
 		return described(&jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &most}, description, fallback)
 	}
 	return object[schema.PythonHosts](d, map[string]*jsonschema.Schema{
-		"interpreter": described(word(""), "The program, on the PATH or as a path from where programs are looked up.", `"python3"`),
-		"hosts":       whole("How many host processes a worker keeps.", 1, 64, "2"),
+		"interpreter": described(word(""), "The Python program: a name on the PATH, or a path that resolves as programs do.", `"python3"`),
+		"hosts":       whole("The number of host processes in each worker.", 1, 64, "2"),
 		"memory": described(&jsonschema.Schema{AnyOf: []*jsonschema.Schema{
 			{Type: "integer", Minimum: new(float64(16 << 20)), Maximum: new(float64(1 << 40))}, {Type: "string", Pattern: `^[0-9]+(\.[0-9]+)? ?[KMGT]i?B$`},
-		}}, "How much memory one host may have: bytes, or a number with its unit, such as 512MiB.", `"1GiB"`),
-		"recycle": whole("A host is replaced after so many calls; 0: never.", 0, 1e9, "0"),
+		}}, "The memory limit of one host: bytes, or a number with its unit, such as 512MiB.", `"1GiB"`),
+		"recycle": whole("The number of calls after which a worker replaces a host; 0: never.", 0, 1e9, "0"),
 	})
 }
 
@@ -191,7 +185,7 @@ func pythonHosts(d docs) *jsonschema.Schema {
 func flatHook(d docs) *jsonschema.Schema {
 	s := hook(d)
 	s.Properties = maps.Clone(s.Properties)
-	s.Properties["type"] = described(enum(eventNames()...), "The event at which the hook is asked.", "")
+	s.Properties["type"] = described(enum(eventNames()...), "The event at which the hook runs.", "")
 	s.Properties["callable"] = s.Properties["handler"].CloneSchemas()
 	s.Required = []string{"type"}
 	s.OneOf = []*jsonschema.Schema{{Required: []string{"handler"}}, {Required: []string{"callable"}}}

@@ -53,6 +53,7 @@ func schemas() map[string]func(docs) (*jsonschema.Schema, error) {
 		"control/" + schema.VerbDrain:      inferred[schema.DrainRequest],
 		"control/" + schema.VerbFetch:      inferred[schema.FetchRequest],
 		"control/" + schema.VerbAnswer:     inferred[schema.AnswerRequest],
+		"control/" + schema.VerbRelay:      inferred[schema.AnswerRequest],
 		"control/" + schema.VerbMode:       inferred[schema.ModeRequest],
 		"control/" + schema.VerbCheckpoint: nothing,
 		"control/" + schema.VerbRound:      inferred[schema.RoundRequest],
@@ -68,12 +69,12 @@ func schemas() map[string]func(docs) (*jsonschema.Schema, error) {
 
 // nothing describes a request that says nothing.
 func nothing(docs) (*jsonschema.Schema, error) {
-	return &jsonschema.Schema{Type: "object", Description: "The request says nothing."}, nil
+	return &jsonschema.Schema{Type: "object", Description: "The request has no members."}, nil
 }
 
 func write(path string, s *jsonschema.Schema) error {
 	if _, err := s.CloneSchemas().Resolve(nil); err != nil {
-		return fmt.Errorf("%s is no schema: %w", path, err)
+		return fmt.Errorf("%s is not a valid schema: %w", path, err)
 	}
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {

@@ -116,7 +116,7 @@ func resultSchema(d docs) (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	s.Description = "What a hook answers to one event. {} is no opinion. Besides the fabric's own members those of " +
-		"MassGen (allowed, modified_args, metadata) and of Claude Code (hookSpecificOutput, continue, stopReason) are read; unknown members are ignored."
+		"MassGen (allowed, modified_args, metadata) and of Claude Code (hookSpecificOutput, continue, stopReason, systemMessage, suppressOutput) are read; an unknown member is ignored beside a known one, but not if the known ones only explain (reason, metadata, stopReason, systemMessage, suppressOutput, and in hookSpecificOutput hookEventName and permissionDecisionReason)."
 	injection := s.Properties["injections"].Items
 	for _, own := range []string{"hook", "source", "sequence", "sequences", "object"} {
 		delete(injection.Properties, own) // set by the fabric
@@ -136,21 +136,42 @@ func resultSchema(d docs) (*jsonschema.Schema, error) {
 	inject.Description = "One injection."
 	add("inject", inject)
 	add("allowed", &jsonschema.Schema{Types: []string{"null", "boolean"}, Description: "MassGen's form: false and null are a deny."})
-	add("modified_args", text("MassGen's form: the tool's whole new input, as a JSON object in a string. It beats updated_input."))
+	add("modified_args", text("MassGen's form: the tool's whole new input, as a JSON object in a string. It takes precedence over updated_input."))
 	add("metadata", object("MassGen's form.", map[string]*jsonschema.Schema{"reason": text("The reason, if reason is absent.")}))
-	add("hookSpecificOutput", object("Claude Code's form.", map[string]*jsonschema.Schema{
+	specific := object("Claude Code's form.", map[string]*jsonschema.Schema{
 		"hookEventName":            text("The event, as Claude Code calls it."),
-		"permissionDecision":       decisionWord("The decision, beside which the stricter of two counts."),
+		"permissionDecision":       decisionWord("The decision. If decision is present too, the stricter one counts."),
 		"permissionDecisionReason": text("The reason, if reason is absent."),
 		"updatedInput":             {Type: "object", Description: "The tool's whole new input."},
 		"additionalContext":        text("An injection with the strategy tool_result."),
 		"updatedToolOutput":        {Description: "The tool's new output."},
 		"updatedMCPToolOutput":     {Description: "The new output of an MCP tool."},
-	}))
+		"modifiedOutput":           {Description: "The new output of the tool, as MassGen's adapter calls it."},
+	})
+	knowsOne(specific, "hookEventName", "permissionDecisionReason")
+	add("hookSpecificOutput", specific)
 	add("continue", &jsonschema.Schema{Type: "boolean", Description: "Claude Code's form: false ends the run."})
 	add("stopReason", text("Claude Code's form: the reason of continue: false."))
+	add("systemMessage", &jsonschema.Schema{Description: "Claude Code's form: a text for the user of the runtime. It has no effect, because the fabric shows nothing to users."})
+	add("suppressOutput", &jsonschema.Schema{Description: "Claude Code's form: it has no effect."})
+	knowsOne(s, "reason", "metadata", "stopReason", "systemMessage", "suppressOutput", "hookSpecificOutput")
+	s.AnyOf = append(s.AnyOf, &jsonschema.Schema{ // which counts as known if it does more than explain
+		Required:   []string{"hookSpecificOutput"},
+		Properties: map[string]*jsonschema.Schema{"hookSpecificOutput": {Not: specific.AnyOf[0].CloneSchemas()}},
+	})
 	nullable(s)
 	return s, nil
+}
+
+// knowsOne requires one of the properties of s, the named ones excepted, in an object
+// that has other members than these.
+func knowsOne(s *jsonschema.Schema, except ...string) {
+	s.AnyOf = []*jsonschema.Schema{{PropertyNames: enum(except...)}}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if !slices.Contains(except, name) {
+			s.AnyOf = append(s.AnyOf, &jsonschema.Schema{Required: []string{name}})
+		}
+	}
 }
 
 func text(description string) *jsonschema.Schema {

@@ -1,9 +1,9 @@
-"""The words of hooks written in Python: what they get and what they may answer.
+"""Types for hooks written in Python: the event that a hook gets, and its answers.
 
 A hook is a function (or coroutine function) of one argument, a HookEvent. It
-returns a HookResult, a dict in the same form, or None for no opinion.
-Anything else is an error of the hook. If it has an attribute condition, a
-function or coroutine function of the event, it is called only where that is true.
+returns a HookResult, a dict in the same form, or None for no opinion. Any other
+value is an error of the hook. A hook may have an attribute condition, a function
+or coroutine function of the event. It is then called only if that returns true.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    """The words of an agent's loop, for those who ask for them."""
+    """Load the names for an agent's loop when they are first used."""
     if name not in __all__:
         raise AttributeError("module 'hookfabric' has no attribute %r" % name)
     from hookfabric import _loop
@@ -26,7 +26,7 @@ def __getattr__(name):
 
 
 class HookType(str, Enum):
-    """The moments of an agent's life that hooks may see."""
+    """The events that hooks may see."""
 
     SESSION_START = "SessionStart"
     SESSION_END = "SessionEnd"
@@ -42,24 +42,37 @@ class HookType(str, Enum):
     PRE_CALL = "pre_call"
     POST_CALL = "post_call"
 
+    @classmethod
+    def _missing_(cls, value):
+        return cls.__members__.get(_SEED_NAMES.get(value))
+
+
+# Names that other systems give to events. HookType accepts them, too.
+_SEED_NAMES = {
+    "BEFORE_LLM_CALL": "BEFORE_LLM_CALL", "AFTER_LLM_CALL": "AFTER_LLM_CALL", "BEFORE_TOOL_EXECUTION": "PRE_TOOL_USE",
+    "AFTER_TOOL_EXECUTION": "POST_TOOL_USE", "ON_TOOL_ERROR": "TOOL_ERROR", "BEFORE_FINAL_RESPONSE": "BEFORE_FINAL_RESPONSE",
+    "QUERY_END": "QUERY_END", "Stop": "BEFORE_FINAL_RESPONSE",
+}
+
 
 class HookEvent(Mapping):
-    """One moment of one agent.
+    """One event of one agent.
 
-    Every field is an attribute; one that the event does not have is None ("" for
-    ids and tool_name, {} for tool_input and labels, 0 for iteration). As a
-    mapping it holds what to_dict gives: JSON values, MassGen's eight fields
-    always and the others where the event has them. The timestamp is a datetime as
-    an attribute and a string in the mapping.
+    Every field is an attribute. An absent field has the value None ("" for ids and
+    tool_name, {} for tool_input and labels, 0 for iteration). As a mapping, the event
+    has the JSON values of to_dict: MassGen's eight fields always, the others only if
+    present. The timestamp is a datetime as an attribute and a string in the mapping.
 
-    Beside the fields there is what a hook of an agent's loop wants to know: event and
-    agent (the type and the id), tool_call before a tool runs, tool_result after it,
-    assistant_message at AfterLLMCall and BeforeFinalResponse, each None elsewhere;
-    flags, {} if there are none; and history, a list of messages, for hooks that
-    need it. The fields of those are attributes, too.
+    More attributes help hooks of an agent's loop:
+    event and agent are the event's type and the agent's id.
+    tool_call is set before a tool runs, tool_result after it, and assistant_message
+    at AfterLLMCall and BeforeFinalResponse. At other events they have the value None.
+    flags are the agent's flags (default: {}).
+    history is a list of messages, for hooks with `needs: [history]`.
+    The fields of these objects are attributes, too.
 
-    traceparent and tracestate are its place in a trace, as W3C Trace Context writes
-    it, for spans of the hook's own; None where nobody traces.
+    traceparent and tracestate are the event's position in a trace, in the form of
+    W3C Trace Context. Without tracing they have the value None.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_history", "_trace")
@@ -174,7 +187,7 @@ class HookEvent(Mapping):
 
 
 def _when(text):
-    """The datetime that text stands for; Python before 3.11 reads few forms."""
+    """Parse a timestamp. Python before 3.11 parses few forms itself."""
     from datetime import datetime, timezone
 
     main, zone = (text[:-1], "+00:00") if text.endswith("Z") else (text[:-6], text[-6:])
@@ -186,17 +199,17 @@ def _when(text):
 
 
 class HookResult:
-    """What a hook answers. The fields mean what they mean in a hook's JSON.
+    """The answer of a hook. The fields are those of a hook's JSON answer.
 
-    allowed=False, or what counts as false, is a deny, whatever decision says;
-    modified_args, a JSON string, beats updated_input. A HookResult that says
-    nothing else is an allow.
+    A false allowed is a deny, regardless of decision. modified_args, a JSON string,
+    takes precedence over updated_input. HookResult() without arguments is an allow.
     """
 
     _fields = (
         "allowed", "decision", "reason", "updated_input", "modified_args", "inject",
         "metadata", "hook_errors", "updated_output", "value", "effects", "injections",
     )
+    _explaining = ("reason", "metadata", "stopReason", "systemMessage", "suppressOutput")  # no opinion by themselves
 
     def __init__(
         self, allowed=True, decision="allow", reason=None, updated_input=None, modified_args=None, inject=None,
@@ -218,7 +231,7 @@ class HookResult:
         self.value = value
         self.effects = effects
         self.injections = injections
-        self.__dict__.update(more)  # such as executed_hooks, which nobody here reads
+        self.__dict__.update(more)  # such as executed_hooks, which the worker ignores
 
     @classmethod
     def allow(cls, **more):
@@ -234,7 +247,7 @@ class HookResult:
 
     @classmethod
     def retry(cls, reason=None, effects=None, **more):
-        """Has the model try again; the effects make the next attempt better."""
+        """Make the model try again. The effects can improve its next attempt."""
         return cls(decision="retry", reason=reason, effects=effects, **more)
 
     @classmethod
@@ -243,12 +256,12 @@ class HookResult:
 
     @classmethod
     def reject(cls, reason=None, **more):
-        """A fail, as some call it."""
+        """The same as fail, by another name."""
         return cls(decision="reject", reason=reason, **more)
 
     @classmethod
     def stop(cls, value, **more):
-        """Ends what is under way with a message, or before a tool call its result."""
+        """End the query with value as its message. At a tool call, value is the call's result; at QueryEnd, the response."""
         return cls(decision="stop", value=value, **more)
 
     def add_error(self, error):
@@ -258,7 +271,7 @@ class HookResult:
         fields = {name: getattr(self, name) for name in self._fields if getattr(self, name) is not None}
         fields["allowed"] = bool(self.allowed)
         if self.allowed and self.decision in ("continue", "stop", "fail", "reject", "retry"):
-            del fields["allowed"]  # which knows of nothing but tools
+            del fields["allowed"]  # allowed is only for tool calls
         return fields
 
     def to_json(self):
@@ -266,11 +279,15 @@ class HookResult:
 
     @classmethod
     def from_dict(cls, fields):
+        """Make a HookResult of a dict. Raises ValueError for an unknown field if all known fields only explain, because it may be a refusal."""
+        unknown = [name for name in fields if name not in cls._fields + cls._explaining + ("executed_hooks",)]
+        if unknown and not any(name in fields and name not in cls._explaining for name in cls._fields):
+            raise ValueError("the answer %r has an unknown field and none that decides or changes anything; write one of %s" % (fields, ", ".join(cls._fields)))
         return cls(**fields)
 
     @classmethod
     def from_json(cls, text):
-        return cls(**json.loads(text))
+        return cls.from_dict(json.loads(text))
 
     def __eq__(self, other):
         return self.__dict__ == other.__dict__ if isinstance(other, HookResult) else NotImplemented

@@ -1,12 +1,12 @@
 """The host: a process that runs the functions of hooks for a worker.
 
-It reads frames from one descriptor and writes frames to another: the length of
-the JSON and the number of the request, four bytes each, then the JSON. A
-request is answered once, under its number. User code has the standard streams
-for itself.
+It reads requests from one descriptor and writes answers to another. A frame has
+the length of the JSON and the number of the request, four bytes each, then the
+JSON. Each request gets one answer, with its number. The standard streams belong
+to the hooks.
 
-Without coroutines it is a plain loop that calls functions. The first awaitable
-starts an event loop, which from then on runs between two frames.
+Without coroutines the host is a plain loop that calls functions. The first
+awaitable starts an event loop, which then runs between two frames.
 """
 
 import faulthandler
@@ -19,19 +19,19 @@ HEAD = struct.Struct(">II")
 MOST_WORDS = 2 << 10
 MOST_TRACEBACK = 32 << 10
 
-# How many levels of recursion JSON has for itself, beyond those that Python has for all else.
+# The levels of recursion for JSON, in addition to Python's usual limit.
 DEEP = 12000
-# How many digits an integer has at most; Python itself refuses more.
+# The largest number of digits of an integer. Python itself refuses more.
 MOST_DIGITS = 4300
 
 
 def whole(digits):
-    """An integer of an event. No agent shall have a hook fail with a long one."""
+    """Parse an integer. A longer one becomes a float, so that an agent cannot make a hook fail with it."""
     return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
 
 
 def deep(work):
-    """work, for values as deep as events may be."""
+    """Return work with a higher recursion limit, for deeply nested values."""
 
     def deeper(value):
         usual = sys.getrecursionlimit()
@@ -45,12 +45,12 @@ def deep(work):
 
 
 decode = deep(json.JSONDecoder(parse_int=whole).decode)
-# What json.dumps would take for JSON and no other reader does is refused.
+# Refuses NaN and Infinity, which json.dumps writes and other parsers reject.
 encode = deep(json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode)
 
 
 class Unfit(Exception):
-    """A sentence about a handler or its answer, for the worker to pass on."""
+    """A handler or its answer is not valid. The worker passes the text on."""
 
 
 class Host:
@@ -61,7 +61,7 @@ class Host:
         self.functions = {}
         self.conditions = {}
         self.tasks = {}
-        self.ready = {}  # calls whose condition was awaited, by request
+        self.ready = {}  # calls with an awaited condition that is true, by request
         self.loop = None
         for descriptor in (orders, answers):
             os.set_inheritable(descriptor, False)
@@ -87,12 +87,12 @@ class Host:
                 self.turn()
 
     def turn(self):
-        """Runs coroutines until there is a frame. Functions are called between
-        two turns, as one that is none may want an event loop of its own."""
+        """Run coroutines until a frame arrives. Sync functions are called between
+        two turns, because they may run an event loop of their own."""
         try:
             self.loop.run_forever()
         except (SystemExit, KeyboardInterrupt):
-            pass  # from something that a hook has left running
+            pass  # raised by a task that a hook left running
 
     def readable(self):
         self.fill()
@@ -118,19 +118,19 @@ class Host:
 
     def write(self, number, text):
         if os.getpid() != self.pid:
-            os._exit(0)  # a child that came back from the hook that forked it
+            os._exit(0)  # a child that a hook forked and that returned from the hook
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
             except Exception:
-                pass  # it is the hook's to break
+                pass  # a hook may close its own streams
         body = text.encode("ascii")
         rest = memoryview(HEAD.pack(len(body), number) + body)
         while rest:
             rest = rest[os.write(self.answers, rest):]
 
     def leave(self):
-        """Ends as a program ends, but waits for no thread, and not for ever."""
+        """Run the exit handlers, for at most 1 s, and exit without waiting for threads."""
         import atexit
         import signal
 
@@ -142,8 +142,8 @@ class Host:
             os._exit(0)
 
     def forked(self):
-        """A child of a hook must not speak for the host. What its own children
-        have under the same numbers is the hook's."""
+        """Close the pipes in a child that a hook forked, because it must not answer for
+        the host. If the child opens files with the same numbers, they are the hook's."""
         if self.orders is not None:
             os.close(self.orders)
             os.close(self.answers)
@@ -164,7 +164,7 @@ class Host:
                 if self.ready.pop(number, None):
                     raise self.own("asyncio").CancelledError
                 if task:
-                    self.loop.call_soon(task.cancel)  # once it has begun, or it answers nothing
+                    self.loop.call_soon(task.cancel)  # later, because a task that has not begun would not answer
             elif "load" in order:
                 self.load(order["load"], order["handler"])
                 self.write(number, encode({"async": is_async(self.functions[order["load"]])}))
@@ -179,7 +179,9 @@ class Host:
         limit(order["memory"])
         self.most = order["most"]
         sys.meta_path.insert(0, Embedded({"hookfabric": order["words"], "hookfabric._loop": order["loop"]}))
-        sys.meta_path.append(Embedded({"massgen": "", "massgen.mcp_tools": "", "massgen.mcp_tools.hooks": order["massgen"]}))
+        # Last, so that MassGen itself is found first where it is installed.
+        sys.meta_path.append(Embedded({"massgen": "", "massgen.mcp_tools": "", "massgen.mcp_tools.hooks": order["massgen"],
+                                       "massgen.mcp_tools._builtins": order["massgen_builtins"]}))
         from hookfabric import HookEvent
 
         self.event = HookEvent
@@ -190,14 +192,14 @@ class Host:
             try:
                 self.load(function["load"], function["handler"])
             except BaseException:
-                continue  # the call that needs it says why
+                continue  # a call of the function reports the error
             loaded.append(function["load"])
         return loaded
 
     def load(self, number, handler):
         function = find(handler)
         if not callable(function):
-            raise Unfit("it is of the type %s, which can not be called" % type(function).__name__)
+            raise Unfit("it is of the type %s, which cannot be called" % type(function).__name__)
         condition = condition_of(function)
         if condition is not None:
             self.conditions[number] = condition
@@ -206,7 +208,7 @@ class Host:
     # Calls.
 
     def call(self, number, function, event):
-        """Asks a function, if its condition, where it has one, is true."""
+        """Call a function, unless it has a condition that is false."""
         condition = self.conditions.get(function)
         if condition is None:
             return self.ask(number, function, event)
@@ -223,8 +225,8 @@ class Host:
             self.write(number, "{}")
 
     async def consider(self, number, function, event, awaitable):
-        """Awaits a condition. The function is called between two turns of the loop,
-        as any other one is."""
+        """Await a condition. The function itself is called between two turns of the
+        loop, like every other one."""
         try:
             holds, note = bool(await awaitable), None
         except BaseException as fault:
@@ -239,7 +241,7 @@ class Host:
         self.loop.stop()
 
     def doubt(self, fault):
-        """What to note of a condition that failed: it counts as true."""
+        """Return the note about a failed condition, which counts as true."""
         if isinstance(fault, MemoryError):
             raise fault
         told = self.told(fault)
@@ -272,7 +274,7 @@ class Host:
             del self.tasks[number]
 
     def own(self, name):
-        """A module of the standard library, whatever the hooks' folders hold."""
+        """Import a module of the standard library, even if the hooks' folders have one of that name."""
         path, sys.path[:] = sys.path[:], self.standard
         try:
             return __import__(name)
@@ -319,14 +321,14 @@ class Host:
         else:
             trace = fault.__traceback__
             while trace and trace.tb_frame.f_globals is globals():
-                trace = trace.tb_next  # the hook's part of it says more
+                trace = trace.tb_next  # show only the hook's part
             lines = self.own("traceback").format_exception(type(fault), fault, trace)
             told["traceback"] = "".join(lines)[-MOST_TRACEBACK:]
         return told
 
 
 class Embedded:
-    """Finds and loads packages that are no files."""
+    """Imports packages from sources in memory."""
 
     def __init__(self, sources):
         self.sources = sources
@@ -345,7 +347,7 @@ class Embedded:
 
 
 def limit(size):
-    """Bounds the memory of this process and of what it starts."""
+    """Limit the memory of this process and of its children."""
     import resource
 
     kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
@@ -360,7 +362,7 @@ def limit(size):
 
 
 def find(handler):
-    """The object called handler: a module's, or in something of a module's."""
+    """Import the object that a dotted name names: an attribute of a module, or an attribute of such an object."""
     path, first = handler.split("."), None
     if len(path) < 2:
         raise Unfit("it names no function; write module.function")
@@ -370,7 +372,7 @@ def find(handler):
             __import__(module)
         except ModuleNotFoundError as fault:
             if not (module + ".").startswith("%s." % fault.name):
-                raise  # the module is there, and imports one that is not
+                raise  # the module exists, but imports one that does not
             first = first or fault
             continue
         found = sys.modules[module]
@@ -384,8 +386,8 @@ def find(handler):
 
 
 def condition_of(function):
-    """The condition that a handler has, if it has one. An attribute of an object,
-    or of a class, may be about anything else."""
+    """Return a handler's condition, or None. On objects and classes, a condition that is
+    not callable is an unrelated attribute."""
     while not hasattr(function, "condition") and type(function).__name__ == "partial" and hasattr(function, "func"):
         function = function.func
     condition = None if isinstance(function, type) else getattr(function, "condition", None)
@@ -397,7 +399,7 @@ def condition_of(function):
 
 
 def is_async(function):
-    """Whether calling function gives a coroutine, as far as can be seen before."""
+    """Report whether a call of function returns a coroutine, as far as its code shows."""
     while type(function).__name__ == "partial" and hasattr(function, "func"):
         function = function.func
     code = getattr(function, "__code__", None) or getattr(getattr(type(function), "__call__", None), "__code__", None)
@@ -405,7 +407,7 @@ def is_async(function):
 
 
 def fields_of(answer):
-    """The fields of an answer: a dict, or a HookResult, also MassGen's own."""
+    """Return the fields of an answer: a dict, or a HookResult of this package or of MassGen."""
     if isinstance(answer, dict):
         return answer
     if not (hasattr(answer, "decision") or hasattr(answer, "allowed")):
@@ -420,8 +422,8 @@ def fields_of(answer):
 
 
 def refusal(fields, fault):
-    """What is kept of an answer that can not be passed on: that it refuses. If it
-    does not, the answer is the error that fault is."""
+    """Reduce an answer that cannot be passed on to its refusal. If it is not a refusal,
+    raise fault."""
     claude = fields.get("hookSpecificOutput")
     said = claude.get("permissionDecision") if isinstance(claude, dict) else None
     if not fields.get("allowed", True) or said == "deny":
@@ -439,4 +441,4 @@ def words(fault):
     try:
         return str(fault)[:MOST_WORDS]
     except BaseException:
-        return "(and saying what is wrong fails, too)"
+        return "(the exception has no readable text)"

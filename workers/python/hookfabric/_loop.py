@@ -1,6 +1,6 @@
-"""The words for hooks of an agent's whole loop: what they see of it beside the
-event's fields, the effects they may ask for, and hooks put together of a
-condition, effects, a value and a decision. Only hooks that use it load it."""
+"""Types and helpers for hooks of an agent's loop: messages, calls and results, the
+effects, and handle, which makes a hook of a condition, effects, a value and a
+decision. A process loads this module only if a hook uses it."""
 
 import copy
 from enum import Enum
@@ -10,7 +10,7 @@ import json
 
 
 class HookDecision(str, Enum):
-    """What a hook of the loop may decide; which of them an event knows is its own."""
+    """The decisions of a hook. Each event permits some of them."""
 
     CONTINUE = "continue"
     RETRY = "retry"
@@ -23,7 +23,7 @@ class HookDecision(str, Enum):
 
 
 class _Words(dict):
-    """A JSON object whose fields are attributes as well; one that is not there is None."""
+    """A JSON object whose fields are also attributes. An absent field has the value None."""
 
     __slots__ = ()
     _fields = ()
@@ -40,22 +40,22 @@ class _Words(dict):
 
 
 class ToolCall(_Words):
-    """A call of a tool that is to be made."""
+    """A call of a tool, before the tool runs."""
 
     __slots__ = ()
     _fields = ("id", "name", "input")
 
 
 class ToolResult(_Words):
-    """What came of a call."""
+    """The result of a call."""
 
     __slots__ = ()
     _fields = ("id", "name", "output", "error", "notes")
 
 
 class Message(_Words):
-    """One message of a conversation. Of a message that is in the shape of some
-    model's API, and not in this one, native is all there is."""
+    """One message of a conversation. A message in the form of a model's API has
+    only native, the original message."""
 
     __slots__ = ()
     _fields = ("role", "content", "tool_calls", "tool_result", "native")
@@ -65,7 +65,7 @@ class Message(_Words):
 
 
 def message_of(raw):
-    """What the event or the history says as a Message; None if it is none."""
+    """Convert a message of the event or the history to a Message, or return None if it is not a message."""
     if isinstance(raw, str):
         return Message(raw)
     if not isinstance(raw, dict):
@@ -82,7 +82,7 @@ def message_of(raw):
 
 
 def _completion(raw):
-    """A message of Chat Completions, whose calls stand one level deeper, as one of ours; any other is as it was."""
+    """Convert a Chat Completions message, whose calls are one level deeper, to the fabric's form. Return other messages unchanged."""
     calls = raw.get("tool_calls")
     if not isinstance(calls, list) or all(not isinstance(call, dict) or call.get("name") for call in calls):
         return raw
@@ -96,7 +96,7 @@ def _completion(raw):
 
 
 def _arguments(text):
-    """The object in a string; where it holds none, what the model wrote."""
+    """Parse the JSON object in a string. Return the text itself if it has no JSON object."""
     if not isinstance(text, str):
         return text
     try:
@@ -107,15 +107,15 @@ def _arguments(text):
 
 
 def _once(pairs):
-    """An object in which no name stands twice; of such a one two readers make different things."""
+    """Refuse an object with a duplicate name, because two parsers can read it differently."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("the object has a duplicate name")
     return found
 
 
 def _is_message(raw):
-    """Whether raw has the fields of a message, and not others of the same names, and nothing but others."""
+    """Report whether raw is a message in the fabric's form: its fields have the right types, and at least one is known."""
     calls, result = raw.get("tool_calls"), raw.get("tool_result")
     return (
         _has(raw, str, "role", "content")
@@ -133,7 +133,7 @@ def _has(fields, kind, *names):
 
 
 def current_of(event):
-    """The value that flows through the loop at the moment of event."""
+    """Return the value that this event is about."""
     if event.hook_type == "PreToolUse":
         return ToolCall(id=event.tool_use_id, name=event.tool_name, input=event.tool_input)
     if event.hook_type in ("PostToolUse", "ToolError"):
@@ -149,18 +149,18 @@ def current_of(event):
 
 
 def append_message(role, content):
-    """The effect that adds a message to the conversation; role is system, user or assistant."""
+    """Return the effect that adds a message to the conversation. role is system, user or assistant."""
     return {"append_message": {"role": role, "content": content}}
 
 
 def set_flag(**flags):
-    """The effect that sets flags, which later events carry; None takes one away."""
+    """Return the effect that sets flags, which later events carry. The value None removes a flag."""
     return {"set_flag": flags}
 
 
 def drop_messages(first=None, last=None, role=None, containing=None):
-    """The effect that takes messages out: so many from the beginning or the end,
-    of a role, containing a text. System messages stay unless role says system."""
+    """Return the effect that removes messages: the first or last ones, those of a role,
+    or those that contain a text. It keeps system messages unless role is system."""
     picks = {"first": first, "last": last, "role": role, "containing": containing}
     return {"drop_messages": {name: pick for name, pick in picks.items() if pick is not None}}
 
@@ -169,10 +169,10 @@ def drop_messages(first=None, last=None, role=None, containing=None):
 
 
 def hook(condition):
-    """A decorator that gives a hook a condition: a function, or coroutine function,
-    of the event. Where it is false, the hook has no opinion and is not called."""
+    """Decorator: give a hook a condition, a function or coroutine function of the event.
+    If it is false, the hook is not called and has no opinion."""
     if not callable(condition):
-        raise TypeError("a condition is a function of the event, not %s" % type(condition).__name__)
+        raise TypeError("the condition is of the type %s; write a function of the event" % type(condition).__name__)
 
     def mark(function):
         function.condition = condition
@@ -182,16 +182,19 @@ def hook(condition):
 
 
 def handle(decision="continue", value=None, effects=(), condition=None, reason=None):
-    """A hook put together: its condition is asked first, then come the effects in
-    their order, then the value, then the decision.
+    """Make a hook. It evaluates the condition first, then the effects in their order,
+    then the value, then the decision.
 
-    condition is called with the event. An effect is a dict, such as append_message
-    makes, or a function of the event that returns one, a list of them or None: the
-    agent is elsewhere, so that only what is returned changes it. value replaces what
-    flows through the loop; a function is called with the event and a copy of what
-    it is so far (a ToolCall, ToolResult or Message; at QueryEnd the response), or
-    with the event alone, and returns the new one. Each may be a coroutine function.
-    Effects and value are made whatever the decision is.
+    condition is a function of the event.
+    effects is a list. An effect is a dict, such as append_message returns, or a function
+    of the event that returns a dict, a list of dicts or None. The agent runs elsewhere:
+    only the effects that the hook returns change it.
+    value replaces the value of the event. A function gets the event and a copy of the
+    current value (a ToolCall, ToolResult or Message; at QueryEnd the response), or only
+    the event, and returns the new value.
+    reason is a text for the model or the user.
+
+    Each function may be a coroutine function. Effects and value apply with any decision.
     """
     decision = _decision(decision)
     if not isinstance(effects, (list, tuple)) and effects is not None:
@@ -203,7 +206,7 @@ def handle(decision="continue", value=None, effects=(), condition=None, reason=N
     change = _change(value) if callable(value) else None
 
     def steps(event):
-        """The work in its order; what it yields is to be awaited."""
+        """Do the steps in their order. The caller awaits what this generator yields."""
         made = []
         for effect in effects:
             one = effect(event) if callable(effect) else effect
@@ -256,7 +259,7 @@ def _decision(decision):
 
 
 def _effects(made):
-    """The effects in what an effect has returned, or is."""
+    """Return a list of effects: of one effect, of a list, or of None."""
     if made is None:
         return []
     made = made if isinstance(made, (list, tuple)) else [made]
@@ -267,11 +270,11 @@ def _effects(made):
 
 
 def _change(value):
-    """value as a function of the event and what flows through the loop."""
+    """Return value as a function of the event and the current value."""
     try:
         takes = inspect.signature(value)
     except ValueError:
-        return value  # it does not say
+        return value  # its signature is unknown
     try:
         takes.bind(None, None)
         return value
@@ -281,24 +284,24 @@ def _change(value):
 
 
 def _changed(event, decision, before, new):
-    """What a value has made of before; None: nothing."""
+    """Return the new value, or None if it equals the current one."""
     if decision == "stop":
         if new is None:
-            raise TypeError("the value of a stop is None at %s; return what the agent is to go on with" % event.hook_type)
+            raise TypeError("a stop at %s has the value None; return the value that the agent continues with" % event.hook_type)
         return new
     if new is None and before is not None:
-        raise TypeError("the value is None at %s; return what is to take the place of the one before" % event.hook_type)
+        raise TypeError("the value function returned None at %s; return the new value, or the current one to keep it" % event.hook_type)
     return None if new == before else new
 
 
 def _placed(event, decision, new):
-    """The fields of an answer that say new at event."""
+    """Return the fields of an answer with the value new."""
     if decision == "stop":
         return {"value": new.output if isinstance(new, ToolResult) else new}
     if event.hook_type == "PreToolUse":
         if isinstance(new, ToolCall):
             if new.name != event.tool_name:
-                raise ValueError("the value is a call of %r; the input of a call can be changed, not its tool" % new.name)
+                raise ValueError("the value is a call of %r; a hook may change the input of a call, but not its tool" % new.name)
             new = new.input
         return {"updated_input": new}
     if event.hook_type in ("PostToolUse", "ToolError"):

@@ -40,6 +40,10 @@ def junk(event):
     return "all is well"
 
 
+def unknown(event):
+    return {"desicion": "deny", "reason": "a word that nothing knows"}
+
+
 def hangs(event):
     """Holds the pipe LIFE with a child, until somebody ends both."""
     with open(os.environ["LIFE"], "w") as life:

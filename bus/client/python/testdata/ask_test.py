@@ -45,18 +45,32 @@ class Asking(unittest.TestCase):
     def test_missing_messages_are_said(self):
         with self.assertLogs("hookfabric", "WARNING") as said:
             self.ask("broken", render="grok")
-        self.assertIn("without messages", said.output[0])
+        self.assertIn("has no messages", said.output[0])
 
     def test_an_event_without_a_type_is_refused(self):
         with self.assertRaisesRegex(ValueError, "hook_type"):
             self.client.ask({"tool_name": "Bash"})
 
+    def test_other_names_of_events_are_asked_by_the_fabrics(self):
+        for name, event in (("Stop", "BeforeFinalResponse"), ("QUERY_END", "QueryEnd"), ("SessionStart", "SessionStart")):
+            self.assertEqual(self.client.ask({"hook_type": name, "tool_name": "Bash"})["path"], f"/v1/events/{event}?unreachable=deny")
+
     def test_what_was_handed_over_is_said(self):
         self.client.ack("e1", None, "e2")
         nobody = hookfabric.Client()
         self.addCleanup(nobody.close)
-        with self.assertRaisesRegex(ValueError, "nobody is named"):
+        with self.assertRaisesRegex(ValueError, "ack needs the agent's id"):
             nobody.ack("e1")
+
+    def test_the_mode_and_a_new_start_are_said(self):
+        self.assertFalse(self.client.mode())
+        self.client.mode(True)
+        self.client.checkpoint()
+        nobody = hookfabric.Client()
+        self.addCleanup(nobody.close)
+        for call in (nobody.mode, nobody.checkpoint):
+            with self.assertRaisesRegex(ValueError, "the call needs the agent.s id"):
+                call()
 
     def test_the_shim_judges_where_the_daemon_fails(self):
         for tool in ("broken", "junk", "list"):
@@ -86,7 +100,8 @@ class Asking(unittest.TestCase):
                 shim(how)
                 verdict = self.ask("broken")
                 self.assertEqual(verdict["decision"], "deny")
-                self.assertIn("nobody judged", verdict["reason"])
+                self.assertIn("no broker judged", verdict["reason"])
+        self.assertEqual(hookfabric.Client().ask({"hook_type": "BEFORE_TOOL_EXECUTION", "tool_name": "broken"})["decision"], "deny")
 
     def test_where_nobody_judges_it_may_be_a_yes(self):
         shim("crash")
@@ -229,7 +244,7 @@ class Finding(unittest.TestCase):
             with self.subTest(text), self.assertLogs("hookfabric", "DEBUG") as said:
                 verdict = self.said(daemon=self.file({**self.card, "token_file": token}))
                 self.assertEqual(verdict["decision"], "deny")
-                self.assertIn("has no token in it", str(said.output))
+                self.assertIn("has no valid token", str(said.output))
                 self.assertNotIn("secret-", str(said.output) + str(verdict))
 
     def test_no_daemon_and_no_shim_is_a_no(self):

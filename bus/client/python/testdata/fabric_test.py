@@ -1,14 +1,17 @@
 """Agents' loops that ask the fabric: a daemon of the test, which answers as the agent's flags say."""
 
 import asyncio
+import contextlib
 import email.utils
 import http.server
 import json
 import logging
 import os
+import stat
 import threading
 import time
 import unittest
+from unittest import mock
 
 import hookfabric
 from hookfabric import AgentEvent, AssistantMessage, QueryFailed, ToolCall, ToolMessage
@@ -129,13 +132,20 @@ class Fabric(unittest.TestCase):
             ("AfterLLMCall", {"decision": "ask"}, "failed", ""),  # nobody understands it there: never a yes
             ("BeforeLLMCall", {"decision": "stop"}, "failed", ""),  # without its value
             ("BeforeFinalResponse", {"decision": "stop", "value": 7}, "failed", ""),
-            ("QueryEnd", {"decision": "stop", "value": "x"}, "answered", "done"),
+            ("PostToolUse", {"decision": "stop", "value": "x"}, "answered", "done"),
+            ("ToolError", {"decision": "stop", "value": "x", "updated_output": "y"}, "answered", "done"),
+            ("QueryEnd", {"decision": "stop", "value": "x"}, "answered", "x"),
+            ("QueryEnd", {"decision": "fail", "reason": "no"}, "failed", "done"),
         ):
             with self.subTest(event=event, answer=answer):
                 agent = self.agent({event: answer})
                 ends = ends_of(agent)
                 response = ran(agent)
-                self.assertEqual((response.status, response.content, [end.status for end in ends]), (status, content, [status]))
+                told = "answered" if event == "QueryEnd" else status
+                self.assertEqual((response.status, response.content, [end.status for end in ends]), (status, content, [told]))
+                if event in ("PostToolUse", "ToolError") and "value" in answer:
+                    of = agent.conversation_history[2 if event == "PostToolUse" else 3].result
+                    self.assertEqual((of.result, of.error), ("x", None))
                 self.assertEqual(len(agent.client.events("QueryEnd")), 1)
                 self.assertFalse([turn for turn, is_open in hookfabric._turns(agent.conversation_history) if is_open])
 
@@ -325,7 +335,27 @@ class Models(unittest.TestCase):
         path = os.path.join(os.environ["HOOKFABRIC_TEST_DIR"], "key")
         with open(path, "w", encoding="utf-8") as f:
             f.write(key)
+        os.chmod(path, 0o600)
         return path
+
+    def test_a_key_that_every_user_can_read_is_refused(self):
+        path = self.key_file("sk-1\n")
+        os.chmod(path, 0o644)
+        agent = an_agent(self.model("openai", key_file=path))
+        with self.assertRaisesRegex(Exception, "chmod 600"):
+            agent.run("q")
+        self.assertEqual(self.api.asked, [])
+
+    def test_a_key_that_another_group_can_reach_is_refused(self):
+        path = self.key_file("sk-1\n")
+        model, there = self.model("openai", key_file=path), os.stat(path)
+        for mode, group, user, refused in ((0o440, 7, 1000, True), (0o620, 7, 1000, True), (0o600, 7, 1000, False), (0o440, 0, 1000, False), (0o640, 20, 1000, False),
+                                           (0o640, 21, 1000, False), (0o440, 7, 0, False), (0o604, 0, 0, True)):
+            info = os.stat_result((stat.S_IFREG | mode, *there[1:5], group, *there[6:]))
+            with mock.patch("os.geteuid", lambda: user), mock.patch("os.getegid", lambda: 20), mock.patch("os.getgroups", lambda: [20, 21]), \
+                    mock.patch("os.fstat", lambda fd: info), self.subTest(mode=oct(mode), group=group, user=user):
+                with self.assertRaisesRegex(ValueError, "chmod 600") if refused else contextlib.nullcontext():
+                    self.assertEqual(model._secret(), "sk-1")
 
     def test_the_version_may_stand_behind_the_address(self):
         self.url += "/proxy/v1/"
@@ -336,7 +366,7 @@ class Models(unittest.TestCase):
         agent = an_agent(self.model("openai"))
         with self.assertRaises(QueryFailed) as failed:
             agent.run("refuse to render")
-        self.assertIn("it can not be rendered", failed.exception.response.error)
+        self.assertIn("it cannot be rendered", failed.exception.response.error)
         self.assertEqual(self.api.asked, [])
 
     def test_each_api_gets_its_own_request(self):
@@ -397,7 +427,7 @@ class Models(unittest.TestCase):
             with self.subTest(url), self.assertRaises(ValueError) as refused:
                 hookfabric.HTTPModel("openai", model="m", url=url)
             self.assertNotIn("pass", str(refused.exception).replace("password", ""))
-        with self.assertRaisesRegex(ValueError, "single line"):
+        with self.assertRaisesRegex(ValueError, "line breaks"):
             self.model("openai", key="a\nb")._secret()
         with self.assertRaisesRegex(ValueError, "gemini"):
             hookfabric.HTTPModel("pascal", model="m")

@@ -10,7 +10,7 @@ def verdict(call):
     folded = {}
     for hook, outcome in zip(call["hooks"] or [], call["outcomes"] or []):
         folded = hookfabric._fold(call["event"], folded, hookfabric._settle(hook, outcome))
-    return {"decision": "", **folded}
+    return {"decision": "", **hookfabric._with_feedback(call["event"], folded)}
 
 
 def left(case):

@@ -166,8 +166,10 @@ class Contract(unittest.TestCase):
         self.assertEqual(len(agent._hooks), legal)
         with self.assertRaisesRegex(ValueError, "BEFORE_LLM_CALL"):
             agent.on("BeforeLunch")
+        self.assertEqual([agent.on(name).handle().event for name in AgentEvent.__members__], list(AgentEvent))
+        self.assertIs(agent.on("Stop").handle().event, AgentEvent.BEFORE_FINAL_RESPONSE)
         for event in ("SessionStart", "SessionEnd"):
-            with self.assertRaisesRegex(ValueError, f"no query asks {event}: .* write UserPromptSubmit or QueryEnd"):
+            with self.assertRaisesRegex(ValueError, f"a loop has no {event}, .* write UserPromptSubmit or QueryEnd"):
                 agent.on(event)
         with self.assertRaisesRegex(RuntimeError, "set_flag"):
             agent.on("QueryEnd").handle(effects=[{"reboot": {}}])
@@ -183,7 +185,8 @@ class Contract(unittest.TestCase):
             ("PreToolUse", "fail", "failed", ""), ("PreToolUse", "stop", "answered", "done"), ("PreToolUse", "deny", "answered", "done"),
             ("PreToolUse", "ask", "answered", "done"), ("PreToolUse", "allow", "answered", "done"), ("PostToolUse", "fail", "failed", ""),
             ("PostToolUse", "deny", "answered", "done"), ("ToolError", "fail", "failed", ""), ("BeforeFinalResponse", "fail", "failed", ""),
-            ("BeforeFinalResponse", "stop", "stopped", "v"), ("BeforeFinalResponse", "retry", "max_iterations", ""), ("QueryEnd", "fail", "answered", "done"),
+            ("BeforeFinalResponse", "stop", "stopped", "v"), ("BeforeFinalResponse", "retry", "max_iterations", ""), ("PostToolUse", "stop", "answered", "done"),
+            ("ToolError", "stop", "answered", "done"), ("QueryEnd", "fail", "failed", "done"), ("QueryEnd", "stop", "answered", "v"),
         ):
             with self.subTest(event=event, decision=decision):
                 agent = an_agent()
@@ -191,13 +194,51 @@ class Contract(unittest.TestCase):
                 agent.on(event).handle(decision, value="v" if decision == "stop" else None, reason="because")
                 response = ran(agent)
                 self.assertEqual((response.status, response.content), (status, content))
-                self.assertEqual([(end.status, end.content, end.reason) for end in ends], [(status, content, response.reason)])
+                told = ("answered", "done", "") if event == "QueryEnd" else (status, content, response.reason)
+                self.assertEqual([(end.status, end.content, end.reason) for end in ends], [told])
                 self.assertEqual(bool(response.error), status not in ("answered", "stopped"))
                 if status == "max_iterations":
                     self.assertIn("because (15 of 15 attempts were made)", agent.conversation_history[-1].content)
                     self.assertIn("because", response.error)
-                if event == "QueryEnd":
-                    self.assertIn("because", response.hook_errors[-1])
+                if event == "QueryEnd" and decision == "fail":
+                    self.assertEqual((response.reason, response.hook_errors), ("because", []))
+                    self.assertIn("because", response.error)
+
+    def test_a_stop_after_a_tool_carries_the_result(self):
+        for event, place, remains in (("PostToolUse", 2, None), ("ToolError", 3, None)):
+            for value, result in (("cached", "cached"), (lambda status, result: ToolResult(result={"n": 1}), {"n": 1})):
+                with self.subTest(event=event, result=result):
+                    agent, trail = an_agent(), []
+                    agent.on(event).handle("deny", reason="feedback", inject="before", effects=[lambda status: trail.append("first")])
+                    agent.on(event).handle("stop", value=value, effects=[lambda status: trail.append("stop")])
+                    agent.on(event).handle("fail", effects=[lambda status: trail.append("later")])
+                    self.assertEqual(ran(agent).content, "done")
+                    got = agent.conversation_history[place].result
+                    self.assertEqual((got.result, got.error, got.notes, trail), (result, remains, ["before", "feedback"], ["first", "stop"]))
+
+    def test_a_stop_undoes_no_fail(self):
+        agent, trail = an_agent(), []
+        agent.on("PostToolUse").handle("fail", reason="it leaked", effects=[lambda status: trail.append("fail")])
+        agent.on("PostToolUse").handle("stop", value="fine", effects=[lambda status: trail.append("stop")])
+        agent.on("PostToolUse").handle(effects=[lambda status: trail.append("later")])
+        response = ran(agent)
+        self.assertEqual((response.status, response.reason, trail), ("failed", "it leaked", ["fail", "stop"]))
+
+    def test_a_fail_at_the_end_of_a_query_that_failed_adds_its_error(self):
+        agent, shown = an_agent(output=lambda chunk: shown.append((chunk.kind, chunk.text))), []
+        agent.on("BeforeFinalResponse").reject("no tags")
+        agent.on("QueryEnd").reject("no license")
+        response = ran(agent)
+        self.assertEqual((response.status, response.reason, response.hook_errors), ("failed", "no tags", []))
+        self.assertRegex(response.error, "no tags; .*no license")
+        self.assertEqual(shown[-1], ("end", response.error))
+
+    def test_an_answer_that_its_end_failed_is_not_shown(self):
+        agent, shown = an_agent(output=lambda chunk: shown.append((chunk.kind, chunk.text))), []
+        agent.on("QUERY_END").reject("no license")
+        response = ran(agent)
+        self.assertNotIn(("text", "done"), shown)
+        self.assertEqual(shown[-1], ("end", response.error))
 
     def test_reject_is_fail_with_its_reason(self):
         agent = an_agent()
@@ -272,7 +313,7 @@ class Failures(unittest.TestCase):
                 agent, fails = self.agent(), self.failing(how, hangs)
                 more = {"value": fails} if part == "value" else {"effects": [{"set_flag": {"before": True}}, fails]}
                 agent.on(event, name="faulty").handle(fail_closed=closed, timeout=0.03 if hangs else 30, **more)
-                self.check(event, agent, closed, 'hook "faulty": it was not done' if hangs else 'hook "faulty": KeyError')
+                self.check(event, agent, closed, 'hook "faulty": it did not finish' if hangs else 'hook "faulty": KeyError')
                 self.assertEqual(agent.flags, {"before": True} if part == "effect" else {})
 
     def test_of_conditions(self):
@@ -286,7 +327,7 @@ class Failures(unittest.TestCase):
             with self.subTest(event=event, hangs=True, closed=closed):  # then the hook's time is up
                 agent, acted = self.agent(), []
                 agent.on(event).when(self.failing("sync", True)).handle(effects=[lambda s: acted.append(1)], fail_closed=closed, timeout=0.03)
-                self.check(event, agent, closed, "it was not done")
+                self.check(event, agent, closed, "it did not finish")
                 self.assertFalse(acted)
 
     def test_values_of_a_wrong_type(self):
@@ -423,7 +464,7 @@ class Ends(unittest.TestCase):
         agent = an_agent(script(asks(("breaks_it", {})), ValueError("down")))
         agent.tool(breaks_it)
         ends = ends_of(agent)
-        self.assertIn("damaged", str(ran(agent).hook_errors))
+        self.assertIn("invalid message", str(ran(agent).hook_errors))
         self.assertEqual([end.status for end in ends], ["model_error"])
 
     def test_more_model_calls_than_it_may_have(self):
@@ -432,7 +473,7 @@ class Ends(unittest.TestCase):
         ends = ends_of(agent)
         response = ran(agent)
         self.assertEqual((response.status, response.iterations, len(model.seen), len(ends)), ("max_iterations", 3, 3, 1))
-        self.assertIn("after 3 of them", response.error)
+        self.assertIn("after 3 model calls", response.error)
 
     def test_one_query_at_a_time_and_no_run_where_a_loop_runs(self):
         agent = an_agent(script("a"))
@@ -440,7 +481,7 @@ class Ends(unittest.TestCase):
         async def two():
             first = asyncio.ensure_future(agent.arun("q"))
             await asyncio.sleep(0)
-            with self.assertRaisesRegex(RuntimeError, "one at a time"):
+            with self.assertRaisesRegex(RuntimeError, "already runs a query"):
                 await agent.arun("q")
             with self.assertRaisesRegex(RuntimeError, "await agent.arun"):
                 agent.run("q")
@@ -514,9 +555,9 @@ class Tools(unittest.TestCase):
         agent.on("PostToolUse").reject("enough")
         response = ran(agent)
         self.assertEqual((response.status, response.reason, gone), ("failed", "enough", ["breaks"]))
-        self.assertIn("nobody could be asked about breaks", response.hook_errors[0])
+        self.assertIn("asking for approval of breaks failed", response.hook_errors[0])
         self.assertEqual([m.result.error for m in agent.conversation_history if isinstance(m, ToolMessage)],
-                         ["The call did not run, since nobody approved it: no reason was given", None])
+                         ["The call did not run, since no person approved it: no reason was given", None])
 
 
 class Conversations(unittest.TestCase):

@@ -24,7 +24,16 @@ function asking(Client) {
 
   test("what was handed over is said", async () => {
     await new Client({ agent: "agent1" }).ack("e1", undefined, "e2");
-    await assert.rejects(new Client().ack("e1"), /nobody is named/);
+    await assert.rejects(new Client().ack("e1"), /ack needs the agent's id/);
+  });
+
+  test("the mode and a new start are said", async () => {
+    const agent = new Client({ agent: "agent1" });
+    assert.equal(await agent.mode(), false);
+    await agent.mode(true);
+    await agent.checkpoint();
+    await assert.rejects(new Client().mode(), /the call needs the agent's id/);
+    await assert.rejects(new Client().checkpoint(), /the call needs the agent's id/);
   });
 
   test("the shim judges where the daemon fails", async () => {
@@ -52,8 +61,10 @@ function asking(Client) {
       shim(how);
       const verdict = await ask("broken", { timeoutMs: 1_000 });
       assert.equal(verdict.decision, "deny");
-      assert.match(verdict.reason, /nobody judged/);
+      assert.match(verdict.reason, /no broker judged/);
     }
+    shim("crash");
+    assert.equal((await new Client().ask({ hook_type: "BEFORE_TOOL_EXECUTION", tool_name: "broken" }, { timeoutMs: 1_000 })).decision, "deny");
   });
 
   test("where nobody judges it may be a yes, and what ran is not refused", async () => {

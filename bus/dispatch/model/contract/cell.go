@@ -98,7 +98,7 @@ func (c *Cell) decide() (failed bool) {
 		c.wantError = append(c.wantError, fmt.Sprintf("decided %q; at %s write one of %s", said, c.Event, c.row.legal))
 		return true
 	case c.to == "stop" && !slices.Contains(c.valueMay, c.row.stop):
-		c.wantError = append(c.wantError, fmt.Sprintf("decided stop without its value; at %s a stop carries a", c.Event))
+		c.wantError = append(c.wantError, fmt.Sprintf("decided stop without its value; at %s a stop needs a", c.Event))
 		return true
 	default:
 		c.want.decision, c.want.reason = schema.Decision(c.to), Reason

@@ -1,11 +1,10 @@
-// Package frame is what a hook and the local daemon say to each other over a
-// unix socket: small messages, each with its length before it.
+// Package frame is the protocol between a hook and the local daemon over a unix socket:
+// small messages, each with its length in front.
 //
-// A message is a kind, some named words and a body. Names that a reader does
-// not know count for nothing, so that a hook and a daemon of neighbouring
-// releases understand each other. Nothing of it is JSON: the process that
-// reads and writes it lives for one message, and would spend more time on
-// learning how to read JSON than on the call.
+// A message has a kind, named words and a body. Readers ignore unknown names, so that hooks
+// and daemons of neighbouring releases understand each other. The format is not JSON: the
+// hook's process handles one message, and initialising a JSON decoder would take longer than
+// the call.
 package frame
 
 import (
@@ -35,7 +34,7 @@ const (
 	Beat Kind = 'b'
 	// Answer is what came of it.
 	Answer Kind = 'r'
-	// Elsewhere: the daemon can not be asked this; its reason says why.
+	// Elsewhere: the daemon cannot be asked this; its reason says why.
 	Elsewhere Kind = 'e'
 )
 
@@ -93,7 +92,7 @@ func Read(r io.Reader, most int) (*Message, error) {
 	}
 	n := binary.BigEndian.Uint32(head[:])
 	if int64(n) > int64(most) {
-		return nil, fmt.Errorf("a message of %d bytes is larger than %d; is that a hook of this release?", n, most)
+		return nil, fmt.Errorf("a message of %d bytes is larger than the limit of %d; use a hook of the same release as the daemon", n, most)
 	}
 	data, err := readAll(r, int(n))
 	if err != nil {
@@ -123,7 +122,7 @@ func readAll(r io.Reader, n int) ([]byte, error) {
 	return data, nil
 }
 
-var errTorn = errors.New("a message ends before it is complete")
+var errTorn = errors.New("the connection ended in the middle of a message")
 
 // Decode reads a message without the length before it. The body is part of data.
 func Decode(data []byte) (*Message, error) {
@@ -136,7 +135,7 @@ func Decode(data []byte) (*Message, error) {
 		return nil, err
 	}
 	if n > maxWords {
-		return nil, fmt.Errorf("a message has %d words; at most %d", n, maxWords)
+		return nil, fmt.Errorf("a message has %d words; the limit is %d", n, maxWords)
 	}
 	m.Words = make(map[string]string, n)
 	for range n {

@@ -42,10 +42,10 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 func TestWhatIsNoMessageIsSaid(t *testing.T) {
 	for name, c := range map[string]struct{ wire, want string }{
 		"too long":       {"\xff\xff\xff\xff", "larger than"},
-		"empty":          {"\x00\x00\x00\x00", "ends before"},
-		"no words":       {"\x00\x00\x00\x01h", "ends before"},
+		"empty":          {"\x00\x00\x00\x00", "in the middle of"},
+		"no words":       {"\x00\x00\x00\x01h", "in the middle of"},
 		"too many words": {"\x00\x00\x00\x02h\x7f", "127 words"},
-		"a torn word":    {"\x00\x00\x00\x04h\x01\x09a", "ends before"},
+		"a torn word":    {"\x00\x00\x00\x04h\x01\x09a", "in the middle of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Read(strings.NewReader(c.wire), MaxRequest); err == nil || !strings.Contains(err.Error(), c.want) {

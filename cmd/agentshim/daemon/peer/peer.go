@@ -1,7 +1,6 @@
-// Package peer says who is at the other end of a unix socket. Anybody can make
-// a socket where another user's daemon should be, and anybody may connect where
-// a folder is open by mistake: what a hook hears decides about tool calls, so
-// both ends look.
+// Package peer checks the user at the other end of a unix socket. Another user can create a
+// socket at the daemon's path, or connect through a folder that is open by mistake. A hook's
+// answer decides about tool calls, so both ends check.
 package peer
 
 import (
@@ -19,7 +18,7 @@ var ErrStranger = errors.New("the other end of the socket belongs to another use
 func Check(fd int) error {
 	uid, err := UID(fd)
 	if err != nil {
-		return fmt.Errorf("looking who is at the other end of the socket: %w", err)
+		return fmt.Errorf("finding the user at the other end of the socket: %w", err)
 	}
 	return allowed(uid, os.Geteuid())
 }

@@ -1,6 +1,5 @@
-// Package edit changes JSON files of people: what is not changed keeps its
-// bytes, so that order and formatting stay as somebody wrote them, and what is
-// added looks like what stands beside it.
+// Package edit changes JSON files that people wrote. Unchanged parts keep their bytes, and
+// therefore their order and formatting. New parts copy the formatting of their neighbours.
 package edit
 
 import (
@@ -20,28 +19,41 @@ const Max = 4 << 20
 // ErrComments says that the file has comments, so it is not JSON.
 var ErrComments = errors.New("it has comments")
 
+// ErrMark says that the file begins with a byte order mark.
+var ErrMark = errors.New("it begins with a byte order mark")
+
 // A Doc is a JSON object as text.
-type Doc struct{ text []byte }
+type Doc struct {
+	text   []byte
+	syntax Syntax
+}
 
 // Parse takes a file's content; an empty one is an empty object.
-func Parse(text []byte) (*Doc, error) {
+func Parse(text []byte) (*Doc, error) { return ParseAs(text, 0) }
+
+// ParseAs is Parse for a reader that takes more than JSON.
+func ParseAs(text []byte, s Syntax) (*Doc, error) {
 	if len(text) > Max {
 		return nil, fmt.Errorf("it has more than %d bytes", Max)
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{}\n")
 	}
-	root, err := parse(text)
+	plain := s.plain(text)
+	root, err := parse(plain)
 	if err != nil {
-		if commented(text, err) {
+		if commented(plain, err) {
 			return nil, ErrComments
+		}
+		if bytes.HasPrefix(plain, []byte(byteOrderMark)) {
+			return nil, ErrMark
 		}
 		return nil, fmt.Errorf("it is not valid JSON: %w", err)
 	}
 	if root.kind != '{' {
-		return nil, fmt.Errorf("it is %s, and must be a JSON object", schema.KindName(root.kind))
+		return nil, fmt.Errorf("it is %s, but must be a JSON object", schema.KindName(root.kind))
 	}
-	return &Doc{text: slices.Clone(text)}, nil
+	return &Doc{text: slices.Clone(text), syntax: s}, nil
 }
 
 // commented reports whether what broke the parser is a comment.
@@ -60,7 +72,7 @@ func (d *Doc) Text() []byte { return d.text }
 // Get is the value at a path of member names; nil: there is none.
 func (d *Doc) Get(path ...string) jsontext.Value {
 	if n := d.find(path); n != nil {
-		return d.text[n.start:n.end]
+		return d.Plain()[n.start:n.end]
 	}
 	return nil
 }
@@ -78,8 +90,9 @@ func (d *Doc) Names(path ...string) (names []string) {
 // Elements are those of the list at a path.
 func (d *Doc) Elements(path ...string) (all []jsontext.Value) {
 	if n := d.find(path); n != nil {
+		plain := d.Plain()
 		for _, e := range n.elements {
-			all = append(all, d.text[e.start:e.end])
+			all = append(all, plain[e.start:e.end])
 		}
 	}
 	return all
@@ -93,7 +106,7 @@ func (d *Doc) Set(v jsontext.Value, path ...string) error {
 		return nil
 	}
 	if at.kind != '{' {
-		return fmt.Errorf("%s is %s, and must be an object", pathName(path[:depth]), schema.KindName(at.kind))
+		return fmt.Errorf("%s is %s, but must be an object", pathName(path[:depth]), schema.KindName(at.kind))
 	}
 	for _, name := range slices.Backward(path[depth+1:]) {
 		v = object(name, v)
@@ -110,7 +123,7 @@ func (d *Doc) Append(v jsontext.Value, path ...string) error {
 		return d.Set(slices.Concat([]byte("["), v, []byte("]")), path...)
 	}
 	if at.kind != '[' {
-		return fmt.Errorf("%s is %s, and must be a list", pathName(path), schema.KindName(at.kind))
+		return fmt.Errorf("%s is %s, but must be a list", pathName(path), schema.KindName(at.kind))
 	}
 	d.insert(at, v)
 	return nil
@@ -152,12 +165,13 @@ func Equal(a, b jsontext.Value) bool {
 }
 
 // Mask is a text with other words for all its strings, but for those in values that
-// are to be kept. They are told by the names of the members on the way.
+// are to be kept, and without comments. They are told by the names of the members on the way.
 func Mask(text []byte, with string, keep func(path []string, v jsontext.Value) bool) []byte {
-	d, err := Parse(text)
+	d, err := ParseAs(text, Comments|Mark)
 	if err != nil {
 		return []byte(with + "\n")
 	}
+	d.text = d.Plain()
 	var strings []span
 	d.root().strings(nil, func(path []string, n *node) bool { return keep(path, d.text[n.start:n.end]) }, &strings)
 	word, _ := jsontext.AppendQuote(nil, with)

@@ -50,6 +50,12 @@ func TestWhatIsNotJSONIsRefused(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+	if _, err := edit.ParseAs([]byte("\xef\xbb\xbf{}"), edit.Comments); !errors.Is(err, edit.ErrMark) {
+		t.Errorf("a byte order mark: %v", err)
+	}
+	if _, err := edit.ParseAs([]byte("{} /* open"), edit.Comments); err == nil {
+		t.Error("a comment without an end was taken")
+	}
 	if _, err := edit.Parse([]byte(strings.Repeat(" ", edit.Max+1))); err == nil {
 		t.Error("a file that is too large was taken")
 	}
@@ -92,9 +98,70 @@ func TestNothingElseChanges(t *testing.T) {
 	})
 }
 
+// TestCommentsStay does the same beside comments, for a reader that takes them.
+func TestCommentsStay(t *testing.T) {
+	const every = edit.Comments | edit.Mark
+	rapid.Check(t, func(rt *rapid.T) {
+		before := value(rt, 3, true, " // \"one\"\n", "/* two, { */", "\n  // three\r\n  ", " /* over\n two */ ")
+		if rapid.Bool().Draw(rt, "mark") {
+			before = append([]byte("\xef\xbb\xbf"), before...)
+		}
+		d, err := edit.ParseAs(before, every)
+		if err != nil {
+			rt.Fatalf("%s: %v", before, err)
+		}
+		was := jsontext.Value(d.Plain())
+		path := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b c", "new"}), 1, 3).Draw(rt, "path")
+		had, count := d.Get(path...), len(d.Elements(path...))
+		added := jsontext.Value(`{"added":[true]}`)
+		if d.Append(added, path...) != nil {
+			return
+		}
+		again, err := edit.ParseAs(d.Text(), every)
+		if err != nil {
+			rt.Fatalf("%s became %s: %v", before, d.Text(), err)
+		}
+		if all := again.Elements(path...); len(all) != count+1 || !edit.Equal(all[count], added) {
+			rt.Fatalf("%s: it is not there in %s", path, d.Text())
+		}
+		d.Drop(count, path...)
+		for depth := len(path); had == nil && depth > 0; depth-- {
+			if v, _ := edit.ParseAs(before, every); v.Get(path[:depth]...) == nil {
+				d.Delete(path[:depth]...)
+			}
+		}
+		if !edit.Equal(d.Plain(), was) {
+			rt.Fatalf("%s became %s", before, d.Text())
+		}
+		for _, comment := range []string{"// \"one\"", "/* two, { */", "// three", "/* over", "\xef\xbb\xbf"} {
+			if a, b := strings.Count(string(before), comment), strings.Count(string(d.Text()), comment); a != b {
+				rt.Fatalf("%d times %s became %d:\n%s\n%s", a, comment, b, before, d.Text())
+			}
+		}
+	})
+}
+
+// TestACommentStaysOnItsLine holds where what is added goes.
+func TestACommentStaysOnItsLine(t *testing.T) {
+	for before, after := range map[string]string{
+		"{\n  // mine\n  \"b\": 2 // two\n  // end\n}":     "{\n  // mine\n  \"b\": 2, // two\n  \"c\": 1\n  // end\n}",
+		"{\n  \"b\": 2 /* two */, \"d\": 3 /* three\n */}": "{\n  \"b\": 2 /* two */, \"d\": 3, /* three\n */\n  \"c\": 1}",
+		"{ // nothing yet\n}":                              "{ // nothing yet\n\n  \"c\": 1\n}",
+		"{\"b\": 2 /* two */}":                             "{\"b\": 2, \"c\": 1 /* two */}",
+	} {
+		d, err := edit.ParseAs([]byte(before), edit.Comments)
+		if err == nil {
+			err = d.Set(jsontext.Value("1"), "c")
+		}
+		if diff := cmp.Diff(after, string(d.Text())); diff != "" || err != nil {
+			t.Errorf("%v\n%s", err, diff)
+		}
+	}
+}
+
 // value is any JSON, written in any way.
-func value(t *rapid.T, depth int, object bool) jsontext.Value {
-	space := rapid.SampledFrom([]string{"", " ", "\n", "\n  ", "\r\n\t"})
+func value(t *rapid.T, depth int, object bool, comments ...string) jsontext.Value {
+	space := rapid.SampledFrom(append([]string{"", " ", "\n", "\n  ", "\r\n\t"}, comments...))
 	kind := rapid.IntRange(0, 5).Draw(t, "kind")
 	if depth == 0 && !object {
 		kind %= 4
@@ -108,13 +175,13 @@ func value(t *rapid.T, depth int, object bool) jsontext.Value {
 				b.WriteString(space.Draw(t, "space") + ",")
 			}
 			b.WriteString(space.Draw(t, "space") + `"` + name + `"` + space.Draw(t, "space") + ":" + space.Draw(t, "space"))
-			b.Write(value(t, max(depth-1, 0), false))
+			b.Write(value(t, max(depth-1, 0), false, comments...))
 		}
 		return jsontext.Value(b.String() + space.Draw(t, "space") + "}")
 	case kind == 4:
 		var parts []string
 		for range rapid.IntRange(0, 3).Draw(t, "elements") {
-			parts = append(parts, space.Draw(t, "space")+string(value(t, depth-1, false))+space.Draw(t, "space"))
+			parts = append(parts, space.Draw(t, "space")+string(value(t, depth-1, false, comments...))+space.Draw(t, "space"))
 		}
 		return jsontext.Value("[" + strings.Join(parts, ",") + "]")
 	}

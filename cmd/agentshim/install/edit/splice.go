@@ -16,9 +16,9 @@ type span struct{ start, end int }
 
 // root is the tree of the text, which is always valid.
 func (d *Doc) root() *node {
-	n, err := parse(d.text)
+	n, err := parse(d.Plain())
 	if err != nil {
-		panic("an edited document is not JSON any more: " + err.Error())
+		panic("the edited document is not valid JSON: " + err.Error())
 	}
 	return n
 }
@@ -53,7 +53,7 @@ func (d *Doc) splice(s span, with []byte) {
 
 // replace writes a value in the place of another.
 func (d *Doc) replace(n *node, v jsontext.Value) {
-	if !Equal(d.text[n.start:n.end], v) {
+	if !Equal(d.Plain()[n.start:n.end], v) {
 		d.splice(span{n.start, n.end}, d.styled(v, d.lineIndent(n.start)))
 	}
 }
@@ -69,12 +69,15 @@ func (d *Doc) insert(into *node, v jsontext.Value) {
 		last = e.end
 	}
 	empty := last == into.start+1
-	first := d.text[into.start+1 : into.end-1]
+	first := d.Plain()[into.start+1 : into.end-1]
 	if i := bytes.IndexFunc(first, func(r rune) bool { return !strings.ContainsRune(" \t\r\n", r) }); i >= 0 {
 		first = first[:i]
 	}
 	outer := d.lineIndent(into.start)
 	switch {
+	case empty && d.extra(last, into.end-1):
+		inside := outer + d.indent()
+		d.splice(span{into.end - 1, into.end - 1}, slices.Concat([]byte("\n"+inside), d.inner(v, into.kind, inside), []byte("\n"+outer)))
 	case empty && d.indent() == "":
 		d.splice(span{last, into.end - 1}, d.inner(v, into.kind, outer))
 	case empty:
@@ -84,7 +87,9 @@ func (d *Doc) insert(into *node, v jsontext.Value) {
 		d.splice(span{last, last}, slices.Concat([]byte(", "), d.compact(v, into.kind)))
 	default:
 		inside := string(first[bytes.LastIndexByte(first, '\n')+1:])
-		d.splice(span{last, last}, slices.Concat([]byte(",\n"+inside), d.inner(v, into.kind, inside)))
+		at := d.behind(last)
+		d.splice(span{at, at}, slices.Concat([]byte("\n"+inside), d.inner(v, into.kind, inside)))
+		d.splice(span{last, last}, []byte(","))
 	}
 }
 
@@ -144,12 +149,33 @@ func (d *Doc) lineIndent(at int) string {
 
 // cut takes one of a container's parts out, with the comma beside it.
 func (d *Doc) cut(from *node, parts []span, i int) {
+	all := span{from.start + 1, from.end - 1}
 	switch {
 	case len(parts) == 1:
-		d.splice(span{from.start + 1, from.end - 1}, nil)
 	case i == 0:
-		d.splice(span{parts[0].start, parts[1].start}, nil)
+		all = span{parts[0].start, parts[1].start}
 	default:
-		d.splice(span{parts[i-1].end, parts[i].end}, nil)
+		all = span{parts[i-1].end, parts[i].end}
 	}
+	if !d.extra(all.start, parts[i].start) && !d.extra(parts[i].end, all.end) {
+		d.splice(all, nil)
+		return
+	}
+	// The comments around it are not ours.
+	comma := span{}
+	plain := d.Plain()
+	if i+1 < len(parts) {
+		at := parts[i].end + bytes.IndexByte(plain[parts[i].end:], ',')
+		comma = span{at, at + 1}
+	} else if i > 0 {
+		at := parts[i-1].end + bytes.IndexByte(plain[parts[i-1].end:], ',')
+		comma = span{at, at + 1}
+	}
+	if comma.start > parts[i].start {
+		d.splice(comma, nil)
+		d.splice(parts[i], nil)
+		return
+	}
+	d.splice(parts[i], nil)
+	d.splice(comma, nil)
 }

@@ -117,7 +117,7 @@ func (p parser) child(n *node) error {
 // trailing says what is behind the value where nothing should be.
 func trailing(err error) error {
 	if err == nil {
-		return errors.New("something follows its end")
+		return errors.New("more text follows its end")
 	}
 	return err
 }

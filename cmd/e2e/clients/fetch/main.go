@@ -4,7 +4,7 @@
 //
 // It prints the names of those that are there, with commas; none is called none.
 // With no name, all are fetched, and the Claude Agent SDK beside them.
-// Where one can not be had, without npm or its registry, it says so, and that is
+// Where one cannot be had, without npm or its registry, it says so, and that is
 // no failure.
 package main
 

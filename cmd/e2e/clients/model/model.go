@@ -1,21 +1,20 @@
-// Package model is a language model that says what a script tells it, over the
-// protocols that coding agents and loops speak to theirs: Anthropic's messages,
-// OpenAI's responses and chat completions, and Gemini's contents. It remembers what it was
-// asked, so that a test can say what a model would have seen.
+// Package model is a scripted language model for tests. It serves the protocols that coding
+// agents and agent loops use: Anthropic's messages, OpenAI's responses and chat completions,
+// and Gemini's contents. It records every request, so that a test can check what a model would
+// have seen. Several goroutines may use a server.
 //
 // # Coding agents
 //
-// [Start] has a script of turns. Coding agents also ask for other things than
-// turns, such as a title: a request without tools is not one. It keeps no count of
-// turns: which turn it is, the conversation that a client sends along tells, so
-// that a client may ask again.
+// [Start] takes a script of turns. Coding agents also send requests that are not turns, for
+// example for a title: a request without tools is not a turn. The server keeps no count of turns.
+// The conversation in the request says which turn it is, so a client may repeat a request.
 //
 // # Loops
 //
-// Whoever tests an agent loop wants to answer what the model saw:
+// The test of an agent loop computes its answer from the request:
 //
 //	m := model.StartFunc(func(r model.Request) model.Turn {
-//		if !r.Saw("<answer>") { // nobody told it the format yet
+//		if !r.Saw("<answer>") { // the prompt does not ask for the format yet
 //			return model.Turn{Text: "42"}
 //		}
 //		return model.Turn{Text: "<answer>42</answer>"}
@@ -24,12 +23,12 @@
 //	// the loop's model is at m.URL, in any format; then
 //	for _, r := range m.Requests() { r.System; r.Messages; r.Turn; r.Nth }
 //
-// Every request is a turn of the loop there, also without tools. [Turns] makes such a function of a script, for loops
-// that offer no tools. A turn may also be a fault: [Turn.Status], [Turn.Hang], [Turn.Raw].
+// Here every request is a turn, also without tools. [Turns] makes such a function from a script,
+// for loops that offer no tools. A turn may also be a fault: [Turn.Status], [Turn.Hang],
+// [Turn.Raw].
 //
-// In a bubble of testing/synctest nothing listens: there [Make] takes the
-// function, and [Server.Client] is an HTTP client whose requests go to the model without a network,
-// to whatever host.
+// In a bubble of testing/synctest there is no listener: [Make] takes the function, and
+// [Server.Client] is an HTTP client that sends requests for any host to the model.
 package model
 
 import (

@@ -33,14 +33,14 @@ type Client struct {
 // AgentSDK is the Claude Agent SDK, which is no client by itself: agents are
 // written with it. The tests of bus/client/typescript try it.
 func AgentSDK() Client {
-	return Client{Name: "claude-agent-sdk", Package: "@anthropic-ai/claude-agent-sdk", Version: "0.3.329", Library: true}
+	return Client{Name: "claude-agent-sdk", Package: "@anthropic-ai/claude-agent-sdk", Version: "0.3.332", Library: true}
 }
 
 // All are the clients, with the releases whose protocols were measured. To try
 // another release, write its number here.
 func All() []Client {
 	return []Client{
-		{Name: "claude", Package: "@anthropic-ai/claude-code", Version: "2.1.329", Finish: "install.cjs"},
+		{Name: "claude", Package: "@anthropic-ai/claude-code", Version: "2.1.332", Finish: "install.cjs"},
 		{Name: "codex", Package: "@openai/codex", Version: "0.169.0"},
 		{Name: "gemini", Package: "@google/gemini-cli", Version: "0.61.0"},
 		{Name: "copilot", Package: "@github/copilot", Version: "1.0.102"},
@@ -93,7 +93,7 @@ func (c Client) Command() (string, error) {
 }
 
 // Fetch fetches the client unless it is there. An error that is
-// [ErrUnavailable]: it can not be had here.
+// [ErrUnavailable]: it cannot be had here.
 func (c Client) Fetch(ctx context.Context) error {
 	if _, err := c.Command(); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return err

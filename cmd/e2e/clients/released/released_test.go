@@ -3,6 +3,8 @@ package released
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +34,28 @@ func TestNamed(t *testing.T) {
 	}
 	if _, err := Named("claude", "emacs"); err == nil {
 		t.Error("it knows a client that nobody released")
+	}
+}
+
+// TestThePageNamesTheReleasesThatAreTried checks that the page names each release by its
+// whole version, or by its first two numbers.
+func TestThePageNamesTheReleasesThatAreTried(t *testing.T) {
+	page, err := os.ReadFile("../../../agentshim/RUNTIMES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "copilot": "Copilot CLI", "qwen": "Qwen Code", "opencode": "OpenCode"}
+	for _, c := range All() {
+		pattern := regexp.QuoteMeta(labels[c.Name]) + ` (\d+\.\d+(?:\.\d+)?)`
+		for _, named := range regexp.MustCompile(`The answers to .*?`+pattern).FindAllSubmatch(page, -1) {
+			if got := string(named[1]); got != c.Version && !strings.HasPrefix(c.Version, got+".") {
+				t.Errorf("RUNTIMES.md names %s %s, and the tests try %s", labels[c.Name], got, c.Version)
+			}
+			delete(labels, c.Name)
+		}
+	}
+	if len(labels) > 0 {
+		t.Errorf("RUNTIMES.md names no release of %v", labels)
 	}
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# PreToolUse hook of Claude Code: have a person agree to pushes.
+# PreToolUse hook of Claude Code: ask a person before git push.
 
 if grep -Eq '"command" *: *"[^"]*git +push'; then
 	cat <<-'JSON'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PreToolUse hook of Claude Code: keep edits away from protected files."""
+"""PreToolUse hook of Claude Code: deny edits of protected files."""
 import json
 import os
 import sys

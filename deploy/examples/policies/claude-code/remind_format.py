@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PostToolUse hook of Claude Code: remind of the formatter after a Go file changed."""
+"""PostToolUse hook of Claude Code: remind the agent to run gofmt after it changed a Go file."""
 import json
 import sys
 

@@ -45,8 +45,15 @@ def checks(event):
     assert HookResult().decision == "allow" and HookResult.allow().allowed
     assert HookResult.ask("why").decision == "ask" and HookResult.ask("why").allowed
     assert HookResult.from_dict(result.to_dict()) == result
-    assert HookResult.from_dict({"allowed": None}).decision == "deny"
+    assert HookResult.from_dict({"allowed": None}).decision == "deny" and HookResult.from_dict({}).allowed
+    misspelt = [{"desicion": "deny", name: value} for name, value in {"reason": "no", "metadata": {}, "stopReason": "no", "systemMessage": "no", "executed_hooks": []}.items()]
+    for answer in misspelt + [{"desicion": "deny"}, {"hookSpecificOutput": {"permissionDecision": "deny"}}]:
+        try:
+            raise AssertionError("read as %r" % HookResult.from_dict(answer))
+        except ValueError:
+            pass
     assert HookResult.from_dict({"executed_hooks": []}).executed_hooks == []
+    assert HookResult.from_dict({"reason": "seen"}).reason == "seen" and HookResult.from_dict({"decision": "ask", "rule": 7}).decision == "ask"
     assert HookType.PRE_TOOL_USE.value == "PreToolUse" and HookType("pre_call") is HookType.PRE_CALL
 
     def slow(event):

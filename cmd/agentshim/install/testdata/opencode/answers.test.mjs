@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { after, before, hooks, prompt, shim } from "./world.mjs";
+import { after, asked, before, hooks, prompt, sessions, shim } from "./world.mjs";
 
 shim("crash"); // the daemon answers
 
@@ -14,7 +14,7 @@ test("a denied call throws the reason", async () => {
 });
 
 test("a call that a person must approve is denied, since nobody can be asked", async () => {
-  await assert.rejects(before("asked"), /approval of a person/);
+  await assert.rejects(before("asked"), /a person must approve this call/);
 });
 
 test("a rewrite is all the arguments, in the object that OpenCode holds", async () => {
@@ -70,8 +70,17 @@ test("a prompt is refused, or told something", async () => {
 test("a subagent's calls say so, and events are passed on", async () => {
   const event = (type, properties) => hooks.event({ event: { type, properties } });
   await event("session.created", { sessionID: "ses_1", info: { id: "ses_1", version: "1.18.33", parentID: "ses_0" } });
-  assert.match((await after("told")).output, /1\.18\.33/);
+  assert.match((await after("told")).output, /in session "ses_0" .*1\.18\.33/);
   await event("session.idle", { sessionID: "ses_1" });
   await event("message.updated", {});
   await event("session.deleted", { info: { id: "ses_1" } });
+});
+
+test("a subagent that is older than the plugin belongs to the user's session, too", async () => {
+  Object.assign(sessions, { ses_old: { parentID: "ses_between" }, ses_between: { parentID: "ses_user" }, ses_user: {} });
+  const told = async (id) => (await after("told", undefined, id)).output;
+  assert.match(await told("ses_old"), /in session "ses_user" .*subagent:ses_old/);
+  assert.match(await told("ses_between"), /in session "ses_user" .*subagent:ses_between/);
+  assert.match(await told("ses_user"), /in session "ses_user" /);
+  assert.deepEqual([asked.ses_old, asked.ses_between, asked.ses_user], [1, 1, 1]);
 });

@@ -17,9 +17,9 @@ test("where the daemon fails, the shim judges", async () => {
 test("where nobody judges, nothing runs", async () => {
   for (const how of ["crash", "deny", "junk", "echo"]) {
     shim(how);
-    await assert.rejects(before("broken"), /nobody judged this call/, how);
+    await assert.rejects(before("broken"), /the fabric did not judge this call/, how);
   }
-  await assert.rejects(prompt("broken"), /nobody judged this call/);
+  await assert.rejects(prompt("broken"), /the fabric did not judge this call/);
 });
 
 test("what ran stays as it is", async () => {
@@ -27,8 +27,8 @@ test("what ran stays as it is", async () => {
   assert.deepEqual(await after("broken"), { title: "t", output: "text", metadata: { output: "text", exit: 0 } });
 });
 
-test("what can not be sent does not run", async () => {
+test("what cannot be sent does not run", async () => {
   const args = {};
   args.args = args;
-  await assert.rejects(before("bash", args), /nobody judged this call/);
+  await assert.rejects(before("bash", args), /the fabric did not judge this call/);
 });

@@ -1,0 +1,29 @@
+package aggregator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
+)
+
+// An agent's allowance for reports of unjudged calls is for a day from its first one.
+func TestTheAllowanceOfReportsIsForADay(t *testing.T) {
+	a := &Aggregator{opt: withDefaults(Options{Allowances: fair.Allowances{UnjudgedBytes: 1000}})}
+	a.startMemory()
+	began := time.Unix(1_000_000, 0)
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		want  bool
+	}{
+		{"the first", 0, true},
+		{"one above the allowance", time.Second, false},
+		{"one just before a day is over", 24*time.Hour - 1, false},
+		{"one a day later", 24 * time.Hour, true},
+	} {
+		if got := a.records.take("wild", 600, began.Add(c.after)); got != c.want {
+			t.Errorf("%s is taken: %v", c.name, got)
+		}
+	}
+}

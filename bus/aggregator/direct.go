@@ -1,0 +1,60 @@
+package aggregator
+
+import (
+	"context"
+
+	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/bus/state/rounds"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A round's hard limit begins when its warning was delivered, and must not depend on room in
+// the queue. Where the queue has none the warning goes out with the verdict of the agent's
+// next event that can bring it, again after a lease without an acknowledgement, and the
+// acknowledgement of that event starts the grace. The round's record says which event it is, so
+// that of several brokers one warns, and any of them takes the acknowledgement.
+
+// directFrom is added to a round's start for the sequence of such a warning: shims acknowledge
+// what has one, and say once what has the same. No item gets so far, and JSON numbers go further.
+const directFrom = 1 << 52
+
+// A directWarning is the warning of a round that found no room in the queue; nil: there is none.
+type directWarning struct {
+	item  *schema.Item
+	round *schema.Round
+}
+
+// bringsWarning notes that the verdict about an event brings the warning of a round, and reports
+// whether it may.
+func (a *Aggregator) bringsWarning(ctx context.Context, r *schema.Round, event string) bool {
+	may, first, err := a.opt.Memory.Rounds.Warn(ctx, r.Agent, rounds.Warning{Start: r.Start, Event: event, Lease: queue.LeaseFor})
+	if err != nil {
+		a.opt.Logger.Warn("the delivery of a round's warning could not be stored; the warning comes with a later event", "agent", r.Agent, "event_id", event, "error", err)
+	}
+	if first {
+		a.softOver(r)
+	}
+	return may
+}
+
+// acknowledged starts the grace of the agent's round if its warning went out with one of the events.
+func (a *Aggregator) acknowledged(agent string, events []string) {
+	if len(events) == 0 || a.opt.Memory.Rounds == nil {
+		return
+	}
+	if r := a.round(agent); r != nil && r.SoftDue() {
+		a.background(func(ctx context.Context) error { return a.opt.Memory.Rounds.Acked(ctx, agent, events) })
+	}
+}
+
+// takes has a stage take a warning beside what was claimed, and reports whether one does.
+func (d *delivery) takes(warning *schema.Item) bool {
+	for _, hook := range d.hooks {
+		p := d.to.Peers.Clone()
+		if d.act.Config.Hooks[hook].Handler == schema.RoundTimeoutPost && len(d.chosen(hook, &p, []*schema.Item{warning})) > 0 {
+			d.by[warning.Sequence] = hook
+			return true
+		}
+	}
+	return false
+}

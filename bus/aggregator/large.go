@@ -1,0 +1,168 @@
+package aggregator
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/hookfabric/hookfabric/bus"
+)
+
+// A large event takes a processor for long, so one agent has only so many bytes of them under
+// way. Others wait, with signs of life, for half of their time, as all events do that come
+// faster than they can be judged. Then the failure policies of their hooks answer.
+
+const (
+	// minLarge is from how many bytes on an event is a large one.
+	minLarge = 64 << 10
+	// mostLarge is how many bytes of large events one agent has under way, or one event. To read
+	// them takes processors that freezes, beats and other agents need.
+	mostLarge = maxUnderWay / 64
+	// mostLargeWaiting is how many bytes of them wait, of one agent, and allLargeWaiting of all.
+	mostLargeWaiting = 16 * mostLarge
+	allLargeWaiting  = maxUnderWay / 2
+)
+
+// largeEvents are the large events that wait or are under way.
+type largeEvents struct {
+	mu      sync.Mutex // guards what follows
+	of      map[string]*agentLarge
+	waiting int // bytes
+}
+
+// agentLarge are those of one agent.
+type agentLarge struct {
+	underWay *semaphore.Weighted // bounds their bytes
+	waiting  int                 // bytes
+	events   int                 // that wait or are under way
+}
+
+// A largeEvent is what is counted of one event; the zero largeEvent: nothing is.
+type largeEvent struct {
+	agent    string
+	of       *agentLarge
+	waiting  int   // its bytes while it waits
+	underWay int64 // its part of what its agent has under way
+}
+
+// shareOf is the part that an event of so many bytes takes of what its agent has under way.
+func shareOf(size int) int64 { return int64(min(size, mostLarge)) }
+
+// agent returns the large events of an agent. The lock is held.
+func (l *largeEvents) agent(name string) *agentLarge {
+	if of := l.of[name]; of != nil {
+		return of
+	}
+	return &agentLarge{underWay: semaphore.NewWeighted(mostLarge)}
+}
+
+// count counts an event that was not counted yet. The lock is held.
+func (l *largeEvents) count(e *largeEvent, agent string, of *agentLarge) {
+	if e.of == nil {
+		e.agent, e.of = agent, of
+		of.events++
+		l.of[agent] = of
+	}
+}
+
+// begin has a large event be under way, and reports false if it has to wait for that.
+func (l *largeEvents) begin(e *largeEvent, agent string, size int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.agent(agent)
+	if !of.underWay.TryAcquire(shareOf(size)) {
+		return false
+	}
+	l.count(e, agent, of)
+	l.began(e, size)
+	return true
+}
+
+// began counts an event as under way. The lock is held.
+func (l *largeEvents) began(e *largeEvent, size int) {
+	e.underWay = shareOf(size)
+	l.waiting -= e.waiting
+	e.of.waiting -= e.waiting
+	e.waiting = 0
+}
+
+// queue counts a large event among those that wait, and reports false if they take too much.
+func (l *largeEvents) queue(e *largeEvent, agent string, size int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.waiting > 0 {
+		return true
+	}
+	of := l.agent(agent)
+	if of.waiting+size > mostLargeWaiting || l.waiting+size > allLargeWaiting {
+		return false
+	}
+	l.count(e, agent, of)
+	e.waiting = size
+	of.waiting += size
+	l.waiting += size
+	return true
+}
+
+// wait waits until a queued event is under way, and reports false if ctx ended first.
+func (l *largeEvents) wait(ctx context.Context, e *largeEvent) bool {
+	size := e.waiting
+	if e.of.underWay.Acquire(ctx, shareOf(size)) != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began(e, size)
+	return true
+}
+
+// leave ends what begin and queue began.
+func (l *largeEvents) leave(e *largeEvent) {
+	if e.of == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting -= e.waiting
+	e.of.waiting -= e.waiting
+	if e.underWay > 0 {
+		e.of.underWay.Release(e.underWay)
+	}
+	if e.of.events--; e.of.events == 0 {
+		delete(l.of, e.agent)
+	}
+	*e = largeEvent{}
+}
+
+// awaitLarge waits until a large event may be under way, and reports false if it may not be in
+// time. Then its toll says so. While it waits, it does not count as one of the crew's calls.
+func (a *Aggregator) awaitLarge(c *crew, req *bus.EventRequest, e *arrival) bool {
+	large, size := &e.toll.large, len(e.msg.Data)
+	if a.limits.large.begin(large, req.Agent, size) {
+		return true
+	}
+	if a.limits.large.queue(large, req.Agent, size) {
+		if e.beat == nil {
+			e.beat = a.beats.begin(e.msg.Reply, e.at)
+		}
+		ctx, cancel := context.WithDeadline(a.ctx, e.at.Add(req.Left/2))
+		defer cancel()
+		if c.beside(size, func() bool { return a.limits.large.wait(ctx, large) }) {
+			return true
+		}
+	}
+	e.toll.over = limitBytes
+	return false
+}
+
+// beside has a call wait that does not hold its bytes meanwhile, and another goroutine take the
+// next message. It reports what wait does.
+func (c *crew) beside(size int, wait func() bool) bool {
+	c.bytes.Release(int64(size))
+	c.waiting(1)
+	ok := wait()
+	c.waiting(-1)
+	_ = c.bytes.Acquire(context.Background(), int64(size)) // all who have some give it back
+	return ok
+}

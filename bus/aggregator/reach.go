@@ -1,0 +1,58 @@
+package aggregator
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+)
+
+// reach is whether workers can be reached: after an outage the connection by which events
+// come may be back before the one to the workers is. An event that was taken then would
+// find no worker, and hooks that are not fail-closed would be passed over.
+type reach struct {
+	nc *nats.Conn
+	// back is called when the connection is there again, before events are taken.
+	back func()
+	// lost: the connection was, and what is said to workers that come back was not heard yet.
+	lost atomic.Bool
+}
+
+// now reports whether they can be reached.
+func (r *reach) now() bool { return !r.lost.Load() && r.nc.IsConnected() }
+
+// follow follows the connection until ctx ends.
+func (r *reach) follow(ctx context.Context) {
+	changes := r.nc.StatusChanged(nats.CONNECTED, nats.DISCONNECTED, nats.RECONNECTING)
+	defer r.nc.RemoveStatusListener(changes)
+	for {
+		select {
+		case s := <-changes:
+			if s != nats.CONNECTED {
+				r.lost.Store(true)
+				continue
+			}
+			r.back()
+			r.lost.Store(false)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// wait returns when they can be reached, or the reason why ctx ended.
+func (r *reach) wait(ctx context.Context) error {
+	changes := r.nc.StatusChanged(nats.CONNECTED)
+	defer r.nc.RemoveStatusListener(changes)
+	for !r.nc.IsConnected() {
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if r.lost.Load() {
+		r.back() // follow may not have heard of it yet
+	}
+	return nil
+}

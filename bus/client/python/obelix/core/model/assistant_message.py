@@ -1,0 +1,4 @@
+from hookfabric import AssistantMessage
+from hookfabric import Response as AssistantResponse
+
+__all__ = ["AssistantMessage", "AssistantResponse"]

@@ -1,0 +1,3 @@
+from hookfabric import HumanMessage
+
+__all__ = ["HumanMessage"]

@@ -1,0 +1,3 @@
+from hookfabric import SystemMessage
+
+__all__ = ["SystemMessage"]

@@ -1,0 +1,3 @@
+from hookfabric import ToolCall, ToolMessage, ToolResult
+
+__all__ = ["ToolCall", "ToolMessage", "ToolResult"]

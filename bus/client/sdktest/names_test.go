@@ -1,0 +1,104 @@
+package sdktest_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Each client and the workers' module for Python have a table of the names that
+// other systems give to events. All of them take what schema takes.
+func TestOtherNamesOfEventsMeanTheSameInAllLanguages(t *testing.T) {
+	want := map[string]string{}
+	for _, name := range schema.SeedNames() {
+		want[name] = string(schema.EventType(name).Canonical())
+	}
+	for file, names := range map[string]func(*testing.T, string) map[string]string{
+		"../typescript/hookfabric.ts":                    namesInTypeScript,
+		"../typescript/hookfabric.mjs":                   namesInTypeScript,
+		"../python/hookfabric.py":                        namesInPython("../python", "AgentEvent"),
+		"../../../workers/python/hookfabric/__init__.py": namesInPython("../../../workers/python", "HookType"),
+	} {
+		t.Run(file, func(t *testing.T) {
+			if d := cmp.Diff(want, names(t, file)); d != "" {
+				t.Errorf("%s takes other names than schema does (-schema +here):\n%s", file, d)
+			}
+		})
+	}
+}
+
+// The stand-ins for MassGen and Obelix give way to what is installed by the same
+// function. They cannot share it: people copy each folder alone.
+func TestStandInsGiveWayByTheSameFunction(t *testing.T) {
+	var functions [2]string
+	for i, file := range []string{"../python/obelix/__init__.py", "../../../workers/python/massgen/__init__.py"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if functions[i] = regexp.MustCompile(`(?s)\ndef _installed\(\) -> None:\n.*?\n\n\n`).FindString(string(text)); functions[i] == "" {
+			t.Fatalf("%s has no function _installed", file)
+		}
+	}
+	if d := cmp.Diff(functions[0], functions[1]); d != "" {
+		t.Errorf("the functions differ (-obelix +massgen):\n%s", d)
+	}
+}
+
+// namesInTypeScript reads the table in the text of the file, since the module
+// does not export it.
+func namesInTypeScript(t *testing.T, file string) map[string]string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := regexp.MustCompile(`(?s)const SEEDS\b[^=]*= \{(.*?)\}`).FindSubmatch(text)
+	if table == nil {
+		t.Fatalf("%s has no table SEEDS", file)
+	}
+	names := map[string]string{}
+	for _, row := range regexp.MustCompile(`(\w+): "(\w+)"`).FindAllSubmatch(table[1], -1) {
+		names[string(row[1])] = string(row[2])
+	}
+	return names
+}
+
+// namesInPython asks the module in a folder what each of schema's names means to
+// the enumeration class. A name that it does not take means nothing there.
+func namesInPython(folder, class string) func(*testing.T, string) map[string]string {
+	const script = `
+import json, sys
+import hookfabric
+names = {}
+for name in sys.argv[2:]:
+    try:
+        names[name] = getattr(hookfabric, sys.argv[1])(name).value
+    except ValueError:
+        pass
+print(json.dumps(names))`
+	return func(t *testing.T, file string) map[string]string {
+		python, err := exec.LookPath("python3")
+		if err != nil {
+			t.Skipf("no python3 on the PATH: the names in %s stay untested", file)
+		}
+		if _, err := os.ReadFile(file); err != nil { // so that `go test` knows what this is about
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), python, append([]string{"-B", "-c", script, class}, schema.SeedNames()...)...)
+		cmd.Env, cmd.Stderr = []string{"PYTHONPATH=" + folder}, os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]string{}
+		if err := schema.Unmarshal(out, &names); err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+}

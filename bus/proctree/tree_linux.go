@@ -1,0 +1,83 @@
+package proctree
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// killRounds is how often processes are looked for that others started while they
+// were being killed.
+const killRounds = 8
+
+// Kill ends a process, by killing it and its group with kill, and what it has started in
+// sessions of their own: its descendants, and those that have its mark in their environment.
+// The process goes first: a hook whose child is gone might answer. Kill looks at all
+// processes of the system: use it for one that did not end as it should.
+func Kill(pid int, mark string, kill func()) {
+	all := descendants(pid, []byte(mark)) // while it still says whose children they are
+	kill()
+	for range killRounds {
+		for _, p := range all {
+			_ = syscall.Kill(p, syscall.SIGKILL)
+		}
+		if all = descendants(pid, []byte(mark)); len(all) == 0 {
+			return
+		}
+	}
+}
+
+// descendants are the processes below pid, and the marked ones with all below
+// them, but for those that have ended and were not reaped.
+func descendants(pid int, mark []byte) (all []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	children := map[int][]int{}
+	todo := []int{pid}
+	for _, e := range entries {
+		p, err := strconv.Atoi(e.Name())
+		if err != nil || p == os.Getpid() {
+			continue
+		}
+		parent, dead := parentOf(p)
+		if dead {
+			continue
+		}
+		children[parent] = append(children[parent], p)
+		if env, err := os.ReadFile("/proc/" + e.Name() + "/environ"); err == nil && bytes.Contains(env, mark) && p != pid {
+			todo = append(todo, p)
+		}
+	}
+	seen := map[int]bool{}
+	for len(todo) > 0 {
+		p := todo[0]
+		todo = todo[1:]
+		if seen[p] {
+			continue
+		}
+		seen[p] = true
+		if p != pid {
+			all = append(all, p)
+		}
+		todo = append(todo, children[p]...)
+	}
+	return all
+}
+
+// parentOf returns the parent of a process, and whether it has ended.
+func parentOf(pid int) (parent int, dead bool) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, true
+	}
+	// The name in parentheses may have spaces and parentheses itself.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return 0, true
+	}
+	parent, err = strconv.Atoi(string(fields[1]))
+	return parent, err != nil || fields[0][0] == 'Z' || fields[0][0] == 'X'
+}

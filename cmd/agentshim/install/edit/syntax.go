@@ -1,0 +1,102 @@
+package edit
+
+import (
+	"bytes"
+	"slices"
+)
+
+// A Syntax is what a reader takes besides JSON.
+type Syntax int
+
+// What a reader may take besides JSON.
+const (
+	// Comments are those of JavaScript, // and /* */.
+	Comments Syntax = 1 << iota
+	// Mark is a byte order mark before the text.
+	Mark
+)
+
+// byteOrderMark is what some editors put before a text.
+const byteOrderMark = "\xef\xbb\xbf"
+
+// extras are where a text has what is not JSON.
+func (s Syntax) extras(text []byte) (all []span) {
+	from := 0
+	if s&Mark != 0 && bytes.HasPrefix(text, []byte(byteOrderMark)) {
+		from = len(byteOrderMark)
+		all = append(all, span{0, from})
+	}
+	if s&Comments == 0 {
+		return all
+	}
+	for i := from; i < len(text); i++ {
+		rest := text[i:]
+		switch {
+		case text[i] == '"':
+			i += stringEnd(rest)
+		case bytes.HasPrefix(rest, []byte("//")):
+			n := bytes.IndexAny(rest, "\r\n")
+			if n < 0 {
+				n = len(rest)
+			}
+			all = append(all, span{i, i + n})
+			i += n - 1
+		case bytes.HasPrefix(rest, []byte("/*")):
+			n := bytes.Index(rest[2:], []byte("*/"))
+			if n < 0 {
+				return all // and it is no JSON
+			}
+			all = append(all, span{i, i + n + 4})
+			i += n + 3
+		}
+	}
+	return all
+}
+
+// stringEnd is where the string ends that a text begins with.
+func stringEnd(text []byte) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(text)
+}
+
+// plain is a text with blanks for what is not JSON, so that places in it are the same.
+func (s Syntax) plain(text []byte) []byte {
+	extras := s.extras(text)
+	if len(extras) == 0 {
+		return text
+	}
+	text = slices.Clone(text)
+	for _, e := range extras {
+		for i := e.start; i < e.end; i++ {
+			if text[i] != '\n' && text[i] != '\r' {
+				text[i] = ' '
+			}
+		}
+	}
+	return text
+}
+
+// Plain is the document as JSON.
+func (d *Doc) Plain() []byte { return d.syntax.plain(d.text) }
+
+// extra reports whether something is between two places that is not JSON.
+func (d *Doc) extra(from, to int) bool {
+	return slices.ContainsFunc(d.syntax.extras(d.text), func(e span) bool { return e.start < to && e.end > from })
+}
+
+// behind is the place behind the comments that follow a place on its line.
+func (d *Doc) behind(at int) int {
+	for _, e := range d.syntax.extras(d.text) {
+		if e.start >= at && len(bytes.Trim(d.text[at:e.start], " \t,")) == 0 {
+			at = e.end
+		}
+	}
+	return at
+}

@@ -1,0 +1,323 @@
+package hookfabric_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A docBlock is a fenced block of a document. The words after its language say
+// what it is: "server" runs on while the blocks after it run, "test" is the
+// command that runs this very test, and a path is where its text has to stand.
+type docBlock struct{ lang, is, text string }
+
+func docBlocks(doc string) (all []docBlock) {
+	fence := regexp.MustCompile("(?ms)^```(\\w+) ?(\\S*)\n(.*?)^```$")
+	for _, m := range fence.FindAllStringSubmatch(doc, -1) {
+		all = append(all, docBlock{lang: m[1], is: m[2], text: m[3]})
+	}
+	return all
+}
+
+func readDoc(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// documents are the documents with commands. TestDocuments runs them.
+func documents() []string {
+	return []string{
+		"README.md",
+		"schema/HOOKS.md",
+		"workers/README.md",
+		"cmd/agentshim/RUNTIMES.md",
+		"bus/client/README.md",
+		"bus/client/python/README.md",
+		"bus/client/typescript/README.md",
+		"workers/python/README.md",
+		"cmd/broker/OPERATING.md",
+		"deploy/METRICS.md",
+		"SECURITY.md",
+		"loadtest/README.md",
+	}
+}
+
+// TestDocuments runs the commands of each document in their order, with real processes,
+// and compares their output with the block that follows.
+func TestDocuments(t *testing.T) {
+	for _, doc := range documents() {
+		t.Run(doc, func(t *testing.T) {
+			r := &docRun{t: t, doc: doc, dir: t.TempDir(), state: t.TempDir(), tmp: t.TempDir()}
+			for blocks := docBlocks(readDoc(t, doc)); len(blocks) > 0; blocks = blocks[1:] {
+				r.block(blocks[0], blocks[1:])
+			}
+			r.metrics()
+		})
+	}
+}
+
+// TestEveryDocumentWithCommandsIsRun finds documents that documents lacks. The commands of
+// deploy/README.md and the runbooks are for other machines: cmd/e2e compares them with the
+// help of the programs.
+func TestEveryDocumentWithCommandsIsRun(t *testing.T) {
+	for _, doc := range textFiles(t, ".md") {
+		if doc == "deploy/README.md" || strings.HasPrefix(doc, "deploy/runbooks/") {
+			continue
+		}
+		isCommand := func(b docBlock) bool { return b.lang == "sh" }
+		if slices.ContainsFunc(docBlocks(readDoc(t, doc)), isCommand) && !slices.Contains(documents(), doc) {
+			t.Errorf("%s has commands that no test runs; name it in documents", doc)
+		}
+	}
+}
+
+// block runs a block, or compares it with the file that it quotes.
+func (r *docRun) block(b docBlock, after []docBlock) {
+	r.t.Helper()
+	switch {
+	case strings.Contains(b.is, "/"):
+		if !strings.Contains(readDoc(r.t, b.is), b.text) {
+			r.t.Errorf("%s shows a part of %s that is not there any more:\n%s", r.doc, b.is, b.text)
+		}
+	case b.lang == "sh" && b.is == "server":
+		r.serve(b.text)
+	case b.lang == "sh" && b.is == "test":
+		if !strings.Contains(readDoc(r.t, ".ci/run"), strings.TrimSpace(b.text)) {
+			r.t.Errorf(".ci/run does not run %q, which %s calls the test", strings.TrimSpace(b.text), r.doc)
+		}
+	case b.lang == "sh" && b.is != "" && !isInstalled(b.is):
+		r.t.Logf("SKIPPED because %s is not installed:\n%s", b.is, b.text)
+	case b.lang == "sh":
+		cut := r.cut()
+		output := r.run(b.text)
+		if len(after) > 0 && after[0].lang == "text" {
+			r.compare(b.text, r.uncut(b.text, output, after[0].text, cut), after[0].text)
+		}
+	}
+}
+
+func isInstalled(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
+}
+
+// docRun holds the processes and folders of one document.
+type docRun struct {
+	t      *testing.T
+	doc    string
+	dir    string
+	tmp    string
+	state  string // state folder of the shims and their daemon
+	nats   string // URL of the current broker
+	http   string
+	broker *exec.Cmd
+}
+
+// environ keeps the caller's settings out of the document's commands, which then need
+// no free well-known ports.
+func (r *docRun) environ(more ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "HOOKFABRIC_") })
+	env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "XDG_RUNTIME_DIR=") })
+	return append(append(env, "HOOKFABRIC_STATE="+r.state), more...)
+}
+
+// run runs a block that ends, and returns what it says.
+func (r *docRun) run(script string) string {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), "sh", "-ec", script)
+	cmd.Env = r.environ("HOOKFABRIC_NATS="+r.nats, "HOOKFABRIC_DATA="+r.dir, "TMPDIR="+r.tmp)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		r.t.Fatalf("%s%v\n%s%s", script, err, out, &stderr)
+	}
+	return string(out)
+}
+
+// uncut is what a block says where the disk is quick enough. A call goes on without
+// what waits for the agent when that cannot be claimed within 100 ms, which the
+// broker counts; it comes with the next call, which is the block's last command again.
+func (r *docRun) uncut(script, said, want string, cut string) string {
+	r.t.Helper()
+	for now := r.cut(); now != cut && !promised(said, want); now = r.cut() {
+		cut = now
+		lines := strings.SplitAfter(strings.TrimSpace(said), "\n")
+		starts := regexp.MustCompile(`(?m)^\S`).FindAllStringIndex(script, -1)
+		r.t.Logf("the broker cut a delivery, so this is run once more:\n%s", script)
+		said = strings.Join(lines[:len(lines)-1], "") + r.run(script[starts[len(starts)-1][0]:])
+	}
+	return said
+}
+
+// cut is the broker's count of the calls that went on without what waits.
+func (r *docRun) cut() string {
+	r.t.Helper()
+	if r.http == "" {
+		return ""
+	}
+	return string(regexp.MustCompile(`(?m)^hookfabric_deliveries_cut_total .*$`).Find(r.shown()))
+}
+
+// promised reports whether a block's output is what the document shows.
+func promised(said, want string) bool {
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(want)), "…", "[^\n]*")
+	return regexp.MustCompile("^" + pattern + "$").MatchString(strings.TrimSpace(said))
+}
+
+func (r *docRun) compare(script, said, want string) {
+	r.t.Helper()
+	if !promised(said, want) {
+		r.t.Errorf("%s: the command\n%sprints\n%s\nbut the document shows\n%s", r.doc, script, said, want)
+	}
+}
+
+// serve starts a block that runs on. A broker takes the place of the one before.
+func (r *docRun) serve(script string) {
+	r.t.Helper()
+	if strings.Contains(script, "cmd/broker") {
+		if r.broker != nil {
+			r.stop(r.broker)
+		}
+		var found []string
+		r.broker, found = r.start(script, `bus +(nats://\S+)\n +http +(http://\S+)(?s:.*)Try next`,
+			"HOOKFABRIC_LISTEN=127.0.0.1:0", "HOOKFABRIC_HTTP=127.0.0.1:0", "HOOKFABRIC_DATA="+r.dir)
+		r.nats, r.http = found[1], found[2]
+		return
+	}
+	if strings.Contains(script, "cmd/agentshim") {
+		r.start(script, `msg=serving socket`, "HOOKFABRIC_NATS="+r.nats, "HOOKFABRIC_HTTP=127.0.0.1:0")
+		return
+	}
+	r.start(script, `msg=serving`, "HOOKFABRIC_NATS="+r.nats)
+	for strings.Contains(r.run("go run ./cmd/broker status"), "NO WORKER") {
+		if err := r.t.Context().Err(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// start starts a process that runs until the end of the test, and waits until
+// what it says matches pattern.
+func (r *docRun) start(script, pattern string, env ...string) (*exec.Cmd, []string) {
+	r.t.Helper()
+	cmd := exec.Command("sh", "-c", "exec "+script)
+	cmd.Env = r.environ(env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it can be stopped with all that `go run` starts
+	said, w, err := os.Pipe()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	w.Close()
+	r.t.Cleanup(func() { r.stop(cmd) })
+	lines, ready, all := bufio.NewReader(said), regexp.MustCompile(pattern), ""
+	for {
+		line, err := lines.ReadString('\n')
+		all += line
+		if found := ready.FindStringSubmatch(all); found != nil {
+			go io.Copy(io.Discard, lines) // or it would wait for a reader
+			return cmd, found
+		}
+		if err != nil {
+			r.t.Fatalf("%sended before it was ready:\n%s", script, all)
+		}
+	}
+}
+
+// stop stops a process as Ctrl-C does. How `go run` ends then says nothing.
+func (r *docRun) stop(cmd *exec.Cmd) {
+	if cmd.ProcessState != nil {
+		return
+	}
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+		r.t.Error(err)
+	}
+	_ = cmd.Wait()
+}
+
+// metrics compares the document's table of metrics, if it has one, with what a broker shows.
+func (r *docRun) metrics() {
+	r.t.Helper()
+	table := readDoc(r.t, r.doc)
+	if !strings.Contains(table, "\n| `hookfabric_") {
+		return
+	}
+	documented := metricNames("(?m)^\\| `(hookfabric_\\w+)`", table)
+	var shown []string
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); {
+		if shown = metricNames(`(?m)^# TYPE (hookfabric_\w+) `, string(r.shown())); slices.Equal(documented, shown) {
+			return // what follows a verdict, such as a shadow hook, shows a moment later
+		}
+	}
+	r.t.Errorf("%s lists the metrics\n%s\nand a broker shows\n%s", r.doc, strings.Join(documented, "\n"), strings.Join(shown, "\n"))
+}
+
+func metricNames(pattern, text string) (all []string) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
+	}
+	slices.Sort(all)
+	return all
+}
+
+// shown is what a broker shows of its metrics.
+func (r *docRun) shown() []byte {
+	r.t.Helper()
+	res, err := http.Get(r.http + "/metrics")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	shown, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return shown
+}
+
+// TestTheDocumentsNameWhatIsThere finds files, folders and make targets that
+// are named in a document and are gone.
+func TestTheDocumentsNameWhatIsThere(t *testing.T) {
+	file := regexp.MustCompile(`(?:\.ci|builtin|bus|cmd|deploy|loadtest|schema|workers)/[\w./-]*`)
+	link := regexp.MustCompile(`\]\(([\w./-]+)\)`)
+	target := regexp.MustCompile("`make ([a-z]+)`")
+	targets := readDoc(t, "Makefile")
+	for _, doc := range append(documents(), "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md", "doc.go", "deploy/README.md", "loadtest/BENCHMARKS.md") {
+		text := readDoc(t, doc)
+		var named []string
+		for _, name := range file.FindAllString(text, -1) {
+			named = append(named, strings.TrimRight(name, "./"))
+		}
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			named = append(named, path.Join(path.Dir(doc), m[1]))
+		}
+		for _, name := range named {
+			if _, err := os.Stat(name); err != nil {
+				t.Errorf("%s names %s, which is not there; say where it went", doc, name)
+			}
+		}
+		for _, m := range target.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(targets, fmt.Sprintf("\n%s:", m[1])) {
+				t.Errorf("%s says `make %s`, which the Makefile does not know", doc, m[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	// leastEcho is the shortest text that is looked for elsewhere after it was found
+	// at a place that a rule names: shorter ones stand in many words.
+	leastEcho = 4
+	// mostOfOne is how much of a text is looked for: what begins like it is taken for it.
+	mostOfOne = 1 << 10
+	// mostEchoes bounds what is looked for in one document, in bytes.
+	mostEchoes = 1 << 20
+)
+
+// Echoes are the texts that [Rules.Clean] removed, which may also appear in other text. It
+// searches for all of them in one pass, with the algorithm of Aho and Corasick. Nil Echoes
+// search for nothing.
+type Echoes struct {
+	nodes []node // of the tree of all texts; the first is its root
+	roots [256]int32
+	// all: there are too many to look for them, and nothing is kept.
+	all bool
+}
+
+// A node is a place in the tree, to which the letters of some texts lead.
+type node struct {
+	child, sibling int32 // the first child, and the next one of the same parent; 0: none
+	fallback       int32 // the node to which the longest end of these letters leads
+	length         int32 // of the longest text that ends here; 0: none does
+	rest           int32 // how much of a text follows that is not looked for
+	letter         byte
+}
+
+// Everything returns Echoes that remove every text. Use it for text next to a document that
+// could not be searched.
+func Everything() *Echoes { return &Echoes{all: true} }
+
+// newEchoes are those of texts.
+func newEchoes(texts []string) *Echoes {
+	if len(texts) == 0 {
+		return nil
+	}
+	slices.Sort(texts)
+	e := &Echoes{nodes: make([]node, 1)}
+	path, before := []int32{0}, "" // the nodes from the root to the end of the text before
+	sum := 0
+	for _, text := range slices.Compact(texts) {
+		letters := text[:min(len(text), mostOfOne)]
+		if sum += len(letters); sum > mostEchoes {
+			return Everything()
+		}
+		path, before = e.add(path, common(before, letters), letters), letters
+		end := &e.nodes[path[len(letters)]]
+		end.length, end.rest = int32(len(letters)), max(end.rest, int32(len(text)-len(letters)))
+	}
+	e.link()
+	return e
+}
+
+// common is how many letters both begin with.
+func common(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// add adds a text of which so many letters are on the path of the one before, which is
+// smaller: a new child is always the last one of its parent.
+func (e *Echoes) add(path []int32, known int, letters string) []int32 {
+	elder := int32(0)
+	if known+1 < len(path) {
+		elder = path[known+1]
+	}
+	path = path[:known+1]
+	for _, letter := range []byte(letters[known:]) {
+		next := int32(len(e.nodes))
+		e.nodes = append(e.nodes, node{letter: letter})
+		if elder != 0 {
+			e.nodes[elder].sibling = next
+		} else {
+			e.nodes[path[len(path)-1]].child = next
+		}
+		path, elder = append(path, next), 0
+	}
+	return path
+}
+
+// link finds every node's fallback, from the root down.
+func (e *Echoes) link() {
+	queue := make([]int32, 0, len(e.nodes))
+	for c := e.nodes[0].child; c != 0; c = e.nodes[c].sibling {
+		e.roots[e.nodes[c].letter] = c
+		queue = append(queue, c)
+	}
+	for i := 0; i < len(queue); i++ {
+		for c := e.nodes[queue[i]].child; c != 0; c = e.nodes[c].sibling {
+			n := &e.nodes[c]
+			n.fallback = e.step(e.nodes[queue[i]].fallback, n.letter)
+			behind := &e.nodes[n.fallback]
+			n.rest = max(n.rest, behind.rest)
+			if n.length == 0 {
+				n.length = behind.length
+			}
+			queue = append(queue, c)
+		}
+	}
+}
+
+// step is where a letter leads from a node.
+func (e *Echoes) step(at int32, letter byte) int32 {
+	for ; at != 0; at = e.nodes[at].fallback {
+		for c := e.nodes[at].child; c != 0; c = e.nodes[c].sibling {
+			if e.nodes[c].letter == letter {
+				return c
+			}
+		}
+	}
+	return e.roots[letter]
+}
+
+// A span is a part of a text.
+type span struct{ from, to int }
+
+// find returns where in s the texts stand, in their order.
+func (e *Echoes) find(s string) (found []span) {
+	at := int32(0)
+	for i := range len(s) {
+		at = e.step(at, s[i])
+		n := &e.nodes[at]
+		if n.length == 0 {
+			continue
+		}
+		next := span{i + 1 - int(n.length), min(i+1+int(n.rest), len(s))}
+		for len(found) > 0 && found[len(found)-1].to > next.from { // they overlap: both go
+			last := found[len(found)-1]
+			next = span{min(last.from, next.from), max(last.to, next.to)}
+			found = found[:len(found)-1]
+		}
+		found = append(found, next)
+	}
+	return found
+}
+
+// Without returns s without the texts.
+func (e *Echoes) Without(s string) string {
+	if e == nil || s == "" {
+		return s
+	}
+	if e.all {
+		return Removed
+	}
+	found := e.find(s)
+	if len(found) == 0 {
+		return s
+	}
+	var b strings.Builder
+	end := 0
+	for _, f := range found {
+		b.WriteString(s[end:f.from])
+		b.WriteString(Removed)
+		end = f.to
+	}
+	b.WriteString(s[end:])
+	return b.String()
+}

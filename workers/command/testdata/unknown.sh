@@ -1,0 +1,2 @@
+#!/bin/sh
+echo '{"permission":"deny","user_message":"no"}'
