@@ -25,7 +25,7 @@ test: ## run all tests
 	$(GO) test ./...
 
 race: ## run all tests with the race detector (needs a C compiler)
-	$(GO) test -race ./...
+	$(GO) test -race -cpu=1 ./... # one CPU: see .ci/run
 
 fuzz: ## fuzz every target for FUZZTIME (default 60s)
 	@grep -rlE --include='*_test.go' '^func Fuzz[A-Z]' . | xargs -n1 dirname | sort -u | xargs $(GO) test -list '^Fuzz' | awk '/^Fuzz/ {t[++n] = $$1} /^ok/ {for (i = 1; i <= n; i++) print $$2, t[i]; n = 0}' | \
@@ -80,7 +80,7 @@ verify: ## run every check that a change must pass
 full: verify raced long fuzz $(LOADS:%=load-%) clients types vuln ## verify and the slow tests, some as root: three hours; `make -k full` continues after a failure
 
 raced: ## run more packages with the race detector, concurrent ones COUNT times (default 20)
-	$(GO) test -race -count=$(COUNT) -timeout=60m ./bus/... ./workers/...
+	$(GO) test -race -cpu=1 -count=$(COUNT) -timeout=60m ./bus/... ./workers/... # one CPU: see .ci/run
 	$(GO) test -race -timeout=60m -skip='^TestDocuments$$' .
 	$(GO) test -race -timeout=60m ./schema/... ./cmd/agentshim/... ./cmd/broker/...
 
