@@ -63,7 +63,7 @@ vuln: ## look for known vulnerabilities in dependencies (uses vuln.go.dev)
 
 clients: ## test released coding agents with the hooks, offline (npm fetches them)
 	@tried=$$($(GO) run ./cmd/e2e/clients/fetch) && HOOKFABRIC_CLIENTS=$$tried $(GO) test -count=1 -timeout=30m -parallel=4 -v ./cmd/e2e/clients
-	$(GO) test -count=1 -v -run=SDK ./bus/client/typescript
+	$(GO) test -count=1 -v -run=SDK ./bus/agent/typescript
 
 types: ## check the types of the Python and TypeScript packages (npm fetches the checkers)
 	@tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
@@ -71,8 +71,8 @@ types: ## check the types of the Python and TypeScript packages (npm fetches the
 	npm install --silent --no-audit --no-fund --prefix "$$tools" typescript@5.9 @types/node@20 pyright@1.1 || \
 		{ echo "SKIPPED: the types of the Python and TypeScript packages: npm cannot fetch the checkers"; exit 0; }; \
 	export PATH="$$tools/node_modules/.bin:$$PATH"; \
-	for package in bus/client/python workers/python; do pyright --project $$package || exit 1; done; \
-	$(GO) test -count=1 -v -run='^TestTheJavaScriptIsMadeOfTheTypeScript$$' ./bus/client/typescript
+	for package in bus/agent/python workers/python; do pyright --project $$package || exit 1; done; \
+	$(GO) test -count=1 -v -run='^TestTheJavaScriptIsMadeOfTheTypeScript$$' ./bus/agent/typescript
 
 verify: ## run every check that a change must pass
 	.ci/run
@@ -81,7 +81,7 @@ full: verify raced long fuzz $(LOADS:%=load-%) clients types vuln ## verify and 
 
 raced: ## run more packages with the race detector, concurrent ones COUNT times (default 20)
 	$(GO) test -race -cpu=1 -count=$(COUNT) -timeout=60m ./bus/... ./workers/... # one CPU: see .ci/run
-	$(GO) test -race -timeout=60m -skip='^TestDocuments$$' .
+	$(GO) test -race -timeout=60m ./cmd/e2e/fabric
 	$(GO) test -race -timeout=60m ./schema/... ./cmd/agentshim/... ./cmd/broker/...
 
 long: ## run all tests, including the slow ones

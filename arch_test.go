@@ -56,78 +56,78 @@ func rooms() map[string]room {
 		"schema/internal/schemagen": {own: []string{"schema"}, modules: []string{modJSON, "github.com/google/jsonschema-go"}},
 
 		// Thinking: pure apart from waiting. The model must not know what it judges.
-		"bus/dispatch":                {own: []string{"schema", "schema/guard", "schema/trace"}, modules: []string{modJSON}, not: touching},
-		"bus/dispatch/cond":           {own: []string{"schema", "bus/dispatch"}, modules: []string{"cel.dev/cel-go", modJSON}, not: touching},
-		"bus/dispatch/model":          {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
-		"bus/dispatch/model/gen":      {own: []string{"schema", "bus/dispatch/model"}, modules: []string{modJSON, "pgregory.net/rapid"}},
-		"bus/dispatch/model/contract": {own: []string{"schema"}, not: touching},
+		"bus/dispatch":           {own: []string{"schema", "schema/guard", "schema/trace"}, modules: []string{modJSON}, not: touching},
+		"bus/dispatch/cond":      {own: []string{"schema", "bus/dispatch"}, modules: []string{"cel.dev/cel-go", modJSON}, not: touching},
+		"bus/internal/model":     {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
+		"bus/internal/model/gen": {own: []string{"schema", "bus/internal/model"}, modules: []string{modJSON, "pgregory.net/rapid"}},
 
 		// Touching the world: the bus.
-		"bus": {own: []string{"schema", "schema/trace", "bus/certs", "bus/owner"}, modules: []string{modNATS, modNKeys}},
+		"bus": {own: []string{"schema", "schema/trace", "bus/server/certs", "bus/chown"}, modules: []string{modNATS, modNKeys}},
 		// Who may do what is data; only the realm below it keeps keys.
-		"bus/access":        {own: []string{"schema", "bus"}, not: touching},
-		"bus/access/realm":  {own: []string{"schema", "bus", "bus/access", "bus/owner"}, modules: []string{modNKeys, modJWT}},
-		"bus/certs":         {own: []string{"bus/owner"}},
-		"bus/owner":         {},
-		"bus/proctree":      {},
-		"bus/otlp":          {own: []string{"schema", "schema/trace", "bus/certs"}},
-		"bus/certs/...":     {own: []string{"bus/certs"}},
-		"bus/client":        {own: []string{"schema", "schema/guard", "schema/trace", "bus", "bus/certs", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
-		"bus/snapshot":      {modules: []string{"golang.org/x/sys"}},
-		"bus/state":         {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
-		"bus/state/kv":      {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
-		"bus/state/...":     {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
-		"bus/state/record":  {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modJSON, "github.com/klauspost/compress"}},
-		"bus/embedded":      {own: []string{"schema", "bus", "bus/access", "bus/access/realm", "bus/certs", "bus/embedded/blocks", "bus/owner"}, modules: []string{modNATS, modServer, modJWT, modNKeys, "golang.org/x/crypto"}},
-		"bus/bustest":       {own: []string{"bus", "bus/embedded", "bus/bustest/ports"}, modules: []string{modNATS, modServer}},
-		"bus/bustest/ports": {},
-		"bus/bustest/netns": {modules: []string{"golang.org/x/sys"}},
+		"bus/server/access":    {own: []string{"schema", "bus"}, not: touching},
+		"bus/server/realm":     {own: []string{"schema", "bus", "bus/server/access", "bus/chown"}, modules: []string{modNKeys, modJWT}},
+		"bus/server/certs":     {own: []string{"bus/chown"}},
+		"bus/chown":            {},
+		"bus/proctree":         {},
+		"bus/otlp":             {own: []string{"schema", "schema/trace", "bus/server/certs"}},
+		"bus/server/certs/...": {own: []string{"bus/server/certs"}},
+		"bus/client":           {own: []string{"schema", "schema/guard", "schema/trace", "bus", "bus/server/certs", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
+		"bus/snapshot":         {modules: []string{"golang.org/x/sys"}},
+		"bus/state":            {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
+		"bus/state/kv":         {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
+		"bus/state/...":        {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
+		"bus/state/record":     {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modJSON, "github.com/klauspost/compress"}},
+		"bus/server":           {own: []string{"schema", "bus", "bus/server/access", "bus/server/realm", "bus/server/certs", "bus/server/internal/blocks", "bus/chown"}, modules: []string{modNATS, modServer, modJWT, modNKeys, "golang.org/x/crypto"}},
+		"bus/bustest":          {own: []string{"bus", "bus/server", "bus/bustest/ports"}, modules: []string{modNATS, modServer}},
+		"bus/bustest/ports":    {},
+		"bus/bustest/contract": {own: []string{"schema"}, not: touching},
+		"bus/bustest/netns":    {modules: []string{"golang.org/x/sys"}},
 		// What the server keeps on disk, which only its source documents.
-		"bus/embedded/blocks": {modules: []string{"github.com/klauspost/compress", "github.com/minio/highwayhash"}},
-		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "schema/trace", "bus", "bus/aggregator/fair", "bus/dispatch", "bus/state", "bus/state/..."},
+		"bus/server/internal/blocks": {modules: []string{"github.com/klauspost/compress", "github.com/minio/highwayhash"}},
+		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "schema/trace", "bus", "bus/aggregator/ratelimit", "bus/dispatch", "bus/state", "bus/state/..."},
 			modules: []string{modNATS, modNUID, modProm, modJSON, modSync, modUUID}},
-		"bus/aggregator/fair":   {not: touching},
-		"bus/client/render":     {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
-		"bus/client/loop":       {own: []string{"schema", "bus", "bus/client", "bus/client/render", "bus/dispatch"}, modules: []string{modJSON, modUUID}},
-		"bus/client/llm":        {own: []string{"schema", "bus/client/render", "bus/owner"}, modules: []string{modJSON}},
-		"bus/client/clienttest": {own: []string{"schema", "schema/guard", "bus"}, modules: []string{modNATS, modJSON}},
-		"bus/client/sdktest":    {own: []string{"schema"}},
-		"bus/client/python":     {},
-		"bus/client/typescript": {},
+		"bus/aggregator/ratelimit": {not: touching},
+		"bus/agent/render":         {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
+		"bus/agent/loop":           {own: []string{"schema", "bus", "bus/client", "bus/agent/render", "bus/dispatch"}, modules: []string{modJSON, modUUID}},
+		"bus/agent/llm":            {own: []string{"schema", "bus/agent/render", "bus/chown"}, modules: []string{modJSON}},
+		"bus/client/clienttest":    {own: []string{"schema", "schema/guard", "bus"}, modules: []string{modNATS, modJSON}},
+		"bus/agent/sdktest":        {own: []string{"schema"}},
+		"bus/agent/python":         {},
+		"bus/agent/typescript":     {},
 
 		// Touching the world: workers and what they run.
 		"workers":       {own: []string{"schema", "schema/trace", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
 		"workers/child": {own: []string{"bus/proctree"}, modules: []string{"golang.org/x/sys"}},
-		"workers/...":   {own: []string{"schema", "schema/trace", "bus/owner", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
+		"workers/...":   {own: []string{"schema", "schema/trace", "bus/chown", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// What a runner's answers come to is judged as the fabric judges it.
 		"workers/runnertest": {own: []string{"schema", "workers", "bus/dispatch"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// Paths are compared in one Unicode form, and seen as the process of a tool sees them.
 		"builtin": {own: []string{"schema", "schema/redact", "schema/trace", "workers"}, modules: []string{modJSON, "golang.org/x/sys", "golang.org/x/text"}},
 
 		// Programs: flags and wiring.
-		"cmd/internal/pace":     {},
-		"cmd/internal/program":  {own: []string{"schema", "bus/certs"}, modules: []string{modCobra, "github.com/spf13/pflag", "golang.org/x/sys"}},
-		"cmd/internal/ops":      {own: []string{"schema/trace", "bus/certs", "bus/otlp", "cmd/internal/program"}, modules: []string{modProm}},
-		"cmd/internal/runners":  {own: []string{"schema", "builtin", "workers", "workers/..."}},
-		"cmd/agentshim/early":   {not: []string{"errors", "fmt", "os", "strconv", "strings", "sync", "syscall", "time"}}, // it is initialised first
-		"cmd/agentshim/dialect": {own: []string{"schema", "cmd/agentshim/early"}, modules: []string{modJSON}},
-		"cmd/agentshim/install": {own: []string{"schema", "bus/certs", "bus/owner", "cmd/agentshim/install/...", "cmd/agentshim/probe"},
+		"cmd/internal/pace":              {},
+		"cmd/internal/program":           {own: []string{"schema", "bus/server/certs"}, modules: []string{modCobra, "github.com/spf13/pflag", "golang.org/x/sys"}},
+		"cmd/internal/ops":               {own: []string{"schema/trace", "bus/server/certs", "bus/otlp", "cmd/internal/program"}, modules: []string{modProm}},
+		"cmd/internal/runners":           {own: []string{"schema", "builtin", "workers", "workers/..."}},
+		"cmd/agentshim/internal/early":   {not: []string{"errors", "fmt", "os", "strconv", "strings", "sync", "syscall", "time"}}, // it is initialised first
+		"cmd/agentshim/internal/dialect": {own: []string{"schema", "cmd/agentshim/internal/early"}, modules: []string{modJSON}},
+		"cmd/agentshim/internal/install": {own: []string{"schema", "bus/server/certs", "bus/chown", "cmd/agentshim/internal/install/...", "cmd/agentshim/internal/probe"},
 			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // to exchange two files in one moment
-		"cmd/agentshim/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
-		"cmd/agentshim/doctor":       {own: []string{"schema", "bus", "bus/certs", "bus/client", "bus/owner", "cmd/agentshim/...", "cmd/internal/pace"}, modules: []string{modNKeys, modJSON, modNATS}}, // to read what a credential may do
-		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/certs", "bus/client", "bus/otlp", "bus/owner", "bus/client/render", "bus/proctree", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/pace", "cmd/internal/program"},
+		"cmd/agentshim/internal/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
+		"cmd/agentshim/internal/doctor":       {own: []string{"schema", "bus", "bus/server/certs", "bus/client", "bus/chown", "cmd/agentshim/...", "cmd/internal/pace"}, modules: []string{modNKeys, modJSON, modNATS}}, // to read what a credential may do
+		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/server/certs", "bus/client", "bus/otlp", "bus/chown", "bus/agent/render", "bus/proctree", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/pace", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
-			own: []string{"schema", "schema/hooksyaml", "schema/redact", "schema/trace", "bus", "bus/access", "bus/access/realm", "bus/aggregator", "bus/aggregator/fair", "bus/certs", "bus/dispatch", "bus/dispatch/cond", "bus/embedded",
-				"bus/owner", "bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
+			own: []string{"schema", "schema/hooksyaml", "schema/redact", "schema/trace", "bus", "bus/server/access", "bus/server/realm", "bus/aggregator", "bus/aggregator/ratelimit", "bus/server/certs", "bus/dispatch", "bus/dispatch/cond", "bus/server",
+				"bus/chown", "bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modUUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
 		"cmd/hookworker/...": {
-			own:     []string{"schema", "schema/trace", "bus", "bus/certs", "workers", "cmd/hookworker/...", "cmd/internal/..."},
+			own:     []string{"schema", "schema/trace", "bus", "bus/server/certs", "workers", "cmd/hookworker/...", "cmd/internal/..."},
 			modules: []string{modCobra, modNATS, modProm, modUUID},
 		},
 		"loadtest/...": {
-			own: []string{"schema", "schema/hooksyaml", "bus", "bus/bustest/ports", "bus/client", "bus/client/loop", "bus/state/record", "workers", "cmd/agentshim/app", "cmd/agentshim/daemon", "cmd/agentshim/judge", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
+			own: []string{"schema", "schema/hooksyaml", "bus", "bus/bustest/ports", "bus/client", "bus/agent/loop", "bus/state/record", "workers", "cmd/agentshim/app", "cmd/agentshim/daemon", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modServer, modUUID, modJSON, "golang.org/x/sync", "golang.org/x/sys",
 				"github.com/HdrHistogram/hdrhistogram-go", "go.yaml.in/yaml/v4", modProm},
 		},
@@ -136,6 +136,7 @@ func rooms() map[string]room {
 		"":                       {},
 		"deploy/grafana/dashgen": {modules: []string{modJSON}},
 		"cmd/e2e":                {},
+		"cmd/e2e/fabric":         {},
 		"cmd/e2e/clients":        {},
 		"cmd/e2e/clients/...":    {own: []string{"schema", "cmd/e2e/clients/..."}, modules: []string{modJSON}},
 	}
@@ -201,7 +202,7 @@ func covers(allowed, name string) bool {
 // TestTheShimStaysLight holds what a process links that starts once per tool call.
 func TestTheShimStaysLight(t *testing.T) {
 	heavy := []string{modProm, modServer, modNATS + "/jetstream", modNATS + "/micro", "cel.dev", "go.yaml.in", "go.opentelemetry.io", "google.golang.org",
-		modPath + "/workers", modPath + "/bus/dispatch", modPath + "/bus/embedded", modPath + "/bus/state", modPath + "/builtin",
+		modPath + "/workers", modPath + "/bus/dispatch", modPath + "/bus/state", modPath + "/builtin",
 		modPath + "/schema/hooksyaml"}
 	linked := list(t, "-deps", "./cmd/agentshim")
 	for _, h := range heavy {
@@ -216,7 +217,7 @@ func TestTheClientBringsNoServer(t *testing.T) {
 	for _, pkg := range []string{"./bus", "./bus/client", "./workers"} {
 		for _, p := range list(t, "-deps", pkg) {
 			if covers(modServer+"/...", p.ImportPath) {
-				t.Errorf("%s links %s; only bus/embedded knows the server", pkg, p.ImportPath)
+				t.Errorf("%s links %s; only bus/server knows the server", pkg, p.ImportPath)
 			}
 		}
 	}

@@ -7,8 +7,8 @@
 // run them, and folds their results into one verdict. The shim returns the verdict to
 // the agent before the agent's own deadline.
 //
-// Users import schema (the data types), bus/client (ask from Go), its packages loop,
-// llm and render (agent loops), and workers (serve hooks from Go).
+// Users import schema (the data types), bus/client (ask from Go), the packages loop, llm
+// and render of bus/agent (agent loops), and workers (serve hooks from Go).
 //
 // # Layers
 //
@@ -18,19 +18,19 @@
 //	 I/O
 //	┌──────────────────────────────────────────────────────────────────────────┐
 //	│ cmd/broker     cmd/hookworker     cmd/agentshim     loadtest   programs  │
-//	│          dialect, exchange, judge, daemon, mcp, install                  │
+//	│          dialect, session, decide, daemon, mcp, install                  │
 //	├──────────────────────────────────────────────────────────────────────────┤
 //	│ bus/aggregator   builtin ─▶ workers (builtins, command, python, webhook) │
-//	│ bus/embedded     bus/client: loop, llm ─▶ render; ─▶ bus/snapshot        │
+//	│ bus/server       bus/agent: loop ─▶ render, bus/client ─▶ bus/snapshot   │
 //	│ bus/otlp: exports spans to a collector                                   │
 //	│ bus/state: configuration; queue, rounds, sessions, objects, record ─▶ kv │
-//	│ bus/access (permissions) ─▶ realm (keys, credentials)                    │
+//	│ bus/server/access (permissions) ─▶ bus/server/realm (keys, credentials)  │
 //	│ bus: subjects, headers, connections                                      │
 //	└───────────────────────────────────┬──────────────────────────────────────┘
 //	 decisions, no NATS                 ▼
 //	┌──────────────────────────────────────────────────────────────────────────┐
 //	│ bus/dispatch: plan, waves, batches, failure policy, fold      cond (CEL) │
-//	│ bus/dispatch/model: a second, simple version of the rules, for tests     │
+//	│ bus/internal/model: a second, simple version of the rules, for tests     │
 //	└───────────────────────────────────┬──────────────────────────────────────┘
 //	 data, no I/O                       ▼
 //	┌──────────────────────────────────────────────────────────────────────────┐
@@ -45,9 +45,9 @@
 //
 //  1. schema/event.go defines the event; schema/decision.go the decisions that are legal at it.
 //  2. cmd/agentshim/app/hook.go runs when the agent starts `agentshim hook` before a tool
-//     call. dialect/claude.go decodes the payload of one runtime, exchange/exchange.go
-//     makes an event of it, and judge/judge.go asks the fabric. If no broker answers,
-//     judge applies the last known policy.
+//     call. dialect/claude.go decodes the payload of one runtime, session/session.go
+//     makes an event of it, and decide/decide.go asks the fabric. If no broker answers,
+//     decide applies the last known policy.
 //  3. bus/client/ask.go sends the event, and repeats it if the aggregator dies.
 //  4. bus/subject.go and bus/eventmsg.go define the subject and headers of the message.
 //  5. bus/aggregator/ask.go receives the event: it checks the lease, the limits of the agent
@@ -72,16 +72,16 @@
 //
 // # One query of an agent loop
 //
-//  1. bus/client/loop/doc.go has the rules. loop.go defines a loop and Run. run.go goes from
+//  1. bus/agent/loop/doc.go has the rules. loop.go defines a loop and Run. run.go goes from
 //     the prompt to the response, tools.go runs the calls of one turn, and end.go always
 //     sends QueryEnd.
-//  2. bus/client/loop/moment.go runs one event: the hooks of the program (hook.go), those of
+//  2. bus/agent/loop/moment.go runs one event: the hooks of the program (hook.go), those of
 //     the fabric, and the value.
-//  3. bus/client/loop/conversation.go applies effects; handover.go records what the model read.
+//  3. bus/agent/loop/conversation.go applies effects; handover.go records what the model read.
 //  4. schema/effect.go and schema/message.go define effects and messages.
 //  5. bus/client/history.go sends the conversation if a hook needs it, and
 //     workers/history.go puts it together in the worker.
-//  6. bus/client/llm calls the model, and bus/client/render writes the messages of its API.
+//  6. bus/agent/llm calls the model, and bus/agent/render writes the messages of its API.
 //
 // # One configuration
 //

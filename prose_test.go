@@ -137,7 +137,7 @@ func textFiles(t *testing.T, extensions ...string) (all []string) {
 
 // public are the packages whose exported names users read about.
 func isPublic(dir string) bool {
-	return slices.Contains([]string{"schema", "bus/client", "bus/client/loop", "bus/client/render", "bus/client/llm", "workers"}, dir)
+	return slices.Contains([]string{"schema", "bus/client", "bus/agent/loop", "bus/agent/render", "bus/agent/llm", "workers"}, dir)
 }
 
 // goPassages returns the strings and the public comments of a Go file.

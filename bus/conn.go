@@ -15,7 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/hookfabric/hookfabric/bus/certs"
+	"github.com/hookfabric/hookfabric/bus/server/certs"
 )
 
 // How a connection keeps itself alive. A lost server is tried again for ever: first

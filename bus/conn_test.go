@@ -17,7 +17,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/nats-io/nats.go"
 )
 
@@ -53,7 +53,7 @@ func TestAConnectionOutlivesItsServer(t *testing.T) {
 		t.Errorf("publishing without a server: %v", err)
 	}
 	for range 2 {
-		s, err := embedded.Start(t.Context(), embedded.Options{Dir: dir, Listen: addr})
+		s, err := server.Start(t.Context(), server.Options{Dir: dir, Listen: addr})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestAConnectionComesFromTheAddressThatItIsGiven(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: other systems than Linux have one loopback address")
 	}
-	s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	for _, from := range []string{"127.0.0.1", "127.0.0.77"} {
 		nc, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), From: netip.MustParseAddr(from)})
 		if err != nil {

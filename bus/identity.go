@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
-	"github.com/hookfabric/hookfabric/bus/owner"
+	"github.com/hookfabric/hookfabric/bus/chown"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -104,7 +104,7 @@ func readClaims(file string) (claims, error) {
 		err = fmt.Errorf("it has %d bytes", info.Size())
 	}
 	if err == nil {
-		if err := owner.Private(file); err != nil {
+		if err := chown.Private(file); err != nil {
 			return c, err
 		}
 	}

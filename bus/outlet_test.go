@@ -14,14 +14,14 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // outlets are connections of every kind to one server.
 func outlets(t *testing.T) map[string]*nats.Conn {
 	t.Helper()
-	s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	far, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL()})
 	if err != nil {
 		t.Fatal(err)

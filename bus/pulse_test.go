@@ -12,7 +12,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 )
 
 // Who knows another server goes there when nothing comes from its own one any more,
@@ -21,7 +21,7 @@ func TestAServerThatStandsStillIsLeftForAnother(t *testing.T) {
 	wires := map[string]*bustest.Wire{}
 	var urls []string
 	for range 2 {
-		s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+		s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 		w := bustest.StartWire(t, strings.TrimPrefix(s.ClientURL(), "nats://"))
 		wires[w.Addr()], urls = w, append(urls, "nats://"+w.Addr())
 	}

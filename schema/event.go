@@ -55,7 +55,7 @@ func (t EventType) Canonical() EventType {
 }
 
 // seedNames are other systems' names of events. The clients in other languages
-// have the same table, and a test in bus/client/sdktest compares them with this one.
+// have the same table, and a test in bus/agent/sdktest compares them with this one.
 var seedNames = [...]struct {
 	name  string
 	event EventType

@@ -12,7 +12,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
 )
@@ -23,7 +23,7 @@ type asker struct {
 	nc *nats.Conn
 }
 
-func newAsker(t *testing.T, s *embedded.Server) *asker {
+func newAsker(t *testing.T, s *server.Server) *asker {
 	t.Helper()
 	return &asker{t, bustest.Connect(t, s, "asker")}
 }
@@ -97,7 +97,7 @@ func (a *asker) beats() (latest func() *schema.Beat, count func() int) {
 }
 
 // attach puts w on the bus until the test ends.
-func attach(t *testing.T, s *embedded.Server, w *workers.Worker) *workers.Service {
+func attach(t *testing.T, s *server.Server, w *workers.Worker) *workers.Service {
 	t.Helper()
 	svc, err := workers.Attach(bustest.Connect(t, s, workers.ConnectionPrefix+w.Name()), w)
 	if err != nil {

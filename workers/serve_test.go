@@ -14,14 +14,14 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
 )
 
 // configs opens the fabric's configuration as a broker does, and tells workers of it.
-func configs(t *testing.T, s *embedded.Server) *state.Configs {
+func configs(t *testing.T, s *server.Server) *state.Configs {
 	t.Helper()
 	js, err := jetstream.New(bustest.Connect(t, s, "broker"))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
+	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
@@ -65,7 +65,7 @@ type Options struct {
 	// Calls bounds the events under way; above that the bus holds them; 0: 8192.
 	Calls int
 	// PerAgent bounds what one agent takes of that; the zero Limits: nothing does.
-	PerAgent fair.Limits
+	PerAgent ratelimit.Limits
 	// Credentials: the bus authenticates its clients, so that an agent's requests are the
 	// agent's own.
 	Credentials bool
@@ -73,7 +73,7 @@ type Options struct {
 	// is unknown; nil: no name is known.
 	CredentialName func(key string) string
 	// Allowances bound what one agent stores; the zero Allowances: the usual ones.
-	Allowances fair.Allowances
+	Allowances ratelimit.Allowances
 	// Interest reports whether somebody listens on a subject; nil: always.
 	Interest func(subject string) bool
 	// Recorder writes down what is told on the feed; nil: nobody does.

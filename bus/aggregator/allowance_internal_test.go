@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
+	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 )
 
 // An agent's allowance for reports of unjudged calls is for a day from its first one.
 func TestTheAllowanceOfReportsIsForADay(t *testing.T) {
-	a := &Aggregator{opt: withDefaults(Options{Allowances: fair.Allowances{UnjudgedBytes: 1000}})}
+	a := &Aggregator{opt: withDefaults(Options{Allowances: ratelimit.Allowances{UnjudgedBytes: 1000}})}
 	a.startMemory()
 	began := time.Unix(1_000_000, 0)
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/builtin"
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"
@@ -28,7 +28,7 @@ func BenchmarkNothing(b *testing.B) {
 }
 
 // opened is a memory of which others have much.
-func opened(b *testing.B, s *embedded.Server) Memory {
+func opened(b *testing.B, s *server.Server) Memory {
 	js, err := jetstream.New(bustest.Connect(b, s, "state"))
 	if err != nil {
 		b.Fatal(err)
@@ -59,7 +59,7 @@ func opened(b *testing.B, s *embedded.Server) Memory {
 	return Memory{Queue: q, Rounds: r, Sessions: who}
 }
 
-func benchmarkNothing(b *testing.B, s *embedded.Server, m Memory) {
+func benchmarkNothing(b *testing.B, s *server.Server, m Memory) {
 	a, err := Start(Options{
 		Events: bustest.Connect(b, s, "events"), Work: bustest.Connect(b, s, "work"), Logger: slog.New(slog.DiscardHandler),
 		Interest: func(string) bool { return false }, Memory: m,

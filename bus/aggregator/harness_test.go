@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
 )
@@ -67,7 +67,7 @@ func matching(glob string) func(*schema.Hook) { return func(h *schema.Hook) { h.
 // fabric is an aggregator with a local worker on a bus of its own.
 type fabric struct {
 	t      *testing.T
-	server *embedded.Server
+	server *server.Server
 	agg    *aggregator.Aggregator
 	local  *workers.Worker
 	shim   *nats.Conn
@@ -86,7 +86,7 @@ func startWith(t *testing.T, opt aggregator.Options, lib library, hooks ...schem
 }
 
 // startOn is startWith on a server that others use, too.
-func startOn(t *testing.T, s *embedded.Server, opt aggregator.Options, lib library, hooks ...schema.Hook) *fabric {
+func startOn(t *testing.T, s *server.Server, opt aggregator.Options, lib library, hooks ...schema.Hook) *fabric {
 	t.Helper()
 	f := &fabric{t: t, server: s, shim: bustest.Connect(t, s, "shim"), reg: prometheus.NewPedanticRegistry()}
 	f.local = workers.New(workers.Options{

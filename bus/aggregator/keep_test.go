@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
-	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
+	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -146,7 +146,7 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 func TestPartsOfConversationsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Histories: &histories{1, map[string]int64{}}},
-			Allowances: fair.Allowances{HistoryBytes: schema.MaxPart + 3}}, library{})
+			Allowances: ratelimit.Allowances{HistoryBytes: schema.MaxPart + 3}}, library{})
 		data := func(size int) string {
 			return `{"data":"` + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("x"), size)) + `"}`
 		}

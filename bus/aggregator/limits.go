@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
+	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -73,11 +73,11 @@ const (
 
 // limits keep agents to what they may take.
 type limits struct {
-	of       fair.Limits
-	events   *fair.Table // nil: nothing is bounded
-	requests *fair.Table // of others about an agent; nil: nothing is bounded
-	own      *fair.Table // of agents; nil: nothing is bounded
-	told     *fair.Table // refused requests that are answered
+	of       ratelimit.Limits
+	events   *ratelimit.Table // nil: nothing is bounded
+	requests *ratelimit.Table // of others about an agent; nil: nothing is bounded
+	own      *ratelimit.Table // of agents; nil: nothing is bounded
+	told     *ratelimit.Table // refused requests that are answered
 	count    *prometheus.CounterVec
 	log      *slog.Logger
 	// credentialName is [Options.CredentialName].
@@ -113,21 +113,21 @@ type overTimes struct {
 // maxLimitLines is how many agents are logged in one stretch of logEvery.
 const maxLimitLines = 10
 
-func newLimits(of fair.Limits, count *prometheus.CounterVec, log *slog.Logger) limits {
-	requests := fair.Limits{Rate: min(fair.MaxRate, of.Rate*requestShare)}
+func newLimits(of ratelimit.Limits, count *prometheus.CounterVec, log *slog.Logger) limits {
+	requests := ratelimit.Limits{Rate: min(ratelimit.MaxRate, of.Rate*requestShare)}
 	if of.Burst > 0 {
-		requests.Burst = min(fair.MaxBurst, of.Burst*requestShare)
+		requests.Burst = min(ratelimit.MaxBurst, of.Burst*requestShare)
 	}
 	if of.Calls > 0 {
 		requests.Calls = max(1, of.Calls/requestCalls)
 	}
 	own := requests
 	if of.Requests > 0 {
-		own.Rate, own.Burst = of.Requests, int(min(fair.MaxBurst, math.Ceil(of.Requests*requestBurst)))
+		own.Rate, own.Burst = of.Requests, int(min(ratelimit.MaxBurst, math.Ceil(of.Requests*requestBurst)))
 	}
 	return limits{
-		of: of, events: fair.NewTable(of), requests: fair.NewTable(requests), own: fair.NewTable(own), count: count, log: log,
-		told:  fair.NewTable(fair.Limits{Rate: toldRate}),
+		of: of, events: ratelimit.NewTable(of), requests: ratelimit.NewTable(requests), own: ratelimit.NewTable(own), count: count, log: log,
+		told:  ratelimit.NewTable(ratelimit.Limits{Rate: toldRate}),
 		large: largeEvents{of: make(map[string]*agentLarge)}, over: make(map[overLimit]*overTimes), others: make(map[string]*rests),
 	}
 }
@@ -158,9 +158,9 @@ func (l *limits) enter(t *toll, agent string, now time.Time) bool {
 	}
 	key := l.events.Key(kindEvents, agent)
 	switch v, wait := l.events.Enter(key, now); v {
-	case fair.OverRate:
+	case ratelimit.OverRate:
 		t.over, t.wait = limitRate, wait
-	case fair.OverCalls:
+	case ratelimit.OverCalls:
 		t.over = limitCalls
 	default:
 		t.key = key
@@ -217,7 +217,7 @@ func (l *limits) request(kind byte, name string) (done func(), err error) {
 	}
 	key := table.Key(kind, name)
 	v, wait := table.Enter(key, now)
-	if v == fair.Pass {
+	if v == ratelimit.Pass {
 		return func() { table.Leave(key) }, nil
 	}
 	whose, label := map[byte]string{kindOwn: "of the agent", kindAbout: "about the agent", kindProducer: "of the producer", kindInbox: "with answers on the inbox"}[kind], name
@@ -228,7 +228,7 @@ func (l *limits) request(kind byte, name string) (done func(), err error) {
 	if !l.answers(kind, name, now) {
 		return nil, errDropped
 	}
-	if v == fair.OverCalls {
+	if v == ratelimit.OverCalls {
 		return nil, unavailable(fmt.Sprintf("too many requests %s %.80q are under way at one broker; try again when a request is answered, "+
 			"or raise --agent-calls of the brokers, which allows one request for each %d calls", whose, label, requestCalls))
 	}
@@ -239,7 +239,7 @@ func (l *limits) request(kind byte, name string) (done func(), err error) {
 	}
 	return nil, &schema.ControlError{Code: schema.CodeUnavailable, RetryAfter: schema.Duration(roundUp(wait)), Message: fmt.Sprintf(
 		"there are more than %v requests per second %s %.80q, which is the limit of one broker; try again in %s, or raise --agent-rate of the brokers, which allows %d requests for each event",
-		math.Min(fair.MaxRate, l.of.Rate*requestShare), whose, label, roundUp(wait), requestShare)}
+		math.Min(ratelimit.MaxRate, l.of.Rate*requestShare), whose, label, roundUp(wait), requestShare)}
 }
 
 // holder is the name of the credentials whose inbox counts requests; empty: it is unknown, or
@@ -256,10 +256,10 @@ func (l *limits) holder(kind byte, name string) string {
 func (l *limits) answers(kind byte, name string, now time.Time) bool {
 	key := l.told.Key(kind, name)
 	v, _ := l.told.Enter(key, now)
-	if v == fair.Pass {
+	if v == ratelimit.Pass {
 		l.told.Leave(key)
 	}
-	return v == fair.Pass
+	return v == ratelimit.Pass
 }
 
 // requestOf is request for a verb on the subject of an agent. What is about no agent in

@@ -15,7 +15,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
-	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
+	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -51,7 +51,7 @@ func outcomes(t *testing.T, all []*asking, flag string) (c came) {
 func TestAnAgentThatRunsAwayLeavesTheOthersTheirs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, burst, long = 2, 4, 8
-		f := narrowWith(t, aggregator.Options{PerAgent: fair.Limits{Rate: rate, Burst: burst}}, failClosed)
+		f := narrowWith(t, aggregator.Options{PerAgent: ratelimit.Limits{Rate: rate, Burst: burst}}, failClosed)
 		var wild, quiet []*asking
 		for i := range long * 100 {
 			wild = append(wild, f.send(of("wild", 20*time.Second)))
@@ -95,7 +95,7 @@ func TestAnAgentHasOnlySoManyCallsUnderWay(t *testing.T) {
 			}
 			return schema.Allowed(), nil
 		}}
-		f := startWith(t, aggregator.Options{Calls: 8, PerAgent: fair.Limits{Calls: 3}}, lib, hook("guard", failClosed))
+		f := startWith(t, aggregator.Options{Calls: 8, PerAgent: ratelimit.Limits{Calls: 3}}, lib, hook("guard", failClosed))
 		var wild, quiet []*asking
 		for i := range 100 {
 			if i == 3 {
@@ -126,7 +126,7 @@ func TestAnAgentHasOnlySoManyCallsUnderWay(t *testing.T) {
 
 // once is a limit that one event is within.
 func once() aggregator.Options {
-	return aggregator.Options{PerAgent: fair.Limits{Rate: 0.5, Burst: 1}}
+	return aggregator.Options{PerAgent: ratelimit.Limits{Rate: 0.5, Burst: 1}}
 }
 
 func TestAnAnswerOverALimitSaysWhenToAskAgain(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
-	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
+	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
@@ -150,7 +150,7 @@ func TestWhatNobodyJudgedIsCountedAndToldOnce(t *testing.T) {
 func TestTheRecordOfOneAgentLeavesRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{known: map[string]bool{}}
-		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Unjudged: r}, Allowances: fair.Allowances{UnjudgedBytes: 1000}}, library{})
+		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Unjudged: r}, Allowances: ratelimit.Allowances{UnjudgedBytes: 1000}}, library{})
 		n := 0
 		again := func(agent string) *schema.ControlError {
 			t.Helper()

@@ -11,13 +11,13 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // A thread is the way to a server in this process, which can be cut.
 type thread struct {
-	server *embedded.Server
+	server *server.Server
 	mu     sync.Mutex // guards what follows
 	down   bool
 	conn   net.Conn

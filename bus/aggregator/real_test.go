@@ -18,7 +18,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
@@ -65,7 +65,7 @@ func delivering() []schema.Hook {
 }
 
 // join is a broker on the server, which others may be on, too.
-func join(t *testing.T, s *embedded.Server, name string) *node {
+func join(t *testing.T, s *server.Server, name string) *node {
 	t.Helper()
 	n := &node{full: new(atomic.Bool), fabric: &fabric{t: t, server: s, shim: bustest.Connect(t, s, "shim-"+name), reg: prometheus.NewPedanticRegistry()}}
 	js, err := jetstream.New(bustest.Connect(t, s, "state-"+name))

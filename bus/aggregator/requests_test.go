@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
-	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
+	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -22,7 +22,7 @@ func TestRequestsOfAgentsDoNotHoldUpOperators(t *testing.T) {
 		requests := bustest.Connect(t, s, "requests")
 		m := newMemory()
 		f := startOn(t, s, aggregator.Options{Memory: m.all(), Control: bustest.Connect(t, s, "control"), Requests: requests,
-			PerAgent: fair.Limits{Calls: 64, Requests: 1}}, library{})
+			PerAgent: ratelimit.Limits{Calls: 64, Requests: 1}}, library{})
 		inbox := f.shim.NewInbox()
 		answers := make(chan *nats.Msg, 10_000)
 		if _, err := f.shim.ChanSubscribe(inbox, answers); err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/nats-io/nats-server/v2/server/ats"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -56,14 +56,14 @@ func PlainOnly(t testing.TB, why string) {
 }
 
 // Start runs a server that ends with the test.
-func Start(t testing.TB) *embedded.Server {
+func Start(t testing.TB) *server.Server {
 	t.Helper()
-	return StartWith(t, embedded.Options{})
+	return StartWith(t, server.Options{})
 }
 
 // StartWith is Start with options; an empty Dir is a temporary one, and an
 // interval of one minute replaces syncing always, which tests need not wait for.
-func StartWith(t testing.TB, o embedded.Options) *embedded.Server {
+func StartWith(t testing.TB, o server.Options) *server.Server {
 	t.Helper()
 	// Timers that another bubble left in a pool must not be met in this one.
 	runtime.GC()
@@ -74,7 +74,7 @@ func StartWith(t testing.TB, o embedded.Options) *embedded.Server {
 	if o.SyncInterval == 0 {
 		o.SyncInterval = time.Minute
 	}
-	s, err := embedded.Start(context.Background(), o)
+	s, err := server.Start(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func StartWith(t testing.TB, o embedded.Options) *embedded.Server {
 func Settle() { <-time.After(150 * time.Millisecond) }
 
 // Connect connects to s until the test ends.
-func Connect(t testing.TB, s *embedded.Server, name string) *nats.Conn {
+func Connect(t testing.TB, s *server.Server, name string) *nats.Conn {
 	t.Helper()
 	nc, err := s.Connect(context.Background(), bus.Options{Name: name})
 	if err != nil {
@@ -104,7 +104,7 @@ func Connect(t testing.TB, s *embedded.Server, name string) *nats.Conn {
 }
 
 // JetStream connects to the streams of s until the test ends.
-func JetStream(t testing.TB, s *embedded.Server) jetstream.JetStream {
+func JetStream(t testing.TB, s *server.Server) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(Connect(t, s, t.Name()))
 	if err != nil {

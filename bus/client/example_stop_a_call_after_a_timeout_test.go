@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -21,7 +21,7 @@ func Example_howDoIStopACallAfterATimeout() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	server, err := embedded.Start(context.Background(), embedded.Options{Dir: dir}) // a NATS server without a broker
+	server, err := server.Start(context.Background(), server.Options{Dir: dir}) // a NATS server without a broker
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { bustest.Main(m) }
 
 // line is the way to a server, which can be cut.
 type line struct {
-	server *embedded.Server
+	server *server.Server
 	mu     sync.Mutex
 	down   bool
 	conns  []net.Conn

@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -29,7 +29,7 @@ func TestAServerThatIsCutOffIsLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cut, other := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"}), bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+			cut, other := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"}), bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 			wire := bustest.StartWire(t, strings.TrimPrefix(other.ClientURL(), "nats://"))
 			wire.Cut() // the client comes to the server that will be cut off
 			cl, err := client.Connect(t.Context(), client.Options{URL: cut.ClientURL() + ",nats://" + wire.Addr()})
@@ -66,7 +66,7 @@ func TestAServerThatIsCutOffIsLeft(t *testing.T) {
 // A client that knows no other server stays, with every message that it hears.
 func TestTheOnlyServerIsNotLeft(t *testing.T) {
 	t.Parallel()
-	s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	answers(t, s, func(*nats.Msg) {})
 	cl, err := client.Connect(t.Context(), client.Options{URL: s.ClientURL()})
 	if err != nil {
@@ -95,7 +95,7 @@ func TestTheOnlyServerIsNotLeft(t *testing.T) {
 }
 
 // answers has every event that comes to a server answered so.
-func answers(t *testing.T, s *embedded.Server, how func(*nats.Msg)) {
+func answers(t *testing.T, s *server.Server, how func(*nats.Msg)) {
 	t.Helper()
 	nc := bustest.Connect(t, s, "aggregator")
 	for _, subject := range []string{bus.EventsWildcard, bus.EventsWildcard + bus.AgainSuffix} {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus/dispatch/model/contract"
+	"github.com/hookfabric/hookfabric/bus/bustest/contract"
 	"github.com/hookfabric/hookfabric/schema"
 )
 

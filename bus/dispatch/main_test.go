@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/hookfabric/hookfabric/bus/dispatch/model/gen"
+	"github.com/hookfabric/hookfabric/bus/internal/model/gen"
 )
 
 // TestMain has every property try 10,000 cases; fewer where each of them costs

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hookfabric/hookfabric/bus/dispatch"
-	"github.com/hookfabric/hookfabric/bus/dispatch/model"
-	"github.com/hookfabric/hookfabric/bus/dispatch/model/gen"
+	"github.com/hookfabric/hookfabric/bus/internal/model"
+	"github.com/hookfabric/hookfabric/bus/internal/model/gen"
 	"github.com/hookfabric/hookfabric/schema"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/bus/dispatch"
-	"github.com/hookfabric/hookfabric/bus/dispatch/model"
-	"github.com/hookfabric/hookfabric/bus/dispatch/model/gen"
+	"github.com/hookfabric/hookfabric/bus/internal/model"
+	"github.com/hookfabric/hookfabric/bus/internal/model/gen"
 	"github.com/hookfabric/hookfabric/schema"
 )
 

@@ -15,14 +15,14 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go"
 )
 
 // serving has a broker tell of a configuration until stop is called.
-func serving(t *testing.T, s *embedded.Server, c *state.Configs) (stop func()) {
+func serving(t *testing.T, s *server.Server, c *state.Configs) (stop func()) {
 	t.Helper()
 	agg, err := aggregator.Start(aggregator.Options{Events: bustest.Connect(t, s, "broker"), Configs: c, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // limit changes how much the configuration's stream may hold.
-func limit(t *testing.T, s *embedded.Server, bytes int64) {
+func limit(t *testing.T, s *server.Server, bytes int64) {
 	t.Helper()
 	js := bustest.JetStream(t, s)
 	cfg := info(t, js).Config

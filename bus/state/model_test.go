@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"pgregory.net/rapid"
 )
@@ -52,7 +52,7 @@ func (m *model) activate(version uint64) error {
 // what is in the bucket after each.
 func TestVersionsAreAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		s, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), SyncInterval: time.Minute})
+		s, err := server.Start(t.Context(), server.Options{Dir: t.TempDir(), SyncInterval: time.Minute})
 		if err != nil {
 			r.Fatal(err)
 		}

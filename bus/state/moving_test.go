@@ -15,7 +15,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go"
@@ -24,13 +24,13 @@ import (
 
 // moving is a server that another one replaces.
 type moving struct {
-	atomic.Pointer[embedded.Server]
+	atomic.Pointer[server.Server]
 }
 
 func (m *moving) InProcessConn() (net.Conn, error) { return m.Load().InProcessConn() }
 
 // move stops the server and starts another one on the directory, a minute later.
-func (m *moving) move(t *testing.T, dir string) *embedded.Server {
+func (m *moving) move(t *testing.T, dir string) *server.Server {
 	t.Helper()
 	if err := m.Load().Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -39,10 +39,10 @@ func (m *moving) move(t *testing.T, dir string) *embedded.Server {
 }
 
 // start starts a server on the directory after a minute without one.
-func (m *moving) start(t *testing.T, dir string) *embedded.Server {
+func (m *moving) start(t *testing.T, dir string) *server.Server {
 	t.Helper()
 	<-time.After(time.Minute)
-	m.Store(bustest.StartWith(t, embedded.Options{Dir: dir}))
+	m.Store(bustest.StartWith(t, server.Options{Dir: dir}))
 	<-time.After(time.Second) // for the connections to be made again
 	return m.Load()
 }
@@ -50,7 +50,7 @@ func (m *moving) start(t *testing.T, dir string) *embedded.Server {
 // moved is a server that will move, and a connection that goes with it.
 func moved(t *testing.T, dir string) (*moving, jetstream.JetStream) {
 	t.Helper()
-	first, err := embedded.Start(t.Context(), embedded.Options{Dir: dir})
+	first, err := server.Start(t.Context(), server.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func wherever(t *testing.T, m nats.InProcessConnProvider) jetstream.JetStream {
 
 // A gate is a way to a server that can be shut.
 type gate struct {
-	server *embedded.Server
+	server *server.Server
 
 	mu   sync.Mutex // guards the rest
 	shut bool
@@ -199,7 +199,7 @@ func TestVersionsSurviveAKilledServer(t *testing.T) {
 		if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
 			t.Fatal(err)
 		}
-		second := bustest.StartWith(t, embedded.Options{Dir: left})
+		second := bustest.StartWith(t, server.Options{Dir: left})
 		reader := open(t, bustest.JetStream(t, second))
 		wantNodes(t, reader, state.Node{ID: "b1", Active: 1, Candidate: &schema.Candidate{Version: v}})
 		_, _, err := reader.Propose(t.Context(), config("c"), state.Proposal{})

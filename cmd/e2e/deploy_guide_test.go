@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 )
 
 func guide(t testing.TB) string {
@@ -51,7 +51,7 @@ func TestTheGuideIsRight(t *testing.T) {
 	if at := readUnit(t, services()[1]).one(t, "Service.Environment"); !strings.HasSuffix(at, ":8482") || !strings.Contains(text, "\n| 8482 | ") {
 		t.Errorf("the worker's unit listens at %s, which the guide does not say", at)
 	}
-	if !strings.Contains(text, "up to 10 GiB") || embedded.DefaultMaxStore != 10<<30 {
+	if !strings.Contains(text, "up to 10 GiB") || server.DefaultMaxStore != 10<<30 {
 		t.Error("the guide says another size of the store than the server has")
 	}
 }

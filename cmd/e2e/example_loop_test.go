@@ -7,15 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/agent/llm"
+	"github.com/hookfabric/hookfabric/bus/agent/loop"
+	"github.com/hookfabric/hookfabric/bus/agent/render"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/llm"
-	"github.com/hookfabric/hookfabric/bus/client/loop"
-	"github.com/hookfabric/hookfabric/bus/client/render"
 	"github.com/hookfabric/hookfabric/cmd/e2e/clients/model"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// bus/client/README.md shows this configuration and the function below it, as they are here.
+// bus/agent/README.md shows this configuration and the function below it, as they are here.
 const librarianHooks = `
 hooks:
   PreToolUse:

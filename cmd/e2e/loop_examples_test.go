@@ -13,10 +13,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/agent/llm"
+	"github.com/hookfabric/hookfabric/bus/agent/loop"
+	"github.com/hookfabric/hookfabric/bus/agent/render"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/llm"
-	"github.com/hookfabric/hookfabric/bus/client/loop"
-	"github.com/hookfabric/hookfabric/bus/client/render"
 	"github.com/hookfabric/hookfabric/cmd/e2e/clients/model"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
@@ -299,7 +299,7 @@ func (x *loopExample) inPython(t *testing.T, url string, env []string, more ...s
 	t.Helper()
 	args := append([]string{loopDir + "/agents.py", x.agent, x.query, "--format", string(x.format), "--url", url}, more...)
 	cmd := exec.CommandContext(t.Context(), "python3", args...)
-	client, err := filepath.Abs("../../bus/client/python")
+	client, err := filepath.Abs("../../bus/agent/python")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (f *exampleFabric) command(name string, args ...string) *exec.Cmd {
 // python runs the agent.
 func (f *exampleFabric) python(args, env []string) (q pythonQuery) {
 	f.t.Helper()
-	client, err := filepath.Abs("../../bus/client/python")
+	client, err := filepath.Abs("../../bus/agent/python")
 	if err != nil {
 		f.t.Fatal(err)
 	}

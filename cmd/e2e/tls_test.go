@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookfabric/hookfabric/bus/certs/certstest"
+	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 )
 
 // TestOtherMachines has a broker listen where other machines can reach it, which takes

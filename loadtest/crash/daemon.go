@@ -9,7 +9,7 @@ import (
 	"time"
 
 	agentshim "github.com/hookfabric/hookfabric/cmd/agentshim/app"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -63,7 +63,7 @@ func (a *agent) daemonVerdict(ctx context.Context, e *schema.Event) (*schema.Ver
 	if err != nil {
 		return nil, err
 	}
-	j := a.d.Ask(ctx, judge.Question{Event: e})
+	j := a.d.Ask(ctx, daemon.Question{Event: e})
 	if j.Unjudged == nil {
 		a.by.Store(j.Verdict.EventID, string(by))
 	}

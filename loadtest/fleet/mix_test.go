@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "write mix.json anew from the recorded payloads")
 
 // payloads are the exchanges that were recorded of runtimes, one folder each.
-const payloads = "../../cmd/agentshim/dialect/testdata/*/*.txtar"
+const payloads = "../../cmd/agentshim/internal/dialect/testdata/*/*.txtar"
 
 // recordedTools are the calls whose input and output were both recorded, each once.
 func recordedTools(t *testing.T) []*Tool {

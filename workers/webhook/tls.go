@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/hookfabric/hookfabric/bus/owner"
+	"github.com/hookfabric/hookfabric/bus/chown"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -79,7 +79,7 @@ func (f files) pair(t schema.TLS) (pair tls.Certificate, err error) {
 	if err != nil {
 		return pair, fmt.Errorf("key: %w", err)
 	}
-	if err := owner.Private(keyFile); err != nil {
+	if err := chown.Private(keyFile); err != nil {
 		return pair, fmt.Errorf("key: %w", err)
 	}
 	if pair, err = tls.X509KeyPair(cert, key); err != nil {

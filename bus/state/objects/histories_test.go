@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 func TestConversationsTakeNoRoomFromWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := bustest.JetStream(t, bustest.StartWith(t, embedded.Options{MaxStore: 40 << 20}))
+		js := bustest.JetStream(t, bustest.StartWith(t, server.Options{MaxStore: 40 << 20}))
 		others := open(t, js)
 		histories, err := objects.Open(t.Context(), js, objects.Options{Bucket: objects.Histories, Room: 40 << 20})
 		if err != nil {
@@ -53,7 +53,7 @@ func TestConversationsTakeNoRoomFromWhatWaits(t *testing.T) {
 
 func TestThereMayBeNoRoomForConversations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := bustest.JetStream(t, bustest.StartWith(t, embedded.Options{MaxStore: 20 << 20}))
+		js := bustest.JetStream(t, bustest.StartWith(t, server.Options{MaxStore: 20 << 20}))
 		open(t, js) // takes 16 of them
 		began := time.Now()
 		_, err := objects.Open(t.Context(), js, objects.Options{Bucket: objects.Histories, Room: 20 << 20})

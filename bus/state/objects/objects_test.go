@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
@@ -270,7 +270,7 @@ func TestADamagedObjectIsNeverHandedOnAndCanBePutAgain(t *testing.T) {
 
 func TestWhatCanNotBeStoredIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		js := bustest.JetStream(t, bustest.StartWith(t, embedded.Options{MaxStore: 20 << 20}))
+		js := bustest.JetStream(t, bustest.StartWith(t, server.Options{MaxStore: 20 << 20}))
 		s := open(t, js) // the store has 16 MiB
 		if _, err := s.Put(t.Context(), io.LimitReader(zeros{}, objects.MaxObject+1)); !errors.Is(err, objects.ErrTooLarge) {
 			t.Errorf("too large: %v", err)
@@ -295,7 +295,7 @@ func TestWhatCanNotBeStoredIsSaid(t *testing.T) {
 // leave the reserve free together.
 func TestPutsAtOnceLeaveTheReserveTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, bustest.JetStream(t, bustest.StartWith(t, embedded.Options{MaxStore: 20 << 20}))) // the store has 16 MiB
+		s := open(t, bustest.JetStream(t, bustest.StartWith(t, server.Options{MaxStore: 20 << 20}))) // the store has 16 MiB
 		var fit atomic.Int32
 		var all sync.WaitGroup
 		for i := range 8 {

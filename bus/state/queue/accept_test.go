@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go"
@@ -20,7 +20,7 @@ import (
 
 func TestANumberBelowTheMarkIsTooOldALateOneAboveIsNot(t *testing.T) {
 	bustest.PlainOnly(t, "what becomes of marks: hours of one writer")
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{Dedup: time.Hour})
 		deliver := func(n uint64) schema.Receipt {
 			r := enqueue(t, q, item(n))
@@ -70,7 +70,7 @@ func TestWhatWasSentBeforeALongStopIsNotAcceptedAgain(t *testing.T) {
 		"killed a little later": {after: 15 * time.Second, dies: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *embedded.Server) {
+			bubble(t, func(t *testing.T, s *server.Server) {
 				o := queue.Options{Dedup: time.Hour}
 				if stop.dies {
 					o.Step = func(queue.Step) error { return nil } // it says nothing when it is closed
@@ -99,7 +99,7 @@ func TestWhatWasSentBeforeALongStopIsNotAcceptedAgain(t *testing.T) {
 
 func TestMarksOfManyEndsStaySmallAndHoldInTime(t *testing.T) {
 	bustest.PlainOnly(t, "how large marks become: hours of one writer")
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{Dedup: time.Hour})
 		for n := range uint64(200) {
 			e := fmt.Sprint("e", n)
@@ -133,7 +133,7 @@ func TestMarksOfManyEndsStaySmallAndHoldInTime(t *testing.T) {
 }
 
 func TestItemsWithANameAndWithNone(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		named := func(it *schema.Item) { it.Number, it.Name = 0, "9 ü" }
 		none := func(it *schema.Item) { it.Number = 0 }
@@ -162,7 +162,7 @@ func TestItemsWithANameAndWithNone(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{MaxPerScope: 2, MaxItems: 3})
 		enqueue(t, q, item(1))
 		enqueue(t, q, item(2))
@@ -186,7 +186,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestWhatIsNoItemIsRefusedInASentence(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		for want, change := range map[string]func(*schema.Item){
 			"name one of them":     func(it *schema.Item) { it.Scope.Session = "s" },
@@ -225,7 +225,7 @@ func TestWhatIsNoItemIsRefusedInASentence(t *testing.T) {
 }
 
 func TestLongTextsAreReadFromTheLeader(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
 		long := strings.Repeat("long ", 2000)
 		enqueue(t, q, item(1, func(it *schema.Item) { it.Content = long }))
@@ -248,7 +248,7 @@ func TestLongTextsAreReadFromTheLeader(t *testing.T) {
 }
 
 func TestNoMoreLongTextsGoOutAtOnceThanAreFetched(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		const third = schema.MaxText / 3
 		for n := range uint64(7) {
@@ -268,7 +268,7 @@ func TestNoMoreLongTextsGoOutAtOnceThanAreFetched(t *testing.T) {
 }
 
 func TestWhatFitsAtOnceIsCutInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		for n := range uint64(5) {
 			enqueue(t, q, item(n+1))
@@ -319,7 +319,7 @@ func (m *mute) PublishMsg(ctx context.Context, msg *nats.Msg, opts ...jetstream.
 func TestWhatALeaderTookToTheGraveIsSentAgain(t *testing.T) {
 	for _, store := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stored all the same: %t", store), func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *embedded.Server) {
+			bubble(t, func(t *testing.T, s *server.Server) {
 				js := &mute{JetStream: bustest.JetStream(t, s), store: store}
 				q, err := queue.Open(t.Context(), js, queue.Options{})
 				if err != nil {

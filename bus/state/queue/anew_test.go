@@ -9,14 +9,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // The items of a bucket that was made anew have the sequences of others that were done.
 func TestWhatIsPutIntoABucketThatWasMadeAnewIsHandedOver(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, err := queue.Open(t.Context(), bustest.JetStream(t, s), queue.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestWhatIsPutIntoABucketThatWasMadeAnewIsHandedOver(t *testing.T) {
 // A server that is behind, as one may be that answers while nobody leads, knows fewer items
 // than cursors do. What those say of the others stays, and of those that come meanwhile.
 func TestCursorsAreNotTakenBackToWhatOneServerKnows(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		js := bustest.JetStream(t, s)
 		q := open(t, s, queue.Options{})
 		for n := range uint64(3) {

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -34,7 +34,7 @@ func (l *lossy) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.P
 }
 
 // forgetful opens a queue that loses answers.
-func forgetful(t *testing.T, s *embedded.Server) (*queue.Queue, *lossy) {
+func forgetful(t *testing.T, s *server.Server) (*queue.Queue, *lossy) {
 	t.Helper()
 	js := &lossy{JetStream: bustest.JetStream(t, s)}
 	q, err := queue.Open(t.Context(), js, queue.Options{})
@@ -73,7 +73,7 @@ func TestWhatNobodyHeardThatItWasTakenIsDueAgainAtOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *embedded.Server) {
+			bubble(t, func(t *testing.T, s *server.Server) {
 				q, js := forgetful(t, s)
 				js.lose = lose
 				began := time.Now()
@@ -93,7 +93,7 @@ func TestWhatNobodyHeardThatItWasTakenIsDueAgainAtOnce(t *testing.T) {
 
 // What is given back is of the session that took it; what another one counted since stays.
 func TestGivingBackKeepsTheUpdatesOfOtherSessions(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, js := forgetful(t, s)
 		other := open(t, s, queue.Options{})
 		enqueue(t, other, answer("s2", "agent2", 1))
@@ -115,7 +115,7 @@ func TestGivingBackKeepsTheUpdatesOfOtherSessions(t *testing.T) {
 }
 
 func TestWhatWasAskedAboutAgainIsNotGivenBack(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, js := forgetful(t, s)
 		other := open(t, s, queue.Options{})
 		js.lose = func(store func()) {
@@ -135,7 +135,7 @@ func TestWhatWasAskedAboutAgainIsNotGivenBack(t *testing.T) {
 }
 
 func TestALeaseIsNoYoungerForWhoStartsAnew(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1))
 		takes(t, claim(t, q, "e1"), "text 1")

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // fill puts n items for as many other agents into the bucket.
-func fill(b testing.TB, s *embedded.Server, n int) {
+func fill(b testing.TB, s *server.Server, n int) {
 	b.Helper()
 	js, err := jetstream.New(connect(b, s), jetstream.WithPublishAsyncMaxPending(n+1))
 	if err != nil {
@@ -81,9 +81,9 @@ func syncs() map[string]time.Duration {
 }
 
 // synced runs a server that syncs so. bustest itself never has one sync always.
-func synced(b *testing.B, every time.Duration) *embedded.Server {
+func synced(b *testing.B, every time.Duration) *server.Server {
 	b.Helper()
-	s, err := embedded.Start(context.Background(), embedded.Options{Dir: b.TempDir(), SyncInterval: every})
+	s, err := server.Start(context.Background(), server.Options{Dir: b.TempDir(), SyncInterval: every})
 	if err != nil {
 		b.Fatal(err)
 	}

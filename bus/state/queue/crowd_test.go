@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -26,7 +26,7 @@ func delivered(t *testing.T, q *queue.Queue, first, n uint64) {
 }
 
 // messages is how many there are in the bucket of the items.
-func messages(t *testing.T, s *embedded.Server) uint64 {
+func messages(t *testing.T, s *server.Server) uint64 {
 	t.Helper()
 	st, err := bustest.JetStream(t, s).Stream(t.Context(), "KV_"+queue.ItemBucket)
 	if err != nil {
@@ -54,7 +54,7 @@ func becomes(t *testing.T, q *queue.Queue, n uint64) string {
 func TestWhereVeryManyEndTheirMarksRememberThem(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		t.Run(fmt.Sprint("dies: ", dies), func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *embedded.Server) {
+			bubble(t, func(t *testing.T, s *server.Server) {
 				o := queue.Options{MaxEnds: 16}
 				if dies {
 					o.Step = func(queue.Step) error { return nil } // it says nothing when it is closed
@@ -97,7 +97,7 @@ func TestWhereVeryManyEndTheirMarksRememberThem(t *testing.T) {
 
 // A mark stays small however many ends it stands for.
 func TestAMarkIsSmallHoweverManyEndsItStandsFor(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{MaxEnds: 1, Dedup: time.Hour})
 		delivered(t, q, 1, 300) // 10 minutes, in which ends are forgotten after 2
 		kv, err := bustest.JetStream(t, s).KeyValue(t.Context(), queue.CursorBucket)

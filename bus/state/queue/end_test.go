@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 func TestAProducerOfAnyNameIsRemembered(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		it := item(1, func(it *schema.Item) { it.Producer = "u-1" })
 		enqueue(t, q, it)

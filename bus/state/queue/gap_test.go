@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,7 +19,7 @@ import (
 
 // A cable leads to a server, and can be cut.
 type cable struct {
-	s *embedded.Server
+	s *server.Server
 
 	mu    sync.Mutex // guards what follows
 	cut   bool
@@ -71,7 +71,7 @@ func openVia(t *testing.T, c *cable) *queue.Queue {
 }
 
 func TestWhoWasCutOffForLongDoesNotDeliverWhatEndedMeanwhile(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, c := open(t, s, queue.Options{}), &cable{s: s}
 		far := openVia(t, c)
 		nameless := func(it *schema.Item) { it.Number = 0 }
@@ -103,7 +103,7 @@ func TestWhoWasCutOffForLongDoesNotDeliverWhatEndedMeanwhile(t *testing.T) {
 }
 
 // deleteBucket takes a bucket away with all that is in it.
-func deleteBucket(t *testing.T, s *embedded.Server, name string) {
+func deleteBucket(t *testing.T, s *server.Server, name string) {
 	t.Helper()
 	if err := bustest.JetStream(t, s).DeleteKeyValue(t.Context(), name); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func deleteBucket(t *testing.T, s *embedded.Server, name string) {
 }
 
 func TestAQueueWhoseItemsWereMadeAnewIsNotReady(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		for n := range uint64(10) {
 			enqueue(t, q, item(n+1))
@@ -130,7 +130,7 @@ func TestAQueueWhoseItemsWereMadeAnewIsNotReady(t *testing.T) {
 }
 
 func TestCursorsDoNotTakeNewItemsForThoseOfADeletedBucket(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		q.Seen("a", "s", "")
 		for n := range uint64(10) {

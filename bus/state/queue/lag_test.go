@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // watchers are the consumers of the bucket.
-func watchers(t *testing.T, s *embedded.Server, bucket string) (names []string) {
+func watchers(t *testing.T, s *server.Server, bucket string) (names []string) {
 	t.Helper()
 	st, err := bustest.JetStream(t, s).Stream(t.Context(), "KV_"+bucket)
 	if err != nil {
@@ -28,7 +28,7 @@ func watchers(t *testing.T, s *embedded.Server, bucket string) (names []string) 
 
 // silenced opens two queues, the second of which hears nothing of the bucket
 // when silence was called.
-func silenced(t *testing.T, s *embedded.Server, bucket string) (q, deaf *queue.Queue, silence func()) {
+func silenced(t *testing.T, s *server.Server, bucket string) (q, deaf *queue.Queue, silence func()) {
 	deaf = open(t, s, queue.Options{})
 	before := watchers(t, s, bucket)
 	q = open(t, s, queue.Options{})
@@ -51,7 +51,7 @@ func silenced(t *testing.T, s *embedded.Server, bucket string) (q, deaf *queue.Q
 }
 
 func TestWhatAnotherNodeAcceptedFirstGoesOutFirst(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, deaf, silence := silenced(t, s, queue.ItemBucket)
 		silence()
 		enqueue(t, q, item(1))
@@ -61,7 +61,7 @@ func TestWhatAnotherNodeAcceptedFirstGoesOutFirst(t *testing.T) {
 }
 
 func TestWhoHeardNothingKnowsAllOnceItAsks(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, deaf, silence := silenced(t, s, queue.ItemBucket)
 		silence()
 		enqueue(t, q, item(1))
@@ -75,7 +75,7 @@ func TestWhoHeardNothingKnowsAllOnceItAsks(t *testing.T) {
 }
 
 func TestWhoKnowsLessOfTheItemsDoesNotTakeWhatIsDoneForDue(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, deaf, silence := silenced(t, s, queue.ItemBucket)
 		enqueue(t, q, item(1, matcher("Other")))
 		enqueue(t, q, item(2, source("two")))
@@ -92,7 +92,7 @@ func TestWhoKnowsLessOfTheItemsDoesNotTakeWhatIsDoneForDue(t *testing.T) {
 }
 
 func TestWhoKnowsLessOfTheCursorLosesAndDecidesAnew(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, deaf, silence := silenced(t, s, queue.CursorBucket)
 		q.Seen("a", "s", "")
 		for n := range uint64(3) {
@@ -116,7 +116,7 @@ func TestWhoKnowsLessOfTheCursorLosesAndDecidesAnew(t *testing.T) {
 }
 
 func TestASecondAttemptElsewhereGetsTheSameThoughNothingWasHeardThereYet(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		deaf := open(t, s, queue.Options{})
 		deaf.Seen("a", "s", "")
 		synctest.Wait()

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 	"pgregory.net/rapid"
@@ -23,7 +23,7 @@ var errDead = errors.New("dead")
 // A node is a process with a queue, which may die at a step.
 type node struct {
 	t     *testing.T
-	s     *embedded.Server
+	s     *server.Server
 	o     queue.Options
 	queue *queue.Queue
 
@@ -33,7 +33,7 @@ type node struct {
 	gone []string // keys that expired, as the watch says
 }
 
-func newNode(t *testing.T, s *embedded.Server, o queue.Options) *node {
+func newNode(t *testing.T, s *server.Server, o queue.Options) *node {
 	n := &node{t: t, s: s, o: o}
 	n.start()
 	return n

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -56,7 +56,7 @@ func labels(seen map[string]string) string {
 }
 
 func TestWhatWasSeenInOneSessionIsNotSeenInAnother(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, answer("s1", "agent1", 1))
 		enqueue(t, q, answer("s1", "agent2", 3))
@@ -84,7 +84,7 @@ func TestWhatWasSeenInOneSessionIsNotSeenInAnother(t *testing.T) {
 
 // Counters and restarts of a session are the session's; the mode is the agent's.
 func TestANoteInASessionIsOfThatSession(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		note := func(session string, change func(*schema.Peers)) {
 			t.Helper()
@@ -109,7 +109,7 @@ func TestANoteInASessionIsOfThatSession(t *testing.T) {
 // An answer whose lease ended comes again as if it had not been seen, and what was seen
 // in another session after it went out stays seen.
 func TestALeaseThatEndsTakesBackOnlyWhatItsSessionSaw(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, answer("s1", "agent1", 1))
 		claim(t, q, "e1", reading("s1"))
@@ -144,7 +144,7 @@ func counting(session string) func(*queue.Claim) {
 // What one session takes back is what it counted itself: updates of other sessions stay
 // counted, and so does a mode that was set since.
 func TestALeaseThatEndsTakesBackOnlyTheUpdatesItCounted(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		if err := q.Note(t.Context(), "a", "", func(p *schema.Peers) { p.Round, p.Updates = 1, 4 }); err != nil {
 			t.Fatal(err)
@@ -183,7 +183,7 @@ func TestALeaseThatEndsTakesBackOnlyTheUpdatesItCounted(t *testing.T) {
 
 // A cursor remembers the sessions in which something was noted last.
 func TestACursorRemembersOnlySoManySessions(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		for n := range 40 {
 			if err := q.Note(t.Context(), "a", fmt.Sprint("s", n), func(p *schema.Peers) { p.Answers = 1 }); err != nil {
@@ -205,7 +205,7 @@ func TestACursorRemembersOnlySoManySessions(t *testing.T) {
 // Releases before noted what an agent saw without its session. What it saw in each
 // session is read from the session's items; its mode and its restart stay.
 func TestCursorsOfReleasesWithoutSessionsAreRead(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		first := enqueue(t, q, answer("s1", "agent1", 1))
 		leased := enqueue(t, q, answer("s1", "agent3", 1))

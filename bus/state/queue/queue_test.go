@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go"
@@ -26,12 +26,12 @@ func TestMain(m *testing.M) {
 }
 
 // bubble runs a test with a server of its own, in a bubble of time.
-func bubble(t *testing.T, f func(t *testing.T, s *embedded.Server)) {
+func bubble(t *testing.T, f func(t *testing.T, s *server.Server)) {
 	synctest.Test(t, func(t *testing.T) { f(t, bustest.Start(t)) })
 }
 
 // open opens a queue on s until the test ends.
-func open(t testing.TB, s *embedded.Server, o queue.Options) *queue.Queue {
+func open(t testing.TB, s *server.Server, o queue.Options) *queue.Queue {
 	t.Helper()
 	q, err := queue.Open(context.Background(), bustest.JetStream(t, s), o)
 	if err != nil {
@@ -122,7 +122,7 @@ func pending(q *queue.Queue) (all []string) {
 }
 
 func TestAnItemGoesFromQueuedToLeasedToDelivered(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		r := enqueue(t, q, item(1))
 		if d := cmp.Diff(schema.Receipt{Key: "a-a.p.1", Sequence: r.Sequence, State: schema.Queued}, r); d != "" || r.Sequence == 0 {
@@ -150,7 +150,7 @@ func TestAnItemGoesFromQueuedToLeasedToDelivered(t *testing.T) {
 }
 
 func TestTheSameEventGetsTheSameItems(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
 		enqueue(t, q, item(1))
 		enqueue(t, other, item(2))
@@ -170,4 +170,4 @@ func TestTheSameEventGetsTheSameItems(t *testing.T) {
 	})
 }
 
-func connect(t testing.TB, s *embedded.Server) *nats.Conn { return bustest.Connect(t, s, "queue") }
+func connect(t testing.TB, s *server.Server) *nats.Conn { return bustest.Connect(t, s, "queue") }

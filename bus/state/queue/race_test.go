@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -14,7 +14,7 @@ import (
 // TestOfManyWhoClaimNoneGetsWhatAnotherGot has 64 events of one agent claim at
 // the same time, through four processes, while items come in.
 func TestOfManyWhoClaimNoneGetsWhatAnotherGot(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		const sources, each, racers = 8, 25, 64
 		var nodes []*queue.Queue
 		for range 4 {

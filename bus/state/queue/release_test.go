@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -14,7 +14,7 @@ import (
 // What a drain holds for a tool that is not called yet holds up no later item, as it
 // would not in the queue.
 func TestADrainPassesWhatWaitsForItsTool(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1, matcher("Other")))
 		enqueue(t, q, item(2))
@@ -33,7 +33,7 @@ func TestADrainPassesWhatWaitsForItsTool(t *testing.T) {
 }
 
 func TestALeaseThatIsReleasedEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
 		enqueue(t, q, item(1))
 		takes(t, claim(t, q, "e1"), "text 1")

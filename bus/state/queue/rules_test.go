@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -69,7 +69,7 @@ func session(name string) func(*queue.Claim) { return func(c *queue.Claim) { c.S
 func anyTool(c *queue.Claim) { c.Any = true }
 
 func TestAnOpenLeaseHoldsBackItsSourceOnly(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1))
 		takes(t, claim(t, q, "e1"), "text 1")
@@ -82,7 +82,7 @@ func TestAnOpenLeaseHoldsBackItsSourceOnly(t *testing.T) {
 }
 
 func TestWhatDoesNotFitHoldsNothingBack(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1, matcher("Write|Edit*")))
 		enqueue(t, q, item(2))
@@ -97,7 +97,7 @@ func TestWhatDoesNotFitHoldsNothingBack(t *testing.T) {
 }
 
 func TestWhatWasNotAcknowledgedGoesOutAgainInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		var d diary
 		q := open(t, s, queue.Options{Watch: d.watch()})
 		for n := range uint64(3) {
@@ -122,7 +122,7 @@ func TestWhatWasNotAcknowledgedGoesOutAgainInOrder(t *testing.T) {
 }
 
 func TestALateAcknowledgementCountsUnlessTheItemsWentOut(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1))
 		enqueue(t, q, item(2, matcher("Other")))
@@ -137,7 +137,7 @@ func TestALateAcknowledgementCountsUnlessTheItemsWentOut(t *testing.T) {
 }
 
 func TestALeaseThatIsHeldDoesNotEnd(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
 		enqueue(t, q, item(1))
 		takes(t, claim(t, q, "e1"), "text 1")
@@ -154,7 +154,7 @@ func TestALeaseThatIsHeldDoesNotEnd(t *testing.T) {
 }
 
 func TestTheSameEventRenewsItsLease(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1))
 		takes(t, claim(t, q, "e1"), "text 1")
@@ -169,7 +169,7 @@ func TestTheSameEventRenewsItsLease(t *testing.T) {
 }
 
 // revisions counts the writes to the bucket of cursors.
-func revisions(t *testing.T, s *embedded.Server) uint64 {
+func revisions(t *testing.T, s *server.Server) uint64 {
 	t.Helper()
 	js := bustest.JetStream(t, s)
 	st, err := js.Stream(t.Context(), "KV_"+queue.CursorBucket)
@@ -180,7 +180,7 @@ func revisions(t *testing.T, s *embedded.Server) uint64 {
 }
 
 func TestAClaimIsOneWriteWhateverItTakesAndAcknowledges(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		q.Seen("a", "s", "")
 		synctest.Wait()
@@ -205,7 +205,7 @@ func TestAClaimIsOneWriteWhateverItTakesAndAcknowledges(t *testing.T) {
 }
 
 func TestNothingDueCostsNoRoundTrip(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		js := bustest.JetStream(t, s)
 		q, err := queue.Open(t.Context(), js, queue.Options{})
 		if err != nil {
@@ -232,7 +232,7 @@ func TestNothingDueCostsNoRoundTrip(t *testing.T) {
 }
 
 func TestABroadcastIsStoredOnceAndReachesThoseKnownThen(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
 		q.Seen("a", "s", "")
 		q.Seen("b", "s", "")
@@ -258,7 +258,7 @@ func TestABroadcastIsStoredOnceAndReachesThoseKnownThen(t *testing.T) {
 }
 
 func TestOnlyWhatIsForOneAgentMakesTheOldest(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1, forAll))
 		enqueue(t, q, item(2, forSession))
@@ -275,7 +275,7 @@ func TestOnlyWhatIsForOneAgentMakesTheOldest(t *testing.T) {
 }
 
 func TestAnAgentMayChangeItsSession(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		q.Seen("a", "s", "")
 		other := func(it *schema.Item) { it.Scope = schema.Scope{Session: "other"} }
@@ -293,7 +293,7 @@ func TestAnAgentMayChangeItsSession(t *testing.T) {
 }
 
 func TestAnAgentsOwnItemsWaitFromBeforeItCame(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1))
 		enqueue(t, q, item(2, forAll))
@@ -302,7 +302,7 @@ func TestAnAgentsOwnItemsWaitFromBeforeItCame(t *testing.T) {
 }
 
 func TestAnItemExpiresButNotWhileItIsLeased(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		var d, d2 diary
 		q, other := open(t, s, queue.Options{Watch: d.watch()}), open(t, s, queue.Options{Watch: d2.watch()})
 		q.Seen("a", "s", "")
@@ -335,7 +335,7 @@ func TestAnItemExpiresButNotWhileItIsLeased(t *testing.T) {
 }
 
 func TestWhatIsForManyExpiresByDefault(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1, forSession))
 		object := &schema.Object{Digest: "sha256-1", Size: 5}
@@ -357,7 +357,7 @@ func TestWhatIsForManyExpiresByDefault(t *testing.T) {
 }
 
 func TestWithdrawing(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
 		q.Seen("a", "s", "")
 		synctest.Wait()
@@ -409,7 +409,7 @@ func seeing(c *queue.Claim) {
 }
 
 func TestWhatIsRememberedOfPeersEndsWithItsLease(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
 		seen := func(p schema.Peers) string { return fmt.Sprint(p.Seen["agent2"], " ", p.VoteOnly) }
 		enqueue(t, q, item(1))
@@ -431,7 +431,7 @@ func TestWhatIsRememberedOfPeersEndsWithItsLease(t *testing.T) {
 }
 
 func TestFinishIsCalledUntilItWorksAndThenTheItemGoes(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		var d diary
 		broken := queue.Options{Finish: func(_ context.Context, agent string, it *schema.Item) error {
 			d.note("finish %s %s", agent, it.Content)
@@ -462,7 +462,7 @@ func TestFinishIsCalledUntilItWorksAndThenTheItemGoes(t *testing.T) {
 }
 
 func TestWhoAcceptedShowsItAtOnceOthersSoon(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
 		for n := range uint64(50) {
 			r := enqueue(t, q, item(n+1, source(fmt.Sprint("s", n))))

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -36,7 +36,7 @@ func current(t *testing.T, all ...*queue.Queue) {
 }
 
 func TestAnAuthorHasAnAllowanceWhicheverBrokerTakesItsItems(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		o := queue.Options{MaxPerAuthor: 2, MaxAuthorBytes: 4000}
 		one, two := open(t, s, o), open(t, s, o)
 		enqueue(t, one, item(1, forSession, by("wild")))
@@ -66,7 +66,7 @@ func TestAnAuthorHasAnAllowanceWhicheverBrokerTakesItsItems(t *testing.T) {
 }
 
 func TestAgentsLeaveAReserveAndOperatorsAPartOfIt(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{MaxPerScope: 20, MaxItems: 40, Reserve: 50})
 		n := uint64(0)
 		fill := func(most int, change ...func(*schema.Item)) {
@@ -87,7 +87,7 @@ func TestAgentsLeaveAReserveAndOperatorsAPartOfIt(t *testing.T) {
 }
 
 func TestAgentsLeaveAPartOfTheBucketFree(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{Room: 1, Reserve: 50}) // which has the least: 32 MiB
 		text := strings.Repeat("x", queue.MaxContent)
 		fill := func(most int, change ...func(*schema.Item)) (n int) {

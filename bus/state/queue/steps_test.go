@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -32,7 +32,7 @@ func TestADeathAtAnyStepLosesNothingAndRepeatsNothing(t *testing.T) {
 			continue
 		}
 		t.Run(string(step), func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *embedded.Server) {
+			bubble(t, func(t *testing.T, s *server.Server) {
 				var finished atomic.Int32
 				n := newNode(t, s, queue.Options{Dedup: time.Hour, Finish: func(context.Context, string, *schema.Item) error {
 					finished.Add(1)
@@ -96,7 +96,7 @@ func TestWhatEndedStaysEndedAfterADeath(t *testing.T) {
 	for _, step := range []queue.Step{queue.StepEndBegun, queue.StepEndStored} {
 		for _, want := range []schema.ItemState{schema.Expired, schema.Withdrawn} {
 			t.Run(fmt.Sprint(step, " ", want), func(t *testing.T) {
-				bubble(t, func(t *testing.T, s *embedded.Server) {
+				bubble(t, func(t *testing.T, s *server.Server) {
 					n := newNode(t, s, queue.Options{Finish: func(context.Context, string, *schema.Item) error {
 						t.Error("it was delivered")
 						return nil

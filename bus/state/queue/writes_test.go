@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -29,7 +29,7 @@ func written(t *testing.T, js jetstream.JetStream, bucket string) uint64 {
 func TestAHandingOverIsOneWriteHoweverMuchItIs(t *testing.T) {
 	for _, n := range []int{1, 8, 100} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *embedded.Server) {
+			bubble(t, func(t *testing.T, s *server.Server) {
 				js, other := bustest.JetStream(t, s), bustest.JetStream(t, s)
 				q, err := queue.Open(t.Context(), js, queue.Options{})
 				if err != nil {
@@ -66,7 +66,7 @@ func TestAHandingOverIsOneWriteHoweverMuchItIs(t *testing.T) {
 
 // An agent that was seen is known, whether a claim came or not.
 func TestWhoIsSeenWhileSomethingWaitsIsWrittenDownAllTheSame(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded.Server) {
+	bubble(t, func(t *testing.T, s *server.Server) {
 		q, js := open(t, s, queue.Options{}), bustest.JetStream(t, s)
 		enqueue(t, q, item(1))
 		q.Seen("a", "s", "")
@@ -91,7 +91,7 @@ func TestWhoWasSeenIsKnownElsewhereAtOnce(t *testing.T) {
 		"the node is stopped before a claim": {ask: func(_ *testing.T, q *queue.Queue) { q.Seen("a", "s", "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *embedded.Server) {
+			bubble(t, func(t *testing.T, s *server.Server) {
 				q, other := open(t, s, how.o), open(t, s, queue.Options{})
 				enqueue(t, q, item(1, matcher("Other")))
 				how.ask(t, q)

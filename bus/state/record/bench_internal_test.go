@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -95,7 +95,7 @@ func BenchmarkStore(b *testing.B) {
 		"many in a message": {maxLines, false, true}, "each alone": {1, false, true}, "each alone, async": {1, true, true}, "each alone, async, without an ack": {1, true, false},
 	} {
 		b.Run(name, func(b *testing.B) {
-			s, err := embedded.Start(b.Context(), embedded.Options{Dir: b.TempDir()})
+			s, err := server.Start(b.Context(), server.Options{Dir: b.TempDir()})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func BenchmarkStore(b *testing.B) {
 func BenchmarkWrite(b *testing.B) {
 	for _, hooks := range []int{3, 8} {
 		b.Run(strconv.Itoa(hooks)+" hooks", func(b *testing.B) {
-			s, err := embedded.Start(b.Context(), embedded.Options{Dir: b.TempDir()})
+			s, err := server.Start(b.Context(), server.Options{Dir: b.TempDir()})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/record"
 )
 
@@ -60,7 +60,7 @@ func TestTheStreamKeepsToItsAge(t *testing.T) {
 	})
 }
 
-func info(t *testing.T, s *embedded.Server) *jetstream.StreamInfo {
+func info(t *testing.T, s *server.Server) *jetstream.StreamInfo {
 	t.Helper()
 	stream, err := bustest.JetStream(t, s).Stream(t.Context(), record.Name)
 	if err != nil {
@@ -126,7 +126,7 @@ func TestLimitsAreSaidOnce(t *testing.T) {
 // Where the disk is small the stream is, too.
 func TestTheStreamTakesItsShareOfTheRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := bustest.StartWith(t, embedded.Options{MaxStore: 64 << 20})
+		s := bustest.StartWith(t, server.Options{MaxStore: 64 << 20})
 		write(t, s, record.Options{Limits: record.Limits{Room: s.Room()}})
 		if c := info(t, s).Config; c.MaxBytes != 8<<20 {
 			t.Errorf("it takes %d bytes", c.MaxBytes)

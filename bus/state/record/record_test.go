@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -46,7 +46,7 @@ func (c *counts) of(cause record.Cause) int {
 }
 
 // write starts a writer that ends with the test, if not before.
-func write(t *testing.T, s *embedded.Server, o record.Options) (*record.Writer, *counts) {
+func write(t *testing.T, s *server.Server, o record.Options) (*record.Writer, *counts) {
 	t.Helper()
 	if o.Broker == "" {
 		o.Broker = "b1"
@@ -76,7 +76,7 @@ func verdict(n int) record.Entry {
 }
 
 // history is all that is kept.
-func history(t *testing.T, s *embedded.Server, span record.Span) (batches []*record.Batch, ids []string) {
+func history(t *testing.T, s *server.Server, span record.Span) (batches []*record.Batch, ids []string) {
 	t.Helper()
 	err := record.Read(t.Context(), bustest.JetStream(t, s), span, func(b *record.Batch) error {
 		batches = append(batches, b)
@@ -178,7 +178,7 @@ func TestAStopWritesWhatWaits(t *testing.T) {
 
 // squatter is a stream that has the subjects of records, so that the record cannot
 // be made.
-func squatter(t *testing.T, s *embedded.Server) jetstream.JetStream {
+func squatter(t *testing.T, s *server.Server) jetstream.JetStream {
 	t.Helper()
 	js := bustest.JetStream(t, s)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "other", Subjects: []string{"hook.v1.>"}, NoAck: true, MaxBytes: 1 << 20}); err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -84,6 +84,6 @@ func hookCommand(code *int) *cobra.Command {
 	h.flags(c.Flags())
 	c.Flags().Lookup("runtime").Usage += ": " + strings.Join(dialect.Names(), ", ")
 	program.Completes(c, "runtime", dialect.Names()...)
-	program.Completes(c, "unreachable", judge.UnreachableDeny, judge.UnreachableAllow)
+	program.Completes(c, "unreachable", decide.UnreachableDeny, decide.UnreachableAllow)
 	return c
 }

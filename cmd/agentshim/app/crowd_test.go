@@ -12,7 +12,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/client/clienttest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -21,7 +21,7 @@ func serveAt(t *testing.T, f *clienttest.Fabric, address string) (url string, st
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	s, err := embedded.Start(ctx, embedded.Options{Listen: address, Dir: t.TempDir(), SyncInterval: time.Minute})
+	s, err := server.Start(ctx, server.Options{Listen: address, Dir: t.TempDir(), SyncInterval: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

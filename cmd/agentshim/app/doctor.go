@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/doctor"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/install"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/doctor"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -46,7 +46,7 @@ func doctorCommand(code *int) *cobra.Command {
 				Socket: daemon.Place{State: l.state, At: socket}.Socket(),
 				Noted: func(runtime, version string) {
 					if !install.Foreign(l.state) {
-						_ = kept.Folder(l.state).NoteVersion(runtime, version)
+						_ = shimstate.Folder(l.state).NoteVersion(runtime, version)
 					}
 				}})
 			if !report.Enforced {

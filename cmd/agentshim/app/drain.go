@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/channel"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/channel"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -82,7 +82,7 @@ func (d *drain) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	judge.MakeWorkspaces(d.workspaces)
+	decide.MakeWorkspaces(d.workspaces)
 	l := d.judgeLink("agentshim-drain", d.stderr, log)
 	g, err := l.Connect(ctx, d.agent, d.workspaces)
 	if err != nil {
@@ -114,7 +114,7 @@ func (d *drain) run(ctx context.Context) error {
 
 // A lane is the queue of one agent.
 type lane struct {
-	*judge.Handing
+	*decide.Handing
 	c *client.Client
 }
 
@@ -138,7 +138,7 @@ func (d *drain) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	judge.MakeWorkspaces(d.workspaces)
+	decide.MakeWorkspaces(d.workspaces)
 	l := d.judgeLink("agentshim-drain", d.stderr, log)
 	first, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()

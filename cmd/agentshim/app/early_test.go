@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
 )
 
 // told is what a daemon heard of one hook, and whether it heard that its answer
@@ -202,7 +202,7 @@ func TestEarlyIsInitialisedFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(pkg string) int { return strings.Index(trace.String(), "init "+pkg+" ") }
-	ours := at("github.com/hookfabric/hookfabric/cmd/agentshim/early")
+	ours := at("github.com/hookfabric/hookfabric/cmd/agentshim/internal/early")
 	if ours < 0 {
 		t.Fatalf("it is not initialised at all:\n%s", &trace)
 	}

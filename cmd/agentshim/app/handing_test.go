@@ -16,7 +16,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/bus/snapshot"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -84,7 +84,7 @@ func TestShimsSideBySideForgetNothing(t *testing.T) {
 	w.Lock()
 	brought := len(w.Leases)
 	w.Unlock()
-	got, err := kept.Folder(w.state).Load("a")
+	got, err := shimstate.Folder(w.state).Load("a")
 	if err != nil || len(got) != 1 || len(got[0].Sequences) != n || len(got[0].Events) != brought {
 		t.Errorf("%d events brought %d items; kept: %+v, %v", brought, n, got, err)
 	}

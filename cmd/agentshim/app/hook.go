@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/otlp"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -27,7 +27,7 @@ const spanTime = 250 * time.Millisecond
 
 // hook is one call of `agentshim hook`.
 type hook struct {
-	exchange.Settings
+	session.Settings
 	link
 	event   string
 	timeout time.Duration
@@ -69,14 +69,14 @@ func (h *hook) check() (err error) {
 		}
 	}
 	if h.Unreachable == "" {
-		if h.Unreachable = judge.UnreachableAllow; h.managed {
-			h.Unreachable = judge.UnreachableDeny
+		if h.Unreachable = decide.UnreachableAllow; h.managed {
+			h.Unreachable = decide.UnreachableDeny
 		}
 	}
-	if h.Unreachable != judge.UnreachableDeny && h.Unreachable != judge.UnreachableAllow {
+	if h.Unreachable != decide.UnreachableDeny && h.Unreachable != decide.UnreachableAllow {
 		return program.UsageError("--unreachable is %q; write deny or allow", h.Unreachable)
 	}
-	if err := exchange.CheckID(h.EventID); err != nil {
+	if err := session.CheckID(h.EventID); err != nil {
 		return program.UsageError("--event-id: %w", err)
 	}
 	if h.timeout <= 0 {
@@ -111,19 +111,19 @@ func (h *hook) run(ctx context.Context) int {
 // directly asks the fabric from here.
 func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 	h.Workspaces = h.workspaces
-	judge.MakeWorkspaces(h.workspaces)
+	decide.MakeWorkspaces(h.workspaces)
 	h.Env = environment
 	ctx, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
 	spans := h.spans()
-	judged := func(by *link) *judge.Judge {
+	judged := func(by *link) *decide.Judge {
 		l := by.judgeLink("agentshim-"+h.Runtime, h.stderr, warnings(h.stderr))
 		l.Tracer = spans.Tracer()
-		return judge.New(l)
+		return decide.New(l)
 	}
 	asks := &inTurn{Judge: judged(&h.link)}
 	if h.own != nil {
-		asks.own = func() *judge.Judge { return judged(h.own) }
+		asks.own = func() *decide.Judge { return judged(h.own) }
 	}
 	end := func() {
 		if !h.last { // all that had to be said was confirmed, or kept
@@ -131,10 +131,10 @@ func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 		}
 		spans.CloseIn(spanTime)
 	}
-	x := exchange.Exchange{Settings: h.Settings, Asker: asks, Stderr: program.Messages(h.stderr)}
+	x := session.Exchange{Settings: h.Settings, Asker: asks, Stderr: program.Messages(h.stderr)}
 	if h.state != "" {
-		x.Shelf = kept.Folder(h.state)
-		x.Versions = kept.Folder(h.state).Versions
+		x.Shelf = shimstate.Folder(h.state)
+		x.Versions = shimstate.Folder(h.state).Versions
 	}
 	r := x.Run(ctx, payload, unread)
 	h.at("received")
@@ -159,11 +159,11 @@ func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 // inTurn asks the fabric of the daemon, and the hook's own one where that does not answer
 // and nothing that is known of it refuses the call: the daemon may have ended long ago.
 type inTurn struct {
-	*judge.Judge
-	own func() *judge.Judge // nil: there is no other
+	*decide.Judge
+	own func() *decide.Judge // nil: there is no other
 }
 
-func (t *inTurn) Ask(ctx context.Context, q judge.Question) judge.Judgement {
+func (t *inTurn) Ask(ctx context.Context, q decide.Question) decide.Judgement {
 	got := t.Judge.Ask(ctx, q)
 	if t.own == nil || got.Unjudged == nil || q.Event.HookType.Blocks(got.Verdict.Decision) {
 		return got

@@ -17,11 +17,11 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/doctor"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/install"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/probe"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/doctor"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/probe"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -71,7 +71,7 @@ func installCommand() *cobra.Command {
 	f.StringVar(&h.Unreachable, "unreachable", "", "deny or allow tool calls and prompts when the fabric does not answer and no policy is known; default: allow, or deny with --managed")
 	f.StringVar(&h.URL, "http", "", "have the runtime send its events to the daemon at this `URL` instead of starting agentshim; only for Claude Code "+install.Blocking().String()+" or later; without a value: the daemon of this machine")
 	f.Lookup("http").NoOptDefVal = thisDaemon
-	program.Completes(c, "unreachable", judge.UnreachableDeny, judge.UnreachableAllow)
+	program.Completes(c, "unreachable", decide.UnreachableDeny, decide.UnreachableAllow)
 	f.BoolVar(&h.Approve, "auto-approve", false, "ask the fabric before the runtime asks its user for approval; default: off")
 	f.BoolVar(&h.Models, "models", false, "also ask the fabric at calls of the model, if the runtime has hooks for them; default: off")
 	f.BoolVar(&in.trust, "trust", false, "make Codex trust the hooks; Codex skips hooks that it does not trust; default: off")
@@ -222,7 +222,7 @@ func (in *installing) prepare(c *cobra.Command) (err error) {
 	default:
 		in.Scope = install.User
 	}
-	if u := in.Hook.Unreachable; u != "" && u != judge.UnreachableDeny && u != judge.UnreachableAllow {
+	if u := in.Hook.Unreachable; u != "" && u != decide.UnreachableDeny && u != decide.UnreachableAllow {
 		return program.UsageError("--unreachable is %q; write deny or allow", u)
 	}
 	if in.Machine, err = machine(in.Machine.Root); err != nil {
@@ -303,7 +303,7 @@ func (in *installing) note() {
 	if !in.Version.Known() || in.dryRun || install.Foreign(state) {
 		return
 	}
-	if err := kept.Folder(state).NoteVersion(in.Runtime, in.Version.String()); err != nil {
+	if err := shimstate.Folder(state).NoteVersion(in.Runtime, in.Version.String()); err != nil {
 		fmt.Fprintf(in.stderr, "agentshim: storing the version of the runtime: %v; sessions are shown without a version\n", err)
 	}
 }

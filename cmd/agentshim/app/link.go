@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/certs"
+	"github.com/hookfabric/hookfabric/bus/server/certs"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
@@ -53,8 +53,8 @@ func (l *link) resolve(f *pflag.FlagSet) {
 	}
 }
 
-func (l *link) judgeLink(name string, stderr io.Writer, log *slog.Logger) judge.Link {
-	return judge.Link{URL: l.nats, Creds: l.creds, TLS: l.tls, Name: name, State: l.state, Unnamed: l.unnamed, Stderr: program.Messages(stderr), Log: log}
+func (l *link) judgeLink(name string, stderr io.Writer, log *slog.Logger) decide.Link {
+	return decide.Link{URL: l.nats, Creds: l.creds, TLS: l.tls, Name: name, State: l.state, Unnamed: l.unnamed, Stderr: program.Messages(stderr), Log: log}
 }
 
 // warnings is the log of a process that its runtime starts for one event: what it writes may be

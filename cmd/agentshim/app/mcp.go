@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/bus/otlp"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/channel"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/mcp"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/channel"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/mcp"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
@@ -62,7 +62,7 @@ func mcpCommand(code *int) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	defer program.Completes(c, "unreachable", judge.UnreachableDeny, judge.UnreachableAllow)
+	defer program.Completes(c, "unreachable", decide.UnreachableDeny, decide.UnreachableAllow)
 	f.SetInterspersed(false)
 	f.StringVar(&p.agent, "agent", "", "the agent's `ID`; use the ID of the runtime's own hooks; default: <runtime>-<session>, as the client reports them")
 	f.StringVar(&p.server, "server", "", "`NAME` of the server in the client's configuration; hooks see its tools as mcp__NAME__TOOL, or under the name that the client's own hooks use; default: the server's own name")
@@ -82,8 +82,8 @@ func mcpCommand(code *int) *cobra.Command {
 
 func (p *proxy) check(args []string) error {
 	if p.unreachable == "" {
-		if p.unreachable = judge.UnreachableAllow; p.managed {
-			p.unreachable = judge.UnreachableDeny
+		if p.unreachable = decide.UnreachableAllow; p.managed {
+			p.unreachable = decide.UnreachableDeny
 		}
 	}
 	switch {
@@ -93,7 +93,7 @@ func (p *proxy) check(args []string) error {
 		return program.UsageError("--listen and --headers need --url; add --url URL, or leave them out")
 	case p.url == "" && len(args) == 0:
 		return program.UsageError("the MCP server is missing; write its command line after --, as in 'agentshim mcp -- PROGRAM ARG', or its address with --url")
-	case p.unreachable != judge.UnreachableDeny && p.unreachable != judge.UnreachableAllow:
+	case p.unreachable != decide.UnreachableDeny && p.unreachable != decide.UnreachableAllow:
 		return program.UsageError("--unreachable is %q; write deny or allow", p.unreachable)
 	case p.timeout <= 0:
 		return program.UsageError("--timeout is %s; write a positive duration such as 30s", p.timeout)
@@ -115,7 +115,7 @@ func (p *proxy) run(ctx context.Context, c *cobra.Command, args []string) (code 
 	if err := p.link.check(); err != nil {
 		return 0, err
 	}
-	judge.MakeWorkspaces(p.workspaces)
+	decide.MakeWorkspaces(p.workspaces)
 	local := p.daemon()
 	if !p.direct && !p.managed && listens(local.Socket) {
 		p.follow(local.Socket)
@@ -124,7 +124,7 @@ func (p *proxy) run(ctx context.Context, c *cobra.Command, args []string) (code 
 	spans := otlp.FromEnvironment(service, log)
 	l.Tracer = spans.Tracer()
 	defer spans.CloseIn(finishTime)
-	j := judge.NewResident(l)
+	j := decide.NewResident(l)
 	defer j.Close()
 	guard := p.guard(j, program.Messages(stderr))
 	if !p.direct {

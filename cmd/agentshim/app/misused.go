@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
@@ -44,7 +44,7 @@ func policyCommand() *cobra.Command {
 			} else {
 				place = bus.RedactURL(l.nats)
 			}
-			all, err := kept.Folder(l.state).Forget(l.nats)
+			all, err := shimstate.Folder(l.state).Forget(l.nats)
 			if err != nil {
 				return fmt.Errorf("removing the policies in %s: %w", l.state, err)
 			}

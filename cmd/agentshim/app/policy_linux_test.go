@@ -17,7 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/bustest/netns"
 	"github.com/hookfabric/hookfabric/bus/client/clienttest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -57,7 +57,7 @@ func inOwnNetwork(t *testing.T) bool {
 type cell struct {
 	*world
 	listen string
-	server *embedded.Server
+	server *server.Server
 	nc     *nats.Conn
 	local  *exec.Cmd // the daemon; nil: hooks ask directly
 	asked  chan struct{}
@@ -70,7 +70,7 @@ func newCell(t *testing.T, way, address string) *cell {
 	if address == "other URL" {
 		c.listen = "127.0.0.1:0"
 	}
-	c.server = bustest.StartWith(t, embedded.Options{Listen: c.listen})
+	c.server = bustest.StartWith(t, server.Options{Listen: c.listen})
 	c.world = &world{Fabric: clienttest.New("f-test"), t: t, url: c.server.ClientURL(), state: t.TempDir()}
 	c.Version, c.Signer = 7, clienttest.Signer(1)
 	c.Guards = []schema.PolicyHook{{Hook: "guard", Event: schema.PreToolUse, Matcher: "Bash", Guards: true}}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/early"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/early"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookfabric/hookfabric/bus/client/render"
+	"github.com/hookfabric/hookfabric/bus/agent/render"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 

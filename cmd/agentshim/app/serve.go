@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookfabric/hookfabric/bus/certs"
 	"github.com/hookfabric/hookfabric/bus/otlp"
+	"github.com/hookfabric/hookfabric/bus/server/certs"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/cmd/internal/pace"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
@@ -32,7 +32,7 @@ type serve struct {
 
 	stderr io.Writer
 	log    *slog.Logger
-	judge  *judge.Judge
+	judge  *decide.Judge
 	server *daemon.Server
 }
 
@@ -49,7 +49,7 @@ func serveCommand() *cobra.Command {
 		Example: "  agentshim serve --nats nats://127.0.0.1:4222",
 		Args:    program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if s.unreachable != judge.UnreachableDeny && s.unreachable != judge.UnreachableAllow {
+			if s.unreachable != decide.UnreachableDeny && s.unreachable != decide.UnreachableAllow {
 				return program.UsageError("--unreachable is %q; write deny or allow", s.unreachable)
 			}
 			if s.idle < 0 {
@@ -61,7 +61,7 @@ func serveCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	defer program.Completes(c, "unreachable", judge.UnreachableDeny, judge.UnreachableAllow)
+	defer program.Completes(c, "unreachable", decide.UnreachableDeny, decide.UnreachableAllow)
 	s.link.flags(f, "the working folder (cwd) of each event")
 	f.StringVar(&s.socket, "socket", "", "`PATH` of the daemon's unix socket; default: hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state")
 	f.StringVar(&s.http, "http", daemon.DefaultHTTP, "loopback address `HOST:PORT` for HTTP; port 0 chooses a free port; empty: no HTTP")
@@ -100,23 +100,23 @@ func (s *serve) run(ctx context.Context) (err error) {
 	spans := otlp.FromEnvironment(service, s.log)
 	l.Tracer = spans.Tracer()
 	defer spans.CloseIn(finishing)
-	s.judge = judge.NewResident(l)
+	s.judge = decide.NewResident(l)
 	defer s.judge.Close()
 	token, err := place.MakeToken()
 	if err != nil {
 		return fmt.Errorf("the secret of the HTTP endpoint: %w", err)
 	}
-	judge.MakeWorkspaces(s.workspaces)
+	decide.MakeWorkspaces(s.workspaces)
 	opt := daemon.Options{Judge: s.judge, NATS: s.nats, Creds: s.creds, Unreachable: s.unreachable, Token: token, Log: s.log,
 		Workspaces: absolute(s.workspaces)}
 	var leave func()
 	opt.Pace, leave = pace.Start(crowd)
 	defer leave()
-	if err := kept.Folder(s.state).Usable(); err != nil {
+	if err := shimstate.Folder(s.state).Usable(); err != nil {
 		s.log.Error("cannot write the state folder, so the policy is not stored; while neither this daemon nor the fabric answers, hooks refuse every call", "error", err)
 	}
 	if s.state != "" {
-		opt.Shelf, opt.Versions = kept.Folder(s.state), kept.Folder(s.state).Versions
+		opt.Shelf, opt.Versions = shimstate.Folder(s.state), shimstate.Folder(s.state).Versions
 	}
 	s.server = daemon.New(opt)
 	return s.serve(ctx, place, sockets)

@@ -15,9 +15,9 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client/clienttest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/bus/server"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -72,7 +72,7 @@ func newHook(url, state string) *hook {
 		panic(err)
 	}
 	h := &hook{timeout: 20 * time.Second}
-	h.Runtime, h.Unreachable, h.Dialect = "generic", judge.UnreachableAllow, generic
+	h.Runtime, h.Unreachable, h.Dialect = "generic", decide.UnreachableAllow, generic
 	h.nats, h.state = url, state
 	return h
 }
@@ -89,7 +89,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	w := &world{Fabric: clienttest.New("f-test"), t: t, url: s.ClientURL(), state: t.TempDir()}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

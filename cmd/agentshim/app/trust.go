@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/install"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/probe"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/probe"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 

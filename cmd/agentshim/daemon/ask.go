@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -41,7 +41,7 @@ func (s *Server) ask(ctx context.Context, t *talker, m *frame.Message) {
 }
 
 // question reads what a client asks.
-func (s *Server) question(m *frame.Message) (q judge.Question, err error) {
+func (s *Server) question(m *frame.Message) (q decide.Question, err error) {
 	e := new(schema.Event)
 	if err := schema.Unmarshal(m.Body, e); err != nil {
 		return q, err
@@ -51,7 +51,7 @@ func (s *Server) question(m *frame.Message) (q judge.Question, err error) {
 	}
 	w := m.Words
 	e.Mute, e.MidTurn = w[wordMute] != "", w[wordMidTurn] != "" // which are no part of its JSON
-	q = judge.Question{
+	q = decide.Question{
 		Event: e, Workspaces: w[wordWorkspaces], Unreachable: w[wordUnreachable],
 		Key: w[wordKey], Pair: w[wordPair], ByID: w[wordByID] != "", Apart: w[wordApart],
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/peer"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // A Judge gets calls judged and hears what was handed over: a [judge.Judge], or
 // a [Client] before one.
 type Judge interface {
-	exchange.Asker
+	session.Asker
 	Handed(ctx context.Context, v *schema.Verdict, within time.Duration)
 }
 
@@ -44,9 +44,12 @@ type Client struct {
 	open map[string]line
 }
 
+// Question is an event and how a [Client] asks for its verdict.
+type Question = decide.Question
+
 // Ask gets a call judged before ctx ends. What its verdict brings counts as
 // handed over when [Client.Handed] says so.
-func (c *Client) Ask(ctx context.Context, q judge.Question) judge.Judgement {
+func (c *Client) Ask(ctx context.Context, q decide.Question) decide.Judgement {
 	if q.Event.EventID == "" {
 		event := *q.Event
 		if id, err := uuid.NewV7(); err == nil {
@@ -65,16 +68,16 @@ func (c *Client) Ask(ctx context.Context, q judge.Question) judge.Judgement {
 }
 
 // unjudged is the verdict where nobody can be asked.
-func unjudged(q *judge.Question, err error) judge.Judgement {
+func unjudged(q *decide.Question, err error) decide.Judgement {
 	err = q.Cause(fmt.Errorf("%w: %w", client.ErrUnreachable, err))
 	v := &schema.Verdict{EventID: q.Event.EventID, HookErrors: []string{err.Error()}}
-	if b := q.Event.HookType.Blocking(); q.Unreachable == judge.UnreachableDeny && b != schema.None {
+	if b := q.Event.HookType.Blocking(); q.Unreachable == decide.UnreachableDeny && b != schema.None {
 		v.Decision, v.Reason = b, fmt.Sprintf("the fabric did not judge this call, and --unreachable is deny: %v", err)
 	}
-	return judge.Judgement{Verdict: v, Unjudged: err}
+	return decide.Judgement{Verdict: v, Unjudged: err}
 }
 
-func (c *Client) ask(ctx context.Context, q *judge.Question) (j judge.Judgement, err error) {
+func (c *Client) ask(ctx context.Context, q *decide.Question) (j decide.Judgement, err error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = time.Now().Add(client.DefaultTimeout)
@@ -123,7 +126,7 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	return l, nil
 }
 
-func (c *Client) message(q *judge.Question, deadline time.Time) (*frame.Message, error) {
+func (c *Client) message(q *decide.Question, deadline time.Time) (*frame.Message, error) {
 	body, err := schema.Marshal(q.Event)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrElsewhere, err)

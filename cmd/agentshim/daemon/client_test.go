@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -64,7 +64,7 @@ func TestAClientWithoutADaemonAsksSomebodyElse(t *testing.T) {
 	if j := alone.Ask(t.Context(), junk); !errors.Is(j.Unjudged, junk.Unreadable) || !strings.HasPrefix(j.Verdict.HookErrors[0], "junk; ") || strings.Contains(j.Verdict.HookErrors[0], "\n") {
 		t.Errorf("one line does not say both causes: %+v, %v", j.Verdict, j.Unjudged)
 	}
-	q.Unreachable = judge.UnreachableDeny
+	q.Unreachable = decide.UnreachableDeny
 	if j := alone.Ask(t.Context(), q); !errors.Is(j.Unjudged, ErrAbsent) || j.Verdict.Decision != schema.Deny {
 		t.Errorf("%+v", j)
 	}
@@ -72,10 +72,10 @@ func TestAClientWithoutADaemonAsksSomebodyElse(t *testing.T) {
 
 func TestAClientThatGivesUpIsNotKept(t *testing.T) {
 	asked := make(chan struct{})
-	p := serving(t, &bench{says: func(ctx context.Context, _ judge.Question) judge.Judgement {
+	p := serving(t, &bench{says: func(ctx context.Context, _ decide.Question) decide.Judgement {
 		close(asked)
 		<-ctx.Done()
-		return judge.Judgement{Verdict: &schema.Verdict{}, Unjudged: context.Cause(ctx)}
+		return decide.Judgement{Verdict: &schema.Verdict{}, Unjudged: context.Cause(ctx)}
 	}})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/hookfabric/hookfabric/bus/client/render"
+	"github.com/hookfabric/hookfabric/bus/agent/render"
 	"github.com/hookfabric/hookfabric/schema"
 )
 

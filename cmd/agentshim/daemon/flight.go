@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -71,7 +71,7 @@ type flight struct {
 	fresh time.Time     // when its verdict is shared no more
 	from  origin        // of its verdict
 	over  chan struct{} // closed when it is judged
-	j     judge.Judgement
+	j     decide.Judgement
 	input [2]digest // of the call, and of what a rewrite made of it
 	seen  *sighting // the same call, for proxies; nil: none can see it
 	// holder is who is to hand over what the verdict brought; nil: whoever comes next.
@@ -109,7 +109,7 @@ type delivery struct {
 }
 
 // Ask gets a call judged, together with the other deliveries of it.
-func (d *delivery) Ask(ctx context.Context, q judge.Question) judge.Judgement {
+func (d *delivery) Ask(ctx context.Context, q decide.Question) decide.Judgement {
 	if d.asks != nil {
 		d.asks(q.Event.AgentID)
 	}
@@ -154,8 +154,8 @@ func (all *flights) endTurn(e *schema.Event) {
 }
 
 // fly has a flight judged. Should that panic, nobody waits for it any more.
-func (all *flights) fly(ctx context.Context, f *flight, q judge.Question) {
-	j := judge.Judgement{Verdict: &schema.Verdict{}, Unjudged: errBroke}
+func (all *flights) fly(ctx context.Context, f *flight, q decide.Question) {
+	j := decide.Judgement{Verdict: &schema.Verdict{}, Unjudged: errBroke}
 	defer func() { all.land(f, j) }()
 	j = all.judge.Ask(ctx, q)
 }
@@ -163,7 +163,7 @@ func (all *flights) fly(ctx context.Context, f *flight, q judge.Question) {
 var errBroke = errors.New("the daemon failed while it judged the call")
 
 // board is the flight of a question; first: the caller has to have it judged.
-func (all *flights) board(q *judge.Question, d *delivery) (f *flight, first bool) {
+func (all *flights) board(q *decide.Question, d *delivery) (f *flight, first bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.forget()
@@ -223,7 +223,7 @@ func factsOf(e *schema.Event) facts {
 // adopt takes a call for that of the agent whose own hook asked about it. Where
 // hooks of several agents did, nobody can tell which one's it is. The caller holds
 // the lock.
-func (all *flights) adopt(q *judge.Question, pair string) {
+func (all *flights) adopt(q *decide.Question, pair string) {
 	known := all.byPair[pair]
 	if pair == "" || !q.ByID || len(known) == 0 {
 		return
@@ -264,7 +264,7 @@ func (all *flights) endOthers(f *flight) {
 }
 
 // land takes in what came of a flight.
-func (all *flights) land(f *flight, j judge.Judgement) {
+func (all *flights) land(f *flight, j decide.Judgement) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	f.j = j
@@ -331,7 +331,7 @@ func without(m map[string][]*flight, key string, f *flight) {
 }
 
 // share is what one delivery is told of a flight that is over.
-func (d *delivery) share(f *flight) judge.Judgement {
+func (d *delivery) share(f *flight) decide.Judgement {
 	d.all.mu.Lock()
 	defer d.all.mu.Unlock()
 	d.flight = f
@@ -342,7 +342,7 @@ func (d *delivery) share(f *flight) judge.Judgement {
 		v.Injections, v.Restart, v.Workspaces, v.Effects = nil, nil, nil, nil
 	}
 	d.v = &v
-	return judge.Judgement{Verdict: &v, Unjudged: f.j.Unjudged}
+	return decide.Judgement{Verdict: &v, Unjudged: f.j.Unjudged}
 }
 
 // holds reports whether this delivery hands over what there is.
@@ -354,7 +354,7 @@ func (d *delivery) holds() bool {
 
 // A shelf gives what is kept for a call to one delivery of it.
 type shelf struct {
-	exchange.Shelf
+	session.Shelf
 	d *delivery
 }
 

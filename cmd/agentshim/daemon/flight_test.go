@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -20,10 +20,10 @@ type bench struct {
 	mu     sync.Mutex
 	asked  []schema.Event
 	handed []string
-	says   func(ctx context.Context, q judge.Question) judge.Judgement
+	says   func(ctx context.Context, q decide.Question) decide.Judgement
 }
 
-func (b *bench) Ask(ctx context.Context, q judge.Question) judge.Judgement {
+func (b *bench) Ask(ctx context.Context, q decide.Question) decide.Judgement {
 	b.mu.Lock()
 	b.asked = append(b.asked, *q.Event)
 	n := len(b.asked)
@@ -31,7 +31,7 @@ func (b *bench) Ask(ctx context.Context, q judge.Question) judge.Judgement {
 	if b.says != nil {
 		return b.says(ctx, q)
 	}
-	return judge.Judgement{Verdict: &schema.Verdict{
+	return decide.Judgement{Verdict: &schema.Verdict{
 		EventID: fmt.Sprint("e", n), Decision: schema.Deny, Reason: fmt.Sprint("verdict ", n), Injections: []schema.Injection{{Content: "careful", Sequence: 1}}}}
 }
 
@@ -55,17 +55,17 @@ func (b *bench) first() schema.Event {
 }
 
 // call is a question about a tool call.
-func call(t schema.EventType, key, input string) judge.Question {
-	return judge.Question{Key: key, ByID: true, Pair: "p1", Event: &schema.Event{
+func call(t schema.EventType, key, input string) decide.Question {
+	return decide.Question{Key: key, ByID: true, Pair: "p1", Event: &schema.Event{
 		HookType: t, AgentID: "a", Runtime: "claude", ToolName: "Bash", ToolInput: jsontext.Value(input)}}
 }
 
 func TestDeliveriesOfOneCallAreOneEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		b := &bench{says: func(context.Context, judge.Question) judge.Judgement {
+		b := &bench{says: func(context.Context, decide.Question) decide.Judgement {
 			<-release
-			return judge.Judgement{Verdict: &schema.Verdict{EventID: "e1", Decision: schema.Deny, Injections: []schema.Injection{{Content: "careful"}}}}
+			return decide.Judgement{Verdict: &schema.Verdict{EventID: "e1", Decision: schema.Deny, Injections: []schema.Injection{{Content: "careful"}}}}
 		}}
 		all := newFlights(b)
 		const n = 50
@@ -96,7 +96,7 @@ func TestDeliveriesOfOneCallAreOneEvent(t *testing.T) {
 
 func TestWhatCountsAsAnotherCall(t *testing.T) {
 	first := call(schema.PreToolUse, "pre/1", `{"command":"ls","in":"."}`)
-	with := func(change func(q *judge.Question)) judge.Question {
+	with := func(change func(q *decide.Question)) decide.Question {
 		q := first
 		e := *first.Event
 		q.Event = &e
@@ -104,20 +104,20 @@ func TestWhatCountsAsAnotherCall(t *testing.T) {
 		return q
 	}
 	for name, c := range map[string]struct {
-		q    judge.Question
+		q    decide.Question
 		wait time.Duration
 		same bool
 	}{
-		"the same again":                {q: with(func(*judge.Question) {}), same: true},
-		"written otherwise":             {q: with(func(q *judge.Question) { q.Event.ToolInput = jsontext.Value(` { "in":".", "command" : "ls"}`) }), same: true},
-		"refused, minutes later":        {q: with(func(*judge.Question) {}), wait: 4 * time.Minute, same: true},
-		"much later":                    {q: with(func(*judge.Question) {}), wait: 6 * time.Minute},
-		"another input under the id":    {q: with(func(q *judge.Question) { q.Event.ToolInput = jsontext.Value(`{"command":"rm -rf /"}`) })},
-		"another tool under the id":     {q: with(func(q *judge.Question) { q.Event.ToolName = "Write" })},
-		"another agent under the id":    {q: with(func(q *judge.Question) { q.Event.AgentID = "b" })},
-		"another runtime under the id":  {q: with(func(q *judge.Question) { q.Event.Runtime = "codex" })},
-		"what could not be read":        {q: with(func(q *judge.Question) { q.Unreadable = errors.New("junk") })},
-		"a call that has no key at all": {q: with(func(q *judge.Question) { q.Key = "" })},
+		"the same again":                {q: with(func(*decide.Question) {}), same: true},
+		"written otherwise":             {q: with(func(q *decide.Question) { q.Event.ToolInput = jsontext.Value(` { "in":".", "command" : "ls"}`) }), same: true},
+		"refused, minutes later":        {q: with(func(*decide.Question) {}), wait: 4 * time.Minute, same: true},
+		"much later":                    {q: with(func(*decide.Question) {}), wait: 6 * time.Minute},
+		"another input under the id":    {q: with(func(q *decide.Question) { q.Event.ToolInput = jsontext.Value(`{"command":"rm -rf /"}`) })},
+		"another tool under the id":     {q: with(func(q *decide.Question) { q.Event.ToolName = "Write" })},
+		"another agent under the id":    {q: with(func(q *decide.Question) { q.Event.AgentID = "b" })},
+		"another runtime under the id":  {q: with(func(q *decide.Question) { q.Event.Runtime = "codex" })},
+		"what could not be read":        {q: with(func(q *decide.Question) { q.Unreadable = errors.New("junk") })},
+		"a call that has no key at all": {q: with(func(q *decide.Question) { q.Key = "" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestWhatCountsAsAnotherCall(t *testing.T) {
 // A call that is known by what it is only is another one once it was over, or
 // soon after.
 func TestACallWithoutAnIDIsSharedForAMomentOnly(t *testing.T) {
-	hashed := func(kind schema.EventType, output string) judge.Question {
+	hashed := func(kind schema.EventType, output string) decide.Question {
 		q := call(kind, "x/hash", `{}`)
 		q.ByID, q.Event.ToolOutput = false, jsontext.Value(output)
 		if kind == schema.PostToolUse {
@@ -148,10 +148,10 @@ func TestACallWithoutAnIDIsSharedForAMomentOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{}
 		all := newFlights(b)
-		ask := func(q judge.Question) { (&delivery{all: all}).Ask(t.Context(), q) }
+		ask := func(q decide.Question) { (&delivery{all: all}).Ask(t.Context(), q) }
 		steps := []struct {
 			what string
-			q    judge.Question
+			q    decide.Question
 			wait time.Duration
 			want int
 		}{
@@ -233,12 +233,12 @@ func TestAVerdictIsNotSharedForLongerThanItHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				says := c.first
-				b := &bench{says: func(context.Context, judge.Question) judge.Judgement {
+				b := &bench{says: func(context.Context, decide.Question) decide.Judgement {
 					v := says
-					return judge.Judgement{Verdict: &v}
+					return decide.Judgement{Verdict: &v}
 				}}
 				all := newFlights(b)
-				ask := func(q judge.Question) { (&delivery{all: all}).Ask(t.Context(), q) }
+				ask := func(q decide.Question) { (&delivery{all: all}).Ask(t.Context(), q) }
 				ask(call(c.kind, "1", `{}`))
 				want := 1
 				if c.change != nil {
@@ -263,8 +263,8 @@ func TestAVerdictIsNotSharedForLongerThanItHolds(t *testing.T) {
 // A proxy learns from the hook whose call it is, also when the user took his time to approve it.
 func TestWhoseCallItIsIsKnownForLongerThanItsVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{says: func(context.Context, judge.Question) judge.Judgement {
-			return judge.Judgement{Verdict: &schema.Verdict{Decision: schema.Ask}}
+		b := &bench{says: func(context.Context, decide.Question) decide.Judgement {
+			return decide.Judgement{Verdict: &schema.Verdict{Decision: schema.Ask}}
 		}}
 		all := newFlights(b)
 		(&delivery{all: all}).Ask(t.Context(), call(schema.PreToolUse, "pre/1", `{}`))
@@ -279,12 +279,12 @@ func TestWhoseCallItIsIsKnownForLongerThanItsVerdict(t *testing.T) {
 
 func TestAProxyIsToldWhatTheHookWasTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{says: func(_ context.Context, q judge.Question) judge.Judgement {
-			return judge.Judgement{Verdict: &schema.Verdict{EventID: string(q.Event.HookType), UpdatedInput: jsontext.Value(`{"command":"ls -l"}`)}}
+		b := &bench{says: func(_ context.Context, q decide.Question) decide.Judgement {
+			return decide.Judgement{Verdict: &schema.Verdict{EventID: string(q.Event.HookType), UpdatedInput: jsontext.Value(`{"command":"ls -l"}`)}}
 		}}
 		all := newFlights(b)
 		(&delivery{all: all}).Ask(t.Context(), call(schema.PreToolUse, "pre/1", `{"command":"ls"}`))
-		proxy := func(kind schema.EventType, key, input string) judge.Judgement {
+		proxy := func(kind schema.EventType, key, input string) decide.Judgement {
 			q := call(kind, key, input)
 			q.Event.AgentID = "claude-guess"
 			return (&delivery{all: all, borrow: true}).Ask(t.Context(), q)
@@ -350,21 +350,21 @@ func TestWhatOneDeliveryNeverWroteIsForTheNext(t *testing.T) {
 
 // A first delivery that had no time, or broke, decides nothing for the others.
 func TestAFailureIsNotShared(t *testing.T) {
-	for name, fail := range map[string]func(context.Context) judge.Judgement{
-		"no time": func(ctx context.Context) judge.Judgement {
+	for name, fail := range map[string]func(context.Context) decide.Judgement{
+		"no time": func(ctx context.Context) decide.Judgement {
 			<-ctx.Done()
-			return judge.Judgement{Verdict: &schema.Verdict{}, Unjudged: context.Cause(ctx)}
+			return decide.Judgement{Verdict: &schema.Verdict{}, Unjudged: context.Cause(ctx)}
 		},
-		"a panic": func(ctx context.Context) judge.Judgement { <-ctx.Done(); panic("broken") },
+		"a panic": func(ctx context.Context) decide.Judgement { <-ctx.Done(); panic("broken") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &bench{}
-				b.says = func(ctx context.Context, _ judge.Question) judge.Judgement {
+				b.says = func(ctx context.Context, _ decide.Question) decide.Judgement {
 					if b.count() == 1 {
 						return fail(ctx)
 					}
-					return judge.Judgement{Verdict: &schema.Verdict{Decision: schema.Deny}}
+					return decide.Judgement{Verdict: &schema.Verdict{Decision: schema.Deny}}
 				}
 				all := newFlights(b)
 				var wait sync.WaitGroup

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
 )
 
 // A Request is one call of `agentshim hook`, for the daemon to make in its place.

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus/client/render"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/early"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
+	"github.com/hookfabric/hookfabric/bus/agent/render"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/early"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -125,7 +125,7 @@ func awaits(r *http.Request) bool { return r.Context().Err() == nil }
 
 // A door is one request over HTTP.
 type door struct {
-	settings exchange.Settings
+	settings session.Settings
 	left     time.Duration
 	in       exchanged
 	large    int64 // what the body takes of maxLarge
@@ -142,7 +142,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, runtime string) (d
 		return d, false
 	}
 	settings.Mute = q.Get("deliver") == "none"
-	if err := exchange.CheckID(settings.EventID); err != nil {
+	if err := session.CheckID(settings.EventID); err != nil {
 		fault(w, http.StatusBadRequest, idHeader+": "+err.Error())
 		return d, false
 	}
@@ -204,10 +204,10 @@ const maxLarge = 2 * (schema.MaxEvent + schema.MaxHistory)
 const defaultLeft = 60 * time.Second
 
 // judged makes the exchange of a request.
-func (s *Server) judged(r *http.Request, d *door, one *delivery) exchange.Reply {
+func (s *Server) judged(r *http.Request, d *door, one *delivery) session.Reply {
 	ctx, cancel, err := within(context.WithoutCancel(r.Context()), d.left.String())
 	if err != nil {
-		return exchange.Reply{}
+		return session.Reply{}
 	}
 	defer cancel()
 	reply, log := s.exchange(ctx, d.settings, one, d.in)
@@ -238,7 +238,7 @@ func (s *Server) postHook(w http.ResponseWriter, r *http.Request) {
 // overHTTP is an answer as a response: there are no exit codes and no stderr, and
 // runtimes take many faults for a yes. A no is said in the answer itself
 // wherever the runtime's protocol has the words.
-func overHTTP(x *exchange.Settings, r *exchange.Reply) (code int, body []byte) {
+func overHTTP(x *session.Settings, r *session.Reply) (code int, body []byte) {
 	faulty := r.Call == nil || r.Call.Faulty
 	switch {
 	case r.Exit == 0 && (!faulty || said(r)), x.Runtime == generic && said(r):
@@ -258,7 +258,7 @@ func overHTTP(x *exchange.Settings, r *exchange.Reply) (code int, body []byte) {
 }
 
 // faultOf is why a call could not be judged as it was.
-func faultOf(r *exchange.Reply) string {
+func faultOf(r *session.Reply) string {
 	if said := strings.TrimSpace(r.Answer.Stderr); said != "" || r.Verdict == nil {
 		return said
 	}
@@ -267,7 +267,7 @@ func faultOf(r *exchange.Reply) string {
 
 // said reports whether an answer says no, which is an answer also to what could
 // not be read.
-func said(r *exchange.Reply) bool {
+func said(r *session.Reply) bool {
 	return r.Verdict != nil && r.Call != nil && (r.Call.Event.HookType.Terminal(r.Verdict.Decision) || r.Call.Event.HookType.Blocks(r.Verdict.Decision))
 }
 

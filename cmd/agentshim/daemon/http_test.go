@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
@@ -67,8 +67,8 @@ func TestARuntimeIsAnsweredOverHTTPInItsOwnTongue(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	awaited(t, "the answer is handed over", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.handed) == 1 })
-	open := atHTTP(t, &bench{says: func(context.Context, judge.Question) judge.Judgement {
-		return judge.Judgement{Verdict: &schema.Verdict{}}
+	open := atHTTP(t, &bench{says: func(context.Context, decide.Question) decide.Judgement {
+		return decide.Judgement{Verdict: &schema.Verdict{}}
 	}})
 	if code, said := open.post("/hook/claude/PreToolUse", asClaude, nil); code != http.StatusOK || said != "{}" {
 		t.Errorf("no opinion is %d %q", code, said)
@@ -106,7 +106,7 @@ func TestAFaultIsNeverAYes(t *testing.T) {
 		"judging that breaks, too": {"/v1/events/PreToolUse", `{"hook_type":"PreToolUse","agent_id":"a","tool_name":"Bash"}`, true, 400, "agentshim failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := atHTTP(t, &bench{says: func(_ context.Context, q judge.Question) judge.Judgement {
+			w := atHTTP(t, &bench{says: func(_ context.Context, q decide.Question) decide.Judgement {
 				v := &schema.Verdict{HookErrors: []string{"malformed"}}
 				if strings.HasPrefix(name, "judging that breaks") {
 					panic("judging")
@@ -117,7 +117,7 @@ func TestAFaultIsNeverAYes(t *testing.T) {
 				if c.guarded {
 					v.Decision, v.Reason = schema.Deny, "guarded"
 				}
-				return judge.Judgement{Verdict: v}
+				return decide.Judgement{Verdict: v}
 			}})
 			code, said := w.post(c.path, c.body, func(r *http.Request) {
 				if name == "an id that is no id" {
@@ -207,9 +207,9 @@ func TestALoopWithoutANameSaysWhatItHas(t *testing.T) {
 // A loop that follows a trace has its calls judged in it.
 func TestALoopsTraceGoesOn(t *testing.T) {
 	var at *trace.Context
-	b := &bench{says: func(ctx context.Context, _ judge.Question) judge.Judgement {
+	b := &bench{says: func(ctx context.Context, _ decide.Question) decide.Judgement {
 		at = trace.From(ctx)
-		return judge.Judgement{Verdict: &schema.Verdict{}}
+		return decide.Judgement{Verdict: &schema.Verdict{}}
 	}}
 	want := trace.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")
 	w := atHTTP(t, b)

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/peer"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
 )
 
 // dial reaches the daemon, and makes sure that it is this user's or root's.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -81,8 +81,8 @@ func TestALoopThatWillAcknowledgeHasNothingByAskingOn(t *testing.T) {
 func TestALoopMayAcknowledgeAfterALongTurn(t *testing.T) {
 	w := atHTTP(t, &bench{})
 	w.post("/v1/events/PreToolUse?ack=explicit", denied, under(0))
-	w.says = func(context.Context, judge.Question) judge.Judgement {
-		return judge.Judgement{Verdict: &schema.Verdict{}}
+	w.says = func(context.Context, decide.Question) decide.Judgement {
+		return decide.Judgement{Verdict: &schema.Verdict{}}
 	}
 	for i := range 10 * maxAnswers {
 		w.post("/v1/events/PostToolUse?ack=explicit", strings.Replace(denied, "PreToolUse", "PostToolUse", 1), under(i+1))

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -46,7 +46,7 @@ type sighting struct {
 }
 
 // note keeps a call that a hook asks about, if it may be one of an MCP server.
-func (p *pairing) note(q *judge.Question, f *flight, now time.Time) {
+func (p *pairing) note(q *decide.Question, f *flight, now time.Time) {
 	key, before := strings.CutPrefix(q.Key, "pre/")
 	kind := q.Event.ToolKind
 	if q.Apart != "" || !before || q.Pair == "" || kind != "" && kind != schema.KindMCP {
@@ -122,7 +122,7 @@ func (p *pairing) drop(s *sighting) {
 }
 
 // end forgets a call that no proxy has seen, once a hook says what came of it.
-func (p *pairing) end(q *judge.Question) {
+func (p *pairing) end(q *decide.Question) {
 	if q.Apart != "" || !after(q.Event.HookType) || q.Pair == "" {
 		return
 	}
@@ -137,7 +137,7 @@ func (p *pairing) end(q *judge.Question) {
 // meet makes a proxy's question one about the call that a hook asked about; nil: there is
 // none. Where the two have other names for the tool, the proxy's question stays one of its own, since
 // hooks of the fabric may match either name: it is about the agent and the session of that call.
-func (p *pairing) meet(q *judge.Question, borrow bool, now time.Time) *sighting {
+func (p *pairing) meet(q *decide.Question, borrow bool, now time.Time) *sighting {
 	if q.Apart == "" {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (p *pairing) meet(q *judge.Question, borrow bool, now time.Time) *sighting 
 
 // find is the newest call that a proxy's question is about; nil: there is none. Where it may be
 // about another agent's call, or about one of several, it is unclear.
-func (p *pairing) find(q *judge.Question, borrow bool, now time.Time) *sighting {
+func (p *pairing) find(q *decide.Question, borrow bool, now time.Time) *sighting {
 	var found *sighting
 	unclear := false
 	input, call := digestOf(q.Event.ToolInput), callOf(q.Event.Runtime, q.Apart)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -22,18 +22,18 @@ type side struct {
 }
 
 // sees is the question of a hook.
-func (s side) sees(t schema.EventType, id, input string) judge.Question {
+func (s side) sees(t schema.EventType, id, input string) decide.Question {
 	phase, output := "pre/", ""
 	if after(t) {
 		phase, output = "post/", `"as the hook sees it"`
 	}
-	return judge.Question{Key: phase + id, ByID: s.byID, Pair: id, Event: &schema.Event{
+	return decide.Question{Key: phase + id, ByID: s.byID, Pair: id, Event: &schema.Event{
 		HookType: t, AgentID: s.agent, SessionID: s.session, Runtime: s.runtime, ToolName: s.hookName, ToolKind: schema.KindMCP,
 		ToolInput: jsontext.Value(input), ToolOutput: jsontext.Value(output)}}
 }
 
 // proxied is the question of a proxy about its call own.
-func (s side) proxied(t schema.EventType, own, input string) judge.Question {
+func (s side) proxied(t schema.EventType, own, input string) decide.Question {
 	q := s.sees(t, own, input)
 	q.ByID, q.Apart = true, s.hookName
 	q.Event.AgentID, q.Event.SessionID = "guess", "of the proxy"
@@ -74,7 +74,7 @@ func TestAHookAndAProxyThatKnowsNoIDAreToldOnce(t *testing.T) {
 							id = "same"
 						}
 						told := 0
-						ask := func(q judge.Question, borrow bool) {
+						ask := func(q decide.Question, borrow bool) {
 							d := &delivery{all: all, borrow: borrow}
 							told += len(d.Ask(t.Context(), q).Verdict.Injections)
 							d.written(t.Context())
@@ -101,8 +101,8 @@ func TestAHookAndAProxyThatKnowsNoIDAreToldOnce(t *testing.T) {
 }
 
 // injects says something at every question.
-func injects(_ context.Context, q judge.Question) judge.Judgement {
-	return judge.Judgement{Verdict: &schema.Verdict{EventID: string(q.Event.HookType), Injections: []schema.Injection{{Content: "mind the gap"}}}}
+func injects(_ context.Context, q decide.Question) decide.Judgement {
+	return decide.Judgement{Verdict: &schema.Verdict{EventID: string(q.Event.HookType), Injections: []schema.Injection{{Content: "mind the gap"}}}}
 }
 
 // A proxy without an agent's name takes a hook's call for its own only while it is hardly
@@ -134,7 +134,7 @@ func TestWhoseCallAProxyTakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, s := &bench{}, clients()[c.client]
-				b.says = func(ctx context.Context, q judge.Question) judge.Judgement {
+				b.says = func(ctx context.Context, q decide.Question) decide.Judgement {
 					j := injects(ctx, q)
 					j.Verdict.Decision = c.said
 					if q.Event.AgentID == own {
@@ -149,7 +149,7 @@ func TestWhoseCallAProxyTakes(t *testing.T) {
 					if c.then == ofSubagent {
 						e.HookType, e.Labels = schema.BeforeFinalResponse, map[string]string{"subagent": "x"}
 					}
-					(&delivery{all: all}).Ask(t.Context(), judge.Question{Event: &e})
+					(&delivery{all: all}).Ask(t.Context(), decide.Question{Event: &e})
 				}
 				q := s.proxied(schema.PreToolUse, "own", `{}`)
 				want := c.agent
@@ -173,11 +173,11 @@ func TestWhoseCallAProxyTakes(t *testing.T) {
 func TestAProxyTakesACallWhoseHookStillWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, s := &bench{}, clients()["opencode"]
-		b.says = func(_ context.Context, q judge.Question) judge.Judgement {
+		b.says = func(_ context.Context, q decide.Question) decide.Judgement {
 			if q.Apart == "" {
 				<-time.After(2 * time.Minute)
 			}
-			return judge.Judgement{Verdict: &schema.Verdict{}}
+			return decide.Judgement{Verdict: &schema.Verdict{}}
 		}
 		all := newFlights(b)
 		var wait sync.WaitGroup
@@ -197,16 +197,16 @@ func TestAProxyTakesNoCallThatMayBeAnother(t *testing.T) {
 	other := s
 	other.agent, other.session = "gemini-s2", "s2"
 	for name, c := range map[string]struct {
-		hooks  []judge.Question
-		proxy  judge.Question
+		hooks  []decide.Question
+		proxy  decide.Question
 		borrow bool
 		agent  string
 		told   int
 	}{
-		"of two sessions":             {[]judge.Question{s.sees(schema.PreToolUse, "x", `{}`), other.sees(schema.PreToolUse, "y", `{}`)}, s.proxied(schema.PreToolUse, "own", `{}`), true, "guess", 0},
-		"of another input":            {[]judge.Question{s.sees(schema.PreToolUse, "x", `{"a":1}`)}, s.proxied(schema.PreToolUse, "own", `{}`), true, "guess", 1},
-		"of another agent than named": {[]judge.Question{s.sees(schema.PreToolUse, "x", `{}`)}, s.proxied(schema.PreToolUse, "own", `{}`), false, "guess", 1},
-		"of another runtime":          {[]judge.Question{clients()["qwen"].sees(schema.PreToolUse, "x", `{}`)}, s.proxied(schema.PreToolUse, "own", `{}`), true, "guess", 1},
+		"of two sessions":             {[]decide.Question{s.sees(schema.PreToolUse, "x", `{}`), other.sees(schema.PreToolUse, "y", `{}`)}, s.proxied(schema.PreToolUse, "own", `{}`), true, "guess", 0},
+		"of another input":            {[]decide.Question{s.sees(schema.PreToolUse, "x", `{"a":1}`)}, s.proxied(schema.PreToolUse, "own", `{}`), true, "guess", 1},
+		"of another agent than named": {[]decide.Question{s.sees(schema.PreToolUse, "x", `{}`)}, s.proxied(schema.PreToolUse, "own", `{}`), false, "guess", 1},
+		"of another runtime":          {[]decide.Question{clients()["qwen"].sees(schema.PreToolUse, "x", `{}`)}, s.proxied(schema.PreToolUse, "own", `{}`), true, "guess", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{says: injects}

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/certs"
-	"github.com/hookfabric/hookfabric/bus/owner"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/kept"
+	"github.com/hookfabric/hookfabric/bus/chown"
+	"github.com/hookfabric/hookfabric/bus/server/certs"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -75,7 +75,7 @@ func (p Place) makeSecret(path string) (string, error) {
 	if token, err := readSecret(path); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return token, err
 	}
-	if err := kept.Put(path, []byte(rand.Text()+"\n"), os.Link); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := shimstate.Put(path, []byte(rand.Text()+"\n"), os.Link); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
 	return readSecret(path) // another process may have been first
@@ -83,7 +83,7 @@ func (p Place) makeSecret(path string) (string, error) {
 
 // readSecret reads a secret that other users of the machine cannot reach.
 func readSecret(path string) (string, error) {
-	switch err := owner.Private(path); {
+	switch err := chown.Private(path); {
 	case errors.Is(err, os.ErrNotExist):
 		return "", err
 	case err != nil:
@@ -120,7 +120,7 @@ func (p Place) WriteCard(c Card) error {
 	if err != nil {
 		return err
 	}
-	return kept.Put(p.Card(), append(data, '\n'), os.Rename)
+	return shimstate.Put(p.Card(), append(data, '\n'), os.Rename)
 }
 
 // ReadCard is what the daemon of a place told of itself; it may be gone.

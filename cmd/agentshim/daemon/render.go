@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus/client/render"
+	"github.com/hookfabric/hookfabric/bus/agent/render"
 )
 
 // renderTime is how long a conversation may take to come in, and its answer to go out.

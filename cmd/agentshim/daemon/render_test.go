@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/hookfabric/hookfabric/bus/client/render"
+	"github.com/hookfabric/hookfabric/bus/agent/render"
 )
 
 // Large bodies wait for each other, so that memory is bounded; nobody waits for them.

@@ -14,11 +14,11 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/peer"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/dialect"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/exchange"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
 	"github.com/hookfabric/hookfabric/cmd/internal/pace"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
@@ -42,7 +42,7 @@ type Options struct {
 	// NATS and Creds are the fabric that it reaches.
 	NATS, Creds string
 	// Shelf keeps what can be told later only; nil: nothing is kept.
-	Shelf exchange.Shelf
+	Shelf session.Shelf
 	// Versions are those of the runtimes on this machine; nil: unknown.
 	Versions func() map[string]string
 	// Unreachable is the word of --unreachable for those who do not say it.
@@ -79,7 +79,7 @@ func New(opt Options) *Server {
 		opt.Log = slog.Default()
 	}
 	if opt.Unreachable == "" {
-		opt.Unreachable = judge.UnreachableAllow
+		opt.Unreachable = decide.UnreachableAllow
 	}
 	s := &Server{opt: opt, flights: newFlights(opt.Judge), began: time.Now(), loops: newLoops(), large: semaphore.NewWeighted(maxLarge)}
 	s.last.Store(s.began.UnixNano())
@@ -254,9 +254,9 @@ type exchanged struct {
 }
 
 // exchange runs one, and returns also what people should know.
-func (s *Server) exchange(ctx context.Context, settings exchange.Settings, d *delivery, in exchanged) (exchange.Reply, string) {
+func (s *Server) exchange(ctx context.Context, settings session.Settings, d *delivery, in exchanged) (session.Reply, string) {
 	var log logged
-	x := exchange.Exchange{Settings: settings, Asker: d, Stderr: program.Messages(&log)}
+	x := session.Exchange{Settings: settings, Asker: d, Stderr: program.Messages(&log)}
 	if s.opt.Shelf != nil {
 		x.Shelf = shelf{s.opt.Shelf, d}
 	}
@@ -265,8 +265,8 @@ func (s *Server) exchange(ctx context.Context, settings exchange.Settings, d *de
 }
 
 // settings are those of a hook's command line.
-func (s *Server) settings(r *Request) (x exchange.Settings, err error) {
-	x = exchange.Settings{Runtime: r.Runtime, Agent: r.Agent, EventID: r.EventID, Workspaces: r.Workspaces, Unreachable: r.Unreachable, Env: r.Env,
+func (s *Server) settings(r *Request) (x session.Settings, err error) {
+	x = session.Settings{Runtime: r.Runtime, Agent: r.Agent, EventID: r.EventID, Workspaces: r.Workspaces, Unreachable: r.Unreachable, Env: r.Env,
 		Versions: s.opt.Versions}
 	if x.Unreachable == "" {
 		x.Unreachable = s.opt.Unreachable

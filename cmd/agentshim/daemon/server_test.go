@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/judge"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -127,8 +127,8 @@ func TestAHookThatDiesLeavesWhatItWasGivenToTheNext(t *testing.T) {
 }
 
 func TestTwoHundredHooksAtOnce(t *testing.T) {
-	p := serving(t, &bench{says: func(_ context.Context, q judge.Question) judge.Judgement {
-		return judge.Judgement{Verdict: &schema.Verdict{Decision: schema.Deny, Reason: q.Event.ToolUseID}}
+	p := serving(t, &bench{says: func(_ context.Context, q decide.Question) decide.Judgement {
+		return decide.Judgement{Verdict: &schema.Verdict{Decision: schema.Deny, Reason: q.Event.ToolUseID}}
 	}})
 	var wait sync.WaitGroup
 	for i := range 200 {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
 	"github.com/hookfabric/hookfabric/schema"
 )
 

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon/frame"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
 )
 
 // patience is how long somebody may take to read what he asked for.

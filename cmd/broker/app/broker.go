@@ -17,13 +17,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/access"
-	"github.com/hookfabric/hookfabric/bus/access/realm"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
-	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
-	"github.com/hookfabric/hookfabric/bus/certs"
+	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
+	"github.com/hookfabric/hookfabric/bus/server/access"
+	"github.com/hookfabric/hookfabric/bus/server/certs"
+	"github.com/hookfabric/hookfabric/bus/server/realm"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/cmd/broker/creds"
@@ -66,7 +66,7 @@ type Options struct {
 	// Cluster has the embedded server be one of several; its zero value: it is not.
 	Cluster Cluster
 	// Leaf has the embedded server take leaves, or be one of a hub; its zero value: neither.
-	Leaf embedded.Leaf
+	Leaf server.Leaf
 	// Replicas is on how many servers everything is kept; 0: on three where that many
 	// are named of the cluster, else on one.
 	Replicas int
@@ -76,12 +76,12 @@ type Options struct {
 	// NoWorker leaves the pool "default" to other processes.
 	NoWorker bool
 	// PerAgent bounds what one agent takes of this broker; the zero Limits: nothing does.
-	PerAgent fair.Limits
+	PerAgent ratelimit.Limits
 	// Messages bounds what one agent's credentials send to the embedded server in a second;
 	// 0: nothing does.
 	Messages int
 	// Allowances bound what one agent stores; the zero Allowances: the usual ones.
-	Allowances fair.Allowances
+	Allowances ratelimit.Allowances
 	// Sync is how often the embedded server syncs to disk; 0: at every write.
 	Sync time.Duration
 	// ReadyPools must have a worker before the broker says that it is ready.
@@ -101,7 +101,7 @@ type Broker struct {
 	stack  program.Stack
 	reg    *prometheus.Registry
 	state  atomic.Pointer[string]
-	server *embedded.Server // nil with an existing deployment
+	server *server.Server // nil with an existing deployment
 
 	events, work      *nats.Conn
 	control, requests *nats.Conn
@@ -260,7 +260,7 @@ func (b *Broker) startBus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	srv, err := embedded.Start(ctx, embedded.Options{
+	srv, err := server.Start(ctx, server.Options{
 		Dir: b.opt.Data, Listen: b.opt.Listen, TLS: b.opt.TLS, Cluster: cluster, Leaf: b.leaf(), SyncInterval: b.opt.Sync, Logger: b.log,
 		Auth: b.realm(), Tenant: b.opt.Tenant,
 	})
@@ -431,10 +431,10 @@ func (b *Broker) watchDisconnects(ctx context.Context) error {
 	b.stack.Push("system connection", func(context.Context) error { sys.Close(); return nil })
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	b.stack.Push("flood watch", func(context.Context) error { stop(); return nil })
-	if err := b.server.BoundConnections(watching, sys, b.log, embedded.Flood{Messages: b.opt.Messages, Sent: b.agg.Flooded}); err != nil {
+	if err := b.server.BoundConnections(watching, sys, b.log, server.Flood{Messages: b.opt.Messages, Sent: b.agg.Flooded}); err != nil {
 		return err
 	}
-	return b.server.WatchDisconnects(ctx, sys, func(left embedded.Left) {
+	return b.server.WatchDisconnects(ctx, sys, func(left server.Left) {
 		if worker, ok := strings.CutPrefix(left.Name, workers.ConnectionPrefix); ok {
 			b.agg.Gone(worker, left.Pools...)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/pflag"
 
-	"github.com/hookfabric/hookfabric/bus/embedded"
-	"github.com/hookfabric/hookfabric/bus/owner"
+	"github.com/hookfabric/hookfabric/bus/chown"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
@@ -29,7 +29,7 @@ type Cluster struct {
 	Secret, CA string
 }
 
-func clusterFlags(f *pflag.FlagSet, c *Cluster, l *embedded.Leaf, replicas *int) {
+func clusterFlags(f *pflag.FlagSet, c *Cluster, l *server.Leaf, replicas *int) {
 	f.StringVar(&c.Name, "cluster-name", "", "name of the cluster that this broker joins; its brokers replicate all data (default: no cluster)")
 	f.StringVar(&c.Server, "name", "", "this broker's name in the cluster (default: a generated name, which the data directory keeps)")
 	f.StringVar(&c.Listen, "cluster-listen", "", "address at which this broker accepts the other brokers of the cluster")
@@ -45,14 +45,14 @@ func clusterFlags(f *pflag.FlagSet, c *Cluster, l *embedded.Leaf, replicas *int)
 const mostSecret = 4096
 
 // read is the cluster as the server takes it; nil: there is none.
-func (c *Cluster) read() (*embedded.Cluster, error) {
+func (c *Cluster) read() (*server.Cluster, error) {
 	if c.Name == "" {
 		if c.Listen != "" || len(c.Routes) > 0 || c.Secret != "" {
 			return nil, program.UsageError("--cluster-listen, --routes and --cluster-secret need --cluster-name; name the cluster, or remove them")
 		}
 		return nil, nil //nolint:nilnil // no cluster is what most brokers are in
 	}
-	e := &embedded.Cluster{Name: c.Name, Server: c.Server, Listen: c.Listen, Routes: c.Routes, CA: c.CA}
+	e := &server.Cluster{Name: c.Name, Server: c.Server, Listen: c.Listen, Routes: c.Routes, CA: c.CA}
 	if c.Secret == "" {
 		return e, nil
 	}
@@ -63,7 +63,7 @@ func (c *Cluster) read() (*embedded.Cluster, error) {
 	case info.Size() > mostSecret:
 		return nil, fmt.Errorf("the cluster secret in %s has %d bytes; use at most %d", c.Secret, info.Size(), mostSecret)
 	}
-	if err := owner.Private(c.Secret); err != nil {
+	if err := chown.Private(c.Secret); err != nil {
 		return nil, fmt.Errorf("the cluster secret: %w", err)
 	}
 	secret, err := os.ReadFile(c.Secret)
@@ -143,7 +143,7 @@ func (b *Broker) replicas() int {
 }
 
 // leaf is what the command line says of leaves, as the server takes it.
-func (b *Broker) leaf() *embedded.Leaf {
+func (b *Broker) leaf() *server.Leaf {
 	l := b.opt.Leaf
 	l.Creds, l.CA = b.opt.Creds, b.opt.Cluster.CA
 	return &l

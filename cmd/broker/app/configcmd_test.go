@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -42,7 +42,7 @@ func (s *stand) layOut(answers map[string]any) (asked []schema.ConfigRequest) {
 // test's own with a hooks.yaml in conf.
 func newStand(t *testing.T) *stand {
 	t.Helper()
-	server := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	server := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	s := &stand{t: t, url: server.ClientURL()}
 	nc := bustest.Connect(t, server, "stand")
 	if _, err := nc.Subscribe("hook.v1.ctl.config._", s.serve); err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -32,7 +32,7 @@ func TestOnlyTheNewestHasItsSay(t *testing.T) {
 // newerRelease leaves a version in dir that this release cannot use.
 func newerRelease(t *testing.T, dir string) {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Options{Dir: dir, SyncInterval: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+	server, err := server.Start(t.Context(), server.Options{Dir: dir, SyncInterval: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	nc, err := server.Connect(t.Context(), bus.Options{Name: "newer"})
 	must(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/aggregator/fair"
+	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/cmd/broker/creds"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
@@ -112,7 +112,7 @@ const usualAgentMessages = 20_000
 // usual value: an event over it is not judged, and only operators know how many events their
 // agents send.
 func limitFlags(f *pflag.FlagSet, opt *Options) {
-	l, a, u := &opt.PerAgent, &opt.Allowances, fair.Usual()
+	l, a, u := &opt.PerAgent, &opt.Allowances, ratelimit.Usual()
 	f.Float64Var(&l.Rate, "agent-rate", 0, "events per second that this broker judges for one agent; above it, the broker refuses calls that a hook would have judged; 0: no limit")
 	f.IntVar(&l.Burst, "agent-burst", 0, "events at once before --agent-rate applies; 0: the events of 2 seconds, at least 20")
 	f.IntVar(&l.Calls, "agent-calls", usualAgentCalls, "calls of one agent under way at this broker; above it, the broker refuses calls that a hook would have judged; 0: no limit")

@@ -17,12 +17,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/access"
-	"github.com/hookfabric/hookfabric/bus/access/realm"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/certs"
-	"github.com/hookfabric/hookfabric/bus/certs/certstest"
 	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/bus/server/access"
+	"github.com/hookfabric/hookfabric/bus/server/certs"
+	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
+	"github.com/hookfabric/hookfabric/bus/server/realm"
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 	"github.com/hookfabric/hookfabric/schema"
 )

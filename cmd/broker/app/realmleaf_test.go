@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/access"
-	"github.com/hookfabric/hookfabric/bus/access/realm"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/certs/certstest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
+	"github.com/hookfabric/hookfabric/bus/server/access"
+	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
+	"github.com/hookfabric/hookfabric/bus/server/realm"
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -30,7 +30,7 @@ func TestASiteAsksWhoYouAre(t *testing.T) {
 	if err := os.WriteFile(config, []byte(denying), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hub := app.Options{Data: hubDir, Listen: "127.0.0.1:0", Config: config, TLS: ca.Issue(t, "hub"), Leaf: embedded.Leaf{Listen: at},
+	hub := app.Options{Data: hubDir, Listen: "127.0.0.1:0", Config: config, TLS: ca.Issue(t, "hub"), Leaf: server.Leaf{Listen: at},
 		Sync: time.Minute, Logger: slog.New(slog.DiscardHandler)}
 	first, err := app.New(patient(t), hub)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestASiteAsksWhoYouAre(t *testing.T) {
 			_ = first.Close(context.Background())
 		}
 	}()
-	site := startBrokers(t, app.Options{Data: siteDir, Listen: "127.0.0.1:0", NoWorker: true, Leaf: embedded.Leaf{Remotes: []string{"tls://" + at}},
+	site := startBrokers(t, app.Options{Data: siteDir, Listen: "127.0.0.1:0", NoWorker: true, Leaf: server.Leaf{Remotes: []string{"tls://" + at}},
 		Cluster: app.Cluster{CA: ca.File}, Creds: issued(t, hubFolder, realm.Issue{Name: "site", Grant: access.Grant{Role: access.Broker}})})[0]
 	alice := client.Options{URL: site.URL(), Creds: issued(t, siteFolder, forAgent("alice"))}
 	asked := func(when string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -36,7 +36,7 @@ type counter struct {
 
 func newCounter(t *testing.T) *counter {
 	t.Helper()
-	server := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	server := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	s := &counter{t: t, url: server.ClientURL()}
 	nc := bustest.Connect(t, server, "counter")
 	s.nc = nc
@@ -368,7 +368,7 @@ func TestSayingsThatCanNotBeUnderstood(t *testing.T) {
 }
 
 func TestNobodyAnswersASaying(t *testing.T) {
-	server := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	server := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	silent := bustest.Connect(t, server, "silent")
 	if _, err := silent.Subscribe("hook.v1.ctl.*.silent", func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)

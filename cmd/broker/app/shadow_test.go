@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/embedded"
+	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -55,7 +55,7 @@ func TestShadowHooksAsJSON(t *testing.T) {
 // answers so, if it is asked for it.
 func statusOf(t *testing.T, shadow []schema.ShadowStatus, flags ...string) string {
 	t.Helper()
-	server := bustest.StartWith(t, embedded.Options{Listen: "127.0.0.1:0"})
+	server := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	nc := bustest.Connect(t, server, "stand")
 	_, err := nc.Subscribe("hook.v1.ctl.status._", func(m *nats.Msg) {
 		var req schema.StatusRequest

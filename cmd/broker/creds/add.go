@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/access"
-	"github.com/hookfabric/hookfabric/bus/access/realm"
+	"github.com/hookfabric/hookfabric/bus/server/access"
+	"github.com/hookfabric/hookfabric/bus/server/realm"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )

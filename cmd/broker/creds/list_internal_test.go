@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus/access"
-	"github.com/hookfabric/hookfabric/bus/access/realm"
+	"github.com/hookfabric/hookfabric/bus/server/access"
+	"github.com/hookfabric/hookfabric/bus/server/realm"
 )
 
 // What is listed of credentials says, before they expire, that they will.

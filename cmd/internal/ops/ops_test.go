@@ -13,8 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/hookfabric/hookfabric/bus/certs"
-	"github.com/hookfabric/hookfabric/bus/certs/certstest"
+	"github.com/hookfabric/hookfabric/bus/server/certs"
+	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 	"github.com/hookfabric/hookfabric/cmd/internal/ops"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )

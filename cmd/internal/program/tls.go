@@ -3,7 +3,7 @@ package program
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/hookfabric/hookfabric/bus/certs"
+	"github.com/hookfabric/hookfabric/bus/server/certs"
 )
 
 // TLSFlags declares the flags of a NATS client: the authorities that it trusts, and the

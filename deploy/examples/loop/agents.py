@@ -1,8 +1,8 @@
 """Five agents with one hook each. The hook runs in the agent's process or, with --fabric, on the
-workers that hooks.yaml selects. hookfabric.py is bus/client/python/hookfabric.py. The script needs a daemon
+workers that hooks.yaml selects. hookfabric.py is bus/agent/python/hookfabric.py. The script needs a daemon
 (`agentshim serve`), or agentshim on the PATH, which writes the requests for the model's API.
 
-    PYTHONPATH=bus/client/python python3 deploy/examples/loop/agents.py validating \\
+    PYTHONPATH=bus/agent/python python3 deploy/examples/loop/agents.py validating \\
         --format anthropic --url http://127.0.0.1:PORT "What is 6 times 7?"
 """
 

@@ -31,7 +31,7 @@ type Client struct {
 }
 
 // AgentSDK is the Claude Agent SDK, which is no client by itself: agents are
-// written with it. The tests of bus/client/typescript try it.
+// written with it. The tests of bus/agent/typescript try it.
 func AgentSDK() Client {
 	return Client{Name: "claude-agent-sdk", Package: "@anthropic-ai/claude-agent-sdk", Version: "0.3.332", Library: true}
 }

@@ -1,0 +1,160 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/bus/agent/render"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Call asks the model for the next message of a conversation. Its error contains the API's
+// error text and never the key. It wraps an [*APIError] if the API answered with an error. It
+// is [render.ErrRefused] or [render.ErrCut] if the answer contains no message.
+func (c *Client) Call(ctx context.Context, messages []schema.Message, tools []render.Tool) (schema.Message, error) {
+	request, err := render.Conversation(c.opt.Format, messages, tools)
+	if err != nil {
+		return schema.Message{}, err
+	}
+	body, err := c.body(request)
+	if err != nil {
+		return schema.Message{}, err
+	}
+	response, err := c.ask(ctx, body)
+	if err != nil {
+		return schema.Message{}, fmt.Errorf("calling the model %q: %w", c.opt.Model, err)
+	}
+	return render.Read(c.opt.Format, response)
+}
+
+// body is a whole request.
+func (c *Client) body(r render.Request) ([]byte, error) {
+	tokens := c.opt.MaxTokens
+	switch c.opt.Format {
+	case render.Anthropic:
+		if tokens <= 0 {
+			tokens = defaultTokens
+		}
+		return schema.Marshal(struct {
+			Model     string `json:"model"`
+			MaxTokens int    `json:"max_tokens"`
+			render.Request
+		}{c.opt.Model, tokens, r})
+	case render.Gemini:
+		var in struct {
+			render.Request
+			Config struct {
+				MaxTokens int `json:"maxOutputTokens,omitzero"`
+			} `json:"generationConfig,omitzero"`
+		}
+		in.Request, in.Config.MaxTokens = r, max(tokens, 0)
+		return schema.Marshal(in)
+	}
+	in := struct {
+		Model string `json:"model"`
+		// OpenAI's newer models know only the one, those compatible with it only the other.
+		Completion int `json:"max_completion_tokens,omitzero"`
+		MaxTokens  int `json:"max_tokens,omitzero"`
+		render.Request
+	}{Model: c.opt.Model, Request: r}
+	if tokens > 0 && strings.HasPrefix(c.at, vendor(render.OpenAI)) {
+		in.Completion = tokens
+	} else if tokens > 0 {
+		in.MaxTokens = tokens
+	}
+	return schema.Marshal(in)
+}
+
+// An APIError is an error answer of the API.
+type APIError struct {
+	// Status is the HTTP status.
+	Status int
+	// Message is the API's error text, shortened; it may be empty.
+	Message string
+}
+
+// Error returns the status and the message.
+func (e *APIError) Error() string {
+	text := fmt.Sprintf("the API answered %d %s", e.Status, http.StatusText(e.Status))
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}
+
+// passes reports whether the reason may be gone when the call is made again.
+func (e *APIError) passes() bool {
+	return e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError && e.Status != http.StatusNotImplemented
+}
+
+// maxMessage bounds what is repeated of an API's error, in bytes.
+const maxMessage = 1000
+
+// errAttempt is why an attempt ends that takes too long.
+var errAttempt = errors.New("the model did not answer in time")
+
+// attempt makes a request once. The header says when to come again.
+func (c *Client) attempt(ctx context.Context, body []byte) (jsontext.Value, http.Header, error) {
+	key, err := c.key(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	within, cancel := context.WithTimeoutCause(ctx, c.opt.Timeout, errAttempt)
+	defer cancel()
+	r, err := http.NewRequestWithContext(within, http.MethodPost, c.at, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	c.authorized(r.Header, key)
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, nil, lost(within, err)
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, nil, lost(within, err)
+	case len(said) > maxAnswer:
+		return nil, nil, fmt.Errorf("the API's answer is larger than %d bytes", maxAnswer)
+	case answer.StatusCode == http.StatusOK:
+		return said, nil, nil
+	}
+	text := strings.TrimSpace(render.ErrorText(said))
+	if key != "" {
+		text = strings.ReplaceAll(text, key, "[the key]")
+	}
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}
+	return nil, answer.Header, &APIError{Status: answer.StatusCode, Message: text}
+}
+
+// A lostError is one of the way to the API. It may be gone the next time.
+type lostError struct{ err error }
+
+func (e *lostError) Error() string { return e.err.Error() }
+func (e *lostError) Unwrap() error { return e.err }
+
+// lost says why there is no answer: why ctx ended, if it did.
+func lost(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &lostError{context.Cause(ctx)}
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // the caller knows the address
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return err
+	}
+	return &lostError{err}
+}

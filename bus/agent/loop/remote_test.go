@@ -1,0 +1,298 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/bus/agent/loop"
+	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// on is a fabric's judgement of one event.
+func on(t schema.EventType, f func(e *schema.Event, v *schema.Verdict)) func(*schema.Event, *schema.Verdict) {
+	return func(e *schema.Event, v *schema.Verdict) {
+		if e.HookType == t {
+			f(e, v)
+		}
+	}
+}
+
+// Remote hooks see what those of the program left, or the other way round; the flags and the
+// iteration travel; a remote rewrite takes the place of the value.
+func TestRemoteHooksStandInTheChain(t *testing.T) {
+	for _, order := range []loop.Order{loop.InProcessFirst, loop.RemoteFirst} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := fabric(t, func(e *schema.Event, v *schema.Verdict) {
+					switch e.HookType {
+					case schema.BeforeFinalResponse:
+						m, err := schema.ReadMessage(e.Message)
+						if err != nil {
+							t.Error(err)
+						}
+						v.Value, _ = schema.Marshal(m.Content + "R")
+						v.Effects = []jsontext.Value{[]byte(`{"set_flag":{"seen":2}}`), []byte(`{"append_message":{"content":"remote"}}`), []byte(`{"shout":{}}`)}
+					case schema.PreToolUse:
+						v.UpdatedInput = []byte(strings.Replace(string(e.ToolInput), "{", `{"c":0,`, 1))
+						if e.ToolName == "fail" {
+							v.UpdatedInput = []byte(`{"c":0}`)
+						}
+					case schema.PostToolUse:
+						v.UpdatedOutput = []byte("[" + string(e.ToolOutput) + "]")
+					}
+				})
+				o, _ := query(f)
+				o.Order = order
+				l := start(t, o)
+				d := &diary{}
+				l.On(schema.BeforeFinalResponse).Handle(schema.Continue, loop.WithEffects(loop.Append("", "local"), loop.SetFlag("seen", 1)), d.value("L"))
+				l.On(schema.PostToolUse).Handle(schema.Continue, loop.WithValueFunc(func(_ context.Context, s *loop.Status, o schema.ToolOutcome) (schema.ToolOutcome, error) {
+					o.Output = jsonValue(`{"is":` + string(o.Output) + `}`)
+					return o, nil
+				}))
+				answer, err := l.Run(t.Context(), "1+2?")
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines := talk(l.History())
+				if order == loop.InProcessFirst {
+					same(t, "answer", "threeLR", answer.Content)
+					same(t, "result", `tool: c1 add [{"is":3}][]`, lines[2])
+					same(t, "flags", `{"seen":1}`, string(f.of(schema.BeforeFinalResponse).Flags))
+					same(t, "flags at the end", `{"seen":2}`, string(f.of(schema.QueryEnd).Flags))
+					same(t, "effects", []string{"system: local", "system: remote"}, lines[len(lines)-2:])
+				} else {
+					same(t, "answer", "threeRL", answer.Content)
+					same(t, "result", `tool: c1 add {"is":[3]}[]`, lines[2])
+					same(t, "flags at the end", `{"seen":1}`, string(f.of(schema.QueryEnd).Flags))
+					same(t, "effects", []string{"system: remote", "system: local"}, lines[len(lines)-2:])
+				}
+				if len(answer.HookErrors) != 1 || !strings.Contains(answer.HookErrors[0], "effect dropped") {
+					t.Errorf("the hook errors are %q", answer.HookErrors)
+				}
+				same(t, "events", []schema.EventType{schema.UserPromptSubmit, schema.BeforeLLMCall, schema.AfterLLMCall}, f.events()[:3])
+				same(t, "the last", []schema.EventType{schema.BeforeLLMCall, schema.AfterLLMCall, schema.BeforeFinalResponse, schema.QueryEnd}, f.events()[len(f.events())-4:])
+				if e := f.of(schema.BeforeFinalResponse); e.Iteration != 2 || e.AgentID != "agent1" || e.Runtime != "generic" {
+					t.Errorf("%+v", e)
+				}
+				if e := f.of(schema.ToolError); e.Error != "database is gone" || e.ToolName != "fail" || e.ToolUseID != "c2" || string(e.ToolInput) != `{"c":0}` {
+					t.Errorf("%+v", e)
+				}
+			})
+		})
+	}
+}
+
+// A decision that ends the chain in the program is nobody's business in the fabric; at the
+// events where nothing is dropped everybody is asked, and the greatest decision wins.
+func TestATerminalDecisionOfTheProgramAsksNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fabric(t, on(schema.PostToolUse, func(_ *schema.Event, v *schema.Verdict) { v.Decision, v.Reason = schema.Deny, "remote" }))
+		o, _ := query(f)
+		l := start(t, o)
+		l.On(schema.PreToolUse).When(func(_ context.Context, s *loop.Status) (bool, error) { return s.ToolCall.Name == "fail", nil }).Handle(schema.Deny, loop.WithReason("local"))
+		l.On(schema.PostToolUse).Handle(schema.Deny, loop.WithReason("local"))
+		if _, err := l.Run(t.Context(), "1+2?"); err != nil {
+			t.Fatal(err)
+		}
+		n := map[schema.EventType]int{}
+		for _, e := range f.events() {
+			n[e]++
+		}
+		same(t, "questions about tools", []int{1, 1, 0}, []int{n[schema.PreToolUse], n[schema.PostToolUse], n[schema.ToolError]})
+		same(t, "results", []string{`tool: c1 add 3["Feedback on this result: local"]`, "tool: c2 fail The call was denied and did not run: local[]"}, talk(l.History())[2:4])
+	})
+}
+
+// What waits is acknowledged when a model call has had it, and not before: in the result, or
+// as a message after all results. Who watches sees it as what it is.
+func TestWhatWaitsIsHandedOverWithTheNextModelCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fabric(t, nil)
+		o, model := query(f)
+		var shown []string
+		o.Output = func(c loop.Chunk) {
+			if c.Kind == loop.InjectionChunk {
+				shown = append(shown, c.Text)
+			}
+		}
+		o.Parallel = 1
+		ask := o.Model.Call
+		o.Model = loop.ModelFunc(func(ctx context.Context, r *loop.Request) (schema.Message, error) {
+			left := len(f.left())
+			if r.Iteration == 2 && left != 2 {
+				t.Errorf("before the model has them %d of 2 items wait", left)
+			}
+			<-time.After(2 * time.Minute) // longer than a lease, which is renewed
+			return ask(ctx, r)
+		})
+		l := start(t, o)
+		l.On(schema.PreToolUse).Handle(schema.Continue, loop.WithEffects(loop.EffectFunc(func(context.Context, *loop.Status) error {
+			if f.of(schema.PreToolUse).EventID == "" {
+				user := clienttest.Item(2, "and this")
+				user.Strategy = schema.UserMessage
+				f.Put(clienttest.Item(1, "mind the gap"), user)
+			}
+			return nil
+		})))
+		if _, err := l.Run(t.Context(), "1+2?"); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "what the model read", []string{"user: 1+2?", `assistant: [c1 add {"a":1,"b":2}][c2 fail {}]`,
+			`tool: c1 add 3["mind the gap"]`, "tool: c2 fail database is gone[]", "user: and this"}, talk(model.asked[1].Messages))
+		same(t, "what was shown", []string{"[INJECTION] human: mind the gap", "[INJECTION] human: and this"}, shown)
+		<-time.After(3 * time.Second)
+		if left := f.left(); len(left) != 0 {
+			t.Errorf("not acknowledged: %+v", left)
+		}
+	})
+}
+
+// A query that ends before the model has read a message keeps it in the conversation, unacknowledged; it
+// comes again, and is read once, with the next query.
+func TestWhatNobodyReadComesWithTheNextQuery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fabric(t, nil)
+		model := &script{turns: []schema.Message{says("done")}}
+		fails := true
+		l := start(t, loop.Options{Fabric: f.client, Model: loop.ModelFunc(func(ctx context.Context, r *loop.Request) (schema.Message, error) {
+			if fails {
+				return schema.Message{}, context.DeadlineExceeded
+			}
+			return model.Call(ctx, r)
+		})})
+		f.Put(clienttest.Item(1, "mind the gap"))
+		if _, err := l.Run(t.Context(), "one"); err == nil {
+			t.Fatal("the model did not fail")
+		}
+		<-time.After(time.Minute)
+		if len(f.left()) != 1 {
+			t.Fatal("acknowledged, and nobody read it")
+		}
+		fails = false
+		if _, err := l.Run(t.Context(), "two"); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "conversation", []string{"user: one", "user: mind the gap", "user: two", "assistant: done"}, talk(l.History()))
+		<-time.After(3 * time.Second)
+		if left := f.left(); len(left) != 0 {
+			t.Errorf("not acknowledged: %+v", left)
+		}
+	})
+}
+
+// Messages put off the end of a query so often, and no more: then they stay in the queue. At the last
+// iteration they do not put it off at all.
+func TestMessagesPutOffTheEndABoundedNumberOfTimes(t *testing.T) {
+	for name, c := range map[string]struct {
+		retries, iterations, want int
+	}{
+		"three times by itself": {0, 0, 3},
+		"once":                  {1, 0, 1},
+		"never":                 {-1, 0, 0},
+		"the iterations end":    {9, 3, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n uint64
+				f := fabric(t, on(schema.BeforeFinalResponse, func(_ *schema.Event, v *schema.Verdict) {
+					if len(v.Injections) > 0 {
+						v.Decision, v.Reason = schema.Retry, "1 message came"
+					}
+				}))
+				l := start(t, loop.Options{Fabric: f.client, FinalRetries: c.retries, MaxIterations: c.iterations,
+					Model: loop.ModelFunc(func(context.Context, *loop.Request) (schema.Message, error) {
+						n++
+						f.Put(clienttest.Item(n, fmt.Sprint("message ", n)))
+						return says(fmt.Sprint("answer ", n)), nil
+					})})
+				l.On(schema.AfterLLMCall).Handle(schema.Continue) // in-process hooks change nothing about it
+				f.Lock()
+				f.OnEvent = onlyAt(f.OnEvent, schema.BeforeFinalResponse)
+				f.Unlock()
+				answer, err := l.Run(t.Context(), "go")
+				if err != nil || answer.Content != fmt.Sprint("answer ", c.want+1) || answer.Iterations != c.want+1 {
+					t.Errorf("%+v, %v", answer, err)
+				}
+				if left := f.left(); left[len(left)-1].Sequence != n {
+					t.Errorf("what came last is gone: %+v", left)
+				}
+				for i := range c.want {
+					if lines := talk(l.History()); !slices.Contains(lines, fmt.Sprint("user: message ", i+1)) {
+						t.Errorf("message %d was not handed over: %q", i+1, lines)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestARestartBeginsAnewAndATerminateEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		once := true
+		f := fabric(t, on(schema.PostToolUse, func(_ *schema.Event, v *schema.Verdict) {
+			if once {
+				once = false
+				v.Restart = &schema.Restart{Reason: "a peer answered", Content: "agent2 says: three"}
+			}
+		}))
+		o, model := query(f)
+		o.System = "You add."
+		l := start(t, o)
+		answer, err := l.Run(t.Context(), "1+2?")
+		if err != nil || answer.Iterations != 2 {
+			t.Errorf("%+v, %v", answer, err)
+		}
+		same(t, "what the model was asked", []string{"system: You add.", "user: 1+2?", "user: agent2 says: three"}, talk(model.asked[1].Messages))
+	})
+}
+
+// A rewrite that this program cannot read stands for something that must not go on as it
+// was: it blocks where a failure can.
+func TestARewriteThatCanNotBeReadBlocks(t *testing.T) {
+	for at, set := range map[schema.EventType]func(v *schema.Verdict){
+		schema.PreToolUse:          func(v *schema.Verdict) { v.UpdatedInput = jsontext.Value(`["rm"]`) },
+		schema.AfterLLMCall:        func(v *schema.Verdict) { v.Value = jsontext.Value(`7`) },
+		schema.BeforeFinalResponse: func(v *schema.Verdict) { v.Value = jsontext.Value(`7`) },
+	} {
+		t.Run(string(at), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := fabric(t, on(at, func(_ *schema.Event, v *schema.Verdict) { set(v) }))
+				o, _ := query(f)
+				l := start(t, o)
+				answer, err := l.Run(t.Context(), "1+2?")
+				blocked := answer.Status == loop.Failed && strings.Contains(answer.Error, "a rewrite was dropped")
+				if at == schema.PreToolUse {
+					blocked = err == nil && strings.Contains(talk(l.History())[2], "was denied and did not run: a rewrite was dropped: the input is")
+				}
+				if !blocked {
+					t.Errorf("%+v, %v, %q", answer, err, talk(l.History()))
+				}
+			})
+		})
+	}
+}
+
+// Whatever word a newer fabric decides by: it is never a yes.
+func TestAnUnknownDecisionIsNoYes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fabric(t, on(schema.PreToolUse, func(_ *schema.Event, v *schema.Verdict) { v.Decision = "perhaps" }))
+		o, _ := query(f)
+		l := start(t, o)
+		answer, err := l.Run(t.Context(), "1+2?")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := talk(l.History())[2]; !strings.Contains(got, `denied and did not run: the fabric decided "perhaps"`) {
+			t.Errorf("%q; %q", got, answer.HookErrors)
+		}
+	})
+}

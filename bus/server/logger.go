@@ -1,0 +1,50 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+)
+
+// A logger hands what the server says on to slog, and keeps the first fault
+// that the server calls fatal: that is how it says that it did not start.
+type logger struct {
+	log *slog.Logger
+
+	mu    sync.Mutex // guards first
+	first error
+}
+
+func newLogger(log *slog.Logger) *logger {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &logger{log: log.With("component", "nats")}
+}
+
+func line(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }
+
+// Noticef is only for who looks closely: the broker says itself where it listens.
+func (l *logger) Noticef(format string, v ...any) { l.log.Debug(line(format, v)) }
+
+func (l *logger) Warnf(format string, v ...any)  { l.log.Warn(line(format, v)) }
+func (l *logger) Errorf(format string, v ...any) { l.log.Error(line(format, v)) }
+func (l *logger) Debugf(format string, v ...any) { l.log.Debug(line(format, v)) }
+func (l *logger) Tracef(format string, v ...any) { l.log.Debug(line(format, v)) }
+
+func (l *logger) Fatalf(format string, v ...any) {
+	l.log.Error(line(format, v))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.first == nil {
+		l.first = errors.New(line(format, v))
+	}
+}
+
+func (l *logger) fatal() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
+}

@@ -1,0 +1,71 @@
+package decide
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// recordFor bounds how long an answer waits for the state folder, and ruleFor
+	// and noteFor what it waits at least: to know what is guarded matters more than
+	// to write down what came of it.
+	recordFor = 500 * time.Millisecond
+	ruleFor   = 50 * time.Millisecond
+	noteFor   = 10 * time.Millisecond
+)
+
+// inTime is what f says, or the cause of ctx where f is not done when that ends:
+// what f waits for may hang for ever, as a disk may, or a server that reads no
+// more. f goes on alone then. What breaks in f breaks here.
+func inTime[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		v     T
+		err   error
+		broke any
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			r.broke = recover()
+			done <- r
+		}()
+		r.v, r.err = f()
+	}()
+	select {
+	case r := <-done:
+		if r.broke != nil {
+			panic(r.broke)
+		}
+		return r.v, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// patient is ctx until a little before its end: who waits in it leaves when it is
+// over, and is not to be left alone before.
+func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, end.Add(-schema.Margin(time.Until(end))/4))
+}
+
+// fromDisk is what f says, which reads or writes the state folder. A folder that
+// hangs does not keep an answer back that is due when ctx ends.
+func fromDisk[T any](ctx context.Context, j *Judge, least time.Duration, f func() (T, error)) (T, error) {
+	within := recordFor
+	if end, ok := ctx.Deadline(); ok {
+		within = min(within, max(time.Until(end)/2, least))
+	}
+	late := fmt.Errorf("the folder %s did not answer within %s", j.link.State, within)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), within, late)
+	defer cancel()
+	return inTime(ctx, f)
+}

@@ -1,0 +1,374 @@
+package decide
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
+	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/guard"
+)
+
+// A policy is what a judge knows of the policies of all fabrics that answered at its places, in this process
+// or one before. It refuses what one of them refuses.
+type policy struct {
+	state  shimstate.Folder
+	places []string // see [Link]
+
+	once  sync.Once     // closes asked
+	asked chan struct{} // closed when the fabric was asked for the policy, with or without success
+
+	mu     sync.Mutex // guards what follows
+	loaded bool
+	listed []string  // the fabrics of the places, as they were read
+	all    []*fabric // the policy of each, in that order, and what could not be kept
+	faulty error     // why not all fabrics are known
+	seen   origin    // what a verdict came from last
+}
+
+// An origin is what a verdict says of where it came from.
+type origin struct {
+	fabric  string
+	version uint64
+	freeze  uint64 // the version of what is frozen
+}
+
+// list reads which fabrics answered at the places, and how many of them at the first one.
+func (p *policy) list() (all []string, first int, err error) {
+	for i, place := range p.places {
+		fabrics, failed := p.state.Fabrics(place)
+		err = errors.Join(err, failed)
+		for _, id := range fabrics {
+			if !slices.Contains(all, id) {
+				all = append(all, id)
+			}
+		}
+		if i == 0 {
+			first = len(all)
+		}
+	}
+	return all, first, err
+}
+
+// load reads what is kept, once. The caller holds the lock.
+func (p *policy) load() {
+	if p.loaded {
+		return
+	}
+	p.loaded = true
+	p.all = slices.DeleteFunc(p.all, func(f *fabric) bool { return !f.memory })
+	all, first, err := p.list()
+	p.listed, p.faulty = all, err
+	for i, id := range all {
+		if p.find(id) != nil {
+			continue
+		}
+		f := &fabric{id: id, noted: i < first}
+		if f.kept, f.faulty = p.state.Unproven(id); f.kept == nil && f.faulty == nil {
+			f.faulty = fmt.Errorf("the stored policy of the fabric %s is missing in the folder %s", id, p.state)
+		}
+		p.all = append(p.all, f)
+	}
+}
+
+// again has what is kept read again, if that may say something else by now: another shim learned something, an
+// operator had it forgotten, or what could not be read was mended. The caller holds the lock.
+func (p *policy) again() {
+	unusable := func(f *fabric) bool { return f.kept == nil }
+	if all, _, _ := p.list(); p.faulty != nil || len(p.all) == 0 || slices.ContainsFunc(p.all, unusable) || !slices.Equal(all, p.listed) {
+		p.loaded = false
+	}
+	p.load()
+}
+
+// find returns the record of a fabric; nil: there is no such record. The caller holds the lock.
+func (p *policy) find(id string) *fabric {
+	for _, f := range p.all {
+		if f.id == id {
+			return f
+		}
+	}
+	return nil
+}
+
+// maxNative is how large a payload is sent along on the chance that some hook
+// needs it: the event must not become too large to be judged for it.
+const maxNative = schema.MaxEvent / 4
+
+// needsNative reports whether the runtime's payload is to go along: some hook
+// needs it, or nobody knows.
+func (p *policy) needsNative(e *schema.Event, size int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.load()
+	unknown := len(p.all) == 0
+	for _, f := range p.all {
+		rules := f.about(e.HookType)
+		if rules != nil && rules.Native(callOf(e)) != nil {
+			return true
+		}
+		unknown = unknown || rules == nil
+	}
+	return unknown && size <= maxNative
+}
+
+func callOf(e *schema.Event) guard.Call {
+	return guard.Call{Agent: e.AgentID, Event: e.HookType, Tool: e.ToolName}
+}
+
+// A ruling is what the policies say about a call without a verdict.
+type ruling struct {
+	cause error // why there is no verdict
+	// fabrics are all that are known.
+	fabrics []string
+	// policy is that of the fabric that refuses the call, if one does; nil: there is no policy. faulty is why one that
+	// is there cannot be used.
+	policy *shimstate.Policy
+	faulty error
+	// freeze refuses the call, whatever guards it; nil: none does.
+	freeze *schema.Freeze
+	// guard is the hook that guards the call; nil: none does.
+	guard *schema.PolicyHook
+}
+
+// rule says what is known about a call.
+func (p *policy) rule(e *schema.Event) ruling {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.again()
+	r := ruling{faulty: p.faulty}
+	for _, f := range p.all {
+		r.fabrics = append(r.fabrics, f.id)
+		if f.kept != nil {
+			if err := f.kept.Prove(); err != nil {
+				f.kept, f.faulty = nil, err
+			}
+		}
+		var guarding *schema.PolicyHook
+		if rules := f.about(e.HookType); rules != nil {
+			guarding = rules.Guard(callOf(e))
+		}
+		freeze := f.freezes().Refuses(callOf(e), f.terminal())
+		if r.freeze == nil && (freeze != nil || r.guard == nil && f.kept != nil) {
+			r.freeze, r.guard, r.policy = freeze, guarding, f.kept
+		}
+		r.faulty = errors.Join(r.faulty, f.faulty)
+	}
+	if r.policy == nil && r.faulty == nil {
+		r.faulty = p.state.Usable() // where nothing can be kept, a policy may have been known
+	}
+	return r
+}
+
+// heard takes in where a verdict came from, and reports whether the policy is to
+// be asked for: what is kept is of another version, or of another fabric.
+func (p *policy) heard(v *schema.Verdict) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.load()
+	if v.Fabric != "" {
+		p.seen = origin{v.Fabric, v.ConfigVersion, v.FreezeVersion}
+	}
+	return p.stale()
+}
+
+func (p *policy) stale() bool {
+	if p.seen.fabric == "" {
+		return false
+	}
+	f := p.find(p.seen.fabric)
+	return f == nil || f.kept == nil || !f.noted || f.kept.ConfigVersion != p.seen.version || f.kept.FreezeVersion != p.seen.freeze
+}
+
+// firstFor bounds how long a first verdict waits for the policy, or a process that
+// ends after it.
+const firstFor = time.Second
+
+// Learn has a process that ends stay, though no longer than left, until a policy is
+// known: the fabric may be gone at the next call.
+func (j *Judge) Learn(ctx context.Context, left time.Duration) {
+	line := j.connected()
+	if j.link.State == "" {
+		j.say("%v; while no fabric answers, agentshim refuses every call", shimstate.Folder("").Usable())
+	}
+	if j.link.State == "" || line == nil || j.policy.known() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(firstFor, left))
+	defer cancel()
+	j.calmly(func() { _ = j.takeOver(ctx, line) })()
+}
+
+// known reports whether there is a policy for when nobody answers.
+func (p *policy) known() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.load()
+	return slices.ContainsFunc(p.all, func(f *fabric) bool { return f.kept != nil })
+}
+
+// first holds a verdict back while no policy is known at all, until it was asked
+// for: the fabric may be gone at the next call, and what it guards must not pass then.
+func (p *policy) first(ctx context.Context) {
+	if p.known() {
+		return
+	}
+	timer := time.NewTimer(firstFor)
+	defer timer.Stop()
+	select {
+	case <-p.asked:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// fetch asks for the policy and keeps it. news is what people should know of that; empty: nothing.
+func (p *policy) fetch(ctx context.Context, line *client.Client) (news string, err error) {
+	defer p.once.Do(func() { close(p.asked) })
+	p.mu.Lock()
+	p.again()
+	seen, stale := p.seen, p.stale()
+	p.mu.Unlock()
+	if !stale {
+		return "", nil
+	}
+	nonce := uuid.NewString()
+	answer, err := line.Policy(ctx, nonce)
+	if err != nil {
+		return "", err
+	}
+	k, err := p.state.Accept(shimstate.Offer{Fabric: seen.fabric, URLs: p.places, Answer: answer, Nonce: nonce, Freeze: seen.freeze})
+	if k == nil {
+		return "", fmt.Errorf("rejected the new policy of the fabric %s, the earlier one stays in force: %w", seen.fabric, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	news = p.take(seen.fabric, k, err != nil)
+	if p.seen.fabric == seen.fabric {
+		p.seen.version, p.seen.freeze = k.ConfigVersion, k.FreezeVersion // a verdict of a version that is not active any more asks for nothing
+	}
+	if err != nil {
+		return news, fmt.Errorf("storing the policy of the fabric %s for the next agentshim process: %w", seen.fabric, err)
+	}
+	return news, nil
+}
+
+// take takes over a policy. memory: it could not be kept. The caller holds the lock.
+func (p *policy) take(id string, k *shimstate.Policy, memory bool) (news string) {
+	f := p.find(id)
+	if f == nil {
+		f = &fabric{id: id}
+		p.all = append(p.all, f)
+		if n := len(p.all); n > 1 {
+			news = fmt.Sprintf("the fabric %s answers at the URL where %s answered before; the guards of both count until 'agentshim policy reset'", id, p.all[n-2].id)
+		}
+	}
+	f.kept, f.faulty, f.rules, f.noted, f.memory = k, nil, nil, true, memory || p.state == ""
+	if !memory {
+		p.listed, _, p.faulty = p.list()
+	}
+	return news
+}
+
+// refused reports whether a fabric's policy was there and not believed: that is
+// to be said, unlike one that did not come in time.
+func refused(err error) bool {
+	_, said := errors.AsType[*schema.ControlError](err)
+	return !said && !errors.Is(err, shimstate.ErrBehind) && !errors.Is(err, client.ErrUnanswered) && !errors.Is(err, client.ErrUnreachable)
+}
+
+// decide is the verdict on a call that nobody judged, by what it was decided, and
+// what else is to be said about that.
+func (r *ruling) decide(q *Question, cause error) (v *schema.Verdict, by, also string) {
+	remedy := r.remedy()
+	v = &schema.Verdict{EventID: q.Event.EventID, HookErrors: []string{cause.Error()}}
+	blocking := q.Event.HookType.Blocking()
+	switch {
+	case notAccepted(cause):
+		reason := fmt.Sprintf("%s, so no hook judged this call. This is not an outage: an operator must fix the credentials or certificates. Cause: %v", unreached(cause), cause)
+		if v.Decision, v.Reason = blocking, reason; blocking == schema.None {
+			v.HookErrors, v.Reason = append(v.HookErrors, reason), ""
+		}
+		return v, unreached(cause), ""
+	case r.freeze != nil:
+		v.Decision, v.Frozen = blocking, true
+		v.Reason = fmt.Sprintf("%s\nagentshim cannot check whether an operator thawed them after %s: %s. %s Cause: %v", r.freeze.Refusal(q.Event.ToolName, r.policy.Terminal),
+			r.policy.Since.UTC().Format(time.RFC3339), unreached(cause), remedy, cause)
+		return v, fmt.Sprintf("%s were frozen in the last known policy", r.freeze.Whose()), ""
+	case r.guard != nil:
+		known := fmt.Sprintf("policy of config version %d, known since %s", r.policy.ConfigVersion, r.policy.Since.UTC().Format(time.RFC3339))
+		reason := fmt.Sprintf("%s, and the fail-closed hook %s guards this call (%s). %s Cause: %v", unreached(cause), r.guard.Hook, known, remedy, cause)
+		if v.Decision, v.Reason = blocking, reason; blocking == schema.None {
+			v.HookErrors, v.Reason = append(v.HookErrors, reason), "" // it has happened already
+		}
+		return v, fmt.Sprintf("the hook %s guards it, %s", r.guard.Hook, known), ""
+	case r.policy != nil && r.faulty == nil:
+		return v, fmt.Sprintf("no fail-closed hook guards it, policy of config version %d", r.policy.ConfigVersion), ""
+	}
+	if r.faulty != nil {
+		// There was one, and nobody can say any more that it does not guard this call.
+		what := "the stored policy is unusable"
+		if errors.Is(r.faulty, shimstate.ErrNowhere) {
+			what = "agentshim cannot store a policy"
+		}
+		reason := fmt.Sprintf("%s, and %s, so agentshim treats every call as guarded: %v. %s Cause: %v", unreached(cause), what, r.faulty, remedy, cause)
+		if v.Decision, v.Reason = blocking, reason; blocking == schema.None {
+			v.HookErrors, v.Reason = append(v.HookErrors, reason), ""
+		}
+		return v, what, fmt.Sprintf("%v: ", r.faulty)
+	}
+	if q.Unreachable == UnreachableDeny && blocking != schema.None {
+		v.Decision = blocking
+		v.Reason = fmt.Sprintf("the fabric did not judge this call, and --unreachable is deny: %v. %s", cause, remedy)
+	}
+	return v, "--unreachable " + q.Unreachable, "no policy is known: "
+}
+
+// An unnamedError is a refusal by the bus of an event that names no agent: credentials that are
+// for named agents permit no such question, and nothing is wrong with them.
+type unnamedError struct{ error }
+
+func (e unnamedError) Error() string {
+	return "the event names no agent that can be asked about, and the credentials of this shim are for named agents only; " +
+		"have the runtime send one JSON object that names its agent or its session, or name the agent with --agent, or with ?agent= in the URL"
+}
+
+func (e unnamedError) Unwrap() error { return e.error }
+
+// unreached says in a few words why nobody judged.
+func unreached(cause error) string {
+	if _, ok := errors.AsType[unnamedError](cause); ok {
+		return "the event cannot be read, or names no agent"
+	}
+	if notAccepted(cause) {
+		return "the fabric and this agent do not accept each other's credentials or certificates"
+	}
+	if errors.Is(cause, client.ErrUnreachable) {
+		return "the fabric is unreachable"
+	}
+	return "the fabric did not judge this call"
+}
+
+// notAccepted reports whether a call was not judged because of credentials or certificates. That is no
+// outage, so that nothing passes for it: otherwise an agent under another name would be free of all
+// hooks, and of a freeze.
+func notAccepted(cause error) bool {
+	return errors.Is(cause, client.ErrDenied) || errors.Is(cause, bus.ErrRefused)
+}
+
+// remedy says what to do about it.
+func (r *ruling) remedy() string {
+	const start = "Start the broker, or ask its operator to; 'agentshim doctor' shows what is wrong."
+	if len(r.fabrics) < 2 {
+		return start
+	}
+	return start + fmt.Sprintf(" The guards of %d fabrics count here, because all of them answered at this URL; if you replaced some of them, 'agentshim policy reset' forgets them.", len(r.fabrics))
+}

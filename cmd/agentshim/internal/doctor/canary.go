@@ -1,0 +1,243 @@
+package doctor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/probe"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// canaryTime is how long one call may take.
+	canaryTime = 15 * time.Second
+	// maxSaid bounds what is repeated of a program's words.
+	maxSaid = 300
+)
+
+// A Canary is a call that the doctor made through an installed hook, as the
+// runtime would.
+type Canary struct {
+	Event string `json:"event"`
+	// Exit is the hook's exit code, or the HTTP status.
+	Exit int             `json:"exit"`
+	Took schema.Duration `json:"took"`
+	// Judged: the fabric said that it judged the call.
+	Judged bool `json:"judged"`
+	// Said is what the hook said to people.
+	Said string `json:"said,omitzero"`
+
+	alone bool // the shim says that it decided by itself
+}
+
+// before is the name of the moment before a tool call, and a payload of it.
+func before(runtime, session, dir string) (event string, payload map[string]any) {
+	input := map[string]any{"doctor": true}
+	switch runtime {
+	case "gemini":
+		return "BeforeTool", map[string]any{"session_id": session, "cwd": dir, "hook_event_name": "BeforeTool",
+			"timestamp": time.Now().UTC().Format(time.RFC3339Nano), "tool_name": Tool, "tool_input": input}
+	case "cursor":
+		return "preToolUse", map[string]any{"conversation_id": session, "session_id": session, "generation_id": session, "hook_event_name": "preToolUse",
+			"cwd": dir, "workspace_roots": []string{dir}, "tool_name": Tool, "tool_input": input, "tool_use_id": session}
+	case "copilot":
+		return "preToolUse", map[string]any{"sessionId": session, "timestamp": time.Now().UnixMilli(), "cwd": dir, "toolName": Tool, "toolArgs": input}
+	case "agy":
+		return "PreToolUse", map[string]any{"toolCall": map[string]any{"name": Tool, "args": input}, "conversationId": session,
+			"stepIdx": 1, "workspacePaths": []string{dir}}
+	case "opencode":
+		return "tool.execute.before", map[string]any{"hook": "tool.execute.before", "sessionID": session, "directory": dir, "tool": Tool,
+			"callID": session, "args": input}
+	}
+	return "PreToolUse", map[string]any{"session_id": session, "cwd": dir, "hook_event_name": "PreToolUse", "tool_name": Tool,
+		"tool_input": input, "tool_use_id": session}
+}
+
+// try makes a call through the hook that is installed before tool calls.
+func (t *Runtime) try(ctx context.Context, o *Options, f *fabric) {
+	if o.Machine.Root != "" {
+		t.hint("doctor sent no test call, because it runs no programs below --root")
+		return
+	}
+	if install.Foreign(o.State) {
+		t.notTried("doctor sent no test call, because the state folder belongs to another user and files of root would block it; run doctor as that user")
+		return
+	}
+	session := Agent + "-" + rand.Text()
+	event, payload := before(t.Runtime, session, o.Machine.Dir)
+	for _, l := range t.ours() {
+		for _, h := range l.found.Hooks {
+			if h.Event != event {
+				continue
+			}
+			if err := o.safe(&l, &h); err != nil {
+				t.notTried(fmt.Sprintf("%s: doctor sent no test call: %v", l.Path, err))
+				return
+			}
+			if creds := cmp.Or(h.Flag("--creds"), o.Creds); !bus.MayAsk(creds, Agent) {
+				t.named(&l, &h, creds)
+				return
+			}
+			body, err := schema.Marshal(payload)
+			if err != nil {
+				t.problem(err.Error())
+				return
+			}
+			t.judge(ctx, o, f, trial{hook: h, body: body, session: session, shell: shell(t.Runtime)})
+			return
+		}
+	}
+	t.problem(fmt.Sprintf("no hook asks the fabric before tool calls, at %s; run 'agentshim install %s' to update the hooks", event, t.Runtime))
+}
+
+// named looks at a hook whose credentials are not for the doctor's calls.
+func (t *Runtime) named(l *Layer, h *install.Owned, creds string) {
+	agent := cmp.Or(h.Flag("--agent"), os.Getenv("HOOKFABRIC_AGENT"))
+	switch {
+	case agent == "":
+		t.problem(fmt.Sprintf("%s: the hooks name no agent, and the credentials in %s are only for certain agents, so the fabric judges no call; install again with --agent", l.Path, creds))
+	case !bus.MayAsk(creds, agent):
+		t.problem(fmt.Sprintf("%s: the credentials in %s are not for the agent %q, so the fabric judges no call; name the agent's own credentials with --creds", l.Path, creds, agent))
+	default:
+		t.hint(fmt.Sprintf("doctor sent no test call, because the credentials in %s are only for certain agents, and the call would take the items that wait for such an agent", creds))
+	}
+}
+
+// A trial is one call to be made.
+type trial struct {
+	hook    install.Owned
+	body    []byte
+	session string
+	shell   string
+}
+
+func (t *Runtime) judge(ctx context.Context, o *Options, f *fabric, x trial) {
+	c := &Canary{Event: x.hook.Event}
+	t.Canary = c
+	ctx, cancel := context.WithTimeout(ctx, canaryTime)
+	defer cancel()
+	var err error
+	if x.hook.URL != "" {
+		err = c.post(ctx, o, &x)
+	} else {
+		err = c.start(ctx, o, &x)
+	}
+	switch {
+	case err != nil:
+		t.problem(fmt.Sprintf("the test call through the hook at %s failed: %v", c.Event, err))
+		return
+	case x.hook.URL == "" && c.Exit != 0, x.hook.URL != "" && c.Exit != http.StatusOK:
+		t.problem(fmt.Sprintf("the test call through the hook at %s ended with %d: %s", c.Event, c.Exit, c.Said))
+		return
+	}
+	switch {
+	case f.nc == nil: // that is said already, and the cause of what comes now
+		return
+	case f.feed == nil && x.hook.URL != "":
+		t.hint(fmt.Sprintf("the hook at %s answered a test call; doctor cannot see whether the fabric judged it: %s", c.Event, f.hidden))
+		return
+	case f.feed == nil:
+		c.Judged = !c.alone
+	default:
+		c.Judged = f.judged(ctx, x.session)
+	}
+	if c.Judged {
+		return
+	}
+	if nats := x.hook.Flag("--nats"); nats != "" && nats != o.NATS {
+		t.problem(fmt.Sprintf("the hook at %s asks another fabric, at %s; check that fabric with --nats, or install again",
+			c.Event, bus.RedactURL(nats)))
+	} else {
+		t.problem(fmt.Sprintf("the hook at %s answered a test call, but %s", c.Event, unjudged(o, f, c.Said)))
+	}
+}
+
+// unjudged says why a call counts as one that the fabric did not judge.
+func unjudged(o *Options, f *fabric, said string) string {
+	silent := said == "" || said == nothing
+	switch {
+	case f.feed == nil && silent:
+		return fmt.Sprintf("doctor cannot see whether the fabric judged it, because it cannot reach the fabric at %s", bus.RedactURL(o.NATS))
+	case silent:
+		return fmt.Sprintf("the fabric at %s has no record of it; the hook, or its daemon, asks another fabric; compare their --nats with this URL", bus.RedactURL(o.NATS))
+	}
+	return "the fabric did not judge it: " + said
+}
+
+// start runs the command as the runtime does, for an agent of our own.
+func (c *Canary) start(ctx context.Context, o *Options, x *trial) error {
+	cmd := probe.Command{Path: x.hook.Command[0], Args: append(x.hook.Command[1:len(x.hook.Command):len(x.hook.Command)], "--agent", Agent),
+		Dir: o.Machine.Dir, Stdin: x.body, Timeout: canaryTime}
+	if x.hook.Line != "" {
+		cmd.Path, cmd.Args = x.shell, []string{"-c", x.hook.LineWith("--agent", Agent)}
+	}
+	r, err := probe.Run(ctx, cmd)
+	c.Exit, c.Took, c.Said = r.Exit, took(r.Took), said(r.Stderr)
+	c.alone = bytes.Contains(r.Stderr, []byte(aloneMark))
+	return err
+}
+
+// aloneMark is in the reason of a shim that decided by itself, since the fabric did not.
+const aloneMark = "without a verdict"
+
+// shell is what a runtime gives command lines to.
+func shell(runtime string) string {
+	if runtime == "gemini" || runtime == "qwen" {
+		return "bash"
+	}
+	return "/bin/sh"
+}
+
+// post asks the daemon as the runtime does.
+func (c *Canary) post(ctx context.Context, o *Options, x *trial) error {
+	token := os.Getenv(install.TokenVariable)
+	if token == "" {
+		data, _ := os.ReadFile(filepath.Join(o.State, "daemon.token")) // without it the daemon says what is missing
+		token = strings.TrimSpace(string(data))
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, x.hook.URL, bytes.NewReader(x.body))
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	q.Set("agent", Agent)
+	r.URL.RawQuery = q.Encode()
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	began := time.Now()
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is the daemon's alone
+	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: stay}).Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	c.Exit, c.Took = answer.StatusCode, took(time.Since(began))
+	if c.Exit != http.StatusOK {
+		c.Said = said(body)
+	}
+	return err
+}
+
+// nothing stands for the words of a program that has none.
+const nothing = "no output"
+
+// said is the beginning of what a program says, on one line.
+func said(text []byte) string {
+	s := strings.Join(strings.Fields(string(text)), " ")
+	if s == "" {
+		return nothing
+	}
+	return strings.ToValidUTF8(s[:min(len(s), maxSaid)], "")
+}

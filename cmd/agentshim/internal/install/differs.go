@@ -1,0 +1,117 @@
+package install
+
+import (
+	"bytes"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// harmless are members that change neither about which calls a hook is asked nor whether its
+// answer counts. Timeouts and what becomes of failures are looked at where they are read.
+func harmless(name string) bool {
+	return slices.Contains([]string{"name", "command", "args", "bash", "url", "timeout", "timeoutSec", "allowedEnvVars", "onFailure",
+		"statusMessage", "description", "comment", "commandWindows", "powershell", "additionalContextLimit"}, name)
+}
+
+// differs names the members of an entry with one of our hooks that an installation with the
+// same arguments would not write, or would write otherwise.
+func (t *runtime) differs(entry, hook jsontext.Value, o *Owned) []string {
+	i := slices.IndexFunc(t.events, func(e event) bool { return e.name == o.Event })
+	if i < 0 || o.URL != "" && !t.http.Known() {
+		return nil // of another release, or a fault of its own
+	}
+	want, err := schema.Marshal(t.entry(o.request(t), t.events[i]))
+	if err != nil {
+		return nil
+	}
+	var all []string
+	// An id on the command line would make one call of all.
+	if o.URL == "" && o.Flag("--event") != o.Event || o.Flag("--event-id") != "" {
+		all = append(all, "command")
+	}
+	inner := members(want)
+	if grouped := inner["hooks"]; grouped != nil {
+		var hooks []jsontext.Value
+		if schema.Unmarshal(grouped, &hooks) != nil || len(hooks) != 1 {
+			return all
+		}
+		inner = members(hooks[0])
+		if is := members(entry)["matcher"]; !fitsAll(is) {
+			all = append(all, "matcher")
+		}
+	}
+	is := members(hook)
+	for name, v := range is {
+		if _, known := inner[name]; !known && !harmless(name) && !absent(v) && (name != "matcher" || !fitsAll(v)) && name != "type" {
+			all = append(all, name)
+		}
+	}
+	for name, v := range inner {
+		if !harmless(name) && !edit.Equal(is[name], v) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// request is one that would install a hook as it is, as far as differs looks at it.
+func (o *Owned) request(t *runtime) *Request {
+	r := &Request{Runtime: t.name, Scope: User, Hook: Hook{Timeout: schema.RuntimeTimeout}}
+	if len(o.Command) > 0 {
+		r.Hook.Shim = o.Command[0]
+	}
+	if slices.Contains(o.Command, "--managed") {
+		r.Scope = Managed
+	}
+	if u, err := url.Parse(o.URL); err == nil && o.URL != "" {
+		r.Hook.URL = u.Scheme + "://" + u.Host
+	}
+	return r
+}
+
+func members(v jsontext.Value) map[string]jsontext.Value {
+	all := map[string]jsontext.Value{}
+	if v.Kind() != '{' || schema.Unmarshal(v, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// fitsAll reports whether a matcher fits every tool.
+func fitsAll(v jsontext.Value) bool {
+	return absent(v) || slices.Contains([]string{`"*"`, `".*"`}, string(v))
+}
+
+// absent reports whether a member says as much as none does.
+func absent(v jsontext.Value) bool {
+	return len(v) == 0 || slices.Contains([]string{"null", "false", `""`, "{}", "[]"}, string(v))
+}
+
+// asWritten reports whether a plugin is what an installation with its settings writes.
+func asWritten(text []byte) bool {
+	_, rest, ok := bytes.Cut(text, []byte("\nconst SETTINGS = "))
+	line, _, whole := bytes.Cut(rest, []byte(";\n"))
+	var s pluginSettings
+	if !ok || !whole || schema.Unmarshal(line, &s) != nil || s.Shim == "" {
+		return false
+	}
+	settings := slices.Concat([]byte("const SETTINGS = "), line, []byte(";\n"))
+	return bytes.Equal(text, bytes.Replace(plugin, []byte(noSettings), settings, 1))
+}
+
+// lacks names the settings beside our hooks that an installation would write.
+func (t *runtime) lacks(d *edit.Doc, s Scope) (all []string) {
+	for _, want := range t.sets[s] {
+		if v := d.Get(want.path...); v == nil || !want.keep && !edit.Equal(v, want.value) {
+			all = append(all, strings.Join(want.path, "."))
+		}
+	}
+	return all
+}

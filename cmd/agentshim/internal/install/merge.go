@@ -1,0 +1,177 @@
+package install
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// merge brings the hooks of d to what is wanted: ours are there once at each
+// event of wanted, and nowhere else. None wanted: they are taken out.
+func (t *runtime) merge(d *edit.Doc, r *Request, wanted []event) error {
+	if err := t.shaped(d); err != nil {
+		return err
+	}
+	for _, name := range d.Names(t.below...) {
+		if !slices.ContainsFunc(wanted, func(e event) bool { return e.name == name }) {
+			if err := t.one(d, name, nil); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range wanted {
+		v, err := schema.Marshal(t.entry(r, e))
+		if err == nil {
+			err = t.one(d, e.name, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shaped refuses a document whose hooks are not what the runtime reads.
+func (t *runtime) shaped(d *edit.Doc) error {
+	for depth := range t.below {
+		v := d.Get(t.below[:depth+1]...)
+		if v != nil && v.Kind() != '{' {
+			return fmt.Errorf("%q is %s, but must be an object; correct it, and install again", t.below[depth], schema.KindName(v.Kind()))
+		}
+	}
+	for _, name := range d.Names(t.below...) {
+		if k := d.Get(t.at(name)...).Kind(); k != '[' && slices.ContainsFunc(t.events, func(e event) bool { return e.name == name }) {
+			return fmt.Errorf("%q is %s, but must be a list; correct it, and install again", t.below[0]+"."+name, schema.KindName(k))
+		}
+	}
+	return nil
+}
+
+func (t *runtime) at(event string) []string { return append(slices.Clone(t.below), event) }
+
+// one brings one event to what is wanted there; nil: nothing of ours.
+func (t *runtime) one(d *edit.Doc, event string, want jsontext.Value) error {
+	at := t.at(event)
+	all := d.Elements(at...)
+	there := false
+	for i, v := range slices.Backward(all) {
+		mine, rest := t.part(v, event)
+		switch {
+		case len(mine) == 0:
+		case rest != nil: // somebody put ours and others together
+			for _, j := range slices.Backward(mine) {
+				dropIn(d, at, i, j)
+			}
+		case want != nil && !there && !earlier(all[:i], t, event):
+			d.Put(want, i, at...)
+			there = true
+		default:
+			d.Drop(i, at...)
+		}
+	}
+	switch {
+	case want != nil && !there:
+		return d.Append(want, at...)
+	case want == nil && len(all) > 0 && len(d.Elements(at...)) == 0:
+		d.Delete(at...)
+		if len(d.Names(t.below...)) == 0 {
+			d.Delete(t.below...)
+		}
+	}
+	return nil
+}
+
+// earlier reports whether an entry before is all ours, and is the one to keep.
+func earlier(all []jsontext.Value, t *runtime, event string) bool {
+	return slices.ContainsFunc(all, func(v jsontext.Value) bool {
+		mine, rest := t.part(v, event)
+		return len(mine) > 0 && rest == nil
+	})
+}
+
+// dropIn takes hook j out of the group i of an event.
+func dropIn(d *edit.Doc, at []string, i, j int) {
+	g, err := edit.Parse(d.Elements(at...)[i])
+	if err != nil {
+		return // it was parsed before
+	}
+	g.Drop(j, "hooks")
+	d.Put(g.Text(), i, at...)
+}
+
+// part says which hooks of an entry are ours, by their place in it, and which
+// are not; nil: none. An entry that is a hook itself has one.
+func (t *runtime) part(entry jsontext.Value, event string) (mine []int, rest []jsontext.Value) {
+	var g struct {
+		Hooks []jsontext.Value `json:"hooks"`
+	}
+	if entry.Kind() != '{' || schema.Unmarshal(entry, &g) != nil {
+		return nil, nil
+	}
+	if g.Hooks == nil {
+		g.Hooks = []jsontext.Value{entry}
+	}
+	for i, h := range g.Hooks {
+		if _, ok := owned(h, t.name, event); ok {
+			mine = append(mine, i)
+		} else {
+			rest = append(rest, h)
+		}
+	}
+	return mine, rest
+}
+
+// Owned lists our hooks in a configuration, in its order.
+func (t *runtime) owned(d *edit.Doc) (all []Owned) {
+	for _, name := range d.Names(t.below...) {
+		for _, entry := range d.Elements(t.at(name)...) {
+			var g struct {
+				Hooks []jsontext.Value `json:"hooks"`
+			}
+			if entry.Kind() != '{' || schema.Unmarshal(entry, &g) != nil {
+				continue
+			}
+			if g.Hooks == nil {
+				g.Hooks = []jsontext.Value{entry}
+			}
+			for _, h := range g.Hooks {
+				if o, ok := owned(h, t.name, name); ok {
+					o.Gate = slices.ContainsFunc(t.events, func(e event) bool { return e.name == o.Event && e.gate })
+					o.Differs = t.differs(entry, h, &o)
+					all = append(all, o)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// set writes what an installation needs beside its hooks.
+func set(d *edit.Doc, all []setting) error {
+	for _, s := range all {
+		if s.keep && d.Get(s.path...) != nil {
+			continue
+		}
+		if err := d.Set(s.value, s.path...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unset takes out the settings of an installation that the file did not have before it.
+func unset(d, before *edit.Doc, all []setting) {
+	for _, s := range all {
+		if before.Get(s.path...) != nil || !edit.Equal(d.Get(s.path...), s.value) {
+			continue
+		}
+		d.Delete(s.path...)
+		for up := s.path[:len(s.path)-1]; len(up) > 0 && before.Get(up...) == nil && len(d.Names(up...)) == 0; up = up[:len(up)-1] {
+			d.Delete(up...)
+		}
+	}
+}

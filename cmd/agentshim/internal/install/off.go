@@ -1,0 +1,251 @@
+package install
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
+)
+
+// An offSwitch is a setting with which a runtime runs no hooks.
+type offSwitch struct {
+	path []string
+	// off is the value that switches hooks off.
+	off any
+	// layers are the files that may have it, lowest precedence first. The last file that
+	// has it counts.
+	layers []layer
+	// spares: managed hooks run unless a managed file switches them off.
+	spares bool
+}
+
+// A layer is one file of a runtime's settings, or a folder of drop-ins.
+type layer struct {
+	place
+	managed bool
+}
+
+const managedOnlyJSON = "allowManagedHooksOnly"
+
+// offSwitch is the one of a runtime; false: it has none.
+func (t *runtime) offSwitch() (offSwitch, bool) {
+	user, project, managed := layer{place: t.places[User]}, layer{place: t.places[Project]}, layer{place: t.places[Managed], managed: true}
+	switch t.name {
+	case "claude":
+		local := layer{place: place{anchor: folder, path: ".claude/settings.local.json"}}
+		return offSwitch{path: []string{"disableAllHooks"}, off: true, layers: append([]layer{user, project, local}, managedClaude()...), spares: true}, true
+	case "codex":
+		user = layer{place: place{anchor: home, path: ".codex/config.toml", env: "CODEX_HOME", below: "config.toml"}}
+		return offSwitch{path: []string{"features", "hooks"}, off: false, layers: []layer{user, managed}}, true
+	case "gemini":
+		return offSwitch{path: []string{"hooksConfig", "enabled"}, off: false, layers: []layer{user, project, managed}}, true
+	case "qwen":
+		system := layer{place: place{path: "/etc/qwen-code/settings.json", darwin: "/Library/Application Support/QwenCode/settings.json"}}
+		return offSwitch{path: []string{"disableAllHooks"}, off: true, layers: []layer{user, project, system}}, true
+	case "copilot": // each file of hooks switches its own ones off
+		return offSwitch{path: []string{"disableAllHooks"}, off: true, layers: []layer{user}, spares: true}, true
+	}
+	return offSwitch{}, false
+}
+
+// managedClaude are the managed files of Claude Code: the drop-ins come after the file.
+func managedClaude() []layer {
+	p := claude().places[Managed]
+	file := place{path: filepath.Dir(filepath.Dir(p.path)) + "/managed-settings.json", darwin: filepath.Dir(filepath.Dir(p.darwin)) + "/managed-settings.json"}
+	return []layer{{place: file, managed: true}, {place: p, managed: true}}
+}
+
+// SwitchedOff says why a runtime of this machine does not run our hooks, though
+// some configuration may have them; none: nothing of the kind was found.
+func SwitchedOff(m Machine, name string) (why []string) {
+	t, ok := runtimes()[name]
+	if !ok {
+		return nil
+	}
+	if s, ok := t.offSwitch(); ok {
+		why = append(why, s.state(m, name)...)
+	}
+	switch name {
+	case "claude":
+		why = append(why, managedOnlyClaude(m)...)
+	case "gemini":
+		why = append(why, disabledGemini(m)...)
+	}
+	return append(why, byEnvironment(m, t)...)
+}
+
+// state says which file switches hooks off, if one does.
+func (s *offSwitch) state(m Machine, name string) []string {
+	spared := s.spares && managedHere(m, name)
+	var is any
+	var by string
+	for _, l := range s.layers {
+		if spared && !l.managed {
+			continue
+		}
+		for _, file := range l.files(m) {
+			if v, ok := settingIn(file, s.path); ok {
+				is, by = v, file
+			}
+		}
+	}
+	if by == "" || is != s.off {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s switches hooks off (%s is %v); remove that setting", by, strings.Join(s.path, "."), s.off)}
+}
+
+// files are those of a layer: all of a folder of drop-ins, in order.
+func (l *layer) files(m Machine) []string {
+	path, err := m.locate(l.place)
+	if err != nil {
+		return nil
+	}
+	if !strings.HasSuffix(filepath.Dir(path), ".d") {
+		return []string{path}
+	}
+	all, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*"+filepath.Ext(path)))
+	slices.Sort(all)
+	return all
+}
+
+// settingIn reads one setting of a file; false: it has none, or cannot be read.
+func settingIn(file string, path []string) (value any, ok bool) {
+	f, err := read(file)
+	if err != nil || !f.there {
+		return nil, false
+	}
+	if filepath.Ext(file) == ".toml" {
+		m, err := readTOML(f.content)
+		value = any(m)
+		for _, name := range path {
+			inner, is := value.(table)
+			if value, ok = inner[name]; !is || !ok {
+				return nil, false
+			}
+		}
+		return value, err == nil
+	}
+	d, err := edit.ParseAs(f.content, edit.Comments|edit.Mark)
+	if err != nil {
+		return nil, false
+	}
+	switch v := d.Get(path...); v.Kind() {
+	case 't', 'f':
+		return v.Kind() == 't', true
+	default:
+		return nil, false
+	}
+}
+
+// managedOnlyClaude says which managed file keeps our hooks out. Other files cannot.
+func managedOnlyClaude(m Machine) []string {
+	if managedHere(m, "claude") {
+		return nil
+	}
+	for _, l := range managedClaude() {
+		for _, file := range l.files(m) {
+			if v, _ := settingIn(file, []string{managedOnlyJSON}); v == true {
+				return []string{fmt.Sprintf("%s allows only managed hooks (%s), and the hooks of agentshim are not managed; install with --managed", file, managedOnlyJSON)}
+			}
+		}
+	}
+	return nil
+}
+
+func managedHere(m Machine, name string) bool {
+	f, err := Find(m, name, Managed)
+	return err == nil && len(f.Hooks) > 0
+}
+
+// disabledGemini says which files switch our hooks off by their names: Gemini CLI adds the
+// lists of all files up, and a hook without a name is called as its command is.
+func disabledGemini(m Machine) []string {
+	names := map[string]string{} // to the file
+	s, _ := gemini().offSwitch()
+	for _, l := range s.layers {
+		for _, file := range l.files(m) {
+			for _, n := range stringsIn(file, "hooksConfig", "disabled") {
+				names[n] = file
+			}
+		}
+	}
+	runs, by := map[string]bool{}, map[string]string{} // by event
+	for _, scope := range Scopes("gemini") {
+		found, err := Find(m, "gemini", scope)
+		if err != nil {
+			continue
+		}
+		for _, h := range found.Hooks {
+			name := h.Name
+			if name == "" {
+				name = h.Line
+			}
+			if file, off := names[name]; off {
+				by[h.Event] = file
+			} else {
+				runs[h.Event] = true
+			}
+		}
+	}
+	var why []string
+	for event, file := range by {
+		text := fmt.Sprintf("%s switches hooks of agentshim off in hooksConfig.disabled; remove them from that list", file)
+		if !runs[event] && !slices.Contains(why, text) {
+			why = append(why, text)
+		}
+	}
+	slices.Sort(why)
+	return why
+}
+
+// stringsIn is a list of strings in a file; nil: there is none.
+func stringsIn(file string, path ...string) (all []string) {
+	f, err := read(file)
+	if err != nil || !f.there {
+		return nil
+	}
+	d, err := edit.ParseAs(f.content, edit.Comments|edit.Mark)
+	if err != nil {
+		return nil
+	}
+	for _, v := range d.Elements(path...) {
+		if text, err := jsontext.AppendUnquote(nil, v); err == nil {
+			all = append(all, string(text))
+		}
+	}
+	return all
+}
+
+// byEnvironment says which variables of this environment keep managed hooks, or all, out.
+func byEnvironment(m Machine, t *runtime) (why []string) {
+	switch t.name {
+	case "gemini":
+		const name = "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
+		path, err := m.locate(t.places[Managed])
+		if at := m.env(name); at != "" && at != path && err == nil && managedHere(m, t.name) {
+			why = append(why, fmt.Sprintf("because of %s, %s reads %s instead of %s, which has the managed hooks; unset it", name, t.label, at, path))
+		}
+	case "opencode":
+		if m.env("OPENCODE_PURE") != "" {
+			why = append(why, "because of OPENCODE_PURE, OpenCode loads no plugins; unset it, and start OpenCode without --pure")
+		}
+		const name = "OPENCODE_TEST_MANAGED_CONFIG_DIR"
+		if at := m.env(name); at != "" && managedHere(m, t.name) {
+			why = append(why, fmt.Sprintf("because of %s, OpenCode reads its managed settings in %s, which do not name the plugin; unset it", name, at))
+		}
+	}
+	return why
+}
+
+// Label is what people call a runtime.
+func Label(name string) string {
+	if t, ok := runtimes()[name]; ok {
+		return t.label
+	}
+	return name
+}

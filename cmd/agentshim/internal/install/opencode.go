@@ -1,0 +1,209 @@
+package install
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// plugin is what OpenCode runs in its own process: it has no command hooks.
+//
+//go:embed opencode.js
+var plugin []byte
+
+// noSettings is the line of the plugin that an installation fills in.
+const noSettings = "const SETTINGS = {};\n"
+
+// pluginSettings are what the plugin is told; the names are the plugin's.
+type pluginSettings struct {
+	Shim        string   `json:"agentshim"`
+	Args        []string `json:"args,omitzero"`
+	Agent       string   `json:"agent,omitzero"`
+	State       string   `json:"state,omitzero"`
+	Daemon      any      `json:"daemon,omitzero"`
+	TimeoutMs   int64    `json:"timeoutMs"`
+	Unreachable string   `json:"unreachable,omitzero"`
+}
+
+func opencode() *runtime {
+	return &runtime{
+		name: "opencode", label: "OpenCode", binary: "opencode", plugin: true, syntax: edit.Comments | edit.Mark,
+		places: map[Scope]place{
+			User:    {anchor: home, path: ".config/opencode/plugin/agentshim.js", env: "XDG_CONFIG_HOME", below: "opencode/plugin/agentshim.js"},
+			Project: {anchor: folder, path: ".opencode/plugin/agentshim.js", reach: upward},
+			Managed: {path: "/etc/opencode/agentshim.js", darwin: "/Library/Application Support/opencode/agentshim.js"},
+		},
+	}
+}
+
+// settings are those of a request, as the plugin's line.
+func (r *Request) settings() ([]byte, error) {
+	h := &r.Hook
+	s := pluginSettings{Shim: h.Shim, Agent: h.Agent, State: h.State, TimeoutMs: h.Timeout.Milliseconds(), Unreachable: h.Unreachable}
+	if h.NATS != "" {
+		s.Args, s.Daemon = append(s.Args, "--nats", h.NATS), false
+	}
+	for _, f := range [][2]string{{"--creds", h.Creds}, {"--tls-ca", h.TLS.CA}, {"--tls-cert", h.TLS.Cert}, {"--tls-key", h.TLS.Key}, {"--unreachable", h.Unreachable}} {
+		if f[1] != "" {
+			s.Args = append(s.Args, f[0], f[1])
+		}
+	}
+	if r.Scope == Managed {
+		s.Args = append(s.Args, "--managed")
+	}
+	b, err := schema.Marshal(s)
+	return append([]byte("const SETTINGS = "), append(b, ";\n"...)...), err
+}
+
+// ourPlugin reports whether a file is a plugin of ours, of any version.
+func ourPlugin(text []byte) bool {
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	return bytes.HasPrefix(first, []byte("// The fabric's plugin for OpenCode, written here by"))
+}
+
+// installPlugin writes the plugin, and names it where OpenCode does not find it itself.
+func (t *runtime) installPlugin(f file, r *Request) (Plan, error) {
+	if f.there && !ourPlugin(f.content) {
+		return Plan{}, fmt.Errorf("%s is not a plugin of agentshim; remove it, and install again", f.path)
+	}
+	line, err := r.settings()
+	if err != nil {
+		return Plan{}, err
+	}
+	text := bytes.Replace(plugin, []byte(noSettings), line, 1)
+	if bytes.Equal(text, plugin) {
+		return Plan{}, errors.New("the plugin has no line for its settings")
+	}
+	c := f.become(text, r.Scope)
+	c.summary = "OpenCode now asks the fabric through this plugin"
+	if f.there {
+		c.summary = "the plugin is now up to date"
+	}
+	p := Plan{Changes: []Change{c}}
+	if r.Scope != Managed {
+		return p, nil
+	}
+	named, err := t.mention(r, true)
+	p.Changes = append(p.Changes, named...)
+	return p, err
+}
+
+func (t *runtime) uninstallPlugin(f file, r *Request) (Plan, error) {
+	var p Plan
+	if f.there && ourPlugin(f.content) {
+		c := f.become(nil, r.Scope)
+		c.summary = "removed the plugin of agentshim from OpenCode"
+		p.Changes = append(p.Changes, c)
+	}
+	if r.Scope != Managed {
+		return p, nil
+	}
+	named, err := t.mention(r, false)
+	p.Changes = append(named, p.Changes...) // no name without its file
+	return p, err
+}
+
+// mention brings OpenCode's managed configuration to name the plugin, or not.
+func (t *runtime) mention(r *Request, wanted bool) ([]Change, error) {
+	path, err := r.path(t)
+	if err != nil {
+		return nil, err
+	}
+	f, err := read(filepath.Join(filepath.Dir(path), "opencode.json"))
+	if err != nil {
+		return nil, err
+	}
+	d, err := edit.ParseAs(f.content, t.syntax)
+	if err != nil {
+		return nil, t.unreadable(f.path, err)
+	}
+	url, err := r.pluginURL(t)
+	if err != nil {
+		return nil, err
+	}
+	return t.named(f, d, url, wanted)
+}
+
+// pluginURL is how OpenCode's managed configuration names the plugin.
+func (r *Request) pluginURL(t *runtime) (jsontext.Value, error) {
+	plain := Request{Scope: r.Scope, Machine: Machine{OS: r.Machine.OS}} // as OpenCode will see it
+	there, err := plain.path(t)
+	if err != nil {
+		return nil, err
+	}
+	return schema.Marshal("file://" + there)
+}
+
+// unnamed says what of the managed configuration does not name the plugin that is there.
+func (r *Request) unnamed(t *runtime) ([]string, error) {
+	if r.Scope != Managed {
+		return nil, nil
+	}
+	changes, err := t.mention(r, true)
+	if err != nil || len(changes) == 0 {
+		return nil, err
+	}
+	return []string{"plugin in " + changes[0].Path}, nil
+}
+
+func (t *runtime) named(f file, d *edit.Doc, url jsontext.Value, wanted bool) ([]Change, error) {
+	at := -1
+	for i, v := range d.Elements("plugin") {
+		if edit.Equal(v, url) {
+			at = i
+		}
+	}
+	r := Request{Scope: Managed}
+	shown := func(text []byte) []byte {
+		return edit.Mask(text, hidden, func(_ []string, v jsontext.Value) bool { return edit.Equal(v, url) })
+	}
+	switch {
+	case wanted == (at >= 0):
+		return nil, nil
+	case wanted:
+		if err := d.Append(url, "plugin"); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.path, err)
+		}
+		c := f.become(d.Text(), r.Scope)
+		c.shown = shown
+		c.backup, c.summary = true, "OpenCode now loads the plugin for all users"
+		return []Change{c}, nil
+	}
+	if d.Drop(at, "plugin"); len(d.Elements("plugin")) == 0 {
+		d.Delete("plugin")
+	}
+	c := t.without(f, d, &r)
+	c.shown = shown
+	c.summary = "OpenCode no longer loads the plugin"
+	return []Change{c}, nil
+}
+
+// pluginHook is the command that an installed plugin starts where no daemon
+// answers.
+func pluginHook(text []byte) Owned {
+	o := Owned{Event: "tool.execute.before", Gate: true, Blocks: true}
+	if !asWritten(text) {
+		o.Differs = []string{"its text"}
+	}
+	_, line, _ := bytes.Cut(text, []byte("\nconst SETTINGS = "))
+	line, _, _ = bytes.Cut(line, []byte(";\n"))
+	var s pluginSettings
+	if schema.Unmarshal(line, &s) == nil && s.Shim != "" {
+		o.Command = []string{s.Shim, "hook", "--runtime", "opencode", "--event", o.Event}
+		if s.Agent != "" {
+			o.Command = append(o.Command, "--agent", s.Agent)
+		}
+		o.Command = append(o.Command, s.Args...)
+		if s.State != "" {
+			o.Command = append(o.Command, "--state", s.State)
+		}
+	}
+	return o
+}

@@ -1,0 +1,154 @@
+package install
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
+)
+
+func (t *runtime) install(r *Request) (Plan, error) {
+	path, err := r.path(t)
+	if err != nil {
+		return Plan{}, err
+	}
+	f, err := read(path)
+	if err != nil {
+		return Plan{}, err
+	}
+	switch {
+	case t.plugin:
+		return t.installPlugin(f, r)
+	case t.places[r.Scope].toml:
+		return t.installTOML(f, r)
+	}
+	d, err := edit.ParseAs(f.content, t.syntax)
+	if err != nil {
+		return Plan{}, t.unreadable(f.path, err)
+	}
+	before, was := t.owned(d), d.Plain()
+	if err = set(d, t.sets[r.Scope]); err == nil {
+		err = t.merge(d, r, t.wanted(r))
+	}
+	if err != nil {
+		return Plan{}, fmt.Errorf("%s: %w", f.path, err)
+	}
+	c := f.become(d.Text(), r.Scope)
+	c.shown = t.shown
+	if f.there && edit.Equal(d.Plain(), was) {
+		c.After = c.Before // at most its formatting would differ
+	}
+	c.backup = len(before) == 0
+	c.summary = t.installed(r, len(before))
+	return Plan{Changes: []Change{c}}, nil
+}
+
+// installed says what an installation does.
+func (t *runtime) installed(r *Request, before int) string {
+	n := len(t.wanted(r))
+	switch {
+	case t.name == "codex" && r.Scope != Managed:
+		return fmt.Sprintf("wrote hooks at %d events; Codex runs them after you trust them", n)
+	case before == 0:
+		return fmt.Sprintf("%s now asks the fabric at %d events", t.label, n)
+	}
+	return fmt.Sprintf("updated the hooks of agentshim in %s, at %d events", t.label, n)
+}
+
+// unreadable says what to do about a configuration that cannot be changed.
+func (t *runtime) unreadable(path string, err error) error {
+	also := fmt.Sprintf("so %s ignores the whole file", t.label)
+	switch {
+	case errors.Is(err, edit.ErrComments):
+		return fmt.Errorf("%s has comments, %s; remove them, and install again", path, also)
+	case errors.Is(err, edit.ErrMark):
+		return fmt.Errorf("%s begins with a byte order mark, %s; save it without the mark, and install again", path, also)
+	}
+	return fmt.Errorf("reading %s: %w; correct the file, and install again", path, err)
+}
+
+func (t *runtime) uninstall(r *Request) (Plan, error) {
+	path, err := r.path(t)
+	if err != nil {
+		return Plan{}, err
+	}
+	f, err := read(path)
+	switch {
+	case err != nil:
+		return Plan{}, err
+	case t.plugin:
+		return t.uninstallPlugin(f, r)
+	case !f.there:
+		return Plan{}, nil
+	case t.places[r.Scope].toml:
+		return t.uninstallTOML(f, r)
+	}
+	d, err := edit.ParseAs(f.content, t.syntax)
+	if err != nil {
+		return Plan{}, t.unreadable(f.path, err)
+	}
+	mine := len(t.owned(d))
+	if mine == 0 {
+		return Plan{}, nil
+	}
+	if err := t.merge(d, r, nil); err != nil {
+		return Plan{}, fmt.Errorf("%s: %w", f.path, err)
+	}
+	c := t.without(f, d, r)
+	c.summary = fmt.Sprintf("removed from %s: %d hooks of agentshim", t.label, mine)
+	return Plan{Changes: []Change{c}}, nil
+}
+
+// without is the change that leaves what is in d, where our hooks are not any more.
+func (t *runtime) without(f file, d *edit.Doc, r *Request) Change {
+	kept, name := f.kept()
+	old, err := edit.ParseAs(kept, t.syntax)
+	if name == "" || err != nil { // there was no file before, or nobody knows what was in it
+		c := f.become(d.Text(), r.Scope)
+		c.shown = t.shown
+		if name == "" && onlySettings(d, t.sets[r.Scope]) {
+			c.After = nil
+		}
+		return c
+	}
+	unset(d, old, t.sets[r.Scope])
+	c := f.become(d.Text(), r.Scope)
+	c.shown = t.shown
+	if t.bare(old) == t.bare(d) {
+		c.After, c.drop = kept, name // nothing else changed since
+	}
+	return c
+}
+
+// onlySettings reports whether nothing is in d but what an installation writes.
+func onlySettings(d *edit.Doc, all []setting) bool {
+	empty, err := edit.Parse(nil)
+	rest, rerr := edit.Parse(d.Plain())
+	if err != nil || rerr != nil {
+		return false
+	}
+	unset(rest, empty, all)
+	return len(rest.Names()) == 0
+}
+
+// bare is a document without its form, and without lists of hooks that are empty.
+func (t *runtime) bare(d *edit.Doc) string {
+	b, err := edit.Parse(d.Plain())
+	if err != nil {
+		return ""
+	}
+	for _, name := range b.Names(t.below...) {
+		if v := b.Get(t.at(name)...); v.Kind() == '[' && len(b.Elements(t.at(name)...)) == 0 {
+			b.Delete(t.at(name)...)
+		}
+	}
+	if v := b.Get(t.below...); len(t.below) > 0 && v.Kind() == '{' && len(b.Names(t.below...)) == 0 {
+		b.Delete(t.below...)
+	}
+	text := jsontext.Value(slices.Clone(b.Text()))
+	_ = text.Canonicalize()
+	return string(text)
+}

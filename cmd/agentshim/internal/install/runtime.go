@@ -1,0 +1,233 @@
+package install
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/probe"
+)
+
+// A runtime is how one agent runtime is told of hooks.
+type runtime struct {
+	name, label string
+	// binary is the program by which it is known to be there.
+	binary string
+	places map[Scope]place
+	events []event
+	// below is the path of the object whose members are events; sets are members
+	// beside it that must be there.
+	below []string
+	sets  map[Scope][]setting
+	// entry is what stands in an event's list.
+	entry func(r *Request, e event) any
+	// http is the first version that can ask the daemon itself, and refuses a call where
+	// that fails; the zero Version: none can.
+	http probe.Version
+	// syntax is what it reads besides JSON, as its releases were seen to.
+	syntax edit.Syntax
+	// open: it lets a call pass when a hook cannot start or is killed, and has no setting
+	// against that.
+	open bool
+	// plugin: a program in the runtime itself is installed, no hooks.
+	plugin bool
+}
+
+// A setting is a member that an installation needs beside its hooks.
+type setting struct {
+	path  []string
+	value jsontext.Value
+	// keep: what somebody else wrote there stays.
+	keep bool
+}
+
+// An event is one at which the shim is installed.
+type event struct {
+	name string
+	// tool: it is about one tool call, so that a matcher applies.
+	tool bool
+	// gate: a shim that fails must not let it pass.
+	gate bool
+	// only says when it is installed; empty: always.
+	only string
+	// most is the longest that the runtime waits; 0: as long as it is told.
+	most time.Duration
+}
+
+// The reasons to install at an event only sometimes.
+const (
+	onlyApprove = "approve"
+	onlyModels  = "models"
+)
+
+// runtimes are all runtimes; add yours here.
+func runtimes() map[string]*runtime {
+	all := map[string]*runtime{}
+	for _, t := range []*runtime{claude(), codex(), gemini(), qwen(), cursor(), copilot(), agy(), opencode()} {
+		all[t.name] = t
+	}
+	return all
+}
+
+// Names lists the runtimes that the shim can be installed in.
+func Names() []string { return slices.Sorted(maps.Keys(runtimes())) }
+
+// target finds the runtime of a request.
+func (r *Request) target() (*runtime, error) {
+	t, ok := runtimes()[r.Runtime]
+	if !ok {
+		return nil, fmt.Errorf("unknown runtime %q; write one of %s", r.Runtime, strings.Join(Names(), ", "))
+	}
+	if _, ok := t.places[r.Scope]; !ok {
+		return nil, fmt.Errorf("%s has no %s configuration; install with --user for each account, and watch for silent hosts", t.label, r.Scope)
+	}
+	return t, nil
+}
+
+// wanted are the events at which r installs.
+func (t *runtime) wanted(r *Request) (all []event) {
+	for _, e := range t.events {
+		if e.only == "" || e.only == onlyApprove && r.Hook.Approve || e.only == onlyModels && r.Hook.Models {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+func claude() *runtime {
+	return &runtime{
+		name: "claude", label: "Claude Code", binary: "claude", below: []string{"hooks"}, entry: claudeEntry, http: Blocking(), syntax: edit.Mark,
+		places: map[Scope]place{
+			User:    {anchor: home, path: ".claude/settings.json", env: "CLAUDE_CONFIG_DIR", below: "settings.json"},
+			Project: {anchor: folder, path: ".claude/settings.json"},
+			Managed: {path: "/etc/claude-code/managed-settings.d/50-agentshim.json",
+				darwin: "/Library/Application Support/ClaudeCode/managed-settings.d/50-agentshim.json"},
+		},
+		sets: map[Scope][]setting{Managed: {{path: []string{managedOnlyJSON}, value: jsontext.Value("true")}}},
+		events: []event{{name: "SessionStart"}, {name: "UserPromptSubmit", gate: true}, {name: "PreToolUse", tool: true, gate: true},
+			{name: "PermissionRequest", tool: true, gate: true, only: onlyApprove}, {name: "PostToolUse", tool: true},
+			{name: "PostToolUseFailure", tool: true}, {name: "Stop"}, {name: "SubagentStop"}, {name: "SessionEnd", most: 10 * time.Second}},
+	}
+}
+
+func codex() *runtime {
+	return &runtime{
+		name: "codex", label: "Codex", binary: "codex", below: []string{"hooks"}, entry: codexEntry, open: true,
+		places: map[Scope]place{
+			User:    {anchor: home, path: ".codex/hooks.json", env: "CODEX_HOME", below: "hooks.json"},
+			Project: {anchor: folder, path: ".codex/hooks.json", reach: upward},
+			Managed: {path: "/etc/codex/requirements.toml", toml: true},
+		},
+		events: []event{{name: "SessionStart"}, {name: "UserPromptSubmit", gate: true}, {name: "PreToolUse", tool: true, gate: true},
+			{name: "PermissionRequest", tool: true, gate: true, only: onlyApprove}, {name: "PostToolUse", tool: true},
+			{name: "PreModelRequest", only: onlyModels}, {name: "PostModelRequest", only: onlyModels},
+			{name: "Stop"}, {name: "SubagentStop"}, {name: "SessionEnd", most: 3 * time.Second}},
+	}
+}
+
+func gemini() *runtime {
+	return &runtime{
+		name: "gemini", label: "Gemini CLI", binary: "gemini", below: []string{"hooks"}, entry: geminiEntry, syntax: edit.Comments,
+		places: map[Scope]place{
+			User:    {anchor: home, path: ".gemini/settings.json"},
+			Project: {anchor: folder, path: ".gemini/settings.json"},
+			Managed: {path: "/etc/gemini-cli/settings.json", darwin: "/Library/Application Support/GeminiCli/settings.json"},
+		},
+		sets: map[Scope][]setting{Managed: {{path: []string{"hooksConfig", "enabled"}, value: jsontext.Value("true")}}},
+		events: []event{{name: "SessionStart"}, {name: "BeforeAgent", gate: true}, {name: "BeforeModel", only: onlyModels},
+			{name: "AfterModel", only: onlyModels}, {name: "BeforeTool", tool: true, gate: true}, {name: "AfterTool", tool: true},
+			{name: "AfterAgent"}, {name: "SessionEnd"}},
+	}
+}
+
+func qwen() *runtime {
+	return &runtime{
+		name: "qwen", label: "Qwen Code", binary: "qwen", below: []string{"hooks"}, entry: qwenEntry, open: true, syntax: edit.Comments | edit.Mark,
+		places: map[Scope]place{
+			User:    {anchor: home, path: ".qwen/settings.json"},
+			Project: {anchor: folder, path: ".qwen/settings.json"},
+		},
+		events: []event{{name: "SessionStart"}, {name: "UserPromptSubmit", gate: true}, {name: "PreToolUse", tool: true, gate: true},
+			{name: "PostToolUse", tool: true}, {name: "PostToolUseFailure", tool: true}, {name: "Stop"}, {name: "SubagentStop"}, {name: "SessionEnd"}},
+	}
+}
+
+func cursor() *runtime {
+	one := []setting{{path: []string{"version"}, value: jsontext.Value("1"), keep: true}}
+	return &runtime{
+		name: "cursor", label: "Cursor", binary: "cursor-agent", below: []string{"hooks"}, entry: cursorEntry,
+		places: map[Scope]place{
+			User:    {anchor: home, path: ".cursor/hooks.json"},
+			Project: {anchor: folder, path: ".cursor/hooks.json"},
+			Managed: {path: "/etc/cursor/hooks.json", darwin: "/Library/Application Support/Cursor/hooks.json"},
+		},
+		sets: map[Scope][]setting{User: one, Project: one, Managed: one},
+		events: []event{{name: "sessionStart"}, {name: "beforeSubmitPrompt", gate: true}, {name: "preToolUse", gate: true},
+			{name: "postToolUse"}, {name: "postToolUseFailure"}, {name: "stop"}, {name: "subagentStop"}, {name: "sessionEnd"}},
+	}
+}
+
+func copilot() *runtime {
+	one := []setting{{path: []string{"version"}, value: jsontext.Value("1"), keep: true}}
+	return &runtime{
+		name: "copilot", label: "GitHub Copilot", binary: "copilot", below: []string{"hooks"}, entry: copilotEntry,
+		places: map[Scope]place{
+			User:    {anchor: home, path: ".copilot/hooks/agentshim.json", env: "COPILOT_HOME", below: "hooks/agentshim.json"},
+			Project: {anchor: folder, path: ".github/hooks/agentshim.json", reach: rootOnly},
+			Managed: {path: "/etc/github-copilot/policy.d/50-agentshim.json"},
+		},
+		sets: map[Scope][]setting{User: one, Project: one, Managed: one},
+		events: []event{{name: "sessionStart"}, {name: "userPromptSubmitted"}, {name: "preToolUse", gate: true},
+			{name: "permissionRequest", gate: true, only: onlyApprove}, {name: "postToolUse"}, {name: "postToolUseFailure"},
+			{name: "agentStop"}, {name: "subagentStop"}, {name: "sessionEnd"}},
+	}
+}
+
+func agy() *runtime {
+	return &runtime{
+		name: "agy", label: "Antigravity CLI", binary: "agy", below: []string{"agentshim"}, entry: agyEntry,
+		places: map[Scope]place{
+			User:    {anchor: home, path: ".gemini/config/hooks.json"},
+			Project: {anchor: folder, path: ".agents/hooks.json"},
+		},
+		events: []event{{name: "PreToolUse", tool: true, gate: true}, {name: "PostToolUse", tool: true}, {name: "PreInvocation"}, {name: "Stop"}},
+	}
+}
+
+// Program is the program by which a runtime is known to be there; empty: the
+// runtime is unknown.
+func Program(name string) string {
+	if t, ok := runtimes()[name]; ok {
+		return t.binary
+	}
+	return ""
+}
+
+// Open reports whether a runtime lets a call pass when a hook cannot start.
+func Open(name string) bool {
+	t, ok := runtimes()[name]
+	return ok && t.open
+}
+
+// Scopes are those in which a runtime can be told of hooks.
+func Scopes(name string) (all []Scope) {
+	t, ok := runtimes()[name]
+	for _, s := range []Scope{User, Project, Managed} {
+		if _, has := t.place(s); ok && has {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (t *runtime) place(s Scope) (p place, ok bool) {
+	if t != nil {
+		p, ok = t.places[s]
+	}
+	return p, ok
+}

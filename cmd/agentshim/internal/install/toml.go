@@ -1,0 +1,217 @@
+package install
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// Codex's requirements are TOML, which nothing writes back as it was read. So
+// our lines are marked, put in and taken out as text, and what came of it is
+// read again: if it does not say what it should, nothing is written.
+const (
+	lineMark  = " # agentshim"
+	blockMark = "# agentshim: what stands between these two lines is written by 'agentshim install'"
+)
+
+const managedOnly = "allow_managed_hooks_only"
+
+// A table is what TOML says.
+type table = map[string]any
+
+func readTOML(text []byte) (table, error) {
+	m := table{}
+	err := toml.Unmarshal(text, &m)
+	return m, err
+}
+
+// withoutOurs is a text without our lines.
+func withoutOurs(text []byte) []byte {
+	var out []byte
+	inside := false
+	for line := range bytes.Lines(text) {
+		bare := strings.TrimRight(string(line), "\r\n")
+		switch {
+		case bare == blockMark:
+			inside = !inside
+		case !inside && !strings.HasSuffix(bare, lineMark):
+			out = append(out, line...)
+		}
+	}
+	return out
+}
+
+// withOurs is a text with what the request wants. It has nothing of ours yet.
+func (t *runtime) withOurs(text []byte, r *Request) ([]byte, error) {
+	m, err := readTOML(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := switched(m[managedOnly], managedOnly); err != nil {
+		return nil, err
+	}
+	features, _ := m["features"].(table)
+	if err := switched(features["hooks"], "features.hooks"); err != nil {
+		return nil, err
+	}
+	var block strings.Builder
+	if m["features"] == nil {
+		block.WriteString("[features]\nhooks = true\n")
+	} else if features["hooks"] == nil {
+		text = featuresHeader().ReplaceAll(text, []byte("${0}\nhooks = true"+lineMark))
+	}
+	for _, e := range t.wanted(r) {
+		block.WriteString(t.tableOf(r, e))
+	}
+	if m[managedOnly] == nil { // a member of the file itself has to stand before all tables
+		text = slices.Concat([]byte(managedOnly+" = true"+lineMark+"\n"), text)
+	}
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	text = append(text, blockMark+"\n"+block.String()+blockMark+"\n"...)
+	return text, t.says(text, m, r)
+}
+
+func featuresHeader() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^[ \t]*\[[ \t]*features[ \t]*\][ \t]*(#.*)?$`)
+}
+
+// switched refuses a switch that is off.
+func switched(v any, name string) error {
+	if v != nil && v != true {
+		return fmt.Errorf("%s is %v there, which can switch hooks off; set it to true, or remove the line", name, v)
+	}
+	return nil
+}
+
+// tableOf is one event's hook.
+func (t *runtime) tableOf(r *Request, e event) string {
+	match := ""
+	if e.tool {
+		match = "matcher = \"*\"\n"
+	}
+	return fmt.Sprintf("[[hooks.%s]]\n%s[[hooks.%s.hooks]]\ntype = \"command\"\ncommand = %s\ntimeout = %d\n",
+		e.name, match, e.name, basic(r.line(e, true)), e.seconds(&r.Hook))
+}
+
+// basic is a TOML string.
+func basic(s string) string {
+	if !strings.ContainsAny(s, "'\n\r\x00") {
+		return "'" + s + "'"
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\t", `\t`).Replace(s) + `"`
+}
+
+// says checks that a text says what the old one did, and ours.
+func (t *runtime) says(text []byte, old table, r *Request) error {
+	got, err := readTOML(text)
+	if err != nil {
+		return fmt.Errorf("the file would be invalid with the lines of agentshim: %w; add the hooks yourself; 'agentshim install codex --managed --dry-run --root DIR' with an empty folder shows them", err)
+	}
+	want := maps.Clone(old)
+	want[managedOnly] = true
+	want["features"] = with(old["features"], "hooks", true)
+	for _, e := range t.wanted(r) {
+		ours, err := readTOML([]byte(t.tableOf(r, e)))
+		if err != nil {
+			return err
+		}
+		hooks, _ := want["hooks"].(table)
+		theirs, _ := hooks[e.name].([]any)
+		added, _ := ours["hooks"].(table)[e.name].([]any)
+		want["hooks"] = with(want["hooks"], e.name, slices.Concat(theirs, added))
+	}
+	if a, b := canonical(got), canonical(want); a != b || a == "" {
+		return errors.New("the lines of agentshim would change the meaning of other lines; add the hooks yourself; 'agentshim install codex --managed --dry-run --root DIR' with an empty folder shows them")
+	}
+	return nil
+}
+
+// with is a table with one more member.
+func with(old any, name string, v any) table {
+	all := table{name: v}
+	t, _ := old.(table)
+	for k, o := range t {
+		if k != name {
+			all[k] = o
+		}
+	}
+	return all
+}
+
+func canonical(m table) string {
+	b, err := schema.Marshal(m)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// ownedTOML lists our hooks in a TOML file.
+func (t *runtime) ownedTOML(text []byte) ([]Owned, error) {
+	m, err := readTOML(text)
+	if err != nil {
+		return nil, err
+	}
+	b, err := schema.Marshal(table{"hooks": with(m["hooks"], "state", nil)})
+	if err != nil {
+		return nil, err
+	}
+	d, err := edit.Parse(b)
+	if err != nil {
+		return nil, err
+	}
+	return t.owned(d), nil
+}
+
+func (t *runtime) installTOML(f file, r *Request) (Plan, error) {
+	before, err := t.ownedTOML(f.content)
+	if err != nil {
+		return Plan{}, t.unreadable(f.path, fmt.Errorf("it is not valid TOML: %w", err))
+	}
+	text, err := t.withOurs(withoutOurs(f.content), r)
+	if err != nil {
+		return Plan{}, fmt.Errorf("%s: %w", f.path, err)
+	}
+	c := f.become(text, r.Scope)
+	c.shown = shownTOML
+	c.backup = len(before) == 0
+	c.summary = t.installed(r, len(before))
+	return Plan{Changes: []Change{c}}, nil
+}
+
+func (t *runtime) uninstallTOML(f file, r *Request) (Plan, error) {
+	mine, err := t.ownedTOML(f.content)
+	if err != nil {
+		return Plan{}, t.unreadable(f.path, fmt.Errorf("it is not valid TOML: %w", err))
+	}
+	left := withoutOurs(f.content)
+	if bytes.Equal(left, f.content) {
+		return Plan{}, nil
+	}
+	c := f.become(left, r.Scope)
+	c.shown = shownTOML
+	now, err := readTOML(left)
+	if err != nil {
+		return Plan{}, fmt.Errorf("%s: the file would be invalid without the lines of agentshim: %w; remove them yourself", f.path, err)
+	}
+	kept, name := f.kept()
+	if old, err := readTOML(kept); name != "" && err == nil && canonical(old) == canonical(now) {
+		c.After, c.drop = kept, name
+	} else if name == "" && len(bytes.TrimSpace(left)) == 0 {
+		c.After = nil
+	}
+	c.summary = t.label + " has " + strconv.Itoa(len(mine)) + " hooks of agentshim less"
+	return Plan{Changes: []Change{c}}, nil
+}

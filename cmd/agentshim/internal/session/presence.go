@@ -1,0 +1,38 @@
+package session
+
+import (
+	"maps"
+	"os"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// introduce says, when a session starts, where the agent is and of which
+// version its runtime is: who knows that can see who stays silent.
+func (x *Exchange) introduce(e *schema.Event) {
+	if e.HookType != schema.SessionStart {
+		return
+	}
+	labels := map[string]string{}
+	if host, err := os.Hostname(); err == nil && host != "" {
+		labels[schema.LabelHost] = host
+	}
+	if v := x.version(e.Runtime); v != "" {
+		labels[schema.LabelVersion] = v
+	}
+	maps.Copy(labels, e.Labels) // what the runtime itself says
+	e.Labels = labels
+}
+
+// version is that of the runtime: few say it to their hooks.
+func (x *Exchange) version(runtime string) string {
+	for _, v := range [][2]string{{"cursor", "CURSOR_VERSION"}, {"copilot", "COPILOT_CLI_BINARY_VERSION"}} {
+		if v[0] == runtime && x.Env != nil && x.Env(v[1]) != "" {
+			return x.Env(v[1])
+		}
+	}
+	if x.Versions == nil {
+		return ""
+	}
+	return x.Versions()[runtime]
+}

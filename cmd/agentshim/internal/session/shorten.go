@@ -1,0 +1,99 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hookfabric/hookfabric/bus/snapshot"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// textRoom is what the sentence about the rest of a text may take.
+const textRoom = 1024
+
+// shorten puts texts that are longer than the runtime passes on into a file that
+// the agent can read, and their beginning in their place: what the runtime would
+// cut off is lost, and the fabric counts it as handed over.
+func (x *Exchange) shorten(c *dialect.Call, v *schema.Verdict) {
+	longest := c.Moment.Longest
+	if longest == 0 {
+		return
+	}
+	v.Reason = cut(v.Reason, longest)
+	if c.Event.HookType == schema.BeforeFinalResponse && v.Decision == schema.Retry {
+		longest = max(0, longest-len(v.Reason)-2) // they are one text there
+	}
+	if length(v.Injections) <= longest {
+		return
+	}
+	texts := make([]string, 0, len(v.Injections))
+	for _, in := range v.Injections {
+		texts = append(texts, in.Content)
+	}
+	text := strings.Join(texts, "\n\n")
+	path, err := x.write(c, text)
+	if err != nil {
+		fmt.Fprintf(x.Stderr, "agentshim: a text has %d bytes, this runtime passes on %d, and writing the text to a file failed: %v\n",
+			len(text), longest, err)
+		return
+	}
+	head := prefix(text, max(0, longest-textRoom))
+	first := v.Injections[0]
+	first.Content = fmt.Sprintf("%s\n\n[This text has %d bytes. This is more than can be shown here. The file %s has the full text. Read that file before you continue.]",
+		head, len(text), path)
+	v.Injections = []schema.Injection{first}
+}
+
+// length is how long the injections are together, with a blank line between.
+func length(all []schema.Injection) (n int) {
+	for i := range all {
+		n += len(all[i].Content) + 2
+	}
+	return n - 2
+}
+
+// write puts a text into a file beside the workspaces of other agents, where
+// this agent may read, until its session ends: see [Exchange.dropTexts].
+func (x *Exchange) write(c *dialect.Call, text string) (path string, err error) {
+	dir := x.workspaces(c)
+	if dir == "" {
+		return "", fmt.Errorf("there is no folder for it; name one with --workspaces")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if dir, err = snapshot.MakeOthers(dir); err != nil {
+		return "", err // a repository may have a link there
+	}
+	sweepTexts(dir, func(_ string, age time.Duration) bool { return age > textsFor })
+	path = filepath.Join(dir, textName(c.Event.SessionID, text))
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() == int64(len(text)) {
+		return path, nil
+	}
+	return path, shimstate.Replace(path, []byte(text))
+}
+
+// cut is a text that is not longer than the runtime passes on.
+func cut(text string, longest int) string {
+	if len(text) <= longest {
+		return text
+	}
+	return prefix(text, max(0, longest-len("…"))) + "…"
+}
+
+// prefix is the longest prefix of text of at most n bytes that breaks no character.
+func prefix(text string, n int) string {
+	if n >= len(text) {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
