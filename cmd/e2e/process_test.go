@@ -16,7 +16,7 @@ import (
 
 // patience is how long a test waits for what should come at once, on a machine
 // that does much else at the same time.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A process is a child of the test, the leader of its own group.
 type process struct {

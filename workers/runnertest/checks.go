@@ -19,7 +19,7 @@ const (
 	// deadline is what a handler that hangs is given at first.
 	deadline = 200 * time.Millisecond
 	// Patience is how long something is waited for that must come at once.
-	Patience = 20 * time.Second
+	Patience = time.Minute
 	// side is how many calls are made side by side.
 	side = 32
 )

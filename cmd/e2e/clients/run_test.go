@@ -11,7 +11,7 @@ import (
 
 // patience is how long a test waits for what should come at once, on a machine
 // that does much else at the same time.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // run runs a program to its end, with all that it started, and returns what it said.
 func run(ctx context.Context, dir string, env []string, path string, args ...string) (string, error) {
