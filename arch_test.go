@@ -109,8 +109,7 @@ func rooms() map[string]room {
 		"cmd/internal/program":           {own: []string{"schema", "bus/server/certs"}, modules: []string{modCobra, "github.com/spf13/pflag", "golang.org/x/sys"}},
 		"cmd/internal/ops":               {own: []string{"schema/trace", "bus/server/certs", "bus/otlp", "cmd/internal/program"}, modules: []string{modProm}},
 		"cmd/internal/runners":           {own: []string{"schema", "builtin", "workers", "workers/..."}},
-		"cmd/agentshim/internal/early":   {not: []string{"errors", "fmt", "os", "strconv", "strings", "sync", "syscall", "time"}}, // it is initialised first
-		"cmd/agentshim/internal/dialect": {own: []string{"schema", "cmd/agentshim/internal/early"}, modules: []string{modJSON}},
+		"cmd/agentshim/internal/dialect": {own: []string{"schema"}, modules: []string{modJSON}},
 		"cmd/agentshim/internal/install": {own: []string{"schema", "bus/server/certs", "bus/chown", "cmd/agentshim/internal/install/...", "cmd/agentshim/internal/probe"},
 			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // to exchange two files in one moment
 		"cmd/agentshim/internal/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: touching},

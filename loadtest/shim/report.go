@@ -47,8 +47,8 @@ func (r *Report) OK() bool {
 
 // The budgets: how many times the Go program's time a hook may take.
 const (
-	directly     = 2.5
-	byANeighbour = 1.4
+	directBudget = 2.8
+	daemonBudget = 1.7
 )
 
 // judged turns samples, one per repetition and program, into a report.
@@ -56,7 +56,7 @@ func judged(o Options, samples map[string][]sample) *Report {
 	r := &Report{Repetitions: len(samples[baseline]), Runs: max(o.Runs, 1)}
 	limit := func(v float64) *float64 { return &v }
 	for _, row := range []bench.Row{
-		{Name: byDaemon, Budget: limit(byANeighbour)}, {Name: direct, Budget: limit(directly)}, {Name: versioned}, {Name: inPython},
+		{Name: byDaemon, Budget: limit(daemonBudget)}, {Name: direct, Budget: limit(directBudget)}, {Name: versioned}, {Name: inPython},
 	} {
 		took := samples[row.Name]
 		if len(took) == 0 {

@@ -39,8 +39,6 @@ type hook struct {
 	start  bool
 	// context is how long the process may ask the fabric itself; nil: as long as it is run.
 	context func() (context.Context, context.CancelFunc)
-	// lost: the daemon was asked, and did not answer.
-	lost bool
 	// last: the process ends right after it, and the connection with it.
 	last bool
 	// managed: it was installed for all agents of the machine.
@@ -90,12 +88,10 @@ func (h *hook) deadline() time.Time { return h.began.Add(h.timeout - schema.Marg
 
 // run asks and answers, whatever happens, and returns the exit code.
 func (h *hook) run(ctx context.Context) int {
-	if h.began.IsZero() {
-		h.began = time.Now()
-	}
+	h.began = time.Now()
 	h.identify()
 	payload, unread := h.read()
-	if h.daemon != "" && !h.lost {
+	if h.daemon != "" {
 		if code, ok := h.byDaemon(payload, unread); ok {
 			return code
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/early"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
@@ -33,7 +32,6 @@ func Quick(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, 
 		return 0, false
 	}
 	h.ask(f)
-	h.take(early.Taken())
 	// One thing is done after the other here. On several processors each would wake a
 	// thread for the next one, and most of those threads would have to be made.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -44,36 +42,6 @@ func Quick(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, 
 const calm = 50 * time.Millisecond
 
 func signalled() (context.Context, context.CancelFunc) { return program.ContextAfter(calm) }
-
-// take takes over what was done before the program began.
-func (h *hook) take(s early.Start) {
-	h.began = time.Now().Add(-time.Duration(s.Elapsed))
-	if s.EventID != "" {
-		h.EventID = s.EventID
-	}
-	if !s.Read {
-		return
-	}
-	g := &given{data: s.Payload}
-	switch h.stdin = g; {
-	case s.Slow:
-		g.err = errSlow
-	case s.Large:
-		g.err = errLarge()
-	}
-	if s.Lost != "" {
-		h.lost = true
-		h.notice(errors.New(s.Lost))
-	}
-}
-
-// given is what was on stdin, or why it cannot be had.
-type given struct {
-	data []byte
-	err  error
-}
-
-func (g *given) Read([]byte) (int, error) { return 0, io.EOF }
 
 // flags are the flags of the command.
 func (h *hook) flags(f *pflag.FlagSet) {
@@ -197,9 +165,6 @@ func (h *hook) identify() {
 
 // read reads the payload, and leaves time to ask.
 func (h *hook) read() ([]byte, error) {
-	if g, ok := h.stdin.(*given); ok {
-		return g.data, g.err
-	}
 	if f, ok := h.stdin.(*os.File); ok {
 		if data, err, ok := readFile(f, h.began.Add(h.timeout/2)); ok {
 			return data, err

@@ -15,7 +15,7 @@ import (
 func TestAManagedHookIsNotTalkedOutOfItsFabric(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
-	heard := play(t, filepath.Join(dir, "hookfabric", "agentshim.sock"), answering(map[string]string{"exit": "0"}, "yes"))
+	requests := startTestDaemon(t, filepath.Join(dir, "hookfabric", "agentshim.sock"), answering(map[string]string{"exit": "0"}, "yes"))
 	env := []string{programVar + "=1", "HOME=" + dir, "XDG_RUNTIME_DIR=" + dir, "HOOKFABRIC_NATS=nats://127.0.0.1:1", "HOOKFABRIC_UNREACHABLE=allow",
 		"HOOKFABRIC_SOCKET=" + filepath.Join(dir, "hookfabric", "agentshim.sock"), "HOOKFABRIC_MANAGED=false", "HOOKFABRIC_AGENT=mallory"}
 	run := func(args ...string) (string, string) {
@@ -37,8 +37,8 @@ func TestAManagedHookIsNotTalkedOutOfItsFabric(t *testing.T) {
 		t.Errorf("with one that is not there: %s%s", out, stderr)
 	}
 	select {
-	case h := <-heard:
-		t.Errorf("a daemon that anybody could have started was asked: %+v", h)
+	case r := <-requests:
+		t.Errorf("the hook asked a daemon that any process could have started: %+v", r)
 	default:
 	}
 	if got := w.last().Agent; got != "mallory" {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/agent/render"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/early"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -167,9 +167,9 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, runtime string) (d
 func placeIn(h http.Header) func(name string) string {
 	return func(name string) string {
 		switch name {
-		case early.TraceParent:
+		case dialect.TraceParent:
 			return h.Get(schema.HeaderTraceparent)
-		case early.TraceState:
+		case dialect.TraceState:
 			return h.Get(schema.HeaderTracestate)
 		}
 		return ""

@@ -16,7 +16,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/early"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -48,10 +47,20 @@ type Input struct {
 	Env func(name string) string
 }
 
-// Environment lists the variables of a hook's process that dialects may look at.
-// Nothing else of it is read or sent anywhere: it holds secrets.
+// The variables in which a runtime passes on its position in a trace.
+const (
+	TraceParent = "TRACEPARENT"
+	TraceState  = "TRACESTATE"
+)
+
+// Environment lists the variables of a hook's process that dialects and sessions may read.
+// agentshim reads and sends no other variable of a runtime: the environment holds secrets.
 func Environment() []string {
-	return early.Environment()
+	return []string{
+		"CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ATTENDED", "GEMINI_CWD", "GEMINI_PROJECT_DIR",
+		"CURSOR_VERSION", "CURSOR_PROJECT_DIR", "COPILOT_CLI", "COPILOT_CLI_BINARY_VERSION", "COPILOT_PROJECT_DIR",
+		"CODEX_HOME", "QWEN_CODE_AGENT_ID", TraceParent, TraceState,
+	}
 }
 
 // A Moment is one event of a runtime, under its own name.

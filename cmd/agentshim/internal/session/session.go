@@ -17,7 +17,6 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/early"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
@@ -119,7 +118,7 @@ func (r *Reply) Told() {
 // command line says.
 func (x *Exchange) Run(ctx context.Context, payload []byte, unread error) Reply {
 	if x.Env != nil { // the runtime may follow a trace itself
-		ctx = trace.With(ctx, trace.Parse(x.Env(early.TraceParent), x.Env(early.TraceState)))
+		ctx = trace.With(ctx, trace.Parse(x.Env(dialect.TraceParent), x.Env(dialect.TraceState)))
 	}
 	r, broke := attempt(func() Reply { return x.run(ctx, payload, unread) })
 	if broke == nil {
