@@ -6,24 +6,64 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// service is what the shim calls itself to those who follow traces.
+// service is the service name of the shim in traces.
 const service = "agentshim"
 
-// Main runs the shim's command line and returns the exit code. [Quick] goes
-// before it where the program has little time.
+// Run runs the command line of this process and returns its exit code. It is [Main] with two
+// savings for `agentshim hook`, which starts once per tool call: the hook listens for signals late,
+// and runs on one processor, where no goroutine waits for a new thread.
+func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if isHook(args) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+		return run(context.Background(), &hook{process: true}, args, stdin, stdout, stderr)
+	}
+	ctx, cancel := program.Context()
+	defer cancel()
+	return Main(ctx, args, stdin, stdout, stderr)
+}
+
+// isHook reports whether a command line is one of `agentshim hook`.
+func isHook(args []string) bool { return len(args) > 0 && args[0] == "hook" }
+
+// Main runs a command line and returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return run(ctx, new(hook), args, stdin, stdout, stderr)
+}
+
+func run(ctx context.Context, h *hook, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	code := program.Done
-	root := &cobra.Command{
+	root := rootCommand()
+	root.AddCommand(hookCommand(h, &code))
+	if isHook(args) {
+		root.CompletionOptions.DisableDefaultCmd = true // a hook has no time for the other commands
+	} else {
+		root.AddCommand(serveCommand(), mcpCommand(&code), drainCommand(), renderCommand(), installCommand(), uninstallCommand(),
+			doctorCommand(&code), policyCommand(), versionCommand())
+		root.SetOut(stdout)                         // before the completion command takes it
+		root.InitDefaultCompletionCmd("completion") // [program.Run] would hide it
+	}
+	failed := program.Run(ctx, root, args, stdin, stdout, stderr)
+	if failed == program.Usage {
+		if code, ok := answerUsageError(args, stdout); ok {
+			return code
+		}
+	}
+	if failed != program.Done {
+		return failed
+	}
+	return code
+}
+
+func rootCommand() *cobra.Command {
+	return &cobra.Command{
 		Use:   "agentshim",
 		Short: "Ask the hook fabric about the tool calls of an AI agent",
 		Long: "agentshim connects AI agents to the hook fabric. Agent runtimes such as Claude Code start 'agentshim hook'\n" +
@@ -38,52 +78,14 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(hookCommand(&code), serveCommand(), mcpCommand(&code), drainCommand(), renderCommand(), installCommand(), uninstallCommand(), doctorCommand(&code), policyCommand(), &cobra.Command{
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), "hookfabric agentshim "+schema.Release)
 			return err
 		},
-	})
-	root.SetOut(stdout)                         // before the completion command takes it
-	root.InitDefaultCompletionCmd("completion") // [program.Run] would hide it
-	failed := program.Run(ctx, root, args, stdin, stdout, stderr)
-	if failed == program.Usage {
-		if code, ok := misused(args, stdout); ok {
-			return code
-		}
 	}
-	if failed != program.Done {
-		return failed
-	}
-	return code
-}
-
-func hookCommand(code *int) *cobra.Command {
-	var h hook
-	c := &cobra.Command{
-		Use:   "hook",
-		Short: "Ask the fabric about one event: read the runtime's payload on stdin, write its answer to stdout",
-		Long: "hook reads one payload of an agent runtime from stdin, asks the fabric, and writes the answer in the\n" +
-			"runtime's own form to stdout. It always answers before --timeout. If the fabric does not answer, the\n" +
-			"last known policy decides. If no policy is known, --unreachable decides.\n\n" +
-			"'agentshim install' writes this command into the configuration of a runtime.\n" +
-			"Each flag has an environment variable: --agent is HOOKFABRIC_AGENT.",
-		Example: `  echo '{"hook_type":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}' | agentshim hook --runtime generic`,
-		Args:    program.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := h.check(); err != nil {
-				return err
-			}
-			h.ask(c.Flags())
-			h.stdin, h.stdout, h.stderr = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()
-			*code = h.run(c.Context())
-			return nil
-		},
-	}
-	h.flags(c.Flags())
-	c.Flags().Lookup("runtime").Usage += ": " + strings.Join(dialect.Names(), ", ")
-	program.Completes(c, "runtime", dialect.Names()...)
-	program.Completes(c, "unreachable", decide.UnreachableDeny, decide.UnreachableAllow)
-	return c
 }

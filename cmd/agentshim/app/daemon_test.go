@@ -21,22 +21,11 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
-	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // realVar makes a process of this test the whole program.
 const realVar = "HOOKFABRIC_TEST_REAL" // a daemon that a hook starts gets it as well
-
-// real is agentshim as main runs it.
-func real() int {
-	if code, ok := Quick(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); ok {
-		return code
-	}
-	ctx, cancel := program.Context()
-	defer cancel()
-	return Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-}
 
 // command is a process of agentshim, in the world's fabric and folders.
 func (w *world) command(args ...string) *exec.Cmd {

@@ -2,13 +2,14 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/hookfabric/hookfabric/bus/otlp"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
@@ -19,11 +20,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// finishTime is how long a process lives at most after its answer.
-const finishTime = time.Second
-
-// spanTime is how long its collector may take of that.
-const spanTime = 250 * time.Millisecond
+const (
+	// finishTime limits how long a process lives after its answer.
+	finishTime = time.Second
+	// spanTime limits how long the export of spans takes of it.
+	spanTime = 250 * time.Millisecond
+	// signalDelay is how long a hook may run before it listens for signals: that starts a thread, and
+	// runtimes send a signal only at the end of their timeout. An earlier signal ends the process at once.
+	signalDelay = 50 * time.Millisecond
+)
 
 // hook is one call of `agentshim hook`.
 type hook struct {
@@ -31,81 +36,62 @@ type hook struct {
 	link
 	event   string
 	timeout time.Duration
-	// daemon is the socket of the daemon that may be asked, about these; empty: none
-	// may, or whichever it is for.
-	daemon, natsWanted, credsWanted string
-	// socket is a path given for the daemon's, and start has one started where none is.
+	// daemon is the socket of the daemon that the hook may ask; empty: it asks no daemon.
+	daemon string
+	// natsWanted and credsWanted name the fabric that the daemon must use; empty: any.
+	natsWanted, credsWanted string
+	// socket is --socket; empty: the default path.
 	socket string
-	start  bool
-	// context is how long the process may ask the fabric itself; nil: as long as it is run.
-	context func() (context.Context, context.CancelFunc)
-	// last: the process ends right after it, and the connection with it.
-	last bool
-	// managed: it was installed for all agents of the machine.
+	// start starts a daemon for later calls if none runs.
+	start bool
+	// process: this process runs only this hook. It then listens for signals while the hook asks the
+	// fabric, and its end closes the connection.
+	process bool
+	// managed: an administrator installed the hook for all agents of the machine.
 	managed bool
-	// own is how the hook's own fabric is reached, while link leads to the daemon's; nil: it is the same.
+	// own leads to the hook's own fabric while link leads to the daemon's; nil: they are the same.
 	own *link
 
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	began          time.Time
-	// step is told how far an answer is; only tests set it, to die there.
+	// step is called at each step of an answer; tests use it to kill the process there.
 	step func(point string)
 }
 
-// check refuses a command line that cannot work.
-func (h *hook) check() (err error) {
-	if h.Runtime == "" {
-		return program.UsageError("--runtime is missing; write --runtime generic")
-	}
-	if h.Dialect, err = dialect.For(h.Runtime); err != nil {
-		return program.UsageError("%w", err)
-	}
-	if h.event != "" {
-		if h.Moment, err = dialect.Find(h.Dialect, h.event); err != nil {
-			return program.UsageError("--event: %w", err)
-		}
-	}
-	if h.Unreachable == "" {
-		if h.Unreachable = decide.UnreachableAllow; h.managed {
-			h.Unreachable = decide.UnreachableDeny
-		}
-	}
-	if h.Unreachable != decide.UnreachableDeny && h.Unreachable != decide.UnreachableAllow {
-		return program.UsageError("--unreachable is %q; write deny or allow", h.Unreachable)
-	}
-	if err := session.CheckID(h.EventID); err != nil {
-		return program.UsageError("--event-id: %w", err)
-	}
-	if h.timeout <= 0 {
-		return program.UsageError("--timeout is %s; write a positive duration such as 30s", h.timeout)
-	}
-	return nil
-}
-
-// deadline is when the answer has to be known, so that it is written in time.
+// deadline returns when the hook must have the answer, to write it before its timeout.
 func (h *hook) deadline() time.Time { return h.began.Add(h.timeout - schema.Margin(h.timeout)) }
 
-// run asks and answers, whatever happens, and returns the exit code.
+// run gets an answer and writes it, and returns the exit code. It always writes an answer.
 func (h *hook) run(ctx context.Context) int {
 	h.began = time.Now()
 	h.identify()
 	payload, unread := h.read()
 	if h.daemon != "" {
-		if code, ok := h.byDaemon(payload, unread); ok {
+		if code, ok := h.askDaemon(payload, unread); ok {
 			return code
 		}
 	}
-	if h.context != nil {
+	if h.process {
 		var cancel context.CancelFunc
-		ctx, cancel = h.context()
+		ctx, cancel = program.ContextAfter(signalDelay)
 		defer cancel()
 	}
-	return h.directly(ctx, payload, unread)
+	return h.askFabric(ctx, payload, unread)
 }
 
-// directly asks the fabric from here.
-func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
+// identify gives the event an id, so that the daemon and the fabric get the same one.
+func (h *hook) identify() {
+	if h.EventID != "" {
+		return
+	}
+	if id, err := uuid.NewV7(); err == nil {
+		h.EventID = id.String()
+	}
+}
+
+// askFabric asks the fabric from this process, and writes the answer.
+func (h *hook) askFabric(ctx context.Context, payload []byte, unread error) int {
 	h.Workspaces = h.workspaces
 	decide.MakeWorkspaces(h.workspaces)
 	h.Env = environment
@@ -122,7 +108,7 @@ func (h *hook) directly(ctx context.Context, payload []byte, unread error) int {
 		asks.own = func() *decide.Judge { return judged(h.own) }
 	}
 	end := func() {
-		if !h.last { // all that had to be said was confirmed, or kept
+		if !h.process { // the end of the process closes it faster; unconfirmed acknowledgements are stored
 			asks.Close()
 		}
 		spans.CloseIn(spanTime)
@@ -214,39 +200,6 @@ func environment(name string) string {
 	}
 	return ""
 }
-
-// readInTime reads the payload, at most one event's worth, and not longer than there
-// is time: a runtime that keeps stdin open gets its answer all the same.
-func (h *hook) readInTime(ctx context.Context) ([]byte, error) {
-	type input struct {
-		data []byte
-		err  error
-	}
-	done := make(chan input, 1)
-	go func() {
-		data, err := io.ReadAll(io.LimitReader(h.stdin, schema.MaxEvent+1))
-		done <- input{data, err}
-	}()
-	select {
-	case in := <-done:
-		if in.err != nil {
-			return in.data, unreadable(in.err)
-		}
-		if len(in.data) > schema.MaxEvent {
-			return in.data, errLarge()
-		}
-		return in.data, nil
-	case <-ctx.Done():
-		return nil, errSlow
-	}
-}
-
-var errSlow = errors.New("stdin was still open after half of the timeout; write the event and close stdin")
-
-func errLarge() error {
-	return fmt.Errorf("the event on stdin is larger than the limit of %d bytes", schema.MaxEvent)
-}
-func unreadable(err error) error { return fmt.Errorf("reading stdin: %w", err) }
 
 // write gives the answer, and reports whether the runtime has it.
 func (h *hook) write(a dialect.Answer) bool {

@@ -32,7 +32,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(realVar) != "" || os.Getenv(programVar) != "" {
-		os.Exit(real())
+		os.Exit(Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	if os.Getenv(natsVar) != "" {
 		h := newHook(os.Getenv(natsVar), os.Getenv(stateVar))

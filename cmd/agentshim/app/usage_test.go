@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// A hook whose command line is faulty refuses what can be refused, in its
-// runtime's words, and keeps no agent from ending its turn.
-func TestAFaultyCommandLineIsSaidToTheRuntime(t *testing.T) {
+// A hook whose command line is wrong denies what its runtime lets it deny, and lets a turn end.
+func TestAHookWithAWrongCommandLineAnswersItsRuntime(t *testing.T) {
 	for name, c := range map[string]struct {
 		runtime, event, stdout string
 		exit                   int
@@ -25,14 +24,16 @@ func TestAFaultyCommandLineIsSaidToTheRuntime(t *testing.T) {
 		"an unknown runtime":   {"emacs", "PreToolUse", "", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var stdout, stderr bytes.Buffer
-			args := []string{"hook", "--runtime", c.runtime, "--event=" + c.event, "--no-such-flag"}
-			code := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
-			if code != c.exit || !strings.Contains(stdout.String(), c.stdout) || c.stdout == "" && stdout.Len() > 0 {
-				t.Errorf("exit code %d, want %d; stdout %q, want %q", code, c.exit, &stdout, c.stdout)
-			}
-			if !strings.Contains(stderr.String(), "no-such-flag") {
-				t.Errorf("it is not said what is wrong: %q", &stderr)
+			for _, wrong := range []string{"--no-such-flag", "--timeout=soon", "argument"} {
+				var stdout, stderr bytes.Buffer
+				args := []string{"hook", "--start", wrong, "--runtime", c.runtime, "--event=" + c.event}
+				code := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+				if code != c.exit || !strings.Contains(stdout.String(), c.stdout) || c.stdout == "" && stdout.Len() > 0 {
+					t.Errorf("%s: exit code %d, want %d; stdout %q, want %q", wrong, code, c.exit, &stdout, c.stdout)
+				}
+				if !strings.Contains(stderr.String(), strings.TrimLeft(wrong, "-")[:7]) {
+					t.Errorf("%s: the error on stderr does not name it: %q", wrong, &stderr)
+				}
 			}
 		})
 	}
