@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -260,11 +261,16 @@ func (m *mover) slash(text string) int {
 	return -1
 }
 
+// lazyRegexp compiles an expression on first use: `agentshim hook` starts once per tool call, and most calls need none.
+func lazyRegexp(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
 // nextPart is a separator and the part of a path that follows it.
-var nextPart = regexp.MustCompile(`^(?:\\*(?:/|u002[fF])|%2[fF]|\\+)+((?:[\pL\pN_+@~.-]|%(?:[013-9A-Fa-f][0-9A-Fa-f]|2[0-9A-Ea-e]))+)`)
+var nextPart = lazyRegexp(`^(?:\\*(?:/|u002[fF])|%2[fF]|\\+)+((?:[\pL\pN_+@~.-]|%(?:[013-9A-Fa-f][0-9A-Fa-f]|2[0-9A-Ea-e]))+)`)
 
 // agentName is how the fabric calls an agent that has no other name.
-var agentName = regexp.MustCompile(`^agent[0-9]+$`)
+var agentName = lazyRegexp(`^agent[0-9]+$`)
 
 // A pathPart is a part of a path, and where it ends in a text.
 type pathPart struct {
@@ -275,7 +281,7 @@ type pathPart struct {
 // partsAt are the parts of the path that goes on at i, without dots.
 func partsAt(text string, i, most int) (parts []pathPart) {
 	for range most {
-		at := nextPart.FindStringSubmatchIndex(text[i:min(len(text), i+maxName)])
+		at := nextPart().FindStringSubmatchIndex(text[i:min(len(text), i+maxName)])
 		if at == nil {
 			break
 		}
@@ -319,7 +325,7 @@ func thirdFolder(text string, end int, inside bool) (name string, until int) {
 		parts = parts[i+1:]
 	}
 	for _, p := range parts[:min(2, len(parts))] {
-		if agentName.MatchString(p.name) {
+		if agentName().MatchString(p.name) {
 			return p.name, p.until
 		}
 	}
@@ -334,7 +340,7 @@ func isNameByte(r rune) bool {
 }
 
 // option is what may stand before a path and is no part of it.
-var option = regexp.MustCompile(`^(-[A-Za-z]+|[@+-])[/.]`)
+var option = lazyRegexp(`^(-[A-Za-z]+|[@+-])[/.]`)
 
 // pathStart returns where the path begins that goes on at i, not before done.
 func pathStart(text string, i, done int) int {
@@ -343,7 +349,7 @@ func pathStart(text string, i, done int) int {
 		_, n := utf8.DecodeRuneInString(text[start+j:])
 		start += j + n
 	}
-	if m := option.FindStringSubmatch(text[start:i]); m != nil {
+	if m := option().FindStringSubmatch(text[start:i]); m != nil {
 		start += len(m[1])
 	}
 	return start
@@ -358,16 +364,16 @@ func foreign(before, path string) bool {
 	if strings.HasSuffix(before, "hookfabric:") && path == "" {
 		return true
 	}
-	m := scheme.FindStringSubmatch(before[max(0, len(before)-64):])
+	m := scheme().FindStringSubmatch(before[max(0, len(before)-64):])
 	return m != nil && !strings.EqualFold(m[1], "file") && strings.HasPrefix(path, "//")
 }
 
 // scheme is what the path of a URL follows.
-var scheme = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*):$`)
+var scheme = lazyRegexp(`([A-Za-z][A-Za-z0-9+.-]*):$`)
 
 // led is what a path may follow although a name could go on there: an option, a
 // sign of a diff or of Markdown, an escape of a text, a color.
-var led = regexp.MustCompile("(?:(?:^|[\\s\"'(=,;:`])(?:-[A-Za-z]+|[_+@%-]+)|@|\\\\[abfnrtv]|\\\\u[0-9A-Fa-f]{4}|\\\\x[0-9A-Fa-f]{2}|\\x1b\\[[0-9;]*m|%[0-9A-Fa-f]{2})$")
+var led = lazyRegexp("(?:(?:^|[\\s\"'(=,;:`])(?:-[A-Za-z]+|[_+@%-]+)|@|\\\\[abfnrtv]|\\\\u[0-9A-Fa-f]{4}|\\\\x[0-9A-Fa-f]{2}|\\x1b\\[[0-9;]*m|%[0-9A-Fa-f]{2})$")
 
 // begins reports whether a path can begin after before.
 func begins(before string) bool {
@@ -375,7 +381,7 @@ func begins(before string) bool {
 		return true
 	}
 	if inNameAt(before) {
-		return led.MatchString(before[max(0, len(before)-64):])
+		return led().MatchString(before[max(0, len(before)-64):])
 	}
 	return !strings.HasSuffix(before, "/") && !strings.HasSuffix(before, `\`) && !strings.HasSuffix(before, ".") && !strings.HasSuffix(before, "}")
 }

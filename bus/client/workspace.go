@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/hookfabric/hookfabric/bus/snapshot"
 	"github.com/hookfabric/hookfabric/schema"
@@ -40,7 +41,7 @@ func (c *Client) unpack(ctx context.Context, m moment, b *bundle) {
 		return
 	}
 	b.rewrite(func(text string) string {
-		return workspacePath.ReplaceAllStringFunc(text, func(path string) string {
+		return workspacePath().ReplaceAllStringFunc(text, func(path string) string {
 			if place, ok := places[path]; ok {
 				return place
 			}
@@ -49,8 +50,11 @@ func (c *Client) unpack(ctx context.Context, m moment, b *bundle) {
 	})
 }
 
-// workspacePath is what stands in texts for a folder, with the whole of its name.
-var workspacePath = regexp.MustCompile(regexp.QuoteMeta(schema.WorkspacePath("")) + `[A-Za-z0-9_-]+`)
+// workspacePath returns the expression for the placeholder of a folder with its whole name. It compiles it on
+// first use: `agentshim hook` starts once per tool call, and most calls need none.
+var workspacePath = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(regexp.QuoteMeta(schema.WorkspacePath("")) + `[A-Za-z0-9_-]+`)
+})
 
 // unpackedBefore is the folder of an agent whose files came with an earlier text;
 // empty: there is none.
@@ -118,5 +122,5 @@ func (c *Client) install(ctx context.Context, m moment, o schema.Object, dir str
 // named reports whether name can be a folder's: letters, digits, _ and hyphens, as
 // in the labels of answers.
 func named(name string) bool {
-	return len(name) <= 64 && workspacePath.FindString(schema.WorkspacePath(name)) == schema.WorkspacePath(name)
+	return len(name) <= 64 && workspacePath().FindString(schema.WorkspacePath(name)) == schema.WorkspacePath(name)
 }
