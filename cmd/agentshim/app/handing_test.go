@@ -84,7 +84,7 @@ func TestShimsSideBySideForgetNothing(t *testing.T) {
 	w.Lock()
 	brought := len(w.Leases)
 	w.Unlock()
-	got, err := shimstate.Folder(w.state).Load("a")
+	got, err := shimstate.Folder(w.state).Handovers("a")
 	if err != nil || len(got) != 1 || len(got[0].Sequences) != n || len(got[0].Events) != brought {
 		t.Errorf("%d events brought %d items; kept: %+v, %v", brought, n, got, err)
 	}

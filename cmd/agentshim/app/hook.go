@@ -115,7 +115,7 @@ func (h *hook) askFabric(ctx context.Context, payload []byte, unread error) int 
 	}
 	x := session.Exchange{Settings: h.Settings, Asker: asks, Stderr: program.Messages(h.stderr)}
 	if h.state != "" {
-		x.Shelf = shimstate.Folder(h.state)
+		x.Store = shimstate.Folder(h.state)
 		x.Versions = shimstate.Folder(h.state).Versions
 	}
 	r := x.Run(ctx, payload, unread)

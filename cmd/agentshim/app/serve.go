@@ -116,7 +116,7 @@ func (s *serve) run(ctx context.Context) (err error) {
 		s.log.Error("cannot write the state folder, so the policy is not stored; while neither this daemon nor the fabric answers, hooks refuse every call", "error", err)
 	}
 	if s.state != "" {
-		opt.Shelf, opt.Versions = shimstate.Folder(s.state), shimstate.Folder(s.state).Versions
+		opt.Store, opt.Versions = shimstate.Folder(s.state), shimstate.Folder(s.state).Versions
 	}
 	s.server = daemon.New(opt)
 	return s.serve(ctx, place, sockets)

@@ -352,17 +352,17 @@ func (d *delivery) holds() bool {
 	return d.flight == nil || d.flight.holder == d
 }
 
-// A shelf gives what is kept for a call to one delivery of it.
-type shelf struct {
-	session.Shelf
+// A deliveryStore returns the stored injections for a call to only one delivery of the call.
+type deliveryStore struct {
+	session.Store
 	d *delivery
 }
 
-func (s shelf) Look(agent, pair string) []schema.Injection {
+func (s deliveryStore) Injections(agent, pair string) []schema.Injection {
 	if !s.d.holds() {
 		return nil
 	}
-	return s.Shelf.Look(agent, pair)
+	return s.Store.Injections(agent, pair)
 }
 
 // written says that the agent has the answer.

@@ -41,8 +41,8 @@ type Options struct {
 	Judge Judge
 	// NATS and Creds are the fabric that it reaches.
 	NATS, Creds string
-	// Shelf keeps what can be told later only; nil: nothing is kept.
-	Shelf session.Shelf
+	// Store stores injections and flags for later events; nil: the daemon stores none.
+	Store session.Store
 	// Versions are those of the runtimes on this machine; nil: unknown.
 	Versions func() map[string]string
 	// Unreachable is the word of --unreachable for those who do not say it.
@@ -257,8 +257,8 @@ type exchanged struct {
 func (s *Server) exchange(ctx context.Context, settings session.Settings, d *delivery, in exchanged) (session.Reply, string) {
 	var log logged
 	x := session.Exchange{Settings: settings, Asker: d, Stderr: program.Messages(&log)}
-	if s.opt.Shelf != nil {
-		x.Shelf = shelf{s.opt.Shelf, d}
+	if s.opt.Store != nil {
+		x.Store = deliveryStore{s.opt.Store, d}
 	}
 	r := x.Run(ctx, in.payload, in.unread)
 	return r, log.String()

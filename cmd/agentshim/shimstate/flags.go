@@ -1,8 +1,6 @@
 package shimstate
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,75 +9,76 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 const (
-	// flagsFolder is where agents' flags are: one folder per agent, in it one file per session.
+	// flagsFolder holds agents' flags: one folder per agent, with one file per session.
 	flagsFolder = ".flags"
-	// maxFlags bounds the flags of a session, in bytes: every event carries them.
+	// maxFlags limits the flags of a session, in bytes: every event carries them.
 	maxFlags = 64 << 10
-	// flagsFor is how long flags are kept that nobody changes any more.
-	flagsFor = 30 * 24 * time.Hour
+	// flagsExpiry is how long flags are stored after their last change.
+	flagsExpiry = 30 * 24 * time.Hour
 )
 
-// Flags are those of an agent in a session, as a JSON object; nil: it has none, or
-// they cannot be read.
+// Flags returns the flags of an agent in a session, as a JSON object; nil if it has none, or they
+// cannot be read.
 func (f Folder) Flags(agent, session string) jsontext.Value {
-	path, err := f.flagsFile(agent, session)
-	if f == "" || err != nil {
+	file, err := f.flagsFile(agent, session)
+	if err != nil {
 		return nil
 	}
-	data, _, err := bounded(path, maxFlags)
-	if v := jsontext.Value(data); err == nil && v.Kind() == '{' && v.IsValid() {
-		return v
+	flags, _, err := file.load()
+	if err != nil {
+		return nil
 	}
-	return nil
+	return flags
 }
 
-// SetFlags puts flags over those that an agent has in a session; null takes one
-// away. Where they would be too many or too long, all stay as they were.
+// SetFlags sets flags of an agent in a session; null removes one. If there would be too many, or
+// they would be too long, all stay as they were.
 func (f Folder) SetFlags(agent, session string, set map[string]jsontext.Value) error {
-	if f == "" {
-		return errors.New("there is no folder for it; name one with --state")
-	}
-	path, err := f.flagsFile(agent, session)
+	file, err := f.flagsFile(agent, session)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(path)
-	unlock, err := writable(dir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	all := map[string]jsontext.Value{}
-	if before := f.Flags(agent, session); before != nil {
-		if err := schema.Unmarshal(before, &all); err != nil {
-			clear(all) // those that cannot be read are replaced
+	return file.update(func(flags *jsontext.Value) (bool, error) {
+		all := map[string]jsontext.Value{}
+		if *flags != nil {
+			if err := schema.Unmarshal(*flags, &all); err != nil {
+				clear(all) // unreadable flags are replaced
+			}
 		}
-	}
-	maps.Copy(all, set)
-	maps.DeleteFunc(all, func(_ string, v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' })
-	data, err := schema.Marshal(all)
-	switch {
-	case err != nil:
-		return err
-	case len(all) > schema.MaxFlags:
-		return fmt.Errorf("the agent would have %d flags; the limit is %d", len(all), schema.MaxFlags)
-	case len(data) > maxFlags:
-		return fmt.Errorf("the agent's flags would have %d bytes; the limit is %d", len(data), maxFlags)
-	}
-	sweepOlder(dir, flagsFor)
-	return Replace(path, data)
+		maps.Copy(all, set)
+		maps.DeleteFunc(all, func(_ string, v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' })
+		if len(all) > schema.MaxFlags {
+			return false, fmt.Errorf("the agent would have %d flags; the limit is %d", len(all), schema.MaxFlags)
+		}
+		data, err := schema.Marshal(all)
+		*flags = data
+		return true, err
+	})
 }
 
-func (f Folder) flagsFile(agent, session string) (string, error) {
-	token, err := bus.Token(agent)
-	if err != nil {
-		return "", fmt.Errorf("the agent's name: %w", err)
+func (f Folder) flagsFile(agent, session string) (of file[jsontext.Value], err error) {
+	if f == "" {
+		return of, errNoFolder
 	}
-	digest := sha256.Sum256([]byte(session))
-	return filepath.Join(string(f), folder, flagsFolder, token, hex.EncodeToString(digest[:16])+suffix), nil
+	token, err := agentToken(agent)
+	if err != nil {
+		return of, err
+	}
+	dir := f.path(flagsFolder, token)
+	return file[jsontext.Value]{
+		format: format[jsontext.Value]{name: "the agent's flags", limit: maxFlags, decode: decodeFlags,
+			encode: func(v jsontext.Value) ([]byte, error) { return v, nil }},
+		path: filepath.Join(dir, digestName(session)+suffix), lock: filepath.Join(dir, lockName), expiry: flagsExpiry,
+	}, nil
+}
+
+func decodeFlags(data []byte) (jsontext.Value, error) {
+	if v := jsontext.Value(data); v.Kind() == '{' && v.IsValid() {
+		return v, nil
+	}
+	return nil, errors.New("it is not a JSON object")
 }

@@ -16,20 +16,20 @@ import (
 // A pipe in the place of a file has nobody wait for what is written to it.
 func TestAPipeIsNoFile(t *testing.T) {
 	f := Folder(t.TempDir())
-	if err := f.Keep(client.Handover{Fabric: "f", Agent: "a", Sequences: []uint64{1}}, nil); err != nil {
+	if err := f.AddHandover(client.Handover{Fabric: "f", Agent: "a", Sequences: []uint64{1}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Put("a", "pair", []schema.Injection{{Content: "later"}}); err != nil {
+	if err := f.AddInjections("a", "pair", []schema.Injection{{Content: "later"}}); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(string(f), folder, "f")
-	later, err := f.laterFile("a", "another")
+	later, err := f.injectionsFile("a", "another")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{
-		filepath.Join(dir, policyFile), filepath.Join(dir, keyFile), filepath.Join(dir, unjudgedFile), filepath.Join(dir, "b"+suffix),
-		later, filepath.Join(string(f), versionsFile),
+		policyFile(dir).path, keyFile(dir).path, filepath.Join(dir, unjudgedFile), filepath.Join(dir, "b"+suffix),
+		later.path, filepath.Join(string(f), versionsFile),
 	} {
 		if err := syscall.Mkfifo(path, 0o600); err != nil {
 			t.Fatal(err)
@@ -38,17 +38,17 @@ func TestAPipeIsNoFile(t *testing.T) {
 	if _, err := f.Policy("f"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("a policy: %v", err)
 	}
-	if _, err := f.Load("b"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+	if _, err := f.Handovers("b"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("what was handed over: %v", err)
 	}
-	if got := f.Look("a", "another"); got != nil {
+	if got := f.Injections("a", "another"); got != nil {
 		t.Errorf("what waits: %v", got)
 	}
 	if got := f.Versions(); len(got) != 0 {
 		t.Errorf("versions: %v", got)
 	}
-	r := f.Record("f", "")
-	if _, err := r.First("a", 1); err != nil {
+	r := f.UnjudgedLog("f", "")
+	if _, err := r.Oldest("a", 1); err != nil {
 		t.Errorf("an empty record: %v", err)
 	}
 	if err := r.Add(schema.Unjudged{Agent: "a", Event: schema.PreToolUse, Decision: schema.Deny}); err == nil {

@@ -2,6 +2,6 @@
 
 package shimstate
 
-// lock does nothing where there are no such locks: shims of one agent that run
-// side by side may then forget what another one kept, which comes twice.
+// lock does nothing on systems without flock: concurrent shims of one agent may then lose each other's
+// changes, and the fabric delivers an item twice.
 func lock(string) (unlock func(), err error) { return func() {}, nil }

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// lock keeps other shims from writing. The kernel lets go of it when the process
-// ends, however it ends. It looks again and again: whoever waits in the kernel
-// keeps a thread there, also long after the answer was due.
+// lock locks a file for writers. The kernel unlocks it when the process ends. It polls, because a wait
+// in the kernel would hold a thread, even after the hook's deadline.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -27,12 +26,12 @@ func lock(path string) (unlock func(), err error) {
 			return func() { _ = f.Close() }, nil
 		case !held && !errors.Is(err, syscall.EINTR):
 			return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), f.Close())
-		case time.Since(begun) >= patience:
-			return nil, errors.Join(fmt.Errorf("another process has held the lock %s for %s", path, patience), f.Close())
+		case time.Since(begun) >= lockTime:
+			return nil, errors.Join(fmt.Errorf("another process has held the lock %s for %s", path, lockTime), f.Close())
 		}
-		time.Sleep(pause/2 + rand.N(pause)) // not all at once
+		time.Sleep(pause/2 + rand.N(pause)) // so that processes do not poll at the same time
 	}
 }
 
-// longestPause is how long it is before somebody looks again, about.
+// longestPause limits the time between two attempts, on average.
 const longestPause = 8 * time.Millisecond

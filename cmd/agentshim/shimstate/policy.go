@@ -7,74 +7,64 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-const (
-	// policyFile and keyFile lie in a fabric's folder: its policy, and the key that
-	// was seen first. The key has a file of its own, so that it stays known whatever
-	// becomes of the policy.
-	policyFile = "policy"
-	keyFile    = "key"
-	// maxSmall bounds the files that hold one word.
-	maxSmall = 1 << 10
-)
+// maxSmall limits the file of a key, and the first line of a policy's file, in bytes.
+const maxSmall = 1 << 10
 
-// Why a policy is not kept.
+// Why a policy is not stored.
 var (
-	// ErrOlder says that it is of an older version than the one that is kept, and
-	// that nobody vouches for it.
+	// ErrOlder says that its version is older than the stored one, and that its signature does not
+	// show that it is active now.
 	ErrOlder = errors.New("the policy is older than the stored one, and its signature does not show that it is active now")
-	// ErrBehind says that whoever answered has not heard yet of the last freeze or thaw,
-	// of which a verdict told.
+	// ErrBehind says that the broker that answered does not know yet of the last freeze or thaw,
+	// which a verdict announced.
 	ErrBehind = errors.New("the policy is older than the last freeze or thaw")
-	// ErrOtherFabric says that it is another fabric's.
+	// ErrOtherFabric says that it belongs to another fabric.
 	ErrOtherFabric = errors.New("the policy belongs to another fabric")
 )
 
-// A Policy is what is kept of a fabric's policy.
+// A Policy is the stored policy of a fabric.
 type Policy struct {
 	*schema.Policy
 
-	// Since is when it was kept.
+	// Since is when it was stored.
 	Since time.Time
-	// sealed is what it was read from while nobody has checked who signed it.
-	sealed *sealed
+	// unverified is the signed form until its signature is verified.
+	unverified *signedPolicy
 }
 
-// sealed is a policy as it lies in its file, and the key that must have signed it.
-type sealed struct {
+// signedPolicy is the content of a policy's file, and the key that must have signed it.
+type signedPolicy struct {
 	path, fabric string
 	answer       *schema.PolicyAnswer
 	key          []byte
 }
 
-// Prove checks that a policy is signed by the fabric's key. One that is not must not
-// count.
-func (p *Policy) Prove() error {
-	if p.sealed == nil {
+// Verify returns an error if the policy is not signed by the fabric's key. Such a policy must not be used.
+func (p *Policy) Verify() error {
+	if p.unverified == nil {
 		return nil
 	}
-	if _, err := open(p.sealed.answer, p.sealed.key, p.sealed.fabric); err != nil {
-		return fmt.Errorf("%s: %w", p.sealed.path, err)
+	if _, err := open(p.unverified.answer, p.unverified.key, p.unverified.fabric); err != nil {
+		return fmt.Errorf("%s: %w", p.unverified.path, err)
 	}
-	p.sealed = nil
+	p.unverified = nil
 	return nil
 }
 
-// Policy is what is kept of a fabric's policy; nil: nothing is. What is there and
-// is not signed by the fabric's key is an error, and counts as nothing.
+// Policy returns the stored policy of a fabric, or nil. A policy that is not signed by the fabric's key
+// is an error.
 func (f Folder) Policy(fabric string) (*Policy, error) {
-	p, err := f.Unproven(fabric)
+	p, err := f.UnverifiedPolicy(fabric)
 	if err == nil && p != nil {
-		err = p.Prove()
+		err = p.Verify()
 	}
 	if err != nil {
 		return nil, err
@@ -82,35 +72,34 @@ func (f Folder) Policy(fabric string) (*Policy, error) {
 	return p, nil
 }
 
-// Unproven is what is kept of a fabric's policy, whoever signed it; nil: nothing is.
-// It says of which version it is and what hooks need, at every call: whether a call
-// may pass is asked when the fabric is gone, and [Policy.Prove] before that. To check
-// a signature takes a tenth of the time that a shim has of its own.
-func (f Folder) Unproven(fabric string) (*Policy, error) {
-	dir, err := f.of(fabric)
+// UnverifiedPolicy returns the stored policy of a fabric without verifying its signature, or nil. Each call
+// uses its version and the needs of hooks. Only a call that the fabric does not answer uses its rules, after
+// [Policy.Verify]: verifying takes a tenth of a shim's own time.
+func (f Folder) UnverifiedPolicy(fabric string) (*Policy, error) {
+	dir, err := f.fabric(fabric)
 	if f == "" || err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, policyFile)
-	answer, since, err := readPolicy(path)
+	stored := policyFile(dir)
+	answer, since, err := stored.load()
 	if err != nil || answer == nil {
 		return nil, err
 	}
-	key, err := readKey(dir)
+	key, _, err := keyFile(dir).load()
 	if err == nil && key == nil {
-		err = fmt.Errorf("the key file %s is missing", filepath.Join(dir, keyFile))
+		err = fmt.Errorf("the key file %s is missing", keyFile(dir).path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	p, err := guard.Read(answer)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", stored.path, err)
 	}
-	return &Policy{Policy: p, Since: since, sealed: &sealed{path, fabric, answer, key}}, nil
+	return &Policy{Policy: p, Since: since, unverified: &signedPolicy{stored.path, fabric, answer, key}}, nil
 }
 
-// open checks that a policy is the fabric's.
+// open verifies that a fabric signed a policy.
 func open(a *schema.PolicyAnswer, key []byte, fabric string) (*schema.Policy, error) {
 	p, err := guard.Open(a, key)
 	if err == nil && p.Fabric != fabric {
@@ -119,72 +108,54 @@ func open(a *schema.PolicyAnswer, key []byte, fabric string) (*schema.Policy, er
 	return p, err
 }
 
-// An Offer is an answer to the question for a policy.
+// An Offer is the answer of a fabric to a request for its policy.
 type Offer struct {
-	// Fabric is who was reached, and URLs under which it is to be known.
+	// Fabric is the fabric that answered, and URLs are its addresses.
 	Fabric string
 	URLs   []string
 	Answer *schema.PolicyAnswer
-	// Nonce is what was sent with the question.
+	// Nonce was sent with the request.
 	Nonce string
-	// Freeze is the version of what is frozen that a verdict told last.
+	// Freeze is the version of freezes that a verdict announced last.
 	Freeze uint64
 }
 
-// Accept keeps a policy and notes who was reached. The key of the first is the
-// fabric's from then on; nil: the policy is not to be believed. One that is, but
-// cannot be kept, is returned with the error. Of a folder that is empty, only the
-// signature is checked.
+// Accept stores a policy, and the fabric that answered. It trusts the key of a fabric's first policy,
+// and returns nil for a policy that it does not trust. A trusted policy that it cannot store is returned
+// with the error. An empty folder only verifies the signature.
 func (f Folder) Accept(o Offer) (*Policy, error) {
-	dir, err := f.of(o.Fabric)
+	dir, err := f.fabric(o.Fabric)
 	if err != nil {
 		return nil, err
 	}
 	if f == "" {
-		return f.believe("", &o)
+		return f.trusted("", &o)
 	}
-	unlock, unwritable := writable(dir)
+	unlock, unwritable := lockIn(policyFile(dir).lock)
 	if unwritable == nil {
 		defer unlock()
 	}
-	p, err := f.believe(dir, &o)
+	p, err := f.trusted(dir, &o)
 	if err == nil && unwritable != nil && !same(dir, &o) {
-		unwritable = errors.Join(unwritable, outdated(dir))
+		// Without a policy the shim refuses more than with an outdated one. A full disk allows to remove it.
+		unwritable = errors.Join(unwritable, policyFile(dir).remove())
 	}
 	if err != nil || unwritable != nil {
 		return p, errors.Join(err, unwritable)
 	}
-	return p, f.keepPolicy(dir, &o)
+	return p, f.storePolicy(dir, &o)
 }
 
-// outdated takes away a policy that is known to be another one by now: that one
-// is gone refuses more than the old one would. A full disk has room for that.
-func outdated(dir string) error {
-	err := os.Remove(filepath.Join(dir, policyFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// writable locks a folder, which it makes.
-func writable(dir string) (unlock func(), err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	return lock(filepath.Join(dir, ".lock"))
-}
-
-// believe reads a policy that is offered, or says why it must not count.
-func (f Folder) believe(dir string, o *Offer) (*Policy, error) {
+// trusted returns the policy of an offer, or why it must not be used.
+func (f Folder) trusted(dir string, o *Offer) (*Policy, error) {
 	var key []byte
 	var before *Policy
 	if f != "" {
 		var err error
-		if key, err = readKey(dir); err != nil {
+		if key, _, err = keyFile(dir).load(); err != nil {
 			return nil, err
 		}
-		before, _ = f.Policy(o.Fabric) // one that cannot be used is replaced
+		before, _ = f.Policy(o.Fabric) // an unusable policy is replaced
 	}
 	p, err := open(o.Answer, key, o.Fabric)
 	switch {
@@ -206,67 +177,50 @@ func (f Folder) believe(dir string, o *Offer) (*Policy, error) {
 	return &Policy{Policy: p, Since: since}, nil
 }
 
-// keepPolicy writes down what is believed.
-func (f Folder) keepPolicy(dir string, o *Offer) error {
-	if key, err := readKey(dir); key == nil && err == nil {
-		if err := Replace(filepath.Join(dir, keyFile), []byte(base64.StdEncoding.EncodeToString(o.Answer.Key)+"\n")); err != nil {
+// storePolicy stores a trusted policy, its key if it is the first one, and the URLs. The caller holds the lock.
+func (f Folder) storePolicy(dir string, o *Offer) error {
+	stored := keyFile(dir)
+	if key, _, err := stored.load(); key == nil && err == nil {
+		if err := stored.store(o.Answer.Key); err != nil {
 			return err
 		}
 	}
 	if !same(dir, o) {
-		if err := Replace(filepath.Join(dir, policyFile), encodePolicy(o.Answer)); err != nil {
-			return errors.Join(err, outdated(dir))
+		if err := policyFile(dir).store(o.Answer); err != nil {
+			return errors.Join(err, policyFile(dir).remove())
 		}
 	}
 	for _, url := range o.URLs {
-		if err := f.reach(url, o.Fabric); err != nil {
+		if err := f.addReached(url, o.Fabric); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// same reports whether what is kept is what is offered, to the byte: a fabric that
-// was copied back may give a number once more.
+// same reports whether the stored policy is the offered one, byte by byte. Versions are not enough: a
+// fabric that was restored from a backup may assign a version again.
 func same(dir string, o *Offer) bool {
-	kept, _, err := readPolicy(filepath.Join(dir, policyFile))
-	return err == nil && kept != nil && kept.Document == o.Answer.Document && bytes.Equal(kept.Signature, o.Answer.Signature)
+	stored, _, err := policyFile(dir).load()
+	return err == nil && stored != nil && stored.Document == o.Answer.Document && bytes.Equal(stored.Signature, o.Answer.Signature)
 }
 
-// of is a fabric's folder.
-func (f Folder) of(fabric string) (string, error) {
-	token, err := bus.Token(fabric)
-	if err != nil {
-		return "", fmt.Errorf("the fabric's id: %w", err)
+func policyFile(dir string) file[*schema.PolicyAnswer] {
+	return file[*schema.PolicyAnswer]{
+		format: format[*schema.PolicyAnswer]{name: "the policy", limit: schema.MaxPolicy + maxSmall, decode: decodePolicy, encode: encodePolicy},
+		path:   filepath.Join(dir, "policy"), lock: filepath.Join(dir, lockName),
 	}
-	return filepath.Join(string(f), folder, token), nil
 }
 
-// encodePolicy is what a policy's file holds: signature, key and digest on a line, then
-// the document as it was signed. The digest proves nothing: by it a file that broke is
-// noticed, and replaced, while nobody checks the signature.
-func encodePolicy(a *schema.PolicyAnswer) []byte {
+// encodePolicy returns the content of a policy's file: a line with signature, key and digest, then the
+// document as it was signed. The digest proves nothing: with it a reader notices a damaged file without
+// checking the signature.
+func encodePolicy(a *schema.PolicyAnswer) ([]byte, error) {
 	b64 := base64.StdEncoding
-	return []byte(b64.EncodeToString(a.Signature) + " " + b64.EncodeToString(a.Key) + " " + digest(a) + "\n" + a.Document)
+	return []byte(b64.EncodeToString(a.Signature) + " " + b64.EncodeToString(a.Key) + " " + policyDigest(a) + "\n" + a.Document), nil
 }
 
-// digest is that of a document and what it is signed with.
-func digest(a *schema.PolicyAnswer) string {
-	h := sha256.New()
-	h.Write(a.Signature)
-	h.Write(a.Key)
-	h.Write([]byte(a.Document))
-	return base64.StdEncoding.EncodeToString(h.Sum(nil))
-}
-
-var errNoPolicy = errors.New("is not a file of agentshim; delete it")
-
-// readPolicy reads a policy's file, and when it was written; nil: there is none.
-func readPolicy(path string) (a *schema.PolicyAnswer, since time.Time, err error) {
-	data, since, err := bounded(path, schema.MaxPolicy+maxSmall)
-	if err != nil || data == nil {
-		return nil, since, err
-	}
+func decodePolicy(data []byte) (a *schema.PolicyAnswer, err error) {
 	head, document, _ := bytes.Cut(data, []byte("\n"))
 	signature, rest, _ := bytes.Cut(head, []byte(" "))
 	key, sum, _ := bytes.Cut(rest, []byte(" "))
@@ -274,27 +228,38 @@ func readPolicy(path string) (a *schema.PolicyAnswer, since time.Time, err error
 	if a.Signature, err = base64.StdEncoding.DecodeString(string(signature)); err == nil {
 		a.Key, err = base64.StdEncoding.DecodeString(string(key))
 	}
-	if err != nil || string(sum) != digest(a) {
-		return nil, since, fmt.Errorf("%s %w", path, errNoPolicy)
+	if err != nil || string(sum) != policyDigest(a) {
+		return nil, errors.New("it is not a file of agentshim; delete it")
 	}
-	return a, since, nil
+	return a, nil
 }
 
-// readKey reads the fabric's key; nil: none was seen yet.
-func readKey(dir string) ([]byte, error) {
-	path := filepath.Join(dir, keyFile)
-	data, err := small(path)
-	if err != nil || data == nil {
-		return nil, err
+// policyDigest returns the digest of a document, its signature and its key.
+func policyDigest(a *schema.PolicyAnswer) string {
+	h := sha256.New()
+	h.Write(a.Signature)
+	h.Write(a.Key)
+	h.Write([]byte(a.Document))
+	return base64.StdEncoding.EncodeToString(h.Sum(nil))
+}
+
+// keyFile returns the file of the first key that a fabric showed. It is not part of the policy's file, so
+// that the key stays known if that file is lost.
+func keyFile(dir string) file[[]byte] {
+	return file[[]byte]{
+		format: format[[]byte]{name: "the key", limit: maxSmall, decode: decodeKey, encode: encodeKey},
+		path:   filepath.Join(dir, "key"), lock: filepath.Join(dir, lockName),
 	}
+}
+
+func encodeKey(key []byte) ([]byte, error) {
+	return []byte(base64.StdEncoding.EncodeToString(key) + "\n"), nil
+}
+
+func decodeKey(data []byte) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
 	if err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("%s contains no key; delete the file to trust the next fabric that answers", path)
+		return nil, errors.New("it contains no key; delete the file to trust the next fabric that answers")
 	}
 	return key, nil
-}
-
-func small(path string) ([]byte, error) {
-	data, _, err := bounded(path, maxSmall)
-	return data, err
 }

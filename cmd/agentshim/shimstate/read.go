@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// errLarge says that a file is larger than any that a shim writes.
+// errLarge says that a file is larger than the files that agentshim writes.
 var errLarge = errors.New("agentshim never writes that much; delete the file")
 
-// bounded reads a file that is not larger than that; nil: there is none. Of one
-// that is, the beginning is there beside the error. What is no file is an error at
-// once: reading it might wait for ever.
-func bounded(path string, most int) (data []byte, written time.Time, err error) {
+// readBounded reads a file up to limit bytes, and returns when it was written. The data of a missing file is
+// nil. If the file is larger, its beginning is returned with the error. Anything but a regular file is an
+// error, because reading a pipe could block.
+func readBounded(path string, limit int) (data []byte, written time.Time, err error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, written, nil
@@ -32,12 +32,12 @@ func bounded(path string, most int) (data []byte, written time.Time, err error) 
 	if !info.Mode().IsRegular() {
 		return nil, written, fmt.Errorf("%s is not a regular file; delete it", path)
 	}
-	data, err = io.ReadAll(io.LimitReader(file, int64(most)+1))
+	data, err = io.ReadAll(io.LimitReader(file, int64(limit)+1))
 	if err != nil {
 		return nil, written, fmt.Errorf("reading %s: %w", path, err)
 	}
-	if len(data) > most {
-		return data[:most], written, fmt.Errorf("%s has more than %d bytes: %w", path, most, errLarge)
+	if len(data) > limit {
+		return data[:limit], written, fmt.Errorf("%s has more than %d bytes: %w", path, limit, errLarge)
 	}
 	return data, info.ModTime(), nil
 }

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 )
 
-// Replace replaces a file, so that its readers see it before or after.
+// Replace replaces a file in one step: readers see the old or the new content.
 func Replace(path string, data []byte) error { return Put(path, data, os.Rename) }
 
-// Put writes a file whole, or not at all, with the mode 0600; put is how the new
-// one takes its place.
+// Put writes a file completely or not at all, with mode 0600. put moves the new file to its path:
+// [os.Rename] replaces a file, [os.Link] fails if there is one.
 func Put(path string, data []byte, put func(from, to string) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
 	if err != nil {
 		return err
 	}

@@ -17,36 +17,34 @@ import (
 )
 
 const (
-	// unjudgedFile is the record of what nobody judged, one call on a line.
+	// unjudgedFile has one unjudged call per line.
 	unjudgedFile = "unjudged"
-	// maxUnjudged bounds it, in bytes: some thousand calls.
+	// maxUnjudged limits it, in bytes: some thousand calls.
 	maxUnjudged = 1 << 20
-	// maxText bounds the free texts of a line.
+	// maxText limits the free texts of a line, in bytes.
 	maxText = 256
 )
 
-// A Record is what shims decided because nobody answered them, until a fabric
-// knows of it. It lies in a folder of its own for every fabric, and for every
-// URL where none was ever reached.
-type Record struct{ dir string }
+// An UnjudgedLog has the calls that shims decided because no fabric answered, until they report them to
+// a fabric. There is one for each fabric, and one for each URL where no fabric answered yet.
+type UnjudgedLog struct{ dir string }
 
-// Record is the record for a fabric, or for a URL if the fabric is empty.
-func (f Folder) Record(fabric, url string) Record {
-	dir, err := f.of(fabric)
+// UnjudgedLog returns the log for a fabric, or for a URL if the fabric is empty.
+func (f Folder) UnjudgedLog(fabric, url string) UnjudgedLog {
+	dir, err := f.fabric(fabric)
 	switch {
 	case f == "":
-		return Record{}
+		return UnjudgedLog{}
 	case err != nil:
-		return Record{f.placeFile(url) + ".d"}
+		return UnjudgedLog{f.reachedFile(url).path + ".d"}
 	}
-	return Record{dir}
+	return UnjudgedLog{dir}
 }
 
-// Add puts a call on the record. Of too many the oldest are forgotten, and
-// counted.
-func (r Record) Add(u schema.Unjudged) error {
+// Add appends a call. If the log is full, it drops the oldest calls and counts them.
+func (r UnjudgedLog) Add(u schema.Unjudged) error {
 	if r.dir == "" {
-		return errors.New("there is no folder for it; name one with --state")
+		return errNoFolder
 	}
 	line, err := encodeUnjudged(&u)
 	if err != nil {
@@ -67,7 +65,7 @@ func (r Record) Add(u schema.Unjudged) error {
 			return err
 		}
 		if torn(file) {
-			line = append([]byte("\n"), line...) // whoever wrote last died over it
+			line = append([]byte("\n"), line...) // the last writer died while it wrote
 		}
 		_, err = file.Write(line)
 		return errors.Join(err, file.Close())
@@ -85,8 +83,7 @@ func torn(file *os.File) bool {
 	return err == nil && last[0] != '\n'
 }
 
-// encodeUnjudged is the line of a call. What is too long is cut, so that no name
-// of an agent or a tool takes the room of others.
+// encodeUnjudged returns the line of a call. It cuts long texts, so that no call displaces many others.
 func encodeUnjudged(u *schema.Unjudged) ([]byte, error) {
 	u.Session, u.Tool, u.Why = cut(u.Session, maxText), cut(u.Tool, maxText), cut(u.Why, schema.MaxWhy)
 	if uuid.Validate(u.EventID) != nil || len(u.EventID) != len(uuid.Nil.String()) {
@@ -107,16 +104,15 @@ func cut(s string, most int) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// Empty reports whether there is nothing on the record. It costs one look.
-func (r Record) Empty() bool {
+// Empty reports whether the log has no calls, with one system call.
+func (r UnjudgedLog) Empty() bool {
 	info, err := os.Stat(filepath.Join(r.dir, unjudgedFile))
 	return r.dir == "" || err != nil || info.Size() == 0
 }
 
-// First are the oldest calls on the record, of one agent: of that one if there are
-// any. None: there is nothing on it. What cannot be read is an error, and the
-// rest is there.
-func (r Record) First(agent string, most int) (calls []schema.Unjudged, err error) {
+// Oldest returns the oldest calls of one agent: of the named one, or if it has none, of the agent of the
+// oldest call. Unreadable lines are an error beside the other calls.
+func (r UnjudgedLog) Oldest(agent string, most int) (calls []schema.Unjudged, err error) {
 	if r.Empty() {
 		return nil, nil
 	}
@@ -142,8 +138,8 @@ func (r Record) First(agent string, most int) (calls []schema.Unjudged, err erro
 	return calls, err
 }
 
-// Known takes calls off the record: a fabric knows of them.
-func (r Record) Known(calls []schema.Unjudged) error {
+// Remove removes calls that were reported to a fabric.
+func (r UnjudgedLog) Remove(calls []schema.Unjudged) error {
 	if len(calls) == 0 {
 		return nil
 	}
@@ -154,8 +150,8 @@ func (r Record) Known(calls []schema.Unjudged) error {
 	return r.drop(ids, calls[0].Agent)
 }
 
-// drop takes calls off the record, and lines that cannot be read.
-func (r Record) drop(ids map[string]bool, agent string) error {
+// drop removes calls, and unreadable lines.
+func (r UnjudgedLog) drop(ids map[string]bool, agent string) error {
 	return r.locked(func(path string) error {
 		data, err := readUnjudged(path)
 		if err != nil {
@@ -167,12 +163,9 @@ func (r Record) drop(ids map[string]bool, agent string) error {
 	})
 }
 
-// locked has the file changed by nobody else.
-func (r Record) locked(change func(path string) error) error {
-	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return err
-	}
-	unlock, err := lock(filepath.Join(r.dir, ".unjudged.lock"))
+// locked calls change while it holds the lock of the log.
+func (r UnjudgedLog) locked(change func(path string) error) error {
+	unlock, err := lockIn(filepath.Join(r.dir, ".unjudged.lock"))
 	if err != nil {
 		return err
 	}
@@ -180,7 +173,7 @@ func (r Record) locked(change func(path string) error) error {
 	return change(filepath.Join(r.dir, unjudgedFile))
 }
 
-// shorten forgets the oldest quarter, so that this is not to be done each time.
+// shorten drops the oldest quarter of the log, so that not each call must shorten it.
 func shorten(path, agent string) error {
 	data, err := readUnjudged(path)
 	if err != nil {
@@ -198,7 +191,7 @@ func shorten(path, agent string) error {
 	return rewrite(path, all, agent, lost)
 }
 
-// rewrite replaces the record. What is lost is on it, too.
+// rewrite replaces the log. A line counts the dropped calls.
 func rewrite(path string, all []schema.Unjudged, agent string, lost int) error {
 	if lost > 0 {
 		id, err := uuid.NewV7()
@@ -224,23 +217,23 @@ func rewrite(path string, all []schema.Unjudged, agent string, lost int) error {
 	return Replace(path, b.Bytes())
 }
 
-// readUnjudged reads the record; of one that is far too large, its beginning.
+// readUnjudged reads the log; of one that is far too large, its beginning.
 func readUnjudged(path string) ([]byte, error) {
-	data, _, err := bounded(path, 2*maxUnjudged)
+	data, _, err := readBounded(path, 2*maxUnjudged)
 	if errors.Is(err, errLarge) {
 		err = nil
 	}
 	return data, err
 }
 
-// parseUnjudged reads the lines, and counts those that no shim wrote.
+// parseUnjudged decodes the lines, and counts those that no shim wrote.
 func parseUnjudged(data []byte) (all []schema.Unjudged, faulty int) {
 	for line := range bytes.Lines(data) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
 		var u schema.Unjudged
-		if schema.Unmarshal(line, &u) != nil || !sound(&u) {
+		if schema.Unmarshal(line, &u) != nil || !isValid(&u) {
 			faulty++
 			continue
 		}
@@ -249,8 +242,8 @@ func parseUnjudged(data []byte) (all []schema.Unjudged, faulty int) {
 	return all, faulty
 }
 
-// sound reports whether a fabric takes it.
-func sound(u *schema.Unjudged) bool {
+// isValid reports whether a fabric accepts the call.
+func isValid(u *schema.Unjudged) bool {
 	_, err := bus.Token(u.Agent)
 	if err != nil || len(u.EventID) != len(uuid.Nil.String()) || uuid.Validate(u.EventID) != nil {
 		return false

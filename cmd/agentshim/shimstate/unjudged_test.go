@@ -21,7 +21,7 @@ func unjudged(i int) schema.Unjudged {
 
 // The record has an end: the oldest are forgotten, and counted.
 func TestTheRecordIsBounded(t *testing.T) {
-	r := Folder(t.TempDir()).Record("f", "nats://there")
+	r := Folder(t.TempDir()).UnjudgedLog("f", "nats://there")
 	const most = 4000
 	for i := range most {
 		if err := r.Add(unjudged(i)); err != nil {
@@ -33,7 +33,7 @@ func TestTheRecordIsBounded(t *testing.T) {
 	}
 	lost, next := 0, -1
 	for !r.Empty() {
-		calls, err := r.First("a", 100)
+		calls, err := r.Oldest("a", 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestTheRecordIsBounded(t *testing.T) {
 				t.Errorf("%d and %d bytes", len(u.Tool), len(u.Why))
 			}
 		}
-		if err := r.Known(calls); err != nil {
+		if err := r.Remove(calls); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,16 +61,16 @@ func TestTheRecordIsBounded(t *testing.T) {
 
 // An id that nobody can hand in is replaced, so that the call is not lost.
 func TestACallWithoutAnIDGetsOne(t *testing.T) {
-	r := Folder(t.TempDir()).Record("", "nats://there")
+	r := Folder(t.TempDir()).UnjudgedLog("", "nats://there")
 	u := unjudged(1)
 	u.EventID = "mine"
 	if err := r.Add(u); err != nil {
 		t.Fatal(err)
 	}
-	if calls, err := r.First("b", 10); err != nil || len(calls) != 1 || len(calls[0].EventID) != 36 {
+	if calls, err := r.Oldest("b", 10); err != nil || len(calls) != 1 || len(calls[0].EventID) != 36 {
 		t.Errorf("%+v, %v", calls, err)
 	}
-	if err := (Record{}).Add(u); err == nil || !(Record{}).Empty() {
+	if err := (UnjudgedLog{}).Add(u); err == nil || !(UnjudgedLog{}).Empty() {
 		t.Error("without a folder it was kept")
 	}
 }
@@ -78,7 +78,7 @@ func TestACallWithoutAnIDGetsOne(t *testing.T) {
 // Two URLs differ, but not by their passwords.
 func TestAFabricIsFoundByItsURL(t *testing.T) {
 	f := Folder(t.TempDir())
-	if err := f.reach("nats://u:old@here:1", "f"); err != nil {
+	if err := f.addReached("nats://u:old@here:1", "f"); err != nil {
 		t.Fatal(err)
 	}
 	for url, want := range map[string][]string{"nats://u:new@here:1": {"f"}, "nats://u:old@there:1": nil, "": nil} {
@@ -92,12 +92,12 @@ func TestAFabricIsFoundByItsURL(t *testing.T) {
 func TestAPlaceIsForgottenAlone(t *testing.T) {
 	f := Folder(t.TempDir())
 	for _, r := range [][2]string{{"nats://a", "f1"}, {"nats://a", "f2"}, {"nats://b", "f2"}, {"nats://b", "f2"}, {Unnamed, "f1"}, {Unnamed, "f3"}} {
-		if err := f.reach(r[0], r[1]); err != nil {
+		if err := f.addReached(r[0], r[1]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, fabric := range []string{"f1", "f2", "f3"} {
-		for _, name := range []string{policyFile, keyFile, "a" + suffix} {
+		for _, name := range []string{"policy", "key", "a" + suffix} {
 			path := filepath.Join(string(f), folder, fabric, name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
@@ -107,7 +107,7 @@ func TestAPlaceIsForgottenAlone(t *testing.T) {
 			}
 		}
 	}
-	if err := f.Record("", "nats://a").Add(schema.Unjudged{Agent: "a", Event: schema.PreToolUse, Decision: schema.Deny}); err != nil {
+	if err := f.UnjudgedLog("", "nats://a").Add(schema.Unjudged{Agent: "a", Event: schema.PreToolUse, Decision: schema.Deny}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := f.Forget("nats://a"); err != nil || !slices.Equal(got, []string{"f1", "f2"}) {
@@ -123,7 +123,7 @@ func TestAPlaceIsForgottenAlone(t *testing.T) {
 			t.Errorf("%s is there: %v", path, err == nil)
 		}
 	}
-	if f.Record("", "nats://a").Empty() {
+	if f.UnjudgedLog("", "nats://a").Empty() {
 		t.Error("what is to be handed in is gone")
 	}
 	if got, err := f.Forget(""); err != nil || !slices.Equal(got, []string{"f2", "f3"}) {
@@ -139,12 +139,12 @@ func FuzzFilesOfThePolicy(f *testing.F) {
 	f.Add([]byte(""), []byte(strings.Repeat("A", 43)+"=\n"), []byte("=\n"))
 	f.Fuzz(func(t *testing.T, policy, key, reached []byte) {
 		folder := Folder(t.TempDir())
-		dir, err := folder.of("f")
+		dir, err := folder.fabric("f")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for path, data := range map[string][]byte{filepath.Join(dir, policyFile): policy, filepath.Join(dir, keyFile): key,
-			folder.placeFile(""): reached, filepath.Join(dir, unjudgedFile): policy} {
+		for path, data := range map[string][]byte{policyFile(dir).path: policy, keyFile(dir).path: key,
+			folder.reachedFile("").path: reached, filepath.Join(dir, unjudgedFile): policy} {
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -158,9 +158,9 @@ func FuzzFilesOfThePolicy(f *testing.F) {
 		if all, err := folder.Fabrics(""); err == nil && (len(all) == 0 || slices.Contains(all, "")) {
 			t.Errorf("a fabric without a name was reached: %q", all)
 		}
-		calls, _ := folder.Record("f", "").First("a", 10)
+		calls, _ := folder.UnjudgedLog("f", "").Oldest("a", 10)
 		for i := range calls {
-			if !sound(&calls[i]) {
+			if !isValid(&calls[i]) {
 				t.Errorf("%+v", calls[i])
 			}
 		}

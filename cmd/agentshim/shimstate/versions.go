@@ -1,57 +1,47 @@
 package shimstate
 
-import (
-	"os"
-	"path/filepath"
-
-	"github.com/hookfabric/hookfabric/schema"
-)
+import "path/filepath"
 
 const (
-	// versionsFile lies in the state folder itself.
+	// versionsFile is in the state folder itself.
 	versionsFile = "runtimes.json"
-	// maxVersions bounds it: there are a handful of runtimes.
+	// maxVersions limits it, in bytes: there are few runtimes.
 	maxVersions = 16 << 10
-	// maxVersion bounds what a runtime says of itself.
+	// maxVersion limits the version of one runtime, in bytes.
 	maxVersion = 64
 )
 
-// Versions are the versions of the agent runtimes on this machine, as they were
-// when hooks were installed or examined last: to ask a runtime takes far longer
-// than a hook may.
+// Versions returns the versions of the agent runtimes on this machine, as 'agentshim install' or
+// 'agentshim doctor' found them last. To ask a runtime takes far longer than a hook may.
 func (f Folder) Versions() map[string]string {
-	all := map[string]string{}
 	if f == "" {
-		return all
+		return map[string]string{}
 	}
-	data, _, err := bounded(filepath.Join(string(f), versionsFile), maxVersions)
-	if err != nil || data != nil && schema.Unmarshal(data, &all) != nil {
+	all, _, err := f.versions().load()
+	if err != nil || all == nil {
 		return map[string]string{}
 	}
 	return all
 }
 
-// NoteVersion writes down the version of a runtime.
+// NoteVersion stores the version of a runtime.
 func (f Folder) NoteVersion(runtime, version string) error {
 	if f == "" || version == "" || len(version) > maxVersion {
 		return nil
 	}
-	if err := os.MkdirAll(string(f), 0o700); err != nil {
-		return err
-	}
-	unlock, err := lock(filepath.Join(string(f), ".runtimes.lock"))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	all := f.Versions()
-	if all[runtime] == version {
-		return nil
-	}
-	all[runtime] = version
-	data, err := schema.Marshal(all)
-	if err != nil {
-		return err
-	}
-	return Replace(filepath.Join(string(f), versionsFile), data)
+	return f.versions().update(func(all *map[string]string) (bool, error) {
+		if (*all)[runtime] == version {
+			return false, nil
+		}
+		if *all == nil {
+			*all = map[string]string{}
+		}
+		(*all)[runtime] = version
+		return true, nil
+	})
+}
+
+func (f Folder) versions() file[map[string]string] {
+	return file[map[string]string]{format: jsonFormat[map[string]string]("the list of runtimes", maxVersions),
+		path: filepath.Join(string(f), versionsFile), lock: filepath.Join(string(f), ".runtimes.lock")}
 }

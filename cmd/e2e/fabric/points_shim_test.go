@@ -111,7 +111,7 @@ func (a *askAgent) process() *pointShim {
 		return nil
 	}
 	if !a.daemon {
-		if s.kept, err = a.folder.Load(a.id); err != nil {
+		if s.kept, err = a.folder.Handovers(a.id); err != nil {
 			a.w.t.Error(err)
 		}
 		s.client.Recall(s.kept...)
@@ -211,7 +211,7 @@ func (s *pointShim) keep(left client.Handover) {
 	if len(left.Events)+len(left.Sequences)+len(confirmed) == 0 {
 		return
 	}
-	if err := s.agent.folder.Keep(left, confirmed); err != nil {
+	if err := s.agent.folder.AddHandover(left, confirmed); err != nil {
 		s.agent.w.t.Error(err)
 	}
 	clear(s.agent.open) // the next shim knows

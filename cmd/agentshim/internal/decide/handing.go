@@ -86,7 +86,7 @@ func (l *Link) dialIn(ctx context.Context, workspaces string) (*client.Client, e
 func (l *Link) kept(agent string) *Handing {
 	g := &Handing{agent: agent, state: shimstate.Folder(l.State), stderr: l.Stderr}
 	var err error
-	if g.kept, err = g.state.Load(agent); err != nil {
+	if g.kept, err = g.state.Handovers(agent); err != nil {
 		fmt.Fprintf(l.Stderr, "agentshim: reading the state of earlier agentshim processes: %v; repair the folder %s, or name another one with --state\n", err, l.State)
 	}
 	return g
@@ -172,7 +172,7 @@ func (g *Handing) keep(left client.Handover) {
 	if len(left.Events) == 0 && len(left.Sequences) == 0 && len(confirmed) == 0 {
 		return
 	}
-	if err := g.state.Keep(left, confirmed); err != nil {
+	if err := g.state.AddHandover(left, confirmed); err != nil {
 		fmt.Fprintf(g.stderr, "agentshim: storing the delivered items: %v; the fabric may deliver them again; make the folder %s writable, or name another one with --state\n",
 			err, g.state)
 	}

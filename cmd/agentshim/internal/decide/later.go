@@ -131,12 +131,12 @@ func (j *Judge) handIn(ctx context.Context, line *client.Client, agent string, m
 	if fabric == "" {
 		return false, nil
 	}
-	records := []shimstate.Record{state.Record(fabric, j.link.URL)}
+	records := []shimstate.UnjudgedLog{state.UnjudgedLog(fabric, j.link.URL)}
 	for _, url := range j.link.places() {
-		records = append(records, state.Record("", url)) // from before any fabric was reached
+		records = append(records, state.UnjudgedLog("", url)) // from before any fabric was reached
 	}
 	for _, r := range records {
-		calls, err := r.First(agent, most)
+		calls, err := r.Oldest(agent, most)
 		if err != nil {
 			j.say("reading the record of calls that the fabric did not judge: %v", err)
 		}
@@ -146,7 +146,7 @@ func (j *Judge) handIn(ctx context.Context, line *client.Client, agent string, m
 		if err := j.record(ctx, line, calls, agent); err != nil {
 			return false, err
 		}
-		if err := r.Known(calls); err != nil {
+		if err := r.Remove(calls); err != nil {
 			j.say("removing reported calls from the record: %v; agentshim reports them again", err)
 			return false, err
 		}
@@ -227,7 +227,7 @@ func (j *Judge) note(ctx context.Context, q *Question, r *ruling, v *schema.Verd
 	}
 	_, err := fromDisk(ctx, j, noteFor, func() (_ struct{}, err error) {
 		err = errBroke
-		j.calmly(func() { err = shimstate.Folder(j.link.State).Record(r.record(), j.link.places()[0]).Add(u) })()
+		j.calmly(func() { err = shimstate.Folder(j.link.State).UnjudgedLog(r.record(), j.link.places()[0]).Add(u) })()
 		return struct{}{}, err
 	})
 	if err != nil {

@@ -115,7 +115,7 @@ func TestOneThatStaysTakesUpAMendedPolicy(t *testing.T) {
 func TestOfTooManyFabricsNoneIsForgotten(t *testing.T) {
 	within(t, func(w *world) {
 		w.wants("Read", schema.None, "")
-		for n := range shimstate.MaxPlaced {
+		for n := range shimstate.MaxReached {
 			w.gone()
 			w.begin(fmt.Sprintf("hostile-%d", n), byte(10+n))
 			w.becomes(1)

@@ -72,7 +72,7 @@ func (p *policy) load() {
 			continue
 		}
 		f := &fabric{id: id, noted: i < first}
-		if f.kept, f.faulty = p.state.Unproven(id); f.kept == nil && f.faulty == nil {
+		if f.kept, f.faulty = p.state.UnverifiedPolicy(id); f.kept == nil && f.faulty == nil {
 			f.faulty = fmt.Errorf("the stored policy of the fabric %s is missing in the folder %s", id, p.state)
 		}
 		p.all = append(p.all, f)
@@ -148,7 +148,7 @@ func (p *policy) rule(e *schema.Event) ruling {
 	for _, f := range p.all {
 		r.fabrics = append(r.fabrics, f.id)
 		if f.kept != nil {
-			if err := f.kept.Prove(); err != nil {
+			if err := f.kept.Verify(); err != nil {
 				f.kept, f.faulty = nil, err
 			}
 		}

@@ -218,7 +218,7 @@ func TestOneThatEndsLeavesWhatItCouldNotSay(t *testing.T) {
 		w.gone()
 		j.Handed(ctx, got.Verdict, 0)
 		j.Close()
-		all, err := shimstate.Folder(w.state).Load("a")
+		all, err := shimstate.Folder(w.state).Handovers("a")
 		if err != nil || len(all) != 1 || len(all[0].Events) != 1 || all[0].Events[0] != got.Verdict.EventID {
 			t.Errorf("kept: %+v, %v; %s", all, err, &to)
 		}

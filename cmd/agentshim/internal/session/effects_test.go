@@ -16,7 +16,7 @@ import (
 type session struct {
 	t       *testing.T
 	runtime string
-	shelf   Shelf
+	store   Store
 	asked   asked
 	stderr  strings.Builder
 }
@@ -34,7 +34,7 @@ func (s *session) at(event, payload string, v schema.Verdict) string {
 	}
 	s.asked.v = v
 	x := &Exchange{Settings: Settings{Runtime: s.runtime, Dialect: d, Moment: m, Unreachable: decide.UnreachableAllow},
-		Asker: &s.asked, Shelf: s.shelf, Stderr: &s.stderr}
+		Asker: &s.asked, Store: s.store, Stderr: &s.stderr}
 	r := x.Run(s.t.Context(), []byte(payload), nil)
 	r.Told()
 	return string(r.Stdout)
@@ -58,7 +58,7 @@ const (
 )
 
 func TestAFlagThatAHookSetsIsInLaterEvents(t *testing.T) {
-	s := &session{t: t, runtime: "claude", shelf: shimstate.Folder(t.TempDir())}
+	s := &session{t: t, runtime: "claude", store: shimstate.Folder(t.TempDir())}
 	s.at("Stop", stop, effects(`{"set_flag":{"warned":true,"times":1}}`, `{"set_flag":{"times":2}}`))
 	if got := s.flags(); got != "" {
 		t.Errorf("before: %s", got)
@@ -78,7 +78,7 @@ func TestAFlagThatAHookSetsIsInLaterEvents(t *testing.T) {
 	if s.stderr.Len() > 0 {
 		t.Error(s.stderr.String())
 	}
-	s.shelf = nil
+	s.store = nil
 	if s.at("Stop", stop, effects(`{"set_flag":{"a":1}}`)); !strings.Contains(s.stderr.String(), "flags") {
 		t.Errorf("what is not kept is not said: %q", s.stderr.String())
 	}
@@ -87,7 +87,7 @@ func TestAFlagThatAHookSetsIsInLaterEvents(t *testing.T) {
 // A message to append at the end of a turn does not put it off: it is there when
 // the agent goes on by itself, and once. A subagent does not get it.
 func TestAMessageToAppendWaitsForAMomentThatCanTellIt(t *testing.T) {
-	s := &session{t: t, runtime: "claude", shelf: shimstate.Folder(t.TempDir())}
+	s := &session{t: t, runtime: "claude", store: shimstate.Folder(t.TempDir())}
 	if got := s.at("Stop", stop, effects(`{"append_message":{"content":"remember the tests"}}`)); got != "" {
 		t.Errorf("the turn is put off: %s", got)
 	}
@@ -117,7 +117,7 @@ func TestMessagesThatCanNotBeDroppedAreSaid(t *testing.T) {
 
 // An agent's own loop applies effects by itself, and keeps its flags.
 func TestEffectsPassThroughToAnAgentsOwnLoop(t *testing.T) {
-	s := &session{t: t, runtime: "generic", shelf: shimstate.Folder(t.TempDir())}
+	s := &session{t: t, runtime: "generic", store: shimstate.Folder(t.TempDir())}
 	v := effects(`{"append_message":{"content":"x"}}`, `{"set_flag":{"a":1}}`, `{"drop_messages":{"last":1}}`)
 	event := `{"hook_type":"BeforeLLMCall","session_id":"s","agent_id":"a"}`
 	got := s.at("BeforeLLMCall", event, v)

@@ -18,8 +18,7 @@ const mostTurns = 8
 // agent's own loop counts by itself.
 func counts(c *dialect.Call) bool { return (c.Moment.Endless || c.Moment.Turns > 0) && !c.Faulty }
 
-// pairOfEnd is where it stands on the shelf how often the end of a turn was put
-// off, one item for each time.
+// pairOfEnd is the key of the count of repetitions in the store, which has one item for each.
 func pairOfEnd(c *dialect.Call) string { return "end of turn/" + c.Event.SessionID + "/" + c.Subagent }
 
 // spent says why the end of the turn cannot be put off once more; nil: it can be.
@@ -29,27 +28,27 @@ func (x *Exchange) spent(c *dialect.Call) error {
 	switch {
 	case !counts(c):
 		return nil
-	case x.Shelf == nil && (c.PutOff() || c.Moment.Unmarked):
+	case x.Store == nil && (c.PutOff() || c.Moment.Unmarked):
 		return errors.New("agentshim cannot count the repetitions without --state")
-	case x.Shelf == nil:
+	case x.Store == nil:
 		return nil
 	}
 	agent, pair := c.Event.AgentID, pairOfEnd(c)
 	if !c.Moment.Endless && !c.PutOff() && !c.Moment.Unmarked {
-		x.Shelf.Clear(agent, pair) // the turn before ended by the runtime's own bound
+		x.Store.RemoveInjections(agent, pair) // the turn before ended by the runtime's own bound
 		return nil
 	}
-	n := len(x.Shelf.Look(agent, pair))
+	n := len(x.Store.Injections(agent, pair))
 	if n >= cmp.Or(c.Moment.Turns, mostTurns) {
 		return fmt.Errorf("they already did so %d times in a row", n)
 	}
 	if n > 0 || !c.PutOff() && !c.Moment.Unmarked {
 		return nil
 	}
-	if err := x.Shelf.Put(agent, pair, once()); err != nil {
+	if err := x.Store.AddInjections(agent, pair, once()); err != nil {
 		return fmt.Errorf("counting the repetitions: %w", err)
 	}
-	x.Shelf.Clear(agent, pair) // it only had to be known that it can be counted
+	x.Store.RemoveInjections(agent, pair) // it only had to be known that it can be counted
 	return nil
 }
 
@@ -64,8 +63,8 @@ func (x *Exchange) bound(c *dialect.Call, said *schema.Verdict, spent error) {
 		return
 	}
 	forget := func() {
-		if x.Shelf != nil {
-			x.Shelf.Clear(c.Event.AgentID, pairOfEnd(c))
+		if x.Store != nil {
+			x.Store.RemoveInjections(c.Event.AgentID, pairOfEnd(c))
 		}
 	}
 	switch {
@@ -73,8 +72,8 @@ func (x *Exchange) bound(c *dialect.Call, said *schema.Verdict, spent error) {
 		forget()
 		return
 	case spent == nil:
-		if x.Shelf != nil {
-			_ = x.Shelf.Put(c.Event.AgentID, pairOfEnd(c), once()) // if not, it is seen the next time
+		if x.Store != nil {
+			_ = x.Store.AddInjections(c.Event.AgentID, pairOfEnd(c), once()) // if not, it is seen the next time
 		}
 		return
 	case !c.Moment.Endless:

@@ -16,7 +16,7 @@ import (
 // ending is the end of a turn of Codex that hooks have an opinion on.
 type ending struct {
 	t      *testing.T
-	shelf  Shelf
+	store  Store
 	stderr strings.Builder
 }
 
@@ -31,7 +31,7 @@ func (e *ending) run(v schema.Verdict, active string) string {
 		e.t.Fatal(err)
 	}
 	x := &Exchange{Settings: Settings{Runtime: "codex", Dialect: d, Moment: m, Unreachable: decide.UnreachableAllow},
-		Asker: &asked{v: v}, Shelf: e.shelf, Stderr: &e.stderr}
+		Asker: &asked{v: v}, Store: e.store, Stderr: &e.stderr}
 	x.Workspaces = e.t.TempDir()
 	payload := `{"hook_event_name":"Stop","session_id":"s","turn_id":"t","stop_hook_active":` + active + `,"last_assistant_message":"m"}`
 	r := x.Run(e.t.Context(), []byte(payload), nil)
@@ -50,8 +50,8 @@ func (e *ending) goesOn(v schema.Verdict) (times int) {
 // A hook that is never content does not run an agent for ever, and after the turn
 // that ended it has its say again.
 func TestAnAgentDoesNotGoOnForEver(t *testing.T) {
-	for name, shelf := range map[string]struct {
-		of   Shelf
+	for name, store := range map[string]struct {
+		of   Store
 		want int
 	}{
 		"counted":                 {shimstate.Folder(t.TempDir()), mostTurns},
@@ -60,10 +60,10 @@ func TestAnAgentDoesNotGoOnForEver(t *testing.T) {
 		"nobody named the folder": {shimstate.Folder(""), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &ending{t: t, shelf: shelf.of}
+			e := &ending{t: t, store: store.of}
 			for range 2 {
-				if n := e.goesOn(schema.Verdict{Decision: schema.Retry, Reason: "once more"}); n != shelf.want {
-					t.Errorf("it goes on %d times, not %d", n, shelf.want)
+				if n := e.goesOn(schema.Verdict{Decision: schema.Retry, Reason: "once more"}); n != store.want {
+					t.Errorf("it goes on %d times, not %d", n, store.want)
 				}
 			}
 			if !strings.Contains(e.stderr.String(), "turn ends") {
@@ -75,7 +75,7 @@ func TestAnAgentDoesNotGoOnForEver(t *testing.T) {
 
 // Between turns that end by themselves, hooks may keep it going as often as before.
 func TestATurnThatEndsIsCountedAnew(t *testing.T) {
-	e := &ending{t: t, shelf: shimstate.Folder(t.TempDir())}
+	e := &ending{t: t, store: shimstate.Folder(t.TempDir())}
 	retry := schema.Verdict{Decision: schema.Retry, Reason: "once more"}
 	for range 3 * mostTurns {
 		if said := e.run(retry, "false"); !strings.Contains(said, "once more") {
@@ -89,7 +89,7 @@ func TestATurnThatEndsIsCountedAnew(t *testing.T) {
 
 // What waited for the agent reaches it also where hooks are not heard any more.
 func TestWhatWaitedIsNotHeldBackByTheBound(t *testing.T) {
-	e := &ending{t: t, shelf: shimstate.Folder(t.TempDir())}
+	e := &ending{t: t, store: shimstate.Folder(t.TempDir())}
 	retry := schema.Verdict{Decision: schema.Retry, Reason: "once more", Injections: []schema.Injection{{Content: "always", Hook: "h"}}}
 	for range mostTurns {
 		e.run(retry, "true")
@@ -121,7 +121,7 @@ func TestWhatWaitsStaysInTheQueueAtTheBound(t *testing.T) {
 	claude := `{"hook_event_name":"Stop","session_id":"s","prompt_id":"p","stop_hook_active":%t}`
 	for name, c := range map[string]struct {
 		runtime, event, payload string
-		shelf                   Shelf
+		store                   Store
 		want                    int
 	}{
 		"codex":                       {"codex", "Stop", `{"hook_event_name":"Stop","session_id":"s","turn_id":"t","stop_hook_active":%t}`, shimstate.Folder(t.TempDir()), mostTurns},
@@ -150,7 +150,7 @@ func TestWhatWaitsStaysInTheQueueAtTheBound(t *testing.T) {
 				var stderr strings.Builder
 				for again := false; w.brought < 100; again = true {
 					x := &Exchange{Settings: Settings{Runtime: c.runtime, Dialect: d, Moment: m, Unreachable: decide.UnreachableAllow},
-						Asker: w, Shelf: c.shelf, Stderr: &stderr}
+						Asker: w, Store: c.store, Stderr: &stderr}
 					if r := x.Run(t.Context(), fmt.Appendf(nil, c.payload, again), nil); !strings.Contains(string(r.Stdout), "go on") {
 						break
 					}
@@ -165,7 +165,7 @@ func TestWhatWaitsStaysInTheQueueAtTheBound(t *testing.T) {
 
 // Why the agent goes on and what with are one text there, which the runtime cuts.
 func TestWhatTheAgentGoesOnWithIsNotCutOff(t *testing.T) {
-	e := &ending{t: t, shelf: shimstate.Folder(t.TempDir())}
+	e := &ending{t: t, store: shimstate.Folder(t.TempDir())}
 	long := strings.Repeat("x", 9_990)
 	said := e.run(schema.Verdict{Decision: schema.Retry, Reason: strings.Repeat("y", 200), Injections: []schema.Injection{{Content: long, Sequence: 1}}}, "false")
 	if strings.Contains(said, long) || !strings.Contains(said, "temp_workspaces") {

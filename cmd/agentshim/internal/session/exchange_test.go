@@ -132,11 +132,11 @@ func TestAMomentThatIsNobodysIsNotAskedAbout(t *testing.T) {
 }
 
 func TestWhatCanNotBeToldBeforeAToolIsToldAfterIt(t *testing.T) {
-	shelf := shimstate.Folder(t.TempDir())
+	store := shimstate.Folder(t.TempDir())
 	a := &asked{v: schema.Verdict{Injections: []schema.Injection{{Content: "careful"}}}}
 	run := func(m dialect.Moment, tool string) Reply {
 		x, stderr := exchanging(m, a)
-		x.Shelf = shelf
+		x.Store = store
 		r := x.Run(t.Context(), []byte(tool), nil)
 		if stderr.Len() > 0 {
 			t.Error(stderr)
@@ -172,15 +172,15 @@ func TestWhatHasNoMomentAfterItIsToldAtTheNextOne(t *testing.T) {
 		"a rewritten call": {UpdatedInput: []byte(`{"command":"ls"}`), Injections: careful},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shelf, a := shimstate.Folder(t.TempDir()), &asked{v: v}
+			store, a := shimstate.Folder(t.TempDir()), &asked{v: v}
 			moment := before
 			moment.Can = map[dialect.Ability]dialect.How{dialect.Deny: dialect.Native, dialect.Rewrite: dialect.Native, dialect.Inject: dialect.Emulated}
 			x, _ := exchanging(moment, a)
-			x.Shelf = shelf
+			x.Store = store
 			x.Run(t.Context(), []byte("Bash"), nil)
 			a.v = schema.Verdict{}
 			x, _ = exchanging(after, a)
-			x.Shelf = shelf
+			x.Store = store
 			if r := x.Run(t.Context(), []byte("Read"), nil); string(r.Stdout) != "  [careful]" {
 				t.Errorf("after the next call: %q", r.Stdout)
 			}

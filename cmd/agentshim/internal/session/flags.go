@@ -10,10 +10,10 @@ import (
 // recall puts the flags that hooks set before into an event that has none. An
 // agent's own loop keeps its flags by itself.
 func (x *Exchange) recall(c *dialect.Call) {
-	if x.Shelf == nil || c.Event.Flags != nil || c.Moment.Can[dialect.Effects] == dialect.Native {
+	if x.Store == nil || c.Event.Flags != nil || c.Moment.Can[dialect.Effects] == dialect.Native {
 		return
 	}
-	c.Event.Flags = x.Shelf.Flags(c.Event.AgentID, c.Event.SessionID)
+	c.Event.Flags = x.Store.Flags(c.Event.AgentID, c.Event.SessionID)
 }
 
 // flag keeps the flags that hooks set, for later events.
@@ -25,9 +25,9 @@ func (x *Exchange) flag(c *dialect.Call, said *schema.Verdict) {
 	if len(set) == 0 {
 		return
 	}
-	if x.Shelf == nil {
+	if x.Store == nil {
 		fmt.Fprintf(x.Stderr, "agentshim: dropped the flags that hooks set at %s, because there is no state folder; name one with --state\n", c.Moment.Name)
-	} else if err := x.Shelf.SetFlags(c.Event.AgentID, c.Event.SessionID, set); err != nil {
+	} else if err := x.Store.SetFlags(c.Event.AgentID, c.Event.SessionID, set); err != nil {
 		fmt.Fprintf(x.Stderr, "agentshim: storing the flags that hooks set at %s: %v\n", c.Moment.Name, err)
 	}
 }

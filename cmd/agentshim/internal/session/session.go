@@ -62,17 +62,16 @@ type Asker interface {
 	Ask(ctx context.Context, q decide.Question) decide.Judgement
 }
 
-// A Shelf keeps what hooks inject where the runtime cannot be told, for the
-// moment after the same tool call, and what they set of an agent's flags.
-type Shelf interface {
-	// Put keeps injections for an agent's call; an empty pair is for any.
-	Put(agent, pair string, all []schema.Injection) error
-	// Look is what is kept, and Clear takes it away.
-	Look(agent, pair string) []schema.Injection
-	Clear(agent, pair string)
-	// Flags are those that hooks set for an agent in a session, as a JSON object; nil: none.
+// A Store stores injections that the runtime takes only at a later event, and flags of agents.
+type Store interface {
+	// AddInjections stores injections for the event after an agent's tool call; an empty pair: after any call.
+	AddInjections(agent, pair string, all []schema.Injection) error
+	// Injections returns them, and RemoveInjections removes them.
+	Injections(agent, pair string) []schema.Injection
+	RemoveInjections(agent, pair string)
+	// Flags returns the flags that hooks set for an agent in a session, as a JSON object; nil if there are none.
 	Flags(agent, session string) jsontext.Value
-	// SetFlags puts flags over them; null takes one away.
+	// SetFlags sets flags; null removes one.
 	SetFlags(agent, session string, set map[string]jsontext.Value) error
 }
 
@@ -81,8 +80,8 @@ type Exchange struct {
 	Settings
 	// Asker judges.
 	Asker Asker
-	// Shelf keeps what can be told later only; nil: nothing is kept, and that is said.
-	Shelf Shelf
+	// Store stores injections and flags for later events; nil: agentshim drops them with a message.
+	Store Store
 	// Stderr hears what people should know.
 	Stderr io.Writer
 
@@ -97,7 +96,7 @@ type Reply struct {
 	// Call is what was asked about; nil if not even that is known.
 	Call *dialect.Call
 
-	told func() // takes what was kept for this moment from the shelf
+	told func() // removes the delivered injections from the store
 }
 
 // Kept is what Told does; nil: nothing was kept for this moment.
@@ -208,11 +207,11 @@ func (x *Exchange) encode(c *dialect.Call, v *schema.Verdict, spent error) Reply
 	said, later, lost := dialect.Express(c.Moment, v)
 	x.bound(c, said, spent)
 	x.flag(c, said)
-	x.keep(c, said, later)
+	x.postpone(c, said, later)
 	for _, l := range lost {
 		fmt.Fprintf(x.Stderr, "agentshim: %s\n", l)
 	}
-	r.told = x.take(c, said)
+	r.told = x.addPostponed(c, said)
 	x.shorten(c, said)
 	var err error
 	if r.Answer, err = x.Dialect.Encode(c, said); err == nil {

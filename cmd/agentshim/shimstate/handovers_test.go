@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	first, err := strconv.Atoi(os.Getenv(firstVar))
 	for n := first; err == nil && n < first+each; n++ {
 		h := client.Handover{Fabric: "f", Agent: "a", Events: []string{event(n)}, Sequences: []uint64{uint64(n)}}
-		if err = keepSoon(dir, h, nil); err == nil && n%2 == 1 {
-			err = keepSoon(dir, client.Handover{Fabric: "f", Agent: "a"}, []string{event(n)})
+		if err = addHandover(dir, h, nil); err == nil && n%2 == 1 {
+			err = addHandover(dir, client.Handover{Fabric: "f", Agent: "a"}, []string{event(n)})
 		}
 	}
 	if err != nil {
@@ -43,11 +43,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// keepSoon is Keep on a machine that does much else: a shim says that it waited
+// addHandover is Keep on a machine that does much else: a shim says that it waited
 // for too long, and this one tries again.
-func keepSoon(dir string, h client.Handover, acknowledged []string) (err error) {
+func addHandover(dir string, h client.Handover, acknowledged []string) (err error) {
 	for range 100 {
-		if err = Folder(dir).Keep(h, acknowledged); err == nil {
+		if err = Folder(dir).AddHandover(h, acknowledged); err == nil {
 			break
 		}
 	}
@@ -75,7 +75,7 @@ func TestProcessesSideBySideLoseNothingOfEachOther(t *testing.T) {
 		})
 	}
 	all.Wait()
-	got, err := Folder(dir).Load("a")
+	got, err := Folder(dir).Handovers("a")
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -96,7 +96,7 @@ func TestProcessesSideBySideLoseNothingOfEachOther(t *testing.T) {
 func TestAWriterThatHangsHoldsNobodyUp(t *testing.T) {
 	dir := t.TempDir()
 	h := client.Handover{Fabric: "f", Agent: "a", Sequences: []uint64{1}}
-	if err := Folder(dir).Keep(h, nil); err != nil {
+	if err := Folder(dir).AddHandover(h, nil); err != nil {
 		t.Fatal(err)
 	}
 	unlock, err := lock(filepath.Join(dir, folder, "f", ".lock"))
@@ -104,47 +104,47 @@ func TestAWriterThatHangsHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Sequences = []uint64{2}
-	if err := Folder(dir).Keep(h, nil); err == nil || !strings.Contains(err.Error(), "another process has held") {
+	if err := Folder(dir).AddHandover(h, nil); err == nil || !strings.Contains(err.Error(), "another process has held") {
 		t.Errorf("%v", err)
 	}
-	if got, err := Folder(dir).Load("a"); err != nil || len(got) != 1 {
+	if got, err := Folder(dir).Handovers("a"); err != nil || len(got) != 1 {
 		t.Errorf("readers wait for writers: %v, %v", got, err)
 	}
 	unlock()
-	if err := keepSoon(dir, h, nil); err != nil {
+	if err := addHandover(dir, h, nil); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestEachAgentOfEachFabricHasItsOwn(t *testing.T) {
 	dir := Folder(t.TempDir())
-	if got, err := dir.Load("a"); got != nil || err != nil {
+	if got, err := dir.Handovers("a"); got != nil || err != nil {
 		t.Errorf("in an empty folder: %v, %v", got, err)
 	}
 	agents := []string{"a", "../a", "A", ".", "données/1", strings.Repeat("x", 128)}
 	for i, agent := range agents {
 		for j, fabric := range []string{"f", "../f"} {
-			if err := dir.Keep(client.Handover{Fabric: fabric, Agent: agent, Sequences: []uint64{uint64(10*i + j + 1)}}, nil); err != nil {
+			if err := dir.AddHandover(client.Handover{Fabric: fabric, Agent: agent, Sequences: []uint64{uint64(10*i + j + 1)}}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for i, agent := range agents {
-		got, err := dir.Load(agent)
+		got, err := dir.Handovers(agent)
 		if err != nil || len(got) != 2 || got[0].Sequences[0]+got[1].Sequences[0] != uint64(20*i+3) {
 			t.Errorf("%s: %+v, %v", agent, got, err)
 		}
 	}
-	if _, err := dir.Load(""); err == nil {
+	if _, err := dir.Handovers(""); err == nil {
 		t.Error("nobody has a file")
 	}
 }
 
 func TestAnEmptyFolderKeepsNothing(t *testing.T) {
-	if err := Folder("").Keep(client.Handover{Fabric: "f", Agent: "a", Sequences: []uint64{1}}, nil); err != nil {
+	if err := Folder("").AddHandover(client.Handover{Fabric: "f", Agent: "a", Sequences: []uint64{1}}, nil); err != nil {
 		t.Error(err)
 	}
-	if got, err := Folder("").Load("a"); got != nil || err != nil {
+	if got, err := Folder("").Handovers("a"); got != nil || err != nil {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -158,10 +158,10 @@ func TestAFileIsBounded(t *testing.T) {
 			h.Events = append(h.Events, event(n))
 		}
 	}
-	if err := dir.Keep(h, nil); err != nil {
+	if err := dir.AddHandover(h, nil); err != nil {
 		t.Fatal(err)
 	}
-	got, err := dir.Load("a")
+	got, err := dir.Handovers("a")
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -174,15 +174,15 @@ func TestAFileIsBounded(t *testing.T) {
 func TestLongAfterTheLeaseOnlySequencesCount(t *testing.T) {
 	dir := Folder(t.TempDir())
 	h := client.Handover{Fabric: "f", Agent: "a", Events: []string{event(1)}, Sequences: []uint64{1}}
-	if err := dir.Keep(h, nil); err != nil {
+	if err := dir.AddHandover(h, nil); err != nil {
 		t.Fatal(err)
 	}
-	long := time.Now().Add(-useful - time.Minute)
+	long := time.Now().Add(-ackTime - time.Minute)
 	if err := os.Chtimes(filepath.Join(string(dir), folder, "f", "a"+suffix), long, long); err != nil {
 		t.Fatal(err)
 	}
 	h.Events = nil
-	if got, err := dir.Load("a"); err != nil || !cmp.Equal(got, []client.Handover{h}) {
+	if got, err := dir.Handovers("a"); err != nil || !cmp.Equal(got, []client.Handover{h}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -191,7 +191,7 @@ func TestWhatIsOldIsTakenAway(t *testing.T) {
 	dir := Folder(t.TempDir())
 	keep := func(agent string) string {
 		t.Helper()
-		if err := dir.Keep(client.Handover{Fabric: "f", Agent: agent, Sequences: []uint64{1}}, nil); err != nil {
+		if err := dir.AddHandover(client.Handover{Fabric: "f", Agent: agent, Sequences: []uint64{1}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		return filepath.Join(string(dir), folder, "f", agent+suffix)
@@ -201,7 +201,7 @@ func TestWhatIsOldIsTakenAway(t *testing.T) {
 	if err := os.WriteFile(dead, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	long := time.Now().Add(-oldest - time.Hour)
+	long := time.Now().Add(-handoverExpiry - time.Hour)
 	for _, path := range []string{gone, dead} {
 		if err := os.Chtimes(path, long, long); err != nil {
 			t.Fatal(err)
@@ -221,7 +221,7 @@ func TestOfManyFabricsTheNewestCount(t *testing.T) {
 	began := time.Now().Add(-time.Hour)
 	for n := range maxFabrics + 1 {
 		h := client.Handover{Fabric: fmt.Sprintf("f%03d", n), Agent: "a", Sequences: []uint64{uint64(n + 1)}}
-		if err := dir.Keep(h, nil); err != nil {
+		if err := dir.AddHandover(h, nil); err != nil {
 			t.Fatal(err)
 		}
 		at := began.Add(time.Duration(n) * time.Second)
@@ -229,7 +229,7 @@ func TestOfManyFabricsTheNewestCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := dir.Load("a")
+	got, err := dir.Handovers("a")
 	newest := func(h client.Handover) bool { return h.Sequences[0] == maxFabrics+1 }
 	if err != nil || len(got) != maxFabrics || !slices.ContainsFunc(got, newest) {
 		t.Errorf("%d of %d fabrics, and the newest one: %v, %v", len(got), maxFabrics+1, slices.ContainsFunc(got, newest), err)
@@ -242,26 +242,26 @@ func TestAFileThatIsOfNoShimCountsAsEmpty(t *testing.T) {
 		"a list":            `[]`,
 		"an event's id":     `{"events":["x"]}`,
 		"an id with braces": `{"events":["{0199f3c1-6d1f-7e8a-9b2c-000000000001}"]}`,
-		"too many bytes":    `{"x":"` + strings.Repeat("x", maxFile) + `"}`,
+		"too many bytes":    `{"x":"` + strings.Repeat("x", maxHandoverFile) + `"}`,
 		"too many events":   `{"sequences":[` + strings.Repeat("1,", maxSequences) + `1]}`,
 		"a negative number": `{"sequences":[-1]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := Folder(t.TempDir())
 			h := client.Handover{Fabric: "f", Agent: "a", Sequences: []uint64{1}}
-			if err := dir.Keep(h, nil); err != nil {
+			if err := dir.AddHandover(h, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.WriteFile(filepath.Join(string(dir), folder, "f", "a"+suffix), []byte(data), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := dir.Load("a"); err == nil || got != nil {
+			if got, err := dir.Handovers("a"); err == nil || got != nil {
 				t.Errorf("%+v", got)
 			}
-			if err := dir.Keep(h, nil); err != nil {
+			if err := dir.AddHandover(h, nil); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := dir.Load("a"); err != nil || !cmp.Equal(got, []client.Handover{h}) {
+			if got, err := dir.Handovers("a"); err != nil || !cmp.Equal(got, []client.Handover{h}) {
 				t.Errorf("after it was written anew: %+v, %v", got, err)
 			}
 		})
@@ -273,19 +273,18 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"events":["0199f3c1-6d1f-7e8a-9b2c-000000000001"],"sequences":[1,2]}`))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := decode(data)
+		r, err := decodeHandovers(data)
 		if err != nil {
 			if len(r.Events)+len(r.Sequences) != 0 {
 				t.Fatalf("an error and %+v", r)
 			}
 			return
 		}
-		dir := t.TempDir()
-		path := filepath.Join(dir, "x")
-		if err := store(path, r); err != nil {
+		file := handoverFile(t.TempDir(), "x")
+		if err := file.store(r); err != nil {
 			t.Fatal(err)
 		}
-		again, err := load(path)
+		again, _, err := file.load()
 		if err != nil || !slices.Equal(again.Events, r.Events) || !slices.Equal(again.Sequences, r.Sequences) {
 			t.Fatalf("%+v became %+v, %v", r, again, err)
 		}

@@ -59,10 +59,10 @@ func TestASubagentBelongsToItsAgent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, shelf := &asked{v: schema.Verdict{Decision: schema.Continue}}, shimstate.Folder(t.TempDir())
+			a, store := &asked{v: schema.Verdict{Decision: schema.Continue}}, shimstate.Folder(t.TempDir())
 			var r Reply
 			for _, payload := range c.payloads {
-				x := &Exchange{Settings: Settings{Runtime: c.runtime, Dialect: d, Moment: moment}, Asker: a, Shelf: shelf, Stderr: new(bytes.Buffer)}
+				x := &Exchange{Settings: Settings{Runtime: c.runtime, Dialect: d, Moment: moment}, Asker: a, Store: store, Stderr: new(bytes.Buffer)}
 				r = x.Run(t.Context(), []byte(payload), nil)
 			}
 			e := a.all[len(a.all)-1].Event
