@@ -50,8 +50,8 @@
 //     decide applies the last known policy.
 //  3. bus/client/ask.go sends the event, and repeats it if the aggregator dies.
 //  4. bus/subject.go and bus/eventmsg.go define the subject and headers of the message.
-//  5. bus/aggregator/ask.go receives the event: it checks the lease, the limits of the agent
-//     and freezes, and later sends the verdict.
+//  5. bus/aggregator/receiver.go receives the event. pipeline.go lists the steps that it passes,
+//     one file each: checks of the lease, limits and freezes, the hooks, and the verdict.
 //  6. bus/dispatch/plan.go selects the hooks that match. dispatcher.go runs them wave by wave,
 //     and batch.go runs one batch until it has outcomes.
 //  7. bus/aggregator/caller.go sends the batch to a worker.

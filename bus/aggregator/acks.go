@@ -24,7 +24,7 @@ type acked struct{ agent, event string }
 // remembers what is known to be acknowledged. What it drops the shims say again.
 type acks struct {
 	write func(ctx context.Context, agent string, events []string) error
-	state *outage
+	log   *boundedLog
 	ctx   context.Context //nolint:containedctx // the aggregator's life
 	slots chan struct{}
 	done  sync.WaitGroup
@@ -39,9 +39,9 @@ type acks struct {
 	n       int // how many there are
 }
 
-func newAcks(ctx context.Context, write func(context.Context, string, []string) error, state *outage) *acks {
+func newAcks(ctx context.Context, write func(context.Context, string, []string) error, log *boundedLog) *acks {
 	return &acks{
-		write: write, state: state, ctx: ctx, slots: make(chan struct{}, acking),
+		write: write, log: log, ctx: ctx, slots: make(chan struct{}, acking),
 		known: make(map[acked]struct{}), waiting: make(map[string][]string),
 	}
 }
@@ -103,10 +103,10 @@ func (k *acks) run(agent string) {
 		err := k.write(ctx, agent, events)
 		cancel()
 		if err != nil {
-			k.state.begun(err)
+			k.log.unreachable(queueStore, err)
 			continue
 		}
-		k.state.over()
+		k.log.reachable(queueStore)
 		k.note(agent, events)
 	}
 }

@@ -115,6 +115,7 @@ type Lease interface {
 type Aggregator struct {
 	opt        Options
 	metrics    *metrics
+	log        *boundedLog
 	members    *dispatch.Members
 	caller     *caller
 	dispatcher *dispatch.Dispatcher
@@ -122,34 +123,28 @@ type Aggregator struct {
 	answers    *bus.Outlet   // on Events
 	envelopes  bus.Envelopes // of verdicts
 	beats      callBeats
-	shedding   shedding
 	limits     limits
 	reach      reach // of the workers
-	failures   failures
-	mute       mute
-	malformed  sparing
 	shadows    shadows
 	face       micro.Service
 	services   []micro.Service // face is the first of them
 
-	ledger      *Ledger
-	acks        *acks
-	warned      warned
-	broken      broken
-	unreachable *outage       // the memory
-	unkept      *outage       // the store of histories
-	passing     chan struct{} // held by what is remembered off the path
-	verbs       map[string]verb
-	still       standstill
-	asking      *semaphore.Weighted // held by requests of agents and workers, by their bytes
-	ordering    *semaphore.Weighted // held by those of operators and orchestrators
-	keeping     *semaphore.Weighted // held by those of them that bring parts of conversations, too
-	answering   *semaphore.Weighted // held by large answers to them, by their bytes
-	histories   allowance           // of parts of conversations
-	records     allowance           // of calls that nothing judged
-	policies    policies
-	frozen      atomic.Pointer[frozen] // nil: nobody ever was
-	freezes     chan struct{}          // held by each request to freeze or thaw
+	ledger    *Ledger
+	acks      *acks
+	warned    warned
+	broken    broken
+	passing   chan struct{} // held by what is remembered off the path
+	verbs     map[string]verb
+	still     standstill
+	asking    *semaphore.Weighted // held by requests of agents and workers, by their bytes
+	ordering  *semaphore.Weighted // held by those of operators and orchestrators
+	keeping   *semaphore.Weighted // held by those of them that bring parts of conversations, too
+	answering *semaphore.Weighted // held by large answers to them, by their bytes
+	histories allowance           // of parts of conversations
+	records   allowance           // of calls that nothing judged
+	policies  policies
+	frozen    atomic.Pointer[frozen] // nil: nobody ever was
+	freezes   chan struct{}          // held by each request to freeze or thaw
 
 	active   atomic.Pointer[active]
 	prepared atomic.Pointer[active] // what may become active
@@ -160,11 +155,12 @@ type Aggregator struct {
 	turn    chan struct{} // held while a configuration is spread
 	asked   chan struct{} // held by each control request that takes its time
 
-	crew  *crew // takes events, from the first Activate on
-	again *crew // takes those that are asked once more
-	stop  context.CancelFunc
-	ctx   context.Context //nolint:containedctx // the life of the calls under way, not of one request
-	done  sync.WaitGroup
+	pipeline pipeline
+	first    *receiver // takes events, from the first Activate on
+	again    *receiver // takes those that shims repeat
+	stop     context.CancelFunc
+	ctx      context.Context //nolint:containedctx // the life of the calls under way, not of one request
+	done     sync.WaitGroup
 	// ending guards that nothing is added to done once somebody waits for it: calls
 	// that were given up still run.
 	ending sync.Mutex
@@ -180,29 +176,32 @@ type active struct {
 	terminalTools []string
 }
 
+// againShare is the part of the calls under way that repeated events may be: a broker that is only
+// slow must not get twice the work.
+const againShare = 8
+
 // Start begins to listen. Before the first Activate no event is taken.
 func Start(opt Options) (*Aggregator, error) {
 	opt = withDefaults(opt)
 	a := &Aggregator{
-		opt: opt, metrics: newMetrics(opt.Registerer),
+		opt: opt, metrics: newMetrics(opt.Registerer), log: newBoundedLog(opt.Logger),
 		members: dispatch.NewMembers(opt.Queue), answers: bus.NewOutlet(opt.Events), started: time.Now(),
 		turn: make(chan struct{}, 1), asked: make(chan struct{}, maxAsked), freezes: make(chan struct{}, maxFreezing),
 	}
 	a.reach.nc, a.reach.back = opt.Work, a.members.Expect
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.beats.send = a.sendBeat
-	a.shedding = shedding{count: a.metrics.shed, log: opt.Logger}
 	a.limits = newLimits(opt.PerAgent, a.metrics.limited, opt.Logger)
 	a.limits.credentialName = opt.CredentialName
-	a.failures.log = opt.Logger
 	a.startMemory()
-	a.crew = newCrew(a.ctx, opt.Calls, a.take, opt.Logger)
-	a.again = newCrew(a.ctx, max(1, opt.Calls/againShare), a.takeAgain, opt.Logger)
-	for _, c := range []*crew{a.crew, a.again} {
-		c.lobby.ready, c.lobby.greet = func() bool { return a.fresh(time.Now()) }, a.greet
+	a.pipeline = a.steps()
+	a.first = newReceiver(a.ctx, opt.Calls, a.handle, a.log)
+	a.again = newReceiver(a.ctx, max(1, opt.Calls/againShare), a.handle, a.log)
+	for _, r := range []*receiver{a.first, a.again} {
+		r.queue.ready, r.queue.decide = func() bool { return a.fresh(time.Now()) }, a.admitEvent
 	}
 	if opt.Registerer != nil {
-		opt.Registerer.MustRegister(waitingGauge(&a.crew.lobby, &a.again.lobby))
+		opt.Registerer.MustRegister(waitingGauge(a.first.queue, a.again.queue))
 	}
 	var err error
 	if a.caller, err = newCaller(opt.Work, a.late); err != nil {
@@ -266,8 +265,6 @@ func (a *Aggregator) startMemory() {
 	a.answering = semaphore.NewWeighted(maxAnswers)
 	a.histories = allowance{most: a.opt.Allowances.HistoryBytes, per: time.Hour}
 	a.records = allowance{most: a.opt.Allowances.UnjudgedBytes, per: 24 * time.Hour}
-	a.unkept = &outage{log: a.opt.Logger, what: "the store of conversations"}
-	a.unreachable = &outage{log: a.opt.Logger, what: "the queue of messages for agents"}
 	var write func(context.Context, string, []string) error
 	if mem.Queue != nil {
 		write = mem.Queue.Ack
@@ -275,7 +272,7 @@ func (a *Aggregator) startMemory() {
 			a.opt.Registerer.MustRegister(newGauges(mem.Queue))
 		}
 	}
-	a.acks = newAcks(a.ctx, write, a.unreachable)
+	a.acks = newAcks(a.ctx, write, a.log)
 }
 
 // watch counts what is not in verdicts.
@@ -340,7 +337,7 @@ func (a *Aggregator) Activate(cfg schema.Config) error {
 	a.metrics.configure(&cfg)
 	a.shadows.configure(&cfg)
 	a.active.Store(act)
-	if a.crew.sub != nil {
+	if a.first.sub != nil {
 		return nil
 	}
 	return a.open()
@@ -356,7 +353,7 @@ func (a *Aggregator) open() error {
 	if err != nil {
 		return fmt.Errorf("subscribing to repeated events: %w", err)
 	}
-	if err := errors.Join(a.crew.start(first), a.again.start(again)); err != nil {
+	if err := errors.Join(a.first.start(first), a.again.start(again)); err != nil {
 		return err
 	}
 	// Whoever hears that the aggregator is ready may ask at once, also control requests.
@@ -383,9 +380,8 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 		defer a.ending.Unlock()
 		a.stop()
 	}()
-	defer a.failures.end()
 	defer a.tellRests(true)
-	if err := errors.Join(a.crew.drain(ctx), a.again.drain(ctx)); err != nil {
+	if err := errors.Join(a.first.drain(ctx), a.again.drain(ctx)); err != nil {
 		return err
 	}
 	a.acks.drain(ctx)

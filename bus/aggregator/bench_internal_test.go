@@ -85,7 +85,8 @@ func benchmarkNothing(b *testing.B, s *server.Server, m Memory) {
 	msg.Reply = "_INBOX.nobody"
 	b.ReportAllocs()
 	for b.Loop() {
-		if !a.take(a.crew, arrival{msg: msg, at: time.Now()}) {
+		e := &arrival{msg: msg, at: time.Now(), from: a.first}
+		if a.handle(e); !e.judged {
 			b.Fatal("it was not judged")
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -120,3 +122,9 @@ func (c *callBeat) insert(before *callBeat) {
 }
 
 func (c *callBeat) remove() { c.before.next, c.next.before = c.next, c.before }
+
+// sendBeat sends a heartbeat of a call. A lost connection does not end the heartbeats: it may be
+// back when the next one is due.
+func (a *Aggregator) sendBeat(reply string) {
+	_ = a.opt.Events.PublishMsg(&nats.Msg{Subject: reply, Header: nats.Header{schema.HeaderBeat: {"1"}}})
+}

@@ -92,7 +92,7 @@ func (a *Aggregator) serve(r micro.Request) {
 	if !bus.IsInbox(r.Reply()) {
 		// What comes without an inbox was not asked: it may be an answer, of the server or of a broker,
 		// that somebody had sent here to have something done that he may not do himself.
-		a.unheard(r.Subject(), r.Reply())
+		a.log.unanswerable(r.Subject(), r.Reply())
 		return
 	}
 	answer, err := a.verb(r)
@@ -284,7 +284,7 @@ func retryAfter(wait schema.Duration) micro.RespondOpt {
 func (a *Aggregator) Status() schema.FabricStatus {
 	s := schema.FabricStatus{
 		Fabric: a.opt.Fabric, Version: schema.Release, ConfigVersion: a.Version(),
-		InFlight: int(a.crew.busy.Load() + a.again.busy.Load()), Pools: a.members.Pools(), LoadErrors: a.members.LoadErrors(),
+		InFlight: a.first.queue.underWay() + a.again.queue.underWay(), Pools: a.members.Pools(), LoadErrors: a.members.LoadErrors(),
 	}
 	if local := a.opt.Local; local != nil {
 		beat := local.Beat(schema.DefaultPool)

@@ -77,12 +77,12 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 	if err != nil {
 		span.Fail("the agent's messages could not be delivered with this call")
 		a.ledger.cut.Inc()
-		a.unreachable.begun(err)
+		a.log.unreachable(queueStore, err)
 		d.tell(v, nil)
 		return false
 	}
 	if brings {
-		a.unreachable.over()
+		a.log.reachable(queueStore)
 		a.acks.note(req.Agent, acks)
 		v.Acked = append(v.Acked, acks...)
 	}

@@ -3,12 +3,33 @@
 // share the work through a queue group. An aggregator holds no state that another one
 // cannot read.
 //
-// The files, in the order of an event: ask.go receives it and answers; caller.go sends
-// batches to workers; life.go follows the workers' heartbeats; remember.go updates the
-// agent's state: deliver.go delivers messages, acks.go stores acknowledgements, gate.go
-// denies tools after a round's hard limit, and keeper.go sends the warning before it.
+// receiver.go receives an event and stamps it with the time. Events that come faster than they can
+// be judged wait in admission.go, and admit.go decides which of them may. pipeline.go lists the steps
+// that each event then passes:
+//
+//  1. checkreply.go ends events without an inbox for the answer.
+//  2. decode.go reads the headers.
+//  3. dropstale.go ends events whose shims have given up.
+//  4. checklease.go waits until the active configuration is known.
+//  5. chargeagent.go counts the event towards the limits of its agent (limits.go).
+//  6. awaitlarge.go has large events of one agent wait for each other.
+//  7. startspan.go begins the span of a traced event.
+//  8. verify.go answers malformed events.
+//  9. notice.go stores that the agent is there.
+//  10. checkfreeze.go denies calls of frozen agents (freeze.go).
+//  11. selecthooks.go finds the plan, and answers events that no hook matches.
+//  12. shed.go answers by failure policies what would be judged too late.
+//  13. judge.go runs the hooks: caller.go sends batches to workers, and gate.go denies tools after
+//     a round's hard limit.
+//  14. rechecklease.go looks at the lease again before a tool call passes.
+//  15. remember.go updates the agent's state: deliver.go delivers messages, acks.go stores
+//     acknowledgements.
+//  16. sendverdict.go sends the verdict and records it.
+//
+// life.go follows the workers' heartbeats, and keeper.go warns agents before a round's hard limit.
 // memory.go defines the stores, stage.go the hooks that the aggregator runs itself. feed.go,
-// ledger.go and metrics.go report what happened; control.go and verbs.go serve operators.
+// ledger.go, metrics.go and boundedlog.go report what happened; control.go and verbs.go serve
+// operators.
 //
 // All exported methods are safe for concurrent use.
 package aggregator

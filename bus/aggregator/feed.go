@@ -47,7 +47,7 @@ func newFeed(opt Options, dropped prometheus.Counter) *feed {
 	}
 }
 
-// closed is an event that was answered, as it is told of afterwards.
+// closed is an event that was answered, as it is reported afterwards.
 type closed struct {
 	*schema.Routing
 	msg             *nats.Msg
@@ -56,6 +56,11 @@ type closed struct {
 	limited         string        // the limit that the agent was over
 	untold          bool          // it is one of many such, of which only the number is told
 	wait            time.Duration // until it would not be; 0: nobody knows
+}
+
+// closed returns the event as it is reported afterwards.
+func (e *arrival) closed() *closed {
+	return &closed{Routing: &e.req.Routing, msg: e.msg, arrived: e.at}
 }
 
 // attempt is how often the event was asked; 0: once.

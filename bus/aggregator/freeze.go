@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state/freezes"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/guard"
@@ -101,25 +99,6 @@ func (f *frozen) by(act *active, r *schema.Routing) *schema.Freeze {
 		return nil
 	}
 	return f.refuse.Refuses(guard.Call{Agent: r.Agent, Event: r.Event, Tool: r.Tool}, act.terminalTools)
-}
-
-// refusesFrozen answers a call whose agent is frozen, and reports whether it is. What
-// the event acknowledges counts all the same.
-func (a *Aggregator) refusesFrozen(act *active, f *frozen, req *bus.EventRequest, e arrival) bool {
-	z := f.by(act, &req.Routing)
-	if z == nil {
-		return false
-	}
-	a.beats.end(e.beat)
-	v := schema.Verdict{Decision: schema.Deny, Reason: z.Refusal(req.Tool, act.terminalTools), Frozen: true, FreezeVersion: f.version()}
-	a.metrics.refusedFrozen(frozenAsked)
-	asked := &dispatch.Request{
-		Routing: req.Routing, Attempt: req.Attempt, Deadline: e.at.Add(req.Left), Body: req.Body,
-	}
-	a.remember(act, act.Plan(req.Agent, req.Event, req.Tool), asked, req.Acks, &v)
-	decided(e.span, act, req.Event, &v)
-	a.answer(e.msg, act, &req.Routing, &v, e.at)
-	return true
 }
 
 // overtaken refuses a call whose agent was frozen while it was judged, unless it does

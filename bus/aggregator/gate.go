@@ -10,13 +10,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// judged is what the hooks of a plan say, unless the agent was frozen meanwhile.
-func (a *Aggregator) judged(act *active, plan *dispatch.Plan, req *dispatch.Request) schema.Verdict {
-	v := a.gated(act, plan, req)
-	a.overtaken(act, &req.Routing, &v)
-	return v
-}
-
 // gated has the hooks of a plan say what they think, up to the gate that refuses
 // the call, if there is one.
 func (a *Aggregator) gated(act *active, plan *dispatch.Plan, req *dispatch.Request) schema.Verdict {

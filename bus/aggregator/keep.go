@@ -47,7 +47,7 @@ func (a *Aggregator) keepPart(ctx context.Context, agent string, req *schema.Kee
 		return nil, err
 	}
 	a.metrics.histories.WithLabelValues(partStored).Inc()
-	a.unkept.over()
+	a.log.reachable(historyStore)
 	if req.Digest != "" && req.Digest != o.Digest {
 		return nil, badRequest("the digest of data is %s, and the request says %.80q; send the digest of data", o.Digest, req.Digest)
 	}
@@ -94,5 +94,5 @@ func (a *Aggregator) storedPart(ctx context.Context, agent string, req *schema.P
 func (a *Aggregator) unstoredPart(agent string, err error) {
 	a.metrics.histories.WithLabelValues(partRefused).Inc()
 	a.opt.Logger.Debug("cannot store a part of a conversation", "agent", agent, "error", err)
-	a.unkept.begun(err)
+	a.log.unreachable(historyStore, err)
 }

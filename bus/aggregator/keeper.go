@@ -99,7 +99,7 @@ func (a *Aggregator) warn(ctx context.Context, act *active, r *schema.Round, eve
 	}
 	receipt, err := a.opt.Memory.Queue.Enqueue(ctx, it)
 	if err != nil {
-		a.unreachable.begun(err)
+		a.log.unreachable(queueStore, err)
 		if errors.Is(err, queue.ErrFull) {
 			it.Sequence = directFrom + r.Start
 			return it

@@ -5,8 +5,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/semaphore"
-
-	"github.com/hookfabric/hookfabric/bus"
 )
 
 // A large event takes a processor for long, so one agent has only so many bytes of them under
@@ -133,36 +131,4 @@ func (l *largeEvents) leave(e *largeEvent) {
 		delete(l.of, e.agent)
 	}
 	*e = largeEvent{}
-}
-
-// awaitLarge waits until a large event may be under way, and reports false if it may not be in
-// time. Then its toll says so. While it waits, it does not count as one of the crew's calls.
-func (a *Aggregator) awaitLarge(c *crew, req *bus.EventRequest, e *arrival) bool {
-	large, size := &e.toll.large, len(e.msg.Data)
-	if a.limits.large.begin(large, req.Agent, size) {
-		return true
-	}
-	if a.limits.large.queue(large, req.Agent, size) {
-		if e.beat == nil {
-			e.beat = a.beats.begin(e.msg.Reply, e.at)
-		}
-		ctx, cancel := context.WithDeadline(a.ctx, e.at.Add(req.Left/2))
-		defer cancel()
-		if c.beside(size, func() bool { return a.limits.large.wait(ctx, large) }) {
-			return true
-		}
-	}
-	e.toll.over = limitBytes
-	return false
-}
-
-// beside has a call wait that does not hold its bytes meanwhile, and another goroutine take the
-// next message. It reports what wait does.
-func (c *crew) beside(size int, wait func() bool) bool {
-	c.bytes.Release(int64(size))
-	c.waiting(1)
-	ok := wait()
-	c.waiting(-1)
-	_ = c.bytes.Acquire(context.Background(), int64(size)) // all who have some give it back
-	return ok
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/logevery"
 	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -80,6 +81,8 @@ type limits struct {
 	told     *ratelimit.Table // refused requests that are answered
 	count    *prometheus.CounterVec
 	log      *slog.Logger
+	// lines bounds the lines about each agent and limit, and about all of them.
+	lines *logevery.Limiter
 	// credentialName is [Options.CredentialName].
 	credentialName func(key string) string
 
@@ -94,9 +97,6 @@ type limits struct {
 	// recorded bounds how many events have a record in each recordEvery, which began then.
 	recorded int
 	second   time.Time
-	// lines bounds how many agents are logged in each stretch of logEvery, which began then.
-	lines int
-	began time.Time
 }
 
 // overLimit is who is over what.
@@ -106,11 +106,11 @@ type overLimit struct{ name, limit string }
 type overTimes struct {
 	rests
 
-	refused             int
-	since, last, logged time.Time
+	refused     int
+	since, last time.Time
 }
 
-// maxLimitLines is how many agents are logged in one stretch of logEvery.
+// maxLimitLines bounds the lines about agents over limits in each logEvery.
 const maxLimitLines = 10
 
 func newLimits(of ratelimit.Limits, count *prometheus.CounterVec, log *slog.Logger) limits {
@@ -127,13 +127,14 @@ func newLimits(of ratelimit.Limits, count *prometheus.CounterVec, log *slog.Logg
 	}
 	return limits{
 		of: of, events: ratelimit.NewTable(of), requests: ratelimit.NewTable(requests), own: ratelimit.NewTable(own), count: count, log: log,
+		lines: logevery.New(logevery.Rate{Lines: 1, Every: limitTold}, logevery.Rate{Lines: maxLimitLines, Every: logEvery}),
 		told:  ratelimit.NewTable(ratelimit.Limits{Rate: toldRate}),
 		large: largeEvents{of: make(map[string]*agentLarge)}, over: make(map[overLimit]*overTimes), others: make(map[string]*rests),
 	}
 }
 
-// A toll is what an event's agent was asked for it.
-type toll struct {
+// A charge is what an event takes of the limits of its agent.
+type charge struct {
 	key uint64 // of the agent, while the event counts as one of its calls
 	// large is what is counted of the event if it is a large one.
 	large largeEvent
@@ -144,11 +145,11 @@ type toll struct {
 
 // refuses reports whether the event is over a limit that somebody configured: then it is refused,
 // and else answered by the failure policies of its hooks.
-func (t *toll) refuses() bool { return t.over != "" && t.over != limitBytes }
+func (t *charge) refuses() bool { return t.over != "" && t.over != limitBytes }
 
 // enter counts an event of an agent once, and reports whether it is within its limits. Until
 // leave it counts as a call under way.
-func (l *limits) enter(t *toll, agent string, now time.Time) bool {
+func (l *limits) enter(t *charge, agent string, now time.Time) bool {
 	if t.paid {
 		return t.over == ""
 	}
@@ -169,7 +170,7 @@ func (l *limits) enter(t *toll, agent string, now time.Time) bool {
 }
 
 // leave ends what enter and the waiting of a large event began.
-func (l *limits) leave(t *toll) {
+func (l *limits) leave(t *charge) {
 	l.large.leave(&t.large)
 	if t.key != 0 {
 		l.events.Leave(t.key)
@@ -179,7 +180,7 @@ func (l *limits) leave(t *toll) {
 
 // refusal is what is said of each hook that was not asked because its event's agent is
 // over a limit.
-func (l *limits) refusal(agent string, t toll) string {
+func (l *limits) refusal(agent string, t charge) string {
 	if t.over == limitBytes {
 		return fmt.Sprintf("the agent %.80q has %d MiB of large events under way at one broker, and %d MiB wait, or this one has waited for half of its time; "+
 			"send fewer events of at least %d KiB at a time", agent, mostLarge>>20, mostLargeWaiting>>20, minLarge>>10)
@@ -286,13 +287,12 @@ func (l *limits) refused(name, limit string) (recorded bool) {
 	o := l.times(overLimit{name, limit}, now)
 	o.refused++
 	o.last = now
-	told := l.tells(o, now)
 	if limit == limitRate || limit == limitCalls || limit == limitBytes { // which are about events: those have records
 		recorded = l.first(&o.rests, now)
 	}
 	n := o.refused
 	l.mu.Unlock()
-	if told {
+	if _, told := l.lines.Allow(overLimit{name, limit}, now); told {
 		l.log.Warn("an agent exceeds a limit, and the broker refuses the excess; look at what the agent does, or raise the limit",
 			"agent", name, "limit", limit, "refused", n)
 	}
@@ -324,22 +324,6 @@ func (l *limits) times(who overLimit, now time.Time) *overTimes {
 	o := &overTimes{since: now}
 	l.over[who] = o
 	return o
-}
-
-// tells reports whether it is time to log that somebody is over a limit. The lock is held.
-func (l *limits) tells(o *overTimes, now time.Time) bool {
-	if !o.logged.IsZero() && now.Sub(o.logged) < limitTold {
-		return false
-	}
-	if now.Sub(l.began) >= logEvery {
-		l.began, l.lines = now, 0
-	}
-	l.lines++
-	if l.lines > maxLimitLines {
-		return false
-	}
-	o.logged = now
-	return true
 }
 
 // list are those that were over a limit in the last minute, first who was most often.

@@ -112,28 +112,6 @@ func (a *Aggregator) budgeted(deadline time.Time) (context.Context, context.Canc
 	return context.WithTimeout(a.ctx, min(stateBudget, left-schema.Margin(left)))
 }
 
-// seen notes that the agent of an event is there, and what it says of itself
-// when its session starts or ends.
-func (a *Aggregator) seen(r *schema.Routing, body []byte) {
-	if a.opt.Memory.Queue != nil {
-		a.opt.Memory.Queue.Seen(r.Agent, r.Session, r.Tool)
-	}
-	if a.opt.Memory.Sessions == nil {
-		return
-	}
-	if r.Event == schema.SessionEnd {
-		a.opt.Memory.Sessions.Describe(sessions.Agent{Agent: r.Agent, Session: r.Session, Ended: true})
-		return
-	}
-	if r.Event == schema.SessionStart {
-		if e, err := schema.DecodeEvent(body, *r); err == nil {
-			a.opt.Memory.Sessions.Describe(sessions.Agent{Agent: r.Agent, Session: r.Session, Runtime: e.Runtime,
-				Version: e.Labels[schema.LabelVersion], Host: e.Labels[schema.LabelHost]})
-		}
-	}
-	a.opt.Memory.Sessions.Seen(r.Agent, r.Session)
-}
-
 // round is the agent's round; nil: it has none.
 func (a *Aggregator) round(agent string) *schema.Round {
 	if a.opt.Memory.Rounds == nil {

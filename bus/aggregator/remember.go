@@ -11,45 +11,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
+// remember updates what is stored of the agent, and adds its messages to the verdict.
+type remember struct{ a *Aggregator }
+
+func (s remember) pass(e *arrival) bool {
+	s.a.remember(e.act, e.plan, e.asked, e.req.Acks, &e.verdict)
+	return true
+}
+
 // maxPassing bounds what is being remembered off the path of calls.
 const maxPassing = 256
-
-// minds reports whether an event for which no worker is asked is more than that,
-// because of what is remembered of its agent. It is asked of every such event,
-// so that it allocates nothing.
-func (a *Aggregator) minds(act *active, plan *dispatch.Plan, req *bus.EventRequest) bool {
-	if plan.Guarded {
-		return true // its body is read
-	}
-	mem := &a.opt.Memory
-	if req.Event == schema.SessionStart && mem.Queue != nil && act.defers(req.Agent) {
-		return true
-	}
-	if mem.Queue != nil && (len(req.Acks) > 0 || delivers(plan, req.Event) && a.brings(&req.Routing, req.Attempt)) {
-		return true
-	}
-	for _, hook := range plan.Gates {
-		if act.stages[hook].gate == nil {
-			return true
-		}
-	}
-	if act.observer(plan, req.Event, req.Tool) != nil {
-		return true
-	}
-	if mem.Rounds == nil {
-		return false
-	}
-	r, ok := mem.Rounds.Get(req.Agent)
-	switch {
-	case !ok:
-		return false
-	case r.Terminate:
-		return true
-	case len(plan.Gates) > 0:
-		return r.Blocked() || r.Denials > 0
-	}
-	return len(plan.Deliver) > 0 && r.SoftDue()
-}
 
 // remember does with a verdict what has to be done because of what is remembered
 // of its agent. Whatever breaks, the verdict stands.
@@ -95,7 +66,7 @@ func (a *Aggregator) release(ctx context.Context, agent, session string) {
 		return
 	}
 	if err := startsAgain(ctx, q, agent, session); err != nil {
-		a.unreachable.begun(err)
+		a.log.unreachable(queueStore, err)
 		a.background(func(ctx context.Context) error { return startsAgain(ctx, q, agent, session) })
 	}
 }
@@ -130,7 +101,7 @@ func (a *Aggregator) observe(o Observer, req *dispatch.Request) {
 	ctx, cancel := a.budgeted(req.Deadline)
 	defer cancel()
 	if err := note(ctx); err != nil {
-		a.unreachable.begun(err)
+		a.log.unreachable(queueStore, err)
 		a.background(note)
 	}
 }

@@ -2,19 +2,21 @@ package aggregator
 
 import (
 	"cmp"
-	"time"
 
-	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// traced begins what is told of an event to those who follow traces. All that the
-// event leads to is below it, also what runs off its path.
-func (a *Aggregator) traced(req *bus.EventRequest, arrived time.Time) *trace.Span {
-	s := a.opt.Tracer.Start(req.Trace, trace.Server, "judge", string(req.Event))
+// startSpan begins the span of an event that is traced. The spans of all that the event leads to are
+// below it, also of what runs after the answer.
+type startSpan struct{ a *Aggregator }
+
+func (p startSpan) pass(e *arrival) bool {
+	e.act = p.a.active.Load()
+	req := &e.req
+	s := p.a.opt.Tracer.Start(req.Trace, trace.Server, "judge", string(req.Event))
 	req.Trace = s.Or(req.Trace)
-	s.Since(arrived)
+	s.Since(e.at)
 	s.Text(trace.Agent, req.Agent)
 	s.Text(trace.Event, string(req.Event))
 	s.Text(trace.EventID, req.ID)
@@ -22,10 +24,11 @@ func (a *Aggregator) traced(req *bus.EventRequest, arrived time.Time) *trace.Spa
 	if req.Attempt > 1 {
 		s.Number(trace.Attempt, int64(req.Attempt))
 	}
-	return s
+	e.span = s
+	return true
 }
 
-// decided tells what came of it.
+// decided adds the verdict to the span.
 func decided(s *trace.Span, act *active, t schema.EventType, v *schema.Verdict) {
 	if !s.Kept() {
 		return

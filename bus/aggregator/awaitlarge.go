@@ -1,0 +1,38 @@
+package aggregator
+
+import (
+	"context"
+	"time"
+)
+
+// awaitLarge has a large event wait until it may be under way. If it may not in time, its charge
+// says so, and [shed] answers it.
+type awaitLarge struct{ a *Aggregator }
+
+func (s awaitLarge) pass(e *arrival) bool {
+	if e.charge.over == "" && e.err == nil && len(e.msg.Data) >= minLarge && !e.overdue() {
+		if !s.a.waitForLarge(e) {
+			e.charge.over = limitBytes
+		}
+		e.waited = time.Since(e.at)
+	}
+	return true
+}
+
+// waitForLarge waits until a large event may be under way, and reports false if it may not be in
+// time. While it waits, it does not count as one of the receiver's calls.
+func (a *Aggregator) waitForLarge(e *arrival) bool {
+	large, size := &e.charge.large, len(e.msg.Data)
+	if a.limits.large.begin(large, e.req.Agent, size) {
+		return true
+	}
+	if !a.limits.large.queue(large, e.req.Agent, size) {
+		return false
+	}
+	if e.beat == nil {
+		e.beat = a.beats.begin(e.msg.Reply, e.at)
+	}
+	ctx, cancel := context.WithDeadline(a.ctx, e.at.Add(e.req.Left/2))
+	defer cancel()
+	return e.from.park(size, func() bool { return a.limits.large.wait(ctx, large) })
+}

@@ -1,0 +1,16 @@
+package aggregator
+
+import "github.com/hookfabric/hookfabric/bus"
+
+// checkReply ends events without an inbox for the answer: they were only published, or sent to
+// have this broker write to another subject.
+type checkReply struct{ a *Aggregator }
+
+func (s checkReply) pass(e *arrival) bool {
+	if bus.IsInbox(e.msg.Reply) {
+		return true
+	}
+	s.a.metrics.malformed.Inc()
+	s.a.log.unanswerable(e.msg.Subject, e.msg.Reply)
+	return false
+}

@@ -1,0 +1,185 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// spare is how many goroutines of a receiver wait for the next event. A call's stack is deep, and
+// to grow a new one costs a good part of a short call.
+const spare = 64
+
+// A receiver takes the messages of one subscription on many goroutines. One at a time receives: it
+// stamps the message with the time, and handles it itself, so that no goroutine wakes up for it.
+// Another one receives from then on. Messages that cannot be handled at once wait in the queue.
+type receiver struct {
+	sub    *nats.Subscription
+	handle func(e *arrival)
+	log    *boundedLog
+	ctx    context.Context //nolint:containedctx // the receiver's life
+	queue  *admissionQueue
+	turn   chan struct{} // held by the goroutine that receives
+	idle   atomic.Int32  // goroutines that receive, or wait for their turn
+	done   sync.WaitGroup
+}
+
+// newReceiver makes a receiver that handles at most size messages at a time.
+func newReceiver(ctx context.Context, size int, handle func(*arrival), log *boundedLog) *receiver {
+	return &receiver{handle: handle, log: log, ctx: ctx, queue: newAdmissionQueue(size), turn: make(chan struct{}, 1)}
+}
+
+// start begins to receive from sub.
+func (r *receiver) start(sub *nats.Subscription) error {
+	if err := sub.SetPendingLimits(-1, r.queue.maxBytes); err != nil {
+		return fmt.Errorf("limiting the events that wait: %w", err)
+	}
+	r.sub = sub
+	r.done.Go(r.serve)
+	return nil
+}
+
+// serve receives and handles messages until there are no more, or enough others wait for them.
+func (r *receiver) serve() {
+	for r.idle.Add(1) <= spare {
+		e := r.receive()
+		last := r.idle.Add(-1) == 0
+		if e == nil {
+			return
+		}
+		if last {
+			r.done.Go(r.serve)
+		}
+		r.work(e)
+	}
+	r.idle.Add(-1)
+}
+
+// work handles an event, and then those that wait.
+func (r *receiver) work(e *arrival) {
+	for e != nil {
+		r.handle(e)
+		if e = r.queue.ended(e); e != nil {
+			r.startNext() // the one that ended may have made room for more
+		}
+	}
+}
+
+// startNext handles events that wait on other goroutines, while there is room for them.
+func (r *receiver) startNext() {
+	for e := r.queue.next(); e != nil; e = r.queue.next() {
+		r.done.Go(func() {
+			r.work(e)
+			r.serve()
+		})
+	}
+}
+
+// receive returns the next event that may be handled, and nil if no more are received.
+func (r *receiver) receive() *arrival {
+	select {
+	case r.turn <- struct{}{}:
+	case <-r.ctx.Done():
+		return nil
+	}
+	defer func() { <-r.turn }()
+	for {
+		m, err := r.sub.NextMsgWithContext(r.ctx)
+		if err != nil {
+			if r.continues(err) {
+				continue
+			}
+			return nil
+		}
+		next, begun, ok := r.queue.add(&arrival{msg: m, at: time.Now(), from: r})
+		if !ok {
+			r.log.lost()
+		}
+		if begun {
+			r.done.Go(r.admit)
+		}
+		if next != nil {
+			return next
+		}
+	}
+}
+
+// continues logs why no message was received, and reports whether others may be.
+func (r *receiver) continues(err error) bool {
+	switch {
+	case errors.Is(err, nats.ErrSlowConsumer):
+		r.log.lost()
+		return true
+	case errors.Is(err, nats.ErrNoResponders):
+		// A client sent an event that looks like the server's answer without a responder.
+		r.log.log.Warn("cannot answer an event that has a NATS status instead of headers")
+		return true
+	case r.sub.IsValid() && r.ctx.Err() == nil:
+		r.log.log.Error("this broker cannot receive events any more; restart it", "error", err)
+	}
+	return false
+}
+
+// admit decides about the events that wait, until none does.
+func (r *receiver) admit() {
+	t := time.NewTicker(admitEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case now := <-t.C:
+			late, more := r.queue.admit(now)
+			for _, e := range late {
+				r.handle(e)
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// waiting is told of calls that begin to wait for workers, and of those that continue: another
+// event may use what they do not need during this time.
+func (r *receiver) waiting(n int) {
+	if r.queue.asleep.Add(int32(n)); n > 0 {
+		r.startNext()
+	}
+}
+
+// park has a large event wait without its bytes, and reports what wait does.
+func (r *receiver) park(size int, wait func() bool) bool {
+	r.queue.bytes.Release(int64(size))
+	r.waiting(1)
+	ok := wait()
+	r.waiting(-1)
+	_ = r.queue.bytes.Acquire(context.Background(), int64(size)) // all that hold some give it back
+	return ok
+}
+
+// drain receives no new messages, and waits until the last one has been handled.
+func (r *receiver) drain(ctx context.Context) error {
+	if r.sub == nil {
+		return nil // it never began
+	}
+	if err := r.sub.Drain(); err != nil && r.sub.IsValid() {
+		return fmt.Errorf("draining events: %w", err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.done.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%d calls were still under way: %w", r.queue.underWay(), context.Cause(ctx))
+	}
+}

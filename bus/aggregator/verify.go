@@ -1,0 +1,118 @@
+package aggregator
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// verify answers events that are malformed, or whose bodies contradict their headers.
+type verify struct{ a *Aggregator }
+
+func (s verify) pass(e *arrival) bool {
+	if e.err == nil && !plain(&e.req.Routing, e.req.Body) {
+		switch {
+		case e.charge.over == "":
+			e.err = consistent(&e.req.Routing, e.req.Body)
+		case e.req.Event.Blocking() != schema.None: // else nothing is let through
+			e.err = errUnread
+		}
+	}
+	if e.err == nil {
+		return true
+	}
+	s.a.beats.end(e.beat)
+	e.span.Fail("malformed event")
+	s.a.refuse(e)
+	return false
+}
+
+// errUnread says that an agent over its limit sent an event that must be read whole to be verified.
+var errUnread = errors.New("the event could not be read")
+
+// refuse answers an event that cannot be judged as it is. If its agent is over a limit, it costs
+// no more than other events over it.
+func (a *Aggregator) refuse(e *arrival) {
+	r := &e.req.Routing
+	agent, event, subjErr := bus.ParseEventSubject(e.msg.Subject)
+	t := e.closed()
+	t.malformed, t.limited, t.wait = !errors.Is(e.err, errUnread), e.charge.over, roundUp(e.charge.wait)
+	if t.malformed {
+		a.metrics.malformed.Inc()
+	}
+	if subjErr == nil {
+		r.Agent, r.Event = agent, event
+	}
+	if t.limited != "" {
+		t.shed, t.untold = true, !a.limits.refused(r.Agent, t.limited)
+	} else {
+		a.log.malformed(r, e.msg.Subject, e.err)
+	}
+	v := &e.verdict
+	v.FreezeVersion = a.frozen.Load().version()
+	switch {
+	case subjErr != nil:
+		v.Decision, v.Reason, v.HookErrors = schema.Deny, subjErr.Error(), []string{subjErr.Error()}
+	case !t.malformed:
+		why := a.limits.refusal(agent, e.charge)
+		v.HookErrors = []string{why}
+		if e.charge.refuses() || e.act.Guards(agent, event, "") { // it may be about any tool
+			v.Decision, v.Reason = event.Blocking(), why
+		}
+	default:
+		*v = dispatch.Malformed(event, e.act.Guards(agent, event, r.Tool), e.err)
+		unread := *r
+		unread.Tool = "" // it may be about any tool
+		a.overtaken(e.act, &unread, v)
+	}
+	if a.tell(t, e.act, v) {
+		a.record(t, v)
+	}
+}
+
+// errNoTool says that an event does not tell which hooks match.
+var errNoTool = fmt.Errorf("the event is about a tool but does not name it; send the name in tool_name and in the header %s", schema.HeaderTool)
+
+var (
+	toolName = []byte(`"tool_name"`)
+	// escaped begins a JSON escape that could spell a letter of a name.
+	escaped = []byte(`\u00`)
+)
+
+// plain reports whether it shows without decoding the body that it names the tool that
+// the header names: where its only mention of a tool's name is the header's, it is the
+// header's; otherwise, and where escapes could hide a mention or a quote could end the
+// name, it has to be read.
+func plain(r *schema.Routing, body []byte) bool {
+	mentions := bytes.Count(body, toolName)
+	if mentions < 2 && (bytes.Contains(body, escaped) || strings.ContainsAny(r.Tool, `"\`)) {
+		mentions = 2
+	}
+	switch mentions {
+	case 0:
+		return r.Tool == "" && !r.Event.HasTool()
+	case 1:
+		rest := bytes.TrimLeft(body[bytes.Index(body, toolName)+len(toolName):], " \t\r\n")
+		if len(rest) > 1 && rest[0] == ':' {
+			rest = bytes.TrimLeft(rest[1:], " \t\r\n")
+			n := len(r.Tool)
+			return len(rest) > n+1 && rest[0] == '"' && rest[n+1] == '"' && string(rest[1:n+1]) == r.Tool
+		}
+	}
+	return false
+}
+
+// consistent says what is wrong if the body does not name the tool that the header
+// names, which is not plain. Workers, who read it anyway, check again.
+func consistent(r *schema.Routing, body []byte) error {
+	_, err := schema.DecodeEvent(body, *r)
+	if err == nil && r.Tool == "" && r.Event.HasTool() {
+		return errNoTool
+	}
+	return err
+}
