@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/micro"
 	"github.com/nats-io/nuid"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
@@ -113,57 +110,59 @@ type Lease interface {
 // An Aggregator answers events. Make it with Start, give it configurations
 // with Activate, and stop it with Drain.
 type Aggregator struct {
-	opt        Options
-	metrics    *metrics
-	log        *boundedLog
-	members    *dispatch.Members
-	caller     *caller
-	dispatcher *dispatch.Dispatcher
-	feed       *feed
-	answers    *bus.Outlet   // on Events
-	envelopes  bus.Envelopes // of verdicts
-	beats      callBeats
-	limits     limits
-	reach      reach // of the workers
-	shadows    shadows
-	face       micro.Service
-	services   []micro.Service // face is the first of them
+	opt     Options
+	life    lifetime
+	config  configuration
+	freezes freezeState
+	intake  intake
+	workers workerSide
+	memory  memoryState
+	replies replies
+	control controlState
+	report  report
+}
 
-	ledger    *Ledger
-	acks      *acks
-	warned    warned
-	broken    broken
-	passing   chan struct{} // held by what is remembered off the path
-	verbs     map[string]verb
-	still     standstill
-	asking    *semaphore.Weighted // held by requests of agents and workers, by their bytes
-	ordering  *semaphore.Weighted // held by those of operators and orchestrators
-	keeping   *semaphore.Weighted // held by those of them that bring parts of conversations, too
-	answering *semaphore.Weighted // held by large answers to them, by their bytes
-	histories allowance           // of parts of conversations
-	records   allowance           // of calls that nothing judged
-	policies  policies
-	frozen    atomic.Pointer[frozen] // nil: nobody ever was
-	freezes   chan struct{}          // held by each request to freeze or thaw
-
+// A configuration is what calls are judged by.
+type configuration struct {
 	active   atomic.Pointer[active]
 	prepared atomic.Pointer[active] // what may become active
 	unfit    atomic.Bool            // the active configuration cannot be used here
-	subs     []*nats.Subscription
+	turn     chan struct{}          // held while a configuration is spread
+}
 
-	started time.Time
-	turn    chan struct{} // held while a configuration is spread
-	asked   chan struct{} // held by each control request that takes its time
-
+// An intake receives events and has them pass the pipeline.
+type intake struct {
 	pipeline pipeline
 	first    *receiver // takes events, from the first Activate on
 	again    *receiver // takes those that shims repeat
-	stop     context.CancelFunc
-	ctx      context.Context //nolint:containedctx // the life of the calls under way, not of one request
-	done     sync.WaitGroup
-	// ending guards that nothing is added to done once somebody waits for it: calls
-	// that were given up still run.
-	ending sync.Mutex
+	beats    callBeats
+	limits   limits
+}
+
+// A workerSide has workers run hooks.
+type workerSide struct {
+	members    *dispatch.Members
+	caller     *caller
+	dispatcher *dispatch.Dispatcher
+	reach      reach
+	beats      *nats.Subscription
+}
+
+// A memoryState is what stands between calls and the stored state of agents.
+type memoryState struct {
+	acks    *acks
+	warned  warned
+	broken  broken
+	passing chan struct{} // held by each change that is stored after the answer
+}
+
+// A report tells operators what happened.
+type report struct {
+	metrics *metrics
+	log     *boundedLog
+	feed    *feed
+	ledger  *Ledger
+	shadows shadows
 }
 
 // active is the configuration that new calls are pinned to, with the answer
@@ -184,38 +183,39 @@ const againShare = 8
 func Start(opt Options) (*Aggregator, error) {
 	opt = withDefaults(opt)
 	a := &Aggregator{
-		opt: opt, metrics: newMetrics(opt.Registerer), log: newBoundedLog(opt.Logger),
-		members: dispatch.NewMembers(opt.Queue), answers: bus.NewOutlet(opt.Events), started: time.Now(),
-		turn: make(chan struct{}, 1), asked: make(chan struct{}, maxAsked), freezes: make(chan struct{}, maxFreezing),
+		opt: opt, config: configuration{turn: make(chan struct{}, 1)}, freezes: freezeState{slots: make(chan struct{}, maxFreezing)},
+		workers: workerSide{members: dispatch.NewMembers(opt.Queue)}, replies: replies{outlet: bus.NewOutlet(opt.Events)},
+		control: newControlState(opt.Allowances),
+		report:  report{metrics: newMetrics(opt.Registerer), log: newBoundedLog(opt.Logger), ledger: opt.Ledger},
 	}
-	a.reach.nc, a.reach.back = opt.Work, a.members.Expect
-	a.ctx, a.stop = context.WithCancel(context.Background())
-	a.beats.send = a.sendBeat
-	a.limits = newLimits(opt.PerAgent, a.metrics.limited, opt.Logger)
-	a.limits.credentialName = opt.CredentialName
+	a.life.start()
+	a.workers.reach.nc, a.workers.reach.back = opt.Work, a.workers.members.Expect
+	a.intake.beats.send = a.sendBeat
+	a.intake.limits = newLimits(opt.PerAgent, a.report.metrics.limited, opt.Logger)
+	a.intake.limits.credentialName = opt.CredentialName
 	a.startMemory()
-	a.pipeline = a.steps()
-	a.first = newReceiver(a.ctx, opt.Calls, a.handle, a.log)
-	a.again = newReceiver(a.ctx, max(1, opt.Calls/againShare), a.handle, a.log)
-	for _, r := range []*receiver{a.first, a.again} {
+	a.intake.pipeline = a.steps()
+	a.intake.first = newReceiver(a.life.ctx, opt.Calls, a.handle, a.report.log)
+	a.intake.again = newReceiver(a.life.ctx, max(1, opt.Calls/againShare), a.handle, a.report.log)
+	for _, r := range []*receiver{a.intake.first, a.intake.again} {
 		r.queue.ready, r.queue.decide = func() bool { return a.fresh(time.Now()) }, a.admitEvent
 	}
 	if opt.Registerer != nil {
-		opt.Registerer.MustRegister(waitingGauge(a.first.queue, a.again.queue))
+		opt.Registerer.MustRegister(waitingGauge(a.intake.first.queue, a.intake.again.queue))
 	}
 	var err error
-	if a.caller, err = newCaller(opt.Work, a.late); err != nil {
+	if a.workers.caller, err = newCaller(opt.Work, a.late); err != nil {
 		return nil, err
 	}
-	a.feed = newFeed(opt, a.metrics.dropped)
+	a.report.feed = newFeed(opt, a.report.metrics.dropped)
 	work := dispatch.Options{
-		Caller: a.caller, Members: a.members, NewID: nuid.Next, Watch: a.watch(), Logger: opt.Logger,
+		Caller: a.workers.caller, Members: a.workers.members, NewID: nuid.Next, Watch: a.watch(), Logger: opt.Logger,
 	}
 	if opt.Local != nil {
 		work.Local = opt.Local
 	}
-	a.dispatcher = dispatch.New(work)
-	a.members.Expect()
+	a.workers.dispatcher = dispatch.New(work)
+	a.workers.members.Expect()
 	if opt.Freezes != nil {
 		opt.Freezes.Use(a.froze)
 		if opt.Registerer != nil {
@@ -223,7 +223,7 @@ func Start(opt Options) (*Aggregator, error) {
 		}
 	}
 	if err := a.listen(); err != nil {
-		a.stop()
+		a.life.stop()
 		return nil, err
 	}
 	return a, nil
@@ -259,12 +259,7 @@ func withDefaults(opt Options) Options {
 // startMemory makes what stands between calls and the memory.
 func (a *Aggregator) startMemory() {
 	mem := &a.opt.Memory
-	a.ledger, a.passing = a.opt.Ledger, make(chan struct{}, maxPassing)
-	a.verbs, a.asking, a.keeping = verbs(), semaphore.NewWeighted(maxVerbs), semaphore.NewWeighted(maxKeeps)
-	a.ordering = semaphore.NewWeighted(maxVerbs)
-	a.answering = semaphore.NewWeighted(maxAnswers)
-	a.histories = allowance{most: a.opt.Allowances.HistoryBytes, per: time.Hour}
-	a.records = allowance{most: a.opt.Allowances.UnjudgedBytes, per: 24 * time.Hour}
+	a.memory.passing = make(chan struct{}, maxPassing)
 	var write func(context.Context, string, []string) error
 	if mem.Queue != nil {
 		write = mem.Queue.Ack
@@ -272,12 +267,12 @@ func (a *Aggregator) startMemory() {
 			a.opt.Registerer.MustRegister(newGauges(mem.Queue))
 		}
 	}
-	a.acks = newAcks(a.ctx, write, a.log)
+	a.memory.acks = newAcks(a.life.ctx, write, a.report.log)
 }
 
 // watch counts what is not in verdicts.
 func (a *Aggregator) watch() dispatch.Watch {
-	m := a.metrics
+	m := a.report.metrics
 	return dispatch.Watch{
 		Batch:  m.batch,
 		Queued: m.queued,
@@ -307,7 +302,7 @@ func (a *Aggregator) Prepare(cfg schema.Config) (loadErrors map[string]string, e
 }
 
 func (a *Aggregator) prepare(cfg schema.Config) (*active, error) {
-	if p := a.prepared.Load(); p != nil && p.Config.Version == cfg.Version && p.Config.Fabric == cfg.Fabric {
+	if p := a.config.prepared.Load(); p != nil && p.Config.Version == cfg.Version && p.Config.Fabric == cfg.Fabric {
 		return p, nil
 	}
 	snap, err := dispatch.Compile(cfg, a.opt.Conditions)
@@ -320,7 +315,7 @@ func (a *Aggregator) prepare(cfg schema.Config) (*active, error) {
 	}
 	p := &active{Snapshot: snap, nothing: nothing, stages: a.makeStages(&cfg)}
 	p.terminalTools = terminalTools(p.stages)
-	a.prepared.Store(p)
+	a.config.prepared.Store(p)
 	return p, nil
 }
 
@@ -330,14 +325,14 @@ func (a *Aggregator) prepare(cfg schema.Config) (*active, error) {
 // are answered here: the others follow it.
 func (a *Aggregator) Activate(cfg schema.Config) error {
 	act, err := a.prepare(cfg)
-	a.unfit.Store(err != nil)
+	a.config.unfit.Store(err != nil)
 	if err != nil {
 		return err
 	}
-	a.metrics.configure(&cfg)
-	a.shadows.configure(&cfg)
-	a.active.Store(act)
-	if a.first.sub != nil {
+	a.report.metrics.configure(&cfg)
+	a.report.shadows.configure(&cfg)
+	a.config.active.Store(act)
+	if a.intake.first.sub != nil {
 		return nil
 	}
 	return a.open()
@@ -353,7 +348,7 @@ func (a *Aggregator) open() error {
 	if err != nil {
 		return fmt.Errorf("subscribing to repeated events: %w", err)
 	}
-	if err := errors.Join(a.first.start(first), a.again.start(again)); err != nil {
+	if err := errors.Join(a.intake.first.start(first), a.intake.again.start(again)); err != nil {
 		return err
 	}
 	// Whoever hears that the aggregator is ready may ask at once, also control requests.
@@ -361,11 +356,11 @@ func (a *Aggregator) open() error {
 }
 
 // Members is what is known of the workers.
-func (a *Aggregator) Members() *dispatch.Members { return a.members }
+func (a *Aggregator) Members() *dispatch.Members { return a.workers.members }
 
 // Version is the active configuration's version; 0: none yet.
 func (a *Aggregator) Version() uint64 {
-	if act := a.active.Load(); act != nil {
+	if act := a.config.active.Load(); act != nil {
 		return act.Config.Version
 	}
 	return 0
@@ -374,21 +369,16 @@ func (a *Aggregator) Version() uint64 {
 // Drain takes no new events, answers those under way, and stops. It waits as
 // long as ctx lets it; calls that are not answered by then are lost to it.
 func (a *Aggregator) Drain(ctx context.Context) error {
-	defer a.done.Wait()
-	defer func() {
-		a.ending.Lock()
-		defer a.ending.Unlock()
-		a.stop()
-	}()
+	defer a.life.end()
 	defer a.tellRests(true)
-	if err := errors.Join(a.first.drain(ctx), a.again.drain(ctx)); err != nil {
+	if err := errors.Join(a.intake.first.drain(ctx), a.intake.again.drain(ctx)); err != nil {
 		return err
 	}
-	a.acks.drain(ctx)
-	for _, svc := range a.services {
+	a.memory.acks.drain(ctx)
+	for _, svc := range a.control.services {
 		_ = svc.Stop() // it only withdraws the face; nothing depends on it
 	}
-	for _, s := range append(a.subs, a.caller.sub) {
+	for _, s := range []*nats.Subscription{a.workers.beats, a.workers.caller.sub} {
 		_ = s.Unsubscribe() // the connection may be closed already
 	}
 	return a.flushAll(ctx)
@@ -397,15 +387,6 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 // flushAll is flush of all connections.
 func (a *Aggregator) flushAll(ctx context.Context) error {
 	return errors.Join(a.flush(ctx, a.opt.Events), a.flush(ctx, a.opt.Work), a.flush(ctx, a.opt.Control), a.flush(ctx, a.opt.Requests))
-}
-
-// beside does something beside the calls, unless the aggregator has stopped.
-func (a *Aggregator) beside(do func()) {
-	a.ending.Lock()
-	defer a.ending.Unlock()
-	if a.ctx.Err() == nil {
-		a.done.Go(do)
-	}
 }
 
 // flushTime bounds how long the server may take to take over what was said.

@@ -9,8 +9,7 @@ import (
 
 // An agent's allowance for reports of unjudged calls is for a day from its first one.
 func TestTheAllowanceOfReportsIsForADay(t *testing.T) {
-	a := &Aggregator{opt: withDefaults(Options{Allowances: ratelimit.Allowances{UnjudgedBytes: 1000}})}
-	a.startMemory()
+	state := newControlState(ratelimit.Allowances{UnjudgedBytes: 1000})
 	began := time.Unix(1_000_000, 0)
 	for _, c := range []struct {
 		name  string
@@ -22,7 +21,7 @@ func TestTheAllowanceOfReportsIsForADay(t *testing.T) {
 		{"one just before a day is over", 24*time.Hour - 1, false},
 		{"one a day later", 24 * time.Hour, true},
 	} {
-		if got := a.records.take("wild", 600, began.Add(c.after)); got != c.want {
+		if got := state.records.take("wild", 600, began.Add(c.after)); got != c.want {
 			t.Errorf("%s is taken: %v", c.name, got)
 		}
 	}

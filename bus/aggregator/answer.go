@@ -131,9 +131,9 @@ func (a *Aggregator) counted(author string, err error) error {
 	switch {
 	case author == "":
 	case errors.Is(err, queue.ErrAllowance):
-		a.limits.refused(author, limitAnswers)
+		a.intake.limits.refused(author, limitAnswers)
 	case errors.Is(err, queue.ErrFull), errors.Is(err, objects.ErrFull), errors.Is(err, sessions.ErrNoRoom):
-		a.limits.refused(author, limitReserve)
+		a.intake.limits.refused(author, limitReserve)
 	}
 	return err
 }

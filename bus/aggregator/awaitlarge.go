@@ -23,16 +23,16 @@ func (s awaitLarge) pass(e *arrival) bool {
 // time. While it waits, it does not count as one of the receiver's calls.
 func (a *Aggregator) waitForLarge(e *arrival) bool {
 	large, size := &e.charge.large, len(e.msg.Data)
-	if a.limits.large.begin(large, e.req.Agent, size) {
+	if a.intake.limits.large.begin(large, e.req.Agent, size) {
 		return true
 	}
-	if !a.limits.large.queue(large, e.req.Agent, size) {
+	if !a.intake.limits.large.queue(large, e.req.Agent, size) {
 		return false
 	}
 	if e.beat == nil {
-		e.beat = a.beats.begin(e.msg.Reply, e.at)
+		e.beat = a.intake.beats.begin(e.msg.Reply, e.at)
 	}
-	ctx, cancel := context.WithDeadline(a.ctx, e.at.Add(e.req.Left/2))
+	ctx, cancel := context.WithDeadline(a.life.ctx, e.at.Add(e.req.Left/2))
 	defer cancel()
-	return e.from.park(size, func() bool { return a.limits.large.wait(ctx, large) })
+	return e.from.park(size, func() bool { return a.intake.limits.large.wait(ctx, large) })
 }

@@ -85,7 +85,7 @@ func benchmarkNothing(b *testing.B, s *server.Server, m Memory) {
 	msg.Reply = "_INBOX.nobody"
 	b.ReportAllocs()
 	for b.Loop() {
-		e := &arrival{msg: msg, at: time.Now(), from: a.first}
+		e := &arrival{msg: msg, at: time.Now(), from: a.intake.first}
 		if a.handle(e); !e.judged {
 			b.Fatal("it was not judged")
 		}

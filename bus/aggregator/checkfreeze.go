@@ -10,14 +10,14 @@ type checkFreeze struct{ a *Aggregator }
 
 func (s checkFreeze) pass(e *arrival) bool {
 	a := s.a
-	e.frozen = a.frozen.Load()
+	e.frozen = a.freezes.current.Load()
 	z := e.frozen.by(e.act, &e.req.Routing)
 	if z == nil {
 		return true
 	}
-	a.beats.end(e.beat)
+	a.intake.beats.end(e.beat)
 	e.verdict = schema.Verdict{Decision: schema.Deny, Reason: z.Refusal(e.req.Tool, e.act.terminalTools), Frozen: true, FreezeVersion: e.frozen.version()}
-	a.metrics.refusedFrozen(frozenAsked)
+	a.report.metrics.refusedFrozen(frozenAsked)
 	e.asked = &dispatch.Request{
 		Routing: e.req.Routing, Attempt: e.req.Attempt, Deadline: e.at.Add(e.req.Left), Body: e.req.Body,
 	}

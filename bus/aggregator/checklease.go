@@ -17,22 +17,22 @@ func (a *Aggregator) sure(now time.Time, e *arrival, limit time.Duration) bool {
 	if a.fresh(now) {
 		return true
 	}
-	a.beats.end(e.beat)
+	a.intake.beats.end(e.beat)
 	e.beat = nil
-	if a.unfit.Load() {
+	if a.config.unfit.Load() {
 		return false
 	}
 	if e.req.Attempt < 2 {
 		limit = min(limit, beforeAgain)
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, limit)
+	ctx, cancel := context.WithTimeout(a.life.ctx, limit)
 	defer cancel()
-	return a.reach.wait(ctx) == nil && (a.opt.Lease == nil || a.opt.Lease.Wait(ctx) == nil)
+	return a.workers.reach.wait(ctx) == nil && (a.opt.Lease == nil || a.opt.Lease.Wait(ctx) == nil)
 }
 
 // fresh is sure without waiting.
 func (a *Aggregator) fresh(now time.Time) bool {
-	return !a.unfit.Load() && a.reach.now() && a.leased(now)
+	return !a.config.unfit.Load() && a.workers.reach.now() && a.leased(now)
 }
 
 // leased reports whether a client that changes the configuration or freezes waits for this broker.

@@ -187,7 +187,7 @@ func (a *Aggregator) changeOnce(ctx context.Context, make func(before *schema.Co
 			if err := a.await(ctx); err != nil {
 				return applied{}, err
 			}
-			defer func() { <-a.turn }()
+			defer func() { <-a.config.turn }()
 		}
 		done, err := a.spread(ctx, app)
 		if errors.Is(err, state.ErrTooLarge) {
@@ -204,7 +204,7 @@ func (a *Aggregator) changeOnce(ctx context.Context, make func(before *schema.Co
 // at a time.
 func (a *Aggregator) await(ctx context.Context) error {
 	select {
-	case a.turn <- struct{}{}:
+	case a.config.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return conflict("another change of the configuration is in progress; try again")

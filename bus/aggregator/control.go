@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -35,11 +36,31 @@ const (
 	requestBytesWaiting = 32 << 20
 )
 
-// control registers the aggregator with the NATS micro framework, as its face to `nats micro`,
+// A controlState serves control requests.
+type controlState struct {
+	services  []micro.Service
+	face      micro.Service // the first of the services
+	verbs     map[string]verb
+	asked     chan struct{} // held by each request that takes its time
+	budgets   budgets
+	still     standstill
+	policies  policies
+	histories allowance // of parts of conversations
+	records   allowance // of calls that no broker judged
+}
+
+func newControlState(most ratelimit.Allowances) controlState {
+	return controlState{
+		verbs: verbs(), asked: make(chan struct{}, maxAsked), budgets: newBudgets(),
+		histories: allowance{most: most.HistoryBytes, per: time.Hour}, records: allowance{most: most.UnjudgedBytes, per: 24 * time.Hour},
+	}
+}
+
+// serveControl registers the aggregator with the NATS micro framework, as its face to `nats micro`,
 // and serves the control verbs.
-func (a *Aggregator) control() error {
+func (a *Aggregator) serveControl() error {
 	var err error
-	if a.face, err = a.service(a.opt.Control, faceName, a.stats); err != nil {
+	if a.control.face, err = a.service(a.opt.Control, faceName, a.stats); err != nil {
 		return err
 	}
 	requests, err := a.service(a.opt.Requests, requestsName, nil)
@@ -47,7 +68,7 @@ func (a *Aggregator) control() error {
 		return err
 	}
 	for _, verb := range verbNames() {
-		svc, limits := a.face, []micro.EndpointOpt(nil)
+		svc, limits := a.control.face, []micro.EndpointOpt(nil)
 		if a.agentsMay(verb) {
 			svc, limits = requests, []micro.EndpointOpt{micro.WithEndpointPendingLimits(requestsWaiting, requestBytesWaiting)}
 		}
@@ -73,13 +94,13 @@ func (a *Aggregator) service(nc *nats.Conn, name string, stats micro.StatsHandle
 	if err != nil {
 		return nil, fmt.Errorf("registering the control service: %w", err)
 	}
-	a.services = append(a.services, svc)
+	a.control.services = append(a.control.services, svc)
 	return svc, nil
 }
 
 // agentsMay reports whether more than operators and orchestrators may make requests for a verb.
 func (a *Aggregator) agentsMay(verb string) bool {
-	v, ok := a.verbs[verb]
+	v, ok := a.control.verbs[verb]
 	return ok && !v.others
 }
 
@@ -92,7 +113,7 @@ func (a *Aggregator) serve(r micro.Request) {
 	if !bus.IsInbox(r.Reply()) {
 		// What comes without an inbox was not asked: it may be an answer, of the server or of a broker,
 		// that somebody had sent here to have something done that he may not do himself.
-		a.log.unanswerable(r.Subject(), r.Reply())
+		a.report.log.unanswerable(r.Subject(), r.Reply())
 		return
 	}
 	answer, err := a.verb(r)
@@ -144,11 +165,11 @@ type deferred func(ctx context.Context) (any, error)
 // later answers a request when its answer is there.
 func (a *Aggregator) later(r micro.Request, answer deferred) error {
 	select {
-	case a.asked <- struct{}{}:
+	case a.control.asked <- struct{}{}:
 	default:
 		return &schema.ControlError{Code: schema.CodeUnavailable, Message: fmt.Sprintf("%d requests are already under way; try again", maxAsked)}
 	}
-	a.finally(r, answer, func() { <-a.asked })
+	a.finally(r, answer, func() { <-a.control.asked })
 	return nil
 }
 
@@ -156,7 +177,7 @@ func (a *Aggregator) later(r micro.Request, answer deferred) error {
 // what it took when that was sent.
 func (a *Aggregator) finally(r micro.Request, answer deferred, release func()) {
 	subject, who := r.Subject(), replier{a.connection(r.Subject()), r.Reply()}
-	a.beside(func() {
+	a.life.beside(func() {
 		defer release()
 		v, err := a.tried(answer)
 		if who.reply != "" {
@@ -181,7 +202,7 @@ func (a *Aggregator) tried(answer deferred) (v any, err error) {
 			err = fmt.Errorf("the broker failed to serve the request: %v", p)
 		}
 	}()
-	return answer(a.ctx)
+	return answer(a.life.ctx)
 }
 
 // respond sends an answer, or the error in its place.
@@ -231,7 +252,7 @@ func (a *Aggregator) verb(r micro.Request) (any, error) {
 	case verb == schema.VerbFreeze || verb == schema.VerbThaw:
 		return a.freezing(verb, agent, r)
 	}
-	if v, ok := a.verbs[verb]; ok {
+	if v, ok := a.control.verbs[verb]; ok {
 		return a.memorised(v, verb, agent, r)
 	}
 	return nil, badRequest("there is no control verb %q; use %s", verb, strings.Join(verbNames(), ", "))
@@ -284,7 +305,7 @@ func retryAfter(wait schema.Duration) micro.RespondOpt {
 func (a *Aggregator) Status() schema.FabricStatus {
 	s := schema.FabricStatus{
 		Fabric: a.opt.Fabric, Version: schema.Release, ConfigVersion: a.Version(),
-		InFlight: a.first.queue.underWay() + a.again.queue.underWay(), Pools: a.members.Pools(), LoadErrors: a.members.LoadErrors(),
+		InFlight: a.intake.first.queue.underWay() + a.intake.again.queue.underWay(), Pools: a.workers.members.Pools(), LoadErrors: a.workers.members.LoadErrors(),
 	}
 	if local := a.opt.Local; local != nil {
 		beat := local.Beat(schema.DefaultPool)
@@ -296,16 +317,16 @@ func (a *Aggregator) Status() schema.FabricStatus {
 		})
 	}
 	a.remembered(&s)
-	if f := a.frozen.Load(); f != nil {
+	if f := a.freezes.current.Load(); f != nil {
 		s.Frozen = f.Freezes
 	}
-	s.Limited = a.limits.list()
-	if a.unfit.Load() {
+	s.Limited = a.intake.limits.list()
+	if a.config.unfit.Load() {
 		s.Trouble = "this broker cannot use the active configuration and answers no call until another version is active; see its log"
 	} else if err := a.opt.Trouble(); err != nil {
 		s.Trouble = err.Error()
 	}
-	if act := a.active.Load(); act != nil {
+	if act := a.config.active.Load(); act != nil {
 		maps.Copy(s.LoadErrors, act.stageErrors())
 		s.Ready, s.Hooks = true, act.Config.Written()
 		s.Pools = slices.DeleteFunc(s.Pools, func(p schema.PoolStatus) bool { return len(p.Workers) == 0 })

@@ -76,14 +76,14 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 	span.Number(trace.Injections, int64(len(claimed.Items)))
 	if err != nil {
 		span.Fail("the agent's messages could not be delivered with this call")
-		a.ledger.cut.Inc()
-		a.log.unreachable(queueStore, err)
+		a.report.ledger.cut.Inc()
+		a.report.log.unreachable(queueStore, err)
 		d.tell(v, nil)
 		return false
 	}
 	if brings {
-		a.log.reachable(queueStore)
-		a.acks.note(req.Agent, acks)
+		a.report.log.reachable(queueStore)
+		a.memory.acks.note(req.Agent, acks)
 		v.Acked = append(v.Acked, acks...)
 	}
 	made := d.made(ctx, &claimed, direct)
@@ -110,7 +110,7 @@ func (d *delivery) choose(p *schema.Peers, due []*schema.Item) (all []*schema.It
 	clear(d.by)
 	d.faults = nil
 	d.to.Peers = p.Clone()
-	rest := d.agg.broken.without(due)
+	rest := d.agg.memory.broken.without(due)
 	for _, hook := range d.hooks {
 		for _, it := range d.chosen(hook, p, rest) {
 			d.by[it.Sequence] = hook
@@ -229,7 +229,7 @@ func (d *delivery) renderings(chosen []*schema.Item) (all []handed, whole bool) 
 		}
 		h, ok := d.rendered(hook, items[hook])
 		if !ok {
-			d.agg.broken.add(items[hook])
+			d.agg.memory.broken.add(items[hook])
 		}
 		whole = whole && ok
 		all = append(all, h)

@@ -26,7 +26,7 @@
 //     acknowledgements.
 //  16. sendverdict.go sends the verdict and records it.
 //
-// life.go follows the workers' heartbeats, and keeper.go warns agents before a round's hard limit.
+// aggregator.go groups the state of an aggregator by its purpose. life.go follows the workers' heartbeats, and keeper.go warns agents before a round's hard limit.
 // memory.go defines the stores, stage.go the hooks that the aggregator runs itself. feed.go,
 // ledger.go, metrics.go and boundedlog.go report what happened; control.go and verbs.go serve
 // operators.

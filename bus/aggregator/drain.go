@@ -20,7 +20,7 @@ func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainR
 	if err != nil {
 		return nil, err
 	}
-	act := a.active.Load()
+	act := a.config.active.Load()
 	if act == nil {
 		return nil, unavailable("no configuration is active; publish one with 'broker apply FILE'")
 	}
@@ -45,7 +45,7 @@ func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainR
 	}
 	var v schema.Verdict
 	d.tell(&v, d.made(ctx, &claimed, directWarning{}))
-	a.ledger.injected(&r, &v)
+	a.report.ledger.injected(&r, &v)
 	if len(v.HookErrors) > 0 {
 		a.opt.Logger.Warn("a part of the broker could not be drained", "agent", agent, "event_id", id, "errors", v.HookErrors)
 	}
@@ -112,7 +112,7 @@ func (act *active) deliverers(agent string) (hooks []int) {
 
 // fabric is the id of the fabric that is served now.
 func (a *Aggregator) fabric() string {
-	if act := a.active.Load(); act != nil && act.Config.Fabric != "" {
+	if act := a.config.active.Load(); act != nil && act.Config.Fabric != "" {
 		return act.Config.Fabric
 	}
 	return a.opt.Fabric

@@ -10,14 +10,17 @@ const silence = schema.Missed * schema.BeatEvery
 const beforeAgain = (schema.Missed - 1) * schema.BeatEvery
 
 // dropStale ends events whose shims do not wait for the answer any more.
-type dropStale struct{ a *Aggregator }
+type dropStale struct {
+	beats  *callBeats
+	report *report
+}
 
 func (s dropStale) pass(e *arrival) bool {
 	if e.err != nil || !e.stale() { // an event that cannot be read does not say how long its shim waits
 		return true
 	}
-	s.a.beats.end(e.beat)
-	s.a.countShed(causeStale)
+	s.beats.end(e.beat)
+	s.report.shed(causeStale)
 	return false
 }
 

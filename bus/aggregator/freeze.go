@@ -38,6 +38,12 @@ type frozen struct {
 	nothing atomic.Pointer[emptied]
 }
 
+// A freezeState is what is frozen now.
+type freezeState struct {
+	current atomic.Pointer[frozen] // nil: there never was a freeze
+	slots   chan struct{}          // held by each request to freeze or thaw
+}
+
 // emptied is an empty verdict of a configuration.
 type emptied struct {
 	of   *active
@@ -46,7 +52,7 @@ type emptied struct {
 
 // froze takes over what is frozen from now on.
 func (a *Aggregator) froze(s *freezes.State) {
-	before := a.frozen.Load()
+	before := a.freezes.current.Load()
 	if before == nil && s.Version == 0 {
 		return // nothing ever was
 	}
@@ -55,8 +61,8 @@ func (a *Aggregator) froze(s *freezes.State) {
 		a.opt.Logger.Error("cannot apply the stored freezes; the ones that were read last stay in effect", "version", s.Version, "error", err)
 		return
 	}
-	a.frozen.Store(&frozen{State: s, refuse: refuse})
-	a.metrics.froze(s.Freezes)
+	a.freezes.current.Store(&frozen{State: s, refuse: refuse})
+	a.report.metrics.froze(s.Freezes)
 	a.tellFrozen(before, s)
 	if a.opt.Froze != nil {
 		a.opt.Froze(s.Version)
@@ -104,13 +110,13 @@ func (f *frozen) by(act *active, r *schema.Routing) *schema.Freeze {
 // overtaken refuses a call whose agent was frozen while it was judged, unless it does
 // not pass anyway. What waits for the agent and was taken along comes again.
 func (a *Aggregator) overtaken(act *active, r *schema.Routing, v *schema.Verdict) {
-	f := a.frozen.Load()
+	f := a.freezes.current.Load()
 	v.FreezeVersion = f.version()
 	z := f.by(act, r)
 	if z == nil || r.Event.Terminal(v.Decision) {
 		return
 	}
-	a.metrics.refusedFrozen(frozenUnderWay)
+	a.report.metrics.refusedFrozen(frozenUnderWay)
 	*v = schema.Verdict{
 		Decision: schema.Deny, Reason: z.Refusal(r.Tool, act.terminalTools), Frozen: true, FreezeVersion: f.version(),
 		ExecutedHooks: v.ExecutedHooks, HookErrors: v.HookErrors, Acked: v.Acked, Terminate: v.Terminate,

@@ -36,7 +36,7 @@ func (a *Aggregator) freezeGauges() []prometheus.Collector {
 		Help: "1 while the stored freezes cannot be read and the broker applies those that it read last, else 0. Alert on this."}
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(version, func() float64 {
-			if f := a.frozen.Load(); f != nil {
+			if f := a.freezes.current.Load(); f != nil {
 				return float64(f.Version)
 			}
 			return 0

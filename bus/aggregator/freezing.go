@@ -45,7 +45,7 @@ func (a *Aggregator) freezing(verb, agent string, r micro.Request) (any, error) 
 		return nil, err
 	}
 	select {
-	case a.freezes <- struct{}{}:
+	case a.freezes.slots <- struct{}{}:
 	default:
 		return nil, unavailable("too many freeze and thaw requests are already under way; try again")
 	}
@@ -54,7 +54,7 @@ func (a *Aggregator) freezing(verb, agent string, r micro.Request) (any, error) 
 			answer, err := a.Freeze(ctx, verb, &req)
 			return answer, coded(a.explained(err))
 		},
-		release: func() { <-a.freezes },
+		release: func() { <-a.freezes.slots },
 	}, nil
 }
 
@@ -108,7 +108,7 @@ func (a *Aggregator) changed(verb string, req *schema.FreezeRequest, c *freezes.
 		done.Since = c.Freeze.Since
 	}
 	a.opt.Logger.Warn("an operator changed the freezes through this broker", "action", verb, "agents", done.Agents, "by", done.By, "reason", done.Reason)
-	a.feed.all(schema.FreezeRecord(done))
+	a.report.feed.all(schema.FreezeRecord(done))
 }
 
 // confirmed waits until all brokers go by a version of what is frozen, or ctx ends, and

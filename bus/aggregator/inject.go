@@ -30,7 +30,7 @@ func (a *Aggregator) inject(ctx context.Context, agent string, req *schema.Injec
 		return nil, err
 	}
 	if agent == "" {
-		done, err := a.limits.request(kindProducer, it.Producer)
+		done, err := a.intake.limits.request(kindProducer, it.Producer)
 		if err != nil {
 			return nil, err
 		}

@@ -13,9 +13,9 @@ import (
 type judge struct{ a *Aggregator }
 
 func (s judge) pass(e *arrival) bool {
-	s.a.metrics.inFlight.Inc()
+	s.a.report.metrics.inFlight.Inc()
 	if e.beat == nil {
-		e.beat = s.a.beats.begin(e.msg.Reply, e.at)
+		e.beat = s.a.intake.beats.begin(e.msg.Reply, e.at)
 	}
 	e.verdict = s.a.judged(e.act, e.plan, e.asked)
 	return true
@@ -39,5 +39,5 @@ func (a *Aggregator) dispatch(act *active, plan *dispatch.Plan, req *dispatch.Re
 			}
 		}
 	}()
-	return a.dispatcher.Dispatch(a.ctx, act.Snapshot, plan, req)
+	return a.workers.dispatcher.Dispatch(a.life.ctx, act.Snapshot, plan, req)
 }

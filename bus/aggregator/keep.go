@@ -26,7 +26,7 @@ func (a *Aggregator) keepPart(ctx context.Context, agent string, req *schema.Kee
 	store := a.opt.Memory.Histories
 	switch {
 	case store == nil:
-		a.metrics.histories.WithLabelValues(partRefused).Inc()
+		a.report.metrics.histories.WithLabelValues(partRefused).Inc()
 		return nil, unavailable("this broker does not store conversations")
 	case len(req.Data) > schema.MaxPart:
 		return nil, badRequest("data has %d bytes, and a part at most %d; split the conversation into more parts", len(req.Data), schema.MaxPart)
@@ -34,20 +34,20 @@ func (a *Aggregator) keepPart(ctx context.Context, agent string, req *schema.Kee
 		return nil, badRequest("data and digest are missing; send data to store a part, or digest to ask for one")
 	case len(req.Data) == 0:
 		return a.known(ctx, agent, schema.Object{Digest: req.Digest, Size: req.Size})
-	case !a.histories.take(agent, int64(len(req.Data)), time.Now()):
-		a.metrics.histories.WithLabelValues(partRefused).Inc()
-		a.limits.refused(agent, limitHistory)
+	case !a.control.histories.take(agent, int64(len(req.Data)), time.Now()):
+		a.report.metrics.histories.WithLabelValues(partRefused).Inc()
+		a.intake.limits.refused(agent, limitHistory)
 		return nil, unavailable(fmt.Sprintf("the agent stored %d MiB of conversations within %s through one broker, which is its limit (--agent-history-bytes); "+
-			"store only new parts", a.histories.most>>20, a.histories.per))
+			"store only new parts", a.control.histories.most>>20, a.control.histories.per))
 	}
 	o, err := store.Put(ctx, bytes.NewReader(req.Data))
 	if err != nil {
-		a.histories.refund(agent, int64(len(req.Data)))
+		a.control.histories.refund(agent, int64(len(req.Data)))
 		a.unstoredPart(agent, err)
 		return nil, err
 	}
-	a.metrics.histories.WithLabelValues(partStored).Inc()
-	a.log.reachable(historyStore)
+	a.report.metrics.histories.WithLabelValues(partStored).Inc()
+	a.report.log.reachable(historyStore)
 	if req.Digest != "" && req.Digest != o.Digest {
 		return nil, badRequest("the digest of data is %s, and the request says %.80q; send the digest of data", o.Digest, req.Digest)
 	}
@@ -65,7 +65,7 @@ func (a *Aggregator) known(ctx context.Context, agent string, o schema.Object) (
 	if fresh {
 		result = partKnown
 	}
-	a.metrics.histories.WithLabelValues(result).Inc()
+	a.report.metrics.histories.WithLabelValues(result).Inc()
 	return &schema.KeepAnswer{Digest: o.Digest, Size: o.Size, Known: fresh}, nil
 }
 
@@ -92,7 +92,7 @@ func (a *Aggregator) storedPart(ctx context.Context, agent string, req *schema.P
 
 // unstoredPart counts a part that could not be stored, and says it once.
 func (a *Aggregator) unstoredPart(agent string, err error) {
-	a.metrics.histories.WithLabelValues(partRefused).Inc()
+	a.report.metrics.histories.WithLabelValues(partRefused).Inc()
 	a.opt.Logger.Debug("cannot store a part of a conversation", "agent", agent, "error", err)
-	a.log.unreachable(historyStore, err)
+	a.report.log.unreachable(historyStore, err)
 }

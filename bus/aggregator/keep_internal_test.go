@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -42,10 +40,10 @@ func TestNoAgentStoresForAll(t *testing.T) {
 
 // However many parts of conversations come, there is room for all other requests.
 func TestPartsLeaveRoomForOtherRequests(t *testing.T) {
-	a := &Aggregator{asking: semaphore.NewWeighted(maxVerbs), keeping: semaphore.NewWeighted(maxKeeps)}
+	b := newBudgets()
 	var release []func()
 	for {
-		done, err := a.admit(schema.VerbKeep, false, schema.MaxPart)
+		done, err := b.take(schema.VerbKeep, false, schema.MaxPart)
 		if err != nil {
 			break
 		}
@@ -53,7 +51,7 @@ func TestPartsLeaveRoomForOtherRequests(t *testing.T) {
 	}
 	n := 0
 	for range maxKeeps / verbShare {
-		done, err := a.admit(schema.VerbAck, false, verbShare)
+		done, err := b.take(schema.VerbAck, false, verbShare)
 		if err != nil {
 			break
 		}
@@ -63,13 +61,13 @@ func TestPartsLeaveRoomForOtherRequests(t *testing.T) {
 	if n != maxKeeps/verbShare {
 		t.Errorf("%d acknowledgements found room", n)
 	}
-	if _, err := a.admit(schema.VerbKeep, false, verbShare); err == nil {
+	if _, err := b.take(schema.VerbKeep, false, verbShare); err == nil {
 		t.Error("there is room for nobody, and a part found some")
 	}
 	for _, done := range release {
 		done()
 	}
-	if done, err := a.admit(schema.VerbKeep, false, maxKeeps); err != nil {
+	if done, err := b.take(schema.VerbKeep, false, maxKeeps); err != nil {
 		t.Errorf("nothing is under way: %v", err)
 	} else {
 		done()

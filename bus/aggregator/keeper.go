@@ -59,19 +59,19 @@ func (w *warned) only(due []schema.Round) {
 
 // keep warns agents whose time is over, also those that do nothing.
 func (a *Aggregator) keep() {
-	for kv.Rest(a.ctx, keepEvery*3/4+rand.N(keepEvery/2)) == nil {
-		act := a.active.Load()
+	for kv.Rest(a.life.ctx, keepEvery*3/4+rand.N(keepEvery/2)) == nil {
+		act := a.config.active.Load()
 		if act == nil {
 			continue
 		}
 		due := a.opt.Memory.Rounds.SoftDue()
-		a.warned.only(due)
+		a.memory.warned.only(due)
 		for i := range due {
-			if a.ctx.Err() != nil {
+			if a.life.ctx.Err() != nil {
 				return
 			}
-			if r := &due[i]; !a.warned.has(r) && act.warnsAgent(r.Agent) {
-				ctx, cancel := context.WithTimeout(a.ctx, ackTime)
+			if r := &due[i]; !a.memory.warned.has(r) && act.warnsAgent(r.Agent) {
+				ctx, cancel := context.WithTimeout(a.life.ctx, ackTime)
 				a.warn(ctx, act, r, "")
 				cancel()
 			}
@@ -83,7 +83,7 @@ func (a *Aggregator) keep() {
 // warning if the queue has no room for it: then it has to go out with the verdict about an event,
 // or once more with the same one.
 func (a *Aggregator) warn(ctx context.Context, act *active, r *schema.Round, event string) (direct *schema.Item) {
-	if a.opt.Memory.Queue == nil || a.warned.has(r) {
+	if a.opt.Memory.Queue == nil || a.memory.warned.has(r) {
 		return nil
 	}
 	by, age := a.opt.Memory.Rounds.Warning(r.Agent)
@@ -99,14 +99,14 @@ func (a *Aggregator) warn(ctx context.Context, act *active, r *schema.Round, eve
 	}
 	receipt, err := a.opt.Memory.Queue.Enqueue(ctx, it)
 	if err != nil {
-		a.log.unreachable(queueStore, err)
+		a.report.log.unreachable(queueStore, err)
 		if errors.Is(err, queue.ErrFull) {
 			it.Sequence = directFrom + r.Start
 			return it
 		}
 		return nil
 	}
-	a.warned.add(r)
+	a.memory.warned.add(r)
 	if !receipt.Duplicate && by == "" {
 		a.softOver(r)
 	}
@@ -115,7 +115,7 @@ func (a *Aggregator) warn(ctx context.Context, act *active, r *schema.Round, eve
 
 // softOver counts and logs that an agent is warned.
 func (a *Aggregator) softOver(r *schema.Round) {
-	a.ledger.soft.Inc()
+	a.report.ledger.soft.Inc()
 	a.opt.Logger.Info("the time of a round is over", "agent", r.Agent, "round", r.Number, "elapsed", r.Elapsed.Std(), "wrap_up", r.WrapUp)
 }
 

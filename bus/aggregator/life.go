@@ -15,19 +15,18 @@ const tickEvery = schema.BeatEvery / 5
 
 // listen subscribes to everything but events: beats, disconnects, control.
 func (a *Aggregator) listen() error {
-	sub, err := a.opt.Work.Subscribe(bus.BeatsWildcard, a.beat)
-	if err != nil {
+	var err error
+	if a.workers.beats, err = a.opt.Work.Subscribe(bus.BeatsWildcard, a.beat); err != nil {
 		return fmt.Errorf("subscribing to heartbeats: %w", err)
 	}
-	a.subs = append(a.subs, sub)
-	if err := a.control(); err != nil {
+	if err := a.serveControl(); err != nil {
 		return err
 	}
-	a.done.Go(a.tick)
-	a.done.Go(func() { a.reach.follow(a.ctx) })
-	a.done.Go(func() { a.feed.run(a.ctx) })
+	a.life.done.Go(a.tick)
+	a.life.done.Go(func() { a.workers.reach.follow(a.life.ctx) })
+	a.life.done.Go(func() { a.report.feed.run(a.life.ctx) })
 	if a.opt.Memory.Rounds != nil {
-		a.done.Go(a.keep)
+		a.life.done.Go(a.keep)
 	}
 	return nil
 }
@@ -52,18 +51,18 @@ func (a *Aggregator) beat(m *nats.Msg) {
 		return
 	}
 	b.Pool, b.Worker = pool, worker
-	a.members.Beat(&b)
+	a.workers.members.Beat(&b)
 }
 
 // Gone tells that a worker's connection closed: its calls in pools end now; none named:
 // those in all pools.
 func (a *Aggregator) Gone(worker string, pools ...string) {
 	// What it said last may still be on its way here.
-	if err := a.flush(a.ctx, a.opt.Work); err != nil {
+	if err := a.flush(a.life.ctx, a.opt.Work); err != nil {
 		a.opt.Logger.Debug("a worker's last heartbeat may be lost", "worker", worker, "error", err)
 	}
-	a.members.Gone(worker, pools...)
-	a.caller.dropRoutes(worker)
+	a.workers.members.Gone(worker, pools...)
+	a.workers.caller.dropRoutes(worker)
 }
 
 func (a *Aggregator) tick() {
@@ -71,12 +70,12 @@ func (a *Aggregator) tick() {
 	defer t.Stop()
 	for {
 		select {
-		case <-a.ctx.Done():
+		case <-a.life.ctx.Done():
 			return
 		case <-t.C:
-			a.still.tick(time.Now())
-			a.members.Tick(tickEvery)
-			a.caller.sort() // late answers, when nobody waits for any
+			a.control.still.tick(time.Now())
+			a.workers.members.Tick(tickEvery)
+			a.workers.caller.sort() // late answers, when nobody waits for any
 			a.tellRests(false)
 		}
 	}

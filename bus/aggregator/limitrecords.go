@@ -77,7 +77,7 @@ func (l *limits) rests(now time.Time, all bool) (due []rest) {
 
 // tellRests tells how many events were over a limit and have no record.
 func (a *Aggregator) tellRests(all bool) {
-	for _, r := range a.limits.rests(time.Now(), all) {
-		a.feed.rest(r)
+	for _, r := range a.intake.limits.rests(time.Now(), all) {
+		a.report.feed.rest(r)
 	}
 }

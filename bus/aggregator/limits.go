@@ -300,7 +300,7 @@ func (l *limits) refused(name, limit string) (recorded bool) {
 }
 
 // Flooded counts that the server cut off an agent that sent more than it takes of one.
-func (a *Aggregator) Flooded(agent string) { a.limits.refused(agent, limitMessages) }
+func (a *Aggregator) Flooded(agent string) { a.intake.limits.refused(agent, limitMessages) }
 
 // times is how often somebody was over a limit. Where there is no room, whoever was not
 // for the longest is forgotten. The lock is held.

@@ -109,7 +109,7 @@ const stateBudget = 100 * time.Millisecond
 // for the verdict to be sent before the call's deadline.
 func (a *Aggregator) budgeted(deadline time.Time) (context.Context, context.CancelFunc) {
 	left := time.Until(deadline)
-	return context.WithTimeout(a.ctx, min(stateBudget, left-schema.Margin(left)))
+	return context.WithTimeout(a.life.ctx, min(stateBudget, left-schema.Margin(left)))
 }
 
 // round is the agent's round; nil: it has none.

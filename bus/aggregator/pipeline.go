@@ -17,13 +17,13 @@ import (
 // without an answer, or hands it on.
 func (a *Aggregator) steps() pipeline {
 	return pipeline{
-		checkReply{a},
+		checkReply{&a.report},
 		decode{},
-		dropStale{a},
+		dropStale{&a.intake.beats, &a.report},
 		checkLease{a},
-		chargeAgent{&a.limits},
+		chargeAgent{&a.intake.limits},
 		awaitLarge{a},
-		startSpan{a},
+		startSpan{&a.config, a.opt.Tracer},
 		verify{a},
 		notice{a},
 		checkFreeze{a},
@@ -65,9 +65,9 @@ func (p pipeline) String() string {
 
 // handle has an event that a receiver took pass the steps.
 func (a *Aggregator) handle(e *arrival) {
-	defer a.limits.leave(&e.charge)
+	defer a.intake.limits.leave(&e.charge)
 	defer func() { e.span.Done() }()
-	a.pipeline.run(e)
+	a.intake.pipeline.run(e)
 }
 
 // An arrival is an event message, and what the steps found out about it.

@@ -33,11 +33,11 @@ func (a *Aggregator) policy(ctx context.Context, agent string, req *schema.Polic
 			return nil, unavailable("this broker is cut off from the fabric; try again")
 		}
 	}
-	act := a.active.Load()
+	act := a.config.active.Load()
 	if act == nil {
 		return nil, unavailable("no configuration is active; publish one with 'broker apply FILE'")
 	}
-	answer, signer, err := a.policies.get(ctx, a, act, a.frozen.Load())
+	answer, signer, err := a.control.policies.get(ctx, a, act, a.freezes.current.Load())
 	if err == nil && req.Nonce != "" {
 		signer.Freshen(&answer, req.Nonce)
 	}

@@ -42,10 +42,10 @@ func (a *Aggregator) remember(act *active, plan *dispatch.Plan, req *dispatch.Re
 	}
 	var rest []string
 	if len(acks) > 0 && a.opt.Memory.Queue != nil {
-		v.Acked, rest = a.acks.sorted(req.Agent, acks)
+		v.Acked, rest = a.memory.acks.sorted(req.Agent, acks)
 	}
 	if !a.deliver(act, plan, req, rest, v) && len(rest) > 0 {
-		a.acks.later(req.Agent, rest)
+		a.memory.acks.later(req.Agent, rest)
 	}
 	a.ended(plan, req, v)
 }
@@ -66,7 +66,7 @@ func (a *Aggregator) release(ctx context.Context, agent, session string) {
 		return
 	}
 	if err := startsAgain(ctx, q, agent, session); err != nil {
-		a.log.unreachable(queueStore, err)
+		a.report.log.unreachable(queueStore, err)
 		a.background(func(ctx context.Context) error { return startsAgain(ctx, q, agent, session) })
 	}
 }
@@ -101,7 +101,7 @@ func (a *Aggregator) observe(o Observer, req *dispatch.Request) {
 	ctx, cancel := a.budgeted(req.Deadline)
 	defer cancel()
 	if err := note(ctx); err != nil {
-		a.log.unreachable(queueStore, err)
+		a.report.log.unreachable(queueStore, err)
 		a.background(note)
 	}
 }
@@ -110,13 +110,13 @@ func (a *Aggregator) observe(o Observer, req *dispatch.Request) {
 // waits already.
 func (a *Aggregator) background(do func(context.Context) error) {
 	select {
-	case a.passing <- struct{}{}:
+	case a.memory.passing <- struct{}{}:
 	default:
 		return
 	}
-	a.beside(func() {
-		defer func() { <-a.passing }()
-		ctx, cancel := context.WithTimeout(a.ctx, ackTime)
+	a.life.beside(func() {
+		defer func() { <-a.memory.passing }()
+		ctx, cancel := context.WithTimeout(a.life.ctx, ackTime)
 		defer cancel()
 		if err := do(ctx); err != nil {
 			a.opt.Logger.Warn("a change of an agent's state could not be stored", "error", err)

@@ -15,7 +15,7 @@ func (s selectHooks) pass(e *arrival) bool {
 	e.plan = e.act.Plan(e.req.Agent, e.req.Event, e.req.Tool)
 	span.Done()
 	if e.plan.Empty() && !s.a.minds(e.act, e.plan, &e.req) {
-		s.a.beats.end(e.beat)
+		s.a.intake.beats.end(e.beat)
 		e.verdict = schema.Verdict{Decision: schema.Continue, ConfigVersion: e.act.Config.Version}
 		decided(e.span, e.act, e.req.Event, &e.verdict)
 		t := e.closed()

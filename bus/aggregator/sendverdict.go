@@ -17,12 +17,18 @@ type sendVerdict struct{ a *Aggregator }
 
 func (s sendVerdict) pass(e *arrival) bool {
 	s.a.overtaken(e.act, &e.req.Routing, &e.verdict)
-	s.a.beats.end(e.beat)
-	s.a.metrics.inFlight.Dec()
+	s.a.intake.beats.end(e.beat)
+	s.a.report.metrics.inFlight.Dec()
 	decided(e.span, e.act, e.req.Event, &e.verdict)
 	s.a.answer(e)
 	e.judged = true
 	return false
+}
+
+// replies sends verdicts.
+type replies struct {
+	outlet    *bus.Outlet
+	envelopes bus.Envelopes
 }
 
 // answer sends the verdict of an event, and records it.
@@ -37,8 +43,8 @@ func (a *Aggregator) answer(e *arrival) {
 // less than the contract allows, which shows when the verdict is sent: to ask before that would take
 // the connection's lock once more for each verdict.
 func (a *Aggregator) tell(t *closed, act *active, v *schema.Verdict) bool {
-	e := a.envelopes.Take()
-	defer a.envelopes.Put(e)
+	e := a.replies.envelopes.Take()
+	defer a.replies.envelopes.Put(e)
 	data, err := a.encode(e, a.finish(v, &act.Config), t.Event, schema.MaxEvent)
 	if err == nil && a.reply(t, data) {
 		data, err = a.encode(e, v, t.Event, a.mostSent())
@@ -59,7 +65,7 @@ func (a *Aggregator) reply(t *closed, data []byte) (tooLarge bool) {
 	if t.wait > 0 {
 		answer.Header = bus.RetryAfter(t.wait)
 	}
-	err := a.answers.Publish(&answer)
+	err := a.replies.outlet.Publish(&answer)
 	if tooLarge = errors.Is(err, nats.ErrMaxPayload); err != nil && !tooLarge {
 		a.opt.Logger.Warn("cannot send the verdict", "error", err)
 	}
@@ -115,7 +121,7 @@ func (a *Aggregator) record(t *closed, v *schema.Verdict) {
 	a.count(t, v)
 	for i := range v.ExecutedHooks {
 		if x := &v.ExecutedHooks[i]; x.Outcome != schema.OK {
-			a.log.hookFailed(t.Routing, x)
+			a.report.log.hookFailed(t.Routing, x)
 		}
 	}
 }
@@ -123,9 +129,9 @@ func (a *Aggregator) record(t *closed, v *schema.Verdict) {
 // count counts a verdict and puts it on the feed.
 func (a *Aggregator) count(t *closed, v *schema.Verdict) {
 	took := time.Since(t.arrived)
-	a.metrics.verdict(t, v, took)
-	a.ledger.injected(t.Routing, v)
+	a.report.metrics.verdict(t, v, took)
+	a.report.ledger.injected(t.Routing, v)
 	if !t.untold {
-		a.feed.verdict(t, v, took)
+		a.report.feed.verdict(t, v, took)
 	}
 }

@@ -24,11 +24,11 @@ const (
 // shadowed counts what came of a shadow hook, and what it would have changed.
 func (a *Aggregator) shadowed(req *dispatch.Request, s *dispatch.Shadowed) {
 	for i := range s.Part.ExecutedHooks {
-		a.metrics.executed(&s.Part.ExecutedHooks[i])
+		a.report.metrics.executed(&s.Part.ExecutedHooks[i])
 	}
-	a.metrics.shadowed(s)
-	a.shadows.add(req.ID, s)
-	a.feed.shadowed(&req.Routing, s)
+	a.report.metrics.shadowed(s)
+	a.report.shadows.add(req.ID, s)
+	a.report.feed.shadowed(&req.Routing, s)
 }
 
 // shadows counts what the shadow hooks of the active configuration would have
@@ -116,7 +116,7 @@ func (a *Aggregator) stats(e *micro.Endpoint) any {
 	if e.Name != statusVerb {
 		return nil // once is enough
 	}
-	return a.shadows.status()
+	return a.report.shadows.status()
 }
 
 // peerStats is what is used of the statistics of a broker.
@@ -131,8 +131,8 @@ type peerStats struct {
 // ShadowStatus is what shadow hooks would have changed, in all brokers together:
 // those that do not answer in time are left out.
 func (a *Aggregator) ShadowStatus(ctx context.Context) ([]schema.ShadowStatus, error) {
-	sum := a.shadows.status()
-	own := a.face.Info().ID
+	sum := a.report.shadows.status()
+	own := a.control.face.Info().ID
 	err := a.peers(ctx, micro.StatsVerb, func(m *nats.Msg) {
 		var peer peerStats
 		if schema.Unmarshal(m.Data, &peer) != nil || peer.ID == own || peer.Metadata["fabric"] != a.opt.Fabric {

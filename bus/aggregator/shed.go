@@ -28,10 +28,10 @@ func (s shed) pass(e *arrival) bool {
 		return true
 	}
 	a := s.a
-	a.beats.end(e.beat)
+	a.intake.beats.end(e.beat)
 	e.asked.Shed, e.asked.Mute = overloaded, true
 	if e.charge.over != "" {
-		e.asked.Shed = a.limits.refusal(e.req.Agent, e.charge)
+		e.asked.Shed = a.intake.limits.refusal(e.req.Agent, e.charge)
 	}
 	e.verdict = a.judged(e.act, e.plan, e.asked)
 	if e.charge.refuses() {
@@ -43,9 +43,9 @@ func (s shed) pass(e *arrival) bool {
 	t.Routing, t.shed, t.limited, t.wait = &e.asked.Routing, true, e.charge.over, roundUp(e.charge.wait)
 	switch {
 	case t.limited != "":
-		t.untold = !a.limits.refused(t.Agent, t.limited)
+		t.untold = !a.intake.limits.refused(t.Agent, t.limited)
 	case len(e.verdict.ExecutedHooks) > 0:
-		a.countShed(causeBusy)
+		a.report.shed(causeBusy)
 	}
 	decided(e.span, e.act, e.req.Event, &e.verdict)
 	if a.tell(t, e.act, &e.verdict) {
@@ -66,8 +66,8 @@ func unpassed(v *schema.Verdict, t schema.EventType, why string) {
 	}
 }
 
-// countShed counts and logs an event that waited too long.
-func (a *Aggregator) countShed(cause string) {
-	a.metrics.shed.WithLabelValues(cause).Inc()
-	a.log.shed(cause)
+// shed counts and logs an event that waited too long.
+func (r *report) shed(cause string) {
+	r.metrics.shed.WithLabelValues(cause).Inc()
+	r.log.shed(cause)
 }

@@ -59,7 +59,7 @@ func (a *Aggregator) spread(ctx context.Context, app application) (applied, erro
 		return applied{version: version}, err
 	}
 	problems, fatal, err := a.validated(ctx, version, app.atOnce)
-	if err != nil && a.ctx.Err() != nil {
+	if err != nil && a.life.ctx.Err() != nil {
 		err = &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker is stopping; nothing changed, try again"}
 	}
 	if err == nil && !fatal && (app.force || len(problems) == 0) {
@@ -84,14 +84,14 @@ func (a *Aggregator) withdraw(version uint64) {
 		return
 	}
 	a.opt.Logger.Warn("cannot withdraw the proposed configuration; the broker tries again", "version", version, "error", err)
-	a.beside(func() {
-		for kv.Rest(a.ctx, time.Second) == nil && a.withdrawOnce(version) != nil {
+	a.life.beside(func() {
+		for kv.Rest(a.life.ctx, time.Second) == nil && a.withdrawOnce(version) != nil {
 		}
 	})
 }
 
 func (a *Aggregator) withdrawOnce(version uint64) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), flushTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.life.ctx), flushTime)
 	defer cancel()
 	return a.opt.Configs.Withdraw(ctx, version)
 }
@@ -142,7 +142,7 @@ func (a *Aggregator) validated(ctx context.Context, version uint64, atOnce bool)
 		}
 		workers := a.workersOn(version, brokers.asked)
 		late := time.Now().After(until) && !a.aloneIn(brokers.missing)
-		known := time.Since(a.started) >= knownAfter
+		known := time.Since(a.life.started) >= knownAfter
 		if late || len(brokers.missing) == 0 && (atOnce || known && len(workers.missing) == 0) {
 			problems = slices.Concat(brokers.tell(late), workers.tell(late))
 			return problems, brokers.unfit || late && len(brokers.missing) > 0, nil
@@ -213,7 +213,7 @@ func (a *Aggregator) brokersOn(ctx context.Context, version uint64) (c census, e
 // workersOn asks what the live workers said last, but those in brokers, whose
 // leases say it.
 func (a *Aggregator) workersOn(version uint64, brokers []string) (c census) {
-	for _, p := range a.members.Pools() {
+	for _, p := range a.workers.members.Pools() {
 		for _, w := range p.Workers {
 			if !w.Silent && !w.Draining && !slices.Contains(brokers, w.Worker) && !slices.Contains(c.asked, w.Worker) {
 				c.add(w.Worker, version, w.Candidate)

@@ -63,7 +63,7 @@ func (a *Aggregator) due(changes bool, now time.Time) (time.Time, error) {
 	if !changes {
 		return until, nil
 	}
-	came := a.still.came(now)
+	came := a.control.still.came(now)
 	last := came.Add(refuseIn)
 	switch {
 	case !now.Before(last):

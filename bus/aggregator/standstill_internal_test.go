@@ -41,7 +41,7 @@ func TestARequestIsRefusedInTimeThatWaitedForABrokerWhichStoodStill(t *testing.T
 	start := time.Unix(1000, 0)
 	for still, left := range map[time.Duration]time.Duration{0: verbTime, 4 * time.Second: verbTime, 8 * time.Second: time.Second, 10 * time.Second: -1} {
 		var a Aggregator
-		a.still.tick(start)
+		a.control.still.tick(start)
 		now := start.Add(still)
 		due, err := a.due(true, now)
 		switch {

@@ -9,12 +9,15 @@ import (
 
 // startSpan begins the span of an event that is traced. The spans of all that the event leads to are
 // below it, also of what runs after the answer.
-type startSpan struct{ a *Aggregator }
+type startSpan struct {
+	config *configuration
+	tracer *trace.Tracer
+}
 
 func (p startSpan) pass(e *arrival) bool {
-	e.act = p.a.active.Load()
+	e.act = p.config.active.Load()
 	req := &e.req
-	s := p.a.opt.Tracer.Start(req.Trace, trace.Server, "judge", string(req.Event))
+	s := p.tracer.Start(req.Trace, trace.Server, "judge", string(req.Event))
 	req.Trace = s.Or(req.Trace)
 	s.Since(e.at)
 	s.Text(trace.Agent, req.Agent)

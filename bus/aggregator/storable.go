@@ -17,7 +17,7 @@ const checkStorableEvery = time.Second
 // is full does not answer them, and a change of the configuration would try for a minute.
 func (a *Aggregator) whileStorable(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	a.beside(func() {
+	a.life.beside(func() {
 		for kv.Rest(ctx, checkStorableEvery) == nil {
 			if a.opt.Unstorable() != nil {
 				cancel()

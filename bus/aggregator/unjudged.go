@@ -35,17 +35,17 @@ func (a *Aggregator) recordUnjudged(ctx context.Context, agent string, req *sche
 		}
 	}
 	size := sizeOf(req.Calls...)
-	if !a.records.take(agent, size, time.Now()) {
-		a.limits.refused(agent, limitUnjudged)
+	if !a.control.records.take(agent, size, time.Now()) {
+		a.intake.limits.refused(agent, limitUnjudged)
 		return nil, unavailable(fmt.Sprintf("the agent reported %d KiB of calls that were not judged within %s, which is its limit at one broker (--agent-unjudged-bytes); "+
-			"keep the rest, and report it later", a.records.most>>10, a.records.per))
+			"keep the rest, and report it later", a.control.records.most>>10, a.control.records.per))
 	}
 	var stored atomic.Int64
 	known, err := store.Add(ctx, req.Calls, func(u *schema.Unjudged) {
 		stored.Add(sizeOf(*u))
 		a.unjudged(u)
 	})
-	a.records.refund(agent, size-stored.Load()) // what was known before takes no room again
+	a.control.records.refund(agent, size-stored.Load()) // what was known before takes no room again
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +92,11 @@ func checkUnjudged(u *schema.Unjudged, agent string) (err error) {
 // passed: ops people look for it.
 func (a *Aggregator) unjudged(u *schema.Unjudged) {
 	if u.Lost > 0 {
-		a.metrics.unjudged.WithLabelValues(lostCalls).Add(float64(u.Lost))
+		a.report.metrics.unjudged.WithLabelValues(lostCalls).Add(float64(u.Lost))
 	} else {
-		a.metrics.unjudged.WithLabelValues(string(u.Decision)).Inc()
+		a.report.metrics.unjudged.WithLabelValues(string(u.Decision)).Inc()
 	}
 	a.opt.Logger.Warn("a shim reported a call that no broker judged", "decision", u.Decision, "event", u.Event, "event_id", u.EventID, "agent", u.Agent,
 		"tool", u.Tool, "time", u.Time, "why", u.Why, "lost", u.Lost)
-	a.feed.unjudged(u)
+	a.report.feed.unjudged(u)
 }

@@ -23,18 +23,6 @@ const (
 	// verbTime bounds one request about what is remembered: who asks hears why it
 	// could not be served before they give up, after 5 s by custom.
 	verbTime = 4 * time.Second
-	// maxVerbs bounds the bytes of such requests under way; each counts for
-	// verbShare at least.
-	maxVerbs  = 64 << 20
-	verbShare = 64 << 10
-	// maxKeeps bounds those that bring parts of conversations, so that however many
-	// there are, acknowledgements and messages find room beside them.
-	maxKeeps = maxVerbs / 2
-	// maxAnswers bounds the bytes of large answers that are made or being sent: each
-	// counts for largeAnswer, a part of something and that part as JSON. Who asks for
-	// one waits for its room: what comes next is asked for when that was heard.
-	maxAnswers  = 32 << 20
-	largeAnswer = objects.MaxPart * 7 / 3
 )
 
 // verb is a control request about what is remembered of agents.
@@ -97,7 +85,7 @@ type none struct{}
 
 // memorised answers a request about what is remembered, when it is done.
 func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any, error) {
-	done, err := a.limits.requestOf(&v, agent, r.Reply()) // before anything is read
+	done, err := a.intake.limits.requestOf(&v, agent, r.Reply()) // before anything is read
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +95,7 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 		return nil, err
 	}
 	data := r.Data()
-	release, err := a.admit(name, v.others, int64(max(len(data), verbShare)))
+	release, err := a.control.budgets.take(name, v.others, int64(max(len(data), verbShare)))
 	if err != nil {
 		done()
 		return nil, err
@@ -118,7 +106,7 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 			ctx, cancel := context.WithDeadline(ctx, until)
 			defer cancel()
 			if v.large != nil && v.large(data) {
-				if err := a.answering.Acquire(ctx, largeAnswer); err != nil {
+				if err := a.control.budgets.answers.Acquire(ctx, largeAnswer); err != nil {
 					return nil, unavailable("too many large answers are under way; try again")
 				}
 				answers = largeAnswer
@@ -127,7 +115,7 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 			return answer, coded(a.explained(err))
 		},
 		release: func() {
-			a.answering.Release(answers)
+			a.control.budgets.answers.Release(answers)
 			release()
 			done()
 		},
@@ -154,33 +142,6 @@ func always([]byte) bool { return true }
 func ofAVersion(data []byte) bool {
 	var req schema.FollowRequest
 	return readJSON(data, &req) == nil && req.Version > 0
-}
-
-// admit makes room for a request of so many bytes, which the caller gives back. Operators and
-// orchestrators have room of their own.
-func (a *Aggregator) admit(name string, others bool, size int64) (release func(), err error) {
-	if others {
-		if !a.ordering.TryAcquire(size) {
-			return nil, unavailable("too many requests are already under way; try again")
-		}
-		return func() { a.ordering.Release(size) }, nil
-	}
-	keeps := name == schema.VerbKeep
-	if keeps && !a.keeping.TryAcquire(size) {
-		return nil, unavailable("too many parts of conversations are already under way; try again")
-	}
-	if !a.asking.TryAcquire(size) {
-		if keeps {
-			a.keeping.Release(size)
-		}
-		return nil, unavailable("too many requests are already under way; try again")
-	}
-	return func() {
-		a.asking.Release(size)
-		if keeps {
-			a.keeping.Release(size)
-		}
-	}, nil
 }
 
 // memorising is a deferred answer that is bounded by itself: what it takes is given
@@ -290,11 +251,11 @@ func (a *Aggregator) ack(ctx context.Context, agent string, req *schema.AckReque
 		return none{}, q.Hold(ctx, agent, events)
 	}
 	a.acknowledged(agent, events)
-	if _, events = a.acks.sorted(agent, events); len(events) == 0 {
+	if _, events = a.memory.acks.sorted(agent, events); len(events) == 0 {
 		return none{}, nil
 	}
 	if err = q.Ack(ctx, agent, events); err == nil {
-		a.acks.note(agent, events)
+		a.memory.acks.note(agent, events)
 	}
 	return none{}, err
 }
@@ -349,13 +310,13 @@ func (a *Aggregator) roundOf(ctx context.Context, agent string, req *schema.Roun
 		return &r, nil
 	case schema.RoundStart:
 		r, err := all.Start(ctx, agent, req)
-		if err == nil && a.active.Load().defers(agent) {
+		if err == nil && a.config.active.Load().defers(agent) {
 			a.release(ctx, agent, "")
 		}
 		return &r, err
 	case schema.RoundWrapUp:
 		r, _, err := all.WrapUp(ctx, agent, req)
-		if act := a.active.Load(); err == nil && act != nil && r.SoftDue() && act.warnsAgent(agent) {
+		if act := a.config.active.Load(); err == nil && act != nil && r.SoftDue() && act.warnsAgent(agent) {
 			a.warn(ctx, act, &r, "")
 		}
 		return &r, err

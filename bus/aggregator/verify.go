@@ -26,7 +26,7 @@ func (s verify) pass(e *arrival) bool {
 	if e.err == nil {
 		return true
 	}
-	s.a.beats.end(e.beat)
+	s.a.intake.beats.end(e.beat)
 	e.span.Fail("malformed event")
 	s.a.refuse(e)
 	return false
@@ -43,23 +43,23 @@ func (a *Aggregator) refuse(e *arrival) {
 	t := e.closed()
 	t.malformed, t.limited, t.wait = !errors.Is(e.err, errUnread), e.charge.over, roundUp(e.charge.wait)
 	if t.malformed {
-		a.metrics.malformed.Inc()
+		a.report.metrics.malformed.Inc()
 	}
 	if subjErr == nil {
 		r.Agent, r.Event = agent, event
 	}
 	if t.limited != "" {
-		t.shed, t.untold = true, !a.limits.refused(r.Agent, t.limited)
+		t.shed, t.untold = true, !a.intake.limits.refused(r.Agent, t.limited)
 	} else {
-		a.log.malformed(r, e.msg.Subject, e.err)
+		a.report.log.malformed(r, e.msg.Subject, e.err)
 	}
 	v := &e.verdict
-	v.FreezeVersion = a.frozen.Load().version()
+	v.FreezeVersion = a.freezes.current.Load().version()
 	switch {
 	case subjErr != nil:
 		v.Decision, v.Reason, v.HookErrors = schema.Deny, subjErr.Error(), []string{subjErr.Error()}
 	case !t.malformed:
-		why := a.limits.refusal(agent, e.charge)
+		why := a.intake.limits.refusal(agent, e.charge)
 		v.HookErrors = []string{why}
 		if e.charge.refuses() || e.act.Guards(agent, event, "") { // it may be about any tool
 			v.Decision, v.Reason = event.Blocking(), why

@@ -9,19 +9,19 @@ import (
 // the one that ended the chain.
 func (a *Aggregator) aside(req *dispatch.Request, _ *schema.Hook, part schema.Verdict) {
 	for i := range part.ExecutedHooks {
-		a.metrics.executed(&part.ExecutedHooks[i])
+		a.report.metrics.executed(&part.ExecutedHooks[i])
 	}
-	a.feed.aside(&req.Routing, &part)
+	a.report.feed.aside(&req.Routing, &part)
 }
 
 // late counts an answer that came after its call was given up.
 func (a *Aggregator) late(b *schema.Batch) {
-	act := a.active.Load()
+	act := a.config.active.Load()
 	if act == nil || act.Config.Version != b.Version {
 		return
 	}
 	for _, i := range b.Hooks {
-		if h := a.metrics.forHook(act.Config.Hooks[i].Name); h != nil {
+		if h := a.report.metrics.forHook(act.Config.Hooks[i].Name); h != nil {
 			h.outcomes[schema.Late].Inc()
 		}
 	}
