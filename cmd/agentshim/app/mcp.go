@@ -150,8 +150,8 @@ func (p *proxy) http(ctx context.Context, guard *mcp.Guard, c *cobra.Command) er
 	}
 	guard.Fallback = target.Hostname()
 	if p.listen == "" {
-		face := mcp.Face{Target: target, Headers: headers, Stderr: guard.Stderr}
-		return face.Run(ctx, mcp.Pipe{Guard: guard, AskTimeout: p.askTimeout, FromClient: c.InOrStdin(), ToClient: c.OutOrStdout()})
+		client := mcp.HTTPClient{Target: target, Headers: headers, Stderr: guard.Stderr}
+		return client.Run(ctx, mcp.Pipe{Guard: guard, AskTimeout: p.askTimeout, FromClient: c.InOrStdin(), ToClient: c.OutOrStdout()})
 	}
 	if err := program.Loopback(p.listen); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// An Asker gets calls judged, and is told what the agent has of that.
+// An Asker gets verdicts on calls, and acknowledges what a verdict delivered.
 type Asker interface {
 	agentsession.Asker
 	Handed(ctx context.Context, v *schema.Verdict, within time.Duration)
@@ -25,209 +26,247 @@ type Asker interface {
 
 // A Channel has content for an agent that waits for the result of a tool.
 type Channel interface {
-	// Take is what there is for a tool that has one of these names. done is called
-	// once, and says whether the agent has it; nil: there is nothing.
+	// Take returns the content for a tool that has one of these names. done must be called
+	// once, with whether the agent got the content. It is nil if there is no content.
 	Take(names ...string) (content string, done func(told bool))
 }
 
-// DefaultTimeout is how long one question may take.
-const DefaultTimeout = 60 * time.Second
+const (
+	// DefaultTimeout is the default of [Guard.Timeout].
+	DefaultTimeout = 60 * time.Second
+	// ackTime limits the time for the acknowledgement of a delivery.
+	ackTime = 100 * time.Millisecond
+)
 
-// ackTime is how long it may take to say that something was handed over.
-const ackTime = 100 * time.Millisecond
-
-// A Guard has tool calls judged, before and after they are made.
+// A Guard asks the fabric about tool calls, before and after the server runs them.
 type Guard struct {
-	// Asker judges.
+	// Asker gets the verdicts.
 	Asker Asker
 	// Agent is the agent's id; empty: the client's runtime and session.
 	Agent string
-	// Server is what the runtime calls the server; empty: what it calls itself, else Fallback.
+	// Server is the server's name in the runtime's configuration; empty: the server's own name,
+	// or Fallback if it has none.
 	Server, Fallback string
-	// Cwd is the workspace that hooks are told of.
+	// Cwd is the workspace that hooks see.
 	Cwd string
-	// Workspaces and Unreachable are those of [judge.Question].
+	// Workspaces and Unreachable are those of [decide.Question].
 	Workspaces, Unreachable string
-	// Timeout bounds each question; 0: [DefaultTimeout].
+	// Timeout limits the time for one verdict; 0: [DefaultTimeout].
 	Timeout time.Duration
-	// Channel is looked into after each call; nil: there is none.
+	// Channel is read after each call; nil: there is no channel.
 	Channel Channel
-	// Stderr hears what people should know.
+	// Stderr gets messages for the operator.
 	Stderr io.Writer
 
-	rounds rounds
+	approvals approvals
 }
 
-// A call is one tools/call on its way.
+// A call is one tools/call.
 type call struct {
 	message
 	caller
 	tool   string
 	params object
-	// own is what the proxy itself calls the call.
-	own string
-	// ran are the arguments that a hook made of the call's own; nil: it runs with these.
-	ran jsontext.Value
-	// later is what hooks said before the call and the agent reads after it.
-	later []schema.Injection
+	// key identifies the call in questions to the fabric if the client has no id for it.
+	key string
+	// input are the arguments that a hook put in place of the call's own; nil: they are unchanged.
+	input jsontext.Value
+	// injections are from the verdict before the call. The agent reads them after it.
+	injections []schema.Injection
 }
 
-// newCall reads a call. Of one that is not clear, only its id is of use.
-func (g *Guard) newCall(m message, p *peer) *call {
-	c := &call{message: m, params: m.inner("params")}
-	meta := c.params.inner("_meta")
+// newCall reads a call. If the call is ambiguous, only its id is of use.
+func (g *Guard) newCall(m message, p *endpoints) *call {
+	c := &call{message: m, params: m.child("params"), key: rand.Text()}
+	meta := c.params.child("_meta")
 	c.caller = p.caller(&meta, g)
 	c.tool = c.params.text("name")
-	c.own = rand.Text()
 	return c
 }
 
-// A ruling is what becomes of a call before the server has seen it.
+// arguments returns the arguments of a call as the client sent them; {} if there are none.
+func (c *call) arguments() jsontext.Value {
+	if args := c.params.get("arguments"); args.Kind() == '{' {
+		return args
+	}
+	return jsontext.Value(`{}`)
+}
+
+// A ruling is what happens with a call before the server has it.
 type ruling struct {
-	// forward is the message for the server; nil: there is none.
+	// forward is the message for the server; nil: the call does not run.
 	forward []byte
-	// answer is what the client gets in the place of the server's; nil: nothing.
+	// answer is the response for the client if the call does not run; nil: no response.
 	answer []byte
-	// ask is what a person is to be asked before forward counts; empty: nobody is.
+	// ask is the question to a person who must approve forward; empty: no approval is needed.
 	ask string
 }
 
-// before has a call judged that the server has not seen.
-func (g *Guard) before(ctx context.Context, c *call) ruling {
-	if c.unclear != nil {
-		g.say("denied an ambiguous tools/call: %v", c.unclear)
-		return g.refused(c, fmt.Sprintf("this call is ambiguous: %v. Send it in the form of the MCP specification.", c.unclear))
+// rule returns the ruling on a call, with the answer of a person if one must approve it. p is
+// nil if the table of calls is full. send sends a request to the client.
+func (g *Guard) rule(c *call, p *pendingCall, e *elicitation, send func([]byte) error) ruling {
+	if p == nil {
+		return g.refuse(c, "too many calls are under way; wait for answers before you make more calls")
 	}
-	e := g.event(schema.PreToolUse, c)
-	e.Mute = true // the lease would have to last as long as the call
-	e.ToolInput = input(&c.params)
-	v := g.judge(ctx, c, e)
-	if t := v.Terminate; t != nil && !schema.PreToolUse.Terminal(v.Decision) {
-		v.Decision, v.Reason = schema.Deny, first(t.Reason, "this run must end now; make no more tool calls")
+	defer p.cancel()
+	if r, ok := g.resume(c); ok {
+		return r
 	}
-	said, later, lost := dialect.Express(preMoment(c.asks), v)
-	g.lose(lost, said)
-	c.later = later
-	switch said.Decision {
-	case schema.Stop:
-		result := replaced(object{raw: []byte(`{}`)}, stopped(said))
-		return ruling{answer: g.answer(c, added(result, items(contents(c.later)...)))}
-	case schema.Deny, schema.Fail:
-		return g.refused(c, first(said.Reason, "a hook denies this call, without a reason"))
+	r := g.before(p.ctx, c)
+	switch {
+	case r.ask == "":
+		return r
+	case p.ctx.Err() != nil:
+		return g.refuse(c, "the call ended before a person could approve it")
+	case c.modern:
+		return g.askInResult(c, r)
 	}
-	r := ruling{forward: c.raw}
-	if said.UpdatedInput != nil {
-		if said.UpdatedInput.Kind() != '{' {
-			return g.refused(c, "a hook rewrites the arguments of this call to a value that is not a JSON object; ask the operator to fix the hook")
-		}
-		c.ran = said.UpdatedInput
-		r.forward = c.with("params", c.params.with("arguments", c.ran))
-	}
-	if said.Decision == schema.Ask {
-		r.ask = first(said.Reason, "A policy requires that a person approves this call.")
+	if approved, why := e.ask(p.ctx, c, r.ask, send); !approved {
+		return g.refuse(c, why)
 	}
 	return r
 }
 
-// refused is the answer to a call that is not made. Nobody waits for one to a
-// notification.
-func (g *Guard) refused(c *call, reason string) ruling {
-	texts := append([]string{"Blocked by policy: " + reason}, contents(c.later)...)
-	return ruling{answer: g.answer(c, errorResult(c.modern, items(texts...)))}
+// before returns the ruling by the verdict before a call.
+func (g *Guard) before(ctx context.Context, c *call) ruling {
+	if c.ambiguity != nil {
+		g.log("denied an ambiguous tools/call: %v", c.ambiguity)
+		return g.refuse(c, fmt.Sprintf("this call is ambiguous: %v. Send it in the form of the MCP specification.", c.ambiguity))
+	}
+	e := g.newEvent(schema.PreToolUse, c)
+	e.Mute = true // a lease would have to last as long as the call
+	e.ToolInput = c.arguments()
+	v := g.ask(ctx, c, e)
+	if t := v.Terminate; t != nil && !schema.PreToolUse.Terminal(v.Decision) {
+		v.Decision, v.Reason = schema.Deny, cmp.Or(t.Reason, "this run must end now; make no more tool calls")
+	}
+	v, injections, lost := dialect.Express(momentBefore(c.canAsk), v)
+	g.logLost(lost, v)
+	c.injections = injections
+	switch v.Decision {
+	case schema.Stop:
+		result := withOutput(object{raw: []byte(`{}`)}, stopValue(v))
+		return ruling{answer: c.answer(withContent(result, textItems(contents(c.injections)...)))}
+	case schema.Deny, schema.Fail:
+		return g.refuse(c, cmp.Or(v.Reason, "a hook denies this call, without a reason"))
+	}
+	r := ruling{forward: c.raw}
+	if v.UpdatedInput != nil {
+		if v.UpdatedInput.Kind() != '{' {
+			return g.refuse(c, "a hook rewrites the arguments of this call to a value that is not a JSON object; ask the operator to fix the hook")
+		}
+		c.input = v.UpdatedInput
+		r.forward = c.with("params", c.params.with("arguments", c.input))
+	}
+	if v.Decision == schema.Ask {
+		r.ask = cmp.Or(v.Reason, "A policy requires that a person approves this call.")
+	}
+	return r
 }
 
-// answer is a result as the answer to a call.
-func (g *Guard) answer(c *call, result []byte) []byte {
+// refuse returns the ruling on a call that does not run.
+func (g *Guard) refuse(c *call, reason string) ruling {
+	texts := append([]string{"Blocked by policy: " + reason}, contents(c.injections)...)
+	return ruling{answer: c.answer(errorResult(c.modern, textItems(texts...)))}
+}
+
+// answer returns the response to a call with a result; nil if the call is a notification.
+func (c *call) answer(result []byte) []byte {
 	if c.get("id") == nil {
 		return nil
 	}
-	return response(c.id, "result", result)
+	return resultResponse(c.id, result)
 }
 
-// after has the server's answer to a call looked at, and returns what the client
-// gets. told is called once, when the client has it or cannot get it any more.
-// over: the client has cancelled the call, so that nobody can be told anything.
-func (g *Guard) after(ctx context.Context, c *call, m *message, over bool) (out []byte, told func(ok bool)) {
-	none := func(bool) {}
+// after asks about the server's response m to a call, and returns the response for the client.
+// onDelivered must be called once, with whether the client got the response. cancelled: the client has
+// cancelled the call, so the agent reads nothing of the response.
+func (g *Guard) after(ctx context.Context, c *call, m *message, cancelled bool) (response []byte, onDelivered func(ok bool)) {
 	result, err := readObject(m.get("result"))
-	isResult := err == nil && !m.faulted()
-	if !isResult && !m.faulted() || isResult && !finished(&result) || !isResult && waits(m) {
-		return m.raw, none
+	isResult := err == nil && !m.isError()
+	if isResult && !isFinal(&result) || !isResult && (!m.isError() || needsURL(m)) {
+		return m.raw, func(bool) {}
 	}
-	v := g.judge(ctx, c, g.outcome(c, m, &result, isResult, over))
-	said, _, lost := dialect.Express(postMoment(isResult && !failed(&result)), v)
-	g.lose(lost, said)
-	told = func(ok bool) {
-		if ok && !over {
-			g.Asker.Handed(context.WithoutCancel(ctx), v, ackTime)
+	verdict := g.ask(ctx, c, g.eventAfter(c, m, &result, cancelled))
+	v, _, lost := dialect.Express(momentAfter(isResult && !hasFailed(&result)), verdict)
+	g.logLost(lost, v)
+	texts := textsAfter(c, v)
+	done := func(bool) {}
+	if g.Channel != nil && isResult && !cancelled {
+		if content, taken := g.Channel.Take(c.tool, c.toolName(c.tool)); taken != nil {
+			texts, done = append(texts, content), taken
 		}
 	}
-	texts := g.texts(c, said)
-	if g.Channel != nil && isResult && !over {
-		if content, done := g.Channel.Take(c.tool, c.toolName(c.tool)); done != nil {
-			texts = append(texts, content)
-			handed := told
-			told = func(ok bool) { done(ok); handed(ok) }
+	onDelivered = func(ok bool) {
+		done(ok)
+		if ok && !cancelled {
+			g.Asker.Handed(context.WithoutCancel(ctx), verdict, ackTime)
 		}
 	}
-	if len(texts) == 0 && said.UpdatedOutput == nil {
-		return m.raw, told
+	if len(texts) == 0 && v.UpdatedOutput == nil {
+		return m.raw, onDelivered
 	}
-	if !isResult { // what stands beside a JSON-RPC error nobody shows to the model
-		e := m.inner("error")
-		result, _ = readObject(errorResult(c.modern, items("MCP error "+string(e.get("code"))+": "+e.text("message"))))
+	if !isResult { // clients do not show the model what is beside a JSON-RPC error
+		e := m.child("error")
+		result, _ = readObject(errorResult(c.modern, textItems("MCP error "+string(e.get("code"))+": "+e.text("message"))))
 	}
-	if said.UpdatedOutput != nil {
-		if v.Value != nil { // of a stop: it is the whole result
+	if v.UpdatedOutput != nil {
+		if verdict.Value != nil { // a stop replaces the whole result
 			result, _ = readObject(result.without("isError"))
 		}
-		result = replaced(result, said.UpdatedOutput)
+		result = withOutput(result, v.UpdatedOutput)
 	}
-	shown := added(result, items(texts...))
+	out := withContent(result, textItems(texts...))
 	if !isResult {
-		return response(m.id, "result", shown), told
+		return resultResponse(m.id, out), onDelivered
 	}
-	return m.with("result", shown), told
+	return m.with("result", out), onDelivered
 }
 
-// outcome is the event after a call.
-func (g *Guard) outcome(c *call, m *message, result *object, isResult, over bool) *schema.Event {
+// needsURL reports whether an error asks the client to open a page and to call again.
+func needsURL(m *message) bool {
+	e := m.child("error")
+	return strings.TrimSpace(string(e.get("code"))) == "-32042"
+}
+
+// eventAfter returns the event after a call with the response m.
+func (g *Guard) eventAfter(c *call, m *message, result *object, cancelled bool) *schema.Event {
 	t := schema.PostToolUse
-	if !isResult || failed(result) {
+	if m.isError() || hasFailed(result) {
 		t = schema.ToolError
 	}
-	e := g.event(t, c)
-	e.Mute = over
-	if e.ToolInput = c.ran; e.ToolInput == nil {
-		e.ToolInput = input(&c.params)
+	e := g.newEvent(t, c)
+	e.Mute = cancelled
+	if e.ToolInput = c.input; e.ToolInput == nil {
+		e.ToolInput = c.arguments()
 	}
-	if isResult {
-		e.ToolOutput = output(result)
-		if t == schema.ToolError {
-			e.Error = spoken(result)
-		}
+	if m.isError() {
+		fault := m.child("error")
+		e.Error = cmp.Or(fault.text("message"), "the server answered with an error")
 		return e
 	}
-	fault := m.inner("error")
-	e.Error = first(fault.text("message"), "the server answered with an error")
+	e.ToolOutput = toolOutput(result)
+	if t == schema.ToolError {
+		e.Error = contentText(result)
+	}
 	return e
 }
 
-// texts are what the agent reads beside the tool's output.
-func (g *Guard) texts(c *call, v *schema.Verdict) (texts []string) {
+// textsAfter returns what the agent reads in addition to the tool's output.
+func textsAfter(c *call, v *schema.Verdict) (texts []string) {
 	switch v.Decision {
 	case schema.Deny:
-		texts = append(texts, "A hook objects to this call: "+first(v.Reason, "it gives no reason"))
+		texts = append(texts, "A hook objects to this call: "+cmp.Or(v.Reason, "it gives no reason"))
 	case schema.Fail:
-		texts = append(texts, "A hook ends the run because of this call: "+first(v.Reason, "it gives no reason"))
+		texts = append(texts, "A hook ends the run because of this call: "+cmp.Or(v.Reason, "it gives no reason"))
 	}
 	if t := v.Terminate; t != nil {
-		texts = append(texts, "This run must end now: "+first(t.Reason, "make no more tool calls"))
+		texts = append(texts, "This run must end now: "+cmp.Or(t.Reason, "make no more tool calls"))
 	}
-	return append(append(texts, contents(c.later)...), contents(v.Injections)...)
+	return append(append(texts, contents(c.injections)...), contents(v.Injections)...)
 }
 
-// contents are the texts of injections.
+// contents returns the texts of injections.
 func contents(all []schema.Injection) (texts []string) {
 	for i := range all {
 		if all[i].Content != "" {
@@ -237,41 +276,33 @@ func contents(all []schema.Injection) (texts []string) {
 	return texts
 }
 
-// stopped is what a stop gives in the place of the tool's output.
-func stopped(v *schema.Verdict) jsontext.Value {
+// stopValue returns what a stop puts in place of the tool's output.
+func stopValue(v *schema.Verdict) jsontext.Value {
 	if len(v.Value) > 0 {
 		return v.Value
 	}
-	data, err := schema.Marshal(first(v.Reason, "a hook stopped the call"))
+	data, err := schema.Marshal(cmp.Or(v.Reason, "a hook stopped the call"))
 	if err != nil {
 		return jsontext.Value(`"a hook stopped the call"`)
 	}
 	return data
 }
 
-// event is what is always said of a call.
-func (g *Guard) event(t schema.EventType, c *call) *schema.Event {
+// newEvent returns an event with what all events about a call have.
+func (g *Guard) newEvent(t schema.EventType, c *call) *schema.Event {
 	e := &schema.Event{
 		HookType: t, AgentID: c.agent, SessionID: c.session, Runtime: c.runtime, Timestamp: time.Now().UTC(),
-		ToolName: c.toolName(c.tool), ToolUseID: c.use, Cwd: g.Cwd, MidTurn: true,
+		ToolName: c.toolName(c.tool), ToolUseID: c.toolUse, Cwd: g.Cwd, MidTurn: true,
 	}
-	c.facts(e, c.tool)
+	c.toolFacts(e, c.tool)
 	if _, err := bus.Token(e.AgentID); err != nil {
 		e.AgentID = schema.UnknownAgent
 	}
 	return e
 }
 
-// input are a call's arguments; without any, an object that is empty.
-func input(params *object) jsontext.Value {
-	if args := params.get("arguments"); args.Kind() == '{' {
-		return args
-	}
-	return jsontext.Value(`{}`)
-}
-
-// judge asks, within the time for one question.
-func (g *Guard) judge(ctx context.Context, c *call, e *schema.Event) *schema.Verdict {
+// ask returns the verdict on an event.
+func (g *Guard) ask(ctx context.Context, c *call, e *schema.Event) *schema.Verdict {
 	timeout := g.Timeout
 	if timeout <= 0 {
 		timeout = DefaultTimeout
@@ -280,57 +311,47 @@ func (g *Guard) judge(ctx context.Context, c *call, e *schema.Event) *schema.Ver
 	defer cancel()
 	q := decide.Question{Event: e, Workspaces: g.Workspaces, Unreachable: g.Unreachable, Native: c.get("params")}
 	// The client's own hook may ask about the same call.
-	if q.ByID, q.Pair = true, c.use; c.use == "" {
-		q.Pair, q.Apart = c.own, c.hookName(c.tool)
+	if q.ByID, q.Pair = true, c.toolUse; c.toolUse == "" {
+		q.Pair, q.Apart = c.key, c.hookName(c.tool)
 	}
-	q.Key = phase(e.HookType) + "/" + q.Pair
-	j := g.Asker.Ask(ctx, q)
-	v := *j.Verdict
+	phase := "post"
+	if e.HookType == schema.PreToolUse {
+		phase = "pre"
+	}
+	q.Key = phase + "/" + q.Pair
+	v := *g.Asker.Ask(ctx, q).Verdict
 	return &v
 }
 
-// phase is before or after a call: what hooks call a failure may be a result here.
-func phase(t schema.EventType) string {
-	if t == schema.PreToolUse {
-		return "pre"
-	}
-	return "post"
-}
-
-// waits reports whether an error asks the client to do something and to call again.
-func waits(m *message) bool {
-	e := m.inner("error")
-	return strings.TrimSpace(string(e.get("code"))) == "-32042" // a page to be opened first
-}
-
-func (g *Guard) say(format string, args ...any) {
+func (g *Guard) log(format string, args ...any) {
 	fmt.Fprintf(g.Stderr, "agentshim: "+format+"\n", args...)
 }
 
-func (g *Guard) lose(lost []string, said *schema.Verdict) {
-	if len(dialect.Flags(said)) > 0 {
-		g.say("dropped the effect set_flag, which the MCP proxy does not support")
+// logLost logs which parts of a verdict the proxy cannot express.
+func (g *Guard) logLost(lost []string, v *schema.Verdict) {
+	if len(dialect.Flags(v)) > 0 {
+		g.log("dropped the effect set_flag, which the MCP proxy does not support")
 	}
 	for _, l := range lost {
-		g.say("%s", l)
+		g.log("%s", l)
 	}
 }
 
-// preMoment is what can be said about a call before it is made.
-func preMoment(asks bool) dialect.Moment {
+// momentBefore returns which verdicts the proxy can express before a call.
+func momentBefore(canAsk bool) dialect.Moment {
 	can := map[dialect.Ability]dialect.How{
 		dialect.Deny: dialect.Native, dialect.Rewrite: dialect.Native, dialect.Stop: dialect.Native, dialect.Inject: dialect.Emulated,
 	}
-	if asks {
+	if canAsk {
 		can[dialect.Ask] = dialect.Native
 	}
 	return dialect.Moment{Name: methodCall, Event: schema.PreToolUse, Can: can}
 }
 
-// postMoment is what can be said about a call after it was made.
-func postMoment(well bool) dialect.Moment {
+// momentAfter returns which verdicts the proxy can express after a call.
+func momentAfter(succeeded bool) dialect.Moment {
 	t := schema.ToolError
-	if well {
+	if succeeded {
 		t = schema.PostToolUse
 	}
 	return dialect.Moment{Name: "the result of " + methodCall, Event: t, Can: map[dialect.Ability]dialect.How{

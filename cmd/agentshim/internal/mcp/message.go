@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The methods that are more than bytes to a proxy.
+// The methods that the proxy acts on.
 const (
 	methodCall       = "tools/call"
 	methodInitialize = "initialize"
@@ -22,16 +21,23 @@ const (
 	methodElicit     = "elicitation/create"
 )
 
-// A message is what must be known of one JSON-RPC message.
+// The error codes of JSON-RPC that the proxy answers with.
+const (
+	codeParse    = -32700
+	codeRequest  = -32600
+	codeInternal = -32603
+)
+
+// A message is one JSON-RPC message.
 type message struct {
 	object
-	id     jsontext.Value // nil: none
-	method string         // empty: a response
-	// unclear is why a request could be read as another one than it seems; nil: it cannot.
-	unclear error
+	id     jsontext.Value // nil if there is none
+	method string         // empty in a response
+	// ambiguity is why readers could read a tools/call differently; nil if they cannot.
+	ambiguity error
 }
 
-// readMessage reads one message. After an error it may be anything.
+// readMessage reads one message. After an error, readers could take it for any message.
 func readMessage(raw []byte) (message, error) {
 	o, err := readObject(raw)
 	m := message{object: o}
@@ -39,33 +45,33 @@ func readMessage(raw []byte) (message, error) {
 		return m, err
 	}
 	m.id, m.method = o.get("id"), o.text("method")
-	if v := o.get("method"); v != nil && m.method == "" {
+	if o.get("method") != nil && m.method == "" {
 		return m, errors.New("its method is not a string")
 	}
 	for _, e := range o.members {
-		if alike(e.name, "method") && text(o.raw[e.at:e.end]) == methodCall {
-			m.method = methodCall // to some reader
+		if similar(e.name, "method") && text(o.value(e)) == methodCall {
+			m.method = methodCall // for some readers
 		}
 	}
 	if m.method == methodCall {
-		m.unclear = m.callIsClear()
+		m.ambiguity = m.checkCall()
 	}
 	return m, nil
 }
 
-// callIsClear says why a tools/call could be read as another one.
-func (m *message) callIsClear() error {
-	if err := m.clear("id", "method", "params"); err != nil {
+// checkCall returns an error if readers could read a tools/call differently.
+func (m *message) checkCall() error {
+	if err := m.checkUnique("id", "method", "params"); err != nil {
 		return err
 	}
-	if m.object.get("params") == nil {
+	if m.get("params") == nil {
 		return errors.New("it has no params")
 	}
 	params, err := readObject(m.get("params"))
-	if err != nil {
-		return fmt.Errorf("its params: %w", err)
+	if err == nil {
+		err = params.checkUnique("name", "arguments", "_meta", "task", "inputResponses", "requestState")
 	}
-	if err := params.clear("name", "arguments", "_meta", "task", "inputResponses", "requestState"); err != nil {
+	if err != nil {
 		return fmt.Errorf("its params: %w", err)
 	}
 	name := params.get("name")
@@ -83,45 +89,53 @@ func (m *message) callIsClear() error {
 	return nil
 }
 
-// response reports whether it answers a request.
-func (m *message) response() bool {
+// isResponse reports whether the message answers a request.
+func (m *message) isResponse() bool {
 	return m.id != nil && (m.get("result") != nil || m.get("error") != nil)
 }
 
-// faulted reports whether it says that a request could not be done. Some servers
-// say with a result that there was no error.
-func (m *message) faulted() bool {
+// isError reports whether the message says that a request failed. Some servers send
+// "error": null with a result.
+func (m *message) isError() bool {
 	v := m.get("error")
 	return v != nil && v.Kind() != 'n'
 }
 
-// answerIsClear says why what a server says could be read as something else than
-// hooks would see of it.
-func (m *message) answerIsClear() error {
-	if err := m.clear("id", "method", "result", "error"); err != nil || !m.response() {
+// checkAnswer returns an error if readers could find another answer in a server's message
+// than the hooks see.
+func (m *message) checkAnswer() error {
+	if err := m.checkUnique("id", "method", "result", "error"); err != nil || !m.isResponse() {
 		return err
 	}
 	switch {
 	case m.get("method") != nil:
 		return errors.New("it has both an answer and a method")
-	case m.faulted() && m.get("result") != nil:
+	case m.isError() && m.get("result") != nil:
 		return errors.New("it has both a result and an error")
 	}
-	result := m.inner("result")
-	if err := result.clear("content", "structuredContent", "isError", "resultType", "task"); err != nil {
+	result := m.child("result")
+	if err := result.checkUnique("content", "structuredContent", "isError", "resultType", "task"); err != nil {
 		return fmt.Errorf("its result: %w", err)
 	}
 	return nil
 }
 
-// key is the same for all ways to write one id.
-func (m *message) key() string { return idKey(m.id) }
+// exactKey returns the same text for all spellings of an id.
+func exactKey(id jsontext.Value) string {
+	switch id.Kind() {
+	case '"':
+		return "s" + text(id)
+	case '0':
+		return numberKey(string(id))
+	}
+	return "x" + string(id)
+}
 
-// place is the same for all ids that some client takes for one: there are those
-// that make a number of the id of an answer, whatever it was.
-func place(id jsontext.Value) string {
+// looseKey returns the same text for all ids that some client could take for one: some clients
+// convert the id of an answer to a number.
+func looseKey(id jsontext.Value) string {
 	if id.Kind() != '"' {
-		return idKey(id)
+		return exactKey(id)
 	}
 	s := strings.ReplaceAll(strings.TrimSpace(text(id)), "_", "")
 	if n, err := strconv.ParseInt(s, 0, 64); err == nil && strings.ContainsAny(s, "xXoObB") {
@@ -133,17 +147,7 @@ func place(id jsontext.Value) string {
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
 		return numberKey(s)
 	}
-	return idKey(id)
-}
-
-func idKey(id jsontext.Value) string {
-	switch id.Kind() {
-	case '"':
-		return "s" + text(id)
-	case '0':
-		return numberKey(string(id))
-	}
-	return "x" + string(id)
+	return exactKey(id)
 }
 
 func numberKey(s string) string {
@@ -160,32 +164,22 @@ func numberKey(s string) string {
 	return "n" + strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// readMessages reads what stands on one line or in one body: a message, or
-// several in a list, as a protocol of 2025-03-26 has them.
-func readMessages(raw []byte) (all []message, batch bool, err error) {
-	raw = bytes.TrimRight(raw, "\r\n")
-	if bytes.IndexByte(raw, '\r') >= 0 {
-		return nil, false, errors.New("it has a carriage return in the middle, which some readers take for the end of a line")
-	}
-	if jsontext.Value(raw).Kind() != '[' {
-		m, err := readMessage(raw)
-		return []message{m}, false, err
-	}
-	parts, err := readList(raw)
+// resultResponse returns the response to a request with a result.
+func resultResponse(id jsontext.Value, result []byte) []byte { return response(id, "result", result) }
+
+// errorResponse returns the response to a request that failed. Without an id, it is for the
+// sender of a message that the proxy could not read.
+func errorResponse(id jsontext.Value, code int, reason string) []byte {
+	data, err := schema.Marshal(struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}{code, reason})
 	if err != nil {
-		return nil, true, err
+		data = []byte(`{"code":-32603,"message":"agentshim could not encode the error"}`)
 	}
-	for _, part := range parts {
-		m, err := readMessage(part)
-		all = append(all, m)
-		if err != nil {
-			return all, true, err
-		}
-	}
-	return all, true, nil
+	return response(id, "error", data)
 }
 
-// response is a message that answers a request.
 func response(id jsontext.Value, name string, value []byte) []byte {
 	if id == nil {
 		id = jsontext.Value("null")
@@ -193,16 +187,4 @@ func response(id jsontext.Value, name string, value []byte) []byte {
 	out := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
 	out = append(out, `,"`+name+`":`...)
 	return append(append(out, value...), '}')
-}
-
-// fault is a JSON-RPC error.
-func fault(code int, text string) []byte {
-	data, err := schema.Marshal(struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	}{code, text})
-	if err != nil {
-		return []byte(`{"code":-32603,"message":"agentshim could not encode the error"}`)
-	}
-	return data
 }

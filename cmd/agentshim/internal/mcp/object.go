@@ -13,175 +13,67 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// An object is a JSON object of which parts can be looked at and replaced, while
-// the rest stays the bytes that it is.
+// An object is a JSON object whose members can be read and replaced. All other bytes stay
+// as they are.
 type object struct {
 	raw     []byte
 	members []member
 }
 
-// A member is a name and the place of its value.
+// A member is the decoded name of a member and the offsets of its value in object.raw.
 type member struct {
-	name    string
-	at, end int
+	name       string
+	start, end int
 }
 
-var errNoObject = errors.New("it is not a JSON object")
+var errNotObject = errors.New("it is not a JSON object")
 
-// readObject finds the members of an object that is all there is in raw.
+// newDecoder accepts all that lenient readers accept, so that the proxy sees what they see.
+func newDecoder(raw []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// readEnd reads the last token of an object or a list, after which no text may follow.
+func readEnd(dec *jsontext.Decoder) error {
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return errors.New("more text follows its end")
+	}
+	return nil
+}
+
+// readObject reads raw, which must be one JSON object. After an error, the object has the
+// members before it.
 func readObject(raw []byte) (object, error) {
 	o := object{raw: raw}
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	dec := newDecoder(raw)
 	if dec.PeekKind() != '{' {
-		return o, errNoObject
+		return o, errNotObject
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return o, err
 	}
 	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
+		token, err := dec.ReadToken()
 		if err != nil {
 			return o, err
 		}
-		m := member{name: name.String()}
+		name := token.String()
 		value, err := dec.ReadValue()
 		if err != nil {
 			return o, err
 		}
-		m.end = int(dec.InputOffset())
-		m.at = m.end - len(value)
-		o.members = append(o.members, m)
+		end := int(dec.InputOffset())
+		o.members = append(o.members, member{name, end - len(value), end})
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return o, err
-	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return o, errors.New("more text follows its end")
-	}
-	return o, nil
+	return o, readEnd(dec)
 }
 
-// get is the value of a name, the last one as most readers have it; nil: there is none.
-func (o *object) get(name string) jsontext.Value {
-	for _, m := range slices.Backward(o.members) {
-		if m.name == name {
-			return o.raw[m.at:m.end:m.end]
-		}
-	}
-	return nil
-}
-
-// text is the value of a name if it is a string.
-func (o *object) text(name string) string { return text(o.get(name)) }
-
-func text(v jsontext.Value) (s string) {
-	if v.Kind() != '"' || schema.Unmarshal(v, &s) != nil {
-		return ""
-	}
-	return s
-}
-
-// inner is the object that a name has as its value; an empty one if it has none.
-func (o *object) inner(name string) object {
-	in, err := readObject(o.get(name))
-	if err != nil {
-		return object{}
-	}
-	return in
-}
-
-// clear reports whether everybody reads the same under these names: each stands
-// there once at most, and nothing that some readers take for it.
-func (o *object) clear(names ...string) error {
-	for _, name := range names {
-		n := 0
-		for _, m := range o.members {
-			if alike(m.name, name) {
-				n++
-			}
-			if m.name != name && alike(m.name, name) {
-				return fmt.Errorf("it has a member %.40q, which some readers take for %q", m.name, name)
-			}
-		}
-		if n > 1 {
-			return fmt.Errorf("it has %d members with the name %q", n, name)
-		}
-	}
-	return nil
-}
-
-// with is the object with a value in the place of that of a name, or added at
-// its end. Nobody reads another value there after that.
-func (o *object) with(name string, value []byte) []byte {
-	if o.clear(name) != nil {
-		cleared, err := readObject(o.without(name))
-		if err != nil {
-			return o.raw
-		}
-		return cleared.with(name, value)
-	}
-	for _, m := range o.members {
-		if m.name == name {
-			return splice(o.raw, m.at, m.end, value)
-		}
-	}
-	quoted, err := jsontext.AppendQuote(nil, name)
-	if err != nil {
-		return o.raw
-	}
-	quoted = append(append(quoted, ':'), value...)
-	if len(o.members) == 0 {
-		return splice([]byte("{}"), 1, 1, quoted)
-	}
-	at := o.members[len(o.members)-1].end
-	return splice(o.raw, at, at, append([]byte{','}, quoted...))
-}
-
-// without is the object without some names.
-func (o *object) without(names ...string) []byte {
-	out := []byte{'{'}
-	for _, m := range o.members {
-		if containsAlike(names, m.name) {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		quoted, err := jsontext.AppendQuote(out, m.name)
-		if err != nil {
-			continue // no reader takes it for anything that is asked for
-		}
-		out = append(append(quoted, ':'), o.raw[m.at:m.end]...)
-	}
-	return append(out, '}')
-}
-
-func containsAlike(names []string, name string) bool {
-	for _, n := range names {
-		if alike(n, name) {
-			return true
-		}
-	}
-	return false
-}
-
-// alike reports whether some readers take a name for the other: those that mind neither
-// case nor dashes and underscores, as Go's second JSON package does where it is told to.
-func alike(a, b string) bool { return strings.EqualFold(dashes.Replace(a), dashes.Replace(b)) }
-
-var dashes = strings.NewReplacer("_", "", "-", "")
-
-// splice is raw with something else between two places.
-func splice(raw []byte, from, to int, with []byte) []byte {
-	out := make([]byte, 0, len(raw)-(to-from)+len(with))
-	out = append(out, raw[:from]...)
-	out = append(out, with...)
-	return append(out, raw[to:]...)
-}
-
-// readList finds the values of a list that is all there is in raw.
+// readList returns the values of raw, which must be one JSON list.
 func readList(raw []byte) (values []jsontext.Value, err error) {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	dec := newDecoder(raw)
 	if dec.PeekKind() != '[' {
 		return nil, errors.New("it is not a JSON list")
 	}
@@ -196,11 +88,129 @@ func readList(raw []byte) (values []jsontext.Value, err error) {
 		end := int(dec.InputOffset())
 		values = append(values, raw[end-len(v):end:end])
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, err
+	return values, readEnd(dec)
+}
+
+// listOf returns a JSON list of values.
+func listOf(values []jsontext.Value) []byte {
+	out := []byte{'['}
+	for i, v := range values {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, v...)
 	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more text follows its end")
+	return append(out, ']')
+}
+
+// value returns the bytes of a member's value.
+func (o *object) value(m member) jsontext.Value { return o.raw[m.start:m.end:m.end] }
+
+// get returns the value of the last member with a name, as most readers do; nil if there is
+// no such member.
+func (o *object) get(name string) jsontext.Value {
+	for _, m := range slices.Backward(o.members) {
+		if m.name == name {
+			return o.value(m)
+		}
 	}
-	return values, nil
+	return nil
+}
+
+// text returns the value of a member if it is a string, else "".
+func (o *object) text(name string) string { return text(o.get(name)) }
+
+func text(v jsontext.Value) (s string) {
+	if v.Kind() != '"' || schema.Unmarshal(v, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// child returns the value of a member if it is an object, else an empty object.
+func (o *object) child(name string) object {
+	c, err := readObject(o.get(name))
+	if err != nil {
+		return object{}
+	}
+	return c
+}
+
+// checkUnique returns an error if readers could find different values under one of the names:
+// a name occurs twice, or a similar name occurs.
+func (o *object) checkUnique(names ...string) error {
+	for _, name := range names {
+		n := 0
+		for _, m := range o.members {
+			switch {
+			case m.name == name:
+				n++
+			case similar(m.name, name):
+				return fmt.Errorf("it has a member %.40q, which some readers take for %q", m.name, name)
+			}
+		}
+		if n > 1 {
+			return fmt.Errorf("it has %d members with the name %q", n, name)
+		}
+	}
+	return nil
+}
+
+// with returns the object with a new value for a member. It adds the member if there is none,
+// and removes similar members, so that no reader finds another value.
+func (o *object) with(name string, value []byte) []byte {
+	if o.checkUnique(name) != nil {
+		unique, err := readObject(o.without(name))
+		if err != nil {
+			return o.raw
+		}
+		return unique.with(name, value)
+	}
+	for _, m := range o.members {
+		if m.name == name {
+			return slices.Concat(o.raw[:m.start], value, o.raw[m.end:])
+		}
+	}
+	added, err := jsontext.AppendQuote(nil, name)
+	if err != nil {
+		return o.raw
+	}
+	added = append(append(added, ':'), value...)
+	if len(o.members) == 0 {
+		return slices.Concat([]byte{'{'}, added, []byte{'}'})
+	}
+	end := o.members[len(o.members)-1].end
+	return slices.Concat(o.raw[:end], []byte{','}, added, o.raw[end:])
+}
+
+// without returns the object without the members that have these or similar names.
+func (o *object) without(names ...string) []byte {
+	out := []byte{'{'}
+	for _, m := range o.members {
+		if slices.ContainsFunc(names, func(name string) bool { return similar(name, m.name) }) {
+			continue
+		}
+		quoted, err := jsontext.AppendQuote(nil, m.name)
+		if err != nil {
+			continue // not UTF-8, so no reader takes it for a name that matters
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, quoted...), ':'), o.value(m)...)
+	}
+	return append(out, '}')
+}
+
+// similar reports whether some readers take one name for the other: those that ignore case,
+// dashes and underscores.
+func similar(a, b string) bool { return strings.EqualFold(withoutDashes(a), withoutDashes(b)) }
+
+func withoutDashes(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' {
+			return -1
+		}
+		return r
+	}, s)
 }

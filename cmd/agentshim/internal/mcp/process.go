@@ -11,29 +11,30 @@ import (
 	"time"
 )
 
-// DefaultGrace is how long a server has to end by itself after its input has
-// ended, and again after it was told to.
-const DefaultGrace = 5 * time.Second
+const (
+	// DefaultGrace is the default of [Process.Grace].
+	DefaultGrace = 5 * time.Second
+	// shortGrace is the grace when the proxy itself must end.
+	shortGrace = 500 * time.Millisecond
+)
 
-// hurry is how long a server has when the proxy itself was told to end.
-const hurry = 500 * time.Millisecond
-
-// A Process is a server that the proxy starts, and that ends with it.
+// A Process is a server that the proxy starts, and that ends with the proxy.
 type Process struct {
-	// Args are the program and its arguments. It has the proxy's environment and
-	// folder: in the client's configuration they are the server's.
+	// Args are the program and its arguments. It has the proxy's environment and working
+	// folder, since the client's configuration has those of the server.
 	Args []string
-	// Grace is how long it has to end; 0: [DefaultGrace].
+	// Grace is how long the server has to exit after the end of its input, and again after
+	// SIGTERM; 0: [DefaultGrace].
 	Grace time.Duration
-	// Stderr gets what it says there.
+	// Stderr gets the server's stderr.
 	Stderr io.Writer
 }
 
-// Run starts the server, passes messages on until either end has gone, and
-// returns the server's exit code when its process group is gone. Of a server that must
-// be killed, what it started in sessions of their own is gone as well, on Linux.
+// Run starts the server, passes messages on until the client or the server ends, and
+// returns the server's exit code when its process group is gone. If it had to kill the server,
+// processes that the server started in other sessions are gone as well, on Linux.
 func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
-	cmd := exec.Command(s.Args[0], s.Args[1:]...) //nolint:gosec // to start what it is told to is what it is for
+	cmd := exec.Command(s.Args[0], s.Args[1:]...) //nolint:gosec // the user names the program
 	in, toServer, err := os.Pipe()
 	if err != nil {
 		return 0, err
@@ -44,8 +45,8 @@ func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 	}
 	defer fromServer.Close()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, s.Stderr
-	cmd.WaitDelay = hurry // for what it started and that holds its stderr open
-	mark := apart(cmd)
+	cmd.WaitDelay = shortGrace // a child of the server may hold its stderr open
+	mark := prepareGroup(cmd)
 	err = cmd.Start()
 	_, _ = in.Close(), out.Close()
 	if err != nil {
@@ -54,106 +55,92 @@ func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	input := &ending{WriteCloser: toServer, closed: make(chan struct{})}
+	input := &notifyCloser{WriteCloser: toServer, closed: make(chan struct{})}
 	p.FromServer, p.ToServer = fromServer, input
 	passed, exited := make(chan struct{}), make(chan struct{})
-	var ran sync.WaitGroup
-	ran.Go(func() {
+	var running sync.WaitGroup
+	running.Go(func() {
 		defer close(passed)
-		_ = p.Run(ctx) // that the client has gone is no fault of anybody
+		_ = p.Run(ctx) // fails if the client has gone, which ends the server
 	})
-	ran.Go(func() {
+	running.Go(func() {
 		defer close(exited)
-		_ = cmd.Wait() // how it ended is in its state
+		_ = cmd.Wait() // ProcessState has the outcome
 	})
-	s.attend(ctx, input, passed, exited, []func(){func() { ask(cmd) }, func() { killAll(cmd, mark) }})
-	kill(cmd) // what it started in its group goes with it
-	s.drain(fromServer, passed)
+	s.end(ctx, cmd, mark, input, passed, exited)
+	killGroup(cmd)
+	select {
+	case <-passed:
+	case <-time.After(shortGrace): // a child of the server holds its output open
+		_ = fromServer.Close()
+		<-passed // results may still wait for verdicts
+	}
 	cancel()
 	_ = input.Close()
-	ran.Wait()
+	running.Wait()
 	return exitCode(cmd.ProcessState), nil
 }
 
-// attend returns when the server has ended, which it sees to once either end has
-// nothing more to say, by one step after the other.
-func (s *Process) attend(ctx context.Context, input *ending, passed, exited <-chan struct{}, steps []func()) {
+// end waits until the client or the server has ended, and then ends the server: it closes the
+// input, sends SIGTERM, and kills it.
+func (s *Process) end(ctx context.Context, cmd *exec.Cmd, mark string, input *notifyCloser, passed, exited <-chan struct{}) {
 	grace := s.Grace
 	if grace <= 0 {
 		grace = DefaultGrace
 	}
-	soon := grace
+	wait := grace
 	select {
 	case <-exited:
 		return
-	case <-passed: // its output has ended, or nobody hears it
+	case <-passed: // the server's output has ended, or the client has gone
 	case <-input.closed:
 	case <-ctx.Done():
-		soon = min(soon, hurry)
+		wait = min(wait, shortGrace)
 	}
 	_ = input.Close()
-	for _, step := range steps {
-		if ends(ctx, exited, soon) {
-			return
-		}
-		step()
-		if ctx.Err() != nil {
-			soon = min(grace, 2*hurry)
-		} else {
-			soon = grace
-		}
+	if exits(ctx, exited, wait) {
+		return
 	}
+	terminate(cmd)
+	if ctx.Err() != nil {
+		grace = min(grace, 2*shortGrace)
+	}
+	if exits(ctx, exited, grace) {
+		return
+	}
+	killAll(cmd, mark)
 	<-exited
 }
 
-// ends waits for a process, not for longer than that, and hardly at all once ctx
-// has ended.
-func ends(ctx context.Context, exited <-chan struct{}, wait time.Duration) bool {
-	t := time.NewTimer(wait)
-	defer t.Stop()
+// exits waits for the exit of a process. It waits at most shortGrace after ctx ends during the wait.
+func exits(ctx context.Context, exited <-chan struct{}, wait time.Duration) bool {
 	done := ctx.Done()
 	if ctx.Err() != nil {
 		done = nil
 	}
-	for {
-		select {
-		case <-exited:
-			return true
-		case <-t.C:
-			return false
-		case <-done:
-			done = nil
-			t.Reset(min(wait, hurry))
-		}
-	}
-}
-
-// drain waits until the server's last words are passed on. One that has left a
-// process behind which holds its output open has said its last.
-func (s *Process) drain(fromServer io.Closer, passed <-chan struct{}) {
-	t := time.NewTimer(hurry)
-	defer t.Stop()
 	select {
-	case <-passed:
-	case <-t.C:
-		_ = fromServer.Close()
-		<-passed // results may still be looked at
+	case <-exited:
+		return true
+	case <-time.After(wait):
+		return false
+	case <-done:
+		return exits(ctx, exited, min(wait, shortGrace))
 	}
 }
 
-// An ending tells when it is closed.
-type ending struct {
+// A notifyCloser closes a channel when it is closed.
+type notifyCloser struct {
 	io.WriteCloser
 	once   sync.Once
 	closed chan struct{}
 	err    error
 }
 
-// Close closes it once.
-func (e *ending) Close() error {
-	e.once.Do(func() {
-		e.err = e.WriteCloser.Close()
-		close(e.closed)
+// Close closes the writer once.
+func (n *notifyCloser) Close() error {
+	n.once.Do(func() {
+		n.err = n.WriteCloser.Close()
+		close(n.closed)
 	})
-	return e.err
+	return n.err
 }

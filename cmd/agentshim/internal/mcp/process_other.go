@@ -7,14 +7,13 @@ import (
 	"os/exec"
 )
 
-// apart does nothing where there are no process groups.
-func apart(*exec.Cmd) (mark string) { return "" }
+// prepareGroup does nothing: there are no process groups, and children of the server can survive it.
+func prepareGroup(*exec.Cmd) (mark string) { return "" }
 
-// ask ends a process; what it started stays.
-func ask(cmd *exec.Cmd) { kill(cmd) }
+func terminate(cmd *exec.Cmd) { killGroup(cmd) }
 
-func kill(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
+func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 
-func killAll(cmd *exec.Cmd, _ string) { kill(cmd) }
+func killAll(cmd *exec.Cmd, _ string) { killGroup(cmd) }
 
 func exitCode(state *os.ProcessState) int { return state.ExitCode() }

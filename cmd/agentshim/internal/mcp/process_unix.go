@@ -10,28 +10,25 @@ import (
 	"github.com/hookfabric/hookfabric/bus/proctree"
 )
 
-// apart puts a process into a group of its own, so that all of it can be ended,
-// and what a terminal sends to the proxy's is passed on in good order.
-func apart(cmd *exec.Cmd) (mark string) {
+// prepareGroup gives a process a group of its own, so that the proxy can end it with its children,
+// and signals of a terminal reach only the proxy. The mark finds children in other groups.
+func prepareGroup(cmd *exec.Cmd) (mark string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	mark = proctree.NewMark()
 	cmd.Env = append(cmd.Environ(), mark)
 	return mark
 }
 
-// ask tells the whole group of a process to end. One that is gone hears nothing.
-func ask(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+func terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
-// kill ends the whole group of a process.
-func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
-// killAll ends also what a process has started in sessions of their own, where the system tells
-// whose it is.
+// killAll kills also what a process started in other sessions, where the system can find it.
 func killAll(cmd *exec.Cmd, mark string) {
-	proctree.Kill(cmd.Process.Pid, mark, func() { kill(cmd) })
+	proctree.Kill(cmd.Process.Pid, mark, func() { killGroup(cmd) })
 }
 
-// exitCode is how shells tell how a process ended.
+// exitCode returns the exit code as shells count it.
 func exitCode(state *os.ProcessState) int {
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())

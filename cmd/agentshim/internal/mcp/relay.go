@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -9,44 +11,45 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
+	"path"
 	"strings"
 	"sync"
 	"time"
 )
 
-// The headers of the HTTP transport that are more than bytes to a proxy.
 const (
-	headerSession = "Mcp-Session-Id"
-	headerParam   = "Mcp-Param-"
-	typeJSON      = "application/json"
-	typeStream    = "text/event-stream"
+	// TokenHeader is where a client may send the relay's token, instead of in the path.
+	TokenHeader = "Hook-Token"
+	// wellKnown begins the paths of public metadata.
+	wellKnown = "/.well-known/"
+	// maxRelayBytes bounds the memory for calls, messages and answers of a [Relay].
+	maxRelayBytes = 512 << 20
 )
 
-// A Relay is the proxy before a server that speaks over HTTP. Whatever path is
-// asked for is asked for at the server.
+// A Relay is the proxy in front of a server that serves MCP over HTTP. It passes requests on
+// with the path that the client sends.
 type Relay struct {
 	Guard *Guard
-	// Target is the server. Its path says only which requests Headers go with.
+	// Target is the server. Its path selects the requests that get Headers.
 	Target *url.URL
-	// Token is what clients must show, at the begin of the path or in [TokenHeader], since
-	// other users of the machine reach the listener too; empty: everyone is served.
+	// Token is what clients must send, as the first part of the path or in [TokenHeader], since
+	// other users of the machine reach the listener, too; empty: all clients are served.
 	Token string
-	// AskTimeout is how long a person may take to answer; 0: [DefaultAskTimeout].
+	// AskTimeout limits the time for a person's answer; 0: [DefaultAskTimeout].
 	AskTimeout time.Duration
-	// Headers are put over those of clients, such as a server's Authorization, in
-	// requests for the target's own path. What else is on its host they open to nobody.
+	// Headers replace those of clients, such as the server's Authorization, in requests for
+	// the target's own path. Other paths of the host do not get them.
 	Headers http.Header
-	// Transport reaches the server; nil: one of its own.
+	// Transport reaches the server; nil: [NewTransport].
 	Transport http.RoundTripper
 
-	once     sync.Once
-	desk     *desk
-	room     *room
-	sessions sessions
+	once        sync.Once
+	elicitation *elicitation
+	limit       *memoryLimit
+	sessions    sessions
 }
 
-// NewTransport is how servers are reached: with no more between than there must be.
+// NewTransport returns a transport that changes nothing in what it transports.
 func NewTransport() *http.Transport {
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64,
@@ -55,16 +58,11 @@ func NewTransport() *http.Transport {
 	}
 }
 
-// hop are the headers that are about one connection.
-func hop() []string {
-	return []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
-}
-
-func (x *Relay) begin() {
+func (x *Relay) setup() {
 	x.once.Do(func() {
-		x.room = &room{most: maxRoom}
-		x.sessions.room = x.room
-		x.desk = newDesk(&lineWriter{w: io.Discard}, x.AskTimeout)
+		x.limit = &memoryLimit{max: maxRelayBytes}
+		x.sessions.guard, x.sessions.limit = x.Guard, x.limit
+		x.elicitation = newElicitation(x.AskTimeout)
 		if x.Transport == nil {
 			x.Transport = NewTransport()
 		}
@@ -73,13 +71,13 @@ func (x *Relay) begin() {
 
 // ServeHTTP passes one request on.
 func (x *Relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x.begin()
-	if !local(r.Host) || !localOrigin(r.Header.Get("Origin")) {
+	x.setup()
+	if !isLocal(r.Host) || !isLocalOrigin(r.Header.Get("Origin")) {
 		http.Error(w, "this proxy serves only this machine; Host and Origin must be localhost", http.StatusForbidden)
 		return
 	}
 	if r = x.admit(r); r == nil {
-		// No 401: clients would look for a server that lets them in.
+		// Not 401, after which clients would look for an authorization server.
 		http.Error(w, "this proxy serves only its user; use the URL that agentshim mcp printed, or send the token in the header "+TokenHeader, http.StatusForbidden)
 		return
 	}
@@ -87,36 +85,36 @@ func (x *Relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the proxy must read the calls in the body; send it without a Content-Encoding", http.StatusUnsupportedMediaType)
 		return
 	}
-	if !utf8Only(r.Header) {
+	if !isUTF8(r.Header) {
 		http.Error(w, "the proxy must read the calls in the body; send it in UTF-8, and name no other charset", http.StatusUnsupportedMediaType)
 		return
 	}
-	in := &metered{Reader: http.MaxBytesReader(w, r.Body, MaxMessage), room: x.room}
-	defer in.done()
+	in := &limitedReader{Reader: http.MaxBytesReader(w, r.Body, MaxMessage), limit: x.limit}
+	defer in.release()
 	body, err := io.ReadAll(in)
-	if errors.Is(err, errNoRoom) {
+	if errors.Is(err, errMemory) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		x.Guard.say("dropped a message of the client that is longer than 64 MiB")
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		x.Guard.log("dropped a message of the client that is longer than 64 MiB")
 		http.Error(w, "the message is longer than the limit of 64 MiB; send less at once", http.StatusRequestEntityTooLarge)
 		return
 	}
 	if err != nil {
 		return // the client has gone
 	}
-	v := &visit{x: x, w: w, r: r, session: x.sessions.get(r.Header.Get(headerSession))}
+	q := &relayRequest{relay: x, w: w, r: r, session: x.sessions.get(r.Header.Get(headerSession))}
 	if len(body) == 0 {
-		v.pass(nil)
+		q.pass(nil)
 		return
 	}
-	v.post(body)
+	q.post(body)
 }
 
-// utf8Only reports whether a server reads a body as it is judged. There are those
-// that decode what the client says.
-func utf8Only(h http.Header) bool {
+// isUTF8 reports whether the headers name no charset but UTF-8: a server that decodes another
+// one would read another body than the proxy.
+func isUTF8(h http.Header) bool {
 	parts := strings.FieldsFunc(strings.ToLower(strings.Join(h.Values("Content-Type"), ",")), func(r rune) bool { return r == ';' || r == ',' })
 	for _, part := range parts {
 		charset, ok := strings.CutPrefix(strings.TrimSpace(part), "charset")
@@ -127,8 +125,8 @@ func utf8Only(h http.Header) bool {
 	return true
 }
 
-// local reports whether a host is this machine.
-func local(host string) bool {
+// isLocal reports whether a host is this machine.
+func isLocal(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
@@ -137,15 +135,65 @@ func local(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-func localOrigin(origin string) bool {
+func isLocalOrigin(origin string) bool {
 	if origin == "" {
 		return true
 	}
 	u, err := url.Parse(origin)
-	return err == nil && local(u.Host)
+	return err == nil && isLocal(u.Host)
 }
 
-// upstream is the client's request as the server gets it.
+// admit returns a request without the relay's token; nil if it has none. Public metadata needs
+// no token, since clients read it at paths of their own. It gets no Headers.
+func (x *Relay) admit(r *http.Request) *http.Request {
+	if x.Token == "" {
+		return r
+	}
+	in := r.Clone(r.Context())
+	in.Header.Del(TokenHeader)
+	if x.isToken(r.Header.Get(TokenHeader)) {
+		return in
+	}
+	for _, prefix := range []string{"/", wellKnown + "oauth-protected-resource/", wellKnown + "oauth-authorization-server/", wellKnown + "openid-configuration/"} {
+		if u, ok := x.withoutToken(r.URL, prefix); ok {
+			in.URL = u
+			return in
+		}
+	}
+	isPublic := r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, wellKnown) && path.Clean(r.URL.Path) == r.URL.Path
+	if isPublic && !strings.HasPrefix(x.Target.Path, wellKnown) {
+		return in
+	}
+	return nil
+}
+
+// withoutToken returns a URL without the token after a prefix of its path. It returns false if the token
+// is not there.
+func (x *Relay) withoutToken(u *url.URL, prefix string) (*url.URL, bool) {
+	rest, ok := strings.CutPrefix(u.Path, prefix)
+	token, after, _ := strings.Cut(rest, "/")
+	if !ok || !x.isToken(token) {
+		return nil, false
+	}
+	out := *u
+	out.Path, out.RawPath = prefix+after, ""
+	if raw, ok := strings.CutPrefix(u.RawPath, prefix+token+"/"); ok {
+		out.RawPath = prefix + raw
+	}
+	return &out, true
+}
+
+func (x *Relay) isToken(s string) bool {
+	got, want := sha256.Sum256([]byte(s)), sha256.Sum256([]byte(x.Token))
+	return s != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// hopHeaders returns the headers that are for one connection only.
+func hopHeaders() []string {
+	return []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+}
+
+// upstream returns a client's request as the server gets it.
 func (x *Relay) upstream(r *http.Request, body []byte) (*http.Request, error) {
 	u := *r.URL
 	u.Scheme, u.Host = x.Target.Scheme, x.Target.Host
@@ -154,15 +202,15 @@ func (x *Relay) upstream(r *http.Request, body []byte) (*http.Request, error) {
 		return nil, err
 	}
 	out.Header = r.Header.Clone()
-	for _, h := range append(hop(), slices.Collect(listed(r.Header.Get("Connection")))...) {
-		out.Header.Del(h)
+	for _, name := range append(hopHeaders(), strings.Split(r.Header.Get("Connection"), ",")...) {
+		out.Header.Del(strings.TrimSpace(name))
 	}
 	out.Header.Set("Accept-Encoding", "identity")
 	if o := out.Header.Get("Origin"); o != "" {
 		out.Header.Set("Origin", x.Target.Scheme+"://"+x.Target.Host)
 	}
 	if _, ok := out.Header["User-Agent"]; !ok {
-		out.Header.Set("User-Agent", "") // else the library says something
+		out.Header.Set("User-Agent", "") // otherwise net/http adds its own
 	}
 	if r.URL.Path == x.Target.Path || r.URL.Path == "/" && x.Target.Path == "" {
 		maps.Copy(out.Header, x.Headers)
@@ -173,30 +221,20 @@ func (x *Relay) upstream(r *http.Request, body []byte) (*http.Request, error) {
 	return out, nil
 }
 
-func listed(header string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for name := range strings.SplitSeq(header, ",") {
-			if name = strings.TrimSpace(name); name != "" && !yield(name) {
-				return
-			}
-		}
-	}
-}
-
 // Serve serves the relay on a listener until ctx ends.
 func (x *Relay) Serve(ctx context.Context, l net.Listener) error {
 	s := &http.Server{Handler: x, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(l) }()
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(l) }()
 	select {
-	case err := <-ended:
+	case err := <-failed:
 		return fmt.Errorf("listening on %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if s.Shutdown(last) != nil {
-		_ = s.Close() // streams that go on for ever
+	if s.Shutdown(grace) != nil {
+		_ = s.Close() // ends the streams that have no end
 	}
 	return nil
 }

@@ -19,17 +19,17 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// idle has no opinion about anything.
-type idle struct{}
+// An idleAsker allows each call.
+type idleAsker struct{}
 
-func (idle) Ask(context.Context, decide.Question) decide.Judgement {
+func (idleAsker) Ask(context.Context, decide.Question) decide.Judgement {
 	return decide.Judgement{Verdict: &schema.Verdict{Decision: schema.Continue}}
 }
 
-func (idle) Handed(context.Context, *schema.Verdict, time.Duration) {}
+func (idleAsker) Handed(context.Context, *schema.Verdict, time.Duration) {}
 
-// relayTo is a relay before a server, and how it is asked.
-func relayTo(t *testing.T, server http.HandlerFunc) (x *Relay, post func(method, session, body string) *httptest.ResponseRecorder) {
+// newTestRelay returns a relay in front of a server, and a function that makes requests to it.
+func newTestRelay(t *testing.T, server http.HandlerFunc) (x *Relay, post func(method, session, body string) *httptest.ResponseRecorder) {
 	t.Helper()
 	s := httptest.NewServer(server)
 	t.Cleanup(s.Close)
@@ -37,7 +37,7 @@ func relayTo(t *testing.T, server http.HandlerFunc) (x *Relay, post func(method,
 	if err != nil {
 		t.Fatal(err)
 	}
-	x = &Relay{Guard: &Guard{Asker: idle{}, Server: "srv", Stderr: io.Discard}, Target: target}
+	x = &Relay{Guard: &Guard{Asker: idleAsker{}, Server: "srv", Stderr: io.Discard}, Target: target}
 	return x, func(method, session, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/mcp", strings.NewReader(body))
 		r.Header.Set(headerSession, session)
@@ -49,10 +49,10 @@ func relayTo(t *testing.T, server http.HandlerFunc) (x *Relay, post func(method,
 
 const aCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"m":"x"}}}`
 
-// What a server fails to answer is not kept for ever, so that a session goes on.
-func TestOnlyCallsWhoseStreamBrokeAreKept(t *testing.T) {
+// The relay keeps a call without an answer only if the client can resume the stream.
+func TestRelayKeepsOnlyCallsOfBrokenStreams(t *testing.T) {
 	kind, status := "", 0
-	x, post := relayTo(t, func(w http.ResponseWriter, _ *http.Request) {
+	x, post := newTestRelay(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, "id: 1\ndata: \n\n")
@@ -65,27 +65,27 @@ func TestOnlyCallsWhoseStreamBrokeAreKept(t *testing.T) {
 		kind, status = c.kind, c.status
 		post("POST", "s1", aCall)
 		if n := x.sessions.get("s1").calls.count; n != c.kept {
-			t.Errorf("after a %d of %q %d calls are kept, not %d", status, kind, n, c.kept)
+			t.Errorf("after status %d and type %q the relay keeps %d calls, not %d", status, kind, n, c.kept)
 		}
 	}
-	if kept := x.room.used.Load(); kept < int64(len(aCall)) {
-		t.Errorf("a call that is kept takes no room: %d bytes", kept)
+	if used := x.limit.used.Load(); used < int64(len(aCall)) {
+		t.Errorf("kept calls count for only %d bytes", used)
 	}
 	status = 204
 	post("DELETE", "s1", "")
-	if kept := x.room.used.Load(); kept != 0 || x.sessions.used.Len() != 0 {
-		t.Errorf("a session that has ended holds %d bytes; %d sessions are known", kept, x.sessions.used.Len())
+	if used := x.limit.used.Load(); used != 0 || x.sessions.used.Len() != 0 {
+		t.Errorf("after its end, a session counts for %d bytes; the relay knows %d sessions", used, x.sessions.used.Len())
 	}
 }
 
-// What is kept altogether has a bound, however many sessions there are.
-func TestARelaysRoomIsBounded(t *testing.T) {
-	x, post := relayTo(t, func(w http.ResponseWriter, _ *http.Request) {
+// The memory of a relay has one limit for all its sessions.
+func TestRelayMemoryIsBounded(t *testing.T) {
+	x, post := newTestRelay(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", typeStream)
 		_, _ = io.WriteString(w, "id: 1\ndata: \n\n")
 	})
-	x.begin()
-	x.room.most = 1 << 20
+	x.setup()
+	x.limit.max = 1 << 20
 	big := strings.Replace(aCall, `"x"`, `"`+strings.Repeat("x", 100_000)+`"`, 1)
 	refused := 0
 	for range 20 {
@@ -94,27 +94,27 @@ func TestARelaysRoomIsBounded(t *testing.T) {
 				refused++
 			}
 		}
-		if used := x.room.used.Load(); used > x.room.most {
-			t.Fatalf("%d bytes are kept", used)
+		if used := x.limit.used.Load(); used > x.limit.max {
+			t.Fatalf("the relay keeps %d bytes", used)
 		}
 	}
 	if refused == 0 || refused == 60 {
-		t.Errorf("%d of 60 are refused", refused)
+		t.Errorf("the relay refuses %d of 60 calls", refused)
 	}
-	for i := range maxSessions + 1 { // the three are forgotten with what they keep
+	for i := range maxSessions + 1 { // push the three sessions out
 		x.sessions.get(strings.Repeat("x", i+1))
 	}
-	if used := x.room.used.Load(); used != 0 {
-		t.Errorf("sessions that are forgotten hold %d bytes", used)
+	if used := x.limit.used.Load(); used != 0 {
+		t.Errorf("forgotten sessions count for %d bytes", used)
 	}
 }
 
-// TestARelayUnderLoad has many sessions make many calls at once: each gets its own
-// answer, once, and nothing is kept of it but what may be asked for again.
-func TestARelayUnderLoad(t *testing.T) {
-	x, _ := relayTo(t, func(w http.ResponseWriter, r *http.Request) {
+// Each of many concurrent calls gets its own answer, once. The relay keeps only the answers that
+// clients can fetch again.
+func TestConcurrentCallsGetTheirOwnAnswers(t *testing.T) {
+	x, _ := newTestRelay(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		var m lax
+		var m lenientMessage
 		if err := json.Unmarshal(body, &m); err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
@@ -128,7 +128,7 @@ func TestARelayUnderLoad(t *testing.T) {
 		w.Header().Set("Content-Type", typeJSON)
 		_, _ = io.WriteString(w, answer)
 	})
-	x.Guard.Asker = &verdict{Decision: schema.Continue}
+	x.Guard.Asker = &fixedAsker{Decision: schema.Continue}
 	front := httptest.NewServer(x)
 	t.Cleanup(front.Close)
 	const sessions, calls = 50, 4
@@ -159,20 +159,20 @@ func TestARelayUnderLoad(t *testing.T) {
 	all.Wait()
 	for s := range sessions {
 		one := x.sessions.get(fmt.Sprint("s", s))
-		if one.calls.count != 0 || len(one.shown) != calls {
-			t.Errorf("session %d keeps %d calls and %d answers", s, one.calls.count, len(one.shown))
+		if one.calls.count != 0 || len(one.replays) != calls {
+			t.Errorf("session %d keeps %d calls and %d answers", s, one.calls.count, len(one.replays))
 		}
 		x.sessions.end(one.id)
 	}
-	if used := x.room.used.Load(); used != 0 {
-		t.Errorf("%d bytes are kept of sessions that have ended", used)
+	if used := x.limit.used.Load(); used != 0 {
+		t.Errorf("sessions that have ended count for %d bytes", used)
 	}
 }
 
-// A client that goes in the middle of a stream takes the server's end of it along.
-func TestAStreamEndsWithItsClient(t *testing.T) {
+// When a client disconnects, the relay ends the server's stream.
+func TestStreamEndsWithItsClient(t *testing.T) {
 	gone := make(chan struct{})
-	x, _ := relayTo(t, func(w http.ResponseWriter, r *http.Request) {
+	x, _ := newTestRelay(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", typeStream)
 		_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\ndata: {\"half")
 		_ = http.NewResponseController(w).Flush()

@@ -296,8 +296,8 @@ func TestAFaceIsAServerThatSpeaksInLines(t *testing.T) {
 	c := &line{t, toProxy, bufio.NewReader(fromProxy)}
 	done := make(chan error, 1)
 	go func() {
-		face := mcp.Face{Target: target, Stderr: &said{}}
-		done <- face.Run(t.Context(), mcp.Pipe{Guard: &mcp.Guard{Asker: f, Server: "srv", Stderr: &said{}}, FromClient: fromClient, ToClient: toClient})
+		client := mcp.HTTPClient{Target: target, Stderr: &said{}}
+		done <- client.Run(t.Context(), mcp.Pipe{Guard: &mcp.Guard{Asker: f, Server: "srv", Stderr: &said{}}, FromClient: fromClient, ToClient: toClient})
 	}()
 	c.send(hello)
 	c.want(hi)

@@ -14,8 +14,8 @@ type textItem struct {
 	Text string `json:"text"`
 }
 
-// items are texts as items of a result's content.
-func items(texts ...string) []jsontext.Value {
+// textItems returns texts as items of a result's content.
+func textItems(texts ...string) []jsontext.Value {
 	all := make([]jsontext.Value, 0, len(texts))
 	for _, t := range texts {
 		if data, err := schema.Marshal(textItem{"text", t}); err == nil {
@@ -25,21 +25,8 @@ func items(texts ...string) []jsontext.Value {
 	return all
 }
 
-// listOf is a JSON list of values.
-func listOf(values []jsontext.Value) []byte {
-	out := []byte{'['}
-	for i, v := range values {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, v...)
-	}
-	return append(out, ']')
-}
-
-// errorResult is the result of a call that was not made, or of which there is
-// nothing better to show. Models read it; clients may take a JSON-RPC error for a
-// server that is broken.
+// errorResult returns a result that says that a call failed. Models read it, but clients may
+// take a JSON-RPC error as a sign that the server is broken.
 func errorResult(modern bool, content []jsontext.Value) []byte {
 	out := append([]byte(`{"content":`), listOf(content)...)
 	if modern {
@@ -48,10 +35,10 @@ func errorResult(modern bool, content []jsontext.Value) []byte {
 	return append(out, `,"isError":true}`...)
 }
 
-// finished reports whether a result is what came of a call: not a request for
-// more input, and not the receipt of a task that goes on. What has content is
-// that, whatever it says of itself: there are clients that show it.
-func finished(result *object) bool {
+// isFinal reports whether a result is the outcome of a call, and neither a request for input
+// nor the receipt of a task. A result with content is final whatever its type, since some
+// clients show the content.
+func isFinal(result *object) bool {
 	if result.get("content") != nil || result.get("structuredContent") != nil {
 		return true
 	}
@@ -61,24 +48,23 @@ func finished(result *object) bool {
 	return result.get("task").Kind() != '{'
 }
 
-// failed reports whether a result says that the call went wrong.
-func failed(result *object) bool { return result.get("isError").Kind() == 't' }
+// hasFailed reports whether a result says that the call failed.
+func hasFailed(result *object) bool { return result.get("isError").Kind() == 't' }
 
-// output is the tool's output as hooks see it: what the server made, without
-// what is between the client and the server.
-func output(result *object) jsontext.Value {
+// toolOutput returns the tool's output as hooks see it: the parts of a result that the tool
+// made, without those of the protocol.
+func toolOutput(result *object) jsontext.Value {
 	out := object{raw: []byte(`{}`)}
 	for _, name := range []string{"content", "structuredContent"} {
 		if v := result.get(name); v != nil && v.IsValid(jsontext.AllowInvalidUTF8(true)) {
-			with := out.with(name, v)
-			out, _ = readObject(with)
+			out, _ = readObject(out.with(name, v))
 		}
 	}
 	return out.raw
 }
 
-// spoken are the texts of a result's content.
-func spoken(result *object) string {
+// contentText returns the texts of a result's content, one a line.
+func contentText(result *object) string {
 	values, err := readList(result.get("content"))
 	if err != nil {
 		return ""
@@ -92,70 +78,71 @@ func spoken(result *object) string {
 	return strings.Join(texts, "\n")
 }
 
-// added is a result with more items at the end of its content.
-func added(result object, more []jsontext.Value) []byte {
+// withContent returns a result with more items at the end of its content.
+func withContent(result object, more []jsontext.Value) []byte {
 	if len(more) == 0 {
 		return result.raw
 	}
 	values, err := readList(result.get("content"))
 	if err != nil {
-		values = nil // it has none that anybody could read
+		values = nil // no reader could read the old content
 	}
 	return result.with("content", listOf(append(values, more...)))
 }
 
-// replaced is a result whose output a hook replaced by another one:
+// withOutput returns a result with the output that a hook puts in place of the tool's:
 //
 //   - a list of content items is the content;
-//   - an object with content, structuredContent or isError says these;
-//   - any other object is the structured content, if there was one, and its JSON
-//     the content;
-//   - a string, or anything else, is one text.
+//   - an object with content, structuredContent or isError has these parts of a result;
+//   - any other object is the structured content, if there was one, and its JSON the content;
+//   - a string, or any other value, is one text.
 //
-// Of what the server made, nothing stays. Where it had structured content and the
-// hook gives none, the result is an error: clients drop results that do
-// not have what the tool's schema promises, and the model would see neither.
-func replaced(result object, by jsontext.Value) object {
-	structured := result.get("structuredContent") != nil
-	var content, data, isError []byte
-	o, err := readObject(by)
+// No part of the tool's output stays. If it had structured content and the hook's has none,
+// the result is an error: clients drop results without the members that the
+// tool's schema promises, so the model would see neither output.
+func withOutput(result object, output jsontext.Value) object {
+	hadStructured := result.get("structuredContent") != nil
+	var content, structured, isError []byte
+	o, err := readObject(output)
 	_, contentErr := readList(o.get("content"))
 	switch {
 	case err == nil && (contentErr == nil || o.get("structuredContent") != nil):
-		content, data, isError = o.get("content"), o.get("structuredContent"), o.get("isError")
+		content, structured, isError = o.get("content"), o.get("structuredContent"), o.get("isError")
 		if contentErr != nil {
-			content = listOf(items(string(data)))
+			content = listOf(textItems(string(structured)))
 		}
 	case err == nil:
-		content = listOf(items(string(by)))
-		if structured {
-			data = by
+		content = listOf(textItems(string(output)))
+		if hadStructured {
+			structured = output
 		}
-	case contentItems(by):
-		content = by
+	case isContent(output):
+		content = output
+	case output.Kind() == '"':
+		content = listOf(textItems(text(output)))
 	default:
-		content = listOf(items(plain(by)))
+		content = listOf(textItems(string(output)))
 	}
-	rest, err := readObject(result.without("content", "structuredContent"))
-	if err != nil {
-		rest = object{raw: []byte(`{}`)}
-	}
-	set := func(name string, value []byte) {
-		if value != nil {
-			rest, _ = readObject(rest.with(name, value))
-		}
-	}
-	set("content", content)
-	set("structuredContent", data)
-	if isError == nil && structured && data == nil {
+	if isError == nil && hadStructured && structured == nil {
 		isError = []byte("true")
 	}
-	set("isError", isError)
-	return rest
+	out, err := readObject(result.without("content", "structuredContent"))
+	if err != nil {
+		out = object{raw: []byte(`{}`)}
+	}
+	for _, part := range []struct {
+		name  string
+		value []byte
+	}{{"content", content}, {"structuredContent", structured}, {"isError", isError}} {
+		if part.value != nil {
+			out, _ = readObject(out.with(part.name, part.value))
+		}
+	}
+	return out
 }
 
-// contentItems reports whether v is a list of content items.
-func contentItems(v jsontext.Value) bool {
+// isContent reports whether v is a list of content items.
+func isContent(v jsontext.Value) bool {
 	values, err := readList(v)
 	if err != nil {
 		return false
@@ -166,12 +153,4 @@ func contentItems(v jsontext.Value) bool {
 		}
 	}
 	return true
-}
-
-// plain is a JSON value as a model reads it.
-func plain(v jsontext.Value) string {
-	if v.Kind() == '"' {
-		return text(v)
-	}
-	return string(v)
 }

@@ -2,51 +2,161 @@ package mcp
 
 import (
 	"container/list"
+	"context"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
-	// maxSessions bounds the sessions that are remembered, and maxShown the results
-	// of each that may be asked for again.
+	// maxSessions bounds the sessions that a [Relay] knows, and maxReplays the answers of each
+	// that a client can fetch again.
 	maxSessions = 4096
-	maxShown    = 64
-	// maxRoom bounds what a relay keeps altogether, in bytes.
-	maxRoom = 512 << 20
+	maxReplays  = 64
 )
 
-// A session is what is known of one session of a server that speaks over HTTP.
+// A session is one connection of a client to a server, over stdio or HTTP.
 type session struct {
-	id    string
-	peer  *peer
-	calls *table
-	room  *room
+	id        string // the Mcp-Session-Id; empty over stdio, and for HTTP clients without a session
+	guard     *Guard
+	endpoints *endpoints
+	calls     *callTable
+	limit     *memoryLimit
 
-	mu    sync.Mutex // guards what follows
-	shown map[string]shown
-	order []string // of shown, oldest first
-	ended bool
+	mu          sync.Mutex // guards the fields below
+	replays     map[string]replay
+	replayOrder []string // oldest first
+	ended       bool
 }
 
-// shown is an answer that a client got, and the room that it takes.
-type shown struct {
+// A replay is an answer that the client got, and the memory that it counts for.
+type replay struct {
 	answer []byte
 	size   int
 }
 
-func newSession(id string, r *room) *session {
-	s := &session{id: id, peer: newPeer(), calls: newTable(r), room: r, shown: map[string]shown{}}
+func newSession(id string, g *Guard, l *memoryLimit) *session {
+	s := &session{id: id, guard: g, endpoints: newEndpoints(), calls: newCallTable(l), limit: l, replays: map[string]replay{}}
 	if id != "" {
-		s.peer.session = id
+		s.endpoints.session = id
 	}
 	return s
 }
 
-// show remembers what the client got as the answer to a call, so that it gets the
-// same when it asks for what it missed. Where there is no room for it, it gets
-// that it is gone, and not what hooks took out.
-func (s *session) show(id jsontext.Value, answer []byte) {
+// readClient learns from a client's frame and starts its calls. rest are the messages without
+// those for the proxy itself, but with the calls.
+func (s *session) readClient(f *frame, e *elicitation) (rest []message, calls []*call) {
+	for _, m := range f.messages {
+		s.endpoints.readClient(&m)
+		switch {
+		case m.method == "" && e.takeAnswer(&m):
+			continue
+		case m.method == methodTaskResult:
+			s.calls.resumeTask(&m)
+		case m.method == methodCall:
+			calls = append(calls, s.guard.newCall(m, s.endpoints))
+		}
+		rest = append(rest, m)
+	}
+	return rest, calls
+}
+
+// cancel cancels what the messages cancel. It returns the messages that the server must get:
+// it must not get the cancellation of a call that it did not get.
+func (s *session) cancel(all []message) []message {
+	kept := all[:0:0]
+	for _, m := range all {
+		if m.method == methodCancelled {
+			params := m.child("params")
+			if !s.calls.cancel(params.get("requestId")) {
+				continue
+			}
+		}
+		kept = append(kept, m)
+	}
+	return kept
+}
+
+// addCalls adds the calls of a frame. frameSize is the memory that the frame itself takes while
+// they are pending.
+func (s *session) addCalls(ctx context.Context, calls []*call, frameSize int) []*pendingCall {
+	pending := make([]*pendingCall, len(calls))
+	for i, c := range calls {
+		size := len(c.raw)
+		if i == 0 {
+			size = max(size, frameSize)
+		}
+		pending[i] = s.calls.add(ctx, c, size)
+	}
+	return pending
+}
+
+// rule returns the rulings on calls that came together.
+func (s *session) rule(calls []*call, pending []*pendingCall, e *elicitation, send func([]byte) error) []ruling {
+	rulings := make([]ruling, len(calls))
+	var all sync.WaitGroup
+	for i, c := range calls {
+		all.Go(func() { rulings[i] = s.guard.rule(c, pending[i], e, send) })
+	}
+	all.Wait()
+	return rulings
+}
+
+// apply applies rulings to the calls among the messages of a frame. forward are the messages for
+// the server, sent the calls among them, and answers the responses for the client.
+func (s *session) apply(all []message, pending []*pendingCall, rulings []ruling) (forward, answers []jsontext.Value, sent []*pendingCall) {
+	n := 0
+	for _, m := range all {
+		if m.method != methodCall {
+			forward = append(forward, m.raw)
+			continue
+		}
+		p, r := pending[n], rulings[n]
+		n++
+		switch {
+		case p == nil:
+		case r.forward != nil && s.calls.send(p):
+			forward, sent = append(forward, r.forward), append(sent, p)
+			continue
+		case s.calls.isCancelled(p): // the client waits for no answer
+			r.answer = nil
+		}
+		if p != nil {
+			s.calls.remove(p)
+		}
+		if r.answer != nil {
+			answers = append(answers, r.answer)
+		}
+	}
+	return forward, answers, sent
+}
+
+// judge asks about the responses of a server's frame. pending[i] is the call that message i
+// answers, or nil. It returns the messages for the client. onDelivered must be called once, with
+// whether the client got them.
+func (s *session) judge(ctx context.Context, f *frame, pending []*pendingCall) (parts []jsontext.Value, onDelivered func(ok bool)) {
+	parts = rawMessages(f.messages)
+	var all []func(bool)
+	for i, p := range pending {
+		if p == nil {
+			continue
+		}
+		m := &f.messages[i]
+		s.calls.addTask(p.call, m)
+		out, done := s.guard.after(ctx, p.call, m, s.calls.isCancelled(p))
+		parts[i], all = out, append(all, done)
+	}
+	return parts, func(ok bool) {
+		for _, done := range all {
+			done(ok)
+		}
+	}
+}
+
+// addReplay keeps the answer to a call, so that a client that asks again for a broken stream gets
+// the same answer. Over the memory limit, the client gets an error instead, and not the
+// server's answer, since a hook may have changed it.
+func (s *session) addReplay(id jsontext.Value, answer []byte) {
 	if s.id == "" {
 		return
 	}
@@ -55,55 +165,56 @@ func (s *session) show(id jsontext.Value, answer []byte) {
 	if s.ended {
 		return
 	}
-	at := place(id)
-	if _, again := s.shown[at]; again {
-		s.room.give(s.shown[at].size)
+	key := looseKey(id)
+	if old, ok := s.replays[key]; ok {
+		s.limit.release(old.size)
 	} else {
-		s.order = append(s.order, at)
+		s.replayOrder = append(s.replayOrder, key)
 	}
-	if s.room.take(len(answer)) {
-		s.shown[at] = shown{answer, len(answer)}
+	if s.limit.reserve(len(answer)) {
+		s.replays[key] = replay{answer, len(answer)}
 	} else {
-		s.shown[at] = shown{answer: withheld(id, nil, "agentshim no longer has this answer; make the call again")}
+		s.replays[key] = replay{answer: droppedAnswer(id, nil, "agentshim no longer has this answer; make the call again")}
 	}
-	if len(s.order) > maxShown {
-		s.room.give(s.shown[s.order[0]].size)
-		delete(s.shown, s.order[0])
-		s.order = s.order[1:]
+	if len(s.replayOrder) > maxReplays {
+		s.limit.release(s.replays[s.replayOrder[0]].size)
+		delete(s.replays, s.replayOrder[0])
+		s.replayOrder = s.replayOrder[1:]
 	}
 }
 
-// again is what was shown as the answer to a call; nil: nothing was.
-func (s *session) again(id jsontext.Value) []byte {
+// replay returns the answer that the client got to a call; nil if there is none.
+func (s *session) replay(id jsontext.Value) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.shown[place(id)].answer
+	return s.replays[looseKey(id)].answer
 }
 
-// end forgets what is kept, but for calls whose requests are under way.
+// end releases the memory, except that of calls whose requests are under way.
 func (s *session) end() {
 	s.calls.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
-	for at, one := range s.shown {
-		s.room.give(one.size)
-		delete(s.shown, at)
+	for _, one := range s.replays {
+		s.limit.release(one.size)
 	}
-	s.order = nil
+	clear(s.replays)
+	s.replayOrder = nil
 }
 
-// sessions are those that were used last.
+// The sessions are those of a [Relay] that clients used last.
 type sessions struct {
-	room *room
+	guard *Guard
+	limit *memoryLimit
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	byID map[string]*list.Element
-	used list.List
+	used list.List // last used first
 }
 
-// get is a session; one of which nothing is known is a new one. Clients without
-// sessions share the one without an id.
+// get returns the session with an id. It starts one if the id is new. Clients without a session
+// share the one without an id.
 func (all *sessions) get(id string) *session {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -114,7 +225,7 @@ func (all *sessions) get(id string) *session {
 		all.used.MoveToFront(e)
 		return e.Value.(*session)
 	}
-	s := newSession(id, all.room)
+	s := newSession(id, all.guard, all.limit)
 	all.byID[id] = all.used.PushFront(s)
 	if all.used.Len() > maxSessions {
 		all.drop(all.used.Back())
@@ -122,7 +233,7 @@ func (all *sessions) get(id string) *session {
 	return s
 }
 
-// end forgets a session.
+// end ends a session that the client has deleted.
 func (all *sessions) end(id string) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -131,7 +242,7 @@ func (all *sessions) end(id string) {
 	}
 }
 
-// drop takes out one. The caller holds the lock.
+// drop ends a session. The caller holds the lock.
 func (all *sessions) drop(e *list.Element) {
 	s := all.used.Remove(e).(*session)
 	delete(all.byID, s.id)
