@@ -3,60 +3,59 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/hookfabric/hookfabric/loadtest/cluster"
 	"github.com/hookfabric/hookfabric/loadtest/lan"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
+// clusterCommand is the bundled scenario of a cluster, with flags for its faults.
 func clusterCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cluster",
 		Short: "Kill, stop, restart and cut off each broker of a cluster of three, under load, and check every answer (Linux)",
 		Args:  noArgs,
 	}
-	f := new(measuring)
-	f.outputs(c)
-	c.Flags().BoolVar(&f.quick, "quick", false, "cause each fault only once, for a short time, to see that it works")
-	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 if a figure exceeds its budget; a wrong answer still fails the run")
-	usual := cluster.Thorough()
-	only := c.Flags().StringSlice("only", nil, "run only these comma-separated `PARTS`: "+strings.Join(cluster.Parts(), ", ")+" (default: all)")
-	rate := c.Flags().Float64("rate", usual.Rate, "tool calls per second of all agents together")
-	away := c.Flags().Duration("away", usual.Away, "duration of each fault")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		o := usual
-		if f.quick {
-			o = cluster.Quick()
+	quick := c.Flags().Bool("quick", false, "cause each fault only once, for a short time, to see that it works")
+	only := c.Flags().StringSlice("only", nil, "run only these comma-separated `PARTS`: rolling, change, kill, stop, part, one-way, freeze (default: all)")
+	away := c.Flags().Duration("away", 8*time.Second, "duration of each fault")
+	c.RunE = running(c, func([]string) (*scenario.Scenario, error) {
+		s, err := scenario.Shipped("cluster")
+		if err != nil {
+			return nil, err
+		}
+		if *quick {
+			s.Rate, s.Cluster.Away = 60, schema.Duration(5*time.Second)
+			for i := range s.Cluster.Parts {
+				p := &s.Cluster.Parts[i]
+				p.Each = p.Unnoticed() // restarts are short
+			}
 		}
 		set := saying(c)
-		set("rate", func() { o.Rate = *rate })
-		set("away", func() { o.Away = *away })
-		o.Only = *only
-		if err := o.Check(); err != nil {
-			return usage{err}
-		}
-		missing := lan.Possible()
-		switch {
-		case missing != nil:
-			fmt.Fprintf(c.ErrOrStderr(), "NO BROKER IS CUT OFF: %v\n", missing)
-		case !lan.IsAlone():
-			return apart(c)
-		default:
-			l, err := lan.Open(cluster.Brokers)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = l.Close() }() // what is left of it ends with this process
-			o.Lan = l
-		}
-		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew, o.Progress, o.Live = s.dir, s.crew, s.live, s.live
-			return cluster.Run(c.Context(), o)
-		})
-	}
+		set("away", func() { s.Cluster.Away = schema.Duration(*away) })
+		set("only", func() { err = s.Cluster.Only(*only) })
+		return s, err
+	})
 	return c
+}
+
+// brokerHosts opens a network with a host for each broker, so that brokers can be cut off. Where
+// that needs another process, the command runs there, and done is true.
+func brokerHosts(c *cobra.Command, brokers int) (l *lan.Lan, done bool, err error) {
+	missing := lan.Possible()
+	switch {
+	case missing != nil:
+		fmt.Fprintf(c.ErrOrStderr(), "NO BROKER IS CUT OFF: %v\n", missing)
+		return nil, false, nil
+	case !lan.IsAlone():
+		return nil, true, apart(c)
+	}
+	l, err = lan.Open(brokers)
+	return l, false, err
 }
 
 // ended is how a command ended that ran elsewhere, which has said why.
@@ -76,7 +75,7 @@ func apart(c *cobra.Command) error {
 		}
 		args = append(args, "--"+f.Name+"="+value)
 	})
-	code, err := lan.Alone(c.Context(), args, c.OutOrStdout(), c.ErrOrStderr())
+	code, err := lan.Alone(c.Context(), append(args, c.Flags().Args()...), c.OutOrStdout(), c.ErrOrStderr())
 	if err == nil && code != 0 {
 		err = ended{code}
 	}

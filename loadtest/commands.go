@@ -9,12 +9,10 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
-	"github.com/hookfabric/hookfabric/loadtest/crash"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/loop"
 	"github.com/hookfabric/hookfabric/loadtest/notice"
@@ -112,7 +110,6 @@ func roleCommand() *cobra.Command {
 // allRoles are the roles of every command.
 func allRoles() map[string]proc.Start {
 	all := roles.All()
-	maps.Copy(all, crash.Roles())
 	maps.Copy(all, state.Roles())
 	maps.Copy(all, fleet.Roles())
 	maps.Copy(all, notice.Roles())
@@ -211,31 +208,6 @@ func scaleCommand() *cobra.Command {
 		return f.staged(c, func(s stage) (outcome, error) {
 			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
 			return scale.Run(c.Context(), o)
-		})
-	}
-	return c
-}
-
-func crashCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "crash",
-		Short: "Kill broker, workers, shims, daemon and producers at random, and check that no message is lost or delivered twice",
-		Args:  noArgs,
-	}
-	f := new(measuring)
-	f.outputs(c)
-	var o crash.Options
-	c.Flags().DurationVar(&o.For, "for", 10*time.Minute, "duration of the load")
-	c.Flags().IntVar(&o.Agents, "agents", 200, "number of agents")
-	c.Flags().IntVar(&o.Injections, "injections", 50_000, "minimum number of messages")
-	c.Flags().StringSliceVar(&o.Kill, "kill", nil, "kill only these comma-separated `KINDS` of processes: "+strings.Join(crash.Kinds(), ", ")+" (default: all)")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := o.Check(); err != nil {
-			return usage{err}
-		}
-		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
-			return crash.Run(c.Context(), o)
 		})
 	}
 	return c

@@ -13,10 +13,10 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/lan"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/saturate"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
-	"github.com/hookfabric/hookfabric/loadtest/soak"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -24,6 +24,7 @@ import (
 type changes struct {
 	duration, warm      time.Duration
 	rate, injections    float64
+	messages            int // of the whole run
 	agents, connections int
 	drivers             int
 	brokers, workers    int
@@ -34,10 +35,16 @@ type changes struct {
 
 func changing(c *cobra.Command) *changes {
 	f := new(changes)
-	c.Flags().DurationVar(&f.duration, "for", 0, "duration of the measurement (saturate: of each rate)")
+	if c.Name() != "cluster" { // there the faults decide
+		c.Flags().DurationVar(&f.duration, "for", 0, "duration of the measurement (saturate: of each rate)")
+	}
 	c.Flags().DurationVar(&f.warm, "warm", 0, "duration of the load before the measurement")
 	c.Flags().Float64Var(&f.rate, "rate", 0, "tool calls per second of all agents together")
-	c.Flags().Float64Var(&f.injections, "injections", 0, "messages sent to agents per tool call")
+	if c.Name() == "crash" {
+		c.Flags().IntVar(&f.messages, "injections", 0, "minimum number of messages")
+	} else {
+		c.Flags().Float64Var(&f.injections, "injections", 0, "messages sent to agents per tool call")
+	}
 	c.Flags().IntVar(&f.agents, "agents", 0, "number of agents")
 	c.Flags().IntVar(&f.connections, "connections", 0, "number of connections that the agents share")
 	c.Flags().IntVar(&f.drivers, "drivers", 0, "number of processes that run the agents")
@@ -63,11 +70,17 @@ func tell(c *cobra.Command, read func(args []string) (*scenario.Scenario, error)
 	if s.Kind == scenario.Saturate {
 		long = s.Knee.Step
 	}
+	injections := any(s.Injections)
+	if s.Messages > 0 {
+		injections = s.Messages
+	}
 	for flag, value := range map[string]any{
-		"for": long, "warm": s.Warm, "rate": s.Rate, "injections": s.Injections, "agents": s.Agents, "connections": s.Connections,
+		"for": long, "warm": s.Warm, "rate": s.Rate, "injections": injections, "agents": s.Agents, "connections": s.Connections,
 		"drivers": s.Drivers, "brokers": s.Fabric.Brokers, "workers": s.Fabric.Workers,
 	} {
-		c.Flags().Lookup(flag).DefValue = fmt.Sprint(value)
+		if l := c.Flags().Lookup(flag); l != nil {
+			l.DefValue = fmt.Sprint(value)
+		}
 	}
 }
 
@@ -82,7 +95,7 @@ func (f *changes) apply(c *cobra.Command, s *scenario.Scenario) {
 	})
 	set("warm", func() { s.Warm = schema.Duration(f.warm) })
 	set("rate", func() { s.Rate, s.Think, s.Steps = f.rate, 0, nil })
-	set("injections", func() { s.Injections = f.injections })
+	set("injections", func() { s.Injections, s.Messages = f.injections, f.messages })
 	set("agents", func() { s.Agents = f.agents })
 	set("connections", func() { s.Connections = f.connections })
 	set("drivers", func() { s.Drivers = f.drivers })
@@ -140,17 +153,37 @@ func chaosCommand() *cobra.Command {
 	return c
 }
 
+// crashCommand is the bundled scenario that only kills, with a flag for what it kills.
+func crashCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "crash", Short: "Kill broker, workers, agents, daemon and producers at random, and check that no message is lost or delivered twice", Args: noArgs,
+	}
+	kinds := c.Flags().StringSlice("kill", nil, "kill only these comma-separated `KINDS` of processes: broker, worker, driver, daemon, producer (default: all)")
+	c.RunE = running(c, func([]string) (*scenario.Scenario, error) {
+		s, err := scenario.Shipped("crash")
+		if err == nil && len(*kinds) > 0 {
+			lives := map[string]schema.Duration{}
+			for _, kind := range *kinds {
+				lives[kind] = s.Chaos.Lives[kind] // 0 if unknown, which the check rejects
+			}
+			s.Chaos.Lives = lives
+		}
+		return s, err
+	})
+	return c
+}
+
 // soaked soaks, at a part of the knee if that is what is asked for.
 func soaked(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
 	if s.Soak.OfKnee == 0 {
-		return soak.Run(ctx, s, st)
+		return chaos.Run(ctx, s, st)
 	}
 	knee, err := saturate.Rate(ctx, s, st)
 	if err != nil {
 		return nil, err
 	}
 	s.Rate, s.Think = knee*s.Soak.OfKnee, 0
-	d, err := soak.Run(ctx, s, st)
+	d, err := chaos.Run(ctx, s, st)
 	if err != nil {
 		return nil, err
 	}
@@ -219,8 +252,18 @@ func running(c *cobra.Command, read func(args []string) (*scenario.Scenario, err
 			}
 			return usage{errors.Join(errs...)}
 		}
+		var hosts *lan.Lan
+		if s.Kind == scenario.Clustered {
+			var done bool
+			if hosts, done, err = brokerHosts(c, s.Fabric.Brokers); done || err != nil {
+				return err
+			}
+			if hosts != nil {
+				defer func() { _ = hosts.Close() }() // what is left of it ends with this process
+			}
+		}
 		return f.staged(c, func(st stage) (outcome, error) {
-			return ran(c.Context(), s, fleet.Stage{Dir: st.dir, Crew: st.crew, Progress: st.live, Live: st.live})
+			return ran(c.Context(), s, fleet.Stage{Dir: st.dir, Crew: st.crew, Progress: st.live, Live: st.live, Lan: hosts})
 		})
 	}
 }
@@ -234,6 +277,8 @@ func ran(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Doc
 		return saturate.Overload(ctx, s, st)
 	case scenario.Chaotic:
 		return chaos.Run(ctx, s, st)
+	case scenario.Clustered:
+		return chaos.RunCluster(ctx, s, st)
 	case scenario.Soaking:
 		return soaked(ctx, s, st)
 	default:

@@ -1,34 +1,69 @@
 package audit
 
 import (
+	"fmt"
+
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// The promises that a run's findings are held against.
-const (
-	lostNothing   = "every accepted message was delivered"
-	onceOnly      = "no message was delivered twice"
-	inOrder       = "messages arrived in the order of their agent and source"
-	knownOnly     = "no message was delivered that was never accepted"
-	rightAgent    = "no message was delivered to another agent"
-	oneReceipt    = "all receipts of a message agree"
-	nothingRefuse = "no message was rejected"
-)
+// Findings are the result of an audit. Only Excused is allowed.
+type Findings struct {
+	Accepted, Delivered int
+	// Repeats counts receipts for messages that the fabric already had. Retried counts messages
+	// that their producer had to send more than once.
+	Repeats, Retried int
+	// Lost was accepted and never delivered.
+	Lost Violation
+	// Duplicated was delivered more than once, and no killed process excuses it.
+	Duplicated Violation
+	// Excused was delivered again because a process was killed between delivery and
+	// acknowledgement.
+	Excused Violation
+	// Disordered was delivered after a later message of its agent and source.
+	Disordered Violation
+	// Unknown was delivered and never accepted.
+	Unknown Violation
+	// Misdelivered was delivered to another agent.
+	Misdelivered Violation
+	// Contradictory are receipts for one message that contradict each other.
+	Contradictory Violation
+	// Refused was rejected for good, although it was valid.
+	Refused Violation
+	// Early means that the logs end before everything was delivered: Lost and Unknown do not
+	// count then.
+	Early bool
+}
 
-// Checks are the findings as checks of a document, each of which must have seen
-// at least so many injections.
+// A Violation counts one kind of broken promise, with examples.
+type Violation struct{ result.Check }
+
+func (v *Violation) add(format string, args ...any) { v.Fail(fmt.Sprintf(format, args...)) }
+
+// NeverSent adds messages that their producers never sent to the lost ones.
+func (f *Findings) NeverSent(n, of int) {
+	f.Lost.add("%d of %d messages were never sent to the queue", n, of)
+}
+
+// Checks returns the promises about messages, each of which was at stake for all accepted or
+// all delivered messages, and at least so many of them.
 func (f *Findings) Checks(least int64) []result.Check {
-	seen := int64(f.Accepted)
-	of := func(name string, k Kind, seen int64) result.Check {
-		return result.Check{Name: name, Seen: seen, Least: least, Wrong: int64(k.Count), Examples: k.Examples}
+	accepted, delivered := int64(f.Accepted), int64(f.Delivered)
+	of := func(name string, v Violation, seen int64) result.Check {
+		v.Name, v.Seen, v.Least = name, seen, least
+		return v.Check
 	}
-	delivered := int64(f.Delivered)
 	all := []result.Check{
-		of(onceOnly, f.Duplicated, delivered), of(inOrder, f.Disordered, delivered), of(rightAgent, f.Misdelivered, delivered),
-		of(oneReceipt, f.Contradictory, seen), of(nothingRefuse, f.Refused, seen),
+		of("no message was delivered twice", f.Duplicated, delivered),
+		of("messages arrived in the order of their agent and source", f.Disordered, delivered),
+		of("no message was delivered to another agent", f.Misdelivered, delivered),
+		of("all receipts of a message agree", f.Contradictory, accepted),
+		of("no message was rejected", f.Refused, accepted),
 	}
-	if !f.Early {
-		all = append([]result.Check{of(lostNothing, f.Lost, seen), of(knownOnly, f.Unknown, delivered)}, all...)
+	if f.Early {
+		return all
 	}
-	return all
+	return append([]result.Check{
+		of("every accepted message was delivered", f.Lost, accepted),
+		of("no message was delivered that was never accepted", f.Unknown, delivered),
+	}, all...)
 }

@@ -38,10 +38,10 @@ type Entry struct {
 	Receipt *Receipt `json:"receipt,omitzero"`
 	// Handed is what a shim handed over, before it acknowledged it.
 	Handed *Handed `json:"handed,omitzero"`
+	// Attempt is a request of a producer that stays at one broker.
+	Attempt *Attempt `json:"attempt,omitzero"`
 	// Acked are events of which a shim knows that they were acknowledged.
 	Acked []string `json:"acked,omitzero"`
-	// Calls is what a shim asked since it wrote the last one of these.
-	Calls *Calls `json:"calls,omitzero"`
 }
 
 // A Receipt is what the fabric said to one item.
@@ -57,26 +57,23 @@ type Receipt struct {
 	Refused string `json:"refused,omitzero"`
 }
 
+// An Attempt is one request to put a message into the queue through one broker.
+type Attempt struct {
+	// Broker is its number, counted from 1.
+	Broker   int       `json:"broker"`
+	Asked    time.Time `json:"asked"`
+	Answered time.Time `json:"answered"`
+	Accepted bool      `json:"accepted,omitzero"`
+	// Lost means that no answer came.
+	Lost bool `json:"lost,omitzero"`
+}
+
 // Handed is one verdict's injections.
 type Handed struct {
 	Agent string `json:"agent"`
 	Event string `json:"event"`
 	// Items are those that the texts name, in their order.
 	Items []Item `json:"items"`
-}
-
-// Calls count questions.
-type Calls struct {
-	Asked int64 `json:"asked"`
-	// Unanswered got no verdict; Wrong got one that must not be.
-	Unanswered int64 `json:"unanswered,omitzero"`
-	Wrong      int64 `json:"wrong,omitzero"`
-	// Why is the last thing that was wrong.
-	Why string `json:"why,omitzero"`
-	// Longest is how long one took at most.
-	Longest schema.Duration `json:"longest,omitzero"`
-	// Late are answers that came to calls that had ended.
-	Late int64 `json:"late,omitzero"`
 }
 
 // A Journal is a log that is only ever appended to. What was written is there

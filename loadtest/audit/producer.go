@@ -20,8 +20,12 @@ import (
 const (
 	// writers is how many items a producer sends at the same time.
 	writers = 8
-	// answerIn is how long a producer waits for a receipt before it sends again.
-	answerIn = 2 * time.Second
+	// answerIn is how long a producer waits for a receipt before it sends again. One that stays
+	// at a broker waits longer than brokers take to reject a request.
+	answerIn     = 2 * time.Second
+	stayAnswerIn = 12 * time.Second
+	// reconnectEvery is how often one that stays looks for its broker.
+	reconnectEvery = 100 * time.Millisecond
 	// doubtFor is how long a producer that ends goes on to ask about items of which it
 	// does not know whether they were accepted.
 	doubtFor = 8 * time.Second
@@ -35,6 +39,9 @@ const (
 type ProducerConfig struct {
 	// NATS is the broker's server.
 	NATS string `json:"nats"`
+	// Broker has it stay connected to the broker of that number, which NATS names, and log each
+	// attempt; 0: it uses any.
+	Broker int `json:"broker,omitzero"`
 	// Creds let it in; empty: it needs none.
 	Creds string `json:"creds,omitzero"`
 	// Log is its log; a producer that was killed goes on where that ends.
@@ -51,10 +58,11 @@ type ProducerConfig struct {
 
 // producer is one life of a producer.
 type producer struct {
-	nc   *nats.Conn
-	log  *Journal
-	stop context.CancelFunc
-	work sync.WaitGroup
+	nc     *nats.Conn
+	broker int
+	log    *Journal
+	stop   context.CancelFunc
+	work   sync.WaitGroup
 
 	mu      sync.Mutex // guards failure
 	failure error
@@ -66,7 +74,7 @@ func StartProducer(ctx context.Context, c ProducerConfig) (*proc.Role, error) {
 	if err != nil {
 		return nil, err
 	}
-	nc, err := bus.Connect(ctx, bus.Options{URL: c.NATS, Creds: c.Creds, Name: "loadtest " + c.By, Retry: true})
+	nc, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +83,26 @@ func StartProducer(ctx context.Context, c ProducerConfig) (*proc.Role, error) {
 		nc.Close()
 		return nil, err
 	}
-	p := &producer{nc: nc, log: log}
+	p := &producer{nc: nc, broker: c.Broker, log: log}
 	ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for w := range writers {
 		todo := c.todo(w, done)
 		p.work.Go(func() { p.run(ctx, todo, time.Unix(0, c.Until)) })
 	}
 	return &proc.Role{Close: p.close}, nil
+}
+
+func (c *ProducerConfig) connect(ctx context.Context) (*nats.Conn, error) {
+	name := "loadtest " + c.By
+	if c.Broker == 0 {
+		return bus.Connect(ctx, bus.Options{URL: c.NATS, Creds: c.Creds, Name: name, Retry: true})
+	}
+	nc, err := nats.Connect(c.NATS, nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectEvery),
+		nats.ReconnectBufSize(-1), nats.IgnoreDiscoveredServers(), nats.RetryOnFailedConnect(true))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to broker %d: %w", c.Broker, err)
+	}
+	return nc, nil
 }
 
 // received are the items for which a log has receipts.
@@ -192,9 +213,19 @@ func lasting(ctx context.Context, d time.Duration) (context.Context, context.Can
 }
 
 func (p *producer) once(ctx context.Context, to roles.Verb, request, receipt any) error {
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	if p.broker == 0 {
+		ctx, cancel := context.WithTimeout(ctx, answerIn)
+		defer cancel()
+		return roles.Insist(ctx, p.nc, to, request, receipt)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stayAnswerIn)
 	defer cancel()
-	return roles.Insist(ctx, p.nc, to, request, receipt)
+	a := Attempt{Broker: p.broker, Asked: time.Now()}
+	err := roles.Insist(ctx, p.nc, to, request, receipt)
+	_, rejected := errors.AsType[*schema.ControlError](err)
+	a.Answered, a.Accepted, a.Lost = time.Now(), err == nil, err != nil && !rejected
+	p.fail(p.log.Write(Entry{Attempt: &a}))
+	return err
 }
 
 // forGood is why an item will never be accepted; empty: it may be.

@@ -1,7 +1,15 @@
-// Package chaos runs a fleet of agents under load while random faults happen: brokers,
-// workers, their server and the agents' processes are killed and stopped, and the network
-// between them is slow, silent or cut. Except for missing answers, the checks are those of
-// a fleet without faults.
+// Package chaos runs a fleet of agents under load while faults happen: brokers, workers, their
+// server, daemons and the agents' processes are killed and stopped, and the network between them
+// is slow, silent or cut. Except for missing answers, the checks are those of a fleet without
+// faults. The scenarios crash and soak run here, too: crash only kills, and soak checks that
+// memory, goroutines, threads and open files do not grow.
 //
-// draw.go draws the faults, felt.go measures the impact of each, and run.go runs them.
+// draw.go draws the faults, felt.go measures the impact of each, grow.go judges growth, and
+// run.go runs a scenario.
+//
+// cluster.go runs the scenario of a cluster of brokers, part by part, each under its own load.
+// Each broker has its own network namespace if the machine allows it (package lan). steps.go
+// causes the faults of a part, streams.go reads leaders and incomplete streams, stall.go measures
+// how long the queue accepts nothing, freeze.go freezes agents while a broker is cut off, and
+// clusterdoc.go writes the report.
 package chaos

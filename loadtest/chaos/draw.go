@@ -30,7 +30,10 @@ func Draw(s *scenario.Scenario) []faults.Fault {
 	d, members, long := &dice{Chaos: s.Chaos, hasLink: s.HasLink}, s.Members(), s.For.Std()-s.Quiet()
 	random := rand.New(rand.NewPCG(s.Seed, 0xc4a05))
 	var all []faults.Fault
-	for range max(d.Together, 1) {
+	if len(d.Lives) > 0 {
+		all = d.kills(random, members, long)
+	}
+	for range d.sequences() {
 		at := d.pause(random)
 		for {
 			f := d.fault(random, members)
@@ -43,6 +46,33 @@ func Draw(s *scenario.Scenario) []faults.Fault {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b faults.Fault) int { return int(a.At - b.At) })
+	return all
+}
+
+// sequences is how many sequences of faults run beside each other.
+func (d *dice) sequences() int {
+	if len(d.Lives) > 0 {
+		return 0
+	}
+	return max(d.Together, 1)
+}
+
+// mostOfRun is the longest average life, as a part of the time with faults: then each process
+// dies at least once.
+const mostOfRun = 0.6
+
+// kills draws when each process is killed: it lives half to one and a half of the average life
+// of its kind.
+func (d *dice) kills(random *rand.Rand, members []string, long time.Duration) (all []faults.Fault) {
+	for _, m := range members {
+		life := min(d.Lives[KindOf(m)].Std(), time.Duration(mostOfRun*float64(long)))
+		if life <= 0 {
+			continue
+		}
+		for at := life/2 + within(random, 0, life); at < long; at += life/2 + within(random, 0, life) {
+			all = append(all, faults.Fault{Kind: faults.Kill, Member: m, At: schema.Duration(at)})
+		}
+	}
 	return all
 }
 

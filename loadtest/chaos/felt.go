@@ -132,6 +132,9 @@ func (f felt) what() string { return fmt.Sprintf("%s of a %s", f.Fault.Kind, Kin
 
 // table is what all faults did.
 func (w *watcher) table(all []felt) result.Table {
+	if len(all) > mostRows {
+		return tableByKind(all)
+	}
 	t := result.Table{
 		Title:   "Impact of each fault",
 		Columns: []string{"at", "fault", "lasted", "longest wait", "without an answer", "felt for"},
@@ -150,6 +153,27 @@ func (w *watcher) table(all []felt) result.Table {
 			units.Value(f.from, "s"), f.Fault.String(), units.Value(f.until-f.from, "s"),
 			units.Value(f.longest, "s"), fmt.Sprint(f.failed), back,
 		})
+	}
+	return t
+}
+
+// mostRows is how many faults the table shows one by one.
+const mostRows = 200
+
+// tableByKind is what many faults did, by their kind and that of their process.
+func tableByKind(all []felt) result.Table {
+	t := result.Table{Title: "Impact of the faults", Columns: []string{"fault", "times", "longest wait", "without an answer", "felt for at most"}}
+	by := map[string][]felt{}
+	for _, f := range all {
+		by[f.what()] = append(by[f.what()], f)
+	}
+	for _, what := range slices.Sorted(maps.Keys(by)) {
+		var longest, back float64
+		var failed int64
+		for _, f := range by[what] {
+			longest, back, failed = max(longest, f.longest), max(back, f.back), failed+f.failed
+		}
+		t.Rows = append(t.Rows, []string{what, fmt.Sprint(len(by[what])), units.Value(longest, "s"), fmt.Sprint(failed), units.Value(back, "s")})
 	}
 	return t
 }

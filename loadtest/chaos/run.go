@@ -5,21 +5,22 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Run puts up the scenario's fabric, has it under load while the scenario's faults
-// are done, and those that are drawn, and says what came of that.
+// Run starts the fabric of a scenario and puts it under load. Meanwhile it causes the faults of
+// the scenario, and those that it draws. Of a soak it also reports what grew.
 func Run(ctx context.Context, asked *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
-	s := *asked
-	s.Faults = append(slices.Clone(s.Faults), Draw(&s)...)
-	x, err := fleet.Open(ctx, &s, st)
+	s := withFaults(asked)
+	x, err := fleet.Open(ctx, s, st)
 	if err != nil {
 		return nil, err
 	}
-	m, err := x.Load(ctx, &s)
+	m, settled, err := loaded(ctx, s, x)
 	if err = x.End(m, err); err != nil {
 		return nil, err
 	}
@@ -27,7 +28,38 @@ func Run(ctx context.Context, asked *scenario.Scenario, st fleet.Stage) (*result
 	if err != nil {
 		return nil, err
 	}
-	return d, Add(d, m)
+	if s.DrawsFaults() {
+		err = Add(d, m)
+	}
+	if s.Kind == scenario.Soaking {
+		addGrowth(d, m, settled)
+	}
+	return d, err
+}
+
+func loaded(ctx context.Context, s *scenario.Scenario, x *fleet.Session) (*fleet.Measured, []left, error) {
+	if s.Kind == scenario.Soaking {
+		return soak(ctx, s, x)
+	}
+	m, err := x.Load(ctx, s)
+	return m, nil, err
+}
+
+// withFaults returns the scenario with the faults that are drawn for it. A soak kills processes
+// of the fabric only early: growth shows in those that live long.
+func withFaults(asked *scenario.Scenario) *scenario.Scenario {
+	s := *asked
+	if !s.DrawsFaults() {
+		return &s
+	}
+	drawn := Draw(&s)
+	if s.Kind == scenario.Soaking {
+		until := schema.Duration(float64(s.For) * scenario.SoakLives)
+		drawn = slices.DeleteFunc(drawn, func(f faults.Fault) bool { return f.Kind == faults.Kill && ofFabric(f.Member) && f.At > until })
+		s.Fabric.Links = true
+	}
+	s.Faults = append(slices.Clone(s.Faults), drawn...)
+	return &s
 }
 
 // Add adds to what a load showed what its faults did to it.

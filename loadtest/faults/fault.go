@@ -42,14 +42,8 @@ const (
 // Kinds are the kinds of faults that can be done to any member.
 func Kinds() []Kind { return []Kind{Kill, Stop, Delay, Slow, Cut, Reset} }
 
-// Clustered are those that can be done to a broker of a cluster.
-func Clustered() []Kind { return []Kind{Kill, Stop, Restart, Part, Mute, Deafen} }
-
-func kinds() []Kind {
-	all := append(Kinds(), Clustered()...)
-	slices.Sort(all)
-	return slices.Compact(all)
-}
+// All are these, Restart, and those that can be done to a broker of a cluster.
+func All() []Kind { return append(Kinds(), Restart, Part, Mute, Deafen) }
 
 // OnWire reports whether the fault is one of the network between peers, so that it
 // needs a [Wire].
@@ -64,22 +58,22 @@ func (k Kind) lasts() bool { return k != Kill && k != Restart && k != Reset }
 // A Fault is something that is done to members of a field.
 type Fault struct {
 	// Kind is what is done.
-	Kind Kind `yaml:"kind" json:"kind"`
+	Kind Kind `json:"kind"`
 	// Member is a member's name or a glob: one of those that match is drawn anew
 	// each time. All: it is done to all of them at once.
-	Member string `yaml:"member" json:"member"`
-	All    bool   `yaml:"all,omitempty" json:"all,omitzero"`
+	Member string `json:"member"`
+	All    bool   `json:"all,omitzero"`
 	// At is when it is done, from the beginning of the load; with Every again so often.
-	At    schema.Duration `yaml:"at,omitempty" json:"at,omitzero"`
-	Every schema.Duration `yaml:"every,omitempty" json:"every,omitzero"`
+	At    schema.Duration `json:"at,omitzero"`
+	Every schema.Duration `json:"every,omitzero"`
 	// For is how long it lasts. A killed process stays away so long; 0: a short
 	// while, drawn at random.
-	For schema.Duration `yaml:"for,omitempty" json:"for,omitzero"`
+	For schema.Duration `json:"for,omitzero"`
 	// Latency is what a delay adds to each way, and Jitter up to how much more.
-	Latency schema.Duration `yaml:"latency,omitempty" json:"latency,omitzero"`
-	Jitter  schema.Duration `yaml:"jitter,omitempty" json:"jitter,omitzero"`
+	Latency schema.Duration `json:"latency,omitzero"`
+	Jitter  schema.Duration `json:"jitter,omitzero"`
 	// Rate is what a slow network carries, in bytes per second and direction.
-	Rate int64 `yaml:"rate,omitempty" json:"rate,omitzero"`
+	Rate int64 `json:"rate,omitzero"`
 }
 
 func (f Fault) String() string {
@@ -100,7 +94,7 @@ func (f Fault) String() string {
 func (f Fault) Check(members []string) []string {
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	if !slices.Contains(kinds(), f.Kind) {
+	if !slices.Contains(All(), f.Kind) {
 		say("unknown kind of fault %q; write one of %v", f.Kind, Kinds())
 	}
 	if f.Member == "" {
@@ -117,7 +111,7 @@ func (f Fault) checkTimes() (wrong []string) {
 	if f.At < 0 || f.Every < 0 || f.For < 0 {
 		wrong = append(wrong, fmt.Sprintf("the times of a fault cannot be negative: at is %v, every is %v, for is %v", f.At, f.Every, f.For))
 	}
-	if f.Kind.lasts() && f.For == 0 && slices.Contains(kinds(), f.Kind) {
+	if f.Kind.lasts() && f.For == 0 && slices.Contains(All(), f.Kind) {
 		wrong = append(wrong, fmt.Sprintf("a fault of the kind %s needs a duration: write for: 2s", f.Kind))
 	}
 	if f.Kind == Reset && f.For != 0 {

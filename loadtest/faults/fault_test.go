@@ -7,10 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -60,26 +56,6 @@ func containsAll(s, want string) bool {
 		}
 	}
 	return true
-}
-
-func TestAFaultIsWrittenInYAML(t *testing.T) {
-	const text = `
-- {kind: kill, member: "broker-*", at: 10s, every: 1m}
-- {kind: delay, member: worker-1, at: 5s, for: 2s, latency: 50ms, jitter: 10ms}
-- {kind: slow, member: driver-1, for: 1s, rate: 65536, all: true}
-`
-	var got []Fault
-	if err := yaml.Load([]byte(text), &got, yaml.WithKnownFields()); err != nil {
-		t.Fatal(err)
-	}
-	want := []Fault{
-		{Kind: Kill, Member: "broker-*", At: seconds(10), Every: seconds(60)},
-		{Kind: Delay, Member: "worker-1", At: seconds(5), For: seconds(2), Latency: seconds(.05), Jitter: seconds(.01)},
-		{Kind: Slow, Member: "driver-1", For: seconds(1), Rate: 65536, All: true},
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
 }
 
 func TestOneOfAGlobIsDrawnOrAllAre(t *testing.T) {

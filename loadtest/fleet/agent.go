@@ -8,8 +8,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
-	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/loadtest/audit"
 	"github.com/hookfabric/hookfabric/loadtest/load"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -19,8 +17,8 @@ import (
 type agent struct {
 	*driver
 	name     string
-	c        *client.Client
-	reads    *audit.Recipient
+	c        connection
+	reads    recipient
 	arrivals *load.Arrivals
 	random   *rand.Rand // only next draws from it: one call after the other
 	begin    time.Time

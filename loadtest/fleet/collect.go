@@ -8,8 +8,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -79,6 +81,50 @@ func (r *run) collect(ctx context.Context) error {
 		}
 		agents = held
 	}
+}
+
+// queueEmpty is checked after the last kill.
+const queueEmpty = "the queue is empty at the end"
+
+// lastKill kills the broker once more when all messages are delivered: no message that was
+// acknowledged may come back. If one does, all agents ask, so that the audit sees it.
+func (r *run) lastKill(ctx context.Context) error {
+	if err := r.field.Fault(ctx, faults.Fault{Kind: faults.Kill, Member: field.Numbered(field.Broker, 1)}); err != nil {
+		return err
+	}
+	// In a long run, every lease that was not acknowledged ends before the agents ask.
+	if !measure.Pause(ctx, min(r.Scenario.For.Std()/10, lease+lease/6)) {
+		return context.Cause(ctx)
+	}
+	var agents []string
+	for i := range r.Scenario.Agents {
+		agents = append(agents, agentName(r.tag, i))
+	}
+	if err := r.sweep(ctx, agents); err != nil {
+		return err
+	}
+	nc, err := bus.Connect(ctx, bus.Options{URL: r.field.URL(""), Creds: r.field.Creds(), Name: "loadtest fleet"})
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	check := result.Check{Name: queueEmpty, Seen: 1, Least: 1}
+	for end := time.Now().Add(lease); ; {
+		left := schema.PendingAnswer{Total: -1}
+		err := roles.Control(ctx, nc, roles.Verb{Verb: schema.VerbPending}, schema.PendingRequest{Limit: 10}, &left)
+		if err == nil && left.Total == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			check.Fail(fmt.Sprintf("%d messages are left: %v", left.Total, err))
+			break
+		}
+		if !measure.Pause(ctx, look) {
+			return context.Cause(ctx)
+		}
+	}
+	r.checks.Checks = append(r.checks.Checks, check)
+	return r.read()
 }
 
 // holds asks a fabric for how many of the agents it holds something, and how much.

@@ -265,7 +265,7 @@ func (m *Measured) notes() []string {
 			m.Findings.Delivered, at(0.5), at(0.99), at(1)))
 	}
 	if m.Early {
-		notes = append(notes, fmt.Sprintf("The load was interrupted after %v. The run did not wait for %d messages that were not delivered yet.", m.Scenario.For, m.Findings.Lost.Count))
+		notes = append(notes, fmt.Sprintf("The load was interrupted after %v. The run did not wait for %d messages that were not delivered yet.", m.Scenario.For, m.Findings.Lost.Wrong))
 	}
 	if m.left.agents > 0 {
 		notes = append(notes, m.left.String())
@@ -273,7 +273,7 @@ func (m *Measured) notes() []string {
 	if m.ending != nil {
 		notes = append(notes, fmt.Sprintf("Stopping the processes failed, perhaps because of the interruption: %v", m.ending))
 	}
-	if n := m.Findings.Excused.Count; n > 0 {
+	if n := m.Findings.Excused.Wrong; n > 0 {
 		notes = append(notes, fmt.Sprintf("%d messages arrived twice because their process was killed between delivery and acknowledgement. This is allowed.", n))
 	}
 	return notes

@@ -47,6 +47,8 @@ const (
 type DriverConfig struct {
 	NATS  string `json:"nats"`
 	Creds string `json:"creds,omitzero"`
+	// Daemon is the state folder of the daemon that its agents ask; empty: they ask directly.
+	Daemon string `json:"daemon,omitzero"`
 	// Log is what is written of injections, Counts of calls, By this process.
 	Log    string `json:"log"`
 	Counts string `json:"counts"`
@@ -96,7 +98,7 @@ type driver struct {
 	recorder *load.Recorder
 	bare     *load.Recorder
 	schedule *load.Schedule
-	clients  []*client.Client
+	clients  []connection
 	agents   []*agent
 	wild     []*wild
 	log      *audit.Journal
@@ -154,6 +156,10 @@ func (d *driver) open(ctx context.Context) (err error) {
 
 // connect makes all connections, some at a time. A broker that is dead is waited for.
 func (d *driver) connect(ctx context.Context) error {
+	if d.Daemon != "" {
+		d.clients = []connection{daemonIn(d.Daemon)}
+		return nil
+	}
 	all := make([]*client.Client, d.Connections)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(sweepers)
@@ -166,7 +172,7 @@ func (d *driver) connect(ctx context.Context) error {
 	err := g.Wait()
 	for _, c := range all {
 		if c != nil {
-			d.clients = append(d.clients, c)
+			d.clients = append(d.clients, direct{c})
 		}
 	}
 	return err
@@ -193,7 +199,7 @@ func (d *driver) people(ctx context.Context) {
 		name := agentName(d.Tag, d.First+i)
 		c := d.clients[i%len(d.clients)]
 		a := &agent{
-			driver: d, name: name, c: c, reads: audit.NewRecipient(name, c, d.log), begin: begin,
+			driver: d, name: name, c: c, reads: c.recipient(name, d.log), begin: begin,
 			random: rand.New(rand.NewPCG(d.Scenario.Seed, uint64(d.First+i))),
 		}
 		a.arrivals = load.NewArrivals(d.Curve, d.Scenario.Arrivals, d.Scenario.Agents, a.random)

@@ -48,6 +48,8 @@ type Measured struct {
 	// Findings are those of the audit, Waits how long injections were on their way.
 	Findings audit.Findings
 	Waits    []time.Duration
+	// Attempts are the requests of producers in a cluster, by the time of their answer.
+	Attempts []audit.Attempt
 	// Told is how many injections were to be told.
 	Told int
 	// Failures are calls and hooks without an answer, by what it was.
@@ -79,11 +81,13 @@ type run struct {
 	begin   time.Time // of the load
 	curve   load.Curve
 	drivers []*faults.Victim
-	counts  []*audit.Reader
-	logs    []*audit.Reader
-	audit   *audit.Audit
-	idle    map[string]bool // drivers, by process
-	shown   shown
+	// others are producers and daemons, which end after the drivers.
+	others []*faults.Victim
+	counts []*audit.Reader
+	logs   []*audit.Reader
+	audit  *audit.Audit
+	idle   map[string]bool // drivers, by process
+	shown  shown
 }
 
 // Load has the fabric under the scenario's load. The scenario's fabric is not looked at: it is
@@ -117,72 +121,112 @@ func warmUp(s *scenario.Scenario) load.Step {
 	return load.Step{For: s.Warm, Rate: first, To: first}
 }
 
-// start starts the drivers and the producer.
+// start starts the drivers, the producers and the daemon.
 func (r *run) start(ctx context.Context) error {
 	s := r.Scenario
-	first, connections := 0, s.Connections
+	first, connections, direct := 0, s.Connections, s.Agents-s.Behind()
 	for i := range s.Drivers {
 		left := s.Drivers - i
-		agents, mine := (s.Agents-first)/left, connections/left
-		v, err := r.driver(ctx, first, agents, mine)
-		if err != nil {
+		agents, mine := (direct-first)/left, connections/left
+		if err := r.driver(ctx, scenario.Driver, "", first, agents, mine); err != nil {
 			return err
 		}
-		r.drivers = append(r.drivers, v)
 		first, connections = first+agents, connections-mine
 	}
-	if s.Injections <= 0 {
-		return nil
+	if s.Behind() > 0 {
+		if err := r.daemon(ctx); err != nil {
+			return err
+		}
 	}
-	return r.producer(ctx)
+	if s.SendsMessages() {
+		return r.producers(ctx)
+	}
+	return nil
 }
 
-// driver starts the driver of some agents.
-func (r *run) driver(ctx context.Context, first, agents, connections int) (*faults.Victim, error) {
-	r.names++
-	name := field.Numbered(scenario.Driver, r.names)
+// behindDaemon is the driver of the agents that ask through the daemon. It is never killed: the
+// daemon acknowledges what it logs.
+const behindDaemon = "behind"
+
+// daemon starts the daemon, and the driver of the agents that ask through it.
+func (r *run) daemon(ctx context.Context) error {
+	name := r.name(scenario.Daemon)
+	state := filepath.Join(r.dir, name)
+	v, err := r.field.Add(ctx, field.Member{Name: name, Role: Daemon, Config: func(at field.At) any {
+		return DaemonConfig{NATS: at.NATS, State: state, By: at.By}
+	}})
+	if err != nil {
+		return err
+	}
+	r.others = append(r.others, v)
+	n := r.Scenario.Behind()
+	return r.driver(ctx, behindDaemon, state, r.Scenario.Agents-n, n, 1)
+}
+
+// driver starts the driver of some agents, which ask through the daemon in a folder, if any.
+func (r *run) driver(ctx context.Context, kind, daemon string, first, agents, connections int) error {
+	name := r.name(kind)
 	counts, err := r.open(name+".counts", &r.counts)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	log, err := r.open(name+".log", &r.logs)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return r.field.Add(ctx, field.Member{Name: name, Role: Driver, Config: func(at field.At) any {
+	v, err := r.field.Add(ctx, field.Member{Name: name, Role: Driver, Config: func(at field.At) any {
 		return DriverConfig{
-			NATS: at.NATS, Creds: r.field.Creds(), Log: log, Counts: counts, By: at.By, Tag: r.tag, First: first, Agents: agents,
+			NATS: at.NATS, Creds: r.field.Creds(), Daemon: daemon, Log: log, Counts: counts, By: at.By, Tag: r.tag, First: first, Agents: agents,
 			Connections: max(connections, 1), Scenario: *r.Scenario, Curve: r.curve,
 			Begin: r.begin.UnixNano(), Measured: r.Began.UnixNano(), Excused: r.Scenario.Excused(),
 			Again: !strings.HasSuffix(at.By, ".1"),
 		}
 	}})
-}
-
-// producer starts the process that tells agents things. If there are few, only
-// the first agents are told some.
-func (r *run) producer(ctx context.Context) error {
-	name := field.Numbered(scenario.Producer, r.loads)
-	log, err := r.open(name+".log", &r.logs)
 	if err != nil {
 		return err
 	}
-	lanes := float64(len(audit.Sources()))
-	all := r.curve.Calls() * r.Scenario.Injections
+	r.drivers = append(r.drivers, v)
+	return nil
+}
+
+// producers starts the processes that send messages to agents. If there are few messages, only
+// the first agents get some.
+func (r *run) producers(ctx context.Context) error {
+	lanes := float64(len(audit.Sources()) * r.Scenario.Producers)
+	all := float64(r.Scenario.Messages)
+	if all == 0 {
+		all = r.curve.Calls() * r.Scenario.Injections
+	}
 	agents := make([]string, int(min(float64(r.Scenario.Agents), math.Ceil(all/lanes))))
 	for i := range agents {
 		agents[i] = agentName(r.tag, i)
 	}
 	each := int(math.Ceil(all / lanes / float64(len(agents))))
-	r.Told = each * len(agents) * len(audit.Sources())
+	r.Told = each * len(agents) * int(lanes)
 	until := r.begin.Add(time.Duration(float64(r.curve.Long()) * inTheLoad))
-	_, err = r.field.Add(ctx, field.Member{Name: name, Role: Producer, Config: func(at field.At) any {
-		return audit.ProducerConfig{
-			NATS: at.NATS, Creds: r.field.Creds(), Log: log, By: at.By, Producer: name + "-" + r.tag, Agents: agents, Each: each,
-			Until: until.UnixNano(),
+	for i := range r.Scenario.Producers {
+		name := r.name(scenario.Producer)
+		log, err := r.open(name+".log", &r.logs)
+		if err != nil {
+			return err
 		}
-	}})
-	return err
+		v, err := r.field.Add(ctx, field.Member{Name: name, Role: Producer, Config: func(at field.At) any {
+			broker, url := 0, at.NATS
+			if s := r.Scenario; s.Fabric.Cluster {
+				broker = i%s.Fabric.Brokers + 1
+				url = r.field.Peer(broker)
+			}
+			return audit.ProducerConfig{
+				NATS: url, Broker: broker, Creds: r.field.Creds(), Log: log, By: at.By, Producer: name + "-" + r.tag, Agents: agents, Each: each,
+				Until: until.UnixNano(),
+			}
+		}})
+		if err != nil {
+			return err
+		}
+		r.others = append(r.others, v)
+	}
+	return nil
 }
 
 // open opens a log to be followed.
@@ -220,7 +264,10 @@ func (r *run) all(ctx context.Context) error {
 		if err := r.follow(together); err != nil {
 			return err
 		}
-		return r.collect(together)
+		if err := r.collect(together); err != nil || !r.Scenario.LastKill {
+			return err
+		}
+		return r.lastKill(together)
 	})
 	err := g.Wait()
 	if err != nil && ctx.Err() != nil {
@@ -353,11 +400,8 @@ func (r *run) progress(now time.Time) {
 // end ends the load's own processes.
 func (r *run) end() error {
 	var errs []error
-	for _, d := range r.drivers {
+	for _, d := range slices.Concat(r.drivers, r.others) {
 		errs = append(errs, d.End())
-	}
-	if p := r.field.Member(field.Numbered(scenario.Producer, r.loads)); p != nil {
-		errs = append(errs, p.End())
 	}
 	return errors.Join(append(errs, r.read(), r.readable())...)
 }
@@ -382,13 +426,13 @@ func (r *run) readable() error {
 
 // judge has the audit say what it found.
 func (r *run) judge() {
-	r.Findings, r.Waits = r.audit.Judge(r.field.Killed()), r.audit.Waits()
+	r.Findings, r.Waits, r.Attempts = r.audit.Judge(r.field.Killed()), r.audit.Waits(), r.audit.Attempts()
 	if r.Early {
 		r.Findings.Early = true
 		r.leaves(append(r.audit.Waiting(), r.audit.Unsure(r.field.Killed())...))
 		return
 	}
 	if late := r.Told - r.audit.Settled(); late > 0 {
-		r.Findings.Lost.Add("%d of %d messages were never sent to the queue", late, r.Told)
+		r.Findings.NeverSent(late, r.Told)
 	}
 }

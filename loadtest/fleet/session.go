@@ -34,6 +34,7 @@ func Roles() map[string]proc.Start {
 		Whole:    proc.Started(startWhole),
 		Driver:   proc.Started(startDriver),
 		Producer: proc.Started(audit.StartProducer),
+		Daemon:   proc.Started(startDaemon),
 	}
 }
 
@@ -74,9 +75,9 @@ type Session struct {
 
 	field *field.Field
 	mix   mix
-	tag   string // of its agents and producers
-	loads int    // so far
-	names int    // of drivers so far
+	tag   string         // of its agents and producers
+	loads int            // so far
+	named map[string]int // how many processes of each kind were started for loads so far
 }
 
 // Open puts up the scenario's fabric, and waits until all of its hooks answer as they
@@ -99,7 +100,7 @@ func Open(ctx context.Context, s *scenario.Scenario, st Stage) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	x := &Session{Stage: st, field: f, mix: m, tag: strconv.FormatUint(uint64(rand.Uint32()), 36)}
+	x := &Session{Stage: st, field: f, mix: m, tag: strconv.FormatUint(uint64(rand.Uint32()), 36), named: map[string]int{}}
 	if err := x.await(ctx, s); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -114,6 +115,12 @@ func onLinks(all []faults.Fault) bool {
 		}
 	}
 	return false
+}
+
+// name returns the name of the next process of a kind.
+func (x *Session) name(kind string) string {
+	x.named[kind]++
+	return field.Numbered(kind, x.named[kind])
 }
 
 // Field is where the session's processes are. Their requests are the load's, but

@@ -13,8 +13,8 @@ type Step struct {
 	For schema.Duration `json:"for"`
 	// Rate is how many calls are due per second at its beginning, To at its end:
 	// in between the rate changes evenly.
-	Rate float64 `json:"rate"`
-	To   float64 `json:"to"`
+	Rate float64 `json:"rate" as:"rate"`
+	To   float64 `json:"to"   as:"rate"`
 }
 
 // calls are how many are due in the first so many seconds of the step.

@@ -3,11 +3,10 @@ package scenario
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
@@ -19,6 +18,7 @@ import (
 const (
 	Driver   = "driver"
 	Producer = "producer"
+	Daemon   = "daemon"
 )
 
 // ShortestFault is how long a fault that is drawn lasts at least, if it lasts.
@@ -36,8 +36,11 @@ type Chaos struct {
 	// after it, on average.
 	Longest schema.Duration `json:"longest"`
 	Pause   schema.Duration `json:"pause"`
+	// Lives has processes killed instead: each lives that long on average, by its kind. None
+	// lives longer than 60 % of the time with faults, so each dies at least once.
+	Lives map[string]schema.Duration `json:"lives,omitzero"`
 	// Quiet is how long before the end there are no faults any more, so that it shows
-	// whether all is well again; a third of the run at most.
+	// whether all is well again: see [Scenario.Quiet].
 	Quiet schema.Duration `json:"quiet"`
 }
 
@@ -51,11 +54,18 @@ type Soak struct {
 	Chaos bool `json:"chaos,omitzero"`
 	// OfKnee is which part the rate is of the one that the fabric keeps up with, which
 	// is found first; 0: the rate is said.
-	OfKnee float64 `json:"of_knee,omitzero"`
+	OfKnee float64 `json:"of_knee,omitzero" as:"share"`
 }
 
-// Quiet is how long there are no faults in the end.
-func (s *Scenario) Quiet() time.Duration { return min(s.Chaos.Quiet.Std(), s.For.Std()/3) }
+// Quiet is how long there are no faults in the end: at most a third of the run, or, where
+// processes are killed again and again, two thirds.
+func (s *Scenario) Quiet() time.Duration {
+	most := s.For.Std() / 3
+	if len(s.Chaos.Lives) > 0 {
+		most *= 2
+	}
+	return min(s.Chaos.Quiet.Std(), most)
+}
 
 // Members are the names of all processes that faults can be done to.
 func (s *Scenario) Members() []string {
@@ -75,8 +85,11 @@ func (s *Scenario) Members() []string {
 		some(field.Worker, s.Fabric.Workers)
 	}
 	some(Driver, s.Drivers)
-	if s.Injections > 0 {
-		some(Producer, 1)
+	if s.Behind() > 0 {
+		some(Daemon, 1)
+	}
+	if s.SendsMessages() {
+		some(Producer, s.Producers)
 	}
 	return all
 }
@@ -98,6 +111,9 @@ func (s *Scenario) checkFaults(say saying) {
 			say(key, fmt.Sprintf("write at: less than %v", s.For), "the fault is at %v, after the end of the run", f.At)
 		}
 		for _, m := range faults.Matching(f.Member, members) {
+			if f.Kind.OnWire() && !s.Fabric.Cluster {
+				say(key, "write kind: cluster", "%s has no peers, so it cannot have a fault of the kind %s", m, f.Kind)
+			}
 			if f.Kind.OnLink() && !s.HasLink(m) {
 				say(key, "write server: true in fabric, so that brokers reach the server over a network, or name other members",
 					"%s has no network to the server, so it cannot have a fault of the kind %s", m, f.Kind)
@@ -118,6 +134,10 @@ func (s *Scenario) checkChaos(say saying) {
 			say("chaos", "write some of "+strings.Join(s.Members(), ", "), "no member has the name %q", m)
 		}
 	}
+	if len(c.Lives) > 0 {
+		s.checkLives(say)
+		return
+	}
 	if c.Together < 1 || c.Longest.Std() < ShortestFault || c.Pause <= 0 || c.Quiet < 0 {
 		say("chaos", "write together: 1, longest: 3s, pause: 2s, quiet: 12s", "longest must be at least %v, together at least 1 and pause above 0; they are %v, %d and %v", ShortestFault, c.Longest, c.Together, c.Pause)
 	}
@@ -126,6 +146,14 @@ func (s *Scenario) checkChaos(say saying) {
 	}
 	if held := time.Duration(c.Together+1) * c.Longest.Std(); held > s.Deadline.Std() {
 		say("deadline", fmt.Sprintf("write at least %v", held), "faults of up to %v, %d at the same time, can stop an agent for longer than the deadline %v", c.Longest, c.Together, s.Deadline)
+	}
+}
+
+func (s *Scenario) checkLives(say saying) {
+	for _, kind := range slices.Sorted(maps.Keys(s.Chaos.Lives)) {
+		if s.Chaos.Lives[kind] <= 0 || len(faults.Matching(kind+"-*", s.Members())) == 0 {
+			say("chaos", "write lives: {broker: 8s, worker: 16s}", "no process of the kind %q can be killed every %v; the members are %s", kind, s.Chaos.Lives[kind], strings.Join(s.Members(), ", "))
+		}
 	}
 }
 
@@ -181,31 +209,4 @@ func (s *Scenario) checkSoak(say saying) {
 	if s.Soak.Settle < 0 {
 		say("soak", "write settle: 5s", "settle is %v, which is out of range", s.Soak.Settle)
 	}
-}
-
-func (r *reader) chaos(n *yaml.Node, c *Chaos) {
-	r.mapping("chaos", n, keys{
-		"kinds":    func(n *yaml.Node) { words(r, "chaos.kinds", n, &c.Kinds, faults.Kinds()...) },
-		"members":  func(n *yaml.Node) { words(r, "chaos.members", n, &c.Members) },
-		"together": whole(r, &c.Together), "longest": r.duration(&c.Longest), "pause": r.duration(&c.Pause), "quiet": r.duration(&c.Quiet),
-	})
-}
-
-// words reads a list of words: of those that are known, if there are any.
-func words[W ~string](r *reader, path string, n *yaml.Node, to *[]W, known ...W) {
-	r.list(path, n, func(_ string, n *yaml.Node) {
-		var w W
-		if len(known) > 0 {
-			word(r, &w, known...)(n)
-		} else {
-			var text string
-			r.text(&text)(n)
-			w = W(text)
-		}
-		*to = append(*to, w)
-	})
-}
-
-func (r *reader) soak(n *yaml.Node, s *Soak) {
-	r.mapping("soak", n, keys{"settle": r.duration(&s.Settle), "chaos": r.truth(&s.Chaos), "of_knee": r.share(&s.OfKnee)})
 }

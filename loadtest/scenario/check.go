@@ -25,6 +25,8 @@ const (
 	leastLong   = time.Second
 	mostLong    = 7 * 24 * time.Hour
 	mostRate    = 1_000_000
+
+	mostMessages = 10_000_000
 )
 
 // Check are all problems of the scenario.
@@ -43,6 +45,8 @@ func (s *Scenario) Check() []Problem {
 		s.checkChaos(say)
 	case Soaking:
 		s.checkSoak(say)
+	case Clustered:
+		s.checkCluster(say)
 	}
 	if s.Kind == Saturate || s.Kind == Overload && s.Rate == 0 {
 		s.checkKnee(say)
@@ -65,6 +69,18 @@ func (s *Scenario) checkPeople(say saying) {
 	}
 	if !(s.Injections >= 0 && s.Injections <= 10) {
 		say("injections", "write 0 to 10; 0.1 is one message per ten tool calls", "%v messages per tool call are out of range", s.Injections)
+	}
+	if s.Messages < 0 || s.Messages > mostMessages || s.Messages > 0 && s.Agents < 1 {
+		say("messages", "write 0 to 10 million", "%d messages are out of range", s.Messages)
+	}
+	if s.Producers < 1 || s.Producers > 10 {
+		say("producers", "write 1 to 10", "the number of producers %d is out of range", s.Producers)
+	}
+	if s.Daemon < 0 {
+		say("daemon", "write 0, or the number of agents that ask through a daemon", "%d agents are out of range", s.Daemon)
+	}
+	if s.LastKill && s.Fabric.Kind == field.External {
+		say("last_kill", "leave it out, or write kind: local", "the broker at %s does not belong to this run and cannot be killed", s.Fabric.NATS)
 	}
 	if sum := s.Shares.Sum(); sum > 1.0000001 {
 		say("shares", "reduce them; a hook on a worker judges the rest", "the shares sum to %.4g %% of all calls", sum*100)

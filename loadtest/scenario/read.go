@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -53,7 +54,8 @@ func Read(file string, body []byte) (*Scenario, error) {
 	if root == nil {
 		return nil, r.report()
 	}
-	r.scenario(root, &s)
+	r.mapping("", root, reflect.ValueOf(&s).Elem())
+	r.load(&s)
 	if len(r.faults) == 0 {
 		for _, p := range s.Check() {
 			r.fault(r.place(p.Key, root), p.Message, p.Hint)
@@ -154,70 +156,30 @@ func (r *reader) syntax(err error) {
 	r.fault(&yaml.Node{Line: 1, Column: 1}, "this is not valid YAML: "+err.Error(), "")
 }
 
-// keys say how the value of each key is read.
-type keys map[string]func(n *yaml.Node)
-
-// mapping reads one with these keys and no others.
-func (r *reader) mapping(path string, n *yaml.Node, known keys) {
-	if n.Kind != yaml.MappingNode {
-		r.fault(n, fmt.Sprintf("this is %s instead of a mapping", kindName(n)), "write "+example(known))
+// load sees to it that one thing alone says how much there is to do, and sets what other keys imply.
+func (r *reader) load(s *Scenario) {
+	if r.places["runaway"] != nil && r.places["runaway.times"] == nil {
+		s.Runaway.Times = usualTimes
+	}
+	if n := r.places["think"]; n != nil && r.places["rate"] == nil {
+		s.Rate = 0 // the default
+	} else if n != nil {
+		r.fault(n, "rate and think both set the rate of tool calls", "remove one of them")
+	}
+	if len(s.Steps) == 0 {
 		return
 	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		read, ok := known[key.Value]
-		switch {
-		case !ok:
-			r.fault(key, fmt.Sprintf("unknown key %q", key.Value), suggestion(key.Value, known))
-		case seen[key.Value]:
-			r.fault(key, fmt.Sprintf("the key %q occurs twice", key.Value), "remove one of them")
-		default:
-			seen[key.Value] = true
-			r.places[joined(path, key.Value)] = value
-			read(value)
+	for _, key := range []string{"rate", "think", "for"} {
+		if n := r.places[key]; n != nil {
+			r.fault(n, "the steps already set it", "remove "+key+" or the steps")
 		}
 	}
-}
-
-// list reads each value of one.
-func (r *reader) list(path string, n *yaml.Node, read func(path string, n *yaml.Node)) {
-	if n.Kind != yaml.SequenceNode {
-		r.fault(n, fmt.Sprintf("this is %s instead of a list", kindName(n)), "begin each entry with a dash")
-		return
+	s.Rate, s.Think, s.For = 0, 0, 0
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		s.For += step.For
+		if r.places[fmt.Sprintf("steps.%d.to", i+1)] == nil {
+			step.To = step.Rate // it does not change
+		}
 	}
-	for i, e := range n.Content {
-		at := joined(path, fmt.Sprint(i+1))
-		r.places[at] = e
-		read(at, e)
-	}
-}
-
-func joined(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
-}
-
-func suggestion(word string, known keys) string {
-	names := sorted(known)
-	if near := hooksyaml.Nearest(word, names...); near != "" {
-		return "write " + near
-	}
-	return "write one of " + strings.Join(names, ", ")
-}
-
-func example(known keys) string { return "some of " + strings.Join(sorted(known), ", ") }
-
-func kindName(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.AliasNode:
-		return "an alias"
-	}
-	return fmt.Sprintf("%q", n.Value)
 }

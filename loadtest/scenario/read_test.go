@@ -14,7 +14,7 @@ import (
 
 func TestWhatComesAlongIsRight(t *testing.T) {
 	names := strings.Join(Names(), " ")
-	if names != "chaos fleet overload saturate soak" {
+	if names != "chaos cluster crash fleet overload saturate soak" {
 		t.Errorf("there are %s", names)
 	}
 	for _, name := range Names() {
@@ -22,11 +22,15 @@ func TestWhatComesAlongIsRight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Name != name || s.Kind != name {
+		kind := Kind(name)
+		if name == "crash" {
+			kind = Chaotic
+		}
+		if s.Name != name || s.Kind != kind {
 			t.Errorf("%s is called %s and does %s", name, s.Name, s.Kind)
 		}
 	}
-	if _, err := Shipped("flood"); err == nil || !strings.Contains(err.Error(), "write one of chaos, fleet, overload, saturate, soak") {
+	if _, err := Shipped("flood"); err == nil || !strings.Contains(err.Error(), "write one of chaos, cluster, crash, fleet, overload, saturate, soak") {
 		t.Errorf("of one that does not come along it is said: %v", err)
 	}
 }
@@ -93,7 +97,7 @@ func TestWhatAFileCanNotSay(t *testing.T) {
 		"no YAML":            {"agents: [1", `f.yaml:2:1: this is not valid YAML: while parsing a flow sequence`},
 		"two documents":      {"agents: 9\nconnections: 1\n---\nagents: 3\n", `a second document begins here; put everything into one document`},
 		"a misspelled key":   {"agent: 9", `f.yaml:1:1: unknown key "agent"; write agents`},
-		"an unknown key":     {"weather: 9", `f.yaml:1:1: unknown key "weather"; write one of agents, arrivals, chaos, connections,`},
+		"an unknown key":     {"weather: 9", `f.yaml:1:1: unknown key "weather"; write one of agents, arrivals, chaos, cluster, connections,`},
 		"a key twice":        {"seed: 9\nseed: 8", `f.yaml:2:1: the key "seed" occurs twice; remove one of them`},
 		"a word as number":   {"agents: many", `f.yaml:1:9: "many" is not a whole number; write a whole number such as 200`},
 		"a part of one":      {"agents: 1.5", `f.yaml:1:9: "1.5" is not a whole number`},

@@ -12,7 +12,7 @@ type Runaway struct {
 	Agents int `json:"agents,omitzero"`
 	// Limit is how many events a second a broker judges for one agent. The others must
 	// not come near it.
-	Limit float64 `json:"limit,omitzero"`
+	Limit float64 `json:"limit,omitzero" as:"rate"`
 	// Times is how many times as often each of these asks.
 	Times float64 `json:"times,omitzero"`
 }

@@ -9,7 +9,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What a scenario does.
+// A Kind is what a scenario does.
+type Kind string
+
+// The kinds of scenarios.
 const (
 	// Fleet keeps to one load.
 	Fleet = "fleet"
@@ -23,14 +26,14 @@ const (
 	Soaking = "soak"
 )
 
-// Kinds are the words for what scenarios do.
-func Kinds() []string { return []string{Fleet, Saturate, Overload, Chaotic, Soaking} }
+// Kinds are all of them.
+func Kinds() []Kind { return []Kind{Fleet, Saturate, Overload, Chaotic, Soaking, Clustered} }
 
 // A Scenario is one run of many agents. Its JSON is what a report says of it.
 type Scenario struct {
 	Name string `json:"name"`
 	// Kind is what it does: one of [Kinds].
-	Kind   string `json:"kind"`
+	Kind   Kind   `json:"kind"`
 	Fabric Fabric `json:"fabric"`
 	// Agents use tools, through so many Connections, which so many Drivers hold:
 	// processes.
@@ -41,7 +44,7 @@ type Scenario struct {
 	Arrivals load.Law `json:"arrivals"`
 	// Rate is how many tools all agents together use per second; 0: each thinks for
 	// Think, on average, from one use to the next.
-	Rate  float64         `json:"rate,omitzero"`
+	Rate  float64         `json:"rate,omitzero" as:"rate"`
 	Think schema.Duration `json:"think,omitzero"`
 	// Steps are a load that changes, instead of a rate, and last as long as the run.
 	Steps load.Curve `json:"steps,omitzero"`
@@ -55,8 +58,17 @@ type Scenario struct {
 	// ToolTime is how long a tool takes, on average.
 	ToolTime schema.Duration `json:"tool_time"`
 	Shares   Shares          `json:"shares"`
-	// Injections is how many texts are told to agents for each use of a tool.
+	// Injections is how many messages are sent to agents per tool call. Messages is their least
+	// number in the whole run instead; 0: Injections decides.
 	Injections float64 `json:"injections"`
+	Messages   int     `json:"messages,omitzero"`
+	// Producers is the number of processes that send messages.
+	Producers int `json:"producers"`
+	// Daemon is how many agents ask through `agentshim serve`, at most half of all.
+	Daemon int `json:"daemon,omitzero"`
+	// LastKill kills the broker once more after all messages were delivered: the queue must
+	// stay empty.
+	LastKill bool `json:"last_kill,omitzero"`
 	// Runaway has some agents more ask without end.
 	Runaway Runaway `json:"runaway,omitzero"`
 	// InFlight bounds the calls that one driver has under way.
@@ -66,6 +78,8 @@ type Scenario struct {
 	Knee   Knee           `json:"knee,omitzero"`
 	Chaos  Chaos          `json:"chaos,omitzero"`
 	Soak   Soak           `json:"soak,omitzero"`
+	// Cluster are the faults of a cluster, which happen in a scenario of that kind.
+	Cluster Cluster `json:"cluster,omitzero"`
 }
 
 // Fabric is what is under load.
@@ -97,15 +111,15 @@ type Fabric struct {
 type Shares struct {
 	// Deny is refused: a third in the broker, the others by a worker, of which one half would
 	// be rewritten by the hooks behind.
-	Deny float64 `json:"deny"`
+	Deny float64 `json:"deny" as:"share"`
 	// Rewrite goes through a chain of hooks that rewrite.
-	Rewrite float64 `json:"rewrite"`
+	Rewrite float64 `json:"rewrite" as:"share"`
 	// Unmatched is no hook's business.
-	Unmatched float64 `json:"unmatched"`
+	Unmatched float64 `json:"unmatched" as:"share"`
 	// Inside is allowed by a hook in the broker.
-	Inside float64 `json:"inside"`
+	Inside float64 `json:"inside" as:"share"`
 	// Slow meets a hook that takes some time.
-	Slow float64 `json:"slow"`
+	Slow float64 `json:"slow" as:"share"`
 }
 
 // Sum is what the shares come to.
@@ -114,13 +128,13 @@ func (s Shares) Sum() float64 { return s.Deny + s.Rewrite + s.Unmatched + s.Insi
 // A Knee says how the rate is searched for that the fabric still keeps up with.
 type Knee struct {
 	// From is the first rate, and the one that others are compared with.
-	From float64 `json:"from"`
+	From float64 `json:"from" as:"rate"`
 	// Most is where the search ends.
-	Most float64 `json:"most"`
+	Most float64 `json:"most" as:"rate"`
 	// Step is how long each rate is measured.
 	Step schema.Duration `json:"step"`
 	// Answered is which part of the calls must be answered in their time.
-	Answered float64 `json:"answered"`
+	Answered float64 `json:"answered" as:"share"`
 	// P99 may be so many times that of the first rate, or Floor if that is more.
 	P99   float64         `json:"p99"`
 	Floor schema.Duration `json:"floor"`
@@ -133,7 +147,7 @@ func Default() Scenario {
 		Agents: 200, Connections: 8, Drivers: 1, Arrivals: load.Poisson, Rate: 300,
 		For: seconds(30), Warm: seconds(2), Seed: 1, Deadline: seconds(5), ToolTime: schema.Duration(20 * time.Millisecond),
 		Shares:     Shares{Deny: 0.05, Rewrite: 0.05, Unmatched: 0.3, Inside: 0.2, Slow: 0.02},
-		Injections: 0.1, InFlight: 20_000,
+		Injections: 0.1, Producers: 1, InFlight: 20_000,
 		Knee:  Knee{From: 200, Most: 20_000, Step: seconds(5), Answered: 0.98, P99: 10, Floor: schema.Duration(20 * time.Millisecond)},
 		Chaos: Chaos{Together: 1, Longest: seconds(3), Pause: seconds(2), Quiet: seconds(12)},
 	}
@@ -153,6 +167,15 @@ func (s *Scenario) Curve() load.Curve {
 func (s *Scenario) Excused() bool {
 	return s.Kind != Fleet && s.Kind != Soaking || len(s.Faults) > 0
 }
+
+// Behind is how many agents ask through a daemon.
+func (s *Scenario) Behind() int { return min(s.Daemon, s.Agents/2) }
+
+// SendsMessages reports whether producers send messages to agents.
+func (s *Scenario) SendsMessages() bool { return s.Injections > 0 || s.Messages > 0 }
+
+// DrawsFaults reports whether faults are drawn for the scenario.
+func (s *Scenario) DrawsFaults() bool { return s.Kind == Chaotic || s.Kind == Soaking && s.Soak.Chaos }
 
 // PerSecond is the rate, or the one that comes of what agents think.
 func (s *Scenario) PerSecond() float64 {

@@ -1,9 +1,10 @@
-package cluster
+package chaos
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,47 +15,47 @@ import (
 )
 
 const (
-	// items is the stream of what waits for agents.
-	items = "KV_hook_injections"
-	// settleIn is how long it may take until all brokers have everything again. A server
-	// that led a stream while it was cut off has entries that nobody else has, and takes
-	// them back one by one, 2 s each, until its leader makes a snapshot, every 2 minutes.
+	// queueStream is the stream of the messages for agents.
+	queueStream = "KV_hook_injections"
+	// settleIn is how long it may take until all brokers have the complete state. A server that
+	// led a stream while it was cut off has entries of its own, and takes them back one by one,
+	// 2 s each, until its leader makes a snapshot, every 2 minutes.
 	settleIn = 5 * time.Minute
 	// lookAgain is how often that is looked at, and lookIn how long one look may take.
 	lookAgain = 250 * time.Millisecond
 	lookIn    = 2 * time.Second
 )
 
-// led says how many streams each broker leads, by its name.
-func (r *run) led(ctx context.Context) (by map[string]int, leader string, err error) {
+// leaders returns how many streams each broker leads, and which one leads the queue.
+func (r *cluster) leaders(ctx context.Context) (by map[string]int, leader string, err error) {
 	by = map[string]int{}
 	err = r.streams(ctx, func(info *jetstream.StreamInfo) {
 		by[info.Cluster.Leader]++
-		if info.Config.Name == items {
+		if info.Config.Name == queueStream {
 			leader = info.Cluster.Leader
 		}
 	})
 	if err == nil && leader == "" {
-		err = fmt.Errorf("the stream %s has no leader", items)
+		err = fmt.Errorf("the stream %s has no leader", queueStream)
 	}
 	return by, leader, err
 }
 
-// settle waits until all brokers have everything again after a step, also when the load
-// is over meanwhile.
-func (r *run) settle(ctx context.Context, s *step) {
+// settle waits until all brokers have the complete state after a step, also if the load ends
+// before that.
+func (r *cluster) settle(ctx context.Context, s *step) {
 	why := r.settled(ctx)
 	switch {
 	case why == nil:
 		s.whole = time.Since(s.Until)
 	case ctx.Err() == nil:
 		s.lacking = true
-		fmt.Fprintf(r.Progress, "not all brokers have the complete state %v after it: %v\n", time.Since(s.Until).Round(time.Second), why)
+		fmt.Fprintf(r.stage.Progress, "not all brokers have the complete state %v after it: %v\n", time.Since(s.Until).Round(time.Second), why)
 	}
 }
 
-// settled waits until all brokers have all streams, and know that; else it says why not.
-func (r *run) settled(ctx context.Context) (why error) {
+// settled waits until all brokers have all streams, and know that. If not, it returns the reason.
+func (r *cluster) settled(ctx context.Context) (why error) {
 	ctx, cancel := context.WithTimeout(ctx, settleIn)
 	defer cancel()
 	for {
@@ -71,12 +72,12 @@ func (r *run) settled(ctx context.Context) (why error) {
 	}
 }
 
-// unsettled is a stream that is not everywhere; nil: there is none.
-func (r *run) unsettled(ctx context.Context) error {
+// unsettled returns which streams are incomplete on a broker; nil: none.
+func (r *cluster) unsettled(ctx context.Context) error {
 	n, behind := 0, []string(nil)
 	err := r.streams(ctx, func(info *jetstream.StreamInfo) {
 		n++
-		if why := lacking(info); why != "" {
+		if why := lacking(info, r.scenario.Fabric.Brokers-1); why != "" {
 			behind = append(behind, info.Config.Name+" "+why)
 		}
 	})
@@ -91,13 +92,14 @@ func (r *run) unsettled(ctx context.Context) error {
 	return nil
 }
 
-// lacking says of a stream what is not yet as it should be; "": nothing.
-func lacking(info *jetstream.StreamInfo) string {
+// lacking returns why a stream is incomplete, if it needs so many copies besides that of its
+// leader; empty: it is complete.
+func lacking(info *jetstream.StreamInfo, copies int) string {
 	if info.Cluster.Leader == "" {
 		return "has no leader"
 	}
-	if n := len(info.Cluster.Replicas); n != Brokers-1 {
-		return fmt.Sprintf("has %d copies besides that of its leader %s instead of %d", n, info.Cluster.Leader, Brokers-1)
+	if n := len(info.Cluster.Replicas); n != copies {
+		return fmt.Sprintf("has %d copies besides that of its leader %s instead of %d", n, info.Cluster.Leader, copies)
 	}
 	for _, r := range info.Cluster.Replicas {
 		switch {
@@ -110,8 +112,8 @@ func lacking(info *jetstream.StreamInfo) string {
 	return ""
 }
 
-// streams looks at all of them.
-func (r *run) streams(ctx context.Context, look func(*jetstream.StreamInfo)) error {
+// streams calls look with each stream.
+func (r *cluster) streams(ctx context.Context, look func(*jetstream.StreamInfo)) error {
 	ctx, cancel := context.WithTimeout(ctx, lookIn)
 	defer cancel()
 	js, err := jetstream.New(r.nc)
@@ -128,12 +130,11 @@ func (r *run) streams(ctx context.Context, look func(*jetstream.StreamInfo)) err
 	return all.Err()
 }
 
-// number is that of a broker, counted from 1.
+// number is the number in a broker's name.
 func number(broker string) int {
-	for n := range Brokers {
-		if field.Numbered(field.Broker, n+1) == broker {
-			return n + 1
-		}
+	n, err := strconv.Atoi(strings.TrimPrefix(broker, field.Broker+"-"))
+	if err != nil {
+		return 0
 	}
-	return 0
+	return n
 }

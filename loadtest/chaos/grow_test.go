@@ -1,10 +1,7 @@
-package soak
+package chaos
 
 import (
-	"context"
-	"maps"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,23 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
-	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/schema"
 )
-
-// The test program is the processes, too.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "role" {
-		starts := roles.All()
-		maps.Copy(starts, fleet.Roles())
-		if err := proc.Serve(context.Background(), starts[os.Args[2]], os.Stdin, os.Stdout); err != nil {
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
 
 // went is a process whose memory went from so much by so much, over ten minutes:
 // in its first minutes it takes what it needs.
@@ -59,7 +42,7 @@ func TestWhatGrowsIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := went(c.level, c.growth).judged(0, 0)
-			all := checks([]growth{g})
+			all := growthChecks([]growth{g})
 			if g.flat() != c.want || all[0].OK() != c.want {
 				t.Errorf("%v; %+v", g, all)
 			}
@@ -122,7 +105,7 @@ func TestAProcessThatWasReplacedIsJudgedFromThenOn(t *testing.T) {
 		}
 	}
 	var heap result.Check
-	for _, c := range checks(all) {
+	for _, c := range growthChecks(all) {
 		if strings.HasPrefix(c.Name, "heap") {
 			heap = c
 		}
@@ -137,12 +120,12 @@ func TestProcessesThatAreToBeJudgedLiveLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := disturbed(s).Faults; len(all) > 0 {
+	if all := withFaults(s).Faults; len(all) > 0 {
 		t.Errorf("nobody asked for %v", all)
 	}
 	s.For, s.Soak.Chaos = schema.Duration(time.Hour), true
 	killed := map[bool]int{} // by whether it is the fabric's
-	for _, f := range disturbed(s).Faults {
+	for _, f := range withFaults(s).Faults {
 		if f.Kind != faults.Kill {
 			continue
 		}

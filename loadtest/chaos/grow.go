@@ -1,14 +1,23 @@
-package soak
+package chaos
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
-	"github.com/hookfabric/hookfabric/loadtest/chaos"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
+	"github.com/hookfabric/hookfabric/loadtest/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
 )
@@ -49,7 +58,7 @@ func quantities() (rss, heap, goroutines, files, threads quantity) {
 }
 
 // keeps reports whether a member knows of injections that were delivered.
-func keeps(member string) bool { return chaos.KindOf(member) != field.Worker }
+func keeps(member string) bool { return KindOf(member) != field.Worker }
 
 // A course is how a quantity of one member went.
 type course struct {
@@ -139,8 +148,8 @@ func (g growth) String() string {
 		g.name, g.member, of(g.Median), of(g.Low), g.from, g.until, of(g.allowed()))
 }
 
-// checks hold each quantity of all members against its bound.
-func checks(all []growth) []result.Check {
+// growthChecks hold each quantity of all members against its bound.
+func growthChecks(all []growth) []result.Check {
 	var d result.Document
 	for _, g := range all {
 		c := d.Check(g.promise())
@@ -156,8 +165,8 @@ func checks(all []growth) []result.Check {
 	return d.Checks
 }
 
-// table is what was judged.
-func table(all []growth) result.Table {
+// growthTable is what was judged.
+func growthTable(all []growth) result.Table {
 	t := result.Table{
 		Title:   "Growth in the second half of the run",
 		Columns: []string{"process", "what", "level", "growth", "95 % interval", "limit"},
@@ -177,8 +186,8 @@ func table(all []growth) result.Table {
 	return t
 }
 
-// figures are the growths in memory that can be compared with another run's.
-func figures(all []growth) []result.Figure {
+// growthFigures are the growths in memory that can be compared with another run's.
+func growthFigures(all []growth) []result.Figure {
 	_, heap, _, _, _ := quantities()
 	var figures []result.Figure
 	for _, g := range all {
@@ -193,4 +202,146 @@ func figures(all []growth) []result.Figure {
 		}
 	}
 	return figures
+}
+
+// soak puts the fabric under load, and collects garbage in its processes at intervals.
+func soak(ctx context.Context, s *scenario.Scenario, x *fleet.Session) (*fleet.Measured, []left, error) {
+	var m *fleet.Measured
+	var all []left
+	g, together := errgroup.WithContext(ctx)
+	over, end := context.WithCancel(together)
+	g.Go(func() (err error) {
+		defer end()
+		m, err = x.Load(together, s)
+		return err
+	})
+	g.Go(func() error {
+		for measure.Pause(over, s.SettleEvery()) {
+			some, err := settled(over, x.Field())
+			if err != nil && over.Err() == nil {
+				return err
+			}
+			all = append(all, some...)
+		}
+		return nil
+	})
+	err := g.Wait() // only then are both there
+	return m, all, err
+}
+
+// addGrowth adds to a report whether memory, goroutines, threads and files grew.
+func addGrowth(d *result.Document, m *fleet.Measured, settled []left) {
+	all := judged(m, settled)
+	d.Checks = append(d.Checks, growthChecks(all)...)
+	d.Tables = append(d.Tables, growthTable(all))
+	d.Figures = append(d.Figures, growthFigures(all)...)
+	d.Plots = append(d.Plots, heapPlots(settled, m)...)
+	d.Notes = append(d.Notes, fmt.Sprintf("The fabric's processes collect their garbage every %v, which affects latency.", m.Scenario.SettleEvery()))
+}
+
+// left is what a process holds when its garbage was collected.
+type left struct {
+	member string
+	at     time.Time
+	roles.Settled
+}
+
+// settled has the fabric's processes collect their garbage. One that is dead at
+// that moment is left out.
+func settled(ctx context.Context, f *field.Field) ([]left, error) {
+	var all []left
+	for _, name := range f.Members() {
+		if !ofFabric(name) {
+			continue
+		}
+		l := left{member: name, at: time.Now()}
+		err := f.Member(name).Ask(ctx, struct{}{}, &l.Settled)
+		if errors.Is(err, faults.ErrKilled) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("having %s collect its garbage: %w", name, err)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// ofFabric reports whether a member is the fabric's, and not the scenario's.
+func ofFabric(member string) bool {
+	return slices.Contains([]string{field.Server, field.Broker, field.Worker}, KindOf(member))
+}
+
+// judged is how all quantities of the fabric's processes went, each since the
+// last time that one of them was killed.
+func judged(m *fleet.Measured, settled []left) []growth {
+	rss, heap, goroutines, files, threads := quantities()
+	courses := map[string]*course{}
+	var order []*course
+	add := func(q quantity, member string, x, y float64) {
+		key := member + " " + q.name
+		if courses[key] == nil {
+			courses[key] = &course{quantity: q, member: member}
+			order = append(order, courses[key])
+		}
+		courses[key].add(x, y)
+	}
+	end := m.Scenario.For.Std().Seconds()
+	for _, s := range m.Samples {
+		for name, u := range s.Members {
+			if ofFabric(name) && s.At <= end {
+				add(rss, name, s.At, float64(u.RSS))
+				add(files, name, s.At, float64(u.Files))
+				add(threads, name, s.At, float64(u.Threads))
+			}
+		}
+	}
+	for _, l := range settled {
+		if x := l.at.Sub(m.Began).Seconds(); x >= 0 && x <= end {
+			add(heap, l.member, x, float64(l.Heap))
+			add(goroutines, l.member, x, float64(l.Goroutines))
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *course) int { return cmp.Or(cmp.Compare(a.member, b.member), cmp.Compare(a.name, b.name)) })
+	var all []growth
+	for _, c := range order {
+		all = append(all, c.judged(born(m, c.member), m.Scenario.PerSecond()*m.Scenario.Injections))
+	}
+	explained(all)
+	return all
+}
+
+// born is when the process began that is in the member's place now, in seconds
+// since measuring began.
+func born(m *fleet.Measured, member string) float64 {
+	at := 0.0
+	for _, d := range m.Done {
+		if d.Fault.Kind == faults.Kill && d.Fault.Member == member {
+			at = max(at, d.Until.Sub(m.Began).Seconds())
+		}
+	}
+	return at
+}
+
+// heapPlots are what was left over time.
+func heapPlots(settled []left, m *fleet.Measured) []result.Plot {
+	x := result.Axis{Label: "time since measuring began", Unit: "s"}
+	marks := faults.Marks(m.Done, m.Began)
+	heap := result.Plot{Title: "Heap after a collection over time", X: x, Y: result.Axis{Label: "heap in use", Unit: "B"}, Marks: marks}
+	goroutines := result.Plot{Title: "Goroutines over time", X: x, Y: result.Axis{Label: "goroutines"}, Marks: marks}
+	lines := map[string]int{}
+	for _, l := range settled {
+		i, ok := lines[l.member]
+		if !ok {
+			i = len(heap.Lines)
+			lines[l.member] = i
+			heap.Lines = append(heap.Lines, result.Line{Name: l.member})
+			goroutines.Lines = append(goroutines.Lines, result.Line{Name: l.member})
+		}
+		at := l.at.Sub(m.Began).Seconds()
+		h, g := &heap.Lines[i], &goroutines.Lines[i]
+		h.X, h.Y = append(h.X, at), append(h.Y, float64(l.Heap))
+		g.X, g.Y = append(g.X, at), append(g.Y, float64(l.Goroutines))
+	}
+	return []result.Plot{heap, goroutines}
 }
