@@ -66,7 +66,15 @@ func (p *play) differences() []string {
 	if took > slowest {
 		d = append(d, fmt.Sprintf("took %s of fake time; nobody was slow", took))
 	}
+	if p.body == "sound" && decisive(got.Decision) != slices.ContainsFunc(got.ExecutedHooks, func(h schema.ExecutedHook) bool { return decisive(h.Decision) }) {
+		d = append(d, fmt.Sprintf("the verdict is %q; the hooks decided %+v", got.Decision, got.ExecutedHooks))
+	}
 	return append(d, foreign(s.asides, &want)...)
+}
+
+// decisive decisions block an event or end its query.
+func decisive(d schema.Decision) bool {
+	return d == schema.Deny || d == schema.Retry || d == schema.Stop || d == schema.Fail
 }
 
 // concerned reports whether some hook is asked at all: where none is, it is not

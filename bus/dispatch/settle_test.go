@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/internal/model"
 	"github.com/hookfabric/hookfabric/bus/internal/model/gen"
@@ -48,6 +49,7 @@ func TestSettleEqualsTheModelsNormalise(t *testing.T) {
 // came of asking, under both policies, from hooks that promised not to rewrite
 // and from others, with and without a value and a rewrite.
 func TestEveryCellEqualsTheModels(t *testing.T) {
+	bustest.PlainOnly(t, "all cells: one answer after the other")
 	decisions := []schema.Decision{
 		schema.None, schema.Continue, schema.Allow, schema.Ask, schema.Deny, schema.Retry, schema.Stop, schema.Fail, schema.Reject, "DENY",
 	}
@@ -82,6 +84,51 @@ func TestEveryCellEqualsTheModels(t *testing.T) {
 	if want := 10 * 10 * 9 * 8 * 5 * 3; cells != want {
 		t.Errorf("%d cells, want %d", cells, want)
 	}
+}
+
+// A failure of a fail-closed hook blocks: it denies a tool or a prompt, fails at the
+// model's events, and is a line of the record elsewhere. A hook that cannot be loaded
+// blocks even if it is not fail-closed.
+func TestAFailureFollowsThePolicyOfItsHook(t *testing.T) {
+	blocking := map[schema.EventType]schema.Decision{
+		schema.UserPromptSubmit: schema.Deny, schema.PreToolUse: schema.Deny,
+		schema.BeforeLLMCall: schema.Fail, schema.AfterLLMCall: schema.Fail, schema.BeforeFinalResponse: schema.Fail,
+	}
+	for _, event := range schema.EventTypes() {
+		for _, kind := range schema.OutcomeKinds() {
+			for _, failClosed := range []bool{false, true} {
+				if kind == schema.OK {
+					continue
+				}
+				h := schema.Hook{Name: "h", Event: event, FailClosed: failClosed}
+				got := dispatch.Settle(&h, &schema.Outcome{Kind: kind, Error: "it broke"})
+				want := schema.None
+				if failClosed || kind == schema.LoadError {
+					want = blocking[event]
+				}
+				if got.Decision != want || (got.Reason != "") != (want != schema.None) ||
+					len(got.HookErrors) != 1 || !strings.HasPrefix(got.HookErrors[0], `hook "h": `) {
+					t.Errorf("%s, %s, fail_closed %t: %+v; want %q", event, kind, failClosed, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A readonly hook changes nothing, and an answer in which it tries to is an error.
+func TestAReadonlyHookChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		event := gen.EventTypes().Draw(t, "event")
+		o := &schema.Outcome{Result: gen.Results(event).Draw(t, "result")}
+		writer, reader := schema.Hook{Name: "h", Event: event}, schema.Hook{Name: "h", Event: event, Readonly: true}
+		could, did := dispatch.Settle(&writer, o), dispatch.Settle(&reader, o)
+		if did.UpdatedInput != nil || did.UpdatedOutput != nil || did.Value != nil && did.Decision != schema.Stop {
+			t.Fatalf("it changes something: %+v", did)
+		}
+		if could.Decision != schema.Stop && could.Rewritten(event) != nil && did.ExecutedHooks[0].Outcome != schema.Errored {
+			t.Fatalf("its change is dropped and not an error: %+v", did)
+		}
+	})
 }
 
 // A kind of outcome that a newer worker may send is a failure like any other.

@@ -13,9 +13,8 @@
 //   - fold.go: how two results become one: [Fold].
 //   - resolve.go: which hooks an event concerns, in which order: [Resolve], [Guarded].
 //   - stages.go: those among them that the aggregator itself is: [Stages].
-//   - judge.go: the whole call: [Judge], [Unreached], and what they expect.
+//   - judge.go: the whole call: [Judge], and what it expects.
 //   - compare.go: holding a real verdict, and real calls, against an [Expectation].
-//   - deliver.go: which queued injections an event may claim: [Cursor.Claim].
 //
 // # Use
 //
@@ -57,6 +56,4 @@
 //   - A condition that cannot be evaluated counts as true and leaves no
 //     sentence in the verdict.
 //   - Matchers are about tools: where an event has none they do not count.
-//   - Session items are broadcasts, as items for all are: those that were there
-//     when the agent was first seen are skipped.
 package model

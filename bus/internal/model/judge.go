@@ -124,9 +124,3 @@ func unjudged(cfg schema.Config, e schema.Event, forged bool) Part {
 	}
 	return Part{Verdict: schema.Verdict{HookErrors: []string{sentence}}}
 }
-
-// Unreached is the shim's last known policy, when no fabric answers: it denies
-// what a fail-closed hook would have guarded and allows the rest, on record.
-func Unreached(lastKnown schema.Config, e schema.Event) Expectation {
-	return Expectation{Event: e.HookType, Part: unjudged(lastKnown, e, false)}
-}

@@ -7,12 +7,12 @@
 // so once:
 //
 //	func TestMain(m *testing.M) {
-//		gen.Checks(10_000)
+//		gen.Checks(2_000)
 //		os.Exit(m.Run())
 //	}
 //
 // The flag -rapid.checks and the variable RAPID_CHECKS still win, for a quick
-// look or a long night; -count=20 spreads the 10,000 over its twenty runs.
+// look or a long night; -count=20 spreads the 2,000 over its twenty runs.
 package gen
 
 import (

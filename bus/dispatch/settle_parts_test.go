@@ -1,4 +1,4 @@
-package model_test
+package dispatch_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/internal/model"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -223,11 +224,11 @@ var partCases = []struct {
 	},
 }
 
-func TestParts(t *testing.T) {
+func TestAnAnswerSettlesToItsLegalParts(t *testing.T) {
 	for _, c := range partCases {
 		t.Run(c.sentence, func(t *testing.T) {
-			c.hook.Name = "h"
-			got := model.Normalise(c.hook, c.event, c.answer)
+			c.hook.Name, c.hook.Event = "h", c.event
+			got := dispatch.Settle(&c.hook, outcome(0, c.answer))
 			if len(got.HookErrors) != c.errors {
 				t.Errorf("errors %q, want %d", got.HookErrors, c.errors)
 			}
@@ -236,41 +237,45 @@ func TestParts(t *testing.T) {
 				t.Errorf("trail %+v, want hook h, outcome %q, decision %q", row, c.outcome, c.want.Decision)
 			}
 			got.HookErrors, got.ExecutedHooks = nil, nil
-			if d := cmp.Diff(c.want, got.Verdict); d != "" {
+			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("verdict (-want +got):\n%s", d)
+			}
+			if d := differences(c.hook, c.answer); d != "" {
+				t.Error(d)
 			}
 		})
 	}
 }
 
-// What a guard wanted changed does not pass unchanged, because the guard said it
-// wrong.
-func TestAMisshapenAnswerOfAFailClosedHookBlocks(t *testing.T) {
+// If a fail-closed hook wants a change and its answer has a wrong type, the call does not
+// continue without the change.
+func TestAWrongTypeInAnAnswerOfAFailClosedHookBlocks(t *testing.T) {
 	for event, r := range map[schema.EventType]schema.Result{
 		schema.PreToolUse:          {Decision: schema.Allow, UpdatedInput: raw(`[1]`)},
 		schema.AfterLLMCall:        {Value: raw(`[1]`)},
 		schema.BeforeFinalResponse: {Value: raw(`{"role":"tool"}`)},
 		schema.BeforeLLMCall:       {Effects: []jsontext.Value{raw(`{"e":1}`)}},
 	} {
-		got := model.Normalise(schema.Hook{Name: "h", FailClosed: true}, event, model.Answer{Result: r})
-		if got.Decision != event.Blocking() || !got.OwnWords || got.UpdatedInput != nil || got.Value != nil {
-			t.Errorf("%s: %+v", event, got.Verdict)
+		h := schema.Hook{Name: "h", Event: event, FailClosed: true}
+		got := dispatch.Settle(&h, &schema.Outcome{Result: r})
+		if got.Decision != event.Blocking() || got.Reason == "" || got.UpdatedInput != nil || got.Value != nil {
+			t.Errorf("%s: %+v", event, got)
 		}
 	}
 }
 
 func TestAFaultyAskOfAFailClosedHookIsADeny(t *testing.T) {
-	h := schema.Hook{Name: "h", Readonly: true, FailClosed: true}
-	got := model.Normalise(h, schema.PreToolUse, model.Answer{Result: schema.Result{Decision: schema.Ask, UpdatedInput: raw(`{}`)}})
-	if got.Decision != schema.Deny || !got.OwnWords {
-		t.Errorf("decision %q, own words %t", got.Decision, got.OwnWords)
+	h := schema.Hook{Name: "h", Event: schema.PreToolUse, Readonly: true, FailClosed: true}
+	got := dispatch.Settle(&h, &schema.Outcome{Result: schema.Result{Decision: schema.Ask, UpdatedInput: raw(`{}`)}})
+	if got.Decision != schema.Deny || got.Reason == "" {
+		t.Errorf("%+v", got)
 	}
 }
 
-func TestAReasonThatIsCutMayEndInOtherWords(t *testing.T) {
-	r := schema.Denied(strings.Repeat("x", schema.MaxResult+1))
-	got := model.Normalise(schema.Hook{Name: "h"}, schema.PreToolUse, model.Answer{Result: r})
-	if got.Decision != schema.Deny || !got.OwnWords || got.Reason == "" {
-		t.Errorf("verdict %+v, own words %t", got.Verdict, got.OwnWords)
+func TestADenyWhoseReasonIsTooLongIsADeny(t *testing.T) {
+	h := schema.Hook{Name: "h", Event: schema.PreToolUse}
+	got := dispatch.Settle(&h, &schema.Outcome{Result: schema.Denied(strings.Repeat("x", schema.MaxResult+1))})
+	if got.Decision != schema.Deny || got.Reason == "" || len(got.Reason) > schema.MaxReason+len("…") {
+		t.Errorf("decision %q, %d bytes of reason", got.Decision, len(got.Reason))
 	}
 }
