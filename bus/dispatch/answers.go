@@ -9,43 +9,46 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// took uses a worker's reply. It reports whether something is left to do.
-func (r *run) took(ctx context.Context, from choice, reply schema.BatchReply) bool {
+// useReply records a worker's reply and reports whether hooks of the batch still have to
+// run.
+func (r *run) useReply(ctx context.Context, from choice, reply schema.BatchReply) bool {
 	switch reply.Status {
 	case schema.StatusOK:
 	case schema.StatusMismatch, schema.StatusMalformed:
-		r.refuse(reply.Worker)
+		r.reject(reply.Worker)
 		return false
-	default: // busy, stale, draining, or a word of a newer peer: it ran nothing
+	default: // busy, stale, draining, or a status of a newer version: the worker ran nothing
 		r.stale = r.stale || reply.Status == schema.StatusStale
-		return from.local || from.member != nil || r.pause(ctx)
+		return from.local || from.member != nil || r.awaitWorker(ctx)
 	}
-	if len(reply.Outcomes) == 0 || !r.keep(reply.Outcomes, reply.Worker) {
-		r.rest(schema.Errored, fmt.Sprintf("the worker %q answered without results for the remaining hooks of its batch", clip(reply.Worker)))
+	if len(reply.Outcomes) == 0 || !r.record(reply.Outcomes, reply.Worker) {
+		r.failRemaining(schema.Errored, fmt.Sprintf("the worker %q answered without results for the remaining hooks of its batch", clip(reply.Worker)))
 		return false
 	}
 	return r.advance(from.local, reply.Worker)
 }
 
-// pause waits until a worker of the pool is known: whoever was there refused.
-func (r *run) pause(ctx context.Context) bool {
-	to, wait, err := r.members().await(r.batch.Pool, &r.turn)
+// awaitWorker waits for a known worker after the worker that took first contact refused
+// the batch.
+func (r *run) awaitWorker(ctx context.Context) bool {
+	to, wait, err := r.members().await(r.batch.Pool, &r.entry)
 	return r.proceed(ctx, to, wait, err)
 }
 
-// refuse: the worker could not read the event. That is no reason for the other
-// hooks not to be asked, unless it is true.
-func (r *run) refuse(worker string) {
+// reject handles a worker that could not read the event. If the event is malformed, the
+// call ends. If it is valid, the fault is the worker's, and the hooks fail.
+func (r *run) reject(worker string) {
 	if _, err := schema.DecodeEvent(r.body, r.call.req.Routing); err != nil {
 		v := Malformed(r.call.req.Event, r.call.plan.Guarded, err)
 		r.refusal, r.hooks = &v, nil
 		return
 	}
-	r.rest(schema.Errored, fmt.Sprintf("the worker %q rejects a valid event as malformed", clip(worker)))
+	r.failRemaining(schema.Errored, fmt.Sprintf("the worker %q rejects a valid event as malformed", clip(worker)))
 }
 
-// keep takes over outcomes, which must be those of the next hooks in order.
-func (r *run) keep(outcomes []schema.Outcome, worker string) bool {
+// record takes over outcomes. It reports false if they are not those of the next hooks in
+// order.
+func (r *run) record(outcomes []schema.Outcome, worker string) bool {
 	if len(outcomes) > len(r.hooks) {
 		return false
 	}
@@ -63,10 +66,10 @@ func (r *run) keep(outcomes []schema.Outcome, worker string) bool {
 	return true
 }
 
-// add settles one outcome.
+// add applies the failure policy to one outcome and appends the part.
 func (r *run) add(o *schema.Outcome) {
 	if len(r.trail) == 0 {
-		r.trail = make([]schema.ExecutedHook, 1) // a hook that was asked twice
+		r.trail = make([]schema.ExecutedHook, 1) // a second opinion needs one entry more than the batch has hooks
 	}
 	r.parts = append(r.parts, part{hook: o.Hook})
 	p := &r.parts[len(r.parts)-1]
@@ -74,13 +77,13 @@ func (r *run) add(o *schema.Outcome) {
 	r.trail = r.trail[1:]
 }
 
-// carry puts what the hooks so far rewrote into the body, so that those that
-// are asked from here on, elsewhere, see the input as the ones before left it.
-func (r *run) carry() error {
+// applyRewrites writes the rewrites of the hooks so far into the body, so that the
+// remaining hooks see the current input on another worker.
+func (r *run) applyRewrites() error {
 	if r.batch.Readonly {
 		return nil
 	}
-	for i := len(r.parts) - 1; i >= r.carried; i-- {
+	for i := len(r.parts) - 1; i >= r.applied; i-- {
 		if rw := r.parts[i].verdict.Rewritten(r.call.req.Event); rw != nil {
 			body, err := schema.RewriteBody(r.body, r.call.req.Routing, rw)
 			if err != nil {
@@ -90,102 +93,102 @@ func (r *run) carry() error {
 			break
 		}
 	}
-	r.carried = len(r.parts)
+	r.applied = len(r.parts)
 	return nil
 }
 
-// missed: the worker did not answer. What its beats brought counts; the rest
-// runs on another worker once, if it may.
-func (r *run) missed(ctx context.Context, to choice, a asked) bool {
+// handleNoReply handles a worker that did not answer. Outcomes from its heartbeats count.
+// The remaining hooks run on another worker once, if the batch is idempotent.
+func (r *run) handleNoReply(ctx context.Context, to choice, a askResult) bool {
 	if errors.Is(a.err, errUnsent) {
 		return true
 	}
 	if errors.Is(a.err, ErrNoWorker) {
 		if to.worker == "" {
-			// It may have to come back to a bus that was restarted.
-			to, wait, err := r.members().expect(r.batch.Pool, &r.turn)
+			// The worker may still be reconnecting to a restarted bus.
+			to, wait, err := r.members().expect(r.batch.Pool, &r.entry)
 			return r.proceed(ctx, to, wait, err)
 		}
 		r.members().Gone(to.worker, r.batch.Pool)
-		return true // it was never delivered
+		return true // the batch was not delivered
 	}
 	lost := ctx.Err() == nil && (errors.Is(a.err, ErrGone) || errors.Is(a.err, ErrSilent))
-	second := r.doubt != nil // then nothing but that second opinion was lost
+	second := r.opinion != nil // then only the second opinion was lost
 	again := lost && r.batch.Idempotent && !r.lost && !second
-	if !r.finished(a, again) {
+	if !r.useProgress(a, again) {
 		return false
 	}
 	switch {
 	case again:
-		r.rerun(a.worker, a.err)
+		r.prepareRerun(a.worker, a.err)
 		return true
 	case lost && second:
-		return r.doubt == nil || r.firstWord()
+		return r.opinion == nil || r.keepFirstOpinion()
 	case lost:
-		r.rest(schema.Lost, "was lost: "+a.err.Error())
+		r.failRemaining(schema.Lost, "was lost: "+a.err.Error())
 	case ctx.Err() != nil:
-		r.rest(schema.Lost, "the aggregator stopped")
+		r.failRemaining(schema.Lost, "the aggregator stopped")
 	case errors.Is(a.err, context.DeadlineExceeded):
-		r.rest(schema.Deadline, "")
+		r.failRemaining(schema.Deadline, "")
 	default:
-		r.rest(schema.Lost, fmt.Sprintf("its batch could not be sent to a worker: %v", a.err))
+		r.failRemaining(schema.Lost, fmt.Sprintf("its batch could not be sent to a worker: %v", a.err))
 	}
 	return false
 }
 
-// finished takes over what the beats of a worker brought that did not answer,
-// and reports whether something is left to do. When the rest is asked again,
-// so are the handlers that it could not load; else its word about them counts.
-func (r *run) finished(a asked, again bool) bool {
+// useProgress records the outcomes from the heartbeats of a worker that did not answer,
+// and reports whether hooks still have to run. If the rest runs again, so do the handlers
+// that the worker could not load. Otherwise its load errors count.
+func (r *run) useProgress(a askResult, again bool) bool {
 	outcomes := slices.Clone(a.finished)
 	if i := slices.IndexFunc(outcomes, func(o schema.Outcome) bool { return o.Kind == schema.LoadError }); again && i >= 0 {
 		outcomes = outcomes[:i]
 	}
-	r.keep(outcomes, a.worker)
+	r.record(outcomes, a.worker)
 	return r.advance(false, "")
 }
 
-// rerun has what is left run on another worker.
-func (r *run) rerun(worker string, err error) {
+// prepareRerun excludes the lost worker, so that the remaining hooks run on another one.
+func (r *run) prepareRerun(worker string, err error) {
 	r.lost = true
 	if worker != "" && !errors.Is(err, errAbsent) {
-		r.not = append(r.not, worker)
+		r.excluded = append(r.excluded, worker)
 	}
 	if w := r.call.d.opt.Watch.Rerun; w != nil {
 		w(r.batch.Pool, len(r.hooks))
 	}
 }
 
-// nobody: the pool has no worker to ask (again). It reports whether something
-// is left to do all the same.
-func (r *run) nobody() bool {
+// noWorker handles a pool without a worker that may run the batch. It reports whether
+// hooks still have to run.
+func (r *run) noWorker() bool {
 	switch {
-	case r.doubt != nil:
-		return r.firstWord()
+	case r.opinion != nil:
+		return r.keepFirstOpinion()
 	case r.lost:
-		r.rest(schema.Lost, "its worker was lost before it answered, and no other worker can run it")
+		r.failRemaining(schema.Lost, "its worker was lost before it answered, and no other worker can run it")
 	case r.stale:
-		r.rest(schema.NoWorker, fmt.Sprintf("no worker of the pool %q has loaded the configuration", r.batch.Pool))
+		r.failRemaining(schema.NoWorker, fmt.Sprintf("no worker of the pool %q has loaded the configuration", r.batch.Pool))
 	default:
-		r.rest(schema.NoWorker, fmt.Sprintf("no worker serves the pool %q", r.batch.Pool))
+		r.failRemaining(schema.NoWorker, fmt.Sprintf("no worker serves the pool %q", r.batch.Pool))
 	}
 	return false
 }
 
-// rest gives every hook that has no outcome yet the same one, up to the first
-// whose failure ends the chain.
-func (r *run) rest(kind schema.OutcomeKind, why string) {
-	if r.doubt != nil {
-		r.firstWord()
+// failRemaining gives the same outcome to every hook that has none, up to the first whose
+// failure policy ends the chain.
+func (r *run) failRemaining(kind schema.OutcomeKind, why string) {
+	if r.opinion != nil {
+		r.keepFirstOpinion()
 	}
 	for _, i := range r.hooks {
 		r.add(&schema.Outcome{Hook: i, Kind: kind, Error: why})
-		if r.ends(&r.parts[len(r.parts)-1]) {
+		if r.endsChain(&r.parts[len(r.parts)-1]) {
 			break
 		}
 	}
 	r.hooks = nil
 }
 
-// ends reports whether a part ends the chain.
-func (r *run) ends(p *part) bool { return r.call.req.Event.Terminal(p.verdict.Decision) }
+// endsChain reports whether a part ends the chain.
+func (r *run) endsChain(p *part) bool { return r.call.req.Event.Terminal(p.verdict.Decision) }

@@ -14,18 +14,18 @@ import (
 type Snapshot struct {
 	Config schema.Config
 
-	rules *guard.Rules   // by hook; for which calls it is asked
+	rules *guard.Rules   // which hooks run for which calls
 	when  []Condition    // by hook; nil: always
-	index map[string]int // hooks by name
+	index map[string]int // hook names to indexes
 
-	plans atomic.Int64 // how many all scopes keep, about
+	plans atomic.Int64 // about how many plans all scopes cache
 
 	mu     sync.RWMutex
 	agents map[string]*scope    // by agent id; guarded by mu, bounded
 	scopes map[guard.Own]*scope // guarded by mu, bounded by the file
 }
 
-// scope is what the file says for the agents that the same patterns match.
+// scope is the configuration for all agents that match the same patterns.
 type scope struct {
 	own guard.Own
 
@@ -38,17 +38,17 @@ type planKey struct {
 	tool  string
 }
 
-// Agents and tools are free names that anybody may invent, so that the caches are
-// emptied when they are full: a plan costs microseconds to make again. There may be
-// as many scopes as agents, so that all of their plans are bounded together, too.
+// Clients choose the names of agents and tools, so the caches are bounded. A full cache
+// is emptied: making a plan again costs microseconds. There can be as many scopes as
+// agents, so maxAllPlans bounds their plans together.
 const (
 	maxAgents   = 1 << 16
 	maxPlans    = 1 << 12
 	maxAllPlans = 1 << 17
 )
 
-// Compile prepares a configuration for planning. Conditions are compiled by
-// the given function; nil refuses them.
+// Compile prepares a configuration for planning. The function condition compiles
+// conditions; if it is nil, a configuration with conditions is an error.
 func Compile(cfg schema.Config, condition func(expr string) (Condition, error)) (*Snapshot, error) {
 	s := &Snapshot{
 		Config: cfg,
@@ -57,7 +57,7 @@ func Compile(cfg schema.Config, condition func(expr string) (Condition, error)) 
 		scopes: make(map[guard.Own]*scope),
 		index:  make(map[string]int, len(cfg.Hooks)),
 	}
-	condition = once(condition)
+	condition = compileOnce(condition)
 	var errs []error
 	rules := make([]schema.PolicyHook, len(cfg.Hooks))
 	for i := range cfg.Hooks {
@@ -73,9 +73,9 @@ func Compile(cfg schema.Config, condition func(expr string) (Condition, error)) 
 	return s, nil
 }
 
-// once compiles conditions that say the same only once: files have one rule for
-// many hooks.
-func once(compile func(string) (Condition, error)) func(string) (Condition, error) {
+// compileOnce caches compiled conditions by their text, because a file often has one
+// condition for many hooks.
+func compileOnce(compile func(string) (Condition, error)) func(string) (Condition, error) {
 	if compile == nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (s *Snapshot) compileHook(i int, h *schema.Hook, condition func(string) (Co
 	return nil
 }
 
-// Plan is what runs for an event of an agent about a tool.
+// Plan returns the plan for an event of an agent about a tool.
 func (s *Snapshot) Plan(agent string, t schema.EventType, tool string) *Plan {
 	sc, key := s.scope(agent), keyOf(t, tool)
 	sc.mu.RLock()
@@ -117,12 +117,12 @@ func (s *Snapshot) Plan(agent string, t schema.EventType, tool string) *Plan {
 		return p
 	}
 	p = s.plan(sc, key, len(s.Config.Hooks))
-	s.keep(sc, key, p)
+	s.cachePlan(sc, key, p)
 	return p
 }
 
-// keep keeps a plan for the next call like this one.
-func (s *Snapshot) keep(sc *scope, key planKey, p *Plan) {
+// cachePlan stores a plan for later calls with the same key.
+func (s *Snapshot) cachePlan(sc *scope, key planKey, p *Plan) {
 	sc.mu.Lock()
 	before := len(sc.plans)
 	if before >= maxPlans {
@@ -132,12 +132,12 @@ func (s *Snapshot) keep(sc *scope, key planKey, p *Plan) {
 	more := len(sc.plans) - before
 	sc.mu.Unlock()
 	if s.plans.Add(int64(more)) > maxAllPlans {
-		s.forget()
+		s.clearCaches()
 	}
 }
 
-// forget empties the caches. Calls under way keep what they have found.
-func (s *Snapshot) forget() {
+// clearCaches empties the caches. Calls in progress are not affected.
+func (s *Snapshot) clearCaches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.agents)
@@ -145,14 +145,13 @@ func (s *Snapshot) forget() {
 	s.plans.Store(0)
 }
 
-// PlanBefore is the plan of a call that the hook at that index ends: as
-// [Snapshot.Plan], with only those hooks in its waves that are registered
-// before it. It is made anew each time.
+// PlanBefore returns the plan of a call that the hook at that index ends. It is
+// [Snapshot.Plan] with only the hooks before that index in its waves. It is not cached.
 func (s *Snapshot) PlanBefore(agent string, t schema.EventType, tool string, hook int) *Plan {
 	return s.plan(s.scope(agent), keyOf(t, tool), hook)
 }
 
-// keyOf leaves out what nothing depends on.
+// keyOf returns the cache key; it has no tool at events without one.
 func keyOf(t schema.EventType, tool string) planKey {
 	if !t.HasTool() {
 		tool = ""
@@ -160,9 +159,8 @@ func keyOf(t schema.EventType, tool string) planKey {
 	return planKey{t, tool}
 }
 
-// Guards reports whether a call is guarded that cannot be planned: whether some
-// fail-closed hook is asked about the tool, or about any where none is known,
-// for the agent, or for anybody where that one is not known either.
+// Guards reports whether a fail-closed hook guards a call that cannot be planned. An
+// empty tool or agent matches any.
 func (s *Snapshot) Guards(agent string, t schema.EventType, tool string) bool {
 	return s.rules.Guard(guard.Call{Agent: agent, Event: t, Tool: tool}) != nil
 }

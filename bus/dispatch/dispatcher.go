@@ -16,9 +16,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// A Caller asks a worker to run a batch and waits for its reply, until ctx
-// ends. An empty worker means whoever serves the pool answers first. It
-// returns [ErrNoWorker] when nobody listens there.
+// A Caller asks a worker to run a batch and waits for its reply, until ctx ends. If
+// worker is empty, any worker of the pool may answer. It returns [ErrNoWorker] if no
+// worker listens.
 type Caller interface {
 	Call(ctx context.Context, pool, worker string, b *schema.Batch) (schema.BatchReply, error)
 }
@@ -33,7 +33,7 @@ type Local interface {
 type Options struct {
 	// Caller reaches the workers.
 	Caller Caller
-	// Local serves the pool "default" in this process; nil: nobody does.
+	// Local serves the pool "default" in this process; nil: there is no such worker.
 	Local Local
 	// Members knows the workers.
 	Members *Members
@@ -41,67 +41,68 @@ type Options struct {
 	NewID func() string
 	// Decode reads events for conditions and rewrites; nil: schema.DecodeEvent.
 	Decode Decoder
-	// Shadows bounds the shadow batches under way; 0: 64. Those of an event of
-	// several megabytes count as so many more.
+	// Shadows limits the shadow batches in progress; 0: 64. An event counts once more for
+	// each full mebibyte of its body.
 	Shadows int
-	// Watch hears of what is not in a verdict; nil fields are skipped.
+	// Watch observes what is not in a verdict; nil fields are skipped.
 	Watch Watch
-	// Logger; nil: slog's default.
+	// Logger is the log; nil: slog's default.
 	Logger *slog.Logger
 }
 
-// Watch is told what happens besides verdicts. Its functions must not block.
+// Watch has callbacks for metrics and records. They must not block.
 type Watch struct {
-	// Batch: a batch of so many hooks is sent.
+	// Batch is called when a batch of that many hooks is sent.
 	Batch func(pool string, hooks int)
-	// Queued: a batch waited so long for a free worker.
+	// Queued is called with the time that a batch waited for a free worker.
 	Queued func(pool string, waited time.Duration)
-	// Rerun: hooks run again because their worker was lost.
+	// Rerun is called when hooks run again because their worker was lost.
 	Rerun func(pool string, hooks int)
-	// Aside: outcomes that are not in the verdict, of hooks that ran side by side
-	// with one that ended the chain.
+	// Aside is called for outcomes that are not in the verdict, of hooks that ran side by
+	// side with one that ended the chain.
 	Aside func(r *Request, h *schema.Hook, part schema.Verdict)
-	// Shadow: what came of a shadow hook.
+	// Shadow is called with the result of a shadow hook.
 	Shadow func(r *Request, s *Shadowed)
-	// ShadowDropped: so many shadow hooks did not run, because too many were, or
-	// because their pool was too busy.
+	// ShadowDropped is called with the number of shadow hooks that did not run, because
+	// of the limit or because their pool was busy.
 	ShadowDropped func(hooks int)
-	// ConditionFailed: a condition could not be evaluated and counted as true.
+	// ConditionFailed is called when a condition could not be evaluated and counted as
+	// true.
 	ConditionFailed func(h *schema.Hook, err error)
 }
 
-// A Request is one event to judge.
+// A Request is one event that needs a verdict.
 type Request struct {
 	schema.Routing
-	// Attempt counts from 1. On a second attempt hooks that are not idempotent
-	// do not run: nobody knows whether they did.
+	// Attempt counts from 1. From the second attempt on, hooks that are not idempotent do
+	// not run, because they may have run before.
 	Attempt int
 	// Deadline is when the verdict is due.
 	Deadline time.Time
 	// Body is the event's JSON.
 	Body []byte
-	// Shed is why no hook is asked, so that the failure policies decide as if all
-	// workers were busy; empty: they are asked.
+	// Shed is the reason why no hook is asked, and the failure policies decide as if all
+	// workers were busy; empty: hooks are asked.
 	Shed string
-	// Span is what is told of the call to those who follow traces; nil: nobody does.
+	// Span is the trace span of the call; nil: the call is not traced.
 	Span *trace.Span
-	// Waiting hears when the call begins to wait for workers, with 1, and when it goes
-	// on, with -1: meanwhile it needs no processor. Nil: nobody does.
+	// Waiting is called with 1 when the call starts to wait for workers, and with -1 when
+	// it stops. While it waits it needs no processor. Nil: it is not called.
 	Waiting func(int)
 }
 
-// waiting tells that.
+// waiting calls Waiting, if it is set.
 func (r *Request) waiting(n int) {
 	if r.Waiting != nil {
 		r.Waiting(n)
 	}
 }
 
-// A Dispatcher has plans run.
+// A Dispatcher runs plans.
 type Dispatcher struct {
 	opt     Options
 	shadows chan struct{}
-	rooms   rooms
+	buffers buffers
 }
 
 // New makes a Dispatcher.
@@ -118,8 +119,8 @@ func New(opt Options) *Dispatcher {
 	return &Dispatcher{opt: opt, shadows: make(chan struct{}, opt.Shadows)}
 }
 
-// Dispatch runs the plan for r and returns the verdict, always. The context
-// carries the process's life, not the call's deadline: that is in r.
+// Dispatch runs the plan for r and always returns a verdict. ctx ends with the process;
+// the deadline of the call is in r.
 func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Request) (v schema.Verdict) {
 	c := &call{d: d, snap: s, plan: p, req: r, view: View{Routing: r.Routing, body: r.Body, decode: d.opt.Decode}}
 	c.until = r.Deadline.Add(-schema.Margin(time.Until(r.Deadline)))
@@ -128,7 +129,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Requ
 			break
 		}
 	}
-	c.unread()
+	c.rejectUnread()
 	KeepFeedback(r.Event, &c.verdict)
 	if len(p.Shadow) > 0 && r.Shed == "" {
 		c.startShadows(ctx)
@@ -136,10 +137,10 @@ func (d *Dispatcher) Dispatch(ctx context.Context, s *Snapshot, p *Plan, r *Requ
 	return c.verdict
 }
 
-// unread refuses a guarded call whose conditions kept all hooks from being asked
-// without anybody looking at its body, if that is no event at all.
-func (c *call) unread() {
-	if !c.plan.Guarded || len(c.verdict.ExecutedHooks) > 0 || c.view.read() || c.req.Body != nil && jsontext.Value(c.req.Body).IsValid() {
+// rejectUnread refuses a guarded call whose body is not an event, if conditions excluded
+// all hooks without reading the body.
+func (c *call) rejectUnread() {
+	if !c.plan.Guarded || len(c.verdict.ExecutedHooks) > 0 || c.view.isDecoded() || c.req.Body != nil && jsontext.Value(c.req.Body).IsValid() {
 		return
 	}
 	if _, err := c.view.Event(); err != nil {
@@ -147,31 +148,30 @@ func (c *call) unread() {
 	}
 }
 
-// call is one event on its way through its waves. Only its own goroutine
-// touches it; batches that run side by side get what they need as arguments.
+// call is one event while its waves run. Only its own goroutine accesses it; batches that
+// run side by side get what they need as arguments.
 type call struct {
 	d       *Dispatcher
 	snap    *Snapshot
 	plan    *Plan
 	req     *Request
 	verdict schema.Verdict
-	// until is when the verdict has to be complete, so that the margin is left
-	// to deliver and to send it, however many waves there are.
+	// until is when the verdict must be complete. The margin before the deadline is for
+	// delivering and sending it.
 	until time.Time
-	// view is the event as the waves so far left it, handed the rewrite that is
-	// in it.
+	// view is the event after the waves so far. handed is the rewrite that it contains.
 	view   View
 	handed jsontext.Value
-	// origin is the view of the event as it came, once it was rewritten, and
-	// parts what the verdict is made of. Only shadow hooks are held against them.
+	// origin is the view of the event before the first rewrite; parts make up the
+	// verdict. Both are set only if there are shadow hooks, which are compared with them.
 	origin *View
 	parts  []part
 }
 
-// wave runs batches side by side and folds what they came to, in registration
-// order. It reports whether the chain goes on.
+// wave runs batches side by side and folds their parts in registration order. It reports
+// whether the chain goes on.
 func (c *call) wave(ctx context.Context, w Wave) bool {
-	runs := make([]run, 0, len(w)) // all in one place, which they keep
+	runs := make([]run, 0, len(w)) // never grown: goroutines hold pointers into it
 	for i := range w {
 		b := &w[i]
 		hooks := b.Hooks
@@ -209,12 +209,11 @@ func (c *call) wave(ctx context.Context, w Wave) bool {
 	return true
 }
 
-// fold adds a batch's outcomes to the verdict and reports whether the chain
-// goes on.
+// fold adds a batch's parts to the verdict and reports whether the chain goes on.
 func (c *call) fold(r *run) bool {
 	defer c.req.Span.Child(trace.Internal, "fold", "").Done()
 	c.verdict.ExecutedHooks = slices.Grow(c.verdict.ExecutedHooks, len(r.parts))
-	kept := c.keep(r.parts...)
+	kept := c.keepParts(r.parts...)
 	for i := range r.parts {
 		if c.verdict.Ended(c.req.Event) {
 			c.aside(r.parts[i:])
@@ -224,7 +223,7 @@ func (c *call) fold(r *run) bool {
 		fold(c.req.Event, &c.verdict, &r.parts[i].verdict)
 	}
 	if !kept {
-		r.leave()
+		r.releaseBuffer()
 	}
 	if r.refusal != nil {
 		c.end(*r.refusal)
@@ -233,14 +232,14 @@ func (c *call) fold(r *run) bool {
 	return !c.verdict.Ended(c.req.Event)
 }
 
-// end folds what is said of the whole event.
+// end folds a verdict that is about the whole event, not about one hook.
 func (c *call) end(v schema.Verdict) {
 	c.verdict = Fold(c.req.Event, c.verdict, v)
-	c.keep(part{hook: last, verdict: v})
+	c.keepParts(part{hook: last, verdict: v})
 }
 
-// abandon lets batches that ran beside the one that ended the chain finish, and
-// reports what they came to. Nobody waits for them.
+// abandon reports the parts of batches that ran beside the one that ended the chain, when
+// they finish. The verdict does not wait for them.
 func (c *call) abandon(runs []run) {
 	for i := range runs {
 		r := &runs[i]
@@ -260,7 +259,8 @@ func (c *call) aside(parts []part) {
 	}
 }
 
-// rewrite hands what the hooks rewrote on to the next wave.
+// rewrite applies the hooks' rewrites to the event before the next wave. It reports
+// whether the chain goes on.
 func (c *call) rewrite() bool {
 	rw := c.verdict.Rewritten(c.req.Event)
 	if rw == nil || bytes.Equal(rw, c.handed) {
@@ -279,9 +279,9 @@ func (c *call) rewrite() bool {
 	return true
 }
 
-// Malformed is the verdict about an event that cannot be judged as it is. One
-// that contradicts itself is forged, and denied; one that cannot be read is
-// denied if it is guarded.
+// Malformed returns the verdict about an event that cannot be decoded. An event that
+// contradicts its headers is forged and denied. An unreadable event is denied if the call
+// is guarded.
 func Malformed(t schema.EventType, guarded bool, err error) schema.Verdict {
 	v := schema.Verdict{HookErrors: []string{fmt.Sprintf("malformed event: %v", err)}}
 	blocking := t.Blocking()
@@ -295,7 +295,7 @@ func Malformed(t schema.EventType, guarded bool, err error) schema.Verdict {
 	return v
 }
 
-// guarded runs what no verdict waits for; if it breaks, nobody else does.
+// guarded runs background work and logs a panic instead of ending the process.
 func (d *Dispatcher) guarded(f func()) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -1,6 +1,7 @@
-// Package dispatch decides. It plans which hooks run for an event, has workers run them in
-// batches, and folds the outcomes into one verdict. It does not know NATS or processes: it
-// reaches workers through the one-method interface [Caller] and tracks them in [Members].
+// Package dispatch decides. It plans which hooks run for an event, has workers run them
+// in batches, and folds the outcomes into one verdict. It does not know NATS or
+// processes: it reaches workers through the one-method interface [Caller] and tracks them
+// in [Members].
 //
 // Concurrency: a [Snapshot] and its plans are immutable once compiled, and all calls that
 // are pinned to it share them. [Members] and [Dispatcher] are safe for concurrent use.
@@ -9,8 +10,8 @@
 //
 // To follow an event, read compile.go and plan.go (which hooks, in which batches),
 // stages.go (hooks that no worker runs), dispatcher.go (the waves), when.go (conditions),
-// batch.go and answers.go (one batch, until it has outcomes), doubt.go (handlers that
-// cannot be loaded), members.go, queue.go and flights.go (the workers, their queues and
-// their batches), settle.go (an outcome becomes a part of a verdict), fold.go (the parts
-// become one verdict) and shadow.go (hooks in shadow mode).
+// batch.go and answers.go (one batch, until it has outcomes), secondopinion.go (handlers
+// that cannot be loaded), members.go, queue.go and sentbatches.go (the workers, their
+// queues and their batches), settle.go (an outcome becomes a part of a verdict), fold.go
+// (the parts become one verdict) and shadow.go (hooks in shadow mode).
 package dispatch

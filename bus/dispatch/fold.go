@@ -6,17 +6,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Fold joins what two neighbouring runs of hooks came to, a's hooks registered
-// before b's, for an event of type t.
+// Fold joins the verdicts of two neighbouring groups of hooks for an event of type t. The
+// hooks of a are registered before those of b.
 //
-// It is associative and the zero Verdict is its unit, so that a worker may
-// fold its batch and the aggregator the batches, in whatever groups they come.
-// A verdict that ends the chain is a left zero: nothing registered after it counts.
-// Where the event chains, of what was registered before it only the trail stays:
-// executed hooks, errors and injections. Elsewhere only a stop ends the chain, and
-// nothing before it is dropped.
+// Fold is associative and the zero Verdict is its unit, so that a worker may fold its
+// batch and the aggregator the batches, in any grouping. A verdict that ends the chain is
+// a left zero: nothing registered after it counts. At events that chain, only executed
+// hooks, errors and injections remain of the hooks before it. At other events only a stop
+// ends the chain, and nothing before it is dropped.
 func Fold(t schema.EventType, a, b schema.Verdict) schema.Verdict {
-	// Clipped, the first append moves to memory of its own.
+	// Clip makes append allocate, so that Fold does not write into its arguments.
 	a.ExecutedHooks, a.HookErrors = slices.Clip(a.ExecutedHooks), slices.Clip(a.HookErrors)
 	a.Injections, a.Effects = slices.Clip(a.Injections), slices.Clip(a.Effects)
 	b.Effects = slices.Clip(b.Effects)
@@ -24,7 +23,7 @@ func Fold(t schema.EventType, a, b schema.Verdict) schema.Verdict {
 	return a
 }
 
-// fold is Fold into sum, whose slices belong to the caller alone.
+// fold is Fold into sum. The caller must be the only user of sum's slices.
 func fold(t schema.EventType, sum, b *schema.Verdict) {
 	if sum.Ended(t) {
 		return
@@ -39,9 +38,9 @@ func fold(t schema.EventType, sum, b *schema.Verdict) {
 		return
 	}
 	sum.Effects = append(sum.Effects, b.Effects...)
-	sum.UpdatedInput = later(sum.UpdatedInput, b.UpdatedInput)
-	sum.UpdatedOutput = later(sum.UpdatedOutput, b.UpdatedOutput)
-	sum.Value = later(sum.Value, b.Value)
+	sum.UpdatedInput = lastRewrite(sum.UpdatedInput, b.UpdatedInput)
+	sum.UpdatedOutput = lastRewrite(sum.UpdatedOutput, b.UpdatedOutput)
+	sum.Value = lastRewrite(sum.Value, b.Value)
 	switch rs, rb := rank(sum.Decision), rank(b.Decision); {
 	case rs < rb:
 		sum.Decision, sum.Reason, sum.AutoApprove = b.Decision, b.Reason, b.AutoApprove
@@ -50,10 +49,10 @@ func fold(t schema.EventType, sum, b *schema.Verdict) {
 	}
 }
 
-// KeepFeedback adds to a verdict, where a deny is feedback, the reasons of those hooks
-// whose deny gave way to a fail, a stop or an earlier deny. They are injections behind
-// those of the hooks, so that the agent reads them. KeepFeedback is called after the last
-// fold, and adds each reason once, however often it is called.
+// KeepFeedback adds reasons of denies to a verdict of an event where a deny is feedback:
+// of each hook whose deny gave way to a fail, a stop or an earlier deny. They become
+// injections after those of the hooks, so that the agent reads them. KeepFeedback is
+// called after the last fold, and is idempotent.
 func KeepFeedback(t schema.EventType, v *schema.Verdict) {
 	if t.Chains() {
 		return
@@ -70,9 +69,9 @@ func KeepFeedback(t schema.EventType, v *schema.Verdict) {
 	}
 }
 
-// rank orders the decisions that drop nothing: the greatest wins, the first of
-// equals keeps its reason. Ask and allow never meet deny, stop and fail here,
-// because those end a chain where ask and allow exist. A stop does not undo a fail.
+// rank orders the decisions that drop nothing: the greatest wins, and among equals the
+// first. Ask and allow never meet deny, stop and fail here, because those end the chain
+// at events with ask and allow. A fail outranks a stop.
 func rank(d schema.Decision) int {
 	switch d {
 	case schema.Allow:
@@ -87,8 +86,8 @@ func rank(d schema.Decision) int {
 	return 0
 }
 
-// later is the later of two rewrites: its hook has seen the earlier one.
-func later[T ~[]byte](a, b T) T {
+// lastRewrite returns b, or a if there is no b. The hook of b saw a's rewrite.
+func lastRewrite[T ~[]byte](a, b T) T {
 	if b != nil {
 		return b
 	}

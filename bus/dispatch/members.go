@@ -14,63 +14,63 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Why a call to a worker ended without an answer.
+// These errors are why a call to a worker ended without an answer.
 var (
-	// ErrGone: the worker is known to be dead.
+	// ErrGone means that the worker is dead.
 	ErrGone = errors.New("the worker is gone")
-	// ErrSilent: the worker, or news of the batch, failed to come.
+	// ErrSilent means that the worker's heartbeats stopped.
 	ErrSilent = errors.New("the worker stopped reporting progress")
-	// ErrNoWorker: nobody serves the pool.
+	// ErrNoWorker means that no worker serves the pool.
 	ErrNoWorker = errors.New("no worker serves the pool")
 
-	// errAbsent: the worker lives, but does not have the batch (any more).
+	// errAbsent means that the worker is alive but does not have the batch.
 	errAbsent = fmt.Errorf("%w about the batch", ErrSilent)
 
-	// errUnsent: the worker left between being chosen and being asked.
+	// errUnsent means that the worker left after it was chosen and before it was asked.
 	errUnsent = errors.New("the worker left the pool before it received the batch")
 
 	errQueueFull = errors.New("the pool's queue is full")
 
-	// errQueueLong: to wait would be in vain.
+	// errQueueLong means that the hook would not run in time.
 	errQueueLong = errors.New("the pool's queue is too long for the hook to run before its deadline")
 )
 
-// silentAfter is when a worker that has not beaten counts as silent, goneAfter
-// when it is forgotten.
+// silentAfter is the age of the last heartbeat from which a worker counts as silent,
+// goneAfter the age at which it is removed.
 const (
 	silentAfter = schema.Missed * schema.BeatEvery
 	goneAfter   = 4 * silentAfter
 )
 
-// Members knows the workers of every pool by their beats, and picks the least
-// loaded one. Its lock guards what follows it; nothing is called out of it
-// but the functions that end calls, which do not call back.
+// Members tracks the workers of every pool by their heartbeats, and picks the least
+// loaded one. mu guards the fields after it. While it is held, Members calls only
+// functions that end calls, which do not call back.
 type Members struct {
 	mu       sync.Mutex
 	pools    map[string]*pool
-	flights  map[string]*flight // by batch id
-	expected time.Time          // until when workers may be on their way
+	sent     map[string]*sentBatch // by batch id
+	expected time.Time             // until when workers may still be reconnecting
 	lastTick time.Time
 	queue    int    // how many calls may wait per pool
-	tickets  uint64 // the last one given out
+	tickets  uint64 // the last ticket
 
-	// freed counts the slots of the local worker that became free.
+	// freed counts how often a slot of the local worker became free.
 	freed atomic.Uint64
 }
 
-// pool is the workers of one pool and the calls that wait for one.
+// pool has the workers of one pool and the calls that wait for one.
 type pool struct {
-	members []*member
-	waiting []*turn // by ticket
-	done    int64   // how many batches came back
-	rush    Rush
+	members  []*member
+	waiting  []*queueEntry // by ticket
+	done     int64         // how many batches workers finished
+	overload Rush
 }
 
-// look notes what became free, if somebody waits for that.
-func (p *pool) look() {
+// countFreed counts a freed slot, and feeds the overload detector if calls wait.
+func (p *pool) countFreed() {
 	p.done++
 	if n := len(p.waiting); n > 0 {
-		p.rush.Look(time.Now(), p.done, n)
+		p.overload.Look(time.Now(), p.done, n)
 	}
 }
 
@@ -80,41 +80,40 @@ type member struct {
 	beat     time.Time
 	capacity int
 	draining bool
-	// moving: it goes to another server, and nothing is sent to it meanwhile.
+	// moving means that it changes to another server; no batch is sent to it.
 	moving   bool
 	versions []uint64
-	failed   map[string]string // handlers it could not load, by hook
-	// candidate is what it says of the version that may become active.
+	failed   map[string]string // errors of handlers it could not load, by hook
+	// candidate is its state of the version that may become active.
 	candidate *schema.Candidate
-	// mine are the batches that this process has there, others what the worker
-	// said it has besides.
+	// mine counts the batches that this process sent to it, others those of other
+	// processes.
 	mine, others int
-	// asleep: no beat for silentAfter; it gets nothing until it beats again.
+	// asleep means no heartbeat for silentAfter. It gets no batch until the next one.
 	asleep bool
-	// unfit: it refused a batch; it is not asked again until it beats again.
+	// unfit means that it refused a batch. It gets no batch until its next heartbeat.
 	unfit bool
-	// lacks is a config version that it did not have when it was asked; it is
-	// not asked for it again until it beats again. 0: none is known.
+	// lacks is a config version that it did not have when asked. It is not asked for that
+	// version until its next heartbeat. 0: none.
 	lacks uint64
 }
 
-// NewMembers makes an empty table. At most queue calls wait per pool; above
-// that a call is busy at once.
+// NewMembers makes an empty table. At most queue calls wait per pool; further calls are
+// busy at once.
 func NewMembers(queue int) *Members {
-	return &Members{pools: make(map[string]*pool), flights: make(map[string]*flight), queue: queue}
+	return &Members{pools: make(map[string]*pool), sent: make(map[string]*sentBatch), queue: queue}
 }
 
-// Expect says that workers may be on their way: after a start they come back as
-// their connections do, and until then a call waits for the first one of its
-// pool instead of finding that nobody serves it. It lasts as long as a worker
-// may be silent.
+// Expect makes calls wait for workers that may still be reconnecting after a start. For
+// silentAfter a call waits for the first worker of its pool instead of failing with
+// ErrNoWorker.
 func (m *Members) Expect() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expected = time.Now().Add(silentAfter)
 }
 
-// Beat records what a worker says of itself.
+// Beat records a worker's heartbeat.
 func (m *Members) Beat(b *schema.Beat) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,12 +131,13 @@ func (m *Members) Beat(b *schema.Beat) {
 	p.serve()
 }
 
-// Gone records that a worker is dead in pools; none named: in all of them. Its calls
-// there end now. One that said there that it moves is not dead: its silence will tell.
+// Gone records that a worker is dead in the given pools; without one, in all. Its
+// calls there end now. A worker that moves to another server is not dead: it is removed
+// when it stays silent.
 //
-// Workers of different pools may go by one name, and are not trusted with each other's
-// batches: whoever knows of a death by one pool's credentials, or by one pool's
-// subjects, names the pool.
+// Workers of different pools may have one name, and are not trusted with each other's
+// batches. A caller that learned of the death through one pool's credentials or subjects
+// must name that pool.
 func (m *Members) Gone(worker string, pools ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,14 +151,14 @@ func (m *Members) Gone(worker string, pools ...string) {
 			p.release()
 		}
 	}
-	for _, f := range m.flights {
+	for _, f := range m.sent {
 		if f.worker == worker && among(f.pool) {
 			f.lose(ErrGone)
 		}
 	}
 }
 
-// moves reports whether a worker said in one of these pools that it goes to another server.
+// moves reports whether a worker of one of these pools moves to another server.
 func (m *Members) moves(worker string, among func(pool string) bool) bool {
 	for name, p := range m.pools {
 		if w := p.find(worker); w != nil && w.moving && among(name) {
@@ -168,44 +168,44 @@ func (m *Members) moves(worker string, among func(pool string) bool) bool {
 	return false
 }
 
-// A choice is where a batch goes. The zero choice is the pool's first contact.
+// A choice is the destination of a batch. The zero choice is the pool's first contact.
 type choice struct {
 	member *member
 	worker string
 	local  bool // the worker in this process
 }
 
-// give returns a worker's slot, with what the worker said to the batch. One
-// that refused is left alone until its next beat.
-func (m *Members) give(w *member, version uint64, said schema.Status) {
+// returnSlot returns a worker's slot, with the status of its reply. A worker that refused
+// gets no batch until its next heartbeat.
+func (m *Members) returnSlot(w *member, version uint64, status schema.Status) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w.mine--
-	switch said {
-	case schema.StatusOK, schema.StatusMismatch, schema.StatusMalformed: // it is not to blame for the event
+	switch status {
+	case schema.StatusOK, schema.StatusMismatch, schema.StatusMalformed: // a malformed event is not the worker's fault
 	case schema.StatusStale:
 		w.lacks = version
 	default:
 		w.unfit = true
 	}
 	p := m.pool(w.pool)
-	p.look()
+	p.countFreed()
 	p.serve()
 }
 
-// other reports whether the pool has a live worker besides those named.
-func (m *Members) other(poolName string, not []string) bool {
+// hasOther reports whether the pool has a live worker that is not excluded.
+func (m *Members) hasOther(poolName string, excluded []string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, w := range m.pool(poolName).members {
-		if !w.asleep && !w.draining && !slices.Contains(not, w.id) {
+		if !w.asleep && !w.draining && !slices.Contains(excluded, w.id) {
 			return true
 		}
 	}
 	return false
 }
 
-// Pools lists what is known of every pool and its workers, for people.
+// Pools lists every known pool and its workers, for people.
 func (m *Members) Pools() []schema.PoolStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,7 +224,7 @@ func (m *Members) Pools() []schema.PoolStatus {
 	return all
 }
 
-// LoadErrors are the handlers that some worker could not load, by hook.
+// LoadErrors returns the handlers that some worker could not load, by hook.
 func (m *Members) LoadErrors() map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -255,9 +255,9 @@ func (p *pool) find(id string) *member {
 	return nil
 }
 
-// best is the worker with the largest share of free slots among those that
-// hold t's version, else among all; and whether any worker is alive at all.
-func (p *pool) best(t *turn) (best *member, alive bool) {
+// best returns the worker with the largest share of free slots, preferring workers that
+// have loaded t's version. alive reports whether any worker is alive.
+func (p *pool) best(t *queueEntry) (best *member, alive bool) {
 	var bestFree float64
 	var bestHolds bool
 	start := 0
@@ -266,11 +266,11 @@ func (p *pool) best(t *turn) (best *member, alive bool) {
 	}
 	for i := range p.members {
 		w := p.members[(start+i)%len(p.members)]
-		if w.asleep || w.draining || slices.Contains(t.not, w.id) {
+		if w.asleep || w.draining || slices.Contains(t.excluded, w.id) {
 			continue
 		}
 		alive = true
-		if !w.takes() || t.version != 0 && w.lacks == t.version || t.aside && 2*w.free() <= w.capacity {
+		if !w.hasCapacity() || t.version != 0 && w.lacks == t.version || t.shadow && 2*w.free() <= w.capacity {
 			continue
 		}
 		holds, free := slices.Contains(w.versions, t.version), float64(w.free())/float64(w.capacity)
@@ -281,13 +281,13 @@ func (p *pool) best(t *turn) (best *member, alive bool) {
 	return best, alive
 }
 
-// hasSleepers reports whether a silent worker besides those named may come back.
-func (p *pool) hasSleepers(not []string) bool {
-	return slices.ContainsFunc(p.members, func(w *member) bool { return w.asleep && !slices.Contains(not, w.id) })
+// hasSleepers reports whether a silent worker that is not excluded may come back.
+func (p *pool) hasSleepers(excluded []string) bool {
+	return slices.ContainsFunc(p.members, func(w *member) bool { return w.asleep && !slices.Contains(excluded, w.id) })
 }
 
-// takes reports whether the worker would take a batch now.
-func (w *member) takes() bool {
+// hasCapacity reports whether the worker would take a batch now.
+func (w *member) hasCapacity() bool {
 	return !w.asleep && !w.draining && !w.moving && !w.unfit && w.free() > 0
 }
 

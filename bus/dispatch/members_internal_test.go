@@ -13,20 +13,20 @@ import (
 func left(t *testing.T, moves string, pools ...string) (lost, forgotten []string) {
 	t.Helper()
 	m := NewMembers(10)
-	var flights []*flight
+	var sent []*sentBatch
 	for _, pool := range []string{"guard", "lint", "other"} {
 		m.Beat(&schema.Beat{Pool: pool, Worker: "w", Capacity: 1})
-		f := &flight{wire: schema.Batch{Batch: "in " + pool}, pool: pool, worker: "w", stop: func() {}}
-		if !m.launch(f, m.pool(pool).find("w")) {
+		f := &sentBatch{wire: schema.Batch{Batch: "in " + pool}, pool: pool, worker: "w", stop: func() {}}
+		if !m.track(f, m.pool(pool).find("w")) {
 			t.Fatal("the worker is not there")
 		}
-		flights = append(flights, f)
+		sent = append(sent, f)
 	}
 	if moves != "" {
 		m.Beat(&schema.Beat{Pool: moves, Worker: "w", Capacity: 1, Moving: true})
 	}
 	m.Gone("w", pools...)
-	for _, f := range flights {
+	for _, f := range sent {
 		if errors.Is(f.lost, ErrGone) {
 			lost = append(lost, f.pool)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// updates takes what replaces a tool's input or its output.
-func (s *settling) updates(r *schema.Result) {
+// updates takes updated_input and updated_output.
+func (s *settlement) updates(r *schema.Result) {
 	t := s.hook.Event.Rewrites()
 	if !absent(r.UpdatedInput) {
 		if t == schema.RewriteInput {
@@ -27,9 +27,9 @@ func (s *settling) updates(r *schema.Result) {
 	}
 }
 
-// value takes a stop's value, or what is to stand in place of what the event is
-// about: the tool's input or output, the message, the response.
-func (s *settling) value(r *schema.Result) {
+// value takes a stop's value, or the replacement of the event's subject: the tool's input
+// or output, the message, the response.
+func (s *settlement) value(r *schema.Result) {
 	if absent(r.Value) {
 		return
 	}
@@ -38,7 +38,7 @@ func (s *settling) value(r *schema.Result) {
 	case s.out.Decision == schema.Stop:
 		s.out.Value = r.Value
 	case r.Decision == schema.Stop && t.Permits(schema.Stop):
-		// It is the value that made the stop a fault.
+		// The stop was a fault because of this value.
 	case rw == schema.RewriteInput && !absent(r.UpdatedInput):
 		s.note("value dropped: updated_input already replaces the tool's input")
 	case rw == schema.RewriteOutput && !absent(r.UpdatedOutput):
@@ -61,8 +61,9 @@ func (s *settling) value(r *schema.Result) {
 	}
 }
 
-// input rewrites the tool's input, whichever member of the answer it stands in.
-func (s *settling) input(field string, v jsontext.Value) {
+// input rewrites the tool's input. field is the member of the answer that has the new
+// input.
+func (s *settlement) input(field string, v jsontext.Value) {
 	switch {
 	case !s.mayRewrite(field):
 	case v.Kind() != '{' || !valid(v):
@@ -72,8 +73,9 @@ func (s *settling) input(field string, v jsontext.Value) {
 	}
 }
 
-// output rewrites the tool's output.
-func (s *settling) output(field string, v jsontext.Value) {
+// output rewrites the tool's output. field is the member of the answer that has the new
+// output.
+func (s *settlement) output(field string, v jsontext.Value) {
 	switch {
 	case !s.mayRewrite(field):
 	case !valid(v):
@@ -83,10 +85,10 @@ func (s *settling) output(field string, v jsontext.Value) {
 	}
 }
 
-// misshapen is about what the event has a place for and what the answer has in no
-// form for it. A guard that wanted something changed must not be taken for one that
-// let it pass as it was.
-func (s *settling) misshapen(what string) {
+// misshapen notes a part of an answer that the event permits but whose form is wrong. For
+// a fail-closed hook it is a fault: a guard that wanted a change must not count as one
+// that allowed the call unchanged.
+func (s *settlement) misshapen(what string) {
 	if s.hook.FailClosed {
 		s.fault(what)
 	} else {
@@ -94,18 +96,17 @@ func (s *settling) misshapen(what string) {
 	}
 }
 
-// mayRewrite reports whether the hook may rewrite at all. One that promised
-// not to ran side by side with others, so that nobody knows what its rewrite
-// was made from.
-func (s *settling) mayRewrite(field string) bool {
+// mayRewrite reports whether the hook may rewrite. A readonly hook ran side by side with
+// others, so the input of its rewrite is unknown.
+func (s *settlement) mayRewrite(field string) bool {
 	if s.hook.Readonly {
 		s.fault(field + " dropped: the hook is readonly; configure readonly: false for a hook that rewrites")
 	}
 	return !s.hook.Readonly
 }
 
-// effects keeps those that the agent's side can apply, as they are.
-func (s *settling) effects(all []jsontext.Value) {
+// effects takes the effects that agents can apply.
+func (s *settlement) effects(all []jsontext.Value) {
 	if n := len(all); n > schema.MaxEffects {
 		s.misshapen(fmt.Sprintf("the answer has %d effects; only the first %d apply", n, schema.MaxEffects))
 		all = all[:schema.MaxEffects]
@@ -119,7 +120,7 @@ func (s *settling) effects(all []jsontext.Value) {
 	}
 }
 
-func (s *settling) inject(all []schema.Injection) {
+func (s *settlement) inject(all []schema.Injection) {
 	for _, in := range all {
 		if in.Content == "" {
 			continue
@@ -151,7 +152,7 @@ func fits(v jsontext.Value, k schema.ValueKind) bool {
 	return false
 }
 
-// absent: null is as good as nothing.
+// absent reports whether there is no value; null counts as none.
 func absent(v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' }
 
 func valueName(k schema.ValueKind) string {
@@ -164,7 +165,7 @@ func valueName(k schema.ValueKind) string {
 	return "a tool result: any JSON value except null"
 }
 
-// valid reports whether v is one JSON value, in the fabric's dialect.
+// valid reports whether v is one JSON value; invalid UTF-8 in strings is permitted.
 func valid(v jsontext.Value) bool {
 	return v.IsValid(jsontext.AllowInvalidUTF8(true))
 }

@@ -7,37 +7,37 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Plan is what runs for one event: waves one after the other, and the shadow
-// hooks off the path. It is a value that can be printed.
+// A Plan is the hooks for one event: waves that run one after the other, and shadow hooks
+// that no verdict waits for. String prints it.
 type Plan struct {
 	// Waves run one after the other.
 	Waves []Wave
-	// Shadow batches run off the path.
+	// Shadow batches run after the verdict.
 	Shadow []Batch
-	// Guarded: some fail-closed hook is among them.
+	// Guarded means that the plan has a fail-closed hook.
 	Guarded bool
-	// Deliver are the hooks that hand items over, and Gates those that refuse
-	// tools by the agent's round. They are stages of the aggregator: no wave
-	// has them.
+	// Deliver are the delivery hooks, and Gates the hooks that refuse tools by the
+	// agent's round. They are stages of the aggregator and not in waves.
 	Deliver, Gates []int
 }
 
-// A Wave is batches that run side by side.
+// A Wave has batches that run side by side.
 type Wave []Batch
 
-// A Batch is consecutive hooks of one pool that travel in one request.
+// A Batch has consecutive hooks of one pool that travel in one request.
 type Batch struct {
 	Pool       string
 	Idempotent bool
-	// Readonly: no hook of it rewrites, so that it may run beside its neighbours.
+	// Readonly means that no hook of it rewrites, so that it may run beside its
+	// neighbours.
 	Readonly bool
-	// Conditional: some hook of it has a condition.
+	// Conditional means that some hook of it has a condition.
 	Conditional bool
 	// Hooks are indexes into the configuration, in registration order.
 	Hooks []int
 }
 
-// Empty reports whether nothing runs at all.
+// Empty reports whether no hook runs.
 func (p *Plan) Empty() bool { return len(p.Waves) == 0 && len(p.Shadow) == 0 }
 
 // String prints a plan as waves of pools with their hooks.
@@ -66,9 +66,8 @@ func (p *Plan) String() string {
 	return b.String()
 }
 
-// plan makes the plan of one event: global hooks in registration order, then
-// the agent's own, which is the order of the configuration. Only hooks
-// registered before that one come into waves.
+// plan makes the plan of one event in the order of the configuration: global hooks, then
+// the agent's own. Only hooks with an index below before come into waves.
 func (s *Snapshot) plan(sc *scope, key planKey, before int) *Plan {
 	p := &Plan{}
 	var path, shadow []Batch
@@ -79,7 +78,8 @@ func (s *Snapshot) plan(sc *scope, key planKey, before int) *Plan {
 		case h.Stage():
 			s.addStage(p, i)
 		case h.Mode == schema.Shadow:
-			// By itself: what one shadow hook says must not hide the next one.
+			// Each shadow hook has its own batch, so that its answer does not hide the
+			// next hook.
 			shadow = append(shadow, batchOf(i, h))
 		case i < before:
 			path = appendHook(path, i, h)
@@ -89,9 +89,9 @@ func (s *Snapshot) plan(sc *scope, key planKey, before int) *Plan {
 	return p
 }
 
-// appendHook puts a hook into the last batch if it fits there: same pool, same
-// idempotence, and a condition never behind a rewriter, so that it sees the
-// input as the hooks before left it.
+// appendHook puts a hook into the last batch if the pool and idempotence are equal and
+// its condition does not follow a rewriting hook. Conditions are evaluated before a batch
+// runs, and must see the rewritten input.
 func appendHook(batches []Batch, i int, h *schema.Hook) []Batch {
 	if n := len(batches); n > 0 {
 		b := &batches[n-1]
@@ -112,7 +112,7 @@ func batchOf(i int, h *schema.Hook) Batch {
 	}
 }
 
-// waves puts neighbouring batches side by side where none of them rewrites.
+// waves puts neighbouring readonly batches side by side.
 func waves(batches []Batch) []Wave {
 	var ws []Wave
 	for i, b := range batches {

@@ -6,101 +6,101 @@ import (
 	"time"
 )
 
-// turn is a call's place in the queue of a pool. A free slot is handed to the
-// first call that can use it, so that no call that comes later takes it away.
-type turn struct {
-	version uint64
-	not     []string // workers that it cannot use
-	local   bool     // the worker in this process would do, too
-	aside   bool     // nobody waits for it: half of a worker's slots are not for it
-	freed   uint64   // how many of its slots had become free when it was full
-	// until is when it must be over; zero: that is not known.
+// queueEntry is a call's place in the queue of a pool. A free slot goes to the first call
+// that can use it, so that no later call takes it.
+type queueEntry struct {
+	version  uint64
+	excluded []string // workers that it cannot use
+	local    bool     // the worker in this process can run it, too
+	shadow   bool     // a shadow call: it leaves half of a worker's slots to others
+	freed    uint64   // value of Members.freed when the local worker was full
+	// until is when its time ends; zero: unknown.
 	until time.Time
-	// ticket is its place; 0: it has not waited yet. A call that has to wait
-	// again keeps its place.
+	// ticket is its place; 0: it has not waited yet. A call that waits again keeps its
+	// ticket.
 	ticket uint64
-	// got brings a slot or, as the zero choice, news that make it worth to look
-	// again. It has room for one.
+	// got receives a slot, or the zero choice if the call must look again. Its capacity
+	// is one.
 	got chan choice
 }
 
-// take finds the least loaded worker for t, or the pool's first contact; the
-// local worker if that is worth to be tried again. It reports whether t has to
-// wait instead, because all are full or silent, and fails with ErrNoWorker if
-// all workers but those that t cannot use are gone, or with errQueueFull or errQueueLong.
-func (m *Members) take(poolName string, t *turn) (to choice, wait bool, err error) {
+// take returns the least loaded worker for t, the local worker if a slot became free, or
+// the pool's first contact. wait reports that t was queued because all workers are full
+// or silent. The error is ErrNoWorker if t excludes all remaining workers, or
+// errQueueFull or errQueueLong.
+func (m *Members) take(poolName string, t *queueEntry) (to choice, wait bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pool(poolName)
 	best, alive := p.best(t)
 	switch {
 	case best != nil:
-		return best.hold(), false, nil
+		return best.takeSlot(), false, nil
 	case t.local && m.freed.Load() != t.freed:
-		// A slot became free that woke nobody, because nobody waited yet.
+		// The slot became free before this call was queued, so it woke no call.
 		return choice{local: true}, false, nil
-	case alive || t.local || p.hasSleepers(t.not):
-		return choice{}, true, m.enqueue(p, t) // somebody may become free, or wake up
-	case len(t.not) > 0:
+	case alive || t.local || p.hasSleepers(t.excluded):
+		return choice{}, true, m.enqueue(p, t) // a slot may become free, or a silent worker return
+	case len(t.excluded) > 0:
 		return choice{}, false, ErrNoWorker
 	}
 	return choice{}, false, nil
 }
 
-// expect is await while workers may be on their way, and ErrNoWorker after that.
-func (m *Members) expect(poolName string, t *turn) (to choice, wait bool, err error) {
+// expect is await while workers may be reconnecting, and ErrNoWorker afterwards.
+func (m *Members) expect(poolName string, t *queueEntry) (to choice, wait bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !time.Now().Before(m.expected) {
 		return choice{}, false, ErrNoWorker
 	}
-	return m.awaited(poolName, t)
+	return m.awaitLocked(poolName, t)
 }
 
-// await is take for a call that the pool's first contact has sent back: until
-// somebody is known to serve the pool there is nobody to ask.
-func (m *Members) await(poolName string, t *turn) (to choice, wait bool, err error) {
+// await is take for a call that the pool's first contact refused: it waits until a worker
+// is known.
+func (m *Members) await(poolName string, t *queueEntry) (to choice, wait bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.awaited(poolName, t)
+	return m.awaitLocked(poolName, t)
 }
 
-// awaited is await with the lock held.
-func (m *Members) awaited(poolName string, t *turn) (to choice, wait bool, err error) {
+// awaitLocked is await for callers that hold the lock.
+func (m *Members) awaitLocked(poolName string, t *queueEntry) (to choice, wait bool, err error) {
 	p := m.pool(poolName)
 	best, _ := p.best(t)
 	switch {
 	case best != nil:
-		return best.hold(), false, nil
+		return best.takeSlot(), false, nil
 	case t.local && m.freed.Load() != t.freed:
 		return choice{local: true}, false, nil
 	}
 	return choice{}, true, m.enqueue(p, t)
 }
 
-// enqueue puts t into the queue, behind all that came before it. A call that
-// was in the queue once is not turned away. The lock is held.
-func (m *Members) enqueue(p *pool, t *turn) error {
+// enqueue puts t into the queue in the order of tickets. A call that has a ticket is
+// never turned away. The caller holds the lock.
+func (m *Members) enqueue(p *pool, t *queueEntry) error {
 	if t.ticket == 0 {
 		if len(p.waiting) >= m.queue {
 			return errQueueFull
 		}
 		now := time.Now()
-		p.rush.Look(now, p.done, len(p.waiting))
-		if !t.until.IsZero() && !p.rush.InTime(0, t.until.Sub(now), len(p.waiting)) {
+		p.overload.Look(now, p.done, len(p.waiting))
+		if !t.until.IsZero() && !p.overload.InTime(0, t.until.Sub(now), len(p.waiting)) {
 			return errQueueLong
 		}
 		m.tickets++
 		t.ticket, t.got = m.tickets, make(chan choice, 1)
 	}
-	at, _ := slices.BinarySearchFunc(p.waiting, t.ticket, func(w *turn, ticket uint64) int { return cmp.Compare(w.ticket, ticket) })
+	at, _ := slices.BinarySearchFunc(p.waiting, t.ticket, func(w *queueEntry, ticket uint64) int { return cmp.Compare(w.ticket, ticket) })
 	p.waiting = slices.Insert(p.waiting, at, t)
 	return nil
 }
 
-// leave takes a call that no longer waits out of the queue. What it was given
-// in the meantime goes to the next.
-func (m *Members) leave(poolName string, t *turn) {
+// leave removes a call that no longer waits from the queue, and passes on a slot that it
+// received in between.
+func (m *Members) leave(poolName string, t *queueEntry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pool(poolName)
@@ -116,41 +116,41 @@ func (m *Members) leave(poolName string, t *turn) {
 	}
 }
 
-// Freed tells that a slot of the local worker became free.
+// Freed records that a slot of the local worker became free.
 func (m *Members) Freed(poolName string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.freed.Add(1)
 	if p := m.pools[poolName]; p != nil {
-		p.look()
+		p.countFreed()
 		p.wakeLocal()
 	}
 }
 
-// serve hands free slots to those who wait for them, in order.
+// serve gives free slots to the waiting calls, in order.
 func (p *pool) serve() {
-	for i := 0; i < len(p.waiting) && slices.ContainsFunc(p.members, (*member).takes); {
+	for i := 0; i < len(p.waiting) && slices.ContainsFunc(p.members, (*member).hasCapacity); {
 		t := p.waiting[i]
 		if best, _ := p.best(t); best != nil {
 			p.waiting = slices.Delete(p.waiting, i, i+1)
-			t.got <- best.hold()
+			t.got <- best.takeSlot()
 			continue
 		}
 		i++
 	}
 }
 
-// wakeLocal has the first call that can use the local worker look again.
+// wakeLocal makes the first call that can use the local worker look again.
 func (p *pool) wakeLocal() {
-	if i := slices.IndexFunc(p.waiting, func(t *turn) bool { return t.local }); i >= 0 {
+	if i := slices.IndexFunc(p.waiting, func(t *queueEntry) bool { return t.local }); i >= 0 {
 		t := p.waiting[i]
 		p.waiting = slices.Delete(p.waiting, i, i+1)
 		t.got <- choice{}
 	}
 }
 
-// release has all calls look again: a worker left the pool, perhaps the last
-// one that they could use.
+// release makes all waiting calls look again, because the last worker that they can use
+// may have left.
 func (p *pool) release() {
 	for _, t := range p.waiting {
 		t.got <- choice{}
@@ -158,8 +158,8 @@ func (p *pool) release() {
 	p.waiting = nil
 }
 
-// hold takes one of the worker's slots.
-func (w *member) hold() choice {
+// takeSlot takes one of the worker's slots.
+func (w *member) takeSlot() choice {
 	w.mine++
 	return choice{member: w, worker: w.id}
 }

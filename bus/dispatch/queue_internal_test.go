@@ -18,9 +18,9 @@ func (m *Members) hear(worker string, capacity int) {
 }
 
 // waiting enqueues a call and fails the test if it need not wait.
-func waiting(t *testing.T, m *Members, not ...string) *turn {
+func waiting(t *testing.T, m *Members, excluded ...string) *queueEntry {
 	t.Helper()
-	c := &turn{version: 1, not: not}
+	c := &queueEntry{version: 1, excluded: excluded}
 	if _, wait, err := m.take("p", c); !wait || err != nil {
 		t.Fatalf("it need not wait: %v", err)
 	}
@@ -30,9 +30,9 @@ func waiting(t *testing.T, m *Members, not ...string) *turn {
 func TestASlotThatWasGivenToACallThatLeavesGoesToTheNext(t *testing.T) {
 	m := NewMembers(10)
 	m.hear("a", 1)
-	to, _, _ := m.take("p", &turn{version: 1})
+	to, _, _ := m.take("p", &queueEntry{version: 1})
 	first, second := waiting(t, m), waiting(t, m)
-	m.give(to.member, 1, schema.StatusOK)
+	m.returnSlot(to.member, 1, schema.StatusOK)
 	m.leave("p", first) // it was given the slot, and does not know it yet
 	if got := <-second.got; got.worker != "a" {
 		t.Errorf("the next call got %+v", got)
@@ -41,8 +41,8 @@ func TestASlotThatWasGivenToACallThatLeavesGoesToTheNext(t *testing.T) {
 
 func TestTheNewsOfALocalSlotGoOnWhenTheirCallLeaves(t *testing.T) {
 	m := NewMembers(10)
-	first, second := &turn{local: true}, &turn{local: true}
-	for _, c := range []*turn{first, second} {
+	first, second := &queueEntry{local: true}, &queueEntry{local: true}
+	for _, c := range []*queueEntry{first, second} {
 		if _, wait, _ := m.take("p", c); !wait {
 			t.Fatal("it need not wait")
 		}
@@ -60,9 +60,9 @@ func TestASlotGoesToTheFirstCallThatCanUseIt(t *testing.T) {
 	m := NewMembers(10)
 	m.hear("a", 1)
 	m.hear("b", 0)
-	to, _, _ := m.take("p", &turn{version: 1})
+	to, _, _ := m.take("p", &queueEntry{version: 1})
 	other, same := waiting(t, m, "a"), waiting(t, m)
-	m.give(to.member, 1, schema.StatusOK)
+	m.returnSlot(to.member, 1, schema.StatusOK)
 	if got := <-same.got; got.worker != "a" {
 		t.Errorf("the call that can use the slot got %+v", got)
 	}
@@ -78,17 +78,17 @@ func TestASlotGoesToTheFirstCallThatCanUseIt(t *testing.T) {
 func TestABatchIsNotSentToAWorkerThatLeftSinceItWasChosen(t *testing.T) {
 	m := NewMembers(10)
 	m.hear("a", 1)
-	to, _, _ := m.take("p", &turn{version: 1})
+	to, _, _ := m.take("p", &queueEntry{version: 1})
 	m.Gone("a")
-	if m.launch(&flight{wire: schema.Batch{Batch: "1"}, pool: "p", worker: "a"}, to.member) {
+	if m.track(&sentBatch{wire: schema.Batch{Batch: "1"}, pool: "p", worker: "a"}, to.member) {
 		t.Error("it is sent to a worker that is gone")
 	}
 	m.hear("a", 1) // it is back, and knows nothing of that
-	if m.launch(&flight{wire: schema.Batch{Batch: "2"}, pool: "p", worker: "a"}, to.member) {
+	if m.track(&sentBatch{wire: schema.Batch{Batch: "2"}, pool: "p", worker: "a"}, to.member) {
 		t.Error("it is sent on the slot of the one before")
 	}
-	if len(m.flights) > 0 {
-		t.Errorf("in flight: %d", len(m.flights))
+	if len(m.sent) > 0 {
+		t.Errorf("in flight: %d", len(m.sent))
 	}
 }
 
@@ -99,13 +99,13 @@ func TestTheLeastLoadedWorkerIsChosenAndOneThatHoldsTheVersionFirst(t *testing.T
 	m.hear("large", 8)
 	m.Beat(&schema.Beat{Pool: "p", Worker: "old", Capacity: 100, Versions: []uint64{7}})
 	for range 10 {
-		to, _, _ := m.take("p", &turn{version: 1})
+		to, _, _ := m.take("p", &queueEntry{version: 1})
 		counts[to.worker]++
 	}
 	if counts["small"] != 2 || counts["large"] != 8 {
 		t.Errorf("the load went to %v; want it spread by capacity", counts)
 	}
-	if to, _, _ := m.take("p", &turn{version: 1}); to.worker != "old" {
+	if to, _, _ := m.take("p", &queueEntry{version: 1}); to.worker != "old" {
 		t.Errorf("when all that hold the version are full: %q", to.worker)
 	}
 }
@@ -116,7 +116,7 @@ func TestEqualWorkersShareTheLoad(t *testing.T) {
 		m.hear(fmt.Sprint(i), 100)
 	}
 	for n := range 50 {
-		if _, wait, err := m.take("p", &turn{version: 1}); wait || err != nil {
+		if _, wait, err := m.take("p", &queueEntry{version: 1}); wait || err != nil {
 			t.Fatalf("call %d has to wait: %v", n, err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestNoCallWaitsForAFreeSlotAndNoWorkerGetsTooMuch(t *testing.T) {
 // chaos is a queue in disorder.
 type chaos struct {
 	m       *Members
-	waiting []*turn
+	waiting []*queueEntry
 	running []choice
 	locals  int // slots of the local worker that are free
 }
@@ -167,7 +167,7 @@ func (c *chaos) step(what, which int) {
 	worker := []string{"a", "b", "c"}[which%3]
 	switch what {
 	case 0, 1, 2:
-		c.ask(&turn{version: 1, local: which%5 == 0, not: [][]string{nil, nil, {"a"}, {"a", "b"}}[which%4]})
+		c.ask(&queueEntry{version: 1, local: which%5 == 0, excluded: [][]string{nil, nil, {"a"}, {"a", "b"}}[which%4]})
 	case 3, 4:
 		if len(c.running) > 0 {
 			i := which % len(c.running)
@@ -177,7 +177,7 @@ func (c *chaos) step(what, which int) {
 				c.locals++
 				c.m.Freed("p")
 			} else {
-				c.m.give(to.member, 1, []schema.Status{"", "", schema.StatusBusy, schema.StatusStale}[which%4])
+				c.m.returnSlot(to.member, 1, []schema.Status{"", "", schema.StatusBusy, schema.StatusStale}[which%4])
 			}
 		}
 	case 5:
@@ -197,7 +197,7 @@ func (c *chaos) step(what, which int) {
 }
 
 // ask has a call ask for a slot, as often as it is told to look again.
-func (c *chaos) ask(t *turn) {
+func (c *chaos) ask(t *queueEntry) {
 	for {
 		if t.freed = c.m.freed.Load(); t.local && c.locals > 0 {
 			c.locals--
@@ -263,7 +263,7 @@ func (c *chaos) fault() string {
 			return "a call waits, although the local worker is free"
 		}
 	}
-	if !slices.IsSortedFunc(p.waiting, func(a, b *turn) int { return int(a.ticket) - int(b.ticket) }) {
+	if !slices.IsSortedFunc(p.waiting, func(a, b *queueEntry) int { return int(a.ticket) - int(b.ticket) }) {
 		return "the queue is out of order"
 	}
 	return ""
@@ -274,16 +274,16 @@ func (c *chaos) fault() string {
 func TestNoWorkerIsChosenBeyondItsCapacity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewMembers(1000)
-		room := 0
+		slots := 0
 		for _, id := range []string{"a", "b", "c"} {
 			capacity, others := rapid.IntRange(0, 5).Draw(t, "capacity"), rapid.IntRange(0, 5).Draw(t, "others")
 			m.Beat(&schema.Beat{Pool: "p", Worker: id, Capacity: capacity, InFlight: others})
-			room += max(0, capacity-others)
+			slots += max(0, capacity-others)
 		}
 		for n := range 20 {
-			_, wait, err := m.take("p", &turn{version: 1})
-			if err != nil && !errors.Is(err, ErrNoWorker) || wait != (n >= room) {
-				t.Fatalf("call %d of %d: waits %t, %v", n, room, wait, err)
+			_, wait, err := m.take("p", &queueEntry{version: 1})
+			if err != nil && !errors.Is(err, ErrNoWorker) || wait != (n >= slots) {
+				t.Fatalf("call %d of %d: waits %t, %v", n, slots, wait, err)
 			}
 		}
 	})

@@ -7,33 +7,32 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Settle judges what came of asking one hook: illegal parts of its answer
-// become errors, its failure policy is applied, and what is left is its part
-// of the verdict. Workers settle to know where a chain ends, the aggregator to
-// fold: it is the same code, and it trusts no worker's judgement.
+// Settle turns the outcome of one hook into its part of the verdict. Illegal parts of the
+// answer become errors, and the failure policy is applied. Workers use it to know where a
+// chain ends, and the aggregator uses it again, because it does not trust workers.
 func Settle(h *schema.Hook, o *schema.Outcome) schema.Verdict {
 	var v schema.Verdict
 	settle(h, o, make([]schema.ExecutedHook, 0, 1), &v)
 	return v
 }
 
-// settle is Settle into an empty verdict, with the trail appended to the given
-// room. It returns the kind of the outcome by now.
+// settle is Settle into the empty verdict out. The executed hook is appended to trail. It
+// returns the final kind of the outcome.
 func settle(h *schema.Hook, o *schema.Outcome, trail []schema.ExecutedHook, out *schema.Verdict) schema.OutcomeKind {
-	s := settling{hook: h, kind: o.Kind, out: out}
+	s := settlement{hook: h, kind: o.Kind, out: out}
 	switch s.kind {
 	case "":
 		s.kind = schema.OK
 	case schema.Late:
 		s.kind = schema.Deadline
 	}
-	if _, failure := saying[s.kind]; !failure && s.kind != schema.OK {
-		s.kind = schema.Errored // a word of a newer worker
+	if _, failure := failureText[s.kind]; !failure && s.kind != schema.OK {
+		s.kind = schema.Errored // a kind of a newer worker
 	}
 	if o.Error != "" {
 		s.note(o.Error)
 	} else if s.kind != schema.OK {
-		s.note(saying[s.kind])
+		s.note(failureText[s.kind])
 	}
 	if s.kind == schema.OK || s.kind == schema.Errored {
 		s.take(&o.Result)
@@ -49,8 +48,8 @@ func settle(h *schema.Hook, o *schema.Outcome, trail []schema.ExecutedHook, out 
 	return s.kind
 }
 
-// Goes reports whether o, at a glance, is a result that lets the chain go on
-// unchanged: what most hooks say of most calls. Settle would come to the same.
+// Goes reports whether o is a result that lets the chain go on unchanged, as most results
+// do. It is a fast check with the same answer as Settle.
 func Goes(o *schema.Outcome) bool {
 	if o.Kind != "" && o.Kind != schema.OK {
 		return false
@@ -64,8 +63,8 @@ func Goes(o *schema.Outcome) bool {
 	return false
 }
 
-// saying is what to say of a failure about which nobody said more.
-var saying = map[schema.OutcomeKind]string{
+// failureText describes failures that have no error text.
+var failureText = map[schema.OutcomeKind]string{
 	schema.Deadline:  "did not answer before its deadline",
 	schema.Errored:   "failed",
 	schema.NoWorker:  "no worker serves its pool",
@@ -74,17 +73,17 @@ var saying = map[schema.OutcomeKind]string{
 	schema.LoadError: "its handler cannot be loaded",
 }
 
-// settling is the work of settling one outcome.
-type settling struct {
+// settlement is the work of settling one outcome.
+type settlement struct {
 	hook *schema.Hook
 	kind schema.OutcomeKind
 	out  *schema.Verdict
-	// failure is the first thing that went wrong.
+	// failure is the first error.
 	failure string
 }
 
-// note records something that went wrong without changing the outcome.
-func (s *settling) note(what string) {
+// note records an error without changing the outcome.
+func (s *settlement) note(what string) {
 	if len(what) > schema.MaxReason {
 		what = strings.ToValidUTF8(what[:schema.MaxReason], "") + "…"
 	}
@@ -94,14 +93,14 @@ func (s *settling) note(what string) {
 	s.out.HookErrors = append(s.out.HookErrors, fmt.Sprintf("hook %q: %s", s.hook.Name, what))
 }
 
-// fault is a note that makes the outcome an error: the failure policy decides.
-func (s *settling) fault(what string) {
+// fault records an error that makes the outcome a failure: the failure policy decides.
+func (s *settlement) fault(what string) {
 	s.note(what)
 	s.kind = schema.Errored
 }
 
 // take keeps the legal parts of an answer and turns the others into errors.
-func (s *settling) take(r *schema.Result) {
+func (s *settlement) take(r *schema.Result) {
 	if n := r.Size(); n > schema.MaxResult {
 		s.fault(fmt.Sprintf("answered with %d bytes; an answer has at most %d", n, schema.MaxResult))
 		r = r.Trimmed()
@@ -116,7 +115,7 @@ func (s *settling) take(r *schema.Result) {
 	s.inject(r.Injections)
 }
 
-func (s *settling) decide(r *schema.Result) {
+func (s *settlement) decide(r *schema.Result) {
 	t, d := s.hook.Event, s.hook.Event.Plain(r.Decision)
 	switch {
 	case d == schema.None || d == schema.Continue || d == schema.Allow && !t.Permits(d):
@@ -130,10 +129,9 @@ func (s *settling) decide(r *schema.Result) {
 	}
 }
 
-// applyPolicy decides for a hook that has no answer. A refusal, or a question,
-// that came with the failure stands: a failure never weakens one. An allow does
-// not: who failed allows nothing.
-func (s *settling) applyPolicy() {
+// applyPolicy decides for a hook that failed. A refusal or question that came with the
+// failure stands, because a failure never weakens one. An allow is dropped.
+func (s *settlement) applyPolicy() {
 	t := s.hook.Event
 	if s.out.Decision == schema.Allow {
 		s.out.Decision, s.out.Reason, s.out.AutoApprove = schema.None, "", false
@@ -153,9 +151,9 @@ func (s *settling) applyPolicy() {
 	s.out.Reason = fmt.Sprintf("hook %q %s and gave no answer: %s", s.hook.Name, why, s.failure)
 }
 
-// strip takes from a result that ends its chain what only a result that goes on
-// may carry: a stop has its value, and what else ends a chain has no rewrite.
-func (s *settling) strip() {
+// strip removes from a result that ends its chain what only a result that goes on may
+// have: rewrites, and the value unless it is a stop.
+func (s *settlement) strip() {
 	if !s.hook.Event.Terminal(s.out.Decision) {
 		return
 	}
@@ -173,7 +171,7 @@ func legal(t schema.EventType) string {
 	return strings.Join(names, ", ")
 }
 
-// clip bounds a foreign word that is repeated in a sentence.
+// clip shortens foreign text that an error repeats.
 func clip(s string) string {
 	if len(s) > 40 {
 		return strings.ToValidUTF8(s[:40], "") + "…"

@@ -12,42 +12,40 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Shadowed is what came of asking one shadow hook, and what would have been
-// different if it had counted at its place in the order.
+// A Shadowed is the result of a shadow hook, and what the verdict would have been if the
+// hook had counted.
 type Shadowed struct {
 	Hook *schema.Hook
-	// Part is what it said.
+	// Part is its part.
 	Part schema.Verdict
-	// Decided is what the call came to; Would is what it would have come to.
+	// Decided is the decision of the verdict; Would is what it would have been.
 	Decided, Would schema.Decision
-	// Rewrites: who comes after it would have got another input, output, message
-	// or response. What they would have said of that nobody knows: Would holds
-	// for what they said.
+	// Rewrites means that later hooks would have seen another input, output, message or
+	// response. Would is then based on the answers that they gave to the original.
 	Rewrites bool
 }
 
-// startShadows has the shadow hooks of a call asked, if there is room for them.
-// The verdict is complete by then: nobody waits for them, they leave half of a
-// worker's slots to hooks that count, and each sees the event as the hooks before
-// it left it. The call's own time does not bound them, only their own does.
+// startShadows runs the shadow hooks of a call, within the limit. The verdict is complete
+// and does not wait for them. They leave half of a worker's slots to other hooks. Each
+// sees the event as the hooks before it left it, and only its own timeout applies.
 func (c *call) startShadows(ctx context.Context) {
-	room := 0
-	for room < len(c.plan.Shadow) && c.d.reserve(c.share()) {
-		room++
+	n := 0
+	for n < len(c.plan.Shadow) && c.d.reserve(c.shadowWeight()) {
+		n++
 	}
-	if dropped := len(c.plan.Shadow) - room; dropped > 0 && c.d.opt.Watch.ShadowDropped != nil {
+	if dropped := len(c.plan.Shadow) - n; dropped > 0 && c.d.opt.Watch.ShadowDropped != nil {
 		c.d.opt.Watch.ShadowDropped(dropped)
 	}
-	if room > 0 {
-		go c.d.guarded(func() { c.askShadows(ctx, c.plan.Shadow[:room]) })
+	if n > 0 {
+		go c.d.guarded(func() { c.askShadows(ctx, c.plan.Shadow[:n]) })
 	}
 }
 
-// share is how much of the room for shadow hooks one takes: what it keeps in
-// memory until it has answered is as large as the event.
-func (c *call) share() int { return min(1+len(c.req.Body)>>20, cap(c.d.shadows)) }
+// shadowWeight is how many units of the shadow limit one batch takes: it keeps the event
+// in memory until it is answered.
+func (c *call) shadowWeight() int { return min(1+len(c.req.Body)>>20, cap(c.d.shadows)) }
 
-// reserve takes so much of the room for shadow hooks, if there is as much.
+// reserve takes units of the shadow limit, or none if there are too few.
 func (d *Dispatcher) reserve(share int) bool {
 	for taken := range share {
 		select {
@@ -66,60 +64,59 @@ func (d *Dispatcher) release(share int) {
 	}
 }
 
-// askShadows asks the shadow hooks whose conditions hold. The call is theirs
-// alone by now.
+// askShadows runs the shadow hooks whose conditions hold. No other goroutine uses the
+// call.
 func (c *call) askShadows(ctx context.Context, left []Batch) {
-	defer func() { c.d.release(len(left) * c.share()) }()
+	defer func() { c.d.release(len(left) * c.shadowWeight()) }()
 	for ; len(left) > 0; left = left[1:] {
 		b := &left[0]
-		c.goTo(b.Hooks[0])
+		c.viewBefore(b.Hooks[0])
 		until := time.Now().Add(2*c.snap.Config.Hooks[b.Hooks[0]].Timeout.Std() + time.Second)
 		hooks := c.holding(b.Hooks, until)
 		if len(hooks) == 0 {
-			c.d.release(c.share())
+			c.d.release(c.shadowWeight())
 			continue
 		}
 		alone := &call{d: c.d, snap: c.snap, plan: c.plan, req: c.req, view: c.view, until: until}
 		go c.d.guarded(func() {
-			defer c.d.release(c.share())
-			// A worker that beats is asked like others, also the one in this process:
-			// its slots are counted then.
-			beats := c.d.opt.Members.other(b.Pool, nil)
-			r := &run{call: alone, batch: b, hooks: hooks, body: alone.view.body, noLocal: beats, turn: turn{aside: true}}
+			defer c.d.release(c.shadowWeight())
+			// If the local worker sends heartbeats it is asked like others, because then
+			// its slots are counted.
+			beats := c.d.opt.Members.hasOther(b.Pool, nil)
+			r := &run{call: alone, batch: b, hooks: hooks, body: alone.view.body, noLocal: beats, entry: queueEntry{shadow: true}}
 			r.do(ctx)
 			for i := range r.parts {
-				c.told(&alone.view, &r.parts[i])
+				c.observeShadow(&alone.view, &r.parts[i])
 			}
 		})
 	}
 }
 
-// told tells what came of a shadow hook, unless it found no slot: had it counted,
-// it would have been given one.
-func (c *call) told(seen *View, p *part) {
+// observeShadow reports the result of a shadow hook. One that found no slot counts as
+// dropped, because it would have got one if it had counted.
+func (c *call) observeShadow(seen *View, p *part) {
 	if p.kind != schema.Busy {
-		c.tell(seen, p)
+		c.compare(seen, p)
 	} else if c.d.opt.Watch.ShadowDropped != nil {
 		c.d.opt.Watch.ShadowDropped(1)
 	}
 }
 
-// goTo makes the call's view that of a hook: the event as those before it left
-// it.
-func (c *call) goTo(hook int) {
+// viewBefore sets the call's view to the event as the hooks before the given one left it.
+func (c *call) viewBefore(hook int) {
 	if c.origin == nil {
-		origin := c.view // nothing was handed on
+		origin := c.view // no rewrite was applied
 		c.origin = &origin
 	}
 	var rw jsontext.Value
-	for i := range c.before(hook) {
-		rw = later(rw, c.parts[i].verdict.Rewritten(c.req.Event))
+	for i := range c.partsBefore(hook) {
+		rw = lastRewrite(rw, c.parts[i].verdict.Rewritten(c.req.Event))
 	}
 	if bytes.Equal(rw, c.handed) {
 		return
 	}
 	if c.handed == nil {
-		*c.origin = c.view // which may be decoded by now
+		*c.origin = c.view // it may be decoded by now
 	}
 	next, err := *c.origin, error(nil)
 	if rw != nil {
@@ -130,8 +127,8 @@ func (c *call) goTo(hook int) {
 	}
 }
 
-// before counts the parts of the verdict that are of hooks before this one.
-func (c *call) before(hook int) int {
+// partsBefore counts the verdict's parts of hooks registered before the given one.
+func (c *call) partsBefore(hook int) int {
 	n := 0
 	for n < len(c.parts) && c.parts[n].hook < hook {
 		n++
@@ -139,31 +136,31 @@ func (c *call) before(hook int) int {
 	return n
 }
 
-// keep remembers the parts of the verdict, if some shadow hook will be held
-// against them, and reports whether it did.
-func (c *call) keep(parts ...part) bool {
+// keepParts stores the verdict's parts if the plan has shadow hooks, and reports whether
+// it did.
+func (c *call) keepParts(parts ...part) bool {
 	switch {
 	case len(c.plan.Shadow) == 0:
 		return false
 	case c.parts == nil:
-		c.parts = slices.Clip(parts) // nobody changes them any more
+		c.parts = slices.Clip(parts) // not changed any more
 	default:
 		c.parts = append(c.parts, parts...)
 	}
 	return true
 }
 
-// last is the place of what is said behind all hooks.
+// last is the index of a part that is about the whole event.
 const last = math.MaxInt
 
-// tell tells what came of a shadow hook that saw the event as in the view: the
-// same fold once more, with the hook at its place in it.
-func (c *call) tell(seen *View, p *part) {
+// compare reports a shadow hook that saw the event in seen: it folds the verdict again
+// with the hook at its place.
+func (c *call) compare(seen *View, p *part) {
 	if c.d.opt.Watch.Shadow == nil {
 		return
 	}
 	var would schema.Verdict
-	t, at := c.req.Event, c.before(p.hook)
+	t, at := c.req.Event, c.partsBefore(p.hook)
 	for i := range c.parts[:at] {
 		fold(t, &would, &c.parts[i].verdict)
 	}
@@ -173,21 +170,21 @@ func (c *call) tell(seen *View, p *part) {
 		fold(t, &would, &c.parts[at+i].verdict)
 	}
 	c.d.opt.Watch.Shadow(c.req, &Shadowed{
-		Hook: &c.snap.Config.Hooks[p.hook], Part: p.verdict, Decided: said(c.verdict.Decision), Would: said(would.Decision),
+		Hook: &c.snap.Config.Hooks[p.hook], Part: p.verdict, Decided: plainDecision(c.verdict.Decision), Would: plainDecision(would.Decision),
 		Rewrites: reached && changes(seen, p.verdict.Rewritten(t)),
 	})
 }
 
-// said is a decision as a verdict says it.
-func said(d schema.Decision) schema.Decision {
+// plainDecision returns the decision of a verdict; none is continue.
+func plainDecision(d schema.Decision) schema.Decision {
 	if d == schema.None {
 		return schema.Continue
 	}
 	return d
 }
 
-// changes reports whether a rewrite leaves another event than the one seen: many
-// hooks hand back what they were given.
+// changes reports whether a rewrite differs from the event in seen. Many hooks return
+// their input unchanged.
 func changes(seen *View, rewrite jsontext.Value) bool {
 	if rewrite == nil {
 		return false

@@ -5,8 +5,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// span begins what is told of one question to a worker, which is the parent of what
-// the worker tells.
+// span begins the trace span of one request to a worker. It is the parent of the worker's
+// spans.
 func (r *run) span(b *schema.Batch) *trace.Span {
 	s := r.call.req.Span.Child(trace.Client, "batch", r.batch.Pool)
 	b.Trace = s.Or(b.Trace)
@@ -16,8 +16,8 @@ func (r *run) span(b *schema.Batch) *trace.Span {
 	return s
 }
 
-// replied ends it with what came of it.
-func replied(s *trace.Span, reply *schema.BatchReply, err error) {
+// endSpan ends the span with the reply.
+func endSpan(s *trace.Span, reply *schema.BatchReply, err error) {
 	s.Text(trace.Worker, reply.Worker)
 	s.Text(trace.Outcome, string(reply.Status))
 	if err != nil {

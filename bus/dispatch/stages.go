@@ -6,14 +6,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// addStage puts a stage of the aggregator into a plan, if it means something at
-// its event. Of several of one handler the last one counts, where it stands.
+// addStage puts a stage of the aggregator into a plan, if it applies to its event. Of
+// several stages with one handler the last one counts, at its place.
 func (s *Snapshot) addStage(p *Plan, i int) {
 	h := &s.Config.Hooks[i]
 	same := func(j int) bool { return s.Config.Hooks[j].Handler == h.Handler }
 	switch {
 	case h.Mode == schema.Shadow:
-		// What it would have delivered is delivered to nobody else.
+		// A shadow stage delivers nothing: an item can be delivered only once.
 	case h.Gates() && h.Event == schema.PreToolUse:
 		p.Gates = append(slices.DeleteFunc(p.Gates, same), i)
 	case h.Delivers() && h.Event.TakesDelivery():
@@ -21,8 +21,8 @@ func (s *Snapshot) addStage(p *Plan, i int) {
 	}
 }
 
-// Stages are the stages that an agent has at an event, whatever the tool: each is
-// in the plan of some tool. The plan has nothing else, and is made anew each time.
+// Stages returns a plan with only the stages for an event of an agent, for all tools. It
+// is not cached.
 func (s *Snapshot) Stages(agent string, t schema.EventType) *Plan {
 	sc, p := s.scope(agent), &Plan{}
 	for i := range s.Config.Hooks {
@@ -33,7 +33,7 @@ func (s *Snapshot) Stages(agent string, t schema.EventType) *Plan {
 	return p
 }
 
-// Place puts what a stage did into a verdict, where its hook stands in
+// Place puts the result of a stage into a verdict, at the place of its hook in
 // registration order. The row and the injections get the hook's name.
 func (s *Snapshot) Place(v *schema.Verdict, hook int, row schema.ExecutedHook, injections []schema.Injection) {
 	row.Hook = s.Config.Hooks[hook].Name
@@ -45,7 +45,7 @@ func (s *Snapshot) Place(v *schema.Verdict, hook int, row schema.ExecutedHook, i
 	v.Injections = slices.Insert(v.Injections, placeOf(v.Injections, func(x *schema.Injection) bool { return s.behind(x.Hook, hook) }), injections...)
 }
 
-// placeOf is the index of the first item that is behind, or where one would be.
+// placeOf returns the index of the first item for which behind is true, or len(items).
 func placeOf[T any](items []T, behind func(*T) bool) int {
 	for i := range items {
 		if behind(&items[i]) {
@@ -55,7 +55,7 @@ func placeOf[T any](items []T, behind func(*T) bool) int {
 	return len(items)
 }
 
-// behind reports whether the hook of that name is registered after the other.
+// behind reports whether the named hook is registered after the other.
 func (s *Snapshot) behind(name string, hook int) bool {
 	i, ok := s.index[name]
 	return ok && i > hook

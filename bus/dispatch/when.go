@@ -9,20 +9,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Condition decides from the event whether a hook is asked at all. It is
-// evaluated on the path of the call, so it must be done in no time.
+// A Condition decides from the event whether a hook is asked. It delays the call, so it
+// must be fast.
 type Condition interface {
 	Holds(v *View) (bool, error)
 }
 
-// A View is an event as conditions look at it: as the hooks before left it. The
-// body is decoded when the first of them needs it, and then never again. It is
-// for one goroutine at a time.
+// A View is an event as conditions see it, with the rewrites of the hooks before. The
+// body is decoded on first use. A View is not safe for concurrent use.
 type View struct {
 	// Routing is known without the body.
 	schema.Routing
-	// Made is what conditions made of the event so far, for those that come
-	// after them. It is theirs alone.
+	// Made is a cache for conditions. Only they use it.
 	Made any
 
 	body   []byte
@@ -34,15 +32,15 @@ type View struct {
 // A Decoder reads an event's JSON, as [schema.DecodeEvent] does.
 type Decoder func(body []byte, r schema.Routing) (*schema.Event, error)
 
-// NewView is the view of an event that has not been decoded.
+// NewView returns the view of an event that is not decoded yet.
 func NewView(r schema.Routing, body []byte) *View {
 	return &View{Routing: r, body: body, decode: schema.DecodeEvent}
 }
 
-// read reports whether the body was decoded, or was tried to be.
-func (v *View) read() bool { return v.event != nil || v.err != nil }
+// isDecoded reports whether decoding was tried.
+func (v *View) isDecoded() bool { return v.event != nil || v.err != nil }
 
-// Event is the whole event. It is shared and must not be changed.
+// Event returns the whole event. It is shared and must not be changed.
 func (v *View) Event() (*schema.Event, error) {
 	if v.event == nil && v.err == nil {
 		v.event, v.err = v.decode(v.body, v.Routing)
@@ -50,8 +48,8 @@ func (v *View) Event() (*schema.Event, error) {
 	return v.event, v.err
 }
 
-// rewritten is the view of the event with a rewrite put in: a body of its own,
-// but nothing to decode.
+// rewritten returns the view of the event after a rewrite. It has a new body and is
+// decoded.
 func (v *View) rewritten(rewrite jsontext.Value) (View, error) {
 	e, err := v.Event()
 	if err != nil {
@@ -64,8 +62,8 @@ func (v *View) rewritten(rewrite jsontext.Value) (View, error) {
 	return View{Routing: v.Routing, body: body, decode: v.decode, event: next}, nil
 }
 
-// holding is the hooks whose condition holds. A condition that cannot be
-// evaluated counts as true: a policy is not switched off by an error.
+// holding returns the hooks whose condition holds. A condition that cannot be evaluated
+// counts as true, so that an error does not switch a policy off.
 func (c *call) holding(hooks []int, until time.Time) []int {
 	var kept []int
 	for _, i := range hooks {
@@ -76,8 +74,8 @@ func (c *call) holding(hooks []int, until time.Time) []int {
 	return kept
 }
 
-// holds reports whether a condition holds. Where no time is left nobody is asked
-// anyway, and the failure policy decides: that must not take longer still.
+// holds reports whether a condition holds. If no time is left it returns true at once: no
+// hook is asked, and the failure policy decides.
 func (c *call) holds(i int, cond Condition, until time.Time) bool {
 	if !time.Now().Before(until) {
 		return true
@@ -87,7 +85,7 @@ func (c *call) holds(i int, cond Condition, until time.Time) bool {
 		return ok
 	}
 	if c.view.err != nil {
-		return true // the worker will say what is wrong with the event
+		return true // the worker reports what is wrong with the event
 	}
 	if c.d.opt.Watch.ConditionFailed != nil {
 		c.d.opt.Watch.ConditionFailed(&c.snap.Config.Hooks[i], err)

@@ -1,33 +1,28 @@
-// Package cond evaluates the `when` conditions of hooks: CEL over the fields
-// of the event. It is apart from dispatch because CEL is heavy and only
-// brokers need it.
+// Package cond evaluates the `when` conditions of hooks: CEL over the fields of the event.
+// It is apart from dispatch because CEL is large and only brokers need it.
 //
-// A condition sees what fields.go declares: every field of the event with its
-// type, but for history_ref, which only says where something lies, and history and
-// native, which are there only for hooks that need them. What an event does not have is
-// an empty string, 0 or an empty map; message, response and tool_output, which
-// may be anything, are null then. The fields of tool_args, tool_input and flags are not
-// known before it is there: one that is missing is an error, and the condition counts
-// as true, unless the condition asks first, as in
+// A condition can use the fields in fields.go: every field of the event with its type,
+// except history_ref, history and native. If the event does not have a field, its value is
+// an empty string, 0 or an empty map; message, response and tool_output are null then. The
+// members of tool_args, tool_input and flags vary. A missing one is an error, and the
+// condition counts as true, unless it tests for the member, as in
 //
 //	has(tool_input.command) && tool_input.command.contains("rm ")
 //	tool_input.?command.orValue("").contains("rm ")
 //
-// Beside the event's fields there are the words of a loop's status, see status.go: event and
-// agent, and tool_call, tool_result and assistant_message, which are null at events that are
-// not about one, as in
+// A condition can also use the fields of a loop's status, see status.go: event and agent, and
+// tool_call, tool_result and assistant_message, which are null at other events, as in
 //
 //	assistant_message != null && !assistant_message.content.contains("<answer>")
 //
-// Beside CEL's own functions and macros there are optional values (the ? above),
-// the strings extension (lowerAscii, split, replace, …), the sets extension
-// (sets.contains, sets.intersects, sets.equivalent) and slice for lists. A
-// pattern of matches is RE2, and a text in the condition itself, so that it is
-// compiled once, and never comes from an event.
+// CEL's own functions and macros are available, and optional values (the ? above), the
+// strings extension (lowerAscii, split, replace, …), the sets extension (sets.contains,
+// sets.intersects, sets.equivalent) and slice for lists. A pattern of matches is an RE2
+// literal, so that it is compiled once and never comes from an event.
 //
-// A condition stands on the path of every call it is asked about, so what it
-// may cost is bounded: when it is compiled by its length, its depth and the
-// least it must cost, and when it is evaluated by what it does: see cost.go.
+// A condition delays every call of its hook, so its cost is bounded: when it is compiled, by
+// its length, its depth and its least cost, and when it is evaluated, by its work: see
+// cost.go.
 package cond
 
 import (
@@ -43,20 +38,20 @@ import (
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 )
 
-// The bounds of a condition's text.
+// Limits of a condition's text.
 const (
 	maxLength = 4096 // bytes
 	maxNodes  = 1000
 	maxDepth  = 64
-	maxLoops  = 2 // that stand one in the other
+	maxLoops  = 2 // nested in each other
 )
 
-// A Compiler compiles conditions. Its environment knows the event's fields by
-// type, so that a typing mistake is found when the file is read.
+// A Compiler compiles conditions. Its environment has the types of the event's fields, so
+// that a type error is found when the file is read.
 type Compiler struct {
 	env   *cel.Env
 	guard guard
-	say   func() []wording // made when there is a fault to word
+	say   func() []wording // made when the first fault is worded
 }
 
 // NewCompiler makes a Compiler.
@@ -80,7 +75,7 @@ func NewCompiler() (*Compiler, error) {
 	return &Compiler{env: env, guard: guard, say: sync.OnceValue(wordings)}, nil
 }
 
-// Compile checks and compiles one condition. Its error is of type
+// Compile checks and compiles one condition. Its error has the type
 // [schema.ConditionFaults].
 func (c *Compiler) Compile(expr string) (dispatch.Condition, error) {
 	if fs := unfit(expr); fs != nil {
@@ -106,7 +101,7 @@ func (c *Compiler) Compile(expr string) (dispatch.Condition, error) {
 	return condition{prg}, nil
 }
 
-// unfit refuses what need not be parsed.
+// unfit rejects text that need not be parsed.
 func unfit(expr string) error {
 	switch {
 	case len(expr) > maxLength:
@@ -119,8 +114,8 @@ func unfit(expr string) error {
 
 type condition struct{ prg cel.Program }
 
-// Holds evaluates the condition. What it had to read of the event is kept for
-// the next condition that looks at it.
+// Holds evaluates the condition. Decoded fields are cached for the next condition on the
+// same event.
 func (c condition) Holds(v *dispatch.View) (bool, error) {
 	f, ok := v.Made.(*facts)
 	if !ok {

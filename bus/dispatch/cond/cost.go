@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// costLimit bounds one evaluation: about the steps of CEL that it may take. A
-	// condition stands on the path of a call; what needs more belongs into a hook.
+	// costLimit bounds one evaluation, in about CEL's steps. A condition delays the call,
+	// so more work belongs in a hook.
 	costLimit = 1 << 14
-	// maxWork bounds a single call of a function, before it is called: its cost
-	// would only be known afterwards. A unit is about a byte that is looked at.
+	// maxWork bounds one call of a function before it is called, because CEL counts its
+	// cost only afterwards. One unit is about one byte that is read.
 	maxWork = 1 << 20
-	// unit is how much work costs as much as one step.
+	// unit is the work that costs as much as one step.
 	unit = maxWork / costLimit
 	// zone is the work of finding a time zone by its name, in files.
 	zone = 100 * unit
 )
 
-// works says how much work a call is, by function: those that look at all of a
-// text, or at all of one list for each item of another.
+// works returns the work of a call, by function. It has the functions that read a whole
+// text, or a whole list for each item of another.
 var works = map[string]func(args []ref.Val) uint64{
 	"contains":        func(a []ref.Val) uint64 { return (length(a, 0) + length(a, 1)) / 8 },
 	"size":            func(a []ref.Val) uint64 { return length(a, 0) / 2 },
@@ -46,8 +46,8 @@ var works = map[string]func(args []ref.Val) uint64{
 	"sets.equivalent": func(a []ref.Val) uint64 { return 2 * pairs(a) },
 }
 
-// light says the same of what needs no bound before it is called, and is not
-// as much work as its arguments are long.
+// light returns the work of calls that need no limit in advance, and whose work is not
+// the length of their arguments.
 var light = map[string]func(args []ref.Val) uint64{
 	"startsWith": func(a []ref.Val) uint64 { return length(a, 1) / 8 },
 	"endsWith":   func(a []ref.Val) uint64 { return length(a, 1) / 8 },
@@ -56,15 +56,15 @@ var light = map[string]func(args []ref.Val) uint64{
 	"@in":        func(a []ref.Val) uint64 { return 32 * deep(a, 1) },
 }
 
-// pairs: every item of one list may be compared with every item of the other.
+// pairs is the work of comparing every item of one list with every item of another.
 func pairs(a []ref.Val) uint64 { return 32 * deep(a, 0) * items(a, 1) }
 
 func compared(a []ref.Val) uint64 {
 	return min(length(a, 0), length(a, 1))/8 + 32*min(deep(a, 0), deep(a, 1))
 }
 
-// pieces counts how often a text holds another. Of one that is too long anyway
-// it counts nothing.
+// pieces counts how often a text contains another. It returns 0 for a text that exceeds
+// the limit anyway.
 func pieces(a []ref.Val) uint64 {
 	text, _ := a[0].(types.String)
 	if len(text) > maxWork {
@@ -74,7 +74,7 @@ func pieces(a []ref.Val) uint64 {
 	return uint64(strings.Count(string(text), string(part)))
 }
 
-// length of a text or of bytes; 0: the argument is neither.
+// length returns the length of a text or of bytes; 0: the argument is neither.
 func length(args []ref.Val, i int) uint64 {
 	if i < len(args) {
 		switch v := args[i].(type) {
@@ -87,7 +87,7 @@ func length(args []ref.Val, i int) uint64 {
 	return 0
 }
 
-// items counts those of a list, or the fields of a map.
+// items counts the items of a list, or the fields of a map.
 func items(args []ref.Val, i int) uint64 {
 	if n, ok := args[i].(traits.Sizer); ok && length(args, i) == 0 {
 		size, _ := n.Size().(types.Int)
@@ -96,7 +96,7 @@ func items(args []ref.Val, i int) uint64 {
 	return 0
 }
 
-// deep counts all that is in a list or a map.
+// deep counts all values in a list or a map.
 func deep(args []ref.Val, i int) uint64 {
 	if n := items(args, i); n > 0 {
 		return max(n, within(args[i].Value()))
@@ -104,7 +104,7 @@ func deep(args []ref.Val, i int) uint64 {
 	return 0
 }
 
-// within counts what is in a value, with long texts as several.
+// within counts the values in v. A long text counts as several.
 func within(v any) (n uint64) {
 	switch v := v.(type) {
 	case string:
@@ -125,7 +125,7 @@ func within(v any) (n uint64) {
 	return n
 }
 
-// tooMuch is what a call comes to that would be too much work, or nil.
+// tooMuch returns an error if a call would be too much work, or nil.
 func tooMuch(function string, work uint64) ref.Val {
 	if work <= maxWork {
 		return nil
@@ -138,8 +138,8 @@ type costs struct {
 	patterns map[string]pattern // of the condition
 }
 
-// CallCost is what a call cost. CEL would count by the overload of a function,
-// which is not known before the type of a field is.
+// CallCost returns the cost of a call. CEL's own count depends on the overload of a
+// function, which is unknown before the type of a field is.
 func (c *costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	n := 1 + c.work(function, args)/unit
 	return &n
@@ -166,7 +166,8 @@ func (c *costs) work(function string, args []ref.Val) (n uint64) {
 	return n
 }
 
-// sizes leaves sizes unknown: what counts is the least a condition must cost.
+// sizes makes all sizes unknown, so that the estimate is the least that a condition must
+// cost.
 type sizes struct{}
 
 // EstimateCallCost leaves functions to CEL.
@@ -174,10 +175,10 @@ func (sizes) EstimateCallCost(_, _ string, _ *cost.AstNode, _ []cost.AstNode) *c
 	return nil
 }
 
-// EstimateSize knows no size.
+// EstimateSize returns nil: no size is known.
 func (sizes) EstimateSize(cost.AstNode) *cost.SizeEstimate { return nil }
 
-// guard puts the bound of work before each call of a function that works knows.
+// guard applies maxWork before each call of a function in works.
 type guard map[string]functions.FunctionOp // by overload, and by function
 
 func newGuard(env *cel.Env) (guard, error) {

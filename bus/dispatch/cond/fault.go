@@ -13,13 +13,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// whole is a fault of a whole condition.
+// whole returns a fault of a whole condition.
 func whole(message, hint string) schema.ConditionFaults {
 	return schema.ConditionFaults{{Line: 1, Column: 1, Message: message, Hint: hint}}
 }
 
-// noCondition is the fault of an expression that comes to something else than
-// true or false.
+// noCondition returns the fault of an expression whose value is not a boolean.
 func noCondition(t *cel.Type) schema.ConditionFaults {
 	hint := "compare it with something, as in iteration > 3"
 	if strings.HasPrefix(t.String(), "optional") {
@@ -28,8 +27,8 @@ func noCondition(t *cel.Type) schema.ConditionFaults {
 	return whole(fmt.Sprintf("the condition evaluates to %s, not to true or false", article(t.String())), hint)
 }
 
-// faults words what CEL found. What follows a place that cannot be parsed can
-// not be understood, so there is only ever one fault of that kind.
+// faults words the errors of CEL. After a syntax error the rest cannot be parsed, so
+// there is at most one syntax error.
 func faults(expr string, issues []*cel.Error, known []wording) schema.ConditionFaults {
 	lines := strings.Split(expr, "\n")
 	var fs schema.ConditionFaults
@@ -50,15 +49,15 @@ func faults(expr string, issues []*cel.Error, known []wording) schema.ConditionF
 	return slices.Compact(fs)
 }
 
-// follows reports whether a fault is that a loop's own name is not known, which
-// is no wonder where the loop is not written as one.
+// follows reports whether a fault is an unknown loop variable that follows from a
+// malformed loop.
 func follows(f schema.ConditionFault, all []schema.ConditionFault) bool {
 	return slices.ContainsFunc(all, func(loop schema.ConditionFault) bool {
 		return strings.HasSuffix(loop.Message, miscalled) && loop.Line == f.Line && loop.Column+1 == f.Column
 	})
 }
 
-// rest is the line of a fault from its place on.
+// rest returns the line of a fault from its place on.
 func rest(lines []string, f schema.ConditionFault) string {
 	if f.Line > len(lines) {
 		return ""
@@ -67,18 +66,18 @@ func rest(lines []string, f schema.ConditionFault) string {
 	return string(line[min(f.Column-1, len(line)):])
 }
 
-// patternMark begins what our own validator says of a pattern.
+// patternMark begins the messages of our validator of patterns.
 const patternMark = "the pattern of matches "
 
-// A wording is how a message of CEL is said here: what is said, what to write
-// instead, from what the message's parentheses hold and the text at its place.
+// A wording replaces a message of CEL. From the message's groups and the text at its
+// place it makes a message and a hint.
 type wording struct {
 	message *regexp.Regexp
 	syntax  bool
 	say     func(m []string, at string) (message, hint string)
 }
 
-// always is the wording that needs nothing of the message.
+// always returns a wording that needs nothing of CEL's message.
 func always(message, hint string) func([]string, string) (string, string) {
 	return func([]string, string) (string, string) { return message, hint }
 }
@@ -110,11 +109,11 @@ func wordings() []wording {
 }
 
 // say words one message.
-func say(known []wording, message, at string) (said, hint string, syntax bool) {
+func say(known []wording, message, at string) (text, hint string, syntax bool) {
 	for _, w := range known {
 		if m := w.message.FindStringSubmatch(message); m != nil {
-			said, hint = w.say(m, at)
-			return said, hint, w.syntax
+			text, hint = w.say(m, at)
+			return text, hint, w.syntax
 		}
 	}
 	return clip(message), "", false
@@ -147,7 +146,7 @@ func misplaced(_ []string, at string) (string, string) {
 	return quoted(at) + " is unexpected here", "check whether something is missing before it"
 }
 
-// evaluation words why a condition could not be evaluated.
+// evaluation words the reason why a condition could not be evaluated.
 func evaluation(err error) error {
 	if key, ok := strings.CutPrefix(err.Error(), "no such key: "); ok {
 		return fmt.Errorf(`the event has no %s; check it first with has(…), or write .?%s.orValue("")`, clip(key), clip(key))

@@ -19,7 +19,8 @@ import (
 type field struct {
 	name string
 	kind *cel.Type
-	// of is its value; nil: it is JSON, which raw finds, or made of others.
+	// of returns its value; nil: the value is JSON that raw returns, or derived from
+	// other fields.
 	of   func(*schema.Event) any
 	raw  func(*schema.Event) jsontext.Value
 	made func(*facts, *schema.Event) (any, error)
@@ -28,7 +29,7 @@ type field struct {
 // routed are the fields that are known without the event's body.
 var routed = []string{"hook_type", "event", "event_id", "session_id", "agent_id", "agent", "tool_name"}
 
-// route is the value of a field that is known without the event's body.
+// route returns the value of a field that is known without the event's body.
 func route(r *schema.Routing, name string) (string, bool) {
 	switch name {
 	case "hook_type", "event":
@@ -45,8 +46,8 @@ func route(r *schema.Routing, name string) (string, bool) {
 	return "", false
 }
 
-// fields are those that are in the body, in the order of the event, and what is
-// made of them.
+// fields are the fields in the body in the event's order, and the fields derived from
+// them.
 var fields = []field{
 	{name: "orchestrator_id", kind: cel.StringType, of: func(e *schema.Event) any { return e.OrchestratorID }},
 	{name: "runtime", kind: cel.StringType, of: func(e *schema.Event) any { return e.Runtime }},
@@ -80,18 +81,18 @@ func declarations() []cel.EnvOption {
 	return options
 }
 
-// facts are what conditions read of one event. Each field is read when the
-// first condition mentions it, and once.
+// facts are the fields of one event. Each is decoded once, when a condition first uses
+// it.
 type facts struct {
 	view   *dispatch.View
 	values map[string]any
 }
 
-// Parent: there is nothing above the event.
+// Parent returns nil: an event has no outer scope.
 func (*facts) Parent() interpreter.Activation { return nil }
 
-// ResolveName is the value of a field. What cannot be read is an error in
-// CEL's own terms, which only counts where the condition depends on it.
+// ResolveName returns the value of a field. A field that cannot be read is a CEL error,
+// which counts only if the condition depends on it.
 func (f *facts) ResolveName(name string) (any, bool) {
 	if v, ok := route(&f.view.Routing, name); ok {
 		return v, true
@@ -122,11 +123,10 @@ func (f *facts) read(of *field) any {
 	if err != nil {
 		v = types.NewErr("%s: %v", of.name, err)
 	}
-	return f.keep(of.name, v)
+	return f.cache(of.name, v)
 }
 
-// json is the value of a field that is JSON. Another field may be made of it: it
-// is read once for both.
+// json decodes a field once and caches it, also for fields derived from it.
 func (f *facts) json(name string, raw jsontext.Value, isMap bool) any {
 	if v, ok := f.values[name]; ok {
 		return v
@@ -137,10 +137,10 @@ func (f *facts) json(name string, raw jsontext.Value, isMap bool) any {
 	} else if v == nil && isMap {
 		v = map[string]any{}
 	}
-	return f.keep(name, v)
+	return f.cache(name, v)
 }
 
-func (f *facts) keep(name string, v any) any {
+func (f *facts) cache(name string, v any) any {
 	if f.values == nil {
 		f.values = make(map[string]any, 1)
 	}
@@ -148,18 +148,17 @@ func (f *facts) keep(name string, v any) any {
 	return v
 }
 
-// maxValues bounds how many values of a field conditions look at: what goes
-// through all of them, once, must be done in no time.
+// maxValues bounds the values of one field, so that a pass over all of them is fast.
 const maxValues = 1 << 14
 
-// decode reads JSON as CEL knows it: whole numbers are integers, because a
-// person who writes `tool_input.lines > 100` compares with one.
+// decode decodes JSON into CEL's types. Whole numbers are integers, so that
+// `tool_input.lines > 100` compares integers.
 func decode(raw jsontext.Value) (any, error) {
 	v, _, err := decodeWithin(raw, maxValues)
 	return v, err
 }
 
-// decodeWithin reads JSON of at most so many values, and says how many more there may be.
+// decodeWithin decodes JSON of at most left values, and returns how many are left.
 func decodeWithin(raw jsontext.Value, left int) (any, int, error) {
 	if len(raw) == 0 {
 		return nil, left, nil
@@ -169,7 +168,7 @@ func decodeWithin(raw jsontext.Value, left int) (any, int, error) {
 	return v, d.left, err
 }
 
-// decoding is the reading of one field.
+// decoding is the decoding of one field.
 type decoding struct {
 	dec  *jsontext.Decoder
 	left int
@@ -227,7 +226,7 @@ func (d *decoding) list() (any, error) {
 	return l, err
 }
 
-// exact is up to where floating point numbers hold every integer.
+// exact is the limit up to which floating point numbers represent every integer.
 const exact = 1 << 53
 
 func number(t jsontext.Token) any {
@@ -236,7 +235,7 @@ func number(t jsontext.Token) any {
 	}
 	v, err := t.Float()
 	if err != nil || v != math.Trunc(v) || math.Abs(v) >= exact {
-		return v // out of range it is infinite, which is larger than anything
+		return v // out of range it is infinite, which is larger than any number
 	}
 	return int64(v)
 }

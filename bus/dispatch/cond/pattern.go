@@ -16,14 +16,15 @@ import (
 // maxPattern bounds the instructions of a compiled pattern.
 const maxPattern = 256
 
-// patterns refuses patterns of matches that are no texts in the condition, can
-// not be compiled, or are too large.
+// patterns rejects patterns of matches that are not literals, do not compile, or are too
+// large.
 type patterns struct{}
 
-// Name tells it from other validators.
+// Name returns the validator's name for CEL.
 func (patterns) Name() string { return "hookfabric.patterns" }
 
-// Validate looks at every call of matches: text.matches(pattern), or matches(text, pattern).
+// Validate checks every call of matches: text.matches(pattern), or matches(text,
+// pattern).
 func (patterns) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, issues *cel.Issues) {
 	for _, call := range ast.MatchDescendants(ast.NavigateAST(a), ast.FunctionMatcher("matches")) {
 		args := call.AsCall().Args()
@@ -47,8 +48,8 @@ func literal(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// pattern is a compiled pattern, how many instructions it has, and the letters
-// that every match of it begins with.
+// pattern is a compiled pattern, the number of its instructions, and the literal prefix
+// of all its matches.
 type pattern struct {
 	*regexp.Regexp
 	length uint64
@@ -72,8 +73,7 @@ func compilePattern(text string) (pattern, error) {
 	return pattern{re, uint64(len(prog.Inst)), prefix}, nil
 }
 
-// compiled compiles the patterns of matches when the condition is compiled, and
-// bounds their work.
+// compiled compiles the patterns of matches with the condition, and bounds their work.
 func (c *costs) compiled(overload string) *interpreter.RegexOptimization {
 	return &interpreter.RegexOptimization{
 		Function: "matches", OverloadID: overload, RegexIndex: 1,
@@ -99,8 +99,8 @@ func (p pattern) matches(args ...ref.Val) ref.Val {
 	return types.Bool(p.MatchString(string(s)))
 }
 
-// work of looking for the pattern in a text. Up to where the letters stand that
-// it begins with, it is only them that are looked for.
+// work returns the work of matching the pattern against a text. Up to the first
+// occurrence of the prefix, only the prefix is searched for.
 func (p pattern) work(text string) uint64 {
 	from := strings.Index(text, p.prefix)
 	if from < 0 {

@@ -4,11 +4,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What follows are the words of a loop's status (see [schema.LoopStatus]), made of the
-// event's own fields. Where the event has no such thing they are null; where it has,
-// every member is there, so that a condition need not ask for it first.
+// These functions derive the fields of [schema.LoopStatus] from the event. If the event
+// has no such part, the field is null; otherwise every member is present, so that a
+// condition need not test for it.
 
-// toolCall is the call to be made.
+// toolCall returns the call to be made.
 func toolCall(f *facts, e *schema.Event) (any, error) {
 	if e.HookType != schema.PreToolUse {
 		return nil, nil
@@ -20,7 +20,7 @@ func toolCall(f *facts, e *schema.Event) (any, error) {
 	return call(e.ToolUseID, e.ToolName, input), nil
 }
 
-// toolResult is what came of a call.
+// toolResult returns the result of a call.
 func toolResult(f *facts, e *schema.Event) (any, error) {
 	if e.HookType != schema.PostToolUse && e.HookType != schema.ToolError {
 		return nil, nil
@@ -32,8 +32,8 @@ func toolResult(f *facts, e *schema.Event) (any, error) {
 	return map[string]any{"id": e.ToolUseID, "name": e.ToolName, "output": output, "error": e.Error}, nil
 }
 
-// assistantMessage is the model's message, in one form whatever the runtime's is.
-// One that cannot be read is as good as none.
+// assistantMessage returns the model's message in one form for all runtimes. A message
+// that cannot be read is null.
 func assistantMessage(_ *facts, e *schema.Event) (any, error) {
 	if e.HookType != schema.AfterLLMCall && e.HookType != schema.BeforeFinalResponse {
 		return nil, nil
@@ -54,7 +54,7 @@ func assistantMessage(_ *facts, e *schema.Event) (any, error) {
 	return map[string]any{"role": m.Role, "content": m.Content, "tool_calls": calls}, nil
 }
 
-// call is a tool's call, with an empty input where it has none.
+// call returns a tool's call, with an empty input if it has none.
 func call(id, name string, input any) map[string]any {
 	if input == nil {
 		input = map[string]any{}

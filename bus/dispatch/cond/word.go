@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// strangers are names that people expect, and what ours is called.
+// strangers are names that users may expect, with hints to ours.
 var strangers = map[string]string{
 	"status":      "write one of its fields without the prefix, such as iteration",
 	"hook_event":  "write hook_type",
@@ -32,7 +32,7 @@ var strangers = map[string]string{
 	"now":         "conditions cannot read the clock; use the event's timestamp",
 }
 
-// macros are what looks like functions and takes its arguments unevaluated.
+// macros look like functions and take unevaluated arguments.
 var macros = map[string]string{
 	"all":        `write list.all(x, x > 1)`,
 	"exists":     `write list.exists(x, x > 1)`,
@@ -51,11 +51,11 @@ var macros = map[string]string{
 	"strip":      `write text.trim()`,
 }
 
-// miscalled ends what is said of a macro with the wrong arguments.
+// miscalled ends the message about a macro with the wrong arguments.
 const miscalled = " has the wrong arguments"
 
-// unknown words a name that nobody has declared. Where it is a function's, the
-// place is its opening bracket.
+// unknown words an undeclared name. If it is a function's name, the place is its opening
+// bracket.
 func unknown(m []string, at string) (string, string) {
 	name, near := m[1], m[2]
 	if strings.HasPrefix(at, "(") {
@@ -83,10 +83,10 @@ func unknown(m []string, at string) (string, string) {
 	return "there is no field " + clip(name), hint
 }
 
-// hintsUse reports whether what a hint writes calls the name itself.
+// hintsUse reports whether a hint calls the function of that name.
 func hintsUse(name, hint string) bool { return strings.Contains(hint, name+"(") }
 
-// declared is the field that a name is, but for its case and its underscores.
+// declared returns the field whose name differs only in case and underscores.
 func declared(name string) string {
 	for _, n := range names() {
 		if folded(n) == folded(name) {
@@ -98,7 +98,7 @@ func declared(name string) string {
 
 func folded(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 
-// names are the fields that a condition knows.
+// names returns the fields that conditions can use.
 func names() []string {
 	all := slices.Clone(routed)
 	for _, f := range fields {
@@ -108,7 +108,7 @@ func names() []string {
 	return all
 }
 
-// unfitting words a function or an operator that does not take what it is given.
+// unfitting words a function or an operator with arguments of the wrong type.
 func unfitting(m []string, _ string) (string, string) {
 	function, target, args := m[1], "", m[2]
 	if before, after, ok := strings.Cut(args, ".("); ok {
@@ -119,7 +119,7 @@ func unfitting(m []string, _ string) (string, string) {
 		given[i] = article(given[i])
 	}
 	if function == "_?_:_" && len(given) > 2 {
-		given = given[1:] // which is chosen by
+		given = given[1:] // the condition of the conditional operator
 	}
 	list := strings.Join(given, " and ")
 	switch operator := strings.Trim(function, "_"); {
@@ -142,7 +142,7 @@ func unfitting(m []string, _ string) (string, string) {
 	return fmt.Sprintf("%s does not take %s", function, list), ""
 }
 
-// split cuts a list of types at the commas that are in no brackets.
+// split cuts a list of types at the commas outside brackets.
 func split(types string) []string {
 	depth, from := 0, 0
 	var out []string
@@ -161,7 +161,7 @@ func split(types string) []string {
 	return append(out, strings.TrimSpace(types[from:]))
 }
 
-// article is the name of a type in a sentence.
+// article returns the name of a type with its article.
 func article(t string) string {
 	switch {
 	case t == "dyn":
@@ -176,7 +176,7 @@ func article(t string) string {
 	return "a " + clip(t)
 }
 
-// strange words what is no part of the language.
+// strange words a character that is not part of the language.
 func strange(m []string, at string) (string, string) {
 	switch c := strings.TrimSpace(m[1]); {
 	case strings.HasPrefix(c, `"`), strings.HasPrefix(c, `'`):
@@ -193,7 +193,7 @@ func strange(m []string, at string) (string, string) {
 	return quoted(at) + " is not valid here", "put strings in quotes"
 }
 
-// beyond words what stands behind a condition that is complete.
+// beyond words text after a complete condition.
 func beyond(m []string, at string) (string, string) {
 	hint := "join conditions with && or ||"
 	switch strings.ToLower(m[1]) {
@@ -213,7 +213,7 @@ func beyond(m []string, at string) (string, string) {
 	return fmt.Sprintf("unexpected %s after a complete condition", quoted(at)), hint
 }
 
-// quoted is the first word of a text.
+// quoted returns the first word of a text, in quotes.
 func quoted(at string) string {
 	word := at
 	if i := strings.IndexFunc(at, unicode.IsSpace); i > 0 {
@@ -222,7 +222,7 @@ func quoted(at string) string {
 	return fmt.Sprintf("%q", clip(word))
 }
 
-// clip bounds a text that is repeated in a sentence, and keeps it on one line.
+// clip shortens text that a message repeats, and removes line breaks.
 func clip(s string) string {
 	const most = 80
 	s = strings.ToValidUTF8(s[:min(len(s), 4*most)], "")

@@ -7,27 +7,26 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// flight is a batch that some worker has in hand.
-type flight struct {
-	wire       schema.Batch // as the worker gets it
+// sentBatch is a batch that a worker has received and not answered.
+type sentBatch struct {
+	wire       schema.Batch // as the worker received it
 	pool       string
-	worker     string // empty until known: first contact
+	worker     string // empty until known, at first contact
 	idempotent bool
 	spare      bool // the local worker can run it, too
-	// stop ends the call, and lost is why; nil: nobody but the call itself did.
+	// stop ends the call, and lost is the reason; nil: the worker is not lost.
 	stop func()
 	lost error
 
 	sent     time.Time
-	heard    time.Time // when a beat last named it, or counted as one that did not
-	absent   int       // beats in a row that did not name it
+	heard    time.Time // when a heartbeat last named it, or counted as absent
+	absent   int       // consecutive heartbeats that did not name it
 	outcomes []schema.Outcome
 }
 
-// launch registers a batch that is about to be sent, so that news of its
-// worker ends its call. It reports whether the worker that
-// was chosen for it is still there.
-func (m *Members) launch(f *flight, to *member) bool {
+// track registers a batch before it is sent, so that the loss of its worker ends the
+// call. It reports whether the chosen worker is still known.
+func (m *Members) track(f *sentBatch, to *member) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if to != nil && m.pool(f.pool).find(to.id) != to {
@@ -35,35 +34,34 @@ func (m *Members) launch(f *flight, to *member) bool {
 	}
 	f.sent = time.Now()
 	f.heard = f.sent
-	m.flights[f.wire.Batch] = f
+	m.sent[f.wire.Batch] = f
 	return true
 }
 
-// lose ends a flight's call because of its worker. The lock is held.
-func (f *flight) lose(why error) {
+// lose ends the call of a batch because its worker is lost. The caller holds the lock.
+func (f *sentBatch) lose(why error) {
 	if f.lost == nil {
 		f.lost = why
 	}
 	f.stop()
 }
 
-// land ends a flight and returns the outcomes that its worker's beats brought,
-// and the worker, if it is known by now.
-func (m *Members) land(f *flight) (worker string, outcomes []schema.Outcome) {
+// untrack removes a batch. It returns its worker, if known, and the outcomes from the
+// worker's heartbeats.
+func (m *Members) untrack(f *sentBatch) (worker string, outcomes []schema.Outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.flights, f.wire.Batch)
+	delete(m.sent, f.wire.Batch)
 	return f.worker, f.outcomes
 }
 
-// progress compares a beat with the flights that its worker should have in
-// hand. A beat that comes sooner than half a beat after the last one does not
-// count against a flight: it may have been sent before the batch arrived, or
-// lain here while this process was stopped.
+// progress compares a heartbeat with the batches that its worker should have. A heartbeat
+// less than half an interval after the last one does not count as absent: it may have
+// been sent before the batch arrived, or have waited here while this process was stopped.
 func (m *Members) progress(b *schema.Beat) {
 	now := time.Now()
 	for i := range b.Batches {
-		f := m.flights[b.Batches[i].Batch]
+		f := m.sent[b.Batches[i].Batch]
 		if f == nil || f.pool != b.Pool || f.worker != "" && f.worker != b.Worker {
 			continue
 		}
@@ -72,7 +70,7 @@ func (m *Members) progress(b *schema.Beat) {
 			f.outcomes = b.Batches[i].Outcomes
 		}
 	}
-	for _, f := range m.flights {
+	for _, f := range m.sent {
 		if f.worker != b.Worker || f.pool != b.Pool || now.Sub(f.heard) < schema.BeatEvery/2 {
 			continue
 		}
@@ -83,9 +81,8 @@ func (m *Members) progress(b *schema.Beat) {
 	}
 }
 
-// Tick looks for silence. Call it several times per beat interval. When the
-// ticks themselves come late this process was stopped or starved, and the
-// silence it thinks it heard was its own.
+// Tick detects silent workers. Call it several times per heartbeat interval. If ticks
+// come late, this process was stopped or starved, so that time does not count as silence.
 func (m *Members) Tick(every time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,7 +102,7 @@ func (m *Members) Tick(every time.Duration) {
 			p.release()
 		}
 	}
-	for _, f := range m.flights {
+	for _, f := range m.sent {
 		f.sent = f.sent.Add(late)
 		if f.idempotent && m.silent(f, now) {
 			f.lose(ErrSilent)
@@ -113,7 +110,7 @@ func (m *Members) Tick(every time.Duration) {
 	}
 }
 
-// tick forgets workers that are silent for long.
+// tick removes workers that are silent for goneAfter.
 func (p *pool) tick(now time.Time, late time.Duration) {
 	before := len(p.members)
 	p.members = slices.DeleteFunc(p.members, func(w *member) bool {
@@ -127,9 +124,9 @@ func (p *pool) tick(now time.Time, late time.Duration) {
 	}
 }
 
-// silent reports whether nothing is heard of a batch's worker while another one
-// can run it. Batches that must not run twice go on listening.
-func (m *Members) silent(f *flight, now time.Time) bool {
+// silent reports whether a batch's worker is silent while another worker can run the
+// batch. Without another worker the batch goes on waiting.
+func (m *Members) silent(f *sentBatch, now time.Time) bool {
 	if f.worker == "" {
 		return now.Sub(f.sent) > silentAfter+schema.BeatEvery
 	}
@@ -137,6 +134,6 @@ func (m *Members) silent(f *flight, now time.Time) bool {
 	if w := p.find(f.worker); w != nil && !w.asleep {
 		return false
 	}
-	_, other := p.best(&turn{not: []string{f.worker}})
+	_, other := p.best(&queueEntry{excluded: []string{f.worker}})
 	return other || f.spare
 }
