@@ -7,8 +7,8 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// newAllow makes the hook "allow": it allows a tool call, and has no opinion at
-// the events where nothing can be allowed. It has no options.
+// newAllow makes the hook "allow": it allows tool calls, and has no opinion at events
+// without an allow. It has no options.
 func newAllow(h schema.Hook) (workers.Handler, error) {
 	if _, err := options[struct{}](h); err != nil {
 		return nil, err

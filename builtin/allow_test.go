@@ -6,7 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestAllowAllowsWhereThatIsPossible(t *testing.T) {
+func TestAllowAllowsToolCallsOnly(t *testing.T) {
 	for _, e := range schema.EventTypes() {
 		want := schema.Result{}
 		if e == schema.PreToolUse {

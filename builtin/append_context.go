@@ -12,17 +12,17 @@ import (
 
 // appendContextOptions are the options of "append_context".
 type appendContextOptions struct {
-	// Text is what the model is to know; empty: nothing but the time.
+	// Text is the text for the model; empty: only the time.
 	Text string `json:"text"`
-	// Time has the time said as well, in UTC.
+	// Time adds the current time, in UTC.
 	Time bool `json:"time"`
-	// Role is whose message it is: system or user; empty: system.
+	// Role is the role of the message, system or user; empty: system.
 	Role string `json:"role"`
 }
 
-// newAppendContext makes the hook "append_context": before each model call the
-// same message stands at the end of the conversation, and not a second time
-// further up: the one of the call before is dropped, by the line it begins with.
+// newAppendContext makes the hook "append_context": it appends one message to the
+// conversation before each model call. The message of the call before is dropped,
+// recognised by its first line, so that there is only one.
 func newAppendContext(h schema.Hook) (workers.Handler, error) {
 	o, err := options[appendContextOptions](h)
 	if err == nil {

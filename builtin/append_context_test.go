@@ -7,8 +7,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestAppendContextSaysItOnceAtTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // where the time is the year 2000's first
+func TestAppendContextKeepsOneMessageAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // its clock starts at 2000-01-01
 		for name, c := range map[string]struct {
 			options map[string]any
 			role    string

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// An appender appends lines to a file that other processes, and other hooks of
-// this one, may append to as well. Each line is one write at the file's end,
-// under a lock on the file, so that no line is torn and a file is rotated once.
+// An appender appends lines to a file that other processes and hooks may append to as
+// well. Each line is one write under a lock on the file, so that no line is torn and the
+// file is rotated once.
 type appender struct {
 	path  string
 	limit int64 // 0: never rotated
@@ -21,7 +21,7 @@ type appender struct {
 	file *os.File
 }
 
-// append appends one line. If it returns an error, the file is as it was.
+// append appends one line. If it returns an error, the file is unchanged.
 func (a *appender) append(line []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -31,14 +31,15 @@ func (a *appender) append(line []byte) error {
 	}
 	defer unlock(f)
 	if _, err := f.Write(line); err != nil {
-		// A torn line would spoil the next one; a full disk still can shrink a file.
+		// Truncate removes a torn line, which would spoil the next one. It works on a
+		// full disk.
 		return fmt.Errorf("writing the audit log %s: %w", a.path, errors.Join(err, f.Truncate(size)))
 	}
 	return nil
 }
 
-// locked is the file that is to be written, locked, with room for n bytes, and
-// its size.
+// locked opens and locks the file, and rotates it if n more bytes would exceed the limit.
+// It returns the file and its size.
 func (a *appender) locked(n int64) (*os.File, int64, error) {
 	for {
 		if err := a.open(); err != nil {
@@ -58,7 +59,7 @@ func (a *appender) locked(n int64) (*os.File, int64, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		_ = a.shut() // another process has rotated it, or this one
+		_ = a.shut() // this process or another one has rotated it
 	}
 }
 
@@ -67,7 +68,7 @@ func (a *appender) open() error {
 	if a.file != nil {
 		return nil
 	}
-	// A pipe that nobody reads is an error, and nothing to wait for.
+	// With O_NONBLOCK, opening a pipe without a reader fails instead of blocking.
 	f, err := os.OpenFile(a.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 	if err == nil {
 		a.file = f
@@ -75,7 +76,7 @@ func (a *appender) open() error {
 	return err
 }
 
-// look is the open file's size, and whether it still is the one at the path.
+// look returns the size of the open file, and whether it is still the one at the path.
 func (a *appender) look() (size int64, current bool, err error) {
 	mine, err := a.file.Stat()
 	if err != nil {
@@ -91,8 +92,7 @@ func (a *appender) look() (size int64, current bool, err error) {
 	return mine.Size(), err == nil && os.SameFile(mine, there), err
 }
 
-// rotate moves the file out of the way, and each older one by one. The last one
-// is written over.
+// rotate renames the file and each older one. The oldest one is overwritten.
 func (a *appender) rotate() error {
 	if a.keep == 0 {
 		return os.Remove(a.path)
@@ -107,7 +107,7 @@ func (a *appender) rotate() error {
 
 func (a *appender) numbered(i int) string { return a.path + "." + strconv.Itoa(i) }
 
-// close closes the file. A later line opens it again.
+// close closes the file. A later append opens it again.
 func (a *appender) close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,5 +123,5 @@ func (a *appender) shut() error {
 	return f.Close()
 }
 
-// unlock ends the lock. It ends with the file at the latest.
+// unlock releases the lock. Closing the file releases it as well.
 func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

@@ -6,24 +6,24 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The words of the option at_end.
+// The values of the option at_end.
 const (
-	// endRetry has the agent go on with what it is handed; the default.
+	// endRetry delivers the items and keeps the agent going; the default.
 	endRetry = "retry"
-	// endTell hands it over and leaves it to the agent's side what comes of that.
+	// endTell delivers the items and lets the agent's side decide whether it goes on.
 	endTell = "tell"
-	// endWait leaves it in the queue, for the agent's next turn.
+	// endWait leaves the items in the queue for the agent's next turn.
 	endWait = "wait"
 )
 
 // endOptions are the options that every delivery hook has.
 type endOptions struct {
-	// AtEnd says what becomes of what waits when the agent is about to end its turn:
+	// AtEnd is what happens to waiting items when the agent is about to end its turn:
 	// retry, tell or wait; absent: retry.
 	AtEnd string `json:"at_end"`
 }
 
-// check says what is wrong with them.
+// check returns an error if an option is invalid.
 func (o endOptions) check(h schema.Hook) error {
 	switch o.AtEnd {
 	case "", endRetry, endTell, endWait:
@@ -42,12 +42,12 @@ func ending(h schema.Hook) (endOptions, error) {
 	return o, err
 }
 
-// waits reports whether nothing is handed over now.
+// waits reports whether no item is delivered now.
 func (o endOptions) waits(r *schema.Receiver) bool {
 	return r != nil && r.Event == schema.BeforeFinalResponse && o.AtEnd == endWait
 }
 
-// ends is what the agent is handed, with what becomes of its turn.
+// ends returns the delivery with what happens to the agent's turn.
 func (o endOptions) ends(r *schema.Receiver, out schema.Handout) schema.Handout {
 	out.Retry = r != nil && r.Event == schema.BeforeFinalResponse && o.AtEnd != endTell
 	return out

@@ -6,7 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// sample is an item that the delivery hook of that name takes.
+// sample returns an item that the named delivery hook takes.
 func sample(name string) *schema.Item {
 	it := &schema.Item{Sequence: 1, Content: "x", Strategy: schema.ToolResult}
 	switch name {
@@ -24,9 +24,8 @@ func sample(name string) *schema.Item {
 	return it
 }
 
-// What waits when a turn ends has the agent go on, or does not, or waits: as the
-// option says, and only there.
-func TestEveryDeliveryHookSaysWhatBecomesOfATurnsEnd(t *testing.T) {
+// The option at_end decides what happens to items at the end of a turn, and only there.
+func TestEveryDeliveryHookFollowsItsOptionAtEnd(t *testing.T) {
 	for _, name := range schema.DeliveryStages() {
 		for option, want := range map[string]struct{ chosen, retry bool }{
 			"": {true, true}, endRetry: {true, true}, endTell: {true, false}, endWait: {false, false},
@@ -49,13 +48,13 @@ func TestEveryDeliveryHookSaysWhatBecomesOfATurnsEnd(t *testing.T) {
 	}
 }
 
-// Answers that are kept back in the midst of a turn are so at its end, too.
-func TestTheEndOfATurnIsNoWayRoundWhatIsKeptBack(t *testing.T) {
+// Answers that are deferred during a turn are deferred at its end, too.
+func TestTheEndOfATurnDoesNotDeliverDeferredAnswers(t *testing.T) {
 	r := &schema.Receiver{Routing: schema.Routing{Event: schema.BeforeFinalResponse}, Round: &schema.Round{Start: 7}}
 	due := []*schema.Item{sample(schema.MidStreamInjection)}
 	deferred := stage[delivery](t, schema.MidStreamInjection, map[string]any{"defer_peer_updates_until_restart": true})
 	if took := deferred.Choose(r, &schema.Peers{}, due); len(took) > 0 {
-		t.Error("a deferred answer is handed over")
+		t.Error("a deferred answer is delivered")
 	}
 	once := stage[delivery](t, schema.MidStreamInjection, map[string]any{"max_updates_per_round": 1})
 	p := schema.Peers{}
@@ -63,6 +62,6 @@ func TestTheEndOfATurnIsNoWayRoundWhatIsKeptBack(t *testing.T) {
 		t.Errorf("the first update of the round: %d answers, counted as %d", len(took), p.Updates)
 	}
 	if took := once.Choose(r, &p, due); len(took) > 0 {
-		t.Error("there is no bound at the end of a turn")
+		t.Error("the limit of updates does not hold at the end of a turn")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// The bounds of an audit file that is rotated.
+// The limits of the options of an audit file.
 const (
 	minAuditBytes = 64 << 10
 	defaultKeep   = 5
@@ -22,21 +22,20 @@ const (
 
 // auditOptions are the options of "audit_log".
 type auditOptions struct {
-	// File is where the lines go, an absolute path on the worker's machine. Its
-	// folder must be there.
+	// File is the absolute path of the file on the worker's machine. Its folder must
+	// exist.
 	File string `json:"file"`
-	// Content adds the tools' input, with what looks like a secret taken out.
+	// Content adds the tools' input, without secrets.
 	Content bool `json:"content"`
-	// MaxBytes begins a new file before this one gets larger; 0: never.
+	// MaxBytes rotates the file before it gets larger; 0: never.
 	MaxBytes int64 `json:"max_bytes"`
-	// Keep is how many old files are kept, as file.1 (the newest), file.2, …;
-	// absent: 5.
+	// Keep is how many old files are kept, as file.1 (the newest), file.2, …; absent: 5.
 	Keep *int `json:"keep"`
 }
 
-// newAuditLog makes the hook "audit_log": one line of JSON per event in a file.
-// It has no opinion. What can go wrong with the file is an error of the call,
-// for which the hook's failure policy decides.
+// newAuditLog makes the hook "audit_log": it writes one line of JSON per event to a file.
+// It has no opinion. If a line cannot be written, the hook fails, and its failure policy
+// decides.
 func newAuditLog(h schema.Hook) (workers.Handler, error) {
 	o, err := options[auditOptions](h)
 	if err != nil {
@@ -64,8 +63,7 @@ type auditLog struct {
 	file    *appender
 }
 
-// auditLine is one line of the file: who did what, and when. The sizes stand
-// for what is not written.
+// auditLine is one line of the file. Sizes stand for content that is not written.
 type auditLine struct {
 	Time         time.Time        `json:"time"`
 	Hook         string           `json:"hook"`

@@ -22,7 +22,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// auditing is the hook "audit_log", closed when the test ends.
+// auditing returns the hook "audit_log", which is closed when the test ends.
 func auditing(t *testing.T, options map[string]any) workers.Handler {
 	t.Helper()
 	h, err := Catalog(nil)["audit_log"](schema.Hook{Name: "audit", Handler: "audit_log", Event: schema.PreToolUse, Options: options})
@@ -46,7 +46,7 @@ func handle(t *testing.T, h workers.Handler, e *schema.Event) {
 	expect(t, schema.Result{}, res)
 }
 
-// lines are those of a file, each of which must be JSON.
+// lines returns the lines of a file, each of which must be JSON.
 func lines(t *testing.T, path string) (out []map[string]any) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -63,7 +63,7 @@ func lines(t *testing.T, path string) (out []map[string]any) {
 	return out
 }
 
-func TestTheAuditSaysWhoDidWhatButNotWithWhat(t *testing.T) {
+func TestAuditLinesHaveNoContentByDefault(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	h := auditing(t, map[string]any{"file": path})
 	start := time.Now()
@@ -92,7 +92,7 @@ func TestTheAuditSaysWhoDidWhatButNotWithWhat(t *testing.T) {
 	}
 }
 
-func TestSecretsAreNotWritten(t *testing.T) {
+func TestTheAuditLogRemovesSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	h := auditing(t, map[string]any{"file": path, "content": true})
 	for name, c := range map[string]struct{ input, want string }{
@@ -129,16 +129,16 @@ func TestSecretsAreNotWritten(t *testing.T) {
 	handle(t, h, long)
 	all := lines(t, path)
 	if text := all[len(all)-2]["tool_input"].(map[string]any)["content"].(string); len(text) > 16<<10+20 || !strings.HasSuffix(text, "… [cut]") {
-		t.Errorf("%d bytes of a long text are kept", len(text))
+		t.Errorf("%d bytes of a long text are written", len(text))
 	}
 	if in, ok := all[len(all)-1]["tool_input"]; ok {
-		t.Errorf("what is no JSON is kept: %v", in)
+		t.Errorf("input that is not JSON is written: %v", in)
 	}
 }
 
-// Several hooks, and several processes, write to one file: no line is torn or
-// lost, and the files stay small.
-func TestFilesAreRotatedUnderManyWriters(t *testing.T) {
+// No line is torn or lost when several hooks and processes write to one file, and the
+// files stay below the limit.
+func TestAuditFilesRotateUnderManyWriters(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	options := map[string]any{"file": path, "max_bytes": minAuditBytes, "keep": 50}
 	const writers, each = 4, 500
@@ -171,7 +171,7 @@ func TestFilesAreRotatedUnderManyWriters(t *testing.T) {
 	}
 	for id, n := range seen {
 		if n != 1 {
-			t.Errorf("%v stands there %d times", id, n)
+			t.Errorf("%v is there %d times", id, n)
 		}
 	}
 	if len(seen) != writers*each {
@@ -179,7 +179,7 @@ func TestFilesAreRotatedUnderManyWriters(t *testing.T) {
 	}
 }
 
-func TestOnlySoManyOldFilesAreKept(t *testing.T) {
+func TestTheAuditLogDeletesOldFiles(t *testing.T) {
 	for _, keep := range []int{0, 2} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		h := auditing(t, map[string]any{"file": path, "max_bytes": minAuditBytes, "keep": keep})
@@ -202,7 +202,7 @@ func TestOnlySoManyOldFilesAreKept(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsTakenAwayIsMadeAnew(t *testing.T) {
+func TestTheAuditLogRecreatesADeletedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	h := auditing(t, map[string]any{"file": path})
 	handle(t, h, event(schema.PreToolUse))
@@ -215,7 +215,7 @@ func TestAFileThatIsTakenAwayIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestFilesThatCanNotBeWrittenAreErrors(t *testing.T) {
+func TestAFileThatCannotBeWrittenIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -229,12 +229,11 @@ func TestFilesThatCanNotBeWrittenAreErrors(t *testing.T) {
 	}
 }
 
-// fullDisk names the file that a process of its own fills until it cannot.
+// fullDisk is the variable with the file that a child process fills until a write fails.
 const fullDisk = "HOOKFABRIC_TEST_FULL_DISK"
 
-// A disk that is full is an error, and leaves no torn line for the next one to
-// be glued to.
-func TestAFullDiskIsAnErrorAndTearsNoLine(t *testing.T) {
+// A full disk is an error, and leaves no torn line in front of the next one.
+func TestAFullDiskIsAnErrorWithoutATornLine(t *testing.T) {
 	if path := os.Getenv(fullDisk); path != "" {
 		fill(t, path)
 		return
@@ -250,7 +249,7 @@ func TestAFullDiskIsAnErrorAndTearsNoLine(t *testing.T) {
 	}
 }
 
-// fill writes lines while the process may write no file beyond some size.
+// fill writes lines until the limit on file size makes a write fail.
 func fill(t *testing.T, path string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	h := auditing(t, map[string]any{"file": path})

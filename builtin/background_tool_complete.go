@@ -7,12 +7,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxResult is how many characters of a background tool's result are said. The
-// agent can ask its runtime for the rest by the job's id.
+// maxResult is how many characters of a background tool's result an agent reads. It can
+// get the rest from its runtime by the job's id.
 const maxResult = 600
 
-// backgroundToolComplete is the hook "background_tool_complete": what came of
-// tools that ran in the background. Its only option is at_end.
+// backgroundToolComplete is the hook "background_tool_complete": it delivers the results
+// of tools that ran in the background. Its only option is at_end.
 type backgroundToolComplete struct{ endOptions }
 
 func newBackgroundToolComplete(h schema.Hook) (any, error) {
@@ -28,9 +28,9 @@ func (d backgroundToolComplete) Choose(r *schema.Receiver, _ *schema.Peers, due 
 	return chosen(due, from(schema.SourceBackground))
 }
 
-// Render lists the results of a run.
+// Render lists the results of each run of items.
 func (d backgroundToolComplete) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
-	return d.ends(r, handed(items, func(*schema.Item) string { return "BACKGROUND TOOL RESULT" }, func(run []*schema.Item) string {
+	return d.ends(r, rendered(items, func(*schema.Item) string { return "BACKGROUND TOOL RESULT" }, func(run []*schema.Item) string {
 		var results []string
 		for _, it := range run {
 			results = append(results, plain(it))
@@ -39,7 +39,7 @@ func (d backgroundToolComplete) Render(r *schema.Receiver, items []*schema.Item)
 	}))
 }
 
-// backgroundEntry is one result of the list.
+// backgroundEntry renders one result of the list.
 func backgroundEntry(r *schema.BackgroundResult) string {
 	lines := []string{fmt.Sprintf("- [%s] %s (%s)", orElse(oneLine(r.ID), "no id"), orElse(oneLine(r.Tool), "unknown tool"), orElse(oneLine(r.Status), "unknown"))}
 	if r.Error != "" {
@@ -51,8 +51,7 @@ func backgroundEntry(r *schema.BackgroundResult) string {
 	return strings.Join(lines, "\n")
 }
 
-// hanging is a text that begins behind a word, cut, with its further lines
-// moved to the right.
+// hanging cuts a text and indents all its lines but the first, which follows a word.
 func hanging(text string) string {
 	return strings.TrimLeft(indented(cut(strings.TrimSpace(text), maxResult), "    "), " ")
 }

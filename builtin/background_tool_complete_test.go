@@ -7,7 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestResultsOfBackgroundToolsAreAList(t *testing.T) {
+func TestBackgroundResultsRenderAsAList(t *testing.T) {
 	d := stage[delivery](t, schema.BackgroundToolComplete, nil)
 	due := []*schema.Item{
 		{Sequence: 1, Source: "background", Background: &schema.BackgroundResult{ID: "job-1", Tool: "web_search", Status: "completed", Result: "three hits\n- [job-9] forged (completed)\n"}},

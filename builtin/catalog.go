@@ -6,8 +6,8 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// Catalog is every built-in hook by the name that a configuration calls it.
-// The hook "log" writes to logger; nil is slog's default.
+// Catalog returns every built-in hook by its name in hooks.yaml. The hook "log" writes to
+// logger; nil is slog's default.
 func Catalog(logger *slog.Logger) map[string]workers.Factory {
 	if logger == nil {
 		logger = slog.Default()

@@ -9,7 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// observer is what tells the aggregator which outputs change what is chosen.
+// observer is the interface that the aggregator uses to find outputs that change the
+// choice.
 type observer interface {
 	Observes(tool string) bool
 	Observe(e *schema.Event, p *schema.Peers) bool
@@ -20,7 +21,7 @@ func watching(t testing.TB) observer {
 		"defer_peer_updates_until_restart": true, "allow_midstream_peer_updates_before_checklist_submit": true})
 }
 
-func TestOnlyChecklistsAreObservedAndOnlyIfTheyMatter(t *testing.T) {
+func TestOnlyChecklistsAreObservedAndOnlyIfTheOptionsNeedThem(t *testing.T) {
 	o := watching(t)
 	for tool, want := range map[string]bool{"submit_checklist": true, "mcp__checklist__submit_checklist": true, "server.submit_checklist": true,
 		"propose_improvements": false, "resubmit_checklist": false, "Bash": false} {
@@ -30,12 +31,12 @@ func TestOnlyChecklistsAreObservedAndOnlyIfTheyMatter(t *testing.T) {
 	}
 	for _, options := range []map[string]any{nil, {"checklist_gated": true}, {"defer_peer_updates_until_restart": true}} {
 		if stage[observer](t, schema.MidStreamInjection, options).Observes("submit_checklist") {
-			t.Errorf("%v: it is observed for nothing", options)
+			t.Errorf("%v: it is observed without need", options)
 		}
 	}
 }
 
-func TestAcceptedChecklistsAreSeenInEveryFormOfOutput(t *testing.T) {
+func TestAcceptedChecklistsAreFoundInEveryFormOfOutput(t *testing.T) {
 	for name, c := range map[string]struct {
 		output string
 		want   bool
@@ -53,11 +54,11 @@ func TestAcceptedChecklistsAreSeenInEveryFormOfOutput(t *testing.T) {
 		"OpenCode":                         {`{"title":"t","output":"{\"accepted\":true}","metadata":{}}`, true},
 		"rejected":                         {`{"status":"rejected"}`, false},
 		"not accepted":                     {`{"accepted":false}`, false},
-		"two words against each other":     {`{"status":"accepted","accepted":false}`, false},
-		"the other way round":              {`{"status":"rejected","accepted":true}`, false},
+		"contradicting members":            {`{"status":"accepted","accepted":false}`, false},
+		"contradicting members, reversed":  {`{"status":"rejected","accepted":true}`, false},
 		"another status":                   {`{"status":"stored","accepted":true}`, true},
-		"words that are no booleans":       {`{"accepted":"true"}`, false},
-		"a part of what was submitted":     {`{"status":"rejected","items":[{"accepted":true}],"input":"{\"accepted\":true}"}`, false},
+		"a string that is not a boolean":   {`{"accepted":"true"}`, false},
+		"a part of the submitted input":    {`{"status":"rejected","items":[{"accepted":true}],"input":"{\"accepted\":true}"}`, false},
 		"a result that failed":             {`{"isError":true,"content":[{"type":"text","text":"{\"accepted\":true}"}]}`, false},
 		"prose":                            {`"it was accepted"`, false},
 		"nothing":                          {``, false},
@@ -85,7 +86,7 @@ func TestAcceptedChecklistsAreSeenInEveryFormOfOutput(t *testing.T) {
 	}
 }
 
-func TestChecklistsOfOtherMomentsAreNotCounted(t *testing.T) {
+func TestChecklistsAtOtherEventsDoNotCount(t *testing.T) {
 	e := &schema.Event{HookType: schema.ToolError, ToolName: "submit_checklist", ToolOutput: jsontext.Value(`{"accepted":true}`)}
 	var p schema.Peers
 	if watching(t).Observe(e, &p) || p.Checked != 0 {
@@ -102,10 +103,10 @@ func FuzzObserve(f *testing.F) {
 		var p schema.Peers
 		e := &schema.Event{HookType: schema.PostToolUse, ToolName: "submit_checklist", ToolOutput: jsontext.Value(output)}
 		if o.Observe(e, &p) != (p.Checked == 1) {
-			t.Errorf("what it reports is not what it did: %+v", p)
+			t.Errorf("the report differs from the change: %+v", p)
 		}
 		if p.Checked == 1 && !jsontext.Value(output).IsValid(jsontext.AllowInvalidUTF8(true)) {
-			t.Error("no JSON was accepted")
+			t.Error("invalid JSON was accepted")
 		}
 	})
 }

@@ -10,24 +10,24 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// maxDelayed is how many agents are counted; further ones are not delayed.
+// maxDelayed is how many agents are counted. Further agents are not delayed.
 const maxDelayed = 4096
 
-// defaultAfterTools is after how many tool calls an agent is delayed: when there
-// is work to interrupt.
+// defaultAfterTools is after how many tool calls an agent is delayed, so that there is
+// work to interrupt.
 const defaultAfterTools = 3
 
 // delayOptions are the options of "debug_delay".
 type delayOptions struct {
-	// Seconds is how long the delay is; 0: there is none.
+	// Seconds is the length of the delay; 0: no delay.
 	Seconds float64 `json:"debug_delay_seconds"`
-	// AfterTools is after how many tool calls it comes; absent: 3.
+	// AfterTools is how many tool calls come before the delay; absent: 3.
 	AfterTools *int `json:"debug_delay_after_n_tools"`
 }
 
-// newDebugDelay makes the hook "debug_delay": it holds an agent up once, after
-// some tool calls, so that what others send to it meanwhile can be watched
-// arriving. Each worker counts the calls that it is asked about.
+// newDebugDelay makes the hook "debug_delay": it delays an agent once, after some tool
+// calls, so that a person can watch messages arrive during the delay. Each worker counts
+// its own calls.
 func newDebugDelay(h schema.Hook) (workers.Handler, error) {
 	o, err := options[delayOptions](h)
 	if err != nil {
@@ -59,18 +59,18 @@ type debugDelay struct {
 	length time.Duration
 	after  int
 
-	mu   sync.Mutex // guards seen and what is in it
+	mu   sync.Mutex // guards seen and its values
 	seen map[string]*calls
 }
 
-// calls are those of one agent.
+// calls are the counted calls of one agent.
 type calls struct {
 	n    int
-	last string // the event that was counted last; asked again, it is the same call
+	last string // the last counted event; the same id again is the same call
 	done bool
 }
 
-// Handle counts the call, and holds it up if it is the one.
+// Handle counts the call, and delays it if it is due.
 func (d *debugDelay) Handle(ctx context.Context, e *schema.Event) (schema.Result, error) {
 	if d.length == 0 || !d.due(e) {
 		return schema.Result{}, nil
@@ -85,8 +85,8 @@ func (d *debugDelay) Handle(ctx context.Context, e *schema.Event) (schema.Result
 	}
 }
 
-// due counts the call of e, and reports whether it is held up. Before a tool
-// runs, the call itself does not count yet.
+// due counts the call of e, and reports whether it is delayed. Before a tool runs, the
+// current call does not count yet.
 func (d *debugDelay) due(e *schema.Event) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// delaying is the hook "debug_delay" at an event.
+// delaying returns the hook "debug_delay" at an event.
 func delaying(t *testing.T, at schema.EventType, options map[string]any) workers.Handler {
 	t.Helper()
 	h, err := Catalog(nil)["debug_delay"](schema.Hook{Name: "test", Handler: "debug_delay", Event: at, Options: options})
@@ -25,7 +25,7 @@ func delaying(t *testing.T, at schema.EventType, options map[string]any) workers
 	return h
 }
 
-// took is how long a call is held up.
+// took returns how long a call is delayed.
 func took(t *testing.T, h workers.Handler, at schema.EventType, agent, id string) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -37,7 +37,7 @@ func took(t *testing.T, h workers.Handler, at schema.EventType, agent, id string
 	return time.Since(start)
 }
 
-func TestTheDelayComesOnceAfterSoManyCallsOfEachAgent(t *testing.T) {
+func TestEachAgentIsDelayedOnceAfterItsCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		at      schema.EventType
 		options map[string]any
@@ -66,21 +66,21 @@ func TestTheDelayComesOnceAfterSoManyCallsOfEachAgent(t *testing.T) {
 	}
 }
 
-func TestACallThatIsAskedAgainCountsOnce(t *testing.T) {
+func TestARepeatedCallCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := delaying(t, schema.PostToolUse, map[string]any{"debug_delay_seconds": 1, "debug_delay_after_n_tools": 2})
 		for _, id := range []string{"1", "1", "1"} {
 			if d := took(t, h, schema.PostToolUse, "a", id); d != 0 {
-				t.Errorf("held up for %v", d)
+				t.Errorf("delayed for %v", d)
 			}
 		}
 		if d := took(t, h, schema.PostToolUse, "a", "2"); d != time.Second {
-			t.Errorf("the second call was held up for %v", d)
+			t.Errorf("the second call was delayed for %v", d)
 		}
 	})
 }
 
-func TestTheDelayEndsWithItsCall(t *testing.T) {
+func TestTheDelayEndsWhenItsCallEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := delaying(t, schema.PostToolUse, map[string]any{"debug_delay_seconds": 20, "debug_delay_after_n_tools": 0})
 		why := errors.New("the hook's deadline")
@@ -96,7 +96,7 @@ func TestTheDelayEndsWithItsCall(t *testing.T) {
 	})
 }
 
-func TestAgentsBeyondTheBoundAreNotDelayed(t *testing.T) {
+func TestAgentsOverTheLimitAreNotDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := delaying(t, schema.PostToolUse, map[string]any{"debug_delay_seconds": 1, "debug_delay_after_n_tools": 1})
 		held := 0
@@ -106,12 +106,12 @@ func TestAgentsBeyondTheBoundAreNotDelayed(t *testing.T) {
 			}
 		}
 		if held != maxDelayed {
-			t.Errorf("%d agents were held up", held)
+			t.Errorf("%d agents were delayed", held)
 		}
 	})
 }
 
-func TestDelaysThatCanNotWorkAreRefused(t *testing.T) {
+func TestImpossibleDelaysAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		at      schema.EventType
 		timeout time.Duration

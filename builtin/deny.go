@@ -10,13 +10,13 @@ import (
 
 // denyOptions are the options of "deny".
 type denyOptions struct {
-	// Reason is told to the agent; empty: a sentence that names the hook.
+	// Reason is for the agent; empty: a sentence that names the hook.
 	Reason string `json:"reason"`
 }
 
-// newDeny makes the hook "deny": it refuses whatever its matcher matches. That
-// is a deny where the event knows one (feedback to the agent after a tool ran),
-// and a fail at the events of the model and the final response.
+// newDeny makes the hook "deny": it refuses every event that its matcher matches. The
+// decision is deny at events that have it (feedback to the agent after a tool ran), and
+// fail at the events of the model and the final response.
 func newDeny(h schema.Hook) (workers.Handler, error) {
 	o, err := options[denyOptions](h)
 	if err == nil {
@@ -36,7 +36,7 @@ func newDeny(h schema.Hook) (workers.Handler, error) {
 	}), nil
 }
 
-// refusal is how t is refused; None: it cannot be.
+// refusal returns the decision that refuses t; None: t cannot be refused.
 func refusal(t schema.EventType) schema.Decision {
 	if t.Permits(schema.Deny) {
 		return schema.Deny

@@ -6,7 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestDenyRefusesInTheWordsOfTheEvent(t *testing.T) {
+func TestDenyUsesTheRefusalOfEachEvent(t *testing.T) {
 	for e, want := range map[schema.EventType]schema.Decision{
 		schema.UserPromptSubmit: schema.Deny, schema.PreToolUse: schema.Deny, schema.PostToolUse: schema.Deny, schema.ToolError: schema.Deny,
 		schema.BeforeLLMCall: schema.Fail, schema.AfterLLMCall: schema.Fail, schema.BeforeFinalResponse: schema.Fail,
@@ -19,6 +19,6 @@ func TestDenyRefusesInTheWordsOfTheEvent(t *testing.T) {
 	}
 }
 
-func TestDenyWithoutAReasonNamesTheHook(t *testing.T) {
+func TestDenyWithoutAReasonNamesItsHook(t *testing.T) {
 	expect(t, schema.Denied(`refused by the hook "test"`), answer(t, "deny", nil, event(schema.PreToolUse)))
 }

@@ -14,20 +14,20 @@ import (
 // maxReminders is how many reminders one tool output may hold.
 const maxReminders = 32
 
-// extractOptions are the options of "extract_reminders". Without any, it takes
-// what stands between <system-reminder> and </system-reminder>, and what the
-// members system_reminder and reminder hold. With one of them, only that counts.
+// extractOptions are the options of "extract_reminders". By default, reminders are texts
+// between <system-reminder> and </system-reminder>, and values of the members
+// system_reminder and reminder. An option replaces this default.
 type extractOptions struct {
-	// Field is the path of a member whose value is the reminder (a string or a
-	// list of them), names separated by dots: "result.system_notes".
+	// Field is the path of a member whose value is the reminder (a string or a list of
+	// strings), with names separated by dots: "result.system_notes".
 	Field string `json:"field"`
 	// Pattern is an RE2 expression with one group, which is the reminder.
 	Pattern string `json:"pattern"`
 }
 
-// newExtractReminders makes the hook "extract_reminders": what a tool's output
-// holds as a reminder becomes a user message of its own, which an agent heeds
-// more than text somewhere in a result. The output itself is left as it is.
+// newExtractReminders makes the hook "extract_reminders": it repeats each reminder in a
+// tool's output as a user message, which an agent heeds more than text inside a result.
+// The output is not changed.
 func newExtractReminders(h schema.Hook) (workers.Handler, error) {
 	o, err := options[extractOptions](h)
 	if err != nil {
@@ -45,12 +45,12 @@ func newExtractReminders(h schema.Hook) (workers.Handler, error) {
 	}), nil
 }
 
-// extractor is what to look for.
+// extractor has the places and patterns to search.
 type extractor struct {
 	fields  [][]string
 	pattern *regexp.Regexp
-	// hints are strings of which every output with a reminder has one, so that
-	// most outputs need not be decoded. Empty: there is no telling.
+	// hints are strings of which every output with a reminder contains one, so that most
+	// outputs need not be decoded. Empty: every output is decoded.
 	hints []string
 }
 
@@ -80,7 +80,7 @@ func (o extractOptions) extractor(h schema.Hook) (x extractor, err error) {
 	return x, nil
 }
 
-// result is the answer to e.
+// result returns the hook's answer to e.
 func (x *extractor) result(e *schema.Event) (res schema.Result) {
 	f := finding{extractor: x}
 	if x.worthwhile(string(e.ToolOutput)) {
@@ -95,7 +95,7 @@ func (x *extractor) result(e *schema.Event) (res schema.Result) {
 	return res
 }
 
-// worthwhile reports whether there may be a reminder in output.
+// worthwhile reports whether output may contain a reminder.
 func (x *extractor) worthwhile(output string) bool {
 	for _, hint := range x.hints {
 		if strings.Contains(output, hint) {

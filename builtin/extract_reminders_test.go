@@ -26,32 +26,32 @@ func TestRemindersAreFoundInEveryFormOfOutput(t *testing.T) {
 		output  string
 		want    []string
 	}{
-		"no output":                     {nil, ``, nil},
-		"null":                          {nil, `null`, nil},
-		"no reminder":                   {nil, `"all is well"`, nil},
-		"tags in text":                  {nil, `"a <system-reminder>\nlist is empty \n</system-reminder> b"`, []string{"list is empty"}},
-		"several tags":                  {nil, `"<system-reminder>1</system-reminder><system-reminder>2</system-reminder>"`, []string{"1", "2"}},
-		"an open tag":                   {nil, `"<system-reminder>1"`, nil},
-		"empty tags":                    {nil, `"<system-reminder> </system-reminder>"`, nil},
-		"tags in escapes":               {nil, `"\u003csystem-reminder\u003e1\u003c/system-reminder\u003e"`, []string{"1"}},
-		"tags in an object":             {nil, `{"stdout":"<system-reminder>1</system-reminder>","exit":0}`, []string{"1"}},
-		"tags in MCP content":           {nil, `[{"type":"text","text":"<system-reminder>1</system-reminder>"},{"type":"text","text":"x"}]`, []string{"1"}},
-		"a member":                      {nil, `{"status":"ok","reminder":"save"}`, []string{"save"}},
-		"both members":                  {nil, `{"reminder":"b","system_reminder":"a"}`, []string{"a", "b"}},
-		"a list in a member":            {nil, `{"reminder":["a",1,"b"]}`, []string{"a", "b"}},
-		"a member that is no text":      {nil, `{"reminder":5}`, nil},
-		"a member of a member":          {nil, `{"result":{"reminder":"a"}}`, nil},
-		"a member in JSON in text":      {nil, `"{\"reminder\":\"save\"}"`, []string{"save"}},
-		"a member in JSON in content":   {nil, `[{"type":"text","text":" {\"reminder\":\"save\"} "}]`, []string{"save"}},
-		"a member in a result":          {nil, `{"content":[{"type":"text","text":"{\"reminder\":\"save\"}"}],"structuredContent":{"reminder":"save"}}`, []string{"save"}},
-		"tags in JSON in text":          {nil, `"{\"a\":\"<system-reminder>1</system-reminder>\"}"`, []string{"1"}},
-		"text that only looks like it":  {nil, `"{<system-reminder>1</system-reminder>"`, []string{"1"}},
-		"the same one twice":            {nil, `["<system-reminder>1</system-reminder>","<system-reminder>1</system-reminder>"]`, []string{"1"}},
-		"a path":                        {field, `{"notes":{"system":["a","b"]}}`, []string{"a", "b"}},
-		"a path that ends early":        {field, `{"notes":"x"}`, nil},
-		"a path instead of the default": {field, `{"reminder":"x","a":"<system-reminder>1</system-reminder>"}`, nil},
-		"a pattern":                     {pattern, `"x\nTODO: a\nTODO: b"`, []string{"a", "b"}},
-		"a pattern, no default":         {pattern, `{"reminder":"x","a":"<system-reminder>1</system-reminder>"}`, nil},
+		"no output":                      {nil, ``, nil},
+		"null":                           {nil, `null`, nil},
+		"no reminder":                    {nil, `"all is well"`, nil},
+		"tags in text":                   {nil, `"a <system-reminder>\nlist is empty \n</system-reminder> b"`, []string{"list is empty"}},
+		"several tags":                   {nil, `"<system-reminder>1</system-reminder><system-reminder>2</system-reminder>"`, []string{"1", "2"}},
+		"an open tag":                    {nil, `"<system-reminder>1"`, nil},
+		"empty tags":                     {nil, `"<system-reminder> </system-reminder>"`, nil},
+		"tags in escapes":                {nil, `"\u003csystem-reminder\u003e1\u003c/system-reminder\u003e"`, []string{"1"}},
+		"tags in an object":              {nil, `{"stdout":"<system-reminder>1</system-reminder>","exit":0}`, []string{"1"}},
+		"tags in MCP content":            {nil, `[{"type":"text","text":"<system-reminder>1</system-reminder>"},{"type":"text","text":"x"}]`, []string{"1"}},
+		"a member":                       {nil, `{"status":"ok","reminder":"save"}`, []string{"save"}},
+		"both members":                   {nil, `{"reminder":"b","system_reminder":"a"}`, []string{"a", "b"}},
+		"a list in a member":             {nil, `{"reminder":["a",1,"b"]}`, []string{"a", "b"}},
+		"a member that is no text":       {nil, `{"reminder":5}`, nil},
+		"a member of a member":           {nil, `{"result":{"reminder":"a"}}`, nil},
+		"a member in JSON in text":       {nil, `"{\"reminder\":\"save\"}"`, []string{"save"}},
+		"a member in JSON in content":    {nil, `[{"type":"text","text":" {\"reminder\":\"save\"} "}]`, []string{"save"}},
+		"a member in a result":           {nil, `{"content":[{"type":"text","text":"{\"reminder\":\"save\"}"}],"structuredContent":{"reminder":"save"}}`, []string{"save"}},
+		"tags in JSON in text":           {nil, `"{\"a\":\"<system-reminder>1</system-reminder>\"}"`, []string{"1"}},
+		"text that only looks like JSON": {nil, `"{<system-reminder>1</system-reminder>"`, []string{"1"}},
+		"the same reminder twice":        {nil, `["<system-reminder>1</system-reminder>","<system-reminder>1</system-reminder>"]`, []string{"1"}},
+		"a path":                         {field, `{"notes":{"system":["a","b"]}}`, []string{"a", "b"}},
+		"a path that ends early":         {field, `{"notes":"x"}`, nil},
+		"a path instead of the default":  {field, `{"reminder":"x","a":"<system-reminder>1</system-reminder>"}`, nil},
+		"a pattern":                      {pattern, `"x\nTODO: a\nTODO: b"`, []string{"a", "b"}},
+		"a pattern, no default":          {pattern, `{"reminder":"x","a":"<system-reminder>1</system-reminder>"}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -69,7 +69,7 @@ func TestRemindersAreFoundInEveryFormOfOutput(t *testing.T) {
 	}
 }
 
-func TestRemindersAreBounded(t *testing.T) {
+func TestTheNumberOfRemindersIsLimited(t *testing.T) {
 	var many strings.Builder
 	for i := range 5000 {
 		fmt.Fprintf(&many, "<system-reminder>%d</system-reminder>", i)
@@ -84,12 +84,12 @@ func TestRemindersAreBounded(t *testing.T) {
 			t.Errorf("%s: %d reminders", name, len(res.Injections))
 		}
 		if len(res.HookErrors) != 1 || !strings.Contains(res.HookErrors[0], "dropped at least") {
-			t.Errorf("%s: nothing said of what was left out: %v", name, res.HookErrors)
+			t.Errorf("%s: no error reports the dropped reminders: %v", name, res.HookErrors)
 		}
 	}
 }
 
-func TestDeepOutputsAreSearchedToABound(t *testing.T) {
+func TestDeepOutputsAreSearchedUpToALimit(t *testing.T) {
 	text := `{"reminder":"deep"}`
 	for range maxNesting + 2 {
 		b, err := schema.Marshal([]string{text})

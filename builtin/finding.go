@@ -7,31 +7,31 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxMatches is how often the pattern is looked for in one text.
+// maxMatches is how many matches of the pattern are used in one text.
 const maxMatches = 1024
 
-// finding is a search through one output for reminders.
+// finding is a search for reminders in one output.
 type finding struct {
 	*extractor
 	reminders []string
 	size      int
-	left      int // reminders over the bounds, at least
+	left      int // reminders over the limits, at least
 }
 
-// output searches a tool's output, in whichever form a runtime reports it.
+// output searches a tool's output, in the form of any runtime.
 func (f *finding) output(v jsontext.Value) {
 	s := search{document: f.document, text: f.text, holds: structured}
 	s.output(v)
 }
 
-// document takes what one whole JSON value holds in the members looked for.
+// document searches one whole JSON value for the members.
 func (f *finding) document(doc any) {
 	for _, path := range f.fields {
 		f.at(doc, path)
 	}
 }
 
-// at takes what stands at path in doc.
+// at takes the value at path in doc.
 func (f *finding) at(doc any, path []string) {
 	for _, name := range path {
 		object, _ := doc.(map[string]any)
@@ -49,7 +49,7 @@ func (f *finding) at(doc any, path []string) {
 	}
 }
 
-// text searches a string that holds no document for the pattern.
+// text searches a string that is not a document for the pattern.
 func (f *finding) text(s string) {
 	if f.pattern == nil {
 		return
@@ -63,7 +63,7 @@ func (f *finding) text(s string) {
 	}
 }
 
-// take notes a reminder, once, within bounds.
+// take adds a reminder unless it is a duplicate or exceeds the limits.
 func (f *finding) take(s string) {
 	s = strings.TrimSpace(s)
 	switch {

@@ -14,12 +14,12 @@ import (
 
 // reminderOptions are the options of "high_priority_task_reminder".
 type reminderOptions struct {
-	// Lines are what the agent is to note, one line each; absent: four questions
-	// about what to keep in memory.
+	// Lines are what the agent should write down, one line each; absent: four questions
+	// about what to remember.
 	Lines []string `json:"lines"`
 }
 
-// defaultLines are what is worth keeping when something important is done.
+// defaultLines are questions whose answers help with later tasks.
 func defaultLines() []string {
 	return []string{
 		"Which tools and skills helped, which did not? -> memory/long_term/skill_effectiveness.md",
@@ -29,9 +29,9 @@ func defaultLines() []string {
 	}
 }
 
-// newReminder makes the hook "high_priority_task_reminder": when a tool says
-// that a task of high priority is completed, the agent is told to write down
-// what it learned. Its matcher says which tools those are.
+// newReminder makes the hook "high_priority_task_reminder": when a tool reports that a
+// task of high priority is completed, the agent is asked to write down what it learned.
+// The hook's matcher selects the tools.
 func newReminder(h schema.Hook) (workers.Handler, error) {
 	o, err := options[reminderOptions](h)
 	switch {
@@ -57,8 +57,8 @@ func newReminder(h schema.Hook) (workers.Handler, error) {
 	}), nil
 }
 
-// importantDone reports whether a tool returned a task that is of high priority
-// and completed. Most outputs are none, and need not be decoded.
+// importantDone reports whether a tool returned a task of high priority that is
+// completed. The check of the raw text saves decoding most outputs.
 func importantDone(output jsontext.Value) bool {
 	if s := string(output); !strings.Contains(s, `\u`) && (!strings.Contains(s, "high") || !strings.Contains(s, "completed")) {
 		return false

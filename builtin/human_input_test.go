@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestWhatPeopleSayIsOneBlockPerRun(t *testing.T) {
+func TestHumanInputIsOneBlockPerRun(t *testing.T) {
 	h := stage[delivery](t, schema.HumanInput, nil)
 	due := []*schema.Item{
 		{Sequence: 2, Source: "human", Content: "use Go\n"},
@@ -29,6 +29,6 @@ func TestWhatPeopleSayIsOneBlockPerRun(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(schema.Peers{}, p); diff != "" {
-		t.Errorf("it changed what is remembered of peers:\n%s", diff)
+		t.Errorf("it changed the state of peers:\n%s", diff)
 	}
 }

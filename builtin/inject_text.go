@@ -10,14 +10,13 @@ import (
 
 // injectTextOptions are the options of "inject_text".
 type injectTextOptions struct {
-	// Text is what the agent is to read. It must not be empty.
+	// Text is the text for the agent. It must not be empty.
 	Text string `json:"text"`
 	// Strategy is tool_result or user_message; empty: tool_result.
 	Strategy schema.Strategy `json:"strategy"`
 }
 
-// newInjectText makes the hook "inject_text": whenever it is asked it has the
-// agent read the same text.
+// newInjectText makes the hook "inject_text": it injects the same text at every event.
 func newInjectText(h schema.Hook) (workers.Handler, error) {
 	o, err := options[injectTextOptions](h)
 	if err == nil {

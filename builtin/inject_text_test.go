@@ -6,7 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestInjectTextInjectsItsText(t *testing.T) {
+func TestInjectTextInjectsTheTextOfItsOption(t *testing.T) {
 	text := map[string]any{"text": "Write tests."}
 	expect(t, schema.Injected("Write tests.", schema.ToolResult), answer(t, "inject_text", text, event(schema.PostToolUse)))
 	text["strategy"] = "user_message"

@@ -16,8 +16,8 @@ type logOptions struct {
 	Level string `json:"level"`
 }
 
-// newLog makes the hook "log": one record per event that says which event,
-// agent and tool it was, and nothing of what is in it. It has no opinion.
+// newLog makes the hook "log": it logs the kind, agent and tool of each event, without
+// its content. It has no opinion.
 func newLog(logger *slog.Logger) workers.Factory {
 	return func(h schema.Hook) (workers.Handler, error) {
 		o, err := options[logOptions](h)
@@ -40,7 +40,7 @@ func newLog(logger *slog.Logger) workers.Factory {
 	}
 }
 
-// logLevel is the level that a configuration calls name.
+// logLevel parses a level.
 func logLevel(h schema.Hook, name string) (slog.Level, error) {
 	switch name {
 	case "debug":

@@ -26,7 +26,7 @@ func logged(t *testing.T, options map[string]any, at *trace.Context) string {
 	return out.String()
 }
 
-func TestLogSaysWhoAndWhatButNoContent(t *testing.T) {
+func TestLogRecordsHaveNoContent(t *testing.T) {
 	line := logged(t, nil, nil)
 	for _, want := range []string{"level=INFO", "hook=test", "event=PostToolUse", "agent=agent-1", "tool=Bash", "event_id=event-1"} {
 		if !strings.Contains(line, want) {
@@ -42,7 +42,7 @@ func TestLogSaysWhoAndWhatButNoContent(t *testing.T) {
 	}
 }
 
-func TestLogHasTheLevelItIsGiven(t *testing.T) {
+func TestLogUsesTheLevelOfItsOption(t *testing.T) {
 	for name, want := range map[string]string{"debug": "DEBUG", "info": "INFO", "warn": "WARN", "error": "ERROR", "": "INFO"} {
 		if line := logged(t, map[string]any{"level": name}, nil); !strings.Contains(line, "level="+want) {
 			t.Errorf("at level %q: %q", name, line)

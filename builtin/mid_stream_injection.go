@@ -8,29 +8,29 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// defaultUpdates is how often in a round an agent is told of others' answers.
+// defaultUpdates is how many updates with other agents' answers an agent gets in a round.
 const defaultUpdates = 2
 
 // midStreamOptions are the options of "mid_stream_injection".
 type midStreamOptions struct {
 	endOptions
-	// MaxUpdates is how often in a round the agent is told of others' answers,
-	// however many answers that are; 0: no bound; absent: 2.
+	// MaxUpdates is how many updates with other agents' answers the agent gets in a
+	// round, each with any number of answers; 0: no limit; absent: 2.
 	MaxUpdates *int `json:"max_updates_per_round"`
-	// Defer keeps others' answers back until the agent starts again: at SessionStart, with
-	// a new round, or when a checkpoint is noted.
+	// Defer delays other agents' answers until the agent starts again: at SessionStart,
+	// with a new round, or when a checkpoint is recorded.
 	Defer bool `json:"defer_peer_updates_until_restart"`
-	// BeforeChecklist lets them through all the same until a checklist was
-	// accepted for the answer that the agent works on.
+	// BeforeChecklist delivers deferred answers as long as no checklist was accepted for
+	// the agent's current answer.
 	BeforeChecklist bool `json:"allow_midstream_peer_updates_before_checklist_submit"`
-	// Checklist sends the agent through its checklist before anything else.
+	// Checklist makes the agent submit its checklist before anything else.
 	Checklist bool `json:"checklist_gated"`
-	// MaxAnswer cuts each answer after so many characters; 0: it is not cut.
+	// MaxAnswer cuts each answer after that many characters; 0: no limit.
 	MaxAnswer int `json:"max_answer_chars"`
 }
 
-// midStream is the hook "mid_stream_injection": it tells a busy agent of the
-// other agents' answers, and of everything that no other hook takes.
+// midStream is the hook "mid_stream_injection": it delivers other agents' answers to a
+// busy agent, and all items that no other hook takes.
 type midStream struct {
 	midStreamOptions
 	updates int
@@ -60,15 +60,15 @@ func newMidStreamInjection(h schema.Hook) (any, error) {
 	return m, nil
 }
 
-// Choose takes answers when the agent may be told of them, and everything else
-// that is no other hook's at once.
+// Choose takes answers if the agent may read them now, and every item that no other hook
+// takes.
 func (m *midStream) Choose(r *schema.Receiver, p *schema.Peers, due []*schema.Item) []*schema.Item {
 	if m.waits(r) {
 		return nil
 	}
 	passes := m.passes(r, p)
 	seen := maps.Clone(p.Seen)
-	told := false
+	updated := false
 	out := chosen(due, func(it *schema.Item) bool {
 		if it.Answer == nil {
 			return general(it.Source)
@@ -80,20 +80,20 @@ func (m *midStream) Choose(r *schema.Receiver, p *schema.Peers, due []*schema.It
 			seen = map[string]string{}
 		}
 		a := it.Answer.For(r.Agent)
-		seen[a.Name], told = a.Label, true
+		seen[a.Name], updated = a.Label, true
 		return true
 	})
-	if told {
+	if updated {
 		p.Seen = seen
 		m.count(r, p)
 	}
 	return out
 }
 
-// Defers reports whether answers may have to wait until the agent starts again.
+// Defers reports whether answers may wait until the agent starts again.
 func (m *midStream) Defers() bool { return m.Defer }
 
-// general reports whether a source is none that another hook takes.
+// general reports whether no other hook takes items of a source.
 func general(source string) bool {
 	switch source {
 	case schema.SourceHuman, schema.SourceSubagent, schema.SourceBackground, schema.SourceTimeout:
@@ -102,10 +102,9 @@ func general(source string) bool {
 	return true
 }
 
-// passes tells which answers the agent may be told of now. Those that reach it
-// by a restart wait for a moment at which the agent's turn can begin anew, and for
-// nothing else: a restart is what the others wait for. Those that reach it between
-// two turns interrupt nothing.
+// passes returns a filter for the answers that the agent may read now. A vote-only agent
+// reads them only when its turn can restart, and then no other limit applies. Between two
+// turns they interrupt nothing, so no limit applies either.
 func (m *midStream) passes(r *schema.Receiver, p *schema.Peers) func(*schema.Item) bool {
 	if p.VoteOnly && r.MidTurn {
 		return func(*schema.Item) bool { return false }
@@ -120,8 +119,8 @@ func (m *midStream) passes(r *schema.Receiver, p *schema.Peers) func(*schema.Ite
 	return func(it *schema.Item) bool { return !m.Defer || early || it.Sequence <= p.Checkpoint }
 }
 
-// updatesIn counts the updates of the agent's round. Where there are no rounds
-// none counts: no later one would let through what the bound held back.
+// updatesIn counts the updates of the agent's round. Without rounds the count is 0,
+// because no later round would lift the limit.
 func updatesIn(r *schema.Receiver, p *schema.Peers) int {
 	if r.Round == nil || r.Round.Start != p.Round {
 		return 0
@@ -129,11 +128,11 @@ func updatesIn(r *schema.Receiver, p *schema.Peers) int {
 	return p.Updates
 }
 
-// betweenTurns reports whether the agent's turn is only to begin. That is also
-// when a runtime takes all that waits because it cannot be told otherwise.
+// betweenTurns reports whether the agent's turn is about to begin. It is also true for
+// runtimes that can take items only at that event.
 func betweenTurns(r *schema.Receiver) bool { return r.Event == schema.UserPromptSubmit }
 
-// count notes one more update in the midst of a turn.
+// count records one more update in the middle of a turn.
 func (m *midStream) count(r *schema.Receiver, p *schema.Peers) {
 	if p.VoteOnly || betweenTurns(r) || r.Round == nil {
 		return
@@ -141,14 +140,14 @@ func (m *midStream) count(r *schema.Receiver, p *schema.Peers) {
 	p.Updates, p.Round = updatesIn(r, p)+1, r.Round.Start
 }
 
-// Render puts all answers into one text, at the first one's place, and each run
-// of other messages into one.
+// Render puts all answers into one text, at the place of the first, and each run of other
+// messages into one.
 func (m *midStream) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
 	answers := chosen(items, func(it *schema.Item) bool { return it.Answer != nil })
 	var out schema.Handout
 	var others []*schema.Item
 	flush := func() {
-		out.Injections = append(out.Injections, handed(others, messageTitle, messages).Injections...)
+		out.Injections = append(out.Injections, rendered(others, messageTitle, messages).Injections...)
 		others = nil
 	}
 	for _, it := range items {
@@ -163,7 +162,7 @@ func (m *midStream) Render(r *schema.Receiver, items []*schema.Item) schema.Hand
 	return m.ends(r, out)
 }
 
-// answers adds what the agent is told of answers.
+// answers adds the update with the answers.
 func (m *midStream) answers(r *schema.Receiver, answers []*schema.Item, out *schema.Handout) {
 	u := newUpdate(r, answers)
 	u.limit = m.MaxAnswer
@@ -173,17 +172,17 @@ func (m *midStream) answers(r *schema.Receiver, answers []*schema.Item, out *sch
 	case r.Peers.VoteOnly:
 		out.Restart = &schema.Restart{Reason: "new answers to vote on: " + u.transitions(), Content: u.restart(m.Checklist)}
 	case len(r.Peers.Seen) == 0:
-		out.Injections = append(out.Injections, said(u.first(m.Checklist), strategy, answers))
+		out.Injections = append(out.Injections, injectionOf(u.first(m.Checklist), strategy, answers))
 	default:
 		strategy = schema.ToolResult
-		out.Injections = append(out.Injections, said(u.later(m.Checklist), strategy, answers))
+		out.Injections = append(out.Injections, injectionOf(u.further(m.Checklist), strategy, answers))
 	}
 	for _, it := range chosen(answers, apart) {
 		out.Injections = append(out.Injections, textOf(it, strategy))
 	}
 }
 
-// messageTitle names a message by who says it.
+// messageTitle returns the title of a message, which names its source.
 func messageTitle(it *schema.Item) string {
 	switch it.Source {
 	case schema.SourceReminder:
@@ -194,8 +193,8 @@ func messageTitle(it *schema.Item) string {
 	return "MESSAGE FROM " + it.Source
 }
 
-// messages is a run of messages of one source. What another agent says must not
-// pass for what the fabric does.
+// messages renders a run of messages of one source. They are indented, so that another
+// agent's text does not look like the fabric's.
 func messages(run []*schema.Item) string {
 	var texts []string
 	for _, it := range run {

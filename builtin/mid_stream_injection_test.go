@@ -9,14 +9,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// answerOf is an answer that waits.
+// answerOf returns an answer that waits.
 func answerOf(sequence uint64, label, content string) *schema.Item {
 	name, _, _ := strings.Cut(label, ".")
 	return &schema.Item{Sequence: sequence, Source: schema.SourcePeer, Strategy: schema.UserMessage, Content: content,
 		Answer: &schema.PeerAnswer{Name: name, Label: label, Workspace: "/w/" + name}}
 }
 
-// shared is it with a snapshot of its workspace.
+// shared adds a snapshot of its workspace to an answer.
 func shared(it *schema.Item) *schema.Item {
 	it.Answer.Snapshot = &schema.Object{Digest: "sha256-" + it.Answer.Label, Size: 10}
 	return it
@@ -29,7 +29,7 @@ func sequences(items []*schema.Item) (out []uint64) {
 	return out
 }
 
-func TestAnswersAreTakenWhenTheAgentMayBeTold(t *testing.T) {
+func TestAnswersAreTakenOnlyWhenTheOptionsAllow(t *testing.T) {
 	due := []*schema.Item{
 		answerOf(3, "agent1.1", "a"), {Sequence: 4, Source: "reminder", Content: "r"}, {Sequence: 5, Source: "human", Content: "h"},
 		answerOf(6, "agent2.1", "b"), {Sequence: 7, Source: "peer", Content: "p"}, {Sequence: 8, Source: "timeout", Content: "t"},
@@ -49,7 +49,7 @@ func TestAnswersAreTakenWhenTheAgentMayBeTold(t *testing.T) {
 		after   schema.Peers
 	}{
 		"the first update": {want: all, after: schema.Peers{Seen: both}},
-		"a later one keeps what else was seen": {before: schema.Peers{Seen: map[string]string{"agent1": "agent1.0", "agent9": "agent9.3"}}, want: all,
+		"a later one keeps the labels of other authors": {before: schema.Peers{Seen: map[string]string{"agent1": "agent1.0", "agent9": "agent9.3"}}, want: all,
 			after: schema.Peers{Seen: map[string]string{"agent1": "agent1.1", "agent2": "agent2.1", "agent9": "agent9.3"}}},
 		"the second of a round":       {round: round, before: schema.Peers{Round: 40, Updates: 1}, want: all, after: schema.Peers{Seen: both, Round: 40, Updates: 2}},
 		"the third of a round":        {round: round, before: schema.Peers{Round: 40, Updates: 2}, want: others, after: schema.Peers{Round: 40, Updates: 2}},
@@ -58,19 +58,19 @@ func TestAnswersAreTakenWhenTheAgentMayBeTold(t *testing.T) {
 		"the third with another cap":  {options: map[string]any{"max_updates_per_round": 3}, round: round, before: schema.Peers{Round: 40, Updates: 2}, want: all, after: schema.Peers{Seen: both, Round: 40, Updates: 3}},
 		"no cap":                      {options: map[string]any{"max_updates_per_round": 0}, round: round, before: schema.Peers{Round: 40, Updates: 99}, want: all, after: schema.Peers{Seen: both, Round: 40, Updates: 100}},
 
-		"deferred":                      {options: deferring, want: others},
-		"deferred, started anew before": {options: deferring, before: schema.Peers{Checkpoint: 2}, want: others, after: schema.Peers{Checkpoint: 2}},
-		"deferred, started anew between": {options: deferring, before: schema.Peers{Checkpoint: 3}, want: []uint64{3, 4, 7},
+		"deferred":                         {options: deferring, want: others},
+		"deferred, the restart was before": {options: deferring, before: schema.Peers{Checkpoint: 2}, want: others, after: schema.Peers{Checkpoint: 2}},
+		"deferred, the restart was between": {options: deferring, before: schema.Peers{Checkpoint: 3}, want: []uint64{3, 4, 7},
 			after: schema.Peers{Checkpoint: 3, Seen: map[string]string{"agent1": "agent1.1"}}},
-		"deferred, started anew after": {options: deferring, before: schema.Peers{Checkpoint: 9}, want: all, after: schema.Peers{Checkpoint: 9, Seen: both}},
-		"before the checklist":         {options: checklist, want: all, after: schema.Peers{Seen: both}},
-		"the checklist was accepted":   {options: checklist, before: schema.Peers{Checked: 1}, want: others, after: schema.Peers{Checked: 1}},
-		"the next answer's checklist was not": {options: checklist, before: schema.Peers{Answers: 1, Checked: 1}, want: all,
+		"deferred, the restart was after": {options: deferring, before: schema.Peers{Checkpoint: 9}, want: all, after: schema.Peers{Checkpoint: 9, Seen: both}},
+		"before the checklist":            {options: checklist, want: all, after: schema.Peers{Seen: both}},
+		"the checklist was accepted":      {options: checklist, before: schema.Peers{Checked: 1}, want: others, after: schema.Peers{Checked: 1}},
+		"the checklist of the next answer was not accepted": {options: checklist, before: schema.Peers{Answers: 1, Checked: 1}, want: all,
 			after: schema.Peers{Answers: 1, Checked: 1, Seen: both}},
 
-		"between turns, whatever else holds": {options: deferring, at: schema.UserPromptSubmit, round: round, before: schema.Peers{Round: 40, Updates: 2}, want: all,
+		"between turns, without any limit": {options: deferring, at: schema.UserPromptSubmit, round: round, before: schema.Peers{Round: 40, Updates: 2}, want: all,
 			after: schema.Peers{Round: 40, Updates: 2, Seen: both}},
-		"vote-only, whatever else holds": {options: deferring, before: schema.Peers{VoteOnly: true, Updates: 7}, want: all,
+		"vote-only, without any limit": {options: deferring, before: schema.Peers{VoteOnly: true, Updates: 7}, want: all,
 			after: schema.Peers{VoteOnly: true, Updates: 7, Seen: both}},
 		"vote-only, during a turn that cannot restart": {midTurn: true, before: schema.Peers{VoteOnly: true}, want: others, after: schema.Peers{VoteOnly: true}},
 		"in the midst of such a turn":                  {midTurn: true, want: all, after: schema.Peers{Seen: both}},
@@ -83,14 +83,14 @@ func TestAnswersAreTakenWhenTheAgentMayBeTold(t *testing.T) {
 				t.Errorf("taken (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(c.after, p); diff != "" {
-				t.Errorf("remembered (-want +got):\n%s", diff)
+				t.Errorf("state (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// The map of what was seen may be the receiver's own: it is what rendering goes by.
-func TestChoosingLeavesTheReceiverAsItWas(t *testing.T) {
+// Rendering uses the receiver's own map of seen labels, so Choose must not change it.
+func TestChooseDoesNotChangeTheReceiver(t *testing.T) {
 	d := stage[delivery](t, schema.MidStreamInjection, nil)
 	r := &schema.Receiver{Peers: schema.Peers{Seen: map[string]string{"agent1": "agent1.1"}}}
 	p := r.Peers
@@ -100,7 +100,7 @@ func TestChoosingLeavesTheReceiverAsItWas(t *testing.T) {
 	}
 }
 
-func TestUpdatesReadAsTheySay(t *testing.T) {
+func TestTextsOfUpdates(t *testing.T) {
 	known := schema.Peers{Seen: map[string]string{"agent2": "agent2.1"}}
 	second := shared(answerOf(5, "agent2.2", "I built it in /w/agent2.\nRun /w/agent2/main.go, not /w/agent22/main.go.\n"))
 	third := answerOf(8, "agent3.1", "See /w/agent3/notes.md")
@@ -128,8 +128,8 @@ func TestUpdatesReadAsTheySay(t *testing.T) {
 	}
 }
 
-// An agent that joins late may have the id that is another one's alias.
-func TestNoAgentReadsItsOwnIDAsAnothersName(t *testing.T) {
+// An agent that joins late may have an id that is another agent's alias.
+func TestNoAgentReadsItsIDAsAnotherAgentsName(t *testing.T) {
 	for _, id := range []string{"agent2", "Agent2", "agent2.2"} {
 		d := stage[delivery](t, schema.MidStreamInjection, nil)
 		r := &schema.Receiver{Routing: schema.Routing{Agent: id}}
@@ -152,7 +152,7 @@ func TestNoAgentReadsItsOwnIDAsAnothersName(t *testing.T) {
 	}
 }
 
-func TestAVoteOnlyAgentIsStartedAnew(t *testing.T) {
+func TestAVoteOnlyAgentIsRestarted(t *testing.T) {
 	r := &schema.Receiver{Peers: schema.Peers{VoteOnly: true, Seen: map[string]string{"agent2": "agent2.1"}}}
 	out := stage[delivery](t, schema.MidStreamInjection, nil).Render(r, []*schema.Item{
 		shared(answerOf(5, "agent2.2", "done, see /w/agent2/x")), {Sequence: 6, Source: "reminder", Content: "r"}, answerOf(7, "agent3.1", "mine, too")})
@@ -165,8 +165,9 @@ func TestAVoteOnlyAgentIsStartedAnew(t *testing.T) {
 	}
 }
 
-// One folder stands for an author's workspace, so only its newest state is there.
-func TestTheNewestSnapshotOfAnAuthorIsHandedOver(t *testing.T) {
+// All snapshots of an author are unpacked into one folder, so only the newest is
+// delivered.
+func TestOnlyTheNewestSnapshotOfAnAuthorIsDelivered(t *testing.T) {
 	r := &schema.Receiver{Peers: schema.Peers{Seen: map[string]string{"agent1": "agent1.1"}}}
 	out := stage[delivery](t, schema.MidStreamInjection, nil).Render(r, []*schema.Item{
 		shared(answerOf(1, "agent3.1", "c")), shared(answerOf(2, "agent2.1", "a")), shared(answerOf(3, "agent2.2", "b"))})
@@ -188,8 +189,8 @@ func TestTheNewestSnapshotOfAnAuthorIsHandedOver(t *testing.T) {
 	}
 }
 
-// An answer that is too large for a text follows it, for a vote-only agent, too.
-func TestAnswersInTheObjectStoreAreNotLost(t *testing.T) {
+// An answer in the object store follows the update, also for a vote-only agent.
+func TestAnswersInTheObjectStoreAreDelivered(t *testing.T) {
 	far := &schema.Object{Digest: "sha256-00", Size: 50 << 20}
 	for _, voteOnly := range []bool{false, true} {
 		it := answerOf(4, "agent2.1", "")

@@ -11,12 +11,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxText is the longest text that an option may hold and that a built-in hook
-// gives an agent to read at a time.
+// maxText is the longest text of an option, and the longest text that a built-in hook
+// injects at a time.
 const maxText = 64 << 10
 
-// options reads the options of h into a T, a struct with a json name for every
-// option. Absent options are left as their zero value.
+// options decodes the options of h into a T, a struct with a json name for every option.
+// Absent options keep their zero value.
 func options[T any](h schema.Hook) (T, error) {
 	var out T
 	if len(h.Options) == 0 {
@@ -40,7 +40,7 @@ func options[T any](h schema.Hook) (T, error) {
 	return out, fmt.Errorf("the option %q of %q is %s; it must be %s", name, h.Handler, schema.KindName(fault.JSONKind), typeName(fault.GoType))
 }
 
-// known lists the options that t has.
+// known lists the options of t.
 func known(t reflect.Type) string {
 	var names []string
 	for _, field := range reflect.VisibleFields(t) {
@@ -72,7 +72,7 @@ func typeName(t reflect.Type) string {
 	return "a whole number"
 }
 
-// textOption refuses a text that is too long to be said.
+// textOption rejects a text that is longer than maxText.
 func textOption(h schema.Hook, name, text string) error {
 	if len(text) > maxText {
 		return fmt.Errorf("the option %q of %q has %d bytes; the limit is %d", name, h.Handler, len(text), maxText)

@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// every kind of option that a hook may come to have.
+// every has an option of each type.
 type every struct {
 	Text   string            `json:"text"`
 	Flag   bool              `json:"flag"`
@@ -32,7 +32,7 @@ func TestOptionsAreReadIntoTheirTypes(t *testing.T) {
 	}
 }
 
-func TestAWrongTypeIsNamedAsAPersonWould(t *testing.T) {
+func TestErrorsNameTypesInPlainWords(t *testing.T) {
 	for want, o := range map[string]map[string]any{
 		`"flag" of "x" is a string; it must be a boolean`:       {"flag": "yes"},
 		`"count" of "x" is a string; it must be a whole number`: {"count": "3"},

@@ -10,20 +10,20 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxNesting is how many documents inside of documents are opened: a tool's
+// maxNesting is how many levels of documents inside documents are decoded: a tool's
 // output is often JSON in a string in a list of content blocks.
 const maxNesting = 4
 
-// A search goes through a tool's output, in whichever form a runtime reports it.
+// A search walks through a tool's output, in the form of any runtime.
 type search struct {
-	// document is called for each whole JSON value: the output itself, and what
-	// stands as JSON in strings or where MCP tools put the same once more.
+	// document is called for each whole JSON value: the output itself, JSON in strings,
+	// and the copy that MCP tools add.
 	document func(doc any)
-	// text is called for each string that holds no document.
+	// text is called for each string that is not a document.
 	text func(s string)
-	// holds reports whether the object in the member of that name is a document.
+	// holds reports whether the object in the named member is a document.
 	holds func(name string) bool
-	// enters reports whether members of that name are searched; nil: all are.
+	// enters reports whether the named members are searched; nil: all are.
 	enters func(name string) bool
 }
 
@@ -41,7 +41,7 @@ func (s *search) whole(doc any, nesting int) {
 	s.inside(doc, nesting)
 }
 
-// inside goes through everything in v, members in the order of their names.
+// inside walks through everything in v, members in the order of their names.
 func (s *search) inside(v any, nesting int) {
 	switch v := v.(type) {
 	case string:
@@ -65,12 +65,12 @@ func (s *search) inside(v any, nesting int) {
 	}
 }
 
-// structured reports whether a member of that name is where MCP tools put the
-// same document as JSON that their content holds as text.
+// structured reports whether the named member is where MCP tools repeat their content as
+// a JSON value.
 func structured(name string) bool { return name == "structuredContent" || name == "structured_content" }
 
-// wrapping reports whether a member of that name is where tools and runtimes put
-// what a tool returned.
+// wrapping reports whether the named member is where tools and runtimes put a tool's
+// result.
 func wrapping(name string) bool {
 	switch name {
 	case "result", "output", "response", "tool_response", "tool_result", "toolResult":
@@ -79,8 +79,8 @@ func wrapping(name string) bool {
 	return structured(name)
 }
 
-// carrying reports whether a member of that name is where runtimes put a tool's
-// text. What stands as JSON elsewhere in a document is not what the tool said.
+// carrying reports whether the named member is where runtimes put a tool's text. JSON in
+// other members is not output of the tool.
 func carrying(name string) bool {
 	switch name {
 	case "content", "text", "llmContent", "returnDisplay", "textResultForLlm", "text_result_for_llm", "stdout":
@@ -89,8 +89,8 @@ func carrying(name string) bool {
 	return wrapping(name)
 }
 
-// anyDocument reports whether some object that a tool returned, without saying
-// that it failed, is one that is looked for.
+// anyDocument reports whether an object that a tool returned satisfies is. Results that
+// are marked as errors do not count.
 func anyDocument(output jsontext.Value, is func(doc map[string]any) bool) bool {
 	found, failed := false, false
 	s := search{text: func(string) {}, holds: wrapping, enters: carrying, document: func(doc any) {
@@ -102,10 +102,10 @@ func anyDocument(output jsontext.Value, is func(doc map[string]any) bool) bool {
 	return found
 }
 
-// embedded reads a JSON object or list out of a string.
+// embedded decodes a JSON object or list in a string.
 func embedded(s string) (doc any, ok bool) {
 	s = strings.TrimSpace(s)
-	// Gemini CLI puts what servers say between these.
+	// Gemini CLI wraps the output of servers in this tag.
 	if inner, ok := strings.CutPrefix(s, "<untrusted_context>"); ok {
 		s = strings.TrimSpace(strings.TrimSuffix(inner, "</untrusted_context>"))
 	}

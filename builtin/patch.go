@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// patchesOf are the files that the patches of a patch tool's input change.
+// patchesOf returns the files that the patches in a patch tool's input change.
 func patchesOf(input map[string]any) (uses []pathUse, err error) {
 	base := workdir(input)
 	for _, text := range textsOf(input) {
@@ -27,16 +27,16 @@ func patchesOf(input map[string]any) (uses []pathUse, err error) {
 	return uses, nil
 }
 
-// The words by which a shell command is seen to apply a patch that stands in it,
-// and to change its folder before.
+// These patterns recognise a shell command that contains and applies a patch, and one
+// that changes its folder first.
 var (
 	appliesPatch = regexp.MustCompile(`\b(?:apply_?patch|patch|git\s+(?:apply|am))\b|\*\*\* Begin Patch`)
 	changesInto  = regexp.MustCompile(`^\s*cd\s+([\w./@+-]+|'[^']*'|"[^"$` + "`" + `\\]*")\s*(?:&&|;|\n)\s*apply_?patch\b`)
 	changesDir   = regexp.MustCompile(`\b(?:cd|pushd|popd|chdir)\b|\s-[Cd]\b|--directory`)
 )
 
-// shellPatches are the files that patches inside of a shell command change. What
-// else the command does nobody can tell.
+// shellPatches returns the files that patches inside a shell command change. Other
+// effects of the command are unknown.
 func shellPatches(input map[string]any) (all []pathUse, err error) {
 	for _, text := range textsOf(input) {
 		if !appliesPatch.MatchString(text) {
@@ -70,8 +70,8 @@ func shellPatches(input map[string]any) (all []pathUse, err error) {
 	return all, nil
 }
 
-// textsOf are the texts of an input. Each word of a list is one: of a shell and
-// its program, the program is read as if it stood alone.
+// textsOf returns the texts of an input. Each word of a list is one, so that in a list of
+// a shell and its program the program is read like a single text.
 func textsOf(input map[string]any) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(input)) {
 		switch v := input[name].(type) {
@@ -90,7 +90,7 @@ func textsOf(input map[string]any) (out []string) {
 	return out
 }
 
-// workdir is the folder that an input says to work in; empty: it says none.
+// workdir returns the working folder that an input names; empty: it names none.
 func workdir(input map[string]any) string {
 	for _, name := range []string{"workdir", "cwd", "working_directory", "dir_path", "directory"} {
 		if dir, ok := input[name].(string); ok && dir != "" {
@@ -100,13 +100,14 @@ func workdir(input map[string]any) string {
 	return ""
 }
 
-// codexHeaders begin the lines of Codex's patches that name files.
+// codexHeaders begin the lines that name files in Codex patches.
 var codexHeaders = []string{"*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"}
 
-// diffHeaders begin the lines of diffs that name files.
+// diffHeaders begin the lines that name files in diffs.
 var diffHeaders = []string{"*** ", "--- ", "+++ ", "rename from ", "rename to ", "copy from ", "copy to ", "Index: "}
 
-// hunkLine matches a line of a context diff, or of a Codex patch, that only looks like a header of a diff.
+// hunkLine matches a line of a context diff or Codex patch that begins like a header of a
+// diff.
 var hunkLine = regexp.MustCompile(`^(?:---|\*\*\*) \d+(?:,\d+)? (?:----|\*\*\*\*)$|^\*\*\* (?:Begin Patch|End Patch|End of File)\s*$`)
 
 // header reports whether a line of a patch names files.
@@ -125,8 +126,8 @@ func header(line string) bool {
 	return strings.HasPrefix(line, "diff --git ")
 }
 
-// firstHeader is where the first line of a patch begins that names files; -1:
-// none does.
+// firstHeader returns the offset of the first line that names files; -1: there is no such
+// line.
 func firstHeader(text string) int {
 	for at, line := range linesOf(text) {
 		if header(line) {
@@ -136,8 +137,9 @@ func firstHeader(text string) int {
 	return -1
 }
 
-// linesOf are the lines of a patch, and where they begin: all that any program
-// takes for one. To some a form feed ends a line, and what follows names a file.
+// linesOf yields the lines of a patch and their offsets, split at everything that some
+// program treats as a line end. For some, a line ends at a form feed, and the text after
+// it can name a file.
 func linesOf(text string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for at := 0; at < len(text); {
@@ -154,9 +156,9 @@ func linesOf(text string) iter.Seq2[int, string] {
 	}
 }
 
-// patchUses are the files that a patch changes, in Codex's form or as a diff. A
-// line that only looks as if it named one counts, too: nobody can tell how the
-// program that reads the patch counts its lines.
+// patchUses returns the files that a patch changes, in Codex's form or as a diff. A line
+// that only looks like a header counts, too, because programs count the lines of a hunk
+// in different ways.
 func patchUses(text, base string) (uses []pathUse, err error) {
 	for _, line := range linesOf(text) {
 		if path, ok := codexPath(line); ok {
@@ -177,7 +179,7 @@ func patchUses(text, base string) (uses []pathUse, err error) {
 	return uses, nil
 }
 
-// codexPath is the path that a line of a Codex patch names.
+// codexPath returns the path in a header of a Codex patch.
 func codexPath(line string) (path string, ok bool) {
 	line = strings.TrimSpace(line)
 	for _, h := range codexHeaders {
@@ -188,7 +190,7 @@ func codexPath(line string) (path string, ok bool) {
 	return "", false
 }
 
-// diffPaths are the paths that a line of a diff names.
+// diffPaths returns the paths in a header of a diff.
 func diffPaths(line string) ([]string, error) {
 	if names, ok := strings.CutPrefix(line, "diff --git "); ok {
 		return gitPaths(names)
@@ -202,10 +204,10 @@ func diffPaths(line string) ([]string, error) {
 	return nil, nil
 }
 
-// gitPaths are the two paths of a line "diff --git a/x b/x".
+// gitPaths returns the two paths of a line "diff --git a/x b/x".
 func gitPaths(names string) ([]string, error) {
 	if !strings.Contains(names, `"`) {
-		// Names may have spaces: the two are the same but for what stands before.
+		// Names may contain spaces. The two names are equal except for their prefix.
 		for i, r := range names {
 			if left, right := names[:i], names[i:]; r == ' ' && withoutPrefix(left) == withoutPrefix(right[1:]) {
 				return []string{left, right[1:]}, nil
@@ -231,7 +233,7 @@ func gitPaths(names string) ([]string, error) {
 	return out, nil
 }
 
-// diffPath is the path of a header, without the time that may follow it.
+// diffPath returns the path of a header, without the time that may follow it.
 func diffPath(name string) (string, error) {
 	name, _, _ = strings.Cut(name, "\t")
 	name = strings.TrimSpace(name)
@@ -245,8 +247,8 @@ func diffPath(name string) (string, error) {
 	return path, nil
 }
 
-// diffUses are the files that a path of a diff may mean: programs leave the
-// first part of it out, or do not.
+// diffUses returns the files that a path of a diff may mean: some programs strip its
+// first part, others do not.
 func diffUses(path, base string) []pathUse {
 	if path == "" || path == "/dev/null" {
 		return nil
@@ -262,7 +264,7 @@ func diffUses(path, base string) []pathUse {
 	return uses
 }
 
-// withoutPrefix is a path without what git puts before it.
+// withoutPrefix removes the prefix that git puts before a path.
 func withoutPrefix(path string) string {
 	if len(path) > 2 && path[1] == '/' && strings.ContainsRune("abciow", rune(path[0])) {
 		return path[2:]

@@ -14,10 +14,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Each attempt names what is denied or outside in a way that some tool resolves.
-func TestPathsAreNotReachedByAnotherSpelling(t *testing.T) {
+// Each case names a denied or outside file in a way that some tool resolves.
+func TestOtherSpellingsDoNotReachAForbiddenPath(t *testing.T) {
 	dir := work(t)
-	t.Chdir(dir + "/w") // a process's view of itself is the worker's here
+	t.Chdir(dir + "/w") // so that a process's view of itself is the worker's
 	if err := os.MkdirAll(dir+"/w/p1", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestPathsAreNotReachedByAnotherSpelling(t *testing.T) {
 		t.Fatal(err)
 	}
 	judgeAll(t, permission(t, workRules()), dir, map[string]call{
-		// What depends on the process that opens it.
+		// Paths that depend on the process that opens them.
 		"the working folder of a process":   {"Read", `{"file_path":"/proc/self/cwd/secret/key"}`, "leads each process to another file"},
 		"the same of a thread":              {"Read", `{"file_path":"/proc/thread-self/cwd/secret/key"}`, "leads each process to another file"},
 		"the same of another process":       {"Read", `{"file_path":"/proc/1/cwd/secret/key"}`, "leads each process to another file"},
@@ -43,17 +43,17 @@ func TestPathsAreNotReachedByAnotherSpelling(t *testing.T) {
 		"a patch in a view":                 {"apply_patch", `{"workdir":"/proc/self/cwd","command":"*** Begin Patch\n*** Add File: secret/x\n+x\n*** End Patch"}`, "leads each process to another file"},
 		"an unknown tool's view":            {"mcp__x__open", `{"source":"/proc/self/cwd/secret/key"}`, "leads each process to another file"},
 
-		// Patterns that become "..".
+		// Patterns that expand to "..".
 		"braces":                      {"Glob", `{"pattern":"{.,}./{.,}./other/*"}`, "outside"},
 		"braces of nothing":           {"Glob", `{"pattern":"..{,}/other/*"}`, "outside"},
 		"braces in braces":            {"Glob", `{"pattern":"{x,{.,y}.}/other/*"}`, "outside"},
-		"braces about one word":       {"Glob", `{"pattern":"{..}/other/*"}`, "outside"},
+		"braces around one word":      {"Glob", `{"pattern":"{..}/other/*"}`, "outside"},
 		"braces with a slash":         {"Glob", `{"pattern":"src{/../../,x}other/*"}`, "outside"},
 		"braces of one letter":        {"Glob", `{"pattern":"{...0}./other/*"}`, "are unclear"},
 		"many braces":                 {"Glob", `{"pattern":"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}/../*"}`, "more than 100 patterns"},
 		"brackets":                    {"Glob", `{"pattern":"[.][.]/[.][.]/other/*"}`, "folder above"},
 		"brackets of a range":         {"Glob", `{"pattern":"[--0][--0]/other/*"}`, "folder above"},
-		"brackets of all but":         {"Glob", `{"pattern":"[!a][^a]/other/*"}`, "folder above"},
+		"negated brackets":            {"Glob", `{"pattern":"[!a][^a]/other/*"}`, "folder above"},
 		"brackets by a name":          {"Glob", `{"pattern":"[[:punct:]][[:punct:]]/other/*"}`, "folder above"},
 		"a bracket without an end":    {"Glob", `{"pattern":"*/[./x"}`, "folder above"},
 		"an escape":                   {"Glob", `{"pattern":"s*/.\\./.\\./other/*"}`, "contains an escape"},
@@ -61,7 +61,7 @@ func TestPathsAreNotReachedByAnotherSpelling(t *testing.T) {
 		"a dot and a star":            {"Glob", `{"pattern":"*/.*/.*/other/*"}`, "folder above"},
 		"a dot and a question":        {"Glob", `{"pattern":"src/.?/.?/other/*"}`, "folder above"},
 		"a group":                     {"Glob", `{"pattern":"src/@(..|x)/*"}`, "folder above"},
-		"a group of all but":          {"Glob", `{"pattern":"src/!(a)/*"}`, "folder above"},
+		"a negated group":             {"Glob", `{"pattern":"src/!(a)/*"}`, "folder above"},
 		"a group that may be empty":   {"Glob", `{"pattern":"src/*(a).*(b)./*"}`, "folder above"},
 		"a group with a slash":        {"Glob", `{"pattern":"(src/../..|x)/other/*"}`, "folder above"},
 		"up after a star":             {"Glob", `{"pattern":"*/../../other/*"}`, "folder above"},
@@ -84,23 +84,23 @@ func TestPathsAreNotReachedByAnotherSpelling(t *testing.T) {
 		"an unknown tool's braces":    {"mcp__x__open", `{"path":"{.,}./other/file"}`, "outside"},
 		"an unknown tool's brackets":  {"mcp__x__open", `{"path":"[s]ecret/key"}`, "contains ./secret"},
 
-		// What tools take away or replace.
-		"quotes":                  {"Read", `{"file_path":"'ROOT/other/file'"}`, "contains quotes"},
-		"a quote at the end":      {"Read", `{"file_path":"secret/key\""}`, "contains quotes"},
-		"backquotes":              {"Read", "{\"file_path\":\"`echo /etc/passwd`\"}", "contains quotes"},
-		"a shell's quotes":        {"Read", `{"file_path":"$'/etc/passwd'"}`, "contains quotes"},
-		"a variable in the midst": {"Read", `{"file_path":"src/${UP}/x"}`, "a variable"},
-		"a command in the midst":  {"Read", `{"file_path":"src/$(echo ..)/x"}`, "a variable"},
-		"another's home":          {"Read", `{"file_path":"~root/.ssh/id_rsa"}`, "a variable or ~"},
-		"an @ before":             {"Read", `{"file_path":"@/etc/passwd"}`, "can replace"},
-		"a mark before":           {"Read", `{"file_path":"\ufeff/etc/passwd"}`, "control character"},
-		"a space before":          {"Read", `{"file_path":"\u00a0/etc/passwd"}`, "begins or ends with a space"},
-		"a tab in the midst":      {"Read", `{"file_path":"src/.\t./../../etc/passwd"}`, "control character"},
-		"a line before":           {"Read", `{"file_path":"src/main.go\n/etc/passwd"}`, "control character"},
-		"a backslash":             {"Read", `{"file_path":"src\\..\\..\\away\\file"}`, "another operating system"},
-		"an escaped space":        {"Read", `{"file_path":"secret\\ /key"}`, "another operating system"},
+		// Characters that tools remove or replace.
+		"quotes":                   {"Read", `{"file_path":"'ROOT/other/file'"}`, "contains quotes"},
+		"a quote at the end":       {"Read", `{"file_path":"secret/key\""}`, "contains quotes"},
+		"backquotes":               {"Read", "{\"file_path\":\"`echo /etc/passwd`\"}", "contains quotes"},
+		"a shell's quotes":         {"Read", `{"file_path":"$'/etc/passwd'"}`, "contains quotes"},
+		"a variable in the middle": {"Read", `{"file_path":"src/${UP}/x"}`, "a variable"},
+		"a command in the middle":  {"Read", `{"file_path":"src/$(echo ..)/x"}`, "a variable"},
+		"another's home":           {"Read", `{"file_path":"~root/.ssh/id_rsa"}`, "a variable or ~"},
+		"an @ before":              {"Read", `{"file_path":"@/etc/passwd"}`, "can replace"},
+		"a mark before":            {"Read", `{"file_path":"\ufeff/etc/passwd"}`, "control character"},
+		"a space before":           {"Read", `{"file_path":"\u00a0/etc/passwd"}`, "begins or ends with a space"},
+		"a tab in the middle":      {"Read", `{"file_path":"src/.\t./../../etc/passwd"}`, "control character"},
+		"a line before":            {"Read", `{"file_path":"src/main.go\n/etc/passwd"}`, "control character"},
+		"a backslash":              {"Read", `{"file_path":"src\\..\\..\\away\\file"}`, "another operating system"},
+		"an escaped space":         {"Read", `{"file_path":"secret\\ /key"}`, "another operating system"},
 
-		// URLs.
+		// URLs of files.
 		"a URL with one slash":       {"Read", `{"file_path":"file:/etc/passwd"}`, "is a URL"},
 		"a URL in large letters":     {"Read", `{"file_path":"FILE:///etc/passwd"}`, "is a URL"},
 		"a URL with a fragment":      {"Read", `{"file_path":"file:///etc/passwd#/../../../ROOT/w/src/main.go"}`, "names no file here"},
@@ -109,7 +109,7 @@ func TestPathsAreNotReachedByAnotherSpelling(t *testing.T) {
 		"a URL with a zero":          {"Read", `{"file_path":"file://ROOT/w/src%00/x"}`, "control character"},
 		"an unknown tool's URL":      {"mcp__x__open", `{"uri":"file:///etc/passwd"}`, "outside"},
 
-		// Members by other names.
+		// Members with other names.
 		"an unknown tool's file":     {"mcp__x__open", `{"file":"ROOT/other/file"}`, "outside"},
 		"an unknown tool's files":    {"mcp__x__open", `{"a":{"files":["src/main.go","secret/key"]}}`, "is in ./secret"},
 		"an unknown tool's source":   {"mcp__x__copy", `{"from":"./src/../secret/key","to":"x"}`, "is in ./secret"},
@@ -120,7 +120,7 @@ func TestPathsAreNotReachedByAnotherSpelling(t *testing.T) {
 		"a patch's control":          {"apply_patch", `{"patch":"--- a/x\n+++ \"b/src\\000/key\"\n"}`, "control character"},
 		"a second edit of MultiEdit": {"MultiEdit", `{"file_path":"src/main.go","edits":[{"file_path":"secret/key"}]}`, "is in ./secret"},
 
-		// What may look so and is harmless.
+		// Harmless paths that look similar.
 		"a pattern of two endings":       {"Glob", `{"pattern":"src/**/*.{ts,tsx}"}`, ""},
 		"a pattern of hidden files":      {"Glob", `{"pattern":"src/.[a-z]*"}`, ""},
 		"a pattern of letters":           {"Glob", `{"pattern":"src/[A-Z]*/{a,b,c}*.[ch]"}`, ""},
@@ -136,8 +136,8 @@ func TestPathsAreNotReachedByAnotherSpelling(t *testing.T) {
 	})
 }
 
-// A link of procfs is recognised wherever that is mounted.
-func TestTheLinksOfProcessesAreKnownByTheirFileSystem(t *testing.T) {
+// Links in procfs are recognised at every mount point.
+func TestLinksOfProcessesAreRecognisedByFileSystem(t *testing.T) {
 	if got, want := inProcfs("/proc/self"), runtime.GOOS == "linux"; got != want {
 		t.Errorf("/proc/self: %v, want %v", got, want)
 	}
@@ -146,8 +146,8 @@ func TestTheLinksOfProcessesAreKnownByTheirFileSystem(t *testing.T) {
 	}
 }
 
-// Some file systems make one file of names that differ here.
-func TestARootThatIsNotThereYetIsMeantByAllItsForms(t *testing.T) {
+// Some file systems treat names as equal that differ here.
+func TestARootThatDoesNotExistYetMatchesAllSpellings(t *testing.T) {
 	dir := work(t)
 	h := permission(t, map[string]any{"allow": []any{dir + "/w"}, "deny": []any{dir + "/w/latér"}, "read_only": []any{dir + "/w/Ro"}})
 	for path, want := range map[string]string{
@@ -158,12 +158,12 @@ func TestARootThatIsNotThereYetIsMeantByAllItsForms(t *testing.T) {
 		}
 	}
 	if got := judged(t, h, dir+"/w", "Read", `{"file_path":"rO/x"}`); got != "" {
-		t.Errorf("what may be read: %q", got)
+		t.Errorf("a readable path is refused: %q", got)
 	}
 }
 
-// respelled are ways to write one part of a path that a program takes for the
-// same: any program, or one that has patterns.
+// respelled returns spellings of one part of a path that some program treats as equal.
+// With patterns, the program expands patterns.
 func respelled(part string, patterns bool) []string {
 	out := []string{part, "./" + part, "/" + part, part + "/", "src/../" + part, "no/../" + part, part + "/."}
 	if !patterns {
@@ -174,7 +174,7 @@ func respelled(part string, patterns bool) []string {
 		"\\"+first+rest, "["+first+"-"+first+"]"+rest, first+"{"+rest+",}", "@("+part+"|x)", first+"*", first+"*(x)"+rest)
 }
 
-// No spelling of a forbidden path passes, whatever tool it is given to.
+// Random spellings of a forbidden path are refused for every tool.
 func TestNoSpellingOfAForbiddenPathPasses(t *testing.T) {
 	dir := work(t)
 	t.Chdir(dir + "/w")
@@ -185,7 +185,7 @@ func TestNoSpellingOfAForbiddenPathPasses(t *testing.T) {
 		target := rapid.SampledFrom([][]string{{"..", "other", "file"}, {"out", "file"}, {"secret", "key"}, {"hidden", "key"}, {"src", "..", "secret", "key"}}).Draw(t, "target")
 		var parts []string
 		for i, part := range target {
-			// Names below what is denied are not kept from a search for names.
+			// Glob lists names and may list those below a denied root.
 			mutable := patterns && !(tool == "Glob" && (part == "secret" || part == "hidden" || i == len(target)-1))
 			parts = append(parts, rapid.SampledFrom(respelled(part, mutable)).Draw(t, fmt.Sprint("part ", i)))
 		}

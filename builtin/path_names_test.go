@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Tools name their files in many ways. A call that is not refused stands beside
-// those that must be, where a stricter rule would refuse it, too.
-func TestPathsAreFoundWhereverAToolNamesThem(t *testing.T) {
+// Tools name their files in many ways. Allowed calls check that the rule is not too
+// strict.
+func TestPathsAreFoundInAllMembersOfTools(t *testing.T) {
 	dir := work(t)
 	t.Chdir(dir + "/w")
 	h := permission(t, workRules())

@@ -13,40 +13,39 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// maxUses is how many files of one call are judged. Each costs some looks at the disk.
+// maxUses is how many files of one call are checked. Each check accesses the disk several
+// times.
 const maxUses = 1000
 
-// pathOptions are the options of "path_permission". A root is a folder or file,
-// with all that is below it.
+// pathOptions are the options of "path_permission". A root is a file, or a folder with
+// everything below it.
 type pathOptions struct {
-	// Allow are the roots that tools may touch; absent: every path that the
-	// others do not speak of.
+	// Allow are the roots that tools may use; absent: every path that the other options
+	// do not name.
 	Allow []string `json:"allow"`
-	// Deny are the roots that no tool may touch, also inside of others.
+	// Deny are the roots that no tool may use, also inside other roots.
 	Deny []string `json:"deny"`
-	// ReadOnly are the roots that tools may read and not change. Of a root to
-	// read and one to allow, the one deeper down counts.
+	// ReadOnly are the roots that tools may read and not change. If a path is inside this
+	// and an allowed root, the deeper root counts.
 	ReadOnly []string `json:"read_only"`
-	// Base is where relative roots begin; empty: in the agent's working
-	// directory, as its event says.
+	// Base is the folder of relative roots; empty: the agent's working directory, as its
+	// event reports it.
 	Base string `json:"base"`
-	// Follow false refuses paths that lead through a symbolic link; absent or
-	// true: links are followed, and where they lead is judged.
+	// Follow false refuses paths that lead through a symbolic link; absent or true: links
+	// are followed, and their target is checked.
 	Follow *bool `json:"follow"`
-	// Shell is what is said about shell commands, whose paths nobody can tell:
-	// allow (the default), which is no opinion, or deny. Patches inside of them
-	// are judged all the same.
+	// Shell is the decision about shell commands, whose paths cannot be known: allow (the
+	// default), which is no opinion, or deny. Patches inside them are always checked.
 	Shell string `json:"shell"`
 }
 
-// newPathPermission makes the hook "path_permission": it refuses tool calls
-// that touch files outside of what is allowed, and those that it cannot judge
-// although their tool touches files. About all others it has no opinion.
+// newPathPermission makes the hook "path_permission": it refuses tool calls that use
+// files outside the allowed roots, and calls of file tools whose paths it cannot
+// determine. It has no opinion about other calls.
 //
-// It judges the call as it is asked about, on the machine of the worker: that
-// must see the files as the agent does. It is no sandbox: a link that is made
-// between the question and the call is not seen, and a hard link only if it is
-// one to a root.
+// It resolves paths on the worker's machine, which must see the same files as the agent.
+// It is not a sandbox: it does not see links that are made after the check, and
+// recognises hard links only to a root.
 func newPathPermission(h schema.Hook) (workers.Handler, error) {
 	o, err := options[pathOptions](h)
 	if err != nil {
@@ -72,7 +71,7 @@ func newPathPermission(h schema.Hook) (workers.Handler, error) {
 	return workers.HandlerFunc(p.handle), nil
 }
 
-// pathPermission judges the paths of tool calls.
+// pathPermission checks the paths of tool calls.
 type pathPermission struct {
 	pathOptions
 	follow bool
@@ -86,7 +85,7 @@ func (p *pathPermission) handle(_ context.Context, e *schema.Event) (schema.Resu
 	return schema.Result{}, nil
 }
 
-// refusal is why a call is refused; nil: it is not.
+// refusal returns why a call is refused; nil: it is not.
 func (p *pathPermission) refusal(e *schema.Event) error {
 	u, err := usesOf(e)
 	switch {
@@ -111,7 +110,7 @@ func (p *pathPermission) refusal(e *schema.Event) error {
 	return nil
 }
 
-// rules are the roots as they are at one call.
+// rules are the roots, resolved for one call.
 type rules struct {
 	allow, deny, readOnly []root
 	follow                bool
@@ -138,7 +137,7 @@ func (r *rules) judge(use pathUse, cwd string) error {
 	if linked && !r.follow && !r.straight(name, places) {
 		return fmt.Errorf("the path %q leads through a symbolic link", use.path)
 	}
-	// What is denied by its name is denied wherever that leads.
+	// A name inside a denied root is denied even if it is a link to another place.
 	if err := r.judgeDenied(use, name); err != nil {
 		return err
 	}
@@ -150,8 +149,8 @@ func (r *rules) judge(use pathUse, cwd string) error {
 	return r.judgeMatches(use, path)
 }
 
-// straight reports whether a name leads to all places without a link below a
-// root. A link above it is not the agent's.
+// straight reports whether a name leads to all places without a link below a root. Links
+// above a root are not the agent's.
 func (r *rules) straight(name place, places []place) bool {
 	return slices.ContainsFunc(slices.Concat(r.allow, r.readOnly), func(root root) bool {
 		rest, ok := strings.CutPrefix(name.path, strings.TrimRight(root.named, "/"))
@@ -186,8 +185,8 @@ func (r *rules) judgeDenied(use pathUse, p place) error {
 	return nil
 }
 
-// judgeAllowed returns why a place that is not denied is not allowed either, or
-// nil. What a path only may mean need not be allowed.
+// judgeAllowed returns why a place that is not denied is not allowed, or nil. A doubtful
+// meaning of a path need not be allowed.
 func (r *rules) judgeAllowed(use pathUse, p place) error {
 	allowed, readable := deepest(r.allow, p), deepest(r.readOnly, p)
 	switch {

@@ -19,21 +19,22 @@ import (
 // maxLinks is how many symbolic links a path may lead through.
 const maxLinks = 64
 
-// A place is where a path leads: absolute, without dots and links, as far as
-// there is something.
+// A place is what a path resolves to: absolute, without dots and links, as far as the
+// path exists.
 type place struct {
 	path string
-	// known are what is there of it, itself and the folders above, so that
-	// another name of the same folder is seen to be the same.
+	// known has the existing file and the folders above it, to recognise the same folder
+	// under another name.
 	known []fs.FileInfo
-	// folded is the path as [folded] returns it, of a root only if that is not there yet;
-	// empty: nothing needed it so far.
+	// folded caches the path as [folded] returns it; for a root it is set only if the
+	// root does not exist yet. Empty: not computed yet.
 	folded string
 }
 
 func (p place) String() string { return p.path }
 
-// isOfWindows reports whether only another system can tell what a path names.
+// isOfWindows reports whether the path has the form of Windows, so that it cannot be
+// resolved here.
 func isOfWindows(path string) bool {
 	return strings.Contains(path, `\`) || len(path) > 1 && path[1] == ':' && isLetter(path[0])
 }
@@ -46,8 +47,8 @@ func isFileURL(path string) bool {
 	return len(path) >= len(scheme) && strings.EqualFold(path[:len(scheme)], scheme)
 }
 
-// isReplaced reports whether some tools replace or strip a part of a path, which is not
-// empty, before they open it: a home, a variable, an @ that stands for "the file", quotes.
+// isReplaced reports whether some tools replace or strip a part of a non-empty path
+// before they open it: a home, a variable, an @ before a file name, quotes.
 func isReplaced(path string) bool {
 	const quotes = "\"'`"
 	first, last := path[0], path[len(path)-1]
@@ -60,7 +61,7 @@ func isReplaced(path string) bool {
 	return strings.Contains(path, "${") || strings.Contains(path, "$(")
 }
 
-// unreadable says why the file that a path names is unclear; empty: it is clear.
+// unreadable returns why it is unclear which file a path names; empty: it is clear.
 func unreadable(path string) string {
 	switch {
 	case path == "":
@@ -79,11 +80,11 @@ func unreadable(path string) string {
 	return ""
 }
 
-// dropped reports whether tools may leave r out of a path: a control character, or
-// the mark at the beginning of a file, which JavaScript trims.
+// dropped reports whether tools may remove r from a path: a control character, or the
+// byte order mark, which JavaScript trims.
 func dropped(r rune) bool { return unicode.IsControl(r) || r == '\ufeff' }
 
-// absolute is the path that a tool means in the folder cwd, with its dots.
+// absolute returns the path that a tool in the folder cwd uses. Dots remain in it.
 func absolute(path, cwd string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "file://"); ok {
 		u, err := url.PathUnescape(strings.TrimPrefix(rest, "localhost"))
@@ -104,9 +105,9 @@ func absolute(path, cwd string) (string, error) {
 	return strings.TrimRight(cwd, "/") + "/" + path, nil
 }
 
-// placesOf are the places that an absolute path may mean. Systems follow a link
-// before they go up from it, and many programs take the dots out first. Who
-// writes may also mean the link itself.
+// placesOf returns the places that an absolute path may mean. Systems follow a link
+// before they go up from it, but many programs remove the dots first. A write may also
+// replace the link itself.
 func placesOf(path string, write bool) (out []place, linked bool, err error) {
 	clean := filepath.Clean(path)
 	add := func(path, name string) {
@@ -128,7 +129,7 @@ func placesOf(path string, write bool) (out []place, linked bool, err error) {
 	return out, linked, err
 }
 
-// placeAt is the place of a path without dots and links.
+// placeAt returns the place of a path without dots and links.
 func placeAt(path string) place {
 	p := place{path: path}
 	for at := path; ; at = filepath.Dir(at) {
@@ -141,8 +142,8 @@ func placeAt(path string) place {
 	}
 }
 
-// follow is where an absolute path leads, and whether it leads through a link.
-// What is not there is taken by its name.
+// follow resolves an absolute path, and reports whether it contains a link. Parts that do
+// not exist are kept by name.
 func follow(path string) (to string, linked bool, err error) {
 	to, rest := "/", strings.Split(path, "/")
 	links := 0
@@ -191,20 +192,19 @@ func (p place) within(root place) bool {
 	if below(p.path, root.path) {
 		return true
 	}
-	if len(root.known) == 0 || !root.there() {
+	if len(root.known) == 0 || !root.exists() {
 		return false
 	}
 	return slices.ContainsFunc(p.known, func(info fs.FileInfo) bool { return os.SameFile(info, root.known[0]) })
 }
 
-// there reports whether all of the place is there: known begins with itself.
-func (p place) there() bool {
+// exists reports whether the whole place exists: known then has all its parts.
+func (p place) exists() bool {
 	return len(p.known) == strings.Count(strings.TrimRight(p.path, "/"), "/")+1
 }
 
-// mayBe reports whether a root that is not there yet may get p as its name: there
-// are file systems to which large and small letters, and the forms of Unicode,
-// are the same.
+// mayBe reports whether p may be a root that does not exist yet: some file systems ignore
+// case or the forms of Unicode.
 func (p *place) mayBe(r *root) bool {
 	if r.folded == "" {
 		return false
@@ -215,10 +215,10 @@ func (p *place) mayBe(r *root) bool {
 	return below(p.folded, r.folded)
 }
 
-// folded is a path as the most forgiving file system compares it.
+// folded returns a path as the most permissive file system compares it.
 func folded(path string) string {
 	if isASCII(path) {
-		return strings.ToLower(path) // which is all that Unicode does to it
+		return strings.ToLower(path) // for ASCII, Unicode folding does only this
 	}
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Cf, r) {
@@ -242,16 +242,16 @@ func below(path, root string) bool {
 	return path == root || strings.HasPrefix(path, strings.TrimRight(root, "/")+"/")
 }
 
-// A root is a place as a configuration names it.
+// A root is a place from the configuration.
 type root struct {
 	place
-	// named is its absolute path before any link was followed.
+	// named is its absolute path before links were followed.
 	named, written string
 }
 
 func (r root) same(other root) bool { return r.path == other.path }
 
-// rootsAt are roots, relative ones in base.
+// rootsAt resolves roots, relative ones in base.
 func rootsAt(written []string, base string) (out []root, err error) {
 	for _, w := range written {
 		path := w
@@ -263,13 +263,13 @@ func rootsAt(written []string, base string) (out []root, err error) {
 		}
 		to, _, err := follow(path)
 		if _, view := errors.AsType[viewError](err); view {
-			to, err = filepath.Clean(path), nil // no path leads there
+			to, err = filepath.Clean(path), nil // such a root cannot exist
 		}
 		if err != nil {
 			return nil, fmt.Errorf("resolving the root %q: %w", w, err)
 		}
 		at := placeAt(to)
-		if !at.there() {
+		if !at.exists() {
 			at.folded = folded(to)
 		}
 		out = append(out, root{at, filepath.Clean(path), w})
@@ -277,8 +277,7 @@ func rootsAt(written []string, base string) (out []root, err error) {
 	return out, nil
 }
 
-// deepest is how deep down the deepest of the roots is that p is within; 0: it
-// is in none.
+// deepest returns the depth of the deepest root that contains p; 0: no root does.
 func deepest(roots []root, p place) (depth int) {
 	for _, root := range roots {
 		if p.within(root.place) {
@@ -288,5 +287,5 @@ func deepest(roots []root, p place) (depth int) {
 	return depth
 }
 
-// notFolder reports whether a path goes on below a file, where nothing is.
+// notFolder reports whether a path continues below a file.
 func notFolder(err error) bool { return errors.Is(err, syscall.ENOTDIR) }

@@ -17,8 +17,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The quick looks at a path see what these patterns say.
-func TestTheQuickLooksAtAPathMissNothing(t *testing.T) {
+// The fast checks of a path agree with these patterns.
+func TestTheFastChecksOfAPathMissNothing(t *testing.T) {
 	replaced := regexp.MustCompile("^[~$]|\\$[{(]|^@[/.~]|^[\"'`]|[\"'`]$")
 	fileURL := regexp.MustCompile(`(?i)^file:`)
 	ofWindows := regexp.MustCompile(`^[A-Za-z]:|\\`)
@@ -40,7 +40,7 @@ func TestTheQuickLooksAtAPathMissNothing(t *testing.T) {
 }
 
 // A path of ASCII needs no table of Unicode.
-func TestPathsOfASCIIAreFoldedAsUnicodeSays(t *testing.T) {
+func TestASCIIPathsFoldLikeUnicode(t *testing.T) {
 	for r := range rune(0x80) {
 		text := "/a" + string(r)
 		if got, want := folded(text), norm.NFKC.String(strings.ToLower(text)); got != want {
@@ -53,7 +53,7 @@ func TestPathsOfASCIIAreFoldedAsUnicodeSays(t *testing.T) {
 }
 
 // However many folders and patterns a call names, to refuse it takes time in proportion.
-func TestManyFoldersAndPatternsAreRefusedInLinearTime(t *testing.T) {
+func TestManyFoldersAndPatternsTakeLinearTime(t *testing.T) {
 	list := func(n int) string {
 		return `["` + strings.Join(slices.Repeat([]string{"src"}, n), `","`) + `"]`
 	}

@@ -71,7 +71,7 @@ func optionsOf(t *testing.T, handler string) []string {
 	return nil
 }
 
-func TestTheReferenceNamesEveryBuiltinAndItsOptions(t *testing.T) {
+func TestTheReferenceListsEveryBuiltinAndItsOptions(t *testing.T) {
 	events, options := reference(t)
 	catalog := slices.Sorted(maps.Keys(Catalog(nil)))
 	if diff := cmp.Diff(catalog, slices.Sorted(maps.Keys(events))); diff != "" {
@@ -93,7 +93,7 @@ func TestTheReferenceNamesEveryBuiltinAndItsOptions(t *testing.T) {
 }
 
 // The examples of options load together, at the events that the document names and at no other.
-func TestTheReferenceNamesEventsAndExamplesThatLoad(t *testing.T) {
+func TestTheReferencesEventsAndExamplesLoad(t *testing.T) {
 	events, rows := reference(t)
 	for handler, factory := range Catalog(nil) {
 		options := map[string]any{}

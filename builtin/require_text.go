@@ -14,24 +14,26 @@ import (
 
 // requireTextOptions are the options of "require_text".
 type requireTextOptions struct {
-	// Text is what must stand in the message, each of it, exactly so.
+	// Text are texts that the message must contain, each of them exactly.
 	Text []string `json:"text"`
-	// Pattern is a regular expression that the message must match somewhere; empty: any.
+	// Pattern is a regular expression that must match some part of the message; empty: no
+	// pattern.
 	Pattern string `json:"pattern"`
-	// Guidance is what the model is told if it does not; empty: what is missing.
+	// Guidance is the message to the model if the text is missing; empty: a sentence with
+	// what is missing.
 	Guidance string `json:"guidance"`
 }
 
 // requireText is the hook "require_text".
 type requireText struct {
 	text     []string
-	pattern  *regexp.Regexp // nil: none
+	pattern  *regexp.Regexp // nil: no pattern
 	guidance string
 }
 
-// newRequireText makes the hook "require_text": the model is sent back to work,
-// with guidance, until its message has what it must have. Messages that
-// ask for tools are not looked at: they are no answer yet.
+// newRequireText makes the hook "require_text": it sends the model back to work, with
+// guidance, until its message contains the required text. Messages with tool calls are
+// skipped, because they are not answers yet.
 func newRequireText(h schema.Hook) (workers.Handler, error) {
 	o, err := options[requireTextOptions](h)
 	if err == nil {
@@ -56,8 +58,8 @@ func newRequireText(h schema.Hook) (workers.Handler, error) {
 	return r, nil
 }
 
-// Handle looks at the event's message. One that is not there, or is in no shape
-// that can be read, is an error: nobody knows what it says.
+// Handle checks the event's message. A message that is missing or cannot be read is an
+// error, because it may lack the text.
 func (r *requireText) Handle(_ context.Context, e *schema.Event) (schema.Result, error) {
 	m, err := schema.ReadMessage(e.Message)
 	switch {
@@ -79,7 +81,7 @@ func (r *requireText) Handle(_ context.Context, e *schema.Event) (schema.Result,
 	return schema.Retried("the answer lacks "+lacks, schema.Append(schema.RoleSystem, guidance)), nil
 }
 
-// lacks is what of all that is required is not in text, in words; empty: nothing.
+// lacks describes what is missing in text; empty: nothing is.
 func (r *requireText) lacks(text string) string {
 	var all []string
 	for _, s := range r.text {

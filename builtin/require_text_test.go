@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestRequireTextSendsTheModelBackUntilTheTextIsThere(t *testing.T) {
+func TestRequireTextRetriesUntilTheTextIsThere(t *testing.T) {
 	tags := map[string]any{"text": []any{"<answer>", "</answer>"}}
 	lacks := `"<answer>" and "</answer>"`
 	retried := func(lacks, guidance string) schema.Result {
@@ -24,7 +24,7 @@ func TestRequireTextSendsTheModelBackUntilTheTextIsThere(t *testing.T) {
 		"nothing of it is there":    {tags, `"42"`, retried(lacks, "The answer must contain "+lacks+". Write the complete answer again, with it.")},
 		"an empty answer":           {tags, `{"content":""}`, retried(lacks, "The answer must contain "+lacks+". Write the complete answer again, with it.")},
 		"one is missing":            {tags, `"<answer>42"`, retried(`"</answer>"`, `The answer must contain "</answer>". Write the complete answer again, with it.`)},
-		"a message that asks for":   {tags, `{"content":"","tool_calls":[{"name":"search"}]}`, schema.Result{}},
+		"a message with tool calls": {tags, `{"content":"","tool_calls":[{"name":"search"}]}`, schema.Result{}},
 		"calls of Chat Completions": {tags, `{"content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"search","arguments":"{}"}}]}`, schema.Result{}},
 		"a pattern that matches":    {map[string]any{"pattern": `(?s)<answer>.+</answer>`}, `"<answer>\n4\n</answer>"`, schema.Result{}},
 		"a pattern that does not": {map[string]any{"pattern": "^[0-9]+$", "guidance": "A number, please."}, `"four"`,
@@ -43,14 +43,14 @@ func TestRequireTextSendsTheModelBackUntilTheTextIsThere(t *testing.T) {
 	}
 }
 
-func TestRequireTextDoesNotJudgeWhatItCanNotRead(t *testing.T) {
+func TestRequireTextFailsOnUnreadableMessages(t *testing.T) {
 	h, err := Catalog(nil)["require_text"](schema.Hook{Name: "test", Event: schema.AfterLLMCall, Options: map[string]any{"text": []any{"x"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, message := range []string{``, `null`, `5`, `{"content":[{"type":"text","text":"x"}]}`, `{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}`, `{"content":null,"refusal":"x"}`} {
 		if got, err := h.Handle(t.Context(), &schema.Event{HookType: schema.AfterLLMCall, Message: jsontext.Value(message)}); err == nil {
-			t.Errorf("of %s it said %+v", message, got)
+			t.Errorf("%s: the result is %+v", message, got)
 		}
 	}
 }

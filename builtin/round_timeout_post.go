@@ -7,9 +7,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// roundTimeoutPost is the hook "round_timeout_post": it warns an agent that its
-// round is to end, once. Its only option is at_end: what holds in a round is
-// said when the round is started.
+// roundTimeoutPost is the hook "round_timeout_post": it warns an agent once that its
+// round is about to end. Its only option is at_end. The settings of a round are fixed
+// when the round starts.
 type roundTimeoutPost struct{ endOptions }
 
 func newRoundTimeoutPost(h schema.Hook) (any, error) {
@@ -25,9 +25,9 @@ func (d roundTimeoutPost) Choose(r *schema.Receiver, _ *schema.Peers, due []*sch
 	return chosen(due, from(schema.SourceTimeout))
 }
 
-// Render is one warning after the other: each must be read.
+// Render puts one warning after the other, because each must be read.
 func (d roundTimeoutPost) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
-	return d.ends(r, handed(items, func(*schema.Item) string { return "TIME LIMIT" }, func(run []*schema.Item) string {
+	return d.ends(r, rendered(items, func(*schema.Item) string { return "TIME LIMIT" }, func(run []*schema.Item) string {
 		var warnings []string
 		for _, it := range run {
 			switch {
@@ -43,13 +43,13 @@ func (d roundTimeoutPost) Render(r *schema.Receiver, items []*schema.Item) schem
 	}))
 }
 
-// over reports whether the warning is about a round before the agent's present
-// one: told as if it were about this one, it would end the wrong round.
+// over reports whether the warning is about a round before the agent's current one. The
+// agent would apply it to the current round.
 func over(r *schema.Receiver, it *schema.Item) bool {
 	return r != nil && r.Round != nil && it.Number > 0 && it.Number < r.Round.Start
 }
 
-// warning is the soft time-out's text.
+// warning renders the soft time-out.
 func warning(l *schema.TimeLimit) string {
 	goal := "your vote or your final answer"
 	if l.Round == 0 {
@@ -83,7 +83,7 @@ func because(l *schema.TimeLimit) string {
 	return fmt.Sprintf("The time for %s is used up: %s of %s.", round, secondsOf(l.Elapsed, 0), secondsOf(*l.Limit, 0))
 }
 
-// graceOf says what comes next.
+// graceOf says what happens next.
 func graceOf(grace schema.Duration, tools string) string {
 	if grace <= 0 {
 		return "From now on you can use only " + tools + "."
@@ -91,7 +91,7 @@ func graceOf(grace schema.Duration, tools string) string {
 	return fmt.Sprintf("You have %s left. After that you can use only %s.", secondsOf(grace, 0), tools)
 }
 
-// toolList names tools as a sentence does; none are the default ones.
+// toolList joins tool names for a sentence; without tools, the default ones.
 func toolList(tools []string) string {
 	if len(tools) == 0 {
 		tools = schema.TerminalTools()

@@ -9,7 +9,7 @@ import (
 
 func limit(d time.Duration) *schema.Duration { return new(schema.Duration(d)) }
 
-func TestWarningsSayWhatIsOverAndWhatIsLeft(t *testing.T) {
+func TestTextsOfWarnings(t *testing.T) {
 	d := stage[delivery](t, schema.RoundTimeoutPost, nil)
 	minute, two := schema.Duration(time.Minute), schema.Duration(2*time.Minute)
 	for name, it := range map[string]*schema.Item{
@@ -28,12 +28,12 @@ func TestWarningsSayWhatIsOverAndWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A warning that comes when its round is over must not end the next one.
+// A late warning must not end the next round.
 func TestAWarningOfAnEarlierRoundAsksForNothing(t *testing.T) {
 	d := stage[delivery](t, schema.RoundTimeoutPost, nil)
 	it := &schema.Item{Source: schema.SourceTimeout, Number: 4, TimeLimit: &schema.TimeLimit{Round: 3}}
 	for start, want := range map[uint64]string{
-		3: "TIME LIMIT REACHED", // the reader's node is behind
+		3: "TIME LIMIT REACHED", // the reader's node has not seen the next round
 		4: "TIME LIMIT REACHED", 5: "is over",
 	} {
 		in := d.Render(&schema.Receiver{Round: &schema.Round{Start: start}}, []*schema.Item{it}).Injections

@@ -8,8 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxDenials is how many calls are refused one after the other until the run is
-// ended; from secondNotice on the agent is told about that.
+// maxDenials is how many consecutive calls are refused before the run ends; from
+// secondNotice on the refusal announces it.
 const (
 	maxDenials   = 10
 	secondNotice = 3
@@ -17,14 +17,14 @@ const (
 
 // gateOptions are the options of "round_timeout_pre".
 type gateOptions struct {
-	// TerminalTools are the tools that pass always, by the last part of their
-	// names: vote is also mcp__server__vote, server.vote, server/vote and
-	// server:vote. Absent: vote and new_answer.
+	// TerminalTools are the tools that always pass, by the last part of their names: vote
+	// is also mcp__server__vote, server.vote, server/vote and server:vote. Absent: vote
+	// and new_answer.
 	TerminalTools []string `json:"terminal_tools"`
 }
 
-// roundTimeoutPre is the hook "round_timeout_pre": when a round's grace is over
-// it refuses every tool that does not end the round.
+// roundTimeoutPre is the hook "round_timeout_pre": after a round's grace it refuses every
+// tool that does not end the round.
 type roundTimeoutPre struct{ terminal []string }
 
 func newRoundTimeoutPre(h schema.Hook) (any, error) {
@@ -40,15 +40,15 @@ func newRoundTimeoutPre(h schema.Hook) (any, error) {
 	return &roundTimeoutPre{o.TerminalTools}, nil
 }
 
-// Terminal are the tools that are never refused, for the warning to name.
+// Terminal returns the tools that are never refused, which the warning names.
 func (g *roundTimeoutPre) Terminal() []string { return slices.Clone(g.terminal) }
 
-// Passes reports whether tool ends the round, and is never refused.
+// Passes reports whether tool ends the round and is never refused.
 func (g *roundTimeoutPre) Passes(tool string) bool {
 	return schema.IsTerminal(tool, g.terminal)
 }
 
-// Refuse is the refusal of tool, which says what is allowed instead.
+// Refuse returns the refusal of tool, with the allowed tools in its reason.
 func (g *roundTimeoutPre) Refuse(tool string, r *schema.Round) schema.Result {
 	head := fmt.Sprintf("TOOL `%s` REFUSED: the time of this round is over", tool)
 	if r == nil {

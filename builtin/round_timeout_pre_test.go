@@ -10,7 +10,7 @@ import (
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
 
-func TestTerminalToolsPassByTheirLastPart(t *testing.T) {
+func TestTerminalToolsMatchByTheirLastPart(t *testing.T) {
 	usual := stage[gate](t, schema.RoundTimeoutPre, nil)
 	own := stage[gate](t, schema.RoundTimeoutPre, map[string]any{"terminal_tools": []any{"submit", "mcp__x__end"}})
 	for tool, want := range map[string][2]bool{
@@ -26,18 +26,18 @@ func TestTerminalToolsPassByTheirLastPart(t *testing.T) {
 	}
 }
 
-func TestRefusalsSayWhyAndWhatIsLeft(t *testing.T) {
+func TestTextsOfRefusals(t *testing.T) {
 	g := stage[gate](t, schema.RoundTimeoutPre, nil)
 	r := schema.Round{Warned: true, Since: schema.Duration(130 * time.Second), Grace: schema.Duration(2 * time.Minute)}
-	var said []string
+	var reasons []string
 	for _, denials := range []int{1, 2, 3, 9, 10} {
 		r.Denials, r.Terminate = denials, denials == 10
 		res := g.Refuse("Bash", &r)
 		if res.Decision != schema.Deny {
 			t.Errorf("the decision is %q", res.Decision)
 		}
-		said = append(said, res.Reason)
+		reasons = append(reasons, res.Reason)
 	}
-	said = append(said, g.Refuse("Bash", nil).Reason)
-	golden(t, "refusals", strings.Join(said, "\n\n"))
+	reasons = append(reasons, g.Refuse("Bash", nil).Reason)
+	golden(t, "refusals", strings.Join(reasons, "\n\n"))
 }

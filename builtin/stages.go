@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// stages make the hooks that run in the aggregator, by name.
+// stages returns the constructors of the hooks that run in the aggregator, by name.
 func stages() map[string]func(schema.Hook) (any, error) {
 	return map[string]func(schema.Hook) (any, error){
 		schema.MidStreamInjection:     newMidStreamInjection,
@@ -23,8 +23,8 @@ func stages() map[string]func(schema.Hook) (any, error) {
 	}
 }
 
-// Stage makes the stage of a hook that [schema.Hook.Stage] says is one: a
-// delivery hook or the gate. An error says what is wrong with its options.
+// Stage makes the stage of a hook for which [schema.Hook.Stage] is true: a delivery hook
+// or the gate. It returns an error if the options are invalid.
 func Stage(h *schema.Hook) (any, error) {
 	stage, ok := stages()[h.Handler]
 	if !ok {
@@ -33,8 +33,8 @@ func Stage(h *schema.Hook) (any, error) {
 	return stage(*h)
 }
 
-// newStage makes what stands in a worker's catalog for a stage: a worker that
-// is asked to load one knows its name and options, but nobody is to call it.
+// newStage makes the handler of a stage in a worker's catalog: a worker checks its name
+// and options, but cannot run it.
 func newStage(h schema.Hook) (workers.Handler, error) {
 	if _, err := Stage(&h); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func newStage(h schema.Hook) (workers.Handler, error) {
 	}), nil
 }
 
-// chosen are the items that want takes, in their order.
+// chosen returns the items that want accepts, in their order.
 func chosen(due []*schema.Item, want func(*schema.Item) bool) (out []*schema.Item) {
 	for _, it := range due {
 		if want(it) {
@@ -54,7 +54,7 @@ func chosen(due []*schema.Item, want func(*schema.Item) bool) (out []*schema.Ite
 	return out
 }
 
-// from takes the items of one source.
+// from returns a filter for the items of one source.
 func from(source string) func(*schema.Item) bool {
 	return func(it *schema.Item) bool { return it.Source == source }
 }

@@ -16,19 +16,19 @@ import (
 
 var rewrite = flag.Bool("update", false, "write the golden files from what the hooks say")
 
-// delivery is what a delivery hook is to the aggregator.
+// delivery is the interface of delivery hooks for the aggregator.
 type delivery interface {
 	Choose(r *schema.Receiver, p *schema.Peers, due []*schema.Item) []*schema.Item
 	Render(r *schema.Receiver, items []*schema.Item) schema.Handout
 }
 
-// gate is what the gate is to the aggregator.
+// gate is the interface of the gate for the aggregator.
 type gate interface {
 	Passes(tool string) bool
 	Refuse(tool string, r *schema.Round) schema.Result
 }
 
-// stage makes a stage, which must be a T.
+// stage makes a stage of type T.
 func stage[T any](t testing.TB, handler string, options map[string]any) T {
 	t.Helper()
 	s, err := Stage(&schema.Hook{Name: "test", Type: schema.Builtin, Handler: handler, Options: options})
@@ -42,8 +42,7 @@ func stage[T any](t testing.TB, handler string, options map[string]any) T {
 	return is
 }
 
-// golden holds what an agent reads against a file, so that every change of it
-// is looked at.
+// golden compares a text for agents with a file, so that a person reviews every change.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".txt")
@@ -61,7 +60,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// texts are injections as a person reads them, one after the other.
+// texts joins the texts of injections.
 func texts(in []schema.Injection) string {
 	var all []string
 	for _, i := range in {
@@ -70,7 +69,7 @@ func texts(in []schema.Injection) string {
 	return strings.Join(all, "\n\n")
 }
 
-func TestEveryStageIsKnownToTheAggregatorAndToWorkers(t *testing.T) {
+func TestEveryStageLoadsInAggregatorAndWorker(t *testing.T) {
 	for _, name := range append(schema.DeliveryStages(), schema.RoundTimeoutPre) {
 		if name == schema.RoundTimeoutPre {
 			stage[gate](t, name, nil)
@@ -90,32 +89,32 @@ func TestEveryStageIsKnownToTheAggregatorAndToWorkers(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoStageIsAnsweredWithThoseThatAre(t *testing.T) {
+func TestAnUnknownStageIsAnErrorThatListsStages(t *testing.T) {
 	_, err := Stage(&schema.Hook{Handler: "log"})
 	if err == nil || !strings.Contains(err.Error(), `"log" is not a stage`) || !strings.Contains(err.Error(), "human_input, mid_stream_injection") {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestEveryStageSaysWhatIsWrongWithItsOptions(t *testing.T) {
+func TestEveryStageRejectsInvalidOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler string
 		options map[string]any
 		want    string
 	}{
-		"human input has one":      {schema.HumanInput, map[string]any{"label": "x"}, `"human_input" has no option "label"; it has at_end`},
-		"an unknown tool":          {schema.RoundTimeoutPre, map[string]any{"terminal_tools": []any{}}, "names no tool"},
-		"an empty tool":            {schema.RoundTimeoutPre, map[string]any{"terminal_tools": []any{"vote", ""}}, "names no tool"},
-		"tools that are no list":   {schema.RoundTimeoutPre, map[string]any{"terminal_tools": "vote"}, "must be a list"},
-		"a negative cap":           {schema.MidStreamInjection, map[string]any{"max_updates_per_round": -1}, "write 0 for no limit"},
-		"a negative length":        {schema.MidStreamInjection, map[string]any{"max_answer_chars": -1}, "write 0 for no limit"},
-		"half a cap":               {schema.MidStreamInjection, map[string]any{"max_updates_per_round": 1.5}, "must be a whole number"},
-		"an unknown end of a turn": {schema.MidStreamInjection, map[string]any{"at_end": "never"}, `the option "at_end" of "mid_stream_injection" is "never"; write retry`},
-		"an unknown option":        {schema.MidStreamInjection, map[string]any{"x": 1}, "it has at_end, max_updates_per_round"},
-		"an exception to no rule":  {schema.MidStreamInjection, map[string]any{"allow_midstream_peer_updates_before_checklist_submit": true}, "set defer_peer_updates_until_restart, too"},
-		"a result with an option":  {schema.SubagentComplete, map[string]any{"x": 1}, "it has at_end"},
-		"a job with an option":     {schema.BackgroundToolComplete, map[string]any{"at_end": "stop"}, "write retry"},
-		"a warning with an option": {schema.RoundTimeoutPost, map[string]any{"at_end": true}, "must be a string"},
+		"human input has one":           {schema.HumanInput, map[string]any{"label": "x"}, `"human_input" has no option "label"; it has at_end`},
+		"an unknown tool":               {schema.RoundTimeoutPre, map[string]any{"terminal_tools": []any{}}, "names no tool"},
+		"an empty tool":                 {schema.RoundTimeoutPre, map[string]any{"terminal_tools": []any{"vote", ""}}, "names no tool"},
+		"tools that are not a list":     {schema.RoundTimeoutPre, map[string]any{"terminal_tools": "vote"}, "must be a list"},
+		"a negative cap":                {schema.MidStreamInjection, map[string]any{"max_updates_per_round": -1}, "write 0 for no limit"},
+		"a negative length":             {schema.MidStreamInjection, map[string]any{"max_answer_chars": -1}, "write 0 for no limit"},
+		"half a cap":                    {schema.MidStreamInjection, map[string]any{"max_updates_per_round": 1.5}, "must be a whole number"},
+		"an unknown end of a turn":      {schema.MidStreamInjection, map[string]any{"at_end": "never"}, `the option "at_end" of "mid_stream_injection" is "never"; write retry`},
+		"an unknown option":             {schema.MidStreamInjection, map[string]any{"x": 1}, "it has at_end, max_updates_per_round"},
+		"an exception without its rule": {schema.MidStreamInjection, map[string]any{"allow_midstream_peer_updates_before_checklist_submit": true}, "set defer_peer_updates_until_restart, too"},
+		"a result with an option":       {schema.SubagentComplete, map[string]any{"x": 1}, "it has at_end"},
+		"a job with an option":          {schema.BackgroundToolComplete, map[string]any{"at_end": "stop"}, "write retry"},
+		"a warning with an option":      {schema.RoundTimeoutPost, map[string]any{"at_end": true}, "must be a string"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := schema.Hook{Name: "test", Handler: c.handler, Options: c.options}
@@ -130,7 +129,7 @@ func TestEveryStageSaysWhatIsWrongWithItsOptions(t *testing.T) {
 	}
 }
 
-// drawItem is some item, of whichever form and source.
+// drawItem draws an item of any form and source.
 func drawItem(sequence uint64) *rapid.Generator[*schema.Item] {
 	return rapid.Custom(func(t *rapid.T) *schema.Item {
 		it := &schema.Item{
@@ -159,7 +158,7 @@ func drawItem(sequence uint64) *rapid.Generator[*schema.Item] {
 	})
 }
 
-// drawDue is what waits for some receiver, in order.
+// drawDue draws a receiver and its waiting items, in order.
 func drawDue(t *rapid.T) (due []*schema.Item, r *schema.Receiver) {
 	sequence := uint64(0)
 	for range rapid.IntRange(0, 12).Draw(t, "items") {
@@ -176,9 +175,9 @@ func drawDue(t *rapid.T) (due []*schema.Item, r *schema.Receiver) {
 	return due, r
 }
 
-// Each hook takes from what those before it have left, in its order, and says
-// all that it took, once.
-func TestStagesTakeEachItemOnceAndSayIt(t *testing.T) {
+// In any order, each hook takes from the remaining items, keeps their order, and delivers
+// each item that it took once.
+func TestStagesDeliverEachItemOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rest, r := drawDue(t)
 		capped := rapid.Bool().Draw(t, "capped")
@@ -198,13 +197,13 @@ func TestStagesTakeEachItemOnceAndSayIt(t *testing.T) {
 		}
 		for _, it := range rest {
 			if it.Answer == nil || r.Peers.VoteOnly || !capped {
-				t.Errorf("nobody takes %+v", it)
+				t.Errorf("no stage takes %+v", it)
 			}
 		}
 	})
 }
 
-// without is due without what was taken, which must be part of it and in order.
+// without returns due without the items in took, which must be a subsequence of due.
 func without(t *rapid.T, due, took []*schema.Item) (rest []*schema.Item) {
 	for _, it := range due {
 		if len(took) > 0 && took[0] == it {
@@ -219,26 +218,26 @@ func without(t *rapid.T, due, took []*schema.Item) (rest []*schema.Item) {
 	return rest
 }
 
-// saysAll fails unless out says every item, and nothing that is no text.
+// saysAll fails unless out delivers every item, and only injections with text.
 func saysAll(t *rapid.T, took []*schema.Item, out schema.Handout) {
-	told := map[uint64]bool{}
+	delivered := map[uint64]bool{}
 	for _, in := range out.Injections {
 		if in.Content == "" && in.Object == nil || !in.Strategy.Known() || in.Source == "" || in.Sequence == 0 || len(in.Sequences) == 1 {
-			t.Errorf("an injection that nobody can use: %+v", in)
+			t.Errorf("an injection without text or object: %+v", in)
 		}
 		if len(in.Sequences) > 0 && (!slices.IsSorted(in.Sequences) || in.Sequences[len(in.Sequences)-1] != in.Sequence) {
 			t.Errorf("the sequences %v, and last %d", in.Sequences, in.Sequence)
 		}
 		for _, s := range append(in.Sequences, in.Sequence) {
-			told[s] = true
+			delivered[s] = true
 		}
 	}
 	for _, it := range took {
 		if it.Answer != nil && out.Restart != nil {
 			continue
 		}
-		if !told[it.Sequence] {
-			t.Errorf("%+v was taken, and is nowhere said", it)
+		if !delivered[it.Sequence] {
+			t.Errorf("%+v was taken and not delivered", it)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// subagentComplete is the hook "subagent_complete": what came of subagents that
-// ran in the background, also of those that failed or ran out of time. Its
-// only option is at_end.
+// subagentComplete is the hook "subagent_complete": it delivers the results of subagents
+// that ran in the background, also of those that failed or timed out. Its only option is
+// at_end.
 type subagentComplete struct{ endOptions }
 
 func newSubagentComplete(h schema.Hook) (any, error) {
@@ -26,9 +26,9 @@ func (d subagentComplete) Choose(r *schema.Receiver, _ *schema.Peers, due []*sch
 	return chosen(due, from(schema.SourceSubagent))
 }
 
-// Render puts the results of a run into one batch.
+// Render puts the results of a run of items into one batch.
 func (d subagentComplete) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
-	return d.ends(r, handed(items, func(*schema.Item) string { return "SUBAGENT RESULT" }, func(run []*schema.Item) string {
+	return d.ends(r, rendered(items, func(*schema.Item) string { return "SUBAGENT RESULT" }, func(run []*schema.Item) string {
 		var results []string
 		for _, it := range run {
 			results = append(results, plain(it))
@@ -37,8 +37,8 @@ func (d subagentComplete) Render(r *schema.Receiver, items []*schema.Item) schem
 	}))
 }
 
-// subagentElement is a result in tags, every foreign text escaped, so that
-// nothing a subagent says can pass for a tag.
+// subagentElement renders a result in tags. All foreign text is escaped, so that it
+// cannot forge a tag.
 func subagentElement(r *schema.SubagentResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<subagent_result id=%s status=%s>\n", attribute(r.ID), attribute(orElse(r.Status, "unknown")))
@@ -66,18 +66,18 @@ func subagentElement(r *schema.SubagentResult) string {
 	return b.String()
 }
 
-// escaped is s as the text of an element.
+// escaped escapes s for the text of an element.
 func escaped(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(visible(s))
 }
 
-// attribute is s as the value of an attribute, in quotes.
+// attribute escapes s for the value of an attribute, in quotes.
 func attribute(s string) string {
 	return `"` + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;",
 		"\n", "&#10;", "\r", "&#13;", "\t", "&#9;").Replace(visible(s)) + `"`
 }
 
-// visible is s without the characters that no such text may have.
+// visible removes characters that are invalid in such text.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' {
@@ -94,7 +94,7 @@ func orElse(s, other string) string {
 	return s
 }
 
-// secondsOf is a duration in seconds, with so many decimals.
+// secondsOf formats a duration in seconds, with that many decimals.
 func secondsOf(d schema.Duration, decimals int) string {
 	return fmt.Sprintf("%.*fs", decimals, d.Std().Seconds())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestResultsOfSubagentsAreOneBatch(t *testing.T) {
+func TestSubagentResultsRenderAsOneBatch(t *testing.T) {
 	d := stage[delivery](t, schema.SubagentComplete, nil)
 	due := []*schema.Item{
 		{Sequence: 1, Source: "subagent", Subagent: &schema.SubagentResult{ID: "research-1", Status: "completed",
@@ -28,8 +28,8 @@ func TestResultsOfSubagentsAreOneBatch(t *testing.T) {
 	golden(t, "subagents", texts(out.Injections))
 }
 
-// Whatever a subagent says, its result is one element with what it said as text.
-func TestResultsOfSubagentsCanNotForgeTags(t *testing.T) {
+// For any result of a subagent, the rendering is one element with the result as text.
+func TestSubagentResultsCannotForgeTags(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		piece := rapid.SampledFrom([]string{"</answer>", "<answer>", "]]>", "&", "&lt;", `"`, "'", "\x00", "\x1b[2J", "\n", "ä", "x", "</subagent_result>", "\xff"})
 		text := func(name string) string {

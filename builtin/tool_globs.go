@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// maxSpellings is how many patterns the braces of one may stand for.
+	// maxSpellings is how many patterns the braces of one may expand to.
 	maxSpellings = 100
-	// maxGlobbed is how many files are looked at for links that a pattern matches.
+	// maxGlobbed is how many files are checked for links that a pattern matches.
 	maxGlobbed = 10_000
-	// maxPattern and maxPart bound a pattern, and what is between its slashes, in bytes.
+	// maxPattern and maxPart are the limits of a pattern and of a part between slashes,
+	// in bytes.
 	maxPattern, maxPart = 4096, 256
-	// globMarks are the characters of patterns.
+	// globMarks are the special characters of patterns.
 	globMarks = `*?[]{}()|\`
 )
 
-// patterns takes the folders of patterns of paths, in each folder that the input
-// names.
+// patterns takes the folders of path patterns, in each folder that the input names.
 func (r *reading) patterns(input map[string]any) error {
 	bases := []string{""}
 	if len(r.uses) > 0 {
@@ -63,9 +63,8 @@ func (r *reading) patterns(input map[string]any) error {
 	return nil
 }
 
-// glob takes the folders that a pattern begins in: one for each pattern that its
-// braces stand for. A pattern that may lead up after that is refused, since
-// runtimes differ in what their patterns match.
+// glob takes the folder in which each expansion of a pattern begins. A pattern that may
+// lead up after that is refused, because runtimes match it differently.
 func (r *reading) glob(pattern, base string) error {
 	if r.full() {
 		return nil
@@ -100,14 +99,14 @@ func (r *reading) glob(pattern, base string) error {
 	return nil
 }
 
-// groups are the parentheses of a pattern, which may match anything; classes are sets by name.
+// groups matches parentheses, which may match any text; classes matches named sets.
 var (
 	groups  = regexp.MustCompile(`[?*+@!]?\(.*\)`)
 	classes = regexp.MustCompile(`\[\[?[:.=]`)
 )
 
-// climbs reports whether a part of a pattern may match "..", in any program. A
-// star does not match the first dot of it in any.
+// climbs reports whether a part of a pattern may match ".." in some program. In no
+// program does a star match its first dot.
 func climbs(part string) bool {
 	plain := groups.ReplaceAllString(part, "*")
 	if plain == part && part != "" && strings.ContainsRune("*?", rune(part[0])) {
@@ -117,8 +116,8 @@ func climbs(part string) bool {
 	return matched || err != nil || strings.ContainsAny(plain, "()|") || classes.MatchString(plain)
 }
 
-// unbraced are the patterns that the braces of a pattern stand for. Braces about
-// one word are a name to some programs and that word to others: both are there.
+// unbraced expands the braces of a pattern. Braces around one word are a literal name to
+// some programs and that word to others, so the result has both.
 func unbraced(pattern string) (out []string, err error) {
 	if strings.ContainsFunc(pattern, dropped) {
 		return nil, fmt.Errorf("the pattern %q contains a control character", pattern)
@@ -161,7 +160,7 @@ func unbraced(pattern string) (out []string, err error) {
 	return out, nil
 }
 
-// numbers are those of a sequence such as 1..3; none: it is no plain one, or too long.
+// numbers expands a sequence such as 1..3; nil: it is not a simple one, or too long.
 func numbers(in string) (all []string) {
 	var from, to int
 	if len(in) > 12 {
@@ -176,8 +175,8 @@ func numbers(in string) (all []string) {
 	return all
 }
 
-// judgeMatches returns why a tool may not use what a pattern matches below a
-// folder that it may use, or nil: a link that it matches may lead elsewhere.
+// judgeMatches returns why a tool may not use the files that a pattern matches below an
+// allowed folder, or nil. A matching link may lead elsewhere.
 func (r *rules) judgeMatches(use pathUse, folder string) error {
 	left := maxGlobbed
 	return r.judgeRest(use, folder, use.rest, &left)
@@ -185,7 +184,7 @@ func (r *rules) judgeMatches(use pathUse, folder string) error {
 
 func (r *rules) judgeRest(use pathUse, folder string, rest []string, left *int) error {
 	if len(rest) == 0 || use.names && (len(rest) == 1 || rest[0] == "**") {
-		return nil // names of files, and none of what is behind a link
+		return nil // the tool lists names and does not follow links
 	}
 	entries, err := readSome(folder, *left+1)
 	if err != nil {
@@ -220,7 +219,8 @@ func (r *rules) judgeRest(use pathUse, folder string, rest []string, left *int) 
 	return nil
 }
 
-// readSome reads at most n entries of a folder. A folder that does not exist has no entries.
+// readSome reads at most n entries of a folder. A folder that does not exist has no
+// entries.
 func readSome(folder string, n int) ([]os.DirEntry, error) {
 	f, err := os.OpenFile(folder, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrNotExist) || notFolder(err) {
@@ -236,12 +236,12 @@ func readSome(folder string, n int) ([]os.DirEntry, error) {
 	return entries, errors.Join(err, f.Close())
 }
 
-// lowered is a part of a pattern as [mayMatch] takes it.
+// lowered prepares a part of a pattern for [mayMatch].
 func lowered(part string) string {
 	return strings.ReplaceAll(groups.ReplaceAllString(strings.ToLower(part), "*"), "[!", "[^")
 }
 
-// mayMatch reports whether a part of a pattern may match a name, in any program.
+// mayMatch reports whether a part of a pattern may match a name in some program.
 func mayMatch(part, name string) bool {
 	matched, err := path.Match(part, strings.ToLower(name))
 	return matched || err != nil || strings.Contains(part, "**")

@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// A folder that the worker cannot read may have links for an agent that can.
-func TestAFolderThatCannotBeReadIsNoEmptyOne(t *testing.T) {
+// A folder that the worker cannot read may contain links for an agent that can.
+func TestAnUnreadableFolderDoesNotCountAsEmpty(t *testing.T) {
 	dir := tree(t, "w/locked/in/x", "w/src/in/x", "w/file")
 	for path, mode := range map[string]os.FileMode{filepath.Dir(dir): 0o755, filepath.Join(dir, "w/locked"): 0} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { // so that the folder can be removed by who is not root
+	t.Cleanup(func() { // so that a user other than root can remove the folder
 		if err := os.Chmod(filepath.Join(dir, "w/locked"), 0o755); err != nil {
 			t.Error(err)
 		}
 	})
 	if os.Getuid() == 0 {
-		runtime.LockOSThread() // which alone is to be another user's
+		runtime.LockOSThread() // only this thread changes its user
 		defer runtime.UnlockOSThread()
 		if err := syscall.Setfsuid(65534); err != nil {
 			t.Fatal(err)

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// The bound counts what is read, so that a large folder costs no more than a full one.
-func TestAPatternLooksAtSoManyFiles(t *testing.T) {
+// The limit counts the entries that were read, so that a large folder costs no more than
+// a full one.
+func TestAPatternReadsALimitedNumberOfFiles(t *testing.T) {
 	dir := tree(t, "w/many/", "w/few/x")
 	for i := range maxGlobbed {
 		if err := os.Link(filepath.Join(dir, "w/few/x"), filepath.Join(dir, "w/many", fmt.Sprint("f", i))); err != nil {

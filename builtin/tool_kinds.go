@@ -6,10 +6,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// toolKind says what a tool does with the paths of its input.
+// toolKind is what a tool does with the paths in its input.
 type toolKind int
 
-// The kinds. Of a tool that nobody knows, the worst is assumed.
+// The kinds. An unknown tool counts as the most dangerous kind, writeTool.
 const (
 	writeTool toolKind = iota
 	readTool
@@ -17,19 +17,19 @@ const (
 	shellTool
 )
 
-// A fileTool is what is known of a tool.
+// A fileTool describes a tool.
 type fileTool struct {
 	kind toolKind
-	// deep: it uses all that is below a folder. roams: without a path it begins
-	// where the agent is. matches: its member pattern is one of paths. globs: its
-	// paths may be patterns.
+	// deep means that it uses everything below a folder. roams means that without a path
+	// it starts in the agent's folder. matches means that its member pattern is a pattern
+	// of paths. globs means that its paths may be patterns.
 	deep, roams, matches, globs bool
-	// certain: it is one that uses files, so its input must name some.
+	// certain means that it uses files, so its input must name some.
 	certain bool
 }
 
-// fileTools are the tools of the common runtimes and servers, by their names as
-// [wordOf] has them.
+// fileTools are the tools of common runtimes and servers, by their names as [wordOf]
+// returns them.
 var fileTools = map[string]fileTool{
 	"read": {kind: readTool}, "readfile": {kind: readTool}, "readtextfile": {kind: readTool}, "readmediafile": {kind: readTool},
 	"view": {kind: readTool}, "viewfile": {kind: readTool}, "viewimage": {kind: readTool}, "notebookread": {kind: readTool},
@@ -57,13 +57,13 @@ var fileTools = map[string]fileTool{
 	"runinterminal": {kind: shellTool}, "runterminalcmd": {kind: shellTool}, "execute": {kind: shellTool}, "executecommand": {kind: shellTool},
 }
 
-// toolOf is what is known of an event's tool: by its name, else by its kind.
+// toolOf describes an event's tool, by its name or else by its kind.
 func toolOf(e *schema.Event) fileTool {
 	if t, ok := fileTools[wordOf(e.ToolName)]; ok {
 		t.certain = true
 		return t
 	}
-	switch e.ToolKind { // the runtime's own tools are known better to its shim
+	switch e.ToolKind { // for the runtime's own tools, the shim knows better
 	case schema.KindShell:
 		return fileTool{kind: shellTool}
 	case schema.KindRead:
@@ -78,8 +78,8 @@ func toolOf(e *schema.Event) fileTool {
 	return fileTool{deep: true}
 }
 
-// serversName is the name that a server itself gives to its tool: as the shim
-// tells it, else the last part of the runtime's name for it.
+// serversName returns a server's own name for its tool: from the shim, else the last part
+// of the runtime's name.
 func serversName(e *schema.Event) string {
 	if e.ToolKind == schema.KindMCP {
 		var args struct {
@@ -92,9 +92,8 @@ func serversName(e *schema.Event) string {
 	return schema.ToolPart(e.ToolName)
 }
 
-// serverTool is what is known of a tool of some server, whose name may stand
-// before the tool's own. Of a name of one word nobody knows what its server
-// means by it: it may edit something that is no file.
+// serverTool describes a tool of a server, whose name may have the server's name as a
+// prefix. A one-word name is not certain: it may edit something that is not a file.
 func serverTool(name string) (t fileTool, certain, ok bool) {
 	for rest := name; rest != ""; {
 		if t, ok := fileTools[wordOf(rest)]; ok && (rest == name || strings.ContainsAny(rest, "_-")) {

@@ -8,15 +8,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What the shims say of a runtime's tools and what path_permission knows of
-// them must not contradict each other.
-func TestToolsAreOfTheSameKindEverywhere(t *testing.T) {
+// The shims' kinds of a runtime's tools must not contradict those of path_permission.
+func TestShimsAndPathPermissionAgreeOnKinds(t *testing.T) {
 	of := map[toolKind]string{writeTool: schema.KindWrite, patchTool: schema.KindWrite, readTool: schema.KindRead, shellTool: schema.KindShell}
 	known := 0
 	for _, runtime := range []string{"agy", "claude", "codex", "copilot", "cursor", "gemini", "opencode", "qwen"} {
 		tools := schema.Tools(runtime)
 		if len(tools) == 0 {
-			t.Errorf("nobody knows the tools of %s", runtime)
+			t.Errorf("the tools of %s are unknown", runtime)
 		}
 		for name, kind := range tools {
 			here, byName := fileTools[wordOf(name)]
@@ -39,12 +38,12 @@ func TestToolsAreOfTheSameKindEverywhere(t *testing.T) {
 		}
 	}
 	if known == 0 {
-		t.Error("no tool was held against the other list")
+		t.Error("no tool was compared with the other list")
 	}
 }
 
-// Both read the files of a Codex patch.
-func TestBothReadTheSamePatches(t *testing.T) {
+// The shim and path_permission find the same files in a Codex patch.
+func TestShimAndPathPermissionReadPatchesAlike(t *testing.T) {
 	for _, patch := range []string{
 		"*** Begin Patch\n*** Add File: a b.txt\n+one\n*** Update File: old\n*** Move to: new\n@@\n-x\n+y\n*** Delete File: gone\n*** End Patch\n",
 		" *** Add File:a\r*** Delete File: b\v*** Update File: c\u2028*** Move to: d\x1c*** Add File: e",
@@ -67,8 +66,8 @@ func TestBothReadTheSamePatches(t *testing.T) {
 	}
 }
 
-// What a runtime calls a server's tool is not what the server calls it.
-func TestPathsOfAServersToolInEveryRuntime(t *testing.T) {
+// A runtime's name for a server's tool differs from the server's own name.
+func TestPathsOfServerToolsAreFoundInEveryRuntime(t *testing.T) {
 	dir := work(t)
 	h := permission(t, map[string]any{"allow": []any{dir + "/w/src"}})
 	for _, c := range []struct{ runtime, tool string }{
@@ -86,8 +85,8 @@ func TestPathsOfAServersToolInEveryRuntime(t *testing.T) {
 	}
 }
 
-// A path that only the shim finds is judged as well.
-func TestPathsThatTheShimFoundAreJudged(t *testing.T) {
+// Paths that only the shim finds are checked, too.
+func TestPathsFromTheShimAreChecked(t *testing.T) {
 	dir := work(t)
 	h := permission(t, map[string]any{"allow": []any{dir + "/w/src"}})
 	e := &schema.Event{HookType: schema.PreToolUse, Runtime: "copilot", ToolName: "frobnicate", ToolKind: schema.KindWrite, Cwd: dir + "/w",

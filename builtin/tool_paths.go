@@ -12,23 +12,25 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A pathUse is one path that a tool is to use.
+// A pathUse is one path that a tool will use.
 type pathUse struct {
 	path string
-	// base is the folder that a relative path begins in; empty: the agent's.
+	// base is the folder of a relative path; empty: the agent's.
 	base string
-	// write: the tool may change what is there. deep: it uses all that is below.
+	// write means that the tool may change the file. deep means that it uses everything
+	// below it.
 	write, deep bool
-	// doubtful: the path may mean this, too, so it must not be what is denied.
-	// guess: it may also be no path at all, so it need not be readable as one.
+	// doubtful means that this is only one possible meaning of the path: it must not be
+	// denied, but need not be allowed. guess means that it may not be a path at all, so
+	// it need not be readable as one.
 	doubtful, guess bool
-	// rest are the further parts of a pattern that begins at the path. names: the
-	// tool lists what a pattern matches, and opens none of it.
+	// rest are the further parts of a pattern that begins at the path. names means that
+	// the tool lists matching files and opens none of them.
 	rest  []string
 	names bool
 }
 
-// folder is the folder that the path begins in, for an agent in cwd.
+// folder returns the folder of the path, for an agent in cwd.
 func (u pathUse) folder(cwd string) (string, error) {
 	if u.base == "" {
 		return cwd, nil
@@ -39,11 +41,12 @@ func (u pathUse) folder(cwd string) (string, error) {
 	if filepath.IsAbs(u.base) || cwd == "" {
 		return u.base, nil
 	}
-	// Not joined: what is taken out here could not be followed any more.
+	// The parts are concatenated, because path.Join would remove dots before links are
+	// followed.
 	return strings.TrimRight(cwd, "/") + "/" + u.base, nil
 }
 
-// places are the absolute path and the places that it may mean, for an agent in cwd.
+// places returns the absolute path and the places that it may mean, for an agent in cwd.
 func (u pathUse) places(cwd string) (path string, places []place, linked bool, err error) {
 	folder, err := u.folder(cwd)
 	if err != nil {
@@ -58,14 +61,14 @@ func (u pathUse) places(cwd string) (path string, places []place, linked bool, e
 	return path, places, linked, err
 }
 
-// toolUses is what can be told of the files that a tool call uses.
+// toolUses are the files that a tool call uses, as far as known.
 type toolUses struct {
 	uses  []pathUse
 	shell bool
 }
 
-// usesOf reads the input of a tool call. An error says why it cannot be told
-// which files it uses, although it is a tool that uses files.
+// usesOf reads the input of a tool call. It returns an error if the tool uses files and
+// it is unclear which.
 func usesOf(e *schema.Event) (toolUses, error) {
 	tool := toolOf(e)
 	input := map[string]any{}
@@ -96,13 +99,12 @@ func usesOf(e *schema.Event) (toolUses, error) {
 		}
 		r.use(".")
 	}
-	r.told(e)
+	r.addFacts(e)
 	return toolUses{r.uses, false}, err
 }
 
-// told adds the paths that the shim found and we did not: it knows the tools of
-// its runtime.
-func (r *reading) told(e *schema.Event) {
+// addFacts adds the paths that the shim found, because it knows the tools of its runtime.
+func (r *reading) addFacts(e *schema.Event) {
 	var args struct {
 		Paths []string `json:"paths"`
 	}
@@ -126,7 +128,7 @@ type reading struct {
 	uses []pathUse
 }
 
-// full reports whether there are so many paths that the call is refused for that.
+// full reports whether there are more paths than a call may have.
 func (r *reading) full() bool { return len(r.uses) > maxUses }
 
 func (r *reading) use(path string) {
@@ -136,8 +138,8 @@ func (r *reading) use(path string) {
 	r.uses = append(r.uses, pathUse{path: path, write: r.tool.kind == writeTool, deep: r.tool.deep})
 }
 
-// object takes the paths of an object, and of those inside of it. The more
-// general names count where the tool is known, and not deeper down.
+// object takes the paths of an object and of objects inside it. Generic names such as
+// from count only for known tools, at the top.
 func (r *reading) object(o map[string]any, top bool) error {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		var err error
@@ -166,7 +168,7 @@ func (r *reading) value(name string, v any) error {
 		return nil
 	case string:
 		if v == "" && (r.tool.roams || !r.tool.certain) {
-			return nil // as if it were absent
+			return nil // like an absent member
 		}
 		if !r.tool.globs {
 			r.use(v)
@@ -192,8 +194,8 @@ func (r *reading) value(name string, v any) error {
 	return nil
 }
 
-// guess takes the texts of a member that holds paths in some tools, if they look
-// like one. In an unknown tool "from" may also be a date, a branch or a page.
+// guess takes the texts of a member that holds paths in some tools, if they look like
+// paths. In an unknown tool "from" may also be a date, a branch or a page.
 func (r *reading) guess(word string, v any) {
 	switch v := v.(type) {
 	case string:
@@ -216,8 +218,8 @@ func (r *reading) guess(word string, v any) {
 	}
 }
 
-// names takes the names of an object that holds something for each of several
-// files, such as their texts.
+// names takes the member names of an object that maps files to values such as their
+// texts.
 func (r *reading) names(word string, o map[string]any) {
 	if strings.HasSuffix(word, "files") || strings.HasSuffix(word, "paths") {
 		for _, name := range slices.Sorted(maps.Keys(o)) {
@@ -226,7 +228,7 @@ func (r *reading) names(word string, o map[string]any) {
 	}
 }
 
-// inside looks for paths in the value of any other member. A browser opens files, too.
+// inside looks for paths in the value of any other member. Browsers open file URLs, too.
 func (r *reading) inside(v any) error {
 	switch v := v.(type) {
 	case string:
@@ -245,7 +247,7 @@ func (r *reading) inside(v any) error {
 	return nil
 }
 
-// patch takes the paths of a patch, if it is one.
+// patch takes the paths of a patch, if v is one.
 func (r *reading) patch(v any) error {
 	text, ok := v.(string)
 	if !ok {
@@ -256,7 +258,7 @@ func (r *reading) patch(v any) error {
 	return err
 }
 
-// wordOf is a name as it is compared: runtimes write file_path, filePath and FilePath.
+// wordOf normalises a name, because runtimes write file_path, filePath and FilePath.
 func wordOf(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("_-. ", r) {
@@ -266,7 +268,7 @@ func wordOf(name string) string {
 	}, strings.ToLower(name))
 }
 
-// pathName reports whether members of that name hold paths, whatever the tool.
+// pathName reports whether members of that name hold paths in any tool.
 func pathName(word string) bool {
 	switch word {
 	case "path", "paths", "filepath", "filepaths", "absolutepath", "relativepath", "notebookpath", "dirpath", "directorypath",
@@ -276,8 +278,7 @@ func pathName(word string) bool {
 	return false
 }
 
-// fileName reports whether members of that name hold paths if the tool is one
-// that uses files.
+// fileName reports whether members of that name hold paths in tools that use files.
 func fileName(word string) bool {
 	switch word {
 	case "root", "uri", "source", "destination", "src", "dst", "dest", "from", "to", "target":
@@ -286,15 +287,15 @@ func fileName(word string) bool {
 	return fileWord(word)
 }
 
-// fileWord reports whether a name speaks of files in any tool.
+// fileWord reports whether a name is about files in any tool.
 func fileWord(word string) bool {
-	if endsIn(word, "xpath", "jsonpath") { // a place in a document
+	if endsIn(word, "xpath", "jsonpath") { // a path inside a document
 		return false
 	}
 	return folderWord(word) || endsIn(word, "path", "paths", "pathname", "file", "files", "filename", "filenames", "root")
 }
 
-// folderWord reports whether a name speaks of folders in any tool.
+// folderWord reports whether a name is about folders in any tool.
 func folderWord(word string) bool {
 	return endsIn(word, "dir", "dirs", "directory", "directories", "folder", "folders", "cwd")
 }

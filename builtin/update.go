@@ -9,15 +9,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// An update is what one agent is told of others' answers at a time.
+// An update is the text of other agents' answers for one agent.
 type update struct {
 	answers []*schema.Item
-	// seen are the labels that the agent knew before, by author.
+	// seen are the labels of answers that the agent read before, by author.
 	seen map[string]string
-	// shared is the newest answer of each author that came with a workspace.
+	// shared is the newest answer with a workspace, by author.
 	shared     map[string]*schema.PeerAnswer
 	workspaces []schema.Workspace
-	// limit cuts each answer; 0: none.
+	// limit cuts each answer; 0: no limit.
 	limit int
 }
 
@@ -38,7 +38,7 @@ func newUpdate(r *schema.Receiver, answers []*schema.Item) *update {
 	return u
 }
 
-// authors are in the order of their first answers.
+// authors returns the authors in the order of their first answers.
 func (u *update) authors() (names []string) {
 	for _, it := range u.answers {
 		if !slices.Contains(names, it.Answer.Name) {
@@ -48,7 +48,7 @@ func (u *update) authors() (names []string) {
 	return names
 }
 
-// transitions say for each author which answer was known and which is now.
+// transitions returns the old and the new label for each author.
 func (u *update) transitions() string {
 	var all []string
 	for _, name := range u.authors() {
@@ -70,7 +70,7 @@ func (u *update) transitions() string {
 	return strings.Join(all, ", ")
 }
 
-// newest are the labels to go by from now on.
+// newest returns the labels that the agent must use from now on.
 func (u *update) newest() string {
 	labels := map[string]string{}
 	for _, it := range u.answers {
@@ -83,7 +83,7 @@ func (u *update) newest() string {
 	return strings.Join(names, ", ")
 }
 
-// list is all answers, each below its label.
+// list renders all answers, each below its label.
 func (u *update) list() string {
 	var all []string
 	for _, it := range u.answers {
@@ -106,7 +106,7 @@ func (u *update) workspaceOf(a *schema.PeerAnswer) string {
 	return "workspace: " + path
 }
 
-// text is an answer's text, with the author's paths as the agent can read them.
+// text returns an answer's text, with paths that the agent can read.
 func (u *update) text(it *schema.Item) string {
 	if apart(it) {
 		return fmt.Sprintf("(%s; the text follows this message)", bytesOf(it.Object.Size))
@@ -115,14 +115,15 @@ func (u *update) text(it *schema.Item) string {
 	return cut(schema.MoveWorkspace(text, it.Answer.Workspace, it.Answer.Name), u.limit)
 }
 
-// later is an update for an agent that has had one before.
-func (u *update) later(checklist bool) string {
+// further renders an update for an agent that has had one before.
+func (u *update) further(checklist bool) string {
 	return separator + "\nNEW ANSWERS OF OTHER AGENTS - YOU MUST DECIDE ABOUT THEM\n" + separator +
 		"\n\n[UPDATE: " + u.transitions() + "]\n\n" + u.list() + "\n\n" +
 		framed("REQUIRED ACTION - do this before you go on", u.actions(checklist))
 }
 
-// first is an agent's first update: it must not take what came first for right.
+// first renders an agent's first update. It warns that the first answers need not be
+// right.
 func (u *update) first(checklist bool) string {
 	return separator + "\nTHE FIRST ANSWERS OF OTHER AGENTS\n" + separator +
 		"\n\nOthers work on the same task as you, and these are the first of their answers that you see. " +
@@ -131,7 +132,8 @@ func (u *update) first(checklist bool) string {
 		framed("REQUIRED ACTION - decide what these answers mean for your work", u.actions(checklist))
 }
 
-// restart begins a turn of an agent that could not be told in the one before.
+// restart renders the beginning of a turn for an agent that could not vote in its last
+// turn.
 func (u *update) restart(checklist bool) string {
 	return separator + "\nYOUR TURN STARTS AGAIN: THERE ARE ANSWERS TO VOTE ON\n" + separator +
 		"\n\nThese answers arrived after your last turn had started, so you could not vote for them. Now you can.\n\n" +
@@ -139,7 +141,7 @@ func (u *update) restart(checklist bool) string {
 		framed("REQUIRED ACTION - decide with these answers before you", u.actions(checklist))
 }
 
-// actions are what the agent has to do about the answers.
+// actions lists what the agent must do about the answers.
 func (u *update) actions(checklist bool) string {
 	task := "PUT A TASK on your plan: \"Evaluate " + u.newest() + " and decide\".\n" +
 		"   - Use your task tool, if you have one, so that it is not forgotten.\n"

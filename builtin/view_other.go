@@ -2,6 +2,6 @@
 
 package builtin
 
-// inProcfs reports whether a folder is in procfs, of which the links depend on
-// the process that follows them. Elsewhere than on Linux names tell it.
+// inProcfs is false: outside Linux, processView recognises the paths that depend on the
+// process.
 func inProcfs(string) bool { return false }

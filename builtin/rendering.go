@@ -9,15 +9,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// separator is the line that sets off what the fabric says from what a tool said.
+// separator is the line between text of the fabric and text of a tool.
 const separator = "============================================================"
 
-// framed is text below a title, between separators.
+// framed puts text below a title, between separators.
 func framed(title, text string) string {
 	return separator + "\n" + title + "\n" + separator + "\n" + text + "\n" + separator
 }
 
-// strategyOf is where an item goes.
+// strategyOf returns where an item's injection goes.
 func strategyOf(it *schema.Item) schema.Strategy {
 	if it.Strategy == "" {
 		return schema.ToolResult
@@ -25,12 +25,12 @@ func strategyOf(it *schema.Item) schema.Strategy {
 	return it.Strategy
 }
 
-// apart reports whether an item's text is not at hand: it lies in the object
-// store and is too large to be put into a text with others.
+// apart reports whether an item's text is in the object store, because it is too large to
+// share one text with other items.
 func apart(it *schema.Item) bool { return it.Content == "" && it.Object != nil }
 
-// runs are neighbouring items that can be said in one text: they have one
-// source and one strategy, and their text is at hand.
+// runs groups neighbouring items that can share one text: they have the same source and
+// strategy, and their text is in the item.
 func runs(items []*schema.Item) (out [][]*schema.Item) {
 	for i, it := range items {
 		if i > 0 && !apart(it) && !apart(items[i-1]) && it.Source == items[i-1].Source && strategyOf(it) == strategyOf(items[i-1]) {
@@ -42,8 +42,9 @@ func runs(items []*schema.Item) (out [][]*schema.Item) {
 	return out
 }
 
-// said is an injection that says items, which must not be empty.
-func said(content string, strategy schema.Strategy, items []*schema.Item) schema.Injection {
+// injectionOf makes the injection that delivers items, of which there must be at least
+// one.
+func injectionOf(content string, strategy schema.Strategy, items []*schema.Item) schema.Injection {
 	in := schema.Injection{Content: content, Strategy: strategy, Source: items[0].Source}
 	for _, it := range items {
 		in.Sequences = append(in.Sequences, it.Sequence)
@@ -56,16 +57,16 @@ func said(content string, strategy schema.Strategy, items []*schema.Item) schema
 	return in
 }
 
-// following are the injections that say an item whose text is not at hand: a
-// lead that says what comes, and the text as a client fetches it.
+// following makes the injections for an item in the object store: a lead that announces
+// the text, and the text as the client fetches it.
 func following(lead string, it *schema.Item) []schema.Injection {
-	first := said(fmt.Sprintf("%s (%s; the text follows)", lead, bytesOf(it.Object.Size)), strategyOf(it), []*schema.Item{it})
+	first := injectionOf(fmt.Sprintf("%s (%s; the text follows)", lead, bytesOf(it.Object.Size)), strategyOf(it), []*schema.Item{it})
 	return []schema.Injection{first, textOf(it, strategyOf(it))}
 }
 
-// textOf is an injection that has an item's text once a client has fetched it.
+// textOf makes an injection whose text the client fetches from the object store.
 func textOf(it *schema.Item, strategy schema.Strategy) schema.Injection {
-	in := said("", strategy, []*schema.Item{it})
+	in := injectionOf("", strategy, []*schema.Item{it})
 	in.Object = it.Object
 	if it.Answer != nil {
 		in.Folder = &schema.Folder{Name: it.Answer.Name, Path: it.Answer.Workspace}
@@ -73,21 +74,21 @@ func textOf(it *schema.Item, strategy schema.Strategy) schema.Injection {
 	return in
 }
 
-// handed renders items run by run. A lead names an item whose text follows.
-func handed(items []*schema.Item, lead func(*schema.Item) string, text func([]*schema.Item) string) (out schema.Handout) {
+// rendered renders items run by run. The lead announces an item whose text follows.
+func rendered(items []*schema.Item, lead func(*schema.Item) string, text func([]*schema.Item) string) (out schema.Handout) {
 	for _, run := range runs(items) {
 		if it := run[0]; apart(it) {
 			out.Injections = append(out.Injections, following(lead(it), it)...)
 			continue
 		}
 		if s := text(run); s != "" {
-			out.Injections = append(out.Injections, said(s, strategyOf(run[0]), run))
+			out.Injections = append(out.Injections, injectionOf(s, strategyOf(run[0]), run))
 		}
 	}
 	return out
 }
 
-// plain is an item's text without anything around it, whichever form it has.
+// plain returns an item's text without a frame, for all kinds of items.
 func plain(it *schema.Item) string {
 	switch {
 	case strings.TrimSpace(it.Content) != "":
@@ -102,8 +103,8 @@ func plain(it *schema.Item) string {
 	return "(this message has no text)"
 }
 
-// indented is text with every line moved to the right, whatever ends the one
-// before, so that no line of it can pass for one of the fabric's.
+// indented moves every line of text to the right, for all line endings, so that no line
+// looks like one of the fabric's.
 func indented(text, by string) string {
 	text = strings.Trim(text, "\n")
 	var b strings.Builder
@@ -120,7 +121,7 @@ func indented(text, by string) string {
 	return b.String()
 }
 
-// oneLine is text as it can stand in the midst of a line.
+// oneLine makes text fit into one line.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if schema.EndsLine(r) {
@@ -130,8 +131,8 @@ func oneLine(text string) string {
 	}, visible(text))
 }
 
-// cut is at most the first limit characters of text, and says so if that is
-// not all. A limit of 0 is none.
+// cut returns the first limit characters of text, and marks the cut. With a limit of 0 it
+// returns all.
 func cut(text string, limit int) string {
 	if limit <= 0 || len(text) <= limit {
 		return text
@@ -151,7 +152,7 @@ func cut(text string, limit int) string {
 	return fmt.Sprintf("%s… [cut: the first %d of %d characters]", text, limit, all)
 }
 
-// bytesOf is a size as a person reads it.
+// bytesOf formats a size for people.
 func bytesOf(n int64) string {
 	switch {
 	case n < 10<<10:

@@ -11,17 +11,17 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestWhatIsCutSaysSo(t *testing.T) {
+func TestCutTextIsMarked(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  string
 		limit int
 		want  string
 	}{
-		"no bound":               {"long text", 0, "long text"},
-		"just within":            {"äöü", 3, "äöü"},
-		"beyond":                 {"abcd", 3, "abc… [cut: the first 3 of 4 characters]"},
-		"characters, not bytes":  {"äöüß", 3, "äöü… [cut: the first 3 of 4 characters]"},
-		"bytes that are no text": {"ab\xff\xffc", 3, "ab\xff… [cut: the first 3 of 5 characters]"},
+		"no bound":                {"long text", 0, "long text"},
+		"just within":             {"äöü", 3, "äöü"},
+		"beyond":                  {"abcd", 3, "abc… [cut: the first 3 of 4 characters]"},
+		"characters, not bytes":   {"äöüß", 3, "äöü… [cut: the first 3 of 4 characters]"},
+		"bytes that are not text": {"ab\xff\xffc", 3, "ab\xff… [cut: the first 3 of 5 characters]"},
 	} {
 		if got := cut(c.text, c.limit); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -29,7 +29,7 @@ func TestWhatIsCutSaysSo(t *testing.T) {
 	}
 }
 
-func TestCuttingKeepsTheBeginning(t *testing.T) {
+func TestCutReturnsThePrefix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, limit := rapid.String().Draw(t, "text"), rapid.IntRange(1, 20).Draw(t, "limit")
 		got := cut(text, limit)
@@ -46,9 +46,9 @@ func TestCuttingKeepsTheBeginning(t *testing.T) {
 	})
 }
 
-// A text that is too large to be put into another goes by itself, as it can be
-// fetched, behind a line that says so.
-func TestTextsInTheObjectStoreFollowTheirLead(t *testing.T) {
+// A text that is too large to share a text with others is fetched by the client, after a
+// line that announces it.
+func TestATextInTheObjectStoreFollowsItsLead(t *testing.T) {
 	far := &schema.Object{Digest: "sha256-00", Size: 20 << 20}
 	items := []*schema.Item{
 		{Sequence: 1, Source: "human", Content: "a"},
