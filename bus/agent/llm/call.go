@@ -36,7 +36,7 @@ func (c *Client) Call(ctx context.Context, messages []schema.Message, tools []re
 	return render.Read(c.opt.Format, response)
 }
 
-// body is a whole request.
+// body encodes a whole request.
 func (c *Client) body(r render.Request) ([]byte, error) {
 	tokens := c.opt.MaxTokens
 	switch c.opt.Format {
@@ -61,7 +61,8 @@ func (c *Client) body(r render.Request) ([]byte, error) {
 	}
 	in := struct {
 		Model string `json:"model"`
-		// OpenAI's newer models know only the one, those compatible with it only the other.
+		// OpenAI's newer models accept only the first member, and compatible APIs only
+		// the second.
 		Completion int `json:"max_completion_tokens,omitzero"`
 		MaxTokens  int `json:"max_tokens,omitzero"`
 		render.Request
@@ -91,18 +92,18 @@ func (e *APIError) Error() string {
 	return text
 }
 
-// passes reports whether the reason may be gone when the call is made again.
-func (e *APIError) passes() bool {
+// isTemporary reports whether a repeated call may succeed.
+func (e *APIError) isTemporary() bool {
 	return e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError && e.Status != http.StatusNotImplemented
 }
 
-// maxMessage bounds what is repeated of an API's error, in bytes.
+// maxMessage limits the text of an API's error, in bytes.
 const maxMessage = 1000
 
-// errAttempt is why an attempt ends that takes too long.
+// errAttempt is the cause when an attempt takes too long.
 var errAttempt = errors.New("the model did not answer in time")
 
-// attempt makes a request once. The header says when to come again.
+// attempt makes one request. The header has the pause that the API asks for.
 func (c *Client) attempt(ctx context.Context, body []byte) (jsontext.Value, http.Header, error) {
 	key, err := c.key(ctx)
 	if err != nil {
@@ -114,22 +115,22 @@ func (c *Client) attempt(ctx context.Context, body []byte) (jsontext.Value, http
 	if err != nil {
 		return nil, nil, err
 	}
-	c.authorized(r.Header, key)
+	c.authorize(r.Header, key)
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return nil, nil, lost(within, err)
 	}
 	defer answer.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return nil, nil, lost(within, err)
-	case len(said) > maxAnswer:
+	case len(data) > maxAnswer:
 		return nil, nil, fmt.Errorf("the API's answer is larger than %d bytes", maxAnswer)
 	case answer.StatusCode == http.StatusOK:
-		return said, nil, nil
+		return data, nil, nil
 	}
-	text := strings.TrimSpace(render.ErrorText(said))
+	text := strings.TrimSpace(render.ErrorText(data))
 	if key != "" {
 		text = strings.ReplaceAll(text, key, "[the key]")
 	}
@@ -139,19 +140,19 @@ func (c *Client) attempt(ctx context.Context, body []byte) (jsontext.Value, http
 	return nil, answer.Header, &APIError{Status: answer.StatusCode, Message: text}
 }
 
-// A lostError is one of the way to the API. It may be gone the next time.
+// A lostError is an error of the connection to the API. It counts as temporary.
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return e.err.Error() }
 func (e *lostError) Unwrap() error { return e.err }
 
-// lost says why there is no answer: why ctx ended, if it did.
+// lost returns why there is no answer: the cause of ctx's end, if it ended.
 func lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &lostError{context.Cause(ctx)}
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // the caller knows the address
+		err = u.Err // without the address, which the caller knows
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return err

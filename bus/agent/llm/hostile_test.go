@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/agent/render"
 )
 
-// endless answers without end.
+// endless answers without an end.
 type endless struct{}
 
 func (endless) RoundTrip(*http.Request) (*http.Response, error) {
@@ -26,16 +26,17 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An answer has a bound, and one beyond it is not asked for again.
-func TestAnEndlessAnswer(t *testing.T) {
+// An answer over the size limit is an error and is not requested again.
+func TestAnEndlessAnswerIsAnError(t *testing.T) {
 	c := called(t, llm.Options{Format: render.OpenAI, URL: "http://127.0.0.1:1", HTTP: &http.Client{Transport: endless{}}})
 	if _, err := c.Call(t.Context(), ask(), nil); err == nil || !strings.Contains(err.Error(), "larger than 67108864 bytes") || strings.Contains(err.Error(), "attempts") {
 		t.Errorf("%.300v", err)
 	}
 }
 
-// Somebody who only says to be the API gets neither conversation nor key, and is not asked again.
-func TestSomebodyElseInPlaceOfTheAPI(t *testing.T) {
+// A server with a wrong certificate gets neither conversation nor key, and is not asked
+// again.
+func TestAnUntrustedServerGetsNoRequest(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it got the conversation") }))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()

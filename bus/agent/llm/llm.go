@@ -66,7 +66,7 @@ const (
 	defaultTokens  = 8192
 	defaultTimeout = 10 * time.Minute
 	defaultRetries = 4
-	// maxAnswer bounds an answer, in bytes, and maxKey a key.
+	// maxAnswer limits an answer, and maxKey a key, in bytes.
 	maxAnswer = 64 << 20
 	maxKey    = 16 << 10
 )
@@ -103,12 +103,12 @@ func New(opt Options) (*Client, error) {
 	if opt.HTTP != nil {
 		c.http = *opt.HTTP
 	}
-	// Headers with keys would go along to wherever an answer points.
+	// With redirects, headers with keys would be sent to other hosts.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
 }
 
-// address is where requests go.
+// address returns the URL of requests.
 func address(opt *Options) (string, error) {
 	base := opt.URL
 	if base == "" {
@@ -116,7 +116,7 @@ func address(opt *Options) (string, error) {
 	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" {
-		return "", errors.New("the model's URL cannot be read; write one such as https://api.example.com") // it may hold a secret
+		return "", errors.New("the model's URL cannot be read; write one such as https://api.example.com") // the URL may contain a secret
 	}
 	switch {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
@@ -132,8 +132,8 @@ func address(opt *Options) (string, error) {
 	return u.String() + version + below, nil
 }
 
-// pathOf is an API's version, which people write behind its address or not, and
-// what comes after it.
+// pathOf returns the API's version, which users may or may not include in the address,
+// and the path after it.
 func pathOf(f render.Format, model string) (version, below string) {
 	switch f {
 	case render.Anthropic:
@@ -162,7 +162,7 @@ func loopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// key is the API's key; empty: there is none.
+// key returns the API key; empty: none is configured.
 func (c *Client) key(ctx context.Context) (string, error) {
 	var key string
 	switch {
@@ -188,8 +188,8 @@ func (c *Client) key(ctx context.Context) (string, error) {
 	return key, nil
 }
 
-// authorized has the key where the API wants it.
-func (c *Client) authorized(h http.Header, key string) {
+// authorize adds the key in the header that the API expects.
+func (c *Client) authorize(h http.Header, key string) {
 	h.Set("Content-Type", "application/json")
 	h.Set("User-Agent", "hookfabric")
 	if c.opt.Format == render.Anthropic {

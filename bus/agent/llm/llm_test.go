@@ -39,15 +39,15 @@ func ask() []schema.Message {
 
 func tools() []render.Tool { return []render.Tool{{Name: "Bash", Description: "runs a command"}} }
 
-// A conversation goes to the model and comes back, in every format.
+// A conversation goes to the model and back in every format.
 func TestAConversationInEveryFormat(t *testing.T) {
 	for _, f := range render.Formats() {
 		t.Run(string(f), func(t *testing.T) {
 			m := model.Start(model.Turn{Text: "I look.", Calls: []model.Call{{Tool: "Bash", Input: map[string]string{"command": "ls"}}}}, model.Turn{Text: "all built"})
 			t.Cleanup(m.Close)
 			c := called(t, llm.Options{Format: f, URL: m.URL, MaxTokens: 100})
-			said := ask()
-			first, err := c.Call(t.Context(), said, tools())
+			messages := ask()
+			first, err := c.Call(t.Context(), messages, tools())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,9 +55,9 @@ func TestAConversationInEveryFormat(t *testing.T) {
 			if diff := cmp.Diff(want, first.ToolCalls); diff != "" || first.Content != "I look." || first.Role != schema.RoleAssistant {
 				t.Errorf("it says %q, and calls (-want +got):\n%s", first.Content, diff)
 			}
-			said = append(said, first, schema.Message{Role: schema.RoleTool,
+			messages = append(messages, first, schema.Message{Role: schema.RoleTool,
 				Result: &schema.ToolOutcome{ID: "call_0_0", Name: "Bash", Output: jsontext.Value(`"a b"`), Notes: []string{"hurry"}}})
-			last, err := c.Call(t.Context(), said, tools())
+			last, err := c.Call(t.Context(), messages, tools())
 			if err != nil || last.Content != "all built" || len(last.ToolCalls) > 0 {
 				t.Errorf("%+v, %v", last, err)
 			}
@@ -72,8 +72,8 @@ func TestAConversationInEveryFormat(t *testing.T) {
 	}
 }
 
-// People write an API's address with its version and without.
-func TestAddresses(t *testing.T) {
+// The address may include the API's version or not.
+func TestAddressesWithAndWithoutVersion(t *testing.T) {
 	for _, path := range []string{"", "/", "/v1", "/v1/"} {
 		m := model.Start()
 		t.Cleanup(m.Close)
@@ -84,8 +84,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// The key goes into the header that the API wants, read anew each time, and nowhere else.
-func TestTheKey(t *testing.T) {
+// The key is read before each request, and sent only in the header that the API expects.
+func TestTheKeyIsSentOnlyInItsHeader(t *testing.T) {
 	const secret = "s3cr3t-of-this-test"
 	for f, header := range map[render.Format]string{render.Anthropic: "X-Api-Key", render.OpenAI: "Authorization", render.Grok: "Authorization", render.Gemini: "X-Goog-Api-Key"} {
 		t.Run(string(f), func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestTheKey(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoModel(t *testing.T) {
+func TestInvalidOptionsAreErrors(t *testing.T) {
 	key := func(context.Context) (string, error) { return "k", nil }
 	for says, opt := range map[string]llm.Options{
 		"unknown format":    {Format: "yaml", Model: "m"},
@@ -158,7 +158,7 @@ func TestWhatIsNoModel(t *testing.T) {
 	}
 }
 
-// scripted is a client of a model that fails in turn, in a bubble.
+// scripted returns a client of a model that answers with turns, in a bubble.
 func scripted(t *testing.T, opt llm.Options, turns ...model.Turn) (*llm.Client, *model.Server) {
 	t.Helper()
 	m := model.Make(func(r model.Request) model.Turn { return turns[min(r.Nth, len(turns)-1)] })
@@ -170,39 +170,40 @@ func scripted(t *testing.T, opt llm.Options, turns ...model.Turn) (*llm.Client, 
 	return called(t, opt), m
 }
 
-// What passes is tried again, when the API wants it, and not sooner.
-func TestWhatPassesIsTriedAgain(t *testing.T) {
+// A temporary error is retried after the pause that the API asks for, and not earlier.
+func TestTemporaryErrorsAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, m := scripted(t, llm.Options{}, model.Turn{Status: 429, RetryAfter: "7"}, model.Turn{Status: 500}, model.Turn{Status: 529}, model.Turn{Status: 503,
 			RetryAfter: time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)}, model.Turn{Text: "at last"})
 		began := time.Now()
-		said, err := c.Call(t.Context(), ask(), nil)
-		if err != nil || said.Content != "at last" || len(m.Requests()) != 5 {
-			t.Errorf("%+v, %v after %d requests", said, err, len(m.Requests()))
+		messages, err := c.Call(t.Context(), ask(), nil)
+		if err != nil || messages.Content != "at last" || len(m.Requests()) != 5 {
+			t.Errorf("%+v, %v after %d requests", messages, err, len(m.Requests()))
 		}
 		if d := time.Since(began); d != time.Minute {
-			t.Errorf("it took %s; the last refusal said when to come again", d)
+			t.Errorf("it took %s; the last refusal has the pause", d)
 		}
 	})
 }
 
-// What does not pass is said at once; what passes, not for ever.
-func TestWhatDoesNotPassIsSaid(t *testing.T) {
+// A permanent error is returned at once, and a temporary one after a limited number of
+// attempts.
+func TestErrorsAreReturnedAfterLimitedAttempts(t *testing.T) {
 	for name, c := range map[string]struct {
 		says  string
 		asked int
 		opt   llm.Options
 		turn  model.Turn
 	}{
-		"a wrong request":     {`calling the model "m": the API answered 400 Bad Request: no such tool`, 1, llm.Options{}, model.Turn{Status: 400, Text: "no such tool"}},
-		"always overloaded":   {"answered 503 Service Unavailable: busy (after 5 attempts)", 5, llm.Options{}, model.Turn{Status: 503, Text: "busy"}},
-		"no retries":          {"after 1 attempts", 1, llm.Options{Retries: -1}, model.Turn{Status: 503}},
-		"come again tomorrow": {"too long", 1, llm.Options{}, model.Turn{Status: 429, RetryAfter: "86400"}},
-		"junk":                {"", 1, llm.Options{}, model.Turn{Raw: "<html>"}},
-		"an error in an OK":   {"answered with an error: quota", 1, llm.Options{}, model.Turn{Raw: `{"error":{"message":"quota"}}`}},
-		"junk as an error":    {"502 Bad Gateway: <html>", 3, llm.Options{Retries: 2}, model.Turn{Status: 502, Raw: "<html>"}},
-		"a long error":        {"xxx…", 1, llm.Options{}, model.Turn{Status: 400, Text: strings.Repeat("x", 5000)}},
-		"silence":             {"did not answer in time (after 3 attempts)", 3, llm.Options{Retries: 2, Timeout: time.Minute}, model.Turn{Hang: true}},
+		"a wrong request":   {`calling the model "m": the API answered 400 Bad Request: no such tool`, 1, llm.Options{}, model.Turn{Status: 400, Text: "no such tool"}},
+		"always overloaded": {"answered 503 Service Unavailable: busy (after 5 attempts)", 5, llm.Options{}, model.Turn{Status: 503, Text: "busy"}},
+		"no retries":        {"after 1 attempts", 1, llm.Options{Retries: -1}, model.Turn{Status: 503}},
+		"a pause of a day":  {"too long", 1, llm.Options{}, model.Turn{Status: 429, RetryAfter: "86400"}},
+		"junk":              {"", 1, llm.Options{}, model.Turn{Raw: "<html>"}},
+		"an error in an OK": {"answered with an error: quota", 1, llm.Options{}, model.Turn{Raw: `{"error":{"message":"quota"}}`}},
+		"junk as an error":  {"502 Bad Gateway: <html>", 3, llm.Options{Retries: 2}, model.Turn{Status: 502, Raw: "<html>"}},
+		"a long error":      {"xxx…", 1, llm.Options{}, model.Turn{Status: 400, Text: strings.Repeat("x", 5000)}},
+		"silence":           {"did not answer in time (after 3 attempts)", 3, llm.Options{Retries: 2, Timeout: time.Minute}, model.Turn{Hang: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -219,8 +220,8 @@ func TestWhatDoesNotPassIsSaid(t *testing.T) {
 	}
 }
 
-// Whoever asks says how long, and why it is over.
-func TestTheCallersTimeCounts(t *testing.T) {
+// The caller's context limits the call, and its cause is in the error.
+func TestTheCallersContextLimitsTheCall(t *testing.T) {
 	why := errors.New("the query was cancelled")
 	for name, turn := range map[string]model.Turn{"while the model is silent": {Hang: true}, "during a pause": {Status: 429, RetryAfter: "60"}} {
 		t.Run(name, func(t *testing.T) {
@@ -246,8 +247,8 @@ func TestTheCallersTimeCounts(t *testing.T) {
 	})
 }
 
-// A refusal and a cut are told apart from faults.
-func TestAnswersThatAreNoMessage(t *testing.T) {
+// A refusal and a cut are errors of their own.
+func TestRefusalsAndCutsAreErrors(t *testing.T) {
 	for raw, want := range map[string]error{
 		`{"choices":[{"message":{"role":"assistant","content":null},"finish_reason":"content_filter"}]}`: render.ErrRefused,
 		`{"choices":[{"message":{"role":"assistant","content":null},"finish_reason":"length"}]}`:         render.ErrCut,

@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// fields are those of a status that are set, beside the event and the agent.
+// fields lists the members of a status that are set, beside event and agent.
 func fields(s *schema.LoopStatus) string {
 	var all []string
 	for _, f := range []struct {
@@ -26,9 +26,9 @@ func fields(s *schema.LoopStatus) string {
 	return strings.Join(all, " ")
 }
 
-// What hooks of the program see at each event, and what conditions of the fabric see, is
-// what the package's table says, and no more.
-func TestAStatusHasWhatItsEventHas(t *testing.T) {
+// Hooks of the program and conditions of the fabric have the members in the package's
+// table, and no others.
+func TestAStatusHasTheMembersOfItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		local, remote := map[schema.EventType]string{}, map[schema.EventType]string{}

@@ -12,25 +12,26 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A conversation is the agent's state: what was said, and its flags.
+// A conversation is the agent's state: its messages and flags.
 type conversation struct {
-	mu      sync.Mutex // guards what follows, and every aside
+	mu      sync.Mutex // guards the fields below and every aside
 	entries []entry
 	next    int
 	flags   map[string]jsontext.Value
 }
 
-// An entry is a message that can be found again.
+// An entry is a message with an id.
 type entry struct {
 	id int
 	m  schema.Message
 }
 
-// An aside is what hooks of one tool call add while the turn's results are not in
-// the conversation yet: it comes after them, in the order of the calls.
+// An aside has the messages that hooks of one tool call add before the turn's results are
+// in the conversation. They follow the results, in the order of the calls.
 type aside struct{ messages []schema.Message }
 
-// add appends messages, to the aside if there is one, and returns the last one's id.
+// add appends messages to the aside, or without one to the conversation, and returns the
+// last one's id.
 func (c *conversation) add(to *aside, messages ...schema.Message) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +46,7 @@ func (c *conversation) add(to *aside, messages ...schema.Message) int {
 	return c.next
 }
 
-// replace puts m into an entry's place; one that is gone stays so.
+// replace replaces the message of an entry. It does nothing if the entry was removed.
 func (c *conversation) replace(id int, m schema.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +55,7 @@ func (c *conversation) replace(id int, m schema.Message) {
 	}
 }
 
-// reset begins anew.
+// reset replaces the whole conversation.
 func (c *conversation) reset(messages ...schema.Message) {
 	c.mu.Lock()
 	c.entries = nil
@@ -62,14 +63,14 @@ func (c *conversation) reset(messages ...schema.Message) {
 	c.add(nil, messages...)
 }
 
-// clear takes the flags away.
+// clear removes all flags.
 func (c *conversation) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flags = nil
 }
 
-// messages is a copy of all of it, and of the aside behind it.
+// messages returns a copy of the conversation, followed by the aside.
 func (c *conversation) messages(and *aside) []schema.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +86,7 @@ func (c *conversation) messages(and *aside) []schema.Message {
 	return all
 }
 
-// drop takes messages out.
+// drop removes messages.
 func (c *conversation) drop(and *aside, d *schema.DropMessages) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +106,7 @@ func (c *conversation) drop(and *aside, d *schema.DropMessages) {
 	}
 }
 
-// set sets flags, or takes those away that are null.
+// set sets flags, and removes those that are null.
 func (c *conversation) set(flags map[string]jsontext.Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,14 +128,14 @@ func (c *conversation) set(flags map[string]jsontext.Value) error {
 	return nil
 }
 
-// flagged is a copy of the flags.
-func (c *conversation) flagged() map[string]jsontext.Value {
+// copyFlags returns a copy of the flags.
+func (c *conversation) copyFlags() map[string]jsontext.Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.flags)
 }
 
-// apply applies an effect that was checked.
+// apply applies a valid effect.
 func (c *conversation) apply(to *aside, e *schema.Effect) error {
 	switch {
 	case e.AppendMessage != nil:
@@ -147,7 +148,7 @@ func (c *conversation) apply(to *aside, e *schema.Effect) error {
 	return nil
 }
 
-// cloneMessage is m with memory of its own.
+// cloneMessage returns a deep copy of m.
 func cloneMessage(m schema.Message) schema.Message {
 	m.ToolCalls = slices.Clone(m.ToolCalls)
 	for i := range m.ToolCalls {
@@ -166,8 +167,8 @@ func cloneOutcome(o schema.ToolOutcome) schema.ToolOutcome {
 	return o
 }
 
-// revised is a message that took another one's place. What the API said of the
-// old one must not speak for the new one.
+// revised returns m in the place of old. The API's own form is dropped, because it
+// describes the old message.
 func revised(old, m schema.Message) schema.Message {
 	m.Role, m.Result = schema.RoleAssistant, nil
 	if bytes.Equal(old.Native, m.Native) && (old.Content != m.Content || !slices.EqualFunc(old.ToolCalls, m.ToolCalls, sameCall)) {
@@ -176,8 +177,8 @@ func revised(old, m schema.Message) schema.Message {
 	return m
 }
 
-// sound is a model's message that can be written as JSON: input of a call that is none
-// becomes a text, which no tool takes.
+// sound makes a model's message encodable as JSON: invalid input of a call becomes a
+// string, which no tool accepts.
 func sound(m schema.Message) schema.Message {
 	m.Role = schema.RoleAssistant
 	if len(m.Native) > 0 && !m.Native.IsValid(jsontext.AllowInvalidUTF8(true)) {
@@ -195,8 +196,7 @@ func sameCall(a, b schema.ToolCall) bool {
 	return a.ID == b.ID && a.Name == b.Name && bytes.Equal(a.Input, b.Input)
 }
 
-// closing is a message with which a query ends: nobody runs calls of it, so that
-// it has none.
+// closing returns a query's last message without its calls, because they are never made.
 func closing(m schema.Message) schema.Message {
 	m.Role, m.Result = schema.RoleAssistant, nil
 	if len(m.ToolCalls) > 0 {

@@ -28,7 +28,7 @@ func SetFlag(name string, value any) Effect {
 	return Effect{data: data, err: err}
 }
 
-// flag is the effect that sets one flag.
+// flag returns the effect that sets one flag.
 func flag(name string, value any) (*schema.Effect, error) {
 	data, err := schema.Marshal(value)
 	if err != nil {
@@ -45,7 +45,7 @@ func DropMessages(d schema.DropMessages) Effect {
 // EffectFunc returns the effect of a function that changes the agent through its status.
 func EffectFunc(f func(ctx context.Context, s *Status) error) Effect { return Effect{f: f} }
 
-// check says what is wrong with an effect.
+// check returns what is wrong with an effect.
 func (e *Effect) check() error {
 	switch {
 	case e.err != nil:
@@ -58,7 +58,7 @@ func (e *Effect) check() error {
 	return nil
 }
 
-// do has the effect.
+// do applies the effect.
 func (e *Effect) do(ctx context.Context, s *Status) error {
 	if e.f != nil {
 		return e.f(ctx, s)

@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// end is QueryEnd, which comes once and after everything else.
+// end runs QueryEnd, once and after everything else.
 func (r *run) end(ctx context.Context, e *ending) (Response, error) {
 	out := Response{Message: e.message, Status: e.how, Reason: e.reason, Iterations: r.iteration}
 	if e.message != nil {
@@ -28,24 +28,24 @@ func (r *run) end(ctx context.Context, e *ending) (Response, error) {
 				r.note([]string{fmt.Sprintf("QueryEnd panicked: %v", p)})
 			}
 		}()
-		out, err = r.ended(ctx, out, err)
+		out, err = r.endHooks(ctx, out, err)
 	}()
 	out.HookErrors = slices.Clone(r.errors)
 	return out, err
 }
 
-// ended asks the hooks of the query's end and shows it. err is why the query has no
-// answer; a hook that fails the query here is another reason.
-func (r *run) ended(ctx context.Context, out Response, err error) (Response, error) {
+// endHooks runs the hooks of QueryEnd and shows the end. err is why the query has no
+// answer; a hook that fails the query here adds its reason.
+func (r *run) endHooks(ctx context.Context, out Response, err error) (Response, error) {
 	m := r.at(schema.QueryEnd, out, nil)
-	m.event.Mute = true // nobody reads any more
+	m.event.Mute = true // no model reads messages any more
 	e := r.judge(ctx, m)
-	if next, ok := m.seen().(Response); ok {
+	if next, ok := m.currentValue().(Response); ok {
 		out = next
 	}
 	failed := e != nil && e.how == Failed
 	switch {
-	case failed && err != nil: // how it ended before stays
+	case failed && err != nil: // the first reason stays the ending
 		err = fmt.Errorf("%w; %w", err, e.err)
 		out.Error = err.Error()
 	case failed:
@@ -53,7 +53,7 @@ func (r *run) ended(ctx context.Context, out Response, err error) (Response, err
 	case e != nil:
 		r.note([]string{fmt.Sprintf("at the query's end, where that is only recorded: %v", e.err)})
 	}
-	if m.verdict.Restart == nil { // there is nothing left to restart
+	if m.verdict.Restart == nil { // a restart has no effect here
 		r.inject(nil, &m.verdict)
 	}
 	if out.Content != "" && !failed {
@@ -63,8 +63,8 @@ func (r *run) ended(ctx context.Context, out Response, err error) (Response, err
 	return out, err
 }
 
-// outlive is a context that goes on for a while when ctx has ended: what must be said
-// of a query is said nevertheless.
+// outlive returns a context that continues for a grace period after ctx has ended, for
+// hooks that must still run.
 func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

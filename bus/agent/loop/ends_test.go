@@ -14,14 +14,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// moments are the seven events of a query, in the order in which one with a tool that
-// works and one that fails meets them.
+// moments are the seven events of a query with a tool that works and one that fails, in
+// order.
 func moments() []schema.EventType {
 	return []schema.EventType{schema.BeforeLLMCall, schema.AfterLLMCall, schema.PreToolUse, schema.PostToolUse,
 		schema.ToolError, schema.BeforeFinalResponse, schema.QueryEnd}
 }
 
-// ends counts the ends of queries, in the program and in the fabric, and what they said.
+// ends records the ends of queries in the program and in the fabric.
 type ends struct{ local []loop.Response }
 
 func (e *ends) watch(l *loop.Loop) {
@@ -31,7 +31,7 @@ func (e *ends) watch(l *loop.Loop) {
 	})))
 }
 
-// check says what is wrong with how a query ended: everybody must have heard it, once.
+// check fails unless program and fabric saw the end exactly once.
 func (e *ends) check(t *testing.T, f *far, answer loop.Response) {
 	t.Helper()
 	if len(e.local) != 1 || e.local[0].Status != answer.Status || e.local[0].Error != answer.Error {
@@ -43,16 +43,16 @@ func (e *ends) check(t *testing.T, f *far, answer loop.Response) {
 			continue
 		}
 		n++
-		var told loop.Response
-		if err := schema.Unmarshal(q.Response, &told); err != nil {
+		var reported loop.Response
+		if err := schema.Unmarshal(q.Response, &reported); err != nil {
 			t.Error(err)
 		}
-		if told.Status != answer.Status || told.Error != answer.Error || told.Iterations != answer.Iterations {
-			t.Errorf("the fabric heard %+v; it ended with %+v", told, answer)
+		if reported.Status != answer.Status || reported.Error != answer.Error || reported.Iterations != answer.Iterations {
+			t.Errorf("the fabric got %+v; it ended with %+v", reported, answer)
 		}
 	}
 	if n != 1 {
-		t.Errorf("the fabric heard of %d ends", n)
+		t.Errorf("the fabric got %d ends", n)
 	}
 }
 
@@ -62,10 +62,9 @@ func query(f *far) (loop.Options, *script) {
 	return loop.Options{Model: model, Tools: []loop.Tool{adding(), failing()}, Fabric: f.client}, model
 }
 
-// A hook whose function hangs, and does not look at its context either, at each event,
-// under both policies: the query ends as the table of failures says, in time, and its
-// end is told once.
-func TestHooksThatHangAtEachEvent(t *testing.T) {
+// A hook hangs and ignores its context, at each event and under both policies. The query
+// ends in time, as the table of failures says, and its end is reported once.
+func TestAHangingHookDoesNotStopAQuery(t *testing.T) {
 	for _, at := range moments() {
 		for _, closed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, fail-closed %v", at, closed), func(t *testing.T) {
@@ -111,8 +110,8 @@ func TestHooksThatHangAtEachEvent(t *testing.T) {
 	}
 }
 
-// A fabric that does not answer at one event, under both policies.
-func TestAFabricThatIsSilentAtEachEvent(t *testing.T) {
+// The fabric does not answer at one event, under both policies.
+func TestAQueryWithoutAVerdictFollowsThePolicy(t *testing.T) {
 	for _, at := range moments() {
 		for _, policy := range []loop.Unreachable{loop.Deny, loop.Allow} {
 			t.Run(fmt.Sprintf("%s, allow %v", at, policy == loop.Allow), func(t *testing.T) {
@@ -144,9 +143,9 @@ func TestAFabricThatIsSilentAtEachEvent(t *testing.T) {
 	}
 }
 
-// Who allows what nobody judges does not allow what a fail-closed hook was known to guard, and
-// nothing else of it.
-func TestWhatIsGuardedIsNotAllowedUnjudged(t *testing.T) {
+// The policy Allow does not allow a call that a known fail-closed hook guards, but allows
+// all others.
+func TestAGuardedCallIsNotAllowedWithoutAVerdict(t *testing.T) {
 	for _, at := range []schema.EventType{schema.PreToolUse, schema.AfterLLMCall, schema.PostToolUse} {
 		t.Run(string(at), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -182,9 +181,9 @@ func TestWhatIsGuardedIsNotAllowedUnjudged(t *testing.T) {
 	}
 }
 
-// Whoever cancels the query, while a hook runs, the model thinks or a tool works: the
-// end is told once, soon, and says so.
-func TestACancelledQueryHasItsEnd(t *testing.T) {
+// If a query is cancelled while a hook, the model or a tool runs, its end is reported
+// once and soon.
+func TestACancelledQueryReportsItsEnd(t *testing.T) {
 	for _, where := range append(moments()[:6], "the model", "the tool") {
 		t.Run(string(where), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -233,7 +232,7 @@ func TestACancelledQueryHasItsEnd(t *testing.T) {
 	}
 }
 
-// Models that fail, each in its way.
+// Each way in which a model fails.
 func TestAModelsErrorEndsTheQuery(t *testing.T) {
 	for name, call := range map[string]loop.ModelFunc{
 		"an error": func(context.Context, *loop.Request) (schema.Message, error) {
@@ -260,8 +259,8 @@ func TestAModelsErrorEndsTheQuery(t *testing.T) {
 	}
 }
 
-// Every other way in which a query ends.
-func TestEveryEndIsToldOnceWithTheTruth(t *testing.T) {
+// All other ways in which a query ends.
+func TestEveryEndIsReportedOnce(t *testing.T) {
 	retried := func(l *loop.Loop) {
 		l.On(schema.AfterLLMCall).Named("never pleased").Handle(schema.Retry, loop.WithReason("again"))
 	}
@@ -342,14 +341,14 @@ func TestEveryEndIsToldOnceWithTheTruth(t *testing.T) {
 				heard.check(t, f, answer)
 				sound(t, l.History())
 				if _, err := l.Run(t.Context(), "and then?"); errors.Is(err, loop.ErrRunning) {
-					t.Error("the loop takes no other query")
+					t.Error("the loop accepts no further query")
 				}
 			})
 		})
 	}
 }
 
-// sound says where a conversation is one that no API takes.
+// sound fails if a conversation is invalid for every API.
 func sound(t *testing.T, messages []schema.Message) {
 	t.Helper()
 	open := 0
@@ -358,7 +357,7 @@ func sound(t *testing.T, messages []schema.Message) {
 		case m.Result != nil:
 			open--
 			if open < 0 {
-				t.Errorf("message %d is a result of no call: %q", i+1, talk(messages))
+				t.Errorf("message %d is a result without a call: %q", i+1, talk(messages))
 			}
 		case open > 0:
 			t.Errorf("before message %d results are missing: %q", i+1, talk(messages))

@@ -23,7 +23,7 @@ func Example_howDoIAskAPerson() {
 		Agent: "agent1", Model: model, Tools: []loop.Tool{deploy},
 		Approve: func(_ context.Context, c schema.ToolCall, reason string) (bool, error) {
 			fmt.Printf("May the agent call %s? %s\n", c.Name, reason)
-			return false, nil // the person says no
+			return false, nil // the person refuses
 		},
 	})
 	if err != nil {

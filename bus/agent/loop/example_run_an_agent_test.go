@@ -18,7 +18,8 @@ func Example_howDoIRunAnAgent() {
 	}
 	add := loop.ToolFunc("add", "Adds two numbers.", func(_ context.Context, n numbers) (int, error) { return n.A + n.B, nil })
 
-	// A stand-in for a model: it calls the tool, then says the result. A real one is loop.LLM(client).
+	// A stand-in for a model: it calls the tool, then returns the result. A real one is
+	// loop.LLM(client).
 	model := loop.ModelFunc(func(_ context.Context, r *loop.Request) (schema.Message, error) {
 		if last := r.Messages[len(r.Messages)-1]; last.Result != nil {
 			return schema.AssistantText("It is " + string(last.Result.Output) + "."), nil

@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// far is a fabric whose verdicts the test makes, and a client that asks it.
+// far is a fabric with verdicts from the test, and its client.
 type far struct {
 	*clienttest.Fabric
 	client *client.Client
@@ -24,18 +24,18 @@ type far struct {
 	asked  []question
 }
 
-// silence is the decision of a verdict that gets lost.
+// silence is the decision of a verdict that is lost.
 const silence schema.Decision = "silence"
 
-// question is one event as it came.
+// question is one event as the fabric received it.
 type question struct {
 	schema.Event
 	mute bool
 	acks []string
 }
 
-// onlyAt has a fabric hand over what waits at one event only. At others it hears no
-// acknowledgements either; who said them says them again.
+// onlyAt makes a fabric deliver items at one event only. At other events it also ignores
+// acknowledgements, and the client repeats them.
 func onlyAt(all func(*nats.Msg, bus.EventRequest) bool, at schema.EventType) func(*nats.Msg, bus.EventRequest) bool {
 	return func(m *nats.Msg, q bus.EventRequest) bool {
 		q.Mute = q.Mute || q.Event != at
@@ -43,7 +43,7 @@ func onlyAt(all func(*nats.Msg, bus.EventRequest) bool, at schema.EventType) fun
 	}
 }
 
-// fabric starts one. judge changes what the queue makes of an event; nil: nothing does.
+// fabric starts one. judge changes the verdict of the queue; nil: no change.
 func fabric(t *testing.T, judge func(e *schema.Event, v *schema.Verdict)) *far {
 	t.Helper()
 	s := bustest.Start(t)
@@ -84,21 +84,21 @@ func fabric(t *testing.T, judge func(e *schema.Event, v *schema.Verdict)) *far {
 	return f
 }
 
-// questions are those that came.
+// questions returns the events that the fabric received.
 func (f *far) questions() []question {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]question(nil), f.asked...)
 }
 
-// left are the items that wait.
+// left returns the items that wait.
 func (f *far) left() []schema.Injection {
 	f.Lock()
 	defer f.Unlock()
 	return append([]schema.Injection(nil), f.Items...)
 }
 
-// events are the types of those.
+// events returns the types of the received events.
 func (f *far) events() (types []schema.EventType) {
 	for _, q := range f.questions() {
 		types = append(types, q.HookType)
@@ -106,7 +106,7 @@ func (f *far) events() (types []schema.EventType) {
 	return types
 }
 
-// of is the last question about a type.
+// of returns the last event of a type.
 func (f *far) of(t schema.EventType) (last question) {
 	for _, q := range f.questions() {
 		if q.HookType == t {

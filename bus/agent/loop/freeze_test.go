@@ -11,9 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Who allows what nobody judges does not allow the tool calls of an agent that was
-// frozen when the fabric was heard of last.
-func TestAFrozenAgentUsesNoToolUnjudged(t *testing.T) {
+// The policy Allow does not allow tool calls of an agent that was frozen when the fabric
+// was last reachable.
+func TestAFrozenAgentUsesNoToolWithoutAVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fabric(t, func(e *schema.Event, v *schema.Verdict) {
 			if e.HookType == schema.PreToolUse {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// guarded runs a function that somebody else wrote: it returns when the function
-// does, or when ctx ends and the function does not notice; then it is left to itself.
-// A panic is an error. what names the function in a sentence.
+// guarded runs a user's function until it returns or ctx ends. A function that ignores
+// ctx keeps running and its result is dropped. A panic is an error. what names the
+// function in errors.
 func guarded[T any](ctx context.Context, what string, f func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		v   T
@@ -39,7 +39,7 @@ func guarded[T any](ctx context.Context, what string, f func(context.Context) (T
 	}
 }
 
-// first is the first text that says something.
+// first returns the first text that is not blank.
 func first(texts ...string) string {
 	for _, t := range texts {
 		if strings.TrimSpace(t) != "" {

@@ -10,23 +10,23 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// renewEvery is how often the leases of what the model has not read yet are renewed.
+// renewEvery is how often the leases of unread items are renewed.
 const renewEvery = 10 * time.Second
 
-// waiting is what came from the queue and no model call has had yet: it is not
-// acknowledged before one has.
-type waiting struct {
+// unreadItems are items from the queue that no model call has read yet. They are
+// acknowledged after one has.
+type unreadItems struct {
 	mu  sync.Mutex // guards all
 	all []lease
 }
 
-// A lease is what one event brought: items of a fabric's queue, by their sequences.
+// A lease is the items of a fabric's queue that one event delivered, by their sequences.
 type lease struct {
 	event, fabric string
 	items         []uint64
-	// stands: it is in the conversation. What is not there no model call has, however
-	// many there are.
-	stands bool
+	// inConversation means that the items are in the conversation, so that the next model
+	// call reads them.
+	inConversation bool
 }
 
 // holds reports whether l has all of these items of a fabric.
@@ -34,52 +34,55 @@ func (l *lease) holds(fabric string, items []uint64) bool {
 	return l.fabric == fabric && !slices.ContainsFunc(items, func(s uint64) bool { return !slices.Contains(l.items, s) })
 }
 
-// brought notes what a verdict brings, and takes from it what stands in the
-// conversation already: a lease may have lapsed between two queries.
-func (w *waiting) brought(c *client.Client, v *schema.Verdict) {
+// add records the items that a verdict delivers. It removes injections that are already
+// in the conversation: a lease may expire between two queries, and the fabric then
+// delivers its items again.
+func (w *unreadItems) add(c *client.Client, v *schema.Verdict) {
 	h, some := c.Brought(v.EventID)
 	if !some {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if v.Restart == nil { // a restart takes out what stands there
+	if v.Restart == nil { // a restart clears the conversation
 		v.Injections = slices.DeleteFunc(v.Injections, func(in schema.Injection) bool {
 			items := in.Items()
-			return len(items) > 0 && !slices.ContainsFunc(items, func(s uint64) bool { return !w.there(h.Fabric, s) })
+			return len(items) > 0 && !slices.ContainsFunc(items, func(s uint64) bool { return !w.contains(h.Fabric, s) })
 		})
 	}
 	w.all = append(w.all, lease{event: v.EventID, fabric: h.Fabric, items: h.Sequences})
 }
 
-// there reports whether an item stands in the conversation. The caller holds the lock.
-func (w *waiting) there(fabric string, item uint64) bool {
-	return slices.ContainsFunc(w.all, func(l lease) bool { return l.stands && l.holds(fabric, []uint64{item}) })
+// contains reports whether an item is in the conversation. The caller holds the lock.
+func (w *unreadItems) contains(fabric string, item uint64) bool {
+	return slices.ContainsFunc(w.all, func(l lease) bool { return l.inConversation && l.holds(fabric, []uint64{item}) })
 }
 
-// stands notes that what an event brought is in the conversation now. A lease that
-// brought the same before, and lapsed, is over.
-func (w *waiting) stands(event string) {
+// markAdded records that the items of an event are in the conversation now. An expired
+// lease of the same items is removed.
+func (w *unreadItems) markAdded(event string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := slices.IndexFunc(w.all, func(l lease) bool { return l.event == event })
 	if i < 0 {
 		return
 	}
-	w.all[i].stands = true
+	w.all[i].inConversation = true
 	now := w.all[i]
 	w.all = slices.DeleteFunc(w.all, func(l lease) bool {
-		return l.stands && l.event != event && len(l.items) > 0 && now.holds(l.fabric, l.items)
+		return l.inConversation && l.event != event && len(l.items) > 0 && now.holds(l.fabric, l.items)
 	})
 }
 
-// events are those that wait.
-func (w *waiting) events() []string { return w.those(func(lease) bool { return true }) }
+// events returns the events of all leases.
+func (w *unreadItems) events() []string { return w.eventsWhere(func(lease) bool { return true }) }
 
-// standing are those of which all that they brought is in the conversation.
-func (w *waiting) standing() []string { return w.those(func(l lease) bool { return l.stands }) }
+// added returns the events whose items are all in the conversation.
+func (w *unreadItems) added() []string {
+	return w.eventsWhere(func(l lease) bool { return l.inConversation })
+}
 
-func (w *waiting) those(which func(lease) bool) (events []string) {
+func (w *unreadItems) eventsWhere(which func(lease) bool) (events []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range w.all {
@@ -90,24 +93,24 @@ func (w *waiting) those(which func(lease) bool) (events []string) {
 	return events
 }
 
-// read says that the model has had what these events brought.
-func (w *waiting) read(c *client.Client, events []string) {
+// acknowledge records that the model read the items of these events.
+func (w *unreadItems) acknowledge(c *client.Client, events []string) {
 	for _, e := range events {
 		c.Handed(e)
 	}
-	w.forget(func(l lease) bool { return slices.Contains(events, l.event) })
+	w.remove(func(l lease) bool { return slices.Contains(events, l.event) })
 }
 
-// forget is for what is not in the conversation any more, or never came there: what
-// nobody read comes again.
-func (w *waiting) forget(which func(lease) bool) {
+// remove removes leases whose items left the conversation or never reached it. The fabric
+// delivers them again.
+func (w *unreadItems) remove(which func(lease) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = slices.DeleteFunc(w.all, which)
 }
 
-// renew keeps the leases of what waits until stop is called.
-func (w *waiting) renew(ctx context.Context, c *client.Client, agent string) (stop func()) {
+// renew renews all leases until stop is called.
+func (w *unreadItems) renew(ctx context.Context, c *client.Client, agent string) (stop func()) {
 	if c == nil {
 		return func() {}
 	}
@@ -123,7 +126,8 @@ func (w *waiting) renew(ctx context.Context, c *client.Client, agent string) (st
 			case <-t.C:
 			}
 			if events := w.events(); len(events) > 0 {
-				// One that fails is tried again before the lease of 30 s lapses.
+				// After an error, the next attempt comes before the lease of 30 s
+				// expires.
 				_ = c.Hold(ctx, agent, events...)
 			}
 		}

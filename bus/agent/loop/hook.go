@@ -9,27 +9,27 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// errTime is why a hook's functions are ended.
+// errTime is the cause when a hook's time is up.
 var errTime = errors.New("the hook's time is up")
 
-// said is what came of running a hook's functions.
-type said struct {
-	// skipped: a condition did not hold, so that nothing else ran.
+// hookResult is the result of a hook's functions.
+type hookResult struct {
+	// skipped means that a condition was false, so that nothing else ran.
 	skipped bool
-	// notes are what went wrong without being a failure: conditions that failed.
+	// notes are errors that are not failures of the hook: failed conditions.
 	notes []string
-	// value is the hook's, if it has one.
+	// value is the hook's value, if it has one.
 	value any
 }
 
-// ask runs the hook within its time. asked is false if a condition did not hold. What
-// comes back beside the outcome is its value as it stands, not as JSON.
+// ask runs the hook within its time. asked is false if a condition was false. value is
+// the outcome's value before it is encoded.
 func (h *Hook) ask(ctx context.Context, m *moment) (o schema.Outcome, value any, asked bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.spec.Timeout.Std(), errTime)
 	defer cancel()
 	began := time.Now()
 	s := m.status()
-	answer, err := guarded(ctx, "a function of the hook", func(ctx context.Context) (said, error) { return h.run(ctx, s) })
+	answer, err := guarded(ctx, "a function of the hook", func(ctx context.Context) (hookResult, error) { return h.run(ctx, s) })
 	s.life.end()
 	if answer.skipped {
 		return o, nil, false
@@ -37,7 +37,7 @@ func (h *Hook) ask(ctx context.Context, m *moment) (o schema.Outcome, value any,
 	o = schema.Outcome{Kind: schema.OK, Took: schema.Duration(time.Since(began)), Worker: inProcess}
 	o.Result = schema.Result{Decision: h.decision, Reason: h.reason, Injections: h.injections, HookErrors: answer.notes}
 	if err == nil && answer.value != nil {
-		err = m.carry(&o.Result, answer.value)
+		err = m.encodeValue(&o.Result, answer.value)
 	}
 	switch {
 	case err == nil:
@@ -47,14 +47,14 @@ func (h *Hook) ask(ctx context.Context, m *moment) (o schema.Outcome, value any,
 	default:
 		o.Kind, o.Error = schema.Errored, first(err.Error(), "it failed without a message")
 	}
-	// Who failed has decided nothing: it is the failure policy that decides.
+	// The result of a hook that failed is dropped, and the failure policy decides.
 	o.Result = schema.Result{HookErrors: answer.notes}
 	return o, nil, true
 }
 
-// run is the hook's conditions, then its effects, then its value.
-func (h *Hook) run(ctx context.Context, s *Status) (said, error) {
-	var a said
+// run evaluates the hook's conditions, effects and value, in this order.
+func (h *Hook) run(ctx context.Context, s *Status) (hookResult, error) {
+	var a hookResult
 	for _, c := range h.conditions {
 		holds, err := condition(ctx, c, s)
 		if err != nil {
@@ -77,7 +77,7 @@ func (h *Hook) run(ctx context.Context, s *Status) (said, error) {
 	if h.value == nil {
 		return a, nil
 	}
-	v, err := h.value.make(ctx, s, s.moment.current(h.decision))
+	v, err := h.value.make(ctx, s, s.moment.startingValue(h.decision))
 	if err != nil {
 		return a, fmt.Errorf("its value: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// diary is what happened, in order.
+// diary records what happened, in order.
 type diary struct{ lines []string }
 
 func (d *diary) write(format string, args ...any) {
@@ -43,9 +43,10 @@ func answered(t *testing.T, text string) (*loop.Loop, *diary) {
 	return start(t, loop.Options{Model: &script{turns: []schema.Message{says(text), says(text), says(text)}}}), &diary{}
 }
 
-// Condition, then effects, then the value, then the decision, hook after hook in the
-// order of registration; each sees what those before it left; a false condition runs nothing else.
-func TestWhatAHookDoesComesInItsOrder(t *testing.T) {
+// A hook runs condition, effects, value and decision in this order. Hooks run in
+// registration order and see the changes of earlier hooks. A hook whose condition is
+// false does nothing.
+func TestTheOrderWithinAHook(t *testing.T) {
 	l, d := answered(t, "x")
 	l.On(schema.BeforeFinalResponse).When(d.condition("a", true, nil)).When(d.condition("a2", true, nil)).
 		Handle(schema.Continue, d.value("A"), d.effect("a", nil), d.effect("a2", nil))
@@ -60,7 +61,7 @@ func TestWhatAHookDoesComesInItsOrder(t *testing.T) {
 	same(t, "order", []string{"a?", "a2?", "a!", "a2!", "A=x (sees x)", "b?", "C=xA (sees xA)", "e?", "E=xAC (sees xAC)"}, d.lines)
 }
 
-// A rewrite counts where the chain goes on, and not where a later hook ends it.
+// A rewrite counts if the chain goes on, and not if a later hook ends it.
 func TestARewriteBeforeARetryDoesNotCount(t *testing.T) {
 	l, d := answered(t, "x")
 	again := true
@@ -76,8 +77,8 @@ func TestARewriteBeforeARetryDoesNotCount(t *testing.T) {
 	same(t, "conversation", []string{"user: go", "assistant: x", "assistant: xA"}, talk(l.History()))
 }
 
-// What fails, and what the policy makes of it. Open: as if the hook had said nothing,
-// but what its effects did stays done; closed: the event is blocked.
+// A failing open hook counts as silent, but its earlier effects stay. A failing closed
+// hook blocks the event.
 func TestAFailureFollowsThePolicy(t *testing.T) {
 	boom := errors.New("boom")
 	for name, c := range map[string]struct {
@@ -99,7 +100,7 @@ func TestAFailureFollowsThePolicy(t *testing.T) {
 		"a value that cannot be written": {func(r *loop.Registration, _ *diary) {
 			r.Handle(schema.Continue, loop.WithValue(schema.Message{Native: []byte(`{`)}))
 		}, "", nil},
-		"flags that are too many": {func(r *loop.Registration, _ *diary) {
+		"too many flags": {func(r *loop.Registration, _ *diary) {
 			r.Handle(schema.Continue, loop.WithEffects(loop.EffectFunc(func(_ context.Context, s *loop.Status) (err error) {
 				for i := range schema.MaxFlags + 1 {
 					err = s.SetFlag(fmt.Sprint(i), true)
@@ -134,7 +135,7 @@ func TestAFailureFollowsThePolicy(t *testing.T) {
 	}
 }
 
-// A condition that fails counts as true, and is reported, whatever the policy.
+// A condition that fails counts as true and is reported, under both policies.
 func TestAConditionThatFailsCountsAsTrue(t *testing.T) {
 	for name, c := range map[string]loop.Condition{
 		"an error": func(context.Context, *loop.Status) (bool, error) { return false, errors.New("boom") },
@@ -156,8 +157,8 @@ func TestAConditionThatFailsCountsAsTrue(t *testing.T) {
 	}
 }
 
-// A function that goes on when its hook's time is up changes nothing any more.
-func TestAHookThatIsOverChangesNothing(t *testing.T) {
+// A function that continues after its hook's time is up cannot change the agent.
+func TestAHookChangesNothingAfterItsTimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := answered(t, "x")
 		late := make(chan error, 3)
@@ -177,14 +178,14 @@ func TestAHookThatIsOverChangesNothing(t *testing.T) {
 		}
 		for range 3 {
 			if err := <-late; err == nil {
-				t.Error("a hook that was over changed something")
+				t.Error("a hook whose time was up changed the agent")
 			}
 		}
 		same(t, "conversation", []string{"user: go", "system: in time", "assistant: x"}, talk(l.History()))
 	})
 }
 
-// What functions are given is theirs: changing it changes nothing of the agent's.
+// Functions get copies, so that changing them does not change the agent.
 func TestFunctionsHaveCopies(t *testing.T) {
 	model := &script{turns: []schema.Message{calls("add", `{"a":1,"b":2}`), says("x")}}
 	l := start(t, loop.Options{Model: model, Tools: []loop.Tool{adding()}})
@@ -224,7 +225,8 @@ func TestFunctionsHaveCopies(t *testing.T) {
 	same(t, "conversation", []string{"user: go", `assistant: [c1 add {"a":1,"b":2}]`, "tool: c1 add 3[]", "assistant: x"}, talk(l.History()))
 }
 
-// Functions may use the loop that they are hooks of: what cannot be done meanwhile is refused, and nothing waits for itself.
+// Functions of hooks may call methods of their loop. Methods that cannot run during a
+// query return an error, and none blocks.
 func TestHooksMayUseTheirLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l *loop.Loop

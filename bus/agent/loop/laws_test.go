@@ -12,27 +12,28 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A plan is a hook at BeforeFinalResponse, as the reference below reads it.
+// A plan describes a hook at BeforeFinalResponse for the reference below.
 type plan struct {
-	// when is what its condition says: true, false, or an error.
+	// when is the result of its condition: true, false, or an error.
 	when string
-	// effect and value say whether it has one, and whether that fails.
+	// effect and value say whether the hook has one, and whether it fails.
 	effect, value string
 	decision      schema.Decision
 	closed        bool
 }
 
-// what is what one event came to, in the reference and in the loop.
-type what struct {
+// result is the result of one event, in the reference and in the loop.
+type result struct {
 	decision schema.Decision
 	text     string
 	trail    []string
 	errors   int
 }
 
-// expected is the reference: the guide's rules, written down once more, with no part of the code under test.
-func expected(plans []plan, text string) what {
-	w := what{decision: schema.Continue, text: text}
+// expected is the reference: the rules of the package comment, implemented without the
+// code under test.
+func expected(plans []plan, text string) result {
+	w := result{decision: schema.Continue, text: text}
 	original := text
 	for i, p := range plans {
 		if p.when == "error" {
@@ -73,7 +74,7 @@ func expected(plans []plan, text string) what {
 	return w
 }
 
-// register is the plan as a hook.
+// register registers the plan as a hook.
 func (p plan) register(l *loop.Loop, i int, trail *[]string) {
 	broken := errors.New("broken")
 	r := l.On(schema.BeforeFinalResponse).Named(fmt.Sprint("hook ", i))
@@ -111,8 +112,8 @@ func (p plan) register(l *loop.Loop, i int, trail *[]string) {
 	r.Handle(p.decision, options...)
 }
 
-// Whatever hooks there are: the loop does with them what the reference does.
-func TestHooksDoWhatTheReferenceDoes(t *testing.T) {
+// For random hooks, the loop and the reference have the same result.
+func TestRandomHooksAgreeWithTheReference(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var plans []plan
 		for range rapid.IntRange(0, 6).Draw(rt, "hooks") {
@@ -124,11 +125,11 @@ func TestHooksDoWhatTheReferenceDoes(t *testing.T) {
 				closed:   rapid.Bool().Draw(rt, "fail-closed"),
 			}
 			if p.decision == schema.Stop && p.value == "" {
-				p.value = "works" // others are refused when they are registered
+				p.value = "works" // other types are rejected at registration
 			}
 			plans = append(plans, p)
 		}
-		var got what
+		var got result
 		l, err := loop.New(loop.Options{
 			Agent: "agent1", MaxIterations: 1, Logger: quiet(),
 			Model: loop.ModelFunc(func(context.Context, *loop.Request) (schema.Message, error) { return says("x"), nil }),

@@ -99,15 +99,15 @@ type Options struct {
 // A Loop is an agent: a conversation, a model, tools and hooks. It runs one query at a time.
 // Other goroutines may add and remove hooks at any time.
 type Loop struct {
-	opt     Options
-	tools   map[string]*Tool
-	talk    *conversation
-	waiting waiting
-	running sync.Mutex // held while a query runs
+	opt          Options
+	tools        map[string]*Tool
+	conversation *conversation
+	unread       unreadItems
+	running      sync.Mutex // held while a query runs
 
-	mu    sync.Mutex // guards what follows
-	hooks []*Hook    // never changed in place
-	named int        // counts the hooks that got a name
+	mu    sync.Mutex // guards the fields below
+	hooks []*Hook    // replaced, never changed in place
+	named int        // counts the hooks with a generated name
 }
 
 // New returns a loop. Its error lists all faults of the options.
@@ -136,12 +136,12 @@ func New(opt Options) (*Loop, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
 	}
-	l := &Loop{opt: opt, tools: tools, talk: &conversation{}}
+	l := &Loop{opt: opt, tools: tools, conversation: &conversation{}}
 	l.begin()
 	return l, nil
 }
 
-// or is v, or its default.
+// or returns v, or the default if v is zero.
 func or[T comparable](v, otherwise T) T {
 	var zero T
 	if v == zero {
@@ -150,12 +150,12 @@ func or[T comparable](v, otherwise T) T {
 	return v
 }
 
-// begin begins the conversation.
+// begin starts the conversation with the system prompt and messages.
 func (l *Loop) begin(messages ...schema.Message) {
 	if l.opt.System != "" {
 		messages = append([]schema.Message{{Role: schema.RoleSystem, Content: l.opt.System}}, messages...)
 	}
-	l.talk.reset(messages...)
+	l.conversation.reset(messages...)
 }
 
 // Check returns an error that lists all faults of the hooks.
@@ -169,7 +169,7 @@ func (l *Loop) Check() error {
 	return errors.Join(errs...)
 }
 
-// at are the hooks of an event, in registration order.
+// at returns the hooks of an event, in registration order.
 func (l *Loop) at(t schema.EventType) []*Hook {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,7 +183,7 @@ func (l *Loop) at(t schema.EventType) []*Hook {
 }
 
 // History returns a copy of the conversation, which continues from query to query.
-func (l *Loop) History() []schema.Message { return l.talk.messages(nil) }
+func (l *Loop) History() []schema.Message { return l.conversation.messages(nil) }
 
 // NewConversation clears the conversation and the flags. The fabric delivers queued items that
 // no model has read again.
@@ -192,8 +192,8 @@ func (l *Loop) NewConversation() error {
 		return ErrRunning
 	}
 	defer l.running.Unlock()
-	l.talk.clear()
-	l.waiting.forget(func(lease) bool { return true })
+	l.conversation.clear()
+	l.unread.remove(func(lease) bool { return true })
 	l.begin()
 	return nil
 }
@@ -213,10 +213,10 @@ func (l *Loop) Run(ctx context.Context, prompt string) (Response, error) {
 	}
 	defer l.running.Unlock()
 	r := &run{loop: l, prompt: prompt}
-	stop := l.waiting.renew(ctx, l.opt.Fabric, l.opt.Agent)
+	stop := l.unread.renew(ctx, l.opt.Fabric, l.opt.Agent)
 	defer stop()
-	// What was brought and came nowhere, as the query ended there, comes again.
-	defer l.waiting.forget(func(some lease) bool { return !some.stands })
+	// The fabric delivers items again that did not reach the conversation.
+	defer l.unread.remove(func(some lease) bool { return !some.inConversation })
 	e := r.query(ctx)
 	return r.end(ctx, e)
 }

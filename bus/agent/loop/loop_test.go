@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { bustest.Main(m) }
 
-// script is a model that says one thing after the other.
+// script is a model that answers with one message after the other.
 type script struct {
 	turns []schema.Message
 	// asked are the requests.
@@ -34,7 +34,7 @@ func (s *script) Call(_ context.Context, r *loop.Request) (schema.Message, error
 
 func says(text string) schema.Message { return schema.AssistantText(text) }
 
-// calls asks for tools: a name and an input, again and again.
+// calls is a message with tool calls: pairs of name and input.
 func calls(pairs ...string) schema.Message {
 	m := schema.Message{Role: schema.RoleAssistant}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -73,7 +73,7 @@ func start(t *testing.T, o loop.Options) *loop.Loop {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// talk is a conversation, a line for each message.
+// talk formats a conversation, one line per message.
 func talk(messages []schema.Message) (lines []string) {
 	for _, m := range messages {
 		line := m.Role + ": " + m.Content
@@ -95,7 +95,7 @@ func same(t *testing.T, what string, want, got any) {
 	}
 }
 
-func TestAModelAsksForToolsAndAnswers(t *testing.T) {
+func TestAModelCallsToolsAndAnswers(t *testing.T) {
 	model := &script{turns: []schema.Message{calls("add", `{"a":1,"b":2}`, "fail", `{}`), says("three")}}
 	l := start(t, loop.Options{Model: model, Tools: []loop.Tool{adding(), failing()}, System: "You add."})
 	answer, err := l.Run(t.Context(), "1+2?")
@@ -111,8 +111,8 @@ func TestAModelAsksForToolsAndAnswers(t *testing.T) {
 	same(t, "what the model was asked last", talk(l.History()[:5]), talk(model.asked[1].Messages))
 }
 
-// What a loop was made of is its own, and what a model is asked is the model's.
-func TestToolsAreTheLoopsOwn(t *testing.T) {
+// A loop copies its tools, and each model request has a copy.
+func TestALoopCopiesItsTools(t *testing.T) {
 	tools := []loop.Tool{adding()}
 	turns := []schema.Message{calls("add", `{"a":1,"b":2}`), says("done")}
 	l := start(t, loop.Options{Tools: tools, Model: loop.ModelFunc(func(_ context.Context, r *loop.Request) (schema.Message, error) {
@@ -129,7 +129,7 @@ func TestToolsAreTheLoopsOwn(t *testing.T) {
 	same(t, "result", "tool: c1 add 3[]", talk(l.History())[2])
 }
 
-func TestARetryTellsTheModelWhy(t *testing.T) {
+func TestTheModelReadsTheReasonOfARetry(t *testing.T) {
 	model := &script{turns: []schema.Message{says("3"), says("<answer>3</answer>")}}
 	l := start(t, loop.Options{Model: model})
 	l.On(schema.BeforeFinalResponse).When(func(_ context.Context, s *loop.Status) (bool, error) {

@@ -18,10 +18,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// leaseOver is longer than a lease, which nobody renews between two queries.
+// leaseOver is longer than a lease, which is not renewed between two queries.
 const leaseOver = time.Minute
 
-// reads lists how often the model has each of the texts before it in one request.
+// reads counts, per text, how often it is in one request.
 func reads(r *loop.Request, texts ...string) (times []int) {
 	all := strings.Join(talk(r.Messages), "\n")
 	for _, text := range texts {
@@ -30,7 +30,7 @@ func reads(r *loop.Request, texts ...string) (times []int) {
 	return times
 }
 
-// together are the tools add and fail, of which neither is over before both have begun.
+// together are the tools add and fail, which both wait until both have started.
 func together() []loop.Tool {
 	begun := make(chan struct{})
 	add, fail := adding(), failing()
@@ -44,9 +44,9 @@ func together() []loop.Tool {
 	return []loop.Tool{add, fail}
 }
 
-// A query ends at an event that brought something, in each way in which it may end there: the
-// next query's model has it, once, and only then it is acknowledged.
-func TestWhatAnEndedQueryWasBroughtComesAgain(t *testing.T) {
+// A query ends at an event that delivered an item, in every possible way. The next
+// query's model reads the item once, and only then it is acknowledged.
+func TestItemsOfAnEndedQueryAreDeliveredAgain(t *testing.T) {
 	deny := func(at schema.EventType) func(*loop.Loop, *bool) {
 		return func(l *loop.Loop, ends *bool) {
 			l.On(at).When(func(context.Context, *loop.Status) (bool, error) { return *ends, nil }).Handle(at.Blocking(), loop.WithReason("not now"))
@@ -56,9 +56,10 @@ func TestWhatAnEndedQueryWasBroughtComesAgain(t *testing.T) {
 		at    schema.EventType
 		order loop.Order
 		hooks func(l *loop.Loop, ends *bool)
-		// verdict changes what the fabric says while the query is to end.
+		// verdict changes the fabric's verdict of the query that ends.
 		verdict func(v *schema.Verdict)
-		// panics has the program's own function panic there; beside has both tools run at once.
+		// panics makes the program's callback panic at the event; beside runs both tools
+		// at once.
 		panics, beside bool
 	}{
 		"a prompt that the program refuses":   {at: schema.UserPromptSubmit, order: loop.RemoteFirst, hooks: deny(schema.UserPromptSubmit)},
@@ -117,7 +118,7 @@ func TestWhatAnEndedQueryWasBroughtComesAgain(t *testing.T) {
 				}
 				<-time.After(leaseOver)
 				if len(f.left()) != 1 {
-					t.Fatal("acknowledged, and no model has read it")
+					t.Fatal("acknowledged although no model has read it")
 				}
 				ends = false
 				answer, err := l.Run(t.Context(), "two")
@@ -132,8 +133,8 @@ func TestWhatAnEndedQueryWasBroughtComesAgain(t *testing.T) {
 	}
 }
 
-// A new conversation has nothing of what nobody read: it comes into it anew.
-func TestANewConversationIsBroughtWhatNobodyRead(t *testing.T) {
+// A new conversation gets items that no model has read.
+func TestANewConversationGetsUnreadItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fabric(t, nil)
 		fails := true
@@ -146,7 +147,7 @@ func TestANewConversationIsBroughtWhatNobodyRead(t *testing.T) {
 			return says("done"), nil
 		})})
 		f.Put(clienttest.Item(1, "mind the gap"))
-		for range 3 { // it comes again each time, and stands there once
+		for range 3 { // it is delivered each time, and is in the conversation once
 			if _, err := l.Run(t.Context(), "one"); err == nil {
 				t.Fatal("the model did not fail")
 			}
@@ -166,9 +167,9 @@ func TestANewConversationIsBroughtWhatNobodyRead(t *testing.T) {
 	})
 }
 
-// Another fabric counts its items from 1, too; a text that could not be fetched comes again
-// under its number. Neither is taken for what stands in the conversation already.
-func TestTheSameNumberIsNotTheSameMessage(t *testing.T) {
+// Another fabric also counts items from 1, and a text that could not be fetched is
+// delivered again under its number. Neither counts as already in the conversation.
+func TestAnEqualNumberCanBeAnotherItem(t *testing.T) {
 	for name, change := range map[string]func(f *far){
 		"another fabric": func(f *far) {
 			f.ID, f.Items = "another", []schema.Injection{clienttest.Item(1, "of the other")}
@@ -218,15 +219,15 @@ func TestTheSameNumberIsNotTheSameMessage(t *testing.T) {
 	}
 }
 
-// steered are the events at which a verdict may carry a restart or a terminate, in the
-// order in which a query with a tool that works and one that fails meets them.
+// steered are the events at which a verdict may have a restart or a terminate, in the
+// order of a query with a tool that works and one that fails.
 func steered() []schema.EventType {
 	return append([]schema.EventType{schema.UserPromptSubmit}, moments()...)
 }
 
-// A terminate ends the query at whatever event it comes, whatever the program's hooks say
-// there; at the query's end there is nothing left to end, and it is recorded.
-func TestATerminateEndsAtEachEvent(t *testing.T) {
+// A terminate ends the query at every event, with any decision of the program's hooks. At
+// QueryEnd it is only recorded.
+func TestATerminateEndsTheQueryAtEachEvent(t *testing.T) {
 	for _, at := range steered() {
 		for _, order := range []loop.Order{loop.InProcessFirst, loop.RemoteFirst} {
 			t.Run(fmt.Sprint(at, " ", order), func(t *testing.T) {
@@ -256,9 +257,8 @@ func TestATerminateEndsAtEachEvent(t *testing.T) {
 	}
 }
 
-// A restart begins the turn anew at whatever event it comes; at the query's end there
-// is none any more.
-func TestARestartBeginsAnewAtEachEvent(t *testing.T) {
+// A restart starts the turn again at every event except QueryEnd.
+func TestARestartStartsTheTurnAgainAtEachEvent(t *testing.T) {
 	for _, at := range steered() {
 		t.Run(string(at), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -285,11 +285,11 @@ func TestARestartBeginsAnewAtEachEvent(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, anew := "four", "system: You add.; user: 1+2?; user: agent2 says: three"
+				want, again := "four", "system: You add.; user: 1+2?; user: agent2 says: three"
 				if at == schema.QueryEnd {
-					want, anew = "three", ""
+					want, again = "three", ""
 				}
-				if answer.Content != want || anew != "" && (asks[len(asks)-1] != anew || ran != 1) {
+				if answer.Content != want || again != "" && (asks[len(asks)-1] != again || ran != 1) {
 					t.Errorf("%+v after %q", answer, asks)
 				}
 				sound(t, l.History())

@@ -12,42 +12,42 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A moment is one event of a query, from before anybody was asked to its verdict.
+// A moment is one event of a query while its hooks run, and their verdict.
 type moment struct {
 	run *run
-	// event is what remote hooks are asked about, with the value as it is now.
+	// event is the event for remote hooks, with the current value.
 	event schema.Event
-	// aside is the tool call's; nil: it is about none.
+	// aside is the tool call's; nil: the event is not about a call.
 	aside *aside
 
-	mu sync.Mutex // guards value: a hook that is over may still look at it
-	// value is what flows through the hooks: a Message, ToolCall, ToolOutcome or
-	// Response; nil: nothing does. before is how it came.
+	mu sync.Mutex // guards value, because a hook whose time is up may still read it
+	// value is the value that hooks replace: a Message, ToolCall, ToolOutcome or
+	// Response; nil: the event has none. before is the original.
 	value, before any
 	// stop is the value of an in-process hook's stop.
 	stop any
-	// far is what the fabric said; nil: it was not asked.
-	far *schema.Verdict
+	// remoteVerdict is the fabric's verdict; nil: it was not asked.
+	remoteVerdict *schema.Verdict
 
 	verdict schema.Verdict
 }
 
-// at is an event that is about v, or about nothing.
+// at makes an event about v; nil: it has no value.
 func (r *run) at(t schema.EventType, v any, to *aside) *moment {
 	m := &moment{run: r, aside: to, value: v, before: v, event: r.event(t)}
 	switch v := v.(type) {
 	case schema.ToolCall:
 		m.event.ToolName, m.event.ToolUseID = v.Name, v.ID
-		m.put(v)
+		m.setValue(v)
 	case nil:
 	default:
-		m.put(v)
+		m.setValue(v)
 	}
 	return m
 }
 
-// put makes v the current value.
-func (m *moment) put(v any) {
+// setValue makes v the current value.
+func (m *moment) setValue(v any) {
 	m.mu.Lock()
 	m.value = v
 	m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *moment) put(v any) {
 	}
 }
 
-// asJSON encodes what always can be.
+// asJSON encodes a value whose encoding cannot fail.
 func asJSON(v any) jsontext.Value {
 	data, err := schema.Marshal(v)
 	if err != nil {
@@ -73,27 +73,27 @@ func asJSON(v any) jsontext.Value {
 	return data
 }
 
-// seen is the current value.
-func (m *moment) seen() any {
+// currentValue returns the current value.
+func (m *moment) currentValue() any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.value
 }
 
-// current is a copy of what a hook with that decision makes its value from.
-func (m *moment) current(d schema.Decision) any {
-	v := m.seen()
+// startingValue returns a copy of the value that a hook with that decision starts from.
+func (m *moment) startingValue(d schema.Decision) any {
+	v := m.currentValue()
 	if c, ok := v.(schema.ToolCall); ok && d == schema.Stop {
 		return schema.ToolOutcome{ID: c.ID, Name: c.Name}
 	}
 	return copied(v)
 }
 
-// status is what a hook's functions see.
+// status returns the view of a hook's functions.
 func (m *moment) status() *Status {
 	s := &Status{moment: m, life: &life{}}
 	s.Event, s.Agent, s.Iteration = m.event.HookType, m.event.AgentID, m.event.Iteration
-	switch v := copied(m.seen()).(type) {
+	switch v := copied(m.currentValue()).(type) {
 	case schema.ToolCall:
 		s.ToolCall = &v
 	case schema.ToolOutcome:
@@ -107,16 +107,16 @@ func (m *moment) status() *Status {
 	return s
 }
 
-// history is the conversation as the moment's hooks see it.
-func (m *moment) history() []schema.Message { return m.run.loop.talk.messages(m.aside) }
+// history returns the conversation as the hooks of the event see it.
+func (m *moment) history() []schema.Message { return m.run.loop.conversation.messages(m.aside) }
 
-// apply has an effect on the agent.
-func (m *moment) apply(e *schema.Effect) error { return m.run.loop.talk.apply(m.aside, e) }
+// apply applies an effect to the agent.
+func (m *moment) apply(e *schema.Effect) error { return m.run.loop.conversation.apply(m.aside, e) }
 
-// carry writes an in-process hook's value into its result, so that it is judged as
-// any other hook's.
-func (m *moment) carry(r *schema.Result, v any) error {
-	data, err := written(m.seen(), v)
+// encodeValue encodes an in-process hook's value into its result, so that it is judged
+// like a remote hook's.
+func (m *moment) encodeValue(r *schema.Result, v any) error {
+	data, err := written(m.currentValue(), v)
 	if err != nil {
 		return err
 	}
@@ -133,39 +133,39 @@ func (m *moment) carry(r *schema.Result, v any) error {
 	return nil
 }
 
-// judge asks everybody, in the order that the loop has.
+// judge runs the hooks of the program and of the fabric, in the order of the options.
 func (m *moment) judge(ctx context.Context) {
 	sides := []func(context.Context){m.local, m.remote}
 	if m.run.loop.opt.Order == RemoteFirst {
 		sides[0], sides[1] = sides[1], sides[0]
 	}
 	for _, side := range sides {
-		if !m.over() {
+		if !m.ended() {
 			side(ctx)
 		}
 	}
-	if v := m.far; v != nil { // no decision of the program's takes any of this away
+	if v := m.remoteVerdict; v != nil { // in-process hooks cannot remove these
 		m.verdict.EventID, m.verdict.Restart, m.verdict.Terminate = v.EventID, v.Restart, v.Terminate
 		m.verdict.ConfigVersion, m.verdict.Fabric = v.ConfigVersion, v.Fabric
 	}
 	dispatch.KeepFeedback(m.event.HookType, &m.verdict)
-	if m.event.HookType.Chains() && m.verdict.Decision != schema.Stop && m.over() {
-		m.put(m.before) // what was rewritten before an end does not count
+	if m.event.HookType.Chains() && m.verdict.Decision != schema.Stop && m.ended() {
+		m.setValue(m.before) // a decision that ends the chain drops rewrites
 	}
 	if m.verdict.Decision == schema.None {
 		m.verdict.Decision = schema.Continue
 	}
 }
 
-// over reports whether nobody else is asked.
-func (m *moment) over() bool { return m.verdict.Ended(m.event.HookType) }
+// ended reports whether no further hook runs.
+func (m *moment) ended() bool { return m.verdict.Ended(m.event.HookType) }
 
-// fold takes in what one side, or one hook, says after all before it.
+// fold adds the verdict of one hook or of the fabric.
 func (m *moment) fold(v schema.Verdict) {
 	m.verdict = dispatch.Fold(m.event.HookType, m.verdict, v)
 }
 
-// local asks the in-process hooks.
+// local runs the in-process hooks.
 func (m *moment) local(ctx context.Context) {
 	for _, h := range m.run.loop.at(m.event.HookType) {
 		o, value, asked := h.ask(ctx, m)
@@ -175,16 +175,16 @@ func (m *moment) local(ctx context.Context) {
 		v := dispatch.Settle(&h.spec, &o)
 		m.fold(v)
 		if value != nil && v.ExecutedHooks[0].Outcome == schema.OK {
-			m.take(v.Decision, value)
+			m.useValue(v.Decision, value)
 		}
-		if m.over() {
+		if m.ended() {
 			return
 		}
 	}
 }
 
-// take makes an in-process hook's value count.
-func (m *moment) take(d schema.Decision, v any) {
+// useValue applies an in-process hook's value.
+func (m *moment) useValue(d schema.Decision, v any) {
 	if chains := m.event.HookType.Chains(); chains && d == schema.Stop {
 		m.stop = v
 		return
@@ -193,17 +193,17 @@ func (m *moment) take(d schema.Decision, v any) {
 	}
 	switch next := v.(type) {
 	case schema.Message:
-		old, _ := m.seen().(schema.Message)
-		m.put(revised(old, next))
+		old, _ := m.currentValue().(schema.Message)
+		m.setValue(revised(old, next))
 	case schema.ToolOutcome:
-		old, _ := m.seen().(schema.ToolOutcome)
+		old, _ := m.currentValue().(schema.ToolOutcome)
 		next.ID, next.Name = old.ID, old.Name
-		m.put(next)
+		m.setValue(next)
 	case Response:
-		old, _ := m.seen().(Response)
-		m.put(old.revised(next))
+		old, _ := m.currentValue().(Response)
+		m.setValue(old.revised(next))
 	default:
-		m.put(v)
+		m.setValue(v)
 	}
 }
 
@@ -217,19 +217,19 @@ func (m *moment) remote(ctx context.Context) {
 	if err != nil {
 		v = m.unjudged(err)
 	}
-	m.run.loop.waiting.brought(l.opt.Fabric, v)
+	m.run.loop.unread.add(l.opt.Fabric, v)
 	for _, e := range v.Effects {
 		if err := m.effect(e); err != nil {
 			v.HookErrors = append(v.HookErrors, fmt.Sprintf("effect dropped: %v", err))
 		}
 	}
-	m.known(v)
+	m.rejectUnknown(v)
 	if rewrite := v.Rewritten(m.event.HookType); rewrite != nil {
 		if err := m.rewrite(rewrite, v.Value != nil); err != nil {
 			m.block(v, fmt.Errorf("a rewrite was dropped: %w", err))
 		}
 	}
-	m.far = v
+	m.remoteVerdict = v
 	m.fold(*v)
 }
 
@@ -242,9 +242,9 @@ func (m *moment) effect(data jsontext.Value) error {
 	return m.apply(&e)
 }
 
-// known makes of a decision that this program does not know, or whose value cannot
-// be read, what a hook that gave no answer makes of it: never a yes.
-func (m *moment) known(v *schema.Verdict) {
+// rejectUnknown blocks a verdict with an unknown decision or an unreadable stop, so that
+// it never counts as an allow.
+func (m *moment) rejectUnknown(v *schema.Verdict) {
 	t := m.event.HookType
 	var why error
 	switch {
@@ -261,8 +261,8 @@ func (m *moment) known(v *schema.Verdict) {
 	}
 }
 
-// block makes of what this program cannot do as it was told what a hook that gave no
-// answer makes of the moment: it does not go on as if it had not been told.
+// block applies what a failed fail-closed hook would decide, because this program cannot
+// do what the verdict says.
 func (m *moment) block(v *schema.Verdict, why error) {
 	v.HookErrors = append(v.HookErrors, why.Error())
 	if d := m.event.HookType.Blocking(); d != schema.None {
@@ -270,40 +270,40 @@ func (m *moment) block(v *schema.Verdict, why error) {
 	}
 }
 
-// rewrite puts a remote hook's rewrite in; stopped: it is the value of a stop, if the
-// event has tool output.
+// rewrite applies a remote hook's rewrite. stopped means that it is the value of a stop,
+// if the event has tool output.
 func (m *moment) rewrite(data jsontext.Value, stopped bool) error {
-	switch old := m.seen().(type) {
+	switch old := m.currentValue().(type) {
 	case schema.ToolCall:
 		if data.Kind() != '{' {
 			return fmt.Errorf("the input is %s; write the tool's whole input as an object", schema.KindName(data.Kind()))
 		}
 		old.Input = data
-		m.put(old)
+		m.setValue(old)
 	case schema.ToolOutcome:
 		old.Output = data
 		if stopped {
-			old.Error = "" // its value is the whole result
+			old.Error = "" // the value is the whole result
 		}
-		m.put(old)
+		m.setValue(old)
 	case schema.Message:
 		next, err := readMessage(old, data)
 		if err != nil {
 			return err
 		}
-		m.put(next)
+		m.setValue(next)
 	case Response:
 		next, err := old.read(data)
 		if err != nil {
 			return err
 		}
-		m.put(next)
+		m.setValue(next)
 	}
 	return nil
 }
 
-// readMessage reads what takes a message's place. A text takes the place of its
-// text only, so that whoever mends words cancels no calls.
+// readMessage decodes a replacement of a message. A text replaces only the message's
+// text, and its calls stay.
 func readMessage(old schema.Message, data jsontext.Value) (schema.Message, error) {
 	next, err := schema.ReadMessage(data)
 	if err == nil && data.Kind() == '"' {
@@ -334,12 +334,12 @@ func (m *moment) unjudged(err error) *schema.Verdict {
 	return v
 }
 
-// message is a stop's value where it is one.
+// message returns the message in a stop's value.
 func (m *moment) message() schema.Message {
 	if v, ok := m.stop.(schema.Message); ok {
 		return v
 	}
-	v, err := schema.ReadMessage(m.verdict.Value) // known has read it before
+	v, err := schema.ReadMessage(m.verdict.Value) // rejectUnknown has checked it
 	if err != nil {
 		return schema.AssistantText("")
 	}

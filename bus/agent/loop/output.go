@@ -35,7 +35,7 @@ type Chunk struct {
 	Source string
 }
 
-// say shows a chunk.
+// say sends a chunk to Options.Output.
 func (r *run) say(c Chunk) {
 	if r.loop.opt.Output == nil {
 		return
@@ -46,7 +46,7 @@ func (r *run) say(c Chunk) {
 	r.loop.opt.Output(c)
 }
 
-// sayInjection shows an injection.
+// sayInjection sends an injection to Options.Output.
 func (r *run) sayInjection(in *schema.Injection) {
 	source := first(in.Source, in.Hook)
 	text := "[INJECTION] "

@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// asked notes that a hook was asked.
+// asked records that a hook was asked.
 func asked(trail *[]string, name string) loop.HandleOption {
 	return loop.WithEffects(loop.EffectFunc(func(context.Context, *loop.Status) error {
 		*trail = append(*trail, name)
@@ -21,8 +21,8 @@ func asked(trail *[]string, name string) loop.HandleOption {
 	}))
 }
 
-// A stop after a tool call, or at the end of a query, carries the result or the response
-// that counts. No later hook is asked, and what hooks before it said stays.
+// A stop after a tool call, or at the end of a query, has the result or response that
+// counts. Later hooks are not asked, and outcomes of earlier hooks stay.
 func TestAStopAfterAToolCarriesTheResult(t *testing.T) {
 	for at, line := range map[schema.EventType]int{schema.PostToolUse: 2, schema.ToolError: 3} {
 		t.Run(string(at), func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestAStopOfTheFabricAfterAToolCarriesTheResult(t *testing.T) {
 }
 
 // A fail does not end the chain after a tool, and a later stop does not undo it.
-func TestAStopUndoesNoFail(t *testing.T) {
+func TestAStopDoesNotUndoAFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fabric(t, nil)
 		o, _ := query(f)
@@ -137,8 +137,9 @@ func TestAStopAtTheEndOfAQueryCarriesTheResponse(t *testing.T) {
 	}
 }
 
-// A hook that fails a query at its end has it end with that error, also after a response.
-func TestAFailAtTheEndOfAQueryIsItsError(t *testing.T) {
+// If a hook fails a query at its end, the query returns that error, even after a
+// response.
+func TestAFailAtQueryEndIsTheQuerysError(t *testing.T) {
 	fail := func(l *loop.Loop) { l.On(schema.QueryEnd).Handle(schema.Fail, loop.WithReason("no license")) }
 	for name, order := range map[string]loop.Order{"in the program": loop.InProcessFirst, "in the fabric": loop.RemoteFirst} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +162,7 @@ func TestAFailAtTheEndOfAQueryIsItsError(t *testing.T) {
 					t.Errorf("%+v, %v", answer, err)
 				}
 				if last := chunks[len(chunks)-2:]; last[0].Text == "three" || last[1].Kind != loop.EndChunk || last[1].Text != err.Error() {
-					t.Errorf("it was shown to end with %+v", last)
+					t.Errorf("the last chunk has the end %+v", last)
 				}
 			})
 		})

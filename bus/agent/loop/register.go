@@ -30,7 +30,7 @@ type Hook struct {
 	value      *valuer
 	effects    []Effect
 	injections []schema.Injection
-	// fault says what is wrong with the registration.
+	// fault is what is wrong with the registration.
 	fault error
 }
 
@@ -41,8 +41,8 @@ func (l *Loop) On(event schema.EventType) *Registration {
 	}}}
 }
 
-// inProcess is the kind of hooks that are functions of the agent's own program, and
-// the worker that runs them, as trails have it.
+// inProcess is the kind of hooks that are functions of the agent's own program, and the
+// name of their worker in verdicts.
 const inProcess = "in-process"
 
 // When adds a condition. The hook runs if all conditions hold. A condition that fails counts as
@@ -145,7 +145,7 @@ func (h *Hook) Remove() {
 // Name returns the hook's name.
 func (h *Hook) Name() string { return h.spec.Name }
 
-// check says what is wrong with a registration, all at once.
+// check returns all faults of a registration.
 func (h *Hook) check() error {
 	t, d := h.spec.Event, h.decision
 	if !t.Known() {
@@ -183,7 +183,7 @@ func (h *Hook) check() error {
 	return errors.Join(errs...)
 }
 
-// checkValue says what is wrong with the value of a legal decision.
+// checkValue returns what is wrong with the value of a legal decision.
 func (h *Hook) checkValue() error {
 	t, want := h.spec.Event, valueAt(h.spec.Event, h.decision)
 	switch {
@@ -203,7 +203,7 @@ func (h *Hook) checkValue() error {
 	return fmt.Errorf("it has a value of type %s; at %s the value%s is a %s", h.value.kind, t, with, want)
 }
 
-// decisions lists what is legal at t, as a sentence has it.
+// decisions lists the decisions that are legal at t.
 func decisions(t schema.EventType) string {
 	var names []string
 	for _, d := range t.Decisions() {

@@ -11,9 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Faults of registrations are sentences that say what to write, all at once, before
-// the model is called; and a hook that is removed is no fault any more.
-func TestFaultyHooksAreRefusedBeforeTheModelIsCalled(t *testing.T) {
+// All faults of registrations are reported together before the model is called, each with
+// what to write. Removing the hook removes its fault.
+func TestFaultyHooksAreReportedBeforeTheModelIsCalled(t *testing.T) {
 	nothing := func(context.Context, *loop.Status) error { return nil }
 	for sentence, register := range map[string]func(l *loop.Loop) *loop.Hook{
 		`it decides "retry"; at BeforeLLMCall write one of continue, fail, stop`: func(l *loop.Loop) *loop.Hook {
@@ -105,7 +105,7 @@ func TestFaultyHooksAreRefusedBeforeTheModelIsCalled(t *testing.T) {
 	}
 }
 
-func TestALoopThatCanNotRunIsRefusedWithAllReasons(t *testing.T) {
+func TestNewReportsAllFaultsOfTheOptions(t *testing.T) {
 	_, err := loop.New(loop.Options{Parallel: -1, Tools: []loop.Tool{{}, adding(), adding(), {Name: "idle"},
 		loop.ToolFunc("text", "", func(context.Context, string) (string, error) { return "", nil })}})
 	for _, part := range []string{"Options.Agent", "Options.Model", "negative", "tool 1 has no name", `two tools "add"`, `"idle" has no Call`,
@@ -116,7 +116,7 @@ func TestALoopThatCanNotRunIsRefusedWithAllReasons(t *testing.T) {
 	}
 }
 
-func TestARemovedHookIsNotAskedAndTheOthersAre(t *testing.T) {
+func TestARemovedHookIsNotAsked(t *testing.T) {
 	l := start(t, loop.Options{Model: &script{turns: []schema.Message{says("one"), says("two")}}})
 	var ran []string
 	hook := func(name string) *loop.Hook {

@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// on is a fabric's judgement of one event.
+// on applies a verdict to one event only.
 func on(t schema.EventType, f func(e *schema.Event, v *schema.Verdict)) func(*schema.Event, *schema.Verdict) {
 	return func(e *schema.Event, v *schema.Verdict) {
 		if e.HookType == t {
@@ -25,9 +25,9 @@ func on(t schema.EventType, f func(e *schema.Event, v *schema.Verdict)) func(*sc
 	}
 }
 
-// Remote hooks see what those of the program left, or the other way round; the flags and the
-// iteration travel; a remote rewrite takes the place of the value.
-func TestRemoteHooksStandInTheChain(t *testing.T) {
+// Remote hooks see the changes of the program's hooks, or the other way round, as the
+// order says. Flags and the iteration are sent. A remote rewrite replaces the value.
+func TestRemoteHooksArePartOfTheChain(t *testing.T) {
 	for _, order := range []loop.Order{loop.InProcessFirst, loop.RemoteFirst} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,9 +91,9 @@ func TestRemoteHooksStandInTheChain(t *testing.T) {
 	}
 }
 
-// A decision that ends the chain in the program is nobody's business in the fabric; at the
-// events where nothing is dropped everybody is asked, and the greatest decision wins.
-func TestATerminalDecisionOfTheProgramAsksNobodyElse(t *testing.T) {
+// The fabric is not asked after a decision of the program that ends the chain. At events
+// that do not chain it is asked, and the greatest decision wins.
+func TestTheFabricIsNotAskedAfterTheChainEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fabric(t, on(schema.PostToolUse, func(_ *schema.Event, v *schema.Verdict) { v.Decision, v.Reason = schema.Deny, "remote" }))
 		o, _ := query(f)
@@ -112,9 +112,9 @@ func TestATerminalDecisionOfTheProgramAsksNobodyElse(t *testing.T) {
 	})
 }
 
-// What waits is acknowledged when a model call has had it, and not before: in the result, or
-// as a message after all results. Who watches sees it as what it is.
-func TestWhatWaitsIsHandedOverWithTheNextModelCall(t *testing.T) {
+// Items are acknowledged after a model call has read them, and not before: in the result,
+// or in a message after all results. Chunks show them as injections.
+func TestItemsAreAcknowledgedAfterTheNextModelCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fabric(t, nil)
 		o, model := query(f)
@@ -156,9 +156,9 @@ func TestWhatWaitsIsHandedOverWithTheNextModelCall(t *testing.T) {
 	})
 }
 
-// A query that ends before the model has read a message keeps it in the conversation, unacknowledged; it
-// comes again, and is read once, with the next query.
-func TestWhatNobodyReadComesWithTheNextQuery(t *testing.T) {
+// If a query ends before the model has read a message, the message stays in the
+// conversation unacknowledged. It is delivered again, and the next query reads it once.
+func TestTheNextQueryReadsUnreadMessagesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fabric(t, nil)
 		model := &script{turns: []schema.Message{says("done")}}
@@ -175,7 +175,7 @@ func TestWhatNobodyReadComesWithTheNextQuery(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		if len(f.left()) != 1 {
-			t.Fatal("acknowledged, and nobody read it")
+			t.Fatal("acknowledged although no model read it")
 		}
 		fails = false
 		if _, err := l.Run(t.Context(), "two"); err != nil {
@@ -189,9 +189,9 @@ func TestWhatNobodyReadComesWithTheNextQuery(t *testing.T) {
 	})
 }
 
-// Messages put off the end of a query so often, and no more: then they stay in the queue. At the last
-// iteration they do not put it off at all.
-func TestMessagesPutOffTheEndABoundedNumberOfTimes(t *testing.T) {
+// Messages delay the end of a query a limited number of times, and then stay in the
+// queue. In the last iteration they do not delay it.
+func TestMessagesDelayTheEndALimitedNumberOfTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		retries, iterations, want int
 	}{
@@ -214,7 +214,7 @@ func TestMessagesPutOffTheEndABoundedNumberOfTimes(t *testing.T) {
 						f.Put(clienttest.Item(n, fmt.Sprint("message ", n)))
 						return says(fmt.Sprint("answer ", n)), nil
 					})})
-				l.On(schema.AfterLLMCall).Handle(schema.Continue) // in-process hooks change nothing about it
+				l.On(schema.AfterLLMCall).Handle(schema.Continue) // in-process hooks do not affect it
 				f.Lock()
 				f.OnEvent = onlyAt(f.OnEvent, schema.BeforeFinalResponse)
 				f.Unlock()
@@ -223,11 +223,11 @@ func TestMessagesPutOffTheEndABoundedNumberOfTimes(t *testing.T) {
 					t.Errorf("%+v, %v", answer, err)
 				}
 				if left := f.left(); left[len(left)-1].Sequence != n {
-					t.Errorf("what came last is gone: %+v", left)
+					t.Errorf("the last message is gone: %+v", left)
 				}
 				for i := range c.want {
 					if lines := talk(l.History()); !slices.Contains(lines, fmt.Sprint("user: message ", i+1)) {
-						t.Errorf("message %d was not handed over: %q", i+1, lines)
+						t.Errorf("message %d was not delivered: %q", i+1, lines)
 					}
 				}
 			})
@@ -235,7 +235,7 @@ func TestMessagesPutOffTheEndABoundedNumberOfTimes(t *testing.T) {
 	}
 }
 
-func TestARestartBeginsAnewAndATerminateEnds(t *testing.T) {
+func TestARestartStartsAgainAndATerminateEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		once := true
 		f := fabric(t, on(schema.PostToolUse, func(_ *schema.Event, v *schema.Verdict) {
@@ -255,9 +255,9 @@ func TestARestartBeginsAnewAndATerminateEnds(t *testing.T) {
 	})
 }
 
-// A rewrite that this program cannot read stands for something that must not go on as it
-// was: it blocks where a failure can.
-func TestARewriteThatCanNotBeReadBlocks(t *testing.T) {
+// A rewrite that this program cannot read blocks where a failure can, because the
+// original value must not be used.
+func TestAnUnreadableRewriteBlocks(t *testing.T) {
 	for at, set := range map[schema.EventType]func(v *schema.Verdict){
 		schema.PreToolUse:          func(v *schema.Verdict) { v.UpdatedInput = jsontext.Value(`["rm"]`) },
 		schema.AfterLLMCall:        func(v *schema.Verdict) { v.Value = jsontext.Value(`7`) },
@@ -281,8 +281,8 @@ func TestARewriteThatCanNotBeReadBlocks(t *testing.T) {
 	}
 }
 
-// Whatever word a newer fabric decides by: it is never a yes.
-func TestAnUnknownDecisionIsNoYes(t *testing.T) {
+// An unknown decision of a newer fabric never counts as an allow.
+func TestAnUnknownDecisionDoesNotAllow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fabric(t, on(schema.PreToolUse, func(_ *schema.Event, v *schema.Verdict) { v.Decision = "perhaps" }))
 		o, _ := query(f)

@@ -64,7 +64,7 @@ type Response struct {
 	HookErrors []string `json:"hook_errors,omitzero"`
 }
 
-// mostErrors bounds the hook errors of a response.
+// mostErrors limits the hook errors of a response.
 const mostErrors = 200
 
 func (r Response) clone() Response {
@@ -76,8 +76,8 @@ func (r Response) clone() Response {
 	return r
 }
 
-// revised is r with the answer of next: how the query ended no hook can change. Where
-// only one of content and message was changed the other follows.
+// revised returns r with the answer of next; how the query ended stays. If next changed
+// only one of content and message, the other follows.
 func (r Response) revised(next Response) Response {
 	old := r
 	if next.Message != nil {
@@ -99,7 +99,8 @@ func (r Response) revised(next Response) Response {
 	return r
 }
 
-// read takes in a remote hook's rewrite: a text, or an object such as a Response or a message.
+// read applies a remote hook's rewrite: a string, or an object such as a Response or a
+// message.
 func (r Response) read(data jsontext.Value) (Response, error) {
 	next := r.clone()
 	switch data.Kind() {

@@ -19,16 +19,16 @@ type run struct {
 	prompt string
 	// iteration counts the model calls, from 1; 0: before the first.
 	iteration int
-	// putOff counts the ends that messages which came in put off.
-	putOff int
-	// last is why the model is asked once more.
+	// delays counts how often new messages delayed the end.
+	delays int
+	// last is why the model is called again.
 	last string
 
-	mu     sync.Mutex // guards what follows, and is held while a chunk is shown
+	mu     sync.Mutex // guards errors, and is held while a chunk is shown
 	errors []string
 }
 
-// An ending is how a query ends; nil: it goes on.
+// An ending is how a query ends; nil: it continues.
 type ending struct {
 	how     Ending
 	err     error
@@ -36,21 +36,21 @@ type ending struct {
 	message *schema.Message
 }
 
-// event is what is said at every moment.
+// event returns an event with the members that all events have.
 func (r *run) event(t schema.EventType) schema.Event {
 	o := &r.loop.opt
 	e := schema.Event{HookType: t, AgentID: o.Agent, SessionID: o.Session, OrchestratorID: o.Orchestrator,
 		Runtime: o.Runtime, Cwd: o.Cwd, Labels: o.Labels, Timestamp: time.Now(), Iteration: r.iteration}
 	if id, err := uuid.NewV7(); err == nil {
-		e.EventID = id.String() // otherwise the client tries again, and says why not
+		e.EventID = id.String() // without an id, the client makes one or reports why it cannot
 	}
 	return e
 }
 
-// ask asks the fabric about a moment as it is now.
+// ask asks the fabric about an event in its current state.
 func (r *run) ask(ctx context.Context, m *moment) (*schema.Verdict, error) {
 	e := m.event
-	if flags := r.loop.talk.flagged(); len(flags) > 0 {
+	if flags := r.loop.conversation.copyFlags(); len(flags) > 0 {
 		e.Flags = asJSON(flags)
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.loop.opt.EventTimeout)
@@ -58,13 +58,13 @@ func (r *run) ask(ctx context.Context, m *moment) (*schema.Verdict, error) {
 	return r.loop.opt.Fabric.Ask(ctx, &e, client.History(m.history))
 }
 
-// judge asks everybody about a moment and reports how the query ends by that.
+// judge runs the hooks of an event and returns how the query ends; nil: it continues.
 func (r *run) judge(ctx context.Context, m *moment) *ending {
 	m.judge(ctx)
 	v := &m.verdict
 	r.note(v.HookErrors)
 	if r.loop.opt.Verdict != nil {
-		event, verdict := m.event, *v // whoever looks on decides nothing
+		event, verdict := m.event, *v // copies, because the callback must not change anything
 		r.loop.opt.Verdict(&event, &verdict)
 	}
 	switch {
@@ -78,7 +78,7 @@ func (r *run) judge(ctx context.Context, m *moment) *ending {
 	return nil
 }
 
-// note keeps what went wrong with hooks.
+// note records errors of hooks.
 func (r *run) note(errs []string) {
 	if len(errs) == 0 {
 		return
@@ -93,7 +93,7 @@ func (r *run) note(errs []string) {
 	}
 }
 
-// because is an error with the reason that somebody gave.
+// because adds a hook's reason to an error.
 func because(err error, reason string) error {
 	if reason == "" {
 		return err
@@ -105,7 +105,7 @@ func cancelled(ctx context.Context) *ending {
 	return &ending{how: Cancelled, err: fmt.Errorf("%w: %w", ErrCancelled, context.Cause(ctx))}
 }
 
-// query runs the query to its end. A panic of what the loop is given is an end, too.
+// query runs the query to its end. A panic of the model or a callback ends it, too.
 func (r *run) query(ctx context.Context) (e *ending) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -125,7 +125,7 @@ func (r *run) query(ctx context.Context) (e *ending) {
 	return &ending{how: MaxIterations, err: fmt.Errorf("%w: after %d of them %s", ErrMaxIterations, r.iteration, r.last)}
 }
 
-// submit is the prompt's way into the conversation.
+// submit adds the prompt to the conversation, if the hooks permit.
 func (r *run) submit(ctx context.Context) *ending {
 	m := r.at(schema.UserPromptSubmit, nil, nil)
 	m.event.Prompt = r.prompt
@@ -140,42 +140,42 @@ func (r *run) submit(ctx context.Context) *ending {
 		r.inject(nil, &m.verdict)
 		return nil
 	}
-	r.loop.talk.add(nil, schema.Message{Role: schema.RoleUser, Content: r.prompt})
+	r.loop.conversation.add(nil, schema.Message{Role: schema.RoleUser, Content: r.prompt})
 	r.inject(nil, &m.verdict)
 	return nil
 }
 
-// inject hands over injections as messages of their own. Those of an aside stand in
-// the conversation when the aside does.
+// inject adds injections as messages. Those of an aside reach the conversation together
+// with the aside.
 func (r *run) inject(to *aside, v *schema.Verdict) {
 	for i := range v.Injections {
 		in := &v.Injections[i]
 		if first(in.Content) == "" {
 			continue
 		}
-		r.loop.talk.add(to, schema.Message{Role: schema.RoleUser, Content: in.Content})
+		r.loop.conversation.add(to, schema.Message{Role: schema.RoleUser, Content: in.Content})
 		r.sayInjection(in)
 	}
 	if to == nil {
-		r.loop.waiting.stands(v.EventID)
+		r.loop.unread.markAdded(v.EventID)
 	}
 }
 
-// restart begins the conversation anew: the system prompt, the query's own prompt, and
-// what the verdict brings.
+// restart starts the conversation again with the system prompt, the query's prompt, and
+// the text of the restart.
 func (r *run) restart(v *schema.Verdict) {
 	text := first(v.Restart.Content, v.Restart.Reason)
 	messages := []schema.Message{{Role: schema.RoleUser, Content: r.prompt}}
 	if text != "" {
 		messages = append(messages, schema.Message{Role: schema.RoleUser, Content: text})
 	}
-	r.loop.waiting.forget(func(l lease) bool { return l.event != v.EventID })
+	r.loop.unread.remove(func(l lease) bool { return l.event != v.EventID })
 	r.loop.begin(messages...)
 	r.last = "the fabric restarted the turn" + after(": ", v.Restart.Reason)
 	r.say(Chunk{Kind: RestartChunk, Text: text})
 }
 
-// after is text behind a separator, or nothing.
+// after returns separator and text, or nothing if text is empty.
 func after(separator, text string) string {
 	if text == "" {
 		return ""
@@ -183,7 +183,7 @@ func after(separator, text string) string {
 	return separator + text
 }
 
-// iterate is one model call with what comes before and after it.
+// iterate makes one model call and everything that depends on it.
 func (r *run) iterate(ctx context.Context) *ending {
 	if ctx.Err() != nil {
 		return cancelled(ctx)
@@ -196,7 +196,7 @@ func (r *run) iterate(ctx context.Context) *ending {
 	case m.verdict.Restart != nil:
 		r.restart(&m.verdict)
 	case m.verdict.Decision == schema.Stop:
-		return r.stopped(m)
+		return r.stop(m)
 	}
 	r.inject(nil, &m.verdict)
 	message, e := r.call(ctx)
@@ -209,8 +209,8 @@ func (r *run) iterate(ctx context.Context) *ending {
 // call calls the model.
 func (r *run) call(ctx context.Context) (schema.Message, *ending) {
 	l := r.loop
-	waiting := l.waiting.standing()
-	request := &Request{Messages: l.talk.messages(nil), Tools: cloneTools(l.opt.Tools), Iteration: r.iteration}
+	waiting := l.unread.added()
+	request := &Request{Messages: l.conversation.messages(nil), Tools: cloneTools(l.opt.Tools), Iteration: r.iteration}
 	message, err := guarded(ctx, "the model", func(ctx context.Context) (schema.Message, error) { return l.opt.Model.Call(ctx, request) })
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -222,22 +222,22 @@ func (r *run) call(ctx context.Context) (schema.Message, *ending) {
 	}
 	message = sound(cloneMessage(message))
 	if l.opt.Fabric != nil {
-		l.waiting.read(l.opt.Fabric, waiting)
+		l.unread.acknowledge(l.opt.Fabric, waiting)
 	}
 	return message, nil
 }
 
-// answered is what follows the model's message.
+// answered handles the model's message.
 func (r *run) answered(ctx context.Context, message schema.Message) *ending {
 	m := r.at(schema.AfterLLMCall, message, nil)
 	if e := r.judge(ctx, m); e != nil {
 		return e
 	}
-	if e, steered := r.steered(m); steered { // a message that is asked for again is discarded
+	if e, diverted := r.divert(m); diverted { // a message that is retried is not added to the conversation
 		return e
 	}
-	message, _ = m.seen().(schema.Message)
-	id := r.loop.talk.add(nil, message)
+	message, _ = m.currentValue().(schema.Message)
+	id := r.loop.conversation.add(nil, message)
 	if len(message.ToolCalls) == 0 {
 		r.inject(nil, &m.verdict)
 		return r.final(ctx, id, message)
@@ -248,44 +248,44 @@ func (r *run) answered(ctx context.Context, message schema.Message) *ending {
 	return r.tools(ctx, message.ToolCalls, &m.verdict)
 }
 
-// steered does what hooks make of a model's message instead of going on with it, and
-// reports whether they did; the ending is nil where the model is asked once more.
-func (r *run) steered(m *moment) (e *ending, steered bool) {
+// divert carries out a restart, stop or retry instead of using the model's message, and
+// reports whether there was one. The ending is nil if the model is called again.
+func (r *run) divert(m *moment) (e *ending, diverted bool) {
 	switch {
 	case m.verdict.Restart != nil:
 		r.restart(&m.verdict)
 		r.inject(nil, &m.verdict)
 	case m.verdict.Decision == schema.Stop:
-		return r.stopped(m), true
+		return r.stop(m), true
 	case m.verdict.Decision == schema.Retry:
-		r.again(m)
+		r.retry(m)
 	default:
 		return nil, false
 	}
 	return nil, true
 }
 
-// final is what comes before a message becomes the response.
+// final runs the hooks before a message becomes the response.
 func (r *run) final(ctx context.Context, id int, message schema.Message) *ending {
 	m := r.at(schema.BeforeFinalResponse, message, nil)
-	// What came in waits rather than put off the end for ever, or past the bound.
-	m.event.Mute = r.putOff >= r.loop.opt.FinalRetries || r.iteration == r.loop.opt.MaxIterations
+	// At the limit of delays, and in the last iteration, new messages stay in the queue.
+	m.event.Mute = r.delays >= r.loop.opt.FinalRetries || r.iteration == r.loop.opt.MaxIterations
 	if e := r.judge(ctx, m); e != nil {
 		return e
 	}
-	if e, steered := r.steered(m); steered {
+	if e, diverted := r.divert(m); diverted {
 		if e == nil && m.verdict.Restart == nil && queued(&m.verdict) {
-			r.putOff++
+			r.delays++
 		}
 		return e
 	}
-	message, _ = m.seen().(schema.Message)
-	r.loop.talk.replace(id, message)
+	message, _ = m.currentValue().(schema.Message)
+	r.loop.conversation.replace(id, message)
 	r.inject(nil, &m.verdict)
 	return &ending{how: Answered, message: &message}
 }
 
-// queued reports whether v brings something of the queue.
+// queued reports whether v delivers items of the queue.
 func queued(v *schema.Verdict) bool {
 	for i := range v.Injections {
 		if v.Injections[i].Sequence > 0 {
@@ -295,23 +295,24 @@ func queued(v *schema.Verdict) bool {
 	return false
 }
 
-// again has the model asked once more, and tells it why and how often it may be.
-func (r *run) again(m *moment) {
+// retry makes the loop call the model again. The model reads the reason and the number of
+// the attempt.
+func (r *run) retry(m *moment) {
 	v := &m.verdict
-	r.last = fmt.Sprintf("%s asked for another attempt%s", asker(v, schema.Retry), after(": ", v.Reason))
+	r.last = fmt.Sprintf("%s asked for another attempt%s", decidedBy(v, schema.Retry), after(": ", v.Reason))
 	attempt := fmt.Sprintf("(attempt %d of %d)", r.iteration+1, r.loop.opt.MaxIterations)
 	if r.iteration == r.loop.opt.MaxIterations {
 		attempt = fmt.Sprintf("(%d of %d attempts were made)", r.iteration, r.loop.opt.MaxIterations)
 	}
 	if first(v.Reason) != "" {
-		r.loop.talk.add(nil, schema.Message{Role: schema.RoleUser, Content: v.Reason + " " + attempt})
+		r.loop.conversation.add(nil, schema.Message{Role: schema.RoleUser, Content: v.Reason + " " + attempt})
 	}
 	r.say(Chunk{Kind: RetryChunk, Text: first(v.Reason, "once more") + " " + attempt})
 	r.inject(nil, v)
 }
 
-// asker names the hook that decided so.
-func asker(v *schema.Verdict, d schema.Decision) string {
+// decidedBy names the hook with that decision.
+func decidedBy(v *schema.Verdict, d schema.Decision) string {
 	for _, h := range v.ExecutedHooks {
 		if h.Decision == d {
 			return fmt.Sprintf("hook %q", h.Hook)
@@ -320,10 +321,10 @@ func asker(v *schema.Verdict, d schema.Decision) string {
 	return "the fabric"
 }
 
-// stopped ends the query with a hook's message.
-func (r *run) stopped(m *moment) *ending {
+// stop ends the query with a hook's message.
+func (r *run) stop(m *moment) *ending {
 	message := closing(m.message())
-	r.loop.talk.add(nil, message)
+	r.loop.conversation.add(nil, message)
 	r.inject(nil, &m.verdict)
 	return &ending{how: Stopped, reason: m.verdict.Reason, message: &message}
 }

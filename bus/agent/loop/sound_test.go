@@ -14,7 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// meddles registers a hook that drops and appends messages at some event, each so many times.
+// meddles registers a hook that drops and appends messages at some event, a limited
+// number of times.
 func meddles(rt *rapid.T, l *loop.Loop) {
 	at := rapid.SampledFrom(steered()).Draw(rt, "event")
 	decisions := []schema.Decision{schema.Continue, schema.Continue}
@@ -34,9 +35,9 @@ func meddles(rt *rapid.T, l *loop.Loop) {
 		Handle(rapid.SampledFrom(decisions).Draw(rt, "decision"), loop.WithEffects(effects[:rapid.IntRange(1, 2).Draw(rt, "effects")]...))
 }
 
-// Whatever hooks drop, append and decide: what a model is asked, and what is left at the
-// end, every API takes.
-func TestWhateverHooksDoEveryAPITakesTheConversation(t *testing.T) {
+// With random hooks, the conversation of each request and at the end is valid for every
+// API.
+func TestTheConversationStaysValidForEveryAPI(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		takes := func(where string, messages []schema.Message) {
 			for _, f := range render.Formats() {

@@ -20,12 +20,12 @@ type Status struct {
 	life   *life
 }
 
-// errOver is what a function hears that goes on when its hook's time is up.
+// errOver is the error when a function changes the status after its hook's time is up.
 var errOver = errors.New("the hook has ended; its status cannot change the agent any more")
 
-// life says whether a hook still may change something.
+// life is whether a hook may still change the agent.
 type life struct {
-	mu   sync.Mutex // guards over, and is held while something changes
+	mu   sync.Mutex // guards over, and is held during a change
 	over bool
 }
 
@@ -35,7 +35,7 @@ func (l *life) end() {
 	l.mu.Unlock()
 }
 
-// change applies an effect while the hook lives.
+// change applies an effect while the hook runs.
 func (s *Status) change(e *schema.Effect) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -74,13 +74,13 @@ func (s *Status) Drop(d schema.DropMessages) error {
 func (s *Status) History() []schema.Message { return s.moment.history() }
 
 // Flags returns a copy of the agent's flags.
-func (s *Status) Flags() map[string]jsontext.Value { return s.moment.run.loop.talk.flagged() }
+func (s *Status) Flags() map[string]jsontext.Value { return s.moment.run.loop.conversation.copyFlags() }
 
 // Prompt returns the prompt of the query.
 func (s *Status) Prompt() string { return s.moment.run.prompt }
 
 // Response returns the result of the query at QueryEnd, and the zero Response at other events.
 func (s *Status) Response() Response {
-	r, _ := s.moment.seen().(Response)
+	r, _ := s.moment.currentValue().(Response)
 	return r.clone()
 }

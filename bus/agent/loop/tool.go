@@ -47,7 +47,7 @@ func ToolFunc[In, Out any](name, description string, f func(context.Context, In)
 	}
 }
 
-// cloneTools are tools with memory of their own.
+// cloneTools returns a deep copy.
 func cloneTools(tools []Tool) []Tool {
 	tools = slices.Clone(tools)
 	for i := range tools {
@@ -56,7 +56,7 @@ func cloneTools(tools []Tool) []Tool {
 	return tools
 }
 
-// checkTools says what is wrong with the tools, all at once.
+// checkTools returns the tools by name, or an error with all faults.
 func checkTools(tools []Tool) (map[string]*Tool, error) {
 	var errs []error
 	byName := make(map[string]*Tool, len(tools))
@@ -80,7 +80,7 @@ func checkTools(tools []Tool) (map[string]*Tool, error) {
 	return byName, errors.Join(errs...)
 }
 
-// run calls the tool with an object. Whatever goes wrong is an outcome.
+// run calls the tool with an object. Every failure is an outcome.
 func (t *Tool) run(ctx context.Context, c schema.ToolCall) schema.ToolOutcome {
 	out := schema.ToolOutcome{ID: c.ID, Name: c.Name}
 	if t.Timeout > 0 {
@@ -100,7 +100,7 @@ func (t *Tool) run(ctx context.Context, c schema.ToolCall) schema.ToolOutcome {
 	return out
 }
 
-// encode is what a tool returned, as JSON that every peer can read.
+// encode encodes a tool's result as JSON that every client accepts.
 func encode(v any) (jsontext.Value, error) {
 	if raw, ok := v.(jsontext.Value); ok && len(raw) > 0 {
 		if !raw.IsValid(jsontext.AllowInvalidUTF8(true)) {

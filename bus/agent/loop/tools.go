@@ -12,26 +12,26 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A call is one of a turn's tool calls, on its way to its outcome.
+// A call is one tool call of a turn, until it has its outcome.
 type call struct {
 	run   *run
 	call  schema.ToolCall
 	aside aside
-	// notes stand with the result, whatever it is.
+	// notes are shown with the result.
 	notes   []string
 	outcome schema.ToolOutcome
-	// told are the events whose injections stand in notes and aside.
-	told []string
-	// restart is the verdict that asked for a new turn.
+	// delivered are the events whose injections are in notes and aside.
+	delivered []string
+	// restart is the verdict that asked for a restart.
 	restart *schema.Verdict
 	end     *ending
 }
 
-// errTurn is why calls of a turn are ended that other calls of it ended.
+// errTurn is the cause when another call of the turn ends it.
 var errTurn = errors.New("another call of the turn ended it")
 
-// tools makes the calls of a turn. What v injected, and what hooks of the calls add,
-// comes after all results.
+// tools makes the calls of a turn. Injections of v, and messages that hooks of the calls
+// add, follow all results.
 func (r *run) tools(ctx context.Context, wanted []schema.ToolCall, v *schema.Verdict) *ending {
 	calls := make([]*call, len(wanted))
 	turn, stop := context.WithCancelCause(ctx)
@@ -41,10 +41,10 @@ func (r *run) tools(ctx context.Context, wanted []schema.ToolCall, v *schema.Ver
 	for i, w := range wanted {
 		c := &call{run: r, call: w}
 		calls[i] = c
-		slots <- struct{}{} // in order: with one slot the calls are made one after the other
+		slots <- struct{}{} // in order, so that with one slot the calls run one after the other
 		all.Go(func() {
 			defer func() { <-slots }()
-			c.make(ctx, turn)
+			c.execute(ctx, turn)
 			if c.end != nil || c.restart != nil {
 				stop(errTurn)
 			}
@@ -53,22 +53,22 @@ func (r *run) tools(ctx context.Context, wanted []schema.ToolCall, v *schema.Ver
 	all.Wait()
 	for _, c := range calls {
 		out := c.outcome
-		r.loop.talk.add(nil, schema.Message{Role: schema.RoleTool, Result: &out})
+		r.loop.conversation.add(nil, schema.Message{Role: schema.RoleTool, Result: &out})
 	}
 	r.inject(nil, v)
 	for _, c := range calls {
-		r.loop.talk.add(nil, c.aside.messages...)
-		for _, event := range c.told {
-			r.loop.waiting.stands(event)
+		r.loop.conversation.add(nil, c.aside.messages...)
+		for _, event := range c.delivered {
+			r.loop.unread.markAdded(event)
 		}
 	}
 	r.last = "the model asked for tools last"
-	return r.turned(calls)
+	return r.endOfTurn(calls)
 }
 
-// turned is what the calls of a turn come to together: the first end in the order of
-// the calls, and otherwise the first restart.
-func (r *run) turned(calls []*call) *ending {
+// endOfTurn returns the first ending in the order of the calls. Without one it carries
+// out the first restart.
+func (r *run) endOfTurn(calls []*call) *ending {
 	for _, c := range calls {
 		if c.end != nil {
 			return c.end
@@ -84,25 +84,25 @@ func (r *run) turned(calls []*call) *ending {
 	return nil
 }
 
-// make makes the call. ctx is the query's, turn ends with the turn. Hooks of a call
-// that has begun are asked on the query's: what ran is told.
-func (c *call) make(ctx, turn context.Context) {
+// execute makes the call. ctx is the query's context, and turn ends with the turn. The
+// hooks after a tool run on ctx, because they must run for every tool that ran.
+func (c *call) execute(ctx, turn context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.end = &ending{how: Failed, err: fmt.Errorf("the query panicked: %v", p)}
 			c.outcome = schema.ToolOutcome{ID: c.call.ID, Name: c.call.Name, Error: fmt.Sprintf("the query panicked: %v", p)}
-			c.told = nil
+			c.delivered = nil
 		}
 	}()
 	if turn.Err() != nil {
-		c.skipped(ctx, turn)
+		c.skip(ctx, turn)
 		return
 	}
 	if len(c.call.Input) == 0 || c.call.Input.Kind() == 'n' {
 		c.call.Input = jsontext.Value("{}")
 	}
 	if err := render.CallError(&c.call); err != nil {
-		// Nothing will run, so that there is nothing to ask about before.
+		// The tool cannot run, so hooks before it are not asked.
 		c.outcome = schema.ToolOutcome{ID: c.call.ID, Name: c.call.Name, Error: err.Error()}
 		c.after(ctx)
 		return
@@ -111,7 +111,7 @@ func (c *call) make(ctx, turn context.Context) {
 		return
 	}
 	if turn.Err() != nil {
-		c.skipped(ctx, turn)
+		c.skip(ctx, turn)
 		return
 	}
 	c.run.say(Chunk{Kind: ToolCallChunk, Text: c.call.Name, Call: new(c.call)})
@@ -119,15 +119,15 @@ func (c *call) make(ctx, turn context.Context) {
 	c.after(ctx)
 }
 
-// skipped is a call of a turn that ended before it was made.
-func (c *call) skipped(ctx, turn context.Context) {
-	c.refused("was not made", context.Cause(turn).Error())
+// skip refuses a call because its turn has ended.
+func (c *call) skip(ctx, turn context.Context) {
+	c.refuse("was not made", context.Cause(turn).Error())
 	if ctx.Err() != nil {
 		c.end = cancelled(ctx)
 	}
 }
 
-// runTool runs the tool that the call names.
+// runTool runs the tool of the call.
 func (c *call) runTool(ctx context.Context) schema.ToolOutcome {
 	t := c.run.loop.tools[c.call.Name]
 	if t == nil {
@@ -136,7 +136,7 @@ func (c *call) runTool(ctx context.Context) schema.ToolOutcome {
 	return t.run(ctx, c.call)
 }
 
-// before asks about the call, and reports whether it is to be made.
+// before runs the hooks before the call, and reports whether the tool may run.
 func (c *call) before(ctx, turn context.Context) bool {
 	m := c.run.at(schema.PreToolUse, c.call, &c.aside)
 	e := c.run.judge(ctx, m)
@@ -147,31 +147,31 @@ func (c *call) before(ctx, turn context.Context) bool {
 	switch {
 	case e != nil:
 		c.end = e
-		c.refused("did not run, since the query ends", e.err.Error())
+		c.refuse("did not run, since the query ends", e.err.Error())
 	case v.Restart != nil:
 		c.restart = v
-		c.refused("did not run, since the turn restarts", v.Restart.Reason)
+		c.refuse("did not run, since the turn restarts", v.Restart.Reason)
 	case v.Decision == schema.Deny:
-		c.refused("was denied and did not run", v.Reason)
-	case v.Decision == schema.Ask && !c.approved(turn, m):
-		c.refused("did not run, since no person approved it", v.Reason)
+		c.refuse("was denied and did not run", v.Reason)
+	case v.Decision == schema.Ask && !c.isApproved(turn, m):
+		c.refuse("did not run, since no person approved it", v.Reason)
 	case v.Decision == schema.Stop:
-		c.outcome = c.given(m)
-		c.shown()
+		c.outcome = c.replacement(m)
+		c.showOutcome()
 	default:
-		c.call, _ = m.seen().(schema.ToolCall)
+		c.call, _ = m.currentValue().(schema.ToolCall)
 		return true
 	}
 	return false
 }
 
-// approved asks a person, for as long as the turn lasts.
-func (c *call) approved(ctx context.Context, m *moment) bool {
+// isApproved asks a person, as long as the turn lasts.
+func (c *call) isApproved(ctx context.Context, m *moment) bool {
 	approve := c.run.loop.opt.Approve
 	if approve == nil {
 		return false
 	}
-	asked, _ := m.seen().(schema.ToolCall)
+	asked, _ := m.currentValue().(schema.ToolCall)
 	yes, err := guarded(ctx, "Approve", func(ctx context.Context) (bool, error) { return approve(ctx, asked, m.verdict.Reason) })
 	if err != nil {
 		c.run.note([]string{fmt.Sprintf("asking for approval of %s failed: %v", asked.Name, err)})
@@ -179,15 +179,15 @@ func (c *call) approved(ctx context.Context, m *moment) bool {
 	return yes && err == nil
 }
 
-// refused is the outcome of a call that is not made, in words for the model.
-func (c *call) refused(how, why string) {
+// refuse sets the outcome of a call that does not run, in words for the model.
+func (c *call) refuse(how, why string) {
 	c.outcome = schema.ToolOutcome{ID: c.call.ID, Name: c.call.Name,
 		Error: "The call " + how + ": " + first(why, "no reason was given"), Notes: c.notes}
-	c.shown()
+	c.showOutcome()
 }
 
-// given is the outcome that a hook gave in place of the tool.
-func (c *call) given(m *moment) schema.ToolOutcome {
+// replacement returns the outcome that a hook gave instead of the tool's.
+func (c *call) replacement(m *moment) schema.ToolOutcome {
 	out, typed := m.stop.(schema.ToolOutcome)
 	if !typed {
 		out = schema.ToolOutcome{Output: m.verdict.Value}
@@ -197,8 +197,8 @@ func (c *call) given(m *moment) schema.ToolOutcome {
 	return out
 }
 
-// after asks about what came of the call: exactly one of the two events, also when
-// the query was cancelled meanwhile, since the tool ran.
+// after runs the hooks of PostToolUse or ToolError, exactly one of them. It also does so
+// after the query was cancelled, because the tool ran.
 func (c *call) after(ctx context.Context) {
 	t := schema.PostToolUse
 	if c.outcome.Error != "" {
@@ -214,7 +214,7 @@ func (c *call) after(ctx context.Context) {
 	}
 	c.end = c.run.judge(asking, m)
 	v := &m.verdict
-	c.outcome, _ = m.seen().(schema.ToolOutcome)
+	c.outcome, _ = m.currentValue().(schema.ToolOutcome)
 	if v.Decision == schema.Deny {
 		c.notes = append(c.notes, "Feedback on this result: "+first(v.Reason, "a hook objects to it, without a reason"))
 	}
@@ -231,11 +231,11 @@ func (c *call) after(ctx context.Context) {
 		c.end = cancelled(ctx)
 	}
 	c.outcome.Notes = append(c.outcome.Notes, c.notes...)
-	c.shown()
+	c.showOutcome()
 }
 
-// inject hands over injections: with the result, or after all of the turn's. Those of a
-// restart belong into the new turn.
+// inject adds injections to the result, or after all results of the turn. Injections of a
+// restart are left for the new turn.
 func (c *call) inject(v *schema.Verdict) {
 	if v.Restart != nil {
 		return
@@ -252,11 +252,11 @@ func (c *call) inject(v *schema.Verdict) {
 		}
 	}
 	c.run.inject(&c.aside, &own)
-	c.told = append(c.told, v.EventID)
+	c.delivered = append(c.delivered, v.EventID)
 }
 
-// shown shows what came of the call.
-func (c *call) shown() {
+// showOutcome shows the outcome of the call.
+func (c *call) showOutcome() {
 	out := cloneOutcome(c.outcome)
 	c.run.say(Chunk{Kind: ToolResultChunk, Text: first(out.Error, string(out.Output)), Result: &out})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// ranTools runs a turn of calls, with hooks, and returns the results as the model reads them,
-// the conversation behind them, and the events of tools as hooks were asked about them.
+// ranTools runs a turn of calls with hooks. It returns the results as the model reads
+// them, the messages after them, and the tool events that hooks saw.
 func ranTools(t *testing.T, turn schema.Message, tools []loop.Tool, hooks func(l *loop.Loop)) (results []string, err error) {
 	t.Helper()
 	l := start(t, loop.Options{Model: &script{turns: []schema.Message{turn, says("done")}}, Tools: tools})
@@ -27,7 +27,7 @@ func ranTools(t *testing.T, turn schema.Message, tools []loop.Tool, hooks func(l
 	return lines[2:], err
 }
 
-func TestWhatHooksMakeOfACall(t *testing.T) {
+func TestHooksChangeCalls(t *testing.T) {
 	add := calls("add", `{"a":1,"b":2}`)
 	outcome := func(f func(o *schema.ToolOutcome)) loop.HandleOption {
 		return loop.WithValueFunc(func(_ context.Context, _ *loop.Status, o schema.ToolOutcome) (schema.ToolOutcome, error) {
@@ -43,7 +43,7 @@ func TestWhatHooksMakeOfACall(t *testing.T) {
 	}{
 		"denied": {add, func(l *loop.Loop) { l.On(schema.PreToolUse).Handle(schema.Deny, loop.WithReason("no sums")) },
 			[]string{"tool: c1 add The call was denied and did not run: no sums[]", "assistant: done"}, nil},
-		"asked, and nobody is there to approve": {add, func(l *loop.Loop) { l.On(schema.PreToolUse).Handle(schema.Ask) },
+		"asked, without an approver": {add, func(l *loop.Loop) { l.On(schema.PreToolUse).Handle(schema.Ask) },
 			[]string{"tool: c1 add The call did not run, since no person approved it: no reason was given[]", "assistant: done"}, nil},
 		"failed: the query ends": {add, func(l *loop.Loop) { l.On(schema.PreToolUse).Reject("no sums") },
 			[]string{"tool: c1 add The call did not run, since the query ends: a hook failed the query: no sums[]"}, loop.ErrFailed},
@@ -87,11 +87,11 @@ func TestWhatHooksMakeOfACall(t *testing.T) {
 			l.On(schema.PostToolUse).Reject("nothing ran")
 			l.On(schema.ToolError).Handle(schema.Continue, loop.WithInjection("there are others", ""), loop.WithInjection("look", schema.UserMessage))
 		}, []string{`tool: c1 ghost there is no tool "ghost"["there are others"]`, "user: look", "assistant: done"}, nil},
-		"input that is no object": {calls("add", `[1,2]`), func(l *loop.Loop) {
+		"input that is not an object": {calls("add", `[1,2]`), func(l *loop.Loop) {
 			l.On(schema.PreToolUse).Reject("there is nothing to ask about")
 			l.On(schema.ToolError).Handle(schema.Deny, loop.WithReason("write an object"))
 		}, []string{`tool: c1 add the call of "add" did not run`, "assistant: done"}, nil},
-		"input that is no JSON": {calls("add", `{"a":`), func(*loop.Loop) {},
+		"input that is not JSON": {calls("add", `{"a":`), func(*loop.Loop) {},
 			[]string{`tool: c1 add the call of "add" did not run`, "assistant: done"}, nil},
 		"input that does not fit": {calls("add", `{"a":"one"}`), func(l *loop.Loop) {
 			l.On(schema.ToolError).Handle(schema.Continue, outcome(func(o *schema.ToolOutcome) { o.Error = o.Error[:len("the input does not fit")] }))
@@ -103,16 +103,16 @@ func TestWhatHooksMakeOfACall(t *testing.T) {
 				t.Error(err)
 			}
 			if strings.Contains(name, "input that is no") {
-				got[0] = got[0][:min(len(got[0]), len(c.want[0]))] // the rest is the renderer's
+				got[0] = got[0][:min(len(got[0]), len(c.want[0]))] // the rest belongs to the renderer
 			}
 			same(t, "what came of it", c.want, got)
 		})
 	}
 }
 
-// Tools of a turn run side by side up to the bound; results, and what hooks add, come in the
-// order of the calls, whoever is ready first; and exactly one of the two events is asked about each.
-func TestCallsOfATurnComeInOrder(t *testing.T) {
+// Tools of a turn run concurrently up to the limit. Results and messages of hooks come in
+// the order of the calls, and each call has exactly one event after it.
+func TestResultsOfATurnAreInTheOrderOfCalls(t *testing.T) {
 	for _, parallel := range []int{1, 2, 8} {
 		t.Run(fmt.Sprint(parallel), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -132,11 +132,11 @@ func TestCallsOfATurnComeInOrder(t *testing.T) {
 				turn := calls("slow", `{"N":1}`, "slow", `{"N":2}`, "slow", `{"N":3}`, "slow", `{"N":4}`)
 				l := start(t, loop.Options{Model: &script{turns: []schema.Message{turn, says("done")}}, Tools: []loop.Tool{slow}, Parallel: parallel})
 				var mu sync.Mutex
-				told := map[string]int{}
+				events := map[string]int{}
 				for _, at := range []schema.EventType{schema.PostToolUse, schema.ToolError} {
 					l.On(at).Handle(schema.Continue, loop.WithEffects(loop.EffectFunc(func(_ context.Context, s *loop.Status) error {
 						mu.Lock()
-						told[s.ToolResult.ID]++
+						events[s.ToolResult.ID]++
 						mu.Unlock()
 						return s.Append("", "about "+s.ToolResult.ID)
 					})))
@@ -146,7 +146,7 @@ func TestCallsOfATurnComeInOrder(t *testing.T) {
 				}
 				same(t, "conversation", []string{"tool: c1 slow 1[]", "tool: c2 slow two[]", "tool: c3 slow the tool panicked: three[]", "tool: c4 slow 4[]",
 					"system: about c1", "system: about c2", "system: about c3", "system: about c4", "assistant: done"}, talk(l.History())[2:])
-				same(t, "events about each call", map[string]int{"c1": 1, "c2": 1, "c3": 1, "c4": 1}, told)
+				same(t, "events about each call", map[string]int{"c1": 1, "c2": 1, "c3": 1, "c4": 1}, events)
 				if want := int32(min(parallel, 4)); most.Load() != want {
 					t.Errorf("%d ran side by side, not %d", most.Load(), want)
 				}
@@ -155,8 +155,9 @@ func TestCallsOfATurnComeInOrder(t *testing.T) {
 	}
 }
 
-// A call that ends the query ends the others of its turn: those that run are ended, those that wait are not made.
-func TestACallThatEndsTheQueryEndsItsTurn(t *testing.T) {
+// A call that ends the query cancels the running calls of its turn, and the waiting ones
+// are not made.
+func TestACallThatEndsTheQueryCancelsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := make(chan struct{})
 		add := adding()
@@ -181,7 +182,7 @@ func TestACallThatEndsTheQueryEndsItsTurn(t *testing.T) {
 	})
 }
 
-// A person is not asked any more about a call of a turn that is over.
+// The request for a person's approval ends with the turn of the call.
 func TestAnApprovalEndsWithItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan struct{})
@@ -203,7 +204,7 @@ func TestAnApprovalEndsWithItsTurn(t *testing.T) {
 	})
 }
 
-func TestAPersonApprovesACall(t *testing.T) {
+func TestAPersonCanApproveACall(t *testing.T) {
 	for _, yes := range []bool{true, false} {
 		var asked string
 		l := start(t, loop.Options{Model: &script{turns: []schema.Message{calls("add", `{"a":1,"b":2}`), says("done")}}, Tools: []loop.Tool{adding()},

@@ -11,10 +11,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// deepest bounds how deep a schema looks into a type; what lies deeper may be anything.
+// deepest is how deep a schema describes a type. Deeper values may be anything.
 const deepest = 16
 
-// schemaOf is the JSON Schema of T, which an input can be.
+// schemaOf returns the JSON Schema of T, which must be an object.
 func schemaOf[T any]() (jsontext.Value, error) {
 	s := describe(reflect.TypeFor[T](), 0)
 	if s["type"] != "object" {
@@ -23,7 +23,7 @@ func schemaOf[T any]() (jsontext.Value, error) {
 	return schema.Marshal(s)
 }
 
-// describe is the schema of a type; an empty one takes anything.
+// describe returns the schema of a type; an empty schema accepts anything.
 func describe(t reflect.Type, depth int) map[string]any {
 	if depth > deepest {
 		return map[string]any{}
@@ -60,7 +60,7 @@ func describe(t reflect.Type, depth int) map[string]any {
 	return map[string]any{}
 }
 
-// describeStruct is the schema of a struct: its fields are the properties.
+// describeStruct returns the schema of a struct, with its fields as properties.
 func describeStruct(t reflect.Type, depth int) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {

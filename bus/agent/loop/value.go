@@ -15,10 +15,10 @@ type Value interface {
 	schema.Message | schema.ToolCall | schema.ToolOutcome | Response
 }
 
-// kind says which of the values it is.
+// kind is the type of a value.
 type kind string
 
-// The kinds, as a person writes their types. noValue: the event has no value.
+// The kinds, as they appear in errors. noValue means that the event has no value.
 const (
 	noValue     kind = ""
 	messageKind kind = "schema.Message"
@@ -27,7 +27,7 @@ const (
 	respondKind kind = "loop.Response"
 )
 
-// kindOf is v's kind.
+// kindOf returns v's kind.
 func kindOf(v any) kind {
 	switch v.(type) {
 	case schema.Message:
@@ -42,7 +42,7 @@ func kindOf(v any) kind {
 	return noValue
 }
 
-// valueAt is the kind of value that a hook of event t gives with decision d.
+// valueAt returns the kind of value that a hook of event t gives with decision d.
 func valueAt(t schema.EventType, d schema.Decision) kind {
 	if d == schema.Stop {
 		switch t.StopValue() {
@@ -71,15 +71,15 @@ func valueAt(t schema.EventType, d schema.Decision) kind {
 // A valuer makes a hook's value.
 type valuer struct {
 	kind kind
-	// plain is a value that is always the same; f makes one. One of them is there.
+	// plain is a constant value, and f makes one. Exactly one of them is set.
 	plain any
 	f     func(ctx context.Context, s *Status, current any) (any, error)
-	// absent: f calls a function that is nil.
+	// absent means that the user's function is nil.
 	absent bool
 }
 
-// make makes the value from the current one. A stop's has nothing to be made from
-// where the moment has no value of its kind; it is zero then.
+// make makes the value from the current one. For a stop, the current value is zero if the
+// event has no value of that kind.
 func (v *valuer) make(ctx context.Context, s *Status, current any) (any, error) {
 	if v.f == nil {
 		return copied(v.plain), nil
@@ -87,7 +87,7 @@ func (v *valuer) make(ctx context.Context, s *Status, current any) (any, error) 
 	return v.f(ctx, s, current)
 }
 
-// copied is a value with memory of its own.
+// copied returns a deep copy of a value.
 func copied(v any) any {
 	switch v := v.(type) {
 	case schema.Message:
@@ -103,8 +103,8 @@ func copied(v any) any {
 	return v
 }
 
-// written is a value as JSON, as the fabric's hooks would write it, or why it is none
-// that can stand here.
+// written encodes a value as the fabric's hooks would, or returns why it is not valid for
+// the event.
 func written(current, v any) (jsontext.Value, error) {
 	switch v := v.(type) {
 	case schema.Message:

@@ -13,13 +13,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// QueryEnd may change what the answer is, and never how the query ended.
-func TestTheEndsHooksChangeTheAnswerOnly(t *testing.T) {
+// QueryEnd hooks may change the answer, but not how the query ended.
+func TestQueryEndHooksChangeOnlyTheAnswer(t *testing.T) {
 	for name, c := range map[string]struct{ value, want string }{
 		"a text":              {`"mended"`, "mended"},
 		"an object":           {`{"content":"mended","status":"stopped","error":"no","iterations":9}`, "mended"},
 		"a message":           {`{"message":{"role":"user","content":"mended","tool_calls":[{"name":"x"}]}}`, "mended"},
-		"what cannot be read": {`{"content":7}`, "done"},
+		"an unreadable value": {`{"content":7}`, "done"},
 		"a number":            {`7`, "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestTheEndsHooksChangeTheAnswerOnly(t *testing.T) {
 	})
 }
 
-// A stop of the fabric is a message at the events of the model, and a result before a tool; a
-// text in a message's place leaves the message's calls, and what the API said of it is gone.
+// The value of the fabric's stop is a message at events of the model, and a result before
+// a tool. A text that replaces a message keeps its calls and drops the API's own form.
 func TestStopsAndRewritesOfTheFabric(t *testing.T) {
 	native := calls("add", `{"a":1,"b":2}`)
 	native.Content, native.Native = "secret", jsontext.Value(`{"signed":"secret"}`)
@@ -60,10 +60,10 @@ func TestStopsAndRewritesOfTheFabric(t *testing.T) {
 	}{
 		"a stop before the model": {schema.BeforeLLMCall, func(v *schema.Verdict) { v.Decision, v.Value = schema.Stop, jsontext.Value(`"cached"`) },
 			loop.Stopped, []string{"user: go", "assistant: cached"}},
-		"a stop with calls that nobody makes": {schema.AfterLLMCall, func(v *schema.Verdict) {
+		"a stop with calls": {schema.AfterLLMCall, func(v *schema.Verdict) {
 			v.Decision, v.Value = schema.Stop, jsontext.Value(`{"content":"cached","tool_calls":[{"id":"c9","name":"add"}]}`)
 		}, loop.Stopped, []string{"user: go", "assistant: cached"}},
-		"a stop that is no message": {schema.AfterLLMCall, func(v *schema.Verdict) { v.Decision, v.Value = schema.Stop, jsontext.Value(`7`) },
+		"a stop without a message": {schema.AfterLLMCall, func(v *schema.Verdict) { v.Decision, v.Value = schema.Stop, jsontext.Value(`7`) },
 			loop.Failed, []string{"user: go"}},
 		"a result in the tool's place": {schema.PreToolUse, func(v *schema.Verdict) { v.Decision, v.Value = schema.Stop, jsontext.Value(`{"sum":3}`) },
 			loop.Answered, []string{"user: go", `assistant: secret[c1 add {"a":1,"b":2}]`, `tool: c1 add {"sum":3}[]`, "assistant: done"}},
@@ -83,7 +83,7 @@ func TestStopsAndRewritesOfTheFabric(t *testing.T) {
 				same(t, "conversation", c.want, talk(l.History()))
 				for _, m := range l.History() {
 					if m.Content == "clean" && m.Native != nil {
-						t.Errorf("the API's own form of what was rewritten is still there: %s", m.Native)
+						t.Errorf("the API's own form of the rewritten message is still there: %s", m.Native)
 					}
 				}
 			})
@@ -91,7 +91,7 @@ func TestStopsAndRewritesOfTheFabric(t *testing.T) {
 	}
 }
 
-// Messages are dropped whole turns at a time, and not while the turn's tools run.
+// Messages are dropped in whole turns, and not while the turn's tools run.
 func TestAHookDropsMessages(t *testing.T) {
 	model := &script{turns: []schema.Message{calls("add", `{"a":1,"b":2}`), calls("add", `{"a":3,"b":4}`), says("done")}}
 	l := start(t, loop.Options{Model: model, Tools: []loop.Tool{adding()}, System: "You add."})
@@ -109,7 +109,8 @@ func TestAHookDropsMessages(t *testing.T) {
 	same(t, "flags and prompt", []any{1, "go"}, []any{flags, prompt})
 }
 
-// reorder puts the one aside that is left behind the system prompt: which of the two it is does not matter here.
+// reorder moves the remaining aside behind the system prompt, because either order is
+// correct.
 func reorder(lines []string) []string {
 	out := []string{lines[0]}
 	for _, want := range []bool{true, false} {
@@ -122,7 +123,7 @@ func reorder(lines []string) []string {
 	return out
 }
 
-// api is a model's API that remembers what it was told of the tools.
+// api is a model's API that records the tools of its requests.
 type api struct{ tools []render.Tool }
 
 func (a *api) Call(_ context.Context, messages []schema.Message, tools []render.Tool) (schema.Message, error) {

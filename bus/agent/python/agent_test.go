@@ -43,9 +43,9 @@ func fabric(w http.ResponseWriter, r *http.Request, body []byte) {
 	case r.URL.Path == "/v1/render":
 		_, _ = w.Write(body)
 	case r.URL.Path == "/v1/read":
-		var said struct{ Says string }
-		_ = schema.Unmarshal([]byte(strings.Replace(string(body), "says", "Says", 1)), &said)
-		fmt.Fprintf(w, `{"role":"assistant","content":"read as %s: %s"}`, format, said.Says)
+		var answer struct{ Says string }
+		_ = schema.Unmarshal([]byte(strings.Replace(string(body), "says", "Says", 1)), &answer)
+		fmt.Fprintf(w, `{"role":"assistant","content":"read as %s: %s"}`, format, answer.Says)
 	case strings.HasPrefix(r.URL.Path, "/v1/events/"):
 		_, _ = w.Write(verdict(body))
 	default:
@@ -77,8 +77,9 @@ func verdict(body []byte) []byte {
 	return []byte(`{"decision":"continue"}`)
 }
 
-// TestTheExamplesOfObelixRunAsTheyStand runs the examples of Obelix's guide, unchanged, with the stand-in.
-func TestTheExamplesOfObelixRunAsTheyStand(t *testing.T) {
+// TestTheExamplesOfObelixRunUnchanged runs the examples of Obelix's guide with the
+// stand-in.
+func TestTheExamplesOfObelixRunUnchanged(t *testing.T) {
 	t.Parallel()
 	out := sdktest.Script{Daemon: sdktest.NewDaemon(t), Argv: []string{interpreter(t), "-B", "-W", "error", "-m", "unittest", "-v", "obelix_test"},
 		Env: []string{"PYTHONPATH=.:testdata"}}.Run(t)

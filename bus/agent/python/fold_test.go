@@ -112,7 +112,8 @@ func TestPythonFoldsAsTheFabricDoes(t *testing.T) {
 	judgedAlike(t, calls, data)
 }
 
-// TestPythonReadsUnknownMembersAsTheFabricDoes: a result whose known members only explain, beside an unknown one, is an error of its hook, in both.
+// TestPythonReadsUnknownMembersAsTheFabricDoes checks that a result with an unknown
+// member, whose known members only explain, is an error of its hook in both languages.
 func TestPythonReadsUnknownMembersAsTheFabricDoes(t *testing.T) {
 	t.Parallel()
 	data := guarded([]string{`{"desicion":"deny"}`, `{"error":"no"}`, `{"permission":"deny"}`, `{}`, `{"permission":"deny","decision":"allow"}`, `{"x":1,"reason":""}`,
@@ -130,7 +131,8 @@ func TestPythonReadsUnknownMembersAsTheFabricDoes(t *testing.T) {
 	}
 }
 
-// TestPythonReadsEachKnownMemberBesideAnUnknownOne: beside each known member, set, empty or null, an unknown one has the same effect in Python and Go.
+// TestPythonReadsEachKnownMemberBesideAnUnknownOne checks that an unknown member has the
+// same effect in Python and Go beside each known member, set, empty or null.
 func TestPythonReadsEachKnownMemberBesideAnUnknownOne(t *testing.T) {
 	t.Parallel()
 	members := map[string][]string{
@@ -155,7 +157,8 @@ func TestPythonReadsEachKnownMemberBesideAnUnknownOne(t *testing.T) {
 	judgedAlike(t, calls, data)
 }
 
-// guarded returns calls at PreToolUse. The one hook of each answers with one of the results, fail-closed and not.
+// guarded returns calls at PreToolUse. Each has one hook, fail-closed or not, that
+// answers with one of the results.
 func guarded(results []string) []byte {
 	data := []byte(`[`)
 	for _, result := range results {
@@ -170,9 +173,9 @@ func guarded(results []string) []byte {
 // judgedAlike compares the verdicts of Python and Go on calls. data is calls as JSON.
 func judgedAlike(t *testing.T, calls []call, data []byte) {
 	t.Helper()
-	var said []schema.Verdict
-	if err := schema.Unmarshal(driven(t, "fold_driver.py", data), &said); err != nil || len(said) != len(calls) {
-		t.Fatalf("%d verdicts, %v", len(said), err)
+	var answers []schema.Verdict
+	if err := schema.Unmarshal(driven(t, "fold_driver.py", data), &answers); err != nil || len(answers) != len(calls) {
+		t.Fatalf("%d verdicts, %v", len(answers), err)
 	}
 	for i, c := range calls {
 		var want schema.Verdict
@@ -180,7 +183,7 @@ func judgedAlike(t *testing.T, calls []call, data []byte) {
 			want = dispatch.Fold(c.Event, want, dispatch.Settle(&c.Hooks[j], &c.Outcomes[j]))
 		}
 		dispatch.KeepFeedback(c.Event, &want)
-		if diff := cmp.Diff(plain(t, want), plain(t, said[i])); diff != "" {
+		if diff := cmp.Diff(plain(t, want), plain(t, answers[i])); diff != "" {
 			asked, _ := schema.Marshal(c)
 			t.Fatalf("call %d: Go (-), Python (+):\n%s\n%.3000s", i, diff, asked)
 		}
@@ -211,11 +214,11 @@ func TestPythonHasTheTableOfEvents(t *testing.T) {
 	for _, e := range schema.EventTypes() {
 		want[string(e)] = []any{e.Decisions(), stops[e.StopValue()], rewrites[e.Rewrites()], e.Chains(), e.Blocking()}
 	}
-	var said any
-	if err := schema.Unmarshal(driven(t, "fold_driver.py", []byte(`"table"`)), &said); err != nil {
+	var answers any
+	if err := schema.Unmarshal(driven(t, "fold_driver.py", []byte(`"table"`)), &answers); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(plain(t, want), said); diff != "" {
+	if diff := cmp.Diff(plain(t, want), answers); diff != "" {
 		t.Errorf("Go (-), Python (+):\n%s", diff)
 	}
 }
@@ -275,17 +278,17 @@ func TestPythonDropsTheSameMessages(t *testing.T) {
 	if err != nil || len(asked) < 1000 {
 		t.Fatal(len(asked), err)
 	}
-	var said []struct {
+	var answers []struct {
 		Messages []schema.Message `json:"messages"`
 		Fault    string           `json:"fault"`
 	}
-	if err := schema.Unmarshal(driven(t, "fold_driver.py", data), &said); err != nil || len(said) != len(asked) {
-		t.Fatal(len(said), err)
+	if err := schema.Unmarshal(driven(t, "fold_driver.py", data), &answers); err != nil || len(answers) != len(asked) {
+		t.Fatal(len(answers), err)
 	}
 	for i, c := range asked {
-		if diff := cmp.Diff(plain(t, c.Effect.DropMessages.Apply(c.Messages)), plain(t, said[i].Messages)); diff != "" || said[i].Fault != "" {
+		if diff := cmp.Diff(plain(t, c.Effect.DropMessages.Apply(c.Messages)), plain(t, answers[i].Messages)); diff != "" || answers[i].Fault != "" {
 			one, _ := schema.Marshal(c)
-			t.Fatalf("Go (-), Python (+):\n%s%s\n%s", diff, said[i].Fault, one)
+			t.Fatalf("Go (-), Python (+):\n%s%s\n%s", diff, answers[i].Fault, one)
 		}
 	}
 }

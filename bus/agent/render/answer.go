@@ -51,7 +51,7 @@ func CallError(c *schema.ToolCall) error {
 	return fmt.Errorf("the call of %.100q did not run: its input is not a JSON object, or was cut off: %.300q; write one whole JSON object", c.Name, raw)
 }
 
-// apiError is the error that an API answered with; nil: it did not.
+// apiError returns the API's error; nil: the answer is not an error.
 func apiError(response jsontext.Value) error {
 	members := objectOf(response)
 	if members == nil {
@@ -89,8 +89,8 @@ func called(i int, id, name jsontext.Value) (*schema.ToolCall, error) {
 	return c, nil
 }
 
-// inputOf is what a model wants to call a tool with. Whatever is no object is a
-// string with what stands there.
+// inputOf returns the input of a model's call. Input that is not an object becomes a
+// string with its text.
 func inputOf(v jsontext.Value) jsontext.Value {
 	switch v.Kind() {
 	case '{':
@@ -110,7 +110,7 @@ func inputOf(v jsontext.Value) jsontext.Value {
 	return text
 }
 
-// ended says what an answer is of which nothing can be used.
+// ended returns why an answer has no usable content.
 func (a *answer) ended(why string, refused, cut bool) error {
 	if a.text() != "" || len(a.calls()) > 0 {
 		return nil
@@ -130,8 +130,8 @@ func misshapen(want string, v jsontext.Value) error {
 	return fmt.Errorf("the API's answer is not %s: %.300s", want, string(v))
 }
 
-// foreign reports whether of what a user says nothing is left, since it is in another
-// API's words.
+// foreign reports whether a user's message is empty because all its content is in another
+// API's form.
 func (s *step) foreign(native *answer) bool {
 	return s.text == "" && len(s.native) > 0 && len(native.blocks) == 0
 }

@@ -9,7 +9,7 @@ import (
 // anthropicMessage is a message of the Messages API.
 type anthropicMessage struct {
 	Role string `json:"role"`
-	// Content are blocks, its own or as the API gave them.
+	// Content are blocks, made here or as the API sent them.
 	Content []any `json:"content"`
 }
 
@@ -22,9 +22,9 @@ type anthropicBlock struct {
 	Text    string         `json:"text,omitzero"`
 }
 
-// anthropic needs no separators: blocks are the API's own. Results come first in the
-// message, as the API demands.
-func anthropic(turn []said) ([]any, error) {
+// anthropic needs no separators, because the API has blocks. The API requires results
+// first in the message.
+func anthropic(turn []rendering) ([]any, error) {
 	var results, notes []any
 	var messages []any
 	for _, s := range turn {
@@ -53,8 +53,8 @@ func anthropic(turn []said) ([]any, error) {
 
 func anthropicText(text string) anthropicBlock { return anthropicBlock{Type: "text", Text: text} }
 
-// anthropicContent is a result's content: blocks if the tool returned some that
-// the API knows, else text.
+// anthropicContent returns a result's content: the tool's output if it is blocks that the
+// API accepts, else text.
 func anthropicContent(r *result) (jsontext.Value, error) {
 	if isBlocks(r.output) {
 		return r.output, nil
@@ -66,8 +66,7 @@ func anthropicContent(r *result) (jsontext.Value, error) {
 	return schema.Marshal(text)
 }
 
-// isBlocks reports whether a tool's output is a list of text and image blocks as
-// the API has them.
+// isBlocks reports whether a tool's output is a list of text and image blocks of the API.
 func isBlocks(output jsontext.Value) bool {
 	if output.Kind() != '[' {
 		return false

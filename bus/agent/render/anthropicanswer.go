@@ -6,7 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// anthropicKept is what is kept of an answer of the Messages API.
+// anthropicKept is what Native keeps of an answer of the Messages API.
 type anthropicKept struct {
 	Type    string           `json:"type"`
 	Role    string           `json:"role"`
@@ -32,7 +32,7 @@ func anthropicAnswer(response jsontext.Value) (a answer, err error) {
 		return a, err
 	}
 	if n := len(a.blocks); kept.Stop == "max_tokens" && n > 0 && a.blocks[n-1].call != nil {
-		cut := a.blocks[n-1].call // what came of it until then may look whole
+		cut := a.blocks[n-1].call // the last call was cut off, even if it is valid JSON
 		if cut.Input, err = schema.Marshal(string(cut.Input)); err != nil {
 			return a, err
 		}
@@ -64,7 +64,7 @@ func anthropicBlocks(content []jsontext.Value) (all []block, err error) {
 	return all, nil
 }
 
-// anthropicNative is what m has of this API; nothing: it has none.
+// anthropicNative returns the parts of a step in this API's form, or an empty answer.
 func anthropicNative(s *step) *answer {
 	if s.role == schema.RoleAssistant {
 		if a, err := anthropicAnswer(s.native); err == nil || len(a.blocks) > 0 {
@@ -81,7 +81,7 @@ func anthropicNative(s *step) *answer {
 			b.text = new(wordOf(m["text"]))
 		case "image", "document", "search_result":
 		default:
-			return &answer{} // of another API, or nothing that a user says
+			return &answer{} // of another API, or not allowed for a user
 		}
 		a.blocks = append(a.blocks, b)
 	}

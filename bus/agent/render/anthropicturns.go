@@ -27,7 +27,7 @@ func anthropicTools(tools []Tool) []any {
 	return all
 }
 
-// anthropicTurns are messages by turns.
+// anthropicTurns are messages in alternating turns.
 type anthropicTurns []anthropicMessage
 
 func (t *anthropicTurns) add(role string, blocks ...any) {
@@ -51,7 +51,7 @@ func anthropicConversation(_ Format, steps []step, r *Request) error {
 		}
 	}
 	if len(turns) == 0 {
-		return errNothingSaid
+		return errNoMessage
 	}
 	if turns[0].Role != "user" {
 		turns = append(anthropicTurns{{Role: "user", Content: []any{anthropicText(droppedLine)}}}, turns...)
@@ -62,7 +62,8 @@ func anthropicConversation(_ Format, steps []step, r *Request) error {
 	return anthropicRequest(system, turns, r)
 }
 
-// anthropicID reports whether the API takes an id. Others' may have dots and colons.
+// anthropicID reports whether the API accepts an id. Ids of other APIs may contain dots
+// and colons.
 func anthropicID(id string) bool {
 	for _, c := range []byte(id) {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'

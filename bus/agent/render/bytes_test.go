@@ -10,8 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Whatever a program takes for a conversation is a request, or an error; and what has no
-// native parts is one that the API takes.
+// Any conversation becomes a request or an error. A request without native parts is valid
+// for the API.
 func FuzzRequestOf(f *testing.F) {
 	for _, file := range archive(f, "conversations.txtar") {
 		f.Add(file.Data)
@@ -26,7 +26,7 @@ func FuzzRequestOf(f *testing.F) {
 			}
 			var r render.Request
 			if err := schema.Unmarshal(data, &r); err != nil {
-				t.Fatalf("%s is no request: %v", data, err)
+				t.Fatalf("%s is not a request: %v", data, err)
 			}
 			if !strings.Contains(string(conversation), "native") && !strings.Contains(string(conversation), `\`) {
 				if err := illegal(format, r); err != nil {
@@ -37,8 +37,8 @@ func FuzzRequestOf(f *testing.F) {
 	})
 }
 
-// What [render.MessageOf] makes of an answer, [render.RequestOf] takes back.
-func TestAMessageGoesBackAsBytes(t *testing.T) {
+// [render.RequestOf] accepts every message of [render.MessageOf].
+func TestRequestOfAcceptsMessageOf(t *testing.T) {
 	m, err := render.MessageOf(render.OpenAI, []byte(`{"choices":[{"message":{"role":"assistant","content":"built","reasoning_content":"hm"},"finish_reason":"stop"}]}`))
 	if err != nil {
 		t.Fatal(err)

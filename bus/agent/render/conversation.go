@@ -61,7 +61,7 @@ func Conversation(f Format, messages []schema.Message, tools []Tool) (Request, e
 	return r, err
 }
 
-// An api is how one vendor wants conversations.
+// An api is the request format of one vendor.
 type api struct {
 	write   func(f Format, steps []step, r *Request) error
 	declare func(tools []Tool) []any
@@ -81,7 +81,7 @@ func conversing(f Format) (api, error) {
 	return api{}, err
 }
 
-// declared are tools as an API wants to be told of them.
+// declared returns the tools as an API declares them.
 func declared(tools []Tool, declare func([]Tool) []any) ([]jsontext.Value, error) {
 	for i, t := range tools {
 		if t.Name == "" {
@@ -97,7 +97,8 @@ func declared(tools []Tool, declare func([]Tool) []any) ([]jsontext.Value, error
 	return encoded(declare(tools))
 }
 
-// schemaOr is the schema of a tool's input where an API demands one.
+// schemaOr returns the schema of a tool's input, or one for any object, for APIs that
+// require a schema.
 func (t *Tool) schemaOr() jsontext.Value {
 	if len(t.Schema) > 0 {
 		return t.Schema

@@ -14,15 +14,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// drawn is a conversation, and the texts in it as a model should read them: in the order of
-// turns, results at the place of their calls.
+// drawn is a conversation, and its texts as a model should read them: in the order of
+// turns, with results at their calls.
 type drawn struct {
 	messages []schema.Message
 	texts    []string
 	n        int
 }
 
-// mark is a text that stands nowhere else.
+// mark draws a unique text.
 func (d *drawn) mark(rt *rapid.T) string {
 	d.n++
 	return fmt.Sprintf("«%d %s»", d.n, rapid.StringMatching(`([a-z|"\\ <>-]|\n){0,8}`).Draw(rt, "text"))
@@ -51,7 +51,7 @@ func (d *drawn) say(rt *rapid.T, role string) {
 	d.messages, d.texts = append(d.messages, m), append(d.texts, m.Content)
 }
 
-// call has calls, and their results in any order among what others say.
+// call adds calls, and their results in any order among other messages.
 func (d *drawn) call(rt *rapid.T) {
 	m := schema.Message{Role: schema.RoleAssistant, Content: d.mark(rt)}
 	d.texts = append(d.texts, m.Content)
@@ -86,7 +86,7 @@ func (d *drawn) call(rt *rapid.T) {
 		}
 	}
 	later := &drawn{n: d.n}
-	if rapid.Bool().Draw(rt, "somebody speaks in between") {
+	if rapid.Bool().Draw(rt, "a message in between") {
 		later.say(rt, rapid.SampledFrom([]string{schema.RoleSystem, schema.RoleUser}).Draw(rt, "who"))
 	}
 	results = rapid.Permutation(results).Draw(rt, "order")
@@ -104,12 +104,12 @@ func must(data []byte, err error) func(rt *rapid.T) []byte {
 	}
 }
 
-// jsonString are all strings of a value.
+// jsonString joins all strings of a value.
 func jsonString(rt *rapid.T, v jsontext.Value) string {
 	return strings.Join(stringsOf(rt, v), "")
 }
 
-// marksIn are the texts between guillemets.
+// marksIn returns the texts between guillemets.
 func marksIn(s string) (all []string) {
 	for {
 		_, rest, found := strings.Cut(s, "«")
@@ -121,7 +121,7 @@ func marksIn(s string) (all []string) {
 	}
 }
 
-// Whatever is said, it arrives whole, once, in order, in a request that the API takes.
+// Every text arrives whole, once and in order, in a request that the API accepts.
 func TestEveryTextOfAConversationArrivesOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := drawConversation(rt)
@@ -138,19 +138,18 @@ func TestEveryTextOfAConversationArrivesOnce(t *testing.T) {
 			got = append(got, marks(rt, render.Messages{Messages: []jsontext.Value{part}})...)
 		}
 		want := slices.Clone(d.texts)
-		if f == render.Anthropic { // notes come after all results there
+		if f == render.Anthropic { // in this format, notes follow all results
 			slices.Sort(want)
 			slices.Sort(got)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			rt.Errorf("%s: what arrives is not what was said (-want +got):\n%s", f, diff)
+			rt.Errorf("%s: the texts differ (-want +got):\n%s", f, diff)
 		}
 	})
 }
 
-// What a model said is given back to it as it was; what a hook made of it since is
-// there instead.
-func TestWhatAModelSaidIsGivenBack(t *testing.T) {
+// A model's message is sent back unchanged, except for the changes of hooks.
+func TestMessagesOfTheModelAreSentBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := rapid.SampledFrom([]render.Format{render.Anthropic, render.OpenAI, render.Gemini}).Draw(rt, "format")
 		m, err := render.Read(f, drawAnswer(rt, f))
@@ -172,7 +171,7 @@ func TestWhatAModelSaidIsGivenBack(t *testing.T) {
 			rt.Fatal(err)
 		}
 		if err := illegal(before, r); err != nil {
-			rt.Errorf("%s refuses what %s said: %v", before, f, err)
+			rt.Errorf("%s refuses the message of %s: %v", before, f, err)
 		}
 		text := ""
 		for _, part := range append(r.Messages, r.Contents...) {
@@ -187,15 +186,16 @@ func TestWhatAModelSaidIsGivenBack(t *testing.T) {
 	})
 }
 
-// drawAnswer is an answer with thoughts, texts and calls, any of which may be missing but not all.
+// drawAnswer draws an answer with thoughts, texts and calls, of which at least one is
+// there.
 func drawAnswer(rt *rapid.T, f render.Format) jsontext.Value {
 	var blocks, calls []string
-	said := rapid.Bool().Draw(rt, "said")
+	spoken := rapid.Bool().Draw(rt, "spoken")
 	n := rapid.IntRange(0, 2).Draw(rt, "calls")
 	switch f {
 	case render.Anthropic:
 		blocks = append(blocks, `{"type":"thinking","thinking":"hm","signature":"c2ln"}`)
-		if said {
+		if spoken {
 			blocks = append(blocks, `{"type":"text","text":"«the model's»"}`)
 		}
 		for i := range n {
@@ -204,7 +204,7 @@ func drawAnswer(rt *rapid.T, f render.Format) jsontext.Value {
 		return jsontext.Value(`{"type":"message","content":[` + strings.Join(blocks, ",") + `],"stop_reason":"end_turn"}`)
 	case render.Gemini:
 		blocks = append(blocks, `{"text":"hm","thought":true,"thoughtSignature":"c2ln"}`)
-		if said {
+		if spoken {
 			blocks = append(blocks, `{"text":"«the model's»"}`)
 		}
 		for i := range n {
@@ -213,7 +213,7 @@ func drawAnswer(rt *rapid.T, f render.Format) jsontext.Value {
 		return jsontext.Value(`{"candidates":[{"content":{"parts":[` + strings.Join(blocks, ",") + `]},"finishReason":"STOP"}]}`)
 	}
 	content := "null"
-	if said {
+	if spoken {
 		content = `"«the model's»"`
 	}
 	for i := range n {
@@ -226,7 +226,7 @@ func drawAnswer(rt *rapid.T, f render.Format) jsontext.Value {
 	return jsontext.Value(`{"choices":[{"message":{"role":"assistant","content":` + content + list + `},"finish_reason":"stop"}]}`)
 }
 
-// Whatever comes instead of an answer is a message that can be given back, or an error.
+// Any answer is a message that can be sent back, or an error.
 func FuzzRead(f *testing.F) {
 	for _, file := range archive(f, "answers.txtar") {
 		f.Add(file.Data)

@@ -14,13 +14,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// conversation is what a loop has rendered.
+// conversation is the input of a golden file.
 type conversation struct {
 	Messages []schema.Message `json:"messages"`
 	Tools    []render.Tool    `json:"tools"`
 }
 
-// archive is a file of testdata.
+// archive reads a file of testdata.
 func archive(t testing.TB, name string) []txtar.File {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("testdata", name))
@@ -30,7 +30,7 @@ func archive(t testing.TB, name string) []txtar.File {
 	return a.Files
 }
 
-// golden holds what the code says to a file of testdata.
+// golden compares files with an archive of testdata.
 func golden(t *testing.T, name string, got []txtar.File) {
 	t.Helper()
 	path, data := filepath.Join("testdata", name), txtar.Format(&txtar.Archive{Files: got})
@@ -44,12 +44,13 @@ func golden(t *testing.T, name string, got []txtar.File) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(data)); diff != "" {
-		t.Errorf("%s says otherwise (-file +code):\n%s", path, diff)
+		t.Errorf("%s differs (-file +code):\n%s", path, diff)
 	}
 }
 
-// Every conversation is a request in every format, as its golden file has it, and legal there.
-func TestConversationsAreAsTheGoldenFilesHaveThem(t *testing.T) {
+// Every conversation has the request in its golden file in every format, and the request
+// is legal.
+func TestConversationsMatchTheGoldenFiles(t *testing.T) {
 	for _, f := range render.Formats() {
 		t.Run(string(f), func(t *testing.T) {
 			var got []txtar.File
@@ -70,8 +71,8 @@ func TestConversationsAreAsTheGoldenFilesHaveThem(t *testing.T) {
 	}
 }
 
-// Every answer is a message, or a sentence, as the golden file has it.
-func TestAnswersAreReadAsTheGoldenFileHasThem(t *testing.T) {
+// Every answer has the message or error in the golden file.
+func TestAnswersMatchTheGoldenFile(t *testing.T) {
 	var got []txtar.File
 	for _, file := range archive(t, "answers.txtar") {
 		format, _, _ := strings.Cut(file.Name, "/")
@@ -90,8 +91,8 @@ func TestAnswersAreReadAsTheGoldenFileHasThem(t *testing.T) {
 	golden(t, "answers.golden.txtar", got)
 }
 
-// What is no conversation is refused in every format, with a sentence.
-func TestWhatIsNoConversationIsRefused(t *testing.T) {
+// An invalid conversation is an error in every format.
+func TestInvalidConversationsAreErrors(t *testing.T) {
 	user := schema.Message{Role: schema.RoleUser, Content: "go"}
 	calls := schema.Message{Role: schema.RoleAssistant, ToolCalls: []schema.ToolCall{{ID: "c1", Name: "Bash"}, {ID: "c2", Name: "Read"}}}
 	result := func(id string) schema.Message {
@@ -102,21 +103,21 @@ func TestWhatIsNoConversationIsRefused(t *testing.T) {
 		messages []schema.Message
 		tools    []render.Tool
 	}{
-		"nothing":                       {"has only system messages", nil, nil},
-		"the system alone":              {"has only system messages", []schema.Message{{Role: schema.RoleSystem, Content: "be"}}, nil},
-		"a call without a result":       {`the call "c2" of "Read" in message 2 has no result`, []schema.Message{user, calls, result("c1")}, nil},
-		"a call and the next message":   {`the call "c1" of "Bash" in message 2 has no result`, []schema.Message{user, calls, calls}, nil},
-		"a result without a call":       {`message 2 is a result of the call "c1"`, []schema.Message{user, result("c1")}, nil},
-		"a result that came before":     {`message 4 is a result of the call "c1"`, []schema.Message{user, calls, result("c1"), result("c1")}, nil},
-		"an unknown role":               {`message 1: the role is "developer"`, []schema.Message{{Role: "developer"}}, nil},
-		"a tool without a result":       {"message 1: it has the role tool and no tool_result", []schema.Message{{Role: schema.RoleTool}}, nil},
-		"a tool with content":           {"write it as the output", []schema.Message{{Role: schema.RoleTool, Content: "x", Result: &schema.ToolOutcome{}}}, nil},
-		"a user with a result":          {"write the role tool", []schema.Message{{Role: schema.RoleUser, Result: &schema.ToolOutcome{}}}, nil},
-		"a user who calls":              {"only the assistant calls tools", []schema.Message{{Role: schema.RoleUser, ToolCalls: calls.ToolCalls}}, nil},
-		"a call of nothing":             {"its call 1 has no name", []schema.Message{{Role: schema.RoleAssistant, ToolCalls: []schema.ToolCall{{ID: "c"}}}}, nil},
-		"a user in nobody's words":      {"message 1 has no content", []schema.Message{{Role: schema.RoleUser, Native: jsontext.Value(`{"role":"user","content":[{"type":"odd"}]}`)}}, nil},
-		"a tool without a name":         {"tool 1 has no name", []schema.Message{user}, []render.Tool{{}}},
-		"a tool with a list for schema": {`the schema of the tool "Bash" is a list`, []schema.Message{user}, []render.Tool{{Name: "Bash", Schema: jsontext.Value(`[]`)}}},
+		"nothing":                         {"has only system messages", nil, nil},
+		"the system alone":                {"has only system messages", []schema.Message{{Role: schema.RoleSystem, Content: "be"}}, nil},
+		"a call without a result":         {`the call "c2" of "Read" in message 2 has no result`, []schema.Message{user, calls, result("c1")}, nil},
+		"a call and the next message":     {`the call "c1" of "Bash" in message 2 has no result`, []schema.Message{user, calls, calls}, nil},
+		"a result without a call":         {`message 2 is a result of the call "c1"`, []schema.Message{user, result("c1")}, nil},
+		"a result that came before":       {`message 4 is a result of the call "c1"`, []schema.Message{user, calls, result("c1"), result("c1")}, nil},
+		"an unknown role":                 {`message 1: the role is "developer"`, []schema.Message{{Role: "developer"}}, nil},
+		"a tool without a result":         {"message 1: it has the role tool and no tool_result", []schema.Message{{Role: schema.RoleTool}}, nil},
+		"a tool with content":             {"write it as the output", []schema.Message{{Role: schema.RoleTool, Content: "x", Result: &schema.ToolOutcome{}}}, nil},
+		"a user with a result":            {"write the role tool", []schema.Message{{Role: schema.RoleUser, Result: &schema.ToolOutcome{}}}, nil},
+		"a user who calls":                {"only the assistant calls tools", []schema.Message{{Role: schema.RoleUser, ToolCalls: calls.ToolCalls}}, nil},
+		"a call without a tool":           {"its call 1 has no name", []schema.Message{{Role: schema.RoleAssistant, ToolCalls: []schema.ToolCall{{ID: "c"}}}}, nil},
+		"a user's message of another API": {"message 1 has no content", []schema.Message{{Role: schema.RoleUser, Native: jsontext.Value(`{"role":"user","content":[{"type":"odd"}]}`)}}, nil},
+		"a tool without a name":           {"tool 1 has no name", []schema.Message{user}, []render.Tool{{}}},
+		"a tool with a list for schema":   {`the schema of the tool "Bash" is a list`, []schema.Message{user}, []render.Tool{{Name: "Bash", Schema: jsontext.Value(`[]`)}}},
 	} {
 		for _, f := range render.Formats() {
 			if _, err := render.Conversation(f, c.messages, c.tools); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -132,8 +133,8 @@ func TestWhatIsNoConversationIsRefused(t *testing.T) {
 	}
 }
 
-// What a user shows in an API's own parts is handed on in that API.
-func TestAPictureIsHandedOn(t *testing.T) {
+// Content of a user in an API's own parts is passed on to that API.
+func TestAPictureIsPassedOn(t *testing.T) {
 	for f, native := range map[render.Format]string{
 		render.Anthropic: `{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}},{"type":"text","text":"see"}]}`,
 		render.OpenAI:    `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}},{"type":"text","text":"see"}]}`,

@@ -11,10 +11,10 @@ import (
 // geminiContent is a content of generateContent.
 type geminiContent struct {
 	Role string `json:"role"`
-	// Parts are its own, or as the API gave them.
+	// Parts are made here, or as the API sent them.
 	Parts []any `json:"parts"`
 
-	// responses: it answers calls, and takes nothing else.
+	// responses means that it has the results of calls, and nothing may be added to it.
 	responses bool
 }
 
@@ -23,16 +23,16 @@ type geminiPart struct {
 	Text             string          `json:"text,omitzero"`
 }
 
-// geminiResponse names a call by its function, and by its id where the model gave one.
+// geminiResponse names a call by its function, and by its id if the model gave one.
 type geminiResponse struct {
 	ID       string                    `json:"id,omitzero"`
 	Name     string                    `json:"name"`
 	Response map[string]jsontext.Value `json:"response"`
 }
 
-// gemini puts all responses into one content, as many as there were calls: the
-// API refuses a turn in which one is missing or anything else stands before them.
-func gemini(turn []said) ([]any, error) {
+// gemini puts all responses of a turn into one content. The API refuses a turn in which
+// one is missing or other parts precede them.
+func gemini(turn []rendering) ([]any, error) {
 	var results []any
 	var messages []any
 	for _, s := range turn {
@@ -53,8 +53,8 @@ func gemini(turn []said) ([]any, error) {
 	return append([]any{geminiContent{Role: "user", Parts: results, responses: true}}, messages...), nil
 }
 
-// geminiResult is a response under the API's own keys, output and error.
-func geminiResult(s said) (*geminiResponse, error) {
+// geminiResult returns a response with the API's own keys, output and error.
+func geminiResult(s rendering) (*geminiResponse, error) {
 	r := s.result
 	if err := r.named(); err != nil {
 		return nil, err

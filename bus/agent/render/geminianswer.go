@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// geminiKept is what is kept of an answer of generateContent.
+// geminiKept is what Native keeps of an answer of generateContent.
 type geminiKept struct {
 	Stop    string `json:"finishReason,omitzero"`
 	Content struct {
@@ -66,7 +66,7 @@ func geminiBlocks(parts []jsontext.Value) (all []block, err error) {
 			}
 			b.call.Input, b.odd = inputOf(call["args"]), len(call["args"]) > 0 && call["args"].Kind() != '{'
 		case string(m["thought"]) == "true":
-		case textOf(m["text"]) != nil && (len(m) == 1 || !blank(wordOf(m["text"]))): // one without words may have a signature
+		case textOf(m["text"]) != nil && (len(m) == 1 || !blank(wordOf(m["text"]))): // a part without text may have a signature
 			b.text = textOf(m["text"])
 		}
 		all = append(all, b)
@@ -74,7 +74,7 @@ func geminiBlocks(parts []jsontext.Value) (all []block, err error) {
 	return all, nil
 }
 
-// geminiNative is what a step has of this API; nothing: it has none.
+// geminiNative returns the parts of a step in this API's form, or an empty answer.
 func geminiNative(s *step) *answer {
 	members := objectOf(s.native)
 	if c := members["content"]; c.Kind() == '{' {

@@ -6,8 +6,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// unsigned stands for the signature of a call that no model of this API made; the
-// API's manual gives this one for it.
+// unsigned replaces the signature of a call that no model of this API made. The API's
+// manual specifies this value.
 const unsigned = "skip_thought_signature_validator"
 
 type geminiCalled struct {
@@ -28,8 +28,7 @@ type geminiTool struct {
 type geminiDeclaration struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitzero"`
-	// Parameters may be any JSON Schema, where those of the older member must be a
-	// dialect of the API's own.
+	// Parameters may be any JSON Schema. The API's older member accepts only a dialect.
 	Parameters jsontext.Value `json:"parametersJsonSchema,omitzero"`
 }
 
@@ -41,8 +40,8 @@ func geminiTools(tools []Tool) []any {
 	return []any{all}
 }
 
-// geminiTurns are contents by turns. One with the results of calls takes nothing
-// else, so that a user's may come after it.
+// geminiTurns are contents in turns. Nothing is added to a content with results, so that
+// a user's content may follow it.
 type geminiTurns []geminiContent
 
 func (t *geminiTurns) add(c geminiContent) {
@@ -69,7 +68,7 @@ func geminiConversation(_ Format, steps []step, r *Request) (err error) {
 		}
 	}
 	if len(turns) == 0 {
-		return errNothingSaid
+		return errNoMessage
 	}
 	if turns[0].Role != "user" {
 		turns = append(geminiTurns{{Role: "user", Parts: []any{geminiPart{Text: droppedLine}}}}, turns...)

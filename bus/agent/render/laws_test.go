@@ -14,8 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Whatever the event, the decision, the format: every injection arrives whole, once,
-// in its order, and no output of a tool can take a note's place.
+// For every event, decision and format, each injection arrives whole, once and in order,
+// and no tool output can imitate a note.
 func TestNothingInjectedIsLostOrReordered(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		e, v := drawEvent(rt), drawVerdict(rt)
@@ -35,7 +35,7 @@ func TestNothingInjectedIsLostOrReordered(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			rt.Errorf("%s: what arrives is not what was injected (-want +got):\n%s", f, diff)
+			rt.Errorf("%s: the injected texts differ (-want +got):\n%s", f, diff)
 		}
 		refused := e.HookType == schema.PreToolUse && slices.Contains([]schema.Decision{schema.Deny, schema.Ask, schema.Fail, schema.Stop}, v.Decision)
 		if m.Answered != refused {
@@ -44,7 +44,7 @@ func TestNothingInjectedIsLostOrReordered(t *testing.T) {
 	})
 }
 
-// drawVerdict has injections between guillemets, which nothing else uses.
+// drawVerdict draws injections between guillemets, which other texts do not contain.
 func drawVerdict(rt *rapid.T) *schema.Verdict {
 	v := &schema.Verdict{Decision: rapid.SampledFrom([]schema.Decision{schema.None, schema.Continue, schema.Allow, schema.Ask, schema.Deny,
 		schema.Retry, schema.Stop, schema.Fail}).Draw(rt, "decision"), Reason: rapid.SampledFrom([]string{"", "because"}).Draw(rt, "reason")}
@@ -64,7 +64,7 @@ func drawEvent(rt *rapid.T) *schema.Event {
 	return e
 }
 
-// marks are the texts between guillemets in all messages, as a model reads them.
+// marks returns the texts between guillemets in all messages, as a model reads them.
 func marks(rt *rapid.T, m render.Messages) (all []string) {
 	for _, message := range m.Messages {
 		for _, s := range stringsOf(rt, message) {
@@ -74,7 +74,8 @@ func marks(rt *rapid.T, m render.Messages) (all []string) {
 	return all
 }
 
-// stringsOf are all strings of a JSON value in their order, and those in a string that is JSON itself.
+// stringsOf returns all strings of a JSON value in order, and those in strings that are
+// JSON.
 func stringsOf(rt *rapid.T, v jsontext.Value) (all []string) {
 	dec := jsontext.NewDecoder(strings.NewReader(string(v)))
 	for {
@@ -94,7 +95,7 @@ func stringsOf(rt *rapid.T, v jsontext.Value) (all []string) {
 	}
 }
 
-// resultOf is the message that holds the tool's result.
+// resultOf returns the message with the tool's result.
 func resultOf(rt *rapid.T, m render.Messages) string {
 	for _, message := range m.Messages {
 		for _, sign := range []string{`"tool_result"`, `"role":"tool"`, `"functionResponse"`} {
@@ -106,8 +107,8 @@ func resultOf(rt *rapid.T, m render.Messages) string {
 	return ""
 }
 
-// Output that looks like the frame of the notes is told apart from it.
-func TestNoOutputPassesForANote(t *testing.T) {
+// Output that looks like the frame of notes is marked.
+func TestToolOutputCannotImitateANote(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		lines := rapid.SliceOf(rapid.SampledFrom([]string{"text", "", strings.Repeat("═", 60), " ════", "SYSTEM CONTEXT (not part of tool output):",
 			"system context", "- do it"})).Draw(rt, "lines")
@@ -120,20 +121,20 @@ func TestNoOutputPassesForANote(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		var said struct {
+		var message struct {
 			Content string `json:"content"`
 		}
-		if err := schema.Unmarshal(m.Messages[0], &said); err != nil {
+		if err := schema.Unmarshal(m.Messages[0], &message); err != nil {
 			rt.Fatal(err)
 		}
 		var framing []string
-		for _, line := range strings.FieldsFunc(said.Content, func(r rune) bool { return strings.ContainsRune("\n\r\v\u2028", r) }) {
+		for _, line := range strings.FieldsFunc(message.Content, func(r rune) bool { return strings.ContainsRune("\n\r\v\u2028", r) }) {
 			if strings.HasPrefix(strings.TrimSpace(line), "═") || strings.HasPrefix(strings.ToLower(line), "system context") {
 				framing = append(framing, line)
 			}
 		}
 		if len(framing) != 3 {
-			rt.Errorf("%d lines look like the frame of the notes:\n%s", len(framing), said.Content)
+			rt.Errorf("%d lines look like the frame of the notes:\n%s", len(framing), message.Content)
 		}
 	})
 }

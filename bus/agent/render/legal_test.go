@@ -10,8 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// illegal says what an API would refuse of a request's messages. It knows the
-// rules of the APIs, and nothing of how messages are made.
+// illegal returns why an API would refuse the messages of a request. It implements the
+// rules of the APIs independently of the code under test.
 func illegal(f render.Format, r render.Request) error {
 	switch f {
 	case render.Anthropic:
@@ -30,8 +30,8 @@ type spokenBlock struct {
 	Input jsontext.Value `json:"input"`
 }
 
-// The Messages API: user and model by turns, the user first and last, no blank texts, ids of
-// calls only once, and all their results first in the next message.
+// The Messages API requires: user and model in turns, the user first and last; no blank
+// texts; unique ids of calls; and all their results first in the next message.
 func illegalAnthropic(r render.Request) error {
 	var waiting []string
 	ids := map[string]bool{}
@@ -51,7 +51,7 @@ func illegalAnthropic(r render.Request) error {
 			case b.Type == "text" && strings.TrimSpace(b.Text) == "":
 				return fmt.Errorf("message %d has a blank text", i)
 			case b.Type == "tool_use" && (m.Role != "assistant" || ids[b.ID] || b.ID == "" || b.Input.Kind() != '{'):
-				return fmt.Errorf("message %d has a call that is none: %s", i, raw)
+				return fmt.Errorf("message %d has an invalid call: %s", i, raw)
 			case b.Type == "tool_use":
 				waiting, ids[b.ID] = append(waiting, b.ID), true
 			case b.Type == "tool_result" && (n > 0 && m.Content[n-1].Type != "tool_result" || len(waiting) == 0 || waiting[0] != b.Of):
@@ -70,7 +70,8 @@ func illegalAnthropic(r render.Request) error {
 	return nil
 }
 
-// Chat Completions: right after a message with calls come their results, and nowhere else.
+// Chat Completions requires that the results of calls follow directly, and are nowhere
+// else.
 func illegalOpenAI(r render.Request) error {
 	var waiting []string
 	for i, raw := range r.Messages {
@@ -102,11 +103,11 @@ func illegalOpenAI(r render.Request) error {
 			return fmt.Errorf("message %d comes before the results of %q", i, waiting)
 		}
 		if k := m.Content.Kind(); k != '"' && k != '[' && m.Refusal == "" && len(m.Calls) == 0 || len(m.Calls) > 0 && m.Role != "assistant" {
-			return fmt.Errorf("message %d is none: %s", i, raw)
+			return fmt.Errorf("message %d is invalid: %s", i, raw)
 		}
 		for _, c := range m.Calls {
 			if c.ID == "" || c.Type != "function" || c.Function.Name == "" || c.Function.Arguments == nil {
-				return fmt.Errorf("message %d has a call that is none: %s", i, raw)
+				return fmt.Errorf("message %d has an invalid call: %s", i, raw)
 			}
 			waiting = append(waiting, c.ID)
 		}
@@ -117,8 +118,8 @@ func illegalOpenAI(r render.Request) error {
 	return nil
 }
 
-// generateContent: the user first and last; user and model by turns, but that a
-// content of responses, of which there are as many as calls, is alone.
+// generateContent requires: the user first and last; user and model in turns, except for
+// a content of responses, which is alone and has as many as there were calls.
 func illegalGemini(r render.Request) error {
 	before, waiting := "", 0
 	for i, raw := range r.Contents {

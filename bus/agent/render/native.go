@@ -10,26 +10,26 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A block is a part of a model's message, as its API has it.
+// A block is a part of a model's message in its API's form.
 type block struct {
 	raw jsontext.Value
-	// Of call and text at most one is there: a block without them, such as a
-	// thought, is the API's own business.
+	// At most one of call and text is set. A block without both, such as a thought, has
+	// meaning only for the API.
 	call *schema.ToolCall
 	text *string
-	// odd: the API would not take the call back as it is.
+	// odd means that the API would not accept the call as it is.
 	odd bool
 }
 
-// An answer is a model's message, as its API has it.
+// An answer is a model's message in its API's form.
 type answer struct {
 	blocks []block
-	// native is what is kept of the answer, and given back.
+	// native is the part of the answer that is kept and sent back.
 	native jsontext.Value
 }
 
-// text is what the model says. What calls or thoughts stand between are
-// paragraphs of their own.
+// text returns the text of the model. Texts separated by calls or thoughts become
+// paragraphs.
 func (a *answer) text() string {
 	var b strings.Builder
 	apart := false
@@ -57,21 +57,21 @@ func (a *answer) calls() (all []schema.ToolCall) {
 	return all
 }
 
-// tongue is how an API that has messages of blocks writes some.
+// tongue writes blocks for an API whose messages have blocks.
 type tongue struct {
 	text func(text string) any
 	call func(c *schema.ToolCall, first bool) any
 }
 
-// blocks are a step of the model's or a user's, with all that a is of it, which may be
-// nothing: what has changed since is written anew in its place.
+// blocks returns a step of the model or a user with the native parts of a. Changed parts
+// are written again in their place.
 func (s *step) blocks(a *answer, t tongue) []any {
 	want := s.text
 	if want == "" && len(s.calls) == 0 {
-		want = a.text() // it was never looked at
+		want = a.text() // the text was not compared
 	}
 	if s.role == schema.RoleAssistant && blank(want) && len(s.calls) == 0 {
-		return nil // APIs refuse thoughts of which nothing came
+		return nil // APIs refuse thoughts without other content
 	}
 	b := builder{step: s, tongue: t, same: want == a.text(), calls: a.sameCalls(s.calls), place: -1}
 	for i := range a.blocks {
@@ -89,14 +89,14 @@ func (s *step) blocks(a *answer, t tongue) []any {
 	return b.all
 }
 
-// A builder puts a message together.
+// A builder assembles a message.
 type builder struct {
 	*step
 	tongue
-	same   bool // the text is as the API gave it
-	calls  bool // the calls are
-	called bool // they are written, if they are not the same
-	place  int  // where a changed text belongs; below 0: nowhere yet
+	same   bool // the text is as the API sent it
+	calls  bool // the calls are as the API sent them
+	called bool // changed calls are written
+	place  int  // where a changed text belongs; below 0: not known yet
 	all    []any
 }
 
@@ -119,14 +119,15 @@ func (b *builder) block(a *answer, one *block) {
 	}
 }
 
-// here is where a changed text belongs: where the first one was, or before the calls.
+// here records where a changed text belongs: in place of the first text, or before the
+// calls.
 func (b *builder) here() {
 	if b.place < 0 {
 		b.place = len(b.all)
 	}
 }
 
-// call writes the calls, those that the API gave as it gave them.
+// call writes the calls. Unchanged ones keep the API's form.
 func (b *builder) call(a *answer) {
 	b.called = true
 	for i := range b.step.calls {
@@ -140,13 +141,13 @@ func (b *builder) call(a *answer) {
 	}
 }
 
-// sameCalls reports whether calls are those that the API gave, and it takes them back.
+// sameCalls reports whether calls are as the API sent them, and it accepts them back.
 func (a *answer) sameCalls(calls []schema.ToolCall) bool {
 	odd := slices.ContainsFunc(a.blocks, func(b block) bool { return b.odd })
 	return !odd && slices.EqualFunc(calls, a.calls(), func(a, b schema.ToolCall) bool { return sameCall(&a, &b) })
 }
 
-// sameCall reports whether two calls are one.
+// sameCall reports whether two calls are equal.
 func sameCall(a, b *schema.ToolCall) bool {
 	return a.ID == b.ID && a.Name == b.Name && sameJSON(a.Input, b.Input)
 }
@@ -159,8 +160,7 @@ func sameJSON(a, b jsontext.Value) bool {
 	return a.Canonicalize() == nil && b.Canonicalize() == nil && bytes.Equal(a, b)
 }
 
-// argsOf is a call's input as an object. What is none, since the model wrote it so, is put
-// into one.
+// argsOf returns a call's input as an object. Other input of a model is wrapped in one.
 func argsOf(c *schema.ToolCall) jsontext.Value {
 	switch {
 	case len(c.Input) == 0:
@@ -171,7 +171,7 @@ func argsOf(c *schema.ToolCall) jsontext.Value {
 	return jsontext.Value(`{"unreadable":` + string(c.Input) + `}`)
 }
 
-// objectOf are the members of an object; nil: it is none.
+// objectOf returns the members of an object; nil: v is not an object.
 func objectOf(v jsontext.Value) map[string]jsontext.Value {
 	var members map[string]jsontext.Value
 	if v.Kind() != '{' || schema.Unmarshal(v, &members) != nil {
@@ -180,7 +180,7 @@ func objectOf(v jsontext.Value) map[string]jsontext.Value {
 	return members
 }
 
-// listOf are the values of a list; nil: it is none.
+// listOf returns the values of a list; nil: v is not a list.
 func listOf(v jsontext.Value) []jsontext.Value {
 	var all []jsontext.Value
 	if v.Kind() != '[' || schema.Unmarshal(v, &all) != nil {
@@ -189,7 +189,7 @@ func listOf(v jsontext.Value) []jsontext.Value {
 	return all
 }
 
-// textOf is a string; nil: it is none.
+// textOf returns a string; nil: v is not a string.
 func textOf(v jsontext.Value) *string {
 	var s string
 	if v.Kind() != '"' || schema.Unmarshal(v, &s) != nil {
@@ -198,7 +198,7 @@ func textOf(v jsontext.Value) *string {
 	return &s
 }
 
-// wordOf is a string; empty: it is none.
+// wordOf returns a string; empty: v is not a string.
 func wordOf(v jsontext.Value) string {
 	if s := textOf(v); s != nil {
 		return *s

@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// openAIKept is what is kept of an answer of Chat Completions.
+// openAIKept is what Native keeps of an answer of Chat Completions.
 type openAIKept struct {
 	Stop    string         `json:"finish_reason,omitzero"`
 	Message jsontext.Value `json:"message"`
@@ -39,8 +39,7 @@ func openAIAnswer(response jsontext.Value) (a answer, err error) {
 	return a, a.ended(kept.Stop, kept.Stop == "content_filter", kept.Stop == "length")
 }
 
-// openAIMessageOf reads a message. A refusal is what the model says where it says
-// nothing else.
+// openAIMessageOf reads a message. A refusal is the text of a message without other text.
 func openAIMessageOf(message jsontext.Value) (a answer, err error) {
 	m := objectOf(message)
 	if text := openAIText(m["content"]); text != "" {
@@ -56,13 +55,13 @@ func openAIMessageOf(message jsontext.Value) (a answer, err error) {
 			return a, err
 		}
 		call.Input = openAIInput(function["arguments"])
-		odd := wordOf(one["type"]) != "function" || textOf(function["arguments"]) == nil // not all who are compatible keep to it
+		odd := wordOf(one["type"]) != "function" || textOf(function["arguments"]) == nil // some compatible APIs differ here
 		a.blocks = append(a.blocks, block{raw: raw, call: call, odd: odd})
 	}
 	return a, nil
 }
 
-// openAIText is a content: a string, or a list of parts.
+// openAIText returns the text of a content: a string, or a list of parts.
 func openAIText(content jsontext.Value) string {
 	if s := textOf(content); s != nil {
 		return *s
@@ -76,7 +75,8 @@ func openAIText(content jsontext.Value) string {
 	return text.String()
 }
 
-// openAIInput is what a string of arguments says; if that is no object, the string.
+// openAIInput decodes a string of arguments; if that is not an object, it returns the
+// string.
 func openAIInput(arguments jsontext.Value) jsontext.Value {
 	s := textOf(arguments)
 	if s == nil {
@@ -92,7 +92,8 @@ func openAIInput(arguments jsontext.Value) jsontext.Value {
 	return v
 }
 
-// openAINative is what a step has of this API: members of a message, and what they say.
+// openAINative returns the members of a step's message in this API's form, and their
+// meaning.
 func openAINative(s *step) (members map[string]jsontext.Value, a answer) {
 	members = objectOf(s.native)
 	if m := members["message"]; m.Kind() == '{' {
@@ -114,7 +115,8 @@ func openAINative(s *step) (members map[string]jsontext.Value, a answer) {
 	return members, a
 }
 
-// openAIParts reports whether a content is a list of parts as a user of this API writes them.
+// openAIParts reports whether a content is a list of parts that a user of this API may
+// send.
 func openAIParts(content jsontext.Value) bool {
 	parts := listOf(content)
 	for _, p := range parts {

@@ -17,8 +17,8 @@ type openAICall struct {
 	} `json:"function"`
 }
 
-// openAISaid is a message of the model's. Its content is null where it only calls.
-type openAISaid struct {
+// openAIAssistant is a message of the model. Its content is null if it has only calls.
+type openAIAssistant struct {
 	Role    string       `json:"role"`
 	Content *string      `json:"content"`
 	Calls   []openAICall `json:"tool_calls,omitzero"`
@@ -55,13 +55,13 @@ func openAIConversation(f Format, steps []step, r *Request) (err error) {
 		}
 	}
 	if len(all) == 0 || !slices.ContainsFunc(steps, func(s step) bool { return s.role != schema.RoleSystem }) {
-		return errNothingSaid
+		return errNoMessage
 	}
 	r.Messages, err = encoded(all)
 	return err
 }
 
-// explained has what explains the format in the system's first words.
+// explained adds the explanation of the format to the first system message.
 func explained(steps []step, text string) []step {
 	if len(steps) > 0 && steps[0].role == schema.RoleSystem && !blank(steps[0].text) {
 		steps[0].text += "\n\n" + text
@@ -73,7 +73,7 @@ func explained(steps []step, text string) []step {
 func openAIStep(all []any, f Format, s *step) ([]any, error) {
 	switch s.role {
 	case schema.RoleAssistant:
-		if m := openAISpoken(s); m != nil {
+		if m := openAIAssistantOf(s); m != nil {
 			all = append(all, m)
 		}
 		write := openAI
@@ -96,17 +96,17 @@ func openAIStep(all []any, f Format, s *step) ([]any, error) {
 	return all, nil
 }
 
-// openAISpoken is a message of the model's; nil: it says nothing.
-func openAISpoken(s *step) any {
+// openAIAssistantOf returns the message of the model; nil: it is empty.
+func openAIAssistantOf(s *step) any {
 	members, a := openAINative(s)
 	text := s.text
 	if text == "" && len(s.calls) == 0 {
-		text = a.text() // it was never looked at
+		text = a.text() // the text was not compared
 	}
 	if blank(text) && len(s.calls) == 0 {
 		return nil
 	}
-	written := openAISaid{Role: s.role}
+	written := openAIAssistant{Role: s.role}
 	if !blank(text) {
 		written.Content = &text
 	}
@@ -118,12 +118,12 @@ func openAISpoken(s *step) any {
 	}
 	if text != a.text() {
 		delete(members, "refusal")
-		members["content"], _ = schema.Marshal(written.Content) // a string
+		members["content"], _ = schema.Marshal(written.Content) // a string, which cannot fail
 	}
 	if !a.sameCalls(s.calls) {
 		delete(members, "tool_calls")
 		if len(written.Calls) > 0 {
-			members["tool_calls"], _ = schema.Marshal(written.Calls) // strings
+			members["tool_calls"], _ = schema.Marshal(written.Calls) // strings, which cannot fail
 		}
 	}
 	return members

@@ -102,9 +102,9 @@ func Render(f Format, e *schema.Event, v *schema.Verdict) (Messages, error) {
 // Answered and AfterResult report that there is at least one of the kind.
 func Turn(f Format, all []Judged) (Messages, error) {
 	m := Messages{Format: f, Messages: []jsontext.Value{}, System: SystemPrompt(f)}
-	turn := make([]said, 0, len(all))
+	turn := make([]rendering, 0, len(all))
 	for _, j := range all {
-		s, err := say(j.Event, j.Verdict)
+		s, err := renderVerdict(j.Event, j.Verdict)
 		if err != nil {
 			return m, err
 		}
@@ -146,8 +146,8 @@ func Fits(f Format, e *schema.Event) error {
 	return r.identified()
 }
 
-func writers() map[Format]func([]said) ([]any, error) {
-	return map[Format]func([]said) ([]any, error){
+func writers() map[Format]func([]rendering) ([]any, error) {
+	return map[Format]func([]rendering) ([]any, error){
 		Anthropic: anthropic, OpenAI: openAI, OpenAIStructured: openAIStructured, Gemini: gemini, Grok: openAI,
 	}
 }

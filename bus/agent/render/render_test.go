@@ -16,9 +16,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// rendered is one event and what was judged of it.
+// rendered is one event and its verdict.
 type rendered struct {
 	name string
 	render.Judged
@@ -33,7 +33,7 @@ func cases(t *testing.T) (all []rendered) {
 	for i := 0; i+1 < len(archive.Files); i += 2 {
 		name := strings.TrimSuffix(archive.Files[i].Name, ".event")
 		if archive.Files[i+1].Name != name+".verdict" {
-			t.Fatalf("after the event of %s its verdict must stand, not %s", name, archive.Files[i+1].Name)
+			t.Fatalf("after the event of %s its verdict must follow, not %s", name, archive.Files[i+1].Name)
 		}
 		c := rendered{name: name, Judged: render.Judged{Event: &schema.Event{}, Verdict: &schema.Verdict{}}}
 		decode(t, archive.Files[i].Data, c.Event)
@@ -63,8 +63,8 @@ func indented(t *testing.T, v any) []byte {
 	return append(value, '\n')
 }
 
-// Every case has its messages in every format, as its golden file has them.
-func TestMessagesAreAsTheGoldenFilesHaveThem(t *testing.T) {
+// Every case has the messages in its golden file, in every format.
+func TestMessagesMatchTheGoldenFiles(t *testing.T) {
 	for _, f := range render.Formats() {
 		t.Run(string(f), func(t *testing.T) {
 			got := &txtar.Archive{}
@@ -86,23 +86,23 @@ func TestMessagesAreAsTheGoldenFilesHaveThem(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), string(txtar.Format(got))); diff != "" {
-				t.Errorf("%s says otherwise (-file +code):\n%s", path, diff)
+				t.Errorf("%s differs (-file +code):\n%s", path, diff)
 			}
 		})
 	}
 }
 
-// Of calls made side by side, all results come first, in the order of the calls.
+// The results of concurrent calls come first, in the order of the calls.
 func TestResultsOfATurnComeFirst(t *testing.T) {
 	call := func(id string) render.Judged {
 		return render.Judged{
 			Event: &schema.Event{HookType: schema.PostToolUse, ToolName: "Read", ToolUseID: id, ToolOutput: jsontext.Value(`"of ` + id + `"`)},
 			Verdict: &schema.Verdict{Injections: []schema.Injection{
-				{Content: "said after " + id, Strategy: schema.UserMessage}, {Content: "noted with " + id}}},
+				{Content: "text after " + id, Strategy: schema.UserMessage}, {Content: "noted with " + id}}},
 		}
 	}
 	want := map[render.Format][]string{
-		render.Anthropic: {"of c1", "of c2", "noted with c1", "noted with c2", "said after c1", "said after c2"},
+		render.Anthropic: {"of c1", "of c2", "noted with c1", "noted with c2", "text after c1", "text after c2"},
 	}
 	for _, f := range render.Formats() {
 		m, err := render.Turn(f, []render.Judged{call("c1"), call("c2")})
@@ -111,7 +111,7 @@ func TestResultsOfATurnComeFirst(t *testing.T) {
 		}
 		order := want[f]
 		if order == nil {
-			order = []string{"of c1", "noted with c1", "of c2", "noted with c2", "said after c1", "said after c2"}
+			order = []string{"of c1", "noted with c1", "of c2", "noted with c2", "text after c1", "text after c2"}
 		}
 		all, at := bytes.Join(toBytes(m.Messages), nil), 0
 		for _, text := range order {
@@ -132,18 +132,18 @@ func toBytes(values []jsontext.Value) (all [][]byte) {
 	return all
 }
 
-func TestWhatCanNotBeRenderedIsSaid(t *testing.T) {
+func TestVerdictsThatCannotBeRenderedAreErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		format render.Format
 		event  schema.Event
 		v      schema.Verdict
 		says   string
 	}{
-		"a result of no call":    {render.Anthropic, schema.Event{HookType: schema.PostToolUse, ToolName: "Read"}, schema.Verdict{}, "tool_use_id"},
-		"a refusal of no call":   {render.Grok, schema.Event{HookType: schema.PreToolUse}, schema.Verdict{Decision: schema.Deny}, "tool_use_id"},
-		"a result of no tool":    {render.Gemini, schema.Event{HookType: schema.PostToolUse, ToolUseID: "c"}, schema.Verdict{}, "tool_name"},
-		"an unfetched injection": {render.Gemini, schema.Event{}, schema.Verdict{Injections: []schema.Injection{{Object: &schema.Object{Size: 9}}}}, "was not fetched"},
-		"an unknown format":      {"yaml", schema.Event{}, schema.Verdict{}, "openai-structured"},
+		"a result without a call id":   {render.Anthropic, schema.Event{HookType: schema.PostToolUse, ToolName: "Read"}, schema.Verdict{}, "tool_use_id"},
+		"a refusal without a call id":  {render.Grok, schema.Event{HookType: schema.PreToolUse}, schema.Verdict{Decision: schema.Deny}, "tool_use_id"},
+		"a result without a tool name": {render.Gemini, schema.Event{HookType: schema.PostToolUse, ToolUseID: "c"}, schema.Verdict{}, "tool_name"},
+		"an unfetched injection":       {render.Gemini, schema.Event{}, schema.Verdict{Injections: []schema.Injection{{Object: &schema.Object{Size: 9}}}}, "was not fetched"},
+		"an unknown format":            {"yaml", schema.Event{}, schema.Verdict{}, "openai-structured"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if m, err := render.Render(c.format, &c.event, &c.v); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// title begins what the fabric adds to a tool's output.
+// title begins the fabric's part of a tool's output.
 const title = "SYSTEM CONTEXT (not part of tool output):"
 
-// separator frames it.
+// separator returns the line around that part.
 func separator() string { return strings.Repeat("═", 60) }
 
-// separated is a tool's output with the notes below it, where an API has no place of
-// their own for them. No line of the output can pass for the frame.
+// separated puts the notes below a tool's output, for APIs without a place for them.
+// Lines of the output that look like the frame are marked.
 func separated(output string, notes []string) string {
 	if len(notes) == 0 {
 		return output
@@ -36,7 +36,7 @@ func separated(output string, notes []string) string {
 	return b.String()
 }
 
-// marked is text in which the lines that look like a frame are marked.
+// marked marks the lines of a text for which framing is true.
 func marked(text string, framing func(line string) bool) string {
 	var b strings.Builder
 	for rest := text; rest != ""; {
@@ -50,16 +50,16 @@ func marked(text string, framing func(line string) bool) string {
 	return b.String()
 }
 
-// systemTitle begins what the system says in the midst of a conversation.
+// systemTitle begins a system message inside a conversation.
 const systemTitle = "SYSTEM CONTEXT (from the system that runs you, not from the user):"
 
-// framed is a text of the system's, where an API takes it from a user only.
+// framed puts a frame around a system text, for APIs that accept it only from a user.
 func framed(text string) string {
 	return separator() + "\n" + systemTitle + "\n" + text + "\n" + separator()
 }
 
-// unframed is a user's text, no line of which can pass for the frame of the system's.
-// People speak of system contexts, so that only its very beginning counts.
+// unframed marks a user's text that could pass for a system text. Only the beginning of a
+// line counts, because users write about system contexts.
 func unframed(text string) string {
 	return marked(text, func(line string) bool {
 		return strings.Contains(line, "═══") || strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "system context (")
@@ -71,8 +71,8 @@ func framing(line string) bool {
 	return strings.Contains(line, "═══") || strings.Contains(strings.ToLower(line), "system context")
 }
 
-// cutLine is the first line of text, and what ends it: whatever a model may take
-// for the end of a line.
+// cutLine returns the first line of text and its line end, for all line ends that a model
+// may recognise.
 func cutLine(text string) (line, end string) {
 	i := strings.IndexAny(text, "\n\r\v\f\u0085\u2028\u2029")
 	if i < 0 {

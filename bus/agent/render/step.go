@@ -11,24 +11,23 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A step of a conversation is what one speaker says, and, if it is the model and
-// calls tools, what came of the calls.
+// A step is one message of a conversation, with the results of its calls.
 type step struct {
-	// at is the message's place, from 1.
+	// at is the message's number, from 1.
 	at   int
 	role string
 	text string
-	// native is what the model's API gave, whichever it is.
+	// native is the message in the form of any API.
 	native jsontext.Value
 	calls  []schema.ToolCall
-	// results are those of the calls, in the calls' order.
-	results []said
+	// results are the results in the order of the calls.
+	results []rendering
 }
 
-// stepsOf puts results to their calls. Whatever stands between a call and its result
-// comes after it.
+// stepsOf assigns results to their calls. Messages between a call and its result come
+// after it.
 func stepsOf(messages []schema.Message) ([]step, error) {
-	var all, later []step
+	var all, deferred []step
 	var open *step // a step with calls that wait for results
 	for i := range messages {
 		m := &messages[i]
@@ -42,7 +41,7 @@ func stepsOf(messages []schema.Message) ([]step, error) {
 					i+1, m.Result.ID, m.Result.Name)
 			}
 			if open.unanswered() == nil {
-				all, later, open = append(append(all, *open), later...), nil, nil
+				all, deferred, open = append(append(all, *open), deferred...), nil, nil
 			}
 		case open == nil && len(m.ToolCalls) == 0:
 			all = append(all, *stepOf(i+1, m))
@@ -51,7 +50,7 @@ func stepsOf(messages []schema.Message) ([]step, error) {
 		case m.Role == schema.RoleAssistant:
 			return nil, open.missing()
 		default:
-			later = append(later, *stepOf(i+1, m))
+			deferred = append(deferred, *stepOf(i+1, m))
 		}
 	}
 	if open != nil {
@@ -61,10 +60,10 @@ func stepsOf(messages []schema.Message) ([]step, error) {
 }
 
 func stepOf(at int, m *schema.Message) *step {
-	return &step{at: at, role: m.Role, text: m.Content, native: m.Native, calls: slices.Clone(m.ToolCalls), results: make([]said, len(m.ToolCalls))}
+	return &step{at: at, role: m.Role, text: m.Content, native: m.Native, calls: slices.Clone(m.ToolCalls), results: make([]rendering, len(m.ToolCalls))}
 }
 
-// check says what is wrong with a message by itself.
+// check returns what is wrong with a single message.
 func check(m *schema.Message) error {
 	switch m.Role {
 	case schema.RoleSystem, schema.RoleUser, schema.RoleAssistant, schema.RoleTool:
@@ -91,21 +90,21 @@ func check(m *schema.Message) error {
 	return nil
 }
 
-// answers puts a result to its call, if that waits for one. Of calls that look the
-// same, the first is meant.
+// answers assigns a result to its call, if one waits for it. Among equal calls it takes
+// the first.
 func (s *step) answers(o *schema.ToolOutcome) bool {
 	for i, c := range s.calls {
 		if s.results[i].result == nil && c.ID == o.ID && (o.ID != "" || o.Name == "" || o.Name == c.Name) {
-			s.results[i] = told(o, c.Name)
+			s.results[i] = renderOutcome(o, c.Name)
 			return true
 		}
 	}
 	return false
 }
 
-// told is an outcome as a verdict says it.
-func told(o *schema.ToolOutcome, tool string) said {
-	s := said{result: &result{id: o.ID, tool: tool, output: o.Output, failed: o.Error != ""}}
+// renderOutcome converts the outcome of a call.
+func renderOutcome(o *schema.ToolOutcome, tool string) rendering {
+	s := rendering{result: &result{id: o.ID, tool: tool, output: o.Output, failed: o.Error != ""}}
 	switch {
 	case len(o.Output) == 0:
 		s.result.text = o.Error
@@ -118,7 +117,7 @@ func told(o *schema.ToolOutcome, tool string) said {
 	return s
 }
 
-// unanswered is a call that waits for its result; nil: none does.
+// unanswered returns a call that waits for its result; nil: none does.
 func (s *step) unanswered() *schema.ToolCall {
 	for i := range s.calls {
 		if s.results[i].result == nil {
@@ -134,8 +133,7 @@ func (s *step) missing() error {
 		c.ID, c.Name, s.at)
 }
 
-// identify gives calls, and their results, ids where fit says that the API takes
-// none such.
+// identify gives new ids to calls and results for which fit is false.
 func identify(steps []step, fit func(id string) bool) {
 	for i := range steps {
 		s := &steps[i]
@@ -148,7 +146,7 @@ func identify(steps []step, fit func(id string) bool) {
 	}
 }
 
-// unused reports whether an id can tell a call from those before it.
+// unused returns a function that reports whether an id is new.
 func unused() func(id string) bool {
 	seen := map[string]bool{}
 	return func(id string) bool {
@@ -160,7 +158,7 @@ func unused() func(id string) bool {
 	}
 }
 
-// leading cuts off what the system says before anybody else.
+// leading separates the system messages at the start.
 func leading(steps []step) (system []string, rest []step) {
 	for rest = steps; len(rest) > 0 && rest[0].role == schema.RoleSystem; rest = rest[1:] {
 		if !blank(rest[0].text) {
@@ -172,10 +170,10 @@ func leading(steps []step) (system []string, rest []step) {
 
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// What stands in where an API wants a user to speak.
+// Lines of the user, for APIs that require one.
 const (
 	droppedLine = "(What was said before is left out.)"
 	goOnLine    = "Go on."
 )
 
-var errNothingSaid = errors.New("the conversation has only system messages; append a user message")
+var errNoMessage = errors.New("the conversation has only system messages; append a user message")

@@ -11,9 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Each client and the workers' module for Python have a table of the names that
-// other systems give to events. All of them take what schema takes.
-func TestOtherNamesOfEventsMeanTheSameInAllLanguages(t *testing.T) {
+// Each client and the workers' Python module have a table of the names that other systems
+// use for events. All accept the names that schema accepts.
+func TestForeignEventNamesAreEqualInAllLanguages(t *testing.T) {
 	want := map[string]string{}
 	for _, name := range schema.SeedNames() {
 		want[name] = string(schema.EventType(name).Canonical())
@@ -32,9 +32,9 @@ func TestOtherNamesOfEventsMeanTheSameInAllLanguages(t *testing.T) {
 	}
 }
 
-// The stand-ins for MassGen and Obelix give way to what is installed by the same
-// function. They cannot share it: people copy each folder alone.
-func TestStandInsGiveWayByTheSameFunction(t *testing.T) {
+// The stand-ins for MassGen and Obelix yield to installed packages with the same
+// function. They cannot share it, because users copy each folder alone.
+func TestStandInsYieldWithTheSameFunction(t *testing.T) {
 	var functions [2]string
 	for i, file := range []string{"../python/obelix/__init__.py", "../../../workers/python/massgen/__init__.py"} {
 		text, err := os.ReadFile(file)
@@ -50,8 +50,7 @@ func TestStandInsGiveWayByTheSameFunction(t *testing.T) {
 	}
 }
 
-// namesInTypeScript reads the table in the text of the file, since the module
-// does not export it.
+// namesInTypeScript reads the table in the source, because the module does not export it.
 func namesInTypeScript(t *testing.T, file string) map[string]string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -68,8 +67,8 @@ func namesInTypeScript(t *testing.T, file string) map[string]string {
 	return names
 }
 
-// namesInPython asks the module in a folder what each of schema's names means to
-// the enumeration class. A name that it does not take means nothing there.
+// namesInPython asks the module in a folder for the event of each of schema's names.
+// Names that it rejects have none.
 func namesInPython(folder, class string) func(*testing.T, string) map[string]string {
 	const script = `
 import json, sys
@@ -86,7 +85,7 @@ print(json.dumps(names))`
 		if err != nil {
 			t.Skipf("no python3 on the PATH: the names in %s stay untested", file)
 		}
-		if _, err := os.ReadFile(file); err != nil { // so that `go test` knows what this is about
+		if _, err := os.ReadFile(file); err != nil { // so that `go test` notices changes of the file
 			t.Fatal(err)
 		}
 		cmd := exec.CommandContext(t.Context(), python, append([]string{"-B", "-c", script, class}, schema.SeedNames()...)...)

@@ -20,24 +20,25 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// shimVar makes a process of a test a shim; its value says how it behaves.
+// shimVar is the variable that makes a test process act as a shim; its value is the
+// behaviour.
 const shimVar = "HOOKFABRIC_TEST_SHIM"
 
 // A Daemon answers as `agentshim serve` does.
 type Daemon struct {
-	// State is the folder of the daemon's address. Its file asked-id has the id of the last
-	// event.
+	// State is the folder with the daemon's address. The file asked-id has the id of the
+	// last event.
 	State string
 
-	mu     sync.Mutex // guards what follows
-	got    []string   // what it was asked, a line each
+	mu     sync.Mutex // guards got
+	got    []string   // the requests, one per line
 	answer Answer
 }
 
 // An Answer answers a request for which a [Daemon] has no answer.
 type Answer func(w http.ResponseWriter, r *http.Request, body []byte)
 
-// Answers makes a answer all other requests.
+// Answers sets the answer for all other requests.
 func (d *Daemon) Answers(a Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,7 +70,7 @@ func (d *Daemon) Got() string {
 	return strings.Join(d.got, "\n")
 }
 
-// asked is what there is in any form of a payload.
+// asked has the common members of all payloads.
 type asked struct {
 	Tool     string `json:"tool_name"`
 	OpenCode string `json:"tool"`
@@ -105,7 +106,7 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case tool == "quiet":
 		w.WriteHeader(http.StatusNoContent)
 	case strings.HasPrefix(tool, "{"):
-		fmt.Fprint(w, tool) // who asks says what to answer
+		fmt.Fprint(w, tool) // the tool's name is the answer
 	case answer != nil:
 		answer(w, r, body)
 	default:
@@ -131,7 +132,7 @@ func Main(m *testing.M) int {
 	case "junk":
 		fmt.Fprintln(os.Stdout, `{"decision":`)
 		return 0
-	case "hang": // and a child of it, which holds its output open
+	case "hang": // with a child that keeps its output open
 		if os.Getenv("SDKTEST_CHILD") == "" {
 			child := exec.Command(os.Args[0])
 			child.Env, child.Stdout = append(os.Environ(), "SDKTEST_CHILD=1"), os.Stdout
@@ -143,14 +144,14 @@ func Main(m *testing.M) int {
 		select {}
 	default:
 		payload, _ := io.ReadAll(os.Stdin)
-		said := struct {
+		answer := struct {
 			By       string   `json:"by"`
 			Decision string   `json:"decision"`
 			Args     []string `json:"args"`
 			Payload  string   `json:"payload"`
 			Environ  []string `json:"environ"`
 		}{"shim", "continue", os.Args[1:], string(payload), os.Environ()}
-		data, err := schema.Marshal(said)
+		data, err := schema.Marshal(answer)
 		if err != nil {
 			return 1
 		}
@@ -199,8 +200,8 @@ func (s Script) Run(t *testing.T) string {
 	return string(out)
 }
 
-// readAll reads what lies in the folder, so that `go test` knows that the test is
-// about it, and does not take an old result for the new one.
+// readAll reads the files in the folder, so that `go test` reruns a cached test after
+// they change.
 func readAll(t *testing.T) {
 	t.Helper()
 	here := os.DirFS(".")
@@ -215,7 +216,7 @@ func readAll(t *testing.T) {
 	}
 }
 
-// alive reports whether a process still runs; one that is only not buried yet does not.
+// alive reports whether a process runs; a zombie does not.
 func alive(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ")

@@ -166,7 +166,7 @@ func TestBothFilesSayTheSame(t *testing.T) {
 	for _, alias := range regexp.MustCompile(`(?m)^export type [^{]*?;$`).FindAll(source, -1) {
 		source = bytes.Replace(source, alias, nil, 1) // types contain texts, too
 	}
-	said := func(file []byte) (all []string) {
+	textsOf := func(file []byte) (all []string) {
 		for line := range strings.Lines(string(file)) {
 			if code := strings.TrimSpace(line); !strings.HasPrefix(code, "*") && !strings.HasPrefix(code, "//") && !strings.HasPrefix(code, "/*") {
 				all = append(all, texts.FindAllString(code, -1)...)
@@ -174,7 +174,7 @@ func TestBothFilesSayTheSame(t *testing.T) {
 		}
 		return all
 	}
-	want, got := said(source), said(read(t, "hookfabric.mjs"))
+	want, got := textsOf(source), textsOf(read(t, "hookfabric.mjs"))
 	if diff := cmp.Diff(want, got); len(want) < 50 || diff != "" {
 		t.Errorf("hookfabric.mjs is older than hookfabric.ts; install tsc and run the tests with -update (-ts +mjs):\n%s", diff)
 	}

@@ -10,24 +10,24 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// said is what a verdict says, in no API's shape.
-type said struct {
-	// result is the tool's; nil: there is none here.
+// rendering is the content of a verdict, independent of any API.
+type rendering struct {
+	// result is the tool's result; nil: no result.
 	result *result
-	// notes stand with the result, texts in messages of their own.
+	// notes follow the result in its message; texts are messages of their own.
 	notes, texts []string
 }
 
-// result is what a model reads as the outcome of its call.
+// result is the outcome of a call for the model.
 type result struct {
 	id, tool string
-	// output is what the tool returned; text stands for it where there is none.
+	// output is the tool's output; without one, text replaces it.
 	output jsontext.Value
 	text   string
 	failed bool
 }
 
-// words is the result as a model reads it.
+// words returns the result as text.
 func (r *result) words() string {
 	if len(r.output) == 0 {
 		return r.text
@@ -39,9 +39,9 @@ func (r *result) words() string {
 	return string(r.output)
 }
 
-// say reads a verdict.
-func say(e *schema.Event, v *schema.Verdict) (said, error) {
-	var s said
+// renderVerdict converts a verdict.
+func renderVerdict(e *schema.Event, v *schema.Verdict) (rendering, error) {
+	var s rendering
 	switch e.HookType {
 	case schema.PreToolUse:
 		s.before(e, v)
@@ -67,8 +67,8 @@ func say(e *schema.Event, v *schema.Verdict) (said, error) {
 	return s, nil
 }
 
-// before is about a call that has not run. It has a result only if it must not run.
-func (s *said) before(e *schema.Event, v *schema.Verdict) {
+// before handles a call that has not run. It sets a result only if the call must not run.
+func (s *rendering) before(e *schema.Event, v *schema.Verdict) {
 	refuse := func(how, why string) {
 		s.result = &result{id: e.ToolUseID, tool: e.ToolName, text: how + first(why, "no reason was given"), failed: true}
 	}
@@ -86,8 +86,8 @@ func (s *said) before(e *schema.Event, v *schema.Verdict) {
 	}
 }
 
-// after is about a call that ran.
-func (s *said) after(e *schema.Event, v *schema.Verdict) {
+// after handles a call that ran.
+func (s *rendering) after(e *schema.Event, v *schema.Verdict) {
 	s.result = &result{id: e.ToolUseID, tool: e.ToolName, output: e.ToolOutput}
 	if e.HookType == schema.ToolError {
 		s.result.failed = true
@@ -98,7 +98,7 @@ func (s *said) after(e *schema.Event, v *schema.Verdict) {
 	if rewrite := v.Rewritten(e.HookType); len(rewrite) > 0 {
 		s.result.output = rewrite
 	}
-	if len(v.Value) > 0 { // of a stop: it is the whole result
+	if len(v.Value) > 0 { // a stop's value is the whole result
 		s.result.text, s.result.failed = "", false
 	}
 	switch v.Decision {
@@ -110,20 +110,20 @@ func (s *said) after(e *schema.Event, v *schema.Verdict) {
 	}
 }
 
-// note and message drop what is blank: it says nothing, and APIs refuse it.
-func (s *said) note(text string) {
+// note and message skip blank texts, which APIs refuse.
+func (s *rendering) note(text string) {
 	if strings.TrimSpace(text) != "" {
 		s.notes = append(s.notes, text)
 	}
 }
 
-func (s *said) message(text string) {
+func (s *rendering) message(text string) {
 	if strings.TrimSpace(text) != "" {
 		s.texts = append(s.texts, text)
 	}
 }
 
-// identified says that an API cannot tell whose result it is.
+// identified returns an error if the result has no id of its call.
 func (r *result) identified() error {
 	if r.id == "" {
 		return fmt.Errorf("the event about the tool %q has no tool_use_id, which the result's message must name; send the id of the model's call", r.tool)
@@ -131,7 +131,8 @@ func (r *result) identified() error {
 	return nil
 }
 
-// named says the same of an API that goes by the tool's name.
+// named returns an error if the result has no tool name, for APIs that identify results
+// by it.
 func (r *result) named() error {
 	if r.tool == "" {
 		return errors.New("the event has no tool_name, which the result's message must name; send the name of the function that the model called")
