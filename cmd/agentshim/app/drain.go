@@ -114,7 +114,7 @@ func (d *drain) run(ctx context.Context) error {
 
 // A lane is the queue of one agent.
 type lane struct {
-	*decide.Handing
+	*decide.Delivery
 	c *client.Client
 }
 

@@ -11,17 +11,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxAgents bounds the agents of which a judge that stays knows what was kept: as
-// many as its client remembers.
+// maxAgents limits the deliveries of a resident judge, to as many agents as its client remembers.
 const maxAgents = 10_000
 
-// handing is what is handed over to an agent, over the judge's connection.
-func (j *Judge) handing(ctx context.Context, agent string) (*Handing, error) {
+// delivery returns the delivery of an agent, over the judge's connection.
+func (j *Judge) delivery(ctx context.Context, agent string) (*Delivery, error) {
 	j.mu.Lock()
-	before, known := j.handings[agent]
+	before, known := j.deliveries[agent]
 	j.mu.Unlock()
 	if !known {
-		before = j.link.kept(agent)
+		before = j.link.delivery(agent)
 	}
 	line, err := j.dial(ctx)
 	if err != nil {
@@ -32,22 +31,22 @@ func (j *Judge) handing(ctx context.Context, agent string) (*Handing, error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if g := j.handings[agent]; g != nil {
+	if g := j.deliveries[agent]; g != nil {
 		return g, nil
 	}
-	if len(j.handings) >= maxAgents {
+	if len(j.deliveries) >= maxAgents {
 		j.forget()
 	}
-	before.over(line)
-	j.handings[agent] = before
+	before.connect(line)
+	j.deliveries[agent] = before
 	return before, nil
 }
 
-// forget makes room for another agent. The caller holds the lock.
+// forget removes one delivery, to make space for another agent. The caller holds the lock.
 func (j *Judge) forget() {
-	for agent, g := range j.handings {
-		g.keep(g.Client.Noted(agent))
-		delete(j.handings, agent)
+	for agent, g := range j.deliveries {
+		g.store(g.Client.Noted(agent))
+		delete(j.deliveries, agent)
 		return
 	}
 }
@@ -110,9 +109,9 @@ func (j *Judge) reach(ctx context.Context) {
 // caller holds the lock.
 func (j *Judge) attempt(ctx context.Context) *attempt {
 	if j.line == nil && j.dialling == nil && ctx.Err() == nil {
-		a := &attempt{ended: make(chan struct{}), err: errBroke}
+		a := &attempt{ended: make(chan struct{}), err: errPanicked}
 		j.dialling = a
-		j.dials.Go(j.calmly(func() { j.connect(a) }))
+		j.dials.Go(j.guarded(func() { j.connect(a) }))
 	}
 	return j.dialling
 }
@@ -125,7 +124,7 @@ func (j *Judge) connect(a *attempt) {
 		j.line, j.dialling = a.line, nil
 		close(a.ended)
 	}()
-	ctx, cancel := context.WithTimeout(j.later.ctx, dialFor)
+	ctx, cancel := context.WithTimeout(j.background.ctx, dialFor)
 	defer cancel()
 	a.line, a.err = j.link.dial(ctx)
 }

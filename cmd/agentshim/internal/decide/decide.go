@@ -67,25 +67,25 @@ type Judgement struct {
 // A Judge gets calls judged. It is made by [New] or [NewResident], and safe for
 // many goroutines.
 type Judge struct {
-	link     Link
-	resident bool
-	policy   *policy
-	later    *later
-	dials    sync.WaitGroup
+	link       Link
+	resident   bool
+	policy     *policy
+	background *background
+	dials      sync.WaitGroup
 
-	mu       sync.Mutex          // guards what follows
-	line     *client.Client      // nil: nobody has reached the bus yet
-	dialling *attempt            // nil: none is under way
-	handings map[string]*Handing // by agent
+	mu         sync.Mutex           // guards what follows
+	line       *client.Client       // nil: nobody has reached the bus yet
+	dialling   *attempt             // nil: none is under way
+	deliveries map[string]*Delivery // by agent
 }
 
 // New makes the judge of a process that asks about one event and ends. It
 // connects when it is asked.
 func New(link Link) *Judge {
-	link.Stderr = &locked{w: link.Stderr}
+	link.Stderr = &lockedWriter{w: link.Stderr}
 	return &Judge{
-		link: link, handings: map[string]*Handing{}, later: newLater(),
-		policy: &policy{state: shimstate.Folder(link.State), places: link.places(), asked: make(chan struct{})},
+		link: link, deliveries: map[string]*Delivery{}, background: newBackground(),
+		policy: &policy{state: shimstate.Folder(link.State), urls: link.urls(), asked: make(chan struct{})},
 	}
 }
 
@@ -120,7 +120,7 @@ func (j *Judge) Ask(ctx context.Context, q Question) (said Judgement) {
 		return Judgement{Verdict: v}
 	}
 	err = q.Cause(err)
-	r, late := fromDisk(ctx, j, ruleFor, func() (ruling, error) { return j.policy.rule(&e), nil })
+	r, late := fromDisk(ctx, j, ruleTime, func() (ruling, error) { return j.policy.rule(&e), nil })
 	if late != nil {
 		r.faulty = late
 	}
@@ -131,7 +131,7 @@ func (j *Judge) Ask(ctx context.Context, q Question) (said Judgement) {
 		done = "allowed"
 	}
 	j.say("%s without a verdict (%s): %s%v", done, by, also, err)
-	j.note(ctx, &q, &r, v, by)
+	j.logUnjudged(ctx, &q, &r, v, by)
 	return Judgement{Verdict: v, Unjudged: err}
 }
 
@@ -160,7 +160,7 @@ func (j *Judge) ask(ctx context.Context, q *Question) (v *schema.Verdict, err er
 	if q.Unreadable == nil {
 		j.addNative(q)
 	}
-	g, err := j.handing(ctx, q.Event.AgentID)
+	g, err := j.delivery(ctx, q.Event.AgentID)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (j *Judge) ask(ctx context.Context, q *Question) (v *schema.Verdict, err er
 	}
 	if err == nil {
 		if stale := j.policy.heard(v); j.resident {
-			j.behind(g.Client, stale)
+			j.catchUp(g.Client, stale)
 			j.policy.first(ctx)
 		}
 	}
@@ -202,7 +202,7 @@ func (j *Judge) Handed(ctx context.Context, v *schema.Verdict, within time.Durat
 	if j.resident {
 		switch line := j.connected(); {
 		case line == nil:
-		case timely(v):
+		case mustAckNow(v):
 			j.ackNow(line, v.EventID)
 		default:
 			line.Handed(v.EventID)
@@ -217,11 +217,11 @@ func (j *Judge) Handed(ctx context.Context, v *schema.Verdict, within time.Durat
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	var all sync.WaitGroup
-	if j.link.State != "" { // else nobody would ever look at it
-		all.Go(j.calmly(func() { _ = j.takeOver(ctx, j.line) }))
+	if j.link.State != "" { // without it no later process reads the policy
+		all.Go(j.guarded(func() { _ = j.updatePolicy(ctx, j.line) }))
 	}
-	for agent, g := range j.handings {
-		all.Go(j.calmly(func() { _, _ = j.handIn(ctx, j.line, agent, oneBatch) }))
+	for agent, g := range j.deliveries {
+		all.Go(j.guarded(func() { _, _ = j.reportUnjudged(ctx, j.line, agent, maxLastReport) }))
 		g.Done(ctx, v.EventID, within)
 	}
 	all.Wait()
@@ -233,10 +233,10 @@ const flushTime = 2 * time.Second
 // Close says what is to be said still, keeps what cannot be, and ends the
 // connection. Nobody may ask any more.
 func (j *Judge) Close() {
-	j.later.mu.Lock() // nothing begins after this
-	j.later.stop()
-	j.later.mu.Unlock()
-	j.later.work.Wait()
+	j.background.mu.Lock() // nothing begins after this
+	j.background.stop()
+	j.background.mu.Unlock()
+	j.background.work.Wait()
 	j.dials.Wait()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -247,8 +247,8 @@ func (j *Judge) Close() {
 		ctx, cancel := context.WithTimeout(context.Background(), flushTime)
 		defer cancel()
 		_ = j.line.Flush(ctx) // what it could not say is noted, and kept
-		for _, g := range j.handings {
-			g.keep(g.Client.Noted(g.agent))
+		for _, g := range j.deliveries {
+			g.store(g.Client.Noted(g.agent))
 		}
 	}
 	j.line.Close()

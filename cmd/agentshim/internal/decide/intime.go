@@ -9,12 +9,11 @@ import (
 )
 
 const (
-	// recordFor bounds how long an answer waits for the state folder, and ruleFor
-	// and noteFor what it waits at least: to know what is guarded matters more than
-	// to write down what came of it.
-	recordFor = 500 * time.Millisecond
-	ruleFor   = 50 * time.Millisecond
-	noteFor   = 10 * time.Millisecond
+	// diskTime limits how long an answer waits for the state folder. It waits for rules at least ruleTime,
+	// and for the log at least logTime: rules matter more.
+	diskTime = 500 * time.Millisecond
+	ruleTime = 50 * time.Millisecond
+	logTime  = 10 * time.Millisecond
 )
 
 // inTime is what f says, or the cause of ctx where f is not done when that ends:
@@ -60,7 +59,7 @@ func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 // fromDisk is what f says, which reads or writes the state folder. A folder that
 // hangs does not keep an answer back that is due when ctx ends.
 func fromDisk[T any](ctx context.Context, j *Judge, least time.Duration, f func() (T, error)) (T, error) {
-	within := recordFor
+	within := diskTime
 	if end, ok := ctx.Deadline(); ok {
 		within = min(within, max(time.Until(end)/2, least))
 	}

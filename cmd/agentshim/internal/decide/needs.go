@@ -9,7 +9,7 @@ import (
 
 // Needs asks which events of an agent are to have the conversation with them.
 func (j *Judge) Needs(ctx context.Context, agent string) (client.Needs, error) {
-	g, err := j.handing(ctx, agent)
+	g, err := j.delivery(ctx, agent)
 	if err != nil {
 		return client.Needs{}, err
 	}
@@ -19,7 +19,7 @@ func (j *Judge) Needs(ctx context.Context, agent string) (client.Needs, error) {
 // Mode returns how other agents' answers reach an agent, and changes that before if
 // voteOnly says so; nil: it does not.
 func (j *Judge) Mode(ctx context.Context, agent string, voteOnly *bool) (schema.ModeAnswer, error) {
-	g, err := j.handing(ctx, agent)
+	g, err := j.delivery(ctx, agent)
 	if err != nil {
 		return schema.ModeAnswer{}, err
 	}
@@ -31,7 +31,7 @@ func (j *Judge) Mode(ctx context.Context, agent string, voteOnly *bool) (schema.
 
 // Checkpoint says that an agent starts again.
 func (j *Judge) Checkpoint(ctx context.Context, agent string) error {
-	g, err := j.handing(ctx, agent)
+	g, err := j.delivery(ctx, agent)
 	if err != nil {
 		return err
 	}

@@ -17,18 +17,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// A policy is what a judge knows of the policies of all fabrics that answered at its places, in this process
-// or one before. It refuses what one of them refuses.
+// A policy has the policies of all fabrics that answered at the judge's URLs, in this process or an earlier
+// one. It denies what one of them denies.
 type policy struct {
-	state  shimstate.Folder
-	places []string // see [Link]
+	state shimstate.Folder
+	urls  []string // see [Link]
 
 	once  sync.Once     // closes asked
 	asked chan struct{} // closed when the fabric was asked for the policy, with or without success
 
 	mu     sync.Mutex // guards what follows
 	loaded bool
-	listed []string  // the fabrics of the places, as they were read
+	listed []string  // the stored fabrics of the URLs
 	all    []*fabric // the policy of each, in that order, and what could not be kept
 	faulty error     // why not all fabrics are known
 	seen   origin    // what a verdict came from last
@@ -41,10 +41,10 @@ type origin struct {
 	freeze  uint64 // the version of what is frozen
 }
 
-// list reads which fabrics answered at the places, and how many of them at the first one.
+// list reads which fabrics answered at the URLs, and how many of them at the first one.
 func (p *policy) list() (all []string, first int, err error) {
-	for i, place := range p.places {
-		fabrics, failed := p.state.Fabrics(place)
+	for i, url := range p.urls {
+		fabrics, failed := p.state.Fabrics(url)
 		err = errors.Join(err, failed)
 		for _, id := range fabrics {
 			if !slices.Contains(all, id) {
@@ -204,7 +204,7 @@ func (j *Judge) Learn(ctx context.Context, left time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(firstFor, left))
 	defer cancel()
-	j.calmly(func() { _ = j.takeOver(ctx, line) })()
+	j.guarded(func() { _ = j.updatePolicy(ctx, line) })()
 }
 
 // known reports whether there is a policy for when nobody answers.
@@ -245,7 +245,7 @@ func (p *policy) fetch(ctx context.Context, line *client.Client) (news string, e
 	if err != nil {
 		return "", err
 	}
-	k, err := p.state.Accept(shimstate.Offer{Fabric: seen.fabric, URLs: p.places, Answer: answer, Nonce: nonce, Freeze: seen.freeze})
+	k, err := p.state.Accept(shimstate.Offer{Fabric: seen.fabric, URLs: p.urls, Answer: answer, Nonce: nonce, Freeze: seen.freeze})
 	if k == nil {
 		return "", fmt.Errorf("rejected the new policy of the fabric %s, the earlier one stays in force: %w", seen.fabric, err)
 	}

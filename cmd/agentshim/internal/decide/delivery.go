@@ -18,58 +18,55 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// A Link is how a shim reaches the fabric, and where it keeps what the next one
-// must know.
+// A Link says how a shim connects to the fabric, and where it stores state for later shims.
 type Link struct {
 	// URL and Creds are the bus and the credentials file; Name is the connection's.
 	URL, Creds, Name string
 	// TLS is whom the shim trusts, and what it shows.
 	TLS certs.Files
-	// Unnamed: whoever asks named no fabric. URL is a guess then, where no daemon
-	// serves, and what is known of the fabric that the daemon reached counts.
+	// Unnamed: the shim's command line and environment name no fabric. URL is then a guess, and the
+	// policies of fabrics that the daemon reached count as well.
 	Unnamed bool
-	// InProcess is a server in this process, which is reached instead of URL.
+	// InProcess is a server in this process, used instead of URL.
 	InProcess nats.InProcessConnProvider
-	// State is the folder of what is kept; empty: nothing is.
+	// State is the state folder; empty: the shim stores nothing.
 	State string
-	// Tracer begins spans; nil: nobody traces here.
+	// Tracer begins spans; nil: tracing is off.
 	Tracer *trace.Tracer
-	// Stderr hears what people should know.
+	// Stderr gets messages for people.
 	Stderr io.Writer
-	// Log hears of the connection and of workspaces; nil: slog's default.
+	// Log gets messages about the connection and workspaces; nil: the default logger of slog.
 	Log *slog.Logger
 }
 
-// A Handing is what one shim hands over to its agent. A nil one never reached
-// the fabric.
-type Handing struct {
+// A Delivery acknowledges what the fabric delivers to one agent. A nil Delivery has no connection.
+type Delivery struct {
 	// Client is the connection.
 	Client *client.Client
 
 	agent  string
 	state  shimstate.Folder
-	kept   []client.Handover // by shims before this one
+	stored []client.Handover // by earlier shims
 	stderr io.Writer
 }
 
-// places are under which URLs it is kept which fabric was reached, the one that
-// counts first.
-func (l *Link) places() []string {
+// urls returns the URLs under which fabrics that answered are stored, the main one first.
+func (l *Link) urls() []string {
 	if l.Unnamed {
 		return []string{shimstate.Unnamed, l.URL}
 	}
 	return []string{l.URL}
 }
 
-// Connect reaches the fabric, and tells it what shims before this one kept.
-// Workspaces of other agents are unpacked below the folder workspaces; empty: nowhere.
-func (l *Link) Connect(ctx context.Context, agent, workspaces string) (*Handing, error) {
+// Connect connects to the fabric, and sends the stored handovers of earlier shims. It unpacks workspaces of
+// other agents below the folder workspaces; empty: it unpacks none.
+func (l *Link) Connect(ctx context.Context, agent, workspaces string) (*Delivery, error) {
 	line, err := l.dialIn(ctx, workspaces)
 	if err != nil {
 		return nil, err
 	}
-	g := l.kept(agent)
-	g.over(line)
+	g := l.delivery(agent)
+	g.connect(line)
 	return g, nil
 }
 
@@ -81,35 +78,32 @@ func (l *Link) dialIn(ctx context.Context, workspaces string) (*client.Client, e
 	})
 }
 
-// kept is what shims before this one kept for an agent; it is handed over once there
-// is a connection.
-func (l *Link) kept(agent string) *Handing {
-	g := &Handing{agent: agent, state: shimstate.Folder(l.State), stderr: l.Stderr}
+// delivery returns the delivery of an agent, with the stored handovers of earlier shims.
+func (l *Link) delivery(agent string) *Delivery {
+	g := &Delivery{agent: agent, state: shimstate.Folder(l.State), stderr: l.Stderr}
 	var err error
-	if g.kept, err = g.state.Handovers(agent); err != nil {
+	if g.stored, err = g.state.Handovers(agent); err != nil {
 		fmt.Fprintf(l.Stderr, "agentshim: reading the state of earlier agentshim processes: %v; repair the folder %s, or name another one with --state\n", err, l.State)
 	}
 	return g
 }
 
-// over tells the fabric what was kept, over a connection.
-func (g *Handing) over(line *client.Client) {
+// connect sends the stored handovers over a connection.
+func (g *Delivery) connect(line *client.Client) {
 	g.Client = line
-	line.Recall(g.kept...)
+	line.Recall(g.stored...)
 }
 
-// MakeWorkspaces makes a folder for workspaces: who names one means it to be
-// there. Where it cannot be made, that is said in the place of the workspaces.
+// MakeWorkspaces creates the folder for workspaces. If it cannot, the texts that name a workspace say so.
 func MakeWorkspaces(dir string) {
 	if dir != "" {
 		_ = os.MkdirAll(dir, 0o755)
 	}
 }
 
-// Done acknowledges what an event brought, now that the agent has it. What is
-// not confirmed within the time given is kept for the agent's next shim. It
-// reports whether nothing was left to be kept.
-func (g *Handing) Done(ctx context.Context, event string, within time.Duration) bool {
+// Done acknowledges the items of an event, which the agent has now. It stores what the fabric does not
+// confirm in time for the agent's next shim, and reports whether the fabric confirmed everything.
+func (g *Delivery) Done(ctx context.Context, event string, within time.Duration) bool {
 	if g == nil {
 		return true
 	}
@@ -117,7 +111,7 @@ func (g *Handing) Done(ctx context.Context, event string, within time.Duration) 
 	g.Client.Handed(event)
 	noted := g.Client.Noted(g.agent)
 	if noted.Fabric == "" {
-		return true // nobody answered, so there is nothing to say to anybody
+		return true // no fabric answered, so there is nothing to acknowledge
 	}
 	if len(noted.Events) > 0 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
@@ -129,37 +123,37 @@ func (g *Handing) Done(ctx context.Context, event string, within time.Duration) 
 	if len(noted.Events) > 0 || len(brought.Events) == 0 {
 		noted.Sequences = brought.Sequences
 	}
-	g.keep(noted)
+	g.store(noted)
 	return len(noted.Events) == 0
 }
 
-// timely reports whether the fabric waits to hear that the agent has what a verdict brought: the grace of a
-// round begins when its warning was read, and may be nothing.
-func timely(v *schema.Verdict) bool {
+// mustAckNow reports whether the fabric waits for the acknowledgement of a verdict: the grace of a round
+// begins when the agent has its warning, and may be zero.
+func mustAckNow(v *schema.Verdict) bool {
 	return slices.ContainsFunc(v.Injections, func(in schema.Injection) bool { return in.Source == schema.SourceTimeout })
 }
 
-// ackNow acknowledges an event at once, in the background, and not with the agent's next question.
+// ackNow acknowledges an event at once, in the background, instead of with the agent's next event.
 func (j *Judge) ackNow(line *client.Client, event string) {
 	brought, ok := line.Brought(event)
 	line.Handed(event)
-	l := j.later
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !ok || l.ctx.Err() != nil {
+	b := j.background
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !ok || b.ctx.Err() != nil {
 		return
 	}
-	l.work.Go(j.calmly(func() {
-		ctx, cancel := context.WithTimeout(l.ctx, lateFor)
+	b.work.Go(j.guarded(func() {
+		ctx, cancel := context.WithTimeout(b.ctx, backgroundTime)
 		defer cancel()
-		_ = line.Ack(ctx, brought.Agent, brought.Events...) // after an error it goes with the next question
+		_ = line.Ack(ctx, brought.Agent, brought.Events...) // after an error the next event acknowledges it
 	}))
 }
 
-// keep writes down what is not confirmed, and takes out what is by now.
-func (g *Handing) keep(left client.Handover) {
+// store stores handovers that are not confirmed, and removes those that are.
+func (g *Delivery) store(left client.Handover) {
 	var confirmed []string
-	for _, h := range g.kept {
+	for _, h := range g.stored {
 		if h.Fabric != left.Fabric {
 			continue
 		}
@@ -178,8 +172,8 @@ func (g *Handing) keep(left client.Handover) {
 	}
 }
 
-// Close ends the connection.
-func (g *Handing) Close() {
+// Close closes the connection.
+func (g *Delivery) Close() {
 	if g != nil {
 		g.Client.Close()
 	}
