@@ -131,12 +131,14 @@ func (c *conn) handleClient(line []byte) {
 	}
 	rest, calls := c.session.readClient(&f, c.elicitation)
 	pending := c.session.addCalls(c.ctx, calls, len(line))
-	c.server.mu.Lock()
-	rest = c.session.cancel(rest)
-	if len(calls) == 0 {
-		c.toServer(&f, rawMessages(rest))
+	if len(rest) > len(calls) || len(f.messages) == 0 { // calls alone do not wait until the server reads
+		c.server.mu.Lock()
+		rest = c.session.cancel(rest)
+		if len(calls) == 0 {
+			c.toServer(&f, rawMessages(rest))
+		}
+		c.server.mu.Unlock()
 	}
-	c.server.mu.Unlock()
 	if len(calls) == 0 {
 		return
 	}
