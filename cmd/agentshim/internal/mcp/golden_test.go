@@ -21,9 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the proxy makes of recorded frames into testdata")
 
-// TestRecordedFrames plays what released clients send through the proxy. Of a file
-// the first sections are recorded; `go test -update` writes the rest.
-func TestRecordedFrames(t *testing.T) {
+// The first sections of a file are messages of released clients. `go test -update` writes what the
+// proxy makes of them into the other sections.
+func TestRecordedCalls(t *testing.T) {
 	for _, runtime := range []string{"claude", "codex", "gemini"} {
 		t.Run(runtime, func(t *testing.T) {
 			path := filepath.Join("testdata", runtime+".txtar")
@@ -36,10 +36,10 @@ func TestRecordedFrames(t *testing.T) {
 				recorded[f.Name] = strings.TrimSuffix(string(f.Data), "\n")
 				return !slices.Contains([]string{"initialize", "call", "result"}, f.Name)
 			})
-			if recorded["result"] == "" { // not every recording has one
+			if recorded["result"] == "" { // some recordings have none
 				recorded["result"] = result("2")
 			}
-			for _, section := range played(t, recorded["initialize"], recorded["call"], recorded["result"]) {
+			for _, section := range play(t, recorded["initialize"], recorded["call"], recorded["result"]) {
 				name, data := section[0], section[1]
 				a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(data + "\n")})
 				if diff := cmp.Diff(recorded[name], data); diff != "" && !*update {
@@ -56,11 +56,11 @@ func TestRecordedFrames(t *testing.T) {
 	}
 }
 
-// played is what becomes of a call: what hooks see, and what client and server get.
-func played(t *testing.T, initialize, call, result string) (sections [][2]string) {
+// play returns what hooks see of a call, and what client and server get.
+func play(t *testing.T, initialize, call, result string) (sections [][2]string) {
 	t.Helper()
 	var now *schema.Verdict
-	f := &fabric{judge: func(_ context.Context, q decide.Question) *schema.Verdict {
+	f := &fabric{verdict: func(_ context.Context, q decide.Question) *schema.Verdict {
 		if q.Event.HookType == schema.PostToolUse {
 			return &schema.Verdict{Decision: schema.Continue, Injections: []schema.Injection{{Content: "mind the gap"}}}
 		}
@@ -78,7 +78,7 @@ func played(t *testing.T, initialize, call, result string) (sections [][2]string
 	add("told", r.client.next())
 	for i, e := range r.questions() {
 		session := e.SessionID
-		if !strings.Contains(call, session) { // it is made anew for each connection
+		if !strings.Contains(call, session) { // the proxy generates one for each connection
 			e.SessionID, e.AgentID = "SESSION", strings.ReplaceAll(e.AgentID, session, "SESSION")
 		}
 		e.Timestamp = time.Time{}
@@ -94,9 +94,8 @@ func played(t *testing.T, initialize, call, result string) (sections [][2]string
 	return sections
 }
 
-// TestARecordedSessionPassesAsItIs: with nothing to say, nobody can tell that
-// there is a proxy.
-func TestARecordedSessionPassesAsItIs(t *testing.T) {
+// If no hook changes anything, all lines of a session pass unchanged.
+func TestRecordedSessionPassesUnchanged(t *testing.T) {
 	a, err := txtar.ParseFile(filepath.Join("testdata", "everything.txtar"))
 	if err != nil {
 		t.Fatal(err)

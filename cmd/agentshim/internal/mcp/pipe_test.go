@@ -10,9 +10,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestWhatIsNoToolCallPassesAsItIs(t *testing.T) {
+func TestOtherMessagesPassUnchanged(t *testing.T) {
 	r := newRig(t, &fabric{})
-	r.greet(hello)
+	r.handshake(initialize)
 	for _, text := range []string{
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 		`  { "id" : "x\u0041" , "method":"tools/list","jsonrpc":"2.0", "params":{} }  `,
@@ -32,14 +32,14 @@ func TestWhatIsNoToolCallPassesAsItIs(t *testing.T) {
 	r.server.send(`this is no JSON at all`)
 	r.client.want(`this is no JSON at all`)
 	if asked := r.questions(); len(asked) > 0 {
-		t.Errorf("somebody was asked: %+v", asked)
+		t.Errorf("the fabric was asked: %+v", asked)
 	}
 }
 
-func TestACallNobodyMindsPassesAsItIs(t *testing.T) {
+func TestAllowedCallPassesUnchanged(t *testing.T) {
 	f := &fabric{}
 	r := newRig(t, f)
-	r.greet(hello)
+	r.handshake(initialize)
 	for _, id := range []string{`1`, `"1"`, `1.5`, `"a\u0062c"`, `-3`, `1`} {
 		text := strings.ReplaceAll(call(id, `,"_meta":{"claudecode/toolUseId":"toolu_1","progressToken":4}`), `,"`, ` , "`)
 		r.client.send(text)
@@ -70,35 +70,35 @@ func TestACallNobodyMindsPassesAsItIs(t *testing.T) {
 	}
 }
 
-func TestWhatHooksSayOfACallBeforeIt(t *testing.T) {
+func TestVerdictsBeforeACall(t *testing.T) {
 	in := schema.Injection{Content: "note", Strategy: schema.ToolResult}
 	blocked := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Blocked by policy: %s"}],"isError":true}}`
 	for name, c := range map[string]struct {
 		v       schema.Verdict
-		forward string // what the server gets; empty: nothing
+		forward string // for the server; empty: the call does not run
 		answer  string
 	}{
-		"a deny is a result that says why": {v: schema.Verdict{Decision: schema.Deny, Reason: "no"}, answer: fmt.Sprintf(blocked, "no")},
-		"so is the end of the run":         {v: schema.Verdict{Decision: schema.Continue, Terminate: &schema.Terminate{Reason: "over"}}, answer: fmt.Sprintf(blocked, "over")},
-		"and a failure":                    {v: schema.Verdict{Decision: schema.Fail, Reason: "bad"}, answer: fmt.Sprintf(blocked, "bad")},
-		"what a hook said before a deny comes along": {v: schema.Verdict{Decision: schema.Deny, Reason: "no", Injections: []schema.Injection{in}},
+		"a deny becomes a result with the reason": {v: schema.Verdict{Decision: schema.Deny, Reason: "no"}, answer: fmt.Sprintf(blocked, "no")},
+		"the end of the run denies":               {v: schema.Verdict{Decision: schema.Continue, Terminate: &schema.Terminate{Reason: "over"}}, answer: fmt.Sprintf(blocked, "over")},
+		"a failure denies":                        {v: schema.Verdict{Decision: schema.Fail, Reason: "bad"}, answer: fmt.Sprintf(blocked, "bad")},
+		"a deny keeps the injections": {v: schema.Verdict{Decision: schema.Deny, Reason: "no", Injections: []schema.Injection{in}},
 			answer: `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Blocked by policy: no"},{"type":"text","text":"note"}],"isError":true}}`},
-		"a stop's value is the result": {v: schema.Verdict{Decision: schema.Stop, Value: []byte(`"cached"`)},
+		"the value of a stop is the result": {v: schema.Verdict{Decision: schema.Stop, Value: []byte(`"cached"`)},
 			answer: `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"cached"}]}}`},
-		"also one that is content": {v: schema.Verdict{Decision: schema.Stop, Value: []byte(`[{"type":"text","text":"cached"}]`)},
+		"the value of a stop can be content": {v: schema.Verdict{Decision: schema.Stop, Value: []byte(`[{"type":"text","text":"cached"}]`)},
 			answer: `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"cached"}]}}`},
-		"an ask of nobody is a deny": {v: schema.Verdict{Decision: schema.Ask, Reason: "sure?"},
+		"an ask without a person is a deny": {v: schema.Verdict{Decision: schema.Ask, Reason: "sure?"},
 			answer: fmt.Sprintf(blocked, "a person must approve this call, and this runtime cannot ask one here; ask the operator to allow the call in the policy. Reason: sure?")},
 		"a rewrite replaces the arguments": {v: schema.Verdict{Decision: schema.Continue, UpdatedInput: []byte(`{"m":"y"}`)},
 			forward: strings.Replace(call("1", ""), `{"m":"x"}`, `{"m":"y"}`, 1), answer: result("1")},
-		"a rewrite to nothing does, too": {v: schema.Verdict{Decision: schema.Allow, UpdatedInput: []byte(`{}`)},
+		"a rewrite can be an empty object": {v: schema.Verdict{Decision: schema.Allow, UpdatedInput: []byte(`{}`)},
 			forward: strings.Replace(call("1", ""), `{"m":"x"}`, `{}`, 1), answer: result("1")},
-		"what is said before a call is read after it": {v: schema.Verdict{Decision: schema.Continue, Injections: []schema.Injection{in}}, forward: call("1", ""),
+		"injections before a call are in its result": {v: schema.Verdict{Decision: schema.Continue, Injections: []schema.Injection{in}}, forward: call("1", ""),
 			answer: `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"},{"type":"text","text":"note"}]}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, &fabric{judge: on(schema.PreToolUse, &c.v)})
-			r.greet(mute)
+			r := newRig(t, &fabric{verdict: verdictOn(schema.PreToolUse, &c.v)})
+			r.handshake(initializeMute)
 			r.client.send(call("1", ""))
 			if c.forward != "" {
 				r.server.want(c.forward)
@@ -111,7 +111,7 @@ func TestWhatHooksSayOfACallBeforeIt(t *testing.T) {
 	}
 }
 
-func TestWhatHooksSayOfAResult(t *testing.T) {
+func TestVerdictsOnAResult(t *testing.T) {
 	in := []schema.Injection{{Content: "one", Strategy: schema.ToolResult}, {Content: "two", Strategy: schema.UserMessage}}
 	structured := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"structuredContent":{"a":1},"_meta":{"k":1}}}`
 	failed := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"went wrong"}],"isError":true}}`
@@ -123,22 +123,22 @@ func TestWhatHooksSayOfAResult(t *testing.T) {
 	}{
 		"injections are appended in order": {schema.Verdict{Decision: schema.Continue, Injections: in}, result("1"),
 			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"},{"type":"text","text":"one"},{"type":"text","text":"two"}]}}`},
-		"and to a failure": {schema.Verdict{Decision: schema.Continue, Injections: in[:1]}, failed,
+		"injections are appended to a failed result": {schema.Verdict{Decision: schema.Continue, Injections: in[:1]}, failed,
 			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"went wrong"},{"type":"text","text":"one"}],"isError":true}}`},
-		"an error of the protocol becomes a result that can be read": {schema.Verdict{Decision: schema.Continue, Injections: in[:1]}, fault,
+		"an injection turns a JSON-RPC error into a result": {schema.Verdict{Decision: schema.Continue, Injections: in[:1]}, fault,
 			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"MCP error -32602: no such tool"},{"type":"text","text":"one"}],"isError":true}}`},
-		"but stays one where nothing is said": {schema.Verdict{Decision: schema.Continue}, fault, fault},
-		"a deny is told": {schema.Verdict{Decision: schema.Deny, Reason: "never again"}, result("1"),
+		"without an injection a JSON-RPC error stays": {schema.Verdict{Decision: schema.Continue}, fault, fault},
+		"a deny adds its reason": {schema.Verdict{Decision: schema.Deny, Reason: "never again"}, result("1"),
 			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"},{"type":"text","text":"A hook objects to this call: never again"}]}}`},
 		"a text replaces the output": {schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`"[redacted]"`)}, result("1"),
 			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[redacted]"}]}}`},
-		"a stop gives the result, also of a failure": {schema.Verdict{Decision: schema.Stop, Value: []byte(`"cached"`), UpdatedOutput: []byte(`"earlier"`)}, failed,
+		"a stop replaces a failed result": {schema.Verdict{Decision: schema.Stop, Value: []byte(`"cached"`), UpdatedOutput: []byte(`"earlier"`)}, failed,
 			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"cached"}]}}`},
-		"and of an error of the protocol": {schema.Verdict{Decision: schema.Stop, Value: []byte(`"cached"`)}, fault,
+		"a stop replaces a JSON-RPC error": {schema.Verdict{Decision: schema.Stop, Value: []byte(`"cached"`)}, fault,
 			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"cached"}]}}`},
-		"content does": {schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`[{"type":"image","data":"AA==","mimeType":"image/png"}]`)}, result("1"),
+		"a list of content items replaces the content": {schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`[{"type":"image","data":"AA==","mimeType":"image/png"}]`)}, result("1"),
 			`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","data":"AA==","mimeType":"image/png"}]}}`},
-		"structured content of the old output does not stay": {schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`"[redacted]"`)}, structured,
+		"a text removes structured content": {schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`"[redacted]"`)}, structured,
 			`{"jsonrpc":"2.0","id":1,"result":{"_meta":{"k":1},"content":[{"type":"text","text":"[redacted]"}],"isError":true}}`},
 		"an object replaces structured content": {schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`{"a":0}`)}, structured,
 			`{"jsonrpc":"2.0","id":1,"result":{"_meta":{"k":1},"content":[{"type":"text","text":"{\"a\":0}"}],"structuredContent":{"a":0}}}`},
@@ -146,14 +146,14 @@ func TestWhatHooksSayOfAResult(t *testing.T) {
 			`{"jsonrpc":"2.0","id":1,"result":{"_meta":{"k":1},"content":[{"type":"text","text":"y"}],"structuredContent":{"a":2}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fabric{judge: func(_ context.Context, q decide.Question) *schema.Verdict {
+			f := &fabric{verdict: func(_ context.Context, q decide.Question) *schema.Verdict {
 				if q.Event.HookType == schema.PreToolUse {
 					return nil
 				}
 				return &c.v
 			}}
 			r := newRig(t, f)
-			r.greet(hello)
+			r.handshake(initialize)
 			r.client.send(call("1", ""))
 			r.server.want(call("1", ""))
 			r.server.send(c.came)

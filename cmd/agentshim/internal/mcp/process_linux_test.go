@@ -12,13 +12,13 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/mcp"
 )
 
-// What a server that must be killed has started in sessions of their own ends with it.
-func TestAServerThatMustBeKilledLeavesNothing(t *testing.T) {
+// Killing a server also kills what it started in other sessions.
+func TestKilledServerLeavesNoProcesses(t *testing.T) {
 	const stays = `trap "" TERM; while :; do tail -f /dev/null; done`
 	for name, script := range map[string]string{
 		"a child":                    `setsid sh -c 'exec 3>"$LIFE"; echo >&3; exec tail -f /dev/null >/dev/null 2>&1' & ` + stays,
 		"a child without its parent": `( setsid sh -c 'exec 3>"$LIFE"; echo >&3; exec tail -f /dev/null >/dev/null 2>&1' & ) ; ` + stays,
-		"a child that hears no TERM": `setsid sh -c 'trap "" TERM; exec 3>"$LIFE"; echo >&3; tail -f /dev/null >/dev/null 2>&1' & ` + stays,
+		"a child that ignores TERM":  `setsid sh -c 'trap "" TERM; exec 3>"$LIFE"; echo >&3; tail -f /dev/null >/dev/null 2>&1' & ` + stays,
 	} {
 		t.Run(name, func(t *testing.T) {
 			life := filepath.Join(t.TempDir(), "life")
@@ -29,13 +29,13 @@ func TestAServerThatMustBeKilledLeavesNothing(t *testing.T) {
 			client, input := io.Pipe()
 			gone := make(chan error, 1)
 			go func() {
-				f, err := os.Open(life) // waits for the child
+				f, err := os.Open(life) // blocks until the child opens it
 				if err == nil {
 					defer f.Close()
 					_, err = f.Read(make([]byte, 1))
 				}
-				err = errors.Join(err, input.Close()) // so that the server is to end
-				_, failed := io.Copy(io.Discard, f)   // until the child is gone
+				err = errors.Join(err, input.Close()) // ends the server
+				_, failed := io.Copy(io.Discard, f)   // blocks until the child is gone
 				gone <- errors.Join(err, failed)
 			}()
 			server := mcp.Process{Args: []string{"sh", "-c", script}, Grace: 20 * time.Millisecond, Stderr: io.Discard}
@@ -49,7 +49,7 @@ func TestAServerThatMustBeKilledLeavesNothing(t *testing.T) {
 					t.Error(err)
 				}
 			case <-time.After(20 * time.Second):
-				t.Error("what the server has started still runs")
+				t.Error("a child of the server still runs")
 			}
 		})
 	}

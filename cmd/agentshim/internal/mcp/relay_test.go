@@ -16,8 +16,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// relayed starts a relay before a server of the test's.
-func relayed(t *testing.T, f *fabric, server http.HandlerFunc) (base string) {
+// startRelay starts a relay in front of a server.
+func startRelay(t *testing.T, f *fabric, server http.HandlerFunc) (base string) {
 	t.Helper()
 	s := httptest.NewServer(server)
 	t.Cleanup(s.Close)
@@ -25,13 +25,13 @@ func relayed(t *testing.T, f *fabric, server http.HandlerFunc) (base string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &mcp.Relay{Guard: &mcp.Guard{Asker: f, Agent: "a", Server: "srv", Stderr: &said{}}, Target: target}
+	x := &mcp.Relay{Guard: &mcp.Guard{Asker: f, Agent: "a", Server: "srv", Stderr: &stderr{}}, Target: target}
 	front := httptest.NewServer(x)
 	t.Cleanup(front.Close)
 	return front.URL
 }
 
-// request makes one, and returns the answer and its body.
+// request makes a request, and returns the response and its body.
 func request(t *testing.T, method, at, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, at, strings.NewReader(body))
@@ -58,9 +58,9 @@ func request(t *testing.T, method, at, body string, headers ...string) (*http.Re
 	return res, string(data)
 }
 
-func TestARelayPassesOnWhatIsNoCall(t *testing.T) {
+func TestRelayPassesOtherMessagesUnchanged(t *testing.T) {
 	var got string
-	base := relayed(t, &fabric{}, func(w http.ResponseWriter, r *http.Request) {
+	base := startRelay(t, &fabric{}, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got = r.Method + " " + r.URL.String() + " " + r.Header.Get("Mcp-Session-Id") + r.Header.Get("Last-Event-ID") + r.Header.Get("Mcp-Protocol-Version") + " " + string(body)
 		w.Header().Set("Mcp-Session-Id", "s1")
@@ -92,7 +92,7 @@ func TestARelayPassesOnWhatIsNoCall(t *testing.T) {
 			t.Errorf("%s %s: %d, and the server got %q", header, value, res.StatusCode, got)
 		}
 	}
-	for _, charset := range []string{"utf-7", `"UTF-16LE"`, "utf-8;charset=utf-7", "x"} { // in which it could be another call
+	for _, charset := range []string{"utf-7", `"UTF-16LE"`, "utf-8;charset=utf-7", "x"} { // in this charset it could be another call
 		if res, _ := request(t, "POST", base+"/mcp", `{}`, "Content-Type", "application/json; charset="+charset); res.StatusCode != http.StatusUnsupportedMediaType || got != "" {
 			t.Errorf("charset %s: %d, and the server got %q", charset, res.StatusCode, got)
 		}
@@ -106,7 +106,7 @@ func TestARelayPassesOnWhatIsNoCall(t *testing.T) {
 	}
 }
 
-// A server's secret goes to the server that it is for, and to nothing beside it.
+// Other paths of the server's host do not get the headers, which can be secrets.
 func TestHeadersAreForTheTargetOnly(t *testing.T) {
 	got := map[string]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got[r.URL.Path] = r.Header.Get("Authorization") }))
@@ -115,7 +115,7 @@ func TestHeadersAreForTheTargetOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &mcp.Relay{Guard: &mcp.Guard{Asker: &fabric{}, Stderr: &said{}}, Target: target, Headers: http.Header{"Authorization": {"Bearer s"}}}
+	x := &mcp.Relay{Guard: &mcp.Guard{Asker: &fabric{}, Stderr: &stderr{}}, Target: target, Headers: http.Header{"Authorization": {"Bearer s"}}}
 	front := httptest.NewServer(x)
 	t.Cleanup(front.Close)
 	for _, path := range []string{"/mcp", "/admin", "/mcp/../admin/x"} {
@@ -126,10 +126,10 @@ func TestHeadersAreForTheTargetOnly(t *testing.T) {
 	}
 }
 
-func TestARelayHasCallsJudged(t *testing.T) {
+func TestRelayAsksAboutCalls(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stream %t", stream), func(t *testing.T) {
-			f := &fabric{judge: func(_ context.Context, q decide.Question) *schema.Verdict {
+			f := &fabric{verdict: func(_ context.Context, q decide.Question) *schema.Verdict {
 				switch in := string(q.Event.ToolInput); {
 				case q.Event.HookType != schema.PreToolUse:
 					return &schema.Verdict{Decision: schema.Continue, Injections: []schema.Injection{{Content: "note"}}}
@@ -141,7 +141,7 @@ func TestARelayHasCallsJudged(t *testing.T) {
 				return nil
 			}}
 			var got []string
-			base := relayed(t, f, func(w http.ResponseWriter, r *http.Request) {
+			base := startRelay(t, f, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				got = append(got, string(body))
 				if !stream {
@@ -167,24 +167,23 @@ func TestARelayHasCallsJudged(t *testing.T) {
 			request(t, "POST", base, strings.Replace(call("1", ""), `"x"`, `"other"`, 1))
 			_, body = request(t, "POST", base, strings.Replace(call("1", ""), `"x"`, `"other"`, 1), "Mcp-Param-M", "other")
 			if !strings.Contains(body, `"isError":true`) {
-				t.Errorf("a header says what a hook has changed: %s", body)
+				t.Errorf("a header repeats what a hook changed: %s", body)
 			}
 			want := []string{call("1", ""), strings.Replace(call("1", ""), `"x"`, `"y"`, 1)}
 			if strings.Join(got, "\n") != strings.Join(want, "\n") {
 				t.Errorf("the server got %q", got)
 			}
-			if n := f.told(); n != 2 {
-				t.Errorf("%d hand-overs", n)
+			if n := f.deliveries(); n != 2 {
+				t.Errorf("%d deliveries", n)
 			}
 		})
 	}
 }
 
-// A client whose stream broke asks for what it missed, and gets what hooks made
-// of it, however often it asks.
-func TestWhatIsAskedForAgainIsTheSame(t *testing.T) {
-	f := &fabric{judge: on(schema.PostToolUse, &schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`"[redacted]"`)})}
-	base := relayed(t, f, func(w http.ResponseWriter, r *http.Request) {
+// A client that resumes a stream gets the answer of the hooks, each time.
+func TestResumedStreamHasTheSameAnswer(t *testing.T) {
+	f := &fabric{verdict: verdictOn(schema.PostToolUse, &schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`"[redacted]"`)})}
+	base := startRelay(t, f, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "id: 1\ndata: \n\n")
 		if r.Method == http.MethodGet {
@@ -202,23 +201,23 @@ func TestWhatIsAskedForAgainIsTheSame(t *testing.T) {
 	}
 }
 
-func TestARelayAsksAPersonOnTheAnswersStream(t *testing.T) {
+func TestRelayAsksAPersonOnTheStreamOfTheCall(t *testing.T) {
 	for _, word := range []string{"accept", "decline"} {
 		t.Run(word, func(t *testing.T) {
-			f := &fabric{judge: on(schema.PreToolUse, &schema.Verdict{Decision: schema.Ask, Reason: "sure?"})}
+			f := &fabric{verdict: verdictOn(schema.PreToolUse, &schema.Verdict{Decision: schema.Ask, Reason: "sure?"})}
 			calls := 0
-			base := relayed(t, f, func(w http.ResponseWriter, r *http.Request) {
+			base := startRelay(t, f, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				w.Header().Set("Content-Type", "application/json")
 				if strings.Contains(string(body), "initialize") {
 					w.Header().Set("Mcp-Session-Id", "s1")
-					_, _ = io.WriteString(w, hi)
+					_, _ = io.WriteString(w, initializeResult)
 					return
 				}
 				calls++
 				_, _ = io.WriteString(w, result("1"))
 			})
-			if res, body := request(t, "POST", base, hello); body != hi || res.Header.Get("Mcp-Session-Id") != "s1" {
+			if res, body := request(t, "POST", base, initialize); body != initializeResult || res.Header.Get("Mcp-Session-Id") != "s1" {
 				t.Fatal(body)
 			}
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base, strings.NewReader(call("1", "")))
@@ -241,7 +240,7 @@ func TestARelayAsksAPersonOnTheAnswersStream(t *testing.T) {
 			}
 			id, _ := field(asked, `"id":"`)
 			if res, _ := request(t, "POST", base, `{"jsonrpc":"2.0","id":"`+id+`","result":{"action":"`+word+`"}}`, "Mcp-Session-Id", "s1"); res.StatusCode != http.StatusAccepted {
-				t.Errorf("its answer is answered %d", res.StatusCode)
+				t.Errorf("the status of the answer is %d", res.StatusCode)
 			}
 			rest, err := io.ReadAll(in)
 			if err != nil {
@@ -254,70 +253,55 @@ func TestARelayAsksAPersonOnTheAnswersStream(t *testing.T) {
 	}
 }
 
-// The face of a server that speaks over HTTP is as one that speaks in lines.
-func TestAFaceIsAServerThatSpeaksInLines(t *testing.T) {
-	f := &fabric{judge: on(schema.PostToolUse, &schema.Verdict{Decision: schema.Continue, Injections: []schema.Injection{{Content: "note"}}})}
-	broken, deleted := false, make(chan string, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		text, session := string(body), r.Header.Get("Mcp-Session-Id")
-		switch {
-		case r.Method == http.MethodDelete:
-			deleted <- session
-		case r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "7":
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, "id: 8\ndata: "+result("2")+"\n\n")
-		case r.Method == http.MethodGet:
-			w.WriteHeader(http.StatusMethodNotAllowed)
-		case strings.Contains(text, "initialize\""):
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Mcp-Session-Id", "s1")
-			_, _ = io.WriteString(w, strings.Replace(hi, `,"result"`, ",\n\"result\"", 1))
-		case session != "s1" || r.Header.Get("Mcp-Protocol-Version") != "2025-11-25":
-			w.WriteHeader(http.StatusBadRequest)
-		case strings.Contains(text, `"id":2`): // its stream breaks
-			broken = true
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, "id: 7\nretry: 1\ndata: \n\n")
-		case strings.Contains(text, `"id":1`):
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\ndata: "+result("1")+"\n\n")
-		default:
-			w.WriteHeader(http.StatusAccepted)
-		}
+// The relay serves only clients with its token, and does not send the token to the server.
+func TestRelayRequiresItsToken(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = append(got, fmt.Sprint(r.Method, " ", r.URL.EscapedPath(), " ", r.Header.Get("Authorization"), r.Header.Get(mcp.TokenHeader)))
 	}))
 	t.Cleanup(server.Close)
-	target, err := url.Parse(server.URL)
+	target, err := url.Parse(server.URL + "/mcp")
 	if err != nil {
 		t.Fatal(err)
 	}
-	fromClient, toProxy := io.Pipe()
-	fromProxy, toClient := io.Pipe()
-	c := &line{t, toProxy, bufio.NewReader(fromProxy)}
-	done := make(chan error, 1)
-	go func() {
-		client := mcp.HTTPClient{Target: target, Stderr: &said{}}
-		done <- client.Run(t.Context(), mcp.Pipe{Guard: &mcp.Guard{Asker: f, Server: "srv", Stderr: &said{}}, FromClient: fromClient, ToClient: toClient})
-	}()
-	c.send(hello)
-	c.want(hi)
-	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	c.send(call("1", ""))
-	c.want(`{"jsonrpc":"2.0","method":"notifications/x"}`)
-	c.want(strings.Replace(result("1"), `}]`, `},{"type":"text","text":"note"}]`, 1))
-	c.send(call("2", ""))
-	c.want(strings.Replace(result("2"), `}]`, `},{"type":"text","text":"note"}]`, 1))
-	c.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
-	if got := c.next(); !strings.Contains(got, `"id":"p","error"`) || !broken {
-		t.Errorf("what the server does not answer is answered %s", got)
-	}
-	if err := toProxy.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if session := <-deleted; session != "s1" {
-		t.Errorf("the session %q was ended", session)
+	const token = "THE-TOKEN"
+	x := &mcp.Relay{Guard: &mcp.Guard{Asker: &fabric{}, Stderr: &stderr{}}, Target: target, Token: token, Headers: http.Header{"Authorization": {"Bearer s"}}}
+	front := httptest.NewServer(x)
+	t.Cleanup(front.Close)
+	for name, c := range map[string]struct {
+		method, path, header string
+		want                 string // what the server gets; empty: nothing
+	}{
+		"no token":                      {"POST", "/mcp", "", ""},
+		"another token in the header":   {"POST", "/mcp", "THE-TOKEN2", ""},
+		"another token in the path":     {"POST", "/THE-TOKEN2/mcp", "", ""},
+		"a part of the token":           {"POST", "/THE/mcp", "", ""},
+		"the token in the path":         {"POST", "/THE-TOKEN/mcp", "", "POST /mcp Bearer s"},
+		"the token in the header":       {"POST", "/mcp", token, "POST /mcp Bearer s"},
+		"the token and another path":    {"POST", "/THE-TOKEN/admin%2Fx", "", "POST /admin%2Fx "},
+		"the token somewhere else":      {"POST", "/mcp/THE-TOKEN", "", ""},
+		"a stream without the token":    {"GET", "/mcp", "", ""},
+		"a stream with the token":       {"GET", "/THE-TOKEN/mcp", "", "GET /mcp Bearer s"},
+		"what servers tell everyone":    {"GET", "/.well-known/oauth-authorization-server", "", "GET /.well-known/oauth-authorization-server "},
+		"that of a path with the token": {"GET", "/.well-known/oauth-protected-resource/THE-TOKEN/mcp", "", "GET /.well-known/oauth-protected-resource/mcp "},
+		"a change of the metadata":      {"POST", "/.well-known/x", "", ""},
+		"a way out of the metadata":     {"GET", "/.well-known/../mcp", "", ""},
+		"an encoded way out of it":      {"GET", "/.well-known/%2e%2e/mcp", "", ""},
+		"a token in a query":            {"POST", "/mcp?token=THE-TOKEN", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got = nil
+			var headers []string
+			if c.header != "" {
+				headers = []string{mcp.TokenHeader, c.header}
+			}
+			res, body := request(t, c.method, front.URL+c.path, map[string]string{"POST": ping}[c.method], headers...)
+			if strings.Join(got, ", ") != c.want {
+				t.Errorf("the server got %q", got)
+			}
+			if c.want == "" && (res.StatusCode != http.StatusForbidden || !strings.Contains(body, mcp.TokenHeader)) {
+				t.Errorf("%d %s", res.StatusCode, body)
+			}
+		})
 	}
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A client that tells servers no id of a call has it found by its tool's name among
-// its own hooks' calls, and the moment after it by the proxy's own name of it.
-func TestACallWithoutAnIDIsNamedAsTheClientsHooksNameIt(t *testing.T) {
+// If a client sends no id for a call, the daemon finds the call by the name that the client's
+// own hooks use, and the result by the key of the proxy.
+func TestCallWithoutToolUseIDIsFoundByName(t *testing.T) {
 	for client, tool := range map[string]string{
 		"gemini-cli-mcp-client": "mcp_srv_echo", "qwen-code-mcp-client": "mcp__srv__echo", "github-copilot-developer": "srv-echo",
 		"opencode": "srv_echo", "claude-code": "mcp__srv__echo", "another": "mcp__srv__echo",
 	} {
 		var asked []decide.Question
-		f := &fabric{judge: func(_ context.Context, q decide.Question) *schema.Verdict {
+		f := &fabric{verdict: func(_ context.Context, q decide.Question) *schema.Verdict {
 			asked = append(asked, q)
 			return nil
 		}}
 		r := newRig(t, f)
-		r.greet(strings.Replace(mute, "gemini-cli-mcp-client", client, 1))
+		r.handshake(strings.Replace(initializeMute, "gemini-cli-mcp-client", client, 1))
 		for range 2 {
 			r.client.send(call("1", ""))
 			r.server.want(call("1", ""))
@@ -44,13 +44,13 @@ func TestACallWithoutAnIDIsNamedAsTheClientsHooksNameIt(t *testing.T) {
 	}
 }
 
-func TestACallWithTheClientsIDIsNotApart(t *testing.T) {
+func TestCallWithToolUseIDIsFoundByID(t *testing.T) {
 	var asked decide.Question
-	r := newRig(t, &fabric{judge: func(_ context.Context, q decide.Question) *schema.Verdict {
+	r := newRig(t, &fabric{verdict: func(_ context.Context, q decide.Question) *schema.Verdict {
 		asked = q
 		return nil
 	}})
-	r.greet(hello)
+	r.handshake(initialize)
 	r.client.send(call("1", `,"_meta":{"claudecode/toolUseId":"toolu_1"}`))
 	r.server.next()
 	if asked.Apart != "" || asked.Key != "pre/toolu_1" || asked.Pair != "toolu_1" {

@@ -11,33 +11,32 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// holding is a fabric that answers about calls before they are made when the
-// test lets it.
-func holding() (f *fabric, let chan *schema.Verdict) {
-	let = make(chan *schema.Verdict)
-	return &fabric{judge: func(ctx context.Context, q decide.Question) *schema.Verdict {
+// heldFabric returns a fabric whose verdicts before calls wait for the test.
+func heldFabric() (f *fabric, verdicts chan *schema.Verdict) {
+	verdicts = make(chan *schema.Verdict)
+	return &fabric{verdict: func(ctx context.Context, q decide.Question) *schema.Verdict {
 		if q.Event.HookType != schema.PreToolUse {
 			return nil
 		}
 		select {
-		case v := <-let:
+		case v := <-verdicts:
 			return v
 		case <-ctx.Done():
 			return &schema.Verdict{Decision: schema.Deny, Reason: "too late"}
 		}
-	}}, let
+	}}, verdicts
 }
 
 const ping = `{"jsonrpc":"2.0","id":50,"method":"ping"}`
 
-func cancelling(id string) string {
+func cancellation(id string) string {
 	return `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`
 }
 
-func TestNothingElseWaitsForACallThatIsHeld(t *testing.T) {
-	f, let := holding()
+func TestOtherMessagesOvertakeAHeldCall(t *testing.T) {
+	f, verdicts := heldFabric()
 	r := newRig(t, f)
-	r.greet(hello)
+	r.handshake(initialize)
 	r.client.send(call("1", ""))
 	for range 3 {
 		r.client.send(ping)
@@ -45,21 +44,21 @@ func TestNothingElseWaitsForACallThatIsHeld(t *testing.T) {
 		r.server.send(`{"jsonrpc":"2.0","id":50,"result":{}}`)
 		r.client.want(`{"jsonrpc":"2.0","id":50,"result":{}}`)
 	}
-	let <- nil
+	verdicts <- nil
 	r.server.want(call("1", ""))
 }
 
-func TestCallsAreAskedAboutSideBySide(t *testing.T) {
-	f, let := holding()
+func TestCallsWaitForVerdictsConcurrently(t *testing.T) {
+	f, verdicts := heldFabric()
 	r := newRig(t, f)
-	r.greet(hello)
+	r.handshake(initialize)
 	const n = 20
 	for range n {
-		r.client.send(call("7", "")) // the same id, too
+		r.client.send(call("7", "")) // all with one id
 	}
 	synced := 0
-	for range n { // nobody takes a verdict before all have asked: the channel has no room
-		let <- nil
+	for range n { // one call takes one verdict, so all of them wait at the same time
+		verdicts <- nil
 		synced++
 	}
 	for range synced {
@@ -74,33 +73,33 @@ func TestCallsAreAskedAboutSideBySide(t *testing.T) {
 	}
 }
 
-func TestACallThatIsCancelledWhileItIsHeldNeverRuns(t *testing.T) {
-	f, let := holding()
+func TestCancelledHeldCallNeverRuns(t *testing.T) {
+	f, verdicts := heldFabric()
 	r := newRig(t, f)
-	r.greet(hello)
+	r.handshake(initialize)
 	r.client.send(call(`"a"`, ""))
 	r.client.send(call("1", ""))
-	r.client.send(cancelling(`"\u0061"`))
+	r.client.send(cancellation(`"\u0061"`))
 	r.client.send(ping)
 	r.server.want(ping)
-	close(let) // a verdict that comes nevertheless comes too late
+	close(verdicts) // too late for the cancelled call
 	r.server.want(call("1", ""))
-	r.client.send(ping) // and nobody has heard of the other one
+	r.client.send(ping) // the server does not get the other one
 	r.server.want(ping)
-	r.client.send(cancelling("1")) // the server has this one
-	r.server.want(cancelling("1"))
+	r.client.send(cancellation("1")) // the server has this call
+	r.server.want(cancellation("1"))
 	r.server.send(result("1"))
 	r.client.want(result("1"))
 	asked := r.questions()
 	if e := asked[len(asked)-1]; e.HookType != schema.PostToolUse || !e.Mute {
-		t.Errorf("who has cancelled a call is told what waits: %+v", e)
+		t.Errorf("a cancelled call delivers items: %+v", e)
 	}
-	if n := f.told(); n > 0 {
-		t.Errorf("%d hand-overs", n)
+	if n := f.deliveries(); n > 0 {
+		t.Errorf("%d deliveries", n)
 	}
 }
 
-func TestAPersonIsAskedWhereTheClientCan(t *testing.T) {
+func TestPersonApprovesACall(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
 		runs   bool
@@ -113,8 +112,8 @@ func TestAPersonIsAskedWhereTheClientCan(t *testing.T) {
 		"an unknown answer": {`"result":{"action":"ACCEPT"}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, &fabric{judge: on(schema.PreToolUse, &schema.Verdict{Decision: schema.Ask, Reason: "sure?", UpdatedInput: []byte(`{"m":"y"}`)})})
-			r.greet(hello)
+			r := newRig(t, &fabric{verdict: verdictOn(schema.PreToolUse, &schema.Verdict{Decision: schema.Ask, Reason: "sure?", UpdatedInput: []byte(`{"m":"y"}`)})})
+			r.handshake(initialize)
 			r.client.send(call("1", ""))
 			asked := r.client.next()
 			id, ok := field(asked, `"id":"`)
@@ -122,7 +121,7 @@ func TestAPersonIsAskedWhereTheClientCan(t *testing.T) {
 				t.Fatal(asked)
 			}
 			r.client.send(`{"jsonrpc":"2.0","id":"` + id + `",` + c.answer + `}`)
-			r.client.send(`{"jsonrpc":"2.0","id":"` + id + `",` + c.answer + `}`) // twice is not for the server either
+			r.client.send(`{"jsonrpc":"2.0","id":"` + id + `",` + c.answer + `}`) // the server does not get the second one either
 			if c.runs {
 				r.server.want(strings.Replace(call("1", ""), `{"m":"x"}`, `{"m":"y"}`, 1))
 				r.server.send(result("1"))
@@ -136,27 +135,27 @@ func TestAPersonIsAskedWhereTheClientCan(t *testing.T) {
 	}
 }
 
-// field is what stands behind a mark, up to the next quote.
+// field returns the text between a mark and the next quote.
 func field(text, mark string) (string, bool) {
 	_, rest, ok := strings.Cut(text, mark)
 	value, _, more := strings.Cut(rest, `"`)
 	return value, ok && more
 }
 
-func TestNobodyWaitsForAPersonForEver(t *testing.T) {
+func TestApprovalTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, &fabric{judge: on(schema.PreToolUse, &schema.Verdict{Decision: schema.Ask, Reason: "sure?"})},
+		r := newRig(t, &fabric{verdict: verdictOn(schema.PreToolUse, &schema.Verdict{Decision: schema.Ask, Reason: "sure?"})},
 			func(p *mcp.Pipe) { p.AskTimeout = mcp.DefaultAskTimeout })
-		r.greet(hello)
+		r.handshake(initialize)
 		r.client.send(call("1", ""))
 		id, _ := field(r.client.next(), `"id":"`)
 		r.client.want(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":"the call has ended","requestId":"` + id + `"}}`)
 		if got := r.client.next(); !strings.Contains(got, `"isError":true`) {
 			t.Error(got)
 		}
-		r.client.send(call("2", "")) // and one that is cancelled meanwhile
+		r.client.send(call("2", "")) // the client cancels this one
 		id, _ = field(r.client.next(), `"id":"`)
-		r.client.send(cancelling("2"))
+		r.client.send(cancellation("2"))
 		if got := r.client.next(); !strings.Contains(got, id) || !strings.Contains(got, "notifications/cancelled") {
 			t.Error(got)
 		}
@@ -169,10 +168,10 @@ func TestNobodyWaitsForAPersonForEver(t *testing.T) {
 	})
 }
 
-func TestAPersonIsShownAsMuchOfALongCallAsThereIsRoomFor(t *testing.T) {
-	r := newRig(t, &fabric{judge: on(schema.PreToolUse, &schema.Verdict{Decision: schema.Ask, Reason: "sure?"})})
-	r.greet(hello)
-	r.client.send(strings.Replace(call("1", ""), `"x"`, `"x`+strings.Repeat("ü", 2000)+`"`, 1)) // cut within a letter
+func TestPersonSeesTheStartOfLongArguments(t *testing.T) {
+	r := newRig(t, &fabric{verdict: verdictOn(schema.PreToolUse, &schema.Verdict{Decision: schema.Ask, Reason: "sure?"})})
+	r.handshake(initialize)
+	r.client.send(strings.Replace(call("1", ""), `"x"`, `"x`+strings.Repeat("ü", 2000)+`"`, 1)) // the limit is within a character
 	asked := r.client.next()
 	if !strings.Contains(asked, "üüü") || !strings.Contains(asked, "… and 2009 bytes more") {
 		t.Error(asked)
@@ -181,18 +180,18 @@ func TestAPersonIsShownAsMuchOfALongCallAsThereIsRoomFor(t *testing.T) {
 
 const modern = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/clientInfo":{"name":"codex-mcp-client","version":"1"}}`
 
-func TestAPersonIsAskedByTheResultWhereServersAskNothing(t *testing.T) {
-	f := &fabric{judge: on(schema.PreToolUse, &schema.Verdict{Decision: schema.Ask, Reason: "sure?", UpdatedInput: []byte(`{"m":"y"}`)})}
+func TestPersonApprovesACallInItsResult(t *testing.T) {
+	f := &fabric{verdict: verdictOn(schema.PreToolUse, &schema.Verdict{Decision: schema.Ask, Reason: "sure?", UpdatedInput: []byte(`{"m":"y"}`)})}
 	for name, c := range map[string]struct {
-		before, word string
-		change       [2]string
-		forward      string // behind the arguments; empty: it does not run
+		before, action string
+		change         [2]string
+		forward        string // after the arguments; empty: the call does not run
 	}{
-		"yes":                       {word: "accept", forward: "}"},
-		"no":                        {word: "decline"},
-		"another call":              {word: "accept", change: [2]string{`"m":"x"`, `"m":"z"`}},
-		"another tool":              {word: "accept", change: [2]string{`"echo"`, `"rm"`}},
-		"within a round of its own": {before: `,"inputResponses":{"who":{"action":"accept"}},"requestState":"s1"`, word: "accept", forward: `,"inputResponses":{"who":{"action":"accept"}},"requestState":"s1"}`},
+		"yes":                       {action: "accept", forward: "}"},
+		"no":                        {action: "decline"},
+		"another call":              {action: "accept", change: [2]string{`"m":"x"`, `"m":"z"`}},
+		"another tool":              {action: "accept", change: [2]string{`"echo"`, `"rm"`}},
+		"within a round of its own": {before: `,"inputResponses":{"who":{"action":"accept"}},"requestState":"s1"`, action: "accept", forward: `,"inputResponses":{"who":{"action":"accept"}},"requestState":"s1"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, f)
@@ -202,8 +201,8 @@ func TestAPersonIsAskedByTheResultWhereServersAskNothing(t *testing.T) {
 			if !ok || !strings.Contains(asked, `"resultType":"input_required"`) || !strings.Contains(asked, `"method":"elicitation/create"`) {
 				t.Fatal(asked)
 			}
-			word := `,"inputResponses":{"hookfabric-approval":{"action":"` + c.word + `","content":{}}},"requestState":"` + state + `"`
-			r.client.send(strings.Replace(call("2", modern+word), c.change[0], c.change[1], 1))
+			answer := `,"inputResponses":{"hookfabric-approval":{"action":"` + c.action + `","content":{}}},"requestState":"` + state + `"`
+			r.client.send(strings.Replace(call("2", modern+answer), c.change[0], c.change[1], 1))
 			if c.forward != "" {
 				r.server.want(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"m":"y"}` + modern + c.forward + `}`)
 				r.server.send(`{"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{}}}`)
@@ -211,7 +210,7 @@ func TestAPersonIsAskedByTheResultWhereServersAskNothing(t *testing.T) {
 			} else if got := r.client.next(); !strings.Contains(got, `"resultType":"complete","isError":true`) {
 				t.Error(got)
 			}
-			r.client.send(call("3", modern+word)) // a word counts once
+			r.client.send(call("3", modern+answer)) // an answer counts once
 			if got := r.client.next(); !strings.Contains(got, `"isError":true`) {
 				t.Error(got)
 			}
@@ -221,8 +220,8 @@ func TestAPersonIsAskedByTheResultWhereServersAskNothing(t *testing.T) {
 	}
 }
 
-func TestBatchesAreTakenApart(t *testing.T) {
-	f := &fabric{judge: func(_ context.Context, q decide.Question) *schema.Verdict {
+func TestCallsInAListAreJudgedOneByOne(t *testing.T) {
+	f := &fabric{verdict: func(_ context.Context, q decide.Question) *schema.Verdict {
 		switch {
 		case q.Event.HookType == schema.PostToolUse:
 			return &schema.Verdict{Decision: schema.Continue, Injections: []schema.Injection{{Content: "note"}}}
@@ -232,7 +231,7 @@ func TestBatchesAreTakenApart(t *testing.T) {
 		return nil
 	}}
 	r := newRig(t, f)
-	r.greet(hello)
+	r.handshake(initialize)
 	bad := strings.Replace(call("2", ""), `"x"`, `"bad"`, 1)
 	r.client.send("[" + call("1", "") + " , " + ping + "]")
 	r.server.want("[" + call("1", "") + " , " + ping + "]")
@@ -252,9 +251,9 @@ func TestBatchesAreTakenApart(t *testing.T) {
 	r.server.want(ping)
 }
 
-func TestATasksResultIsLookedAt(t *testing.T) {
-	r := newRig(t, &fabric{judge: on(schema.PostToolUse, &schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`"[redacted]"`)})})
-	r.greet(hello)
+func TestResultOfATaskIsJudged(t *testing.T) {
+	r := newRig(t, &fabric{verdict: verdictOn(schema.PostToolUse, &schema.Verdict{Decision: schema.Continue, UpdatedOutput: []byte(`"[redacted]"`)})})
+	r.handshake(initialize)
 	started := call("1", `,"task":{"ttl":1000}`)
 	r.client.send(started)
 	r.server.want(started)
