@@ -153,7 +153,7 @@ func (t *callTable) cancel(id jsontext.Value) (forward bool) {
 }
 
 // take removes and returns the call that some client could take a response with an id to
-// answer; nil if there is none.
+// answer; nil if no call matches.
 func (t *callTable) take(id jsontext.Value) *pendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()

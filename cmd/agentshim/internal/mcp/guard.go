@@ -84,7 +84,7 @@ func (g *Guard) newCall(m message, p *endpoints) *call {
 	return c
 }
 
-// arguments returns the arguments of a call as the client sent them; {} if there are none.
+// arguments returns the arguments of a call as the client sent them; {} if it sent no arguments.
 func (c *call) arguments() jsontext.Value {
 	if args := c.params.get("arguments"); args.Kind() == '{' {
 		return args

@@ -31,7 +31,7 @@ const (
 // A message is one JSON-RPC message.
 type message struct {
 	object
-	id     jsontext.Value // nil if there is none
+	id     jsontext.Value // nil in a notification
 	method string         // empty in a response
 	// ambiguity is why readers could read a tools/call differently; nil if they cannot.
 	ambiguity error

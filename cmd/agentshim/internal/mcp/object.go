@@ -156,7 +156,7 @@ func (o *object) checkUnique(names ...string) error {
 	return nil
 }
 
-// with returns the object with a new value for a member. It adds the member if there is none,
+// with returns the object with a new value for a member. It adds the member if it is missing,
 // and removes similar members, so that no reader finds another value.
 func (o *object) with(name string, value []byte) []byte {
 	if o.checkUnique(name) != nil {

@@ -36,7 +36,7 @@ func errorResult(modern bool, content []jsontext.Value) []byte {
 }
 
 // isFinal reports whether a result is the outcome of a call, and neither a request for input
-// nor the receipt of a task. A result with content is final whatever its type, since some
+// nor the receipt of a task. A result with content is final even if its type says otherwise, since some
 // clients show the content.
 func isFinal(result *object) bool {
 	if result.get("content") != nil || result.get("structuredContent") != nil {

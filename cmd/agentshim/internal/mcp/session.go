@@ -183,7 +183,7 @@ func (s *session) addReplay(id jsontext.Value, answer []byte) {
 	}
 }
 
-// replay returns the answer that the client got to a call; nil if there is none.
+// replay returns the answer that the client got to a call; nil if it got no answer.
 func (s *session) replay(id jsontext.Value) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
