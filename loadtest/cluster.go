@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/hookfabric/hookfabric/loadtest/lan"
+	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -43,19 +43,19 @@ func clusterCommand() *cobra.Command {
 	return c
 }
 
-// brokerHosts opens a network with a host for each broker, so that brokers can be cut off. Where
+// brokerHosts opens a host for each broker, so that brokers can be cut off. Where
 // that needs another process, the command runs there, and done is true.
-func brokerHosts(c *cobra.Command, brokers int) (l *lan.Lan, done bool, err error) {
-	missing := lan.Possible()
+func brokerHosts(c *cobra.Command, brokers int) (all []*faults.Host, done bool, err error) {
+	missing := faults.HostsMissing()
 	switch {
 	case missing != nil:
 		fmt.Fprintf(c.ErrOrStderr(), "NO BROKER IS CUT OFF: %v\n", missing)
 		return nil, false, nil
-	case !lan.IsAlone():
+	case !faults.IsAlone():
 		return nil, true, apart(c)
 	}
-	l, err = lan.Open(brokers)
-	return l, false, err
+	all, err = faults.OpenHosts(brokers)
+	return all, false, err
 }
 
 // ended is how a command ended that ran elsewhere, which has said why.
@@ -75,7 +75,7 @@ func apart(c *cobra.Command) error {
 		}
 		args = append(args, "--"+f.Name+"="+value)
 	})
-	code, err := lan.Alone(c.Context(), append(args, c.Flags().Args()...), c.OutOrStdout(), c.ErrOrStderr())
+	code, err := faults.Alone(c.Context(), append(args, c.Flags().Args()...), c.OutOrStdout(), c.ErrOrStderr())
 	if err == nil && code != 0 {
 		err = ended{code}
 	}

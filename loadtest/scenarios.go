@@ -13,7 +13,6 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
-	"github.com/hookfabric/hookfabric/loadtest/lan"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/saturate"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
@@ -252,18 +251,15 @@ func running(c *cobra.Command, read func(args []string) (*scenario.Scenario, err
 			}
 			return usage{errors.Join(errs...)}
 		}
-		var hosts *lan.Lan
+		var hosts []*faults.Host
 		if s.Kind == scenario.Clustered {
 			var done bool
 			if hosts, done, err = brokerHosts(c, s.Fabric.Brokers); done || err != nil {
 				return err
 			}
-			if hosts != nil {
-				defer func() { _ = hosts.Close() }() // what is left of it ends with this process
-			}
 		}
 		return f.staged(c, func(st stage) (outcome, error) {
-			return ran(c.Context(), s, fleet.Stage{Dir: st.dir, Crew: st.crew, Progress: st.live, Live: st.live, Lan: hosts})
+			return ran(c.Context(), s, fleet.Stage{Dir: st.dir, Crew: st.crew, Progress: st.live, Live: st.live, Hosts: hosts})
 		})
 	}
 }

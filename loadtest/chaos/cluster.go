@@ -59,7 +59,7 @@ func RunCluster(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (d *r
 		return nil, fmt.Errorf("not all brokers had the complete state within %v: %w", settleIn, why)
 	}
 	for _, p := range s.Cluster.Parts {
-		if st.Lan == nil && p.CutsOff() {
+		if st.Hosts == nil && p.CutsOff() {
 			continue
 		}
 		whole, err := r.part(ctx, p)

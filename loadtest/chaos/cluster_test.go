@@ -13,7 +13,6 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
-	"github.com/hookfabric/hookfabric/loadtest/lan"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
@@ -37,11 +36,11 @@ func TestOneBrokerIsKilledAndCutOff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: what becomes of a cluster that loses a broker stays untested")
 	}
-	if err := lan.Possible(); err != nil {
+	if err := faults.HostsMissing(); err != nil {
 		t.Skipf("A BROKER THAT IS CUT OFF FROM ITS CLUSTER IS NOT TESTED: %v", err)
 	}
-	if !lan.IsAlone() {
-		code, err := lan.Alone(t.Context(), []string{"-test.run=^" + t.Name() + "$", "-test.v"}, t.Output(), t.Output())
+	if !faults.IsAlone() {
+		code, err := faults.Alone(t.Context(), []string{"-test.run=^" + t.Name() + "$", "-test.v"}, t.Output(), t.Output())
 		if err != nil || code != 0 {
 			t.Errorf("in its own network it ended with exit code %d, %v", code, err)
 		}
@@ -52,12 +51,11 @@ func TestOneBrokerIsKilledAndCutOff(t *testing.T) {
 	if wrong := s.Check(); len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
-	l, err := lan.Open(s.Fabric.Brokers)
+	hosts, err := faults.OpenHosts(s.Fabric.Brokers)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	d, err := RunCluster(t.Context(), s, fleet.Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Lan: l, Progress: t.Output()})
+	d, err := RunCluster(t.Context(), s, fleet.Stage{Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}}, Hosts: hosts, Progress: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (r *cluster) document() (*result.Document, error) {
 	}
 	var left []string
 	for _, p := range r.scenario.Cluster.Parts {
-		if r.stage.Lan == nil && p.CutsOff() {
+		if r.stage.Hosts == nil && p.CutsOff() {
 			left = append(left, p.Name)
 		}
 	}
@@ -54,7 +54,7 @@ func (r *cluster) document() (*result.Document, error) {
 
 func (r *cluster) title() string {
 	where := "each in its own network namespace"
-	if r.stage.Lan == nil {
+	if r.stage.Hosts == nil {
 		where = "all on one host"
 	}
 	return fmt.Sprintf("a cluster of %d brokers, %s, under %.0f tool calls per second", r.scenario.Fabric.Brokers, where, r.scenario.Rate)

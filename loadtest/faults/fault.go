@@ -46,7 +46,7 @@ func Kinds() []Kind { return []Kind{Kill, Stop, Delay, Slow, Cut, Reset} }
 func All() []Kind { return append(Kinds(), Restart, Part, Mute, Deafen) }
 
 // OnWire reports whether the fault is one of the network between peers, so that it
-// needs a [Wire].
+// needs a [Host].
 func (k Kind) OnWire() bool { return k == Part || k == Mute || k == Deafen }
 
 // OnLink reports whether the fault is one of the network, so that it needs a [Link].

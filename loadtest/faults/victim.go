@@ -21,15 +21,6 @@ const (
 // ErrKilled is why a request to a victim got no answer that was killed meanwhile.
 var ErrKilled = errors.New("it was killed")
 
-// A Wire joins a member with its peers, and with nobody else.
-type Wire interface {
-	// Part has nothing get through to the peers that the member says, or nothing that
-	// they say to it.
-	Part(says, hears bool) error
-	// Join ends that.
-	Join() error
-}
-
 // A Spec says what a victim is.
 type Spec struct {
 	// Name is who it is, in all its lives.
@@ -41,8 +32,8 @@ type Spec struct {
 	Facts any
 	// Link is the network in front of it; nil: it has none that can be touched.
 	Link *Link
-	// Wire is what joins it with its peers; nil: that cannot be touched.
-	Wire Wire
+	// Host is where it runs, so that it can be cut off from the other hosts; nil: on this one.
+	Host *Host
 	// Like is a crew that its processes are started like.
 	Like *proc.Crew
 	// Lost is told when a process ended by itself; nil: nobody is.
@@ -268,12 +259,12 @@ func (v *Victim) sufferLink(ctx context.Context, f Fault) error {
 }
 
 func (v *Victim) sufferWire(ctx context.Context, f Fault) error {
-	if v.Wire == nil {
+	if v.Host == nil {
 		return fmt.Errorf("%s cannot be cut off from its peers: it has no network namespace", v.Name)
 	}
-	err := v.Wire.Part(f.Kind != Deafen, f.Kind != Mute)
+	err := v.Host.Part(f.Kind != Deafen, f.Kind != Mute)
 	if err == nil {
 		measure.Pause(ctx, f.For.Std())
 	}
-	return errors.Join(err, v.Wire.Join())
+	return errors.Join(err, v.Host.Join())
 }

@@ -2,7 +2,6 @@ package field
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/bustest/ports"
 	"github.com/hookfabric/hookfabric/loadtest/faults"
-	"github.com/hookfabric/hookfabric/loadtest/lan"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 )
 
@@ -24,14 +22,14 @@ const (
 // peer is where a broker of a cluster listens.
 type peer struct {
 	listen, route string
-	host          *lan.Host // nil: this one
+	host          *faults.Host // nil: this one
 }
 
 // peers are as many as there are brokers.
 func (f *Field) peers() (all []peer, err error) {
 	n := max(f.config.Brokers, 1)
-	if f.config.Lan != nil {
-		for _, h := range f.config.Lan.Hosts()[:n] {
+	if f.config.Hosts != nil {
+		for _, h := range f.config.Hosts[:n] {
 			all = append(all, peer{listen: fmt.Sprintf("%s:%d", h.Addr(), clientPort), route: fmt.Sprintf("%s:%d", h.Addr(), routePort), host: h})
 		}
 		return all, nil
@@ -68,7 +66,7 @@ func (f *Field) openCluster(ctx context.Context) error {
 		s := faults.Spec{Like: f.site.Crew}
 		if p.host != nil {
 			s.Like = f.site.Crew.Like()
-			s.Like.Within, s.Wire = p.host.In, wire{p.host, peers}
+			s.Like.Within, s.Host = p.host.In, p.host
 		}
 		v := f.member(Member{Name: name, Role: roles.Broker, Config: func(at At) any {
 			if at.By != first(name) {
@@ -90,35 +88,3 @@ func first(member string) string { return member + ".1" }
 // Peer is where the broker of that number of a cluster listens for clients, counted
 // from 1.
 func (f *Field) Peer(n int) string { return strings.Split(f.url, ",")[n-1] }
-
-// wire joins a host with those of its peers.
-type wire struct {
-	host  *lan.Host
-	peers []peer
-}
-
-func (w wire) Part(says, hears bool) error {
-	return w.each(func(other *lan.Host) (err error) {
-		if says {
-			err = w.host.Lose(other)
-		}
-		if hears {
-			err = errors.Join(err, other.Lose(w.host))
-		}
-		return err
-	})
-}
-
-func (w wire) Join() error {
-	return w.each(func(other *lan.Host) error { return errors.Join(w.host.Reach(other), other.Reach(w.host)) })
-}
-
-func (w wire) each(do func(other *lan.Host) error) error {
-	var errs []error
-	for _, p := range w.peers {
-		if p.host != w.host {
-			errs = append(errs, do(p.host))
-		}
-	}
-	return errors.Join(errs...)
-}

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/hookfabric/hookfabric/loadtest/faults"
-	"github.com/hookfabric/hookfabric/loadtest/lan"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
@@ -45,10 +44,10 @@ type Config struct {
 	// Pool is what hookworkers serve; empty: "default".
 	Pool string
 	// Cluster has each broker have a server in itself, which keep everything together;
-	// Lan is the hosts that they are on, one for each, so that they can be cut off from
-	// each other; nil: all are on this one.
+	// Hosts are those that they run on, one for each, so that they can be cut off from each
+	// other; nil: all run on this one.
 	Cluster bool
-	Lan     *lan.Lan
+	Hosts   []*faults.Host
 	// Links puts a network that can fail before the server, one for each worker,
 	// broker without a server of its own and process of the scenario.
 	Links bool
@@ -279,7 +278,7 @@ func (f *Field) Check(fault faults.Fault) []string {
 		if fault.Kind.OnLink() && f.Member(name).Link == nil {
 			wrong = append(wrong, fmt.Sprintf("%v: %s has no network that could fail", fault, name))
 		}
-		if fault.Kind.OnWire() && f.Member(name).Wire == nil {
+		if fault.Kind.OnWire() && f.Member(name).Host == nil {
 			wrong = append(wrong, fmt.Sprintf("%v: %s is not a broker of a cluster with its own network namespace", fault, name))
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/audit"
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
-	"github.com/hookfabric/hookfabric/loadtest/lan"
 	"github.com/hookfabric/hookfabric/loadtest/live"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
@@ -48,8 +47,8 @@ type Stage struct {
 	Progress io.Writer
 	// Live shows the load while it lasts; nil: nobody looks.
 	Live *live.Run
-	// Lan is the hosts of a cluster; nil: its brokers are all on this one.
-	Lan *lan.Lan
+	// Hosts are those of a cluster; nil: its brokers all run on this one.
+	Hosts []*faults.Host
 }
 
 // Run puts up the scenario's fabric, has it under the scenario's load, and says what came
@@ -89,7 +88,7 @@ func Open(ctx context.Context, s *scenario.Scenario, st Stage) (*Session, error)
 	}
 	f, err := field.Open(ctx, field.Config{
 		Kind: s.Fabric.Kind, NATS: s.Fabric.NATS, Creds: s.Fabric.Creds, Brokers: s.Fabric.Brokers, Workers: s.Fabric.Workers,
-		Server: s.Fabric.Server, Cluster: s.Fabric.Cluster, Lan: st.Lan, Sync: s.Fabric.Sync, Hooks: m.hooksYAML(), AgentRate: s.Runaway.Rate(), Links: s.Fabric.Links || onLinks(s.Faults),
+		Server: s.Fabric.Server, Cluster: s.Fabric.Cluster, Hosts: st.Hosts, Sync: s.Fabric.Sync, Hooks: m.hooksYAML(), AgentRate: s.Runaway.Rate(), Links: s.Fabric.Links || onLinks(s.Faults),
 		Whole: func(c roles.BrokerConfig) (string, any) {
 			return Whole, WholeConfig{Broker: c, Slots: s.Fabric.Slots}
 		},

@@ -1,4 +1,4 @@
-package lan
+package faults
 
 import (
 	"context"

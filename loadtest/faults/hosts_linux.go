@@ -1,4 +1,4 @@
-package lan
+package faults
 
 import (
 	"errors"
@@ -22,40 +22,33 @@ const (
 	nobody = "02:00:00:00:00:fe"
 )
 
-// A Lan is some hosts on one network.
-type Lan struct{ hosts []*Host }
-
-// A Host is a machine as far as networks go.
+// A Host has a network of its own, as a machine has. Processes that start on it, and sockets
+// that it opens, are in that network. It ends with the last process in it.
 type Host struct {
-	addr string
-	ns   *os.File
+	addr  string
+	ns    *os.File
+	peers []*Host // and itself
 }
 
-// Open makes so many hosts. The program must be in a network of its own: see [Alone].
-func Open(hosts int) (*Lan, error) {
+// OpenHosts opens hosts that a bridge connects. The program must be in a network of its own: see
+// [Alone].
+func OpenHosts(n int) ([]*Host, error) {
 	if !IsAlone() {
-		return nil, errors.New("a LAN needs its own network namespace; run the program with lan.Alone")
+		return nil, errors.New("hosts need their own network namespace; run the program with faults.Alone")
 	}
-	l := &Lan{}
-	if err := l.open(hosts); err != nil {
-		return nil, errors.Join(fmt.Errorf("creating a network of %d hosts: %w", hosts, err), l.Close())
-	}
-	return l, nil
-}
-
-func (l *Lan) open(hosts int) error {
 	if err := errors.Join(loopback(), ip("link add "+bridge+" type bridge"), local(bridge),
 		ip("addr add "+here+"/24 dev "+bridge), ip("link set "+bridge+" up")); err != nil {
-		return err
+		return nil, fmt.Errorf("creating a network of %d hosts: %w", n, err)
 	}
-	for i := range hosts {
+	all := make([]*Host, n)
+	for i := range all {
 		h, err := newHost(i + 1)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("creating host %d: %w", i+1, err)
 		}
-		l.hosts = append(l.hosts, h)
+		h.peers, all[i] = all, h
 	}
-	return nil
+	return all, nil
 }
 
 // newHost makes a network with a cable to the bridge.
@@ -83,23 +76,10 @@ func newHost(n int) (*Host, error) {
 	return h, nil
 }
 
-// Hosts are all of them.
-func (l *Lan) Hosts() []*Host { return l.hosts }
-
-// Close gives the networks back, which end with the last process in them.
-func (l *Lan) Close() error {
-	var errs []error
-	for _, h := range l.hosts {
-		errs = append(errs, h.ns.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // Addr is the host's address.
 func (h *Host) Addr() string { return h.addr }
 
-// In does something on the host: processes that do starts, and sockets that it
-// opens, are the host's.
+// In calls do on the host.
 func (h *Host) In(do func() error) error {
 	return onThread(func() error {
 		if err := unix.Setns(int(h.ns.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -109,15 +89,42 @@ func (h *Host) In(do func() error) error {
 	})
 }
 
-// Lose has all that the host sends to another get lost on the way, until [Host.Reach].
-func (h *Host) Lose(to *Host) error {
+// Part drops what the host sends to the other hosts, and what they send to it, until [Host.Join].
+func (h *Host) Part(sends, receives bool) error {
+	return h.each(func(other *Host) (err error) {
+		if sends {
+			err = h.lose(other)
+		}
+		if receives {
+			err = errors.Join(err, other.lose(h))
+		}
+		return err
+	})
+}
+
+// Join ends what Part began.
+func (h *Host) Join() error {
+	return h.each(func(other *Host) error { return errors.Join(h.reach(other), other.reach(h)) })
+}
+
+func (h *Host) each(do func(other *Host) error) error {
+	var errs []error
+	for _, other := range h.peers {
+		if other != h {
+			errs = append(errs, do(other))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lose drops what the host sends to another one, and reach ends that.
+func (h *Host) lose(to *Host) error {
 	return h.In(func() error {
 		return ip("neigh replace " + to.addr + " lladdr " + nobody + " dev " + card + " nud permanent")
 	})
 }
 
-// Reach ends what [Host.Lose] began, if it did.
-func (h *Host) Reach(to *Host) error {
+func (h *Host) reach(to *Host) error {
 	return h.In(func() error { return ip("neigh flush to " + to.addr + " dev " + card + " nud permanent") })
 }
 
@@ -151,8 +158,8 @@ func ip(words string) error {
 	return nil
 }
 
-// Possible says what is missing for a network of one's own; nil: nothing is.
-func Possible() error {
+// HostsMissing returns what the machine lacks for hosts of their own; nil: nothing.
+func HostsMissing() error {
 	if _, err := exec.LookPath("ip"); err != nil {
 		return fmt.Errorf("the command ip is missing: %w; install iproute2", err)
 	}
