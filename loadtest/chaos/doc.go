@@ -4,8 +4,8 @@
 // faults. The scenarios crash and soak run here, too: crash only kills, and soak checks that
 // memory, goroutines, threads and open files do not grow.
 //
-// draw.go draws the faults, felt.go measures the impact of each, grow.go judges growth, and
-// run.go runs a scenario.
+// run.go draws the faults and runs a scenario, felt.go measures the impact of each fault, and
+// grow.go judges growth.
 //
 // cluster.go runs the scenario of a cluster of brokers, part by part, each under its own load.
 // Each broker has its own network namespace if the machine allows it. steps.go

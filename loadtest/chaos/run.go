@@ -3,7 +3,10 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
@@ -93,4 +96,128 @@ func Add(d *result.Document, m *fleet.Measured) error {
 	}
 	d.Checks = append(d.Checks, well)
 	return nil
+}
+
+// What is drawn.
+const (
+	// The latency that a delay adds, and the bytes per second of a slow network.
+	latencyLeast, latencyMost = 20 * time.Millisecond, 200 * time.Millisecond
+	rateLeast, rateMost       = 64 << 10, 512 << 10
+)
+
+// dice draw faults for a scenario.
+type dice struct {
+	scenario.Chaos
+	hasLink func(member string) bool
+}
+
+// Draw draws the faults of a scenario, by its seed. None lasts beyond the beginning
+// of its quiet end.
+func Draw(s *scenario.Scenario) []faults.Fault {
+	d, members, long := &dice{Chaos: s.Chaos, hasLink: s.HasLink}, s.Members(), s.For.Std()-s.Quiet()
+	random := rand.New(rand.NewPCG(s.Seed, 0xc4a05))
+	var all []faults.Fault
+	if len(d.Lives) > 0 {
+		all = d.kills(random, members, long)
+	}
+	for range d.sequences() {
+		at := d.pause(random)
+		for {
+			f := d.fault(random, members)
+			if f.Kind == "" || at+f.For.Std() > long {
+				break
+			}
+			f.At = schema.Duration(at.Round(time.Millisecond))
+			all = append(all, f)
+			at += f.For.Std() + d.pause(random)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b faults.Fault) int { return int(a.At - b.At) })
+	return all
+}
+
+// sequences is how many sequences of faults run beside each other.
+func (d *dice) sequences() int {
+	if len(d.Lives) > 0 {
+		return 0
+	}
+	return max(d.Together, 1)
+}
+
+// mostOfRun is the longest average life, as a part of the time with faults: then each process
+// dies at least once.
+const mostOfRun = 0.6
+
+// kills draws when each process is killed: it lives half to one and a half of the average life
+// of its kind.
+func (d *dice) kills(random *rand.Rand, members []string, long time.Duration) (all []faults.Fault) {
+	for _, m := range members {
+		life := min(d.Lives[KindOf(m)].Std(), time.Duration(mostOfRun*float64(long)))
+		if life <= 0 {
+			continue
+		}
+		for at := life/2 + within(random, 0, life); at < long; at += life/2 + within(random, 0, life) {
+			all = append(all, faults.Fault{Kind: faults.Kill, Member: m, At: schema.Duration(at)})
+		}
+	}
+	return all
+}
+
+// pause is half to one and a half of what it is on average.
+func (d *dice) pause(random *rand.Rand) time.Duration {
+	return d.Pause.Std()/2 + within(random, 0, d.Pause.Std())
+}
+
+// fault draws a kind first, and then whom it is done to, so that there are as
+// many of each kind; the zero Fault: nothing may be done to anybody.
+func (d *dice) fault(random *rand.Rand, members []string) faults.Fault {
+	var kinds []faults.Kind
+	for _, k := range faults.Kinds() {
+		if d.may(k) && len(d.victims(k, members)) > 0 {
+			kinds = append(kinds, k)
+		}
+	}
+	if len(kinds) == 0 {
+		return faults.Fault{}
+	}
+	k := kinds[random.IntN(len(kinds))]
+	victims := d.victims(k, members)
+	f := faults.Fault{Kind: k, Member: victims[random.IntN(len(victims))]}
+	if k != faults.Reset {
+		f.For = schema.Duration(within(random, scenario.ShortestFault, d.Longest.Std()).Round(time.Millisecond))
+	}
+	switch k {
+	case faults.Delay:
+		latency := within(random, latencyLeast, latencyMost).Round(time.Millisecond)
+		f.Latency, f.Jitter = schema.Duration(latency), schema.Duration(latency/2)
+	case faults.Slow:
+		f.Rate = rateLeast + random.Int64N(rateMost-rateLeast)
+	}
+	return f
+}
+
+func (d *dice) may(k faults.Kind) bool { return len(d.Kinds) == 0 || slices.Contains(d.Kinds, k) }
+
+// victims are those that a fault of that kind may be done to.
+func (d *dice) victims(k faults.Kind, members []string) []string {
+	return slices.DeleteFunc(slices.Clone(members), func(m string) bool {
+		meant := len(d.Members) == 0 || slices.ContainsFunc(d.Members, func(glob string) bool {
+			return len(faults.Matching(glob, []string{m})) > 0
+		})
+		return !meant || k.OnLink() && !d.hasLink(m)
+	})
+}
+
+// within draws a time.
+func within(random *rand.Rand, least, most time.Duration) time.Duration {
+	if most <= least {
+		return least
+	}
+	return least + time.Duration(random.Int64N(int64(most-least)))
+}
+
+// KindOf is what a member is, without its number.
+func KindOf(member string) string {
+	kind, _, _ := strings.Cut(member, "-")
+	return kind
 }

@@ -30,6 +30,8 @@ type Spec struct {
 	Config func(by string) any
 	// Facts takes what the role tells of itself at each start; nil: nobody asks.
 	Facts any
+	// Spared means that no fault happens to it.
+	Spared bool
 	// Link is the network in front of it; nil: it has none that can be touched.
 	Link *Link
 	// Host is where it runs, so that it can be cut off from the other hosts; nil: on this one.

@@ -80,6 +80,8 @@ type Member struct {
 	Config func(At) any
 	// Facts takes what the role tells of itself; nil: nobody asks.
 	Facts any
+	// Spared means that no fault happens to it.
+	Spared bool
 }
 
 // At is what a process must know at its start.
@@ -150,7 +152,9 @@ func (f *Field) Creds() string { return f.config.Creds }
 func (f *Field) Members() []string {
 	var names []string
 	for _, v := range f.victims() {
-		names = append(names, v.Name)
+		if !v.Spared {
+			names = append(names, v.Name)
+		}
 	}
 	return names
 }
@@ -176,7 +180,7 @@ func (f *Field) start(ctx context.Context, m Member, link *faults.Link) (*faults
 // member adds a member that is not up yet, of which the spec says what is special.
 func (f *Field) member(m Member, s faults.Spec) *faults.Victim {
 	url := f.URL(m.Name)
-	s.Name, s.Role, s.Facts, s.Lost = m.Name, m.Role, m.Facts, f.lose
+	s.Name, s.Role, s.Facts, s.Spared, s.Lost = m.Name, m.Role, m.Facts, m.Spared, f.lose
 	s.Config = func(by string) any { return m.Config(At{By: by, NATS: url}) }
 	s.Ending = func(pid int) { f.spend(m.Name, pid) }
 	v := faults.NewVictim(s)

@@ -115,18 +115,22 @@ func (a *agent) unsent(c *call, counted load.Call) {
 	a.oracle.unsent(c)
 }
 
-// ask asks, within the deadline of a call, and counts it.
-func (a *agent) ask(ctx context.Context, c *call, e *schema.Event, counted *load.Call) (answer, bool) {
+// send asks about an event of the agent, within the deadline of a call.
+func (a *agent) send(ctx context.Context, e *schema.Event, at time.Time) (*schema.Verdict, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
-		a.noted(err)
-		return answer{}, false
+		return nil, err
 	}
-	e.EventID, e.AgentID, e.SessionID, e.Timestamp = id.String(), a.name, "s-"+a.name, counted.Started
-	deadline := a.Scenario.Deadline.Std()
-	within, cancel := context.WithTimeout(ctx, deadline)
+	e.EventID, e.AgentID, e.SessionID, e.Timestamp = id.String(), a.name, "s-"+a.name, at
+	within, cancel := context.WithTimeout(ctx, a.Scenario.Deadline.Std())
 	defer cancel()
-	v, err := a.c.Ask(within, e)
+	return a.c.Ask(within, e)
+}
+
+// ask asks, within the deadline of a call, and counts it.
+func (a *agent) ask(ctx context.Context, c *call, e *schema.Event, counted *load.Call) (answer, bool) {
+	deadline := a.Scenario.Deadline.Std()
+	v, err := a.send(ctx, e, counted.Started)
 	counted.Ended, counted.Failed = time.Now(), err != nil
 	took := counted.Ended.Sub(counted.Started)
 	if err != nil && ctx.Err() != nil && took < deadline {
@@ -155,18 +159,8 @@ func waited(c *load.Call, deadline time.Duration) time.Time {
 
 // look asks about a tool that no hook asks for, to take what waits for the agent.
 func (a *agent) look(ctx context.Context) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		a.noted(err)
-		return
-	}
 	t := a.mix[unmatched][0]
-	ctx, cancel := context.WithTimeout(ctx, a.Scenario.Deadline.Std())
-	defer cancel()
-	v, err := a.c.Ask(ctx, &schema.Event{
-		HookType: schema.PostToolUse, EventID: id.String(), AgentID: a.name, SessionID: "s-" + a.name,
-		ToolName: t.Name, ToolInput: t.Input, ToolOutput: t.Output,
-	})
+	v, err := a.send(ctx, &schema.Event{HookType: schema.PostToolUse, ToolName: t.Name, ToolInput: t.Input, ToolOutput: t.Output}, time.Now())
 	if err != nil {
 		return // it is asked again as long as something waits for it
 	}

@@ -3,13 +3,17 @@ package fleet
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/load"
 	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/scenario"
 )
 
 const (
@@ -277,4 +281,115 @@ func (m *Measured) notes() []string {
 		notes = append(notes, fmt.Sprintf("%d messages arrived twice because their process was killed between delivery and acknowledgement. This is allowed.", n))
 	}
 	return notes
+}
+
+// asLarge is a promise of the drivers, not of the fabric: a load that was smaller than
+// it was to be would make all figures better.
+const asLarge = "the agents made the planned number of calls"
+
+// scatter is how many standard deviations the number of random calls may be below
+// what is expected: one run in a thousand million is further off.
+const scatter = 6
+
+// offered holds the uses of tools that drivers counted against those that were due.
+// Calls that a killed driver took along are told of in a note.
+func (m *Measured) offered() result.Check {
+	c := result.Check{Name: asLarge, Seen: 1, Least: 1}
+	due, counted := m.Scenario.Curve().Calls(), m.uses()
+	least := due - scatter*math.Sqrt(due)
+	if m.Scenario.Arrivals == load.Constant {
+		least = due - float64(m.Scenario.Agents) // each may have one more or less
+	}
+	if m.deadDrivers() == 0 && float64(counted) < least {
+		c.Fail(fmt.Sprintf("%d tool calls were counted instead of about %.0f", counted, due))
+	}
+	return c
+}
+
+// uses are how many uses of tools were due and counted, whatever came of them.
+func (m *Measured) uses() int64 {
+	all := int64(0)
+	for name, k := range m.Series.Kinds() {
+		if name != afterwards {
+			all += k.Offered
+		}
+	}
+	return all
+}
+
+// deadDrivers is how often a driver was killed.
+func (m *Measured) deadDrivers() int {
+	n := 0
+	for _, d := range m.Done {
+		if d.Fault.Kind == faults.Kill && strings.HasPrefix(d.Fault.Member, scenario.Driver+"-") {
+			n++
+		}
+	}
+	return n
+}
+
+// own reports whether a member is a process of the scenario, and not of the fabric.
+func own(member string) bool {
+	kind, _, _ := strings.Cut(member, "-")
+	return kind == scenario.Driver || kind == scenario.Producer || kind == behindDaemon
+}
+
+// plots are how it went over time.
+func (m *Measured) plots() ([]result.Plot, error) {
+	marks := faults.Marks(m.Done, m.Began)
+	time := result.Axis{Label: "time since measuring began", Unit: "s"}
+	latency := result.Plot{
+		Title: "Latency over time, by the second in which calls were due", X: time,
+		Y: result.Axis{Label: "latency", Unit: "s", Log: true}, Marks: marks,
+	}
+	rates := result.Plot{Title: "Planned and answered events over time", X: time, Y: result.Axis{Label: "events", Unit: "/s"}, Marks: marks}
+	due, answered := result.Line{Name: "due"}, result.Line{Name: "answered"}
+	lines := make([]result.Line, len(quantiles()))
+	for _, row := range m.whole() {
+		at := float64(row.Second) + 0.5
+		due.X, due.Y = append(due.X, at), append(due.Y, float64(row.Offered))
+		answered.X, answered.Y = append(answered.X, at), append(answered.Y, float64(row.Answered))
+		k, err := m.Series.Between(row.Second, row.Second+1)
+		if err != nil {
+			return nil, err
+		}
+		if k.Latency.Count() == 0 {
+			continue
+		}
+		for i, q := range quantiles() {
+			lines[i].Name = q.name
+			lines[i].X, lines[i].Y = append(lines[i].X, at), append(lines[i].Y, k.Latency.At(q.at))
+		}
+	}
+	latency.Lines, rates.Lines = lines, []result.Line{due, answered}
+	memory := m.memory()
+	memory.X, memory.Marks = time, marks
+	return []result.Plot{latency, rates, memory}, nil
+}
+
+// whole are the seconds that were measured from beginning to end.
+func (m *Measured) whole() []load.Row {
+	rows, seconds := m.Series.Rows(), int(m.Scenario.For.Std().Seconds())
+	return slices.DeleteFunc(rows, func(r load.Row) bool { return r.Second >= seconds })
+}
+
+// memory is how that of each process went.
+func (m *Measured) memory() result.Plot {
+	p := result.Plot{Title: "Memory of each process over time", Y: result.Axis{Label: "resident memory", Unit: "B"}}
+	names := map[string]bool{}
+	for _, s := range m.Samples {
+		for name := range s.Members {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		l := result.Line{Name: name}
+		for _, s := range m.Samples {
+			if u, ok := s.Members[name]; ok {
+				l.X, l.Y = append(l.X, s.At), append(l.Y, float64(u.RSS))
+			}
+		}
+		p.Lines = append(p.Lines, l)
+	}
+	return p
 }

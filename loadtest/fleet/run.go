@@ -174,7 +174,7 @@ func (r *run) driver(ctx context.Context, kind, daemon string, first, agents, co
 	if err != nil {
 		return err
 	}
-	v, err := r.field.Add(ctx, field.Member{Name: name, Role: Driver, Config: func(at field.At) any {
+	v, err := r.field.Add(ctx, field.Member{Name: name, Role: Driver, Spared: kind == behindDaemon, Config: func(at field.At) any {
 		return DriverConfig{
 			NATS: at.NATS, Creds: r.field.Creds(), Daemon: daemon, Log: log, Counts: counts, By: at.By, Tag: r.tag, First: first, Agents: agents,
 			Connections: max(connections, 1), Scenario: *r.Scenario, Curve: r.curve,

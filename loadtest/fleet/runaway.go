@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -65,18 +63,9 @@ func (w *wild) again(ctx context.Context, due time.Time) {
 
 // call asks once.
 func (w *wild) call(ctx context.Context, c *call) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		w.noted(err)
-		return
-	}
 	began := time.Now()
 	w.first.CompareAndSwap(0, began.UnixNano())
-	e := c.before()
-	e.EventID, e.AgentID, e.SessionID, e.Timestamp = id.String(), w.name, "s-"+w.name, began
-	within, cancel := context.WithTimeout(ctx, w.Scenario.Deadline.Std())
-	defer cancel()
-	v, err := w.c.Ask(within, e)
+	v, err := w.send(ctx, c.before(), began)
 	if err != nil {
 		return // it may have been killed, or cut off, with all others
 	}

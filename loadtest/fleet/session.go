@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,11 +17,13 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/live"
+	"github.com/hookfabric/hookfabric/loadtest/load"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 // Producer is the role of a process that tells agents things.
@@ -175,4 +178,64 @@ func (x *Session) probe(ctx context.Context, c *client.Client, o *oracle, one *c
 		}
 	}
 	return nil
+}
+
+// early ends a load that was interrupted, as if it had been only as long as it was in
+// whole seconds. What goes wrong while processes end that may just be starting, stopped
+// or cut off says nothing of what was measured before.
+func (r *run) early(ctx context.Context) error {
+	long := time.Since(r.Began).Truncate(time.Second)
+	if long < time.Second {
+		return fmt.Errorf("before the first measurement: %w", context.Cause(ctx))
+	}
+	s := *r.Scenario
+	s.For, s.Steps = min(s.For, schema.Duration(long)), s.Steps.Until(long)
+	r.Scenario, r.Early, r.ending = &s, true, r.end()
+	return nil
+}
+
+// End closes the session after a load, which gave m or an error. Where that was
+// interrupted what goes wrong now is a note.
+func (x *Session) End(m *Measured, err error) error {
+	closed := x.Close()
+	if err == nil && m.Early {
+		m.ending = errors.Join(m.ending, closed)
+		return nil
+	}
+	return errors.Join(err, closed)
+}
+
+// shown is what whoever looks at a load while it lasts was last told.
+type shown struct {
+	underWay map[string]int64 // by driver
+}
+
+// take shows what a driver counted.
+func (s *shown) take(to *live.Run, l *Line) {
+	for i := range l.Seconds {
+		c := &l.Seconds[i]
+		to.Calls(c.Kind, "answered", c.Answered)
+		to.Calls(c.Kind, "failed", c.Failed)
+		to.Calls(c.Kind, "unsent", c.Unsent)
+		to.Times(c.Kind, &c.Latency)
+	}
+	for _, c := range l.Checks {
+		to.Wrong(c.Name, c.Wrong)
+	}
+	if s.underWay == nil {
+		s.underWay = map[string]int64{}
+	}
+	driver, _, _ := strings.Cut(l.By, ".") // the one after a killed one takes its place
+	s.underWay[driver] = l.UnderWay
+	all := int64(0)
+	for _, n := range s.underWay {
+		all += n
+	}
+	to.InFlight(all)
+}
+
+// load shows how far a load is, so long after its beginning.
+func (s *shown) load(to *live.Run, c load.Curve, since time.Duration) {
+	to.Offered(c.Rate(since))
+	to.Over(since.Seconds() / max(c.Long().Seconds(), 1e-9))
 }
