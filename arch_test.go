@@ -129,7 +129,7 @@ func rooms() map[string]room {
 		"loadtest/...": {
 			own: []string{"schema", "schema/hooksyaml", "bus", "bus/bustest/ports", "bus/client", "bus/agent/loop", "bus/state/record", "workers", "cmd/agentshim/app", "cmd/agentshim/daemon", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modServer, modUUID, modJSON, "golang.org/x/sync", "golang.org/x/sys",
-				"github.com/HdrHistogram/hdrhistogram-go", "go.yaml.in/yaml/v4", modProm},
+				"github.com/HdrHistogram/hdrhistogram-go", "go.yaml.in/yaml/v4", modProm, "gonum.org/v1/plot", "golang.org/x/perf"},
 		},
 
 		// The map, and the tests of all of it together, import nothing.

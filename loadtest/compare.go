@@ -13,10 +13,10 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// errWorse is a comparison that found something.
+// errWorse is returned if a figure or check got worse.
 var errWorse = errors.New("at least one figure or check got worse; the table shows which")
 
-// comparing is what compare can be told.
+// comparing are the flags and arguments of compare.
 type comparing struct {
 	page     string
 	percent  float64
@@ -24,7 +24,7 @@ type comparing struct {
 	old, new []string
 }
 
-// between stands between the old runs and the new ones.
+// between separates old runs from new ones.
 const between = ":"
 
 func compareCommand() *cobra.Command {
@@ -32,36 +32,27 @@ func compareCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare OLD.json [OLD.json ...] [:] NEW.json [NEW.json ...]",
 		Short: "Compare the figures of runs: better, worse or the same",
-		Long: "Compare the figures of runs: better, worse or the same, by the 95 % interval of the change.\n\n" +
-			"With several runs per side, separated by a colon, the interval also covers the spread\n" +
-			"from run to run.",
+		Long: "Compare the figures of runs: better, worse or the same, by a Mann-Whitney U test.\n\n" +
+			"With at least four runs per side, separated by a colon, each run is a sample. Otherwise\n" +
+			"the samples are the repetitions in the runs.",
 		Args: func(_ *cobra.Command, args []string) error { return f.sides(args) },
 	}
 	c.Flags().StringVar(&f.page, "html", "", "also write the comparison and all runs as one HTML page to `FILE`")
 	c.Flags().Float64Var(&f.percent, "threshold", 3, "ignore a change of up to `PERCENT`, 0 to 1000")
 	c.Flags().BoolVar(&f.noFail, "no-fail", false, "exit with 0 if a figure or check got worse")
-	c.Flags().StringArrayVar(&f.old, "old", nil, "report `FILE` of an old run; repeatable, use it with --new")
-	c.Flags().StringArrayVar(&f.new, "new", nil, "report `FILE` of a new run; repeatable, use it with --old")
 	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c) }
 	return c
 }
 
-// sides finds out which files are the old runs and which the new ones.
+// sides divides the files into old and new runs.
 func (f *comparing) sides(args []string) error {
-	colon := slices.Index(args, between)
-	switch flags := len(f.old)+len(f.new) > 0; {
-	case flags && len(args) > 0:
-		return usage{fmt.Errorf("the files %q have no flag; with --old and --new, name each file with one of them", args)}
-	case flags:
-	case colon >= 0:
-		f.old, f.new = args[:colon], args[colon+1:]
-	case len(args) == 2:
+	if i := slices.Index(args, between); i >= 0 {
+		f.old, f.new = args[:i], args[i+1:]
+	} else if len(args) == 2 {
 		f.old, f.new = args[:1], args[1:]
-	case len(args) > 2:
-		return usage{fmt.Errorf("%d files without a colon; write it between the old and the new runs: compare OLD1 OLD2 : NEW1 NEW2", len(args))}
 	}
 	if len(f.old) == 0 || len(f.new) == 0 || slices.Contains(f.new, between) {
-		return usage{fmt.Errorf("got %d old and %d new files; name at least one of each, written by runs with --json: compare OLD NEW, or compare OLD1 OLD2 : NEW1 NEW2", len(f.old), len(f.new))}
+		return usage{fmt.Errorf("got %q; name files that runs wrote with --json: compare OLD NEW, or several on each side of a colon: compare OLD1 OLD2 : NEW1 NEW2", args)}
 	}
 	return nil
 }
@@ -117,7 +108,7 @@ func readAll(files []string) ([]*result.Document, error) {
 	return all, nil
 }
 
-// titled has the titles of runs say on which side they are.
+// titled adds the side to the titles of runs.
 func titled(side string, runs []*result.Document) []*result.Document {
 	for _, d := range runs {
 		d.Title = side + ": " + d.Title

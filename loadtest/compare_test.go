@@ -23,7 +23,7 @@ func written(t *testing.T, samples ...float64) string {
 }
 
 func TestCompareEndsAsItFound(t *testing.T) {
-	fast, slow := written(t, 1, 1, 1), written(t, 2, 2, 2)
+	fast, slow := written(t, 1, 1, 1, 1), written(t, 2, 2, 2, 2)
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, err := loadtest(t, "compare", fast, slow, "--html", page)
 	if !errors.Is(err, errWorse) || !strings.Contains(out, "1 worse") {
@@ -44,7 +44,7 @@ func TestCompareEndsAsItFound(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{slow, fast}, {fast, fast}, {fast, slow, "--no-fail"}, {fast, slow, "--threshold", "150"},
-		{fast, slow, ":", slow, fast}, {"--old", fast, "--old", slow, "--new", slow},
+		{fast, slow, ":", slow, fast},
 	} {
 		if out, err := loadtest(t, append([]string{"compare"}, args...)...); err != nil {
 			t.Errorf("%q ends with %v:\n%s", args, err, out)
@@ -76,7 +76,7 @@ func TestCompareRefusesWhatIsNoRun(t *testing.T) {
 		t.Errorf("of a missing file it says %v", err)
 	}
 	for _, args := range [][]string{
-		{}, {run}, {run, run, run}, {run, ":"}, {":", run}, {run, ":", run, ":", run}, {"--old", run}, {"--old", run, "--new", run, run},
+		{}, {run}, {run, run, run}, {run, ":"}, {":", run}, {run, ":", run, ":", run}, {"--old", run},
 		{run, run, "--threshold", "-1"}, {run, run, "--threshold", "NaN"}, {run, run, "--html", filepath.Join(run, "page.html")},
 	} {
 		if _, err := loadtest(t, append([]string{"compare"}, args...)...); err == nil || exitCode(err) != 2 {

@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+
+	"golang.org/x/perf/benchmath"
 
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
 )
 
-// A Verdict says what became of a figure.
+// A Verdict is the result of one comparison.
 type Verdict string
 
-// Every figure and check gets one of them. Changed is for figures that are not judged,
-// Untested for checks that one side, or both, did not put to the test.
+// Changed is for figures that are neither better nor worse, or have too few samples.
+// Untested is for checks that one side did not test.
 const (
 	Same     Verdict = "same"
 	Better   Verdict = "better"
@@ -22,66 +25,85 @@ const (
 	Untested Verdict = "not tested"
 )
 
+// enough is the smallest number of samples of a side with which a difference can be
+// significant.
+const enough = 4
+
 // A Change is one figure of both sides.
 type Change struct {
 	Old, New result.Figure
-	// Runs: the samples are the figures of several runs, and not of stretches of one.
-	Runs bool
-	// Relative: Estimate is a ratio, new to old. Else some value is 0 or less, and
-	// it is a difference, new less old.
-	Relative bool
-	Estimate stats.Estimate
-	Verdict  Verdict
+	// P is the probability that chance alone makes the samples differ this much.
+	P       float64
+	Verdict Verdict
 }
 
-// A Comparison is all that can be said of some runs and of others.
+// A Comparison is that of some runs with earlier ones.
 type Comparison struct {
 	// Old and New are the runs, at least one each.
 	Old, New []*result.Document
 	Changes  []Change
 	// Checks are those of either side.
 	Checks []Held
-	// OnlyOld and OnlyNew name the figures that the runs of just one side have.
+	// OnlyOld and OnlyNew are the names of figures that some runs of the other side lack.
 	OnlyOld, OnlyNew []string
-	// Partly names the figures that some runs of a side have and others lack.
-	Partly []string
-	// Threshold is the part by which a figure must have changed to matter.
+	// Threshold is the relative change that a figure must exceed.
 	Threshold float64
 }
 
-// Compare holds the new runs against the old ones, of which there must be one each at
-// least. Changes up to threshold, a part of the figure (0.03 is 3 %), do not matter.
-// How sure a change is says the spread from run to run; if there is one run on each
-// side, the spread within them.
+// Compare compares the new runs with the old ones. It ignores changes up to threshold (0.03 is 3 %).
 func Compare(olds, news []*result.Document, threshold float64) *Comparison {
-	c := &Comparison{Old: olds, New: news, Threshold: threshold}
-	old, new := olds[0], news[0]
-	if c.several() {
-		old, new = c.together(olds), c.together(news)
-	}
-	figures := map[string]result.Figure{}
-	for _, f := range old.Figures {
-		figures[f.Name] = f
-	}
-	for _, f := range new.Figures {
-		before, ok := figures[f.Name]
-		if !ok || before.Unit != f.Unit {
-			c.OnlyNew = append(c.OnlyNew, f.Name)
-			continue
+	c := &Comparison{Old: olds, New: news, Threshold: threshold, Checks: held(olds, news)}
+	names := func(runs []*result.Document) (all []string) {
+		for _, run := range runs {
+			for _, f := range run.Figures {
+				if !slices.Contains(all, f.Name) {
+					all = append(all, f.Name)
+				}
+			}
 		}
-		delete(figures, f.Name)
-		c.Changes = append(c.Changes, changed(Change{Old: before, New: f, Runs: c.several()}, threshold))
+		return all
 	}
-	for _, f := range old.Figures {
-		if _, left := figures[f.Name]; left {
-			c.OnlyOld = append(c.OnlyOld, f.Name)
+	for _, name := range names(news) {
+		before, ok := c.together(name, olds)
+		now, also := c.together(name, news)
+		if ok && also && before.Unit == now.Unit {
+			c.Changes = append(c.Changes, changed(before, now, threshold))
+		} else {
+			c.OnlyNew = append(c.OnlyNew, name)
 		}
 	}
-	c.Checks = held(olds, news)
+	for _, name := range names(olds) {
+		if !slices.ContainsFunc(c.Changes, func(c Change) bool { return c.New.Name == name }) {
+			c.OnlyOld = append(c.OnlyOld, name)
+		}
+	}
 	return c
 }
 
-// Common reports whether the sides have anything in common: else there was nothing to compare.
+// together returns a figure of all runs of a side; false: some runs lack it. Each run is
+// one sample if there are enough runs on both sides; otherwise the samples are those of all runs.
+func (c *Comparison) together(name string, runs []*result.Document) (result.Figure, bool) {
+	var figure result.Figure
+	var values, samples []float64
+	for _, run := range runs {
+		i := slices.IndexFunc(run.Figures, func(f result.Figure) bool { return f.Name == name })
+		if i < 0 {
+			return figure, false
+		}
+		figure = run.Figures[i]
+		values, samples = append(values, figure.Value), append(samples, figure.Samples...)
+	}
+	if c.byRun() {
+		samples = values
+	}
+	figure.Value, figure.Samples = stats.Median(values), samples
+	return figure, true
+}
+
+// byRun reports whether each run is a sample.
+func (c *Comparison) byRun() bool { return len(c.Old) >= enough && len(c.New) >= enough }
+
+// Common reports whether the sides have a figure or a check in common.
 func (c *Comparison) Common() bool {
 	return len(c.Changes) > 0 || slices.ContainsFunc(c.Checks, func(h Held) bool { return h.Old.Runs > 0 && h.New.Runs > 0 })
 }
@@ -89,7 +111,7 @@ func (c *Comparison) Common() bool {
 // OK reports whether nothing got worse.
 func (c *Comparison) OK() bool { return c.count(Worse) == 0 }
 
-// count says how many figures and checks have the verdict.
+// count returns the number of figures and checks with a verdict.
 func (c *Comparison) count(v Verdict) int {
 	n := 0
 	for _, one := range c.Changes {
@@ -106,24 +128,19 @@ func (c *Comparison) count(v Verdict) int {
 }
 
 // changed compares one figure.
-func changed(c Change, threshold float64) Change {
-	old, new := c.Old, c.New
-	c.Relative = positive(old) && positive(new)
-	c.Estimate = c.estimate()
-	same := c.Estimate.Low <= 0 && 0 <= c.Estimate.High ||
-		math.Abs(c.Estimate.Median) <= threshold*max(math.Abs(old.Value), math.Abs(new.Value))
-	rose := c.Estimate.Median > 0
-	if c.Relative {
-		// On the logarithm, so that a change and its reverse are as large.
-		same = c.Estimate.Low <= 1 && 1 <= c.Estimate.High || math.Abs(math.Log(c.Estimate.Median)) <= math.Log1p(threshold)
-		rose = c.Estimate.Median > 1
-	}
-	switch {
-	case same:
+func changed(old, latest result.Figure, threshold float64) Change {
+	p := benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(old.Samples), &benchmath.DefaultThresholds), benchmath.NewSample(slices.Clone(latest.Samples), &benchmath.DefaultThresholds))
+	c := Change{Old: old, New: latest, P: p.P}
+	switch rose := latest.Value > old.Value; {
+	case math.Abs(latest.Value-old.Value) <= threshold*max(math.Abs(old.Value), math.Abs(latest.Value)):
 		c.Verdict = Same
-	case new.Better == result.Neither, c.bare(): // nobody knows how much it differs by itself
+	case c.few():
 		c.Verdict = Changed
-	case rose == (new.Better == result.Higher):
+	case p.P > p.Alpha:
+		c.Verdict = Same
+	case latest.Better == result.Neither:
+		c.Verdict = Changed
+	case rose == (latest.Better == result.Higher):
 		c.Verdict = Better
 	default:
 		c.Verdict = Worse
@@ -131,46 +148,10 @@ func changed(c Change, threshold float64) Change {
 	return c
 }
 
-// sampled reports whether a figure has samples enough to draw from.
-func sampled(f result.Figure) bool { return len(f.Samples) >= 3 }
+// few reports whether there are too few samples for a verdict.
+func (c Change) few() bool { return min(len(c.Old.Samples), len(c.New.Samples)) < enough }
 
-// estimate is how much the figure changed, and how sure that is: from several runs,
-// from the samples of one, or, where it kept too few, from the ends of its interval.
-func (c Change) estimate() stats.Estimate {
-	old, new := c.Old, c.New
-	switch enough := sampled(old) && sampled(new); {
-	case c.Runs && c.Relative:
-		return stats.RatioOfRuns(new.Samples, old.Samples)
-	case c.Runs:
-		return stats.OfRuns(new.Samples, old.Samples)
-	case enough && c.Relative:
-		return stats.Ratio(new.Samples, old.Samples)
-	case enough:
-		return stats.Difference(new.Samples, old.Samples)
-	case c.Relative:
-		return stats.Estimate{Median: new.Value / old.Value, Low: new.Low / old.High, High: new.High / old.Low}
-	default:
-		return stats.Estimate{Median: new.Value - old.Value, Low: new.Low - old.High, High: new.High - old.Low}
-	}
-}
-
-// positive reports whether ratios to the figure mean something.
-func positive(f result.Figure) bool {
-	for _, v := range append([]float64{f.Low, f.Value, f.High}, f.Samples...) {
-		if v <= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// bare reports whether nothing says how sure the change is.
-func (c Change) bare() bool {
-	return !c.Runs && !(sampled(c.Old) && sampled(c.New)) && c.Old.Low == c.Old.High && c.New.Low == c.New.High
-}
-
-// differences says in sentences what else differs between the runs, and makes
-// figures differ that the code did not change.
+// differences returns warnings about other differences between the runs.
 func (c *Comparison) differences() []string {
 	var notes []string
 	for _, d := range []struct {
@@ -180,12 +161,14 @@ func (c *Comparison) differences() []string {
 		{"scenario", func(d *result.Document) string { return d.Scenario }},
 		{"title", func(d *result.Document) string { return d.Title }},
 		{"command", func(d *result.Document) string { return d.Command }},
-		{"machine", where},
+		{"machine", func(d *result.Document) string {
+			return fmt.Sprintf("%s/%s, %d CPUs %s", d.Machine.OS, d.Machine.Arch, d.Machine.CPUs, d.Machine.CPU)
+		}},
 		{"Go version", func(d *result.Document) string { return d.Machine.Go }},
 	} {
-		before, now := told(c.Old, d.of), told(c.New, d.of)
-		if before != now || len(distinct(c.Old, d.of)) > 1 {
-			notes = append(notes, fmt.Sprintf("CAREFUL: the %s differs, %s before and %s now. This alone can change the figures.", d.what, before, now))
+		before, now := distinct(c.Old, d.of), distinct(c.New, d.of)
+		if !slices.Equal(before, now) || len(before) > 1 {
+			notes = append(notes, fmt.Sprintf("CAREFUL: the %s differs, %s before and %s now. This alone can change the figures.", d.what, strings.Join(before, " and "), strings.Join(now, " and ")))
 		}
 	}
 	for _, d := range slices.Concat(c.Old, c.New) {
@@ -196,6 +179,12 @@ func (c *Comparison) differences() []string {
 	return notes
 }
 
-func where(d *result.Document) string {
-	return fmt.Sprintf("%s/%s, %d CPUs %s", d.Machine.OS, d.Machine.Arch, d.Machine.CPUs, d.Machine.CPU)
+// distinct returns the different values of the runs, quoted and in order.
+func distinct(runs []*result.Document, of func(*result.Document) string) []string {
+	var all []string
+	for _, run := range runs {
+		all = append(all, fmt.Sprintf("%q", of(run)))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

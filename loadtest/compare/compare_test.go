@@ -60,10 +60,10 @@ func TestTheOtherWayRoundBetterIsWorse(t *testing.T) {
 	})
 }
 
-// TestAShiftIsFound moves all samples further than they are apart.
+// TestAShiftIsFound moves all samples beyond their range.
 func TestAShiftIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		samples := rapid.SliceOfN(rapid.Float64Range(1, 1.2), 3, 10).Draw(t, "samples")
+		samples := rapid.SliceOfN(rapid.Float64Range(1, 1.2), 4, 10).Draw(t, "samples")
 		better := rapid.SampledFrom([]result.Better{result.Lower, result.Higher}).Draw(t, "better")
 		more := make([]float64, len(samples))
 		for i, v := range samples {
@@ -90,36 +90,36 @@ func TestVerdicts(t *testing.T) {
 		old, new result.Figure
 		want     Verdict
 	}{
-		"a rise within the threshold is none":      {figure(result.Lower, 1, 1, 1), figure(result.Lower, 1.02, 1.02, 1.02), Same},
-		"a rise beyond it is, of a time, bad":      {figure(result.Lower, 1, 1, 1), figure(result.Lower, 1.05, 1.05, 1.05), Worse},
-		"of a rate, good":                          {figure(result.Higher, 1, 1, 1), figure(result.Higher, 1.05, 1.05, 1.05), Better},
-		"of what is not judged, neither":           {figure(result.Neither, 1, 1, 1), figure(result.Neither, 9, 9, 9), Changed},
-		"samples that overlap prove nothing":       {figure(result.Lower, 1, 5, 9), figure(result.Lower, 2, 6, 8), Same},
-		"from nothing to something is worse":       {figure(result.Lower, 0, 0, 0), figure(result.Lower, 1, 2, 1), Worse},
-		"from nothing to nothing is the same":      {figure(result.Lower, 0, 0, 0), figure(result.Lower, 0, 0, 0), Same},
-		"a figure below zero that falls is better": {figure(result.Lower, -1, -1, -1), figure(result.Lower, -2, -2, -2), Better},
-		"one sample each does not tell":            {figure(result.Lower, 1), figure(result.Lower, 2), Changed},
-		"few samples are judged by their intervals": {
-			result.Figure{Name: "f", Value: 2, Low: 1, High: 3}, result.Figure{Name: "f", Value: 3, Low: 2, High: 5}, Same},
+		"a rise within the threshold is none":      {figure(result.Lower, 1, 1, 1, 1), figure(result.Lower, 1.02, 1.02, 1.02, 1.02), Same},
+		"a rise beyond it is, of a time, bad":      {figure(result.Lower, 1, 1, 1, 1), figure(result.Lower, 1.05, 1.05, 1.05, 1.05), Worse},
+		"of a rate, good":                          {figure(result.Higher, 1, 1, 1, 1), figure(result.Higher, 1.05, 1.05, 1.05, 1.05), Better},
+		"of what is not judged, neither":           {figure(result.Neither, 1, 1, 1, 1), figure(result.Neither, 9, 9, 9, 9), Changed},
+		"samples that overlap prove nothing":       {figure(result.Lower, 1, 5, 9, 4), figure(result.Lower, 2, 6, 8, 7), Same},
+		"from nothing to something is worse":       {figure(result.Lower, 0, 0, 0, 0), figure(result.Lower, 1, 2, 1, 1), Worse},
+		"from nothing to nothing is the same":      {figure(result.Lower, 0, 0, 0, 0), figure(result.Lower, 0, 0, 0, 0), Same},
+		"a figure below zero that falls is better": {figure(result.Lower, -1, -1, -1, -1), figure(result.Lower, -2, -2, -2, -2), Better},
+		"one sample each has no verdict":           {figure(result.Lower, 1), figure(result.Lower, 2), Changed},
+		"three samples each have none either":      {figure(result.Lower, 1, 1, 1), figure(result.Lower, 2, 2, 2), Changed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := changed(Change{Old: c.old, New: c.new}, 0.03); got.Verdict != c.want {
+			if got := changed(c.old, c.new, 0.03); got.Verdict != c.want {
 				t.Errorf("the verdict is %q: %+v", got.Verdict, got)
 			}
 		})
 	}
 }
 
-// TestWhatIsSaid holds the page for people to what they must not miss.
-func TestWhatIsSaid(t *testing.T) {
+// TestAReaderSeesWhatMatters looks for it in the printed comparison.
+func TestAReaderSeesWhatMatters(t *testing.T) {
+	four := func(v float64) []float64 { return []float64{v, v, v, v} }
 	old := &result.Document{
 		Scenario: "bench", Machine: machine.Facts{OS: "linux", CPUs: 2, Go: "go1.26.1"},
-		Figures: []result.Figure{result.Figured("gone", "s", result.Lower, []float64{1}), result.Figured("p50", "s", result.Lower, []float64{0.001, 0.001, 0.001})},
+		Figures: []result.Figure{result.Figured("gone", "s", result.Lower, []float64{1}), result.Figured("p50", "s", result.Lower, four(0.001))},
 		Checks:  []result.Check{{Name: "denies are honoured", Seen: 9000}},
 	}
 	latest := &result.Document{
 		Scenario: "fleet", Machine: machine.Facts{OS: "linux", CPUs: 64, Go: "go1.27"},
-		Figures: []result.Figure{result.Figured("p50", "s", result.Lower, []float64{0.002, 0.002, 0.002}), result.Figured("come", "s", result.Lower, []float64{1})},
+		Figures: []result.Figure{result.Figured("p50", "s", result.Lower, four(0.002)), result.Figured("come", "s", result.Lower, []float64{1})},
 		Checks:  []result.Check{{Name: "denies are honoured", Seen: 9000, Wrong: 1}},
 	}
 	c := Compare(one(old), one(latest), 0.03)
@@ -131,38 +131,45 @@ func TestWhatIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"2 worse", "CAREFUL: the scenario", "CAREFUL: the machine", "CAREFUL: the Go version", "only in the old run: gone", "only in the new run: come",
-		"1 ms", "2 ms", "2 ×", "0.0 %", "9,000", "within 3 %", "but not the spread between runs",
+		"2 worse", "CAREFUL: the scenario", "CAREFUL: the machine", "CAREFUL: the Go version", "in old ones: gone", "in new ones: come",
+		"1 ms", "2 ms", "2 ×", "0.029", "9,000", "within 3 %", "The samples are the repetitions",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &b)
 		}
 	}
 	if empty := Compare(one(&result.Document{}), one(&result.Document{}), 0); !strings.Contains(strings.Join(empty.Document().Notes, ""), "nothing to compare") {
-		t.Errorf("of nothing it says %q", empty.Document().Notes)
+		t.Errorf("without figures it says %q", empty.Document().Notes)
 	}
 }
 
-// TestSeveralRunsAreJudgedByHowMuchTheyDiffer has runs that are each sure of themselves,
-// and differ from each other by more than the sides do.
-func TestSeveralRunsAreJudgedByHowMuchTheyDiffer(t *testing.T) {
+// TestSeveralRuns has runs whose samples agree with each other, but not with those of other runs.
+func TestSeveralRuns(t *testing.T) {
 	run := func(p50 float64, wrong int64) *result.Document {
 		return &result.Document{
 			Figures: []result.Figure{result.Figured("p50", "s", result.Lower, []float64{p50, p50, p50, p50})},
 			Checks:  []result.Check{{Name: "all is well", Seen: 10, Wrong: wrong}},
 		}
 	}
+	runs := func(p50s ...float64) (all []*result.Document) {
+		for _, p50 := range p50s {
+			all = append(all, run(p50, 0))
+		}
+		return all
+	}
 	for name, c := range map[string]struct {
 		old, new []*result.Document
 		want     Verdict
 	}{
-		"one each, sure of themselves":       {one(run(1, 0)), one(run(1.2, 0)), Worse},
-		"runs scatter by as much":            {[]*result.Document{run(1, 0), run(1.2, 0)}, []*result.Document{run(1.2, 0), run(1.1, 0)}, Same},
-		"and do not":                         {[]*result.Document{run(1, 0), run(1.001, 0)}, []*result.Document{run(1.2, 0), run(1.201, 0)}, Worse},
-		"one against several, far off":       {one(run(1, 0)), []*result.Document{run(2, 0), run(2.001, 0), run(2.002, 0)}, Worse},
-		"one against several that scatter":   {one(run(1, 0)), []*result.Document{run(1, 0), run(2, 0)}, Same},
-		"the other way round":                {[]*result.Document{run(1.2, 0), run(1.201, 0)}, []*result.Document{run(1, 0), run(1.001, 0)}, Better},
-		"a difference of what may be nought": {[]*result.Document{run(0, 0), run(0.1, 0)}, []*result.Document{run(9, 0), run(9.1, 0)}, Worse},
+		"one each":                              {runs(1), runs(1.2), Worse},
+		"runs scatter by as much":               {runs(1, 1.2), runs(1.2, 1.1), Same},
+		"runs do not scatter":                   {runs(1, 1.001), runs(1.2, 1.201), Worse},
+		"one and several":                       {runs(1), runs(2, 2.001, 2.002), Worse},
+		"one and several that scatter":          {runs(1), runs(1, 2), Same},
+		"better":                                {runs(1.2, 1.201), runs(1, 1.001), Better},
+		"figures may be 0":                      {runs(0, 0.1), runs(9, 9.1), Worse},
+		"four each, the spread is that of runs": {runs(1, 1.2, 1.1, 1.3), runs(1.25, 1.15, 1.35, 1.4), Same},
+		"four each that do not scatter":         {runs(1, 1.01, 1.02, 1.03), runs(1.2, 1.21, 1.22, 1.23), Worse},
 	} {
 		got := Compare(c.old, c.new, 0.03)
 		if len(got.Changes) != 1 || got.Changes[0].Verdict != c.want || got.Checks[0].Verdict != Same {
@@ -176,10 +183,10 @@ func TestSeveralRunsAreJudgedByHowMuchTheyDiffer(t *testing.T) {
 	other.Figures = append(other.Figures, result.Figured("p99", "s", result.Lower, []float64{1}))
 	other.Machine.CPUs, other.Interrupted = 64, "a stop sign"
 	got := Compare([]*result.Document{run(1, 0), other}, []*result.Document{run(1, 0), run(1, 1)}, 0.03)
-	said := strings.Join(got.Document().Notes, "\n")
-	for _, want := range []string{"2 old and 2 new runs", "only in some runs of a side: p99", "CAREFUL: the machine", "was interrupted"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("it does not say %q: %s", want, said)
+	notes := strings.Join(got.Document().Notes, "\n")
+	for _, want := range []string{"2 old and 2 new runs", "in old ones: p99", "CAREFUL: the machine", "was interrupted"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("it does not say %q: %s", want, notes)
 		}
 	}
 	if got.Checks[0].Verdict != Worse || got.Checks[0].New.Seen != 20 {

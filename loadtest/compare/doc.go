@@ -1,7 +1,6 @@
-// Package compare compares a run with an earlier one of the same scenario. Each figure is
-// better, worse or the same. It is the same if the 95 % interval of the change contains no
-// change, or if the change is too small to matter. The report shows the width of the
-// interval, because "the same" with a wide interval means little.
+// Package compare compares runs with earlier ones of the same scenario. A figure is better or
+// worse if a Mann-Whitney U test finds a difference between the samples, and if the
+// difference is not too small to matter.
 //
 // It compares checks too. A check is not tested if one side lacks it, or if no event there
 // concerned it.

@@ -10,30 +10,21 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// Document is the comparison as something that can be printed and shown.
+// Document returns the comparison as tables and notes.
 func (c *Comparison) Document() *result.Document {
-	d := &result.Document{Scenario: "compare", Title: c.title(), Notes: append(c.differences(), c.spread())}
+	d := &result.Document{Scenario: "compare", Title: c.title(), Notes: append(c.differences(), c.samples())}
 	if len(c.Changes) > 0 {
 		d.Tables = append(d.Tables, c.figures())
 	}
 	if len(c.Checks) > 0 {
 		d.Tables = append(d.Tables, c.checks())
 	}
-	bare := 0
-	for _, one := range c.Changes {
-		if one.bare() {
-			bare++
-		}
-	}
-	if bare > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("%d figures were measured once per run. Their changes have no interval, so they count as neither better nor worse.", bare))
-	}
 	for _, only := range []struct {
 		of    string
 		names []string
-	}{{"the old run", c.OnlyOld}, {"the new run", c.OnlyNew}, {"some runs of a side", c.Partly}} {
+	}{{"old", c.OnlyOld}, {"new", c.OnlyNew}} {
 		if len(only.names) > 0 {
-			d.Notes = append(d.Notes, fmt.Sprintf("Not compared, because found only in %s: %s.", only.of, strings.Join(only.names, "; ")))
+			d.Notes = append(d.Notes, fmt.Sprintf("Not compared, because not in all runs, but in %s ones: %s.", only.of, strings.Join(only.names, "; ")))
 		}
 	}
 	if !c.Common() {
@@ -50,53 +41,43 @@ func (c *Comparison) title() string {
 	return title
 }
 
-// spread says what the intervals are made of.
-func (c *Comparison) spread() string {
-	if c.several() {
-		return fmt.Sprintf("%d old and %d new runs: the intervals cover the spread between runs (Student's t, one spread for both sides). A figure is the mean of its runs, or the geometric mean if all are above 0.", len(c.Old), len(c.New))
+// samples says what the samples of a figure are.
+func (c *Comparison) samples() string {
+	if c.byRun() {
+		return fmt.Sprintf("%d old and %d new runs. Each run is a sample, so the test covers the spread between runs.", len(c.Old), len(c.New))
 	}
-	return "One run per side: the intervals cover the spread within a run, but not the spread between runs. " +
-		"Runs of the same code can differ more. To include that, name several runs: compare OLD1 OLD2 : NEW1 NEW2."
+	return fmt.Sprintf("%d old and %d new runs. The samples are the repetitions in them. Runs of the same code can differ more: with at least %d runs per side, each run is a sample.", len(c.Old), len(c.New), enough)
 }
 
-// figures are the changes as a table, those first that got worse.
+// figures returns the changes as a table, worse ones first.
 func (c *Comparison) figures() result.Table {
 	t := result.Table{
-		Title: "figures", Columns: []string{"figure", "old", "new", "change", "95 % interval", "its width", "verdict"},
-		Note: fmt.Sprintf("The change is the new value ÷ the old value. A figure is the same if the interval contains 1 or the change is within %s %%. "+
-			"If the interval is wide, repeat the runs.", units.Scale{Per: 1}.Number(100*c.Threshold)),
+		Title: "figures", Columns: []string{"figure", "old", "new", "new : old", "p", "verdict"},
+		Note: fmt.Sprintf("p is from a Mann-Whitney U test. A figure is the same if p is above 0.05 or the change within %s %%. With fewer than %d samples it has no verdict but \"%s\".",
+			units.Scale{Per: 1}.Number(100*c.Threshold), enough, Changed),
 	}
 	for _, one := range inOrder(c.Changes, func(c Change) Verdict { return c.Verdict }) {
-		change, interval, width := one.words()
+		ratio, p := "–", "–"
+		if one.Old.Value > 0 && one.New.Value > 0 {
+			ratio = units.Value(one.New.Value/one.Old.Value, "ratio")
+		}
+		if !one.few() {
+			p = fmt.Sprintf("%.3f", one.P)
+		}
 		t.Rows = append(t.Rows, []string{
-			one.New.Name, units.Value(one.Old.Value, one.Old.Unit), units.Value(one.New.Value, one.New.Unit), change, interval, width, string(one.Verdict),
+			one.New.Name, units.Value(one.Old.Value, one.Old.Unit), units.Value(one.New.Value, one.New.Unit), ratio, p, string(one.Verdict),
 		})
 	}
 	return t
 }
 
-// inOrder are all of them, those first that a reader must see.
+// inOrder sorts by verdict: those first that a reader must see.
 func inOrder[T any](all []T, verdict func(T) Verdict) []T {
 	rank := func(v Verdict) int { return slices.Index([]Verdict{Worse, Untested, Better, Changed, Same}, v) }
 	return slices.SortedStableFunc(slices.Values(all), func(a, b T) int { return cmp.Compare(rank(verdict(a)), rank(verdict(b))) })
 }
 
-// words are the change, its interval and the interval's width.
-func (c Change) words() (change, interval, width string) {
-	e := c.Estimate
-	if c.Relative {
-		s := units.For("ratio", 1)
-		return s.Value(e.Median), fmt.Sprintf("[%s %s]", s.Number(e.Low), s.Number(e.High)), fmt.Sprintf("%.1f %%", 100*(e.High-e.Low))
-	}
-	s := units.For(c.New.Unit, max(-e.Low, e.High))
-	sign := ""
-	if e.Median > 0 {
-		sign = "+"
-	}
-	return sign + s.Value(e.Median), fmt.Sprintf("[%s %s]", s.Number(e.Low), s.Number(e.High)), s.Value(e.High - e.Low)
-}
-
-// checks are the promises as a table, those first that are not as they were.
+// checks returns the checks as a table, changed ones first.
 func (c *Comparison) checks() result.Table {
 	t := result.Table{Title: "checks", Columns: []string{"check", "seen before", "wrong before", "seen now", "wrong now", "verdict"}}
 	for _, h := range inOrder(c.Checks, func(h Held) Verdict { return h.Verdict }) {
@@ -116,7 +97,7 @@ func (c *Comparison) checks() result.Table {
 	return t
 }
 
-// words are the verdict on a check, and where nothing is known of it.
+// words returns the verdict of a check, and which side did not test it.
 func (h Held) words() string {
 	switch {
 	case h.Verdict == Worse && h.New.Wrong == 0:

@@ -7,28 +7,28 @@ import (
 	"io"
 	"strings"
 
-	"github.com/hookfabric/hookfabric/loadtest/report/svg"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
 //go:embed report.html.tmpl
 var page string
 
-// HTML writes documents as one page. It fetches nothing, runs no script, and
-// says so to the browser; it is light or dark as its reader's system is.
+// HTML writes documents as one page. It fetches nothing and runs no script. It is light or
+// dark as the system of its reader is.
 func HTML(w io.Writer, docs ...*result.Document) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"figures": figures, "checks": checks, "circumstances": circumstances, "summary": Summary,
-		"numeric": numbers, "bad": bad, "careful": careful, "picture": picture,
+		"numeric": numbers, "bad": bad, "careful": careful,
+		"picture": func(p result.Plot) (template.HTML, error) { // svg escapes the texts
+			body, err := svg(p, "")
+			return template.HTML(body), err
+		},
 	}).Parse(page)
 	if err != nil {
 		return fmt.Errorf("reading the report's template: %w", err)
 	}
 	var b strings.Builder
-	if err := t.Execute(&b, struct {
-		Docs  []*result.Document
-		Style template.CSS
-	}{docs, template.CSS(svg.Style())}); err != nil {
+	if err := t.Execute(&b, struct{ Docs []*result.Document }{docs}); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -36,10 +36,6 @@ func HTML(w io.Writer, docs ...*result.Document) error {
 	}
 	return nil
 }
-
-// picture is a plot as a part of the page; what is in it was escaped when it
-// was drawn.
-func picture(p result.Plot) template.HTML { return template.HTML(svg.Inline(p)) }
 
 // numbers reports whether a column of a table is one of numbers.
 func numbers(t result.Table, column int) bool {
