@@ -102,7 +102,8 @@
 //
 // # One load test
 //
-//  1. loadtest/main.go describes the commands; loadtest/scenarios.go runs scenarios.
+//  1. loadtest/main.go describes the commands; measurements.go lists those that measure one
+//     thing, and scenarios.go runs scenarios.
 //  2. loadtest/scenario/scenario.go defines a scenario of many agents; read.go reads its YAML.
 //  3. loadtest/fleet/run.go starts the fabric and the agents; loadtest/field starts processes.
 //  4. loadtest/load/schedule.go starts calls at their planned time; recorder.go counts results.

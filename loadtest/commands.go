@@ -7,19 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
-	"github.com/hookfabric/hookfabric/loadtest/loop"
 	"github.com/hookfabric/hookfabric/loadtest/notice"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
-	"github.com/hookfabric/hookfabric/loadtest/scale"
-	"github.com/hookfabric/hookfabric/loadtest/shim"
 	"github.com/hookfabric/hookfabric/loadtest/state"
 )
 
@@ -51,18 +45,13 @@ func commands() *cobra.Command {
 	all := overviewFlags(root)
 	root.RunE = func(c *cobra.Command, _ []string) error { return all.run(c) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
+	for _, m := range measurements() {
+		root.AddCommand(m.command())
+	}
 	root.AddCommand(
-		benchCommand(),
-		scaleCommand(),
 		modelCommand(),
 		crashCommand(),
-		stateCommand(),
-		shimCommand(),
-		loopCommand(),
-		noticeCommand(),
-		freezeCommand(),
 		clusterCommand(),
-		recordCommand(),
 		shippedCommand("fleet", "Let many agents use tools at the same time, in an open loop, and check every answer"),
 		shippedCommand("saturate", "Find the highest rate of tool calls that the fabric keeps up with"),
 		shippedCommand("overload", "Send twice the rate that the fabric keeps up with, and measure how it recovers"),
@@ -128,164 +117,4 @@ func profiled(file string, run func() error) error {
 	err = run()
 	pprof.StopCPUProfile()
 	return errors.Join(err, f.Close())
-}
-
-func benchCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "bench",
-		Short: "Compare a call of the fabric with a bare request-reply, webhooks and command hooks",
-		Args:  noArgs,
-	}
-	f := flags(c)
-	only := c.Flags().String("only", "", "measure only rows whose name contains `TEXT`, and the bare request-reply (default: all rows)")
-	record := c.Flags().String("record", "facts", "record of verdicts in the broker: facts, content or off")
-	slack := slackFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		o := bench.Thorough()
-		if f.quick {
-			o = bench.Quick()
-		}
-		if f.reps > 0 {
-			o.Repetitions = f.reps
-		}
-		o.Only, o.Slack, o.Record = *only, *slack, *record
-		if err := o.Check(); err != nil {
-			return usage{err}
-		}
-		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
-			return bench.Run(c.Context(), o)
-		})
-	}
-	return c
-}
-
-// slackFlag is for commands whose figures have budgets.
-func slackFlag(c *cobra.Command) *float64 {
-	f := factor(1)
-	c.Flags().Var(&f, "slack", "accept figures that miss their budget by up to `FACTOR`, 1 to 1000, for short runs and busy machines")
-	return (*float64)(&f)
-}
-
-// A factor is the value of a flag, 1 or more.
-type factor float64
-
-func (f *factor) String() string { return strconv.FormatFloat(float64(*f), 'g', -1, 64) }
-
-// Type is what the usage would call it by itself.
-func (f *factor) Type() string { return "factor" }
-
-// Set refuses what would judge nothing, or everything.
-func (f *factor) Set(text string) error {
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= 1 && v <= 1000) {
-		return errors.New("write a number from 1 to 1000, such as 1.5")
-	}
-	*f = factor(v)
-	return nil
-}
-
-func scaleCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "scale",
-		Short: "Measure how the cost of a call grows with hooks, matchers, agents, connections, waiting messages and workers",
-		Args:  noArgs,
-	}
-	f := flags(c)
-	only := c.Flags().StringSlice("only", nil, "measure only these comma-separated `PARTS`: "+strings.Join(scale.Parts(), ", ")+" (default: all)")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		o := scale.Thorough()
-		if f.quick {
-			o = scale.Quick()
-		}
-		if f.reps > 0 {
-			o.Repetitions = f.reps
-		}
-		o.Only = *only
-		if err := o.Check(); err != nil {
-			return usage{err}
-		}
-		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
-			return scale.Run(c.Context(), o)
-		})
-	}
-	return c
-}
-
-func stateCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "state",
-		Short: "Measure the message queue: speed, messages of other agents, broadcasts, and a cluster without a leader",
-		Args:  noArgs,
-	}
-	f := flags(c)
-	only := c.Flags().StringSlice("only", nil, "measure only these comma-separated `PARTS`: "+strings.Join(state.Parts(), ", ")+" (default: all)")
-	slack := slackFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		o := state.Thorough()
-		if f.quick {
-			o = state.Quick()
-		}
-		if f.reps > 0 {
-			o.Repetitions = f.reps
-		}
-		o.Only, o.Slack = *only, *slack
-		if err := o.Check(); err != nil {
-			return usage{err}
-		}
-		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
-			return state.Run(c.Context(), o)
-		})
-	}
-	return c
-}
-
-func shimCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "shim",
-		Short: "Measure `agentshim hook` from exec to exit, direct and through the daemon",
-		Args:  noArgs,
-	}
-	f := flags(c)
-	slack := slackFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		o := shim.Thorough()
-		if f.quick {
-			o = shim.Quick()
-		}
-		if f.reps > 0 {
-			o.Repetitions = f.reps
-		}
-		o.Slack = *slack
-		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
-			return shim.Run(c.Context(), o)
-		})
-	}
-	return c
-}
-
-func loopCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "loop",
-		Short: "Compare the events of a whole query with as many bare request-replies",
-		Args:  noArgs,
-	}
-	f := flags(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		o := loop.Thorough()
-		if f.quick {
-			o = loop.Quick()
-		}
-		if f.reps > 0 {
-			o.Repetitions = f.reps
-		}
-		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
-			return loop.Run(c.Context(), o)
-		})
-	}
-	return c
 }

@@ -14,7 +14,7 @@ func examples() map[string]string {
 		"shim":     "  loadtest shim --reps 10",
 		"loop":     "  loadtest loop --json loop.json",
 		"notice":   "  loadtest notice --reps 20",
-		"freeze":   "  loadtest freeze --shims 200 --brokers 3",
+		"freeze":   "  loadtest freeze --shims 200",
 		"cluster":  "  loadtest cluster --only kill,stop --rate 50",
 		"record":   "  loadtest record --rate 500",
 		"fleet":    "  loadtest fleet --agents 500 --rate 1000 --for 1m\n  loadtest fleet --nats nats://10.0.0.5:4222 --creds operator.creds",

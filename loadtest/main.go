@@ -1,5 +1,5 @@
 // Command loadtest measures hookfabric on this machine and checks every answer. Without a
-// subcommand it runs for less than a minute and prints a table, a plot and a page.
+// subcommand it runs for less than a minute, prints tables and writes a page.
 //
 // Some commands measure one thing. bench compares a call with a bare request-reply and with
 // webhooks, loop does the same for a whole query, and shim for `agentshim hook`. scale shows how

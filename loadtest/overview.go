@@ -3,10 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +13,6 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/live"
 	"github.com/hookfabric/hookfabric/loadtest/report"
-	"github.com/hookfabric/hookfabric/loadtest/report/sketch"
 	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
@@ -30,7 +27,7 @@ type overview struct {
 	long time.Duration
 }
 
-// overviewFlags are those of the command without a name.
+// overviewFlags adds the flags of the command without a name.
 func overviewFlags(c *cobra.Command) *overview {
 	o := new(overview)
 	c.Flags().StringVar(&o.out, "out", "", "write report.html, bench.json and fleet.json to the folder `DIR` (default: a new temporary folder)")
@@ -39,8 +36,7 @@ func overviewFlags(c *cobra.Command) *overview {
 	return o
 }
 
-// run runs all of it. Wrong answers are a failure; what is slow in so short a time
-// on a machine that does other things as well is not.
+// run fails for wrong answers, not for slow ones: it is too short for budgets.
 func (o *overview) run(c *cobra.Command) error {
 	load := o.load()
 	if wrong := load.Check(); len(wrong) > 0 {
@@ -66,7 +62,11 @@ func (o *overview) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := o.print(c.OutOrStdout(), quick, fleets); err != nil {
+	calls := &result.Document{Title: quick.Title, Tables: []result.Table{costs(quick)}}
+	if quick.Interrupted != "" {
+		calls.Notes = quick.Notes[:1]
+	}
+	if err := report.Print(c.OutOrStdout(), calls, fleets); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.OutOrStdout(), "\nReport with plots: %s\n", file)
@@ -76,20 +76,18 @@ func (o *overview) run(c *cobra.Command) error {
 	return interrupted(c, err)
 }
 
-// load is what the fleet does.
+// load returns the scenario of the fleet.
 func (o *overview) load() *scenario.Scenario {
 	load := scenario.Default()
 	load.For, load.Warm = schema.Duration(o.long), schema.Duration(max(min(load.Warm.Std(), o.long/4), 0))
 	return &load
 }
 
-// measured does both runs, one after the other. Where the first is interrupted, or the
-// second before it shows anything, there are no agents in the second's document.
+// measured does both runs, one after the other. The second document is empty if the run is
+// interrupted before the fleet has results.
 func (o *overview) measured(c *cobra.Command, shown *live.Run, load *scenario.Scenario) (*bench.Report, *result.Document, error) {
 	quick, err := o.acted(c, shown, func(s stage) (outcome, error) {
-		b := bench.Quick()
-		b.Dir, b.Crew, b.Progress = s.dir, s.crew, s.live
-		return bench.Run(c.Context(), b)
+		return bench.Calls(c.Context(), bench.Options{Quick: true, Dir: s.dir, Crew: s.crew, Progress: s.live})
 	})
 	if err != nil {
 		return nil, nil, err
@@ -109,7 +107,7 @@ func (o *overview) measured(c *cobra.Command, shown *live.Run, load *scenario.Sc
 	return b, fleets.(*result.Document), nil
 }
 
-// written writes the page and the figures, and says where the page is.
+// written writes the page and the figures, and returns the name of the page.
 func (o *overview) written(quick *bench.Report, fleets *result.Document) (file string, err error) {
 	dir := o.out
 	if dir == "" {
@@ -127,82 +125,26 @@ func (o *overview) written(quick *bench.Report, fleets *result.Document) (file s
 	)
 }
 
-// print prints a summary and a picture.
-func (o *overview) print(w io.Writer, quick *bench.Report, fleets *result.Document) error {
-	d := &result.Document{
-		Title: "Cost of a call, and latency of a fleet of agents", Machine: fleets.Machine, Started: quick.Started,
-		Took: quick.Took + fleets.Took, Scenario: "overview", Command: fleets.Command,
-		Tables: []result.Table{costs(quick), fared(fleets)}, Checks: fleets.Checks,
-	}
-	for _, of := range []*result.Document{quick.Result(), fleets} {
-		if of.Interrupted != "" {
-			d.Notes = append(d.Notes, of.Notes[0])
-		}
-	}
-	if err := report.Print(w, d); err != nil {
-		return err
-	}
-	for _, p := range fleets.Plots[:min(len(fleets.Plots), 1)] {
-		fmt.Fprintf(w, "\n%s", sketch.Areas(p, sketch.Size{Width: 72, Height: 10}))
-	}
-	return nil
-}
-
-// told are the rows of a bench that tell most.
-func told() []string {
-	return []string{
-		"raw", "no hook matches", "3 hooks inside broker", "3 hooks of a remote pool", "HTTP webhook, 3 hooks", "HTTP in two stages, 3 hooks", "command hook per call",
-	}
-}
-
-// costs is the table of what calls cost.
+// costs is the table of some rows of a bench.
 func costs(b *bench.Report) result.Table {
 	t := result.Table{
 		Title:   "One call, compared with a bare request-reply through the same server (raw)",
-		Columns: []string{"", "p50, 1 caller", "× raw", "p50, 16 callers", "× raw", "calls, 16 callers"},
+		Columns: []string{"", "callers", "p50", "× raw", "calls"},
 		Note:    "Measured briefly, for the order of magnitude. `loadtest bench` measures longer and checks the budgets.",
 	}
-	for _, name := range told() {
-		one, many := absolute(b, name, 1), absolute(b, name, 16)
-		if one == nil || many == nil {
-			continue
+	for _, name := range []string{"raw", "no hook", "broker, 3 hooks", "pool, 3 hooks", "webhook, 3 hooks", "two HTTP stages, 3 hooks", "command per call"} {
+		for _, a := range b.Absolute {
+			if a.Name != name {
+				continue
+			}
+			ratio := "1"
+			for _, r := range b.Rows {
+				if r.Name == name && r.Callers == a.Callers && r.Metric == "p50" {
+					ratio = fmt.Sprintf("%.2f", r.Ratio)
+				}
+			}
+			t.Rows = append(t.Rows, []string{name, fmt.Sprint(a.Callers), units.Value(a.P50.Std().Seconds(), "s"), ratio, units.Value(a.PerSecond, "/s")})
 		}
-		t.Rows = append(t.Rows, []string{
-			name, units.Value(one.P50.Std().Seconds(), "s"), ratio(b, name, 1),
-			units.Value(many.P50.Std().Seconds(), "s"), ratio(b, name, 16), units.Value(many.PerSecond, "/s"),
-		})
-	}
-	return t
-}
-
-func absolute(b *bench.Report, name string, callers int) *bench.Absolute {
-	i := slices.IndexFunc(b.Absolute, func(a bench.Absolute) bool { return a.Name == name && a.Callers == callers })
-	if i < 0 {
-		return nil
-	}
-	return &b.Absolute[i]
-}
-
-// ratio is that of a p50 to the bare one, of the same repetitions.
-func ratio(b *bench.Report, name string, callers int) string {
-	for _, r := range b.Rows {
-		if r.Name == name && r.Callers == callers && r.Metric == "p50" {
-			return fmt.Sprintf("%.2f", r.Ratio)
-		}
-	}
-	return "1"
-}
-
-// fared is the table of how the fleet fared.
-func fared(d *result.Document) result.Table {
-	t := result.Table{
-		Title: d.Title, Columns: []string{"", "", "95 % interval"},
-		Note: "A latency counts from the planned time of the call.",
-	}
-	for _, f := range d.Figures {
-		t.Rows = append(t.Rows, []string{
-			f.Name, report.Value(f), report.Interval(f),
-		})
 	}
 	return t
 }

@@ -1,8 +1,9 @@
-// Package bench measures the cost of a call, compared with one bare request-reply on the
-// same server. Only ratios have budgets, each to the bare request-reply of the same
-// repetition, because absolute times differ between machines and over time. Each repetition
-// measures the rows in random order, so a slow change of the machine affects all of them.
+// Package bench measures things in turns and compares them, and holds what all measuring
+// commands share. Only ratios have budgets, each to the base of the same repetition,
+// because absolute times differ between machines and over time. Each repetition measures
+// in random order, so a slow change of the machine affects everything equally.
 //
-// rows.go defines the rows and budgets, session.go the processes, run.go the repetitions,
-// report.go the ratios and print.go the table.
+// options.go has the options and the parts of a command, contender.go the repetitions,
+// report.go the ratios, and fabric.go the processes. Three commands are tables here:
+// calls.go (bench), queries.go (loop) and record.go, whose checks are in look.go.
 package bench

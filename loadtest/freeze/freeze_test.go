@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
@@ -30,8 +31,7 @@ func TestAFreezeReachesAll(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a freeze reaches shims of several brokers stays untested")
 	}
-	o := Quick()
-	o.Shims, o.Dir, o.Crew, o.Progress = 20, t.TempDir(), &proc.Crew{Args: []string{"role"}, Log: os.Stderr}, io.Discard
+	o := bench.Options{Quick: true, Shims: 20, Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}, Log: os.Stderr}, Progress: io.Discard}
 	d, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -85,13 +85,15 @@ func TestWhatPassesAFreezeIsSeen(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCanNotBe(t *testing.T) {
-	for name, change := range map[string]func(*Options){
-		"nobody asks": func(o *Options) { o.Shims = 0 }, "nobody answers": func(o *Options) { o.Brokers = 0 }, "all the time": func(o *Options) { o.Every = 0 },
+func TestTheNumberOfShimsIsBounded(t *testing.T) {
+	for want, o := range map[bool][]bench.Options{
+		true:  {{Shims: Shims}, {Quick: true}, {Shims: 1}},
+		false: {{Shims: 0}, {Shims: -1}, {Shims: 10_001}, {Quick: true, Shims: -1}},
 	} {
-		o := Quick()
-		if change(&o); o.Check() == nil {
-			t.Errorf("%s: nothing is wrong with it", name)
+		for _, o := range o {
+			if err := Check(&o); (err == nil) != want {
+				t.Errorf("%d shims: %v", o.Shims, err)
+			}
 		}
 	}
 }

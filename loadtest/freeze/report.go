@@ -9,26 +9,25 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// What must be so, however long it takes.
+// The checks.
 const (
 	answered = "every call was answered"
 	refused  = "no call passed that began after all brokers confirmed the freeze"
 	passed   = "no call was refused that began after all brokers confirmed the thaw"
 )
 
-// budget is within what time a freeze must have reached everybody.
+// budget is the longest time until a freeze has reached every shim.
 const budget = time.Second
 
-// times is how long a change took, from when it was asked for.
+// times are those of a change, from its request.
 type times struct {
-	// first is when the first call was answered by it, and every when each shim had one;
-	// they have to ask first. last is when the last call was answered otherwise that was
-	// asked after it began; 0: none was.
+	// first is when it affected the first answer, every when each shim had such an answer.
+	// last is the last other answer to a call that began after the request; 0: none.
 	first, every, last time.Duration
 	confirmed          time.Duration
 }
 
-// timed reads a change's times. Calls after a freeze are refused, after a thaw not.
+// timed returns the times of a change. Calls after a freeze are refused, after a thaw not.
 func timed(c *change, refused bool) (t times) {
 	seen := map[int]bool{}
 	byAnswer := slices.SortedFunc(slices.Values(c.calls), func(a, b call) int { return a.answered.Compare(b.answered) })
@@ -49,9 +48,9 @@ func timed(c *change, refused bool) (t times) {
 	return t
 }
 
-// document is what the samples come to.
-func document(o *Options, samples []sample) *result.Document {
-	d := &result.Document{Notes: notes(o, samples)}
+// document is the report of the samples.
+func document(shims int, samples []sample) *result.Document {
+	d := &result.Document{Notes: notes(shims, samples)}
 	for _, name := range []string{answered, refused, passed} {
 		d.Check(name).Least = 1
 	}
@@ -69,7 +68,7 @@ func document(o *Options, samples []sample) *result.Document {
 			all = append(all, pick(one).Seconds())
 		}
 		f := result.Figured(name, "s", result.Lower, all)
-		if slices.Min(all) > 0 { // where no call was late there is nothing to compare
+		if slices.Min(all) > 0 { // 0: no call was late
 			if budget > 0 {
 				f = f.Within(budget.Seconds())
 			}
@@ -77,11 +76,11 @@ func document(o *Options, samples []sample) *result.Document {
 		}
 		t.Rows = append(t.Rows, []string{name, units.Value(f.Value, "s"), units.Value(slices.Max(all), "s")})
 	}
-	first, every := func(t times) time.Duration { return t.first }, func(t times) time.Duration { return t.every }
+	first, each := func(t times) time.Duration { return t.first }, func(t times) time.Duration { return t.every }
 	last, confirmed := func(t times) time.Duration { return t.last }, func(t times) time.Duration { return t.confirmed }
 	add("the first call is refused", freezes, budget, first)
 	add("the last call passes", freezes, budget, last)
-	add(fmt.Sprintf("each of %d shims had a refused call, with one call per %v", o.Shims, o.Every), freezes, budget, every)
+	add(fmt.Sprintf("each of %d shims had a refused call, with one call per %v", shims, every), freezes, budget, each)
 	add("every broker has confirmed the freeze", freezes, budget, confirmed)
 	add("the last call is refused after a thaw", thaws, 0, last)
 	add("every broker has confirmed the thaw", thaws, 0, confirmed)
@@ -89,7 +88,7 @@ func document(o *Options, samples []sample) *result.Document {
 	return d
 }
 
-// judge holds what was answered against what had to be.
+// judge checks the answers of a change.
 func judge(d *result.Document, promise string, c *change, refused bool) {
 	for _, one := range c.calls {
 		d.Check(answered).Seen++
@@ -105,14 +104,14 @@ func judge(d *result.Document, promise string, c *change, refused bool) {
 	}
 }
 
-// notes are what a reader needs to know.
-func notes(o *Options, samples []sample) []string {
+// notes explain the figures.
+func notes(shims int, samples []sample) []string {
 	brokers := 0
 	for _, s := range samples {
 		brokers = max(brokers, s.freeze.brokers)
 	}
 	return []string{
-		fmt.Sprintf("%d shims, each with its own connection, make one call per %v at evenly spread times. %d brokers answer on one NATS server that syncs every write.", o.Shims, o.Every, brokers),
+		fmt.Sprintf("%d shims, each with its own connection, make one call per %v at evenly spread times. %d brokers answer on one NATS server that syncs every write.", shims, every, brokers),
 		"Times start just before the operator sends its request. Shims and operator share one process and one clock.",
 		"A shim learns of a freeze from the answer to its next call. So the time until each had a refused call is at least the interval between two calls.",
 	}

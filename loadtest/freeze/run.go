@@ -4,74 +4,55 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/field"
-	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// operator is who freezes.
+// operator is the name of the connection that freezes.
 const operator = "loadtest freeze"
 
-// hooks are none: a call costs as little as it can, and whoever passes was refused by
-// nobody.
+// hooks has no hook: only a freeze refuses calls.
 const hooks = "presets: []\nhooks: {}\n"
 
-// Options say who asks, and how often agents are frozen.
-type Options struct {
-	// Shims is how many ask, and Every how often each of them does.
-	Shims int
-	Every time.Duration
-	// Brokers is how many processes answer them.
-	Brokers int
-	// Repetitions is how often all are frozen and thawed; fewer than one is one.
-	Repetitions int
-	// Dir is an empty directory for what the processes keep.
-	Dir string
-	// Crew says how processes are started.
-	Crew *proc.Crew
-	// Progress takes a line now and then; it must not be nil.
-	Progress io.Writer
-}
+const (
+	// Shims is the default number of shims, fewShims that of a quick run.
+	Shims    = 1000
+	fewShims = 100
+	// every is the interval between two calls of a shim.
+	every = 500 * time.Millisecond
+	// brokers is the number of brokers.
+	brokers = 2
+)
 
-// Thorough are the options of a run whose figures are meant to be read.
-func Thorough() Options {
-	return Options{Shims: 1000, Every: 500 * time.Millisecond, Brokers: 2, Repetitions: 6}
-}
-
-// Quick are the options of a run that only looks whether everything works.
-func Quick() Options {
-	return Options{Shims: 100, Every: 500 * time.Millisecond, Brokers: 2, Repetitions: 1}
-}
-
-// Check says what is wrong with the options.
-func (o *Options) Check() error {
+// Check returns an error for a number of shims that cannot be.
+func Check(o *bench.Options) error {
 	const most = 10_000
-	switch {
-	case o.Shims < 1 || o.Shims > most:
-		return fmt.Errorf("--shims is %d; write 1 to %d", o.Shims, most)
-	case o.Brokers < 1:
-		return errors.New("--brokers is below 1; write at least 1")
-	case o.Every < time.Millisecond:
-		return fmt.Errorf("--every is %v; write at least 1ms", o.Every)
+	if n := shimsOf(o); n < 1 || n > most {
+		return fmt.Errorf("--shims is %d; write 1 to %d", n, most)
 	}
 	return nil
 }
 
-// Run freezes all agents and thaws them, as often as it should.
-func Run(ctx context.Context, o Options) (d *result.Document, err error) {
-	if err := o.Check(); err != nil {
-		return nil, err
+// shimsOf returns the number of shims. Only a quick run has none in its options.
+func shimsOf(o *bench.Options) int {
+	if o.Quick && o.Shims == 0 {
+		return fewShims
 	}
+	return o.Shims
+}
+
+// Run freezes all agents and thaws them, several times.
+func Run(ctx context.Context, o bench.Options) (d *result.Document, err error) {
 	f, err := field.Open(ctx, field.Config{
-		Kind: field.Local, Brokers: o.Brokers, Server: true, Hooks: hooks,
+		Kind: field.Local, Brokers: brokers, Server: true, Hooks: hooks,
 	}, field.Site{Dir: o.Dir, Crew: o.Crew})
 	if err != nil {
 		return nil, err
@@ -82,39 +63,39 @@ func Run(ctx context.Context, o Options) (d *result.Document, err error) {
 		return nil, err
 	}
 	defer nc.Close()
-	all, err := connect(ctx, f.URL(operator), o.Shims, o.Every)
+	all, err := connect(ctx, f.URL(operator), shimsOf(&o), every)
 	if err != nil {
 		return nil, err
 	}
 	defer all.close()
 	all.begin(ctx)
 	var samples []sample
-	for n := range max(o.Repetitions, 1) {
+	for n := range o.Times(6, 1) {
 		got, err := once(ctx, nc, all)
 		if err != nil {
 			return nil, err
 		}
 		samples = append(samples, got)
-		fmt.Fprintf(o.Progress, "frozen and thawed: %d of %d\n", n+1, max(o.Repetitions, 1))
+		o.Say("frozen and thawed: %d of %d", n+1, o.Times(6, 1))
 	}
-	return document(&o, samples), nil
+	return document(shimsOf(&o), samples), nil
 }
 
 // A change is a freeze, or a thaw, and what was seen of it.
 type change struct {
-	// began is just before it was asked for, and done when all brokers had said that
-	// they go by it; brokers is how many those were.
+	// began is just before the request, done when all brokers had confirmed it; brokers is
+	// their number.
 	began, done time.Time
 	brokers     int
-	// calls are those that were answered from before it began until each shim had one
-	// that it had reached.
+	// calls are those that were answered from before the request until each shim had one
+	// that the change affected.
 	calls []call
 }
 
 // A sample is one freeze and the thaw after it.
 type sample struct{ freeze, thaw change }
 
-// once freezes all and thaws them, each when all shims have been asking for a while.
+// once freezes all agents and thaws them, each after every shim has made a call.
 func once(ctx context.Context, nc *nats.Conn, all *shims) (s sample, err error) {
 	if _, err := all.all(ctx, false, time.Now()); err != nil {
 		return s, err
@@ -126,7 +107,7 @@ func once(ctx context.Context, nc *nats.Conn, all *shims) (s sample, err error) 
 	return s, err
 }
 
-// do freezes or thaws, and waits until each shim had a call that was asked after that.
+// do freezes or thaws, and waits until each shim has made a call after that.
 func do(ctx context.Context, nc *nats.Conn, all *shims, verb string) (c change, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*patience)
 	defer cancel()

@@ -6,13 +6,13 @@ import (
 	"io"
 	"maps"
 	"os"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/result"
@@ -38,8 +38,7 @@ func TestEveryLossIsNoticed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether losses are noticed, and by whom, stays untested")
 	}
-	o := Quick()
-	o.Repetitions, o.Dir, o.Crew, o.Progress = 1, t.TempDir(), &proc.Crew{Args: []string{"role"}, Log: os.Stderr}, io.Discard
+	o := bench.Options{Repetitions: 1, Dir: t.TempDir(), Crew: &proc.Crew{Args: []string{"role"}, Log: os.Stderr}, Progress: io.Discard}
 	d, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +83,7 @@ func TestALossIsJudged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := new(result.Document)
-			new(Options).judge(d, losses()[0], []sample{c.of})
+			judge(new(bench.Options), d, losses()[0], []sample{c.of})
 			for _, check := range d.Checks {
 				if check.OK() != (check.Name != c.broken && check.Seen > 0) {
 					t.Errorf("%+v", check)
@@ -174,10 +173,4 @@ func TestAWorkerTellsWhenItsHooksBegin(t *testing.T) {
 			t.Errorf("in the order of time there are %+v", all)
 		}
 	})
-}
-
-func TestALossThatIsNone(t *testing.T) {
-	if err := (&Options{Only: []string{"hang", "weather"}}).Check(); err == nil || !strings.Contains(err.Error(), `"weather"`) {
-		t.Errorf("the error is %v", err)
-	}
 }

@@ -4,20 +4,21 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What must be so, however long it takes.
+// The checks.
 const (
 	answered = "every call was answered by its hook"
 	guarded  = "no guarded call was allowed"
 	begun    = "every hook of a lost process started again in another process"
 )
 
-// judge adds to the document what a loss showed.
-func (o *Options) judge(d *result.Document, l loss, samples []sample) {
+// judge adds the checks and the figure of a loss.
+func judge(o *bench.Options, d *result.Document, l loss, samples []sample) {
 	var took []float64
 	for _, s := range samples {
 		d.Check(begun).Seen++
@@ -30,26 +31,25 @@ func (o *Options) judge(d *result.Document, l loss, samples []sample) {
 			look(d, l, a)
 		}
 	}
-	budget := l.budget.Seconds() * max(o.Slack, 1)
 	for _, name := range []string{answered, guarded, begun} {
 		d.Check(name).Least = 1
 	}
 	if len(took) == 0 {
 		return
 	}
-	d.Figures = append(d.Figures, result.Figured("noticing "+l.title, "s", result.Lower, took).Within(budget))
+	f := o.Within(result.Figured("noticing "+l.title, "s", result.Lower, took), l.budget.Seconds())
+	d.Figures = append(d.Figures, f)
 	if len(d.Tables) == 0 {
 		d.Tables = []result.Table{{Title: "Time until the loss was noticed", Columns: []string{"loss", "count", "shortest", "longest", "budget"}}}
 	}
 	t := &d.Tables[0]
 	t.Rows = append(t.Rows, []string{
-		l.title, fmt.Sprint(len(samples)), units.Value(slices.Min(took), "s"), units.Value(slices.Max(took), "s"), units.Value(budget, "s"),
+		l.title, fmt.Sprint(len(samples)), units.Value(slices.Min(took), "s"), units.Value(slices.Max(took), "s"), units.Value(*f.Budget, "s"),
 	})
 }
 
-// look holds an answer against what it must be. The hook refuses, so that
-// whatever does not block was let through; and who refuses in its place, because
-// it is lost, gives another reason.
+// look checks an answer. The hook denies every call, so a call that is not denied passed
+// without its guard. A denial because the hook is lost has another reason.
 func look(d *result.Document, l loss, a answer) {
 	d.Check(answered).Seen++
 	d.Check(guarded).Seen++
@@ -63,7 +63,7 @@ func look(d *result.Document, l loss, a answer) {
 	}
 }
 
-// notes are what a reader needs to know.
+// notes explain the figures.
 func notes() []string {
 	return []string{
 		"Measured from just before the signal until another process starts the hook again, by the clock of the same machine.",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/field"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
@@ -54,8 +55,11 @@ type stand struct {
 	workers []*faults.Victim
 }
 
-// stand puts up the fabric that a loss is done to.
-func (o *Options) stand(ctx context.Context, l loss) (*stand, error) {
+// takes is how long the hook takes, longer than the time between two heartbeats.
+const takes = schema.Duration(600 * time.Millisecond)
+
+// open starts the fabric for a loss.
+func open(ctx context.Context, o *bench.Options, l loss) (*stand, error) {
 	dir := filepath.Join(o.Dir, l.name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making a directory for %s: %w", l.name, err)
@@ -68,14 +72,14 @@ func (o *Options) stand(ctx context.Context, l loss) (*stand, error) {
 		return nil, err
 	}
 	s.field = f
-	if err := s.open(ctx, l.workers, schema.Duration(o.Takes)); err != nil {
+	if err := s.start(ctx, l.workers); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-// open starts the workers, and connects.
-func (s *stand) open(ctx context.Context, workers int, takes schema.Duration) (err error) {
+// start starts the workers, and connects.
+func (s *stand) start(ctx context.Context, workers int) (err error) {
 	for i := range workers {
 		v, err := s.field.Add(ctx, field.Member{
 			Name: field.Numbered(field.Worker, i+1), Role: Worker,

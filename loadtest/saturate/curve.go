@@ -10,19 +10,17 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// lateMost is how late, in seconds, drivers may begin calls without a word.
+// lateMost is the delay of the drivers, in seconds, from which on a note warns.
 const lateMost = 0.005
 
-// document adds what the search found; early: it was not over.
+// document adds the results of the search; early: it did not finish.
 func (s *search) document(d *result.Document, early bool) {
 	var marks []result.Mark
 	if !early {
 		d.Figures = append(d.Figures, result.Figured("knee: tools used", "/s", result.Higher, []float64{s.knee}))
 		marks = []result.Mark{{X: s.knee, Label: "knee"}}
 	}
-	var lines, throughput [3]result.Line
-	due, answered := result.Line{Name: "due"}, result.Line{Name: "answered"}
-	seconds := s.scenario.Knee.Step.Std().Seconds()
+	var lines [3]result.Line
 	table := result.Table{
 		Title:   "Rates, in the order of the search",
 		Columns: []string{"tool calls per second", "planned events", "answered in time", "p50", "p99", "p99.9", "started late, p99", "kept up"},
@@ -39,25 +37,18 @@ func (s *search) document(d *result.Document, early bool) {
 	for _, p := range s.sorted() {
 		for i, q := range quantiles() {
 			lines[i].Name = q.name
-			latency := p.Latency.At(q.at)
-			lines[i].X, lines[i].Y = append(lines[i].X, p.rate), append(lines[i].Y, latency)
-			throughput[i].Name = q.name
-			throughput[i].X, throughput[i].Y = append(throughput[i].X, float64(p.Answered)/seconds), append(throughput[i].Y, latency)
+			lines[i].X, lines[i].Y = append(lines[i].X, p.rate), append(lines[i].Y, p.Latency.At(q.at))
 		}
-		due.X, due.Y = append(due.X, p.rate), append(due.Y, float64(p.Offered)/seconds)
-		answered.X, answered.Y = append(answered.X, p.rate), append(answered.Y, float64(p.Answered)/seconds)
 	}
-	x := result.Axis{Label: "planned tool calls", Unit: "/s"}
 	d.Tables = append(d.Tables, table)
-	latency := result.Axis{Label: "latency", Unit: "s", Log: true}
-	d.Plots = append(d.Plots,
-		result.Plot{Title: "Throughput against latency", X: result.Axis{Label: "events answered", Unit: "/s"}, Y: latency, Lines: throughput[:]},
-		result.Plot{Title: "Planned load against latency", X: x, Y: latency, Lines: lines[:], Marks: marks},
-		result.Plot{Title: "Planned and answered events", X: x, Y: result.Axis{Label: "events", Unit: "/s"}, Lines: []result.Line{due, answered}, Marks: marks})
+	d.Plots = append(d.Plots, result.Plot{
+		Title: "Planned load against latency", Lines: lines[:], Marks: marks,
+		X: result.Axis{Label: "planned tool calls", Unit: "/s"}, Y: result.Axis{Label: "latency", Unit: "s", Log: true},
+	})
 	s.notes(d, early)
 }
 
-// notes say what a reader must know.
+// notes explain the results.
 func (s *search) notes(d *result.Document, early bool) {
 	switch {
 	case early && s.beyond == 0:
@@ -74,7 +65,7 @@ func (s *search) notes(d *result.Document, early bool) {
 	}
 }
 
-// sorted are the points by their rates, of those that were tried several times the one in the middle.
+// sorted returns one point for each rate, in order: the one with the median p99.
 func (s *search) sorted() []point {
 	tries := map[float64][]point{}
 	for _, p := range s.points {

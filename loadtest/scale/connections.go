@@ -9,57 +9,59 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 )
 
 const (
-	// perCrowd is how many connections one process of a crowd has at most.
+	// perCrowd is the largest number of connections of one process of agents.
 	perCrowd = 2500
-	// spareFiles is what a broker opens besides connections, and more.
+	// spareFiles is more than a broker opens besides connections.
 	spareFiles = 500
 )
 
-// connections grows the number of connections, each of one agent that is idle, and
-// measures the few that are not. Then the broker with most of them is killed.
-func (o *Options) connections(ctx context.Context, r *Report) (err error) {
+// growConnections grows the number of connections, each of an idle agent, and measures calls on
+// a few of them. It then kills the broker with most connections.
+func (r *run) growConnections(ctx context.Context) (err error) {
 	var all stands
 	defer func() { err = errors.Join(err, all.stop()) }()
-	steps, most := affordable(o.Connections)
-	g := &growth{part: "connections", title: "Connections, of which 16 are in use", of: "connections", note: "16 callers on 16 connections, the others are idle. One hook inside the broker, and delivery."}
-	t := result.Table{Title: "What connections take of the broker", Columns: []string{"connections", "to open one, p50", "p99", "opened", "broker's CPU for each", "heap for each", "memory for each", "goroutines"}}
-	if len(steps) < len(o.Connections) {
-		t.Note = fmt.Sprintf("This machine allows a process %d open files, which limits the number of connections.", most)
-		r.Notes = append(r.Notes, "connections: "+t.Note)
-	}
+	steps, most := affordable(r.connections)
 	one := &series{}
-	g.all = []*series{one}
+	g := &growth{
+		part: "connections", title: "Connections, of which 16 are in use", of: "connections", all: []*series{one},
+		note: "16 callers on 16 connections, the others are idle. One hook inside the broker, and delivery.",
+	}
+	t := result.Table{Title: "What connections take of the broker", Columns: []string{"connections", "to open one, p50", "p99", "opened", "broker's CPU for each", "heap for each", "memory for each", "goroutines"}}
+	if len(steps) < len(r.connections) {
+		t.Note = fmt.Sprintf("This machine allows a process %d open files, which limits the number of connections.", most)
+		r.report.Notes = append(r.report.Notes, "connections: "+t.Note)
+	}
 	for _, n := range steps {
-		s, err := o.bare(ctx, fmt.Sprintf("connections-%d", n), delivering())
+		s, err := r.bare(ctx, fmt.Sprintf("connections-%d", n), delivering())
 		if err != nil {
 			return err
 		}
 		all = append(all, s)
-		row, err := s.connect(ctx, n, r)
+		row, err := s.connect(ctx, n, r.report)
 		if err != nil {
 			return err
 		}
 		t.Rows = append(t.Rows, row)
-		o.say("connections: %s are open", grouped(n))
-		few := min(n, many)
-		one.steps = append(one.steps, s.step(counted(n, "connection", "connections"), n, roles.CrowdRequest{Agents: few, Connections: few, Tool: tool, Hooks: 1, Window: o.window(few)}))
+		r.Say("connections: %s are open", grouped(n))
+		few := min(n, bench.Many)
+		one.steps = append(one.steps, step{counted(n, "connection", "connections"), n, s, roles.CrowdRequest{Agents: few, Connections: few, Tool: tool, Hooks: 1, Window: r.window(few)}})
 	}
-	if err := o.repeated(ctx, g); err != nil {
+	r.report.Tables = append(r.report.Tables, t)
+	if err := r.measure(ctx, g); err != nil {
 		return err
 	}
-	g.tell(r)
-	r.Tables = append(r.Tables, t)
-	return all[len(all)-1].storm(ctx, steps[len(steps)-1], r)
+	return all[len(all)-1].storm(ctx, steps[len(steps)-1], r.report)
 }
 
-// affordable are the steps for which the broker may open enough files, and how many
-// it may open.
+// affordable returns the steps for which a process may open enough files, and that limit.
 func affordable(all []int) (steps []int, most int) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
@@ -73,7 +75,7 @@ func affordable(all []int) (steps []int, most int) {
 	return steps, int(min(l.Max, 1<<30))
 }
 
-// connect opens n connections, from several processes, and says what that takes.
+// connect opens n connections, from several processes, and returns what they take.
 func (s *stand) connect(ctx context.Context, n int, r *Report) (row []string, err error) {
 	before, err := look(ctx, s.broker)
 	if err != nil {
@@ -103,14 +105,15 @@ func (s *stand) connect(ctx context.Context, n int, r *Report) (row []string, er
 	cpu := after.Before.Since(before.After).CPU.Std().Seconds() / float64(n)
 	r.Units.Connection, r.Units.Connect = each(before.Resident, after.Resident), cpu
 	name := "connections: " + counted(n, "connection", "connections")
-	r.Figures = append(r.Figures,
-		result.Figured(name+", memory of the broker for each", "B", result.Lower, []float64{r.Units.Connection}),
-		result.Figured(name+", CPU of the broker to open one", "s", result.Lower, []float64{cpu}))
-	return []string{grouped(n), micros(last.P50.Std().Seconds()), micros(last.P99.Std().Seconds()), fmt.Sprintf("%.0f /s", float64(n)/took.Seconds()),
-		micros(cpu), size(each(float64(before.Heap), float64(after.Heap))), size(r.Units.Connection), grouped(after.Goroutines)}, nil
+	r.add(name+", memory of the broker for each", "B", r.Units.Connection)
+	r.add(name+", CPU of the broker to open one", "s", cpu)
+	return []string{
+		grouped(n), units.Value(last.P50.Std().Seconds(), "s"), units.Value(last.P99.Std().Seconds(), "s"), units.Value(float64(n)/took.Seconds(), "/s"),
+		units.Value(cpu, "s"), units.Value(each(float64(before.Heap), float64(after.Heap)), "B"), units.Value(r.Units.Connection, "B"), grouped(after.Goroutines),
+	}, nil
 }
 
-// storm kills the broker, starts it anew, and waits until each agent was answered.
+// storm kills the broker, restarts it, and waits until each agent has an answer.
 func (s *stand) storm(ctx context.Context, n int, r *Report) error {
 	if err := s.broker.Kill(); err != nil {
 		return fmt.Errorf("killing the broker: %w", err)
@@ -142,7 +145,11 @@ func (s *stand) storm(ctx context.Context, n int, r *Report) error {
 		}
 	}
 	cpu := after.Before.CPU.Std().Seconds() / float64(n)
-	t.Rows = append(t.Rows, []string{grouped(n), micros(ready.Seconds()), micros(slowest.P50.Std().Seconds()), micros(slowest.P99.Std().Seconds()), micros(slowest.Most.Std().Seconds()), micros(cpu)})
+	row := []string{grouped(n)}
+	for _, seconds := range []float64{ready.Seconds(), slowest.P50.Std().Seconds(), slowest.P99.Std().Seconds(), slowest.Most.Std().Seconds(), cpu} {
+		row = append(row, units.Value(seconds, "s"))
+	}
+	t.Rows = append(t.Rows, row)
 	t.Note = "Times from the kill until an agent's event was judged. An agent without an answer asks again with its next tool call, after 2.5 to 7.5 s. The quantiles are those of the slowest process of agents."
 	r.Tables = append(r.Tables, t)
 	r.Units.Return = cpu
@@ -151,9 +158,9 @@ func (s *stand) storm(ctx context.Context, n int, r *Report) error {
 	if slowest.Most.Std() > stormBudget {
 		c.Fail(fmt.Sprintf("the last of %d was answered after %v", n, slowest.Most))
 	}
-	r.Figures = append(r.Figures, result.Figured(fmt.Sprintf("connections: all of %s answered again after a kill of the broker", grouped(n)), "s", result.Lower, []float64{slowest.Most.Std().Seconds()}))
+	r.add(fmt.Sprintf("connections: all of %s answered again after a kill of the broker", grouped(n)), "s", slowest.Most.Std().Seconds())
 	return nil
 }
 
-// stormBudget is how long it may take until all agents are answered again.
+// stormBudget is the longest time until all agents have answers again.
 const stormBudget = 60 * time.Second

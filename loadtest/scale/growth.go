@@ -4,92 +4,94 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"time"
 
+	"github.com/hookfabric/hookfabric/loadtest/bench"
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
 )
 
-// A step is how much there is of something, and how a call is measured then.
+// A step is a size of something, and the request that is measured at it.
 type step struct {
 	name string
-	// many is the place on the axis.
-	many int
-	ask  func(context.Context) (sample, error)
+	// many is the place on the axis of a plot.
+	many  int
+	stand *stand
+	q     roles.CrowdRequest
 }
 
 // A series is one thing that grows, in growing order.
 type series struct {
-	name    string
-	steps   []step
-	samples [][]sample // by step, by repetition
+	name  string
+	steps []step
 }
 
-// A growth is what is said of some series together.
+// A growth is some series in one table.
 type growth struct {
 	part, title string
-	// of is what there is more of: the axis' label and the first column's.
-	of string
-	// worker: there is one, and it is told of.
+	// of is the unit of the steps.
+	of   string
+	note string
+	all  []*series
+	// worker: there is a worker, and the table shows its CPU time.
 	worker bool
-	note   string
-	all    []*series
+	// samples are the results, by the label of the step.
+	samples bench.Samples
 }
 
-// repeated measures every step of all series, in an order of its own each time.
-func (o *Options) repeated(ctx context.Context, g *growth) error {
-	type at struct {
-		s *series
-		i int
-	}
-	var order []at
+// measure measures every step of all series, and adds the results to the report.
+func (r *run) measure(ctx context.Context, g *growth) error {
+	var all []bench.Contender
 	for _, s := range g.all {
-		s.samples = make([][]sample, len(s.steps))
-		for i := range s.steps {
-			order = append(order, at{s, i})
+		for i, st := range s.steps {
+			all = append(all, bench.Contender{Name: s.label(i), Measure: func(ctx context.Context, callers int) (bench.Sample, error) {
+				if callers == 0 {
+					return bench.Sample{}, st.stand.ready(ctx, st.q)
+				}
+				return st.stand.ask(ctx, st.q)
+			}})
 		}
 	}
-	for n := range o.repetitions() {
-		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		for _, to := range order {
-			st := to.s.steps[to.i]
-			got, err := st.ask(ctx)
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", to.s.name, st.name, err)
-			}
-			to.s.samples[to.i] = append(to.s.samples[to.i], got)
-		}
-		o.say("%s: repetition %d of %d", g.part, n+1, o.repetitions())
+	var err error
+	if g.samples, err = r.Repeat(ctx, r.Times(10, 1), []int{1}, all); err != nil {
+		return err
 	}
+	g.add(r.report)
 	return nil
 }
 
-// tell puts what was measured into the report.
-func (g *growth) tell(r *Report) {
-	t := result.Table{Title: g.title, Note: g.note, Columns: []string{g.of, "p50", "p99", "p99.9", "broker's CPU"}}
+// add adds the table, the figures and the plots.
+func (g *growth) add(r *Report) {
+	t := result.Table{Title: g.title, Note: g.note, Columns: []string{g.of, "p50", "p99", "p99.9", "per second", cpuColumn}}
 	if g.worker {
 		t.Columns = append(t.Columns, "worker's CPU")
 	}
-	t.Columns = append(t.Columns, "p50 : the first [95 %]", "CPU : the first [95 %]")
+	t.Columns = append(t.Columns, "p50 : the first [95 %]", ratioColumn)
 	for _, s := range g.all {
 		for i := range s.steps {
-			t.Rows = append(t.Rows, s.row(i, g.worker))
+			seconds := func(of func(bench.Sample) float64) string { return units.Value(g.median(s, i, of), "s") }
+			row := []string{
+				s.label(i), seconds(bench.P50), seconds(bench.P99), seconds(func(s bench.Sample) float64 { return s.P999.Std().Seconds() }),
+				units.Value(g.median(s, i, bench.PerSecond), "/s"), seconds(bench.CPUOf(roles.Broker)),
+			}
+			if g.worker {
+				row = append(row, seconds(bench.CPUOf(roles.HookWorker)))
+			}
+			t.Rows = append(t.Rows, append(row, interval(g.ratios(s, i, bench.P50)), interval(g.ratios(s, i, cpu))))
+			g.figures(r, s, i)
 		}
 	}
 	r.Tables = append(r.Tables, t)
-	r.Figures = append(r.Figures, g.figures()...)
-	r.Plots = append(r.Plots, g.plots()...)
+	g.plot(r, "p50 of a call", bench.P50)
+	g.plot(r, "CPU time of a call", cpu)
 }
 
-// row is one step's.
-func (s *series) row(i int, worker bool) []string {
-	row := []string{s.label(i), micros(s.median(i, p50)), micros(s.median(i, p99)), micros(s.median(i, p999)), micros(s.median(i, broker))}
-	if worker {
-		row = append(row, micros(s.median(i, ofWorker)))
-	}
-	return append(row, interval(s.ratios(i, p50)), interval(s.ratios(i, sample.cpu)))
-}
+// The columns that package tables reads.
+const (
+	cpuColumn   = "broker's CPU"
+	ratioColumn = "CPU : the first [95 %]"
+)
 
 func (s *series) label(i int) string {
 	if s.name == "" {
@@ -98,32 +100,21 @@ func (s *series) label(i int) string {
 	return s.name + ", " + s.steps[i].name
 }
 
-// What is read from a sample, in seconds.
-func p50(s sample) float64      { return s.P50.Std().Seconds() }
-func p99(s sample) float64      { return s.P99.Std().Seconds() }
-func p999(s sample) float64     { return s.P999.Std().Seconds() }
-func broker(s sample) float64   { return s.broker }
-func ofWorker(s sample) float64 { return s.worker }
-
-// values are what all repetitions of a step showed.
-func (s *series) values(i int, of func(sample) float64) []float64 {
-	all := make([]float64, len(s.samples[i]))
-	for n, one := range s.samples[i] {
-		all[n] = of(one)
-	}
-	return all
+// cpu returns the CPU time that a call takes of the fabric.
+func cpu(s bench.Sample) float64 {
+	return bench.CPUOf(roles.Broker)(s) + bench.CPUOf(roles.HookWorker)(s)
 }
 
-func (s *series) median(i int, of func(sample) float64) float64 {
-	return stats.Median(s.values(i, of))
+func (g *growth) median(s *series, i int, of func(bench.Sample) float64) float64 {
+	return stats.Median(g.samples.Of(s.label(i), 1, of))
 }
 
-// ratios are a step's values by the first step's of the same repetition. Where that
-// was too little to be seen there is none.
-func (s *series) ratios(i int, of func(sample) float64) []float64 {
+// ratios returns the values of a step divided by those of the first one. It leaves out
+// repetitions in which the first value was too small to be measured.
+func (g *growth) ratios(s *series, i int, of func(bench.Sample) float64) []float64 {
 	var all []float64
-	first := s.values(0, of)
-	for n, v := range s.values(i, of) {
+	first := g.samples.Of(s.label(0), 1, of)
+	for n, v := range g.samples.Of(s.label(i), 1, of) {
 		if first[n] > 0 {
 			all = append(all, v/first[n])
 		}
@@ -131,72 +122,36 @@ func (s *series) ratios(i int, of func(sample) float64) []float64 {
 	return all
 }
 
-// figures are the ratios, and what a call takes of processors.
-func (g *growth) figures() (all []result.Figure) {
+// figures adds the CPU time of a step, and its ratios to the first one.
+func (g *growth) figures(r *Report, s *series, i int) {
+	name := g.part + ": " + s.label(i)
+	r.Figures = append(r.Figures, result.Figured(name+", CPU of a call", "s", result.Lower, g.samples.Of(s.label(i), 1, cpu)))
+	for _, of := range []struct {
+		name  string
+		value func(bench.Sample) float64
+	}{{"p50", bench.P50}, {"CPU", cpu}} {
+		if ratios := g.ratios(s, i, of.value); i > 0 && len(ratios) > 0 {
+			r.Figures = append(r.Figures, result.Figured(name+", "+of.name+" : the first", "ratio", result.Lower, ratios))
+		}
+	}
+}
+
+// plot adds a plot. A step of size 0 has no place on its logarithmic axis.
+func (g *growth) plot(r *Report, what string, of func(bench.Sample) float64) {
+	p := result.Plot{Title: g.title + ": " + what, X: result.Axis{Label: g.of, Log: true}, Y: result.Axis{Label: what, Unit: "s"}}
 	for _, s := range g.all {
-		for i := range s.steps {
-			name := g.part + ": " + s.label(i)
-			all = append(all, result.Figured(name+", CPU of a call", "s", result.Lower, s.values(i, sample.cpu)))
-			if i == 0 {
-				continue
-			}
-			for _, r := range []struct {
-				name string
-				of   func(sample) float64
-			}{{"p50", p50}, {"CPU", sample.cpu}} {
-				if ratios := s.ratios(i, r.of); len(ratios) > 0 {
-					all = append(all, result.Figured(name+", "+r.name+" : the first", "ratio", result.Lower, ratios))
-				}
+		l := result.Line{Name: cmp.Or(s.name, "a call")}
+		for i, st := range s.steps {
+			if e := stats.Estimated(g.samples.Of(s.label(i), 1, of)); st.many > 0 {
+				l.X, l.Y, l.Low, l.High = append(l.X, float64(st.many)), append(l.Y, e.Median), append(l.Low, e.Low), append(l.High, e.High)
 			}
 		}
+		p.Lines = append(p.Lines, l)
 	}
-	return all
+	r.Plots = append(r.Plots, p)
 }
 
-// plots are how long a call takes, and how much of processors.
-func (g *growth) plots() (all []result.Plot) {
-	for _, one := range []struct {
-		what string
-		of   func(sample) float64
-	}{{"p50 of a call", p50}, {"p99 of a call", p99}, {"CPU time of a call", sample.cpu}} {
-		p := result.Plot{Title: g.title + ": " + one.what, X: result.Axis{Label: g.of, Log: true}, Y: result.Axis{Label: one.what, Unit: "s"}}
-		for _, s := range g.all {
-			p.Lines = append(p.Lines, s.line(one.of))
-		}
-		all = append(all, p)
-	}
-	return all
-}
-
-// line is one line of a plot. None at all has no place on a logarithmic axis.
-func (s *series) line(of func(sample) float64) result.Line {
-	l := result.Line{Name: cmp.Or(s.name, "a call")}
-	for i, st := range s.steps {
-		if st.many == 0 {
-			continue
-		}
-		e := stats.Estimated(s.values(i, of))
-		l.X, l.Y = append(l.X, float64(st.many)), append(l.Y, e.Median)
-		l.Low, l.High = append(l.Low, e.Low), append(l.High, e.High)
-	}
-	return l
-}
-
-// micros is a time for people.
-func micros(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d < 100*time.Microsecond:
-		return fmt.Sprintf("%.1f µs", seconds*1e6)
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.0f µs", seconds*1e6)
-	case d < time.Second:
-		return fmt.Sprintf("%.1f ms", seconds*1e3)
-	}
-	return fmt.Sprintf("%.2f s", seconds)
-}
-
-// interval is a median with its interval, for people.
+// interval returns a median with its interval.
 func interval(samples []float64) string {
 	if len(samples) == 0 {
 		return "not seen"
@@ -205,20 +160,7 @@ func interval(samples []float64) string {
 	return fmt.Sprintf("%.2f [%.2f %.2f]", e.Median, e.Low, e.High)
 }
 
-// size is a number of bytes for people.
-func size(b float64) string {
-	switch {
-	case b < 0:
-		return "-" + size(-b)
-	case b < 10<<10:
-		return fmt.Sprintf("%.0f B", b)
-	case b < 10<<20:
-		return fmt.Sprintf("%.1f KiB", b/(1<<10))
-	}
-	return fmt.Sprintf("%.1f MiB", b/(1<<20))
-}
-
-// counted is a number with what it counts.
+// counted returns a number with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -226,10 +168,5 @@ func counted(n int, one, many string) string {
 	return grouped(n) + " " + many
 }
 
-// grouped is a number with a comma at each thousand.
-func grouped(n int) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
-}
+// grouped returns a number with a comma at each thousand.
+func grouped(n int) string { return units.Thousands(fmt.Sprint(n)) }

@@ -10,37 +10,36 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/bustest/ports"
+	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// remote is the pool that has a hookworker of its own.
+// remote is the pool of the worker.
 const remote = "remote"
 
-// relaxed is how often brokers sync here: nothing that is measured but the units
-// waits for the disk.
+// relaxed is the sync interval of the brokers: only the units measure the disk.
 const relaxed = schema.Duration(time.Second)
 
-// tool is what calls are about where it does not matter.
+// tool is the tool of calls where it does not matter.
 const tool = "Bash"
 
-// A stand is a fabric of its own: a broker, perhaps a worker, and who asks.
+// A stand is a fabric of its own: a broker, perhaps a worker, and agents.
 type stand struct {
 	crew   *proc.Crew
 	config roles.BrokerConfig
 	nats   string
-	web    string // where the broker shows its metrics
 	broker *proc.Child
-	worker *proc.Child // nil: there is none
+	worker *proc.Child // nil: none
 	crowd  *proc.Child
 	crowds []*proc.Child // further ones
 }
 
-// stand starts a broker with a configuration, and a crowd with one connection.
-func (o *Options) stand(ctx context.Context, name, hooks string) (*stand, error) {
-	s, err := o.bare(ctx, name, hooks)
+// start starts a broker with a configuration, and agents with one connection.
+func (r *run) start(ctx context.Context, name, hooks string) (*stand, error) {
+	s, err := r.bare(ctx, name, hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +53,8 @@ func (o *Options) stand(ctx context.Context, name, hooks string) (*stand, error)
 }
 
 // bare starts a broker alone.
-func (o *Options) bare(ctx context.Context, name, hooks string) (*stand, error) {
-	dir := filepath.Join(o.Dir, name)
+func (r *run) bare(ctx context.Context, name, hooks string) (*stand, error) {
+	dir := filepath.Join(r.Dir, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making a directory for %s: %w", name, err)
 	}
@@ -68,7 +67,7 @@ func (o *Options) bare(ctx context.Context, name, hooks string) (*stand, error) 
 		return nil, err
 	}
 	s := &stand{
-		crew:   o.Crew.Like(),
+		crew:   r.Crew.Like(),
 		config: roles.BrokerConfig{Hooks: file, Data: filepath.Join(dir, "data"), Listen: free[0], Sync: relaxed},
 	}
 	if err := s.up(ctx); err != nil {
@@ -81,7 +80,7 @@ func (o *Options) bare(ctx context.Context, name, hooks string) (*stand, error) 
 func (s *stand) up(ctx context.Context) (err error) {
 	var at roles.Address
 	s.broker, err = s.crew.Start(ctx, roles.Broker, s.config, &at)
-	s.nats, s.web = at.URL, at.Web
+	s.nats = at.URL
 	return err
 }
 
@@ -91,7 +90,7 @@ func (s *stand) work(ctx context.Context, nats string) (err error) {
 	return err
 }
 
-// stands are several stands that end together.
+// stands end together.
 type stands []*stand
 
 func (all stands) stop() error {
@@ -102,8 +101,7 @@ func (all stands) stop() error {
 	return errors.Join(errs...)
 }
 
-// stop ends those first who ask, however late they were started: thousands of them
-// would look for the broker that ended.
+// stop ends the agents first: thousands of them would look for the broker.
 func (s *stand) stop() error {
 	var errs []error
 	for _, c := range s.crowds {
@@ -112,16 +110,16 @@ func (s *stand) stop() error {
 	return errors.Join(append(errs, s.crew.Stop())...)
 }
 
-// with starts a stand, has f measure it, and ends it.
-func (o *Options) with(ctx context.Context, name, hooks string, f func(*stand) error) error {
-	s, err := o.stand(ctx, name, hooks)
+// with starts a stand, calls f, and ends the stand.
+func (r *run) with(ctx context.Context, name, hooks string, f func(*stand) error) error {
+	s, err := r.start(ctx, name, hooks)
 	if err != nil {
 		return err
 	}
 	return errors.Join(f(s), s.crew.Stop())
 }
 
-// look has a process collect its garbage and says what it takes; nil takes nothing.
+// look makes a process collect its garbage, and returns what it uses; nil uses nothing.
 func look(ctx context.Context, child *proc.Child) (took roles.Settled, err error) {
 	if child == nil {
 		return took, nil
@@ -129,65 +127,41 @@ func look(ctx context.Context, child *proc.Child) (took roles.Settled, err error
 	return took, child.Ask(ctx, struct{}{}, &took)
 }
 
-// A sample is what one window showed.
-type sample struct {
-	measure.Figures
-	// broker and worker are the time of a processor that each needed for a call.
-	broker, worker float64
-}
-
-// cpu is the time of a processor that the fabric needed for a call.
-func (s sample) cpu() float64 { return s.broker + s.worker }
-
-// ready waits until what is asked is answered as it should be.
+// ready waits until the answers to a request are correct.
 func (s *stand) ready(ctx context.Context, q roles.CrowdRequest) error {
 	q.Window = measure.Window{}
 	return s.crowd.Ask(ctx, q, nil)
 }
 
-// ask measures a window.
-func (s *stand) ask(ctx context.Context, q roles.CrowdRequest) (got sample, err error) {
-	var cpu [2]float64
-	of := [2]*proc.Child{s.broker, s.worker}
-	var before, after [2]roles.Settled
-	for i, child := range of {
-		if before[i], err = look(ctx, child); err != nil {
+// ask measures a window, and the CPU time of broker and worker in it.
+func (s *stand) ask(ctx context.Context, q roles.CrowdRequest) (got bench.Sample, err error) {
+	processes := map[string]*proc.Child{roles.Broker: s.broker, roles.HookWorker: s.worker}
+	before := map[string]roles.Settled{}
+	for role, child := range processes {
+		if before[role], err = look(ctx, child); err != nil {
 			return got, err
 		}
 	}
 	if err := s.crowd.Ask(ctx, q, &got.Figures); err != nil {
 		return got, err
 	}
-	for i, child := range of {
-		if after[i], err = look(ctx, child); err != nil {
+	got.Costs = map[string]bench.Cost{}
+	for role, child := range processes {
+		after, err := look(ctx, child)
+		if err != nil {
 			return got, err
 		}
-		cpu[i] = after[i].Before.Since(before[i].After).CPU.Std().Seconds() / float64(max(got.Asked, 1))
+		got.Costs[role] = bench.Cost{CPU: after.Before.Since(before[role].After).CPU / schema.Duration(max(got.Asked, 1))}
 	}
-	got.broker, got.worker = cpu[0], cpu[1]
 	return got, nil
 }
 
-// step is a step of a growth at which this stand is asked.
-func (s *stand) step(name string, many int, q roles.CrowdRequest) step {
-	return step{name, many, func(ctx context.Context) (sample, error) { return s.ask(ctx, q) }}
-}
-
-// window is a window of so many callers.
-func (o *Options) window(callers int) measure.Window {
-	return measure.Window{Callers: callers, Warm: schema.Duration(o.Warm), Long: schema.Duration(o.Window)}
-}
-
-// hooksYAML is a configuration without presets whose global hooks at PreToolUse are
-// the lines.
+// hooksYAML returns a configuration whose hooks at PreToolUse are the lines.
 func hooksYAML(lines []string) string {
-	if len(lines) == 0 {
-		return "presets: []\n"
-	}
 	return "presets: []\nhooks:\n  PreToolUse:\n" + strings.Join(lines, "")
 }
 
-// hookYAML is one hook that allows.
+// hookYAML returns one hook that allows.
 func hookYAML(name, matcher, pool string) string {
 	return fmt.Sprintf("    - {name: %s, matcher: %q, type: builtin, handler: allow, pool: %s}\n", name, matcher, pool)
 }

@@ -11,28 +11,26 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/state"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// writes is how many writes of a key one figure is made of.
-const writes = 2000
-
-// units measures what else the model needs: a call that no hook matches, what calls
-// take on the wire, and how fast one stream takes writes.
-func (o *Options) units(ctx context.Context, r *Report) error {
+// units measures the other costs of the model: a call that matches no hook, the bytes of a
+// call on the network, and the rate of writes of one stream.
+func (r *run) units(ctx context.Context) error {
 	hooks := hooksYAML([]string{hookYAML("local", "local", schema.DefaultPool), hookYAML("remote", remote, remote)})
-	err := o.with(ctx, "units", hooks, func(s *stand) error { return o.wires(ctx, s, r) })
-	return errors.Join(err, o.disk(ctx, r))
+	err := r.with(ctx, "units", hooks, func(s *stand) error { return r.wires(ctx, s) })
+	return errors.Join(err, r.disk(ctx))
 }
 
-// wires measures one call of each kind, and what it takes on the wires to the agents
-// and to the workers.
-func (o *Options) wires(ctx context.Context, s *stand, r *Report) error {
+// wires measures one call of each kind, and its bytes to the agents and to the workers.
+func (r *run) wires(ctx context.Context, s *stand) error {
 	agents, err := openWire(s.nats)
 	if err != nil {
 		return err
@@ -41,17 +39,15 @@ func (o *Options) wires(ctx context.Context, s *stand, r *Report) error {
 	if err != nil {
 		return errors.Join(err, agents.close())
 	}
-	crew := o.Crew.Like()
-	err = o.counted(ctx, s, r, crew, agents, workers)
+	crew := r.Crew.Like()
+	err = r.count(ctx, s, crew, agents, workers)
 	return errors.Join(err, crew.Stop(), agents.close(), workers.close())
 }
 
-func (o *Options) counted(ctx context.Context, s *stand, r *Report, crew *proc.Crew, agents, workers *wire) error {
-	worker, err := crew.Start(ctx, roles.HookWorker, roles.WorkerConfig{NATS: workers.url(), Pool: remote}, nil)
-	if err != nil {
+func (r *run) count(ctx context.Context, s *stand, crew *proc.Crew, agents, workers *wire) (err error) {
+	if s.worker, err = crew.Start(ctx, roles.HookWorker, roles.WorkerConfig{NATS: workers.url(), Pool: remote}, nil); err != nil {
 		return err
 	}
-	s.worker = worker
 	crowd, err := crew.Start(ctx, roles.Crowd, roles.CrowdConfig{NATS: agents.url(), Prefix: "agent-"}, nil)
 	if err != nil {
 		return err
@@ -60,67 +56,61 @@ func (o *Options) counted(ctx context.Context, s *stand, r *Report, crew *proc.C
 		return err
 	}
 	t := result.Table{Title: "What one call takes", Columns: []string{"call", "on the wire to the agent", "on the wire to the worker", "broker's CPU", "worker's CPU"}, Note: "Bytes in both directions, above TCP, for an event of 1 KiB. CPU time with 16 callers, as in a busy fabric."}
-	u := &r.Units
+	u := &r.report.Units
 	for _, c := range []struct {
-		name, tool               string
-		hooks                    int
-		broker, worker, at, more *float64
+		name string
+		q    roles.CrowdRequest
+		keep func(broker, worker, toAgent, toWorker float64)
 	}{
-		{"no hook matches", "none", 0, &u.Call, nil, &u.Wire, nil},
-		{"1 hook inside broker", "local", 1, &u.LocalCall, nil, nil, nil},
-		{"1 hook of a remote pool", remote, 1, &u.RemoteCall, &u.WorkerCall, nil, &u.WorkerWire},
+		{"no hook matches", roles.CrowdRequest{Tool: "none"}, func(broker, _, toAgent, _ float64) { u.Call, u.Wire = broker, toAgent }},
+		{"1 hook inside broker", roles.CrowdRequest{Tool: "local", Hooks: 1}, func(broker, _, _, _ float64) { u.LocalCall = broker }},
+		{"1 hook of a remote pool", roles.CrowdRequest{Tool: remote, Hooks: 1}, func(broker, worker, _, toWorker float64) {
+			u.RemoteCall, u.WorkerCall, u.WorkerWire = broker, worker, toWorker
+		}},
 	} {
-		q := roles.CrowdRequest{Tool: c.tool, Hooks: c.hooks}
-		if err := crowd.Ask(ctx, q, nil); err != nil {
+		if err := crowd.Ask(ctx, c.q, nil); err != nil {
 			return err
 		}
 		agents.bytes.Store(0)
 		workers.bytes.Store(0)
-		q.Window = o.window(many)
+		c.q.Window = r.window(bench.Many)
 		var told measure.Figures
-		if err := crowd.Ask(ctx, q, &told); err != nil {
+		if err := crowd.Ask(ctx, c.q, &told); err != nil {
 			return err
 		}
 		toAgent, toWorker := float64(agents.bytes.Load())/float64(told.Asked), float64(workers.bytes.Load())/float64(told.Asked)
-		if err := s.ready(ctx, q); err != nil {
+		if err := s.ready(ctx, c.q); err != nil {
 			return err
 		}
-		got, err := s.ask(ctx, q) // on a connection without anything in between
+		got, err := s.ask(ctx, c.q) // on a direct connection
 		if err != nil {
 			return err
 		}
-		for to, value := range map[*float64]float64{c.broker: got.broker, c.worker: got.worker, c.at: toAgent, c.more: toWorker} {
-			if to != nil {
-				*to = value
-			}
-		}
-		t.Rows = append(t.Rows, []string{c.name, size(toAgent), size(toWorker), micros(got.broker), micros(got.worker)})
-		r.Figures = append(r.Figures, result.Figured("units: "+c.name+", bytes on the wire to the agent", "B", result.Lower, []float64{toAgent}),
-			result.Figured("units: "+c.name+", broker's CPU with 16 callers", "s", result.Lower, []float64{got.broker}))
+		broker, worker := bench.CPUOf(roles.Broker)(got), bench.CPUOf(roles.HookWorker)(got)
+		c.keep(broker, worker, toAgent, toWorker)
+		t.Rows = append(t.Rows, []string{c.name, units.Value(toAgent, "B"), units.Value(toWorker, "B"), units.Value(broker, "s"), units.Value(worker, "s")})
+		r.report.add("units: "+c.name+", bytes on the wire to the agent", "B", toAgent)
+		r.report.add("units: "+c.name+", broker's CPU with 16 callers", "s", broker)
 	}
-	r.Tables = append(r.Tables, t)
+	r.report.Tables = append(r.report.Tables, t)
 	return nil
 }
 
-// disk measures how fast one stream takes writes that are on the disk when they are
+// disk measures the rate of one stream whose writes are on the disk before they are
 // acknowledged.
-func (o *Options) disk(ctx context.Context, r *Report) error {
-	t := result.Table{Title: "Writes of one stream, each on the disk before it is acknowledged", Columns: []string{"writers", "a bare key", "p50", "an item of the queue", "p50"}}
-	s, err := o.bare(ctx, "disk", "presets: [delivery]\n")
+func (r *run) disk(ctx context.Context) error {
+	s, err := r.bare(ctx, "disk", "presets: [delivery]\n")
 	if err != nil {
 		return err
 	}
-	err = errors.Join(s.written(ctx, o, &t, r), s.crew.Stop())
-	r.Tables = append(r.Tables, t)
-	return err
+	return errors.Join(r.written(ctx, s), s.crew.Stop())
 }
 
-func (s *stand) written(ctx context.Context, o *Options, t *result.Table, r *Report) error {
-	// It begins anew, syncing always.
+func (r *run) written(ctx context.Context, s *stand) error {
 	if err := s.broker.Stop(); err != nil {
 		return err
 	}
-	s.config.Sync = 0
+	s.config.Sync = 0 // every write
 	if err := s.up(ctx); err != nil {
 		return err
 	}
@@ -128,26 +118,29 @@ func (s *stand) written(ctx context.Context, o *Options, t *result.Table, r *Rep
 	if err != nil {
 		return err
 	}
+	t := result.Table{Title: "Writes of one stream, each on the disk before it is acknowledged", Columns: []string{"writers", "a bare key", "p50", "an item of the queue", "p50"}}
 	for _, n := range []int{1, fillers} {
-		calls := min(writes, 200*n*o.repetitions()/10+10)
+		const most = 2000
+		calls := min(most, 20*n*r.Times(10, 1)+10)
 		row := []string{counted(n, "writer", "writers")}
 		for _, do := range []string{state.Put, state.Enqueue} {
 			var told state.Told
 			if err := teller.Ask(ctx, state.Telling{Do: do, Callers: n, Calls: calls, Prefix: fmt.Sprintf("w%d-", n), Agents: calls}, &told); err != nil {
 				return err
 			}
-			row = append(row, fmt.Sprintf("%.0f /s", told.PerSecond), micros(told.P50.Std().Seconds()))
-			r.Figures = append(r.Figures, result.Figured(fmt.Sprintf("units: %s, %s", do, counted(n, "writer", "writers")), "/s", result.Higher, []float64{told.PerSecond}))
+			row = append(row, units.Value(told.PerSecond, "/s"), units.Value(told.P50.Std().Seconds(), "s"))
+			r.report.Figures = append(r.report.Figures, result.Figured(fmt.Sprintf("units: %s, %s", do, counted(n, "writer", "writers")), "/s", result.Higher, []float64{told.PerSecond}))
 			if do == state.Enqueue {
-				r.Units.Writes = told.PerSecond
+				r.report.Units.Writes = told.PerSecond
 			}
 		}
 		t.Rows = append(t.Rows, row)
 	}
+	r.report.Tables = append(r.report.Tables, t)
 	return nil
 }
 
-// A wire is a way to the broker that counts what passes.
+// A wire is a proxy in front of the broker that counts bytes.
 type wire struct {
 	to    string
 	l     net.Listener

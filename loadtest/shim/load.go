@@ -14,26 +14,28 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Daemon is what the daemon takes.
+// Daemon is the measurement of the daemon.
 type Daemon struct {
-	// Parallel is how many hooks, as processes, asked at the same time, and Together how long all of
-	// them took.
+	// Parallel is the number of hook processes at the same time, Together the time of all of them.
 	Parallel int             `json:"parallel"`
 	Together schema.Duration `json:"together"`
-	// Calls went over its socket after that, PerSecond of them, with these times each.
+	// Calls is the number of calls through its socket after that.
 	Calls     int             `json:"calls"`
 	PerSecond float64         `json:"per_second"`
 	P50       schema.Duration `json:"p50"`
 	P99       schema.Duration `json:"p99"`
-	// Before and After are its resident memory in bytes; 0: this system does not tell.
+	// Before and After are its resident memory in bytes; 0: unknown.
 	Before int64 `json:"rss_before"`
 	After  int64 `json:"rss_after"`
 }
 
-// askers is how many ask the daemon at the same time for the long run.
-const askers = 16
+const (
+	// parallel is the number of hooks at the same time, askers that of callers in the long run.
+	parallel = 200
+	askers   = 16
+)
 
-// load gives the daemon hooks side by side, and then many calls.
+// load sends the daemon parallel hooks, and then many calls.
 func (s *session) load(ctx context.Context, calls int) (d Daemon, err error) {
 	d.Parallel, d.Calls = parallel, calls
 	if d.Together, err = s.together(ctx); err != nil {
@@ -43,7 +45,7 @@ func (s *session) load(ctx context.Context, calls int) (d Daemon, err error) {
 	first := s.asked + 1
 	f, err := measure.Calls(ctx, askers, calls, func(ctx context.Context, i int) error {
 		event := strings.Replace(s.like(), "load-", fmt.Sprintf("many-%d-", first+i), 1)
-		r, err := daemon.Hook(s.socket, &daemon.Request{Runtime: "generic", Payload: []byte(event)}, time.Now().Add(dawdle))
+		r, err := daemon.Hook(s.socket, &daemon.Request{Runtime: "generic", Payload: []byte(event)}, time.Now().Add(limit))
 		if err != nil {
 			return err
 		}
@@ -61,24 +63,18 @@ func (s *session) load(ctx context.Context, calls int) (d Daemon, err error) {
 	return d, nil
 }
 
-// like is an event of the same shape; it may be read by many at once.
+// like returns an event of the same shape.
 func (s *session) like() string { one := session{}; return one.event() }
 
 // together starts many hooks at once.
 func (s *session) together(ctx context.Context) (schema.Duration, error) {
-	var hook contender
-	for _, c := range s.contenders() {
-		if c.name == byDaemon {
-			hook = c
-		}
-	}
 	errs := make(chan error, parallel)
 	var wait sync.WaitGroup
 	began := time.Now()
 	for i := range parallel {
-		one := &session{dir: s.dir, shim: s.shim, asked: 1_000_000 + i}
+		one := &session{asked: 1_000_000 + i}
 		wait.Go(func() {
-			_, err := one.once(ctx, hook)
+			_, _, err := one.once(ctx, s.hook("--socket", s.socket))
 			errs <- err
 		})
 	}
@@ -92,7 +88,7 @@ func (s *session) together(ctx context.Context) (schema.Duration, error) {
 	return schema.Duration(took), nil
 }
 
-// resident is a process's memory.
+// resident returns the memory of a process.
 func resident(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -3,7 +3,6 @@ package shim
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,29 +19,12 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 )
 
-// module is where the programs come from that are measured.
+// module is the module of the measured programs.
 const module = "github.com/hookfabric/hookfabric/"
 
-// buildable looks whether the programs can be built here, as what the go command says
-// where they cannot is of no help to who only wants to measure.
-func buildable(ctx context.Context) error {
-	if _, err := exec.LookPath("go"); err != nil {
-		return errors.New("shim builds the programs that it measures, and there is no go command in PATH; install Go, or add it to PATH")
-	}
-	c := exec.CommandContext(ctx, "go", "list", module+agentshim)
-	c.Env = append(os.Environ(), "GOPROXY=off")
-	if said, err := c.CombinedOutput(); err != nil && ctx.Err() == nil {
-		here, _ := os.Getwd()
-		first, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
-		return fmt.Errorf("shim builds the programs that it measures, and the go command does not find their source from %s (%s); run it inside the repository", here, first)
-	}
-	return context.Cause(ctx)
-}
-
-// build builds a program of this module as it is released: static, without
-// what only debuggers read, and copied to where it lies. What the linker wrote itself, page by
-// page, stays so in the system's memory, and costs a start a fifth more than the copies that
-// are installed.
+// build builds a program of this module as it is released: static, without debug
+// information, and copied. A file that the linker wrote itself starts a fifth slower than an
+// installed copy.
 func build(ctx context.Context, dir, pkg string) (string, error) {
 	out := filepath.Join(dir, path.Base(pkg))
 	linked := out + ".linked"
@@ -66,96 +47,45 @@ func copied(from, to string) error {
 	return nil
 }
 
-// A contender is one program that is measured.
-type contender struct {
-	name string
-	args []string
-}
-
-// The rows.
-const (
-	baseline  = "Go program, one request on a unix socket"
-	direct    = "agentshim hook, direct"
-	byDaemon  = "agentshim hook, through the daemon"
-	inPython  = "Python hook, one request on a unix socket"
-	versioned = "agentshim version"
-)
-
-//go:embed baseline.py
-var python string
-
-func (s *session) contenders() []contender {
-	echo := filepath.Join(s.dir, "echo.sock")
-	hook := []string{s.shim, "hook", "--runtime", "generic", "--state", s.dir}
-	all := []contender{
-		{name: baseline, args: []string{s.base, echo}},
-		{name: direct, args: append(slices.Clip(hook), "--nats", s.nats)},
-		{name: byDaemon, args: append(slices.Clip(hook), "--socket", s.socket)},
-		{name: versioned, args: []string{s.shim, "version"}},
-	}
-	if program, err := exec.LookPath("python3"); err == nil {
-		all = append(all, contender{name: inPython, args: []string{program, "-c", python, echo}})
-	}
-	return all
-}
-
-// event is a call of 1 KiB that no other one is like.
+// event returns a call of 1 KiB that differs from all others.
 func (s *session) event() string {
 	s.asked++
 	return fmt.Sprintf(`{"hook_type":"PreToolUse","agent_id":"load","session_id":"0d4c3f1e-load","tool_name":"none","tool_use_id":"load-%08d","cwd":"/",`+
 		`"tool_input":{"command":"make test %s"}}`, s.asked, strings.Repeat("x", 840))
 }
 
-// A cost is what one run of a program took.
-type cost struct {
-	// took is the time from its start to its end, cpu the processor's in it, its own and
-	// the kernel's, and faults the pages that it touched for the first time.
-	took, cpu time.Duration
-	faults    int64
-}
-
-// once runs a program, and returns what that took.
-func (s *session) once(ctx context.Context, c contender) (spent cost, err error) {
-	ctx, cancel := context.WithTimeout(ctx, dawdle)
+// once runs a program with an event as its input. It returns the time from exec to exit and
+// the CPU time.
+func (s *session) once(ctx context.Context, args []string) (took, cpu time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r, w, err := os.Pipe()
 	if err != nil {
-		return spent, err
+		return 0, 0, err
 	}
 	defer r.Close()
-	if _, err := io.WriteString(w, s.event()); err != nil { // a pipe takes as much at once
-		return spent, errors.Join(err, w.Close())
+	if _, err := io.WriteString(w, s.event()); err != nil { // it fits into the buffer of a pipe
+		return 0, 0, errors.Join(err, w.Close())
 	}
 	if err := w.Close(); err != nil {
-		return spent, err
+		return 0, 0, err
 	}
 	var stdout, stderr bytes.Buffer
-	p := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
+	p := exec.CommandContext(ctx, args[0], args[1:]...)
 	p.Env = proc.Environ()
 	p.Stdin, p.Stdout, p.Stderr = r, &stdout, &stderr
 	began := time.Now()
 	err = p.Run()
-	spent.took = time.Since(began)
+	took = time.Since(began)
 	if err != nil || stdout.Len() == 0 || stderr.Len() > 0 {
-		return spent, fmt.Errorf("%w: it said %q and %q", errors.Join(err, errWrong), &stdout, &stderr)
+		return 0, 0, fmt.Errorf("%w: it printed %q and %q", errors.Join(err, errWrong), &stdout, &stderr)
 	}
-	spent.cpu = p.ProcessState.UserTime() + p.ProcessState.SystemTime()
-	spent.faults = faults(p.ProcessState)
-	return spent, nil
+	return took, p.ProcessState.UserTime() + p.ProcessState.SystemTime(), nil
 }
 
-// faults are the pages that a process touched for the first time; 0: this system
-// does not tell.
-func faults(p *os.ProcessState) int64 {
-	if usage, ok := p.SysUsage().(*syscall.Rusage); ok {
-		return int64(usage.Minflt) //nolint:unconvert // it has another type on other systems
-	}
-	return 0
-}
+var errWrong = errors.New("this is not the answer of a hook")
 
-var errWrong = errors.New("this is not how a hook answers")
-
-// listen answers whoever asks with a verdict.
+// listen answers every request on a unix socket with a verdict.
 func listen(socket string) (io.Closer, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
@@ -169,7 +99,7 @@ func listen(socket string) (io.Closer, error) {
 			}
 			go func() {
 				defer c.Close()
-				_ = c.SetDeadline(time.Now().Add(dawdle))
+				_ = c.SetDeadline(time.Now().Add(limit))
 				if _, err := io.Copy(io.Discard, c); err == nil {
 					_, _ = io.WriteString(c, "{\"decision\":\"continue\",\"config_version\":1}\n")
 				}
@@ -197,7 +127,7 @@ func (s *session) startDaemon(ctx context.Context) (*daemonProcess, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the daemon: %w", err), log.Close())
 	}
-	ctx, cancel := context.WithTimeout(ctx, dawdle)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -219,7 +149,7 @@ func (s *session) startDaemon(ctx context.Context) (*daemonProcess, error) {
 // stop ends the daemon.
 func (p *daemonProcess) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	late := time.AfterFunc(dawdle, func() { _ = p.cmd.Process.Kill() })
+	late := time.AfterFunc(limit, func() { _ = p.cmd.Process.Kill() })
 	_ = p.cmd.Wait()
 	late.Stop()
 	_ = p.log.Close()

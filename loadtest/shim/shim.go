@@ -1,7 +1,7 @@
 // Package shim measures a hook that starts once per tool call, from exec to exit:
 // `agentshim hook` direct and through the daemon. It compares them with a Go program that
 // only makes one request on a unix socket, and with a Python hook that does the same. Only
-// ratios to the Go program have budgets. Each repetition measures in random order.
+// ratios to the Go program have budgets.
 //
 // It also measures the daemon: 200 parallel calls, and its memory after many calls.
 package shim
@@ -11,157 +11,155 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
-	"github.com/hookfabric/hookfabric/loadtest/proc"
+	_ "embed"
+
+	"github.com/hookfabric/hookfabric/loadtest/bench"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
+	"github.com/hookfabric/hookfabric/loadtest/report/units"
+	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/loadtest/stats"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Options say how thoroughly to measure.
-type Options struct {
-	// Repetitions is how often every row is measured; fewer than one is one.
-	Repetitions int
-	// Runs is how many processes of each kind make one figure.
-	Runs int
-	// Calls is how many calls the daemon takes before its memory is looked at.
-	Calls int
-	// Slack is by what factor a budget may be exceeded, for short runs and busy
-	// machines; below 1: not at all.
-	Slack float64
-	// Dir is an empty directory for what the processes keep.
-	Dir string
-	// Crew starts the broker.
-	Crew *proc.Crew
-	// Progress takes a line for every repetition; it must not be nil.
-	Progress io.Writer
+// A Report is the result of a run.
+type Report struct {
+	bench.Report
+	// Binary is the size of agentshim in bytes.
+	Binary int64 `json:"binary_bytes"`
+	// Daemon is the measurement of the daemon; without calls there is none.
+	Daemon Daemon `json:"daemon"`
+	// Runs is the number of processes behind the figure of a repetition.
+	Runs int `json:"runs"`
 }
 
-// Thorough are the options of a run whose figures are meant to be read.
-func Thorough() Options { return Options{Repetitions: 10, Runs: 40, Calls: 100_000} }
+// The rows. All others are divided by the baseline.
+const (
+	baseline  = "Go program, one request on a unix socket"
+	direct    = "agentshim hook, direct"
+	byDaemon  = "agentshim hook, through the daemon"
+	inPython  = "Python hook, one request on a unix socket"
+	versioned = "agentshim version"
+)
 
-// Quick are the options of a run that only looks whether everything answers right.
-func Quick() Options { return Options{Repetitions: 1, Runs: 2, Calls: 500} }
+// lines lists the ratios with their budgets.
+func lines() []bench.Line {
+	return []bench.Line{
+		{Of: byDaemon, By: baseline, Limits: [3]float64{1.7}},
+		{Of: direct, By: baseline, Limits: [3]float64{2.8}},
+		{Of: versioned, By: baseline},
+		{Of: inPython, By: baseline},
+	}
+}
 
-// parallel is how many calls the daemon is given at once.
-const parallel = 200
+//go:embed baseline.py
+var python string
 
-// Run builds the programs, starts a broker and a daemon, and measures. A single
-// wrong answer is an error. Where ctx interrupts it the repetitions count that were over.
-func Run(ctx context.Context, o Options) (*Report, error) {
+// contenders lists the programs. The one in Python needs python3.
+func (s *session) contenders(runs int) []bench.Contender {
+	echo := filepath.Join(s.dir, "echo.sock")
+	all := []bench.Contender{
+		s.contender(baseline, runs, s.base, echo),
+		s.contender(direct, runs, s.hook("--nats", s.nats)...),
+		s.contender(byDaemon, runs, s.hook("--socket", s.socket)...),
+		s.contender(versioned, runs, s.shim, "version"),
+	}
+	all[0].Times = 3
+	if program, err := exec.LookPath("python3"); err == nil {
+		all = append(all, s.contender(inPython, runs, program, "-c", python, echo))
+	}
+	return all
+}
+
+// hook returns the command line of a hook.
+func (s *session) hook(more ...string) []string {
+	return slices.Concat([]string{s.shim, "hook", "--runtime", "generic", "--state", s.dir}, more)
+}
+
+// contender runs a program several times. The time is the median, the CPU time the average.
+func (s *session) contender(name string, runs int, args ...string) bench.Contender {
+	return bench.Contender{Name: name, Measure: func(ctx context.Context, callers int) (bench.Sample, error) {
+		var took []float64
+		var cpu time.Duration
+		for range max(runs*callers, 1) {
+			one, used, err := s.once(ctx, args)
+			if err != nil {
+				return bench.Sample{}, err
+			}
+			took, cpu = append(took, float64(one)), cpu+used
+		}
+		return bench.Sample{
+			Figures: measure.Figures{P50: schema.Duration(stats.Median(took))},
+			Costs:   map[string]bench.Cost{"program": {CPU: schema.Duration(cpu / time.Duration(len(took)))}},
+		}, nil
+	}}
+}
+
+// Run builds the programs, starts a broker and a daemon, and measures. A wrong answer is an error.
+func Run(ctx context.Context, o bench.Options) (*Report, error) {
 	r, err := run(ctx, o)
 	return r, errors.Join(err, o.Crew.Stop())
 }
 
-func run(ctx context.Context, o Options) (*Report, error) {
+func run(ctx context.Context, o bench.Options) (*Report, error) {
 	s, err := open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	samples := map[string][]sample{}
-	for i := range max(o.Repetitions, 1) {
-		// A repetition that is interrupted adds nothing.
-		err := s.repetition(ctx, o.Runs, samples)
-		if err != nil && ctx.Err() != nil && i > 0 {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(o.Progress, "repetition %d of %d\n", i+1, max(o.Repetitions, 1))
-	}
-	r := judged(o, samples)
-	if r.Binary, err = size(s.shim); err != nil {
+	r := &Report{Runs: bench.Pick(&o, 40, 2)}
+	all := s.contenders(r.Runs)
+	samples, err := o.Repeat(ctx, o.Times(10, 1), []int{1}, all)
+	if err != nil {
 		return nil, err
 	}
-	d, err := s.load(ctx, o.Calls)
+	r.Compare(&o, samples, lines())
+	r.Show(samples, []int{1}, all)
+	info, err := os.Stat(s.shim)
+	if err != nil {
+		return nil, fmt.Errorf("reading the size of agentshim: %w", err)
+	}
+	r.Binary = info.Size()
+	r.Figures = append(r.Figures, result.Figured("size of agentshim", "B", result.Lower, []float64{float64(r.Binary)}))
+	d, err := s.load(ctx, bench.Pick(&o, 100_000, 500))
 	switch {
 	case err == nil:
 		r.Daemon = d
+		r.Tables = append(r.Tables, d.table())
 	case ctx.Err() == nil:
 		return nil, err
 	}
-	r.document()
 	return r, nil
 }
 
-func size(path string) (int64, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, fmt.Errorf("looking at the program: %w", err)
-	}
-	return info.Size(), nil
+// table is the measurement of the daemon.
+func (d Daemon) table() result.Table {
+	memory := func(bytes int64) string { return units.Value(float64(bytes), "B") }
+	return result.Table{Title: "the daemon", Columns: []string{"", ""}, Rows: [][]string{
+		{fmt.Sprintf("%d hooks at once", d.Parallel), fmt.Sprintf("all answered after %v", d.Together)},
+		{fmt.Sprintf("%d calls", d.Calls), fmt.Sprintf("%.0f/s, p50 %v, p99 %v", d.PerSecond, d.P50, d.P99)},
+		{"memory before and after them", memory(d.Before) + ", " + memory(d.After)},
+	}}
 }
 
-// repetition starts every program so many times, one after the other in an
-// order of its own, and adds each one's median.
-func (s *session) repetition(ctx context.Context, runs int, samples map[string][]sample) error {
-	spent := map[string][]cost{}
-	all := s.contenders()
-	for range max(runs, 1) {
-		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		for _, c := range all {
-			one, err := s.once(ctx, c)
-			if err != nil {
-				return fmt.Errorf("the row %q: %w", c.name, err)
-			}
-			spent[c.name] = append(spent[c.name], one)
-		}
-	}
-	for name, all := range spent {
-		samples[name] = append(samples[name], summed(all))
-	}
-	return nil
-}
-
-// A sample is what one repetition showed of one program.
-type sample struct {
-	// took is the median of its times.
-	took float64
-	// cpu and faults are of one run, on the average.
-	cpu, faults float64
-}
-
-func summed(all []cost) (s sample) {
-	took := make([]float64, len(all))
-	for i, c := range all {
-		took[i] = float64(c.took)
-		s.cpu += float64(c.cpu) / float64(len(all))
-		s.faults += float64(c.faults) / float64(len(all))
-	}
-	s.took = stats.Median(took)
-	return s
-}
-
-// each are the figures of one kind.
-func each(all []sample, of func(sample) float64) []float64 {
-	values := make([]float64, len(all))
-	for i, s := range all {
-		values[i] = of(s)
-	}
-	return values
-}
-
-// session is the processes that live through all repetitions.
+// session is the processes of all repetitions.
 type session struct {
 	dir, shim, base string
 	nats, socket    string
 	daemon          *daemonProcess
 	echo            io.Closer
-	asked           int // so that no two calls are the same
+	asked           int // makes every call different
 }
 
-func open(ctx context.Context, o Options) (*session, error) {
-	s := &session{dir: o.Dir, socket: filepath.Join(o.Dir, "agentshim.sock")}
-	err := buildable(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if s.shim, err = build(ctx, o.Dir, agentshim); err != nil {
+func open(ctx context.Context, o bench.Options) (s *session, err error) {
+	s = &session{dir: o.Dir, socket: filepath.Join(o.Dir, "agentshim.sock")}
+	if s.shim, err = build(ctx, o.Dir, "cmd/agentshim"); err != nil {
 		return nil, err
 	}
 	if s.base, err = build(ctx, o.Dir, "loadtest/shim/baseline"); err != nil {
@@ -190,8 +188,5 @@ func (s *session) close() {
 	_ = s.echo.Close()
 }
 
-// agentshim is the program that is measured.
-const agentshim = "cmd/agentshim"
-
-// dawdle is how long a process may take that should take milliseconds.
-const dawdle = 20 * time.Second
+// limit is the longest time for a process that should take milliseconds.
+const limit = 20 * time.Second

@@ -14,12 +14,13 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest/ports"
+	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Teller is the name of this package's role. Other load tests fill queues with it, too.
+// Teller is the role of the client process. Package scale uses it too.
 const Teller = "teller"
 
 // Roles are the roles of this package.
@@ -27,106 +28,69 @@ func Roles() map[string]proc.Start {
 	return map[string]proc.Start{Teller: proc.Started(startTeller)}
 }
 
-// servers is how many a cluster has.
+// servers is the number of servers of a cluster.
 const servers = 3
 
-// relaxed is how often a broker syncs that does not do so at every write.
+// relaxed is the sync interval of a server that does not sync every write.
 const relaxed = time.Second
 
-// A site is a fabric of its own, with a teller that asks it.
+// settling is how long nothing must have changed to count as settled.
+const settling = 500 * time.Millisecond
+
+// A site is a fabric of its own with a teller.
 type site struct {
 	name   string
-	crew   *proc.Crew
-	config roles.BrokerConfig
+	crew   *proc.Crew // a crew of its own: sites end separately
 	nats   string
 	broker *proc.Child
 	teller *proc.Child
-	nodes  []node // none: the server is embedded
 }
 
-// A node is one server of a cluster, whoever is up in its place.
-type node struct {
-	config roles.NodeConfig
-	child  *proc.Child
+// alone starts a broker with its embedded server.
+func (r *run) alone(ctx context.Context, name string, sync time.Duration) (*site, error) {
+	s := &site{name: name, crew: r.Crew.Like()}
+	return s, s.start(ctx, r.Dir, roles.BrokerConfig{Data: filepath.Join(r.Dir, name), Sync: schema.Duration(sync)}, 1)
 }
 
-// alone is a broker with its embedded server.
-func (o *Options) alone(ctx context.Context, name string, sync time.Duration) (*site, error) {
-	hooks, err := o.hooks()
+// cluster starts a broker on three servers, each of which has all streams.
+func (r *run) cluster(ctx context.Context, name string, sync time.Duration) (*site, error) {
+	s := &site{name: name, crew: r.Crew.Like()}
+	urls, err := s.servers(ctx, filepath.Join(r.Dir, name), sync)
 	if err != nil {
-		return nil, err
-	}
-	free, err := ports.Free(1)
-	if err != nil {
-		return nil, err
-	}
-	s := &site{name: name, crew: o.crew(), config: roles.BrokerConfig{
-		Hooks: hooks, Data: filepath.Join(o.Dir, name), Listen: free[0], Sync: schema.Duration(sync),
-	}}
-	if _, err := s.up(ctx); err != nil {
 		return nil, errors.Join(err, s.crew.Stop())
 	}
-	if err := s.tell(ctx, 1); err != nil {
-		return nil, errors.Join(err, s.crew.Stop())
-	}
-	return s, nil
+	return s, s.start(ctx, r.Dir, roles.BrokerConfig{NATS: strings.Join(urls, ",")}, servers)
 }
 
-// crew is a crew of a site's own: sites end apart from each other.
-func (o *Options) crew() *proc.Crew { return o.Crew.Like() }
-
-// hooks writes the configuration: delivery, and nothing else.
-func (o *Options) hooks() (string, error) {
-	file := filepath.Join(o.Dir, "hooks.yaml")
-	if err := os.WriteFile(file, []byte("presets: [delivery]\n"), 0o600); err != nil {
-		return "", fmt.Errorf("writing the configuration: %w", err)
+// start starts the broker and the teller. If it fails it stops all processes of the site.
+func (s *site) start(ctx context.Context, dir string, c roles.BrokerConfig, replicas int) error {
+	err := s.up(ctx, dir, c, replicas)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("%s: %w", s.name, err), s.crew.Stop())
 	}
-	return file, nil
+	return err
 }
 
-// up starts the broker, and says how long that took until it was ready.
-func (s *site) up(ctx context.Context) (time.Duration, error) {
+func (s *site) up(ctx context.Context, dir string, c roles.BrokerConfig, replicas int) (err error) {
+	c.Hooks = filepath.Join(dir, "hooks.yaml")
+	if err := os.WriteFile(c.Hooks, []byte("presets: [delivery]\n"), 0o600); err != nil {
+		return fmt.Errorf("writing the configuration: %w", err)
+	}
 	var at roles.Address
-	began := time.Now()
-	broker, err := s.crew.Start(ctx, roles.Broker, s.config, &at)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", s.name, err)
+	if s.broker, err = s.crew.Start(ctx, roles.Broker, c, &at); err != nil {
+		return err
 	}
-	s.broker, s.nats = broker, at.URL
-	return time.Since(began), nil
-}
-
-// tell starts the teller.
-func (s *site) tell(ctx context.Context, replicas int) (err error) {
+	s.nats = at.URL
+	if replicas > 1 {
+		if err := s.spread(ctx); err != nil {
+			return err
+		}
+	}
 	s.teller, err = s.crew.Start(ctx, Teller, TellerConfig{NATS: s.nats, Replicas: replicas}, nil)
 	return err
 }
 
-// cluster is a broker on three servers. All that it keeps is kept by all three.
-func (o *Options) cluster(ctx context.Context, name string, sync time.Duration) (*site, error) {
-	hooks, err := o.hooks()
-	if err != nil {
-		return nil, err
-	}
-	s := &site{name: name, crew: o.crew()}
-	urls, err := s.servers(ctx, filepath.Join(o.Dir, name), sync)
-	if err == nil {
-		s.config = roles.BrokerConfig{Hooks: hooks, NATS: strings.Join(urls, ",")}
-		_, err = s.up(ctx)
-	}
-	if err == nil {
-		err = s.spread(ctx)
-	}
-	if err == nil {
-		err = s.tell(ctx, servers)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.crew.Stop())
-	}
-	return s, nil
-}
-
-// servers starts them; each waits for clients, none for the others.
+// servers starts the servers of a cluster. Each waits for clients, none for the others.
 func (s *site) servers(ctx context.Context, dir string, sync time.Duration) ([]string, error) {
 	free, err := ports.Free(2 * servers)
 	if err != nil {
@@ -139,17 +103,15 @@ func (s *site) servers(ctx context.Context, dir string, sync time.Duration) ([]s
 			Listen: free[i], Route: free[servers+i], Routes: free[servers:], Sync: schema.Duration(sync),
 		}
 		var at roles.Address
-		child, err := s.crew.Start(ctx, roles.Node, c, &at)
-		if err != nil {
+		if _, err := s.crew.Start(ctx, roles.Node, c, &at); err != nil {
 			return nil, err
 		}
-		s.nodes = append(s.nodes, node{config: c, child: child})
 		urls = append(urls, at.URL)
 	}
 	return urls, nil
 }
 
-// streams is a connection to what the site keeps.
+// streams connects to the streams of the site.
 func (s *site) streams(ctx context.Context) (jetstream.JetStream, *nats.Conn, error) {
 	nc, err := bus.Connect(ctx, bus.Options{URL: s.nats, Name: "loadtest state"})
 	if err != nil {
@@ -163,10 +125,10 @@ func (s *site) streams(ctx context.Context) (jetstream.JetStream, *nats.Conn, er
 	return js, nc, nil
 }
 
-// spreadIn is how long it may take until all servers have everything.
+// spreadIn is the longest time until all servers have all streams.
 const spreadIn = 60 * time.Second
 
-// spread has every stream kept by all servers, and waits until it is.
+// spread replicates every stream to all servers, and waits until it is complete.
 func (s *site) spread(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, spreadIn, fmt.Errorf("not all servers had all streams within %v", spreadIn))
 	defer cancel()
@@ -189,8 +151,8 @@ func (s *site) spread(ctx context.Context) error {
 	}
 }
 
-// everywhere reports whether every stream is on all servers, all of them up to
-// date, and asks for it where it is not.
+// everywhere reports whether every stream is complete on all servers, and replicates those
+// that are not.
 func everywhere(ctx context.Context, js jetstream.JetStream) bool {
 	done, some := true, false
 	list := js.ListStreams(ctx)
@@ -219,7 +181,7 @@ func current(info *jetstream.StreamInfo) bool {
 	return true
 }
 
-// told has the teller make calls.
+// told makes the teller send calls.
 func (s *site) told(ctx context.Context, t Telling) (Told, error) {
 	var f Told
 	if err := s.teller.Ask(ctx, t, &f); err != nil {
@@ -228,14 +190,52 @@ func (s *site) told(ctx context.Context, t Telling) (Told, error) {
 	return f, nil
 }
 
-// settle has the broker collect its garbage, and says what is left.
+// settle makes the broker collect its garbage.
 func (s *site) settle(ctx context.Context) (roles.Settled, error) {
 	var left roles.Settled
 	return left, s.broker.Ask(ctx, struct{}{}, &left)
 }
 
-// stop ends all of the site's processes: those first that ask, the servers last,
-// also those that were started again in the place of others.
+// stop ends the processes of the site: clients first, servers last.
 func (s *site) stop() error {
 	return errors.Join(s.teller.Stop(), s.broker.Stop(), s.crew.Stop())
+}
+
+// writes counts the messages that the streams of items and cursors take while do runs.
+func (s *site) writes(ctx context.Context, do func() error) (uint64, error) {
+	js, nc, err := s.streams(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer nc.Close()
+	before, err := quiet(ctx, js)
+	if err != nil {
+		return 0, err
+	}
+	if err := do(); err != nil {
+		return 0, err
+	}
+	after, err := quiet(ctx, js)
+	return after - before, err
+}
+
+// quiet waits until nothing is written any more, and returns the number of messages that
+// were ever written to the streams of items and cursors.
+func quiet(ctx context.Context, js jetstream.JetStream) (messages uint64, err error) {
+	for last := ^uint64(0); messages != last; {
+		last, messages = messages, 0
+		if !measure.Pause(ctx, settling) {
+			return 0, context.Cause(ctx)
+		}
+		list := js.ListStreams(ctx)
+		for info := range list.Info() {
+			if info.Config.Name == "KV_hook_injections" || info.Config.Name == "KV_hook_sequences" {
+				messages += info.State.LastSeq
+			}
+		}
+		if err := list.Err(); err != nil {
+			return 0, fmt.Errorf("reading the streams: %w", err)
+		}
+	}
+	return messages, nil
 }

@@ -22,72 +22,67 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What a teller can do.
+// The requests of a teller.
 const (
 	// Enqueue puts one item into the queue.
 	Enqueue = "enqueue"
-	// ask is a tool call's event. It fails if it brings more items than the
-	// request says, and is late if it brings none of them: calls go on without what
-	// cannot be read in time. It acknowledges what it brings with a later one.
+	// ask sends the event of a tool call. It fails if the verdict delivers more items than
+	// the request expects, and is late if it delivers fewer: a call continues without an
+	// item that the broker cannot read in time. A later call acknowledges the items.
 	ask = "ask"
-	// take is ask, and keeps to itself that it handed anything over.
+	// take is ask without acknowledging.
 	take = "take"
-	// askAndAck acknowledges at once and waits until that is known.
+	// askAndAck acknowledges immediately and waits for the answer.
 	askAndAck = "ask-and-ack"
-	// broadcast puts one item into the queue that is for all agents.
+	// broadcast puts one item for all agents into the queue.
 	broadcast = "broadcast"
-	// Put writes a key of the same size, without the fabric.
+	// Put writes a key of the same size without the fabric.
 	Put = "put"
 )
 
 const (
-	// connectIn is how long a teller looks for its server.
+	// connectIn is the longest time until a teller is connected.
 	connectIn = 30 * time.Second
 	// scratch is the bucket for bare writes.
 	scratch = "loadtest_scratch"
 )
 
-// A TellerConfig is what a teller is to be started with.
+// A TellerConfig starts a teller.
 type TellerConfig struct {
 	// NATS is the server, or several separated by commas.
 	NATS string `json:"nats"`
-	// Replicas are those of the bucket for bare writes; 0: it makes none.
+	// Replicas is that of the bucket for bare writes; 0: no bucket.
 	Replicas int `json:"replicas"`
 }
 
-// A Telling is a request to a teller: many calls of one kind, or, with Window,
-// as many as fit into it.
+// A Telling is a request to a teller: a number of calls, or as many as fit into Window.
 type Telling struct {
 	Do string `json:"do"`
-	// Callers make the calls at the same time, Calls of them together.
+	// Callers make Calls calls together.
 	Callers int `json:"callers"`
 	Calls   int `json:"calls"`
-	// Window bounds the calls instead, if it has callers; each is about the agent
-	// with Prefix and 0 then.
+	// Window replaces both if it has callers. All calls are then of the agent with Prefix
+	// and 0.
 	Window measure.Window `json:"window"`
-	// Prefix begins the names of the agents: the i-th call is about the i-th one,
-	// of so many Agents, and from the beginning again.
+	// Prefix starts the names of the agents. The i-th call is of agent i modulo Agents.
 	Prefix string `json:"prefix"`
 	Agents int    `json:"agents"`
-	// Matcher picks the tools after whose calls an item may come; empty: any.
+	// Matcher selects the tools after whose calls an item may be delivered; empty: all.
 	Matcher string `json:"matcher,omitzero"`
-	// Items is how many a call is to bring; it is not looked at if it is negative.
+	// Items is the number of items that a call delivers.
 	Items int `json:"items"`
-	// Once: an agent is to be given so many once, by whichever of its calls.
+	// Once counts the items of all calls of an agent together.
 	Once bool `json:"once,omitzero"`
-	// For makes it a watch: one attempt after the other about the agent with
-	// Prefix and 0, whatever comes of them.
-	For schema.Duration `json:"for,omitzero"`
 }
 
-// A Told is what a teller answers.
+// A Told is the answer of a teller.
 type Told struct {
 	measure.Figures
-	// Late is how many calls went on without what waited.
+	// Late is the number of calls that continued without an item.
 	Late int64 `json:"late,omitzero"`
 }
 
-// teller asks on one connection of each kind.
+// teller has one connection of each kind.
 type teller struct {
 	nc     *nats.Conn
 	c      *client.Client
@@ -97,7 +92,7 @@ type teller struct {
 	late   atomic.Int64 // of the request under way
 
 	mu     sync.Mutex     // guards given
-	given  map[string]int // items, by agent, where they are given once
+	given  map[string]int // items by agent, for Once
 	output string
 }
 
@@ -138,9 +133,6 @@ func (t *teller) do(ctx context.Context, line []byte) (any, error) {
 	if err := schema.Unmarshal(line, &q); err != nil {
 		return nil, fmt.Errorf("the request to measure: %w", err)
 	}
-	if q.For > 0 {
-		return watch(ctx, q.For.Std(), func(ctx context.Context) ([]uint64, error) { return t.attempt(ctx, q) }), nil
-	}
 	call, err := t.call(q)
 	if err != nil {
 		return nil, err
@@ -156,112 +148,89 @@ func (t *teller) do(ctx context.Context, line []byte) (any, error) {
 	if err != nil || q.Do != ask {
 		return told, err
 	}
-	// What rides on no other question is said now, so that it disturbs nobody.
+	// The last acknowledgements are sent now, so that they do not disturb the next request.
 	return told, t.c.Flush(ctx)
 }
 
-// call is one call of the i-th agent.
+// call returns a function that makes one call of the i-th agent.
 func (t *teller) call(q Telling) (func(ctx context.Context, i int) error, error) {
 	agents := max(q.Agents, 1)
 	name := func(i int) string { return fmt.Sprintf("%s%d", q.Prefix, i%agents) }
 	switch q.Do {
 	case Enqueue:
 		return func(ctx context.Context, i int) error {
-			_, err := t.enqueue(ctx, name(i), q.Matcher)
-			return err
+			return t.inject(ctx, name(i), schema.InjectRequest{Matcher: q.Matcher})
 		}, nil
 	case broadcast:
 		return func(ctx context.Context, _ int) error {
-			_, err := t.inject(ctx, "", schema.InjectRequest{All: true})
-			return err
+			return t.inject(ctx, "", schema.InjectRequest{All: true})
 		}, nil
 	case ask, take, askAndAck:
 		return func(ctx context.Context, i int) error {
-			_, err := t.ask(ctx, name(i), q)
-			return err
+			return t.ask(ctx, name(i), q)
 		}, nil
 	case Put:
 		if t.kv == nil {
-			return nil, errors.New("this teller has no bucket for bare writes")
+			return nil, errors.New("the teller has no bucket for bare writes")
 		}
 		return func(ctx context.Context, i int) error {
 			_, err := t.kv.Put(ctx, name(i), []byte(text))
 			return err
 		}, nil
 	}
-	return nil, fmt.Errorf("a teller cannot %q", q.Do)
+	return nil, fmt.Errorf("the teller does not know the request %q", q.Do)
 }
 
-// attempt is one call of a watch.
-func (t *teller) attempt(ctx context.Context, q Telling) (items []uint64, err error) {
-	agent := q.Prefix + "0"
-	if q.Do == Enqueue {
-		sequence, err := t.enqueue(ctx, agent, q.Matcher)
-		if err != nil {
-			return nil, err
-		}
-		return []uint64{sequence}, nil
-	}
-	return t.ask(ctx, agent, q)
-}
-
-// text is what every item says.
+// text is the content of every item.
 const text = "Please look at the failing test of the parser before you go on: it is the one that reads an empty file. " +
 	"The others are known, and another agent looks after them."
 
-// enqueue puts an item for the agent into the queue, and says at which place.
-func (t *teller) enqueue(ctx context.Context, agent, matcher string) (sequence uint64, err error) {
-	return t.inject(ctx, agent, schema.InjectRequest{Matcher: matcher})
-}
-
-// inject sends a request with a number of its own.
-func (t *teller) inject(ctx context.Context, agent string, r schema.InjectRequest) (sequence uint64, err error) {
+// inject puts an item into the queue.
+func (t *teller) inject(ctx context.Context, agent string, r schema.InjectRequest) error {
 	r.Content, r.Producer, r.Number = text, t.name, t.number.Add(1)
 	var receipt schema.Receipt
 	if err := roles.Control(ctx, t.nc, roles.Verb{Verb: schema.VerbInject, Agent: agent}, r, &receipt); err != nil {
-		return 0, err
+		return err
 	}
 	if receipt.Duplicate || receipt.State != schema.Queued || receipt.Sequence == 0 {
-		return 0, fmt.Errorf("a new item is said to be %+v", receipt)
+		return fmt.Errorf("the receipt of a new item is %+v", receipt)
 	}
-	return receipt.Sequence, nil
+	return nil
 }
 
-// ask asks about one tool call of the agent, hands over what that brings and
-// says which items that were.
-func (t *teller) ask(ctx context.Context, agent string, q Telling) (items []uint64, err error) {
+// ask asks about one tool call of the agent, and acknowledges the items that the verdict delivers.
+func (t *teller) ask(ctx context.Context, agent string, q Telling) error {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return nil, fmt.Errorf("making an event's id: %w", err)
+		return fmt.Errorf("making the id of an event: %w", err)
 	}
 	v, err := t.c.Ask(ctx, &schema.Event{
 		HookType: schema.PostToolUse, EventID: id.String(), AgentID: agent, SessionID: "s-" + agent, Runtime: "generic",
 		Timestamp: time.Now().UTC(), ToolName: "Bash", ToolInput: []byte(`{"command":"make test"}`), ToolOutput: []byte(t.output),
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	items = brought(v)
-	all := len(items)
+	all := delivered(v)
 	if q.Once {
 		all = t.note(agent, all)
 	}
 	if all < q.Items {
 		t.late.Add(1)
 	}
-	if q.Items >= 0 && all > q.Items {
-		return items, fmt.Errorf("%s was given %d items where %d waited", agent, all, q.Items)
+	if all > q.Items {
+		return fmt.Errorf("%s received %d items where %d waited", agent, all, q.Items)
 	}
 	switch q.Do {
 	case askAndAck:
-		return items, t.c.Ack(ctx, agent, v.EventID)
+		return t.c.Ack(ctx, agent, v.EventID)
 	case ask:
 		t.c.Handed(v.EventID)
 	}
-	return items, nil
+	return nil
 }
 
-// note adds to what an agent was given, and says how much that is.
+// note adds to the number of items that an agent received, and returns it.
 func (t *teller) note(agent string, items int) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -269,14 +238,14 @@ func (t *teller) note(agent string, items int) int {
 	return t.given[agent]
 }
 
-// brought are the items that a verdict brings.
-func brought(v *schema.Verdict) (items []uint64) {
+// delivered returns the number of items that a verdict delivers.
+func delivered(v *schema.Verdict) (items int) {
 	for _, in := range v.Injections {
 		switch {
 		case len(in.Sequences) > 0:
-			items = append(items, in.Sequences...)
+			items += len(in.Sequences)
 		case in.Sequence > 0:
-			items = append(items, in.Sequence)
+			items++
 		}
 	}
 	return items

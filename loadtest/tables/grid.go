@@ -29,21 +29,19 @@ func perCallers() []label {
 	return []label{{"p50, 1 caller", "p50, 1 caller"}, {"p50, 16 callers", "p50, 16 callers"}, {"throughput, 16 callers", "throughput, 16 callers"}}
 }
 
-// grids returns a view of several grids. One whose run has no file is left out.
-func grids(all ...grid) func(dir string) (string, error) {
-	return func(dir string) (string, error) {
-		var parts []string
-		for _, g := range all {
-			part, err := g.view(dir)
-			if err != nil {
-				return "", err
-			}
-			if part != "" {
-				parts = append(parts, part)
-			}
+// viewed returns several grids. One whose run has no file is left out.
+func viewed(dir string, all []grid) (string, error) {
+	var parts []string
+	for _, g := range all {
+		part, err := g.view(dir)
+		if err != nil {
+			return "", err
 		}
-		return strings.Join(parts, "\n"), nil
+		if part != "" {
+			parts = append(parts, part)
+		}
 	}
+	return strings.Join(parts, "\n"), nil
 }
 
 // view returns the grid in Markdown. A row or a column without any figure is an error: its name has changed.

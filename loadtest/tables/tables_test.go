@@ -51,7 +51,7 @@ func figures(t *testing.T, files map[string]string) string {
 }
 
 const benched = `{"scenario": "bench", "started": "2026-11-01T10:20:30Z", "took": 61.5, "command": "loadtest bench", "machine": {"os": "linux", "cpus": 2, "load": 0.3, "revision": "abc"},
-"figures": [{"name": "no hook matches, p50, 1 caller", "unit": "ratio", "value": 0.7, "low": 0.65, "high": 0.8, "budget": 0.6}],
+"figures": [{"name": "no hook, p50, 1 caller", "unit": "ratio", "value": 0.7, "low": 0.65, "high": 0.8, "budget": 0.6}],
 "absolute": [
   {"name": "raw", "callers": 1, "p50": "100us", "p99": "1ms", "per_second": 9000, "costs": {"requester": {"cpu": "10us"}, "broker": {"cpu": "5us"}}},
   {"name": "raw", "callers": 16, "p50": "200us", "p99": "2ms", "per_second": 30000, "costs": {"requester": {"cpu": "4us"}, "broker": {"cpu": "3us"}}}]}`
@@ -73,9 +73,9 @@ func TestViews(t *testing.T) {
 	for view, want := range map[string]string{
 		"checks": "|---|---|---|---|\n| all \\| right | 9 | 1 | faults |\n| no call is lost | 1,500 | 0 | faults, cluster |\n",
 		"costs":  "| bare NATS, another process | 100 µs | 1 ms | 15 µs (5 µs) | 200 µs | 2 ms | 30,000/s | 7 µs (3 µs) |\n",
-		"over":   "| bench | no hook matches, p50, 1 caller | 0.700 × | [0.650 0.800] | ≤ 0.600 × |\n| faults | all \\| right | wrong 1 times of 9 |  | never |\n",
+		"over":   "| bench | no hook, p50, 1 caller | 0.700 × | [0.650 0.800] | ≤ 0.600 × |\n| faults | all \\| right | wrong 1 times of 9 |  | never |\n",
 		"runs":   "| `loadtest bench` | 2026-11-01 | 1m2s | 0.3 | abc | 0 of 1 budgets kept |\n",
-		"model":  "| brokers' CPU | 2 cores | 100,000 /s × 20 µs + 2 × 555 /s × 0 µs |\n",
+		"model":  "| brokers' CPU | 2 cores | 100,000/s × 20 µs + 2 × 556/s × 0 s |\n",
 	} {
 		t.Run(view, func(t *testing.T) {
 			got, err := View(dir, view)
@@ -91,7 +91,7 @@ func TestViews(t *testing.T) {
 
 func TestAGridNamesItsFigures(t *testing.T) {
 	dir := figures(t, map[string]string{"bench.json": benched})
-	row := label{"no match", "no hook matches, %s"}
+	row := label{"no match", "no hook, %s"}
 	for name, c := range map[string]struct {
 		rows []label
 		want string
@@ -136,7 +136,7 @@ func TestFillReplacesWhatStandsBetweenMarkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "# Title\n<!-- figures: over -->\n\n| run | figure or check | value | 95 % interval | budget |\n|---|---|---|---|---|\n| bench | no hook matches, p50, 1 caller | 0.700 × | [0.650 0.800] | ≤ 0.600 × |\n\n<!-- end -->\nmiddle\n<!-- figures: knee -->\n<!-- end -->\nlast\n"
+	want := "# Title\n<!-- figures: over -->\n\n| run | figure or check | value | 95 % interval | budget |\n|---|---|---|---|---|\n| bench | no hook, p50, 1 caller | 0.700 × | [0.650 0.800] | ≤ 0.600 × |\n\n<!-- end -->\nmiddle\n<!-- figures: knee -->\n<!-- end -->\nlast\n"
 	if diff := cmp.Diff(want, once); diff != "" {
 		t.Error(diff)
 	}

@@ -1,4 +1,4 @@
-package record
+package bench
 
 import (
 	"context"
@@ -11,13 +11,14 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// flushed is for how long a record waits at most until it is written.
+// flushed is the longest time until the broker writes a record.
 const flushed = 200 * time.Millisecond
 
-// What must be so.
+// The checks of the record.
 const (
 	complete = "each call is in the record once"
 	bounded  = "the stream stays within its size limit"
@@ -26,9 +27,9 @@ const (
 	nothing  = "a broker with --record off keeps no record"
 )
 
-// look reads what a broker wrote, and holds it against the calls.
-func (s *stand) look(ctx context.Context, d *result.Document) error {
-	nc, err := bus.Connect(ctx, bus.Options{URL: s.url, Name: "loadtest record"})
+// look reads the record of a broker and compares it with the calls.
+func (s recorder) look(ctx context.Context, d *result.Document) error {
+	nc, err := bus.Connect(ctx, bus.Options{URL: s.at[roles.Broker].URL, Name: "loadtest record"})
 	if err != nil {
 		return err
 	}
@@ -65,14 +66,14 @@ func (s *stand) look(ctx context.Context, d *result.Document) error {
 	return s.size(ctx, d, js, numbers)
 }
 
-// judge holds the records of a broker against its calls.
-func (s *stand) judge(d *result.Document, seen map[string]int, dropped uint64) {
+// judge compares the records of a broker with its calls.
+func (s recorder) judge(d *result.Document, seen map[string]int, dropped uint64) {
 	c := d.Check(silent)
 	if c.Seen++; dropped > 0 {
 		c.Fail(fmt.Sprintf("%s: %d records", s.name, dropped))
 	}
 	if s.bytes != "" {
-		return // most are gone, as they should be
+		return // the limit has removed most of them
 	}
 	c = d.Check(complete)
 	c.Seen += s.asked
@@ -86,8 +87,8 @@ func (s *stand) judge(d *result.Document, seen map[string]int, dropped uint64) {
 	}
 }
 
-// size looks at how much the stream of a broker holds, and whether that is what came last.
-func (s *stand) size(ctx context.Context, d *result.Document, js jetstream.JetStream, numbers []uint64) error {
+// size checks that the stream of a broker is within its limit and holds the newest records.
+func (s recorder) size(ctx context.Context, d *result.Document, js jetstream.JetStream, numbers []uint64) error {
 	stream, err := js.Stream(ctx, record.Name)
 	if err != nil {
 		return fmt.Errorf("asking for the stream: %w", err)
