@@ -24,7 +24,7 @@ import (
 const (
 	width  = 840 * vg.Length(1)
 	height = 300 * vg.Length(1)
-	row    = 15 * vg.Length(1) // of the legend
+	row    = 11 * vg.Length(1) // of the legend
 )
 
 // largest is the largest value that is drawn. Its inverse is the smallest one of a
@@ -116,7 +116,8 @@ func scale(axis *plot.Axis, a result.Axis, all func(add func(float64))) {
 		if low > high {
 			low, high = 1, 1
 		}
-		low, high = math.Pow(10, math.Floor(math.Log10(low))), math.Pow(10, math.Floor(math.Log10(high))+1)
+		from := math.Floor(math.Log10(low) + 1e-9)
+		low, high = math.Pow(10, from), math.Pow(10, max(math.Ceil(math.Log10(high)-1e-9), from+1))
 		axis.Scale, ticks = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	} else if low == high {
 		high = 1
@@ -137,19 +138,18 @@ func scale(axis *plot.Axis, a result.Axis, all func(add func(float64))) {
 // marks draws what was done to the fabric: a vertical line for each moment, a band for each
 // duration, in one colour for each kind.
 func marks(chart *plot.Plot, p result.Plot, entry func(string, plot.Thumbnailer)) error {
-	var kinds []string
-	count := map[string]int{}
-	for _, m := range p.Marks {
-		if kind := cmp.Or(m.Group, m.Label); count[kind] == 0 {
-			kinds = append(kinds, kind)
-		}
-		count[cmp.Or(m.Group, m.Label)]++
+	kinds, of := named(p.Marks, func(m result.Mark) string { return cmp.Or(m.Group, m.Label) })
+	if len(kinds) > len(plotutil.SoftColors) { // the first word: "kill", "stop"
+		kinds, of = named(p.Marks, func(m result.Mark) string {
+			word, _, _ := strings.Cut(cmp.Or(m.Group, m.Label), " ")
+			return word
+		})
 	}
 	for i, kind := range kinds {
 		colour := plotutil.SoftColors[(len(plotutil.SoftColors) - 1 - i%len(plotutil.SoftColors))]
 		var thumb plot.Thumbnailer
-		for _, m := range p.Marks {
-			if cmp.Or(m.Group, m.Label) != kind || !drawable(p.X, m.X) {
+		for _, m := range of[kind] {
+			if !drawable(p.X, m.X) {
 				continue
 			}
 			until := max(m.X, m.Until)
@@ -162,10 +162,22 @@ func marks(chart *plot.Plot, p result.Plot, entry func(string, plot.Thumbnailer)
 			thumb = band
 		}
 		if thumb != nil {
-			entry(fmt.Sprintf("%s (%d times)", kind, count[kind]), thumb)
+			entry(fmt.Sprintf("%s (%d times)", kind, len(of[kind])), thumb)
 		}
 	}
 	return nil
+}
+
+// named returns the names of marks in their order, and the marks of each name.
+func named(marks []result.Mark, name func(result.Mark) string) (names []string, of map[string][]result.Mark) {
+	of = map[string][]result.Mark{}
+	for _, m := range marks {
+		if of[name(m)] == nil {
+			names = append(names, name(m))
+		}
+		of[name(m)] = append(of[name(m)], m)
+	}
+	return names, of
 }
 
 func faint(c color.Color) color.Color {
