@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -68,7 +67,7 @@ func unitsOf(file string) (u model.Units, origin string, err error) {
 	name, body, more := "the bundled run", figures.Scale, " For your own machine, run `loadtest scale --json FILE` and use --units FILE."
 	if file != "" {
 		name, more = file, ""
-		if body, err = few(file); err != nil {
+		if body, err = os.ReadFile(file); err != nil {
 			return u, "", fmt.Errorf("reading the costs: %w", err)
 		}
 	}
@@ -80,15 +79,4 @@ func unitsOf(file string) (u model.Units, origin string, err error) {
 		return u, "", fmt.Errorf("%s is a report of %q; name a file that 'loadtest scale --json' wrote", name, r.Scenario)
 	}
 	return r.Units, fmt.Sprintf("Costs were measured on %s, on %s.%s", r.Started.UTC().Format("2006-01-02"), r.Machine, more), nil
-}
-
-// few reads a file, up to many times what scale writes.
-func few(file string) ([]byte, error) {
-	const most = 64 << 20
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
 }

@@ -48,8 +48,8 @@ type Cost struct {
 type Samples map[string][]map[int]Sample
 
 // Repeat measures each contender with each number of callers, in every repetition, in
-// random order. A first repetition warms up and does not count. If ctx interrupts it, it
-// returns the complete repetitions; an error if there are none.
+// random order. A first repetition warms up and does not count; a single one has none before
+// it. If ctx interrupts it, it returns the complete repetitions; an error if there are none.
 func (o *Options) Repeat(ctx context.Context, times int, callers []int, all []Contender) (Samples, error) {
 	o.Say("waiting until %d rows answer correctly", len(all))
 	for _, c := range all {
@@ -59,6 +59,9 @@ func (o *Options) Repeat(ctx context.Context, times int, callers []int, all []Co
 	}
 	samples, began := Samples{}, time.Now()
 	for i := range times + 1 {
+		if i == 0 && times == 1 {
+			continue
+		}
 		one, err := repetition(ctx, callers, all)
 		if err != nil && ctx.Err() != nil && i > 1 {
 			break
@@ -122,9 +125,13 @@ func values(several []map[int]Sample, callers int, value func(Sample) float64) [
 	return all
 }
 
-// P50, P99 and PerSecond read a sample, in seconds and calls per second.
-func P50(s Sample) float64       { return s.P50.Std().Seconds() }
-func P99(s Sample) float64       { return s.P99.Std().Seconds() }
+// P50 reads the median of a sample, in seconds.
+func P50(s Sample) float64 { return s.P50.Std().Seconds() }
+
+// P99 reads the quantile 0.99 of a sample, in seconds.
+func P99(s Sample) float64 { return s.P99.Std().Seconds() }
+
+// PerSecond reads the throughput of a sample.
 func PerSecond(s Sample) float64 { return s.PerSecond }
 
 // CPUOf reads the CPU time that one call takes of a role, in seconds.

@@ -38,15 +38,27 @@ type answerer struct {
 	child *proc.Child
 }
 
+// Broker creates the folder dir with a configuration and, unless the broker uses another
+// server, a place for its data. It returns the configuration of the process.
+func Broker(dir, hooks string, c roles.BrokerConfig) (roles.BrokerConfig, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return c, fmt.Errorf("creating a folder for the broker: %w", err)
+	}
+	if c.Hooks = filepath.Join(dir, "hooks.yaml"); c.NATS == "" {
+		c.Data = filepath.Join(dir, "data")
+	}
+	if err := os.WriteFile(c.Hooks, []byte(hooks), 0o600); err != nil {
+		return c, fmt.Errorf("writing the configuration: %w", err)
+	}
+	return c, nil
+}
+
 // open starts a broker with hooks in the folder dir, then the other processes, then the
 // requester. The crew of the options ends them.
 func (o *Options) open(ctx context.Context, dir, hooks string, c roles.BrokerConfig, others []process) (*fabric, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("creating a folder for the broker: %w", err)
-	}
-	c.Hooks, c.Data = filepath.Join(dir, "hooks.yaml"), filepath.Join(dir, "data")
-	if err := os.WriteFile(c.Hooks, []byte(hooks), 0o600); err != nil {
-		return nil, fmt.Errorf("writing the configuration: %w", err)
+	c, err := Broker(dir, hooks, c)
+	if err != nil {
+		return nil, err
 	}
 	f := &fabric{at: addresses{}}
 	broker := process{roles.Broker, func(addresses) any { return c }}
@@ -59,7 +71,6 @@ func (o *Options) open(ctx context.Context, dir, hooks string, c roles.BrokerCon
 		f.at[p.role] = at
 		f.others = append(f.others, answerer{p.role, child})
 	}
-	var err error
 	f.requester, err = o.Crew.Start(ctx, roles.Requester, roles.Places{
 		NATS: f.at[roles.Broker].URL, Fabric: f.at[roles.Broker].URL, Inside: f.at[roles.Inside].URL,
 		Webhook: f.at[roles.Webhook].URL, Stages: f.at[roles.StageOne].URL,

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
@@ -61,7 +60,6 @@ func document(shims int, samples []sample) *result.Document {
 		judge(d, refused, &s.freeze, true)
 		judge(d, passed, &s.thaw, false)
 	}
-	t := result.Table{Title: "How long a freeze takes", Columns: []string{"from the operator's request until", "median", "longest"}}
 	add := func(name string, of []times, budget time.Duration, pick func(times) time.Duration) {
 		var all []float64
 		for _, one := range of {
@@ -74,7 +72,6 @@ func document(shims int, samples []sample) *result.Document {
 			}
 			d.Figures = append(d.Figures, f)
 		}
-		t.Rows = append(t.Rows, []string{name, units.Value(f.Value, "s"), units.Value(slices.Max(all), "s")})
 	}
 	first, each := func(t times) time.Duration { return t.first }, func(t times) time.Duration { return t.every }
 	last, confirmed := func(t times) time.Duration { return t.last }, func(t times) time.Duration { return t.confirmed }
@@ -84,7 +81,6 @@ func document(shims int, samples []sample) *result.Document {
 	add("every broker has confirmed the freeze", freezes, budget, confirmed)
 	add("the last call is refused after a thaw", thaws, 0, last)
 	add("every broker has confirmed the thaw", thaws, 0, confirmed)
-	d.Tables = []result.Table{t}
 	return d
 }
 

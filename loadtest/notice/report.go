@@ -2,10 +2,8 @@ package notice
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/hookfabric/hookfabric/loadtest/bench"
-	"github.com/hookfabric/hookfabric/loadtest/report/units"
 	"github.com/hookfabric/hookfabric/loadtest/result"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -37,15 +35,7 @@ func judge(o *bench.Options, d *result.Document, l loss, samples []sample) {
 	if len(took) == 0 {
 		return
 	}
-	f := o.Within(result.Figured("noticing "+l.title, "s", result.Lower, took), l.budget.Seconds())
-	d.Figures = append(d.Figures, f)
-	if len(d.Tables) == 0 {
-		d.Tables = []result.Table{{Title: "Time until the loss was noticed", Columns: []string{"loss", "count", "shortest", "longest", "budget"}}}
-	}
-	t := &d.Tables[0]
-	t.Rows = append(t.Rows, []string{
-		l.title, fmt.Sprint(len(samples)), units.Value(slices.Min(took), "s"), units.Value(slices.Max(took), "s"), units.Value(*f.Budget, "s"),
-	})
+	d.Figures = append(d.Figures, o.Within(result.Figured("noticing "+l.title, "s", result.Lower, took), l.budget.Seconds()))
 }
 
 // look checks an answer. The hook denies every call, so a call that is not denied passed

@@ -63,11 +63,11 @@ func (r *run) measure(ctx context.Context, g *growth) error {
 
 // add adds the table, the figures and the plots.
 func (g *growth) add(r *Report) {
-	t := result.Table{Title: g.title, Note: g.note, Columns: []string{g.of, "p50", "p99", "p99.9", "per second", cpuColumn}}
+	t := result.Table{Title: g.title, Note: g.note, Columns: []string{g.of, "p50", "p99", "p99.9", "per second", "broker's CPU"}}
 	if g.worker {
 		t.Columns = append(t.Columns, "worker's CPU")
 	}
-	t.Columns = append(t.Columns, "p50 : the first [95 %]", ratioColumn)
+	t.Columns = append(t.Columns, "p50 : the first [95 %]", "CPU : the first [95 %]")
 	for _, s := range g.all {
 		for i := range s.steps {
 			seconds := func(of func(bench.Sample) float64) string { return units.Value(g.median(s, i, of), "s") }
@@ -86,12 +86,6 @@ func (g *growth) add(r *Report) {
 	g.plot(r, "p50 of a call", bench.P50)
 	g.plot(r, "CPU time of a call", cpu)
 }
-
-// The columns that package tables reads.
-const (
-	cpuColumn   = "broker's CPU"
-	ratioColumn = "CPU : the first [95 %]"
-)
 
 func (s *series) label(i int) string {
 	if s.name == "" {

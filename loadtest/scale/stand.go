@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -54,21 +53,13 @@ func (r *run) start(ctx context.Context, name, hooks string) (*stand, error) {
 
 // bare starts a broker alone.
 func (r *run) bare(ctx context.Context, name, hooks string) (*stand, error) {
-	dir := filepath.Join(r.Dir, name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making a directory for %s: %w", name, err)
-	}
-	file := filepath.Join(dir, "hooks.yaml")
-	if err := os.WriteFile(file, []byte(hooks), 0o600); err != nil {
-		return nil, fmt.Errorf("writing the configuration of %s: %w", name, err)
-	}
 	free, err := ports.Free(1)
 	if err != nil {
 		return nil, err
 	}
-	s := &stand{
-		crew:   r.Crew.Like(),
-		config: roles.BrokerConfig{Hooks: file, Data: filepath.Join(dir, "data"), Listen: free[0], Sync: relaxed},
+	s := &stand{crew: r.Crew.Like()}
+	if s.config, err = bench.Broker(filepath.Join(r.Dir, name), hooks, roles.BrokerConfig{Listen: free[0], Sync: relaxed}); err != nil {
+		return nil, err
 	}
 	if err := s.up(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), s.crew.Stop())

@@ -165,12 +165,12 @@ func open(ctx context.Context, o bench.Options) (s *session, err error) {
 	if s.base, err = build(ctx, o.Dir, "loadtest/shim/baseline"); err != nil {
 		return nil, err
 	}
-	hooks := filepath.Join(o.Dir, "hooks.yaml")
-	if err := os.WriteFile(hooks, []byte("presets: []\nhooks: {}\n"), 0o600); err != nil {
-		return nil, fmt.Errorf("writing the configuration: %w", err)
+	broker, err := bench.Broker(o.Dir, "presets: []\nhooks: {}\n", roles.BrokerConfig{})
+	if err != nil {
+		return nil, err
 	}
 	var at roles.Address
-	if _, err := o.Crew.Start(ctx, roles.Broker, roles.BrokerConfig{Hooks: hooks, Data: filepath.Join(o.Dir, "data")}, &at); err != nil {
+	if _, err := o.Crew.Start(ctx, roles.Broker, broker, &at); err != nil {
 		return nil, err
 	}
 	s.nats = at.URL

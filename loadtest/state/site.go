@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest/ports"
+	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
@@ -49,7 +49,7 @@ type site struct {
 // alone starts a broker with its embedded server.
 func (r *run) alone(ctx context.Context, name string, sync time.Duration) (*site, error) {
 	s := &site{name: name, crew: r.Crew.Like()}
-	return s, s.start(ctx, r.Dir, roles.BrokerConfig{Data: filepath.Join(r.Dir, name), Sync: schema.Duration(sync)}, 1)
+	return s, s.start(ctx, r.Dir, roles.BrokerConfig{Sync: schema.Duration(sync)}, 1)
 }
 
 // cluster starts a broker on three servers, each of which has all streams.
@@ -72,9 +72,8 @@ func (s *site) start(ctx context.Context, dir string, c roles.BrokerConfig, repl
 }
 
 func (s *site) up(ctx context.Context, dir string, c roles.BrokerConfig, replicas int) (err error) {
-	c.Hooks = filepath.Join(dir, "hooks.yaml")
-	if err := os.WriteFile(c.Hooks, []byte("presets: [delivery]\n"), 0o600); err != nil {
-		return fmt.Errorf("writing the configuration: %w", err)
+	if c, err = bench.Broker(filepath.Join(dir, s.name), "presets: [delivery]\n", c); err != nil {
+		return err
 	}
 	var at roles.Address
 	if s.broker, err = s.crew.Start(ctx, roles.Broker, c, &at); err != nil {

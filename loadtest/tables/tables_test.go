@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
 // pages are the documents that show figures.
@@ -56,12 +54,7 @@ const benched = `{"scenario": "bench", "started": "2026-11-01T10:20:30Z", "took"
   {"name": "raw", "callers": 1, "p50": "100us", "p99": "1ms", "per_second": 9000, "costs": {"requester": {"cpu": "10us"}, "broker": {"cpu": "5us"}}},
   {"name": "raw", "callers": 16, "p50": "200us", "p99": "2ms", "per_second": 30000, "costs": {"requester": {"cpu": "4us"}, "broker": {"cpu": "3us"}}}]}`
 
-const scaled = `{"scenario": "scale", "units": {"call": 20e-6, "local_call": 20e-6, "remote_call": 20e-6}, "tables": [
-	{"title": "Hooks on one call", "columns": ["hooks", "broker's CPU", "CPU : the first [95 %]"], "rows": [
-		["inside broker, 1 hook", "80 µs", "1.00"], ["inside broker, 8 hooks", "90 µs", "1.10"], ["inside broker, 16 hooks", "110 µs", "1.35"],
-		["of a pool, 1 hook", "200 µs", "1.00"], ["of a pool, 2 hooks", "210 µs", "1.05"]]},
-	{"title": "Workers", "columns": ["workers"], "rows": [["1"]]},
-	{"title": "Agents that ask in turn", "columns": ["agents", "broker's CPU", "CPU : the first [95 %]"], "rows": [["10 agents", "20 µs", "1.00"], ["100 agents", "30 µs", "1.50"]]}]}`
+const scaled = `{"scenario": "scale", "units": {"call": 20e-6, "local_call": 20e-6, "remote_call": 20e-6}}`
 
 func TestViews(t *testing.T) {
 	dir := figures(t, map[string]string{
@@ -114,18 +107,18 @@ func TestAGridNamesItsFigures(t *testing.T) {
 	}
 }
 
-func TestASeriesIsItsFirstAndItsLastStep(t *testing.T) {
-	var d result.Document
-	if there, err := read(figures(t, map[string]string{"scale.json": scaled}), "scale", &d); !there || err != nil {
-		t.Fatal(err)
+func TestASeriesNamesItsFigures(t *testing.T) {
+	for want, s := range map[string]series{
+		"hooks: inside broker, 1 hook, CPU of a call": {name: "hooks: inside broker", first: "1", of: "hook"},
+		"agents: 10 agents, CPU of a call":            {name: "agents", first: "10", of: "agent"},
+		"pending: for others, 0 items, CPU of a call": {name: "pending: for others", first: "0", of: "item"},
+	} {
+		if got := s.at(s.first, "CPU of a call"); got != want {
+			t.Errorf("%q instead of %q", got, want)
+		}
 	}
-	want := [][]string{
-		{"Hooks on one call: inside broker", "1", "16", "80 µs → 110 µs", "1.35"},
-		{"Hooks on one call: of a pool", "1", "2", "200 µs → 210 µs", "1.05"},
-		{"Agents that ask in turn", "10", "100", "20 µs → 30 µs", "1.50"},
-	}
-	if diff := cmp.Diff(want, ends(&d)); diff != "" {
-		t.Error(diff)
+	if _, err := growth(figures(t, map[string]string{"scale.json": scaled})); err == nil || !strings.Contains(err.Error(), "no figure") {
+		t.Errorf("a series without figures ends with %v", err)
 	}
 }
 
