@@ -262,7 +262,7 @@ func TestOnlyWhatIsForOneAgentMakesTheOldest(t *testing.T) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1, forAll))
 		enqueue(t, q, item(2, forSession))
-		<-time.After(time.Hour)
+		<-time.After(3 * time.Minute)
 		if old := q.Stats().Oldest; old != 0 {
 			t.Errorf("what is for several makes the oldest %v old", old)
 		}

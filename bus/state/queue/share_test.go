@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
@@ -87,6 +88,7 @@ func TestAgentsLeaveAReserveAndOperatorsAPartOfIt(t *testing.T) {
 }
 
 func TestAgentsLeaveAPartOfTheBucketFree(t *testing.T) {
+	bustest.PlainOnly(t, "how much is stored: one text after the other")
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{Room: 1, Reserve: 50}) // which has the least: 32 MiB
 		text := strings.Repeat("x", queue.MaxContent)
