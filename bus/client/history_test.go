@@ -190,10 +190,10 @@ func TestAConversationTravelsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReading(t, atTheEnd)
 		var all []schema.Message
-		events, inline, size := 100, 0, 0
+		events, inline, size := 25, 0, 0
 		for i := range events {
-			for j := range 20 {
-				all = append(all, message(i*20+j, 1000+(i*7919+j*104729)%8500))
+			for j := range 80 {
+				all = append(all, message(i*80+j, 1000+(i*7919+j*104729)%8500))
 				size += len(all[len(all)-1].Content)
 			}
 			r.ask(schema.BeforeFinalResponse, func() []schema.Message { return all })
