@@ -9,11 +9,11 @@ import (
 	"github.com/hookfabric/hookfabric/bus/internal/model/gen"
 )
 
-// TestMain has every property try 2,000 cases, and 10,000 if HOOKFABRIC_LONG is set. Under
+// TestMain has every property try 1,000 cases, and 10,000 if HOOKFABRIC_LONG is set. Under
 // the race detector, which slows each case down ten times, 200 are enough to find races.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	cases := 2_000
+	cases := 1_000
 	switch {
 	case bustest.Raced || testing.Short():
 		cases = 200
