@@ -28,7 +28,7 @@ func TestNoAgentStoresForAll(t *testing.T) {
 	stores("other", allowedMost)
 	now = now.Add(allowedFor - time.Second)
 	stores("greedy", 0)
-	for i := range 2 * allowedAgents { // as by somebody who wants to be forgotten
+	for i := range allowedAgents + 100 { // as by somebody who wants to be forgotten
 		l.take(fmt.Sprint("name", i), 1, now)
 	}
 	if stores("greedy", 0); len(l.agents) > allowedAgents {
