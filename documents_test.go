@@ -59,15 +59,42 @@ func documents() []string {
 // TestDocuments runs the commands of each document in their order, with real processes,
 // and compares their output with the block that follows.
 func TestDocuments(t *testing.T) {
+	search := programs(t) + string(os.PathListSeparator) + os.Getenv("PATH")
 	for _, doc := range documents() {
 		t.Run(doc, func(t *testing.T) {
-			r := &docRun{t: t, doc: doc, dir: t.TempDir(), state: t.TempDir(), tmp: t.TempDir()}
+			r := &docRun{t: t, doc: doc, path: search, dir: t.TempDir(), state: t.TempDir(), tmp: t.TempDir()}
 			for blocks := docBlocks(readDoc(t, doc)); len(blocks) > 0; blocks = blocks[1:] {
 				r.block(blocks[0], blocks[1:])
 			}
 			r.metrics()
 		})
 	}
+}
+
+// programs builds the programs and returns their folder. Its command go runs a built program
+// for `go run`, because the real one loads all packages first, a hundred times.
+func programs(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	compiler, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), compiler, "build", "-o", dir, "./cmd/agentshim", "./cmd/broker", "./cmd/hookworker")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	script := fmt.Sprintf(`#!/bin/sh
+program=%q/${2#./cmd/}
+if [ "$1" != run ] || [ ! -x "$program" ]; then exec %q "$@"; fi
+trap : INT # as "go run", it ends after its program
+shift 2
+"$program" "$@" || { echo "exit status $?" >&2; exit 1; }
+`, dir, compiler)
+	if err := os.WriteFile(dir+"/go", []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // TestEveryDocumentWithCommandsIsRun finds documents that documents lacks. The commands of
@@ -119,6 +146,7 @@ func isInstalled(program string) bool {
 type docRun struct {
 	t      *testing.T
 	doc    string
+	path   string // PATH, with the folder of the programs first
 	dir    string
 	tmp    string
 	state  string // state folder of the shims and their daemon
@@ -132,7 +160,7 @@ type docRun struct {
 func (r *docRun) environ(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "HOOKFABRIC_") })
 	env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "XDG_RUNTIME_DIR=") })
-	return append(append(env, "HOOKFABRIC_STATE="+r.state), more...)
+	return append(append(env, "HOOKFABRIC_STATE="+r.state, "PATH="+r.path), more...)
 }
 
 // run runs a block that ends, and returns what it says.
