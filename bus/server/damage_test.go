@@ -61,6 +61,7 @@ func harms() []harm {
 // A server starts on nothing of which a part is damaged or missing, whether it was stopped
 // or killed, and changes nothing of it: it refuses the second time, too.
 func TestAServerStartsOnNothingThatIsDamaged(t *testing.T) {
+	bustest.PlainOnly(t, "all damages: each is found before anything runs beside the start")
 	t.Parallel()
 	dir := t.TempDir()
 	s := fill(t, dir)
@@ -140,6 +141,7 @@ func TestTheWayOutOfDamage(t *testing.T) {
 // A record that was being written when the server was killed, or its disk was full, was
 // acknowledged to nobody.
 func TestHalfARecordIsNoDamage(t *testing.T) {
+	bustest.PlainOnly(t, "all records that were cut: one start after the other")
 	t.Parallel()
 	dir := t.TempDir()
 	s := fill(t, dir)

@@ -19,8 +19,10 @@ import (
 // TestCredentialsThatFloodAServerAreRefused, on all their connections, and those that they open
 // next, for a while. Others that send as much as they may stay.
 func TestCredentialsThatFloodAServerAreRefused(t *testing.T) {
+	t.Parallel()
 	for role, name := range map[access.Role]string{access.Agent: "agent wild", access.Host: "host wild"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := startFlooded(t)
 			file := f.issue(role, "wild")
 			wild, idle := f.connect(file), f.connect(file)
