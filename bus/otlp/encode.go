@@ -7,9 +7,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// A buffer is a message of protocol buffers under way. The few that are sent are
-// written by hand, by the numbers in opentelemetry/proto/trace/v1/trace.proto: a
-// test reads them with OpenTelemetry's own code.
+// A buffer is an unfinished message of protocol buffers. It is written by hand, with the
+// numbers of opentelemetry/proto/trace/v1/trace.proto, because agentshim links this package:
+// the generated types add 0.9 ms of processor time to its start, which is paid at each tool
+// call. A test reads the messages with the generated types.
 type buffer []byte
 
 // The wire types of protocol buffers.
