@@ -84,17 +84,19 @@ func rooms() map[string]room {
 		"bus/bustest/netns":    {modules: []string{"golang.org/x/sys"}},
 		// What the server keeps on disk, which only its source documents.
 		"bus/server/internal/blocks": {modules: []string{"github.com/klauspost/compress", "github.com/minio/highwayhash"}},
-		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "schema/trace", "bus", "bus/aggregator/internal/logevery", "bus/aggregator/ratelimit", "bus/dispatch", "bus/state", "bus/state/..."},
+		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "schema/trace", "bus", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/dispatch", "bus/state", "bus/state/..."},
 			modules: []string{modNATS, modNUID, modProm, modJSON, modSync, modUUID}},
 		"bus/aggregator/ratelimit":         {not: touching},
 		"bus/aggregator/internal/logevery": {not: touching},
-		"bus/agent/render":                 {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
-		"bus/agent/loop":                   {own: []string{"schema", "bus", "bus/client", "bus/agent/render", "bus/dispatch"}, modules: []string{modJSON, modUUID}},
-		"bus/agent/llm":                    {own: []string{"schema", "bus/agent/render", "bus/chown"}, modules: []string{modJSON}},
-		"bus/client/clienttest":            {own: []string{"schema", "schema/guard", "bus"}, modules: []string{modNATS, modJSON}},
-		"bus/agent/sdktest":                {own: []string{"schema"}},
-		"bus/agent/python":                 {},
-		"bus/agent/typescript":             {},
+		// It tells operators what happened, and decides nothing.
+		"bus/aggregator/observe": {own: []string{"schema", "bus", "bus/aggregator/internal/logevery", "bus/dispatch", "bus/state/queue", "bus/state/record"}, modules: []string{modNATS, modProm}},
+		"bus/agent/render":       {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
+		"bus/agent/loop":         {own: []string{"schema", "bus", "bus/client", "bus/agent/render", "bus/dispatch"}, modules: []string{modJSON, modUUID}},
+		"bus/agent/llm":          {own: []string{"schema", "bus/agent/render", "bus/chown"}, modules: []string{modJSON}},
+		"bus/client/clienttest":  {own: []string{"schema", "schema/guard", "bus"}, modules: []string{modNATS, modJSON}},
+		"bus/agent/sdktest":      {own: []string{"schema"}},
+		"bus/agent/python":       {},
+		"bus/agent/typescript":   {},
 
 		// Touching the world: workers and what they run.
 		"workers":       {own: []string{"schema", "schema/trace", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
@@ -118,7 +120,7 @@ func rooms() map[string]room {
 		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/server/certs", "bus/client", "bus/otlp", "bus/chown", "bus/agent/render", "bus/proctree", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/pace", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
-			own: []string{"schema", "schema/hooksyaml", "schema/redact", "schema/trace", "bus", "bus/server/access", "bus/server/realm", "bus/aggregator", "bus/aggregator/ratelimit", "bus/server/certs", "bus/dispatch", "bus/dispatch/cond", "bus/server",
+			own: []string{"schema", "schema/hooksyaml", "schema/redact", "schema/trace", "bus", "bus/server/access", "bus/server/realm", "bus/aggregator", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/server/certs", "bus/dispatch", "bus/dispatch/cond", "bus/server",
 				"bus/chown", "bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modUUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},

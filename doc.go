@@ -95,7 +95,7 @@
 //
 // # One line of the record
 //
-//  1. schema/record.go defines the record of a verdict; bus/aggregator/feed.go publishes it.
+//  1. schema/record.go defines the record of a verdict; bus/aggregator/observe/feed.go publishes it.
 //  2. bus/state/record/writer.go buffers records, encode.go writes a record as a line, and
 //     publish.go sends lines as one message to the stream.
 //  3. bus/state/record/read.go reads the stream, and cmd/broker/app/feed.go prints it.

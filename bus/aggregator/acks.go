@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 )
 
 const (
@@ -24,7 +26,7 @@ type acked struct{ agent, event string }
 // remembers what is known to be acknowledged. What it drops the shims say again.
 type acks struct {
 	write func(ctx context.Context, agent string, events []string) error
-	log   *boundedLog
+	log   *observe.Log
 	ctx   context.Context //nolint:containedctx // the aggregator's life
 	slots chan struct{}
 	done  sync.WaitGroup
@@ -39,7 +41,7 @@ type acks struct {
 	n       int // how many there are
 }
 
-func newAcks(ctx context.Context, write func(context.Context, string, []string) error, log *boundedLog) *acks {
+func newAcks(ctx context.Context, write func(context.Context, string, []string) error, log *observe.Log) *acks {
 	return &acks{
 		write: write, log: log, ctx: ctx, slots: make(chan struct{}, acking),
 		known: make(map[acked]struct{}), waiting: make(map[string][]string),
@@ -103,10 +105,10 @@ func (k *acks) run(agent string) {
 		err := k.write(ctx, agent, events)
 		cancel()
 		if err != nil {
-			k.log.unreachable(queueStore, err)
+			k.log.Unreachable(observe.QueueStore, err)
 			continue
 		}
-		k.log.reachable(queueStore)
+		k.log.Reachable(observe.QueueStore)
 		k.note(agent, events)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state"
@@ -74,13 +75,13 @@ type Options struct {
 	// Interest reports whether somebody listens on a subject; nil: always.
 	Interest func(subject string) bool
 	// Recorder writes down what is told on the feed; nil: nobody does.
-	Recorder Recorder
+	Recorder observe.Recorder
 	// Memory is what is remembered of agents.
 	Memory Memory
 	// Stages makes the hooks that run in this process; nil: none can be made.
 	Stages Stages
 	// Ledger counts what happens in the memory; nil: one is made.
-	Ledger *Ledger
+	Ledger *observe.Ledger
 	// Tracer begins spans; nil: nobody traces.
 	Tracer *trace.Tracer
 	// Registerer takes the metrics; nil: nobody sees them.
@@ -119,7 +120,7 @@ type Aggregator struct {
 	memory  memoryState
 	replies replies
 	control controlState
-	report  report
+	report  observe.Report
 }
 
 // A configuration is what calls are judged by.
@@ -156,15 +157,6 @@ type memoryState struct {
 	passing chan struct{} // held by each change that is stored after the answer
 }
 
-// A report tells operators what happened.
-type report struct {
-	metrics *metrics
-	log     *boundedLog
-	feed    *feed
-	ledger  *Ledger
-	shadows shadows
-}
-
 // active is the configuration that new calls are pinned to, with the answer
 // that most calls get.
 type active struct {
@@ -186,17 +178,20 @@ func Start(opt Options) (*Aggregator, error) {
 		opt: opt, config: configuration{turn: make(chan struct{}, 1)}, freezes: freezeState{slots: make(chan struct{}, maxFreezing)},
 		workers: workerSide{members: dispatch.NewMembers(opt.Queue)}, replies: replies{outlet: bus.NewOutlet(opt.Events)},
 		control: newControlState(opt.Allowances),
-		report:  report{metrics: newMetrics(opt.Registerer), log: newBoundedLog(opt.Logger), ledger: opt.Ledger},
+		report: observe.Report{
+			Metrics: observe.NewMetrics(opt.Registerer, observe.Labels{Shed: shedCauses(), Limits: limitNames(), Parts: keptResults(), Unjudged: unjudgedDecisions()}),
+			Log:     observe.NewLog(opt.Logger), Ledger: opt.Ledger,
+		},
 	}
 	a.life.start()
 	a.workers.reach.nc, a.workers.reach.back = opt.Work, a.workers.members.Expect
 	a.intake.beats.send = a.sendBeat
-	a.intake.limits = newLimits(opt.PerAgent, a.report.metrics.limited, opt.Logger)
+	a.intake.limits = newLimits(opt.PerAgent, a.report.Metrics.Limited, a.report.Log)
 	a.intake.limits.credentialName = opt.CredentialName
 	a.startMemory()
 	a.intake.pipeline = a.steps()
-	a.intake.first = newReceiver(a.life.ctx, opt.Calls, a.handle, a.report.log)
-	a.intake.again = newReceiver(a.life.ctx, max(1, opt.Calls/againShare), a.handle, a.report.log)
+	a.intake.first = newReceiver(a.life.ctx, opt.Calls, a.handle, a.report.Log)
+	a.intake.again = newReceiver(a.life.ctx, max(1, opt.Calls/againShare), a.handle, a.report.Log)
 	for _, r := range []*receiver{a.intake.first, a.intake.again} {
 		r.queue.ready, r.queue.decide = func() bool { return a.fresh(time.Now()) }, a.admitEvent
 	}
@@ -207,7 +202,9 @@ func Start(opt Options) (*Aggregator, error) {
 	if a.workers.caller, err = newCaller(opt.Work, a.late); err != nil {
 		return nil, err
 	}
-	a.report.feed = newFeed(opt, a.report.metrics.dropped)
+	a.report.Feed = observe.NewFeed(observe.FeedOptions{
+		Conn: opt.Work, Interest: opt.Interest, Recorder: opt.Recorder, Ledger: opt.Ledger, Dropped: a.report.Metrics.Dropped, Logger: opt.Logger,
+	})
 	work := dispatch.Options{
 		Caller: a.workers.caller, Members: a.workers.members, NewID: nuid.Next, Watch: a.watch(), Logger: opt.Logger,
 	}
@@ -239,7 +236,7 @@ func withDefaults(opt Options) Options {
 		opt.Queue = 4096
 	}
 	if opt.Ledger == nil {
-		opt.Ledger = NewLedger(opt.Registerer, opt.Logger)
+		opt.Ledger = observe.NewLedger(opt.Registerer, opt.Logger)
 	}
 	if opt.Trouble == nil {
 		opt.Trouble = func() error { return nil }
@@ -264,27 +261,27 @@ func (a *Aggregator) startMemory() {
 	if mem.Queue != nil {
 		write = mem.Queue.Ack
 		if a.opt.Registerer != nil {
-			a.opt.Registerer.MustRegister(newGauges(mem.Queue))
+			a.opt.Registerer.MustRegister(observe.Gauges(mem.Queue))
 		}
 	}
-	a.memory.acks = newAcks(a.life.ctx, write, a.report.log)
+	a.memory.acks = newAcks(a.life.ctx, write, a.report.Log)
 }
 
 // watch counts what is not in verdicts.
 func (a *Aggregator) watch() dispatch.Watch {
-	m := a.report.metrics
+	m := a.report.Metrics
 	return dispatch.Watch{
-		Batch:  m.batch,
-		Queued: m.queued,
+		Batch:  m.Batch,
+		Queued: m.Queued,
 		Rerun: func(pool string, n int) {
-			m.reruns.WithLabelValues(pool).Add(float64(n))
+			m.Reruns.WithLabelValues(pool).Add(float64(n))
 			a.opt.Logger.Warn("hooks run again because their worker was lost", "pool", pool, "hooks", n)
 		},
 		Aside:         a.aside,
 		Shadow:        a.shadowed,
-		ShadowDropped: func(n int) { m.shadow.Add(float64(n)) },
+		ShadowDropped: func(n int) { m.ShadowDropped.Add(float64(n)) },
 		ConditionFailed: func(h *schema.Hook, err error) {
-			m.conditions.WithLabelValues(h.Name).Inc()
+			m.Conditions.WithLabelValues(h.Name).Inc()
 			a.opt.Logger.Warn("a condition could not be evaluated and counts as true", "hook", h.Name, "error", err)
 		},
 	}
@@ -329,8 +326,8 @@ func (a *Aggregator) Activate(cfg schema.Config) error {
 	if err != nil {
 		return err
 	}
-	a.report.metrics.configure(&cfg)
-	a.report.shadows.configure(&cfg)
+	a.report.Metrics.Configure(&cfg)
+	a.report.Shadows.Configure(&cfg)
 	a.config.active.Store(act)
 	if a.intake.first.sub != nil {
 		return nil

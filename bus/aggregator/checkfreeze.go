@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -17,7 +18,7 @@ func (s checkFreeze) pass(e *arrival) bool {
 	}
 	a.intake.beats.end(e.beat)
 	e.verdict = schema.Verdict{Decision: schema.Deny, Reason: z.Refusal(e.req.Tool, e.act.terminalTools), Frozen: true, FreezeVersion: e.frozen.version()}
-	a.report.metrics.refusedFrozen(frozenAsked)
+	a.report.Metrics.FreezeRefused(observe.FrozenAsked)
 	e.asked = &dispatch.Request{
 		Routing: e.req.Routing, Attempt: e.req.Attempt, Deadline: e.at.Add(e.req.Left), Body: e.req.Body,
 	}

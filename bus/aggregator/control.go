@@ -113,7 +113,7 @@ func (a *Aggregator) serve(r micro.Request) {
 	if !bus.IsInbox(r.Reply()) {
 		// What comes without an inbox was not asked: it may be an answer, of the server or of a broker,
 		// that somebody had sent here to have something done that he may not do himself.
-		a.report.log.unanswerable(r.Subject(), r.Reply())
+		a.report.Log.Unanswerable(r.Subject(), r.Reply())
 		return
 	}
 	answer, err := a.verb(r)

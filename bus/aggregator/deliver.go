@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
@@ -76,13 +77,13 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 	span.Number(trace.Injections, int64(len(claimed.Items)))
 	if err != nil {
 		span.Fail("the agent's messages could not be delivered with this call")
-		a.report.ledger.cut.Inc()
-		a.report.log.unreachable(queueStore, err)
+		a.report.Ledger.Cut.Inc()
+		a.report.Log.Unreachable(observe.QueueStore, err)
 		d.tell(v, nil)
 		return false
 	}
 	if brings {
-		a.report.log.reachable(queueStore)
+		a.report.Log.Reachable(observe.QueueStore)
 		a.memory.acks.note(req.Agent, acks)
 		v.Acked = append(v.Acked, acks...)
 	}

@@ -27,9 +27,8 @@
 //  16. sendverdict.go sends the verdict and records it.
 //
 // aggregator.go groups the state of an aggregator by its purpose. life.go follows the workers' heartbeats, and keeper.go warns agents before a round's hard limit.
-// memory.go defines the stores, stage.go the hooks that the aggregator runs itself. feed.go,
-// ledger.go, metrics.go and boundedlog.go report what happened; control.go and verbs.go serve
-// operators.
+// memory.go defines the stores, stage.go the hooks that the aggregator runs itself. The
+// package observe reports what happened; control.go and verbs.go serve operators.
 //
 // All exported methods are safe for concurrent use.
 package aggregator

@@ -45,7 +45,7 @@ func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainR
 	}
 	var v schema.Verdict
 	d.tell(&v, d.made(ctx, &claimed, directWarning{}))
-	a.report.ledger.injected(&r, &v)
+	a.report.Ledger.Injected(&r, &v)
 	if len(v.HookErrors) > 0 {
 		a.opt.Logger.Warn("a part of the broker could not be drained", "agent", agent, "event_id", id, "errors", v.HookErrors)
 	}

@@ -1,6 +1,9 @@
 package aggregator
 
-import "github.com/hookfabric/hookfabric/schema"
+import (
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
+	"github.com/hookfabric/hookfabric/schema"
+)
 
 // silence is how long a shim waits for a sign of life before it takes an aggregator for lost.
 const silence = schema.Missed * schema.BeatEvery
@@ -12,7 +15,7 @@ const beforeAgain = (schema.Missed - 1) * schema.BeatEvery
 // dropStale ends events whose shims do not wait for the answer any more.
 type dropStale struct {
 	beats  *callBeats
-	report *report
+	report *observe.Report
 }
 
 func (s dropStale) pass(e *arrival) bool {
@@ -20,7 +23,7 @@ func (s dropStale) pass(e *arrival) bool {
 		return true
 	}
 	s.beats.end(e.beat)
-	s.report.shed(causeStale)
+	s.report.TooLate(causeStale)
 	return false
 }
 

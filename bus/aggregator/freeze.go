@@ -5,6 +5,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/state/freezes"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/guard"
@@ -62,7 +65,7 @@ func (a *Aggregator) froze(s *freezes.State) {
 		return
 	}
 	a.freezes.current.Store(&frozen{State: s, refuse: refuse})
-	a.report.metrics.froze(s.Freezes)
+	a.report.Metrics.Frozen(s.Freezes)
 	a.tellFrozen(before, s)
 	if a.opt.Froze != nil {
 		a.opt.Froze(s.Version)
@@ -116,7 +119,7 @@ func (a *Aggregator) overtaken(act *active, r *schema.Routing, v *schema.Verdict
 	if z == nil || r.Event.Terminal(v.Decision) {
 		return
 	}
-	a.report.metrics.refusedFrozen(frozenUnderWay)
+	a.report.Metrics.FreezeRefused(observe.FrozenUnderWay)
 	*v = schema.Verdict{
 		Decision: schema.Deny, Reason: z.Refusal(r.Tool, act.terminalTools), Frozen: true, FreezeVersion: f.version(),
 		ExecutedHooks: v.ExecutedHooks, HookErrors: v.HookErrors, Acked: v.Acked, Terminate: v.Terminate,
@@ -160,4 +163,26 @@ func terminalTools(stages []staged) (all []string) {
 		return schema.TerminalTools()
 	}
 	return all
+}
+
+// freezeGauges say which version of what is frozen calls are answered by, and whether that is
+// what is stored.
+func (a *Aggregator) freezeGauges() []prometheus.Collector {
+	version := prometheus.GaugeOpts{Namespace: "hookfabric", Name: "freeze_version", Help: "Version of the freezes that this broker applies, 0 if there never was a freeze."}
+	unreadable := prometheus.GaugeOpts{Namespace: "hookfabric", Name: "freezes_unreadable",
+		Help: "1 while the stored freezes cannot be read and the broker applies those that it read last, else 0. Alert on this."}
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(version, func() float64 {
+			if f := a.freezes.current.Load(); f != nil {
+				return float64(f.Version)
+			}
+			return 0
+		}),
+		prometheus.NewGaugeFunc(unreadable, func() float64 {
+			if a.opt.Freezes.Unreadable() != nil {
+				return 1
+			}
+			return 0
+		}),
+	}
 }

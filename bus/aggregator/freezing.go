@@ -108,7 +108,7 @@ func (a *Aggregator) changed(verb string, req *schema.FreezeRequest, c *freezes.
 		done.Since = c.Freeze.Since
 	}
 	a.opt.Logger.Warn("an operator changed the freezes through this broker", "action", verb, "agents", done.Agents, "by", done.By, "reason", done.Reason)
-	a.report.feed.all(schema.FreezeRecord(done))
+	a.report.Feed.All(schema.FreezeRecord(done))
 }
 
 // confirmed waits until all brokers go by a version of what is frozen, or ctx ends, and

@@ -103,7 +103,7 @@ func (a *Aggregator) refused(act *active, req *dispatch.Request, r *refusing) sc
 		return dispatch.Fold(req.Event, v, dispatch.Settle(h, &schema.Outcome{Kind: schema.LoadError, Error: "its handler cannot be loaded: " + err.Error()}))
 	}
 	counted := a.denied(req, r)
-	a.report.ledger.hard.Inc()
+	a.report.Ledger.Hard.Inc()
 	v = dispatch.Fold(req.Event, v, dispatch.Settle(h, &schema.Outcome{Result: a.refusal(act, r.gate, req.Tool, counted)}))
 	terminate(&v, counted)
 	return v

@@ -13,7 +13,7 @@ import (
 type judge struct{ a *Aggregator }
 
 func (s judge) pass(e *arrival) bool {
-	s.a.report.metrics.inFlight.Inc()
+	s.a.report.Metrics.InFlight.Inc()
 	if e.beat == nil {
 		e.beat = s.a.intake.beats.begin(e.msg.Reply, e.at)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -26,7 +27,7 @@ func (a *Aggregator) keepPart(ctx context.Context, agent string, req *schema.Kee
 	store := a.opt.Memory.Histories
 	switch {
 	case store == nil:
-		a.report.metrics.histories.WithLabelValues(partRefused).Inc()
+		a.report.Metrics.Histories.WithLabelValues(partRefused).Inc()
 		return nil, unavailable("this broker does not store conversations")
 	case len(req.Data) > schema.MaxPart:
 		return nil, badRequest("data has %d bytes, and a part at most %d; split the conversation into more parts", len(req.Data), schema.MaxPart)
@@ -35,7 +36,7 @@ func (a *Aggregator) keepPart(ctx context.Context, agent string, req *schema.Kee
 	case len(req.Data) == 0:
 		return a.known(ctx, agent, schema.Object{Digest: req.Digest, Size: req.Size})
 	case !a.control.histories.take(agent, int64(len(req.Data)), time.Now()):
-		a.report.metrics.histories.WithLabelValues(partRefused).Inc()
+		a.report.Metrics.Histories.WithLabelValues(partRefused).Inc()
 		a.intake.limits.refused(agent, limitHistory)
 		return nil, unavailable(fmt.Sprintf("the agent stored %d MiB of conversations within %s through one broker, which is its limit (--agent-history-bytes); "+
 			"store only new parts", a.control.histories.most>>20, a.control.histories.per))
@@ -46,8 +47,8 @@ func (a *Aggregator) keepPart(ctx context.Context, agent string, req *schema.Kee
 		a.unstoredPart(agent, err)
 		return nil, err
 	}
-	a.report.metrics.histories.WithLabelValues(partStored).Inc()
-	a.report.log.reachable(historyStore)
+	a.report.Metrics.Histories.WithLabelValues(partStored).Inc()
+	a.report.Log.Reachable(observe.HistoryStore)
 	if req.Digest != "" && req.Digest != o.Digest {
 		return nil, badRequest("the digest of data is %s, and the request says %.80q; send the digest of data", o.Digest, req.Digest)
 	}
@@ -65,7 +66,7 @@ func (a *Aggregator) known(ctx context.Context, agent string, o schema.Object) (
 	if fresh {
 		result = partKnown
 	}
-	a.report.metrics.histories.WithLabelValues(result).Inc()
+	a.report.Metrics.Histories.WithLabelValues(result).Inc()
 	return &schema.KeepAnswer{Digest: o.Digest, Size: o.Size, Known: fresh}, nil
 }
 
@@ -92,7 +93,7 @@ func (a *Aggregator) storedPart(ctx context.Context, agent string, req *schema.P
 
 // unstoredPart counts a part that could not be stored, and says it once.
 func (a *Aggregator) unstoredPart(agent string, err error) {
-	a.report.metrics.histories.WithLabelValues(partRefused).Inc()
+	a.report.Metrics.Histories.WithLabelValues(partRefused).Inc()
 	a.opt.Logger.Debug("cannot store a part of a conversation", "agent", agent, "error", err)
-	a.report.log.unreachable(historyStore, err)
+	a.report.Log.Unreachable(observe.HistoryStore, err)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
@@ -99,7 +100,7 @@ func (a *Aggregator) warn(ctx context.Context, act *active, r *schema.Round, eve
 	}
 	receipt, err := a.opt.Memory.Queue.Enqueue(ctx, it)
 	if err != nil {
-		a.report.log.unreachable(queueStore, err)
+		a.report.Log.Unreachable(observe.QueueStore, err)
 		if errors.Is(err, queue.ErrFull) {
 			it.Sequence = directFrom + r.Start
 			return it
@@ -115,7 +116,7 @@ func (a *Aggregator) warn(ctx context.Context, act *active, r *schema.Round, eve
 
 // softOver counts and logs that an agent is warned.
 func (a *Aggregator) softOver(r *schema.Round) {
-	a.report.ledger.soft.Inc()
+	a.report.Ledger.Soft.Inc()
 	a.opt.Logger.Info("the time of a round is over", "agent", r.Agent, "round", r.Number, "elapsed", r.Elapsed.Std(), "wrap_up", r.WrapUp)
 }
 

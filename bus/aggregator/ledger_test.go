@@ -11,13 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 func TestWhatHappensInTheMemoryIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
-		l := aggregator.NewLedger(reg, slog.New(slog.DiscardHandler))
+		l := observe.NewLedger(reg, slog.New(slog.DiscardHandler))
 		f := &fabric{t: t, reg: reg}
 		w, free := l.Queue(), &schema.Item{Source: "ci"}
 		w.Duplicate("ci")
@@ -57,7 +58,7 @@ func TestWhatHappensInTheMemoryIsCounted(t *testing.T) {
 
 func TestExpiredItemsAreOnTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := aggregator.NewLedger(nil, slog.New(slog.DiscardHandler))
+		l := observe.NewLedger(nil, slog.New(slog.DiscardHandler))
 		f := startWith(t, aggregator.Options{Ledger: l}, library{})
 		records := f.records()
 		l.Queue().Expired(&schema.Item{Scope: schema.Scope{Agent: "a"}, Key: "k1", Source: "ci", Content: "a secret", Sequence: 3, Accepted: time.Now().Add(-time.Minute)})
@@ -78,7 +79,7 @@ func TestExpiredItemsAreOnTheFeed(t *testing.T) {
 func TestMoreExpiredItemsThanTheFeedTakesAreOnlyCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
-		l := aggregator.NewLedger(reg, slog.New(slog.DiscardHandler))
+		l := observe.NewLedger(reg, slog.New(slog.DiscardHandler))
 		for range 5000 {
 			l.Queue().Expired(&schema.Item{Scope: schema.Scope{Agent: "a"}, Source: schema.SourceHuman})
 		}

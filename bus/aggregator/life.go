@@ -24,7 +24,7 @@ func (a *Aggregator) listen() error {
 	}
 	a.life.done.Go(a.tick)
 	a.life.done.Go(func() { a.workers.reach.follow(a.life.ctx) })
-	a.life.done.Go(func() { a.report.feed.run(a.life.ctx) })
+	a.life.done.Go(func() { a.report.Feed.Run(a.life.ctx) })
 	if a.opt.Memory.Rounds != nil {
 		a.life.done.Go(a.keep)
 	}

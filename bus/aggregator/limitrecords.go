@@ -78,6 +78,6 @@ func (l *limits) rests(now time.Time, all bool) (due []rest) {
 // tellRests tells how many events were over a limit and have no record.
 func (a *Aggregator) tellRests(all bool) {
 	for _, r := range a.intake.limits.rests(time.Now(), all) {
-		a.report.feed.rest(r)
+		a.report.Feed.Limited(r.name, r.limit, r.more)
 	}
 }

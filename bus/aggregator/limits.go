@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"sync"
@@ -13,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/aggregator/internal/logevery"
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -65,8 +64,7 @@ const (
 	// toldRate is how many refused requests a second are answered to one that makes them; the
 	// others are dropped.
 	toldRate = 10
-	// limitTold is how long it is told of an agent that it was over a limit, and how
-	// often it is logged.
+	// limitTold is how long the status lists an agent that was over a limit.
 	limitTold = time.Minute
 	// maxLimited bounds the agents that are told of.
 	maxLimited = 64
@@ -80,9 +78,7 @@ type limits struct {
 	own      *ratelimit.Table // of agents; nil: nothing is bounded
 	told     *ratelimit.Table // refused requests that are answered
 	count    *prometheus.CounterVec
-	log      *slog.Logger
-	// lines bounds the lines about each agent and limit, and about all of them.
-	lines *logevery.Limiter
+	log      *observe.Log
 	// credentialName is [Options.CredentialName].
 	credentialName func(key string) string
 
@@ -110,10 +106,7 @@ type overTimes struct {
 	since, last time.Time
 }
 
-// maxLimitLines bounds the lines about agents over limits in each logEvery.
-const maxLimitLines = 10
-
-func newLimits(of ratelimit.Limits, count *prometheus.CounterVec, log *slog.Logger) limits {
+func newLimits(of ratelimit.Limits, count *prometheus.CounterVec, log *observe.Log) limits {
 	requests := ratelimit.Limits{Rate: min(ratelimit.MaxRate, of.Rate*requestShare)}
 	if of.Burst > 0 {
 		requests.Burst = min(ratelimit.MaxBurst, of.Burst*requestShare)
@@ -127,7 +120,6 @@ func newLimits(of ratelimit.Limits, count *prometheus.CounterVec, log *slog.Logg
 	}
 	return limits{
 		of: of, events: ratelimit.NewTable(of), requests: ratelimit.NewTable(requests), own: ratelimit.NewTable(own), count: count, log: log,
-		lines: logevery.New(logevery.Rate{Lines: 1, Every: limitTold}, logevery.Rate{Lines: maxLimitLines, Every: logEvery}),
 		told:  ratelimit.NewTable(ratelimit.Limits{Rate: toldRate}),
 		large: largeEvents{of: make(map[string]*agentLarge)}, over: make(map[overLimit]*overTimes), others: make(map[string]*rests),
 	}
@@ -292,10 +284,7 @@ func (l *limits) refused(name, limit string) (recorded bool) {
 	}
 	n := o.refused
 	l.mu.Unlock()
-	if _, told := l.lines.Allow(overLimit{name, limit}, now); told {
-		l.log.Warn("an agent exceeds a limit, and the broker refuses the excess; look at what the agent does, or raise the limit",
-			"agent", name, "limit", limit, "refused", n)
-	}
+	l.log.OverLimit(name, limit, n)
 	return recorded
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"
@@ -135,7 +136,7 @@ func (a *Aggregator) remembered(s *schema.FabricStatus) {
 		st := a.opt.Memory.Queue.Stats()
 		s.Pending, s.OldestPending = st.Pending, schema.Duration(st.Oldest)
 		if len(s.Pending) > maxSources {
-			s.Pending = bounded(st.Pending)
+			s.Pending = observe.SumBySource(st.Pending)
 		}
 	}
 	if a.opt.Memory.Rounds != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
@@ -110,4 +111,9 @@ func (e *arrival) size() int { return len(e.msg.Data) + arrivalSize }
 // overdue reports whether an event has waited for too long to be judged.
 func (e *arrival) overdue() bool {
 	return e.late || e.waited > e.req.Left/2 || e.beat == nil && e.waited > beforeAgain
+}
+
+// answered returns the event as it is reported afterwards.
+func (e *arrival) answered() *observe.Answered {
+	return &observe.Answered{Routing: &e.req.Routing, Msg: e.msg, Arrived: e.at}
 }

@@ -27,7 +27,7 @@ func TestEachStepHasAFileAndTheDocumentationNamesThemInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	rest := string(doc)
-	for _, step := range strings.Split((&Aggregator{}).steps().String(), "\n") {
+	for step := range strings.SplitSeq((&Aggregator{}).steps().String(), "\n") {
 		file := strings.ToLower(step) + ".go"
 		code, err := os.ReadFile(file)
 		if err != nil || strings.Count(string(code), ") pass(e *arrival) bool {") != 1 {

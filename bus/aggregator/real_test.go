@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
@@ -72,7 +73,7 @@ func join(t *testing.T, s *server.Server, name string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger := aggregator.NewLedger(n.reg, slog.New(slog.DiscardHandler))
+	ledger := observe.NewLedger(n.reg, slog.New(slog.DiscardHandler))
 	store, err := objects.Open(t.Context(), js, objects.Options{})
 	if err != nil {
 		t.Fatal(err)

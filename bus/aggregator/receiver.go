@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 )
 
 // spare is how many goroutines of a receiver wait for the next event. A call's stack is deep, and
@@ -21,7 +23,7 @@ const spare = 64
 type receiver struct {
 	sub    *nats.Subscription
 	handle func(e *arrival)
-	log    *boundedLog
+	log    *observe.Log
 	ctx    context.Context //nolint:containedctx // the receiver's life
 	queue  *admissionQueue
 	turn   chan struct{} // held by the goroutine that receives
@@ -30,7 +32,7 @@ type receiver struct {
 }
 
 // newReceiver makes a receiver that handles at most size messages at a time.
-func newReceiver(ctx context.Context, size int, handle func(*arrival), log *boundedLog) *receiver {
+func newReceiver(ctx context.Context, size int, handle func(*arrival), log *observe.Log) *receiver {
 	return &receiver{handle: handle, log: log, ctx: ctx, queue: newAdmissionQueue(size), turn: make(chan struct{}, 1)}
 }
 
@@ -98,7 +100,7 @@ func (r *receiver) receive() *arrival {
 		}
 		next, begun, ok := r.queue.add(&arrival{msg: m, at: time.Now(), from: r})
 		if !ok {
-			r.log.lost()
+			r.log.Lost()
 		}
 		if begun {
 			r.done.Go(r.admit)
@@ -113,14 +115,14 @@ func (r *receiver) receive() *arrival {
 func (r *receiver) continues(err error) bool {
 	switch {
 	case errors.Is(err, nats.ErrSlowConsumer):
-		r.log.lost()
+		r.log.Lost()
 		return true
 	case errors.Is(err, nats.ErrNoResponders):
 		// A client sent an event that looks like the server's answer without a responder.
-		r.log.log.Warn("cannot answer an event that has a NATS status instead of headers")
+		r.log.Warn("cannot answer an event that has a NATS status instead of headers")
 		return true
 	case r.sub.IsValid() && r.ctx.Err() == nil:
-		r.log.log.Error("this broker cannot receive events any more; restart it", "error", err)
+		r.log.Error("this broker cannot receive events any more; restart it", "error", err)
 	}
 	return false
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 )
 
@@ -29,7 +30,6 @@ type received struct {
 	peak   int
 	order  []int // of their begins
 	waited int   // events that were admitted to the queue
-	wrong  string
 }
 
 func (c *received) handled(e *arrival, took func(n int) time.Duration) {
@@ -57,7 +57,7 @@ func receiving(t *testing.T, size int, handle func(*received, *arrival)) *receiv
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.receiver = newReceiver(t.Context(), size, func(e *arrival) { handle(c, e) }, newBoundedLog(slog.New(slog.DiscardHandler)))
+	c.receiver = newReceiver(t.Context(), size, func(e *arrival) { handle(c, e) }, observe.NewLog(slog.New(slog.DiscardHandler)))
 	c.queue.ready = func() bool { return true }
 	c.queue.decide = func(e *arrival, _ time.Time) bool {
 		e.beat, e.until = new(callBeat), e.at.Add(time.Hour)

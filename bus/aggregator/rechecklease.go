@@ -16,7 +16,7 @@ func (s recheckLease) pass(e *arrival) bool {
 		return true
 	}
 	if !s.a.sure(now, e, e.asked.Deadline.Sub(now)) {
-		s.a.report.metrics.inFlight.Dec()
+		s.a.report.Metrics.InFlight.Dec()
 		return false
 	}
 	s.a.overtaken(e.act, &e.req.Routing, &e.verdict)

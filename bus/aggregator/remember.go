@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -66,7 +67,7 @@ func (a *Aggregator) release(ctx context.Context, agent, session string) {
 		return
 	}
 	if err := startsAgain(ctx, q, agent, session); err != nil {
-		a.report.log.unreachable(queueStore, err)
+		a.report.Log.Unreachable(observe.QueueStore, err)
 		a.background(func(ctx context.Context) error { return startsAgain(ctx, q, agent, session) })
 	}
 }
@@ -101,7 +102,7 @@ func (a *Aggregator) observe(o Observer, req *dispatch.Request) {
 	ctx, cancel := a.budgeted(req.Deadline)
 	defer cancel()
 	if err := note(ctx); err != nil {
-		a.report.log.unreachable(queueStore, err)
+		a.report.Log.Unreachable(observe.QueueStore, err)
 		a.background(note)
 	}
 }

@@ -18,9 +18,9 @@ func (s selectHooks) pass(e *arrival) bool {
 		s.a.intake.beats.end(e.beat)
 		e.verdict = schema.Verdict{Decision: schema.Continue, ConfigVersion: e.act.Config.Version}
 		decided(e.span, e.act, e.req.Event, &e.verdict)
-		t := e.closed()
+		t := e.answered()
 		s.a.reply(t, s.a.nothing(e.act, e.frozen))
-		s.a.record(t, &e.verdict)
+		s.a.report.Verdict(t, &e.verdict)
 		e.judged = true
 		return false
 	}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -18,7 +18,7 @@ type sendVerdict struct{ a *Aggregator }
 func (s sendVerdict) pass(e *arrival) bool {
 	s.a.overtaken(e.act, &e.req.Routing, &e.verdict)
 	s.a.intake.beats.end(e.beat)
-	s.a.report.metrics.inFlight.Dec()
+	s.a.report.Metrics.InFlight.Dec()
 	decided(e.span, e.act, e.req.Event, &e.verdict)
 	s.a.answer(e)
 	e.judged = true
@@ -33,16 +33,16 @@ type replies struct {
 
 // answer sends the verdict of an event, and records it.
 func (a *Aggregator) answer(e *arrival) {
-	t := e.closed()
+	t := e.answered()
 	if a.tell(t, e.act, &e.verdict) {
-		a.record(t, &e.verdict)
+		a.report.Verdict(t, &e.verdict)
 	}
 }
 
 // tell encodes a verdict and sends it, and reports whether it could be encoded. A server may accept
 // less than the contract allows, which shows when the verdict is sent: to ask before that would take
 // the connection's lock once more for each verdict.
-func (a *Aggregator) tell(t *closed, act *active, v *schema.Verdict) bool {
+func (a *Aggregator) tell(t *observe.Answered, act *active, v *schema.Verdict) bool {
 	e := a.replies.envelopes.Take()
 	defer a.replies.envelopes.Put(e)
 	data, err := a.encode(e, a.finish(v, &act.Config), t.Event, schema.MaxEvent)
@@ -60,10 +60,10 @@ func (a *Aggregator) tell(t *closed, act *active, v *schema.Verdict) bool {
 }
 
 // reply sends a verdict, and reports whether it is too large for the server.
-func (a *Aggregator) reply(t *closed, data []byte) (tooLarge bool) {
-	answer := bus.Message{Subject: t.msg.Reply, Data: data}
-	if t.wait > 0 {
-		answer.Header = bus.RetryAfter(t.wait)
+func (a *Aggregator) reply(t *observe.Answered, data []byte) (tooLarge bool) {
+	answer := bus.Message{Subject: t.Msg.Reply, Data: data}
+	if t.Wait > 0 {
+		answer.Header = bus.RetryAfter(t.Wait)
 	}
 	err := a.replies.outlet.Publish(&answer)
 	if tooLarge = errors.Is(err, nats.ErrMaxPayload); err != nil && !tooLarge {
@@ -78,7 +78,7 @@ func (a *Aggregator) finish(v *schema.Verdict, cfg *schema.Config) *schema.Verdi
 	if v.Decision == schema.None {
 		v.Decision = schema.Continue
 	}
-	// A fabric that was made anew has another id than the one this began with.
+	// A fabric that was created again has another id than the one with which this broker began.
 	v.ConfigVersion, v.Fabric = cfg.Version, cmp.Or(cfg.Fabric, a.opt.Fabric)
 	return v
 }
@@ -114,24 +114,4 @@ func (a *Aggregator) encode(e *bus.Envelope, v *schema.Verdict, t schema.EventTy
 	}
 	*v = small
 	return e.JSON(v)
-}
-
-// record counts a verdict, logs what failed open, and puts it on the feed.
-func (a *Aggregator) record(t *closed, v *schema.Verdict) {
-	a.count(t, v)
-	for i := range v.ExecutedHooks {
-		if x := &v.ExecutedHooks[i]; x.Outcome != schema.OK {
-			a.report.log.hookFailed(t.Routing, x)
-		}
-	}
-}
-
-// count counts a verdict and puts it on the feed.
-func (a *Aggregator) count(t *closed, v *schema.Verdict) {
-	took := time.Since(t.arrived)
-	a.report.metrics.verdict(t, v, took)
-	a.report.ledger.injected(t.Routing, v)
-	if !t.untold {
-		a.report.feed.verdict(t, v, took)
-	}
 }

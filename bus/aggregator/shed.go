@@ -39,17 +39,17 @@ func (s shed) pass(e *arrival) bool {
 	}
 	a.remember(e.act, e.plan, e.asked, e.req.Acks, &e.verdict)
 	a.overtaken(e.act, &e.req.Routing, &e.verdict)
-	t := e.closed()
-	t.Routing, t.shed, t.limited, t.wait = &e.asked.Routing, true, e.charge.over, roundUp(e.charge.wait)
+	t := e.answered()
+	t.Routing, t.Shed, t.Limited, t.Wait = &e.asked.Routing, true, e.charge.over, roundUp(e.charge.wait)
 	switch {
-	case t.limited != "":
-		t.untold = !a.intake.limits.refused(t.Agent, t.limited)
+	case t.Limited != "":
+		t.Unrecorded = !a.intake.limits.refused(t.Agent, t.Limited)
 	case len(e.verdict.ExecutedHooks) > 0:
-		a.report.shed(causeBusy)
+		a.report.TooLate(causeBusy)
 	}
 	decided(e.span, e.act, e.req.Event, &e.verdict)
 	if a.tell(t, e.act, &e.verdict) {
-		a.count(t, &e.verdict)
+		a.report.Shed(t, &e.verdict)
 	}
 	return false
 }
@@ -64,10 +64,4 @@ func unpassed(v *schema.Verdict, t schema.EventType, why string) {
 	if slices.ContainsFunc(v.ExecutedHooks, func(h schema.ExecutedHook) bool { return h.Outcome == schema.Busy }) {
 		v.Decision, v.Reason, v.AutoApprove = d, why, false
 	}
-}
-
-// shed counts and logs an event that waited too long.
-func (r *report) shed(cause string) {
-	r.metrics.shed.WithLabelValues(cause).Inc()
-	r.log.shed(cause)
 }

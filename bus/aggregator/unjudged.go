@@ -92,11 +92,11 @@ func checkUnjudged(u *schema.Unjudged, agent string) (err error) {
 // passed: ops people look for it.
 func (a *Aggregator) unjudged(u *schema.Unjudged) {
 	if u.Lost > 0 {
-		a.report.metrics.unjudged.WithLabelValues(lostCalls).Add(float64(u.Lost))
+		a.report.Metrics.Unjudged.WithLabelValues(lostCalls).Add(float64(u.Lost))
 	} else {
-		a.report.metrics.unjudged.WithLabelValues(string(u.Decision)).Inc()
+		a.report.Metrics.Unjudged.WithLabelValues(string(u.Decision)).Inc()
 	}
 	a.opt.Logger.Warn("a shim reported a call that no broker judged", "decision", u.Decision, "event", u.Event, "event_id", u.EventID, "agent", u.Agent,
 		"tool", u.Tool, "time", u.Time, "why", u.Why, "lost", u.Lost)
-	a.report.feed.unjudged(u)
+	a.report.Feed.Unjudged(u)
 }

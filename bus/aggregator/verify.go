@@ -40,25 +40,25 @@ var errUnread = errors.New("the event could not be read")
 func (a *Aggregator) refuse(e *arrival) {
 	r := &e.req.Routing
 	agent, event, subjErr := bus.ParseEventSubject(e.msg.Subject)
-	t := e.closed()
-	t.malformed, t.limited, t.wait = !errors.Is(e.err, errUnread), e.charge.over, roundUp(e.charge.wait)
-	if t.malformed {
-		a.report.metrics.malformed.Inc()
+	t := e.answered()
+	t.Malformed, t.Limited, t.Wait = !errors.Is(e.err, errUnread), e.charge.over, roundUp(e.charge.wait)
+	if t.Malformed {
+		a.report.Metrics.Malformed.Inc()
 	}
 	if subjErr == nil {
 		r.Agent, r.Event = agent, event
 	}
-	if t.limited != "" {
-		t.shed, t.untold = true, !a.intake.limits.refused(r.Agent, t.limited)
+	if t.Limited != "" {
+		t.Shed, t.Unrecorded = true, !a.intake.limits.refused(r.Agent, t.Limited)
 	} else {
-		a.report.log.malformed(r, e.msg.Subject, e.err)
+		a.report.Log.Malformed(r, e.msg.Subject, e.err)
 	}
 	v := &e.verdict
 	v.FreezeVersion = a.freezes.current.Load().version()
 	switch {
 	case subjErr != nil:
 		v.Decision, v.Reason, v.HookErrors = schema.Deny, subjErr.Error(), []string{subjErr.Error()}
-	case !t.malformed:
+	case !t.Malformed:
 		why := a.intake.limits.refusal(agent, e.charge)
 		v.HookErrors = []string{why}
 		if e.charge.refuses() || e.act.Guards(agent, event, "") { // it may be about any tool
@@ -71,7 +71,7 @@ func (a *Aggregator) refuse(e *arrival) {
 		a.overtaken(e.act, &unread, v)
 	}
 	if a.tell(t, e.act, v) {
-		a.record(t, v)
+		a.report.Verdict(t, v)
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 // the one that ended the chain.
 func (a *Aggregator) aside(req *dispatch.Request, _ *schema.Hook, part schema.Verdict) {
 	for i := range part.ExecutedHooks {
-		a.report.metrics.executed(&part.ExecutedHooks[i])
+		a.report.Metrics.Executed(&part.ExecutedHooks[i])
 	}
-	a.report.feed.aside(&req.Routing, &part)
+	a.report.Feed.Aside(&req.Routing, &part)
 }
 
 // late counts an answer that came after its call was given up.
@@ -21,8 +21,6 @@ func (a *Aggregator) late(b *schema.Batch) {
 		return
 	}
 	for _, i := range b.Hooks {
-		if h := a.report.metrics.forHook(act.Config.Hooks[i].Name); h != nil {
-			h.outcomes[schema.Late].Inc()
-		}
+		a.report.Metrics.Late(act.Config.Hooks[i].Name)
 	}
 }

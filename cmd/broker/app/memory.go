@@ -9,6 +9,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/builtin"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/state/freezes"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
@@ -21,7 +22,7 @@ import (
 
 // memory is what is remembered of agents, and what is counted of it.
 type memory struct {
-	ledger   *aggregator.Ledger
+	ledger   *observe.Ledger
 	objects  *objects.Objects
 	rounds   *rounds.Rounds
 	sessions *sessions.Sessions
@@ -40,7 +41,7 @@ func (b *Broker) openMemory(ctx context.Context) error {
 		return fmt.Errorf("reaching JetStream: %w", err)
 	}
 	m := &b.memory
-	m.ledger = aggregator.NewLedger(b.reg, b.log)
+	m.ledger = observe.NewLedger(b.reg, b.log)
 	// The queue is opened last and closed first: when a warning was handed over,
 	// it tells the rounds. Only what can be done without comes after it.
 	for _, part := range []struct {

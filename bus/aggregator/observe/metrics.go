@@ -1,4 +1,4 @@
-package aggregator
+package observe
 
 import (
 	"sync"
@@ -11,10 +11,21 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// metrics are what operators watch. No label ever comes from an agent, a
+// Metrics are what operators watch. No label ever comes from an agent, a
 // session, an input or a tool: hooks and pools are bounded by the
 // configuration, everything else is a fixed list.
-type metrics struct {
+type Metrics struct {
+	Reruns        *prometheus.CounterVec // pool
+	Conditions    *prometheus.CounterVec // hook
+	Unjudged      *prometheus.CounterVec // decision
+	Histories     *prometheus.CounterVec // outcome
+	Shed          *prometheus.CounterVec // cause
+	Limited       *prometheus.CounterVec // limit
+	ShadowDropped prometheus.Counter
+	Malformed     prometheus.Counter
+	Dropped       prometheus.Counter // records of the feed
+	InFlight      prometheus.Gauge
+
 	requests   *prometheus.CounterVec   // event, decision
 	duration   *prometheus.HistogramVec // event
 	queue      *prometheus.HistogramVec // pool
@@ -23,20 +34,10 @@ type metrics struct {
 	failOpen   *prometheus.CounterVec   // hook, cause
 	failClosed *prometheus.CounterVec   // hook, cause
 	batches    *prometheus.HistogramVec // pool
-	reruns     *prometheus.CounterVec   // pool
-	conditions *prometheus.CounterVec   // hook
 	would      *prometheus.CounterVec   // hook, decided, would
 	rewrites   *prometheus.CounterVec   // hook
-	unjudged   *prometheus.CounterVec   // decision
-	histories  *prometheus.CounterVec   // outcome
-	shed       *prometheus.CounterVec   // cause
-	limited    *prometheus.CounterVec   // limit
-	shadow     prometheus.Counter
-	malformed  prometheus.Counter
-	dropped    prometheus.Counter
-	frozen     *prometheus.GaugeVec   // scope
-	refusals   *prometheus.CounterVec // when
-	inFlight   prometheus.Gauge
+	frozen     *prometheus.GaugeVec     // scope
+	refusals   *prometheus.CounterVec   // when
 	config     prometheus.Gauge
 
 	events map[schema.EventType]*eventMetrics
@@ -45,8 +46,8 @@ type metrics struct {
 	// thousands of hooks that takes a while, in which calls are counted all the same.
 	configuring sync.Mutex
 
-	// active are the series of the configuration. They are never changed but replaced,
-	// under mu: who makes a series of a hook meanwhile holds it for reading.
+	// active are the series of the configuration. They are replaced under mu, and never changed.
+	// To make a series of a hook, hold mu for reading.
 	mu     sync.RWMutex
 	active atomic.Pointer[series]
 }
@@ -81,7 +82,14 @@ var seconds = []float64{
 	.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60,
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+// Labels are the label values that have a series from the beginning, so that an alert sees a zero
+// before the first failure.
+type Labels struct {
+	Shed, Limits, Parts, Unjudged []string
+}
+
+// NewMetrics returns metrics that reg takes. If reg is nil, they are only counted.
+func NewMetrics(reg prometheus.Registerer, labels Labels) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "hookfabric", Name: name, Help: help}, labels)
 	}
@@ -92,44 +100,44 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "hookfabric", Name: name, Help: help})
 	}
-	m := &metrics{
-		requests:   counter("requests_total", "Verdicts, by event and decision.", "event", "decision"),
-		duration:   histogram("request_seconds", "Seconds from the arrival of an event to its verdict.", seconds, "event"),
-		queue:      histogram("queue_seconds", "Seconds that batches waited for a free worker.", seconds, "pool"),
-		hooks:      histogram("hook_seconds", "Run time of a hook in seconds.", seconds, "hook"),
-		outcomes:   counter("hook_outcomes_total", "Hook runs, by outcome.", "hook", "outcome"),
-		failOpen:   counter("fail_open_total", "Failures of a hook that counted as no opinion, by cause. Alert on this.", "hook", "cause"),
-		failClosed: counter("fail_closed_total", "Calls that were denied because a hook failed, by cause.", "hook", "cause"),
-		batches:    histogram("batch_hooks", "Hooks per batch.", []float64{1, 2, 4, 8, 16, 32}, "pool"),
-		reruns:     counter("reruns_total", "Hooks that ran again because their worker was lost.", "pool"),
-		conditions: counter("condition_errors_total", "Conditions that could not be evaluated and counted as true.", "hook"),
-		would:      counter("shadow_total", "Calls, by their decision and by the decision that the shadow hook would have made.", "hook", "decided", "would"),
-		rewrites:   counter("shadow_rewrites_total", "Calls that the shadow hook would have rewritten.", "hook"),
-		unjudged:   counter("unjudged_calls_total", "Calls that no broker judged, as shims report them, by the shim's decision. Alert on continue.", "decision"),
-		histories:  counter("history_parts_total", "Parts of conversations that agents' sides stored or asked for, by outcome. Alert on refused.", "outcome"),
-		shed:       counter("shed_total", "Events that waited too long to run their hooks, by cause. Alert on this.", "cause"),
-		limited:    counter("limited_total", "Events and control requests that were refused because one agent exceeded a limit, by limit.", "limit"),
-		shadow:     counter("shadow_dropped_total", "Shadow hooks that did not run because too many were under way, or their pool was half full.").WithLabelValues(),
-		malformed:  counter("malformed_total", "Events that the broker could not read.").WithLabelValues(),
-		dropped:    counter("feed_dropped_total", "Feed records that were dropped because the feed was full.").WithLabelValues(),
-		refusals:   counter("freeze_refusals_total", "Tool calls that a freeze denied: asked (at once) or under_way (while their hooks ran).", "when"),
-		inFlight:   gauge("in_flight", "Events under way in this aggregator."),
-		config:     gauge("config_version", "The active version of the configuration, 0 before the first one."),
-		events:     make(map[schema.EventType]*eventMetrics),
+	m := &Metrics{
+		requests:      counter("requests_total", "Verdicts, by event and decision.", "event", "decision"),
+		duration:      histogram("request_seconds", "Seconds from the arrival of an event to its verdict.", seconds, "event"),
+		queue:         histogram("queue_seconds", "Seconds that batches waited for a free worker.", seconds, "pool"),
+		hooks:         histogram("hook_seconds", "Run time of a hook in seconds.", seconds, "hook"),
+		outcomes:      counter("hook_outcomes_total", "Hook runs, by outcome.", "hook", "outcome"),
+		failOpen:      counter("fail_open_total", "Failures of a hook that counted as no opinion, by cause. Alert on this.", "hook", "cause"),
+		failClosed:    counter("fail_closed_total", "Calls that were denied because a hook failed, by cause.", "hook", "cause"),
+		batches:       histogram("batch_hooks", "Hooks per batch.", []float64{1, 2, 4, 8, 16, 32}, "pool"),
+		Reruns:        counter("reruns_total", "Hooks that ran again because their worker was lost.", "pool"),
+		Conditions:    counter("condition_errors_total", "Conditions that could not be evaluated and counted as true.", "hook"),
+		would:         counter("shadow_total", "Calls, by their decision and by the decision that the shadow hook would have made.", "hook", "decided", "would"),
+		rewrites:      counter("shadow_rewrites_total", "Calls that the shadow hook would have rewritten.", "hook"),
+		Unjudged:      counter("unjudged_calls_total", "Calls that no broker judged, as shims report them, by the shim's decision. Alert on continue.", "decision"),
+		Histories:     counter("history_parts_total", "Parts of conversations that agents' sides stored or asked for, by outcome. Alert on refused.", "outcome"),
+		Shed:          counter("shed_total", "Events that waited too long to run their hooks, by cause. Alert on this.", "cause"),
+		Limited:       counter("limited_total", "Events and control requests that were refused because one agent exceeded a limit, by limit.", "limit"),
+		ShadowDropped: counter("shadow_dropped_total", "Shadow hooks that did not run because too many were under way, or their pool was half full.").WithLabelValues(),
+		Malformed:     counter("malformed_total", "Events that the broker could not read.").WithLabelValues(),
+		Dropped:       counter("feed_dropped_total", "Feed records that were dropped because the feed was full.").WithLabelValues(),
+		refusals:      counter("freeze_refusals_total", "Tool calls that a freeze denied: asked (at once) or under_way (while their hooks ran).", "when"),
+		InFlight:      gauge("in_flight", "Events under way in this aggregator."),
+		config:        gauge("config_version", "The active version of the configuration, 0 before the first one."),
+		events:        make(map[schema.EventType]*eventMetrics),
 	}
 	m.active.Store(new(series))
 	m.startFrozen()
-	for _, d := range unjudgedDecisions() {
-		m.unjudged.WithLabelValues(d)
+	for _, d := range labels.Unjudged {
+		m.Unjudged.WithLabelValues(d)
 	}
-	for _, cause := range shedCauses() {
-		m.shed.WithLabelValues(cause)
+	for _, cause := range labels.Shed {
+		m.Shed.WithLabelValues(cause)
 	}
-	for _, limit := range limitNames() {
-		m.limited.WithLabelValues(limit)
+	for _, limit := range labels.Limits {
+		m.Limited.WithLabelValues(limit)
 	}
-	for _, result := range keptResults() {
-		m.histories.WithLabelValues(result)
+	for _, result := range labels.Parts {
+		m.Histories.WithLabelValues(result)
 	}
 	for _, t := range schema.EventTypes() {
 		e := &eventMetrics{duration: m.duration.WithLabelValues(string(t)), requests: make(map[schema.Decision]prometheus.Counter)}
@@ -140,15 +148,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.requests, m.duration, m.queue, m.hooks, m.outcomes, m.failOpen, m.failClosed,
-			m.batches, m.reruns, m.conditions, m.would, m.rewrites, m.unjudged, m.histories, m.shed, m.limited, m.shadow, m.malformed, m.dropped, m.frozen, m.refusals, m.inFlight, m.config)
+			m.batches, m.Reruns, m.Conditions, m.would, m.rewrites, m.Unjudged, m.Histories, m.Shed, m.Limited, m.ShadowDropped, m.Malformed, m.Dropped, m.frozen, m.refusals, m.InFlight, m.config)
 	}
 	return m
 }
 
-// configure initialises the series of a configuration's hooks and pools, so
+// Configure initialises the series of a configuration's hooks and pools, so
 // that an alert on them sees a zero before the first failure, and drops those
 // of hooks that are gone.
-func (m *metrics) configure(cfg *schema.Config) {
+func (m *Metrics) Configure(cfg *schema.Config) {
 	m.configuring.Lock()
 	defer m.configuring.Unlock()
 	m.config.Set(float64(cfg.Version))
@@ -161,7 +169,7 @@ func (m *metrics) configure(cfg *schema.Config) {
 		}
 		hooks[h.Name] = of
 		m.configureShadow(of, h)
-		if !h.Stage() && pools[h.Pool] == nil { // nobody but the aggregator runs stages
+		if !h.Stage() && pools[h.Pool] == nil { // only the aggregator runs stages
 			pools[h.Pool] = m.pool(h.Pool)
 		}
 	}
@@ -177,22 +185,22 @@ func (m *metrics) configure(cfg *schema.Config) {
 		if pools[pool] == nil {
 			m.queue.DeleteLabelValues(pool)
 			m.batches.DeleteLabelValues(pool)
-			m.reruns.DeleteLabelValues(pool)
+			m.Reruns.DeleteLabelValues(pool)
 		}
 	}
 }
 
 // pool makes the series of a pool.
-func (m *metrics) pool(name string) *poolMetrics {
-	m.reruns.WithLabelValues(name)
+func (m *Metrics) pool(name string) *poolMetrics {
+	m.Reruns.WithLabelValues(name)
 	return &poolMetrics{m.batches.WithLabelValues(name), m.queue.WithLabelValues(name)}
 }
 
 // drop drops the series of a hook that is gone. Each is named: to look for those of
 // one hook among those of all would take seconds where there are thousands.
-func (m *metrics) drop(name string, of *hookMetrics) {
+func (m *Metrics) drop(name string, of *hookMetrics) {
 	m.hooks.DeleteLabelValues(name)
-	m.conditions.DeleteLabelValues(name)
+	m.Conditions.DeleteLabelValues(name)
 	for _, k := range schema.OutcomeKinds() {
 		m.outcomes.DeleteLabelValues(name, string(k))
 		m.failOpen.DeleteLabelValues(name, string(k))
@@ -203,7 +211,7 @@ func (m *metrics) drop(name string, of *hookMetrics) {
 
 // configureShadow initialises the series of a shadow hook, and drops those of
 // one that counts now.
-func (m *metrics) configureShadow(of *hookMetrics, h *schema.Hook) {
+func (m *Metrics) configureShadow(of *hookMetrics, h *schema.Hook) {
 	if h.Mode != schema.Shadow {
 		m.dropShadow(h.Name, of)
 		return
@@ -213,7 +221,7 @@ func (m *metrics) configureShadow(of *hookMetrics, h *schema.Hook) {
 	m.rewrites.WithLabelValues(h.Name)
 }
 
-func (m *metrics) dropShadow(name string, of *hookMetrics) {
+func (m *Metrics) dropShadow(name string, of *hookMetrics) {
 	if of.shadow {
 		of.shadow = false
 		m.would.DeletePartialMatch(prometheus.Labels{"hook": name})
@@ -221,8 +229,8 @@ func (m *metrics) dropShadow(name string, of *hookMetrics) {
 	}
 }
 
-// shadowed counts what a shadow hook would have changed.
-func (m *metrics) shadowed(s *dispatch.Shadowed) {
+// Shadowed counts what a shadow hook would have changed.
+func (m *Metrics) Shadowed(s *dispatch.Shadowed) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if m.forHook(s.Hook.Name) == nil {
@@ -234,14 +242,14 @@ func (m *metrics) shadowed(s *dispatch.Shadowed) {
 	}
 }
 
-func (m *metrics) hook(name string) *hookMetrics {
+func (m *Metrics) hook(name string) *hookMetrics {
 	h := &hookMetrics{
 		duration: m.hooks.WithLabelValues(name),
 		outcomes: make(map[schema.OutcomeKind]prometheus.Counter),
 		open:     make(map[schema.OutcomeKind]prometheus.Counter),
 		closed:   make(map[schema.OutcomeKind]prometheus.Counter),
 	}
-	m.conditions.WithLabelValues(name)
+	m.Conditions.WithLabelValues(name)
 	for _, k := range schema.OutcomeKinds() {
 		h.outcomes[k] = m.outcomes.WithLabelValues(name, string(k))
 		if k != schema.OK && k != schema.Late {
@@ -252,26 +260,26 @@ func (m *metrics) hook(name string) *hookMetrics {
 	return h
 }
 
-func (m *metrics) forPool(name string) *poolMetrics { return m.active.Load().pools[name] }
+func (m *Metrics) forPool(name string) *poolMetrics { return m.active.Load().pools[name] }
 
-// batch counts a batch of so many hooks.
-func (m *metrics) batch(pool string, hooks int) {
+// Batch counts a batch of so many hooks.
+func (m *Metrics) Batch(pool string, hooks int) {
 	if p := m.forPool(pool); p != nil {
 		p.batches.Observe(float64(hooks))
 	}
 }
 
-// queued counts how long a batch waited for a worker.
-func (m *metrics) queued(pool string, waited time.Duration) {
+// Queued counts how long a batch waited for a worker.
+func (m *Metrics) Queued(pool string, waited time.Duration) {
 	if p := m.forPool(pool); p != nil {
 		p.queue.Observe(waited.Seconds())
 	}
 }
 
-func (m *metrics) forHook(name string) *hookMetrics { return m.active.Load().hooks[name] }
+func (m *Metrics) forHook(name string) *hookMetrics { return m.active.Load().hooks[name] }
 
-// verdict counts one answered event.
-func (m *metrics) verdict(t *closed, v *schema.Verdict, took time.Duration) {
+// Verdict counts one answered event.
+func (m *Metrics) Verdict(t *Answered, v *schema.Verdict, took time.Duration) {
 	e := m.events[t.Event]
 	if e == nil {
 		return
@@ -295,8 +303,18 @@ func (m *metrics) verdict(t *closed, v *schema.Verdict, took time.Duration) {
 	}
 }
 
-// executed counts what came of one hook, also of one that no verdict heard.
-func (m *metrics) executed(x *schema.ExecutedHook) *hookMetrics {
+// Late counts an answer of a hook that came after its call was given up.
+func (m *Metrics) Late(hook string) {
+	if h := m.forHook(hook); h != nil {
+		h.outcomes[schema.Late].Inc()
+	}
+}
+
+// Executed counts the outcome of a hook that is in no verdict.
+func (m *Metrics) Executed(x *schema.ExecutedHook) { m.executed(x) }
+
+// executed counts the outcome of a hook, and returns the hook's series; nil: it is not active any more.
+func (m *Metrics) executed(x *schema.ExecutedHook) *hookMetrics {
 	h := m.forHook(x.Hook)
 	if h == nil {
 		return nil

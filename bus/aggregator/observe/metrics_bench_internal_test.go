@@ -1,4 +1,4 @@
-package aggregator
+package observe
 
 import (
 	"fmt"
@@ -7,8 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// BenchmarkConfigure is what a large configuration costs that makes way for another
-// one: all calls that are counted meanwhile wait for it.
+// BenchmarkConfigure measures how long a large configuration takes to replace another one.
 func BenchmarkConfigure(b *testing.B) {
 	large := func(prefix string) *schema.Config {
 		cfg := &schema.Config{Version: 1}
@@ -21,11 +20,11 @@ func BenchmarkConfigure(b *testing.B) {
 		}
 		return cfg
 	}
-	m := newMetrics(nil)
-	m.configure(large("a"))
+	m := NewMetrics(nil, Labels{})
+	m.Configure(large("a"))
 	b.ReportAllocs()
 	for b.Loop() {
-		m.configure(large("b"))
-		m.configure(large("a"))
+		m.Configure(large("b"))
+		m.Configure(large("a"))
 	}
 }

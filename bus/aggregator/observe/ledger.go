@@ -1,4 +1,4 @@
-package aggregator
+package observe
 
 import (
 	"context"
@@ -24,8 +24,8 @@ func sourceLabels() []string {
 		schema.SourceReminder, schema.SourceTimeout, otherSource}
 }
 
-// A Ledger counts what happens in the memory of the fabric. It is there before
-// the memory is opened, and the [Aggregator] after.
+// A Ledger counts what happens to stored messages and rounds. A broker makes it before it opens its
+// stores, and the aggregator after them.
 type Ledger struct {
 	log     *slog.Logger
 	expired chan *schema.Item // to be put on the feed
@@ -33,11 +33,13 @@ type Ledger struct {
 	delivered, ended        map[string]prometheus.Counter // by source
 	redelivered, duplicates prometheus.Counter
 	leases, conflicts       prometheus.Counter
-	soft, hard, cut         prometheus.Counter
+
+	// Soft and Hard count rounds that were over their limits, Cut calls that went on without messages.
+	Soft, Hard, Cut prometheus.Counter
 }
 
-// NewLedger makes a Ledger whose metrics reg takes; nil: nobody sees them. A
-// nil logger is slog's default.
+// NewLedger makes a Ledger whose metrics reg takes; nil: they are only counted. A nil logger is
+// slog's default.
 func NewLedger(reg prometheus.Registerer, log *slog.Logger) *Ledger {
 	if log == nil {
 		log = slog.Default()
@@ -64,9 +66,9 @@ func NewLedger(reg prometheus.Registerer, log *slog.Logger) *Ledger {
 	l.duplicates = alone("injections_duplicates_total", "Repeats of messages that were already accepted.")
 	l.leases = alone("lease_expirations_total", "Leases that ended without an acknowledgement.")
 	l.conflicts = alone("state_conflicts_total", "Writes that lost a compare-and-set and were repeated.")
-	l.soft = alone("soft_timeouts_total", "Rounds whose agents received the warning that their time is over.")
-	l.hard = alone("hard_timeouts_total", "Calls denied because the grace period of a round was over.")
-	l.cut = alone("deliveries_cut_total", "Calls that continued without messages because the queue did not answer in time.")
+	l.Soft = alone("soft_timeouts_total", "Rounds whose agents received the warning that their time is over.")
+	l.Hard = alone("hard_timeouts_total", "Calls denied because the grace period of a round was over.")
+	l.Cut = alone("deliveries_cut_total", "Calls that continued without messages because the queue did not answer in time.")
 	return l
 }
 
@@ -78,7 +80,7 @@ func (l *Ledger) sourceLabel(source string) string {
 	return source
 }
 
-// Queue is what the queue is to tell.
+// Queue returns the functions by which a queue reports to the Ledger.
 func (l *Ledger) Queue() queue.Watch {
 	return queue.Watch{
 		Duplicate:   func(string) { l.duplicates.Inc() },
@@ -93,7 +95,7 @@ func (l *Ledger) Queue() queue.Watch {
 	}
 }
 
-// Conflict counts a write that was lost to another one.
+// Conflict counts a write that lost a compare-and-set.
 func (l *Ledger) Conflict() { l.conflicts.Inc() }
 
 // end counts an item that waited for too long. That what is for several agents
@@ -111,8 +113,8 @@ func (l *Ledger) end(it *schema.Item) {
 	}
 }
 
-// injected logs what a verdict brings of the queue.
-func (l *Ledger) injected(r *schema.Routing, v *schema.Verdict) {
+// Injected logs the messages of the queue that a verdict brings.
+func (l *Ledger) Injected(r *schema.Routing, v *schema.Verdict) {
 	for i := range v.Injections {
 		in := &v.Injections[i]
 		if in.Sequence == 0 {
@@ -124,14 +126,20 @@ func (l *Ledger) injected(r *schema.Routing, v *schema.Verdict) {
 	}
 }
 
-// gauges are the metrics that are looked up when somebody looks at them.
+// gauges are metrics that are read when they are collected.
 type gauges struct {
-	queue Queue
+	queue Stats
 
 	pending, oldest, lag, remembered *prometheus.Desc
 }
 
-func newGauges(q Queue) *gauges {
+// Stats are the statistics of a [queue.Queue].
+type Stats interface {
+	Stats() queue.Stats
+}
+
+// Gauges returns the metrics of a queue.
+func Gauges(q Stats) prometheus.Collector {
 	return &gauges{
 		queue:   q,
 		pending: prometheus.NewDesc("hookfabric_injections_pending", "Messages that wait for agents, by source.", []string{"source"}, nil),
@@ -153,7 +161,7 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 // Collect looks them up.
 func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	st := g.queue.Stats()
-	sums := bounded(st.Pending)
+	sums := SumBySource(st.Pending)
 	for _, s := range sourceLabels() {
 		to <- prometheus.MustNewConstMetric(g.pending, prometheus.GaugeValue, float64(sums[s]), s)
 	}
@@ -162,8 +170,8 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(g.remembered, prometheus.GaugeValue, st.Remembered.Seconds())
 }
 
-// bounded are sums by source, of which the free words are one.
-func bounded(bySource map[string]int) map[string]int {
+// SumBySource adds up counts by source. All sources that metrics do not tell apart are one.
+func SumBySource(bySource map[string]int) map[string]int {
 	sums, known := make(map[string]int), make(map[string]bool)
 	for _, s := range sourceLabels() {
 		known[s] = true

@@ -1,0 +1,46 @@
+// Package observe tells operators what an aggregator does: metrics, the feed of records, the log,
+// and the counts of shadow hooks and of stored state.
+//
+// All methods are safe for concurrent use.
+package observe
+
+import (
+	"time"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// A Report is all that an aggregator tells operators.
+type Report struct {
+	Metrics *Metrics
+	Log     *Log
+	Feed    *Feed
+	Ledger  *Ledger
+	Shadows Shadows
+}
+
+// Verdict counts a verdict, logs the hooks that failed, and puts it on the feed.
+func (r *Report) Verdict(t *Answered, v *schema.Verdict) {
+	r.Shed(t, v)
+	for i := range v.ExecutedHooks {
+		if x := &v.ExecutedHooks[i]; x.Outcome != schema.OK {
+			r.Log.HookFailed(t.Routing, x)
+		}
+	}
+}
+
+// Shed is [Report.Verdict] for an event whose hooks did not run: their failures are no news.
+func (r *Report) Shed(t *Answered, v *schema.Verdict) {
+	took := time.Since(t.Arrived)
+	r.Metrics.Verdict(t, v, took)
+	r.Ledger.Injected(t.Routing, v)
+	if !t.Unrecorded {
+		r.Feed.verdict(t, v, took)
+	}
+}
+
+// TooLate counts and logs an event that waited too long to be judged.
+func (r *Report) TooLate(cause string) {
+	r.Metrics.Shed.WithLabelValues(cause).Inc()
+	r.Log.Shed(cause)
+}
