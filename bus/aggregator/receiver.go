@@ -17,23 +17,22 @@ import (
 // to grow a new one costs a good part of a short call.
 const spare = 64
 
-// A receiver takes the messages of one subscription on many goroutines. One at a time receives: it
-// stamps the message with the time, and handles it itself, so that no goroutine wakes up for it.
-// Another one receives from then on. Messages that cannot be handled at once wait in the queue.
+// A receiver takes the messages of one subscription on many goroutines. The goroutine that receives a
+// message stamps it with the time and handles it itself, so that no other one has to wake up. Another
+// one is always there to receive the next. Messages that cannot be handled at once wait in the queue.
 type receiver struct {
 	sub    *nats.Subscription
 	handle func(e *arrival)
 	log    *observe.Log
 	ctx    context.Context //nolint:containedctx // the receiver's life
 	queue  *admissionQueue
-	turn   chan struct{} // held by the goroutine that receives
-	idle   atomic.Int32  // goroutines that receive, or wait for their turn
+	idle   atomic.Int32 // goroutines that receive
 	done   sync.WaitGroup
 }
 
 // newReceiver makes a receiver that handles at most size messages at a time.
 func newReceiver(ctx context.Context, size int, handle func(*arrival), log *observe.Log) *receiver {
-	return &receiver{handle: handle, log: log, ctx: ctx, queue: newAdmissionQueue(size), turn: make(chan struct{}, 1)}
+	return &receiver{handle: handle, log: log, ctx: ctx, queue: newAdmissionQueue(size)}
 }
 
 // start begins to receive from sub.
@@ -48,14 +47,14 @@ func (r *receiver) start(sub *nats.Subscription) error {
 
 // serve receives and handles messages until there are no more, or enough others wait for them.
 func (r *receiver) serve() {
-	for r.idle.Add(1) <= spare {
-		e := r.receive()
+	for r.idle.Add(1) <= int32(min(spare, r.queue.size)) {
+		e, more := r.receive()
 		last := r.idle.Add(-1) == 0
+		if more && last {
+			r.done.Go(r.serve)
+		}
 		if e == nil {
 			return
-		}
-		if last {
-			r.done.Go(r.serve)
 		}
 		r.work(e)
 	}
@@ -82,21 +81,16 @@ func (r *receiver) startNext() {
 	}
 }
 
-// receive returns the next event that may be handled, and nil if no more are received.
-func (r *receiver) receive() *arrival {
-	select {
-	case r.turn <- struct{}{}:
-	case <-r.ctx.Done():
-		return nil
-	}
-	defer func() { <-r.turn }()
+// receive returns the next event that may be handled, and nil if others receive while events wait.
+// It reports whether more messages may come.
+func (r *receiver) receive() (e *arrival, more bool) {
 	for {
 		m, err := r.sub.NextMsgWithContext(r.ctx)
 		if err != nil {
 			if r.continues(err) {
 				continue
 			}
-			return nil
+			return nil, false
 		}
 		next, begun, ok := r.queue.add(&arrival{msg: m, at: time.Now(), from: r})
 		if !ok {
@@ -105,8 +99,8 @@ func (r *receiver) receive() *arrival {
 		if begun {
 			r.done.Go(r.admit)
 		}
-		if next != nil {
-			return next
+		if next != nil || r.idle.Load() > 1 { // one is enough, and keeps the order
+			return next, true
 		}
 	}
 }
