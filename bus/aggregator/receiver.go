@@ -47,7 +47,13 @@ func (r *receiver) start(sub *nats.Subscription) error {
 
 // serve receives and handles messages until there are no more, or enough others wait for them.
 func (r *receiver) serve() {
-	for r.idle.Add(1) <= int32(min(spare, r.queue.size)) {
+	for {
+		if r.idle.Add(1) > int32(min(spare, r.queue.size)) {
+			if r.idle.Add(-1) > 0 {
+				return
+			}
+			continue // the others have just received something
+		}
 		e, more := r.receive()
 		last := r.idle.Add(-1) == 0
 		if more && last {
@@ -58,7 +64,6 @@ func (r *receiver) serve() {
 		}
 		r.work(e)
 	}
-	r.idle.Add(-1)
 }
 
 // work handles an event, and then those that wait.
