@@ -11,9 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// answer is everything that an answer may hold, in our own form, in MassGen's
-// and in Claude Code's, each member unread: one faulty part must not take the
-// others with it.
+// answer has all members of an answer in our form, MassGen's and Claude Code's. They are
+// not decoded yet, so that one faulty member does not affect the others.
 type answer struct {
 	Decision      jsontext.Value `json:"decision"`
 	Reason        jsontext.Value `json:"reason"`
@@ -37,11 +36,11 @@ type answer struct {
 	SystemMessage  jsontext.Value `json:"systemMessage"`
 	SuppressOutput jsontext.Value `json:"suppressOutput"`
 
-	Others jsontext.Value `json:",embed"` // every member that is not listed above
+	Others jsontext.Value `json:",embed"` // all members that are not listed above
 }
 
-// unread reports whether a has members that are not known, and beside them at most
-// some that only explain: a misspelt decision mostly comes with its reason.
+// unread reports whether a has unknown members, and no known ones except those that only
+// explain. A misspelt decision usually comes with its reason.
 func (a answer) unread() bool {
 	if len(a.Others) == 0 {
 		return false
@@ -67,7 +66,7 @@ type claudeOutput struct {
 	// ModifiedOutput is what MassGen's adapter calls the same.
 	ModifiedOutput jsontext.Value `json:"modifiedOutput"`
 
-	Others jsontext.Value `json:",embed"` // every member that is not listed above
+	Others jsontext.Value `json:",embed"` // all members that are not listed above
 }
 
 // DecodeResult reads a hook's answer to an event of type t. It fails if data is not one JSON
@@ -80,7 +79,7 @@ func DecodeResult(t EventType, data []byte) (Result, error) {
 	}
 	if k := jsontext.Value(data).Kind(); k != '{' {
 		if !jsontext.Value(data).IsValid(options) {
-			k = jsontext.KindInvalid // text whose first letter is that of true, false or null
+			k = jsontext.KindInvalid // text that begins like true, false or null
 		}
 		return Result{}, fmt.Errorf("the answer is %s; a hook answers with one JSON object", KindName(k))
 	}
@@ -102,7 +101,7 @@ func DecodeResult(t EventType, data []byte) (Result, error) {
 	if r.object("hookSpecificOutput", a.HookSpecificOutput, &c) {
 		r.claude(&c)
 	} else if !isNull(a.HookSpecificOutput) {
-		c.Others = a.HookSpecificOutput // what it decides cannot be read
+		c.Others = a.HookSpecificOutput // its decision cannot be read
 	}
 	r.decide(&a, &c)
 	return r.res, nil
@@ -166,8 +165,8 @@ func (r *reader) claude(c *claudeOutput) {
 	}
 }
 
-// decide finds the decision among the four places where an answer may hold
-// one. Where they disagree, the strictest counts.
+// decide finds the decision in the four places where an answer may have one. If they
+// differ, the strictest counts.
 func (r *reader) decide(a *answer, c *claudeOutput) {
 	d := r.stricter(r.decision(a.Decision), r.decision(c.PermissionDecision))
 	d = r.stricter(d, c.unread())
@@ -183,8 +182,8 @@ func (r *reader) decide(a *answer, c *claudeOutput) {
 	r.res.Decision = d
 }
 
-// unread is Claude Code's part as a decision that no event knows, if nothing in it
-// but the event's name and a reason is known: what it decides cannot be read.
+// unread returns Claude Code's part as a decision that no event permits if it has unknown
+// members, and no known ones except the event's name and a reason.
 func (c *claudeOutput) unread() Decision {
 	known := *c
 	known.Others = nil
@@ -194,13 +193,13 @@ func (c *claudeOutput) unread() Decision {
 	return Decision(clip("hookSpecificOutput: " + string(c.Others)))
 }
 
-// explains reports whether c has nothing but the event's name and a reason.
+// explains reports whether c has only the event's name and a reason.
 func (c claudeOutput) explains() bool {
 	c.HookEventName, c.PermissionDecisionReason = nil, nil
 	return reflect.ValueOf(c).IsZero()
 }
 
-// unknown returns the names of the members that the contract does not know, sorted.
+// unknown returns the names of the unknown members, sorted.
 func (c *claudeOutput) unknown() []string {
 	var members map[string]jsontext.Value
 	if len(c.Others) == 0 || Unmarshal(c.Others, &members) != nil {
@@ -209,7 +208,7 @@ func (c *claudeOutput) unknown() []string {
 	return slices.Sorted(maps.Keys(members))
 }
 
-// allowedWord is MassGen's `allowed` as a decision.
+// allowedWord returns MassGen's `allowed` as a decision.
 func allowedWord(v jsontext.Value) Decision {
 	switch v.Kind() {
 	case 't':
@@ -220,9 +219,9 @@ func allowedWord(v jsontext.Value) Decision {
 	return Decision(clip("allowed: " + string(v)))
 }
 
-// stricter is the stricter of two decisions of one answer, the first of equals.
-// One that nobody knows is stricter than a yes, so that it stays an error, and
-// weaker than a no, so that garbage beside a refusal does not undo it.
+// stricter returns the stricter of two decisions of one answer, the first of equals. An
+// unknown decision is stricter than an allow, so that it stays an error, and weaker than
+// a deny, so that it does not undo a refusal.
 func (r *reader) stricter(a, b Decision) Decision {
 	if r.strictness(b) > r.strictness(a) {
 		return b
@@ -255,8 +254,8 @@ func (r *reader) strictness(d Decision) int {
 	return 8
 }
 
-// halt is Claude Code's `"continue": false`: end the run. At the end of a run
-// that is what happens anyway, so there it only takes back a retry.
+// halt applies Claude Code's `"continue": false`, which ends the run. At the end of a run
+// it only cancels a retry.
 func (r *reader) halt(d Decision, a *answer) Decision {
 	if s := r.text("stopReason", a.StopReason); s != "" {
 		r.res.Reason = s
@@ -273,8 +272,8 @@ func (r *reader) halt(d Decision, a *answer) Decision {
 	return r.stricter(d, Fail)
 }
 
-// decision reads one decision, translating the words of other systems. What
-// it does not know it keeps as it is, for the fold to refuse.
+// decision reads one decision in our words or other systems'. It returns an unknown one
+// unchanged, for the fold to refuse.
 func (r *reader) decision(v jsontext.Value) Decision {
 	if isNull(v) {
 		return None

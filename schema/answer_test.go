@@ -20,13 +20,13 @@ type answerCase struct {
 	event  schema.EventType
 	answer string
 	want   schema.Result
-	// faults are what the hook errors must mention, in order.
+	// faults are texts of the hook errors, in order.
 	faults []string
 }
 
 func raw(s string) jsontext.Value { return jsontext.Value(s) }
 
-func said(d schema.Decision, reason string) schema.Result {
+func decided(d schema.Decision, reason string) schema.Result {
 	return schema.Result{Decision: d, Reason: reason}
 }
 
@@ -42,100 +42,100 @@ var goodAnswers = []answerCase{
 	{name: "an output is rewritten", event: schema.PostToolUse, answer: `{"updated_output":[1]}`, want: schema.Result{UpdatedOutput: raw(`[1]`)}},
 	{name: "a stop has its value", event: schema.BeforeLLMCall, answer: `{"decision":"stop","value":"enough"}`, want: schema.Result{Decision: schema.Stop, Value: raw(`"enough"`)}},
 	{name: "an empty object is a rewrite", event: schema.PreToolUse, answer: `{"updated_input":{}}`, want: schema.Result{UpdatedInput: raw(`{}`)}},
-	{name: "null is no rewrite", event: schema.PreToolUse, answer: `{"updated_input":null,"updated_output":null,"value":null,"effects":null,"inject":null,"injections":null,"hook_errors":null}`},
+	{name: "null is not a rewrite", event: schema.PreToolUse, answer: `{"updated_input":null,"updated_output":null,"value":null,"effects":null,"inject":null,"injections":null,"hook_errors":null}`},
 	{name: "an unknown strategy is kept for the fold to judge", event: schema.PostToolUse, answer: `{"inject":{"content":"x","strategy":"sidebar"}}`,
 		want: schema.Result{Injections: []schema.Injection{{Content: "x", Strategy: "sidebar"}}}},
-	{name: "an injection without content is none", event: schema.PostToolUse, answer: `{"inject":{"content":"","strategy":"tool_result"},"injections":[{},null]}`},
-	{name: "unknown members are ignored", event: schema.PreToolUse, answer: `{"Decision":"deny","verdict":[1],"decision":"continue"}`, want: said(schema.Continue, "")},
-	{name: "unknown members are ignored beside an allow with its reason", event: schema.PostToolUse, answer: `{"decision":"allow","reason":"r","rule":7}`, want: said(schema.None, "r")},
+	{name: "an injection without content is dropped", event: schema.PostToolUse, answer: `{"inject":{"content":"","strategy":"tool_result"},"injections":[{},null]}`},
+	{name: "unknown members are ignored", event: schema.PreToolUse, answer: `{"Decision":"deny","verdict":[1],"decision":"continue"}`, want: decided(schema.Continue, "")},
+	{name: "unknown members are ignored beside an allow with its reason", event: schema.PostToolUse, answer: `{"decision":"allow","reason":"r","rule":7}`, want: decided(schema.None, "r")},
 	{name: "unknown members are ignored beside a rewrite", event: schema.PreToolUse, answer: `{"updated_input":{},"reason":"r","rule":7}`, want: schema.Result{UpdatedInput: raw(`{}`), Reason: "r"}},
-	{name: "a reason alone is no opinion", event: schema.PreToolUse, answer: `{"reason":"looked at it"}`, want: said(schema.None, "looked at it")},
-	{name: "and so are all members that explain", event: schema.PreToolUse, answer: `{"metadata":{"reason":"m"},"stopReason":"s","systemMessage":"y","suppressOutput":true}`, want: said(schema.None, "m")},
-	{name: "unknown members are ignored beside Claude Code's decision", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"permissionDecision":"ask"},"rule":7}`, want: said(schema.Ask, "")},
-	{name: "a permissionDecisionReason alone is no opinion", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"permissionDecisionReason":"p"}}`, want: said(schema.None, "p")},
+	{name: "a reason alone is no opinion", event: schema.PreToolUse, answer: `{"reason":"looked at it"}`, want: decided(schema.None, "looked at it")},
+	{name: "members that only explain are no opinion", event: schema.PreToolUse, answer: `{"metadata":{"reason":"m"},"stopReason":"s","systemMessage":"y","suppressOutput":true}`, want: decided(schema.None, "m")},
+	{name: "unknown members are ignored beside Claude Code's decision", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"permissionDecision":"ask"},"rule":7}`, want: decided(schema.Ask, "")},
+	{name: "a permissionDecisionReason alone is no opinion", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"permissionDecisionReason":"p"}}`, want: decided(schema.None, "p")},
 
-	{name: "allow is allow where it is listed", event: schema.PreToolUse, answer: `{"decision":"allow"}`, want: said(schema.Allow, "")},
+	{name: "allow is allow where it is listed", event: schema.PreToolUse, answer: `{"decision":"allow"}`, want: decided(schema.Allow, "")},
 	{name: "allow is no opinion elsewhere", event: schema.PostToolUse, answer: `{"decision":"allow"}`},
-	{name: "approve is allow", event: schema.PreToolUse, answer: `{"decision":"approve"}`, want: said(schema.Allow, "")},
+	{name: "approve is allow", event: schema.PreToolUse, answer: `{"decision":"approve"}`, want: decided(schema.Allow, "")},
 	{name: "approve is no opinion where allow is not listed", event: schema.BeforeFinalResponse, answer: `{"decision":"approve"}`},
-	{name: "block is deny", event: schema.PreToolUse, answer: `{"decision":"block","reason":"no"}`, want: said(schema.Deny, "no")},
-	{name: "block is feedback after a tool", event: schema.PostToolUse, answer: `{"decision":"block","reason":"no"}`, want: said(schema.Deny, "no")},
-	{name: "block is a retry at the end", event: schema.BeforeFinalResponse, answer: `{"decision":"block","reason":"tests fail"}`, want: said(schema.Retry, "tests fail")},
+	{name: "block is deny", event: schema.PreToolUse, answer: `{"decision":"block","reason":"no"}`, want: decided(schema.Deny, "no")},
+	{name: "block is feedback after a tool", event: schema.PostToolUse, answer: `{"decision":"block","reason":"no"}`, want: decided(schema.Deny, "no")},
+	{name: "block is a retry at the end", event: schema.BeforeFinalResponse, answer: `{"decision":"block","reason":"tests fail"}`, want: decided(schema.Retry, "tests fail")},
 
-	{name: "reject is fail before the model is called", event: schema.BeforeLLMCall, answer: `{"decision":"reject","reason":"no"}`, want: said(schema.Fail, "no")},
-	{name: "reject is fail before a tool", event: schema.PreToolUse, answer: `{"decision":"reject","reason":"no"}`, want: said(schema.Fail, "no")},
-	{name: "reject is fail after a tool", event: schema.PostToolUse, answer: `{"decision":"reject","metadata":{"reason":"m"}}`, want: said(schema.Fail, "m")},
-	{name: "reject is fail when a query ends", event: schema.QueryEnd, answer: `{"decision":"reject","reason":"no"}`, want: said(schema.Fail, "no")},
-	{name: "reject is a fail before a deny", event: schema.PreToolUse, answer: `{"decision":"reject","allowed":false}`, want: said(schema.Fail, "")},
-	{name: "reject where nothing can fail stays a word that nobody knows", event: schema.UserPromptSubmit, answer: `{"decision":"reject"}`, want: said("reject", "")},
+	{name: "reject is fail before the model is called", event: schema.BeforeLLMCall, answer: `{"decision":"reject","reason":"no"}`, want: decided(schema.Fail, "no")},
+	{name: "reject is fail before a tool", event: schema.PreToolUse, answer: `{"decision":"reject","reason":"no"}`, want: decided(schema.Fail, "no")},
+	{name: "reject is fail after a tool", event: schema.PostToolUse, answer: `{"decision":"reject","metadata":{"reason":"m"}}`, want: decided(schema.Fail, "m")},
+	{name: "reject is fail when a query ends", event: schema.QueryEnd, answer: `{"decision":"reject","reason":"no"}`, want: decided(schema.Fail, "no")},
+	{name: "reject is a fail before a deny", event: schema.PreToolUse, answer: `{"decision":"reject","allowed":false}`, want: decided(schema.Fail, "")},
+	{name: "reject where nothing can fail stays an unknown word", event: schema.UserPromptSubmit, answer: `{"decision":"reject"}`, want: decided("reject", "")},
 
-	{name: "allowed false is deny", event: schema.PreToolUse, answer: `{"allowed":false,"metadata":{"reason":"m"}}`, want: said(schema.Deny, "m")},
-	{name: "allowed null is deny", event: schema.PreToolUse, answer: `{"allowed":null}`, want: said(schema.Deny, "")},
-	{name: "allowed true is allow", event: schema.PreToolUse, answer: `{"allowed":true}`, want: said(schema.Allow, "")},
-	{name: "allowed true undoes no deny", event: schema.PreToolUse, answer: `{"allowed":true,"decision":"deny"}`, want: said(schema.Deny, "")},
-	{name: "allowed false overrules ask", event: schema.PreToolUse, answer: `{"allowed":false,"decision":"ask"}`, want: said(schema.Deny, "")},
-	{name: "a reason beats the metadata's", event: schema.PreToolUse, answer: `{"decision":"deny","reason":"r","metadata":{"reason":"m"}}`, want: said(schema.Deny, "r")},
+	{name: "allowed false is deny", event: schema.PreToolUse, answer: `{"allowed":false,"metadata":{"reason":"m"}}`, want: decided(schema.Deny, "m")},
+	{name: "allowed null is deny", event: schema.PreToolUse, answer: `{"allowed":null}`, want: decided(schema.Deny, "")},
+	{name: "allowed true is allow", event: schema.PreToolUse, answer: `{"allowed":true}`, want: decided(schema.Allow, "")},
+	{name: "allowed true does not undo a deny", event: schema.PreToolUse, answer: `{"allowed":true,"decision":"deny"}`, want: decided(schema.Deny, "")},
+	{name: "allowed false overrules ask", event: schema.PreToolUse, answer: `{"allowed":false,"decision":"ask"}`, want: decided(schema.Deny, "")},
+	{name: "a reason beats the metadata's", event: schema.PreToolUse, answer: `{"decision":"deny","reason":"r","metadata":{"reason":"m"}}`, want: decided(schema.Deny, "r")},
 	{name: "modified_args beat updated_input", event: schema.PreToolUse, answer: `{"updated_input":{"a":1},"modified_args":"{\"a\":2}"}`, want: schema.Result{UpdatedInput: raw(`{"a":2}`)}},
 	{name: "modified_args may hold a lone surrogate", event: schema.PreToolUse, answer: `{"modified_args":"{\"a\":\"\\ud800\"}"}`, want: schema.Result{UpdatedInput: raw(`{"a":"\ud800"}`)}},
 
-	{name: "Claude Code denies", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}`, want: said(schema.Deny, "no")},
-	{name: "Claude Code asks", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask"}}`, want: said(schema.Ask, "")},
+	{name: "Claude Code denies", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}`, want: decided(schema.Deny, "no")},
+	{name: "Claude Code asks", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask"}}`, want: decided(schema.Ask, "")},
 	{name: "Claude Code rewrites", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"permissionDecision":"allow","updatedInput":{"a":1}}}`, want: schema.Result{Decision: schema.Allow, UpdatedInput: raw(`{"a":1}`)}},
 	{name: "Claude Code adds context", event: schema.PostToolUse, answer: `{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"lint"}}`,
 		want: schema.Result{Injections: []schema.Injection{{Content: "lint", Strategy: schema.ToolResult}}}},
 	{name: "Claude Code replaces an output", event: schema.PostToolUse, answer: `{"hookSpecificOutput":{"updatedToolOutput":{"stdout":""}}}`, want: schema.Result{UpdatedOutput: raw(`{"stdout":""}`)}},
 	{name: "Claude Code replaces an MCP output", event: schema.PostToolUse, answer: `{"hookSpecificOutput":{"updatedMCPToolOutput":"x"}}`, want: schema.Result{UpdatedOutput: raw(`"x"`)}},
 	{name: "MassGen's adapter replaces an output", event: schema.PostToolUse, answer: `{"hookSpecificOutput":{"modifiedOutput":"x"}}`, want: schema.Result{UpdatedOutput: raw(`"x"`)}},
-	{name: "what Claude Code shows to the user is no error", event: schema.PostToolUse, answer: `{"systemMessage":"hi","decision":"block","reason":"no"}`,
+	{name: "Claude Code's text for the user is not an error", event: schema.PostToolUse, answer: `{"systemMessage":"hi","decision":"block","reason":"no"}`,
 		want: schema.Result{Decision: schema.Deny, Reason: "no"}},
-	{name: "what else it has for one event is said to be dropped", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"permissionDecision":"deny","watchPaths":["a"],"sessionTitle":"t"}}`,
+	{name: "its other members of one event are reported as dropped", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"permissionDecision":"deny","watchPaths":["a"],"sessionTitle":"t"}}`,
 		want: schema.Result{Decision: schema.Deny, HookErrors: []string{"hookSpecificOutput.sessionTitle dropped: it has no meaning here", "hookSpecificOutput.watchPaths dropped: it has no meaning here"}}},
 	{name: "Claude Code calls a failed tool by another name", event: schema.ToolError, answer: `{"hookSpecificOutput":{"hookEventName":"PostToolUseFailure"}}`},
 	{name: "Claude Code calls the end Stop", event: schema.BeforeFinalResponse, answer: `{"hookSpecificOutput":{"hookEventName":"SubagentStop"}}`},
-	{name: "continue true says nothing", event: schema.PreToolUse, answer: `{"continue":true,"stopReason":"x","suppressOutput":true}`},
-	{name: "what Claude Code only shows to a person says nothing", event: schema.PreToolUse, answer: `{"suppressOutput":true,"systemMessage":"hi"}`},
-	{name: "and neither does it alone", event: schema.PreToolUse, answer: `{"systemMessage":"hi"}`},
+	{name: "continue true is no opinion", event: schema.PreToolUse, answer: `{"continue":true,"stopReason":"x","suppressOutput":true}`},
+	{name: "Claude Code's texts for a person are no opinion", event: schema.PreToolUse, answer: `{"suppressOutput":true,"systemMessage":"hi"}`},
+	{name: "a systemMessage alone is no opinion", event: schema.PreToolUse, answer: `{"systemMessage":"hi"}`},
 	{name: "Claude Code names the event and nothing else", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"hookEventName":"PreToolUse"}}`},
 	{name: "an unknown member beside one of Claude Code's is noted", event: schema.SessionStart, answer: `{"hookSpecificOutput":{"additionalContext":"c","watchPaths":[]}}`,
 		want: schema.Result{Injections: []schema.Injection{{Content: "c", Strategy: schema.ToolResult}},
 			HookErrors: []string{"hookSpecificOutput.watchPaths dropped: it has no meaning here"}}},
-	{name: "continue false ends the run", event: schema.PreToolUse, answer: `{"continue":false,"stopReason":"over"}`, want: said(schema.Fail, "over")},
-	{name: "continue false refuses a prompt", event: schema.UserPromptSubmit, answer: `{"continue":false}`, want: said(schema.Deny, "")},
-	{name: "continue false at the end takes a retry back", event: schema.BeforeFinalResponse, answer: `{"decision":"block","continue":false}`},
-	{name: "continue false at the end leaves a fail", event: schema.BeforeFinalResponse, answer: `{"decision":"fail","continue":false}`, want: said(schema.Fail, "")},
+	{name: "continue false ends the run", event: schema.PreToolUse, answer: `{"continue":false,"stopReason":"over"}`, want: decided(schema.Fail, "over")},
+	{name: "continue false refuses a prompt", event: schema.UserPromptSubmit, answer: `{"continue":false}`, want: decided(schema.Deny, "")},
+	{name: "continue false at the end cancels a retry", event: schema.BeforeFinalResponse, answer: `{"decision":"block","continue":false}`},
+	{name: "continue false at the end leaves a fail", event: schema.BeforeFinalResponse, answer: `{"decision":"fail","continue":false}`, want: decided(schema.Fail, "")},
 
-	{name: "the stricter of two decisions counts", event: schema.PreToolUse, answer: `{"decision":"approve","hookSpecificOutput":{"permissionDecision":"ask"}}`, want: said(schema.Ask, "")},
-	{name: "a decision to continue hides no other", event: schema.PreToolUse, answer: `{"decision":"continue","hookSpecificOutput":{"permissionDecision":"deny"}}`, want: said(schema.Deny, "")},
-	{name: "garbage beside a deny does not undo it", event: schema.PreToolUse, answer: `{"decision":"deny","allowed":"yes"}`, want: said(schema.Deny, "")},
-	{name: "a surrogate alone is replaced", event: schema.PreToolUse, answer: `{"decision":"deny","reason":"\ud800"}`, want: said(schema.Deny, "\uFFFD")},
-	{name: "invalid UTF-8 is replaced", event: schema.PreToolUse, answer: "{\"decision\":\"deny\",\"reason\":\"a\xffb\"}", want: said(schema.Deny, "a\uFFFDb")},
+	{name: "the stricter of two decisions counts", event: schema.PreToolUse, answer: `{"decision":"approve","hookSpecificOutput":{"permissionDecision":"ask"}}`, want: decided(schema.Ask, "")},
+	{name: "a decision to continue does not hide another", event: schema.PreToolUse, answer: `{"decision":"continue","hookSpecificOutput":{"permissionDecision":"deny"}}`, want: decided(schema.Deny, "")},
+	{name: "garbage beside a deny does not undo it", event: schema.PreToolUse, answer: `{"decision":"deny","allowed":"yes"}`, want: decided(schema.Deny, "")},
+	{name: "a surrogate alone is replaced", event: schema.PreToolUse, answer: `{"decision":"deny","reason":"\ud800"}`, want: decided(schema.Deny, "\uFFFD")},
+	{name: "invalid UTF-8 is replaced", event: schema.PreToolUse, answer: "{\"decision\":\"deny\",\"reason\":\"a\xffb\"}", want: decided(schema.Deny, "a\uFFFDb")},
 }
 
-// Decisions that no event knows stay what they are, for the fold to refuse.
+// Unknown decisions stay as they are, for the fold to refuse.
 var unknownDecisions = []answerCase{
-	{name: "a word in capitals", answer: `{"decision":"DENY"}`, want: said("DENY", "")},
-	{name: "an empty word", answer: `{"decision":""}`, want: said(`""`, "")},
-	{name: "a blank around a word", answer: `{"decision":"allow "}`, want: said("allow ", "")},
-	{name: "a number", answer: `{"decision":1}`, want: said("1", "")},
-	{name: "a boolean", answer: `{"decision":true}`, want: said("true", "")},
-	{name: "an object", answer: `{"decision":{"behavior":"allow"}}`, want: said(`{"behavior":"allow"}`, "")},
-	{name: "an unknown permissionDecision", answer: `{"hookSpecificOutput":{"permissionDecision":"defer"}}`, want: said("defer", "")},
-	{name: "a misspelt permissionDecision", answer: `{"hookSpecificOutput":{"hookEventName":null,"permissionDesicion":"deny"}}`, want: said(`hookSpecificOutput: {"permissionDesicion":"deny"}`, "")},
-	{name: "a misspelt permissionDecision with its reason", answer: `{"hookSpecificOutput":{"permissionDesicion":"deny","permissionDecisionReason":"no"}}`, want: said(`hookSpecificOutput: {"permissionDesicion":"deny"}`, "no")},
-	{name: "a member of PermissionRequest beside a yes", answer: `{"decision":"allow","hookSpecificOutput":{"decision":{"behavior":"deny"}}}`, want: said(`hookSpecificOutput: {"decision":{"behavior":"deny"}}`, "")},
+	{name: "a word in capitals", answer: `{"decision":"DENY"}`, want: decided("DENY", "")},
+	{name: "an empty word", answer: `{"decision":""}`, want: decided(`""`, "")},
+	{name: "a blank around a word", answer: `{"decision":"allow "}`, want: decided("allow ", "")},
+	{name: "a number", answer: `{"decision":1}`, want: decided("1", "")},
+	{name: "a boolean", answer: `{"decision":true}`, want: decided("true", "")},
+	{name: "an object", answer: `{"decision":{"behavior":"allow"}}`, want: decided(`{"behavior":"allow"}`, "")},
+	{name: "an unknown permissionDecision", answer: `{"hookSpecificOutput":{"permissionDecision":"defer"}}`, want: decided("defer", "")},
+	{name: "a misspelt permissionDecision", answer: `{"hookSpecificOutput":{"hookEventName":null,"permissionDesicion":"deny"}}`, want: decided(`hookSpecificOutput: {"permissionDesicion":"deny"}`, "")},
+	{name: "a misspelt permissionDecision with its reason", answer: `{"hookSpecificOutput":{"permissionDesicion":"deny","permissionDecisionReason":"no"}}`, want: decided(`hookSpecificOutput: {"permissionDesicion":"deny"}`, "no")},
+	{name: "a member of PermissionRequest beside a yes", answer: `{"decision":"allow","hookSpecificOutput":{"decision":{"behavior":"deny"}}}`, want: decided(`hookSpecificOutput: {"decision":{"behavior":"deny"}}`, "")},
 	{name: "Claude Code's part as a word", answer: `{"hookSpecificOutput":"deny"}`,
 		want: schema.Result{Decision: `hookSpecificOutput: "deny"`, HookErrors: []string{"hookSpecificOutput is a string; it must be an object"}}},
-	{name: "beside a known yes", answer: `{"decision":"allow","hookSpecificOutput":{"permissionDecision":"DENY"}}`, want: said("DENY", "")},
-	{name: "beside allowed true", answer: `{"decision":"no","allowed":true}`, want: said("no", "")},
-	{name: "allowed that is no boolean", answer: `{"allowed":"false"}`, want: said(`allowed: "false"`, "")},
-	{name: "bytes that are no text", answer: "{\"decision\":[\"\x9b\"]}", want: said("[\"\uFFFD\"]", "")},
-	{name: "a very long word is cut", answer: `{"decision":"` + strings.Repeat("é", 1000) + `"}`, want: said(schema.Decision(strings.Repeat("é", 32)+"…"), "")},
+	{name: "beside a known yes", answer: `{"decision":"allow","hookSpecificOutput":{"permissionDecision":"DENY"}}`, want: decided("DENY", "")},
+	{name: "beside allowed true", answer: `{"decision":"no","allowed":true}`, want: decided("no", "")},
+	{name: "allowed that is not a boolean", answer: `{"allowed":"false"}`, want: decided(`allowed: "false"`, "")},
+	{name: "bytes that are not text", answer: "{\"decision\":[\"\x9b\"]}", want: decided("[\"\uFFFD\"]", "")},
+	{name: "a very long word is cut", answer: `{"decision":"` + strings.Repeat("é", 1000) + `"}`, want: decided(schema.Decision(strings.Repeat("é", 32)+"…"), "")},
 }
 
-// Each faulty part is dropped and said, and the rest stands.
+// Each faulty part is dropped and reported, and the rest stays.
 var faultyAnswers = []answerCase{
 	{name: "members of wrong types", event: schema.PreToolUse, answer: `{"decision":"deny","reason":5,"effects":{},"inject":"x","injections":7,
-		"hook_errors":"x","modified_args":{"a":1},"metadata":[],"hookSpecificOutput":true,"continue":"no"}`, want: said(schema.Deny, ""),
+		"hook_errors":"x","modified_args":{"a":1},"metadata":[],"hookSpecificOutput":true,"continue":"no"}`, want: decided(schema.Deny, ""),
 		faults: []string{
 			"reason is a number; it must be a string", "effects is an object; it must be a list", "inject is a string; it must be an object",
 			"injections is a number; it must be a list", "hook_errors is a string; it must be a list", "modified_args is an object; it must be a string",
@@ -144,15 +144,15 @@ var faultyAnswers = []answerCase{
 	{name: "parts of lists", event: schema.PostToolUse, answer: `{"injections":[5,{"content":"kept"},{"content":6}],"hook_errors":[1,"kept"]}`,
 		want:   schema.Result{Injections: []schema.Injection{{Content: "kept"}}},
 		faults: []string{"injections is a number", "injections.content is a number", "hook_errors is a number", "kept"}},
-	{name: "a strategy that is no string", event: schema.PostToolUse, answer: `{"inject":{"content":"x","strategy":1}}`,
+	{name: "a strategy that is not a string", event: schema.PostToolUse, answer: `{"inject":{"content":"x","strategy":1}}`,
 		want: schema.Result{Injections: []schema.Injection{{Content: "x"}}}, faults: []string{"inject.strategy is a number"}},
-	{name: "modified_args that hold no object", event: schema.PreToolUse, answer: `{"decision":"deny","modified_args":"[1]"}`,
-		want: said(schema.Deny, ""), faults: []string{"modified_args is not a JSON object in a string"}},
+	{name: "modified_args without an object", event: schema.PreToolUse, answer: `{"decision":"deny","modified_args":"[1]"}`,
+		want: decided(schema.Deny, ""), faults: []string{"modified_args is not a JSON object in a string"}},
 	{name: "modified_args that name a member twice", event: schema.PreToolUse, answer: `{"modified_args":"{\"a\":1,\"a\":2}"}`, faults: []string{"modified_args"}},
 	{name: "another event's name", event: schema.PreToolUse, answer: `{"hookSpecificOutput":{"hookEventName":"PostToolUse","permissionDecision":"deny"}}`,
-		want: said(schema.Deny, ""), faults: []string{`hookEventName is "PostToolUse" at the event PreToolUse`}},
+		want: decided(schema.Deny, ""), faults: []string{`hookEventName is "PostToolUse" at the event PreToolUse`}},
 	{name: "members of Claude Code's form", event: schema.PreToolUse, answer: `{"decision":"deny","continue":false,"stopReason":1,"hookSpecificOutput":{"hookEventName":1,"permissionDecisionReason":[],"additionalContext":{}}}`,
-		want: said(schema.Fail, ""), faults: []string{"hookEventName is a number", "permissionDecisionReason is a list", "additionalContext is an object", "stopReason is a number"}},
+		want: decided(schema.Fail, ""), faults: []string{"hookEventName is a number", "permissionDecisionReason is a list", "additionalContext is an object", "stopReason is a number"}},
 }
 
 func TestAnswersAreReadInEveryForm(t *testing.T) {
@@ -196,7 +196,7 @@ func checkFaults(t *testing.T, got, want []string) {
 	}
 }
 
-func TestWhatIsNoAnswerIsAnError(t *testing.T) {
+func TestAnInvalidAnswerIsAnError(t *testing.T) {
 	for name, c := range map[string]struct{ answer, sentence string }{
 		"nothing":                             {"", "the answer is empty"},
 		"blanks":                              {" \n\t", "the answer is empty"},
@@ -243,8 +243,8 @@ func TestWhatIsNoAnswerIsAnError(t *testing.T) {
 	}
 }
 
-// What is within the limit must fit into a reply, a beat and a record, too.
-func TestTheDeepestAnswerCanBeSentOn(t *testing.T) {
+// An answer within the limit must also fit into a reply, a heartbeat and a record.
+func TestTheDeepestAnswerCanBePassedOn(t *testing.T) {
 	n := schema.MaxDepth - 1
 	answer := `{"value":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}`
 	res, err := schema.DecodeResult(schema.BeforeLLMCall, []byte(answer))
@@ -260,7 +260,7 @@ func TestTheDeepestAnswerCanBeSentOn(t *testing.T) {
 	}
 }
 
-func TestBlockedIsWhatExitCodeTwoMeans(t *testing.T) {
+func TestBlockedIsTheMeaningOfExitCodeTwo(t *testing.T) {
 	for _, event := range schema.EventTypes() {
 		fromExit := schema.Blocked(event, "no")
 		fromAnswer, err := schema.DecodeResult(event, []byte(`{"decision":"block","reason":"no"}`))
@@ -277,7 +277,7 @@ func TestBlockedIsWhatExitCodeTwoMeans(t *testing.T) {
 	}
 }
 
-func TestConstructorsSayWhatTheirNamesSay(t *testing.T) {
+func TestConstructorsMakeTheResultsOfTheirNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		got    schema.Result
 		answer string
@@ -295,7 +295,7 @@ func TestConstructorsSayWhatTheirNamesSay(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeKeepsItsDecision(t *testing.T) {
+func TestATooLargeResultKeepsItsDecision(t *testing.T) {
 	big := schema.Result{Decision: schema.Deny, Reason: strings.Repeat("é", schema.MaxReason), Value: raw(`"v"`)}
 	small := big.Trimmed()
 	if small.Decision != schema.Deny || small.Value != nil || small.Size() > schema.MaxReason+16 || !utf8.ValidString(small.Reason) {
@@ -303,7 +303,7 @@ func TestWhatIsTooLargeKeepsItsDecision(t *testing.T) {
 	}
 }
 
-// Whatever a result carries counts against the limit of its size.
+// Every part of a result counts against the limit of its size.
 func TestSizeCountsEveryPart(t *testing.T) {
 	for _, file := range list(t, wireDir, ".json") {
 		if !strings.HasPrefix(file, "result") {

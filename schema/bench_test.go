@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// kibEvent is the event of the project's budgets: 1 KiB of a tool call.
+// kibEvent returns the event of the performance budgets: 1 KiB of a tool call.
 func kibEvent(tb testing.TB) []byte {
 	e := *events()[schema.PreToolUse]
 	e.Native = ""

@@ -7,10 +7,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// options are the one dialect of JSON that the fabric speaks: duplicate names
-// are refused, because two readers may pick different ones and a policy must
-// see what the tool will see; invalid UTF-8 and lone surrogates are let in
-// (and replaced), because real tools print them and a policy must judge them.
+// options define the fabric's dialect of JSON. Duplicate names are rejected, because two
+// readers may pick different ones and a policy must see what the tool will see. Invalid
+// UTF-8 and lone surrogates are replaced, because real tools print them and policies must
+// judge them.
 var options = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 
 // Marshal encodes v in the fabric's JSON dialect.
@@ -69,7 +69,7 @@ func KindName(k jsontext.Kind) string {
 	return "not valid JSON"
 }
 
-// depth is how deep data nests, if it is JSON at all.
+// depth returns how deep data nests, if it is JSON.
 func depth(data []byte) int {
 	deepest, now, quoted := 0, 0, false
 	for i := 0; i < len(data); i++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// configuring are the messages about the configuration and its versions.
+// configuring returns the messages about the configuration and its versions.
 func configuring() map[string]any {
 	problems := []schema.Problem{
 		{Node: "w1", Hook: "lint", Error: "no module named policies.lint"},

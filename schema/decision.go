@@ -53,7 +53,7 @@ const (
 	RewriteResponse
 )
 
-// traits is an event's row in the table of what may be decided there.
+// traits is an event's row in the table of decisions.
 type traits struct {
 	decisions []Decision
 	stop      ValueKind
@@ -80,8 +80,8 @@ var (
 	noRow                  = traits{}
 )
 
-// row is t's row of the table; nil: nobody knows such an event. It is on the
-// path of every hook of every call, where a switch is cheaper than a map.
+// row returns t's row of the table; nil: t is unknown. Every hook of every call uses it,
+// and a switch is cheaper than a map.
 func (t EventType) row() *traits {
 	switch t {
 	case SessionStart:
@@ -108,8 +108,8 @@ func (t EventType) row() *traits {
 	return nil
 }
 
-// traits is t's row of the table. An event that nobody knows permits nothing
-// and blocks nothing: whoever takes events in refuses it before it gets here.
+// traits returns t's row of the table. An unknown event permits nothing and blocks
+// nothing, because readers of events reject it earlier.
 func (t EventType) traits() *traits {
 	if row := t.row(); row != nil {
 		return row

@@ -10,13 +10,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// row is what the documentation's table of events says of one.
+// row is one row of the documentation's table of events.
 type row struct {
 	decisions string
 	stop      schema.ValueKind
 	rewrite   schema.Rewrite
 	terminal  string // the decisions that end the chain
-	blocks    string // the decisions that hold delivery back
+	blocks    string // the decisions that prevent delivery
 	blocking  schema.Decision
 	readonly  bool
 }
@@ -84,7 +84,7 @@ func TestAnUnknownEventPermitsNothing(t *testing.T) {
 	const unknown = schema.EventType("PreCompact")
 	if unknown.Known() || unknown.Permits(schema.Allow) || unknown.Terminal(schema.Deny) || unknown.Chains() ||
 		len(unknown.Decisions()) != 0 || unknown.Blocking() != schema.None || unknown.StopValue() != schema.NoValue || unknown.Rewrites() != schema.NoRewrite {
-		t.Error("an event that nobody knows has traits")
+		t.Error("an unknown event has traits")
 	}
 	if r, err := schema.DecodeResult(unknown, []byte(`{"decision":"deny","allowed":true,"continue":false}`)); err != nil || r.Decision != schema.Deny {
 		t.Errorf("an answer to it reads as %+v, %v", r, err)
@@ -121,7 +121,7 @@ func TestEventNamesAreParsed(t *testing.T) {
 	}
 }
 
-func TestRewritesGoWhereTheEventTakesThem(t *testing.T) {
+func TestRewritesReplaceTheEventsSubject(t *testing.T) {
 	v := schema.Verdict{UpdatedInput: raw(`{"i":1}`), UpdatedOutput: raw(`"o"`), Value: raw(`"v"`)}
 	for event, want := range map[schema.EventType]string{
 		schema.PreToolUse: `{"i":1}`, schema.PostToolUse: `"v"`, schema.ToolError: `"v"`, schema.AfterLLMCall: `"v"`,

@@ -39,7 +39,7 @@ func (d *DropMessages) Apply(messages []Message) []Message {
 	return kept
 }
 
-// fits reports whether all that is said of m by itself applies.
+// fits reports whether m satisfies all members of d that are about one message.
 func (d *DropMessages) fits(m *Message) bool {
 	if m.Role == RoleSystem && d.Role != RoleSystem || d.Role != "" && m.Role != d.Role {
 		return false
@@ -65,11 +65,11 @@ func (m *Message) contains(part string) bool {
 // A turn is a message with calls and the results after it.
 type turn struct {
 	members []int
-	// open: some call has no result yet.
+	// open means that some call has no result yet.
 	open bool
 }
 
-// join has all of t's messages taken out if one is, or none if it is open.
+// join picks all of t's messages if one is picked, or none if a call is open.
 func (t *turn) join(picked []bool) {
 	some := false
 	for _, i := range t.members {
@@ -80,9 +80,9 @@ func (t *turn) join(picked []bool) {
 	}
 }
 
-// turns finds the calls and their results. Results stand behind their calls,
-// before the next message with calls; which call one is of does not matter, as a
-// message goes whole. A result that follows no calls is nobody's.
+// turns finds the calls and their results. Results follow their calls, before the next
+// message with calls. Which result belongs to which call does not matter, because turns
+// are removed whole. A result without a call before it belongs to no turn.
 func turns(messages []Message) []turn {
 	var all []turn
 	for i := range messages {

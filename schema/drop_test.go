@@ -12,9 +12,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// told is a conversation in short, a letter for each message: s, u, a, and for calls
-// the number of them, t for a result; what it says stands behind a colon.
-func told(short string) (messages []schema.Message) {
+// parseShort reads a conversation in short form: a letter for each message: s, u, a, and
+// for calls their number, t for a result; its text follows a colon.
+func parseShort(short string) (messages []schema.Message) {
 	for word := range strings.FieldsSeq(short) {
 		letter, text, _ := strings.Cut(word, ":")
 		switch letter {
@@ -53,7 +53,7 @@ func short(messages []schema.Message) string {
 	return strings.Join(words, " ")
 }
 
-func TestMessagesAreDroppedByWhatIsSaidOfThem(t *testing.T) {
+func TestMessagesThatMatchAllMembersAreDropped(t *testing.T) {
 	for name, c := range map[string]struct {
 		talk string
 		drop schema.DropMessages
@@ -74,21 +74,21 @@ func TestMessagesAreDroppedByWhatIsSaidOfThem(t *testing.T) {
 		"results count by themselves where roles pick": {"1 t:1 1 t:2", schema.DropMessages{Role: schema.RoleTool, Last: 1}, "1 t:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := told(c.talk)
+			before := parseShort(c.talk)
 			if got := short(c.drop.Apply(before)); got != c.want {
 				t.Errorf("%q became %q, not %q", c.talk, got, c.want)
 			}
-			if diff := cmp.Diff(told(c.talk), before); diff != "" {
+			if diff := cmp.Diff(parseShort(c.talk), before); diff != "" {
 				t.Errorf("what was given was changed: %s", diff)
 			}
 		})
 	}
 }
 
-// Whatever is dropped: no call loses its results and no result its call, the system's
-// messages stay unless they are asked for, the order stays, and what all that is said
-// applies to is gone, but for a turn that is not over.
-func TestDroppingOrphansNothing(t *testing.T) {
+// For random drops, no call loses its results and no result its call, system messages
+// stay unless they are asked for, the order stays, and all matching messages are removed,
+// except in open turns.
+func TestDroppingKeepsCallsAndResultsTogether(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		messages, turn := drawTalk(rt)
 		d := schema.DropMessages{
@@ -120,7 +120,7 @@ func TestDroppingOrphansNothing(t *testing.T) {
 	})
 }
 
-// applies is the rule for a message that belongs to no turn, once more.
+// applies is the rule for a message without a turn, implemented a second time.
 func applies(d *schema.DropMessages, m *schema.Message) bool {
 	if d.Role == "" && m.Role == schema.RoleSystem {
 		return false
@@ -128,7 +128,8 @@ func applies(d *schema.DropMessages, m *schema.Message) bool {
 	return (d.Role == "" || d.Role == m.Role) && strings.Contains(m.Content, d.Containing)
 }
 
-// drawTalk is a conversation as loops make them, and the turn of each message: 0 is none.
+// drawTalk draws a conversation as loops make them, and the turn of each message; 0 means
+// no turn.
 func drawTalk(rt *rapid.T) (messages []schema.Message, turn []int) {
 	text := rapid.SampledFrom([]string{"", "x", "y", "xy"})
 	turns := 0

@@ -134,8 +134,8 @@ func (d *DropMessages) check() error {
 	return fmt.Errorf("drop_messages has the role %.40q; write system, user, assistant or tool", d.Role)
 }
 
-// checkPicks refuses members that drop_messages does not have: unlike elsewhere, what
-// is left without them would take out more than was meant.
+// checkPicks rejects unknown members of drop_messages. If they were ignored, more
+// messages than intended would be removed.
 func checkPicks(v jsontext.Value) error {
 	var members map[string]jsontext.Value
 	if len(v) == 0 {

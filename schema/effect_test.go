@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// flags is the JSON of an object with n of them.
+// flags returns the JSON of an object with n flags.
 func flags(n int) string {
 	all := make([]string, n)
 	for i := range all {
@@ -26,10 +26,10 @@ var legalEffects = []struct {
 	want       schema.Effect
 }{
 	{"a message", `{"append_message":{"role":"user","content":"hi"}}`, schema.Effect{AppendMessage: &schema.AppendMessage{Role: "user", Content: "hi"}}},
-	{"a message of nobody is the system's", `{"append_message":{"content":"hi"}}`, schema.Effect{AppendMessage: &schema.AppendMessage{Content: "hi"}}},
-	{"members that nobody knows are ignored", `{"append_message":{"role":"assistant","content":"hi","name":"x"}}`,
+	{"a message without a role is the system's", `{"append_message":{"content":"hi"}}`, schema.Effect{AppendMessage: &schema.AppendMessage{Content: "hi"}}},
+	{"unknown members are ignored", `{"append_message":{"role":"assistant","content":"hi","name":"x"}}`,
 		schema.Effect{AppendMessage: &schema.AppendMessage{Role: "assistant", Content: "hi"}}},
-	{"a null role is none", `{"append_message":{"role":null,"content":"hi"}}`, schema.Effect{AppendMessage: &schema.AppendMessage{Content: "hi"}}},
+	{"a null role counts as absent", `{"append_message":{"role":null,"content":"hi"}}`, schema.Effect{AppendMessage: &schema.AppendMessage{Content: "hi"}}},
 	{"flags of any value", `{"set_flag":{"a":1,"b":{"c":[]}}}`, schema.Effect{SetFlag: map[string]jsontext.Value{"a": raw("1"), "b": raw(`{"c":[]}`)}}},
 	{"a flag taken away", `{"set_flag":{"a":null}}`, schema.Effect{SetFlag: map[string]jsontext.Value{"a": raw("null")}}},
 	{"the last messages", `{"drop_messages":{"last":2}}`, schema.Effect{DropMessages: &schema.DropMessages{Last: 2}}},
@@ -71,13 +71,13 @@ var illegalEffects = []struct{ is, effect, want string }{
 	{"too long a flag", `{"set_flag":{"f":"` + strings.Repeat("f", schema.MaxFlagValue) + `"}}`, `the flag "f" has 16386 bytes; write at most 16384`},
 	{"a drop of nothing", `{"drop_messages":{}}`, "drop_messages picks nothing; write first, last, role or containing"},
 	{"a drop from both ends", `{"drop_messages":{"first":1,"last":1}}`, "drop_messages has first and last; write one of them"},
-	{"a drop by a word that nobody knows", `{"drop_messages":{"first":1,"contains":"x"}}`, `drop_messages has no "contains"; write first, last, role or containing`},
+	{"a drop with an unknown member", `{"drop_messages":{"first":1,"contains":"x"}}`, `drop_messages has no "contains"; write first, last, role or containing`},
 	{"a count below 0", `{"drop_messages":{"first":-1}}`, "drop_messages counts from 1"},
 	{"a count that is no whole number", `{"drop_messages":{"last":1.5}}`, "the effect's drop_messages.last is"},
-	{"a drop of a role that nobody has", `{"drop_messages":{"role":"judge"}}`, `drop_messages has the role "judge"; write system, user, assistant or tool`},
+	{"a drop of an unknown role", `{"drop_messages":{"role":"judge"}}`, `drop_messages has the role "judge"; write system, user, assistant or tool`},
 }
 
-func TestEffectsOfOtherFormsAreRefusedWithASentence(t *testing.T) {
+func TestInvalidEffectsAreErrors(t *testing.T) {
 	for _, c := range illegalEffects {
 		t.Run(c.is, func(t *testing.T) {
 			if _, err := schema.ParseEffect(raw(c.effect)); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -97,8 +97,8 @@ func TestAnEffectOfAProgramIsChecked(t *testing.T) {
 	}
 }
 
-// Whatever effect a program makes that passes its check, peers read it as it was.
-func TestWhatPassesTheCheckIsReadAsItWas(t *testing.T) {
+// An effect of a program that passes its check is decoded without a difference.
+func TestAValidEffectDecodesUnchanged(t *testing.T) {
 	roles := rapid.SampledFrom([]string{"", "system", "user", "assistant", "tool", "judge"})
 	texts := rapid.SampledFrom([]string{"", "a", "ä\n\"", strings.Repeat("x", 1000)})
 	counts := rapid.IntRange(-1, 3)
@@ -129,7 +129,7 @@ func TestWhatPassesTheCheckIsReadAsItWas(t *testing.T) {
 	})
 }
 
-// What is accepted encodes, and its encoding is the same effect.
+// An accepted effect can be encoded, and decodes to the same effect.
 func FuzzParseEffect(f *testing.F) {
 	for _, c := range legalEffects {
 		f.Add([]byte(c.effect))
@@ -155,7 +155,7 @@ func FuzzParseEffect(f *testing.F) {
 	})
 }
 
-// members says which effect e is.
+// members names the set members of e.
 func members(e *schema.Effect) string {
 	return fmt.Sprint(e.AppendMessage != nil, e.SetFlag != nil, e.DropMessages != nil, len(e.SetFlag))
 }

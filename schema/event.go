@@ -54,8 +54,8 @@ func (t EventType) Canonical() EventType {
 	return t
 }
 
-// seedNames are other systems' names of events. The clients in other languages
-// have the same table, and a test in bus/agent/sdktest compares them with this one.
+// seedNames are other systems' names of events. The clients in other languages have the
+// same table, and a test in bus/agent/sdktest compares them.
 var seedNames = [...]struct {
 	name  string
 	event EventType
@@ -218,7 +218,7 @@ func Glance(data []byte) Event {
 		if t := EventType(s).Canonical(); key == "hook_type" && e.HookType == "" && t.Known() {
 			e.HookType = t
 		} else if at := into[key]; at != nil && *at == "" {
-			*at = s // of two, nobody knows which is meant; the first is as good
+			*at = s // the first of two is as good as the other
 		}
 	}
 }
@@ -231,7 +231,7 @@ func DecodeEvent(body []byte, r Routing) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Counted first, which takes no time: hardly any event has so many.
+	// Counting first is fast, and hardly any event has that many brackets.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) > MaxDepth && depth(body) > MaxDepth {
 		return nil, fmt.Errorf("the event nests deeper than %d levels; flatten it", MaxDepth)
 	}

@@ -26,7 +26,7 @@ func TestRoutingFactsOverruleTheBody(t *testing.T) {
 	}
 }
 
-func TestFactsThatTheHeadersLackAreNotTakenFromTheBody(t *testing.T) {
+func TestRoutingIsNeverTakenFromTheBody(t *testing.T) {
 	got, err := schema.DecodeEvent([]byte(`{"session_id":"forged"}`), schema.Routing{Event: schema.SessionEnd, Agent: "a"})
 	if err != nil || got.SessionID != "" {
 		t.Errorf("session %q, %v; it must be empty", got.SessionID, err)
@@ -60,7 +60,7 @@ func TestAnotherToolInTheBodyIsAMismatch(t *testing.T) {
 	}
 }
 
-func TestFaultyEventsGetASentence(t *testing.T) {
+func TestInvalidEventsAreErrors(t *testing.T) {
 	for body, sentence := range map[string]string{
 		``:                              "the event is not valid JSON",
 		`null`:                          "the event is null; it must be a JSON object",
@@ -96,9 +96,9 @@ func TestFaultyEventsGetASentence(t *testing.T) {
 	}
 }
 
-func TestEventsOfSloppyShimsAreRead(t *testing.T) {
+func TestImpreciseEventsAreRead(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
-		"a null input is none":           {`{"tool_input":null}`, `{"hook_type":"PreToolUse"}`},
+		"a null input counts as absent":  {`{"tool_input":null}`, `{"hook_type":"PreToolUse"}`},
 		"an empty input is kept":         {`{"tool_input": {} }`, `{"hook_type":"PreToolUse","tool_input":{}}`},
 		"a null output is an output":     {`{"tool_output":null}`, `{"hook_type":"PreToolUse","tool_output":null}`},
 		"numbers stay as written":        {`{"tool_input":{"n":1.0e3,"big":123456789012345678901}}`, `{"hook_type":"PreToolUse","tool_input":{"n":1.0e3,"big":123456789012345678901}}`},
@@ -106,7 +106,7 @@ func TestEventsOfSloppyShimsAreRead(t *testing.T) {
 		"a lone surrogate is replaced":   {`{"tool_input":{"a":"\ud800"},"prompt":"\udc00"}`, `{"hook_type":"PreToolUse","tool_input":{"a":"` + "\uFFFD" + `"},"prompt":"` + "\uFFFD" + `"}`},
 		"unknown members are ignored":    {`{"trace":{"a":[1]},"Prompt":"x"}`, `{"hook_type":"PreToolUse"}`},
 		"a time keeps its zone":          {`{"timestamp":"2026-11-21T10:00:00.5+02:00"}`, `{"hook_type":"PreToolUse","timestamp":"2026-11-21T10:00:00.5+02:00"}`},
-		"a null time is none":            {`{"timestamp":null}`, `{"hook_type":"PreToolUse"}`},
+		"a null time counts as absent":   {`{"timestamp":null}`, `{"hook_type":"PreToolUse"}`},
 		"members in any order, spaced":   {" {\n \"prompt\" : \"a\" ,\t\"cwd\":\"/\" }\r\n", `{"hook_type":"PreToolUse","prompt":"a","cwd":"/"}`},
 		"labels come out in their order": {`{"labels":{"b":"2","a":"1"}}`, `{"hook_type":"PreToolUse","labels":{"a":"1","b":"2"}}`},
 	} {
@@ -123,9 +123,9 @@ func TestEventsOfSloppyShimsAreRead(t *testing.T) {
 	}
 }
 
-// Names that differ only in bytes that are replaced become equal on their way
-// to a handler, where two readers may pick different ones.
-func TestNamesThatReplacementMakesEqualAreRefused(t *testing.T) {
+// Names that differ only in replaced bytes would become equal in a handler, where two
+// readers may pick different ones.
+func TestNamesThatBecomeEqualAreRejected(t *testing.T) {
 	for _, body := range []string{
 		"{\"tool_input\":{\"a\xff\":1,\"a\xfe\":2}}",
 		`{"tool_input":{"\ud800":1,"\ud801":2}}`,
@@ -164,7 +164,7 @@ func TestMarginsAreNeverMoreThanHalf(t *testing.T) {
 	})
 }
 
-func TestDurationsAreWrittenAsAPersonWould(t *testing.T) {
+func TestDurationsAreWrittenForPeople(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		`"1.5s"`: 1500 * time.Millisecond, `"0s"`: 0, `"2m0s"`: 2 * time.Minute, `"310µs"`: 310 * time.Microsecond,
 	} {
@@ -186,7 +186,7 @@ func TestDurationsAreWrittenAsAPersonWould(t *testing.T) {
 	}
 }
 
-func TestAGlanceSeesWhatStandsBeforeTheFault(t *testing.T) {
+func TestAGlanceReadsMembersBeforeTheFault(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		{`{"hook_type":"PreToolUse","agent_id":"a","tool_name":"Bash","tool_input":{"x":1,`, "PreToolUse a  Bash"},
 		{`{"agent_id":"a","tool_input":{"x":1,"x":2},"session_id":"s"}`, "a s"},
@@ -200,9 +200,9 @@ func TestAGlanceSeesWhatStandsBeforeTheFault(t *testing.T) {
 	}
 }
 
-// TestARuntimeThatWaitsForAHookLeavesItItsTime holds that four hops keep their margins, those
-// of the shim, the client, the aggregator and the worker, and the hook has its timeout still.
-func TestARuntimeThatWaitsForAHookLeavesItItsTime(t *testing.T) {
+// TestARuntimesTimeoutCoversTheHooks checks that the margins of the shim, the client, the
+// aggregator and the worker leave a hook its full timeout.
+func TestARuntimesTimeoutCoversTheHooks(t *testing.T) {
 	for _, hook := range []time.Duration{time.Second, 48 * time.Second, 10 * time.Minute, time.Hour} {
 		left := schema.RuntimeFor(hook)
 		for range 4 {

@@ -6,7 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// freezing are the messages about agents whose tool calls are refused.
+// freezing returns the messages about frozen agents.
 func freezing() map[string]any {
 	z := frozen()[0]
 	done := func(c schema.FreezeChange) *schema.Record {

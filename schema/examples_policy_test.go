@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// policing are the messages about what shims do while nobody answers them.
+// policing returns the messages about decisions without a broker.
 func policing() map[string]any {
 	refused := schema.Unjudged{
 		EventID: eventID, Time: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), Agent: "agent1", Session: "7be05901-cf1a-4925",
@@ -35,7 +35,7 @@ func policing() map[string]any {
 	}
 }
 
-// document is a policy with every word in it.
+// document returns a policy with every member.
 func document() *schema.Policy {
 	return &schema.Policy{Fabric: fabric, ConfigVersion: 7, Hooks: []schema.PolicyHook{
 		{Hook: "round_timeout_pre", Event: schema.PreToolUse, System: true, Like: "1", Preset: true, Guards: true},
@@ -44,7 +44,7 @@ func document() *schema.Policy {
 	}}
 }
 
-// signed is that policy, signed by a key that everybody knows.
+// signed returns that policy, signed with a public test key.
 func signed(nonce string) *schema.PolicyAnswer {
 	s, err := guard.NewSigner(bytes.Repeat([]byte{7}, guard.SeedSize))
 	if err != nil {
@@ -59,7 +59,7 @@ func signed(nonce string) *schema.PolicyAnswer {
 	return &a
 }
 
-// limited are the events over a limit that have no record of their own.
+// limited returns the record of events over a limit without records of their own.
 func limited() *schema.Record {
 	rec := schema.LimitedRecord("agent1", "rate", 4711)
 	rec.Time = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)

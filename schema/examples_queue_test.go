@@ -6,7 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// queueing are the control requests about what waits for agents, and their answers.
+// queueing returns the control requests about the queue, and their answers.
 func queueing() map[string]any {
 	human := schema.Receipt{Key: "a-agent1.operator.stop-1", Sequence: 45, State: schema.Queued}
 	return map[string]any{

@@ -13,12 +13,12 @@ import (
 const (
 	eventID = "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182"
 	fabric  = "f-4mk2t9qd"
-	// earlierID is that of an event before it.
+	// earlierID is the id of an earlier event.
 	earlierID = "0199f3c1-5a00-7c3d-8e4f-102132435465"
 )
 
-// wireExamples are the messages whose golden files are checked in, by the
-// name of the file: one of every kind, and one event of every type.
+// wireExamples returns the messages of the golden files, by the name of the file: one of
+// every kind, and one event of every type.
 func wireExamples() map[string]any {
 	all := map[string]any{
 		"ack":           &schema.Ack{Fabric: fabric, Events: []string{eventID}},
@@ -31,7 +31,7 @@ func wireExamples() map[string]any {
 		"feed.verdict": record(postToolUse, delivered(), 1840),
 		"feed.aside":   aside(),
 		"feed.expired": expired(),
-		"records.line": kept(),
+		"records.line": storedRecord(),
 		"status":       status(),
 	}
 	for t, e := range events() {
@@ -149,7 +149,7 @@ func delivered() *schema.Verdict {
 	}
 }
 
-// queued is a verdict that brings what waited for the agent, in each of its forms.
+// queued returns a verdict that delivers items in each of their forms.
 func queued() *schema.Verdict {
 	return &schema.Verdict{
 		Decision: schema.Continue,
@@ -231,15 +231,15 @@ func beat() *schema.Beat {
 	}
 }
 
-// record is the feed's line about a verdict, at a time that stands still.
+// record returns the record of a verdict at a fixed time.
 func record(r schema.Routing, v *schema.Verdict, microseconds float64) *schema.Record {
 	rec := schema.RecordOf(&r, v, took(microseconds).Std())
 	rec.Time = time.Date(2026, 11, 21, 10, 0, 0, 251840e3, time.UTC)
 	return rec
 }
 
-// kept is a record as it is written down, of a fabric that keeps the content, too.
-func kept() *schema.Record {
+// storedRecord returns a stored record of a fabric that also stores content.
+func storedRecord() *schema.Record {
 	rec := record(preToolUse, &schema.Verdict{
 		Decision: schema.Deny, Reason: "the fabric has more to do than it can", ConfigVersion: 7,
 		ExecutedHooks: []schema.ExecutedHook{{Hook: "no-destructive-shell", Decision: schema.Deny, Outcome: schema.Busy}},
@@ -258,7 +258,7 @@ func aside() *schema.Record {
 	return rec
 }
 
-// expired is the feed's line about an item that waited for too long.
+// expired returns the record of an expired item.
 func expired() *schema.Record {
 	rec := schema.ExpiredRecord(&schema.Item{
 		Scope: schema.Scope{Session: "7be05901-cf1a-4925"}, Producer: "ci", Number: 17, Key: "s-7be05901-cf1a-4925.ci.17", Sequence: 40,

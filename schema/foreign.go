@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// whole reports whether m, which was read from v, is all that v says: objects of
-// other shapes may look like a message without calls, or without words.
+// whole reports whether m, which was read from v, has everything in v. Objects of other
+// shapes may look like a message without calls or text.
 func (m *Message) whole(v jsontext.Value) bool {
 	for i := range m.ToolCalls {
 		if m.ToolCalls[i].Name == "" {
@@ -34,8 +34,8 @@ func (m *Message) whole(v jsontext.Value) bool {
 	return true
 }
 
-// completion reads the calls of a message of Chat Completions, which stand one level
-// deeper, and reports whether it is one.
+// completion reads the calls of a message of Chat Completions, which are one level
+// deeper, and reports whether v is such a message.
 func (m *Message) completion(v jsontext.Value) bool {
 	var of struct {
 		ToolCalls []struct {
@@ -58,8 +58,7 @@ func (m *Message) completion(v jsontext.Value) bool {
 	return true
 }
 
-// argumentsOf is the object in a string; where the string holds none, it is the input
-// itself, as what the model wrote.
+// argumentsOf returns the object in a string, or the string itself if it has none.
 func argumentsOf(v jsontext.Value) jsontext.Value {
 	var text string
 	if v.Kind() != '"' || Unmarshal(v, &text) != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What is not understood must not look like a message that says nothing.
-func TestAMessageOfAnotherShapeIsNativeAsAWhole(t *testing.T) {
+// A message that is not understood must not look like an empty message.
+func TestAMessageOfAnotherShapeStaysNative(t *testing.T) {
 	for _, v := range []string{
 		`{"content":[{"type":"text","text":"x"}]}`, `{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}`, `{"content":null,"refusal":"no"}`,
 		`{"content":"x","tool_calls":[{"id":"c"}]}`, `{"content":"x","tool_calls":[{"id":"c","function":{"name":"","arguments":"{}"}}]}`,
@@ -22,7 +22,7 @@ func TestAMessageOfAnotherShapeIsNativeAsAWhole(t *testing.T) {
 	}
 }
 
-func TestAMessageThatSaysNothingIsOne(t *testing.T) {
+func TestAnEmptyMessageIsAMessage(t *testing.T) {
 	for _, v := range []string{`""`, `{}`, `{"role":"assistant"}`, `{"content":""}`, `{"content":"","refusal":null}`, `{"content":null,"tool_calls":[]}`} {
 		m, err := schema.ReadMessage(jsontext.Value(v))
 		if m.Content != "" || len(m.ToolCalls) > 0 || m.Native != nil || err != nil {
@@ -31,7 +31,7 @@ func TestAMessageThatSaysNothingIsOne(t *testing.T) {
 	}
 }
 
-func TestCallsOfChatCompletionsAreUnderstood(t *testing.T) {
+func TestCallsOfChatCompletionsAreRead(t *testing.T) {
 	for arguments, input := range map[string]string{
 		`"{\"q\":1}"`: `{"q":1}`, `" "`: `{}`, `"{\"q\":"`: `"{\"q\":"`, `"[1]"`: `"[1]"`, `{"q":1}`: `{"q":1}`, `"{\"q\":1,\"q\":2}"`: `"{\"q\":1,\"q\":2}"`,
 	} {

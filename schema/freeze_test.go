@@ -7,7 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestARefusalSaysWhoWhyAndHowItEnds(t *testing.T) {
+func TestTextOfAFreezesRefusal(t *testing.T) {
 	z := frozen()[0]
 	got := z.Refusal("Bash", []string{"vote", "new_answer"})
 	for _, part := range []string{"`Bash`", `agents "scout-*"`, "ops@console", "2026-11-21T03:00:00Z", "wrong deployment", "broker thaw --agent 'scout-*'", "vote, new_answer"} {
@@ -21,7 +21,7 @@ func TestARefusalSaysWhoWhyAndHowItEnds(t *testing.T) {
 	}
 }
 
-func TestTerminalToolsAreKnownByTheirLastPart(t *testing.T) {
+func TestTerminalToolsMatchByTheirLastPart(t *testing.T) {
 	for tool, want := range map[string]bool{
 		"vote": true, "mcp__workflow__vote": true, "server.vote": true, "server/vote": true, "server:vote": true,
 		"Vote": false, "vote2": false, "mcp__vote__run": false, "": false, "own__tool": true,

@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// seed gives a fuzz target every golden file whose name has the prefix.
+// seed adds every golden file with the prefix to a fuzz target.
 func seed(f *testing.F, prefix string, add func(data []byte)) {
 	f.Helper()
 	for _, pattern := range []string{wireDir + "/" + prefix + "*.json", wireDir + "/newer/" + prefix + "*.json"} {
@@ -79,8 +79,8 @@ func FuzzDecodeResult(f *testing.F) {
 	})
 }
 
-// mustPermit fails if an answer that permits, or has no opinion, says a word
-// in any of the places of a decision that does not mean that.
+// mustPermit fails if an answer that permits, or has no opinion, has another word in one
+// of the places of a decision.
 func mustPermit(t *testing.T, event schema.EventType, answer []byte, d schema.Decision) {
 	t.Helper()
 	var a struct {
@@ -102,7 +102,7 @@ func mustPermit(t *testing.T, event schema.EventType, answer []byte, d schema.De
 	}
 }
 
-// plain is a value with its escapes undone.
+// plain decodes the escapes in a value.
 func plain(t *testing.T, v jsontext.Value) string {
 	t.Helper()
 	if v.Kind() != '"' {
@@ -127,8 +127,8 @@ func FuzzVerdictRoundTrip(f *testing.F) {
 	})
 }
 
-// stable encodes v, decodes it into fresh and encodes that: the bytes must be
-// the same, and valid in the strictest dialect of JSON.
+// stable encodes v, decodes it into fresh and encodes that again. The bytes must be
+// equal, and valid in the strictest dialect of JSON.
 func stable(t *testing.T, v, fresh any) []byte {
 	t.Helper()
 	first, err := schema.Marshal(v)

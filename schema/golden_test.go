@@ -18,9 +18,9 @@ var update = flag.Bool("update", false, "write the golden files from the example
 
 const wireDir = "testdata/wire"
 
-// Each golden file is the indented form of one message. Its example must
-// encode to it, byte for byte, and it must decode to the example.
-func TestEveryMessageIsAsItsGoldenFile(t *testing.T) {
+// Each golden file is the indented form of one message. The example must encode to it,
+// byte for byte, and it must decode to the example.
+func TestEveryMessageMatchesItsGoldenFile(t *testing.T) {
 	seen := map[string]bool{}
 	for name, example := range wireExamples() {
 		seen[name+".json"] = true
@@ -48,8 +48,8 @@ func TestEveryMessageIsAsItsGoldenFile(t *testing.T) {
 	}
 }
 
-// A newer peer may send members and words that this version does not know. The
-// files are written by hand: whoever changes a type must not change them.
+// A newer peer may send members and words that this version does not know. The files are
+// written by hand and must not change with the types.
 func TestMessagesOfANewerPeerAreRead(t *testing.T) {
 	for name, example := range wireExamples() {
 		path := filepath.Join(wireDir, "newer", name+".json")
@@ -104,7 +104,7 @@ func TestEveryFieldAppearsInSomeGoldenFile(t *testing.T) {
 	}
 }
 
-// The event of DESIGN is a promise: a field may be added, none may go away.
+// The event's fields are a promise: fields may be added, but not removed.
 func TestAnEventHasTheDocumentedFields(t *testing.T) {
 	got := fields(reflect.TypeFor[schema.Event]())
 	want := strings.Fields(`hook_type event_id session_id orchestrator_id agent_id runtime timestamp tool_name tool_kind tool_args
@@ -130,7 +130,7 @@ func fields(t reflect.Type) map[string]bool {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names[name] = true
 	}
-	delete(names, "-") // what travels elsewhere
+	delete(names, "-") // sent in headers
 	return names
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// required are the headers that a message of each kind cannot do without.
+// required are the headers that a message of each kind must have.
 var required = map[string][]string{
 	"event":         {schema.HeaderID, schema.HeaderLeft},
 	"batch":         {schema.HeaderBatch, schema.HeaderConfig, schema.HeaderHooks, schema.HeaderAgent, schema.HeaderEvent, schema.HeaderID, schema.HeaderLeft},
@@ -24,7 +24,7 @@ var required = map[string][]string{
 	"control-error": {schema.HeaderServiceError, schema.HeaderServiceErrorCode},
 }
 
-func TestHeaderBlocksAreWrittenAsTheConstantsSay(t *testing.T) {
+func TestHeaderBlocksMatchTheConstants(t *testing.T) {
 	for _, file := range list(t, wireDir, ".headers.txt") {
 		t.Run(file, func(t *testing.T) {
 			block := read(t, filepath.Join(wireDir, file))
@@ -45,7 +45,7 @@ func TestHeaderBlocksAreWrittenAsTheConstantsSay(t *testing.T) {
 	}
 }
 
-// checkHeader holds one header's value to its documented form.
+// checkHeader compares one header's value with its documented form.
 func checkHeader(t *testing.T, name, value string) {
 	t.Helper()
 	var err error
@@ -68,7 +68,7 @@ func checkHeader(t *testing.T, name, value string) {
 		schema.HeaderAgent, schema.HeaderServiceError, schema.HeaderServiceErrorCode:
 	case schema.HeaderTraceparent, schema.HeaderTracestate:
 		if name == schema.HeaderTraceparent && trace.Parse(value, "") == nil {
-			err = fmt.Errorf("%q is no traceparent", value)
+			err = fmt.Errorf("%q is not a traceparent", value)
 		}
 	default:
 		err = fmt.Errorf("no constant has this name")
@@ -105,8 +105,8 @@ func renderBlock(names, values []string) []byte {
 	return append(b, "\r\n"...)
 }
 
-// The escapes are written here a second time, from wire.md alone: what the
-// files say must be enough for a peer in another language.
+// The escapes are implemented a second time, from wire.md alone, because the document
+// must be enough for a peer in another language.
 func TestHeaderValuesAreEscapedAsDocumented(t *testing.T) {
 	var vectors []struct {
 		Value  string `json:"value"`
@@ -185,7 +185,7 @@ func token(id string) string {
 	return b.String()
 }
 
-// What an old peer does not know it must keep apart from what it knows.
+// A peer must not confuse unknown words with known ones.
 func TestUnknownWordsStayUnknown(t *testing.T) {
 	var reply schema.BatchReply
 	decode(t, []byte(`{"worker":"w1","status":"paused","outcomes":[{"hook":0,"kind":"skipped"}]}`), &reply)

@@ -135,7 +135,7 @@ func CheckHistory(lines []byte) error {
 	return nil
 }
 
-// isDigest reports whether s names an object.
+// isDigest reports whether s is the digest of an object.
 func isDigest(s string) bool {
 	hex, ok := strings.CutPrefix(s, "sha256-")
 	return ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""

@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Whatever a ref says: what is read of it is bounded, and is said again in the same words.
+// Any reference is read within limits, and encodes to the same text.
 func FuzzHistoryParts(f *testing.F) {
 	digest := "sha256-" + strings.Repeat("c4", 32)
 	for _, ref := range []string{"", "objects:", "objects:" + digest + "/65611", "objects:" + digest + "/1," + digest + "/2", "lost:full", "/home/dev/t.jsonl",
@@ -44,7 +44,7 @@ func FuzzHistoryParts(f *testing.F) {
 	})
 }
 
-func TestOnlyMessagesAreAConversation(t *testing.T) {
+func TestAConversationHasOnlyMessages(t *testing.T) {
 	for lines, ok := range map[string]bool{
 		"":                    true,
 		"{\"n\":1}\n":         true,

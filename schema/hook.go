@@ -38,7 +38,7 @@ const DefaultTimeout = Duration(30 * time.Second)
 // DefaultPool is the pool that brokers serve with workers of their own.
 const DefaultPool = "default"
 
-// maxPool bounds a pool's name.
+// maxPool is the maximum length of a pool's name.
 const maxPool = 64
 
 // IsPool reports whether name is a valid pool name: 1 to 64 letters, digits, - and _.

@@ -63,11 +63,11 @@ func ModelsMessage(v jsontext.Value) bool {
 	if v.Kind() != '{' {
 		return v.Kind() == '"'
 	}
-	var said struct {
+	var fields struct {
 		Role jsontext.Value `json:"role"`
 	}
 	var role string
-	if Unmarshal(v, &said) != nil || said.Role.Kind() != '"' || Unmarshal(said.Role, &role) != nil {
+	if Unmarshal(v, &fields) != nil || fields.Role.Kind() != '"' || Unmarshal(fields.Role, &role) != nil {
 		return true
 	}
 	return role != RoleSystem && role != RoleUser && role != RoleTool

@@ -35,9 +35,9 @@ func MoveWorkspace(text, folder, name string) string {
 // MoveFolder is [MoveWorkspace] with an explicit replacement.
 func MoveFolder(text, folder, to string) string { return newMover(folder).move(text, to) }
 
-// A mover finds the mentions of a folder.
+// A mover finds mentions of a folder in texts.
 type mover struct {
-	// parts are the spellings of the folder's parts, each first as it is.
+	// parts are the spellings of the folder's parts, the original first.
 	parts           [][]string
 	rooted, windows bool
 }
@@ -61,7 +61,7 @@ func newMover(folder string) *mover {
 	return m
 }
 
-// move calls the folder to, and the folders of third agents by their names.
+// move replaces the folder by to, and the folders of other agents by their names.
 func (m *mover) move(text, to string) string {
 	var b strings.Builder
 	done := 0
@@ -83,8 +83,8 @@ func (m *mover) move(text, to string) string {
 	}
 }
 
-// mention returns where the path begins and ends of which a part was found, and
-// what to call it; empty: the folder's own name. A from of -1: it is no mention.
+// mention returns the range of the path around a found part, and its replacement; empty:
+// that of the folder. A from of -1 means that it is not a mention.
 func (m *mover) mention(text string, start, end, done int, own bool) (from, until int, name string) {
 	if own {
 		from = m.begin(text, start, done)
@@ -114,12 +114,12 @@ func (m *mover) mention(text string, start, end, done int, own bool) (from, unti
 	return from, until, WorkspacePath(third)
 }
 
-// A search finds some words in a text, one after the other. Each word is looked
-// for once from where it was found last, so that a long text takes linear time.
+// A search finds words in a text from left to right. It continues each word from its last
+// position, so that a long text takes linear time.
 type search struct {
 	text  string
-	words []string // the last is the folder of what others shared
-	found []int    // where each comes next; -1: not yet looked for
+	words []string // the last one is the folder of shared workspaces
+	found []int    // the next position of each; -1: not searched yet
 }
 
 func (m *mover) search(text string) *search {
@@ -134,8 +134,8 @@ func (m *mover) search(text string) *search {
 	return s
 }
 
-// next returns the first word that begins at or after at, -1: there is none. Own
-// tells that it is the folder's last part.
+// next returns the first word at or after at; -1: not found. own means that it is the
+// folder's last part.
 func (s *search) next(at int) (start, end int, own bool) {
 	first := -1
 	for i, word := range s.words {
@@ -155,8 +155,8 @@ func (s *search) next(at int) (start, end int, own bool) {
 	return s.found[first], s.found[first] + len(s.words[first]), first < len(s.words)-1
 }
 
-// begin returns where a mention of the folder begins whose last part is at i, not
-// before done; -1: it is none.
+// begin returns where a mention begins whose last part is at i, and not before done; -1:
+// it is not a mention.
 func (m *mover) begin(text string, i, done int) int {
 	k := len(m.parts) - 1
 	for k > 0 {
@@ -176,12 +176,12 @@ func (m *mover) begin(text string, i, done int) int {
 		}
 		if j := m.separator(text, i, done); m.rooted && j >= 0 {
 			if strings.HasSuffix(text[:j], ":") && strings.HasPrefix(text[j:i], "///") {
-				j += 2 // of a URL's beginning
+				j += 2 // the beginning of a URL
 			}
 			if begins(text[:j]) {
 				return j
 			}
-			// What macOS puts before the folders of /tmp and /var.
+			// macOS puts this before /tmp and /var.
 			if before, ok := strings.CutSuffix(text[done:j], "private"); ok {
 				if j = m.separator(text, done+len(before), done); j >= 0 && begins(text[:j]) {
 					return j
@@ -192,11 +192,11 @@ func (m *mover) begin(text string, i, done int) int {
 	return m.relative(text, i, done, k)
 }
 
-// relative returns where a mention begins that has only the folder's parts from
-// the k-th one on, -1: it may be of another folder.
+// relative returns where a mention begins that has the folder's parts from the k-th on;
+// -1: it may be of another folder.
 func (m *mover) relative(text string, i, done, k int) int {
 	last, n := m.parts[len(m.parts)-1][0], len(m.parts)-k
-	certain := strings.HasSuffix(last, "_workspace") // as MassGen calls the folder of an agent
+	certain := strings.HasSuffix(last, "_workspace") // MassGen's name of an agent's folder
 	if !certain && n < 3 && !(n == 2 && (strings.HasSuffix(last, "workspace") || strings.HasPrefix(m.parts[k][0], "."))) {
 		return -1
 	}
@@ -220,8 +220,8 @@ func (m *mover) relative(text string, i, done, k int) int {
 	return -1
 }
 
-// separator returns where the separators begin that end at i, -1: there are none.
-// Dots between them are separators, too, and so is a part that ".." takes back.
+// separator returns where the separators begin that end at i; -1: no separator. Dots
+// between them count as separators, and so do parts that ".." removes.
 func (m *mover) separator(text string, i, done int) int {
 	start, done := -1, max(done, i-maxBack)
 	for {
@@ -246,7 +246,7 @@ func (m *mover) separator(text string, i, done int) int {
 	}
 }
 
-// slash returns where a separator at the end of text begins, -1: there is none.
+// slash returns where a separator at the end of text begins; -1: no separator.
 func (m *mover) slash(text string) int {
 	for _, form := range []string{"/", "%2F", "%2f", "u002f", "u002F"} {
 		before, ok := strings.CutSuffix(text, form)
@@ -266,19 +266,19 @@ func lazyRegexp(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// nextPart is a separator and the part of a path that follows it.
+// nextPart matches a separator and the following part of a path.
 var nextPart = lazyRegexp(`^(?:\\*(?:/|u002[fF])|%2[fF]|\\+)+((?:[\pL\pN_+@~.-]|%(?:[013-9A-Fa-f][0-9A-Fa-f]|2[0-9A-Ea-e]))+)`)
 
-// agentName is how the fabric calls an agent that has no other name.
+// agentName matches the fabric's names of agents without another name.
 var agentName = lazyRegexp(`^agent[0-9]+$`)
 
-// A pathPart is a part of a path, and where it ends in a text.
+// A pathPart is a part of a path, and its end in a text.
 type pathPart struct {
 	name  string
 	until int
 }
 
-// partsAt are the parts of the path that goes on at i, without dots.
+// partsAt returns the parts of the path that continues at i, without dots.
 func partsAt(text string, i, most int) (parts []pathPart) {
 	for range most {
 		at := nextPart().FindStringSubmatchIndex(text[i:min(len(text), i+maxName)])
@@ -299,18 +299,17 @@ func partsAt(text string, i, most int) (parts []pathPart) {
 }
 
 const (
-	// maxParts is how deep down the folder of a third agent is looked for, as deep as
-	// a snapshot may be, within maxPath bytes; maxName is the longest name of a file.
+	// maxParts is how deep the folder of another agent is searched, like the depth of a
+	// snapshot, within maxPath bytes; maxName is the longest name of a file.
 	maxParts = 100
 	maxPath  = 4096
-	maxBack  = 512 // what is between two parts of a path: text is read again for each of them
+	maxBack  = 512 // the text between two parts of a path, which is read for each of them
 	maxName  = 300
 )
 
-// thirdFolder returns whose folder the rest of a path at end names, and where
-// that name ends: it is the part after temp_workspaces, or the one after an
-// agent's id, as MassGen has it. Inside of an agent's folder temp_workspaces is
-// still to come.
+// thirdFolder returns the other agent whose folder the path at end names, and where its
+// name ends: the part after temp_workspaces, or after an agent's id as in MassGen. Inside
+// an agent's folder temp_workspaces is still to come.
 func thirdFolder(text string, end int, inside bool) (name string, until int) {
 	most := 10 // two, and dots between them
 	if inside {
@@ -339,10 +338,10 @@ func isNameByte(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
 }
 
-// option is what may stand before a path and is no part of it.
+// option matches text before a path that is not part of it.
 var option = lazyRegexp(`^(-[A-Za-z]+|[@+-])[/.]`)
 
-// pathStart returns where the path begins that goes on at i, not before done.
+// pathStart returns where the path begins that continues at i, and not before done.
 func pathStart(text string, i, done int) int {
 	start := max(done, i-maxPath)
 	if j := strings.LastIndexFunc(text[start:i], outsidePath); j >= 0 {
@@ -355,11 +354,11 @@ func pathStart(text string, i, done int) int {
 	return start
 }
 
-// outsidePath reports whether r cannot stand in a path that is not quoted.
+// outsidePath reports whether r cannot be in an unquoted path.
 func outsidePath(r rune) bool { return !inName(r) && !strings.ContainsRune(`/\.`, r) }
 
-// foreign reports whether a path is that of a URL which is no file's, or has
-// been called by its agent's name already.
+// foreign reports whether a path belongs to a URL that is not a file's, or was already
+// replaced by its agent's name.
 func foreign(before, path string) bool {
 	if strings.HasSuffix(before, "hookfabric:") && path == "" {
 		return true
@@ -368,11 +367,11 @@ func foreign(before, path string) bool {
 	return m != nil && !strings.EqualFold(m[1], "file") && strings.HasPrefix(path, "//")
 }
 
-// scheme is what the path of a URL follows.
+// scheme matches text before the path of a URL.
 var scheme = lazyRegexp(`([A-Za-z][A-Za-z0-9+.-]*):$`)
 
-// led is what a path may follow although a name could go on there: an option, a
-// sign of a diff or of Markdown, an escape of a text, a color.
+// led matches text before a path that could also be part of a name: an option, a sign of
+// a diff or of Markdown, an escape, a color.
 var led = lazyRegexp("(?:(?:^|[\\s\"'(=,;:`])(?:-[A-Za-z]+|[_+@%-]+)|@|\\\\[abfnrtv]|\\\\u[0-9A-Fa-f]{4}|\\\\x[0-9A-Fa-f]{2}|\\x1b\\[[0-9;]*m|%[0-9A-Fa-f]{2})$")
 
 // begins reports whether a path can begin after before.
@@ -397,14 +396,14 @@ func ends(after string) bool {
 		return true
 	}
 	r, n := utf8.DecodeRuneInString(after)
-	if r == '.' { // of a sentence, or of another name
+	if r == '.' { // the end of a sentence, or part of another name
 		r, _ = utf8.DecodeRuneInString(after[n:])
 		return len(after) == n || !inName(r) && r != '.'
 	}
 	return after == "" || !inName(r)
 }
 
-// inName reports whether r can stand in the midst of a file's name.
+// inName reports whether r can be inside a file's name.
 func inName(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-+@%~", r)
 }

@@ -41,36 +41,36 @@ func TestWorkspacesAreMovedAtTheBoundariesOfPaths(t *testing.T) {
 	}
 }
 
-func TestWorkspacesAreFoundHoweverTheyAreWritten(t *testing.T) {
+func TestWorkspacesAreFoundInAllSpellings(t *testing.T) {
 	const massgen = "/Users/foo/.massgen/workspaces/agent_a_workspace"
 	for name, c := range map[string]struct{ text, from, want string }{
-		"an option":                        {"gcc -I/w/a/x -L/w/a -isystem/w/a a-I/w/a", "/w/a", "gcc -IA/x -LA -isystemA a-I/w/a"},
-		"an @ before":                      {"curl -d @/w/a/x me@/w/a", "/w/a", "curl -d @A/x me@A"},
-		"a diff":                           {"+/w/a/x\n-/w/a/y", "/w/a", "+A/x\n-A/y"},
-		"slashes escaped as in JSON":       {`{"f":"\/w\/a\/x","g":"\\/w\\/a"}`, "/w/a", `{"f":"A\/x","g":"A"}`},
-		"lines escaped as in JSON":         {`"one\n/w/a/x\t/w/a\u0020/w/a"`, "/w/a", `"one\nA/x\tA\u0020A"`},
-		"slashes by their number":          {`\u002fw\u002Fa\u002fx`, "/w/a", `A\u002fx`},
-		"a URL with percents":              {"file:%2F%2F%2Fw%2fa%2Fx file:///w/my%20ws/x", "/w/my ws", "file:%2F%2F%2Fw%2fa%2Fx file://A/x"},
-		"percents for slashes":             {"?path=%2Fw%2fa%2Fx", "/w/a", "?path=A%2Fx"},
-		"a space that a shell is told of":  {`cat /w/my\ ws/x "/w/my ws/x"`, "/w/my ws", `cat A/x "A/x"`},
-		"letters by their numbers":         {`"/w/\u00e4/x"`, "/w/ä", `"A/x"`},
-		"slashes and dots that say little": {"/w//a/x /w/./a /w/b/../a/x //w/a /w/./././a", "/w/a", "A/x A A/x A A"},
-		"colors":                           {"\x1b[32m/w/a/x\x1b[0m", "/w/a", "\x1b[32mA/x\x1b[0m"},
-		"what macOS puts before":           {"/private/w/a/x", "/w/a", "A/x"},
-		"backslashes twice":                {`"C:\\w\\a\\x"`, `C:\w\a`, `"A\\x"`},
-		"massgen, relative":                {"see .massgen/workspaces/agent_a_workspace/x and ./.massgen/workspaces/agent_a_workspace.", massgen, "see A/x and A."},
-		"massgen, from elsewhere":          {"../../workspaces/agent_a_workspace/x ../agent_a_workspace/y agent_a_workspace", massgen, "A/x A/y A"},
-		"massgen, by another root":         {"/mnt/foo/.massgen/workspaces/agent_a_workspace/x -I/mnt/agent_a_workspace", massgen, "A/x -IA"},
-		"massgen, of another agent":        {"agent_aa_workspace/x xagent_a_workspace agent_a_workspace2", massgen, "agent_aa_workspace/x xagent_a_workspace agent_a_workspace2"},
-		"massgen, a page":                  {"https://x.y/agent_a_workspace", massgen, "https://x.y/agent_a_workspace"},
-		"a long relative path":             {"home/bob/work/x ./home/bob/work bob/work", "/srv/home/bob/work", "A/x A bob/work"},
-		"a third agent's files":            {"/w/a/temp_workspaces/agent3/x.go, /w/a/sub/temp_workspaces/reviewer.", "/w/a", "hookfabric:temp_workspaces/agent3/x.go, hookfabric:temp_workspaces/reviewer."},
-		"a third agent's in JSON":          {`"\/w\/a\/temp_workspaces\/agent3\/x"`, "/w/a", `"hookfabric:temp_workspaces/agent3\/x"`},
-		"massgen, a third agent's":         {"/Users/foo/.massgen/temp_workspaces/agent_a/agent3/x.", massgen, "hookfabric:temp_workspaces/agent3/x."},
-		"a third agent's, relative":        {"temp_workspaces/agent3/x ./temp_workspaces/agent4", "/w/a", "hookfabric:temp_workspaces/agent3/x hookfabric:temp_workspaces/agent4"},
-		"no workspace, a third agent's":    {"/x/temp_workspaces/agent3/x", "", "hookfabric:temp_workspaces/agent3/x"},
-		"nobody's":                         {"temp_workspaces is a folder; my_temp_workspaces/agent3 temp_workspaces/x https://a.b/temp_workspaces/agent3", "/w/a", "temp_workspaces is a folder; my_temp_workspaces/agent3 temp_workspaces/x https://a.b/temp_workspaces/agent3"},
-		"what was called so already":       {"hookfabric:temp_workspaces/agent3/x", "/w/a", "hookfabric:temp_workspaces/agent3/x"},
+		"an option":                           {"gcc -I/w/a/x -L/w/a -isystem/w/a a-I/w/a", "/w/a", "gcc -IA/x -LA -isystemA a-I/w/a"},
+		"an @ before":                         {"curl -d @/w/a/x me@/w/a", "/w/a", "curl -d @A/x me@A"},
+		"a diff":                              {"+/w/a/x\n-/w/a/y", "/w/a", "+A/x\n-A/y"},
+		"slashes escaped as in JSON":          {`{"f":"\/w\/a\/x","g":"\\/w\\/a"}`, "/w/a", `{"f":"A\/x","g":"A"}`},
+		"lines escaped as in JSON":            {`"one\n/w/a/x\t/w/a\u0020/w/a"`, "/w/a", `"one\nA/x\tA\u0020A"`},
+		"slashes by their number":             {`\u002fw\u002Fa\u002fx`, "/w/a", `A\u002fx`},
+		"a URL with percents":                 {"file:%2F%2F%2Fw%2fa%2Fx file:///w/my%20ws/x", "/w/my ws", "file:%2F%2F%2Fw%2fa%2Fx file://A/x"},
+		"percents for slashes":                {"?path=%2Fw%2fa%2Fx", "/w/a", "?path=A%2Fx"},
+		"a space that is escaped for a shell": {`cat /w/my\ ws/x "/w/my ws/x"`, "/w/my ws", `cat A/x "A/x"`},
+		"letters by their numbers":            {`"/w/\u00e4/x"`, "/w/ä", `"A/x"`},
+		"slashes and dots that say little":    {"/w//a/x /w/./a /w/b/../a/x //w/a /w/./././a", "/w/a", "A/x A A/x A A"},
+		"colors":                              {"\x1b[32m/w/a/x\x1b[0m", "/w/a", "\x1b[32mA/x\x1b[0m"},
+		"what macOS puts before":              {"/private/w/a/x", "/w/a", "A/x"},
+		"backslashes twice":                   {`"C:\\w\\a\\x"`, `C:\w\a`, `"A\\x"`},
+		"massgen, relative":                   {"see .massgen/workspaces/agent_a_workspace/x and ./.massgen/workspaces/agent_a_workspace.", massgen, "see A/x and A."},
+		"massgen, from elsewhere":             {"../../workspaces/agent_a_workspace/x ../agent_a_workspace/y agent_a_workspace", massgen, "A/x A/y A"},
+		"massgen, by another root":            {"/mnt/foo/.massgen/workspaces/agent_a_workspace/x -I/mnt/agent_a_workspace", massgen, "A/x -IA"},
+		"massgen, of another agent":           {"agent_aa_workspace/x xagent_a_workspace agent_a_workspace2", massgen, "agent_aa_workspace/x xagent_a_workspace agent_a_workspace2"},
+		"massgen, a page":                     {"https://x.y/agent_a_workspace", massgen, "https://x.y/agent_a_workspace"},
+		"a long relative path":                {"home/bob/work/x ./home/bob/work bob/work", "/srv/home/bob/work", "A/x A bob/work"},
+		"a third agent's files":               {"/w/a/temp_workspaces/agent3/x.go, /w/a/sub/temp_workspaces/reviewer.", "/w/a", "hookfabric:temp_workspaces/agent3/x.go, hookfabric:temp_workspaces/reviewer."},
+		"a third agent's in JSON":             {`"\/w\/a\/temp_workspaces\/agent3\/x"`, "/w/a", `"hookfabric:temp_workspaces/agent3\/x"`},
+		"massgen, a third agent's":            {"/Users/foo/.massgen/temp_workspaces/agent_a/agent3/x.", massgen, "hookfabric:temp_workspaces/agent3/x."},
+		"a third agent's, relative":           {"temp_workspaces/agent3/x ./temp_workspaces/agent4", "/w/a", "hookfabric:temp_workspaces/agent3/x hookfabric:temp_workspaces/agent4"},
+		"no workspace, a third agent's":       {"/x/temp_workspaces/agent3/x", "", "hookfabric:temp_workspaces/agent3/x"},
+		"no agent's folder":                   {"temp_workspaces is a folder; my_temp_workspaces/agent3 temp_workspaces/x https://a.b/temp_workspaces/agent3", "/w/a", "temp_workspaces is a folder; my_temp_workspaces/agent3 temp_workspaces/x https://a.b/temp_workspaces/agent3"},
+		"what was called so already":          {"hookfabric:temp_workspaces/agent3/x", "/w/a", "hookfabric:temp_workspaces/agent3/x"},
 	} {
 		if got := schema.MoveWorkspace(c.text, c.from, "agent2"); got != strings.ReplaceAll(c.want, "A", schema.WorkspacePath("agent2")) {
 			t.Errorf("%s:\n     %s\nwant %s", name, got, c.want)
@@ -78,8 +78,7 @@ func TestWorkspacesAreFoundHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
-// A long text takes time in proportion, also one that nearly names the folder
-// everywhere.
+// A long text takes linear time, even one that nearly mentions the folder everywhere.
 func TestLongTextsAreMovedInLinearTime(t *testing.T) {
 	for name, piece := range map[string]string{
 		"words": "many words ", "parts": "/w/b/a", "slashes": "////", "dots": "/./a", "ups": "/b/../a", "back": "/../a", "others": "temp_workspaces", "thirds": "/temp_workspaces/x", "urls": "//x/a_workspace", "letters": "aaaa", "escapes": `\\a`,
@@ -91,7 +90,7 @@ func TestLongTextsAreMovedInLinearTime(t *testing.T) {
 			schema.MoveWorkspace("http:"+text, "/w/a_workspace", "agent2")
 			return time.Since(start)
 		}
-		// The best of several runs counts: others may use the processor during one of them.
+		// The best of several runs counts, because other processes may use the processor.
 		short, long := time.Hour, time.Hour
 		for range 20 {
 			short, long = min(short, took(1<<14)), min(long, took(1<<17))
@@ -105,7 +104,7 @@ func TestLongTextsAreMovedInLinearTime(t *testing.T) {
 	}
 }
 
-// Whatever stands around an author's path, it does not reach the receiver.
+// An author's path does not reach the receiver, with any text around it.
 func TestNoPathOfAnAuthorReachesAReceiver(t *testing.T) {
 	const folder = "/Users/zoë/.massgen/workspaces/alice_workspace"
 	rapid.Check(t, func(t *rapid.T) {
@@ -138,7 +137,7 @@ func TestNoPathOfAnAuthorReachesAReceiver(t *testing.T) {
 	})
 }
 
-// Where the folder is not named, nothing changes, whatever bytes there are.
+// Text without the folder stays unchanged, for all bytes.
 func FuzzMoveWorkspace(f *testing.F) {
 	f.Add("see /w/b/x.go and \\/w\\/b", "/w/a")
 	f.Add("temp_workspaces/agent1/../x", ".massgen/x_workspace")

@@ -5,25 +5,22 @@ import (
 	"strconv"
 )
 
-// Most replies and verdicts say nothing but who was asked and what was decided.
-// Those are written here, and read in plainread.go, without reflection, which
-// takes most of the time of a call's JSON. There is one dialect all the same:
-// what is written here is byte by byte what the codec writes, what is read the
-// same as it reads, and everything that is not as plain is left to it. Tests
-// hold both to that.
+// Most replies and verdicts have only hooks and decisions. They are encoded here, and
+// decoded in plainread.go, without reflection, which takes most of a call's time for
+// JSON. There is still one dialect: this code writes the same bytes as the codec and
+// reads the same values. It leaves everything else to the codec. Tests compare both.
 
-// A plainValue knows how to write and read itself, where it is plain.
+// A plainValue can write and read itself if it is plain.
 type plainValue interface {
-	// appendPlain appends the JSON of the value to b, and reports whether it is plain
-	// at all.
+	// appendPlain appends the JSON of the value to b, and reports whether it is plain.
 	appendPlain(b []byte) ([]byte, bool)
-	// readPlain reads JSON as appendPlain writes it, and reports whether it is that.
-	// Otherwise the value is as before, but for what lies in the room of its lists.
+	// readPlain reads JSON in the form of appendPlain, and reports whether it has that
+	// form. Otherwise the value is unchanged, except for unused memory of its lists.
 	readPlain(data []byte) bool
 }
 
-// plainOf is v as a plain value; nil: it is none. Types are named, because one
-// that embeds a verdict has its methods too, and more to write.
+// plainOf returns v as a plain value; nil: it cannot be one. Types are listed, because a
+// type that embeds a verdict has its methods and more members.
 func plainOf(v any) plainValue {
 	switch v := v.(type) {
 	case *BatchReply:
@@ -38,21 +35,21 @@ func plainOf(v any) plainValue {
 	return nil
 }
 
-// plainWriter appends members, until something is not plain.
+// plainWriter appends members, until one is not plain.
 type plainWriter struct {
 	b     []byte
 	fancy bool
 }
 
-// plainWriterTo appends to b, with room for so many outcomes, if they are short.
+// plainWriterTo appends to b, and reserves memory for that many short outcomes.
 func plainWriterTo(b []byte, outcomes int) *plainWriter {
 	return &plainWriter{b: slices.Grow(b, 128+160*outcomes)}
 }
 
-// raw appends what is JSON already.
+// raw appends JSON.
 func (w *plainWriter) raw(s string) { w.b = append(w.b, s...) }
 
-// text appends what begins a member and then s as a string.
+// text appends the beginning of a member and then s as a string.
 func (w *plainWriter) text(begin, s string) {
 	if !plainText(s) {
 		w.fancy = true
@@ -62,7 +59,7 @@ func (w *plainWriter) text(begin, s string) {
 	w.b = append(w.b, '"')
 }
 
-// some is text for a member that is left out where it is empty.
+// some is text for a member that is omitted if empty.
 func (w *plainWriter) some(begin, s string) {
 	if s != "" {
 		w.text(begin, s)
@@ -76,7 +73,7 @@ func (w *plainWriter) took(begin string, d Duration) {
 	}
 }
 
-// writeList appends what begins a member and then a list, if there is one.
+// writeList appends the beginning of a member and then a list, if it is not empty.
 func writeList[T any](w *plainWriter, begin string, all []T, write func(*T, *plainWriter)) {
 	if all == nil {
 		return
@@ -91,8 +88,8 @@ func writeList[T any](w *plainWriter, begin string, all []T, write func(*T, *pla
 	w.raw("]")
 }
 
-// plainText reports whether s stands for itself inside quotes: visible ASCII
-// without quotes and backslashes.
+// plainText reports whether s needs no escapes: visible ASCII without quotes and
+// backslashes.
 func plainText(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
@@ -123,7 +120,7 @@ func (o *Outcome) write(w *plainWriter) {
 	w.raw("}")
 }
 
-// write appends a result that is nothing but a decision and its reason.
+// write appends a result that has only a decision and a reason.
 func (r *Result) write(w *plainWriter) {
 	switch {
 	case r.UpdatedInput != nil || r.UpdatedOutput != nil || r.Value != nil || r.Effects != nil || r.Injections != nil || r.HookErrors != nil,

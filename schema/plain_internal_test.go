@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plainTexts are strings of which most are plain.
+// plainTexts draws strings, most of which are plain.
 func plainTexts() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]string{"", "", "a", "allow", "worker-1", "<&>", "a b", "\x7f", "µ", "…", "\u2028", "\"", "\\", "\n", "\xff", "},{"}),
@@ -21,7 +21,7 @@ func durations() *rapid.Generator[Duration] {
 	return rapid.Map(rapid.Int64Range(-1, int64(time.Hour)), func(n int64) Duration { return Duration(n) })
 }
 
-// seldom is a value that most of them are without.
+// seldom draws a value that is usually absent.
 func seldom(t *rapid.T, what string) jsontext.Value {
 	if rapid.IntRange(0, 30).Draw(t, what) > 0 {
 		return nil
@@ -68,7 +68,7 @@ func genVerdict(t *rapid.T) *Verdict {
 	return v
 }
 
-// sameAsTheCodec holds what is written and read for v to the codec.
+// sameAsTheCodec compares the plain encoding and decoding of v with the codec's.
 func sameAsTheCodec[T any](t *rapid.T, v *T) {
 	want, err := json.Marshal(v, options)
 	if err != nil {
@@ -85,7 +85,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// sameRead holds what is read of data to the codec.
+// sameRead compares the plain decoding of data with the codec's.
 func sameRead[T any](t failer, data []byte) {
 	var got, want T
 	gotErr, wantErr := Unmarshal(data, &got), json.Unmarshal(data, &want, options)
@@ -94,15 +94,15 @@ func sameRead[T any](t failer, data []byte) {
 	}
 }
 
-func TestPlainValuesAreAsTheCodecHasThem(t *testing.T) {
+func TestPlainValuesAgreeWithTheCodec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sameAsTheCodec(t, genReply(t))
 		sameAsTheCodec(t, genVerdict(t))
 	})
 }
 
-// TestWhatMostCallsSayIsPlain keeps the short way from being lost unseen.
-func TestWhatMostCallsSayIsPlain(t *testing.T) {
+// TestCommonRepliesArePlain checks that the fast path is used.
+func TestCommonRepliesArePlain(t *testing.T) {
 	reply := &BatchReply{Worker: "host-1", Outcomes: []Outcome{
 		{Hook: 0, Result: Allowed(), Took: Duration(1500)}, {Hook: 3, Result: Denied("no such luck"), Took: Duration(time.Second)},
 		{Hook: 4, Kind: Busy, Error: "all slots are taken"}, {Hook: 5},
@@ -123,8 +123,9 @@ func TestWhatMostCallsSayIsPlain(t *testing.T) {
 	}
 }
 
-// TestReadingPlainKeepsWhatIsNotThere: the codec merges into what it is given.
-func TestReadingPlainKeepsWhatIsNotThere(t *testing.T) {
+// TestReadingPlainKeepsAbsentMembers checks that decoding merges into the value, like the
+// codec's.
+func TestReadingPlainKeepsAbsentMembers(t *testing.T) {
 	got, want := Verdict{Fabric: "f", Reason: "r"}, Verdict{Fabric: "f", Reason: "r"}
 	data := []byte(`{"decision":"deny"}`)
 	if err := Unmarshal(data, &got); err != nil {
@@ -135,8 +136,9 @@ func TestReadingPlainKeepsWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestWhatEmbedsAPlainValueIsWhole: types that embed a verdict have its methods.
-func TestWhatEmbedsAPlainValueIsWhole(t *testing.T) {
+// TestATypeThatEmbedsAPlainValueIsComplete checks types that embed a verdict, because
+// they have its methods.
+func TestATypeThatEmbedsAPlainValueIsComplete(t *testing.T) {
 	type answer struct {
 		EventID string `json:"event_id"`
 		*Verdict

@@ -4,9 +4,9 @@ package schema
 
 import "testing"
 
-// The race detector has pools forget a part of what they are given, so that it says
-// nothing about allocations.
-func TestWhatIsPlainTakesFewAllocations(t *testing.T) {
+// With the race detector, pools drop some of their values, so the number of allocations
+// means nothing.
+func TestPlainValuesTakeFewAllocations(t *testing.T) {
 	reply := &BatchReply{Worker: "host-1", Outcomes: []Outcome{{Hook: 0, Result: Allowed()}, {Hook: 3, Result: Denied("no such luck")}}}
 	data, _ := reply.appendPlain(nil)
 	if n := testing.AllocsPerRun(100, func() { _, _ = Marshal(reply) }); n > 1 {

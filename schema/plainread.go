@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxPlain bounds what is read here: what was read holds on to all of the text.
+// maxPlain limits what is read here, because the values keep the whole text in memory.
 const maxPlain = 16 << 10
 
-// plainReader reads members in their order, until something is not plain.
+// plainReader reads members in order, until one is not plain.
 type plainReader struct {
 	rest  string
 	fancy bool
@@ -39,13 +39,13 @@ func (r *plainReader) maybe(s string) bool {
 // raw reads s, which must come next.
 func (r *plainReader) raw(s string) { r.fancy = !r.maybe(s) || r.fancy }
 
-// text reads what begins a member and then a string.
+// text reads the beginning of a member and then a string.
 func (r *plainReader) text(begin string) (s string) {
 	r.raw(begin)
 	return r.quoted()
 }
 
-// some is text for a member that may be left out.
+// some is text for a member that may be omitted.
 func (r *plainReader) some(begin string, into *string) {
 	if r.maybe(begin) {
 		*into = r.quoted()
@@ -94,7 +94,7 @@ func (r *plainReader) number() (n uint64) {
 	return n
 }
 
-// readList reads the rest of a list that is not empty, into that room if it is enough.
+// readList reads the rest of a list that is not empty, into room if it is large enough.
 func readList[T any](r *plainReader, room []T, each func(*T, *plainReader)) []T {
 	var zero T
 	all := slices.Grow(room[:0], 1+strings.Count(r.rest, `},{`))

@@ -18,7 +18,7 @@ func AppendRecord(b []byte, r *Record) ([]byte, error) {
 	return append(b, data...), err
 }
 
-// write appends a record that is about a verdict, without content.
+// write appends a record of a verdict without content.
 func (r *Record) write(w *plainWriter) {
 	if w.fancy = r.Freeze != nil || r.Expired != nil || r.Content != nil || r.Cut != nil; w.fancy {
 		return
@@ -48,7 +48,7 @@ func (r *Record) write(w *plainWriter) {
 	w.raw("}")
 }
 
-// writeMarks appends what is so of few records.
+// writeMarks appends members that few records have.
 func (r *Record) writeMarks(w *plainWriter) {
 	w.some(`,"failed":"`, string(r.Failed))
 	w.mark(`,"shed":true`, r.Shed)
@@ -82,8 +82,8 @@ func (in *InjectionRecord) write(w *plainWriter) {
 	w.raw("}")
 }
 
-// time is text for a time in UTC, which all times of records are; other zones are
-// left to the codec, and so are years that it refuses.
+// time is text for a time in UTC, as records have it. Other zones, and years that the
+// codec rejects, are left to it.
 func (w *plainWriter) time(begin string, t time.Time) {
 	if year := t.Year(); t.Location() != time.UTC || year < 0 || year > 9999 {
 		w.fancy = true
@@ -94,7 +94,7 @@ func (w *plainWriter) time(begin string, t time.Time) {
 	w.raw(`"`)
 }
 
-// number appends a member that is left out where it is 0.
+// number appends a member that is omitted if 0.
 func (w *plainWriter) number(begin string, n int64) {
 	if n != 0 {
 		w.raw(begin)
@@ -110,7 +110,7 @@ func (w *plainWriter) version(v uint64) {
 	}
 }
 
-// mark appends a member that is there only where it holds.
+// mark appends a member that is omitted if false.
 func (w *plainWriter) mark(member string, holds bool) {
 	if holds {
 		w.raw(member)

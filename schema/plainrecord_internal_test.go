@@ -16,7 +16,7 @@ func genInjection(t *rapid.T) InjectionRecord {
 	}
 }
 
-// genTime is a time in UTC, in another zone, or in a year that no JSON has.
+// genTime draws a time in UTC, in another zone, or in a year that JSON cannot have.
 func genTime(t *rapid.T) time.Time {
 	at := time.Unix(rapid.Int64Range(-1<<36, 1<<38).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds"))
 	return rapid.SampledFrom([]time.Time{{}, at.UTC(), at.UTC(), at.UTC(), at.UTC(), at.In(time.FixedZone("", 3600))}).Draw(t, "time")
@@ -57,7 +57,7 @@ func genRecord(t *rapid.T) *Record {
 	return r
 }
 
-func TestRecordsAreWrittenAsTheCodecWritesThem(t *testing.T) {
+func TestRecordsAgreeWithTheCodec(t *testing.T) {
 	plain := 0
 	rapid.Check(t, func(t *rapid.T) {
 		r := genRecord(t)
@@ -76,8 +76,8 @@ func TestRecordsAreWrittenAsTheCodecWritesThem(t *testing.T) {
 	}
 }
 
-// TestMostRecordsArePlain holds each member to the codec, where texts
-// are plain, and keeps the short way from being lost unseen.
+// TestMostRecordsArePlain compares each member with the codec's, and checks that the fast
+// path is used.
 func TestMostRecordsArePlain(t *testing.T) {
 	hooks := []ExecutedHook{{Hook: "a", Decision: Deny, Reason: "no such luck", Outcome: OK, Duration: 1500, Worker: "host-1", Mode: Enforce}, {Hook: "b", Outcome: Errored, Error: "e"}}
 	full := &Record{

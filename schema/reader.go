@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// reader turns an answer into a Result and notes every part it had to drop.
+// reader turns an answer into a Result and records the dropped parts.
 type reader struct {
 	event EventType
 	res   Result
@@ -78,7 +78,7 @@ func (r *reader) flagFalse(field string, v jsontext.Value) bool {
 	return false
 }
 
-// present is v, or nil where it is absent or null.
+// present returns v, or nil if it is absent or null.
 func present(v jsontext.Value) jsontext.Value {
 	if isNull(v) {
 		return nil

@@ -14,7 +14,7 @@ func (v *Verdict) Rewritten(t EventType) jsontext.Value {
 	case RewriteInput:
 		return v.UpdatedInput
 	case RewriteOutput:
-		if v.Value != nil { // of a stop, which is the last that counts
+		if v.Value != nil { // of a stop, which is the last value that counts
 			return v.Value
 		}
 		return v.UpdatedOutput
@@ -43,8 +43,8 @@ func (e *Event) Apply(rewrite jsontext.Value) {
 	}
 }
 
-// refresh tells the facts of a rewritten call anew: a policy must judge the call
-// that will be made. What cannot be told any more is absent.
+// refresh derives the facts of a rewritten call again, because a policy must judge the
+// call that will be made. Facts that are unknown now are removed.
 func (e *Event) refresh() {
 	if len(e.ToolArgs) == 0 || e.ToolKind == KindMCP {
 		return // a call's server and tool do not depend on its input

@@ -53,8 +53,7 @@ func TestGoldenFilesKeepTheirSchemas(t *testing.T) {
 	}
 }
 
-// Each control request about what waits for agents keeps the schema that its
-// endpoint shows.
+// Each control request about the queue satisfies the schema of its endpoint.
 func TestControlRequestsKeepTheirSchemas(t *testing.T) {
 	answers := []string{"receipt", "duplicate", "answer", "document"}
 	for _, file := range list(t, "control", ".schema.json") {
@@ -81,7 +80,7 @@ func TestControlRequestsKeepTheirSchemas(t *testing.T) {
 	}
 }
 
-func TestSchemasRefuseWhatReadersRefuse(t *testing.T) {
+func TestSchemasAndReadersRejectTheSame(t *testing.T) {
 	for kind, faulty := range map[string][]string{
 		"event": {
 			`[]`, `{}`, `{"hook_type":"PreCompact"}`, `{"hook_type":"PreToolUse","tool_input":[]}`, `{"hook_type":"PreToolUse","tool_name":1}`,
@@ -100,8 +99,8 @@ func TestSchemasRefuseWhatReadersRefuse(t *testing.T) {
 	}
 }
 
-// The schema of results says what is read without a fault, and only that.
-func TestTheSchemaOfResultsIsWhatIsRead(t *testing.T) {
+// The schema of results accepts exactly the answers without faults.
+func TestTheSchemaOfResultsAgreesWithTheReader(t *testing.T) {
 	s := jsonSchema(t, "result")
 	for _, c := range goodAnswers {
 		faulty := c.name == "an unknown strategy is kept for the fold to judge" || c.name == "garbage beside a deny does not undo it"
@@ -118,15 +117,15 @@ func TestTheSchemaOfResultsIsWhatIsRead(t *testing.T) {
 		}
 	}
 	for _, c := range faultyAnswers {
-		beyond := strings.Contains(c.answer, `"modified_args":"`) || c.name == "another event's name" // a schema cannot look inside
+		beyond := strings.Contains(c.answer, `"modified_args":"`) || c.name == "another event's name" // a schema cannot check these
 		if !beyond && validate(t, s, []byte(c.answer)) == nil {
 			t.Errorf("the schema lets the faulty answer pass: %s", c.answer)
 		}
 	}
 }
 
-// The folder holds answers in the shapes of real hooks, each named for its
-// event, and beside it what it is read as.
+// The folder has answers in the forms of real hooks, each named for its event, with the
+// expected results.
 func TestAnswersOfRealHooksAreRead(t *testing.T) {
 	const dir = "testdata/answers"
 	s := jsonSchema(t, "result")
@@ -160,8 +159,8 @@ func TestAnswersOfRealHooksAreRead(t *testing.T) {
 	}
 }
 
-// Every configuration that is read keeps the schema; whatever the schema
-// refuses is refused when it is read.
+// Every accepted configuration satisfies the schema, and every configuration that the
+// schema rejects is rejected.
 func TestConfigurationsKeepTheSchemaOfHooks(t *testing.T) {
 	s := jsonSchema(t, "hooks")
 	for _, file := range list(t, "hooksyaml/testdata/good", ".yaml") {
@@ -202,7 +201,7 @@ func readYAML(t *testing.T, path string) any {
 	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 		t.Fatal(err)
 	}
-	// As JSON, so that numbers and maps are what a JSON reader would make of them.
+	// As JSON, so that numbers and maps have a JSON reader's types.
 	data, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)

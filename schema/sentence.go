@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// sentence says in a person's words why subject could not be decoded: which
-// member is what, and what belongs there. It names no Go types.
+// sentence says in plain words why subject could not be decoded: which member has which
+// type, and which one it needs. It does not name Go types.
 func sentence(subject string, err error) error {
 	wrong, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
@@ -28,7 +28,7 @@ func sentence(subject string, err error) error {
 	return fmt.Errorf("%s is %s; it must be %s", subject, is, expected(wrong.GoType))
 }
 
-// memberName is a JSON pointer as a person writes it, bounded.
+// memberName returns a JSON pointer in the form that people write, shortened.
 func memberName(p jsontext.Pointer) string {
 	var names []string
 	for name := range p.Tokens() {
@@ -37,7 +37,7 @@ func memberName(p jsontext.Pointer) string {
 	return clip(strings.Join(names, "."))
 }
 
-// expected names what JSON a Go type is read from.
+// expected names the JSON that a Go type is read from.
 func expected(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Time]() {
 		return `a time such as "2026-11-21T10:00:00Z" (RFC 3339)`
@@ -58,8 +58,8 @@ func expected(t reflect.Type) string {
 	return "an object"
 }
 
-// maxWord bounds a foreign word that is only ever repeated in a sentence. Every
-// word that means something to the fabric is shorter.
+// maxWord limits a foreign word that a sentence repeats. All words of the fabric are
+// shorter.
 const maxWord = 64
 
 func clip(s string) string {

@@ -22,7 +22,7 @@ func Stopped(value jsontext.Value) Result { return Result{Decision: Stop, Value:
 // Answered returns the answer of a hook that ends the current step with this text as the
 // model's message.
 func Answered(text string) Result {
-	// A text is always JSON; what is not UTF-8 in it is replaced.
+	// Encoding a text cannot fail; invalid UTF-8 in it is replaced.
 	v, _ := jsontext.AppendQuote(nil, text)
 	return Stopped(v)
 }
@@ -30,7 +30,7 @@ func Answered(text string) Result {
 // With returns r with further effects. An effect that cannot be encoded, or that [Effect.Check]
 // rejects, becomes an error of the hook.
 func (r Result) With(effects ...Effect) Result {
-	// The backing array may be another result's.
+	// The backing array may belong to another result.
 	r.Effects = slices.Clip(r.Effects)
 	for i := range effects {
 		v, err := Marshal(&effects[i])

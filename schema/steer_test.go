@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAnswersThatSteerALoopAreThoseThatPeersRead(t *testing.T) {
+func TestConstructorsForLoopsMakeReadableAnswers(t *testing.T) {
 	for want, r := range map[string]Result{
 		`{"decision":"retry","reason":"once more","effects":[{"append_message":{"content":"Use tags."}},{"set_flag":{"tries":1}}]}`: Retried("once more",
 			Append("", "Use tags."), Effect{SetFlag: map[string]jsontext.Value{"tries": jsontext.Value("1")}}),
@@ -33,13 +33,13 @@ func TestAnswersThatSteerALoopAreThoseThatPeersRead(t *testing.T) {
 	}
 }
 
-func TestATextThatIsNotUTF8IsStillAnAnswer(t *testing.T) {
+func TestATextWithInvalidUTF8IsAnAnswer(t *testing.T) {
 	if r := Answered("a\xffb"); !r.Value.IsValid() || !r.Encodable() {
 		t.Errorf("value %q", r.Value)
 	}
 }
 
-func TestAnEffectThatIsNoJSONIsAnErrorAndTheOthersAreKept(t *testing.T) {
+func TestAnInvalidEffectIsAnErrorAndTheOthersStay(t *testing.T) {
 	bad := Effect{SetFlag: map[string]jsontext.Value{"a": jsontext.Value("{")}}
 	r := Retried("again", bad, Append("", "kept"))
 	if len(r.Effects) != 1 || len(r.HookErrors) != 1 || !strings.HasPrefix(r.HookErrors[0], "an effect is not JSON") {
@@ -47,9 +47,9 @@ func TestAnEffectThatIsNoJSONIsAnErrorAndTheOthersAreKept(t *testing.T) {
 	}
 }
 
-func TestWithLeavesTheAnswerItWasMadeFromAlone(t *testing.T) {
+func TestWithDoesNotChangeItsReceiver(t *testing.T) {
 	base := Result{}.With(Append("", "a"), Append("", "b"))
-	base.Effects = base.Effects[:1] // with room behind it
+	base.Effects = base.Effects[:1] // with spare capacity
 	one, two := base.With(Append("", "one")), base.With(Append("", "two"))
 	if string(one.Effects[1]) == string(two.Effects[1]) {
 		t.Errorf("both say %s", one.Effects[1])

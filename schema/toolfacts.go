@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// maxFact is the longest text of tool_args. What is longer is left out, so that
-	// a condition that depends on it cannot be evaluated, and counts as true.
+	// maxFact is the longest text of tool_args. Longer texts are left out, so that a
+	// condition on them cannot be evaluated, and counts as true.
 	maxFact = 64 << 10
-	// maxPaths is the most paths of tool_args; of more, none is there.
+	// maxPaths is the maximum number of paths in tool_args. If there are more, all are
+	// left out.
 	maxPaths = 1000
 )
 
@@ -37,7 +38,7 @@ func ToolFacts(runtime, name string, input jsontext.Value) (kind string, args js
 		if t.text == "" || input.Kind() != '"' || Unmarshal(input, &text) != nil {
 			return t.kind, nil
 		}
-		in = map[string]any{t.text: text} // some builds give the patch by itself
+		in = map[string]any{t.text: text} // some builds send only the patch
 	}
 	switch t.kind {
 	case KindShell:
@@ -55,7 +56,7 @@ func MCPFacts(server, tool string) jsontext.Value {
 	return facts{"server": server, "tool": tool}.json()
 }
 
-// files are the paths that a call names.
+// files returns the paths that a call names.
 func (t tool) files(in map[string]any) jsontext.Value {
 	var paths []string
 	if t.text != "" {
@@ -76,8 +77,7 @@ func (t tool) files(in map[string]any) jsontext.Value {
 	return facts{"paths": paths}.json()
 }
 
-// named adds the paths in an object, and in objects inside of it: of a call that
-// names several by several names, all count.
+// named adds the paths in an object and in objects inside it, under all names.
 func named(v any, paths []string) []string {
 	switch v := v.(type) {
 	case []any:
@@ -112,8 +112,8 @@ func texts(v any, paths []string) []string {
 	return paths
 }
 
-// namesPaths reports whether members of that name hold paths. Runtimes write
-// file_path, filePath and FilePath.
+// namesPaths reports whether members of that name hold paths. Runtimes write file_path,
+// filePath and FilePath.
 func namesPaths(name string) bool {
 	switch strings.ReplaceAll(strings.ToLower(name), "_", "") {
 	case "path", "paths", "filepath", "filepaths", "absolutepath", "relativepath", "notebookpath", "dirpath", "directorypath",
@@ -123,7 +123,7 @@ func namesPaths(name string) bool {
 	return false
 }
 
-// command is a shell's command: a text, or a list of words.
+// command returns a shell's command: a text, or a list of words.
 func command(v any) any {
 	words, ok := v.([]any)
 	if !ok {

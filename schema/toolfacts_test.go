@@ -28,7 +28,7 @@ func TestACallHasTheSameFactsInEveryRuntime(t *testing.T) {
 		"of Cursor's servers":     {"claude", "MCP:echo", `{}`, "mcp", `{"tool":"echo"}`},
 		"of agy":                  {"agy", "run_command", `{"CommandLine":"ls","Cwd":"/w"}`, "shell", `{"command":"ls","cwd":"/w"}`},
 		"of agy, with a decoy":    {"agy", "run_command", `{"command":"ls","CommandLine":"rm"}`, "shell", `{"command":"rm"}`},
-		"a command that is none":  {"claude", "Bash", `{"command":7}`, "shell", ``},
+		"an invalid command":      {"claude", "Bash", `{"command":7}`, "shell", ``},
 		"no input":                {"claude", "Bash", ``, "shell", ``},
 		"two commands":            {"claude", "Bash", `{"command":"ls","command":"rm"}`, "shell", ``},
 
@@ -44,20 +44,20 @@ func TestACallHasTheSameFactsInEveryRuntime(t *testing.T) {
 		"a search":              {"claude", "Grep", `{"pattern":"x"}`, "file.read", `{"paths":["."]}`},
 		"a write that names no": {"claude", "Write", `{"content":"x"}`, "file.write", ``},
 
-		"a server's tool":             {"claude", "mcp__everything__echo", `{"message":"m"}`, "mcp", `{"server":"everything","tool":"echo"}`},
-		"a tool for Qwen":             {"qwen", "mcp__a__b__c", `{}`, "mcp", `{"server":"a","tool":"b__c"}`},
-		"for Gemini":                  {"gemini", "mcp_everything_echo", `{}`, "mcp", `{"server":"everything","tool":"echo"}`},
-		"for Gemini, ambiguous":       {"gemini", "mcp_a_b_c", `{}`, "mcp", ``},
-		"for Cursor":                  {"cursor", "MCP:echo", `{}`, "mcp", `{"tool":"echo"}`},
-		"for Copilot":                 {"copilot", "everything-echo", `{}`, "mcp", `{"server":"everything","tool":"echo"}`},
-		"of Copilot, where it asks":   {"copilot", "everything/echo", `{}`, "mcp", `{"server":"everything","tool":"echo"}`},
-		"of Copilot, ambiguous":       {"copilot", "github-mcp-list_issues", `{}`, "mcp", ``},
-		"for OpenCode":                {"opencode", "everything_echo", `{}`, "mcp", `{"server":"everything","tool":"echo"}`},
-		"an agent":                    {"claude", "Agent", `{"subagent_type":"general-purpose","prompt":"p"}`, "subagent", `{"agent":"general-purpose"}`},
-		"a page":                      {"opencode", "webfetch", `{"url":"https://example.org"}`, "web", `{"url":"https://example.org"}`},
-		"a search of the web":         {"gemini", "google_web_search", `{"query":"q"}`, "web", `{"query":"q"}`},
-		"a tool that nobody knows":    {"claude", "Frob", `{"command":"ls"}`, "", ``},
-		"a runtime that nobody knows": {"generic", "Bash", `{"command":"ls"}`, "", ``},
+		"a server's tool":           {"claude", "mcp__everything__echo", `{"message":"m"}`, "mcp", `{"server":"everything","tool":"echo"}`},
+		"a tool for Qwen":           {"qwen", "mcp__a__b__c", `{}`, "mcp", `{"server":"a","tool":"b__c"}`},
+		"for Gemini":                {"gemini", "mcp_everything_echo", `{}`, "mcp", `{"server":"everything","tool":"echo"}`},
+		"for Gemini, ambiguous":     {"gemini", "mcp_a_b_c", `{}`, "mcp", ``},
+		"for Cursor":                {"cursor", "MCP:echo", `{}`, "mcp", `{"tool":"echo"}`},
+		"for Copilot":               {"copilot", "everything-echo", `{}`, "mcp", `{"server":"everything","tool":"echo"}`},
+		"of Copilot, where it asks": {"copilot", "everything/echo", `{}`, "mcp", `{"server":"everything","tool":"echo"}`},
+		"of Copilot, ambiguous":     {"copilot", "github-mcp-list_issues", `{}`, "mcp", ``},
+		"for OpenCode":              {"opencode", "everything_echo", `{}`, "mcp", `{"server":"everything","tool":"echo"}`},
+		"an agent":                  {"claude", "Agent", `{"subagent_type":"general-purpose","prompt":"p"}`, "subagent", `{"agent":"general-purpose"}`},
+		"a page":                    {"opencode", "webfetch", `{"url":"https://example.org"}`, "web", `{"url":"https://example.org"}`},
+		"a search of the web":       {"gemini", "google_web_search", `{"query":"q"}`, "web", `{"query":"q"}`},
+		"an unknown tool":           {"claude", "Frob", `{"command":"ls"}`, "", ``},
+		"an unknown runtime":        {"generic", "Bash", `{"command":"ls"}`, "", ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind, args := schema.ToolFacts(c.runtime, c.tool, jsontext.Value(c.input))
@@ -68,7 +68,7 @@ func TestACallHasTheSameFactsInEveryRuntime(t *testing.T) {
 	}
 }
 
-func TestAFactThatIsTooLongIsNotCutButLeftOut(t *testing.T) {
+func TestATooLongFactIsLeftOut(t *testing.T) {
 	for _, input := range []string{
 		`{"command":"` + strings.Repeat("x", 70_000) + `; rm -rf /"}`,
 		`{"file_path":"` + strings.Repeat("x", 70_000) + `"}`,
@@ -89,8 +89,8 @@ func numbers(n int) (out []string) {
 	return out
 }
 
-// A policy judges the call that will be made, not the one that was asked for.
-func TestARewrittenCallHasItsFactsToldAnew(t *testing.T) {
+// A policy judges the call that will be made, not the original one.
+func TestARewrittenCallHasNewFacts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		command := rapid.StringMatching(`[a-z -]{1,20}`).Draw(t, "command")
 		e := &schema.Event{HookType: schema.PreToolUse, Runtime: "qwen", ToolName: "run_shell_command", ToolInput: jsontext.Value(`{"command":"ls"}`)}
@@ -102,7 +102,7 @@ func TestARewrittenCallHasItsFactsToldAnew(t *testing.T) {
 	})
 }
 
-func TestFactsThatCanNotBeToldAnewAreGone(t *testing.T) {
+func TestUnknownFactsOfARewriteAreRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		event schema.Event
 		want  string

@@ -21,13 +21,13 @@ const (
 	KindWeb = "web"
 )
 
-// A tool says where a call of it has what policies need to know.
+// A tool names the members of a call that policies need.
 type tool struct {
 	kind string
-	// command and cwd are members of a shell tool's input, text those of a patch.
-	// cwd may name several, of which the first one counts that is there.
+	// command and cwd are members of a shell tool's input, and text those of a patch. cwd
+	// may name several, of which the first present one counts.
 	command, cwd, text string
-	// roams: without a path it begins where the agent is.
+	// roams means that without a path it starts in the agent's folder.
 	roams bool
 }
 
@@ -43,9 +43,9 @@ var (
 
 func patches(member string) tool { return tool{kind: KindWrite, text: member} }
 
-// claudeTools are those of Claude Code, whose names other runtimes take over
-// where they run its hooks. Like all of these they are made when they are needed
-// first: a shim that starts for each call of a tool needs few of them.
+// claudeTools are the tools of Claude Code, whose names other runtimes use if they run
+// its hooks. All tables are made on first use, because a shim that starts for each tool
+// call needs few of them.
 var claudeTools = sync.OnceValue(func() map[string]tool {
 	return map[string]tool{
 		"Bash": shell("command", ""), "PowerShell": shell("command", ""),
@@ -92,8 +92,8 @@ var cursorTools = sync.OnceValue(func() map[string]tool {
 	}
 })
 
-// copilotTools are those of the CLI, and those of the editor, which runs the
-// same hooks.
+// copilotTools are the tools of the CLI, and those of the editor, which runs the same
+// hooks.
 var copilotTools = sync.OnceValue(func() map[string]tool {
 	return map[string]tool{
 		"bash": shell("command", ""), "powershell": shell("command", ""), "Bash": shell("command", ""), "PowerShell": shell("command", ""),
@@ -125,7 +125,7 @@ var agyTools = sync.OnceValue(func() map[string]tool {
 	}
 })
 
-// toolsOf are the tools that a runtime brings along; nil: nobody knows them.
+// toolsOf returns the tools of a runtime; nil: they are unknown.
 func toolsOf(runtime string) map[string]tool {
 	switch runtime {
 	case "claude":
@@ -148,8 +148,8 @@ func toolsOf(runtime string) map[string]tool {
 	return nil
 }
 
-// toolOf is a tool that a runtime brings along. Hooks of Claude Code's settings are
-// run by editors as well, with tools of names that Claude Code never has.
+// toolOf returns a tool of a runtime. Editors also run hooks of Claude Code's settings,
+// with names of tools that Claude Code does not have.
 func toolOf(runtime, name string) (t tool, known bool) {
 	if t, known = toolsOf(runtime)[name]; known || runtime != "claude" {
 		return t, known
@@ -173,9 +173,8 @@ func Tools(runtime string) map[string]string {
 	return kinds
 }
 
-// mcpName takes apart the name under which a runtime has a tool of an MCP
-// server. What the name leaves open is empty: nobody guesses which server a
-// policy is about.
+// mcpName splits a runtime's name of a tool of an MCP server. A part that the name leaves
+// open is empty, because a policy must not depend on a guess.
 func mcpName(runtime, name string) (server, tool string, ok bool) {
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
 		server, tool, _ = strings.Cut(rest, "__")
@@ -195,7 +194,7 @@ func mcpName(runtime, name string) (server, tool string, ok bool) {
 			sep = "/"
 		}
 	case "opencode":
-		// Its own tools with such a name are among the known ones.
+		// The runtime's own tools with such a name are in its table.
 	default:
 		return "", "", false
 	}

@@ -36,8 +36,9 @@ func visible(s, stays string) string {
 	return b.String()
 }
 
-// hidden reports whether r does not show, or does more than to show. Scripts need the two
-// joiners; what stands for bytes that are no UTF-8 is looked at closer.
+// hidden reports whether r is invisible, or has effects beyond its shape. The two joiners
+// are permitted, because scripts need them; the replacement character is checked
+// separately.
 func hidden(r rune) bool {
 	switch r {
 	case utf8.RuneError:
@@ -48,7 +49,7 @@ func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// escape writes a character, or a byte that is no UTF-8, in ASCII.
+// escape writes a character, or an invalid byte, in ASCII.
 func escape(r rune) string {
 	const hex = "0123456789abcdef"
 	digits := 8

@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestWhatDoesNotShowIsMadeVisible(t *testing.T) {
+func TestInvisibleCharactersAreEscaped(t *testing.T) {
 	for given, want := range map[string]string{
 		"plain text, größer, 漢字\u3000かな, \U0001f600": "plain text, größer, 漢字\u3000かな, \U0001f600",
 		"red \x1b[31m":           `red \x1b[31m`,
@@ -35,9 +35,9 @@ func TestWhatDoesNotShowIsMadeVisible(t *testing.T) {
 	}
 }
 
-// Whatever is given, nothing of it moves a cursor, ends a line, turns text or hides, and
-// what shows already is as it was.
-func TestVisibleTextOnlyShows(t *testing.T) {
+// Visible text never moves a cursor, ends a line, changes direction or hides, and text
+// that is already visible stays unchanged.
+func TestVisibleTextHasNoEffects(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		given := rapid.OneOf(rapid.String(), rapid.Custom(func(t *rapid.T) string {
 			return string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))

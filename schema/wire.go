@@ -219,12 +219,12 @@ type Candidate struct {
 func FittingErrors(all map[string]string, room int) map[string]string {
 	most, some := room/64, make(map[string]string)
 	for _, hook := range slices.Sorted(maps.Keys(all)) {
-		said := all[hook]
-		said = strings.ToValidUTF8(said[:min(len(said), most)], "")
-		if room -= len(hook) + len(said) + 8; room < 0 {
+		text := all[hook]
+		text = strings.ToValidUTF8(text[:min(len(text), most)], "")
+		if room -= len(hook) + len(text) + 8; room < 0 {
 			break
 		}
-		some[hook] = said
+		some[hook] = text
 	}
 	return some
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// wire.md is read by people who never read the code: every word that stands on
-// the wire must stand there, too.
+// Readers of wire.md need not read the code, so it must contain every word of the wire.
 func TestTheContractNamesEveryWord(t *testing.T) {
 	doc := string(read(t, "wire.md"))
 	words := []string{

@@ -30,10 +30,10 @@ func DocumentUpTo(cfg *schema.Config, most int) (p schema.Policy, data []byte, e
 	return p, data, nil
 }
 
-// counts reports whether shims have to know of a hook for its own sake.
+// counts reports whether shims must know the hook.
 func counts(h *schema.PolicyHook) bool { return h.Guards || h.Native || h.History }
 
-// exact says all of it.
+// exact returns the policy with all details.
 func exact(cfg *schema.Config) schema.Policy {
 	p := schema.Policy{Hooks: []schema.PolicyHook{}}
 	yielding := yielding(cfg)
@@ -50,14 +50,14 @@ func exact(cfg *schema.Config) schema.Policy {
 	return p
 }
 
-// kin are the hooks of one event that run the same.
+// kin identifies the hooks of one event that run the same handler.
 type kin struct {
 	event schema.EventType
 	like  string
 }
 
-// yielding are the kin of presets' hooks that stand in the document, as numbers:
-// what is run is nobody's business.
+// yielding returns a number for each kind of preset hook in the document. Numbers are
+// enough, because handlers are not published.
 func yielding(cfg *schema.Config) map[kin]string {
 	all := map[kin]string{}
 	for i := range cfg.Hooks {
@@ -69,7 +69,7 @@ func yielding(cfg *schema.Config) map[kin]string {
 	return all
 }
 
-// overrides are those that drop one of the hooks.
+// overrides returns the overrides that drop at least one of the hooks.
 func overrides(cfg *schema.Config, hooks []schema.PolicyHook) (kept []schema.Override) {
 	droppable := map[schema.EventType]bool{}
 	for i := range hooks {
@@ -84,19 +84,20 @@ func overrides(cfg *schema.Config, hooks []schema.PolicyHook) (kept []schema.Ove
 	return kept
 }
 
-// byAgent leaves out which tools hooks are about, and to whom they yield.
+// byAgent returns the policy without tools and without the hooks to which preset hooks
+// yield.
 func byAgent(cfg *schema.Config) schema.Policy {
 	p := merged(cfg, func(h *schema.PolicyHook) {})
 	p.Overrides = overrides(cfg, p.Hooks)
 	return p
 }
 
-// byEvent leaves out for whom hooks are, too.
+// byEvent returns the policy also without agents.
 func byEvent(cfg *schema.Config) schema.Policy {
 	return merged(cfg, func(h *schema.PolicyHook) { h.Agent, h.System = "", true })
 }
 
-// merged makes one hook of all that differ only in what is left out.
+// merged merges all hooks that are equal after coarsen.
 func merged(cfg *schema.Config, coarsen func(*schema.PolicyHook)) schema.Policy {
 	p := schema.Policy{Coarse: true, Hooks: []schema.PolicyHook{}}
 	type key struct {

@@ -29,20 +29,20 @@ func TestAFreezeRefusesAllButTerminalTools(t *testing.T) {
 		call   guard.Call
 		by     string
 	}{
-		"a tool of an agent that a pattern means":   {[]string{"other", "scout-*"}, guard.Call{Agent: "scout-1", Event: schema.PreToolUse, Tool: "Bash"}, "scout-*"},
-		"of several the first counts":               {[]string{"scout-?", "*"}, guard.Call{Agent: "scout-1", Event: schema.PreToolUse, Tool: "Bash"}, "scout-?"},
-		"alternatives":                              {[]string{"a|b"}, guard.Call{Agent: "b", Event: schema.PreToolUse, Tool: "Bash"}, "a|b"},
-		"another agent":                             {[]string{"scout-*"}, guard.Call{Agent: "solver", Event: schema.PreToolUse, Tool: "Bash"}, ""},
-		"names are told apart by case":              {[]string{"Scout"}, guard.Call{Agent: "scout", Event: schema.PreToolUse, Tool: "Bash"}, ""},
-		"a terminal tool":                           {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PreToolUse, Tool: "vote"}, ""},
-		"a terminal tool of some server":            {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PreToolUse, Tool: "mcp__workflow__vote"}, ""},
-		"a tool that only begins like a terminal":   {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PreToolUse, Tool: "vote_all"}, "*"},
-		"a tool whose server is called like one":    {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PreToolUse, Tool: "mcp__vote__run"}, "*"},
-		"a tool that nobody knows":                  {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PreToolUse}, "*"},
-		"an agent that nobody knows may be anybody": {[]string{"scout"}, guard.Call{Agent: schema.UnknownAgent, Event: schema.PreToolUse, Tool: "Bash"}, "scout"},
-		"another event":                             {[]string{"*"}, guard.Call{Agent: "a", Event: schema.BeforeLLMCall}, ""},
-		"what has happened":                         {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PostToolUse, Tool: "Bash"}, ""},
-		"nobody is frozen":                          {nil, guard.Call{Agent: "a", Event: schema.PreToolUse, Tool: "Bash"}, ""},
+		"a tool of an agent that a pattern means": {[]string{"other", "scout-*"}, guard.Call{Agent: "scout-1", Event: schema.PreToolUse, Tool: "Bash"}, "scout-*"},
+		"of several the first counts":             {[]string{"scout-?", "*"}, guard.Call{Agent: "scout-1", Event: schema.PreToolUse, Tool: "Bash"}, "scout-?"},
+		"alternatives":                            {[]string{"a|b"}, guard.Call{Agent: "b", Event: schema.PreToolUse, Tool: "Bash"}, "a|b"},
+		"another agent":                           {[]string{"scout-*"}, guard.Call{Agent: "solver", Event: schema.PreToolUse, Tool: "Bash"}, ""},
+		"names are case-sensitive":                {[]string{"Scout"}, guard.Call{Agent: "scout", Event: schema.PreToolUse, Tool: "Bash"}, ""},
+		"a terminal tool":                         {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PreToolUse, Tool: "vote"}, ""},
+		"a terminal tool of some server":          {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PreToolUse, Tool: "mcp__workflow__vote"}, ""},
+		"a tool that only begins like a terminal": {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PreToolUse, Tool: "vote_all"}, "*"},
+		"a tool whose server is called like one":  {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PreToolUse, Tool: "mcp__vote__run"}, "*"},
+		"an unknown tool":                         {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PreToolUse}, "*"},
+		"an unknown agent may be any agent":       {[]string{"scout"}, guard.Call{Agent: schema.UnknownAgent, Event: schema.PreToolUse, Tool: "Bash"}, "scout"},
+		"another event":                           {[]string{"*"}, guard.Call{Agent: "a", Event: schema.BeforeLLMCall}, ""},
+		"what has happened":                       {[]string{"*"}, guard.Call{Agent: "a", Event: schema.PostToolUse, Tool: "Bash"}, ""},
+		"no agent is frozen":                      {nil, guard.Call{Agent: "a", Event: schema.PreToolUse, Tool: "Bash"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
@@ -56,13 +56,13 @@ func TestAFreezeRefusesAllButTerminalTools(t *testing.T) {
 	}
 }
 
-func TestAFreezeOfWhatIsNoPatternIsRefused(t *testing.T) {
+func TestAFreezeWithAnInvalidPatternIsAnError(t *testing.T) {
 	if _, err := guard.CompileFreezes([]schema.Freeze{{Agents: "["}}); err == nil || !strings.Contains(err.Error(), `"["`) {
 		t.Errorf("%v", err)
 	}
 }
 
-// However much hooks have to say, there is room for all freezes that may stand.
+// All permitted freezes fit into a policy, with any number of hooks.
 func TestFreezesComeFirstInAPolicy(t *testing.T) {
 	cfg := schema.Config{Fabric: "f", Version: 7}
 	for i := range 5000 {
@@ -82,6 +82,6 @@ func TestFreezesComeFirstInAPolicy(t *testing.T) {
 		t.Errorf("%d freezes, %v", len(read.Freezes), err)
 	}
 	if p, _, _ := guard.DocumentFrozen(&cfg, guard.Frozen{Version: 10, Terminal: []string{"vote"}}); p.FreezeVersion != 10 || p.Terminal != nil {
-		t.Errorf("when nobody is frozen any more: %+v", p.Terminal)
+		t.Errorf("when no agent is frozen any more: %+v", p.Terminal)
 	}
 }

@@ -18,11 +18,11 @@ func RuleOf(h *schema.Hook) schema.PolicyHook {
 	}
 }
 
-// needs reports whether the hook is run with more than every event has.
+// needs reports whether the hook needs a part that not every event has.
 func needs(h *schema.Hook, what string) bool { return !h.Stage() && slices.Contains(h.Needs, what) }
 
-// guards reports whether a call that the hook matches must not pass unjudged.
-// Of the stages only gates judge.
+// guards reports whether a call that the hook matches must not pass without a verdict. Of
+// the stages only gates judge.
 func guards(h *schema.Hook) bool {
 	return h.FailClosed && h.Mode == schema.Enforce && (!h.Stage() || h.Gates())
 }
@@ -32,21 +32,20 @@ func guards(h *schema.Hook) bool {
 type Rules struct {
 	rules    []schema.PolicyHook
 	matchers []*match.Matcher // by rule
-	index    map[string]int   // the distinct ways in which agents are named, numbered
-	agents   match.Index      // finds those that mean an agent
-	// tools are the rules that are about an event's tools, by the pattern that names
-	// their agents.
+	index    map[string]int   // numbers of the distinct agent patterns
+	agents   match.Index      // finds the patterns that match an agent
+	// tools has the rules for an event's tools, by the pattern of their agents.
 	tools map[place]*match.Index
-	// dropped are the events at which a pattern's agents override what is everybody's.
+	// dropped has the events at which a pattern's agents override the global hooks.
 	dropped map[place]bool
-	// alike are the rules of nobody's preset, by what they run.
+	// alike has the rules of users' hooks, by what they run.
 	alike map[kin][]int
 }
 
-// everybody stands where a pattern would for rules of all agents.
-const everybody = -1
+// allAgents takes the place of a pattern for rules of all agents.
+const allAgents = -1
 
-// place is an event, for the agents of a pattern.
+// place is an event and the agents of a pattern.
 type place struct {
 	pattern int
 	event   schema.EventType
@@ -56,10 +55,10 @@ type place struct {
 // Its length depends on the number of patterns, not on the number of agents.
 type Own string
 
-// ownSize is how many bytes of an [Own] are one pattern's index.
+// ownSize is the size of one pattern's index in an [Own].
 const ownSize = 4
 
-// patterns are the indexes of those that mean the agent, in growing order.
+// patterns yields the indexes of the patterns that match the agent, in increasing order.
 func (o Own) patterns(yield func(int) bool) {
 	for ; len(o) > 0; o = o[ownSize:] {
 		if !yield(int(o[0])<<24 | int(o[1])<<16 | int(o[2])<<8 | int(o[3])) {
@@ -68,7 +67,7 @@ func (o Own) patterns(yield func(int) bool) {
 	}
 }
 
-// has reports whether the pattern of that index means the agent.
+// has reports whether the pattern with that index matches the agent.
 func (o Own) has(pattern int) bool {
 	for p := range o.patterns {
 		if p >= pattern {
@@ -103,7 +102,7 @@ func Compile(rules []schema.PolicyHook, overrides []schema.Override) (*Rules, er
 	return r, nil
 }
 
-// compile makes a rule's matcher; where an event has no tools it matches everything.
+// compile makes a rule's matcher. For an event without tools it matches everything.
 func (r *Rules) compile(i int) (err error) {
 	h := &r.rules[i]
 	if r.matchers[i], err = match.Compile(h.Matcher); err != nil {
@@ -115,7 +114,7 @@ func (r *Rules) compile(i int) (err error) {
 	return err
 }
 
-// name takes in a way in which agents are named.
+// name adds an agent pattern.
 func (r *Rules) name(agent string) error {
 	if _, known := r.index[agent]; known || agent == "" {
 		return nil
@@ -129,15 +128,15 @@ func (r *Rules) name(agent string) error {
 	return nil
 }
 
-// pattern is the index of a way in which agents are named.
+// pattern returns the index of an agent pattern.
 func (r *Rules) pattern(agent string) int {
 	if agent == "" {
-		return everybody
+		return allAgents
 	}
 	return r.index[agent]
 }
 
-// sort puts a rule where it is looked for.
+// sort puts a rule where it is looked up.
 func (r *Rules) sort(i int) {
 	h := &r.rules[i]
 	at := place{r.pattern(h.Agent), h.Event}
@@ -164,7 +163,7 @@ func (r *Rules) Of(agent string) Own {
 // Asked returns the indexes of the hooks that run at an event, for agents of a class and a
 // tool, in increasing order.
 func (r *Rules) Asked(own Own, t schema.EventType, tool string) []int {
-	all := r.about(nil, place{everybody, t}, tool)
+	all := r.about(nil, place{allAgents, t}, tool)
 	for p := range own.patterns {
 		all = r.about(all, place{p, t}, tool)
 	}
@@ -172,7 +171,7 @@ func (r *Rules) Asked(own Own, t schema.EventType, tool string) []int {
 	return slices.DeleteFunc(all, func(i int) bool { return !r.Concerns(own, i) })
 }
 
-// about adds the hooks of a place that are about a tool.
+// about adds the hooks of a place that match a tool.
 func (r *Rules) about(all []int, at place, tool string) []int {
 	if of := r.tools[at]; of != nil {
 		all = append(all, of.Find(tool)...)
@@ -189,8 +188,8 @@ func (r *Rules) Asks(own Own, i int, tool string) bool {
 // Concerns reports whether the hook with that index runs for at least one tool.
 func (r *Rules) Concerns(own Own, i int) bool { return r.applies(own, i) && !r.yields(own, i) }
 
-// applies reports whether a hook is asked for agents of own: their own hooks
-// are, and the global ones that they do not override.
+// applies reports whether a hook runs for agents of own: their own hooks do, and the
+// global ones that they do not override.
 func (r *Rules) applies(own Own, i int) bool {
 	h := &r.rules[i]
 	if h.Agent != "" {
@@ -207,8 +206,8 @@ func (r *Rules) applies(own Own, i int) bool {
 	return true
 }
 
-// yields reports whether a hook is a preset's and somebody wrote another one of
-// its handler for the agents of own, whichever tools that is about.
+// yields reports whether a preset's hook yields to a user's hook with the same handler
+// for the agents of own, for any tool.
 func (r *Rules) yields(own Own, i int) bool {
 	h := &r.rules[i]
 	return h.Preset && slices.ContainsFunc(r.alike[kin{h.Event, h.Like}], func(j int) bool { return r.applies(own, j) })

@@ -11,8 +11,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// What is looked up must be what asking each rule by itself comes to.
-func TestWhatIsAskedIsWhatAsks(t *testing.T) {
+// The lookup must have the same result as each rule by itself.
+func TestTheLookupAgreesWithEachRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		event := rapid.SampledFrom([]schema.EventType{schema.PreToolUse, schema.UserPromptSubmit})
 		agent := rapid.SampledFrom([]string{"a1", "a*", "a2", "*", "b?|a1"})
@@ -49,9 +49,9 @@ func TestWhatIsAskedIsWhatAsks(t *testing.T) {
 	})
 }
 
-// With an agent each, as many hooks as there are must not make what is known of one
-// agent larger: ten thousand of them would take a hundred megabytes.
-func TestWhatAnAgentIsTakesLittle(t *testing.T) {
+// If each agent has a hook, the data about one agent must not grow with the number of
+// hooks: ten thousand would take a hundred megabytes.
+func TestTheClassOfAnAgentIsSmall(t *testing.T) {
 	var rules []schema.PolicyHook
 	for i := range 10_000 {
 		rules = append(rules, schema.PolicyHook{Event: schema.PreToolUse, Agent: fmt.Sprint("agent-", i)})

@@ -36,7 +36,7 @@ func (s *Signer) Freshen(a *schema.PolicyAnswer, nonce string) {
 	a.Fresh = ed25519.Sign(s.key, asked(a.Document, nonce))
 }
 
-// asked is what is signed of a question: never what could be a document.
+// asked returns the bytes to sign for a nonce. They can never be a document.
 func asked(document, nonce string) []byte {
 	sum := sha256.Sum256([]byte(document))
 	return append([]byte("hookfabric policy asked for with "+nonce+"\n"), sum[:]...)

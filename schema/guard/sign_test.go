@@ -21,7 +21,7 @@ func signer(t *testing.T, of byte) *guard.Signer {
 	return s
 }
 
-func TestOnlyWhatTheFabricSignedIsBelieved(t *testing.T) {
+func TestOnlyDocumentsOfTheFabricAreAccepted(t *testing.T) {
 	document := []byte(`{"fabric":"f","config_version":3,"hooks":[]}`)
 	good, other := signer(t, 1).Sign(document), signer(t, 2).Sign(document)
 	signer(t, 1).Freshen(&good, "once")
@@ -58,10 +58,10 @@ func TestOnlyWhatTheFabricSignedIsBelieved(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsFreshForItsNonceOnly(t *testing.T) {
+func TestAnAnswerIsFreshOnlyForItsNonce(t *testing.T) {
 	a := signer(t, 1).Sign([]byte(`{"config_version":3}`))
 	if guard.Fresh(&a, "once") || guard.Fresh(&a, "") {
-		t.Error("nobody asked, and it is fresh")
+		t.Error("it is fresh without a nonce")
 	}
 	signer(t, 1).Freshen(&a, "once")
 	later := signer(t, 1).Sign([]byte(`{"config_version":4}`))
@@ -71,11 +71,11 @@ func TestAnAnswerIsFreshForItsNonceOnly(t *testing.T) {
 	}
 	signer(t, 2).Freshen(&a, "once")
 	if guard.Fresh(&a, "once") {
-		t.Error("somebody else says that it is fresh")
+		t.Error("a nonce signed by another key is fresh")
 	}
 }
 
-// Who reads the contract in another language compares with the golden file.
+// Implementations in other languages compare with the golden file.
 func TestTheGoldenPolicyIsSigned(t *testing.T) {
 	data, err := os.ReadFile("../testdata/wire/policy.answer.json")
 	if err != nil {

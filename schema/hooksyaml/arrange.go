@@ -7,7 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A section is what stands below hooks: of one agent or, first, of all.
+// A section is the hooks of one agent or, in the first one, of all agents.
 type section struct {
 	agent  string
 	events []eventHooks
@@ -16,12 +16,12 @@ type section struct {
 type eventHooks struct {
 	event schema.EventType
 	hooks []*schema.Hook
-	// override is nil where the global hooks are asked as well.
+	// override is nil if the global hooks run as well.
 	override *schema.Override
 }
 
-// arrange puts hooks and overrides where a file has them, in the order in
-// which the file would be read.
+// arrange groups hooks and overrides as a file has them, in the order in which it is
+// read.
 func arrange(cfg *schema.Config) []section {
 	agents, hooks := grouped(pointers(cfg.Hooks), func(h *schema.Hook) string { return h.Agent })
 	owners, overrides := grouped(pointers(cfg.Overrides), func(o *schema.Override) string { return o.Agent })
@@ -51,7 +51,7 @@ func eventsOf(hooks []*schema.Hook, overrides []*schema.Override) []eventHooks {
 	return events
 }
 
-// inOrder are the hooks of all sections, as they will be read.
+// inOrder yields the hooks of all sections in the order in which they are read.
 func inOrder(sections []section) iter.Seq[*schema.Hook] {
 	return func(yield func(*schema.Hook) bool) {
 		for _, s := range sections {
@@ -74,8 +74,7 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// grouped puts items below their keys, which stand in the order of their first
-// items.
+// grouped groups items by key. The keys are in the order of their first items.
 func grouped[K comparable, T any](items []T, key func(T) K) (keys []K, groups map[K][]T) {
 	groups = map[K][]T{}
 	for _, item := range items {
@@ -88,8 +87,8 @@ func grouped[K comparable, T any](items []T, key func(T) K) (keys []K, groups ma
 	return keys, groups
 }
 
-// merged is an order in which the keys of both lists stand as they do there, and
-// those of only the first one late, if there is such an order.
+// merged returns an order of keys that is consistent with both lists, with the keys of
+// only the first one late; nil: there can be no such order.
 func merged[K comparable](first, second []K) []K {
 	var out []K
 	done := map[K]bool{}

@@ -8,8 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// fleet is a configuration of n hooks as many teams would write one: a third of
-// them global, the others those of agents, without names, some with conditions.
+// fleet returns a configuration of n hooks as many teams would write it: a third of them
+// global, the others for agents, without names, some with conditions.
 func fleet(n int) []byte {
 	var b strings.Builder
 	b.WriteString("hooks:\n  PreToolUse:\n")

@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// large is a configuration of n hooks with the usual fields.
+// large returns a configuration of n hooks with the usual fields.
 func large(n int) string {
 	var b strings.Builder
 	b.WriteString("hooks:\n  PreToolUse:\n")
@@ -37,7 +37,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// manyByAlias declares 200 hooks and uses them for a hundred and one agents.
+// manyByAlias returns a file that declares 200 hooks and uses them for 101 agents.
 func manyByAlias() string {
 	var b strings.Builder
 	b.WriteString("agents:\n  - id: a\n    hooks: {PreToolUse: &all [\n")

@@ -9,8 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// badCondition puts each fault of a condition at its place in the file, if the
-// value stands there as it is.
+// badCondition reports each fault of a condition at its place in the file, if the value
+// is written without changes.
 func (r *reader) badCondition(n *yaml.Node, err error) {
 	const what, hint = "the condition cannot be compiled: ", `write CEL over the event's fields, such as 'tool_input.command.contains("rm ")'`
 	faults, ok := errors.AsType[schema.ConditionFaults](err)
@@ -38,8 +38,8 @@ func (r *reader) badCondition(n *yaml.Node, err error) {
 	}
 }
 
-// from is the text of the file from where a value begins, as far as the value
-// can reach: a line of it has at least one character, or is a blank one.
+// from returns the text of the file from the beginning of a value, as far as the value
+// can reach: each of its lines has at least one character, or is blank.
 func (r *reader) from(n *yaml.Node) []rune {
 	first := []rune(r.source.line(n.Line))
 	var b strings.Builder
@@ -50,12 +50,12 @@ func (r *reader) from(n *yaml.Node) []rune {
 	return []rune(b.String())
 }
 
-// spot is a place in a text: lines and columns count from 0.
+// spot is a position in a text. Lines and columns count from 0.
 type spot struct{ line, column int }
 
-// written finds the place of a line and a column of a value in the text that
-// the value is written as. It follows both, and gives up where they part: at
-// escapes, and where an anchor or a tag stands before the value.
+// written converts a line and a column in a value to a position in the text of the file.
+// It follows both, and gives up at differences: escapes, and anchors or tags before the
+// value.
 func written(text, value []rune, line, column int) (spot, bool) {
 	s := tracing{text: text}
 	if !s.open() {
@@ -69,7 +69,7 @@ func written(text, value []rune, line, column int) (spot, bool) {
 	return s.place(), true
 }
 
-// offset is where in a text of several lines a line and a column are.
+// offset returns the index of a line and a column in a text.
 func offset(text []rune, line, column int) int {
 	for i, c := range text {
 		if line == 1 {
@@ -82,7 +82,7 @@ func offset(text []rune, line, column int) int {
 	return len(text)
 }
 
-// tracing is a value as it is written, followed character by character.
+// tracing follows the text of a value character by character.
 type tracing struct {
 	text   []rune
 	at     int
@@ -90,7 +90,7 @@ type tracing struct {
 	indent int  // of a block
 }
 
-// open skips what stands before the value itself.
+// open skips the text before the value.
 func (s *tracing) open() bool {
 	if len(s.text) == 0 {
 		return false
@@ -102,7 +102,7 @@ func (s *tracing) open() bool {
 		s.style = c
 		for s.at < len(s.text) && s.text[s.at] != '\n' {
 			if c := s.text[s.at]; c >= '1' && c <= '9' {
-				return false // an indentation of its own
+				return false // an explicit indentation
 			}
 			s.at++
 		}
@@ -126,18 +126,18 @@ func (s *tracing) step(c rune) bool {
 		s.newline()
 		return true
 	case !block && c == ' ' && broken:
-		s.at = end // a line that goes on in the next is joined with one blank
+		s.at = end // a line break between two lines becomes one space
 		return true
 	case is != c, s.style == '"' && c == '\\':
 		return false
 	case s.style == '\'' && c == '\'':
-		s.at++ // it is written twice
+		s.at++ // it is doubled in the text
 	}
 	s.at++
 	return true
 }
 
-// blanks is where the blanks end that begin here, and whether a line does.
+// blanks returns where the spaces that begin here end, and whether a line ends there.
 func (s *tracing) blanks() (end int, broken bool) {
 	for end = s.at; end < len(s.text) && strings.ContainsRune(" \t\n", s.text[end]); end++ {
 		broken = broken || s.text[end] == '\n'
@@ -153,7 +153,7 @@ func (s *tracing) newline() {
 	}
 }
 
-// place is where it is.
+// place returns the current position.
 func (s *tracing) place() (p spot) {
 	for _, c := range s.text[:min(s.at, len(s.text))] {
 		if p.column++; c == '\n' {

@@ -16,8 +16,8 @@ var (
 	agentKeys    = []string{"id", "hooks", "backend"}
 )
 
-// document reads the file's top level. Global hooks come first in the order of
-// registration, wherever they stand in the file.
+// document reads the file's top level. Global hooks come first in registration order,
+// wherever they are in the file.
 func (r *reader) document(root *yaml.Node) {
 	r.config = schema.Config{Presets: slices.Clone(presetNames), Hooks: []schema.Hook{}}
 	entries, _ := r.mapping(root, "the file", "write hooks: and the events below it")
@@ -52,8 +52,7 @@ func (r *reader) document(root *yaml.Node) {
 	}
 }
 
-// hasBackend reports whether some agent has a backend, which only the files
-// of MassGen have.
+// hasBackend reports whether some agent has a backend, as only MassGen's files have.
 func hasBackend(agents *yaml.Node) bool {
 	for _, a := range agents.Content {
 		a = deref(a)
@@ -66,9 +65,9 @@ func hasBackend(agents *yaml.Node) bool {
 	return false
 }
 
-// foreign deals with the keys of one place that are not ours: faults, or in
-// the files of MassGen one warning, except for what looks like ours misspelt:
-// a policy must not get lost over a letter.
+// foreign handles unknown keys of one place. They are faults, or in MassGen's files one
+// warning, unless they look like misspelt known keys, so that a spelling mistake does not
+// remove a policy.
 func (r *reader) foreign(entries []entry, where string, known []string, tolerated bool) {
 	var skipped []string
 	for _, e := range entries {
@@ -89,7 +88,7 @@ func (r *reader) foreign(entries []entry, where string, known []string, tolerate
 	}
 }
 
-// words joins names as a person would.
+// words joins names in a sentence.
 func words(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -162,8 +161,7 @@ func (r *reader) agent(n *yaml.Node, lines map[string]int) {
 	}
 }
 
-// noAgent stands for an id that is faulty, so that its hooks are still read as
-// those of an agent.
+// noAgent replaces a faulty id, so that its hooks are still checked as those of an agent.
 const noAgent = "?"
 
 func (r *reader) agentID(n *yaml.Node, id *entry, lines map[string]int) string {
@@ -210,15 +208,14 @@ func (r *reader) backend(e entry, outer *entry, agent string) *entry {
 	return outer
 }
 
-// The keys by which MassGen slows an agent down. They are options of the builtin
-// of that name.
+// MassGen's keys that delay an agent. They are options of the builtin of that name.
 const (
 	delayHandler = "debug_delay"
 	delaySeconds = "debug_delay_seconds"
 	delayAfter   = "debug_delay_after_n_tools"
 )
 
-// delay makes a hook of an agent's delay, as if it had been written.
+// delay makes a hook of an agent's delay.
 func (r *reader) delay(entries []entry, agent string) {
 	i := slices.IndexFunc(entries, func(e entry) bool { return e.key == delaySeconds && !e.isNull() })
 	if i < 0 {

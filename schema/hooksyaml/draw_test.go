@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// configs draws what a file can say, in the order in which it says it.
+// configs draws a configuration that a file can have, in the order of the file.
 func configs(t *rapid.T) schema.Config {
 	c := schema.Config{
 		Version: rapid.Uint64Max(1).Draw(t, "version"), Dir: rapid.SampledFrom([]string{"", "/etc/hooks"}).Draw(t, "dir"),
@@ -45,7 +45,7 @@ func configs(t *rapid.T) schema.Config {
 	return c
 }
 
-// presetsOf are the hooks that the presets of c come to, as a person would tell them.
+// presetsOf returns the preset hooks of c, implemented a second time.
 func presetsOf(c *schema.Config) (out []schema.Hook) {
 	if len(c.Presets) == 0 {
 		return nil
@@ -129,8 +129,7 @@ func hooks(t *rapid.T, agent string, event schema.EventType) schema.Hook {
 	return h
 }
 
-// stage gives a hook that is one of the broker's own stages only what a file can
-// say of those, at an event where they may stand.
+// stage limits a stage to fields and events that a file can have.
 func stage(h schema.Hook) schema.Hook {
 	if !h.Stage() {
 		return h
@@ -149,7 +148,7 @@ func durations(t *rapid.T) time.Duration {
 	return time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(24*time.Hour)).Draw(t, "duration"))
 }
 
-// A field that is never drawn could be forgotten by the writer.
+// The writer could forget a field that is never drawn.
 func TestEveryFieldIsDrawn(t *testing.T) {
 	drawn := map[string]bool{}
 	for seed := range 300 {
@@ -173,7 +172,7 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 	}
 }
 
-// note notes the fields of v that say something.
+// note records the set fields of v.
 func note(drawn map[string]bool, v reflect.Value) {
 	for f, field := range v.Fields() {
 		if !field.IsZero() {
@@ -182,8 +181,8 @@ func note(drawn map[string]bool, v reflect.Value) {
 	}
 }
 
-// texts are all texts without the given characters, and those that YAML might
-// take for something else.
+// texts draws texts without the given characters, including texts that YAML could
+// misread.
 func texts(without string) *rapid.Generator[string] {
 	odd := rapid.SampledFrom([]string{"yes", "~", "null", "0755", "1e3", "2026-01-02", "<<", "=", "- a", "a: b", "#", "a #b", "'", `"`, "%d", "@x", "`", "\\", "|\n a", "a\n\nb\n", " \n", "\u2028", "!!int 5", "&a", "*a", "?", "---", "..."})
 	return rapid.Map(rapid.OneOf(odd, rapid.StringN(0, 12, -1)), func(s string) string {
@@ -196,7 +195,7 @@ func texts(without string) *rapid.Generator[string] {
 	})
 }
 
-// words are texts that are not empty and neither begin nor end with a blank.
+// words draws texts that are not empty and have no spaces around them.
 func words() *rapid.Generator[string] {
 	return rapid.Map(texts("\x00"), strings.TrimSpace).Filter(func(s string) bool { return s != "" })
 }
@@ -209,7 +208,7 @@ func variables() *rapid.Generator[[]string] {
 	return rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"HOME", "NO", "y", "_", "null"}), 0, 3, rapid.ID[string])
 }
 
-// options are what JSON can hold, to a depth.
+// options draws JSON values up to a depth.
 func options(depth int) *rapid.Generator[any] {
 	return rapid.Custom(func(t *rapid.T) any {
 		m := map[string]any{}

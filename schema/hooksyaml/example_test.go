@@ -6,7 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// What a person sees who made two mistakes.
+// The faults of a file with two mistakes.
 func ExampleRead() {
 	_, err := hooksyaml.Read("hooks.yaml", []byte(`
 hooks:

@@ -31,7 +31,7 @@ func (f Fault) Error() string {
 	return s
 }
 
-// render is the fault with its source line and a caret under the column.
+// render writes the fault with its source line and a caret under the column.
 func (f Fault) render(b *strings.Builder) {
 	b.WriteString(f.Error())
 	if strings.TrimSpace(f.Source) == "" {
@@ -78,17 +78,16 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message)
 }
 
-// maxFaults bounds what is reported of one file: nobody reads more, and a file
-// of another kind altogether would have one on every line. maxKept bounds what
-// is remembered until the first of them are known.
+// maxFaults limits the reported faults of one file, because a file of another kind has a
+// fault in every line. maxKept limits the faults that are stored until the first ones are
+// known.
 const (
 	maxFaults = 500
 	maxKept   = 10 * maxFaults
 )
 
-// ordered sorts faults by place and drops repetitions, which come from values
-// that are used in several places through an alias. Beyond are the faults that
-// were only counted.
+// ordered sorts faults by place and drops repetitions, which come from values that
+// aliases repeat. beyond is the number of faults that were only counted.
 func ordered(fs []Fault, beyond int) Faults {
 	slices.SortStableFunc(fs, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))

@@ -27,12 +27,12 @@ const (
 	maxAtOnce  = 1_000_000
 )
 
-// hookKeys are the keys of a hook, in the order in which they are documented.
+// hookKeys are the keys of a hook, in the documented order.
 var hookKeys = []string{"name", "matcher", "type", "handler", "args", "timeout", "fail_closed", "pool", "readonly", "idempotent",
 	"mode", "when", "needs", "max_concurrent", "system", "auto_approve", "shell", "env", "options", "headers", "sign", "tls"}
 
-// fields says how each key is read. The type is read by its place, since it
-// names the kind below an event, and the event in the flat list.
+// fields has a reader for each key. The type has none, because its meaning depends on the
+// place: the kind below an event, and the event in the flat list.
 var fields = map[string]func(*reader, *schema.Hook, entry){
 	"name":           (*reader).name,
 	"matcher":        (*reader).matcher,
@@ -234,8 +234,8 @@ func (r *reader) timeout(h *schema.Hook, e entry) {
 	h.Timeout = schema.Duration(d)
 }
 
-// badPattern puts the fault of a pattern at the character that is to blame,
-// where the value stands in the file as it is.
+// badPattern reports the fault of a pattern at the faulty character, if the value is
+// written without changes.
 func (r *reader) badPattern(n *yaml.Node, what string, err error) {
 	e, ok := errors.AsType[*match.SyntaxError](err)
 	if !ok {

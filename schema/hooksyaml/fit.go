@@ -12,8 +12,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/match"
 )
 
-// A misfit is a field that says something where it can mean nothing. One that
-// only repeats its default is let pass, so that a full example can be copied.
+// A misfit is a field that has no effect in its hook. A field with its default value is
+// tolerated, so that a full example can be copied.
 type misfit struct {
 	key     string
 	is      bool
@@ -21,11 +21,11 @@ type misfit struct {
 	hint    string
 }
 
-// fit checks that a hook's fields belong to its kind, its event and its place.
+// fit checks that a hook's fields belong to its kind, event and place.
 func (r *reader) fit(d *draft) {
 	h := &d.hook
-	kind := func(key string, said bool, kinds ...schema.Kind) misfit {
-		return misfit{key, said && h.Type != "" && !slices.Contains(kinds, h.Type),
+	kind := func(key string, given bool, kinds ...schema.Kind) misfit {
+		return misfit{key, given && h.Type != "" && !slices.Contains(kinds, h.Type),
 			fmt.Sprintf("%s does not fit a hook of type %s", key, h.Type), instead(key, h.Type, kinds)}
 	}
 	known := h.Event != ""
@@ -58,7 +58,7 @@ func (r *reader) fit(d *draft) {
 	r.long(d)
 }
 
-// long warns of a timeout that ends early where runtimes wait as long as by default.
+// long warns of a long timeout, because runtimes may end the call earlier.
 func (r *reader) long(d *draft) {
 	needs := schema.RuntimeFor(d.hook.Timeout.Std())
 	e, ok := d.given["timeout"]
@@ -75,13 +75,13 @@ func matchesAll(pattern string) bool {
 	return err == nil && m.All()
 }
 
-// plainly reports whether a URL leads over the network without TLS.
+// plainly reports whether a URL uses the network without TLS.
 func plainly(handler string) bool {
 	u, err := url.Parse(handler)
 	return err == nil && u.Scheme == "http" && u.Hostname() != "localhost" && !isLoopback(u.Hostname())
 }
 
-// tellsSecret reports whether the requests of a hook show who is asking.
+// tellsSecret reports whether the requests of a hook contain credentials.
 func tellsSecret(h *schema.Hook) bool {
 	for _, value := range h.Headers {
 		if reference.MatchString(value) {
@@ -91,7 +91,7 @@ func tellsSecret(h *schema.Hook) bool {
 	return h.Sign != ""
 }
 
-// instead says what to write where key does not fit a hook of the kind is.
+// instead returns what to write if key does not fit a hook of the kind.
 func instead(key string, is schema.Kind, fits []schema.Kind) string {
 	hint := "remove it: it belongs to " + joinKinds(fits)
 	switch {

@@ -48,16 +48,16 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// rewritten holds that a configuration is still the same after it was written,
-// but for the order in which a flat list may have the events.
+// rewritten checks that a configuration is the same after it was written and read, except
+// for the order of events in a flat list.
 func rewritten(t *testing.T, doc *hooksyaml.Document) {
 	t.Helper()
 	if len(doc.Config.Hooks) > 1000 {
-		return // aliases may stand for more than a file can say without them
+		return // without aliases the file may be too large
 	}
 	text := hooksyaml.Write(&doc.Config)
 	if len(text) > 64<<10 {
-		return // and for more than is compared in the time that a fuzzer gives
+		return // or too large to compare in a fuzzer's time
 	}
 	again, err := hooksyaml.Read("written.yaml", text, hooksyaml.Options{})
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// conditions stands in for the compiler of conditions, which is not ours: it
-// knows no tool_imput, and dislikes NO altogether.
+// conditions replaces the compiler of conditions: it does not know tool_imput, and
+// rejects every NO.
 func conditions(s string) error {
 	var faults schema.ConditionFaults
 	for i, line := range strings.Split(s, "\n") {
@@ -107,8 +107,8 @@ func TestGoodFiles(t *testing.T) {
 	}
 }
 
-// rendered is a configuration as it travels, without the hooks of presets, and
-// the warnings below it.
+// rendered returns a configuration as JSON, without the hooks of presets, and the
+// warnings below it.
 func rendered(t *testing.T, doc *hooksyaml.Document) string {
 	t.Helper()
 	config := doc.Config

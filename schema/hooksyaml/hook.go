@@ -14,30 +14,30 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A place is where a hook stands.
+// A place is the position of a hook in the file.
 type place struct {
-	// agent is empty among the global hooks.
+	// agent is empty for global hooks.
 	agent string
-	// event is empty in the flat list, and where its name was faulty.
+	// event is empty in the flat list, and if its name was faulty.
 	event schema.EventType
 	flat  bool
 }
 
-// A draft is a hook while it is read.
+// A draft is a hook during reading.
 type draft struct {
 	place
 	hook schema.Hook
 	at   *yaml.Node
-	// given are the keys that are there, with their values.
+	// given are the present keys with their values.
 	given map[string]entry
-	// mistaken: what stands for the handler has a name that is not ours, which
-	// is a fault already.
+	// mistaken means that the handler's key has a wrong name, which is already a fault.
 	mistaken bool
-	// broken: a fault was found, so that what depends on the rest is not judged.
+	// broken means that a fault was found, so that checks of dependent fields are
+	// skipped.
 	broken bool
 }
 
-// hook reads one hook and puts it at the end of the order.
+// hook reads one hook and appends it to the order.
 func (r *reader) hook(n *yaml.Node, p place) {
 	if len(r.drafts) >= MaxHooks {
 		if !r.overflow {
@@ -65,7 +65,7 @@ func (r *reader) hook(n *yaml.Node, p place) {
 	d.broken = len(r.faults) > faults
 	r.fit(&d)
 	r.fitStage(&d)
-	d.settle()
+	d.fillDefaults()
 	r.drafts = append(r.drafts, d)
 }
 
@@ -100,9 +100,9 @@ func (r *reader) flatEvent(n *yaml.Node, s string) schema.EventType {
 	return r.event(n, s)
 }
 
-// settle fills in the defaults that depend on other fields. What is empty is
-// absent, so that a configuration is the same before and after it travelled.
-func (d *draft) settle() {
+// fillDefaults sets the defaults that depend on other fields. Empty values become absent,
+// so that encoding does not change a configuration.
+func (d *draft) fillDefaults() {
 	h := &d.hook
 	if len(h.Options) == 0 {
 		h.Options = nil
@@ -138,12 +138,12 @@ var (
 	builtin = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 )
 
-// isPath reports whether a handler reads like the path of a program.
+// isPath reports whether a handler looks like the path of a program.
 func isPath(handler string) bool {
 	return strings.Contains(handler, "/") || strings.HasSuffix(handler, ".sh") || strings.HasSuffix(handler, ".py")
 }
 
-// isAddress reports whether a server is named by its number.
+// isAddress reports whether a host is an IP address.
 func isAddress(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil
@@ -153,7 +153,7 @@ func isURL(handler string) bool {
 	return strings.HasPrefix(handler, "http://") || strings.HasPrefix(handler, "https://")
 }
 
-// handler finds what runs the hook, and checks that it can be what is named.
+// handler finds the handler of a hook, and checks it.
 func (r *reader) handler(d *draft) {
 	e, ok := d.given["handler"]
 	c, called := d.given["callable"]
@@ -177,9 +177,9 @@ func (r *reader) handler(d *draft) {
 	r.plausible(d.hook.Type, d.hook.Handler, e.value)
 }
 
-// inferred is the kind of a hook that does not say.
+// inferred returns the kind of a hook without one.
 func (r *reader) inferred(handler string, n *yaml.Node) schema.Kind {
-	kind := told(handler)
+	kind := kindByForm(handler)
 	switch {
 	case isURL(handler):
 		r.fault(n, "the handler is a URL, but the hook has no type", "write type: http")
@@ -190,8 +190,8 @@ func (r *reader) inferred(handler string, n *yaml.Node) schema.Kind {
 	return kind
 }
 
-// told is the kind that a handler's form tells; empty: it tells none.
-func told(handler string) schema.Kind {
+// kindByForm returns the kind that the form of a handler implies; empty: it implies none.
+func kindByForm(handler string) schema.Kind {
 	switch {
 	case isURL(handler):
 		return ""
@@ -203,8 +203,7 @@ func told(handler string) schema.Kind {
 	return ""
 }
 
-// plausible checks a handler's form. Whether it is there is not for the file
-// to say: that is asked of the workers.
+// plausible checks a handler's form. Workers check whether it exists.
 func (r *reader) plausible(kind schema.Kind, handler string, n *yaml.Node) {
 	switch {
 	case kind == schema.Python && isPath(handler):
@@ -218,8 +217,7 @@ func (r *reader) plausible(kind schema.Kind, handler string, n *yaml.Node) {
 	}
 }
 
-// derivedName is what a hook is called that has no name: its handler without
-// what leads there.
+// derivedName returns the name of a hook without one: its handler without the path.
 func derivedName(h schema.Hook) string {
 	s := h.Handler
 	switch h.Type {
@@ -245,7 +243,8 @@ func derivedName(h schema.Hook) string {
 	}, s)
 }
 
-// clamped is a number of seconds that a timeout may be longer by; 0 for what is none.
+// clamped returns the number of seconds by which a timeout is extended; 0 if it is
+// invalid.
 func clamped(v any) float64 {
 	switch n := v.(type) {
 	case float64:
@@ -258,5 +257,5 @@ func clamped(v any) float64 {
 	return 0
 }
 
-// maxDelay is the longest delay in seconds that a timeout still allows for.
+// maxDelay is the longest delay in seconds that a timeout is extended by.
 const maxDelay = 23 * 60 * 60

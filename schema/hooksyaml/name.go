@@ -9,9 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// nameHooks gives every hook its name and puts it into the configuration.
-// Given names come first, so that a derived one never takes a name from a hook
-// that has asked for it, wherever that stands.
+// nameHooks gives every hook its name and adds it to the configuration. Given names come
+// first, so that a derived name never takes a given one, wherever that is in the file.
 func (r *reader) nameHooks() {
 	names := newNamer(r.options.Taken)
 	for _, d := range r.drafts {
@@ -37,13 +36,13 @@ func (r *reader) nameHooks() {
 	}
 }
 
-// A namer knows which names the hooks of a file have.
+// A namer tracks the names in a file.
 type namer struct {
-	// taken reports the names that hooks elsewhere have.
+	// taken reports whether a name is used outside the file.
 	taken func(string) bool
 	// lines are the names in the file, with the lines of their hooks.
 	lines map[string]int
-	// counts remembers how far each derived name has come.
+	// counts has the last number of each derived name.
 	counts map[string]int
 }
 
@@ -54,8 +53,8 @@ func newNamer(taken func(string) bool) *namer {
 	return &namer{taken: taken, lines: map[string]int{}, counts: map[string]int{}}
 }
 
-// derive returns the first of base, base-2, base-3, … that no hook has yet,
-// where base is made from the handler.
+// derive returns the first unused name of base, base-2, base-3, …, where base is derived
+// from the handler.
 func (n *namer) derive(h *schema.Hook) string {
 	base := derivedName(*h)
 	for {
@@ -70,11 +69,9 @@ func (n *namer) derive(h *schema.Hook) string {
 	}
 }
 
-// named finds the hooks whose names have to be written, because another one
-// would be derived when they are read in this order, or because the hook was
-// registered: its name is what unregisters it. Names that cannot be derived
-// are known to be written before the others are judged, as they are when the
-// file is read.
+// named returns the hooks whose names must be written, because another one would be
+// derived, or because the hook was registered and its name unregisters it. Names that
+// cannot be derived count as written before others are checked, as when the file is read.
 func named(hooks iter.Seq[*schema.Hook]) map[*schema.Hook]bool {
 	written, names := map[*schema.Hook]bool{}, newNamer(nil)
 	for h := range hooks {

@@ -8,8 +8,8 @@ import (
 // Nearest returns the known word of which s is most likely a misspelling, or "".
 func Nearest(s string, known ...string) string { return nearest(s, known) }
 
-// nearest returns the known name that s is most likely a misspelling of, or
-// nothing: a far-fetched guess is worse than the list of what there is.
+// nearest returns the known name that s most likely misspells, or an empty string,
+// because a wrong guess is worse than the list of names.
 func nearest(s string, known []string) string {
 	const most = 64
 	if len(s) > most {
@@ -45,7 +45,7 @@ func begun(s string, known []string) string {
 	return found
 }
 
-// folded drops what people spell differently without thinking.
+// folded removes differences in case and separators.
 func folded(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '_' || c == '-' || c == ' ' {
@@ -55,8 +55,8 @@ func folded(s string) string {
 	}, s)
 }
 
-// distance counts the letters that were added, left out, replaced or swapped
-// with their neighbour.
+// distance counts the letters that were added, left out, replaced or swapped with their
+// neighbour.
 func distance(a, b string) int {
 	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
 	for j := range rows[1] {

@@ -15,7 +15,7 @@ func scalar(tag, value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}
 }
 
-// list is a list of texts, on one line.
+// list returns a list of texts on one line.
 func list(items []string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 	for _, s := range items {
@@ -24,7 +24,7 @@ func list(items []string) *yaml.Node {
 	return n
 }
 
-// A mapping is a mapping that is being built. What is empty is not added to it.
+// A mapping is a mapping under construction. Empty values are not added.
 type mapping struct{ content []*yaml.Node }
 
 func (m mapping) node() *yaml.Node {
@@ -54,7 +54,7 @@ func (m *mapping) number(key string, value int) {
 	}
 }
 
-// flag adds a boolean that differs from what it would be otherwise.
+// flag adds a boolean that differs from its default.
 func (m *mapping) flag(key string, value, otherwise bool) {
 	if value != otherwise {
 		m.add(key, boolean(value))
@@ -67,7 +67,7 @@ func (m *mapping) list(key string, items []string) {
 	}
 }
 
-// object adds the keys of values in the order of the alphabet.
+// object adds the keys of values in alphabetical order.
 func object[V any](m *mapping, key string, values map[string]V) {
 	if len(values) > 0 {
 		m.add(key, members(values))
@@ -95,7 +95,7 @@ func (m *mapping) tls(t schema.TLS) {
 
 func boolean(yes bool) *yaml.Node { return scalar("!!bool", strconv.FormatBool(yes)) }
 
-// value is one value of options, which hold what JSON can hold.
+// value returns one value of options.
 func value(v any) *yaml.Node {
 	switch v := v.(type) {
 	case string:

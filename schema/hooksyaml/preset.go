@@ -7,7 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// presetNames are the presets that there are, all of which are the default.
+// presetNames are the presets. All are enabled by default.
 var presetNames = []string{"delivery"}
 
 // HighPriorityTaskReminder is the builtin of the preset `delivery` that workers run.
@@ -50,15 +50,15 @@ func AddPresets(cfg *schema.Config) {
 	}
 }
 
-// replaced reports whether a preset's hook has a global one in its place.
+// replaced reports whether a global hook replaces a preset's hook.
 func replaced(h *schema.Hook, written []schema.Hook) bool {
 	return slices.ContainsFunc(written, func(w schema.Hook) bool {
 		return w.Agent == "" && w.Event == h.Event && w.Type == h.Type && w.Handler == h.Handler
 	})
 }
 
-// follow gives a preset's hook at another event what the last global one of its
-// builtin at PostToolUse says.
+// follow copies the settings of the last global hook of the same builtin at PostToolUse
+// to a preset's hook at another event.
 func follow(h *schema.Hook, written []schema.Hook) {
 	if h.Event != schema.ToolError && h.Event != schema.BeforeFinalResponse {
 		return
@@ -73,9 +73,8 @@ func follow(h *schema.Hook, written []schema.Hook) {
 	}
 }
 
-// delivery are the hooks that hand over what waits for an agent, in their usual
-// order, and the two of its time limits. Those at BeforeFinalResponse see to it that
-// no turn ends with something that nobody has read.
+// delivery returns the delivery hooks in their usual order, and the two hooks of time
+// limits. Those at BeforeFinalResponse ensure that no turn ends with unread items.
 func delivery() []schema.Hook {
 	var hooks []schema.Hook
 	add := func(event schema.EventType, handler, matcher, pool string) {

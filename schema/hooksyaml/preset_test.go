@@ -26,7 +26,7 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// places are the hooks of an event, as name=handler, those of presets in brackets.
+// places lists the hooks of an event as name=handler, with those of presets in brackets.
 func places(c *schema.Config, t schema.EventType) string {
 	var out []string
 	for _, h := range c.Hooks {
@@ -41,7 +41,7 @@ func places(c *schema.Config, t schema.EventType) string {
 	return strings.Join(out, " ")
 }
 
-func TestWhatIsWrittenTakesAPresetsPlace(t *testing.T) {
+func TestAUsersHookReplacesAPresets(t *testing.T) {
 	const rest = "[subagent_complete] [background_tool_complete] [round_timeout_post]"
 	for _, c := range []struct{ sentence, text, want string }{
 		{"as an entry of its own, in its place", "hooks: {PostToolUse: [{handler: ./a.sh}, {type: builtin, handler: human_input, matcher: Bash}]}",
@@ -71,19 +71,19 @@ func TestWhatIsWrittenTakesAPresetsPlace(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenAtPostToolUseHoldsAtToolError(t *testing.T) {
+func TestSettingsAtPostToolUseApplyAtToolError(t *testing.T) {
 	doc := read(t, "hooks: {PostToolUse: [{type: builtin, handler: human_input, matcher: Write, options: {a: 1}}], ToolError: [{type: builtin, handler: mid_stream_injection}]}")
-	said := map[string]string{}
+	settings := map[string]string{}
 	for _, h := range doc.Config.Hooks {
 		if h.Event == schema.ToolError {
-			said[h.Handler] = fmt.Sprintf("%s %v %s", h.Matcher, h.Options, h.Preset)
+			settings[h.Handler] = fmt.Sprintf("%s %v %s", h.Matcher, h.Options, h.Preset)
 		}
 	}
 	want := map[string]string{
 		"human_input": "Write map[a:1] delivery", "mid_stream_injection": " map[] ", "subagent_complete": " map[] delivery",
 		"background_tool_complete": " map[] delivery", "round_timeout_post": " map[] delivery",
 	}
-	if d := cmp.Diff(want, said); d != "" {
+	if d := cmp.Diff(want, settings); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	readsBack(t, &doc.Config)
@@ -106,8 +106,8 @@ func TestTheEndOfATurnHasTheOptionsOfPostToolUseAndNoMatcher(t *testing.T) {
 	readsBack(t, &doc.Config)
 }
 
-// What is said of stages, where it says what holds anyway.
-func TestStagesMayRepeatWhatHoldsAnyway(t *testing.T) {
+// A stage may have fields that repeat their defaults.
+func TestStagesMayRepeatDefaults(t *testing.T) {
 	const text = `{hooks: {PreToolUse: [{type: builtin, handler: round_timeout_pre, fail_closed: true, timeout: 30, pool: default, readonly: true, idempotent: true,
   mode: enforce, when: "", needs: [], max_concurrent: 0, auto_approve: false, matcher: "Write|Edit", options: {terminal: [done]}}]}}`
 	doc := read(t, text)

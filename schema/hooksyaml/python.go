@@ -10,8 +10,8 @@ import (
 
 var pythonKeys = []string{"interpreter", "hosts", "memory", "recycle"}
 
-// The bounds of the processes that run functions. Less memory than that is
-// most likely a number of megabytes whose unit is missing.
+// The limits of Python hosts. A smaller memory is most likely a number of megabytes
+// without its unit.
 const (
 	maxHosts    = 64
 	leastMemory = 16 << 20
@@ -19,7 +19,7 @@ const (
 	maxRecycle  = 1_000_000_000
 )
 
-// python reads how functions are run.
+// python reads the settings of Python hosts.
 func (r *reader) python(e entry) {
 	if e.isNull() {
 		return
@@ -44,7 +44,7 @@ func (r *reader) python(e entry) {
 	r.foreign(foreign, "python", pythonKeys, false)
 }
 
-// whole reads a whole number between two bounds.
+// whole reads a whole number within limits.
 func (r *reader) whole(e entry, least, most int, hint string) int {
 	if r.octal(e.value) {
 		return 0
@@ -62,7 +62,7 @@ var (
 	units = map[string]float64{"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 )
 
-// memory reads a number of bytes, or one with its unit.
+// memory reads a number of bytes, or a number with a unit.
 func (r *reader) memory(n *yaml.Node) int64 {
 	const hint = "write it with its unit, such as 512MiB or 1GiB"
 	var bytes float64

@@ -18,12 +18,12 @@ const (
 	MaxFile = 8 << 20
 	// MaxHooks is how many hooks one file may declare.
 	MaxHooks = 20000
-	// maxMarks bounds the characters that structure a file, and so its values: a
-	// value costs the parser a thousand times its own size.
+	// maxMarks limits the structuring characters of a file, and so its values. The parser
+	// needs a thousand times a value's own size.
 	maxMarks = 500_000
-	// maxDepth bounds how deep values nest.
+	// maxDepth limits how deep values nest.
 	maxDepth = 64
-	// maxExpansion bounds how many values aliases may stand for, all together.
+	// maxExpansion limits how many values all aliases together stand for.
 	maxExpansion = 100_000
 )
 
@@ -74,14 +74,14 @@ type reader struct {
 	drafts   []draft
 	faults   []Fault
 	warnings []Warning
-	// beyond counts the faults that were too many to keep.
+	// beyond counts the faults that were not stored.
 	beyond int
-	// hidden are the lines in which a secret seems to stand, each with the column
-	// from which on faults do not show it: what they say is logged and kept.
+	// hidden are the lines with a likely secret, each with the column from which faults
+	// do not show it, because faults are logged and stored.
 	hidden map[int]int
-	// massgen: the file is MassGen's, so that foreign keys are none of ours.
+	// massgen means that the file is MassGen's, so that unknown keys are tolerated.
 	massgen bool
-	// overflow: the bound of hooks was already reported.
+	// overflow means that the limit of hooks was already reported.
 	overflow bool
 }
 
@@ -93,7 +93,7 @@ func (r *reader) faultAt(line, column int, message, hint string) {
 	r.faults = append(r.faults, Fault{File: r.file, Line: line, Column: column, Message: message, Hint: hint})
 }
 
-// report is what is said about the file in the end, with its lines.
+// report returns the faults with their lines.
 func (r *reader) report() Faults {
 	fs := ordered(r.faults, r.beyond)
 	for i := range fs {
@@ -102,7 +102,7 @@ func (r *reader) report() Faults {
 	return fs
 }
 
-// shown is the line of a fault up to where it is hidden.
+// shown returns the line of a fault up to where it is hidden.
 func (r *reader) shown(f Fault) string {
 	line := r.source.line(f.Line)
 	from, ok := r.hidden[f.Line]
@@ -115,7 +115,7 @@ func (r *reader) shown(f Fault) string {
 	return head(line, from-1)
 }
 
-// hide keeps n, and what stands behind it in its line, from being shown.
+// hide hides n, and the rest of its line, in faults.
 func (r *reader) hide(n *yaml.Node) {
 	if from, ok := r.hidden[n.Line]; !ok || n.Column < from {
 		r.hidden[n.Line] = n.Column
@@ -166,7 +166,7 @@ func (r *reader) empty() {
 	r.faultAt(1, 1, "the file is empty", "write hooks: {} if no hooks are wanted")
 }
 
-// readable refuses what is no text, and what is too much of it.
+// readable rejects files that are not text, or too large.
 func (r *reader) readable(text string) bool {
 	if len(text) > MaxFile {
 		r.source.text = ""
@@ -190,7 +190,7 @@ func (r *reader) readable(text string) bool {
 	return marks <= maxMarks
 }
 
-// forbidden reports the characters that YAML does not let in.
+// forbidden reports whether YAML forbids a character.
 func forbidden(c rune) bool {
 	switch {
 	case c == '\t', c == '\n', c == '\r', c == 0x85:
@@ -217,7 +217,7 @@ func (r *reader) unreadable(text string, at int) {
 	}
 }
 
-// limits bounds nesting while the file is parsed.
+// limits limits nesting during parsing.
 type limits struct{}
 
 // CheckDepth rejects values that nest too deep.

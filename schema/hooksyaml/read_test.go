@@ -24,7 +24,7 @@ func read(t *testing.T, text string) *hooksyaml.Document {
 	return doc
 }
 
-// wrote are the hooks that stand in a file: all but those of presets.
+// wrote returns the hooks in a file: all except those of presets.
 func wrote(doc *hooksyaml.Document) []schema.Hook {
 	return slices.DeleteFunc(slices.Clone(doc.Config.Hooks), func(h schema.Hook) bool { return h.Preset != "" })
 }
@@ -157,8 +157,8 @@ func TestBlanksInAHandlerAreWarnedAbout(t *testing.T) {
 	}
 }
 
-// TestATimeoutThatRuntimesEndEarlyIsWarnedAbout holds that a hook is not cut off by the time
-// that an installation gives its runtime, unless that was said.
+// TestATimeoutThatRuntimesEndEarlyIsWarnedAbout checks that a timeout above the runtimes'
+// default is accepted only with a warning.
 func TestATimeoutThatRuntimesEndEarlyIsWarnedAbout(t *testing.T) {
 	for hook, says := range map[string]string{
 		"{handler: ./a}":                              "",
@@ -175,8 +175,8 @@ func TestATimeoutThatRuntimesEndEarlyIsWarnedAbout(t *testing.T) {
 	}
 }
 
-// TestAMatcherThatCanHardlyMatchIsWarnedAbout: it is read as before, since it stands in configurations that were
-// applied.
+// TestAMatcherThatCanHardlyMatchIsWarnedAbout: such a matcher is still accepted, because
+// applied configurations contain some.
 func TestAMatcherThatCanHardlyMatchIsWarnedAbout(t *testing.T) {
 	for matcher, says := range map[string]string{
 		"Write|Edit": "", "mcp__*": "", "a[,]b": "",
@@ -192,7 +192,7 @@ func TestAMatcherThatCanHardlyMatchIsWarnedAbout(t *testing.T) {
 	}
 }
 
-func TestConditionsAreCheckedOnlyIfSomebodyCan(t *testing.T) {
+func TestConditionsAreCheckedIfThereIsACompiler(t *testing.T) {
 	text := []byte("hooks: {PreToolUse: [{handler: ./a.sh, when: tool_imput.x}]}")
 	doc, err := hooksyaml.Read("f", text, hooksyaml.Options{})
 	if err != nil || wrote(doc)[0].When != "tool_imput.x" {
@@ -203,7 +203,7 @@ func TestConditionsAreCheckedOnlyIfSomebodyCan(t *testing.T) {
 	}
 }
 
-func TestFaultsAreOrderedAndSpeakJSON(t *testing.T) {
+func TestFaultsAreOrderedAndEncodeAsJSON(t *testing.T) {
 	fs := faults(t, "agents:\n  - {id: a, hooks: {Nope: []}}\nhooks: {PreToolUse: [{handler: ./a.sh, colour: red}]}\n")
 	raw, err := schema.Marshal(fs[0])
 	if err != nil {
@@ -229,8 +229,8 @@ func TestSecretsAreNotRepeatedInFaults(t *testing.T) {
 	if err != nil || !strings.Contains(string(data), "hunter2") {
 		t.Fatal(err)
 	}
-	if said := faults(t, string(data)).Error(); strings.Contains(said, "hunter2") {
-		t.Errorf("the secret is shown:\n%s", said)
+	if text := faults(t, string(data)).Error(); strings.Contains(text, "hunter2") {
+		t.Errorf("the secret is shown:\n%s", text)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestASecretInAHeaderIsWarnedAbout(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreTakenElsewhere(t *testing.T) {
+func TestNamesUsedOutsideTheFile(t *testing.T) {
 	taken := func(name string) bool { return name == "shell" || name == "shell-2" || name == "guard" }
 	text := []byte("hooks: {PreToolUse: [{handler: ./shell.sh}, {handler: ./x/shell.sh}, {name: shell-3, handler: ./b.sh}]}")
 	doc, err := hooksyaml.Read("f", text, hooksyaml.Options{Taken: taken})
@@ -288,8 +288,8 @@ func TestMemoryOfPython(t *testing.T) {
 	}
 }
 
-// The delay of an agent is a hook of it, wherever it stands, and its own length
-// does not end it.
+// The delay of an agent is a hook of the agent, at each of its places, and its timeout is
+// longer than the delay.
 func TestAnAgentsDelayIsAHook(t *testing.T) {
 	for text, want := range map[string]string{
 		"agents:\n  - id: b\n    backend:\n      debug_delay_seconds: 30\n      debug_delay_after_n_tools: 2\n":                  "b PostToolUse 1m0s map[debug_delay_after_n_tools:2 debug_delay_seconds:30]",

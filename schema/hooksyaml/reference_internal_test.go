@@ -47,7 +47,7 @@ func referenceRows(t *testing.T, heading string) (rows [][]string) {
 
 var referenceCode = regexp.MustCompile("`([^`]+)`")
 
-// referenceWords returns what stands between backquotes in a cell.
+// referenceWords returns the texts between backquotes in a cell.
 func referenceWords(cell string) (all []string) {
 	for _, m := range referenceCode.FindAllStringSubmatch(cell, -1) {
 		all = append(all, m[1])
@@ -136,7 +136,7 @@ func referenceHook(lines ...string) (*schema.Hook, error) {
 	return &doc.Config.Hooks[0], nil
 }
 
-// referenceBase is a hook without the keys that the example has.
+// referenceBase returns a hook without the keys that the example has.
 func referenceBase(base, key string) string {
 	lines := slices.DeleteFunc(strings.Split(base, "\n"), func(line string) bool { return strings.HasPrefix(line, key+":") })
 	return strings.Join(lines, "\n")
@@ -181,7 +181,7 @@ func TestTheExamplesOfTheReferenceAreRead(t *testing.T) {
 	}
 }
 
-// A default that is written as a value changes nothing where it is set.
+// Setting a key to its documented default changes nothing.
 func TestTheDefaultsOfTheReferenceAreThoseOfTheReader(t *testing.T) {
 	tried := 0
 	for _, row := range referenceRows(t, "## Keys of a hook") {

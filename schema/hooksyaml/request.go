@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// headers reads what an http hook sends besides the event.
+// headers reads the headers of an http hook.
 func (r *reader) headers(h *schema.Hook, e entry) {
 	entries, ok := r.mapping(e.value, "headers", "write Name: value below it")
 	if !ok {
@@ -39,15 +39,15 @@ func (r *reader) headers(h *schema.Hook, e entry) {
 var (
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
 	reference  = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]{0,127}\}`)
-	// secretive are the words in the names of headers whose values are secrets.
+	// secretive matches names of headers whose values are secrets.
 	secretive = regexp.MustCompile(`(?i)auth|cookie|token|secret|password|api-?key`)
 )
 
-// fixed are the headers that belong to the connection, and to the fabric.
+// fixed matches headers that belong to the connection, and to the fabric.
 var fixed = regexp.MustCompile(`(?i)^(host|(content|accept)-encoding|content-(length|type)|(proxy-)?connection|keep-alive|transfer-encoding|` +
 	`te|trailer|upgrade|expect|proxy-auth(enticate|orization)|(x-)?idempotency-key|hook-.*|hookfabric-.*)$`)
 
-// header reads one header, and says so if a secret seems to stand in the file.
+// header reads one header, and warns if its value seems to be a secret.
 func (r *reader) header(e entry) (string, bool) {
 	secret := secretive.MatchString(e.key)
 	if secret && !reference.MatchString(e.value.Value) {
@@ -71,9 +71,9 @@ func (r *reader) header(e entry) (string, bool) {
 	return e.value.Value, true
 }
 
-// headerValue checks that a value can be sent, and that every $ in it begins a
-// variable or stands for itself: what was meant as a secret must not be sent as its name. It does
-// not repeat the value, which may be a secret.
+// headerValue checks that a value can be sent, and that every $ in it begins a variable
+// or is doubled, so that a misspelt variable is not sent as text. Faults do not repeat
+// the value, which may be a secret.
 func (r *reader) headerValue(n *yaml.Node, name string) bool {
 	value := n.Value
 	switch {
@@ -95,7 +95,7 @@ func (r *reader) headerValue(n *yaml.Node, name string) bool {
 	return false
 }
 
-// sign reads the name of the variable that holds the secret of signatures.
+// sign reads the name of the variable with the key of signatures.
 func (r *reader) sign(h *schema.Hook, e entry) {
 	const hint = "write the name of the variable in the environment of the workers that holds the secret, such as POLICY_SECRET"
 	if n := e.value; n.Kind == yaml.ScalarNode && n.Value != "" && !variable.MatchString(n.Value) {
@@ -108,7 +108,7 @@ func (r *reader) sign(h *schema.Hook, e entry) {
 
 var tlsKeys = []string{"ca", "cert", "key", "server_name"}
 
-// tls reads how an http hook trusts its server and shows who it is.
+// tls reads the certificates of an http hook.
 func (r *reader) tls(h *schema.Hook, e entry) {
 	const hint = "write ca:, cert:, key: or server_name: below it"
 	entries, _ := r.mapping(e.value, "tls", hint)
@@ -141,7 +141,7 @@ func (r *reader) tls(h *schema.Hook, e entry) {
 	}
 }
 
-// pem reads the path of a file, and refuses what belongs into it.
+// pem reads the path of a file, and rejects the content of one.
 func (r *reader) pem(e entry) string {
 	hint := "write the path of a file in PEM form, such as ./tls/" + e.key + ".pem"
 	if strings.Contains(e.value.Value, "-----BEGIN") {

@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// relatives are events of runtimes that are one of ours under another name.
+// relatives are other runtimes' names of our events.
 var relatives = map[string]schema.EventType{
 	"PostToolUseFailure": schema.ToolError,
 	"SubagentStop":       schema.BeforeFinalResponse,
@@ -37,8 +37,8 @@ func eventNames() []string {
 	return names
 }
 
-// event reads the name of an event; it is empty after a fault, and what
-// belongs to the event is then read as far as that goes.
+// event reads the name of an event. It is empty after a fault, and the hooks of the event
+// are then checked as far as possible.
 func (r *reader) event(n *yaml.Node, name string) schema.EventType {
 	if t, ok := eventNamed(name); ok {
 		return t
@@ -55,8 +55,8 @@ func (r *reader) event(n *yaml.Node, name string) schema.EventType {
 	return ""
 }
 
-// section reads what stands below hooks:, for one agent or, without one, for
-// all: events with their hooks, or a flat list of hooks that name their event.
+// section reads the hooks of one agent or, without one, of all agents: events with their
+// hooks, or a flat list of hooks that name their event.
 func (r *reader) section(e entry, agent string) {
 	switch {
 	case e.isNull():
@@ -86,8 +86,8 @@ func (r *reader) nested(e entry, agent string) {
 	}
 }
 
-// eventHooks reads the hooks of one event: a list, or a mapping that says
-// whether they take the place of the global ones.
+// eventHooks reads the hooks of one event: a list, or a mapping that may override the
+// global ones.
 func (r *reader) eventHooks(e entry, p place) {
 	switch e.value.Kind {
 	case yaml.SequenceNode:

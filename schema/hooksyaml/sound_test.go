@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/match"
 )
 
-// sound checks what every configuration promises to those who use it.
+// sound checks the guarantees of every configuration.
 func sound(t *testing.T, doc *hooksyaml.Document) {
 	t.Helper()
 	names := map[string]bool{}
@@ -20,7 +20,7 @@ func sound(t *testing.T, doc *hooksyaml.Document) {
 	for i := range doc.Config.Hooks {
 		h := &doc.Config.Hooks[i]
 		if !preset && h.Preset != "" {
-			t.Errorf("the hook %q of a preset comes after one that somebody wrote", h.Name)
+			t.Errorf("the hook %q of a preset comes after a user's hook", h.Name)
 		}
 		preset = h.Preset != ""
 		if h.Name == "" || len(h.Name) > 128 || names[h.Name] {
@@ -64,7 +64,7 @@ func soundHook(t *testing.T, h *schema.Hook) {
 	}
 }
 
-// travels checks that a configuration survives the way through the bus.
+// travels checks that encoding does not change a configuration.
 func travels(t *testing.T, c schema.Config) {
 	t.Helper()
 	raw, err := schema.Marshal(c)

@@ -2,16 +2,15 @@ package hooksyaml
 
 import "strings"
 
-// source is the text of a file, cut into lines only when a fault shows one.
+// source is the text of a file. It is cut into lines when a fault shows one.
 type source struct {
 	text  string
 	lines []string
 	cut   bool
 }
 
-// line returns line n, counted from 1, as the YAML reader counts them: it also
-// ends lines at a lone carriage return and at Unicode's own line ends. What is
-// too long to be shown is empty.
+// line returns line n, counted from 1. Like the YAML parser, it also ends lines at a lone
+// carriage return and at Unicode's line ends. A line that is too long to show is empty.
 func (s *source) line(n int) string {
 	if !s.cut {
 		s.cut = true
@@ -24,20 +23,20 @@ func (s *source) line(n int) string {
 	return s.lines[n-1]
 }
 
-// longest is the longest line, in bytes, of which a part is shown. Files that
-// programs write in one line would cost too much, and show too little.
+// longest is the longest line, in bytes, of which a part is shown. Longer lines come from
+// programs, and would show too little.
 const longest = 64 << 10
 
-// A line is shown whole if the column is within wide; otherwise the part from
-// before characters ahead of the column on, with an ellipsis for the rest.
+// A line is shown whole if the column is within wide. Otherwise it is shown from before
+// characters ahead of the column, with an ellipsis for the rest.
 const (
 	wide   = 100
 	before = 60
 	shown  = 160
 )
 
-// window cuts a line to what is shown for a column. Bytes that are not UTF-8
-// and characters that do not print are shown as one replacement each.
+// window cuts a line to the part to show for a column. It replaces bytes that are not
+// UTF-8 and characters that do not print.
 func window(line string, column int) string {
 	runes := []rune(printable(line))
 	prefix := ""
@@ -50,7 +49,7 @@ func window(line string, column int) string {
 	return prefix + string(runes)
 }
 
-// head is the first n characters of a line, and an ellipsis for the rest.
+// head returns the first n characters of a line, and an ellipsis for the rest.
 func head(line string, n int) string {
 	if runes := []rune(line); len(runes) > n {
 		return string(runes[:n]) + "…"
@@ -58,7 +57,7 @@ func head(line string, n int) string {
 	return line
 }
 
-// caretAt is where in a window the column stands, counted from 0.
+// caretAt returns the position of the column in a window, counted from 0.
 func caretAt(column int) int {
 	if column > wide {
 		return before + 1

@@ -7,8 +7,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// fitStage checks a hook that the broker itself is: it has a place in the order,
-// and what is said about running a handler means nothing.
+// fitStage checks a stage. It has a place in the order of hooks, but settings for running
+// a handler have no effect.
 func (r *reader) fitStage(d *draft) {
 	h := &d.hook
 	if !h.Stage() {
@@ -35,7 +35,7 @@ func (r *reader) fitStage(d *draft) {
 	}
 }
 
-// stageEvents are the moments at which a stage can do something.
+// stageEvents returns the events at which a stage has an effect.
 func stageEvents(h *schema.Hook) []schema.EventType {
 	if h.Gates() {
 		return []schema.EventType{schema.PreToolUse}
@@ -43,7 +43,7 @@ func stageEvents(h *schema.Hook) []schema.EventType {
 	return slices.DeleteFunc(schema.EventTypes(), func(t schema.EventType) bool { return !t.TakesDelivery() })
 }
 
-// oneOf joins events as a person would.
+// oneOf joins events in a sentence.
 func oneOf(events []schema.EventType) string {
 	if len(events) == 1 {
 		return string(events[0])

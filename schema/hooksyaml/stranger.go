@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// strangers are keys that other systems have, and what ours is called.
+// strangers are keys of other systems, with our keys.
 var strangers = map[string]string{
 	"command":     "write handler: with the program, and args:",
 	"script":      "write handler: with its path",

@@ -8,13 +8,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// A wording is what a person should read instead of the parser's own words.
+// A wording replaces a message of the parser.
 type wording struct {
 	// says and while are parts of the parser's message and of its context.
 	says, while string
 	message     string
 	hint        string
-	// opening: the fault is where the construct began, not where it was noticed.
+	// opening means that the fault is where the construct began, not where it was
+	// detected.
 	opening bool
 }
 
@@ -40,8 +41,8 @@ var wordings = []wording{
 	{says: "", while: "tag", message: "YAML reads a ! here as a tag", hint: "put the value in quotes"},
 }
 
-// syntax turns the parser's error into a fault. There is only ever one: what
-// follows a broken line cannot be understood.
+// syntax turns the parser's error into a fault. There is at most one, because the text
+// after it cannot be parsed.
 func (r *reader) syntax(err error) {
 	e, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {

@@ -9,9 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// tree checks what holds for every value, whatever it means: that aliases
-// neither loop nor explode, and that no value asks for a type of its own.
-// Afterwards every alias can be followed without a thought.
+// tree checks rules for all values: aliases must not loop or expand too much, and values
+// must not have types of their own. Afterwards aliases can be followed without a check.
 func (r *reader) tree(root *yaml.Node) {
 	t := &measure{reader: r, sizes: map[*yaml.Node]int{}}
 	t.size(root)
@@ -20,20 +19,20 @@ func (r *reader) tree(root *yaml.Node) {
 	}
 }
 
-// A measure counts values with their aliases followed.
+// A measure counts values, following aliases.
 type measure struct {
 	*reader
-	// sizes are those of anchored values that are complete.
+	// sizes are the sizes of complete anchored values.
 	sizes map[*yaml.Node]int
 	// extra is how many values aliases stand for.
 	extra int
-	// largest is the alias that stands for the most.
+	// largest is the alias with the most values.
 	largest *yaml.Node
 	most    int
 }
 
-// size counts the values of n. An alias always comes after its anchor, so that
-// a target whose size is not known yet is one that contains the alias.
+// size counts the values of n. An alias comes after its anchor, so a target without a
+// size contains the alias.
 func (t *measure) size(n *yaml.Node) int {
 	if n.Kind == yaml.AliasNode {
 		size, ok := t.sizes[n.Alias]
@@ -61,8 +60,8 @@ func (t *measure) size(n *yaml.Node) int {
 
 var tags = []string{"!!str", "!!map", "!!seq", "!!bool", "!!int", "!!null", "!!float", "!!timestamp", "!!merge"}
 
-// harmless reports whether a tag that stands in the file says what its value is
-// anyway, or that it is text. Others could make a policy's value look absent.
+// harmless reports whether a tag is that of its value anyway, or that of text. Other tags
+// could make a policy's value look absent.
 func harmless(n *yaml.Node) bool {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -88,11 +87,11 @@ type entry struct {
 	value *yaml.Node
 }
 
-// isNull reports whether a key stands there without a value.
+// isNull reports whether a key has no value.
 func (e entry) isNull() bool { return e.value.Tag == "!!null" }
 
-// mapping lists the entries of n, which is called what in faults. A key that
-// stands twice is a fault, for nobody can say which one was meant.
+// mapping returns the entries of n, which faults call what. A repeated key is a fault,
+// because it is ambiguous.
 func (r *reader) mapping(n *yaml.Node, what, hint string) ([]entry, bool) {
 	if n.Kind != yaml.MappingNode {
 		r.fault(n, fmt.Sprintf("%s is %s; it must be a mapping", what, describe(n)), hint)
@@ -120,7 +119,7 @@ func (r *reader) mapping(n *yaml.Node, what, hint string) ([]entry, bool) {
 	return entries, true
 }
 
-// describe says what n is, as a person would.
+// describe names the kind of n in a sentence.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -141,8 +140,8 @@ func describe(n *yaml.Node) string {
 	return fmt.Sprintf("the text %s", quote(n.Value))
 }
 
-// clip shortens what is repeated in a message, and makes it printable: a
-// message must not move the cursor of whoever reads it.
+// clip shortens text that a message repeats, and makes it printable, so that it cannot
+// control a terminal.
 func clip(s string) string {
 	const most = 60
 	runes := []rune(printable(s))
@@ -152,10 +151,10 @@ func clip(s string) string {
 	return string(runes)
 }
 
-// quote puts s between quotes, as it stands in the file.
+// quote puts s between quotes, as it is in the file.
 func quote(s string) string { return `"` + clip(s) + `"` }
 
-// printable replaces what would not show, character by character.
+// printable replaces invisible characters.
 func printable(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '\t' || unicode.IsPrint(c) {

@@ -13,8 +13,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// text reads a text of bounded length. What YAML reads as a number or a
-// boolean is refused: 0755, 1e3 and yes are not what they look like.
+// text reads a text of limited length. It rejects values that YAML reads as a number or a
+// boolean, because 0755, 1e3 and yes are ambiguous.
 func (r *reader) text(n *yaml.Node, what, hint string) (string, bool) {
 	switch {
 	case n.Tag == "!!null":
@@ -29,7 +29,7 @@ func (r *reader) text(n *yaml.Node, what, hint string) (string, bool) {
 	return "", false
 }
 
-// word reads a text that is neither empty nor surrounded by blanks.
+// word reads a text that is not empty and has no spaces around it.
 func (r *reader) word(n *yaml.Node, what, hint string) (string, bool) {
 	s, ok := r.text(n, what, hint)
 	switch {
@@ -65,8 +65,8 @@ func (r *reader) flag(e entry) bool {
 	return false
 }
 
-// list reads a list whose items each reads. An empty list is not nil: it was
-// written on purpose.
+// list reads a list with a function for its items. An empty list is not nil, because it
+// was written on purpose.
 func (r *reader) list(e entry, what string, each func(*yaml.Node) (string, bool)) []string {
 	n := e.value
 	switch {
@@ -93,8 +93,8 @@ func (r *reader) list(e entry, what string, each func(*yaml.Node) (string, bool)
 	return out
 }
 
-// readOptions reads what a builtin is configured with, as JSON would hold it,
-// so that a configuration is the same before and after it travelled.
+// readOptions reads the options of a builtin as JSON values, so that encoding does not
+// change a configuration.
 func (r *reader) readOptions(h *schema.Hook, e entry) {
 	if _, ok := r.mapping(e.value, "options", "write options: {} or keys below it"); ok {
 		h.Options, _ = r.option(e.value, 0).(map[string]any)
@@ -125,13 +125,13 @@ func (r *reader) option(n *yaml.Node, depth int) any {
 	return r.scalar(n)
 }
 
-// exact is up to where JSON numbers hold every integer.
+// exact is the limit up to which JSON numbers represent every integer.
 const exact = 1 << 53
 
 var zeroed = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 
-// octal refuses whole numbers that begin with a zero: 010 is eight for some
-// readers of YAML, and ten for others.
+// octal rejects whole numbers that begin with a zero: YAML readers differ on whether 010
+// is eight or ten.
 func (r *reader) octal(n *yaml.Node) bool {
 	is := n.Tag == "!!int" && zeroed.MatchString(n.Value)
 	if is {

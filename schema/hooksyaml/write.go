@@ -35,8 +35,8 @@ func Write(cfg *schema.Config) []byte {
 	return out.Bytes()
 }
 
-// dump writes a value as text. It has no line so long that YAML would fold it, and
-// characters that do not show are escapes in it.
+// dump encodes a value. It avoids lines that YAML would fold, and escapes invisible
+// characters.
 func dump(n *yaml.Node) []byte {
 	quoteHidden(n)
 	text, err := yaml.Dump(n, yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1))
@@ -46,7 +46,7 @@ func dump(n *yaml.Node) []byte {
 	return []byte(schema.VisibleText(string(text)))
 }
 
-// quoteHidden has what holds such characters stand between quotes, where escapes count.
+// quoteHidden quotes texts with invisible characters, so that they can be escaped.
 func quoteHidden(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode && schema.VisibleText(n.Value) != n.Value {
 		n.Style = yaml.DoubleQuotedStyle
@@ -56,7 +56,7 @@ func quoteHidden(n *yaml.Node) {
 	}
 }
 
-// settings are the keys above the hooks.
+// settings returns the keys above the hooks.
 func settings(cfg *schema.Config) mapping {
 	var m mapping
 	if !slices.Equal(cfg.Presets, presetNames) {
@@ -80,7 +80,7 @@ func python(p schema.PythonHosts) mapping {
 	return out
 }
 
-// size is a number of bytes as a person would write it.
+// size formats a number of bytes for people.
 func size(bytes int64) *yaml.Node {
 	for _, unit := range []string{"GiB", "GB", "MiB", "MB", "KiB", "KB"} {
 		if each := int64(units[unit]); bytes%each == 0 {
@@ -92,7 +92,7 @@ func size(bytes int64) *yaml.Node {
 
 // A writer writes hooks.
 type writer struct {
-	// named are the hooks whose names would not be derived again.
+	// named are the hooks whose names could not be derived again.
 	named map[*schema.Hook]bool
 }
 
@@ -126,8 +126,8 @@ func (w *writer) agents(sections []section) mapping {
 
 const registered = "registered at run time"
 
-// events are the events of an agent with their hooks, or with what says that
-// they take the place of the global ones.
+// events returns the events of an agent with their hooks, or with a mapping that
+// overrides the global ones.
 func (w *writer) events(s section) *yaml.Node {
 	var m mapping
 	for _, e := range s.events {
@@ -150,14 +150,14 @@ func (w *writer) events(s section) *yaml.Node {
 	return m.node()
 }
 
-// hook is one hook, its keys in the order of hookKeys.
+// hook returns one hook with its keys in the order of hookKeys.
 func (w *writer) hook(h *schema.Hook) *yaml.Node {
 	var m mapping
 	if w.named[h] {
 		m.text("name", h.Name)
 	}
 	m.text("matcher", h.Matcher)
-	if told(h.Handler) != h.Type {
+	if kindByForm(h.Handler) != h.Type {
 		m.text("type", string(h.Type))
 	}
 	m.text("handler", h.Handler)
@@ -190,7 +190,7 @@ func (w *writer) hook(h *schema.Hook) *yaml.Node {
 	return n
 }
 
-// timeout is a number of seconds, or a duration where that reads better.
+// timeout returns a number of seconds, or a duration if that is shorter.
 func timeout(d time.Duration) *yaml.Node {
 	if d <= time.Minute && d%time.Second == 0 {
 		return scalar("!!int", strconv.Itoa(int(d/time.Second)))

@@ -14,8 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// Each good file, written anew: its hooks below their events, and without what
-// is a default.
+// Each valid file is written again, with its hooks below their events and without
+// defaults.
 func TestWrittenFiles(t *testing.T) {
 	for _, name := range files(t, "testdata/good/*.yaml") {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".yaml"), func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestWrittenFiles(t *testing.T) {
 	}
 }
 
-// readsBack holds a configuration against what is read from it as a text.
+// readsBack compares a configuration with the one that is read from its text.
 func readsBack(t rapid.TB, c *schema.Config) {
 	t.Helper()
 	text := hooksyaml.Write(c)
@@ -47,7 +47,7 @@ func readsBack(t rapid.TB, c *schema.Config) {
 	}
 }
 
-// plain is a configuration without what no file says.
+// plain returns a configuration without members that a file cannot have.
 func plain(c schema.Config) schema.Config {
 	out := schema.Config{Presets: c.Presets, PythonPath: c.PythonPath, Python: c.Python}
 	for _, h := range c.Hooks {
@@ -68,7 +68,7 @@ func TestWrittenConfigurationsReadBack(t *testing.T) {
 	})
 }
 
-func TestWhatWasRegisteredIsMarked(t *testing.T) {
+func TestRegisteredHooksAreMarked(t *testing.T) {
 	c := schema.Config{
 		Version: 3, Presets: []string{"delivery"},
 		Hooks: []schema.Hook{
@@ -107,13 +107,13 @@ agents:
 	}
 }
 
-func TestNoHooksAreWrittenToo(t *testing.T) {
+func TestAnEmptyConfigurationIsWritten(t *testing.T) {
 	if d := cmp.Diff("presets: []\n\nhooks: {}\n", string(hooksyaml.Write(&schema.Config{}))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
-// Names are written where leaving them out would change them, and only there.
+// Names are written only where leaving them out would change them.
 func TestNamesThatAreWritten(t *testing.T) {
 	for _, c := range []struct{ name, hooks, want string }{
 		{"none if all are derived", "[{handler: ./a.sh}, {handler: ./a.py}, {handler: b/a}]", ""},
@@ -138,8 +138,9 @@ func TestNamesThatAreWritten(t *testing.T) {
 	}
 }
 
-// A configuration that is shown moves no cursor, and still reads back as the same one.
-func TestWhatDoesNotShowIsWrittenAsEscapes(t *testing.T) {
+// The text of a configuration has no characters that control a terminal, and still reads
+// back as the same configuration.
+func TestInvisibleCharactersAreWrittenAsEscapes(t *testing.T) {
 	const hidden = "\x1b[2J\u009b31m\u202e\u2028\ufeff\U000e0041 \\x1b \"quoted\"\r\n\tend"
 	c := schema.Config{Hooks: []schema.Hook{
 		{Name: "a", Event: schema.PreToolUse, Type: schema.Command, Handler: "./a.sh", Args: []string{hidden, "plain"}, Timeout: schema.DefaultTimeout, Pool: "default"},

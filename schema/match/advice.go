@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxAdvice bounds, in bytes, a pattern that advice proposes.
+// maxAdvice limits a proposed pattern, in bytes.
 const maxAdvice = 256
 
 // Advice says of a pattern for names of tools that can be read what is probably meant by
@@ -26,7 +26,7 @@ func Advice(pattern string) string {
 	return ""
 }
 
-// negation is what follows the ! with which some alternative of a pattern begins.
+// negation returns the rest of a pattern if some alternative begins with !.
 func negation(pattern string) (rest string, negated bool) {
 	for alternative := range strings.SplitSeq(pattern, "|") {
 		if _, negated = strings.CutPrefix(strings.TrimSpace(alternative), "!"); negated {
@@ -36,12 +36,13 @@ func negation(pattern string) (rest string, negated bool) {
 	return "", false
 }
 
-// isName reports whether s is the name of one tool, as model APIs permit it.
+// isName reports whether s can be the name of one tool, as model APIs permit it.
 func isName(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == ""
 }
 
-// withoutSets is a pattern without its sets, in which characters that mean themselves can stand.
+// withoutSets returns a pattern without its sets, which may contain special characters as
+// literals.
 func withoutSets(pattern string) string {
 	var out strings.Builder
 	for pattern != "" {
@@ -51,14 +52,14 @@ func withoutSets(pattern string) string {
 			break
 		}
 		rest = strings.TrimPrefix(rest, "!")
-		_, after, _ := strings.Cut(rest[min(1, len(rest)):], "]") // a ] that comes first means itself
+		_, after, _ := strings.Cut(rest[min(1, len(rest)):], "]") // a ] at the start is a literal
 		pattern = after
 	}
 	return out.String()
 }
 
-// alternatives says how to write a pattern with | in the place of braces and commas, where
-// that can be told.
+// alternatives returns a pattern with | instead of braces and commas, if it can be
+// derived.
 func alternatives(pattern string) string {
 	var names []string
 	for _, expanded := range expand(pattern) {
@@ -76,8 +77,8 @@ func alternatives(pattern string) string {
 	return fmt.Sprintf("write %q", meant)
 }
 
-// expand undoes the braces of a pattern as a shell does, if there is one pair of them. Braces
-// without their counterpart are left away.
+// expand expands the braces of a pattern as a shell does, if there is one pair. Unpaired
+// braces are removed.
 func expand(pattern string) []string {
 	before, rest, opened := strings.Cut(pattern, "{")
 	inside, after, closed := strings.Cut(rest, "}")
@@ -85,7 +86,7 @@ func expand(pattern string) []string {
 	case !opened || !closed:
 		return []string{strings.NewReplacer("{", "", "}", "").Replace(pattern)}
 	case strings.ContainsAny(before+after, ",|"), len(pattern) > maxAdvice:
-		return []string{pattern} // what belongs together is not known, or too much
+		return []string{pattern} // the pairs are unclear, or too many
 	}
 	var all []string
 	for one := range strings.FieldsFuncSeq(inside, func(c rune) bool { return c == ',' || c == '|' }) {

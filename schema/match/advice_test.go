@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/match"
 )
 
-func TestAdviceSaysWhatToWriteInstead(t *testing.T) {
+func TestAdviceProposesAPattern(t *testing.T) {
 	const names = `write the names with | between them, such as "Write|Edit"`
 	for _, c := range []struct{ name, pattern, says string }{
 		{"a comma", "Write,Edit", `separates alternatives; write "Write|Edit"`},
@@ -60,7 +60,8 @@ func TestNoAdviceWhereNamesCanMatch(t *testing.T) {
 	}
 }
 
-// Of any pattern that can be read, advice is a sentence, and what it proposes needs none.
+// For any valid pattern, advice is one sentence, and its proposal needs no further
+// advice.
 func TestAdviceNeedsNoAdvice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := rapid.StringMatching(`[ab,{}!|*\[\] ]{0,12}`).Draw(t, "pattern")

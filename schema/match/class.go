@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxClass bounds the characters of a set that mixes ranges and characters:
-// the glob library knows only the one or the other, so they are spelled out.
+// maxClass limits the characters of a set that mixes ranges and characters. The glob
+// library supports only one of both, so they are listed.
 const maxClass = 4096
 
-// class reads a set. As in the shell, a ] that comes first means itself, and
-// so does a - that does not stand between two characters.
+// class reads a set. As in the shell, a ] at the start is a literal, and so is a - that
+// is not between two characters.
 func (p *parser) class() error {
 	body, not, size, err := p.bounds()
 	if err != nil {
@@ -80,8 +80,8 @@ func (p *parser) ranges(body []rune) ([]span, error) {
 	return out, nil
 }
 
-// set writes a set in the glob library's language, which has either one range
-// or a list of characters, in which a - must come first to mean itself.
+// set writes a set for the glob library, which supports one range or a list of
+// characters, in which a literal - must come first.
 func (p *parser) set(ranges []span, not bool) error {
 	p.wild = true
 	p.source.WriteByte('[')

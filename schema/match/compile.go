@@ -40,7 +40,7 @@ func Compile(pattern string) (*Matcher, error) {
 	return m, nil
 }
 
-// precheck refuses what no single alternative is to blame for.
+// precheck rejects faults of the whole pattern.
 func precheck(pattern string) error {
 	fault := &SyntaxError{Pattern: pattern}
 	switch {
@@ -59,8 +59,8 @@ func precheck(pattern string) error {
 	return fault
 }
 
-// add compiles one alternative into m. Blank ones match nothing and are
-// dropped: another alternative is there, or precheck would have refused.
+// add compiles one alternative into m. Blank ones match nothing and are dropped. There is
+// another one, because precheck rejects a blank pattern.
 func (m *Matcher) add(p *parser) error {
 	p.trim()
 	if p.text == "" {
@@ -84,21 +84,21 @@ func (m *Matcher) add(p *parser) error {
 	return nil
 }
 
-// A parser reads one alternative. It writes it anew for the glob library,
-// whose own braces, backslashes and double stars must not shine through.
+// A parser reads one alternative. It translates it for the glob library, whose own
+// braces, backslashes and double stars must not apply.
 type parser struct {
 	pattern string
-	// base is where text begins in pattern.
+	// base is the offset of text in pattern.
 	base int
 	text string
 	pos  int
-	// source is the alternative in the glob library's language.
+	// source is the alternative for the glob library.
 	source strings.Builder
-	// literal is the one name that fits, as long as nothing is wild.
+	// literal is the only matching name, as long as there is no wildcard.
 	literal strings.Builder
 	wild    bool
 	starred bool
-	// begin is what every name that fits begins with.
+	// begin is the common prefix of all matching names.
 	begin string
 }
 
@@ -143,7 +143,7 @@ func (p *parser) parse() error {
 	return nil
 }
 
-// char adds a character that means itself.
+// char adds a literal character.
 func (p *parser) char(r rune) {
 	p.literal.WriteRune(r)
 	if !p.wild {

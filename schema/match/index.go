@@ -12,13 +12,13 @@ import (
 type Index struct {
 	all   []int
 	exact map[string][]int
-	// globs are by what they begin with, up to their first wildcard, and sizes are how
-	// long these beginnings are, each once: of thousands of patterns there are few.
+	// globs are grouped by their text before the first wildcard, and sizes are the
+	// distinct lengths of these texts, of which thousands of patterns have few.
 	globs map[string][]numbered
 	sizes []int
 }
 
-// numbered is a glob and whose it is.
+// numbered is a glob with its number.
 type numbered struct {
 	of   int
 	glob *glob.Pattern

@@ -9,18 +9,18 @@ import (
 // A Matcher is a compiled pattern. Several goroutines may use it. The zero Matcher matches
 // nothing; use [Compile].
 type Matcher struct {
-	// all: some alternative is only stars, or there was no pattern.
+	// all means that the pattern is empty, or that an alternative is only stars.
 	all bool
-	// exact names are compared, without asking the glob library.
+	// exact names are compared without the glob library.
 	exact []string
-	// known is exact as a set, made only where comparing would be slower.
+	// known is exact as a set, if that is faster.
 	known map[string]struct{}
 	globs []*glob.Pattern
-	// begins are what the globs begin with, up to their first wildcard.
+	// begins are the texts of the globs before their first wildcard.
 	begins []string
 }
 
-// fewNames is up to how many names a loop beats a map.
+// fewNames is the number of names up to which a loop is faster than a map.
 const fewNames = 8
 
 // Match reports whether name, of a tool or an agent, matches the pattern.

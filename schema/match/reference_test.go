@@ -10,8 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/match"
 )
 
-// reference is the naive matcher that the real one is held to: fnmatch as the
-// shell knows it, with alternatives.
+// reference is a naive matcher for comparison: fnmatch as in the shell, with
+// alternatives.
 func reference(pattern, name string) bool {
 	if pattern == "" {
 		return true
@@ -24,8 +24,8 @@ func reference(pattern, name string) bool {
 	return false
 }
 
-// fnmatch walks every way to match at once: at is the set of places in p that
-// the characters read so far may have led to.
+// fnmatch follows all ways to match at once. at has the places in p that the characters
+// so far may lead to.
 func fnmatch(p, s []rune) bool {
 	at := reach(p, map[int]bool{0: true})
 	for _, r := range s {
@@ -48,7 +48,7 @@ func fnmatch(p, s []rune) bool {
 	return at[len(p)]
 }
 
-// reach adds the places that a star lets in without reading anything.
+// reach adds the places that a star can skip to.
 func reach(p []rune, at map[int]bool) map[int]bool {
 	for i := range p {
 		if at[i] && p[i] == '*' {
@@ -127,8 +127,8 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		got := m.Match(name)
-		// The reference reads characters, the matcher bytes: names that are not
-		// valid UTF-8 differ in what a character is. Long ones take it too long.
+		// The reference reads characters, and the matcher bytes, so names that are not
+		// valid UTF-8 may differ. Long names take it too long.
 		if len(pattern) > 64 || len(name) > 64 || !utf8.ValidString(name) {
 			return
 		}

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// regex refuses what reads like a regular expression at the current place.
-// None of it has a meaning in globs, so that it would match nothing, silently.
+// regex rejects text at the current place that looks like a regular expression. It has no
+// meaning in globs, so it would silently match nothing.
 func (p *parser) regex() error {
 	rest := p.text[p.pos:]
 	var found string
@@ -30,7 +30,7 @@ func (p *parser) regex() error {
 		p.instead(literal, "the character "+found[:1]+" itself"))
 }
 
-// regexClass refuses sets in the manner of regular expressions.
+// regexClass rejects sets of regular expressions.
 func (p *parser) regexClass(body string, not bool) error {
 	switch {
 	case !not && len(body) > 1 && body[0] == '^':
@@ -44,9 +44,8 @@ func (p *parser) regexClass(body string, not bool) error {
 	return nil
 }
 
-// instead says what to write for the whole pattern: a glob that does what the
-// regular expression seems to want, where one can be found, and the way to
-// write the character itself.
+// instead returns what to write for the whole pattern: a glob like the regular
+// expression, if one is found, and the form of a literal character.
 func (p *parser) instead(literal, meaning string) string {
 	itself := fmt.Sprintf("%s for %s", literal, meaning)
 	if g := globFor(p.pattern); g != "" {
@@ -55,9 +54,9 @@ func (p *parser) instead(literal, meaning string) string {
 	return "write * for any characters, ? for one, [0-9] for one of a set, | between alternatives, or " + itself
 }
 
-// translations are the parts of regular expressions that globs have too, and group is one
-// in parentheses. They are made when a pattern is faulty: many processes that link
-// this live for one call.
+// translations are the parts of regular expressions with an equivalent glob, and group is
+// one in parentheses. They are made only for a faulty pattern, because many programs with
+// this package run for one call.
 var (
 	translations = sync.OnceValue(func() *strings.Replacer {
 		return strings.NewReplacer(`\d+`, "[0-9]*", `\w+`, "*", `\d`, "[0-9]", `\w`, "[A-Za-z0-9_]", `\.`, ".",
@@ -66,7 +65,7 @@ var (
 	group = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^()]*)\(([^()]*)\)([^()]*)$`) })
 )
 
-// globFor guesses the glob for a regular expression; "" where it cannot.
+// globFor guesses the glob for a regular expression; "" if it cannot.
 func globFor(re string) string {
 	g := translations().Replace(re)
 	if m := group().FindStringSubmatch(g); m != nil {

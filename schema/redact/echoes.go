@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// leastEcho is the shortest text that is looked for elsewhere after it was found
-	// at a place that a rule names: shorter ones stand in many words.
+	// leastEcho is the shortest removed text that is also searched elsewhere. Shorter
+	// ones are part of many words.
 	leastEcho = 4
-	// mostOfOne is how much of a text is looked for: what begins like it is taken for it.
+	// mostOfOne is the searched length of a text. A longer text counts as found after it.
 	mostOfOne = 1 << 10
-	// mostEchoes bounds what is looked for in one document, in bytes.
+	// mostEchoes limits the searched texts of one document, in bytes.
 	mostEchoes = 1 << 20
 )
 
@@ -21,16 +21,16 @@ const (
 type Echoes struct {
 	nodes []node // of the tree of all texts; the first is its root
 	roots [256]int32
-	// all: there are too many to look for them, and nothing is kept.
+	// all means that there are too many texts to search, and nothing is kept.
 	all bool
 }
 
-// A node is a place in the tree, to which the letters of some texts lead.
+// A node is a node of the tree. The letters on its path begin some texts.
 type node struct {
 	child, sibling int32 // the first child, and the next one of the same parent; 0: none
-	fallback       int32 // the node to which the longest end of these letters leads
-	length         int32 // of the longest text that ends here; 0: none does
-	rest           int32 // how much of a text follows that is not looked for
+	fallback       int32 // the node of the longest suffix of these letters
+	length         int32 // of the longest text that ends here; 0: none
+	rest           int32 // the length of the text that follows and is not searched
 	letter         byte
 }
 
@@ -38,14 +38,14 @@ type node struct {
 // could not be searched.
 func Everything() *Echoes { return &Echoes{all: true} }
 
-// newEchoes are those of texts.
+// newEchoes returns the Echoes of texts.
 func newEchoes(texts []string) *Echoes {
 	if len(texts) == 0 {
 		return nil
 	}
 	slices.Sort(texts)
 	e := &Echoes{nodes: make([]node, 1)}
-	path, before := []int32{0}, "" // the nodes from the root to the end of the text before
+	path, before := []int32{0}, "" // the nodes from the root to the end of the previous text
 	sum := 0
 	for _, text := range slices.Compact(texts) {
 		letters := text[:min(len(text), mostOfOne)]
@@ -60,7 +60,7 @@ func newEchoes(texts []string) *Echoes {
 	return e
 }
 
-// common is how many letters both begin with.
+// common returns the length of the common prefix.
 func common(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -71,8 +71,8 @@ func common(a, b string) int {
 	return n
 }
 
-// add adds a text of which so many letters are on the path of the one before, which is
-// smaller: a new child is always the last one of its parent.
+// add adds a text that shares known letters with the previous, smaller one, so a new
+// child is always the last one of its parent.
 func (e *Echoes) add(path []int32, known int, letters string) []int32 {
 	elder := int32(0)
 	if known+1 < len(path) {
@@ -92,7 +92,7 @@ func (e *Echoes) add(path []int32, known int, letters string) []int32 {
 	return path
 }
 
-// link finds every node's fallback, from the root down.
+// link sets every node's fallback, from the root down.
 func (e *Echoes) link() {
 	queue := make([]int32, 0, len(e.nodes))
 	for c := e.nodes[0].child; c != 0; c = e.nodes[c].sibling {
@@ -113,7 +113,7 @@ func (e *Echoes) link() {
 	}
 }
 
-// step is where a letter leads from a node.
+// step returns the node that follows for a letter.
 func (e *Echoes) step(at int32, letter byte) int32 {
 	for ; at != 0; at = e.nodes[at].fallback {
 		for c := e.nodes[at].child; c != 0; c = e.nodes[c].sibling {
@@ -128,7 +128,7 @@ func (e *Echoes) step(at int32, letter byte) int32 {
 // A span is a part of a text.
 type span struct{ from, to int }
 
-// find returns where in s the texts stand, in their order.
+// find returns the positions of the texts in s, in order.
 func (e *Echoes) find(s string) (found []span) {
 	at := int32(0)
 	for i := range len(s) {
@@ -138,7 +138,7 @@ func (e *Echoes) find(s string) (found []span) {
 			continue
 		}
 		next := span{i + 1 - int(n.length), min(i+1+int(n.rest), len(s))}
-		for len(found) > 0 && found[len(found)-1].to > next.from { // they overlap: both go
+		for len(found) > 0 && found[len(found)-1].to > next.from { // they overlap, and both are removed
 			last := found[len(found)-1]
 			next = span{min(last.from, next.from), max(last.to, next.to)}
 			found = found[:len(found)-1]

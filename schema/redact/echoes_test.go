@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plainly is [Echoes.Without] as it would be if each text were looked for by itself.
+// plainly is [Echoes.Without] with a separate search for each text.
 func plainly(s string, texts []string) string {
-	hit := make([]bool, len(s))  // what is removed
-	seam := make([]bool, len(s)) // where the next removed part begins, right behind another
+	hit := make([]bool, len(s))  // removed bytes
+	seam := make([]bool, len(s)) // where a removed part begins directly after another
 	for i := range seam {
 		seam[i] = true
 	}
@@ -53,7 +53,7 @@ func TestAllTextsAreFoundAtOnce(t *testing.T) {
 	})
 }
 
-// Of a long text the beginning is looked for, and as much is removed as it has.
+// Only the beginning of a long text is searched, and the text's whole length is removed.
 func TestALongTextIsKnownByItsBeginning(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -65,7 +65,7 @@ func TestALongTextIsKnownByItsBeginning(t *testing.T) {
 	for s, want := range map[string]string{
 		"<" + long + ">":          "<" + Removed + ">",
 		"<" + long[:1500]:         "<" + Removed,
-		"<" + long[:1000] + ">":   "<" + long[:1000] + ">", // so little is no echo
+		"<" + long[:1000] + ">":   "<" + long[:1000] + ">", // too short for an echo
 		long + "-" + long[:10000]: Removed + "-" + Removed,
 	} {
 		if got := e.Without(s); got != want {
@@ -74,7 +74,7 @@ func TestALongTextIsKnownByItsBeginning(t *testing.T) {
 	}
 }
 
-// What is more than can be looked for leaves nothing.
+// If there are too many texts to search, everything is removed.
 func TestTooManyTextsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	r, err := Parse([]string{"**.env.*"})
@@ -88,7 +88,7 @@ func TestTooManyTextsLeaveNothing(t *testing.T) {
 	}
 }
 
-// values are members with texts of which no two are alike.
+// values returns members with distinct texts.
 func values(n int) map[string]any {
 	all := make(map[string]any, n)
 	for i := range n {
@@ -97,8 +97,8 @@ func values(n int) map[string]any {
 	return all
 }
 
-// The time that redaction takes grows with what there is, not with its square: eight times
-// as many values would take 64 times as long.
+// Redaction takes linear time, not quadratic: eight times as many values would take 64
+// times as long.
 func TestRedactionTakesTimeInProportion(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules []string
@@ -140,7 +140,7 @@ func TestRedactionTakesTimeInProportion(t *testing.T) {
 	}
 }
 
-// worked is how long this thread has had a processor: others on the machine do not count.
+// worked returns the processor time of this thread, so that other processes do not count.
 func worked(t *testing.T) time.Duration {
 	t.Helper()
 	var now unix.Timespec
@@ -150,7 +150,7 @@ func worked(t *testing.T) time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// anyOf is a list of the values.
+// anyOf returns the values as a list.
 func anyOf(m map[string]any) []any { return slices.Collect(maps.Values(m)) }
 
 func BenchmarkClean(b *testing.B) {

@@ -50,7 +50,7 @@ func TestRulesNamePlaces(t *testing.T) {
 	}
 }
 
-func TestRulesThatNameNothingAreRefused(t *testing.T) {
+func TestInvalidRulesAreErrors(t *testing.T) {
 	for _, rule := range []string{"", "a.", ".a", "a..b", "**", "a.**", "a.[", strings.Repeat("a.", 40) + "a"} {
 		if _, err := redact.Parse([]string{"good", rule}); err == nil || !strings.Contains(err.Error(), "write members with dots between them") {
 			t.Errorf("%q: %v", rule, err)
@@ -60,12 +60,12 @@ func TestRulesThatNameNothingAreRefused(t *testing.T) {
 		t.Error("300 rules were taken")
 	}
 	if !rules(t).Empty() || rules(t, "a").Empty() {
-		t.Error("no rules are not told from some")
+		t.Error("Empty does not distinguish no rules from some")
 	}
 }
 
-// Whatever stands at a place that a rule names stands nowhere in the document after
-// that: not there, not in other texts, and not in names.
+// A value at a place that a rule names is nowhere in the document afterwards: not there,
+// not in other texts, and not in names.
 func TestASecretAtANamedPlaceIsNowhere(t *testing.T) {
 	r := rules(t, "**.hidden", "tool_input.env.*")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -94,8 +94,8 @@ func TestASecretAtANamedPlaceIsNowhere(t *testing.T) {
 		if strings.Contains(string(data), secret) {
 			rt.Errorf("%s is still in %s", secret, data)
 		}
-		if said := removed.Without("it failed: " + echo); strings.Contains(said, secret) {
-			rt.Errorf("%s is still in %q", secret, said)
+		if text := removed.Without("it failed: " + echo); strings.Contains(text, secret) {
+			rt.Errorf("%s is still in %q", secret, text)
 		}
 	})
 }

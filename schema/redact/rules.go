@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// anyDepth is the part of a rule that stands for any number of members, also none.
+	// anyDepth is the part of a rule that matches any number of members, including none.
 	anyDepth = "**"
-	// maxRules and maxParts bound what has to be looked at.
+	// maxRules and maxParts limit the rules.
 	maxRules = 256
 	maxParts = 32
 )
@@ -22,10 +22,10 @@ const (
 // goroutines may use it.
 type Rules struct {
 	parts []part // of all rules, one after the other
-	begin []int  // where among them each rule begins
+	begin []int  // the first part of each rule
 }
 
-// A part of a rule is about one member.
+// A part of a rule matches one member.
 type part struct {
 	deep bool // any number of members
 	name *match.Matcher
@@ -102,8 +102,8 @@ func (r *Rules) Clean(doc map[string]any) *Echoes {
 	return echoes
 }
 
-// strike removes what stands in v where a rule says, of which the part at each of these
-// places is the next one.
+// strike removes the values in v that rules name. at has the next part of each rule that
+// applies here.
 func (r *Rules) strike(v any, at []int, removed *[]string) {
 	switch v := v.(type) {
 	case []any:
@@ -138,7 +138,7 @@ func (r *Rules) strike(v any, at []int, removed *[]string) {
 	}
 }
 
-// opened is at with what follows a **, which also stands for no member at all.
+// opened returns at with the parts after each **, which also matches no member.
 func (r *Rules) opened(at []int) []int {
 	if !slices.ContainsFunc(at, func(k int) bool { return r.parts[k].deep }) {
 		return at
@@ -180,8 +180,8 @@ func texts(v any, all *[]string) {
 	}
 }
 
-// without is v without texts that were removed somewhere: an error repeats what was
-// typed, and a tool what it was given.
+// without returns v without texts that were removed elsewhere, because errors and tools
+// repeat their input.
 func without(v any, removed *Echoes) any {
 	if removed == nil {
 		return v

@@ -18,9 +18,9 @@ const Removed = "[removed]"
 // maxText is how much of one string is kept, in bytes.
 const maxText = 16 << 10
 
-// secretText finds what has the form of a secret wherever it stands. secretPair
-// finds what follows a word such as password: in text, on command lines and in
-// headers. secretFlag is such a word in a list of its own.
+// secretText matches texts with the form of a secret. secretPair matches the value after
+// a word such as password, in text, on command lines and in headers. secretFlag matches
+// such a word in a list.
 var (
 	secretText = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)` +
 		`|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[0-9A-Za-z]{20,}|\bgithub_pat_[0-9A-Za-z_]{20,}|\bglpat-[0-9A-Za-z_-]{16,}` +
@@ -46,13 +46,13 @@ func Value(input jsontext.Value) jsontext.Value {
 	return b
 }
 
-// cleaned is v without secrets.
+// cleaned returns v without secrets.
 func cleaned(v any) any {
 	switch v := v.(type) {
 	case string:
 		return Text(v)
 	case []any:
-		secret := false // the word before says what this one is
+		secret := false // the word before names a secret
 		for i := range v {
 			word, _ := v[i].(string)
 			if secret {
@@ -78,14 +78,14 @@ func cleaned(v any) any {
 
 // Text returns s without likely secrets, shortened to the limit of records.
 func Text(s string) string {
-	// What is beyond the bound by far need not be looked through, and no secret
-	// that begins within the bound ends there.
+	// Text far beyond the limit need not be searched, because no secret that begins
+	// within the limit ends there.
 	s = s[:min(len(s), 2*maxText)]
 	if mayHold(s, textMarks()) {
 		s = secretText.ReplaceAllString(s, Removed)
 	}
-	// Patterns that know no case also know letters that are no ASCII: those are asked
-	// then in any case.
+	// Patterns that ignore case also match letters that are not ASCII, so texts with such
+	// letters are always searched.
 	if low, plain := lowered(s); !plain || mayHold(low, pairMarks()) {
 		s = secretPair.ReplaceAllString(s, "${1}"+Removed)
 	}
@@ -98,8 +98,8 @@ func Text(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// textMarks and pairMarks are what stands in whatever secretText and secretPair find.
-// Most texts have none of it, and to look for that takes a hundredth of the time.
+// textMarks and pairMarks are strings of which every match of secretText and secretPair
+// contains one. Most texts contain none, and this check takes a hundredth of the time.
 func textMarks() []string {
 	return []string{"PRIVATE KEY", "AKIA", "ASIA", "gh", "github_pat_", "glpat-", "xox", "sk-", "AIza", "k_live_", "npm_", "eyJ"}
 }
@@ -112,7 +112,7 @@ func mayHold(s string, marks []string) bool {
 	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(s, mark) })
 }
 
-// lowered is s in small letters, if it is ASCII.
+// lowered returns s in lower case, if it is ASCII.
 func lowered(s string) (low string, plain bool) {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {

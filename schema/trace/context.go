@@ -30,7 +30,8 @@ import (
 )
 
 const (
-	// parentLen is how long a traceparent of version 00 is; later versions may be longer.
+	// parentLen is the length of a traceparent of version 00; later versions may be
+	// longer.
 	parentLen = 55
 	// MaxParent limits a traceparent of a later version, in bytes.
 	MaxParent = 256
@@ -39,7 +40,7 @@ const (
 	MaxState = 512
 )
 
-// sampled is the flag that says that the spans are kept.
+// sampled is the flag of traces whose spans are recorded.
 const sampled = 1
 
 // A Context is a position in a trace: the span that is the parent of the next ones. Goroutines
@@ -82,14 +83,14 @@ func Parse(parent, state string) *Context {
 		c.Trace == [16]byte{} || c.Span == [8]byte{} {
 		return nil
 	}
-	c.Flags = flags[0] & sampled // nobody knows what the other bits will mean
+	c.Flags = flags[0] & sampled // the other bits have no meaning yet
 	if len(state) <= MaxState && !strings.ContainsFunc(state, func(r rune) bool { return r < ' ' || r > '~' }) {
 		c.State = strings.TrimSpace(state)
 	}
 	return c
 }
 
-// unhex reads lower-case digits, the only ones that a traceparent has.
+// unhex reads lower-case digits, the only ones in a traceparent.
 func unhex(dst []byte, src string) bool {
 	for i := range dst {
 		high, low := digit(src[2*i]), digit(src[2*i+1])
@@ -101,7 +102,7 @@ func unhex(dst []byte, src string) bool {
 	return true
 }
 
-// digit is the value of a hex digit; above 15: it is none.
+// digit returns the value of a hex digit; above 15: it is not a digit.
 func digit(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':
@@ -122,7 +123,7 @@ func (c *Context) AppendParent(b []byte) []byte {
 	return hex.AppendEncode(append(b, '-'), []byte{c.Flags})
 }
 
-// key is where contexts keep one.
+// key is the key of a Context in contexts.
 type key struct{}
 
 // With returns ctx with a position in a trace; nil: without one.

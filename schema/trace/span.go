@@ -45,7 +45,7 @@ const (
 	Unjudged   = "hookfabric.unjudged"
 )
 
-// maxValue bounds an attribute's value. Names come from agents.
+// maxValue limits an attribute's value, because agents choose some of them.
 const maxValue = 256
 
 // An Attribute is one fact about a span.
@@ -84,7 +84,7 @@ type Span struct {
 	// Error says why the work failed; empty: it succeeded.
 	Error string
 
-	sink Sink // nil: the trace's spans are not kept
+	sink Sink // nil: the trace's spans are not recorded
 }
 
 // Start starts a span below parent, or a trace if parent is nil. The span's name is what and
@@ -111,7 +111,7 @@ func (t *Tracer) Start(parent *Context, k Kind, what, to string) *Span {
 // Child starts a span below s.
 func (s *Span) Child(k Kind, what, to string) *Span {
 	if s == nil || s.sink == nil {
-		return s // which is not kept either
+		return s // s is not recorded either
 	}
 	c := &Span{Start: time.Now(), Kind: k, Name: name(what, to), Context: s.Context, Parent: s.Context.Span, sink: s.sink}
 	c.Context.Span = spanID()
@@ -125,7 +125,7 @@ func name(what, to string) string {
 	return what + " " + to
 }
 
-// id is a random number that is not zero.
+// id returns a random number that is not zero.
 func id() uint64 {
 	for {
 		if n := rand.Uint64(); n != 0 {

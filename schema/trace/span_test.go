@@ -7,18 +7,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// kept are the spans that ended.
-type kept []*trace.Span
+// recorder has the ended spans.
+type recorder []*trace.Span
 
-func (k *kept) Take(s *trace.Span) { *k = append(*k, s) }
+func (k *recorder) Take(s *trace.Span) { *k = append(*k, s) }
 
-// tracer keeps the spans of those traces that are sampled where they come from.
-func tracer(k *kept) *trace.Tracer {
+// tracer records the spans of sampled traces.
+func tracer(k *recorder) *trace.Tracer {
 	return &trace.Tracer{Sink: k, Sample: func(p *trace.Context, _ [16]byte) bool { return p == nil || p.Sampled() }}
 }
 
-func TestSpansHangTogether(t *testing.T) {
-	var all kept
+func TestChildSpansHaveTheirParent(t *testing.T) {
+	var all recorder
 	from := trace.Parse(parent, "vendor=1")
 	s := tracer(&all).Start(from, trace.Server, "judge", "PreToolUse")
 	child := s.Child(trace.Client, "batch", "")
@@ -37,16 +37,17 @@ func TestSpansHangTogether(t *testing.T) {
 		t.Errorf("its child is at %+v, below %x", child.Context, child.Parent)
 	}
 	if s.Name != "judge PreToolUse" || child.Name != "batch" || len(s.Attributes) != 1 {
-		t.Errorf("they are called %q and %q, and of the first %+v is told", s.Name, child.Name, s.Attributes)
+		t.Errorf("their names are %q and %q, and the first has %+v", s.Name, child.Name, s.Attributes)
 	}
 	if root := tracer(&all).Start(nil, trace.Server, "judge", ""); root.Parent != [8]byte{} || trace.Parse(root.Context.Parent(), "") == nil {
 		t.Errorf("a trace that begins here is at %+v, below %x", root.Context, root.Parent)
 	}
 }
 
-// Who does not keep a trace says so to those who come after, or they would keep a part of it.
-func TestATraceThatIsNotKeptGoesOnAsSuch(t *testing.T) {
-	var all kept
+// A program that does not record a trace marks it for later programs, which would
+// otherwise record a part of it.
+func TestAnUnrecordedTraceStaysUnrecorded(t *testing.T) {
+	var all recorder
 	s := tracer(&all).Start(trace.Parse(parent[:53]+"00", ""), trace.Server, "judge", "")
 	child := s.Child(trace.Client, "batch", "")
 	child.Text(trace.Tool, "Bash")
@@ -58,21 +59,21 @@ func TestATraceThatIsNotKeptGoesOnAsSuch(t *testing.T) {
 	}
 }
 
-func TestNamesOfAgentsAreBounded(t *testing.T) {
-	var all kept
+func TestAttributesAreLimited(t *testing.T) {
+	var all recorder
 	s := tracer(&all).Start(nil, trace.Server, "judge", "")
 	s.Text(trace.Agent, strings.Repeat("ü", 1000))
 	s.Fail("\xff")
 	if v := s.Attributes[0].Value.(string); len(v) > 256+2 || strings.ToValidUTF8(v, "") != v {
-		t.Errorf("%d bytes are told: %q", len(v), v)
+		t.Errorf("the value has %d bytes: %q", len(v), v)
 	}
 	if s.Error != "\uFFFD" {
-		t.Errorf("what no reader could read is told as %q", s.Error)
+		t.Errorf("the error with invalid UTF-8 is %q", s.Error)
 	}
 }
 
-// What costs nothing where nobody traces can stand on the path of every call.
-func TestNobodyTracesForNothing(t *testing.T) {
+// A disabled tracer costs nothing, so it may be called at every step.
+func TestADisabledTracerCostsNothing(t *testing.T) {
 	var none *trace.Tracer
 	from := trace.Parse(parent, "")
 	n := testing.AllocsPerRun(100, func() {

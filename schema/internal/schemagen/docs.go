@@ -62,13 +62,13 @@ var (
 	goNil   = regexp.MustCompile(`\b([Nn]il|None)\b`)
 )
 
-// forPeople makes a Go comment one line that means something without Go.
+// forPeople makes a Go comment one line for readers who do not know Go.
 func forPeople(comment string) string {
 	s := strings.Join(strings.Fields(comment), " ")
 	return goNil.ReplaceAllString(docLink.ReplaceAllString(s, "$1"), "absent")
 }
 
-// of is the comment of a field, with the field under its name in JSON.
+// of returns the comment of a field, with the field's name in JSON.
 func (d docs) of(t reflect.Type, f reflect.StructField) string {
 	comment := d[t.Name()+"."+f.Name]
 	if rest, ok := strings.CutPrefix(comment, f.Name); ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// eventNames are the names of events that hooks.yaml takes.
+// eventNames returns the names of events in hooks.yaml.
 func eventNames() []string {
 	var names []string
 	for _, t := range schema.EventTypes() {
@@ -37,9 +37,9 @@ func absentOr(s ...*jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: slices.Concat([]*jsonschema.Schema{{Type: "null"}}, s)}
 }
 
-// hooksSchema describes hooks.yaml as a person writes it: before defaults are
-// filled in, in its nested and in its flat shape. What a schema cannot say,
-// such as which key fits which type of handler, `broker check` says.
+// hooksSchema describes hooks.yaml before defaults are filled in, in its nested and in
+// its flat form. `broker check` reports what a schema cannot express, such as which key
+// fits which kind of handler.
 func hooksSchema(d docs) (*jsonschema.Schema, error) {
 	own := []any{"$schema", "presets", "python_path", "python", "hooks", "agents"}
 	agentKeys := []any{"id", "hooks", "backend"}
@@ -60,8 +60,8 @@ func hooksSchema(d docs) (*jsonschema.Schema, error) {
 			"agents":      described(absentOr(list(ref("agent"))), "The agents' own hooks. They run after the global ones.", ""),
 		},
 		PropertyOrder: []string{"$schema", "presets", "python_path", "python", "hooks", "agents"},
-		// A file in which some agent has a backend is MassGen's: its other keys
-		// are none of ours. In any other file an unknown key is a fault.
+		// If an agent has a backend, the file is MassGen's and unknown keys are
+		// tolerated. In any other file they are faults.
 		If: &jsonschema.Schema{
 			Properties: map[string]*jsonschema.Schema{
 				"agents": {Type: "array", Contains: &jsonschema.Schema{Type: "object", Required: []string{"backend"}}},
@@ -85,13 +85,13 @@ func described(s *jsonschema.Schema, description, fallback string) *jsonschema.S
 	return s
 }
 
-// word is a text that is neither empty nor surrounded by blanks.
+// word describes a text that is not empty and has no spaces around it.
 func word(description string) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: `^\S(.*\S)?$`, Description: description}
 }
 
-// section is what stands below hooks: events with their hooks, or a flat list
-// of hooks that name their event.
+// section describes the hooks of all agents or of one: events with their hooks, or a flat
+// list of hooks that name their event.
 func section(event string) *jsonschema.Schema {
 	nested := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: never()}
 	for _, name := range eventNames() {
@@ -101,7 +101,7 @@ func section(event string) *jsonschema.Schema {
 	return absentOr(nested, list(ref("flatHook")))
 }
 
-// never is the schema that nothing fulfils.
+// never is the schema that matches nothing.
 func never() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
 
 func globalEvent() *jsonschema.Schema {
@@ -139,7 +139,7 @@ func agent(keys []any) *jsonschema.Schema {
 	return s
 }
 
-// hook is one hook below its event.
+// hook describes one hook below its event.
 func hook(d docs) *jsonschema.Schema {
 	fields := hookFields()
 	fields["tls"] = object[schema.TLS](d, map[string]*jsonschema.Schema{
@@ -152,8 +152,8 @@ func hook(d docs) *jsonschema.Schema {
 	return s
 }
 
-// object is a mapping with the given keys, which are described by the comments
-// of T, unless they are already, and stand in the order of its fields.
+// object describes a mapping with the given keys, in the order of T's fields. Keys
+// without a description get the comments of T.
 func object[T any](d docs, keys map[string]*jsonschema.Schema) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object", Properties: keys, AdditionalProperties: never()}
 	t := reflect.TypeFor[T]()
@@ -166,7 +166,7 @@ func object[T any](d docs, keys map[string]*jsonschema.Schema) *jsonschema.Schem
 	return s
 }
 
-// pythonHosts is how functions are run.
+// pythonHosts describes the settings of Python hosts.
 func pythonHosts(d docs) *jsonschema.Schema {
 	whole := func(description string, least, most float64, fallback string) *jsonschema.Schema {
 		return described(&jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &most}, description, fallback)
@@ -181,7 +181,7 @@ func pythonHosts(d docs) *jsonschema.Schema {
 	})
 }
 
-// flatHook is one hook of the flat list: its type is its event.
+// flatHook describes one hook of the flat list, whose type is its event.
 func flatHook(d docs) *jsonschema.Schema {
 	s := hook(d)
 	s.Properties = maps.Clone(s.Properties)
@@ -192,7 +192,7 @@ func flatHook(d docs) *jsonschema.Schema {
 	return s
 }
 
-// environment is the form of the names of environment variables.
+// environment matches names of environment variables.
 const environment = `^[A-Za-z_][A-Za-z0-9_]*$`
 
 func hookFields() map[string]*jsonschema.Schema {

@@ -1,7 +1,7 @@
-// Schemagen writes the JSON Schemas of what other programs and people write
-// for the fabric: events, answers of hooks, verdicts and hooks.yaml. Go generate
-// runs it in the folder of package schema; the files it writes are checked in,
-// and its test fails when they are not what it would write.
+// Schemagen writes the JSON Schemas of what other programs and people write for the
+// fabric: events, answers of hooks, verdicts and hooks.yaml. Go generate runs it in the
+// folder of package schema. The files are checked in, and a test compares them with its
+// output.
 package main
 
 import (
@@ -22,8 +22,8 @@ func main() {
 	}
 }
 
-// generate writes every schema into dir. The sources of package schema, whose
-// comments become descriptions, are in src.
+// generate writes every schema into dir. The comments of package schema in src become
+// descriptions.
 func generate(src, dir string) error {
 	d, err := readDocs(src)
 	if err != nil {
@@ -42,7 +42,7 @@ func generate(src, dir string) error {
 	return nil
 }
 
-// schemas are all of them by the names of their files.
+// schemas are all schemas by the names of their files.
 func schemas() map[string]func(docs) (*jsonschema.Schema, error) {
 	return map[string]func(docs) (*jsonschema.Schema, error){
 		"event": eventSchema, "result": resultSchema, "verdict": verdictSchema, "hooks": hooksSchema,
@@ -67,7 +67,7 @@ func schemas() map[string]func(docs) (*jsonschema.Schema, error) {
 	}
 }
 
-// nothing describes a request that says nothing.
+// nothing describes a request without members.
 func nothing(docs) (*jsonschema.Schema, error) {
 	return &jsonschema.Schema{Type: "object", Description: "The request has no members."}, nil
 }

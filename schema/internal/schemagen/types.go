@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// duration is the text form of a Go duration.
+// duration matches the text form of a Go duration.
 const duration = `^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
 
 func enum[T ~string](words ...T) *jsonschema.Schema {
@@ -23,7 +23,7 @@ func enum[T ~string](words ...T) *jsonschema.Schema {
 	return s
 }
 
-// custom are the types whose JSON is not what their Go kind suggests.
+// custom has the types whose JSON differs from their Go kind.
 func custom() map[reflect.Type]*jsonschema.Schema {
 	return map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[jsontext.Value]():   {},
@@ -39,8 +39,8 @@ func custom() map[reflect.Type]*jsonschema.Schema {
 	}
 }
 
-// inferred is the schema of T: open, because unknown members are ignored, and
-// with the comments of its fields as descriptions.
+// inferred returns the schema of T. It is open, because unknown members are ignored, and
+// has the comments of its fields as descriptions.
 func inferred[T any](d docs) (*jsonschema.Schema, error) {
 	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: custom()})
 	if err != nil {
@@ -52,7 +52,7 @@ func inferred[T any](d docs) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// finish opens the objects of s, which is the schema of t, and describes them.
+// finish opens the objects of s, the schema of t, and describes them.
 func finish(s *jsonschema.Schema, t reflect.Type, d docs) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice && s.Items != nil {
 		if t.Kind() == reflect.Slice {
@@ -70,14 +70,14 @@ func finish(s *jsonschema.Schema, t reflect.Type, d docs) {
 	for f := range t.Fields() {
 		p := s.Properties[jsonName(f)]
 		if p == nil {
-			continue // it does not travel
+			continue // not part of the JSON
 		}
 		finish(p, f.Type, d)
 		p.Description = d.of(t, f)
 	}
 }
 
-// notNull is the type of what a pointer points to.
+// notNull returns the type of a pointer's target.
 func notNull(s *jsonschema.Schema) string {
 	for _, t := range s.Types {
 		if t != "null" {
@@ -108,8 +108,7 @@ func verdictSchema(d docs) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// resultSchema describes an answer in every form that is read: ours, which is
-// inferred, MassGen's and Claude Code's.
+// resultSchema describes an answer in all its forms: ours, MassGen's and Claude Code's.
 func resultSchema(d docs) (*jsonschema.Schema, error) {
 	s, err := inferred[schema.Result](d)
 	if err != nil {
@@ -155,7 +154,7 @@ func resultSchema(d docs) (*jsonschema.Schema, error) {
 	add("systemMessage", &jsonschema.Schema{Description: "Claude Code's form: a text for the user of the runtime. It has no effect, because the fabric shows nothing to users."})
 	add("suppressOutput", &jsonschema.Schema{Description: "Claude Code's form: it has no effect."})
 	knowsOne(s, "reason", "metadata", "stopReason", "systemMessage", "suppressOutput", "hookSpecificOutput")
-	s.AnyOf = append(s.AnyOf, &jsonschema.Schema{ // which counts as known if it does more than explain
+	s.AnyOf = append(s.AnyOf, &jsonschema.Schema{ // known if it has members that do more than explain
 		Required:   []string{"hookSpecificOutput"},
 		Properties: map[string]*jsonschema.Schema{"hookSpecificOutput": {Not: specific.AnyOf[0].CloneSchemas()}},
 	})
@@ -163,8 +162,8 @@ func resultSchema(d docs) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// knowsOne requires one of the properties of s, the named ones excepted, in an object
-// that has other members than these.
+// knowsOne requires one of the properties of s, except the named ones, in an object that
+// has other members than these.
 func knowsOne(s *jsonschema.Schema, except ...string) {
 	s.AnyOf = []*jsonschema.Schema{{PropertyNames: enum(except...)}}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -178,14 +177,14 @@ func text(description string) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Description: description}
 }
 
-// decisionWord is a decision in a hook's answer, the words of other systems included.
+// decisionWord describes a decision in a hook's answer, in our words or other systems'.
 func decisionWord(description string) *jsonschema.Schema {
 	s := enum(schema.Continue, schema.Allow, schema.Ask, schema.Deny, schema.Retry, schema.Stop, schema.Fail, schema.Reject, "approve", "block")
 	s.Description = description
 	return s
 }
 
-// nullable lets every part be null, which reads as if it were absent.
+// nullable permits null for every part, which counts as absent.
 func nullable(s *jsonschema.Schema) {
 	nested := slices.Collect(maps.Values(s.Properties))
 	if s.Items != nil {
