@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// ackersMost bounds the acknowledgements under way.
+	// ackersMost limits the acknowledgements in progress.
 	ackersMost = 16
-	// holdEvery is when a lease of 30 s is renewed, so that two renewals may fail.
+	// holdEvery is the interval of renewals. A lease lasts 30 s, so two renewals may
+	// fail.
 	holdEvery = 10 * time.Second
 )
 
@@ -23,10 +24,10 @@ const (
 // fabric does not deliver acknowledged items again. Events that delivered nothing have no
 // effect.
 func (c *Client) Handed(event string) {
-	l := c.ledger
+	l := c.deliveryLog
 	l.mu.Lock()
-	if h := l.take(event); h != nil {
-		l.recall(*h)
+	if h := l.takeReceived(event); h != nil {
+		l.restoreLocked(*h)
 	}
 	l.mu.Unlock()
 	c.wakeAcker()
@@ -35,9 +36,9 @@ func (c *Client) Handed(event string) {
 // Brought returns the queued items in the verdict of an event that are not marked as delivered
 // yet. It returns false if there are no such items.
 func (c *Client) Brought(event string) (h Handover, ok bool) {
-	c.ledger.mu.Lock()
-	defer c.ledger.mu.Unlock()
-	if given := c.ledger.given[event]; given != nil {
+	c.deliveryLog.mu.Lock()
+	defer c.deliveryLog.mu.Unlock()
+	if given := c.deliveryLog.given[event]; given != nil {
 		return *given, true
 	}
 	return Handover{}, false
@@ -54,18 +55,18 @@ func (c *Client) Recall(kept ...Handover) {
 			}
 		}
 		h.Events = events
-		c.ledger.keep(&h)
+		c.deliveryLog.restore(&h)
 	}
 }
 
 // Noted returns the events still to be acknowledged for an agent. It does not fill in the
 // sequences.
 func (c *Client) Noted(agent string) Handover {
-	l := c.ledger
+	l := c.deliveryLog
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := Handover{Fabric: l.fabric, Agent: agent}
-	if a := l.accounts[agent]; a != nil {
+	if a := l.agents[agent]; a != nil {
 		h.Events = slices.Clone(a.noted)
 	}
 	return h
@@ -76,9 +77,9 @@ func (c *Client) Noted(agent string) Handover {
 // later, as after [Client.Handed]. Ack skips an event with content that could not be fetched,
 // so that the fabric delivers it again.
 func (c *Client) Ack(ctx context.Context, agent string, events ...string) error {
-	said, err := c.ledger.say(agent, events)
+	acks, err := c.deliveryLog.noteEvents(agent, events)
 	if err == nil {
-		err = c.ack(ctx, agent, said)
+		err = c.ack(ctx, agent, acks)
 	}
 	if err != nil {
 		c.wakeAcker()
@@ -86,15 +87,15 @@ func (c *Client) Ack(ctx context.Context, agent string, events ...string) error 
 	return err
 }
 
-// say notes events, and returns those that may be acknowledged.
-func (l *ledger) say(agent string, events []string) (said []string, err error) {
+// noteEvents marks events as read and returns those that may be acknowledged.
+func (l *deliveryLog) noteEvents(agent string, events []string) (acks []string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fabric == "" {
 		return nil, errNoVerdict
 	}
 	for _, e := range events {
-		h := l.take(e)
+		h := l.takeReceived(e)
 		if h == nil {
 			id, ok := acknowledgeable(e)
 			if !ok {
@@ -102,10 +103,10 @@ func (l *ledger) say(agent string, events []string) (said []string, err error) {
 			}
 			h = &Handover{Fabric: l.fabric, Agent: agent, Events: []string{id}}
 		}
-		l.recall(*h)
-		said = append(said, h.Events...)
+		l.restoreLocked(*h)
+		acks = append(acks, h.Events...)
 	}
-	return said, nil
+	return acks, nil
 }
 
 // AckKept acknowledges at once what an earlier process delivered to an agent. It also works
@@ -113,7 +114,7 @@ func (l *ledger) say(agent string, events []string) (said []string, err error) {
 // it.
 func (c *Client) AckKept(ctx context.Context, h Handover) error {
 	for part := range slices.Chunk(h.Events, bus.MaxAcks) {
-		if err := c.patiently(ctx, about{schema.VerbAck, h.Agent, controlTry}, &schema.AckRequest{Fabric: h.Fabric, Events: part}, nil); err != nil {
+		if err := c.controlRetrying(ctx, controlTarget{schema.VerbAck, h.Agent, controlTry}, &schema.AckRequest{Fabric: h.Fabric, Events: part}, nil); err != nil {
 			return fmt.Errorf("acknowledging earlier deliveries to %s: %w", h.Agent, err)
 		}
 	}
@@ -122,10 +123,10 @@ func (c *Client) AckKept(ctx context.Context, h Handover) error {
 
 // Flush acknowledges all noted events. Call it before [Client.Close].
 func (c *Client) Flush(ctx context.Context) error {
-	l := c.ledger
+	l := c.deliveryLog
 	l.mu.Lock()
-	all := make(map[string][]string, len(l.accounts))
-	for agent, a := range l.accounts {
+	all := make(map[string][]string, len(l.agents))
+	for agent, a := range l.agents {
 		if len(a.noted) > 0 {
 			all[agent] = slices.Clone(a.noted)
 		}
@@ -141,12 +142,12 @@ func (c *Client) Flush(ctx context.Context) error {
 
 func (c *Client) ack(ctx context.Context, agent string, events []string) error {
 	for part := range slices.Chunk(events, bus.MaxAcks) {
-		if err := c.say(ctx, agent, &schema.AckRequest{Events: part}); err != nil {
+		if err := c.sendAck(ctx, agent, &schema.AckRequest{Events: part}); err != nil {
 			return fmt.Errorf("acknowledging deliveries to %s: %w", agent, err)
 		}
-		c.ledger.mu.Lock()
-		c.ledger.confirm(agent, part)
-		c.ledger.mu.Unlock()
+		c.deliveryLog.mu.Lock()
+		c.deliveryLog.confirm(agent, part)
+		c.deliveryLog.mu.Unlock()
 	}
 	return nil
 }
@@ -155,7 +156,7 @@ func (c *Client) ack(ctx context.Context, agent string, events []string) error {
 // lasts 30 s; renew it every 10 s.
 func (c *Client) Hold(ctx context.Context, agent string, events ...string) error {
 	for part := range slices.Chunk(events, bus.MaxAcks) {
-		if err := c.say(ctx, agent, &schema.AckRequest{Events: part, Hold: true}); err != nil {
+		if err := c.sendAck(ctx, agent, &schema.AckRequest{Events: part, Hold: true}); err != nil {
 			return fmt.Errorf("holding the leases of %s: %w", agent, err)
 		}
 	}
@@ -166,25 +167,25 @@ func (c *Client) Hold(ctx context.Context, agent string, events ...string) error
 // then due again at once, not only when the leases expire.
 func (c *Client) Release(ctx context.Context, agent string, events ...string) error {
 	for part := range slices.Chunk(events, bus.MaxAcks) {
-		if err := c.say(ctx, agent, &schema.AckRequest{Events: part, Hold: true, Release: true}); err != nil {
+		if err := c.sendAck(ctx, agent, &schema.AckRequest{Events: part, Hold: true, Release: true}); err != nil {
 			return fmt.Errorf("releasing the leases of %s: %w", agent, err)
 		}
 	}
 	return nil
 }
 
-// say sends one acknowledgement, one renewal, or what gives back.
-func (c *Client) say(ctx context.Context, agent string, request *schema.AckRequest) error {
-	c.ledger.mu.Lock()
-	fabric := c.ledger.fabric
-	c.ledger.mu.Unlock()
+// sendAck sends an acknowledgement, a renewal or a release.
+func (c *Client) sendAck(ctx context.Context, agent string, request *schema.AckRequest) error {
+	c.deliveryLog.mu.Lock()
+	fabric := c.deliveryLog.fabric
+	c.deliveryLog.mu.Unlock()
 	if fabric == "" {
 		return errNoVerdict
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTry)
 	defer cancel()
 	request.Fabric = fabric
-	return c.control(ctx, about{verb: schema.VerbAck, agent: agent}, request, nil)
+	return c.control(ctx, controlTarget{verb: schema.VerbAck, agent: agent}, request, nil)
 }
 
 // holding renews an event's lease until stop is called.
@@ -193,7 +194,7 @@ func (c *Client) holding(ctx context.Context, agent, event string) (stop func())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for c.rest(ctx, holdEvery) {
+		for c.sleep(ctx, holdEvery) {
 			if err := c.Hold(ctx, agent, event); err != nil {
 				c.log.Debug("a lease was not renewed", "agent", agent, "event", event, "error", err)
 			}
@@ -202,7 +203,8 @@ func (c *Client) holding(ctx context.Context, agent, event string) (stop func())
 	return func() { cancel(); <-done }
 }
 
-// wakeAcker has somebody look at what is noted, now or when it is due.
+// wakeAcker makes the acker check for due acknowledgements, and starts it if it does not
+// run.
 func (c *Client) wakeAcker() {
 	c.mu.Lock()
 	if !c.acking && !isClosed(c.closed) {
@@ -216,7 +218,7 @@ func (c *Client) wakeAcker() {
 	}
 }
 
-// acker sends what was noted and did not ride on a question in time.
+// acker sends acknowledgements that no event carried in time.
 func (c *Client) acker() {
 	slots := make(chan struct{}, ackersMost)
 	timer := time.NewTimer(0)
@@ -228,7 +230,7 @@ func (c *Client) acker() {
 		case <-c.wake:
 		case <-timer.C:
 		}
-		jobs, next, dropped := c.ledger.due(time.Now())
+		jobs, next, dropped := c.deliveryLog.due(time.Now())
 		if dropped > 0 {
 			c.log.Warn("acknowledgements were dropped, because too many waited; their items may be delivered again", "count", dropped)
 		}
@@ -241,7 +243,7 @@ func (c *Client) acker() {
 			c.background.Go(func() {
 				defer func() { <-slots; c.wakeAcker() }()
 				err := c.ack(c.life, agent, events)
-				c.ledger.tried(agent, err)
+				c.deliveryLog.recordAttempt(agent, err)
 				if err != nil {
 					c.log.Debug("an acknowledgement failed; it is repeated", "agent", agent, "events", len(events), "error", err)
 				}
@@ -253,16 +255,15 @@ func (c *Client) acker() {
 	}
 }
 
-// due are the agents whose acknowledgements have waited for long enough, and
-// when the next ones have.
-func (l *ledger) due(now time.Time) (jobs map[string][]string, next time.Time, dropped int) {
+// due returns the agents with due acknowledgements, and when the next ones are due.
+func (l *deliveryLog) due(now time.Time) (jobs map[string][]string, next time.Time, dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	dropped, l.dropped = l.dropped, 0
 	if l.noted == 0 {
 		return nil, next, dropped
 	}
-	for agent, a := range l.accounts {
+	for agent, a := range l.agents {
 		switch {
 		case a.busy || a.due.IsZero():
 		case !a.due.After(now):
@@ -278,19 +279,19 @@ func (l *ledger) due(now time.Time) (jobs map[string][]string, next time.Time, d
 	return jobs, next, dropped
 }
 
-// tried notes how a request went, and when there is to be another one.
-func (l *ledger) tried(agent string, err error) {
+// recordAttempt records the result of a request and schedules the next one.
+func (l *deliveryLog) recordAttempt(agent string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.accounts[agent]
+	a := l.agents[agent]
 	if a == nil {
 		return
 	}
 	a.busy = false
 	switch {
 	case len(a.noted) == 0:
-		a.settled()
-	case err == nil: // what came in the meantime
+		a.clearSchedule()
+	case err == nil: // more events were noted during the request
 		a.wait, a.due = 0, time.Now().Add(ackAfter)
 	default:
 		a.wait = min(max(ackRetry, 2*a.wait), ackRetryMost)

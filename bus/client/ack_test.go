@@ -17,10 +17,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// pass lets time pass, of which a bubble has plenty.
+// pass waits on the bubble's clock.
 func pass(d time.Duration) { <-time.After(d) }
 
-func TestWhatWasHandedOverIsAcknowledgedWithTheNextQuestion(t *testing.T) {
+func TestTheNextEventAcknowledgesADelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		s.Put(clienttest.Item(1, "one"))
@@ -38,20 +38,20 @@ func TestWhatWasHandedOverIsAcknowledgedWithTheNextQuestion(t *testing.T) {
 			t.Errorf("still noted: %v", got)
 		}
 		pass(time.Minute)
-		if s.must(); len(s.said()) != 0 || len(s.questions()[2].Acks) != 0 {
-			t.Errorf("said again: %+v", s.said())
+		if s.must(); len(s.acks()) != 0 || len(s.questions()[2].Acks) != 0 {
+			t.Errorf("acknowledged again: %+v", s.acks())
 		}
 	})
 }
 
-func TestWithoutAnotherQuestionARequestAcknowledgesAfterTwoSeconds(t *testing.T) {
+func TestWithoutAnEventARequestAcknowledgesAfterTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		s.Put(clienttest.Item(1, "one"))
 		v := s.must()
 		pass(time.Hour)
-		if len(s.said()) != 0 {
-			t.Fatalf("acknowledged before it was handed over: %+v", s.said())
+		if len(s.acks()) != 0 {
+			t.Fatalf("acknowledged before it was delivered: %+v", s.acks())
 		}
 		start := time.Now()
 		s.client.Handed(v.EventID)
@@ -59,7 +59,7 @@ func TestWithoutAnotherQuestionARequestAcknowledgesAfterTwoSeconds(t *testing.T)
 		s.client.Handed("0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182")
 		pass(time.Hour)
 		want := []schema.AckRequest{{Fabric: theFabric, Events: []string{v.EventID}}}
-		if diff := cmp.Diff(want, s.said()); diff != "" || s.AckedAt[0].Sub(start) != 2*time.Second {
+		if diff := cmp.Diff(want, s.acks()); diff != "" || s.AckedAt[0].Sub(start) != 2*time.Second {
 			t.Errorf("after %v: %s", s.AckedAt, diff)
 		}
 	})
@@ -86,15 +86,15 @@ func TestAnAcknowledgementIsRepeatedUntilItIsConfirmed(t *testing.T) {
 				s.Unlock()
 				s.answers(nil)
 				pass(time.Minute)
-				if said := s.said(); len(said) != 1 || len(s.client.Noted("agent/1").Events) != 0 {
-					t.Errorf("%+v", said)
+				if acks := s.acks(); len(acks) != 1 || len(s.client.Noted("agent/1").Events) != 0 {
+					t.Errorf("%+v", acks)
 				}
 			})
 		})
 	}
 }
 
-func TestAnAcknowledgementThatRodeStaysNotedUntilItIsConfirmed(t *testing.T) {
+func TestAnAcknowledgementStaysNotedUntilItIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		s.Silent = true
@@ -109,8 +109,8 @@ func TestAnAcknowledgementThatRodeStaysNotedUntilItIsConfirmed(t *testing.T) {
 			}
 		}
 		pass(3 * time.Second)
-		if said := s.said(); len(said) != 1 || len(s.client.Noted("agent/1").Events) != 0 {
-			t.Errorf("%+v", said)
+		if acks := s.acks(); len(acks) != 1 || len(s.client.Noted("agent/1").Events) != 0 {
+			t.Errorf("%+v", acks)
 		}
 	})
 }
@@ -128,13 +128,13 @@ func TestAnotherFabricMakesAcknowledgementsVoid(t *testing.T) {
 			t.Errorf("the other fabric's item 1 was cut: %v", contents(v))
 		}
 		pass(time.Minute)
-		if s.must(); len(s.said()) != 0 || len(s.questions()[2].Acks) != 0 {
-			t.Errorf("%+v, %v", s.said(), s.questions()[2].Acks)
+		if s.must(); len(s.acks()) != 0 || len(s.questions()[2].Acks) != 0 {
+			t.Errorf("%+v, %v", s.acks(), s.questions()[2].Acks)
 		}
 	})
 }
 
-func TestAtOnce(t *testing.T) {
+func TestAckAcknowledgesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		if err := s.client.Ack(t.Context(), "agent/1", "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182"); err == nil {
@@ -143,13 +143,13 @@ func TestAtOnce(t *testing.T) {
 		s.Put(clienttest.Item(1, "one"))
 		v, start := s.must(), time.Now()
 		if err := s.client.Ack(t.Context(), "agent/1", "x"); !errors.Is(err, client.ErrInvalid) {
-			t.Errorf("an event that is no UUID: %v", err)
+			t.Errorf("an event that is not a UUID: %v", err)
 		}
 		if err := s.client.Ack(t.Context(), "agent/1", v.EventID); err != nil {
 			t.Error(err)
 		}
-		if said := s.said(); len(said) != 1 || !s.AckedAt[0].Equal(start) {
-			t.Errorf("%+v after %v", said, s.AckedAt)
+		if acks := s.acks(); len(acks) != 1 || !s.AckedAt[0].Equal(start) {
+			t.Errorf("%+v after %v", acks, s.AckedAt)
 		}
 		s.Put(clienttest.Item(2, "two"))
 		v = s.must()
@@ -160,13 +160,13 @@ func TestAtOnce(t *testing.T) {
 		}
 		s.answers(nil)
 		pass(3 * time.Second)
-		if len(s.said()) != 2 {
-			t.Error("what failed at once was not said later")
+		if len(s.acks()) != 2 {
+			t.Error("a failed Ack was not repeated later")
 		}
 	})
 }
 
-func TestAProcessThatEndsAcknowledgesAllThatIsNoted(t *testing.T) {
+func TestFlushAcknowledgesAllNotedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		var want []string
@@ -180,9 +180,9 @@ func TestAProcessThatEndsAcknowledgesAllThatIsNoted(t *testing.T) {
 		if err := s.client.Flush(t.Context()); err != nil {
 			t.Error(err)
 		}
-		// The first two rode on the questions after them.
-		if said := s.said(); len(said) != 1 || !slices.Equal(said[0].Events, want[2:]) {
-			t.Errorf("%+v", said)
+		// The first two were acknowledged by the events after them.
+		if acks := s.acks(); len(acks) != 1 || !slices.Equal(acks[0].Events, want[2:]) {
+			t.Errorf("%+v", acks)
 		}
 	})
 }
@@ -201,13 +201,13 @@ func TestALeaseIsRenewed(t *testing.T) {
 				t.Fatal("the lease had ended")
 			}
 		}
-		if said := s.said(); len(said) != 10 || !said[0].Hold {
-			t.Errorf("%+v", said)
+		if acks := s.acks(); len(acks) != 10 || !acks[0].Hold {
+			t.Errorf("%+v", acks)
 		}
 	})
 }
 
-func TestWhatAProcessBeforeKeptRidesOnTheFirstQuestion(t *testing.T) {
+func TestTheFirstEventAcknowledgesRecalledDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		const event, elsewhere = "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182", "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607183"
@@ -219,16 +219,16 @@ func TestWhatAProcessBeforeKeptRidesOnTheFirstQuestion(t *testing.T) {
 		)
 		v := s.must()
 		if acks := s.questions()[0].Acks; !slices.Equal(acks, []string{event, elsewhere}) {
-			t.Errorf("rode: %v", acks)
+			t.Errorf("acknowledged: %v", acks)
 		}
 		if got := contents(v); !slices.Equal(got, []string{"eight"}) {
-			t.Errorf("the verdict brings %v", got)
+			t.Errorf("the verdict delivers %v", got)
 		}
 		if got := s.client.Noted("agent/1").Events; !slices.Equal(got, []string{event}) {
 			t.Errorf("noted: %v", got)
 		}
 		if h, ok := s.client.Brought(v.EventID); !ok || !slices.Equal(h.Sequences, []uint64{8}) || h.Fabric != theFabric {
-			t.Errorf("it brought %+v", h)
+			t.Errorf("it delivered %+v", h)
 		}
 	})
 }
@@ -237,7 +237,7 @@ func TestAClientMayEndWhileItAcknowledges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		for i := range 50 {
-			c, err := client.Connect(t.Context(), client.Options{InProcess: s.line, Logger: slog.New(slog.DiscardHandler)})
+			c, err := client.Connect(t.Context(), client.Options{InProcess: s.link, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

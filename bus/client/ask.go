@@ -13,36 +13,37 @@ import (
 )
 
 const (
-	// attempts is how often one event is asked: once more after a loss.
+	// attempts is how often one event is sent: a second time after a loss.
 	attempts = 2
-	// retryEvery is the retry interval of a call when no aggregator listens.
-	// patience is how long it retries, also for a connection. A restart takes less, and
-	// an agent should not wait for its whole deadline to learn that no broker judges.
+	// retryEvery is the retry interval of a call when no aggregator listens. patience is
+	// how long it retries, also for a connection. A restart takes less, and an agent
+	// should not wait for its whole deadline to learn that no broker judges.
 	retryEvery = 25 * time.Millisecond
 	patience   = 5 * time.Second
 )
 
-// ask is one event on its way to a verdict.
+// ask is one event until it has a verdict.
 type ask struct {
-	*line
+	*replyInbox
 	c       *Client
 	routing schema.Routing
 	event   schema.Event
 	subject string
 	body    []byte
-	acks    []string // events that it acknowledges on its way
-	// workspaces is the folder for those of other agents; empty: nowhere.
+	acks    []string // events that the call acknowledges
+	// workspaces is the folder for other agents' workspaces; empty: they are not
+	// unpacked.
 	workspaces string
-	// history is the conversation, for hooks that need it; nil: there is none.
+	// history returns the conversation, for hooks that need it; nil: no conversation.
 	history func() []schema.Message
-	// parts are those of the conversation that the event names.
+	// parts are the parts of the conversation that the event names.
 	parts   []schema.Object
 	attempt int
-	until   time.Time // when whoever asked gives up
-	end     time.Time // when this call does, so that there is time to say so
-	reach   time.Time // how long it looks for somebody to ask
-	missed  int       // beats that were due since the last sign of life
-	// lost is closed when the connection by which it was sent last is lost.
+	until   time.Time // the caller's deadline
+	end     time.Time // the deadline of this call, which leaves time to return
+	reach   time.Time // until when it looks for an aggregator
+	missed  int       // beats that were due since the last one
+	// lost is closed when the connection of the last attempt is lost.
 	lost chan struct{}
 }
 
@@ -50,25 +51,25 @@ var (
 	errSilent       = errors.New("neither an answer nor a sign of life came")
 	errDisconnected = errors.New("the connection was lost")
 	errUnsent       = errors.New("the event could not be sent")
-	errNobody       = errors.New("no aggregator listens")
+	errNoAggregator = errors.New("no aggregator listens")
 	errUnconnected  = errors.New("there is no connection")
 	errClosed       = errors.New("the client was closed")
 )
 
-// wait asks, and asks once more when the one who was asked seems lost. Before
-// that it waits while no aggregator listens at all.
+// wait asks, and asks a second time if the first attempt seems lost. Before that it waits
+// while no aggregator listens.
 func (a *ask) wait(ctx context.Context) (*schema.Verdict, error) {
 	a.reach = time.Now().Add(patience)
-	alone := false // every reply of the bus so far was that no aggregator listens
+	alone := false // every reply so far was that no aggregator listens
 	for {
-		m, err := a.once(ctx)
+		m, err := a.attemptOnce(ctx)
 		switch {
 		case err == nil:
 			return a.verdict(m)
 		case alone && errors.Is(err, context.DeadlineExceeded):
-			return nil, fmt.Errorf("%w: %w", ErrUnreachable, errNobody)
-		case errors.Is(err, errUnsent), errors.Is(err, errNobody):
-			if alone = errors.Is(err, errNobody); alone && time.Until(a.reach) < patience-leaveAfter {
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, errNoAggregator)
+		case errors.Is(err, errUnsent), errors.Is(err, errNoAggregator):
+			if alone = errors.Is(err, errNoAggregator); alone && time.Until(a.reach) < patience-leaveAfter {
 				a.c.leaveServer(a.lost, err)
 			}
 			if !a.pause(ctx) {
@@ -88,8 +89,8 @@ func (a *ask) wait(ctx context.Context) (*schema.Verdict, error) {
 	}
 }
 
-// once sends the event and waits for what comes of that.
-func (a *ask) once(ctx context.Context) (*nats.Msg, error) {
+// attemptOnce sends the event and waits for the result.
+func (a *ask) attemptOnce(ctx context.Context) (*nats.Msg, error) {
 	lost, err := a.connected(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
@@ -104,8 +105,8 @@ func (a *ask) once(ctx context.Context) (*nats.Msg, error) {
 	m, err := a.listen(ctx, lost)
 	switch {
 	case err == nil && len(m.Data) == 0:
-		a.attempt-- // no aggregator has it: this was no attempt
-		return nil, errNobody
+		a.attempt-- // no aggregator received it, so it does not count as an attempt
+		return nil, errNoAggregator
 	case errors.Is(err, ErrDenied) && a.c.refusedBy() != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case errors.Is(err, ErrDenied):
@@ -119,8 +120,8 @@ func (a *ask) once(ctx context.Context) (*nats.Msg, error) {
 	return m, err
 }
 
-// connected returns, as soon as there is a connection, what closes when that
-// one is lost. It waits only while there is still time to look for somebody.
+// connected waits for a connection and returns the channel that closes when it is lost.
+// It waits only as long as the call looks for an aggregator.
 func (a *ask) connected(ctx context.Context) (lost chan struct{}, err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -130,7 +131,8 @@ func (a *ask) connected(ctx context.Context) (lost chan struct{}, err error) {
 		if isClosed(connected) {
 			return lost, nil
 		}
-		// If a connection is lost for long, the call does not wait for its return, but for one more attempt.
+		// After a long outage the call does not wait for the connection's return, but
+		// makes one attempt to reconnect.
 		end := since.Add(patience)
 		if a.reach.Before(end) {
 			end = a.reach
@@ -138,8 +140,8 @@ func (a *ask) connected(ctx context.Context) (lost chan struct{}, err error) {
 		if a.end.Before(end) {
 			end = a.end
 		}
-		if now := time.Now(); !end.After(now) && now.Before(a.end) && a.c.knock() {
-			end = now.Add(min(knockFor, a.end.Sub(now)))
+		if now := time.Now(); !end.After(now) && now.Before(a.end) && a.c.reconnectNow() {
+			end = now.Add(min(reconnectFor, a.end.Sub(now)))
 		}
 		t := time.NewTimer(time.Until(end))
 		select {
@@ -173,7 +175,7 @@ func (a *ask) send() error {
 	e := a.c.envelopes.Take()
 	defer a.c.envelopes.Put(e)
 	m := e.Event(subject, a.routing, a.attempt+1, left-schema.Margin(left), a.acks, a.body)
-	m.Reply = a.line.reply
+	m.Reply = a.replyInbox.reply
 	err := a.c.out.Publish(m)
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -185,8 +187,8 @@ func (a *ask) send() error {
 	return nil
 }
 
-// listen waits for the answer, as long as signs of life come. An answer that is
-// there counts before any reason to stop waiting for one.
+// listen waits for the answer, as long as beats arrive. An answer that has arrived
+// precedes every reason to stop waiting.
 func (a *ask) listen(ctx context.Context, lost chan struct{}) (*nats.Msg, error) {
 	a.missed = 0
 	due := a.next()
@@ -222,7 +224,7 @@ func (a *ask) listen(ctx context.Context, lost chan struct{}) (*nats.Msg, error)
 	}
 }
 
-// next is when the next beat is due, from now on.
+// next returns when the next beat is due, counted from now.
 func (a *ask) next() time.Time {
 	if due := time.Now().Add(schema.BeatEvery); due.Before(a.end) {
 		return due
@@ -230,9 +232,9 @@ func (a *ask) next() time.Time {
 	return a.end
 }
 
-// silent is what it means that nothing came until due. It looks at every beat
-// that is due, as this process, or its machine, may have been stopped for one
-// of them itself: then no other client was silent, and counting starts again.
+// silent handles a beat that is overdue. It counts each beat separately. If this process
+// was stopped for longer than a beat, counting starts again, because the silence was its
+// own.
 func (a *ask) silent(due time.Time) error {
 	now := time.Now()
 	switch {
@@ -249,8 +251,7 @@ func (a *ask) silent(due time.Time) error {
 	return errSilent
 }
 
-// verdict decodes the answer. When the event was asked twice and both answers
-// are here, a deny wins.
+// verdict decodes the answer. If both attempts were answered, a deny wins.
 func (a *ask) verdict(m *nats.Msg) (*schema.Verdict, error) {
 	v, err := decode(m)
 	for a.attempt > 1 && (err != nil || !a.routing.Event.Blocks(v.Decision)) {
@@ -280,7 +281,7 @@ func decode(m *nats.Msg) (*schema.Verdict, error) {
 	return v, nil
 }
 
-// pause waits a little and reports whether it may look for somebody again.
+// pause waits a little and reports whether it may look for an aggregator again.
 func (a *ask) pause(ctx context.Context) bool {
 	t := time.NewTimer(retryEvery)
 	defer t.Stop()

@@ -79,33 +79,33 @@ type Client struct {
 	log     *slog.Logger
 
 	envelopes bus.Envelopes
-	lines     sync.Pool // of unused *line
-	breath    breath
+	inboxes   sync.Pool // unused *replyInbox
+	backoff   backoff
 
-	ledger     *ledger
-	needs      needs  // which hooks need the conversation
-	stored     stored // what of conversations the fabric has
-	workspaces string
-	wake       chan struct{}   // the acker
-	life       context.Context // ends with Close
-	end        context.CancelFunc
-	background sync.WaitGroup
+	deliveryLog *deliveryLog
+	needs       needs  // which hooks need the conversation
+	stored      stored // the parts of conversations that the fabric has
+	workspaces  string
+	wake        chan struct{}   // wakes the acker
+	life        context.Context // ends with Close
+	end         context.CancelFunc
+	background  sync.WaitGroup
 
-	creds string // the path of the credentials for messages; empty: no credentials
+	creds string // path of the credentials for errors; empty: no credentials
 
-	mu      sync.Mutex      // guards what follows
+	mu      sync.Mutex      // guards the fields below
 	acking  bool            // the acker runs
 	waiting map[string]*ask // by the last token of the reply subject
-	// controlling are the control requests under way.
-	controlling map[*controlling]struct{}
-	connected   chan struct{} // closed while connected
-	lost        chan struct{} // closed when the connection is lost
-	lostAt      time.Time     // when it was lost last
-	knocked     time.Time     // when a call had it tried again last
-	refusal     error         // why it is not made again, or no answer can come; nil: nothing is known of that
-	leftAt      time.Time     // when a server was left by which no aggregator answers
-	held        chan struct{} // closed when calls may begin again; nil: they may
-	idle        chan struct{} // closed when no call is in progress; nil: no goroutine waits for that
+	// controlRequests are the control requests in progress.
+	controlRequests map[*controlRequest]struct{}
+	connected       chan struct{} // closed while connected
+	lost            chan struct{} // closed when the connection is lost
+	lostAt          time.Time     // when it was last lost
+	forcedAt        time.Time     // when a call last forced a reconnect
+	refusal         error         // why the client cannot connect or receive answers; nil: no reason is known
+	leftAt          time.Time     // when the client last left a server without aggregators
+	paused          chan struct{} // closed when calls may start again; nil: they may
+	idle            chan struct{} // closed when no call is in progress; nil: not waited for
 }
 
 // Connect connects to the bus. It returns an error if that fails before ctx ends. Later the
@@ -124,8 +124,8 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 		opt.Logger = slog.Default()
 	}
 	c := &Client{
-		trace: opt.Trace, log: opt.Logger, ledger: newLedger(), workspaces: opt.Workspaces, wake: make(chan struct{}, 1),
-		timeout: opt.Timeout, waiting: make(map[string]*ask), controlling: make(map[*controlling]struct{}), closed: make(chan struct{}),
+		trace: opt.Trace, log: opt.Logger, deliveryLog: newDeliveryLog(), workspaces: opt.Workspaces, wake: make(chan struct{}, 1),
+		timeout: opt.Timeout, waiting: make(map[string]*ask), controlRequests: make(map[*controlRequest]struct{}), closed: make(chan struct{}),
 		connected: make(chan struct{}), lost: make(chan struct{}),
 	}
 	if opt.Creds != "" {
@@ -154,7 +154,7 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 // [Client.Flush] first.
 func (c *Client) Close() {
 	c.closing.Do(func() {
-		c.mu.Lock() // nobody begins to acknowledge after this
+		c.mu.Lock() // no acker starts after this
 		close(c.closed)
 		c.mu.Unlock()
 		c.end()
@@ -163,15 +163,15 @@ func (c *Client) Close() {
 	c.background.Wait()
 }
 
-// connection returns what is closed while there is a connection, what is closed
-// once that one is lost, and when the one before was.
+// connection returns a channel that is closed while there is a connection, one that
+// closes when it is lost, and the time of the last loss.
 func (c *Client) connection() (connected, lost chan struct{}, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.connected, c.lost, c.lostAt
 }
 
-// state follows the connection, so that calls know when to ask again.
+// state records the state of the connection, so that calls know when to ask again.
 func (c *Client) state(connected bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,8 +199,8 @@ func isClosed(ch chan struct{}) bool {
 // ignores them.
 func (c *Client) Late() uint64 { return c.late.Load() }
 
-// reply hands an answer, or a beat, to the call that waits for it. A message
-// without a body is a beat, or the server's word that nobody listens.
+// reply passes an answer or a beat to its call. A message without a body is a beat, or
+// the server's status that no subscriber listens.
 func (c *Client) reply(m *nats.Msg) {
 	token := strings.TrimPrefix(m.Subject, c.inbox)
 	c.mu.Lock()
@@ -213,12 +213,12 @@ func (c *Client) reply(m *nats.Msg) {
 	case len(m.Data) > 0 || m.Header.Get("Status") == "503":
 		select {
 		case a.answers <- m:
-		default: // more aggregators than anybody has, or somebody else sends these
+		default: // more answers than there can be aggregators
 		}
 	default:
 		select {
 		case a.beats <- struct{}{}:
-		default: // one is as good as two
+		default: // one beat is enough
 		}
 	}
 }
@@ -267,7 +267,7 @@ func (c *Client) AskUnreadable(ctx context.Context, e *schema.Event, why error, 
 	return v, nil
 }
 
-// run asks within its time.
+// run asks within the deadline of the call.
 func (c *Client) run(ctx context.Context, a *ask) (*schema.Verdict, error) {
 	if len(a.body) > schema.MaxEvent {
 		return nil, fmt.Errorf("%w: %d bytes; at most %d", ErrTooLarge, len(a.body), schema.MaxEvent)
@@ -282,18 +282,18 @@ func (c *Client) run(ctx context.Context, a *ask) (*schema.Verdict, error) {
 	c.begin(ctx, a)
 	answered := false
 	defer func() { c.ended(a, answered) }()
-	c.breath.take(ctx, a.end.Sub(now))
-	a.acks = c.ledger.riders(a.routing.Agent)
+	c.backoff.wait(ctx, a.end.Sub(now))
+	a.acks = c.deliveryLog.pendingAcks(a.routing.Agent)
 	v, err := a.wait(ctx)
-	c.breath.after(err)
+	c.backoff.after(err)
 	if answered = err == nil; answered {
-		c.heard(a, v)
+		c.observe(a, v)
 		c.receive(ctx, a, v)
 	}
 	return v, err
 }
 
-// prepare finds where to ask about e.
+// prepare checks e and makes its call.
 func (c *Client) prepare(e *schema.Event, how []AskOption) (*ask, error) {
 	event := *e
 	if event.AgentID == "" {
@@ -316,7 +316,7 @@ func (c *Client) prepare(e *schema.Event, how []AskOption) (*ask, error) {
 		return nil, fmt.Errorf("%w: agent_id: %w", ErrInvalid, err)
 	}
 	a := &ask{
-		c: c, workspaces: c.workspaces, subject: subject, event: event, line: c.line(),
+		c: c, workspaces: c.workspaces, subject: subject, event: event, replyInbox: c.takeInbox(),
 		routing: schema.Routing{
 			Event: event.HookType, Agent: event.AgentID, Session: event.SessionID,
 			Tool: event.ToolName, ID: event.EventID, Mute: event.Mute, MidTurn: event.MidTurn,
@@ -328,12 +328,12 @@ func (c *Client) prepare(e *schema.Event, how []AskOption) (*ask, error) {
 	return a, nil
 }
 
-// encode writes the event, with what hooks need of the conversation.
+// encode encodes the event, with the conversation if hooks need it.
 func (c *Client) encode(ctx context.Context, a *ask) (err error) {
-	c.converse(ctx, a)
+	c.addConversation(ctx, a)
 	a.body, err = schema.Marshal(&a.event)
 	if err == nil && len(a.body) > schema.MaxEvent && a.event.History != nil {
-		a.lose("the event has no room for it")
+		a.omit("the event has no room for it")
 		a.body, err = schema.Marshal(&a.event)
 	}
 	if err != nil {
@@ -342,7 +342,7 @@ func (c *Client) encode(ctx context.Context, a *ask) (err error) {
 	return nil
 }
 
-// spawn does something in the background, unless the client was closed.
+// spawn runs do in the background, unless the client was closed.
 func (c *Client) spawn(do func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestAskAsksAndReturnsTheVerdict(t *testing.T) {
+func TestAskReturnsTheVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) { q.answer(schema.Deny, "no") })
@@ -46,7 +46,7 @@ func TestAskAsksAndReturnsTheVerdict(t *testing.T) {
 	})
 }
 
-func TestAnEventKeepsTheIDItHas(t *testing.T) {
+func TestAskKeepsAnEventsID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) { q.answer(schema.Continue, "") })
@@ -58,7 +58,7 @@ func TestAnEventKeepsTheIDItHas(t *testing.T) {
 	})
 }
 
-func TestWhatCanNotBeAsked(t *testing.T) {
+func TestInvalidEventsAreErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) { t.Error("it was asked") })
@@ -71,7 +71,7 @@ func TestWhatCanNotBeAsked(t *testing.T) {
 			"no event":         {func(e *schema.Event) { e.HookType = "" }, client.ErrInvalid, "write one of"},
 			"an unknown event": {func(e *schema.Event) { e.HookType = "PreCoffee" }, client.ErrInvalid, "PreCoffee"},
 			"too long a name":  {func(e *schema.Event) { e.AgentID = strings.Repeat("x", 129) }, client.ErrInvalid, "agent_id"},
-			"no JSON":          {func(e *schema.Event) { e.ToolInput = []byte(`{`) }, client.ErrInvalid, ""},
+			"invalid JSON":     {func(e *schema.Event) { e.ToolInput = []byte(`{`) }, client.ErrInvalid, ""},
 		} {
 			e := event()
 			c.change(e)
@@ -82,7 +82,7 @@ func TestWhatCanNotBeAsked(t *testing.T) {
 	})
 }
 
-func TestAnEventThatIsTooLargeIsAskedAboutWithoutItsContents(t *testing.T) {
+func TestATooLargeEventIsSentWithoutItsContents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) {
@@ -100,7 +100,7 @@ func TestAnEventThatIsTooLargeIsAskedAboutWithoutItsContents(t *testing.T) {
 	})
 }
 
-func TestAnEventThatCanNotBeReadIsJudgedByItsRouting(t *testing.T) {
+func TestAnUnreadableEventIsJudgedByItsRouting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) { q.answer(schema.Continue, "") })
@@ -111,7 +111,7 @@ func TestAnEventThatCanNotBeReadIsJudgedByItsRouting(t *testing.T) {
 	})
 }
 
-func TestAnEventLargerThanItsServerTakesIsTooLarge(t *testing.T) {
+func TestAnEventOverTheServersLimitIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true, MaxPayload: 1 << 20})
 		if err != nil {
@@ -128,16 +128,17 @@ func TestAnEventLargerThanItsServerTakesIsTooLarge(t *testing.T) {
 		e := event()
 		e.Prompt = strings.Repeat("x", 1<<20)
 		start := time.Now()
-		// It is asked without its contents then, and nobody is there to answer.
+		// The client then asks without the contents, and no aggregator is there to
+		// answer.
 		if _, err := c.Ask(t.Context(), e); !errors.Is(err, client.ErrUnreachable) || time.Since(start) > 6*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
 }
 
-func TestAVerdictThatCanNotBeReadIsNone(t *testing.T) {
+func TestAnUnreadableVerdictIsAnError(t *testing.T) {
 	for name, data := range map[string]string{
-		"no JSON": `{`, "no decision": `{"reason":"x"}`, "an empty decision": `{"decision":""}`,
+		"invalid JSON": `{`, "no decision": `{"reason":"x"}`, "an empty decision": `{"decision":""}`,
 		"a list": `[]`, "a decision of a wrong type": `{"decision":5}`, "two decisions": `{"decision":"allow","decision":"deny"}`,
 	} {
 		t.Run(name, func(t *testing.T) {

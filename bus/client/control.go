@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// controlTry is how long a control request that is made once waits for its answer.
+	// controlTry is the timeout of a control request that is sent once.
 	controlTry = 5 * time.Second
-	// controlAnother is how long the first broker that is asked may take before another
-	// one is asked what may be served twice: longer than most take that have much to do.
+	// controlAnother is how long the first broker may take before a request that may be
+	// served twice is sent to another one. Most requests with much work take less.
 	controlAnother = 500 * time.Millisecond
-	// What was refused is asked again after a pause, until patience is over.
+	// A refused request is repeated after a pause, until patience is over.
 	controlPause     = 25 * time.Millisecond
 	controlPauseMost = time.Second
 	controlPatience  = 10 * time.Second
@@ -27,16 +27,17 @@ const (
 
 var errNoVerdict = errors.New("no fabric has answered yet, so there is nothing to acknowledge; ask first")
 
-// about is what a control request is about.
-type about struct {
+// controlTarget is the verb and the agent of a control request.
+type controlTarget struct {
 	verb, agent string
-	// another is how long a broker may take before another one is asked; 0: one is.
+	// another is how long a broker may take before another one is asked; 0: no other one
+	// is.
 	another time.Duration
 }
 
-// control makes a control request about an agent and reads the answer. What
-// the fabric refuses is a [schema.ControlError].
-func (c *Client) control(ctx context.Context, what about, request, answer any) error {
+// control makes a control request about an agent and decodes the answer. A refusal of the
+// fabric is a [schema.ControlError].
+func (c *Client) control(ctx context.Context, what controlTarget, request, answer any) error {
 	subject, err := bus.ControlSubject(what.verb, what.agent)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -45,7 +46,7 @@ func (c *Client) control(ctx context.Context, what about, request, answer any) e
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	ctx, heeded := c.heeding(ctx, subject)
+	ctx, heeded := c.withDenial(ctx, subject)
 	defer heeded()
 	m, err := bus.Request(ctx, c.nc, &nats.Msg{Subject: subject, Data: data}, what.another)
 	switch {
@@ -68,8 +69,8 @@ func (c *Client) control(ctx context.Context, what about, request, answer any) e
 	return nil
 }
 
-// passing reports whether a request that failed so may be repeated.
-func passing(err error) bool {
+// isTemporary reports whether a request with this error may be repeated.
+func isTemporary(err error) bool {
 	if e, ok := errors.AsType[*schema.ControlError](err); ok {
 		switch e.Code {
 		case schema.CodeBadRequest, schema.CodeNotFound, schema.CodeConflict, schema.CodeTooOld:
@@ -80,21 +81,21 @@ func passing(err error) bool {
 	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnanswered)
 }
 
-// patiently is control until it is answered, or it has failed for long enough:
-// requests that may be served twice are repeated.
-func (c *Client) patiently(ctx context.Context, what about, request, answer any) error {
+// controlRetrying is control for requests that may be served twice. It repeats them until
+// they are answered or patience is over.
+func (c *Client) controlRetrying(ctx context.Context, what controlTarget, request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, controlPatience)
 	defer cancel()
 	for wait := controlPause; ; wait = min(2*wait, controlPauseMost) {
 		err := c.control(ctx, what, request, answer)
-		if err == nil || !passing(err) || !c.rest(ctx, jitter(wait)) {
+		if err == nil || !isTemporary(err) || !c.sleep(ctx, jitter(wait)) {
 			return err
 		}
 	}
 }
 
-// rest waits and reports whether there is still time after that.
-func (c *Client) rest(ctx context.Context, wait time.Duration) bool {
+// sleep waits, and reports whether the client and ctx are still alive afterwards.
+func (c *Client) sleep(ctx context.Context, wait time.Duration) bool {
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
@@ -106,7 +107,8 @@ func (c *Client) rest(ctx context.Context, wait time.Duration) bool {
 	return false
 }
 
-// jitter is d, give or take a quarter, so that many do not come at one instant.
+// jitter returns d, changed by up to a quarter, so that clients do not act at the same
+// instant.
 func jitter(d time.Duration) time.Duration {
-	return d*3/4 + rand.N(d/2+1) // it spreads load and hides nothing
+	return d*3/4 + rand.N(d/2+1) // spreads load; predictability does no harm
 }

@@ -16,27 +16,29 @@ import (
 // so a guard must not let a call pass because of it.
 var ErrDenied = errors.New("the credentials do not permit this")
 
-// A controlling is a control request under way.
-type controlling struct {
+// A controlRequest is a control request in progress.
+type controlRequest struct {
 	subject string
 	end     context.CancelCauseFunc
 }
 
-// refused takes in why the connection is not made again.
+// refused records why the client cannot connect.
 func (c *Client) refused(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refusal = why
 }
 
-// refusedBy is why there is no connection, or none that an answer can come by; nil: nothing is known of that.
+// refusedBy returns why there is no connection, or none on which answers can arrive; nil:
+// no reason is known.
 func (c *Client) refusedBy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refusal
 }
 
-// denied ends what the bus does not permit: nobody will answer.
+// denied ends the requests that the bus does not permit, because they will not be
+// answered.
 func (c *Client) denied(err error) {
 	of := func(subject string) bool { return strings.Contains(err.Error(), strconv.Quote(subject)) }
 	why := fmt.Errorf("%w: %w", ErrDenied, err)
@@ -51,28 +53,28 @@ func (c *Client) denied(err error) {
 		if deaf || of(a.subject) || of(a.subject+bus.AgainSuffix) {
 			select {
 			case a.denied <- why:
-			default: // once is enough
+			default: // one error is enough
 			}
 		}
 	}
-	for r := range c.controlling {
+	for r := range c.controlRequests {
 		if of(r.subject) {
 			r.end(why)
 		}
 	}
 }
 
-// heeding is a context that ends when the bus does not permit a control request.
-func (c *Client) heeding(ctx context.Context, subject string) (context.Context, func()) {
+// withDenial returns a context that ends when the bus does not permit a control request.
+func (c *Client) withDenial(ctx context.Context, subject string) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	r := &controlling{subject, end}
+	r := &controlRequest{subject, end}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.controlling[r] = struct{}{}
+	c.controlRequests[r] = struct{}{}
 	return ctx, func() {
 		end(nil)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.controlling, r)
+		delete(c.controlRequests, r)
 	}
 }

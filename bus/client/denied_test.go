@@ -13,9 +13,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Credentials of a NATS deployment may permit to ask, and not to hear the answer: that is refused at once,
-// and not taken for an outage.
-func TestWhoMayNotHearAnswersIsRefused(t *testing.T) {
+// Credentials may permit sending an event and not receiving the answer. The client
+// returns an error at once, which does not look like an outage.
+func TestCredentialsWithoutAnswersAreAnError(t *testing.T) {
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, Users: []*server.User{{
 		Username: "a", Password: "a", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: []string{">"}}, Subscribe: &server.SubjectPermission{Deny: []string{">"}}},

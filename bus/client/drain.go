@@ -40,21 +40,21 @@ func (c *Client) drain(ctx context.Context, agent string, request *schema.DrainR
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	d := &schema.DrainAnswer{}
-	if err := c.patiently(ctx, about{schema.VerbDrain, agent, controlAnother}, request, d); err != nil {
+	if err := c.controlRetrying(ctx, controlTarget{schema.VerbDrain, agent, controlAnother}, request, d); err != nil {
 		return nil, fmt.Errorf("draining what waits for %s: %w", agent, err)
 	}
 	d.EventID = request.EventID
 	c.learn(agent, d.Fabric, nil)
-	c.drained(ctx, moment{agent, request.Session, d.EventID, c.workspaces}, d)
+	c.drained(ctx, delivery{agent, request.Session, d.EventID, c.workspaces}, d)
 	return d, nil
 }
 
-// between stands between the parts of a drained message.
+// between separates the parts of a drained message.
 const between = "\n\n"
 
-// drained makes the answer complete. Its content is that of a restart, if there
-// is one, and of its injections; it is made anew of what is left of them.
-func (c *Client) drained(ctx context.Context, m moment, d *schema.DrainAnswer) {
+// drained completes the answer. Its content is the text of the restart, if there is one,
+// and of the injections that are left.
+func (c *Client) drained(ctx context.Context, m delivery, d *schema.DrainAnswer) {
 	b := &bundle{injections: d.Injections, workspaces: d.Workspaces}
 	parts := contents(nil, d.Injections)
 	if first, ok := strings.CutSuffix(d.Content, strings.Join(parts, between)); ok && first != "" {
@@ -68,7 +68,7 @@ func (c *Client) drained(ctx context.Context, m moment, d *schema.DrainAnswer) {
 	d.Content = strings.Join(contents(b.restart, b.injections), between)
 }
 
-// contents are the texts that are not empty.
+// contents returns the texts that are not empty.
 func contents(restart *schema.Restart, injections []schema.Injection) (texts []string) {
 	if restart != nil && restart.Content != "" {
 		texts = append(texts, restart.Content)
@@ -81,8 +81,7 @@ func contents(restart *schema.Restart, injections []schema.Injection) (texts []s
 	return texts
 }
 
-// within is ctx, or the client's own time, with what is needed at the end to
-// say what came of it.
+// within returns ctx with the client's timeout, minus the time needed to return a result.
 func (c *Client) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	until := time.Now().Add(c.timeout)
 	if deadline, ok := ctx.Deadline(); ok {

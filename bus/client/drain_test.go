@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestDrainBringsWhatWaitsAsOneMessage(t *testing.T) {
+func TestDrainReturnsAllItemsAsOneMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()
 		s := newStore(t, client.Options{Workspaces: folder})
@@ -38,7 +38,7 @@ func TestDrainBringsWhatWaitsAsOneMessage(t *testing.T) {
 	})
 }
 
-func TestDrainCutsAndFetches(t *testing.T) {
+func TestDrainRemovesDeliveredItemsAndFetchesTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		in := clienttest.Item(3, "")
@@ -52,7 +52,7 @@ func TestDrainCutsAndFetches(t *testing.T) {
 	})
 }
 
-func TestADrainBringsWhatWouldRestartTheAgent(t *testing.T) {
+func TestADrainReturnsTheTextOfARestart(t *testing.T) {
 	for name, items := range map[string][]schema.Injection{"alone": nil, "with others": {clienttest.Item(1, "one")}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestADrainBringsWhatWouldRestartTheAgent(t *testing.T) {
 	}
 }
 
-func TestADrainWhoseAnswerIsLostBringsTheSame(t *testing.T) {
+func TestADrainWithALostAnswerReturnsTheSameItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		s.Put(clienttest.Item(1, "one"))
@@ -102,8 +102,9 @@ func TestADrainWhoseAnswerIsLostBringsTheSame(t *testing.T) {
 	})
 }
 
-// A broker that hangs keeps nobody waiting for long, and one that is slow is not given up.
-func TestADrainIsAskedOfAnotherBrokerSoon(t *testing.T) {
+// A drain is repeated at another broker if the first one hangs, but a slow answer still
+// counts.
+func TestADrainIsSentToAnotherBrokerSoon(t *testing.T) {
 	for name, c := range map[string]struct {
 		answered int // of the requests
 		asked    int
@@ -138,12 +139,12 @@ func TestADrainIsAskedOfAnotherBrokerSoon(t *testing.T) {
 	}
 }
 
-func TestADrainThatFailsSaysSo(t *testing.T) {
+func TestAFailedDrainIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		start := time.Now()
 		if _, err := f.client.Drain(t.Context(), "agent/1", ""); !errors.Is(err, client.ErrUnreachable) || time.Since(start) > 15*time.Second {
-			t.Errorf("when nobody is there: %v after %v", err, time.Since(start))
+			t.Errorf("without a broker: %v after %v", err, time.Since(start))
 		}
 		if _, err := f.client.Drain(t.Context(), "", ""); !errors.Is(err, client.ErrInvalid) {
 			t.Error(err)

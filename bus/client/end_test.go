@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestACallWithoutADeadlineHasTheDefault(t *testing.T) {
+func TestACallWithoutADeadlineUsesTheDefault(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{0: 58500 * time.Millisecond, 10 * time.Second: 9750 * time.Millisecond} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -29,13 +29,13 @@ func TestACallWithoutADeadlineHasTheDefault(t *testing.T) {
 	}
 }
 
-// beatFor beats on a question's reply subject for a while, then answers.
+// beatFor sends beats to a call for a while, then answers it.
 func beatFor(d time.Duration) func(*question) {
 	return func(q *question) {
 		var beat func()
 		beat = func() {
 			switch since := time.Since(q.at); {
-			case since >= time.Minute: // whoever asked is gone
+			case since >= time.Minute: // the call has ended
 			case since >= d:
 				q.answer(schema.Allow, "at last")
 			default:
@@ -47,7 +47,7 @@ func beatFor(d time.Duration) func(*question) {
 	}
 }
 
-func TestAskEndsBeforeItsCallerDoes(t *testing.T) {
+func TestAskReturnsBeforeTheDeadline(t *testing.T) {
 	for _, left := range []time.Duration{time.Millisecond, 30 * time.Millisecond, time.Second, time.Minute} {
 		t.Run(left.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestAskEndsBeforeItsCallerDoes(t *testing.T) {
 	}
 }
 
-func TestAFloodOfAnswersHurtsNobody(t *testing.T) {
+func TestAFloodOfAnswersDoesNoHarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) {
@@ -86,7 +86,7 @@ func TestAFloodOfAnswersHurtsNobody(t *testing.T) {
 	})
 }
 
-func TestACallerMayGiveUp(t *testing.T) {
+func TestACancelledContextEndsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(beatFor(time.Hour))
@@ -103,7 +103,7 @@ func TestACallerMayGiveUp(t *testing.T) {
 	})
 }
 
-func TestCloseEndsCallsUnderWay(t *testing.T) {
+func TestCloseEndsCallsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(beatFor(time.Hour))
@@ -117,7 +117,8 @@ func TestCloseEndsCallsUnderWay(t *testing.T) {
 	})
 }
 
-// An answer that comes when its call has ended is counted, and is no other call's.
+// An answer that arrives after its call has ended is counted, and is not used for another
+// call.
 func TestLateAnswersAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})

@@ -10,9 +10,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// An agent is kept going by what it has not read. Where only the acknowledgement of
-// that was lost, it ends its turn; where somebody else has a say in it, that stands.
-func TestNoTurnGoesOnWithWhatWasReadBefore(t *testing.T) {
+// Unread items keep an agent from ending its turn. If the agent has read them and only
+// the acknowledgement was lost, the turn ends, unless another hook decided otherwise.
+func TestItemsThatWereReadDoNotKeepATurnGoing(t *testing.T) {
 	ran := func(name string, d schema.Decision) schema.ExecutedHook {
 		return schema.ExecutedHook{Hook: name, Decision: d, Outcome: schema.OK}
 	}
@@ -25,7 +25,7 @@ func TestNoTurnGoesOnWithWhatWasReadBefore(t *testing.T) {
 		"something new beside it":      {[]schema.ExecutedHook{ran("messages", schema.Retry)}, true, schema.Retry},
 		"a hook that wants more":       {[]schema.ExecutedHook{ran("check", schema.Retry), ran("messages", schema.None)}, false, schema.Retry},
 		"a hook that may have changed": {[]schema.ExecutedHook{ran("redact", schema.None), ran("messages", schema.Retry)}, false, schema.Retry},
-		"nobody says who it was":       {nil, false, schema.Retry},
+		"the verdict names no hook":    {nil, false, schema.Retry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestNoTurnGoesOnWithWhatWasReadBefore(t *testing.T) {
 					clienttest.Respond(q.m, v)
 				})
 				s.Lock()
-				s.Deaf = true // no acknowledgement is heard
+				s.Deaf = true // acknowledgements are ignored
 				s.Unlock()
 				s.Put(clienttest.Item(1, "news"))
 				v := s.must()

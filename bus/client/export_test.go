@@ -1,6 +1,6 @@
 package client
 
-// Waiting counts the calls that c remembers.
+// Waiting counts the calls in progress.
 func (c *Client) Waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -10,5 +10,5 @@ func (c *Client) Waiting() int {
 // Leaving tells the client that its server is about to stop.
 func (c *Client) Leaving() { c.leaving(c.nc) }
 
-// Moves is how often it made a connection anew.
+// Moves counts the reconnects.
 func (c *Client) Moves() uint64 { return c.nc.Stats().Reconnects }

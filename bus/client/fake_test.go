@@ -20,27 +20,27 @@ import (
 
 func TestMain(m *testing.M) { bustest.Main(m) }
 
-// line is the way to a server, which can be cut.
-type line struct {
+// link is a connection provider whose connections can be cut.
+type link struct {
 	server *server.Server
 	mu     sync.Mutex
 	down   bool
 	conns  []net.Conn
 }
 
-func (l *line) InProcessConn() (net.Conn, error) {
+func (l *link) InProcessConn() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down {
-		return nil, errors.New("the line is down")
+		return nil, errors.New("the link is down")
 	}
 	c, err := l.server.InProcessConn()
 	l.conns = append(l.conns, c)
 	return c, err
 }
 
-// cut cuts every connection, and keeps the line down for a while.
-func (l *line) cut(d time.Duration) {
+// cut cuts every connection, and refuses new ones for a while.
+func (l *link) cut(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = true
@@ -55,7 +55,7 @@ func (l *line) cut(d time.Duration) {
 	})
 }
 
-// question is one attempt at an event, as an aggregator sees it.
+// question is one attempt at an event, as an aggregator receives it.
 type question struct {
 	bus.EventRequest
 	at time.Time
@@ -74,20 +74,20 @@ func (q *question) beat() {
 	_ = q.m.RespondMsg(&nats.Msg{Header: nats.Header{schema.HeaderBeat: {"1"}}})
 }
 
-// fake is an aggregator of the test's own, and a client that asks it.
+// fake is an aggregator with a client.
 type fake struct {
 	t      *testing.T
-	line   *line
+	link   *link
 	client *client.Client
 	mu     sync.Mutex
 	asked  []*question
 }
 
-// newFake starts a bus and a client; the aggregator comes with serve.
+// newFake starts a bus and a client; serve starts the aggregator.
 func newFake(t *testing.T, opt client.Options) *fake {
 	t.Helper()
-	f := &fake{t: t, line: &line{server: bustest.Start(t)}}
-	opt.InProcess = f.line
+	f := &fake{t: t, link: &link{server: bustest.Start(t)}}
+	opt.InProcess = f.link
 	c, err := client.Connect(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
@@ -102,10 +102,10 @@ func newFake(t *testing.T, opt client.Options) *fake {
 	return f
 }
 
-// serve has every question judged by one function.
+// serve answers every event with one function.
 func (f *fake) serve(judge func(q *question)) {
 	f.t.Helper()
-	nc := bustest.Connect(f.t, f.line.server, "aggregator")
+	nc := bustest.Connect(f.t, f.link.server, "aggregator")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	take := func(m *nats.Msg) {
@@ -127,7 +127,7 @@ func (f *fake) serve(judge func(q *question)) {
 	}
 }
 
-// questions are those that came so far.
+// questions returns the events received so far.
 func (f *fake) questions() []*question {
 	f.mu.Lock()
 	defer f.mu.Unlock()

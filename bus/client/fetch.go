@@ -12,14 +12,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxTexts bounds the texts that are fetched for one verdict.
+// maxTexts limits the texts that are fetched for one verdict.
 const maxTexts = schema.MaxText
 
 var errLate = errors.New("there was no time left for it")
 
-// texts fetches the injections whose text lies outside the verdict. What fails
-// says so in its place; its sequences are lost to this verdict.
-func (c *Client) texts(ctx context.Context, m moment, b *bundle) (lost []uint64) {
+// texts fetches the injections whose text is in the object store. A text that cannot be
+// fetched is replaced by the reason, and its sequences are returned as lost.
+func (c *Client) texts(ctx context.Context, m delivery, b *bundle) (lost []uint64) {
 	room := int64(maxTexts)
 	for i := range b.injections {
 		in := &b.injections[i]
@@ -43,7 +43,7 @@ func (c *Client) texts(ctx context.Context, m moment, b *bundle) (lost []uint64)
 	return lost
 }
 
-func (c *Client) text(ctx context.Context, m moment, o schema.Object, room *int64) (string, error) {
+func (c *Client) text(ctx context.Context, m delivery, o schema.Object, room *int64) (string, error) {
 	if o.Size < 0 || o.Size > *room {
 		return "", fmt.Errorf("texts of more than %d MiB cannot be delivered at once", maxTexts>>20)
 	}
@@ -60,20 +60,20 @@ func (c *Client) text(ctx context.Context, m moment, o schema.Object, room *int6
 	return strings.ToValidUTF8(text.String(), "\uFFFD"), nil
 }
 
-// object is the content of an object, fetched part by part as it is read. Who
-// reads it compares the digest.
-func (c *Client) object(ctx context.Context, m moment, o schema.Object) io.Reader {
-	return &object{Object: o, ctx: ctx, client: c, moment: m}
+// object returns a reader of an object's content, which is fetched in parts. The caller
+// compares the digest.
+func (c *Client) object(ctx context.Context, m delivery, o schema.Object) io.Reader {
+	return &object{Object: o, ctx: ctx, client: c, delivery: m}
 }
 
 type object struct {
 	schema.Object
 
-	ctx    context.Context // of the call that reads: io.Reader takes none
-	client *Client
-	moment moment
-	at     int64  // the offset of the next part
-	part   []byte // what is left of this one
+	ctx      context.Context // of the reading call, because io.Reader has none
+	client   *Client
+	delivery delivery
+	at       int64  // the offset of the next part
+	part     []byte // the unread rest of the current part
 }
 
 func (o *object) Read(b []byte) (int, error) {
@@ -93,8 +93,8 @@ func (o *object) Read(b []byte) (int, error) {
 // next fetches a part.
 func (o *object) next() error {
 	var part schema.FetchAnswer
-	err := o.client.patiently(o.ctx, about{schema.VerbFetch, o.moment.agent, controlAnother},
-		&schema.FetchRequest{Digest: o.Digest, Session: o.moment.session, Offset: o.at}, &part)
+	err := o.client.controlRetrying(o.ctx, controlTarget{schema.VerbFetch, o.delivery.agent, controlAnother},
+		&schema.FetchRequest{Digest: o.Digest, Session: o.delivery.session, Offset: o.at}, &part)
 	switch {
 	case o.ctx.Err() != nil:
 		return context.Cause(o.ctx)

@@ -19,14 +19,15 @@ type Handover struct {
 	Sequences []uint64
 }
 
-// A bundle is what a verdict, or the answer to a drain, brings from the queue.
+// A bundle is the content of a verdict, or of the answer to a drain, that may be from the
+// queue.
 type bundle struct {
 	injections []schema.Injection
 	restart    *schema.Restart
 	workspaces []schema.Workspace
 }
 
-// queued reports whether any of it is from the queue.
+// queued reports whether some of it is from the queue.
 func (b *bundle) queued() bool {
 	if b.restart != nil || len(b.workspaces) > 0 {
 		return true
@@ -39,8 +40,8 @@ func (b *bundle) queued() bool {
 	return false
 }
 
-// cut leaves out the injections that hold only what was handed over before.
-func (b *bundle) cut(before func(uint64) bool) (some bool) {
+// dropDelivered removes the injections whose items were all delivered before.
+func (b *bundle) dropDelivered(before func(uint64) bool) (some bool) {
 	kept := b.injections[:0:0]
 	for _, in := range b.injections {
 		if seqs := in.Items(); len(seqs) > 0 && all(seqs, before) {
@@ -64,8 +65,8 @@ func all(seqs []uint64, ok func(uint64) bool) bool {
 	return true
 }
 
-// left reports whether anything of the queue is still to be handed over.
-func (b *bundle) left() bool {
+// hasItems reports whether some item of the queue is left to deliver.
+func (b *bundle) hasItems() bool {
 	if b.restart != nil {
 		return true
 	}
@@ -77,8 +78,8 @@ func (b *bundle) left() bool {
 	return false
 }
 
-// names reports whether some text of b stands for the folder that path is.
-func (b *bundle) names(path string, found func(text, path string) bool) bool {
+// contains reports whether found is true for some text of b.
+func (b *bundle) contains(path string, found func(text, path string) bool) bool {
 	if b.restart != nil && found(b.restart.Content, path) {
 		return true
 	}

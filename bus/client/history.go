@@ -25,67 +25,66 @@ func History(messages func() []schema.Message) AskOption {
 	return func(a *ask) { a.history = messages }
 }
 
-// unneeded is what an event says that has a conversation at hand, and leaves it
-// out: a hook that needs it since a moment ago must not take it for an empty one.
+// unneeded is the reason in an event whose conversation was left out. A hook that needs
+// it by now must not mistake it for an empty one.
 const unneeded = "no hook was known to need it when the event was asked about"
 
-// lose says in an event that its conversation did not come along.
-func (a *ask) lose(why string) {
+// omit records in an event why its conversation is missing.
+func (a *ask) omit(why string) {
 	const longest = 500
 	a.event.History, a.parts = nil, nil
 	a.event.HistoryRef = schema.HistoryLost + strings.ToValidUTF8(why[:min(len(why), longest)], "")
 }
 
-// converse puts into the event what the hooks that are asked need of the
-// conversation, and leaves out what none does.
-func (c *Client) converse(ctx context.Context, a *ask) {
+// addConversation adds the parts of the conversation that the event's hooks need, and
+// removes it if no hook does.
+func (c *Client) addConversation(ctx context.Context, a *ask) {
 	e := &a.event
 	inline := len(e.History) > 0
 	switch {
 	case !inline && a.history == nil, inline && e.History.Kind() != '[':
-		return // there is none, or it is judged as what it is
+		return // there is no conversation, or it is invalid and judged as it is
 	case e.HistoryRef != "" && !schema.HistoryFile(e.HistoryRef):
-		return // somebody did this already
-	case !c.needed(ctx, e):
-		a.lose(unneeded)
+		return // a second attempt uses the parts of the first
+	case !c.isNeeded(ctx, e):
+		a.omit(unneeded)
 		return
 	}
 	lines, err := a.lines(inline)
 	if err != nil {
-		a.lose(err.Error())
+		a.omit(err.Error())
 		return
 	}
 	parts, rest := cut(lines, c.mostPart())
 	if len(parts) > schema.MaxHistoryParts {
-		a.lose(fmt.Sprintf("it has %d parts, and an event names at most %d", len(parts), schema.MaxHistoryParts))
+		a.omit(fmt.Sprintf("it has %d parts, and an event names at most %d", len(parts), schema.MaxHistoryParts))
 		return
 	}
-	if a.parts, err = c.keep(ctx, e.AgentID, parts); err != nil {
+	if a.parts, err = c.storeParts(ctx, e.AgentID, parts); err != nil {
 		c.log.Debug("a conversation could not be stored", "agent", e.AgentID, "error", err)
-		a.lose(err.Error())
+		a.omit(err.Error())
 		return
 	}
 	e.HistoryRef, e.History = schema.HistoryRef(a.parts), listOf(rest)
 }
 
-// needed reports whether some hook that is asked about the event needs the
-// conversation. While nobody knows, a short one that is there goes along; for
-// any other it is asked first.
-func (c *Client) needed(ctx context.Context, e *schema.Event) bool {
-	k := c.needs.glance(c)
+// isNeeded reports whether some hook of the event needs the conversation. If that is
+// unknown, a short conversation is sent, and for a long one the fabric is asked first.
+func (c *Client) isNeeded(ctx context.Context, e *schema.Event) bool {
+	k := c.needs.peek(c)
 	if k == nil || len(e.History) == 0 || len(e.History) > partLeast {
 		var err error
-		if k, err = c.needs.know(ctx, c); err != nil {
+		if k, err = c.needs.get(ctx, c); err != nil {
 			return true
 		}
 	}
 	return k == nil || k.rules.History(guard.Call{Agent: e.AgentID, Event: e.HookType, Tool: e.ToolName}) != nil
 }
 
-// heard takes in what a verdict says about conversations.
-func (c *Client) heard(a *ask, v *schema.Verdict) {
-	c.needs.heard(c, v)
-	c.stored.of(v.Fabric)
+// observe uses what a verdict says about conversations.
+func (c *Client) observe(a *ask, v *schema.Verdict) {
+	c.needs.observe(c, v)
+	c.stored.setFabric(v.Fabric)
 	if len(a.parts) == 0 {
 		return
 	}
@@ -97,7 +96,7 @@ func (c *Client) heard(a *ask, v *schema.Verdict) {
 	}
 }
 
-// lines are the messages, each with a line feed behind it and none in it.
+// lines encodes the messages, one per line.
 func (a *ask) lines(inline bool) (lines [][]byte, err error) {
 	size := 0
 	add := func(line jsontext.Value) error {
@@ -148,7 +147,7 @@ func each(list jsontext.Value, do func(jsontext.Value) error) error {
 	return nil
 }
 
-// listOf is a list of messages; none is an empty one.
+// listOf joins messages to a list.
 func listOf(lines [][]byte) jsontext.Value {
 	list := append(bytes.Join(lines, nil), ']')
 	for i, b := range list {

@@ -20,7 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// reading is a fabric, some of whose hooks need the conversation, and a client of it.
+// reading is a fabric with hooks that need the conversation, and a client.
 type reading struct {
 	*clienttest.Fabric
 	*client.Client
@@ -48,8 +48,8 @@ func newReading(t *testing.T, hooks ...schema.PolicyHook) *reading {
 
 var atTheEnd = schema.PolicyHook{Hook: "summary", Event: schema.BeforeFinalResponse, History: true}
 
-// ask asks about an event with a conversation at hand, and returns it as the
-// fabric got it.
+// ask asks about an event with a conversation, and returns the event as the fabric
+// received it.
 func (r *reading) ask(kind schema.EventType, history func() []schema.Message) schema.Event {
 	r.t.Helper()
 	if _, err := r.Ask(r.t.Context(), &schema.Event{HookType: kind, AgentID: "a"}, client.History(history)); err != nil {
@@ -58,7 +58,7 @@ func (r *reading) ask(kind schema.EventType, history func() []schema.Message) sc
 	return r.got()
 }
 
-// got is the event that came last.
+// got returns the last event.
 func (r *reading) got() (e schema.Event) {
 	r.t.Helper()
 	r.Lock()
@@ -69,7 +69,7 @@ func (r *reading) got() (e schema.Event) {
 	return e
 }
 
-// stored counts the bytes that travelled to the store.
+// stored counts the bytes sent to the store.
 func (r *reading) stored() (n int) {
 	r.Lock()
 	defer r.Unlock()
@@ -79,7 +79,7 @@ func (r *reading) stored() (n int) {
 	return n
 }
 
-// message is one of that many bytes of text, told from others by n.
+// message returns a message with that many bytes of text, made unique by n.
 func message(n, size int) schema.Message {
 	text := fmt.Sprintf("%d: ", n)
 	return schema.Message{Role: schema.RoleUser, Content: text + strings.Repeat("x", max(0, size-len(text)))}
@@ -95,7 +95,7 @@ func same(t interface{ Fatalf(string, ...any) }, want []schema.Message, got json
 	}
 }
 
-func TestAConversationThatNobodyNeedsStaysWithTheAgent(t *testing.T) {
+func TestAConversationWithoutAHookThatNeedsItIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReading(t, atTheEnd)
 		called := 0
@@ -109,18 +109,18 @@ func TestAConversationThatNobodyNeedsStaysWithTheAgent(t *testing.T) {
 		} else {
 			same(t, history(), e.History)
 		}
-		// One that comes with the event is left out in the same way.
+		// A conversation in the event is left out in the same way.
 		_, err := r.Ask(t.Context(), &schema.Event{HookType: schema.AfterLLMCall, AgentID: "a", History: jsontext.Value(`[{"role":"user","content":"x"}]`)})
 		if e := r.got(); err != nil || len(e.History) > 0 {
 			t.Errorf("%v, %s", err, e.History)
 		}
 		if r.Policies != 1 || len(r.Keeps) != 0 {
-			t.Errorf("the policy was asked for %d times, and %d parts travelled", r.Policies, len(r.Keeps))
+			t.Errorf("the policy was asked for %d times, and %d parts were sent", r.Policies, len(r.Keeps))
 		}
 	})
 }
 
-func TestWhatAnotherVersionNeedsIsAskedForAgain(t *testing.T) {
+func TestANewVersionMakesTheClientAskForNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReading(t)
 		history := func() []schema.Message { return []schema.Message{message(1, 10)} }
@@ -129,7 +129,7 @@ func TestWhatAnotherVersionNeedsIsAskedForAgain(t *testing.T) {
 		r.Lock()
 		r.Version, r.Guards = 8, []schema.PolicyHook{atTheEnd}
 		r.Unlock()
-		e := r.ask(schema.BeforeFinalResponse, history) // a hook that needs it must not take it for empty
+		e := r.ask(schema.BeforeFinalResponse, history) // a hook that needs it must not mistake it for an empty one
 		if !strings.HasPrefix(e.HistoryRef, schema.HistoryLost) {
 			t.Errorf("%q", e.HistoryRef)
 		}
@@ -143,11 +143,11 @@ func TestWhatAnotherVersionNeedsIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// Whatever becomes of a conversation, a hook sees what the agent has.
-func TestAHookSeesWhatTheAgentHas(t *testing.T) {
+// A hook reads the agent's whole conversation, for any conversation.
+func TestAHookReadsTheAgentsConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReading(t, atTheEnd)
-		rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) { // in a bubble nobody may ask for the deadline
+		rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) { // in a bubble, Deadline must not be called
 			var all []schema.Message
 			for i := range rapid.IntRange(1, 3).Draw(rt, "events") {
 				for range rapid.IntRange(0, 6).Draw(rt, "new") {
@@ -166,7 +166,7 @@ func TestAHookSeesWhatTheAgentHas(t *testing.T) {
 				}
 				e := r.got()
 				if len(e.History) > 2*schema.HistoryPart+schema.HistoryPart {
-					rt.Fatalf("%d bytes of the conversation travel in the event", len(e.History))
+					rt.Fatalf("%d bytes of the conversation are in the event", len(e.History))
 				}
 				r.Lock()
 				seen, err := r.Conversation(&e)
@@ -185,8 +185,8 @@ func TestAHookSeesWhatTheAgentHas(t *testing.T) {
 	})
 }
 
-// A conversation that grows travels once, however many events are about it.
-func TestAConversationTravelsOnce(t *testing.T) {
+// Each part of a growing conversation is sent once, for any number of events.
+func TestEachPartOfAConversationIsSentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReading(t, atTheEnd)
 		var all []schema.Message
@@ -201,11 +201,12 @@ func TestAConversationTravelsOnce(t *testing.T) {
 			inline += len(r.Asked[len(r.Asked)-1].Body)
 			r.Unlock()
 		}
-		t.Logf("%d events of a conversation that grew to %d bytes: %d bytes were stored, %d travelled in events", events, size, r.stored(), inline)
+		t.Logf("%d events of a conversation that grew to %d bytes: %d bytes were stored, %d were sent in events", events, size, r.stored(), inline)
 		if n := r.stored(); n > size+size/10 || inline > events*2*schema.HistoryPart {
-			t.Errorf("%d bytes were stored, and %d travelled in events; the conversation has %d", n, inline, size)
+			t.Errorf("%d bytes were stored, and %d were sent in events; the conversation has %d", n, inline, size)
 		}
-		// A window that moves over it, as when the oldest messages are dropped, stores little anew.
+		// A window that moves over it, as when the oldest messages are dropped, stores
+		// few new parts.
 		before := r.stored()
 		for range 10 {
 			all = all[3:]
@@ -217,7 +218,7 @@ func TestAConversationTravelsOnce(t *testing.T) {
 	})
 }
 
-func TestAConversationThatCanNotBeStoredIsLostToTheEvent(t *testing.T) {
+func TestAConversationThatCannotBeStoredIsMissingInTheEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReading(t, atTheEnd)
 		refused, silent := true, false
@@ -238,7 +239,7 @@ func TestAConversationThatCanNotBeStoredIsLostToTheEvent(t *testing.T) {
 		if took := time.Since(began); !strings.Contains(e.HistoryRef, "lost:the object store is full") || took > time.Second {
 			t.Errorf("after %s: %q", took, e.HistoryRef)
 		}
-		synctest.Wait() // the other part may still be on its way when the first was refused
+		synctest.Wait() // the other part may still be in progress when the first was refused
 		before := asked
 		if r.ask(schema.BeforeFinalResponse, history); asked != before {
 			t.Error("a store that is full was asked again at once")
@@ -248,7 +249,7 @@ func TestAConversationThatCanNotBeStoredIsLostToTheEvent(t *testing.T) {
 		began = time.Now()
 		e = r.ask(schema.BeforeFinalResponse, history)
 		if took := time.Since(began); !strings.HasPrefix(e.HistoryRef, schema.HistoryLost) || took > 20*time.Second {
-			t.Errorf("nobody answers; after %s: %q", took, e.HistoryRef)
+			t.Errorf("no broker answers; after %s: %q", took, e.HistoryRef)
 		}
 		silent = false
 		e = r.ask(schema.BeforeFinalResponse, history)
@@ -258,9 +259,9 @@ func TestAConversationThatCanNotBeStoredIsLostToTheEvent(t *testing.T) {
 	})
 }
 
-// An agent may think for longer than a part lives. Nobody believes for ever that one
-// is there, nor asks about it all the time.
-func TestAnAgentMayThinkForHours(t *testing.T) {
+// A part may expire while an agent thinks. The client then checks it again, but not with
+// each event.
+func TestExpiredPartsAreStoredAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReading(t, atTheEnd)
 		history := func() []schema.Message { return []schema.Message{message(1, 200_000), message(2, 200_000)} }
@@ -268,11 +269,11 @@ func TestAnAgentMayThinkForHours(t *testing.T) {
 		before := r.stored()
 		<-time.After(29 * time.Minute)
 		if r.ask(schema.BeforeFinalResponse, history); r.stored() != before {
-			t.Error("parts travel again that are there")
+			t.Error("stored parts are sent again")
 		}
 		<-time.After(3 * time.Hour)
 		r.Lock()
-		clear(r.Objects) // they have lapsed
+		clear(r.Objects) // they have expired
 		r.Unlock()
 		e := r.ask(schema.BeforeFinalResponse, history)
 		r.Lock()
@@ -285,8 +286,9 @@ func TestAnAgentMayThinkForHours(t *testing.T) {
 	})
 }
 
-// A broker that has too much to do for a moment loses no conversation.
-func TestAPartThatFindsNoRoomIsSentAgain(t *testing.T) {
+// A part that an overloaded broker refuses is sent again, so that the conversation is
+// complete.
+func TestARefusedPartIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReading(t, atTheEnd)
 		asked := 0
@@ -306,8 +308,8 @@ func TestAPartThatFindsNoRoomIsSentAgain(t *testing.T) {
 	})
 }
 
-// A hook that could not have a part has it asked for again.
-func TestAPartThatIsGoneIsStoredAnew(t *testing.T) {
+// If a hook could not read a part, the client checks it again.
+func TestALostPartIsStoredAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReading(t, atTheEnd)
 		history := func() []schema.Message { return []schema.Message{message(1, 200_000)} }
@@ -321,7 +323,7 @@ func TestAPartThatIsGoneIsStoredAnew(t *testing.T) {
 			return true
 		}
 		r.Unlock()
-		r.ask(schema.BeforeFinalResponse, history) // the store's loss is found out
+		r.ask(schema.BeforeFinalResponse, history) // the loss is detected
 		e := r.ask(schema.BeforeFinalResponse, history)
 		r.Lock()
 		defer r.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestOfTwoAnswersTheOneThatBlocksCounts(t *testing.T) {
+func TestTheBlockingOneOfTwoAnswersCounts(t *testing.T) {
 	const (
 		allow = `{"decision":"allow"}`
 		deny  = `{"decision":"deny"}`
@@ -39,7 +39,7 @@ func TestOfTwoAnswersTheOneThatBlocksCounts(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			a := &ask{line: &line{answers: make(chan *nats.Msg, 4)}, c: &Client{}, attempt: c.attempt, routing: schema.Routing{Event: c.event}}
+			a := &ask{replyInbox: &replyInbox{answers: make(chan *nats.Msg, 4)}, c: &Client{}, attempt: c.attempt, routing: schema.Routing{Event: c.event}}
 			a.answers <- &nats.Msg{Header: nats.Header{"Status": {"503"}}}
 			a.answers <- &nats.Msg{Data: []byte(c.second)}
 			v, err := a.verdict(&nats.Msg{Data: []byte(c.first)})
@@ -50,7 +50,7 @@ func TestOfTwoAnswersTheOneThatBlocksCounts(t *testing.T) {
 	}
 }
 
-func TestSilenceIsNotOnesOwn(t *testing.T) {
+func TestAStoppedProcessDoesNotCountSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		a := &ask{end: now.Add(time.Minute)}
@@ -75,14 +75,14 @@ func TestSilenceIsNotOnesOwn(t *testing.T) {
 	})
 }
 
-func TestAnAnswerCountsBeforeAnyReasonToStopWaiting(t *testing.T) {
+func TestAnArrivedAnswerPrecedesReasonsToStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := make(chan struct{})
 		close(gone)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 100 { // select picks at random
-			a := &ask{line: &line{answers: make(chan *nats.Msg, 1)}, c: &Client{closed: gone}, end: time.Now()}
+			a := &ask{replyInbox: &replyInbox{answers: make(chan *nats.Msg, 1)}, c: &Client{closed: gone}, end: time.Now()}
 			a.answers <- &nats.Msg{Data: []byte("{}")}
 			if _, err := a.listen(ctx, gone); err != nil {
 				t.Fatal(err)
@@ -91,8 +91,8 @@ func TestAnAnswerCountsBeforeAnyReasonToStopWaiting(t *testing.T) {
 	})
 }
 
-// A server of somebody else's may take shorter messages than a part has.
-func TestPartsFitIntoWhatTheServerTakes(t *testing.T) {
+// A server may accept messages shorter than a part.
+func TestPartsFitIntoTheServersMessages(t *testing.T) {
 	large := append(bytes.Repeat([]byte("x"), 3<<20), '\n')
 	lines := [][]byte{[]byte("a\n"), large, []byte("b\n")}
 	for _, most := range []int{schema.MaxPart, 700_000, partMost} {
@@ -103,7 +103,7 @@ func TestPartsFitIntoWhatTheServerTakes(t *testing.T) {
 			}
 		}
 		if got := append(bytes.Join(parts, nil), bytes.Join(rest, nil)...); !bytes.Equal(got, bytes.Join(lines, nil)) {
-			t.Errorf("of at most %d: together they are something else", most)
+			t.Errorf("of at most %d: together they differ from the conversation", most)
 		}
 	}
 }

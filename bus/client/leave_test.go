@@ -15,23 +15,22 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A client whose server is cut off from the others, which answer, goes to one of them:
-// where no aggregator listens the call that finds out is answered, and where one listens
-// that may say nothing, the next one.
-func TestAServerThatIsCutOffIsLeft(t *testing.T) {
+// A client whose server is cut off goes to another one. If no aggregator listens, the
+// call that detects it is answered; if one listens without answering, the next call is.
+func TestAClientLeavesAServerThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		silent bool
 		calls  int
 	}{
-		"no aggregator listens there":             {false, 1},
-		"an aggregator listens that says nothing": {true, 2},
+		"no aggregator listens there":               {false, 1},
+		"an aggregator listens and does not answer": {true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cut, other := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"}), bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 			wire := bustest.StartWire(t, strings.TrimPrefix(other.ClientURL(), "nats://"))
-			wire.Cut() // the client comes to the server that will be cut off
+			wire.Cut() // the client connects to the server that will be cut off
 			cl, err := client.Connect(t.Context(), client.Options{URL: cut.ClientURL() + ",nats://" + wire.Addr()})
 			if err != nil {
 				t.Fatal(err)
@@ -63,8 +62,8 @@ func TestAServerThatIsCutOffIsLeft(t *testing.T) {
 	}
 }
 
-// A client that knows no other server stays, with every message that it hears.
-func TestTheOnlyServerIsNotLeft(t *testing.T) {
+// A client that knows no other server keeps its connection, and loses no message.
+func TestAClientDoesNotLeaveItsOnlyServer(t *testing.T) {
 	t.Parallel()
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	answers(t, s, func(*nats.Msg) {})
@@ -94,7 +93,7 @@ func TestTheOnlyServerIsNotLeft(t *testing.T) {
 	}
 }
 
-// answers has every event that comes to a server answered so.
+// answers answers every event that a server receives with a function.
 func answers(t *testing.T, s *server.Server, how func(*nats.Msg)) {
 	t.Helper()
 	nc := bustest.Connect(t, s, "aggregator")

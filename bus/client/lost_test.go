@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestACallThatBeatsIsNotAskedAgain(t *testing.T) {
+func TestACallWithBeatsIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(beatFor(10 * time.Second))
@@ -23,7 +23,7 @@ func TestACallThatBeatsIsNotAskedAgain(t *testing.T) {
 	})
 }
 
-func TestSilenceIsAskedOnceMore(t *testing.T) {
+func TestACallIsRepeatedAfterSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) {
@@ -43,12 +43,12 @@ func TestSilenceIsAskedOnceMore(t *testing.T) {
 			t.Errorf("asked again after %v", wait)
 		}
 		if left := q[1].Left; left >= q[0].Left-700*time.Millisecond {
-			t.Errorf("the second time it says that %v are left, the first time %v", left, q[0].Left)
+			t.Errorf("the second attempt has %v left, the first time %v", left, q[0].Left)
 		}
 	})
 }
 
-func TestAnAggregatorThatFallsSilentIsAskedOnceMore(t *testing.T) {
+func TestACallIsRepeatedWhenBeatsStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) {
@@ -96,7 +96,7 @@ func TestTheFirstAttemptsAnswerCountsAfterTheSecondWasSent(t *testing.T) {
 	})
 }
 
-func TestALostConnectionIsAskedOnceMoreAtOnce(t *testing.T) {
+func TestACallIsRepeatedAtOnceAfterALostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) {
@@ -104,7 +104,7 @@ func TestALostConnectionIsAskedOnceMoreAtOnce(t *testing.T) {
 				q.answer(schema.Allow, "")
 				return
 			}
-			f.line.cut(0)
+			f.link.cut(0)
 		})
 		if _, err := f.ask(time.Minute); err != nil {
 			t.Fatal(err)
@@ -116,14 +116,14 @@ func TestALostConnectionIsAskedOnceMoreAtOnce(t *testing.T) {
 	})
 }
 
-func TestALineThatStaysDownIsUnreachable(t *testing.T) {
+func TestALongOutageIsErrUnreachable(t *testing.T) {
 	for name, asked := range map[string]bool{"before it was asked": false, "after it was asked": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(t, client.Options{})
-				f.serve(func(*question) { f.line.cut(time.Minute) })
+				f.serve(func(*question) { f.link.cut(time.Minute) })
 				if !asked {
-					f.line.cut(time.Minute)
+					f.link.cut(time.Minute)
 					synctest.Wait()
 				}
 				start := time.Now()
@@ -136,15 +136,15 @@ func TestALineThatStaysDownIsUnreachable(t *testing.T) {
 	}
 }
 
-// A process that stays must not hold every call up while the fabric is gone.
-func TestNobodyWaitsForALineThatIsDownForLong(t *testing.T) {
+// During a long outage, calls of a long-lived process do not wait.
+func TestCallsDoNotWaitDuringALongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) { q.answer(schema.Allow, "") })
-		f.line.cut(time.Minute)
+		f.link.cut(time.Minute)
 		synctest.Wait()
 		<-time.After(4 * time.Second)
-		// The rest of the patience with the line, one more attempt, and nothing.
+		// The rest of the patience, the time of one reconnect, and nothing.
 		for _, want := range []time.Duration{time.Second, 150 * time.Millisecond, 0} {
 			start := time.Now()
 			if _, err := f.ask(30 * time.Second); !errors.Is(err, client.ErrUnreachable) || time.Since(start) != want {
@@ -153,33 +153,33 @@ func TestNobodyWaitsForALineThatIsDownForLong(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		if _, err := f.ask(30 * time.Second); err != nil {
-			t.Errorf("with the line back: %v", err)
+			t.Errorf("with the connection back: %v", err)
 		}
 	})
 }
 
-// When the line is back after a long time, the next call is judged, and not the first one after a pause.
-func TestACallFindsALineThatIsBack(t *testing.T) {
+// After a long outage, the first call after the connection is back is judged.
+func TestTheFirstCallAfterAnOutageIsJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) { q.answer(schema.Allow, "") })
-		for range 10 { // the pauses are chosen at random
-			f.line.cut(time.Minute)
+		for range 10 { // the pauses are random
+			f.link.cut(time.Minute)
 			synctest.Wait()
 			<-time.After(time.Minute + time.Millisecond)
 			if _, err := f.ask(30 * time.Second); err != nil {
-				t.Errorf("the line is back, and the call is not judged: %v", err)
+				t.Errorf("the connection is back, and the call is not judged: %v", err)
 				<-time.After(10 * time.Second)
 			}
 		}
 	})
 }
 
-func TestACallWaitsForALineThatComesBack(t *testing.T) {
+func TestACallWaitsForTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		f.serve(func(q *question) { q.answer(schema.Allow, "") })
-		f.line.cut(3 * time.Second)
+		f.link.cut(3 * time.Second)
 		synctest.Wait()
 		if _, err := f.ask(time.Minute); err != nil || f.questions()[0].Attempt != 1 {
 			t.Errorf("%v, %+v", err, f.questions())
@@ -187,7 +187,7 @@ func TestACallWaitsForALineThatComesBack(t *testing.T) {
 	})
 }
 
-func TestACallWaitsWhileNobodyListens(t *testing.T) {
+func TestACallWaitsForAnAggregator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		start := time.Now()
@@ -209,7 +209,7 @@ func TestACallWaitsWhileNobodyListens(t *testing.T) {
 	})
 }
 
-func TestAShortCallWaitsForNobodyNoLongerThanItMay(t *testing.T) {
+func TestAShortCallKeepsItsDeadlineWithoutAnAggregator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		if _, err := f.ask(time.Second); !errors.Is(err, client.ErrUnreachable) {
@@ -218,9 +218,9 @@ func TestAShortCallWaitsForNobodyNoLongerThanItMay(t *testing.T) {
 	})
 }
 
-func TestConnectSaysThatNobodyIsThere(t *testing.T) {
+func TestConnectWithoutAServerIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := client.Connect(t.Context(), client.Options{InProcess: &line{down: true}}); !errors.Is(err, client.ErrUnreachable) {
+		if _, err := client.Connect(t.Context(), client.Options{InProcess: &link{down: true}}); !errors.Is(err, client.ErrUnreachable) {
 			t.Error(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -20,7 +20,7 @@ func (c *Client) SetMode(ctx context.Context, agent string, voteOnly bool) error
 }
 
 func (c *Client) mode(ctx context.Context, agent string, request *schema.ModeRequest) (is schema.ModeAnswer, err error) {
-	if err := c.noted(ctx, schema.VerbMode, agent, request, &is); err != nil {
+	if err := c.controlAgent(ctx, schema.VerbMode, agent, request, &is); err != nil {
 		return is, fmt.Errorf("the mode of agent %q: %w", agent, err)
 	}
 	return is, nil
@@ -29,18 +29,18 @@ func (c *Client) mode(ctx context.Context, agent string, request *schema.ModeReq
 // Checkpoint reports that an agent starts again. Answers of other agents that the fabric
 // deferred until then reach it with its next event.
 func (c *Client) Checkpoint(ctx context.Context, agent string) error {
-	if err := c.noted(ctx, schema.VerbCheckpoint, agent, struct{}{}, nil); err != nil {
+	if err := c.controlAgent(ctx, schema.VerbCheckpoint, agent, struct{}{}, nil); err != nil {
 		return fmt.Errorf("reporting that agent %q starts again: %w", agent, err)
 	}
 	return nil
 }
 
-// noted makes a request that may be served twice.
-func (c *Client) noted(ctx context.Context, verb, agent string, request, answer any) error {
+// controlAgent makes a request about an agent that may be served twice.
+func (c *Client) controlAgent(ctx context.Context, verb, agent string, request, answer any) error {
 	if agent == "" {
 		return fmt.Errorf("%w: the agent's name is empty", ErrInvalid)
 	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	return c.patiently(ctx, about{verb, agent, controlAnother}, request, answer)
+	return c.controlRetrying(ctx, controlTarget{verb, agent, controlAnother}, request, answer)
 }

@@ -9,39 +9,39 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 )
 
-// How a client goes from a server that is about to stop to another one. A call that
-// is under way then would be asked a second time, and hooks that must not run twice
-// would count as failed. So a moment is made in which none is: new calls wait a
-// little, and if those before them take longer, it is tried again.
+// A client leaves a server that is about to stop while no call is in progress. A call in
+// progress would be asked a second time, and hooks that must not run twice would count as
+// failed. So new calls wait a little. If the earlier calls take longer, the client tries
+// again later.
 const (
-	holdFor   = 400 * time.Millisecond
-	holdAgain = 100 * time.Millisecond
+	pauseFor   = 400 * time.Millisecond
+	pauseAgain = 100 * time.Millisecond
 	// moveWithin is how long the server may take to stop.
 	moveWithin = 5 * time.Second
-	// leaveAfter is for how long a server must say that no aggregator listens before
-	// another one is looked for, and leaveAgain how soon that one may be left in turn.
+	// leaveAfter is how long a server must report that no aggregator listens before the
+	// client leaves it, and leaveAgain the minimum time between two such moves.
 	leaveAfter = 2 * time.Second
 	leaveAgain = 10 * time.Second
 )
 
-// leaving hears that the server is about to stop.
+// leaving handles the server's notice that it is about to stop.
 func (c *Client) leaving(nc *nats.Conn) {
 	c.spawn(func() {
 		ctx, cancel := context.WithTimeout(c.life, moveWithin)
 		defer cancel()
 		_, lost, _ := c.connection()
-		for ctx.Err() == nil && !isClosed(lost) && !c.move(ctx, nc, lost) && c.rest(ctx, holdAgain) {
+		for ctx.Err() == nil && !isClosed(lost) && !c.move(ctx, nc, lost) && c.sleep(ctx, pauseAgain) {
 		}
 	})
 }
 
-// move goes to another server if no call is under way soon, and reports whether it
-// did. lost is closed once the connection that there is now is gone: a call that
-// began before that was known would take the loss for its own.
+// move goes to another server if no call is in progress soon, and reports whether it did.
+// It waits until lost, the current connection, is closed: otherwise a new call would
+// mistake the loss for one of its own.
 func (c *Client) move(ctx context.Context, nc *nats.Conn, lost chan struct{}) bool {
-	idle := c.hold()
-	defer c.release()
-	t := time.NewTimer(holdFor)
+	idle := c.pauseCalls()
+	defer c.resumeCalls()
+	t := time.NewTimer(pauseFor)
 	defer t.Stop()
 	select {
 	case <-idle:
@@ -61,9 +61,9 @@ func (c *Client) move(ctx context.Context, nc *nats.Conn, lost chan struct{}) bo
 	return true
 }
 
-// leaveServer goes to another server that is known, from one by which no aggregator answers:
-// it, or the broker there, may be cut off from the others. Calls that are under way on that
-// connection, which closes lost when it ends, wait in vain and are asked again.
+// leaveServer goes from a server on which no aggregator answers to another known one,
+// because the server or its broker may be cut off. Calls in progress on that connection,
+// which closes lost, are asked again.
 func (c *Client) leaveServer(lost chan struct{}, why error) {
 	c.mu.Lock()
 	stays := lost != c.lost || isClosed(lost) || len(c.nc.Servers()) < 2 || time.Since(c.leftAt) < leaveAgain
@@ -80,11 +80,11 @@ func (c *Client) leaveServer(lost chan struct{}, why error) {
 	}
 }
 
-// hold keeps calls from beginning. idle is closed when none is under way.
-func (c *Client) hold() (idle chan struct{}) {
+// pauseCalls keeps new calls from starting. idle is closed when no call is in progress.
+func (c *Client) pauseCalls() (idle chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.held, c.idle = make(chan struct{}), make(chan struct{})
+	c.paused, c.idle = make(chan struct{}), make(chan struct{})
 	if idle = c.idle; len(c.waiting) == 0 {
 		close(idle)
 		c.idle = nil
@@ -92,22 +92,22 @@ func (c *Client) hold() (idle chan struct{}) {
 	return idle
 }
 
-// release lets calls begin again.
-func (c *Client) release() {
+// resumeCalls lets calls start again.
+func (c *Client) resumeCalls() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	close(c.held)
-	c.held, c.idle = nil, nil
+	close(c.paused)
+	c.paused, c.idle = nil, nil
 }
 
-// begin counts a call as under way, once calls may begin.
+// begin counts a call as in progress, after calls may start.
 func (c *Client) begin(ctx context.Context, a *ask) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if held := c.held; held != nil {
+	if paused := c.paused; paused != nil {
 		c.mu.Unlock()
 		select {
-		case <-held:
+		case <-paused:
 		case <-ctx.Done():
 		case <-c.closed:
 		}
@@ -116,9 +116,9 @@ func (c *Client) begin(ctx context.Context, a *ask) {
 	c.waiting[a.token] = a
 }
 
-// ended counts a call as no longer under way.
+// ended counts a call as ended.
 func (c *Client) ended(a *ask, answered bool) {
-	defer c.leave(a, answered) // nobody finds it by its token any more
+	defer c.returnInbox(a, answered) // its token is not in waiting any more
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if delete(c.waiting, a.token); len(c.waiting) == 0 && c.idle != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A client whose server stops goes to another one between two calls: the one under
-// way is finished, the one after it waits, and neither is asked twice.
-func TestAClientLeavesBetweenCalls(t *testing.T) {
+// A client whose server stops goes to another one between two calls. The call in progress
+// ends, the next one waits, and neither is asked twice.
+func TestAClientLeavesAStoppingServerBetweenCalls(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"a short call": 200 * time.Millisecond, "a long call": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -41,10 +41,10 @@ func TestAClientLeavesBetweenCalls(t *testing.T) {
 				both.Go(ask)
 				synctest.Wait()
 				if n := len(f.questions()); n != 1 {
-					t.Errorf("%d calls are under way while the client leaves", n)
+					t.Errorf("%d calls are in progress while the client leaves", n)
 				}
 				both.Wait()
-				<-time.After(time.Second) // who was never idle for long goes now
+				<-time.After(time.Second) // a client that was never idle moves now
 				for _, q := range f.questions() {
 					if q.Attempt != 1 {
 						t.Errorf("a call was asked %d times", q.Attempt)

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// needsFor is how long a question waits at most until it is known which hooks
-	// need the conversation, and needsTry how long the fabric has to say it.
+	// needsFor is how long a call waits to learn which hooks need the conversation, and
+	// needsTry the timeout of the request.
 	needsFor = time.Second
 	needsTry = 5 * time.Second
-	// needsAgain is how long after an answer that did not help it is asked again.
+	// needsAgain is the pause before another request after one that did not help.
 	needsAgain = time.Second
 )
 
@@ -33,7 +33,7 @@ type Needs struct {
 // the fabric once for all agents, and again after a verdict of another configuration version.
 // [History] calls it when necessary.
 func (c *Client) Needs(ctx context.Context, agent string) (Needs, error) {
-	k, err := c.needs.know(ctx, c)
+	k, err := c.needs.get(ctx, c)
 	if err != nil {
 		return Needs{}, fmt.Errorf("cannot find out which hooks need the conversation: %w", err)
 	}
@@ -71,7 +71,7 @@ func (c *Client) Frozen(e *schema.Event) (z *schema.Freeze, terminal []string) {
 	return k.freezes.Refuses(guard.Call{Agent: e.AgentID, Event: e.HookType, Tool: e.ToolName}, k.terminal), k.terminal
 }
 
-// known is what a policy says.
+// known is a decoded policy.
 type known struct {
 	origin
 	rules    *guard.Rules
@@ -79,48 +79,48 @@ type known struct {
 	terminal []string
 }
 
-// origin is where a verdict or a policy came from.
+// origin is the fabric and the versions of a verdict or a policy.
 type origin struct {
 	fabric  string
 	version uint64
 	freeze  uint64
 }
 
-// needs are what a client knows of the fabric's policy. The zero needs know nothing.
+// needs caches the fabric's policy. The zero value is an empty cache.
 type needs struct {
-	mu     sync.Mutex // guards what follows
-	known  *known     // nil: nothing
+	mu     sync.Mutex // guards the fields below
+	known  *known     // nil: unknown
 	key    []byte     // the public key of known's fabric
-	seen   origin     // of the last verdict; zero: none named one
-	failed error      // why it is not known
-	again  time.Time  // when it is worth to ask again
+	seen   origin     // origin of the last verdict; zero: unknown
+	failed error      // why the policy is unknown
+	again  time.Time  // when to ask again
 	asking chan struct{}
 }
 
-// stale reports whether the fabric is to be asked. The caller holds the lock.
-func (n *needs) stale() bool {
+// isStale reports whether the policy must be fetched. The caller holds the lock.
+func (n *needs) isStale() bool {
 	return (n.known == nil || n.seen != origin{} && n.seen != n.known.origin) && !time.Now().Before(n.again)
 }
 
-// heard takes in where a verdict came from. Whoever knew better before asks again
-// in the background.
-func (n *needs) heard(c *Client, v *schema.Verdict) {
+// observe records the origin of a verdict. If it made the cached policy stale, a new one
+// is fetched in the background.
+func (n *needs) observe(c *Client, v *schema.Verdict) {
 	if v.Fabric == "" {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.seen = origin{v.Fabric, v.ConfigVersion, v.FreezeVersion}
-	if n.known != nil && n.stale() {
-		n.ask(c)
+	if n.known != nil && n.isStale() {
+		n.startFetch(c)
 	}
 }
 
-// know is what is known, after asking if need be.
-func (n *needs) know(ctx context.Context, c *Client) (*known, error) {
+// get returns the policy, and fetches it first if necessary.
+func (n *needs) get(ctx context.Context, c *Client) (*known, error) {
 	n.mu.Lock()
-	if n.stale() {
-		n.ask(c)
+	if n.isStale() {
+		n.startFetch(c)
 	}
 	k, err, asking := n.known, n.failed, n.asking
 	n.mu.Unlock()
@@ -146,18 +146,18 @@ func (n *needs) know(ctx context.Context, c *Client) (*known, error) {
 	return n.known, n.failed
 }
 
-// glance is what is known without waiting for more; nil: nothing.
-func (n *needs) glance(c *Client) *known {
+// peek returns the cached policy without waiting; nil: unknown.
+func (n *needs) peek(c *Client) *known {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.stale() {
-		n.ask(c)
+	if n.isStale() {
+		n.startFetch(c)
 	}
 	return n.known
 }
 
-// ask begins to ask, unless somebody does. The caller holds the lock.
-func (n *needs) ask(c *Client) {
+// startFetch starts a fetch, unless one is in progress. The caller holds the lock.
+func (n *needs) startFetch(c *Client) {
 	if n.asking != nil || !c.spawn(func() { n.fetch(c) }) {
 		return
 	}
@@ -190,7 +190,7 @@ func (n *needs) fetch(c *Client) {
 	n.known, n.key, n.failed = k, answer.Key, nil
 }
 
-// open checks a policy, and that it is of the fabric that answers.
+// open checks a policy, and that it belongs to the fabric that answers.
 func (n *needs) open(answer *schema.PolicyAnswer) (*known, error) {
 	p, err := guard.Open(answer, nil)
 	switch {

@@ -17,9 +17,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// While the client lives, its agent gets every item once: whatever becomes of
-// answers, acknowledgements, objects and leases on the way.
-func TestEachItemIsHandedOverOnce(t *testing.T) {
+// During a client's life its agent reads every item once, with any loss of answers,
+// acknowledgements, objects and leases.
+func TestEachItemIsDeliveredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		page := 0
@@ -30,7 +30,7 @@ func TestEachItemIsHandedOverOnce(t *testing.T) {
 			for range rapid.IntRange(5, 40).Draw(r, "steps") {
 				run.step(r)
 			}
-			run.settle(r)
+			run.finish(r)
 			for seq := range run.next {
 				if n := run.seen[seq+1]; n != 1 {
 					r.Fatalf("item %d was handed over %d times", seq+1, n)
@@ -40,7 +40,7 @@ func TestEachItemIsHandedOverOnce(t *testing.T) {
 	})
 }
 
-// inBubble is a test that has no deadline, since its bubble's clock is not real.
+// inBubble is a test without a deadline, because the bubble's clock is not real.
 type inBubble struct{ *testing.T }
 
 type onceRun struct {
@@ -48,11 +48,11 @@ type onceRun struct {
 
 	next uint64
 	seen map[uint64]int // by sequence
-	// ack is what becomes of requests that acknowledge, fetch of those that fetch.
+	// ack and fetch are the current fate of such requests.
 	ack, fetch string
 }
 
-// renew begins with another fabric, so that the client knows nothing.
+// renew starts another fabric, so that the client's memory is void.
 func (o *onceRun) renew(id string) {
 	o.Lock()
 	defer o.Unlock()
@@ -107,7 +107,7 @@ func (o *onceRun) put(r *rapid.T) {
 	o.Put(in)
 }
 
-// ask asks, and hands over what came, or dies in the agent's place.
+// ask asks, and marks the items as delivered or ends the process.
 func (o *onceRun) ask(r *rapid.T, then string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -129,8 +129,8 @@ func (o *onceRun) ask(r *rapid.T, then string) {
 	o.client.Handed(v.EventID)
 }
 
-// settle ends all trouble and waits until nothing waits.
-func (o *onceRun) settle(r *rapid.T) {
+// finish ends all faults and waits until no item waits.
+func (o *onceRun) finish(r *rapid.T) {
 	o.Lock()
 	o.Silent, o.Deaf, o.ack, o.fetch = false, false, "", ""
 	o.Unlock()

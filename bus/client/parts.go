@@ -16,18 +16,17 @@ import (
 )
 
 const (
-	// A part ends behind a message that makes it as large as partMost, or that is
-	// picked once it has partLeast. What picks a message is the message alone, so
-	// that what is cut out or changed moves the ends of a few parts only.
+	// A part ends after a message that makes it at least partMost long, or after a picked
+	// message once it has partLeast. Whether a message is picked depends on it alone, so
+	// that a removed or changed message changes only a few parts.
 	partLeast = schema.HistoryPart / 2
 	partMost  = 2 * schema.HistoryPart
-	// largeMessage is how long a message is that is a part of its own.
+	// largeMessage is the length from which a message is a part of its own.
 	largeMessage = 512 << 10
 )
 
-// cut cuts a conversation into parts, of which none of a large message has more
-// than so many bytes, and what comes behind the last one. Lines are messages, each
-// with a line feed behind it.
+// cut cuts a conversation into parts, and returns the rest after the last one. Parts of a
+// large message have at most most bytes. Lines are messages with a line feed at the end.
 func cut(lines [][]byte, most int) (parts [][]byte, rest [][]byte) {
 	var part []byte
 	for i, line := range lines {
@@ -52,57 +51,57 @@ func cut(lines [][]byte, most int) (parts [][]byte, rest [][]byte) {
 	return parts, rest
 }
 
-// mostPart is how large a part may be: as base64 it is to fit into a message of the
-// server, which may be somebody else's and take less than ours.
+// mostPart returns the largest part, which must fit into a message of the server as
+// base64. Servers may accept shorter messages than ours.
 func (c *Client) mostPart() int {
-	if most := int(c.nc.MaxPayload()) - keepRoom; most > 0 {
+	if most := int(c.nc.MaxPayload()) - storeRoom; most > 0 {
 		return max(min(schema.MaxPart, most/4*3), partMost)
 	}
 	return schema.MaxPart // it is not connected yet
 }
 
-// picked reports whether a part may end behind a message: with the likelihood of
-// its length against partLeast, so that parts come out alike whatever messages are.
+// picked reports whether a part may end after a message. The probability is its length
+// divided by partLeast, so that the size of parts does not depend on that of messages.
 func picked(line []byte) bool {
 	sum := crc32.Checksum(line, crc32.MakeTable(crc32.Castagnoli))
 	return uint64(sum)*partLeast < uint64(len(line))<<32
 }
 
 const (
-	// keepTry is how long one part waits for its answer before it is sent again,
-	// keepFor how long all of an event do at most, and keepAtOnce how many travel.
-	keepTry    = time.Second
-	keepFor    = 5 * time.Second
-	keepAtOnce = 4
-	// keepTries is how often one is sent that has no room at the moment: others may
-	// only be under way.
-	keepTries = 3
-	// keepRoom is what a request has beside the part.
-	keepRoom = 4 << 10
-	// keepAgain is how long after a refusal none is sent.
-	keepAgain = 5 * time.Second
-	// knownFor is how long a part that was stored is named without asking. It stays
-	// for twice that at least.
+	// storeTry is the timeout for one part before it is sent again, storeFor the limit
+	// for all parts of an event, and storeAtOnce the number in progress.
+	storeTry    = time.Second
+	storeFor    = 5 * time.Second
+	storeAtOnce = 4
+	// storeTries is how often a part is sent for which there is no room, because other
+	// parts may still be in progress.
+	storeTries = 3
+	// storeRoom is the size of a request without the part.
+	storeRoom = 4 << 10
+	// storeAgain is the pause after a refusal.
+	storeAgain = 5 * time.Second
+	// knownFor is how long a stored part is named without asking. The store keeps it at
+	// least twice as long.
 	knownFor = 30 * time.Minute
-	// maxKnown bounds the parts that are known.
+	// maxKnown limits the known parts.
 	maxKnown = 1 << 14
-	// coldParts is how many parts that are not known make one ask whether the store
-	// has them, before they travel: their conversation was another process's.
+	// coldParts is the number of unknown parts above which the client first asks whether
+	// the store has them, because another process may have stored the conversation.
 	coldParts = 4
 )
 
-// stored are the parts that are known to be in the fabric's store.
+// stored caches which parts are in the fabric's store.
 type stored struct {
-	mu     sync.Mutex // guards what follows
-	fabric string     // whose store it is
+	mu     sync.Mutex // guards the fields below
+	fabric string     // the store's fabric
 	until  map[string]time.Time
-	// refused is why nothing is stored until again.
+	// refused is why nothing is stored before again.
 	refused error
 	again   time.Time
 }
 
-// of takes in who answers: a new fabric has a new store.
-func (s *stored) of(fabric string) {
+// setFabric records which fabric answers. A new fabric has a new store.
+func (s *stored) setFabric(fabric string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if fabric == "" || fabric == s.fabric {
@@ -114,7 +113,8 @@ func (s *stored) of(fabric string) {
 	s.fabric = fabric
 }
 
-// missing are the indexes of parts that are not known, or why none can be stored now.
+// missing returns the indexes of unknown parts, or an error if parts cannot be stored
+// now.
 func (s *stored) missing(all []schema.Object) (missing []int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *stored) note(digest string) {
 	s.until[digest] = time.Now().Add(knownFor)
 }
 
-// forget has parts asked for again: some hook could not have them.
+// forget removes parts from the cache, because some hook could not read them.
 func (s *stored) forget(all []schema.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,11 +151,11 @@ func (s *stored) forget(all []schema.Object) {
 func (s *stored) refuse(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused, s.again = err, time.Now().Add(keepAgain)
+	s.refused, s.again = err, time.Now().Add(storeAgain)
 }
 
-// keep sees to it that parts of an agent's conversation are in the fabric's store.
-func (c *Client) keep(ctx context.Context, agent string, parts [][]byte) ([]schema.Object, error) {
+// storeParts makes sure that parts of an agent's conversation are in the fabric's store.
+func (c *Client) storeParts(ctx context.Context, agent string, parts [][]byte) ([]schema.Object, error) {
 	all := make([]schema.Object, len(parts))
 	for i, p := range parts {
 		sum := sha256.Sum256(p)
@@ -169,25 +169,25 @@ func (c *Client) keep(ctx context.Context, agent string, parts [][]byte) ([]sche
 	if deadline, ok := ctx.Deadline(); ok {
 		left = time.Until(deadline)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, min(left/4, keepFor), errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, min(left/4, storeFor), errLate)
 	defer cancel()
 	cold := len(missing) > coldParts
 	if cold {
-		if cold, err = c.keeps(ctx, agent, &schema.KeepRequest{Digest: all[missing[0]].Digest, Size: all[missing[0]].Size}); err != nil {
+		if cold, err = c.storePart(ctx, agent, &schema.KeepRequest{Digest: all[missing[0]].Digest, Size: all[missing[0]].Size}); err != nil {
 			return nil, err
 		}
 	}
-	return all, c.keepAll(ctx, missing, func(ctx context.Context, i int) error {
+	return all, c.forEachPart(ctx, missing, func(ctx context.Context, i int) error {
 		o := all[i]
 		known := false
 		if cold {
 			var err error
-			if known, err = c.keeps(ctx, agent, &schema.KeepRequest{Digest: o.Digest, Size: o.Size}); err != nil {
+			if known, err = c.storePart(ctx, agent, &schema.KeepRequest{Digest: o.Digest, Size: o.Size}); err != nil {
 				return err
 			}
 		}
 		if !known {
-			if _, err := c.keeps(ctx, agent, &schema.KeepRequest{Data: parts[i], Digest: o.Digest}); err != nil {
+			if _, err := c.storePart(ctx, agent, &schema.KeepRequest{Data: parts[i], Digest: o.Digest}); err != nil {
 				return err
 			}
 		}
@@ -196,11 +196,11 @@ func (c *Client) keep(ctx context.Context, agent string, parts [][]byte) ([]sche
 	})
 }
 
-// keepAll does it for several parts at a time. After an error no other one begins.
-func (c *Client) keepAll(ctx context.Context, missing []int, one func(context.Context, int) error) error {
+// forEachPart calls one for several parts at a time. After an error it starts no other.
+func (c *Client) forEachPart(ctx context.Context, missing []int, one func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	slots := make(chan struct{}, keepAtOnce)
+	slots := make(chan struct{}, storeAtOnce)
 	var all sync.WaitGroup
 	for _, i := range missing {
 		slots <- struct{}{}
@@ -218,30 +218,30 @@ func (c *Client) keepAll(ctx context.Context, missing []int, one func(context.Co
 	return context.Cause(ctx)
 }
 
-// keeps sends one request until it is answered, or the time is over, and reports
-// whether the part is there. What was refused is not sent again for a while.
-func (c *Client) keeps(ctx context.Context, agent string, r *schema.KeepRequest) (bool, error) {
+// storePart sends one request until it is answered or the time is over, and reports
+// whether the part is stored. A refused part is not sent again for a while.
+func (c *Client) storePart(ctx context.Context, agent string, r *schema.KeepRequest) (bool, error) {
 	tries := 0
 	for wait := controlPause; ; wait = min(2*wait, controlPauseMost) {
 		tries++
 		answer := &schema.KeepAnswer{}
-		try, cancel := context.WithTimeout(ctx, keepTry)
-		err := c.control(try, about{verb: schema.VerbKeep, agent: agent}, r, answer)
+		try, cancel := context.WithTimeout(ctx, storeTry)
+		err := c.control(try, controlTarget{verb: schema.VerbKeep, agent: agent}, r, answer)
 		cancel()
-		said, refused := errors.AsType[*schema.ControlError](err)
+		refusal, refused := errors.AsType[*schema.ControlError](err)
 		switch {
 		case err == nil && answer.Digest != r.Digest:
 			return false, fmt.Errorf("the fabric calls it %.80q", answer.Digest)
 		case err == nil:
 			return answer.Known, nil
-		case refused && (tries == keepTries || said.Code != schema.CodeUnavailable):
-			c.stored.refuse(said)
-			return false, said
-		case errors.Is(err, nats.ErrMaxPayload): // it never will go
+		case refused && (tries == storeTries || refusal.Code != schema.CodeUnavailable):
+			c.stored.refuse(refusal)
+			return false, refusal
+		case errors.Is(err, nats.ErrMaxPayload): // it can never be sent
 			return false, fmt.Errorf("its part has %d bytes, and the server takes messages of at most %d", len(r.Data), c.nc.MaxPayload())
 		case ctx.Err() != nil:
 			return false, context.Cause(ctx)
-		case !c.rest(ctx, jitter(wait)):
+		case !c.sleep(ctx, jitter(wait)):
 			return false, err
 		}
 	}

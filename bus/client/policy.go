@@ -12,7 +12,7 @@ import (
 // fresh. Policy asks once, within ctx.
 func (c *Client) Policy(ctx context.Context, nonce string) (*schema.PolicyAnswer, error) {
 	answer := &schema.PolicyAnswer{}
-	if err := c.control(ctx, about{verb: schema.VerbPolicy}, &schema.PolicyRequest{Nonce: nonce}, answer); err != nil {
+	if err := c.control(ctx, controlTarget{verb: schema.VerbPolicy}, &schema.PolicyRequest{Nonce: nonce}, answer); err != nil {
 		return nil, fmt.Errorf("asking for the policy: %w", err)
 	}
 	return answer, nil
@@ -23,7 +23,7 @@ func (c *Client) Policy(ctx context.Context, nonce string) (*schema.PolicyAnswer
 // again, and they still count once.
 func (c *Client) Record(ctx context.Context, agent string, calls []schema.Unjudged) (*schema.RecordAnswer, error) {
 	answer := &schema.RecordAnswer{}
-	if err := c.control(ctx, about{verb: schema.VerbRecord, agent: agent}, &schema.RecordRequest{Calls: calls}, answer); err != nil {
+	if err := c.control(ctx, controlTarget{verb: schema.VerbRecord, agent: agent}, &schema.RecordRequest{Calls: calls}, answer); err != nil {
 		return nil, fmt.Errorf("reporting unjudged calls of %s: %w", agent, err)
 	}
 	return answer, nil

@@ -7,8 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// receive makes a verdict complete, and notes what is to be acknowledged once
-// it was handed over. A verdict that brings nothing costs nothing.
+// receive completes a verdict, and records what must be acknowledged after its delivery.
 func (c *Client) receive(ctx context.Context, a *ask, v *schema.Verdict) {
 	v.EventID = a.routing.ID
 	c.learn(a.routing.Agent, v.Fabric, v.Acked)
@@ -18,19 +17,19 @@ func (c *Client) receive(ctx context.Context, a *ask, v *schema.Verdict) {
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, a.end, errLate)
 	defer cancel()
-	c.complete(ctx, moment{a.routing.Agent, a.routing.Session, a.routing.ID, a.workspaces}, b)
+	c.complete(ctx, delivery{a.routing.Agent, a.routing.Session, a.routing.ID, a.workspaces}, b)
 	brought := v.Injections
 	v.Injections, v.Restart, v.Workspaces = b.injections, b.restart, b.workspaces
-	if v.Decision == schema.Retry && !b.left() && broughtOnly(v, brought) {
+	if v.Decision == schema.Retry && !b.hasItems() && onlyDelivers(v, brought) {
 		v.Decision, v.Reason = schema.Continue, ""
 	}
 }
 
-// broughtOnly reports whether a retry is nothing but the handing over of items: all
-// hooks that ran are those that brought them. Once the agent has read the items
-// before, and only the acknowledgement was lost, there is nothing to go on with. Where
-// another hook ran, the retry stays: the fold has dropped what that one rewrote.
-func broughtOnly(v *schema.Verdict, brought []schema.Injection) bool {
+// onlyDelivers reports whether a retry only delivers items: all hooks that ran are those
+// that delivered them. If the agent has read these items before, and only the
+// acknowledgement was lost, the retry has no purpose. If another hook ran, the retry
+// stays, because the fold has dropped that hook's rewrites.
+func onlyDelivers(v *schema.Verdict, brought []schema.Injection) bool {
 	some := false
 	for i := range v.ExecutedHooks {
 		h := &v.ExecutedHooks[i]
@@ -42,25 +41,25 @@ func broughtOnly(v *schema.Verdict, brought []schema.Injection) bool {
 	return some
 }
 
-// learn takes in which fabric answers.
+// learn records which fabric answers.
 func (c *Client) learn(agent, fabric string, acked []string) {
-	if void := c.ledger.learn(agent, fabric, acked); void > 0 {
+	if void := c.deliveryLog.learn(agent, fabric, acked); void > 0 {
 		c.log.Info("another fabric answers; acknowledgements for the one before are void", "fabric", fabric, "count", void)
 	}
 }
 
-// A moment is when an agent is handed something, and below which folder
-// workspaces of other agents are unpacked for it.
-type moment struct{ agent, session, event, workspaces string }
+// A delivery is the event of a delivery to an agent, and the folder for other agents'
+// workspaces.
+type delivery struct{ agent, session, event, workspaces string }
 
-// complete cuts what was handed over before, fetches what is missing, and notes
-// what is left to be handed over.
-func (c *Client) complete(ctx context.Context, m moment, b *bundle) {
-	cut := b.cut(c.ledger.before(m.agent))
-	h := c.ledger.handover(m)
-	if cut && !b.left() {
+// complete removes injections that were delivered before, fetches texts and workspaces,
+// and records the remaining items.
+func (c *Client) complete(ctx context.Context, m delivery, b *bundle) {
+	cut := b.dropDelivered(c.deliveryLog.isDelivered(m.agent))
+	h := c.deliveryLog.handover(m)
+	if cut && !b.hasItems() {
 		b.workspaces = nil
-		c.ledger.keep(h)
+		c.deliveryLog.restore(h)
 		c.wakeAcker()
 		return
 	}
@@ -74,14 +73,14 @@ func (c *Client) complete(ctx context.Context, m moment, b *bundle) {
 		h.Sequences = append(h.Sequences, b.injections[i].Items()...)
 	}
 	if len(lost) > 0 {
-		h.Events = nil // it must come again, and what was lost with it
+		h.Events = nil // lost texts must be delivered again with the rest
 		h.Sequences = slices.DeleteFunc(h.Sequences, func(s uint64) bool { return slices.Contains(lost, s) })
 	}
-	c.ledger.give(m.event, h)
+	c.deliveryLog.addReceived(m.event, h)
 }
 
-// handover is what there is to say of a moment before anything is known of it.
-func (l *ledger) handover(m moment) *Handover {
+// handover returns an empty handover for a delivery.
+func (l *deliveryLog) handover(m delivery) *Handover {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := &Handover{Fabric: l.fabric, Agent: m.agent}
@@ -91,7 +90,7 @@ func (l *ledger) handover(m moment) *Handover {
 	return h
 }
 
-// outside reports whether something of b lies in the object store.
+// outside reports whether some content of b is in the object store.
 func (b *bundle) outside() bool {
 	if len(b.workspaces) > 0 {
 		return true

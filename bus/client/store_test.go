@@ -17,7 +17,7 @@ import (
 
 const theFabric = "f-test"
 
-// store is a fabric with a queue, and a client that asks it.
+// store is a fabric with a queue, and a client.
 type store struct {
 	*fake
 	*clienttest.Fabric
@@ -32,34 +32,34 @@ func newStore(t *testing.T, opt client.Options) *store {
 	s.serve(func(q *question) { clienttest.Respond(q.m, s.Judge(q.EventRequest)) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := s.ServeControl(ctx, bustest.Connect(t, s.line.server, "controls")); err != nil {
+	if err := s.ServeControl(ctx, bustest.Connect(t, s.link.server, "controls")); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// said are the acknowledgements that came by requests of their own.
-func (s *store) said() []schema.AckRequest {
+// acks returns the acknowledgements in requests of their own.
+func (s *store) acks() []schema.AckRequest {
 	s.Lock()
 	defer s.Unlock()
 	return slices.Clone(s.Acks)
 }
 
-// answers has control requests treated so from now on; nil: they are served.
+// answers sets a function for control requests; nil: they are served.
 func (s *store) answers(answer func(verb string, m *nats.Msg) bool) {
 	s.Lock()
 	defer s.Unlock()
 	s.Answer = answer
 }
 
-// waiting counts the items that nobody acknowledged.
+// waiting counts the items without an acknowledgement.
 func (s *store) waiting() int {
 	s.Lock()
 	defer s.Unlock()
 	return len(s.Items)
 }
 
-// must is a verdict that has to come.
+// must returns a verdict, or fails the test.
 func (s *store) must() *schema.Verdict {
 	s.t.Helper()
 	v, err := s.fake.ask(time.Minute)
@@ -69,7 +69,7 @@ func (s *store) must() *schema.Verdict {
 	return v
 }
 
-// contents are the texts of a verdict.
+// contents returns the texts of a verdict.
 func contents(v *schema.Verdict) (texts []string) {
 	for _, in := range v.Injections {
 		texts = append(texts, in.Content)

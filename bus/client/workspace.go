@@ -17,13 +17,13 @@ import (
 
 var errNoFolder = errors.New("there is no folder for workspaces of other agents here; name one with --workspaces")
 
-// unpack puts the workspaces that texts of b name where the agent can read them,
-// and their paths into the texts. What fails is said there.
-func (c *Client) unpack(ctx context.Context, m moment, b *bundle) {
+// unpack unpacks the workspaces that texts of b name, and replaces their paths in the
+// texts. An error replaces a path.
+func (c *Client) unpack(ctx context.Context, m delivery, b *bundle) {
 	var there []schema.Workspace
 	places := map[string]string{}
 	for _, w := range b.workspaces {
-		if w.Path == "" || !b.names(w.Path, strings.Contains) {
+		if w.Path == "" || !b.contains(w.Path, strings.Contains) {
 			continue
 		}
 		path, err := c.place(ctx, m, w)
@@ -37,7 +37,7 @@ func (c *Client) unpack(ctx context.Context, m moment, b *bundle) {
 		there = append(there, w)
 	}
 	b.workspaces = there
-	if !b.names(schema.WorkspacePath(""), strings.Contains) {
+	if !b.contains(schema.WorkspacePath(""), strings.Contains) {
 		return
 	}
 	b.rewrite(func(text string) string {
@@ -50,14 +50,14 @@ func (c *Client) unpack(ctx context.Context, m moment, b *bundle) {
 	})
 }
 
-// workspacePath returns the expression for the placeholder of a folder with its whole name. It compiles it on
+// workspacePath returns the expression for the path of a workspace in a text, with the folder's whole name. It compiles it on
 // first use: `agentshim hook` starts once per tool call, and most calls need none.
 var workspacePath = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(regexp.QuoteMeta(schema.WorkspacePath("")) + `[A-Za-z0-9_-]+`)
 })
 
-// unpackedBefore is the folder of an agent whose files came with an earlier text;
-// empty: there is none.
+// unpackedBefore returns the folder of an agent whose files came with an earlier text;
+// empty: they did not.
 func unpackedBefore(workspaces, name string) string {
 	others, err := filepath.Abs(filepath.Join(workspaces, snapshot.Others))
 	if err != nil || workspaces == "" {
@@ -71,9 +71,9 @@ func unpackedBefore(workspaces, name string) string {
 	return filepath.Join(others, name)
 }
 
-// place unpacks one workspace and returns where it is. It comes back in time,
-// even if the disk does not.
-func (c *Client) place(ctx context.Context, m moment, w schema.Workspace) (string, error) {
+// place unpacks one workspace and returns its folder. It returns in time even if the disk
+// hangs.
+func (c *Client) place(ctx context.Context, m delivery, w schema.Workspace) (string, error) {
 	switch {
 	case m.workspaces == "":
 		return "", errNoFolder
@@ -103,9 +103,9 @@ func (c *Client) place(ctx context.Context, m moment, w schema.Workspace) (strin
 	return dir, nil
 }
 
-// install makes dir what the snapshot holds. It is fetched only if dir does not
-// hold it already, and no other process is about to see to that.
-func (c *Client) install(ctx context.Context, m moment, o schema.Object, dir string) error {
+// install makes dir equal to the snapshot. It fetches the snapshot only if dir differs
+// and no other process installs it.
+func (c *Client) install(ctx context.Context, m delivery, o schema.Object, dir string) error {
 	if _, err := snapshot.MakeOthers(filepath.Dir(filepath.Dir(dir))); err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (c *Client) install(ctx context.Context, m moment, o schema.Object, dir str
 	return err
 }
 
-// named reports whether name can be a folder's: letters, digits, _ and hyphens, as
-// in the labels of answers.
+// named reports whether name can be a folder's: letters, digits, _ and hyphens, as in the
+// labels of answers.
 func named(name string) bool {
 	return len(name) <= 64 && workspacePath().FindString(schema.WorkspacePath(name)) == schema.WorkspacePath(name)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// space is a workspace with one file.
+// space returns a workspace with one file.
 func (s *store) space(name, content string) schema.Workspace {
 	s.t.Helper()
 	dir := s.t.TempDir()
@@ -38,13 +38,13 @@ func (s *store) space(name, content string) schema.Workspace {
 	return w
 }
 
-func TestWorkspacesAreThereBeforeTheTextThatNamesThem(t *testing.T) {
+func TestWorkspacesAreUnpackedBeforeTheirTextIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()
 		var log bytes.Buffer
 		s := newStore(t, client.Options{Workspaces: folder, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		one, ten := s.space("agent1", "the first"), s.space("agent10", "the tenth")
-		s.space("agent2", "nobody names it")
+		s.space("agent2", "no text names it")
 		in := clienttest.Item(1, "")
 		in.Object = s.Object("large: " + ten.Path + "/answer.txt")
 		s.Put(clienttest.Item(2, ten.Path+", then "+one.Path+"/answer.txt"), in)
@@ -61,7 +61,7 @@ func TestWorkspacesAreThereBeforeTheTextThatNamesThem(t *testing.T) {
 			}
 		}
 		if _, err := os.Stat(path("agent2")); !os.IsNotExist(err) {
-			t.Errorf("what nobody names was unpacked: %v", err)
+			t.Errorf("an unnamed workspace was unpacked: %v", err)
 		}
 		if len(v.Workspaces) != 2 || v.Workspaces[0].Path != path("agent1") {
 			t.Errorf("%+v", v.Workspaces)
@@ -73,14 +73,14 @@ func TestWorkspacesAreThereBeforeTheTextThatNamesThem(t *testing.T) {
 		s.client.Handed(v.EventID)
 		s.Put(clienttest.Item(3, one.Path))
 		if v := s.must(); s.Fetches != fetched || contents(v)[0] != path("agent1") {
-			t.Errorf("what was there already was fetched again: %v", contents(v))
+			t.Errorf("an unpacked workspace was fetched again: %v", contents(v))
 		}
 	})
 }
 
-// A long text is fetched, and the author's paths in it are moved as in others. Of
-// a third agent the files of before are named, if they are there.
-func TestFetchedTextsNameNoFolderOfTheirAuthor(t *testing.T) {
+// A long text is fetched, and the author's paths in it are replaced. For a third agent,
+// files from an earlier text are named if they exist.
+func TestFetchedTextsHaveNoPathsOfTheirAuthor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()
 		s := newStore(t, client.Options{Workspaces: folder})
@@ -99,12 +99,12 @@ func TestFetchedTextsNameNoFolderOfTheirAuthor(t *testing.T) {
 			t.Errorf("%q, want %q", got[len(long):], want)
 		}
 		if v.Injections[0].Folder != nil {
-			t.Error("the folder is handed on")
+			t.Error("the folder is passed on")
 		}
 	})
 }
 
-func TestAWorkspaceThatIsNotAvailableIsSaidToBe(t *testing.T) {
+func TestAnUnavailableWorkspaceIsReportedInTheText(t *testing.T) {
 	for name, c := range map[string]struct {
 		folder func(t *testing.T) string
 		change func(*schema.Workspace)
@@ -119,12 +119,12 @@ func TestAWorkspaceThatIsNotAvailableIsSaidToBe(t *testing.T) {
 			}
 			return dir
 		}, nil, "is no folder"},
-		"a name that leads out":  {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = "../agent2" }, "is not a workspace name"},
-		"no name":                {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = "" }, "is not a workspace name"},
-		"a name with a dot":      {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = ".lock" }, "is not a workspace name"},
-		"a snapshot that's gone": {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot.Digest = "sha256-00" }, "no such object"},
-		"one that is none":       {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot = schema.Object{Digest: "none", Size: 4} }, "compressed"},
-		"one that is too large":  {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot.Size = 1 << 40 }, "bytes"},
+		"a name that leads out":        {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = "../agent2" }, "is not a workspace name"},
+		"no name":                      {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = "" }, "is not a workspace name"},
+		"a name with a dot":            {(*testing.T).TempDir, func(w *schema.Workspace) { w.Name = ".lock" }, "is not a workspace name"},
+		"a snapshot that's gone":       {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot.Digest = "sha256-00" }, "no such object"},
+		"an invalid snapshot":          {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot = schema.Object{Digest: "none", Size: 4} }, "compressed"},
+		"a snapshot that is too large": {(*testing.T).TempDir, func(w *schema.Workspace) { w.Snapshot.Size = 1 << 40 }, "bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestAWorkspaceThatIsNotAvailableIsSaidToBe(t *testing.T) {
 	}
 }
 
-func TestAPathThatIsEmptyStandsForNothing(t *testing.T) {
+func TestAnEmptyPathIsNotReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{Workspaces: t.TempDir()})
 		s.space("agent2", "text")
@@ -160,7 +160,7 @@ func TestAPathThatIsEmptyStandsForNothing(t *testing.T) {
 	})
 }
 
-func TestAVerdictComesInTimeWhateverItsWorkspacesDo(t *testing.T) {
+func TestSlowWorkspacesDoNotDelayTheVerdict(t *testing.T) {
 	for _, left := range []time.Duration{100 * time.Millisecond, time.Second, 30 * time.Second} {
 		t.Run(left.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -122,7 +122,7 @@ func (f *Fabric) Object(content string) *schema.Object {
 
 func (f *Fabric) event(m *nats.Msg) {
 	q, err := bus.ParseEventMsg(m)
-	if err != nil && !bytes.HasPrefix(m.Data, []byte(`"`)) { // why an event cannot be sent is asked about
+	if err != nil && !bytes.HasPrefix(m.Data, []byte(`"`)) { // the body may be the reason why the event could not be sent
 		Respond(m, &schema.Verdict{Decision: schema.Deny, Reason: err.Error(), Fabric: f.ID})
 		return
 	}
@@ -151,7 +151,7 @@ func (f *Fabric) Judge(q bus.EventRequest) *schema.Verdict {
 	return v
 }
 
-// claim leases what is due to an event.
+// claim leases the items that are due to an event.
 func (f *Fabric) claim(event string) (due []schema.Injection) {
 	now := time.Now()
 	var leased []uint64
@@ -205,7 +205,7 @@ func (f *Fabric) control(m *nats.Msg) {
 	case schema.VerbRecord:
 		f.record(m)
 	case schema.VerbKeep:
-		f.keep(m)
+		f.storePart(m)
 	default:
 		Refuse(m, schema.CodeBadRequest, "an unknown verb")
 	}
@@ -259,7 +259,8 @@ func (f *Fabric) drain(m *nats.Msg) {
 	Respond(m, f.Drain(r.EventID))
 }
 
-// drainOne is the next item, or the one that the event has. The caller holds the lock.
+// drainOne returns the next item, or the item that the event has leased. The caller holds
+// the lock.
 func (f *Fabric) drainOne(event string) *schema.DrainAnswer {
 	all := f.claim(event)
 	d := &schema.DrainAnswer{Fabric: f.ID, EventID: event}
@@ -292,7 +293,7 @@ func (f *Fabric) Drain(event string) *schema.DrainAnswer {
 func Refuse(m *nats.Msg, code, message string) {
 	data, err := schema.Marshal(&schema.ControlError{Code: code, Message: message})
 	if err != nil {
-		data = nil // the headers say it, too
+		data = nil // the headers have the error, too
 	}
 	_ = m.RespondMsg(&nats.Msg{
 		Header: nats.Header{schema.HeaderServiceError: {message}, schema.HeaderServiceErrorCode: {code}}, Data: data,

@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func (f *Fabric) keep(m *nats.Msg) {
+func (f *Fabric) storePart(m *nats.Msg) {
 	var r schema.KeepRequest
 	if !read(m, &r) {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestAfterSilenceTheNextQuestionTakesItsTime(t *testing.T) {
+func TestAfterSilenceTheNextEventWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
 		var awake atomic.Bool

@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestWhatWasHandedOverBeforeIsCutAndAcknowledged(t *testing.T) {
+func TestItemsDeliveredBeforeAreRemovedAndAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		lost := true
@@ -25,7 +25,7 @@ func TestWhatWasHandedOverBeforeIsCutAndAcknowledged(t *testing.T) {
 		s.Put(clienttest.Item(1, "one"))
 		first := s.must()
 		s.client.Handed(first.EventID)
-		// The lease ends without a confirmation, and the item goes out again.
+		// The lease ends without a confirmation, and the item is delivered again.
 		pass(31 * time.Second)
 		s.Lock()
 		clear(s.Leases)
@@ -33,10 +33,10 @@ func TestWhatWasHandedOverBeforeIsCutAndAcknowledged(t *testing.T) {
 		s.Unlock()
 		again := s.must()
 		if got := contents(again); len(got) != 0 {
-			t.Errorf("it was handed over twice: %v", got)
+			t.Errorf("it was delivered twice: %v", got)
 		}
 		if _, ok := s.client.Brought(again.EventID); ok {
-			t.Error("there is something to hand over")
+			t.Error("an item is left to deliver")
 		}
 		pass(time.Minute)
 		s.Lock()
@@ -47,7 +47,7 @@ func TestWhatWasHandedOverBeforeIsCutAndAcknowledged(t *testing.T) {
 	})
 }
 
-func TestOnlyWhatHoldsNothingNewIsCut(t *testing.T) {
+func TestOnlyInjectionsWithoutNewItemsAreRemoved(t *testing.T) {
 	both := schema.Injection{Content: "one and two", Source: schema.SourcePeer, Sequence: 2, Sequences: []uint64{1, 2}}
 	own := schema.Injection{Content: "a hook's own", Hook: "reminders"}
 	for name, c := range map[string]struct {
@@ -55,11 +55,11 @@ func TestOnlyWhatHoldsNothingNewIsCut(t *testing.T) {
 		brings []schema.Injection
 		want   []string
 	}{
-		"nothing was handed over":           {nil, []schema.Injection{clienttest.Item(1, "one"), both}, []string{"one", "one and two"}},
-		"one of two in a text":              {[]uint64{1}, []schema.Injection{clienttest.Item(1, "one"), both}, []string{"one and two"}},
-		"both of them":                      {[]uint64{1, 2}, []schema.Injection{both, clienttest.Item(3, "three")}, []string{"three"}},
-		"what a hook says is no item":       {[]uint64{1}, []schema.Injection{own, clienttest.Item(1, "one"), own}, []string{"a hook's own", "a hook's own"}},
-		"what is handed over to nobody yet": {[]uint64{3}, []schema.Injection{clienttest.Item(1, "one")}, []string{"one"}},
+		"nothing was delivered":          {nil, []schema.Injection{clienttest.Item(1, "one"), both}, []string{"one", "one and two"}},
+		"one of two in a text":           {[]uint64{1}, []schema.Injection{clienttest.Item(1, "one"), both}, []string{"one and two"}},
+		"both of them":                   {[]uint64{1, 2}, []schema.Injection{both, clienttest.Item(3, "three")}, []string{"three"}},
+		"a hook's text is not an item":   {[]uint64{1}, []schema.Injection{own, clienttest.Item(1, "one"), own}, []string{"a hook's own", "a hook's own"}},
+		"an item that was not delivered": {[]uint64{3}, []schema.Injection{clienttest.Item(1, "one")}, []string{"one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestOnlyWhatHoldsNothingNewIsCut(t *testing.T) {
 	}
 }
 
-func TestTheSameEventBringsTheSameUntilItWasHandedOver(t *testing.T) {
+func TestTheSameEventDeliversTheSameItemsUntilTheyAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		s.Silent = true
@@ -89,7 +89,7 @@ func TestTheSameEventBringsTheSameUntilItWasHandedOver(t *testing.T) {
 		}
 		s.client.Handed(e.EventID)
 		if v, err := s.client.Ask(t.Context(), e); err != nil || len(v.Injections) != 0 {
-			t.Errorf("after it was handed over: %v, %v", v, err)
+			t.Errorf("after it was delivered: %v, %v", v, err)
 		}
 		if got := s.client.Noted("agent/1").Events; !slices.Equal(got, []string{strings.ToLower(e.EventID)}) {
 			t.Errorf("noted: %v", got)
@@ -116,8 +116,8 @@ func TestAVerdictWithoutAnythingQueuedNeedsNoAcknowledgement(t *testing.T) {
 		v := s.must()
 		s.client.Handed(v.EventID)
 		pass(time.Minute)
-		if len(s.said()) != 0 || len(contents(v)) != 1 {
-			t.Errorf("%+v, %v", s.said(), contents(v))
+		if len(s.acks()) != 0 || len(contents(v)) != 1 {
+			t.Errorf("%+v, %v", s.acks(), contents(v))
 		}
 	})
 }
@@ -147,14 +147,14 @@ func TestLargeTextsAreFetched(t *testing.T) {
 	})
 }
 
-func TestWhatCanNotBeFetchedComesAgain(t *testing.T) {
+func TestTextsThatCannotBeFetchedAreDeliveredAgain(t *testing.T) {
 	part := func(data string, size int64) func(*store, *nats.Msg) {
 		return func(s *store, m *nats.Msg) {
 			clienttest.Respond(m, &schema.FetchAnswer{Data: []byte(data), Size: size})
 		}
 	}
 	for name, answer := range map[string]func(*store, *nats.Msg){
-		"nobody knows it":        func(_ *store, m *nats.Msg) { clienttest.Refuse(m, schema.CodeNotFound, "there is no such object") },
+		"it does not exist":      func(_ *store, m *nats.Msg) { clienttest.Refuse(m, schema.CodeNotFound, "there is no such object") },
 		"it is something else":   part("DAMAGED", 7),
 		"it is larger":           part("content", 8),
 		"a part is empty":        part("", 7),
@@ -187,13 +187,13 @@ func TestWhatCanNotBeFetchedComesAgain(t *testing.T) {
 					t.Error(err)
 				}
 				pass(31 * time.Second)
-				if said := s.said(); slices.ContainsFunc(said, func(r schema.AckRequest) bool { return !r.Hold }) {
-					t.Fatalf("acknowledged: %+v", said)
+				if acks := s.acks(); slices.ContainsFunc(acks, func(r schema.AckRequest) bool { return !r.Hold }) {
+					t.Fatalf("acknowledged: %+v", acks)
 				}
 				s.answers(nil)
 				v = s.must()
 				if got := contents(v); !slices.Equal(got, []string{"the head of two", "content"}) {
-					t.Errorf("the next verdict brings %v", got)
+					t.Errorf("the next verdict delivers %v", got)
 				}
 				s.client.Handed(v.EventID)
 				pass(3 * time.Second)
@@ -205,7 +205,7 @@ func TestWhatCanNotBeFetchedComesAgain(t *testing.T) {
 	}
 }
 
-func TestMoreTextsThanMemoryIsGivenAreNotFetched(t *testing.T) {
+func TestTextsOverTheLimitAreNotFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		for i := range uint64(2) {
@@ -219,7 +219,7 @@ func TestMoreTextsThanMemoryIsGivenAreNotFetched(t *testing.T) {
 	})
 }
 
-func TestALeaseIsRenewedWhileSomethingIsFetched(t *testing.T) {
+func TestALeaseIsRenewedDuringAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		in := clienttest.Item(1, "")
@@ -238,9 +238,9 @@ func TestALeaseIsRenewedWhileSomethingIsFetched(t *testing.T) {
 		if err != nil || len(contents(v)[0]) != 20<<20 {
 			t.Fatalf("%v, %.100s", err, contents(v)[0])
 		}
-		said := s.said()
-		if len(said) != 6 || !said[0].Hold || said[0].Events[0] != v.EventID {
-			t.Errorf("%+v", said)
+		acks := s.acks()
+		if len(acks) != 6 || !acks[0].Hold || acks[0].Events[0] != v.EventID {
+			t.Errorf("%+v", acks)
 		}
 		if other := s.must(); len(other.Injections) != 0 {
 			t.Error("the lease ended")

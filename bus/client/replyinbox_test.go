@@ -11,21 +11,21 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestALateAnswerIsForNoOtherCall has the aggregators of calls that were asked twice, or
-// given up, answer in the end: while other calls wait for theirs.
-func TestALateAnswerIsForNoOtherCall(t *testing.T) {
+// TestALateAnswerIsNotUsedForAnotherCall makes aggregators answer calls that were asked twice or
+// have ended, while other calls wait for their answers.
+func TestALateAnswerIsNotUsedForAnotherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, client.Options{})
-		var mu sync.Mutex // guards late: the two subscriptions have goroutines of their own
+		var mu sync.Mutex // guards late, because two subscriptions have goroutines of their own
 		var late []*question
 		f.serve(func(q *question) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch n := len(f.questions()); {
 			case n <= 4:
-				late = append(late, q) // two calls that nobody answers
+				late = append(late, q) // two calls that are not answered
 			case n == 5:
-				late = append(late, q) // one that is answered the second time
+				late = append(late, q) // one that is answered at the second attempt
 			default:
 				for _, old := range late {
 					old.answer(schema.Deny, "late")
@@ -35,10 +35,10 @@ func TestALateAnswerIsForNoOtherCall(t *testing.T) {
 		})
 		for range 2 {
 			if _, err := f.ask(time.Minute); err == nil {
-				t.Fatal("a call that nobody answered has a verdict")
+				t.Fatal("an unanswered call has a verdict")
 			}
 		}
-		if _, err := f.ask(time.Minute); err != nil { // whose first answer is late, and a deny
+		if _, err := f.ask(time.Minute); err != nil { // its first answer is late, and a deny
 			t.Fatal(err)
 		}
 		for range 10 {
@@ -49,12 +49,12 @@ func TestALateAnswerIsForNoOtherCall(t *testing.T) {
 	})
 }
 
-func TestCallsThatWereAnsweredLeaveTheirSubjects(t *testing.T) {
+func TestAnsweredCallsReuseTheirSubjects(t *testing.T) {
 	bustest.PlainOnly(t, "what is kept to be used again, some of which the detector drops")
 	f := newFake(t, client.Options{})
 	f.serve(func(q *question) {
 		q.answer(schema.Allow, "")
-		q.beat() // which was on its way
+		q.beat() // sent before the answer and still in transit
 	})
 	subjects := map[string]bool{}
 	for range 50 {
